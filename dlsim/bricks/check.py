@@ -318,10 +318,8 @@ def _queue_rules(o: Result) -> Iterator[Rule]:
         yield from _replayed_rules(o)
         return
     ran = np.isfinite(done["end"]).to_numpy()
-    done, work = done[ran], env.requests["work"].to_numpy()[ran]
-    arrived, start, end = (
-        done[name].to_numpy() - clock_of(env) for name in ("arrived", "start", "end")
-    )
+    done, work, clock = done[ran], env.requests["work"].to_numpy()[ran], clock_of(env)
+    arrived, start, end = (done[k].to_numpy() - clock for k in ("arrived", "start", "end"))
     good = np.ones((3, len(done)), dtype=bool)
     for server in np.unique(done["server"]):
         rows = np.flatnonzero(done["server"] == server)
@@ -392,9 +390,8 @@ def _known_at(o: Result) -> Floats:
     time = o.attempts["submitted"].to_numpy(dtype=float)
     if o.reading.predictor == "perfect":
         return time
-    return np.asarray(
-        o.reading.probe * np.floor(latest_finish(time, o.reading.probe) / o.reading.probe)
-    )
+    probe = o.reading.probe
+    return np.asarray(probe * np.floor(latest_finish(time, probe) / probe))
 
 
 def _entries(o: Result, steps: int) -> NDArray[np.int64]:

@@ -132,12 +132,10 @@ def _copied(servers: list[int], w: World, s: State) -> tuple[World, State]:
         column = getattr(w, name).view()
         column.flags.writeable = True
         column[new] = column[of]
-    s.jobs[new] = np.zeros(more, s.jobs.dtype)
     s.jobs.next[new] = s.jobs.server[new] = -1
     s.jobs.completion[new], s.jobs.fallbacks[new] = np.nan, s.jobs.fallbacks[row]
     s.copies.of[new], s.copies.winner[new], s.copies.state[new] = of, -1, state.NEW
-    s.copies.asked[new], s.copies.until[new], s.copies.choice[new] = 0, np.nan, servers[1:]
-    s.copies.asked_for[new] = 0
+    s.copies.until[new], s.copies.choice[new] = np.nan, servers[1:]
     s.copies.sibling[new] = [*new[1:], s.copies[of].sibling]
     if len(s.refused):
         s.refused[new] = s.refused[row]
@@ -151,7 +149,7 @@ def _copied(servers: list[int], w: World, s: State) -> tuple[World, State]:
     return w, s
 
 
-def _wait(until: float | None, w: World, s: State) -> int:
+def _wait(until: float | None, s: State) -> int:
     """Put the request at hand off."""
     head, rule = s.head[0], "Wait(until) must be a finite time after now, or None: the next probe"
     one = s.copies[int(head.row)]
@@ -161,9 +159,8 @@ def _wait(until: float | None, w: World, s: State) -> int:
             raise InputError(f"{rule}; now is {float(head.now)!r}, got {until!r}")
         one.until = until
     if one.asked >= MOST_WAITS:
-        raise InputError(
-            f"request {int(one.of)} has been put off {MOST_WAITS} times; choose a server, or REFUSE"
-        )
+        what = f"request {int(one.of)} has been put off {MOST_WAITS} times"
+        raise InputError(f"{what}; choose a server, or REFUSE")
     return state.WAIT
 
 
@@ -171,14 +168,12 @@ def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> tuple[Wo
     """Let a user's scheduler choose for the request at hand."""
     servers, head = len(w.performance), s.head[0]
     view = witness.view(w, s)
-    rule = (
-        f"algorithm {scheduler.name} must return Wait(until), REFUSE, a list of different rows of "
-    )
-    rule += f"servers, or the row of one, one of 0..{servers - 1}"
+    rule = f"algorithm {scheduler.name} must return Wait(until), REFUSE, a list of different rows "
+    rule += f"of servers, or the row of one, one of 0..{servers - 1}"
     try:
         choice = scheduler.algorithm(view)  # type: ignore[operator]
         if isinstance(choice, Wait):
-            head.choice = _wait(choice.until, w, s)
+            head.choice = _wait(choice.until, s)
             return w, s
         if choice is REFUSE:
             head.choice = state.REFUSE
@@ -367,10 +362,8 @@ def run_many(
         One per scheduler, in order.
     """
     instance("env", env, Environment)
-    reading = usual("reading", reading, Reading)
-    known, schedulers = {} if known is None else known, list(schedulers)
-    for scheduler in schedulers:
-        instance("scheduler", scheduler, Scheduler)
+    reading, known = usual("reading", reading, Reading), {} if known is None else known
+    schedulers = [instance("scheduler", one, Scheduler) for one in schedulers]
     data = env.requests[["send", "recv"]].to_numpy().sum()
     if reading.network == "packet" and data / env.packet > MOST_PACKETS:
         raise InputError(

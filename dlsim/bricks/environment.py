@@ -169,9 +169,8 @@ class Environment:
     Raises
     ------
     InputError
-        Naming the table, the column and the row that cannot be used; also for no servers,
-        and for a link that ends with throughput zero, over which a transfer might never
-        end.
+        Naming the table, the column and the row that cannot be used; also for no servers, and for a
+        link that ends with throughput zero, over which a transfer might never end.
     """
 
     servers: pd.DataFrame
@@ -193,26 +192,25 @@ class Environment:
 
     def __post_init__(self) -> None:
         """Refuse what is not an environment."""
-        for name in ("step", "packet"):
-            object.__setattr__(self, name, *positive(**{name: getattr(self, name)}))
-        object.__setattr__(self, "server_load", float(number("server_load", self.server_load)))
+        step, packet = positive(step=self.step, packet=self.packet)
+        vars(self).update(step=step, packet=packet)
+        vars(self)["server_load"] = float(number("server_load", self.server_load))
         for name in COLUMNS:
             if name != "failures" or self.failures is not None:
-                object.__setattr__(self, name, _table(name, getattr(self, name)))
+                vars(self)[name] = _table(name, getattr(self, name))
         if not len(self.servers):
             raise InputError("servers must have at least one row: nobody could run a request")
         self._check_queues()
-        object.__setattr__(self, "traces", _rates("traces", self.traces, (2, 3)))
+        vars(self)["traces"] = _rates("traces", self.traces, (2, 3))
         servers, links = len(self.servers), len(self.rates)
         if self.load_traces is not None:
             loads = _rates("load_traces", self.load_traces, (2,))
             if len(loads) != servers:
                 raise InputError(f"load_traces needs a row per server, {servers}; got {len(loads)}")
-            object.__setattr__(self, "load_traces", loads)
+            vars(self)["load_traces"] = loads
         jobs = _stream("background", servers, self.background, self.background_work)
         data = _stream("link_background", links, self.link_background, self.link_data)
-        object.__setattr__(self, "background", jobs)
-        object.__setattr__(self, "link_background", data)
+        vars(self).update(background=jobs, link_background=data)
         last = float(data.times.max(initial=0.0))
         if last / self.step * links > MOST_ENTRIES:  # what they leave would not fit in memory
             raise InputError(
@@ -236,17 +234,16 @@ class Environment:
         if self.failures is None:
             return
         rows = self.failures
-        if (beyond := rows["server"] >= len(servers)).any():
-            row = given.label(rows.index[int(np.argmax(beyond))])
-            raise InputError(f"failures: row {row!r} is of no server; there are {len(servers)}")
         before = rows.groupby("server")["end"].shift(fill_value=-1.0)
-        bad = (rows["end"] <= rows["start"]) | (rows["start"] <= before)
-        if bad.any():
-            row = given.label(rows.index[int(np.argmax(bad))])
-            raise InputError(
-                f"failures: row {row!r} must end after it starts, and start after the one before "
-                "of its server has ended; sort and merge them"
-            )
+        early = (rows["end"] <= rows["start"]) | (rows["start"] <= before)
+        rule = "must end after it starts, and start after the one before of its server has ended"
+        for bad, what in (
+            (rows["server"] >= len(servers), f"is of no server; there are {len(servers)}"),
+            (early, f"{rule}; sort and merge them"),
+        ):
+            if bad.any():
+                row = given.label(rows.index[int(np.argmax(bad))])
+                raise InputError(f"failures: row {row!r} {what}")
 
     def _check_links(self) -> None:
         if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
@@ -297,7 +294,7 @@ class Environment:
         last = float(r["time"].max()) if len(r) else 0.0
         until = last if self.horizon is None else self.horizon
         rule = f"at least {last:g}, the last request"
-        object.__setattr__(self, "horizon", float(number("horizon", until, last, rule=rule)))
+        vars(self)["horizon"] = float(number("horizon", until, last, rule=rule))
 
     @property
     def rates(self) -> Floats:
@@ -478,16 +475,12 @@ class Environment:
             if taken := sorted({"interval", "horizon"} & set(options)):
                 raise InputError(f"replay takes no {taken[0]}: the log says when requests come")
             if traces is not None:
-                rows, rest = divmod(
-                    len(given.instance("traces", traces, Traces).values), len(TWO_LEVEL)
-                )
-                if "topology" not in options and (
-                    rest or options.setdefault("domains", rows) != rows
-                ):
+                links = len(given.instance("traces", traces, Traces).values)
+                rows, rest = divmod(links, len(TWO_LEVEL))
+                is_tree = "topology" not in options
+                if is_tree and (rest or options.setdefault("domains", rows) != rows):
                     rule = f"four rows per domain, {', '.join(TWO_LEVEL)}"
-                    raise InputError(f"traces must have {rule}; got {len(traces.values)}")
-                if "topology" not in options:
-                    options["domains"] = rows
+                    raise InputError(f"traces must have {rule}; got {links}")
                 options |= {"link_background": "data", "link_load": 0.0, "trace_step": traces.step}
             horizon = max(until, 1.0)
             env = cls.random(seed, interval=horizon, horizon=horizon, **options)

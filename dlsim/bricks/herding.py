@@ -16,9 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 import pandas as pd
 
-from dlsim.bricks.environment import Environment
 from dlsim.bricks.outcome import Outcome
-from dlsim.given import Floats
 
 __all__ = ["expected_failure"]
 
@@ -26,14 +24,6 @@ __all__ = ["expected_failure"]
 DRAWS, OTHERS = 400, 32
 #: Instants after a probe at which each could begin.
 PHASES = 16
-
-
-def _moves(env: Environment) -> Floats:
-    """Return the mean throughput from every domain to every other one."""
-    top, mean = env.topology, env.open_rates.mean(axis=1)
-    pairs = range(top.domains**2)
-    least = [mean[top.hops[top.first[k] : top.first[k + 1]]].min(initial=np.inf) for k in pairs]
-    return np.reshape(least, (top.domains, top.domains))
 
 
 def expected_failure(
@@ -68,11 +58,12 @@ def expected_failure(
     900 s), for it takes the queues of the corrected run; for Opt 0.9 up to 18 too low (2700 s).
     """
     env, r = fresh.environment, fresh.environment.requests
-    time, send, recv, work, due = (
-        r[k].to_numpy() for k in ("time", "send", "recv", "work", "deadline")
-    )
+    time, send, recv, work, due = r[["time", "send", "recv", "work", "deadline"]].to_numpy().T
     speed, place = (env.servers[name].to_numpy() for name in ("performance", "domain"))
-    home, rate = env.clients["domain"].to_numpy()[r["client"]], _moves(env)
+    home = env.clients["domain"].to_numpy()[r["client"]]
+    top, mean = env.topology, env.open_rates.mean(axis=1)
+    ways = (top.hops[top.first[k] : top.first[k + 1]] for k in range(top.domains**2))
+    rate = np.reshape([mean[way].min(initial=np.inf) for way in ways], (top.domains, top.domains))
     arrived, end, server = (fresh.column(name) for name in ("arrived", "end", "server"))
     everyone, real = len(r) / float(env.horizon or 1.0), speed * (1 - env.server_load)
     rng, rows = np.random.default_rng(seed), []

@@ -37,18 +37,17 @@ hold under every reading:
 - Times are one that differ by no more than `dlsim.kernel.TOL` of the duration at hand and 4
   units in the last place of the clock (`dlsim.kernel.latest_finish`). The durations are: T_Si
   against T_target, the target; estimates against the best one, that one (ties go to the lowest
-  server index); a completion, or eq. (6) with the clock added to both sides, against the
-  deadline, the time from the request to it; a probe, the probe interval; another user's job or
-  data, the time that it takes; an entry of a trace, the step. The order of all other events is
-  by exact time.
+  server index); a completion, or eq. (6) with the clock added to both sides, against the deadline,
+  the time from the request to it; a probe, the probe interval; another user's job or data, the time
+  that it takes; an entry of a trace, the step. The order of all other events is by exact time.
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 from dlsim.given import number, option, whole
-from dlsim.reading import BaseReading
+from dlsim.reading import BaseReading, switch
 
 ALGORITHMS, COPIES = ("greedy", "deadline"), ("run_out", "cancel")
 
@@ -57,17 +56,6 @@ MOST_FALLBACKS = 1000
 #: Most packets of a run.
 MOST_PACKETS = 10**9
 
-#: Switches of `Reading` with their options, the default first. Row numbers refer to the
-#: table in the notes of `Reading`.
-SWITCHES: dict[str, tuple[Any, ...]] = {
-    "load": ("clients", "util", "queue", "ext"),
-    "predictor": ("last", "mean", "perfect", "adaptive"),
-    "fallback_time": ("at_submit", "at_arrival"),
-    "fallback_strict": (True, False),
-    "network": ("fluid", "packet"),
-    "corrected_until": ("returned", "served"),
-    "cost": ("mean", "work_weighted"),
-}
 _NUMBERS = {"probe": {"above": True, "rule": "a finite number of seconds above 0"}}
 #: Arguments of `Environment.random` that the paper leaves open: default, then alternatives.
 DRAWN: dict[str, tuple[Any, ...]] = {
@@ -87,12 +75,11 @@ class Scheduler:
     Parameters
     ----------
     algorithm : {"greedy", "deadline"} or callable
-        The server with the smallest :math:`T_{S_i}`; or, with :math:`T_{target} =
-        (T_{deadline} - now) \, Opt` (eq. 1, 3), the largest :math:`T_{S_i} \le T_{target}`,
-        and where there is none the smallest (eq. 4); or a plain function of a
-        `dlsim.bricks.View` that returns the row of a server, a list of several, each of which is
-        sent a copy, `dlsim.bricks.Wait`, or `dlsim.bricks.REFUSE`; or a `dlsim.bricks.Batch`,
-        which decides on many requests at once.
+        The server with the smallest :math:`T_{S_i}`; or, with :math:`T_{target} = (T_{deadline} -
+        now) \, Opt` (eq. 1, 3), the largest :math:`T_{S_i} \le T_{target}`, and where there is none
+        the smallest (eq. 4); or a plain function of a `dlsim.bricks.View` that returns the row of a
+        server, a list of several, each of which is sent a copy, `dlsim.bricks.Wait`, or
+        `dlsim.bricks.REFUSE`; or a `dlsim.bricks.Batch`, which decides on many requests at once.
     opt : float
         Opt, in (0, 1].
     load_correction : bool
@@ -137,13 +124,12 @@ class Scheduler:
             option("algorithm", self.algorithm, ALGORITHMS)
         option("copies", self.copies, COPIES)
         seconds = "a finite number of seconds, at least 0"
-        for name, value in {
-            "opt": number("opt", self.opt, 0, 1, above=True, rule="above 0 and at most 1 (eq. 3)"),
-            "pload": number("pload", self.pload),
-            "max_fallbacks": whole("max_fallbacks", self.max_fallbacks, 0, MOST_FALLBACKS),
-            "fallback_slack": number("fallback_slack", self.fallback_slack, rule=seconds),
-        }.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            opt=number("opt", self.opt, 0, 1, above=True, rule="above 0 and at most 1 (eq. 3)"),
+            pload=number("pload", self.pload),
+            max_fallbacks=whole("max_fallbacks", self.max_fallbacks, 0, MOST_FALLBACKS),
+            fallback_slack=number("fallback_slack", self.fallback_slack, rule=seconds),
+        )
         for name in ("load_correction", "exclude_rejecting", "correct_links"):
             option(name, getattr(self, name), (True, False))
 
@@ -210,13 +196,19 @@ class Reading(BaseReading):
     listed in `DRAWN`.
     """
 
-    load: str = "clients"
+    load: str = switch("clients", "util", "queue", "ext")
     probe: float = 60.0
-    predictor: str | Callable[[Any], Any] = "last"
-    fallback_time: str = "at_submit"
-    fallback_strict: bool = True
-    network: str = "fluid"
-    corrected_until: str = "returned"
-    cost: str = "mean"
+    predictor: str | Callable[[Any], Any] = switch("last", "mean", "perfect", "adaptive")  # noqa: RUF009
+    fallback_time: str = switch("at_submit", "at_arrival")
+    fallback_strict: bool = switch(True, False)
+    network: str = switch("fluid", "packet")
+    corrected_until: str = switch("returned", "served")
+    cost: str = switch("mean", "work_weighted")
 
-    OPTIONS, NUMBERS, OPEN = SWITCHES, _NUMBERS, ("predictor",)
+    NUMBERS, OPEN = _NUMBERS, ("predictor",)
+
+
+#: Switches of `Reading` with their options, the default first.
+SWITCHES: dict[str, tuple[Any, ...]] = {
+    one.name: one.metadata["options"] for one in fields(Reading) if one.metadata
+}

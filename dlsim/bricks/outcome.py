@@ -67,8 +67,7 @@ class Outcome:
             first = np.array(copies.winner[:count])
             new.__dict__["_jobs"] = jobs[np.where(first < 0, np.arange(count), first)]
         if len(jobs) > count:
-            new.__dict__["_of"] = np.array(copies.of)
-            new.__dict__["copies"] = new._table_of(jobs, copies)
+            new.__dict__.update(_of=np.array(copies.of), copies=new._table_of(jobs, copies))
         return new
 
     def _table_of(self, jobs: np.recarray, copies: np.recarray) -> pd.DataFrame:
@@ -113,23 +112,20 @@ class Outcome:
         """Make a column of the records of a run."""
         env = self.environment
         if name == "cost":
-            return self._costs(env.servers["performance"].to_numpy())
+            performance = env.servers["performance"].to_numpy()
+            cost = np.where(self._jobs.server < 0, np.nan, performance[self._jobs.server])
+            if self.copies is None:
+                return np.asarray(cost)
+            ran = self.copies[np.isfinite(self.copies["start"]) & (self.copies["server"] >= 0)]
+            each = pd.Series(performance[ran["server"]]).groupby(ran["request"].to_numpy())
+            summed = each.sum().reindex(env.requests.index).to_numpy()  # of all copies
+            return np.where(np.isnan(summed), cost, summed)
         if name == "missed":
             due, time = (env.requests[k].to_numpy() for k in ("deadline", "time"))
             latest = latest_finish(due - env.origin, np.abs(due - time))
             return np.asarray(self._jobs.completion > latest)
         values = np.array(self._jobs[name])
         return values if values.dtype.kind == "i" else env.origin + values
-
-    def _costs(self, performance: NDArray[Any]) -> NDArray[Any]:
-        """Return what the servers of each request cost."""
-        cost = np.where(self._jobs.server < 0, np.nan, performance[self._jobs.server])
-        if self.copies is not None:
-            ran = self.copies[np.isfinite(self.copies["start"]) & (self.copies["server"] >= 0)]
-            all_of = pd.Series(performance[ran["server"]]).groupby(ran["request"].to_numpy()).sum()
-            summed = all_of.reindex(self.environment.requests.index).to_numpy()
-            cost = np.where(np.isnan(summed), cost, summed)
-        return np.asarray(cost)
 
     @property
     def fate(self) -> pd.Series:

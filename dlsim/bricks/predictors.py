@@ -44,18 +44,15 @@ class _Reached(pickle.Pickler):
         """Write what a function or class of this module holds."""
         if isinstance(value, type):
             own = {k: getattr(v, "__func__", v) for k, v in vars(value).items()}
-            known = {k: v for k, v in own.items() if not (_is_made(k) or isinstance(v, property))}
+            dunders = {k for k in own if k.startswith("__") and not k.endswith("init__")}
+            made = dunders | {k for k in own if k.startswith("_abc_")}  # by Python itself
+            known = {k: v for k, v in own.items() if k not in made and not isinstance(v, property)}
             return tuple, ([value.__bases__, known],)
         if not isinstance(value, types.FunctionType):
             return NotImplemented
         used = {name: value.__globals__.get(name) for name in _names_of(value.__code__)}
         cells = [_held_by(cell) for cell in value.__closure__ or ()]
         return tuple, ([cells, value.__defaults__, value.__kwdefaults__, vars(value), used],)
-
-
-def _is_made(name: str) -> bool:
-    """Tell whether Python itself has put a name into a class."""
-    return name.startswith("_abc_") or (name.startswith("__") and not name.endswith("init__"))
 
 
 def _held_by(cell: types.CellType) -> Any:

@@ -8,15 +8,12 @@ M. Mitzenmacher, "How useful is old information?", IEEE TPDS 11(1), 2000 (best o
 M. Dahlin, "Interpreting stale load information", IEEE TPDS 11(10), 2000 (load interpretation).
 """
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from dlsim.bricks.view import View, best_server
+from dlsim.bricks.view import Algorithm, View, best_server
 from dlsim.given import Floats, number, positive, whole
-
-Algorithm = Callable[[View], int]
 
 __all__ = ["best_of", "filled", "interpreted", "random_feasible"]
 

@@ -1,10 +1,9 @@
 """Who is connected to whom: trees of LAN and WAN links, and the links a transfer crosses.
 
-The nodes of a domain hang below one leaf of a tree. Every vertex but the root has two
-links to its parent, one up and one down, each with a trace of its own. A transfer
-climbs to the first vertex above both ends, at least one link, and descends: within a
-domain it crosses LAN up, LAN down; in the two-level tree of `two_level`, between
-domains, LAN up, WAN up, WAN down, LAN down.
+The nodes of a domain hang below one leaf of a tree. Every vertex but the root has two links to its
+parent, one up and one down, each with a trace of its own. A transfer climbs to the first vertex
+above both ends, at least one link, and descends: within a domain it crosses LAN up, LAN down; in
+the two-level tree of `two_level`, between domains, LAN up, WAN up, WAN down, LAN down.
 
 Source: paper B, section 2 and Figure 2 (which is lost); Table 1.
 """
@@ -183,10 +182,9 @@ def balanced(fanouts: Sequence[int]) -> Topology:
     Parameters
     ----------
     fanouts : sequence of int
-        Children of the root, of each vertex below it, and so on; the last level are
-        routers, each with one domain on a LAN, from left to right: ``balanced([10])`` has the
-        shape of ``two_level(10)``, ``balanced([2, 5])`` puts five domains on each of two
-        regional links.
+        Children of the root, of each vertex below it, and so on; the last level are routers, each
+        with one domain on a LAN, from left to right: ``balanced([10])`` has the shape of
+        ``two_level(10)``, ``balanced([2, 5])`` puts five domains on each of two regional links.
     """
     parents, level = [-1], [0]
     for fanout in [*_whole("fanouts", fanouts, 1, np.inf), 1]:

@@ -301,9 +301,8 @@ def write_traces(path: files.StrPath, traces: Traces) -> None:
         np.savez_compressed(stream, values=traces.values, step=step, names=np.array(traces.names))
         files.write_bytes(path, stream.getvalue())
     else:
-        raise InputError(
-            f"{os.fspath(path)}: a trace file ends in .csv or .npz, not {suffix!r}; rename it"
-        )
+        what = f"a trace file ends in .csv or .npz, not {suffix!r}; rename it"
+        raise InputError(f"{os.fspath(path)}: {what}")
 
 
 def _read_npz(path: files.StrPath, limit: int) -> Traces:
@@ -329,19 +328,15 @@ def _refuse(
     return InputError(f"{os.fspath(path)}, line {line}, link {link}, field {field}: {what}")
 
 
-class _Stamps(NamedTuple):
-    """When a link was measured, what was measured, and on which lines it is told."""
-
-    time: Floats
-    values: Floats
-    lines: Any
+#: When a link was measured, what was measured, and on which lines it is told.
+_Stamps = tuple[Floats, Floats, Any]
 
 
 def _stamps(path: files.StrPath, table: pd.DataFrame, resample: str) -> dict[str, _Stamps]:
     """Return rising stamps from 0 on, where all links have begun, and values, of every link."""
     if table.empty:
         raise InputError(f"{os.fspath(path)}: holds no value; give a line per link and time")
-    found = {}
+    found = dict[str, _Stamps]()
     for link, rows in table.groupby("link", sort=False):
         time, lines = rows["time"].to_numpy(), rows.index.to_numpy()
         for at in np.flatnonzero(np.diff(time) <= 0).tolist():
@@ -350,8 +345,8 @@ def _stamps(path: files.StrPath, table: pd.DataFrame, resample: str) -> dict[str
         if rows["throughput"].iloc[-1] == 0:
             what = "the last value is held after the end, so it must be above 0, got 0; cut it off"
             raise _refuse(path, lines[-1], link, what, "throughput")
-        found[str(link)] = _Stamps(time, rows["throughput"].to_numpy(), lines)
-    start, last = max((one.time[0], link) for link, one in found.items())
+        found[str(link)] = time, rows["throughput"].to_numpy(), lines
+    start, last = max((time[0], link) for link, (time, _, _) in found.items())
     for link, (time, values, lines) in found.items():
         if time[-1] < start:
             what = f"ends at {time[-1]} s, before link {last} begins at {start}; leave one out"
@@ -360,16 +355,16 @@ def _stamps(path: files.StrPath, table: pd.DataFrame, resample: str) -> dict[str
         value = np.interp(start, time, values) if resample == "linear" else values[first]
         time = np.concatenate([[start], time[first + 1 :]]) - start
         values = np.concatenate([[value], values[first + 1 :]])
-        found[link] = _Stamps(time, values, lines[first:])
+        found[link] = time, values, lines[first:]
     return found
 
 
 def _common_step(path: files.StrPath, stamps: dict[str, _Stamps]) -> float:
     """Return the step of stamps that are regular and the same for every link."""
-    steps = {len(one.time) for one in stamps.values()}
+    steps = {len(time) for time, _, _ in stamps.values()}
     if max(steps) == 1:
         raise InputError(f"{os.fspath(path)}: one time stamp tells no step; give read_traces one")
-    first = next(iter(stamps.values())).time
+    first, _, _ = next(iter(stamps.values()))
     step = float(first[1]) if len(first) > 1 else math.nan
     for link, (time, _, lines) in stamps.items():
         regular = np.abs(time - step * np.arange(len(time))) <= _JITTER * step
@@ -417,12 +412,12 @@ def read_traces(
         return _read_npz(path, limit or files.LIMIT)
     table = files.read_csv(path, COLUMNS, limit=limit or files.LIMIT, numbered=True)
     stamps = _stamps(path, table, resample)
-    rows = [one.values for one in stamps.values()]
+    rows = [values for _, values, _ in stamps.values()]
     if step is None:
         step = _common_step(path, stamps)
     else:
         check_values(np.ones(1), step)
-        steps = math.ceil(max(one.time[-1] for one in stamps.values()) / step) + 1
+        steps = math.ceil(max(time[-1] for time, _, _ in stamps.values()) / step) + 1
         if steps * len(stamps) > MOST_VALUES:
             raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
         rows = [_averaged(*one[:2], float(step), steps, resample) for one in stamps.values()]

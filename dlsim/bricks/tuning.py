@@ -4,16 +4,14 @@ Plain functions of a `dlsim.bricks.View`, for ``Scheduler(algorithm=...)``: each
 and keeps what it learns in ``view.memory``, which is empty at the start of every run.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Any
 
 import numpy as np
 
-from dlsim.bricks.view import View, best_server
+from dlsim.bricks.view import Algorithm, View, best_server
 from dlsim.given import Floats, number, option, positive
 from dlsim.kernel import latest_finish
-
-Algorithm = Callable[[View], int]
 
 #: Shares of a new observation in a running mean and in a running mean deviation.
 SHARE, SPREAD_SHARE = 0.125, 0.25
@@ -112,15 +110,14 @@ def server_errors(
 ) -> Algorithm:
     r"""Deadline on commitments, with an Opt of its own for every server.
 
-    The monitor is asked for the network alone. What a server has to do is what was
-    committed to it and has not come back: each job starts when its input was to arrive and
-    the one before is done, and takes work / performance. The estimate of a request is then
-    in error by a factor that is learnt per server, as TCP learns its time-outs: a running
-    mean :math:`m_i` and mean deviation :math:`d_i` of time over estimate, so that
-    :math:`Opt_i = 1 / (m_i + s\, d_i)` and step 4 of section 3.1 is applied to
-    :math:`T_i / Opt_i` with the whole time until the deadline. A server that lets a request
-    fall back has said when it would have been done: that counts as a result of that time,
-    and corrects what the server is believed to have to do.
+    The monitor is asked for the network alone. What a server has to do is what was committed to it
+    and has not come back: each job starts when its input was to arrive and the one before is done,
+    and takes work / performance. The estimate of a request is then in error by a factor that is
+    learnt per server, as TCP learns its time-outs: a running mean :math:`m_i` and mean deviation
+    :math:`d_i` of time over estimate, so that :math:`Opt_i = 1 / (m_i + s\, d_i)` and step 4 of
+    section 3.1 is applied to :math:`T_i / Opt_i` with the whole time until the deadline. A server
+    that lets a request fall back has said when it would have been done: that counts as a result of
+    that time, and corrects what the server is believed to have to do.
 
     Parameters
     ----------

@@ -40,9 +40,8 @@ class Batch:
         A function of a `BatchView` that returns an array of the rows of servers, one per
         request; -1 refuses a request, -2 leaves it to the next round.
     every : float
-        Seconds between two rounds, at multiples of which requests that have come, or fallen
-        back, since the last one are decided upon; 0 for at once, together with those of the
-        same instant.
+        Seconds between two rounds, at multiples of which requests that have come, or fallen back,
+        since the last one are decided upon; 0 for at once, together with those of the same instant.
 
     Examples
     --------
@@ -57,7 +56,7 @@ class Batch:
     def __post_init__(self) -> None:
         """Refuse what cannot be asked."""
         instance("choose", self.choose, Callable)  # type: ignore[arg-type]
-        object.__setattr__(self, "every", float(number("every", self.every)))
+        vars(self)["every"] = float(number("every", self.every))
 
     @property
     def __name__(self) -> str:
@@ -157,6 +156,10 @@ class View(NamedTuple):
     asked: int
     copies: int
     slots: Whole
+
+
+#: A scheduler of a user's that picks one server: its row.
+Algorithm = Callable[[View], int]
 
 
 class BatchView(NamedTuple):

@@ -18,22 +18,7 @@ import pandas as pd
 from dlsim import given
 from dlsim.errors import InputError
 from dlsim.files import Fields, row_of
-from dlsim.given import (
-    Seed,
-    anything,
-    child,
-    flag,
-    instance,
-    member,
-    number,
-    option,
-    positive,
-    real,
-    streams,
-    text,
-    usual,
-    whole,
-)  # fmt: skip
+from dlsim.given import Seed, anything, flag, instance, member, number, option, real, text
 from dlsim.steady.engine import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.network import Network
@@ -97,13 +82,14 @@ class _Speeds:
         self.slack = slack  # what is observed this near to the estimate, relative, is the estimate
         self.declared = np.array(declared, dtype=float)
         self.estimate, self.real = self.declared.copy(), self.declared.copy()
+        self.at_work: Any = np.zeros(len(self.real), dtype=bool)
         # time at work since the last period began, and what was delivered times that time
         self.busy, self.seen = np.zeros(len(self.real)), np.zeros(len(self.real))
 
     def declare(self, i: int, value: float) -> None:
         """Take what is declared as what is delivered, and forget what was observed."""
         known = {"declared": value, "estimate": value, "real": value, "busy": 0.0, "seen": 0.0}
-        for name, one in known.items():
+        for name, one in {**known, "at_work": False}.items():
             column = getattr(self, name)
             setattr(self, name, np.append(column, one) if i == len(column) else column)
             getattr(self, name)[i] = one
@@ -122,15 +108,15 @@ class _Speeds:
         is_near = abs(mean - self.estimate) <= self.slack * self.declared
         return np.where(is_near, self.estimate, mean)
 
-    def is_settled(self, trust: float, at_work: Any) -> bool:
+    def is_settled(self, trust: float) -> bool:
         """Return whether going on like this would leave the estimates as they are."""
         new = (self.corrected(observed, trust) for observed in (self.real, self.mean()))
-        return all((one == self.estimate)[at_work].all() for one in new)
+        return all((one == self.estimate)[self.at_work].all() for one in new)
 
-    def observe(self, at_work: Any, time: float) -> None:
+    def observe(self, time: float) -> None:
         """Let time pass."""
-        self.busy += at_work * time
-        self.seen += at_work * time * self.real
+        self.busy += self.at_work * time
+        self.seen += self.at_work * time * self.real
 
     def correct(self, trust: float) -> list[int]:
         """End a period; return whose estimate changes."""
@@ -193,14 +179,13 @@ class Broker:
 
     Notes
     -----
-    Work flows at constant rates between two schedules; the first and last period of an
-    application, which the paper calls negligible, are not modelled. A site slower than
-    estimated gives all its applications the same part of what was planned, and so do the
-    connections of a route. Of sites and links at work the broker observes what they deliver
-    (of a link, what one connection gets). An
-    application that no resource can serve waits, and does not hold the others back. One
-    that a heuristic gives nothing (LPR opens no connection where the relaxed program uses
-    less than one) gets its next chance with the next change.
+    Work flows at constant rates between two schedules; the first and last period of an application,
+    which the paper calls negligible, are not modelled. A site slower than estimated gives all its
+    applications the same part of what was planned, and so do the connections of a route. Of sites
+    and links at work the broker observes what they deliver (of a link, what one connection gets).
+    An application that no resource can serve waits, and does not hold the others back. One that a
+    heuristic gives nothing (LPR opens no connection where the relaxed program uses less than one)
+    gets its next chance with the next change.
     """
 
     on_schedule: "Callable[[Broker], object] | None" = None
@@ -210,7 +195,7 @@ class Broker:
         seed: Seed = 0, reading: Reading | None = None, most_seconds: float = math.inf,
     ) -> None:  # fmt: skip
         self.network, self.method, self.seed = network, method, seed
-        self.reading = usual("reading", reading, Reading)
+        self.reading = given.usual("reading", reading, Reading)
         instance("network", network, Network)
         self.period = number("period", period, above=True)
         self.trust = number("trust", trust, high=1, rule="a number from 0 to 1")
@@ -223,8 +208,7 @@ class Broker:
         self._allocation: Allocation | None = None
         self._speed = _Speeds(np.zeros(len(network.sites)))
         self._bandwidth = _Speeds(network.links["bandwidth"], DONE)
-        sizes = len(network.sites), len(network.links)
-        self._at_work: Any = tuple(np.zeros(size, dtype=bool) for size in sizes)
+        self._observed = self._speed, self._bandwidth
         self._all: dict[str, _Application] = {}
         self._running: list[_Application] = []
         self._reasons: list[str] = []
@@ -267,9 +251,8 @@ class Broker:
         """Take a site's resources away; what it holds can still be sent elsewhere."""
         k = self._site(site)
         if not self._speed.declared[k]:
-            raise InputError(
-                f"site {site!r} cannot withdraw: it is not registered at {self.now:g}; leave it out"
-            )
+            what = f"cannot withdraw: it is not registered at {self.now:g}"
+            raise InputError(f"site {site!r} {what}; leave it out")
         self._speed.declare(k, 0.0)
         self._changed("withdraw", site=k)
 
@@ -291,8 +274,8 @@ class Broker:
         self, link: Any, bandwidth: float | None = None, connections: float | None = None
     ) -> None:
         """Declare what one connection over a link gets, or how many it may carry, or both."""
-        j, given = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
-        numbers = {name: value for name, value in given.items() if value is not None}
+        j, told = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
+        numbers = {name: value for name, value in told.items() if value is not None}
         if not numbers:
             raise InputError("change_link needs bandwidth or connections, or both; got neither")
         self.network = self.network.with_link(link, **numbers)
@@ -363,9 +346,8 @@ class Broker:
         load : float
             Load units, above 0.
         priority : float or mapping of str to float
-            Above 0; or that of each site where its work counts (the paper's
-            :math:`\pi_{k,l}`), at least 0 and one above 0. At a site that is not named
-            none of it is done.
+            Above 0; or that of each site where its work counts (the paper's :math:`\pi_{k,l}`), at
+            least 0 and one above 0. At a site that is not named none of it is done.
         work, data : float
             Work per load unit, above 0; data per load unit, at least 0.
         """
@@ -452,11 +434,9 @@ class Broker:
             can = most_work(self._platform(active)).max(axis=1) > 0
             able = [app for app, does in zip(active, can.tolist(), strict=True) if does]
         if able:
-            p = self._platform(able)
-            seed = child(self.seed, len(self._log["schedules"]))
-            self._allocation = solve(
-                p, self.method, seed, self.reading, most_seconds=self.most_seconds
-            )
+            p, seed = self._platform(able), given.child(self.seed, len(self._log["schedules"]))
+            most = self.most_seconds
+            self._allocation = solve(p, self.method, seed, self.reading, most_seconds=most)
         self._running, found = able, self._allocation
         reason = ", ".join(dict.fromkeys(self._reasons))
         worth = (math.nan, math.nan, 0)
@@ -465,7 +445,8 @@ class Broker:
         waiting = len(active) - len(able)
         self._log["schedules"].append((self.now, reason, len(able), waiting, *worth))
         self._reasons = []
-        self._at_work = (self._planned() > 0).any(axis=0), self._links_at_work()
+        self._speed.at_work = (self._planned() > 0).any(axis=0)
+        self._bandwidth.at_work = self._links_at_work()
         if self.on_schedule:
             self.on_schedule(self)
 
@@ -515,13 +496,9 @@ class Broker:
             at_work[self._links_of(p)] = p.tables.load(filled)[: len(p.links)] > 0
         return at_work
 
-    def _observed(self) -> Any:
-        """Return what is observed, sites and links, with which of them are at work."""
-        return zip((self._speed, self._bandwidth), self._at_work, strict=True)
-
     def _next_tick(self) -> float:
         """Return the next end of a period at which an estimate would change."""
-        if all(speeds.is_settled(self.trust, at_work) for speeds, at_work in self._observed()):
+        if all(speeds.is_settled(self.trust) for speeds in self._observed):
             return math.inf
         tick = (math.floor(self.now / self.period + DONE) + 1) * self.period
         later = math.nextafter(self.now, math.inf)  # what floats can tell from now
@@ -537,11 +514,11 @@ class Broker:
         """Move to a time until which nothing changes, and see what has changed then."""
         tick, lasted = self._next_tick(), then - self.now
         begun = math.floor(then / self.period + DONE) * self.period
-        for speeds, at_work in self._observed():
+        for speeds in self._observed:
             if then < tick and begun > self.now:  # a period passed that changed nothing
                 speeds.busy, speeds.seen = 0 * speeds.busy, 0 * speeds.seen
             since = max(then - begun, 0.0) if then < tick else lasted
-            speeds.observe(at_work, min(lasted, since))
+            speeds.observe(min(lasted, since))
         each = rates.sum(axis=1).tolist(), self._planned().sum(axis=1)
         for app, rate, planned in zip(self._running, *each, strict=True):
             # the instant of completion counts: what is left may take less than one rounding
@@ -639,10 +616,9 @@ def day(
     """Let a broker serve a day of random applications on sites that come, go and slow down.
 
     Applications arrive at uniform instants; each has the origin, work and data of a random
-    application of the platform, a priority of `PRIORITIES` and a lognormal size. Every two
-    hours each site delivers a new part, 50 to 100 %, of what it declares; half of the
-    sites are away once for one to four hours. After the last hour everything that can
-    still be completed is.
+    application of the platform, a priority of `PRIORITIES` and a lognormal size. Every two hours
+    each site delivers a new part, 50 to 100 %, of what it declares; half of the sites are away once
+    for one to four hours. After the last hour everything that can still be completed is.
 
     Parameters
     ----------
@@ -664,9 +640,9 @@ def day(
     Broker
         At the end; `Broker.summary` sums it up.
     """
-    applications = whole("applications", applications)
-    hours, load = positive(hours=hours, load=load)
-    rng = streams(seed, _PURPOSES)
+    applications = given.whole("applications", applications)
+    hours, load = given.positive(hours=hours, load=load)
+    rng = given.streams(seed, _PURPOSES)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
     events: list[tuple[float, Callable[[], None]]] = []
     sites = broker.network.sites

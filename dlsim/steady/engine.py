@@ -1,8 +1,7 @@
 """One verb for every method of paper S, ``solve(platform, "LPRG+polish")``, and its heuristics.
 
-G starts from nothing (5.1). LPR, LPRG and LPRR round the relaxed program (5.2). Beyond the
-paper, LPRR may round several routes between two solutions and keep the best of several
-runs.
+G starts from nothing (5.1). LPR, LPRG and LPRR round the relaxed program (5.2). Beyond the paper,
+LPRR may round several routes between two solutions and keep the best of several runs.
 """
 
 import math
@@ -157,19 +156,16 @@ def _network(p: Platform) -> Network:
     )  # fmt: skip
 
 
-def _unused(net: Network, capacity: Floats, work: Floats, connections: Ints) -> Left:
+def _unused(p: Platform, net: Network, work: Floats, connections: Ints) -> Left:
+    t = p.tables
     away = np.arange(len(net.route)) != net.origin[:, None]
     sent = work * net.data[:, None] * away
     gateway = net.gateway_first - sent.sum(axis=0)
     np.subtract.at(gateway, net.origin, sent.sum(axis=1))
     cluster = np.repeat(np.arange(len(net.route)), np.diff(net.rows_of))
     row = net.row_first - (net.member * (work.T * net.weight)[cluster]).sum(axis=1)
-    k, to = np.nonzero(net.route >= 0)
-    opened = np.zeros(len(net.start) - 1)
-    opened[net.route[k, to]] = connections[k, to]
-    route_of_place = np.repeat(np.arange(len(opened)), np.diff(net.start))
-    link = capacity - np.bincount(net.link, opened[route_of_place], len(capacity))
-    full = np.bincount(route_of_place, link[net.link] < 1, len(opened)).astype(np.int64)
+    link = t.capacity - t.load(connections[tuple(t.pairs.T)].astype(float))
+    full = t.total((link < 1).astype(float)).astype(np.int64)
     row[row <= DUST * net.row_first] = 0.0
     gateway[gateway <= DUST * net.gateway_first] = 0.0
     apps, rows = len(net.origin), len(row)
@@ -195,7 +191,7 @@ def run_greedy(
     """Allocate step by step (section 5.1), from nothing or from an allocation."""
     net, pairs = _network(p), (p.clusters, p.clusters)
     work, connections = start or (np.zeros((p.applications, p.clusters)), np.zeros(pairs, np.int64))
-    left = _unused(net, p.tables.capacity, work, connections)
+    left = _unused(p, net, work, connections)
     if reading.lprg_start == "lpr":
         left.share[:] = (work * p.worth).sum(axis=1)
     whole = np.zeros(traced, dtype=np.int64)

@@ -47,9 +47,8 @@ def _merged(name: str, several: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """
     for field in ("bandwidth", "max_connect", "connections", "capacity"):
         if 0 < sum(field in link for link in several) < len(several):
-            raise InputError(
-                f"{name}: one of its parallel links has {field}, another has none; give all"
-            )
+            what = f"one of its parallel links has {field}, another has none"
+            raise InputError(f"{name}: {what}; give all")
     if len(several) > 1 and {"capacity", "bandwidth"} <= set(several[0]):
         one = min(link["bandwidth"] for link in several)  # no connection uses the rests of two
         counts = [per_connection(link["capacity"], one)[1] for link in several]
@@ -131,10 +130,7 @@ def _linked(document: Document, edges: Iterable[Edge]) -> Document:
 
 
 def _document_of(path: str, graph: nx.Graph) -> Document:
-    """Return a graph as a document: nodes with a speed are sites, edges are links.
-
-    Parallel edges are one link; those of a directed graph are used one way.
-    """
+    """Return a graph as a document: nodes with a speed are sites, edges (or arcs) are links."""
     usual = graph.graph.get("node_default", {}), graph.graph.get("edge_default", {})
     nodes = {node: {**usual[0], **data} for node, data in graph.nodes(data=True)}
     called = {node: str(data.get("label", data.get("name", node))) for node, data in nodes.items()}

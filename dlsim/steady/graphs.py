@@ -141,8 +141,7 @@ def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> P
     routers : sequence of nodes
         Of each cluster.
     **fields
-        speed, gateway, priority, work, data, and optionally origin and limits, of
-        `Platform`.
+        speed, gateway, priority, work, data, and optionally origin and limits, of `Platform`.
 
     Returns
     -------

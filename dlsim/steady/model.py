@@ -1,9 +1,8 @@
 """The words of steady-state scheduling: reading, platform.
 
-Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert,
-"Steady-State Scheduling of Multiple Divisible Load Applications on Wide-Area
-Distributed Computing Platforms". The paper's alpha[k, l] is `work` here and its
-beta[k, l] is `connections`.
+Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert, "Steady-State
+Scheduling of Multiple Divisible Load Applications on Wide-Area Distributed Computing Platforms".
+The paper's alpha[k, l] is `work` here and its beta[k, l] is `connections`.
 """
 
 import math
@@ -93,10 +92,9 @@ class Platform:
         Speed :math:`s_k` of each cluster (work per time) and bandwidth :math:`g_k` of its
         own link (data per time).
     links : DataFrame
-        One row per backbone link: bandwidth of one connection (data per time) and
-        max_connect, the most connections in both directions, infinite where there is no
-        limit; a broken number is rounded down with a warning. Columns start and end may
-        name the routers it joins.
+        One row per backbone link: bandwidth of one connection (data per time) and max_connect, the
+        most connections in both directions, infinite where there is no limit; a broken number is
+        rounded down with a warning. Columns start and end may name the routers it joins.
     routes : mapping of (int, int) to sequence
         Labels of the links from cluster k to cluster l, in order; an empty route joins two
         clusters on one router and needs no connection, a missing one cannot be used.
@@ -142,16 +140,14 @@ class Platform:
         # the length that two of the three have, so that the odd one is blamed
         apps = sorted(len(numbers(name, getattr(self, name))) for name in named)[1]
         clusters = len(speed)
-        sized = {
-            "speed": speed,
-            "gateway": numbers("gateway", self.gateway, (clusters,)),
-            "priority": numbers("priority", self.priority, (apps,), (apps, clusters)),
-            "work": numbers("work", self.work, (apps,)),
-            "data": numbers("data", self.data, (apps,)),
-            "origin": self._homes(apps, clusters),
-        }
-        for name, value in sized.items():
-            object.__setattr__(self, name, value)
+        vars(self).update(
+            speed=speed,
+            gateway=numbers("gateway", self.gateway, (clusters,)),
+            priority=numbers("priority", self.priority, (apps,), (apps, clusters)),
+            work=numbers("work", self.work, (apps,)),
+            data=numbers("data", self.data, (apps,)),
+            origin=self._homes(apps, clusters),
+        )
         if (self.work <= 0).any():
             raise InputError(f"work must be above 0 for each application, got {self.work}")
         if not (self.priority > 0).any():
@@ -162,14 +158,13 @@ class Platform:
         most = column("max_connect", self.links["max_connect"], high=math.inf, rule=rule, **of)
         bandwidth = column("bandwidth", self.links["bandwidth"], **of)
         links = self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
-        object.__setattr__(self, "links", links)
         if self.router is not None and len(listed("router", self.router)) != clusters:
             raise InputError(f"router must name {clusters} routers, got {self.router!r}")
-        for what, count in (("site_names", clusters), ("application_names", apps)):
-            object.__setattr__(self, what, called(what, getattr(self, what), count))
+        sites = called("site_names", self.site_names, clusters)
+        names = called("application_names", self.application_names, apps)
         need_pairs(clusters)
-        routes = Routes.of(self.routes, self.links.index, clusters, self.site_names)
-        object.__setattr__(self, "routes", routes)
+        routes = Routes.of(self.routes, links.index, clusters, sites)
+        vars(self).update(links=links, routes=routes, site_names=sites, application_names=names)
         limits, known = instance("limits", self.limits, Limits), set(range(clusters))
         for cap in limits.shares:
             if not {cap.cluster, *cap.origins} <= known:

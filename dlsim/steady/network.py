@@ -76,9 +76,8 @@ def joined(
         both = any(one_way) and not is_one_way
         for u, v in (way, way[::-1])[: 1 + both]:
             if graph.has_edge(u, v):
-                raise InputError(
-                    f"link {name!r} joins two routers that a link joins already; merge them"
-                )
+                what = "joins two routers that a link joins already; merge them"
+                raise InputError(f"link {name!r} {what}")
             graph.add_edge(u, v, name=name, weight=weight)
     graph.add_nodes_from(routers)
     # taken out again, not left out: of equal routes the order of all nodes chooses one
@@ -134,12 +133,11 @@ class Network:
         elif self.lost:
             links = links.drop(index=list(self.lost))
             routes = {pair: way for pair, way in routes.items() if self.lost.isdisjoint(way)}
-        for name, value in (("sites", sites), ("_there", (links, routes))):
-            object.__setattr__(self, name, value)
+        vars(self).update(sites=sites, _there=(links, routes))
         whole = self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)])
-        object.__setattr__(self, "_there", (whole.links, whole.routes))
         rounded = whole.links[_NUMBERS].reindex(self.links.index).fillna(self.links[_NUMBERS])
-        object.__setattr__(self, "links", self.links.assign(**rounded))
+        links = self.links.assign(**rounded)
+        vars(self).update(_there=(whole.links, whole.routes), links=links)
 
     @classmethod
     def of(cls, p: Platform) -> Self:

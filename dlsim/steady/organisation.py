@@ -32,7 +32,6 @@ TOP = {"period": 1.0, "trust": 0.5, "until": math.inf}
 def read_organisation(path: str) -> tuple[Row, Network]:
     """Read a file: its tables and top fields, and the network they describe."""
     found = read(path, TABLES, {**PLATFORM_TOP, **{f"{name}?": real for name in TOP}}, 1)
-    found["site"] = found.pop("cluster", []) + found.get("site", [])
     if not found["site"]:
         raise InputError(f"{path}: at least one [[site]] is needed, with name and gateway")
     return found, placed(path, network_of, found)

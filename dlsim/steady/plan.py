@@ -12,9 +12,8 @@ connect
     router need none.
 site, link, application, share, pair
     What the schedule was planned with: name, speed, gateway; name, bandwidth (of a connection),
-    max_connect (null: no limit), of the links used; name, origin, priority (or that of each
-    site), work and data per unit, units per period; the owners' policies, as in
-    `dlsim.steady.store`.
+    max_connect (null: no limit), of the links used; name, origin, priority (or that of each site),
+    work and data per unit, units per period; the owners' policies, as in `dlsim.steady.store`.
 
 Numbers are decimals that hold exactly: a reader that takes them as fractions finds every limit
 kept.
@@ -58,9 +57,10 @@ def plan_of(schedule: Period | None, **facts: Any) -> dict[str, Any]:
     priority: list[Any] = p.priority.tolist()
     if p.priority.ndim == 2:
         priority = [dict(zip(sites, row, strict=True)) for row in priority]
-    pairs = {
-        (k, to): p.limits.between(k, to) for k, to in opened if k < to or [to, k] not in opened
-    }
+    pair = [
+        {"between": [sites[k], sites[to]], "connections": held} for k, to in opened
+        if (k < to or [to, k] not in opened) and (held := p.limits.between(k, to)) < math.inf
+    ]  # fmt: skip
     work = [
         {"application": apps[a], "from": sites[p.origin[a]], "at": sites[to], "units": units,
          "data": units * exact(p.data[a].item()) if to != p.origin[a] else 0}
@@ -83,11 +83,7 @@ def plan_of(schedule: Period | None, **facts: Any) -> dict[str, Any]:
             name=apps, origin=[sites[k] for k in p.origin], priority=priority, work=p.work,
             data=p.data, units=schedule.units.sum(axis=1),
         ),
-        "share": share,
-        "pair": [
-            {"between": [sites[k], sites[to]], "connections": most}
-            for (k, to), most in pairs.items() if most < math.inf
-        ],
+        "share": share, "pair": pair,
     })  # fmt: skip
     return found
 
@@ -96,9 +92,8 @@ def text_of(plan: Mapping[str, Any]) -> str:
     """Return a document as JSON with a row on every line."""
 
     def lines(value: Any) -> str:
-        rows = isinstance(value, list) and value and isinstance(value[0], dict)
-        return (
-            "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]" if rows else json.dumps(value)
-        )
+        if isinstance(value, list) and value and isinstance(value[0], dict):
+            return "[\n  " + ",\n  ".join(map(json.dumps, value)) + "\n ]"
+        return json.dumps(value)
 
     return "{\n " + ",\n ".join(f"{json.dumps(k)}: {lines(v)}" for k, v in plan.items()) + "\n}\n"

@@ -11,7 +11,7 @@ from dlsim.errors import InputError, StudyError
 from dlsim.given import instance, number, whole
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.outcome import Allocation, least_connections, trim
-from dlsim.steady.relaxation import FEASIBLE, SIMPLEX, ReducedProgram, bound, new_solver, run
+from dlsim.steady.relaxation import FEASIBLE, ReducedProgram, bound, new_solver, run
 from dlsim.steady.rows import Rows
 
 #: A solver's connection within this of an integer is that integer.
@@ -99,21 +99,13 @@ def solve_program(
     matrix, limit = full_rows(rows)
     if integer:
         return _mixed(rows, matrix, limit, start, ends)
-    values = np.array(run(_loaded(rows, matrix, limit, SIMPLEX)).col_value)
+    values = np.array(run(new_solver(matrix, limit, rows.is_plenty)).col_value)
     _, amounts, opened = np.split(values, [1, 1 + len(rows.app)])
     work = trim(platform, rows.work(amounts))
     connections = platform.tables.spread(np.maximum(opened, 0.0))
     least = least_connections(platform, work)  # where a solver's fall short of it by rounding
     opened = np.where(np.abs(connections - least) <= WHOLE, least, connections)
     return _checked(platform, work, opened, is_relaxed=True)
-
-
-def _loaded(rows: Rows, matrix: csr_array, limit: Floats, options: dict[str, Any]) -> Any:
-    """Return a solver of the full program, where no cell is worth more than `PLENTY` scales."""
-    solver = new_solver(matrix, limit, options)
-    for cell in np.flatnonzero(rows.is_plenty).tolist():
-        solver.changeColBounds(1 + cell, 0.0, 1.0)
-    return solver
 
 
 def _checked(p: Platform, work: Floats, connections: Any, **more: Any) -> Allocation:
@@ -132,7 +124,7 @@ def _mixed(
         proved.check()
         if proved.is_proved:
             return proved
-    solver = _loaded(rows, matrix, limit, _MIXED | ends)
+    solver = new_solver(matrix, limit, rows.is_plenty, _MIXED | ends)
     whole = np.arange(1 + n, matrix.shape[1], dtype=np.int32)
     kinds = np.full(len(whole), highspy.HighsVarType.kInteger)
     solver.changeColsIntegrality(len(whole), whole, kinds)

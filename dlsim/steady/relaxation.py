@@ -47,13 +47,20 @@ GAINED = 3
 NEAR = 1e-6
 
 
-def new_solver(matrix: csr_array, limit: Floats, options: dict[str, Any] = SIMPLEX) -> Any:
-    """Load `max x_0, matrix @ x <= limit, x >= 0` into a new HiGHS model."""
+def new_solver(
+    matrix: csr_array, limit: Floats, is_plenty: Any, options: dict[str, Any] = SIMPLEX
+) -> Any:
+    """Load `max x_0, matrix @ x <= limit, x >= 0` into a new HiGHS model.
+
+    After x_0 come the cells, of which none is worth more than `PLENTY` scales.
+    """
     rows, columns = matrix.shape
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = columns, rows
     lp.col_cost_ = np.eye(1, columns).ravel()
-    lp.col_lower_, lp.col_upper_ = np.zeros(columns), np.full(columns, np.inf)
+    lp.col_lower_, most = np.zeros(columns), np.full(columns, np.inf)
+    most[1 + np.flatnonzero(is_plenty)] = 1.0
+    lp.col_upper_ = most
     lp.row_lower_, lp.row_upper_ = np.full(rows, -np.inf), limit
     lp.sense_ = highspy.ObjSense.kMaximize
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
@@ -147,9 +154,7 @@ class ReducedProgram:
         self.cells, self.matrix = cells, self._columns(cells)
         self._place = np.full(len(rows.app), -1, dtype=np.int32)
         self._place[cells] = 1 + np.arange(len(cells))
-        self._solver = new_solver(self.matrix, self.limit)
-        for cell in np.flatnonzero(rows.is_plenty[cells]).tolist():
-            self._solver.changeColBounds(1 + cell, 0.0, 1.0)
+        self._solver = new_solver(self.matrix, self.limit, rows.is_plenty[cells])
         if connections is not None:
             self._keep(connections)
 
@@ -364,11 +369,10 @@ def _foremost(kind: Ints, value: Floats) -> Any:
 def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> float:
     r"""Return an upper bound of ``max x_0, matrix @ x <= limit, x >= 0`` by weak duality.
 
-    Any :math:`\lambda \ge 0` with :math:`A^T\lambda \ge c` proves :math:`x_0 \le
-    b^T\lambda`. The duals of a solver miss that by its tolerance; here they are scaled
-    until the first column holds, then for every other column that does not the row that
-    binds it most is raised. Sums are taken with the rounding error against the claim, so
-    that the bound holds whatever the solver did.
+    Any :math:`\lambda \ge 0` with :math:`A^T\lambda \ge c` proves :math:`x_0 \le b^T\lambda`. The
+    duals of a solver miss that by its tolerance; here they are scaled until the first column holds,
+    then for every other column that does not the row that binds it most is raised. Sums are taken
+    with the rounding error against the claim, so that the bound holds whatever the solver did.
     """
     slack = 8.0 * (matrix.shape[0] + 8) * np.finfo(float).eps
     binding = np.isfinite(limit)

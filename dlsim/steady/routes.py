@@ -92,13 +92,11 @@ class Share:
 
     def __post_init__(self) -> None:
         rule = "a whole number, as it names a cluster"
-        if isinstance(self.origins, str) or not isinstance(self.origins, Iterable):
-            raise InputError(f"origins of a share cap must be a list, got {self.origins!r}")
-        origins = tuple(whole("origins of a share cap", k, 0, rule=rule) for k in self.origins)
+        name = "origins of a share cap"
+        origins = tuple(whole(name, k, 0, rule=rule) for k in listed(name, self.origins))
         cluster = whole("cluster of a share cap", self.cluster, 0, rule=rule)
         share = number("share", self.share, high=1, rule="a number from 0 to 1")
-        for name, value in (("cluster", cluster), ("origins", origins), ("share", share)):
-            object.__setattr__(self, name, value)
+        vars(self).update(cluster=cluster, origins=origins, share=share)
         if not origins:
             raise InputError("a share cap must name at least one origin, got none")
 
@@ -129,15 +127,14 @@ class Limits:
     pairs: int | Mapping[tuple[int, int], int] | None = None
 
     def __post_init__(self) -> None:
-        shares = self.shares if isinstance(self.shares, Iterable) else [self.shares]
-        for cap in (shares := tuple(shares)):
-            instance("limits.shares", cap, Share)
-        object.__setattr__(self, "shares", shares)
-        if isinstance(self.pairs, Mapping):
-            named = {_pair("limits.pairs", pair): _most(n) for pair, n in self.pairs.items()}
-            object.__setattr__(self, "pairs", named or None)
-        elif self.pairs is not None:
-            object.__setattr__(self, "pairs", _most(self.pairs))
+        several = self.shares if isinstance(self.shares, Iterable) else [self.shares]
+        shares = tuple(instance("limits.shares", cap, Share) for cap in several)
+        pairs: Any = self.pairs
+        if isinstance(pairs, Mapping):
+            pairs = {_pair("limits.pairs", pair): _most(n) for pair, n in pairs.items()} or None
+        elif pairs is not None:
+            pairs = _most(pairs)
+        vars(self).update(shares=shares, pairs=pairs)
 
     def between(self, k: int, to: int) -> float:
         """Return the most connections between two clusters, infinite where not limited."""

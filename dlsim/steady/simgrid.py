@@ -23,11 +23,8 @@ _SHORTEST = ("Floyd", "Dijkstra", "DijkstraCache")
 _ROUTING = ("Full", *_SHORTEST, "Star", "Cluster", "None")
 _POLICIES = ("SHARED", "FATPIPE", "SPLITDUPLEX", "FULLDUPLEX")
 _SUFFIX = {"NONE": "", "UP": "_UP", "DOWN": "_DOWN"}
-_ZONES, _NESTED, _ROUTES = (
-    ("zone", "AS"),
-    ("zone", "AS", "cluster"),
-    ("route", "zoneRoute", "ASroute"),
-)
+_ZONES, _ROUTES = ("zone", "AS"), ("route", "zoneRoute", "ASroute")
+_NESTED = (*_ZONES, "cluster")
 _READ = (*_NESTED, "host", "router", "link", "backbone", "host_link", *_ROUTES, "prop")
 
 
@@ -206,9 +203,8 @@ class Zones:
 
     def _add(self, zone: str, src: str, dst: str, hop: _Hop) -> None:
         if (src, dst) in self._hops[zone]:
-            raise InputError(
-                f"zone {zone!r}: {src or '*'} to {dst or '*'} has a route already; leave one out"
-            )
+            what = f"{src or '*'} to {dst or '*'} has a route already; leave one out"
+            raise InputError(f"zone {zone!r}: {what}")
         self._hops[zone][src, dst] = hop
 
     def _zones(self, point: str) -> list[str]:

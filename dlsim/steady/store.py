@@ -1,17 +1,16 @@
 """Platforms in files: TOML and JSON.
 
-A file lists ``[[cluster]]`` or ``[[site]]`` (name, speed, gateway, router),
-``[[application]]`` (name, origin, priority, work, data), ``[[link]]`` (name, start, end,
-weight, one_way, and bandwidth with max_connect or connections, infinite where missing;
-or capacity with one of the two) and ``[[route]]`` (from, to, links; or between, links,
-one_way: the way back is the same reversed). A site is called by name, or by number from 0.
-Without any route the clusters' routers (or names) are joined over the links' ends by
-`shortest_routes`, by weight where a link has one. ``[[share]]`` (site, origins, share)
-and ``[[pair]]`` (connections, between) are owners' policies; ``[limits]`` may hold them
-as pairs, a number, and lists ``pair`` (from, to, most) and ``share`` (cluster, origins,
-share). What else ``dlsim broker`` takes may stand in the same file. ``network = "FILE"``
-takes sites, links, routes and, unless the file has its own, applications from a file of
-another kind beside it (`dlsim.steady.foreign`).
+A file lists ``[[cluster]]`` or ``[[site]]`` (name, speed, gateway, router), ``[[application]]``
+(name, origin, priority, work, data), ``[[link]]`` (name, start, end, weight, one_way, and bandwidth
+with max_connect or connections, infinite where missing; or capacity with one of the two) and
+``[[route]]`` (from, to, links; or between, links, one_way: the way back is the same reversed). A
+site is called by name, or by number from 0. Without any route the clusters' routers (or names) are
+joined over the links' ends by `shortest_routes`, by weight where a link has one. ``[[share]]``
+(site, origins, share) and ``[[pair]]`` (connections, between) are owners' policies; ``[limits]``
+may hold them as pairs, a number, and lists ``pair`` (from, to, most) and ``share`` (cluster,
+origins, share). What else ``dlsim broker`` takes may stand in the same file. ``network = "FILE"``
+takes sites, links, routes and, unless the file has its own, applications from a file of another
+kind beside it (`dlsim.steady.foreign`).
 """
 
 import itertools
@@ -28,30 +27,10 @@ from typing import Any, cast
 import numpy as np
 import pandas as pd
 
+from dlsim import given
 from dlsim.errors import InputError
-from dlsim.files import (
-    Fields,
-    Row,
-    Schema,
-    StrPath,
-    placed,
-    read_tables,
-    tables_of,
-    write_text,
-)  # fmt: skip
-from dlsim.given import (
-    MOST_WHOLE,
-    anything,
-    flag,
-    items,
-    member,
-    number,
-    option,
-    real,
-    table,
-    text,
-    whole,
-)  # fmt: skip
+from dlsim.files import Fields, Row, Schema, StrPath, placed, read_tables, tables_of, write_text
+from dlsim.given import anything, flag, items, member, number, option, real, text, whole
 from dlsim.steady.foreign import read_document
 from dlsim.steady.model import Platform
 from dlsim.steady.network import Network, held
@@ -93,7 +72,7 @@ def _route(row: Any) -> Fields:
 
 ENDS = ("from", "to")
 _NUMBERS = ("bandwidth", "max_connect")
-_COUNT = partial(whole, low=-MOST_WHOLE, rule="a whole number")
+_COUNT = partial(whole, low=-given.MOST_WHOLE, rule="a whole number")
 _CLUSTER = partial(whole, low=0)
 _SITE: Fields = {"name?": text, "speed": _amount, "gateway": _amount, "router?": label}
 #: The tables of a file that say what sites there are and what joins them, with their fields;
@@ -143,19 +122,13 @@ def plain(value: Any) -> Any:
 def to_document(platform: Platform) -> dict[str, Any]:
     """Return a platform as plain tables."""
     p, links = platform, platform.links
-    ends = {"start", "end"} <= set(links.columns)
-    routers = {} if p.router is None else {"router": p.router}
-    sites = {} if p.site_names is None else {"name": p.site_names}
-    apps = {} if p.application_names is None else {"name": p.application_names}
-    columns = ["bandwidth", "max_connect", *(("start", "end") if ends else ())]
-    ways = sorted(p.routes.items())
+    ends = ["start", "end"] if {"start", "end"} <= set(links.columns) else []
+    sizes = {"priority": p.priority, "work": p.work, "data": p.data}
     document: dict[str, Any] = {
-        "cluster": rows_of(**sites, speed=p.speed, gateway=p.gateway, **routers),
-        "application": rows_of(
-            **apps, origin=p.origin, priority=p.priority, work=p.work, data=p.data
-        ),
-        "link": rows_of(name=links.index, **{name: links[name] for name in columns}),
-        "route": [{"from": k, "to": to, "links": way} for (k, to), way in ways],
+        "cluster": rows_of(name=p.site_names, speed=p.speed, gateway=p.gateway, router=p.router),
+        "application": rows_of(name=p.application_names, origin=p.origin, **sizes),
+        "link": rows_of(name=links.index, **links[[*_NUMBERS, *ends]]),
+        "route": [{"from": k, "to": to, "links": way} for (k, to), way in sorted(p.routes.items())],
     }
     limits: dict[str, Any] = {}
     if isinstance(p.limits.pairs, Mapping):
@@ -170,14 +143,14 @@ def to_document(platform: Platform) -> dict[str, Any]:
 
 
 def rows_of(**columns: Any) -> list[dict[str, Any]]:
-    """Return columns as rows."""
-    rows = zip(*map(list, columns.values()), strict=True)
-    return [dict(zip(columns, row, strict=True)) for row in rows]
+    """Return columns as rows; one that is None is left out."""
+    known = {name: column for name, column in columns.items() if column is not None}
+    return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
 
 
 def from_document(document: Mapping[str, Any]) -> Platform:
     """Build a platform from plain tables."""
-    return _platform(tables_of("a platform", document, SCHEMA, TOP, 0))
+    return _platform(_with_sites(tables_of("a platform", document, SCHEMA, TOP, 0)))
 
 
 def _site(names: Sequence[str], value: Any, name: str = "site") -> int:
@@ -236,15 +209,24 @@ def _named_routes(
     return routes
 
 
+def _with_sites(found: Row) -> Row:
+    """Return tables with what they call clusters among the sites."""
+    found["site"] = found.pop("cluster", []) + found.get("site", [])
+    return found
+
+
+def _names(found: Row) -> list[str]:
+    return [row.get("name", "") for row in found["site"]]
+
+
 def network_of(found: Row) -> Network:
     """Return the network that tables describe; clusters without a name are told by number."""
-    sites, rows = found.get("cluster", []) + found.get("site", []), found.get("link", [])
-    names = [row.get("name", "") for row in sites]
+    sites, rows, names = found["site"], found.get("link", []), _names(found)
     if twice := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise InputError(f"sites must have different names, got {twice[0]!r} twice")
     told = [(row["name"], *placed(row.where, held, row)) for row in rows]
     links = pd.DataFrame(told, columns=["name", *_NUMBERS]).set_index("name")
-    links = table("links", links, _NUMBERS)  # each label once
+    links = given.table("links", links, _NUMBERS)  # each label once
     for column in ("start", "end", "one_way", "weight"):
         if any(column in row for row in rows):
             links[column] = [row.get(column) for row in rows]
@@ -261,9 +243,8 @@ def network_of(found: Row) -> Network:
             way = row["start"], row["end"]
             ways = {way} if row.get("one_way") else {way, way[::-1]}
             if ways & there:
-                raise InputError(
-                    f"{row.where}: joins two routers that a link joins already; merge them"
-                )
+                what = "joins two routers that a link joins already; merge them"
+                raise InputError(f"{row.where}: {what}")
             there |= ways
     return Network(
         [name or f"cluster {k}" for k, name in enumerate(names)],
@@ -274,15 +255,14 @@ def network_of(found: Row) -> Network:
 
 def _platform(found: Row) -> Platform:
     network, apps = network_of(found), found.get("application", [])
-    sites = found.get("cluster", []) + found.get("site", [])
-    names = [row.get("name", "") for row in sites]
+    names = _names(found)
     origin = [placed(row.where, _site, names, row["origin"], "origin") for row in apps]
     columns: Any = {name: [row[name] for row in apps] for name in ("priority", "work", "data")}
     if any("name" in row for row in apps):
         called = [row.get("name", f"application {number}") for number, row in enumerate(apps)]
         columns["application_names"] = called
     known = network.fields | ({} if any(names) else {"site_names": None})
-    return Platform([row["speed"] for row in sites], origin=origin, **known, **columns)
+    return Platform([row["speed"] for row in found["site"]], origin=origin, **known, **columns)
 
 
 def _read_limits(name: str, document: Any) -> Limits:
@@ -331,7 +311,7 @@ def read(
 ) -> Row:
     """Return the tables of a file of any kind, with those of the network that it names."""
     if (document := read_document(path)) is not None:
-        return tables_of(path, document, schema, top, first)
+        return _with_sites(tables_of(path, document, schema, top, first))
     found = read_tables(path, schema, {**top, "network?": text}, first, limit)
     if name := found.pop("network", None):
         other = Path(path).parent / name
@@ -341,7 +321,7 @@ def read(
         there = tables_of(other, document, schema, top, first)
         for kind in there.keys() - ({"application"} & found.keys()):
             found[kind] = there[kind] + found.get(kind, [])
-    return found
+    return _with_sites(found)
 
 
 def write_platform(path: StrPath, platform: Platform) -> None:

@@ -3,9 +3,8 @@
 Every function takes a seed; what it draws for one purpose (graph, clusters, links, sites,
 applications) does not depend on what it draws for another.
 
-Source: paper S, section 6.1, Tables 1 and 2. Tiers: M. B. Doar, "A better model for
-generating test networks", Globecom 1996; the program itself is not used, and its
-redundancies are not in the paper.
+Source: paper S, section 6.1, Tables 1 and 2. Tiers: M. B. Doar, "A better model for generating test
+networks", Globecom 1996; the program itself is not used, and its redundancies are not in the paper.
 """
 
 import math
@@ -187,9 +186,8 @@ def random(
     seed, limits
         As in `table1`.
     table2 : {"one", "het"}
-        What the table does not say: priority, work and data are 1, or drawn like the
-        others with the mean 1. The speeds vary in both: were they equal too, all work
-        would stay at home.
+        What the table does not say: priority, work and data are 1, or drawn like the others with
+        the mean 1. The speeds vary in both: were they equal too, all work would stay at home.
 
     Examples
     --------

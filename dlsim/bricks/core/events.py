@@ -3,11 +3,11 @@
 import numpy as np
 
 from dlsim.bricks.core import queues, state
-from dlsim.bricks.core.heap import before, foresee, pop, push, sink
 from dlsim.bricks.core.monitor import observe, show_all, show_link, show_server
 from dlsim.bricks.core.network import entry_at, finish_transfer, least_on_path
 from dlsim.bricks.core.schedulers import bar, bound_moves, choose_server, estimate, seconds, unbar
 from dlsim.bricks.core.servers import absorb_background, accept, touch
+from dlsim.bricks.core.state import before, foresee, pop, push, sink
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, meets
 
 

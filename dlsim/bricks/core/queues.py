@@ -9,8 +9,8 @@ ends, begins or is hit. Background jobs that wait are a range of their stream.
 import numpy as np
 
 from dlsim.bricks.core import state
-from dlsim.bricks.core.heap import foresee, push
 from dlsim.bricks.core.servers import absorb_background, comes_by, finish_service, first_after
+from dlsim.bricks.core.state import foresee, push
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish
 
 

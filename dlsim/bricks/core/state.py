@@ -1,4 +1,4 @@
-"""What a run works on, as arrays: the inputs, the rules, and what changes."""
+"""What a run works on, as arrays: the inputs, the rules, what changes, and the events to come."""
 
 from typing import NamedTuple
 
@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.bricks.core.network import Floats, Stream, Whole
+from dlsim.kernel import kernel
 
 #: Kinds of events, in the order in which they happen at one instant: a server that has foreseen
 #: it, what was on one that failed, and so on; packets are the last.
@@ -41,67 +42,56 @@ FORECASTERS = ("last", "mean of 10", "mean of all", "smoothing by 0.1", "smoothi
 BLOCK = 512
 #: Packets that pass a link before the event loop looks for anything else.
 ROUND = 64
+
+
+def _record(**names: str) -> np.dtype:
+    """Return a type of records: by the kind of number, the names of fields."""
+    return np.dtype([(name, kind) for kind, some in names.items() for name in some.split()])
+
+
 #: An end of a transfer has no packet; its hop is the `course` for which it was foreseen.
-EVENT = np.dtype([("time", "f8"), ("kind", "i8"), ("row", "i8"), ("packet", "i8"), ("hop", "i8")])
+EVENT = _record(f8="time", i8="kind row packet hop")
 #: What becomes of a request; times of its latest submission, and `next`, the client job that
 #: follows it on its server; packets of the transfer under way, how many trains of its have
 #: been broken up, and the train that is broken up after it.
-JOB = np.dtype(
-    [(k, "i8") for k in ("server", "fallbacks", "attempt", "next", "returning")]
-    + [(k, "i8") for k in ("packets", "course", "broken")]
-    + [(k, "f8") for k in ("submitted", "arrived", "start", "end", "completion")]
+JOB = _record(
+    i8="server fallbacks attempt next returning packets course broken",
+    f8="submitted arrived start end completion",
 )
 #: One submission and what came of it.
-ATTEMPT = np.dtype(
-    [(k, "i8") for k in ("row", "server", "accepted")]
-    + [(k, "f8") for k in ("submitted", "estimate", "arrived", "promised")]
-)
+ATTEMPT = _record(i8="row server accepted", f8="submitted estimate arrived promised")
 #: A place in a server's queue up to which jobs have been followed: the next background job,
 #: the last client job, how many of either, when the last one ended, seconds of service.
-CURSOR = np.dtype([("at", "i8"), ("job", "i8"), ("count", "i8"), ("free", "f8"), ("busy", "f8")])
+CURSOR = _record(i8="at job count", f8="free busy")
 #: The cursors of a server: jobs that the monitor has seen arrive, jobs gone, service up to
 #: now, and up to one period ago where that may lie before the last time it was asked for.
 SEEN, GONE, BUSY, BEFORE = range(4)
 #: A server: when all work that has arrived is done, the next background job, the first and
 #: last client jobs, those of ours that are scheduled and not completed, when a client job
 #: last joined or left, and whether it is among the `State.changed`.
-SERVER = np.dtype(
-    [(k, "f8") for k in ("free", "touched")]
-    + [(k, "i8") for k in ("at", "head", "tail", "ours", "listed")]
-)
+SERVER = _record(f8="free touched", i8="at head tail ours listed")
 #: A slot of a server: a client job, `OTHERS` or `IDLE`, its begin, end and work.
-SLOT = np.dtype([("who", "i8"), ("start", "f8"), ("end", "f8"), ("work", "f8")])
+SLOT = _record(i8="who", f8="start end work")
 #: What a server of slots has beside `SERVER`: client jobs that wait or run, the next failure or
 #: repair, which of the times at which it woke counts, and when; busy seconds, and at a probe.
-LINE = np.dtype(
-    [(k, "i8") for k in ("clients", "edge", "turn")] + [(k, "f8") for k in ("wake", "busy", "seen")]
-)
+LINE = _record(i8="clients edge turn", f8="wake busy seen")
 #: A copy of a request, which is one itself: of which; the next one; the first that came back (of
 #: the request); what a user's scheduler has decided, how often it put it off, how many copies it
 #: asked for, until when it waits; where it is.
-COPY = np.dtype(
-    [(k, "i8") for k in ("of", "sibling", "winner", "choice", "asked", "asked_for", "state")]
-    + [("until", "f8")]
-)
+COPY = _record(i8="of sibling winner choice asked asked_for state", f8="until")
 #: A link: transfers of ours under way; the request whose train has it to itself, or -1; the
 #: next data of other users; when it is free; and of the entry of its trace that a packet met
 #: last, before `sure` for certain: its throughput, its end, and the time of a full packet.
-LINK = np.dtype(
-    [(k, "i8") for k in ("ours", "alone", "at")]
-    + [(k, "f8") for k in ("free", "rate", "edge", "sure", "span")]
-)
+LINK = _record(i8="ours alone at", f8="free rate edge sure span")
 #: Counters: events in the heap, how many there have to have room, the first train to break up,
 #: the next new request, attempts, probes taken, the entry of the traces in `State.predicted`,
 #: servers in `State.changed`, whether what the scheduler is shown is out of date, what a
 #: user's scheduler decides and has decided, requests returned, steps of the loop, copies of a
 #: request at most, rows of requests and copies, the clock.
-HEAD = np.dtype(
-    [(k, "i8") for k in ("events", "wanted", "broken", "new", "attempts", "probes")]
-    + [
-        (k, "i8")
-        for k in ("entry", "changed", "stale", "row", "choice", "done", "steps", "copies", "rows")
-    ]
-    + [("now", "f8")]
+HEAD = _record(
+    i8="events wanted broken new attempts probes entry changed stale row choice done steps copies "
+    "rows",
+    f8="now",
 )
 
 
@@ -234,3 +224,56 @@ def fresh_state(w: World, r: Rules) -> State:
     s.servers.head = s.servers.tail = -1
     s.cursors.at, s.cursors.job = w.jobs.first[:-1, None], -1
     return s
+
+
+@kernel(inline=True)
+def before(a, time, kind, row, packet):
+    """Tell whether an event of the heap comes before one, by time, kind, row and packet."""
+    if a.time != time:
+        return a.time < time
+    if a.kind != kind:
+        return a.kind < kind
+    return a.row < row or (a.row == row and a.packet < packet)
+
+
+@kernel(inline=True)
+def push(time, kind, row, packet, hop, s):
+    """Add an event to the heap."""
+    heap, i = s.heap, s.head[0].events
+    while i > 0 and not before(heap[(i - 1) // 2], time, kind, row, packet):
+        heap[i] = heap[(i - 1) // 2]
+        i = (i - 1) // 2
+    one = heap[i]
+    one.time, one.kind, one.row, one.packet, one.hop = time, kind, row, packet, hop
+    s.head[0].events += 1
+
+
+@kernel(inline=True)
+def foresee(time, kind, row, s):
+    """Add an event of a request that holds as long as no train of it is broken up."""
+    push(time, kind, row, 0, s.jobs[row].course, s)
+
+
+@kernel(inline=True)
+def sink(time, kind, row, packet, hop, s):
+    """Put an event in the place of the first one."""
+    heap, size, i = s.heap, s.head[0].events, 0
+    while 2 * i + 1 < size:
+        k = 2 * i + 1
+        if k + 1 < size:
+            left = heap[k]
+            k += before(heap[k + 1], left.time, left.kind, left.row, left.packet)
+        if not before(heap[k], time, kind, row, packet):
+            break
+        heap[i] = heap[k]
+        i = k
+    one = heap[i]
+    one.time, one.kind, one.row, one.packet, one.hop = time, kind, row, packet, hop
+
+
+@kernel(inline=True)
+def pop(s):
+    """Remove the first event from the heap."""
+    s.head[0].events -= 1
+    last = s.heap[s.head[0].events]
+    sink(last.time, last.kind, last.row, last.packet, last.hop, s)
