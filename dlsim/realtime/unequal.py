@@ -6,7 +6,7 @@ is who these are, and who is sent to first (`dlsim.realtime.core.unequal`). Ther
 """
 
 from bisect import bisect
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import permutations
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ class UnequalSchedule:
 
     def check(self) -> None:
         """Verify the schedule from the model's definition alone, or raise ScheduleError."""
-        check_unequal(*(getattr(self, one.name) for one in fields(self)))
+        check_unequal(self)
 
 
 class _Served(NamedTuple):
