@@ -11,8 +11,8 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.given import table
-from dlsim.realtime.laws import realised_load
 from dlsim.realtime.model import POLICIES, Cluster, Policy, policy_named
+from dlsim.realtime.workload import realised_load
 
 
 def found(what: str, text: str) -> Any:
