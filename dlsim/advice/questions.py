@@ -7,6 +7,7 @@ send per second of work. Nothing is drawn: the same log gives the same answers.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -315,27 +316,22 @@ def _over_time(jobs: pd.DataFrame, cluster: Cluster, s: Schedule) -> pd.DataFram
     submit = jobs["submit"].to_numpy()
     span = float(submit[-1] - submit[0])
     long = next(w for w in (3600.0, 86_400.0, 604_800.0) if span / w <= 400 or w > 86_400)
-    edges = submit[0] + long * np.arange(int(span // long) + 2)
-    of = np.minimum(((submit - submit[0]) // long).astype(int), len(edges) - 2)
-    bins = len(edges) - 1
-
-    def total(values: Any) -> NDArray[np.float64]:
-        return np.asarray(np.bincount(of, values, minlength=bins), dtype=float)
+    at = submit[0] + long * np.arange(int(span // long) + 1)
+    of = np.minimum(((submit - submit[0]) // long).astype(int), len(at) - 1)
+    total: Any = partial(np.bincount, of, minlength=len(at))
 
     def queue(start: Any) -> NDArray[np.float64]:  # who waits when a step begins
         start = np.asarray(start, dtype=float)
         known = ~np.isnan(start)
         come, gone = np.sort(submit[known]), np.sort(start[known])
-        at = edges[:-1]
         waits = np.searchsorted(come, at, "right") - np.searchsorted(gone, at, "right")
         return np.asarray(waits, dtype=float)
 
     arrived = total(np.ones(len(jobs)))
-    away = ~jobs["admitted"].to_numpy()
     with np.errstate(invalid="ignore"):
-        refused = total(away.astype(float)) / arrived
+        refused = total(~jobs["admitted"].to_numpy()) / arrived
     return pd.DataFrame({
-        "begins": edges[:-1], "jobs": arrived,
+        "begins": at, "jobs": arrived,
         "load": total(jobs["processors"] * jobs["run_time"]) / (long * cluster.nodes),
         "waiting_log": queue(jobs["log"]) if jobs["log"].notna().any() else np.nan,
         "waiting_easy": queue(jobs["easy"]), "waiting": queue(s.tasks["start"] + submit[0]),

@@ -194,21 +194,17 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
     in_line = s.policy.nodes == "all" or not passes or s.reading.mn_order == "strict"
     if not in_line or s.policy.order == "dc" or s.policy.is_timed:
         return
+    passed = "nobody passes a waiting task of smaller rank"
     if s.policy.order == "fifo":
         starts = s.start[s.ran]
         behind = not_after(np.maximum.accumulate(starts), starts, s.scale)
         yield "tasks start in the order of arrival", s.index[s.ran], behind
-    elif s.policy.order == "edf" or s.given is not None:
-        yield "nobody passes a waiting task of smaller rank", index, _in_turn(s, line)
-
-
-def _in_turn(s: Evidence, line: Rows) -> list[bool]:
-    """Tell per start whether everyone who waited then ranked no lower."""
-    start, known = s.start[line], s.arrival[line]
-    if s.policy.order == "edf":
-        return in_turn_of_deadline(start, known, s.deadline[line], line, s.scale)
-    assert s.given is not None
-    return in_turn(start, known, s.given.key[line], np.zeros(len(line)), line, s.scale)
+    elif s.policy.order == "edf":
+        turn = in_turn_of_deadline(start, arrival, s.deadline[line], line, s.scale)
+        yield passed, index, turn
+    elif s.given is not None:
+        exactly = s.given.key[line], np.zeros(len(line))
+        yield passed, index, in_turn(start, arrival, *exactly, line, s.scale)
 
 
 def in_turn_of_deadline(
@@ -447,10 +443,7 @@ def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
 
 
 def _carried(s: Evidence, k: Chunks, x: _Shares, some: NDArray[np.bool_], ends: Floats) -> Floats:
-    """Data of each task that nodes of some chunks can take by its end, all they can, in one round.
-
-    Theory: the greedy fill.
-    """
+    """Data of each task that nodes of some chunks can take by its end (the greedy fill)."""
     c, until, data, link = s.cluster, ends.tolist(), [0.0] * len(ends), [-np.inf] * len(ends)
     for i, time in zip(k.task[some].tolist(), x.release[some].tolist(), strict=True):
         start = max(time, link[i])

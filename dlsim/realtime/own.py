@@ -162,9 +162,7 @@ def blame(own: Own, policy: Policy, labels: Any, release: Floats) -> None:
     elif kind == "partition":
         got = f"shares with the sum {found:g}" if found == found else "something else"
         got += f" for {n} nodes released at {np.round(release[:n], 6).tolist()[:8]}"
-    where = (
-        f"for task {task!r} at {own.fault[2]:g}" if kind != "partition" else f"for task {task!r}"
-    )
+    where = f"for task {task!r}" + (f" at {own.fault[2]:g}" if kind != "partition" else "")
     raise InputError(
         f"{kind} function {name}({', '.join(names)}) must return {returns}; {where} it gave {got}"
     ) from (RAISED[0] if RAISED else None)

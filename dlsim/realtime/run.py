@@ -64,7 +64,7 @@ def _switches(
     switches |= {"strict": strict, "frozen": switches["frozen"] and not every}
     part, method = BY_OWN, state.FEWEST
     if not callable(policy.partition):
-        part = model.PARTITIONS.index(policy.partition)
+        part = list(model.PARTITIONS).index(policy.partition)
         method = state.CAPACITY if policy.partition in model.FROM_OPTIMUM else method
         method = state.SCAN if policy.partition in model.UMR else method
     takes_turns = policy.order != "dc" and (strict or policy.partition != "opr")

@@ -254,14 +254,11 @@ def _of_chunks(
 ) -> pd.DataFrame:  # fmt: skip
     """Return the chunks of all tasks that are served."""
     rows = np.repeat([one.task for one in served], [len(one.who) for one in served]).astype(int)
-    node = by_link[np.concatenate([np.empty(0, dtype=np.int64), *(one.who for one in served)])]
-    load, begin, done = (
+    who, load, begin, done = (
         np.concatenate([np.empty(0), *(getattr(one, name) for one in served)])
-        for name in ("load", "begin", "done")
+        for name in ("who", "load", "begin", "done")
     )
-    alpha = load / np.bincount(rows, load, len(given))[rows]
-    columns = {"task": given.index[rows], "node": node, "alpha": alpha, "send_start": begin}
-    columns |= {"send_end": begin + load * cms[node], "compute_end": done}
-    times = ["send_start", "send_end", "compute_end"]
-    chunks = pd.DataFrame(columns)
-    return chunks.assign(**{name: origin + chunks[name] for name in times})
+    node, alpha = by_link[who.astype(int)], load / np.bincount(rows, load, len(given))[rows]
+    times = {"send_start": begin, "send_end": begin + load * cms[node], "compute_end": done}
+    columns = {"task": given.index[rows], "node": node, "alpha": alpha}
+    return pd.DataFrame(columns | {name: origin + at for name, at in times.items()})

@@ -105,11 +105,7 @@ def reach_in_rounds(pool, groups, before, i, q, r, s):
 
     All groups but the last one release `before`.
     """
-    n = 0
-    for g in range(groups):
-        for k in range(n, n + pool[g].nodes):
-            s.release[k] = pool[g].time
-        n += pool[g].nodes
+    n = demand.fill_releases(groups, pool, s.release)
     theta, load = r.cms / r.cps, q[i].sigma * r.cps
     if soonest(s.release, n, r.rounds, theta, load, s.work)[0] > q[i].limit:
         return 0

@@ -161,9 +161,7 @@ def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
         if r.counts and not r.frozen:
             n = int(demand.ask(r.own, 2, i, 0, t, idle, waiting, q, r, c))
         elif not r.frozen:
-            for g in range(groups):
-                s.pool[g].time, s.pool[g].nodes = s.free[g].time, s.free[g].nodes
-            demand.fill_releases(groups, s)
+            demand.fill_releases(groups, s.free, s.release)
             n = demand.fewest_own(i, idle, q, r, s, c)
             if n == 0 and t < one.limit and idle < r.nodes:
                 n = r.nodes + 1
