@@ -246,14 +246,6 @@ def _compare(
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("policy"), schedules
 
 
-def _chosen(terms: Terms, table: pd.DataFrame) -> str:
-    """Return the policy whose promises are told: in line, they are found at once for all."""
-    if terms.policy:
-        return terms.policy
-    in_line = [name for name in terms.policies if not policy_named(name)[1].overtake]
-    return str(table.loc[in_line or list(terms.policies), "admitted"].idxmax())
-
-
 def _nodes_for(
     tasks: pd.DataFrame, cluster: Cluster, terms: Terms, policy: str, known: float
 ) -> list[dict[str, Any]]:
@@ -373,7 +365,10 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
     starts = {"log": log.jobs["submit"] + log.jobs["wait"]}
     starts |= {name: run_rigid(log.jobs, log.nodes, name) for name in RIGID}
     table, schedules = _compare(log, tasks, cluster, terms, starts)
-    chosen = _chosen(terms, table)
+    # in line, what could have been promised is found at once for all
+    in_line = [name for name in terms.policies if not policy_named(name)[1].overtake]
+    best = terms.policy or table.loc[in_line or list(terms.policies), "admitted"].idxmax()
+    chosen = str(best)
     s = schedules[chosen]
     step(f"checking {chosen}")
     s.check()

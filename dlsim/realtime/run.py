@@ -16,8 +16,6 @@ from dlsim.given import need_memory
 from dlsim.kernel import TOL, clock_origin, latest_finish, records
 from dlsim.realtime import model
 from dlsim.realtime.core import events, state
-from dlsim.realtime.core.leader import RULES, follow_leader
-from dlsim.realtime.core.opr import run_opr
 from dlsim.realtime.core.partition import OPR, OPTIMUM
 from dlsim.realtime.core.state import BY_OWN
 from dlsim.realtime.evidence import Given
@@ -89,7 +87,7 @@ def rules_of(*given: Any, **offers: Any) -> Any:
 
 
 def is_plain(rules: Any) -> bool:
-    """Tell whether `dlsim.realtime.core.opr` decides all that the rules ask for."""
+    """Tell whether `dlsim.realtime.core.events.run_opr` decides all that the rules ask for."""
     in_line = rules.in_line and rules.strict and not (rules.all_nodes or rules.frozen)
     usual = rules.part == state.BY_OPR and rules.method == state.FEWEST and rules.st == 0
     batches = rules.by_policy or rules.commit or rules.test_first
@@ -122,9 +120,8 @@ def _run_plain(
     """Return what became of tasks under plain rules, by the names of RESULT."""
     m = len(arrival)
     rooms = 3, 2 * min(m, rules.nodes) + 2
-    start, end = np.empty(m), np.empty(m)
-    nodes, order = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    ran = run_opr(
+    (start, end), (nodes, order) = np.empty((2, m)), np.empty((2, m), dtype=np.int64)
+    ran = events.run_opr(
         arrival, given.sigma, given.deadline, given.key, rules.edf, rules.cms, rules.shared, span,
         table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
         records(m + 1, state.ENTRY, blank=False), order, start, end, nodes,
@@ -136,14 +133,14 @@ def _run_leader(given: Given, arrival: Floats, cluster: Cluster, table: Table) -
     """Return what became of tasks, by the names of RESULT."""
     m, c = len(arrival), cluster
     start, end = np.full((2, m), np.nan)
-    nodes, refused = np.zeros(m, dtype=np.int64), np.zeros(RULES + 1)
+    nodes, refused = np.zeros(m, dtype=np.int64), np.zeros(events.RULES + 1)
     limit = latest_finish(arrival + given.deadline, given.deadline)
     most = c.nodes if c.cps > 0 else 1
     first = int(most * table.unit[most] <= DEAR * (1 + TOL) * table.unit[1])
-    follow_leader(
-        arrival, given.sigma, limit, most, first, c.cms / (c.cms + c.cps),
-        table.unit, np.zeros((RULES + 1, c.nodes)), records(c.nodes, state.BLOCK), refused, start,
-        end, nodes,
+    events.follow_leader(
+        arrival, given.sigma, limit, most, first, c.cms / (c.cms + c.cps), table.unit,
+        np.zeros((events.RULES + 1, c.nodes)), records(c.nodes, state.BLOCK), refused, start, end,
+        nodes,
     )  # fmt: skip
     return _done(OPTIMUM, start, end, nodes, np.flatnonzero(nodes))
 

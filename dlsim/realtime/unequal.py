@@ -104,18 +104,18 @@ class _Nodes:
         c = self.room
         np.maximum(release, floor, out=c.release)
         if self.is_together:
-            n, start, end, sent = core.start_together(sigma, limit, floor, self.span, c)
-            times, least = (start, end, sent, c.begin, c.done), n
+            now = 0.0
+            n, start, end, sent, least = core.start_together(sigma, limit, floor, self.span, c)
         else:  # on a clock that begins now: there are more roundings
-            c.release[:] -= floor
+            now = floor
+            c.release[:] -= now
             c.turn[:] = np.argsort(c.release, kind="stable")
-            n, start, end, sent, least = core.as_released(sigma, limit - floor, c)
-            times = (floor + start, floor + end, floor + sent, floor + c.begin, floor + c.done)
+            n, start, end, sent, least = core.as_released(sigma, limit - now, c)
         if n == 0:
             return None
-        start, end, sent, begin, done = times
-        who, load, begin, done = (x[:n].copy() for x in (c.who, c.load, begin, done))
-        return _Served(i, start, end, sent, least, who, load, begin, done)
+        who, load, begin, done = (x[:n].copy() for x in (c.who, c.load, c.begin, c.done))
+        times = now + start, now + end, now + sent
+        return _Served(i, *times, least, who, load, now + begin, now + done)
 
 
 class _Ahead(NamedTuple):
@@ -190,10 +190,9 @@ def simulate_unequal(
     [1, 0]
     """
     cms, cps = node_columns(nodes)
-    for name, value, known in (
-        ("order", order, ORDERS), ("partition", partition, PARTITIONS), ("link", link, LINKS)
-    ):  # fmt: skip
-        option(name, value, known)
+    option("order", order, ORDERS)
+    option("partition", partition, PARTITIONS)
+    option("link", link, LINKS)
     arrival, sigma, deadline = sorted_columns(tasks)
     origin, by_link = clock_origin(arrival), np.lexsort((cps, cms))
     span = float(sigma.min() * (cms + cps).min()) if len(sigma) else 0.0

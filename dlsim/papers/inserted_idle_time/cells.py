@@ -21,7 +21,7 @@ from dlsim.realtime import (
     split_load,
     workload,
 )
-from dlsim.realtime import named as brought
+from dlsim.realtime import own as brought
 from dlsim.realtime.optimum import ladder
 from dlsim.realtime.partition import execution_time
 from dlsim.realtime.sends import rounds_limit, split_in_rounds

@@ -14,7 +14,7 @@ from dlsim.realtime import (
     Reading,
     clairvoyant_bound,
     execution_time,
-    named,
+    own,
     simulate,
     simulate_unequal,
     workload,
@@ -46,7 +46,7 @@ def tasks_and_reading(
     """Draw a workload of section 6.1, or one's own, under a mixed mapping of switches."""
     reading, drawn = workload.split_reading(switches, "mcdf")
     if drawn_by:
-        return named.drawn_by(drawn_by, cluster, load, horizon, seed, **law), Reading.of(reading)
+        return own.drawn_by(drawn_by, cluster, load, horizon, seed, **law), Reading.of(reading)
     tasks = workload.mcdf(cluster, load, horizon, seed, **{**drawn, **law})
     # pandas copies attrs whenever a column is taken
     tasks.attrs = {"realised_load": tasks.attrs["realised_load"]}

@@ -462,7 +462,9 @@ def dispatch(now, inclusive, d, q, r, s, c):
             state.insert_block(entry.end, n, s)
         tally(3, entry.marks, 1, s)
         tally(state.PLANNED, entry.marks, -1, s)
-        n = demand.runs_on(i, n, q, r)
-        state.record(i, n, entry.start, entry.end, completion, kind, rounds, d, s)
+        d[i].nodes, d[i].turn = demand.runs_on(i, n, q, r), head.done
+        d[i].kind, d[i].rounds = kind, rounds
+        d[i].start, d[i].estimate, d[i].end = entry.start, entry.end, completion
+        head.done += 1
     if now < np.inf and not (r.last and r.in_line):
         head.idle, head.block, _ = state.absorb(now, head.idle, head.block, 0, s)
