@@ -70,12 +70,13 @@ class _Served(NamedTuple):
     task: int
     start: float
     end: float
-    sent: float
     least: int
     who: NDArray[np.int64]
     load: Floats
     begin: Floats
     done: Floats
+    release: Floats  # what it leaves to those behind, of all nodes,
+    link: float  # and of the link
 
 
 class _Nodes:
@@ -98,8 +99,9 @@ class _Nodes:
         self.is_together, self.span = partition == "opr", span
 
     def serve(
-        self, i: int, sigma: float, limit: float, floor: float, release: Floats
-    ) -> _Served | None:
+        self, i: int, sigma: float, limit: float, floor: float, release: Floats,
+        link: float = -np.inf,
+    ) -> _Served | None:  # fmt: skip
         """Serve a task on nodes that are released, from `floor` on; None if it would be late."""
         c = self.room
         np.maximum(release, floor, out=c.release)
@@ -114,21 +116,9 @@ class _Nodes:
         if n == 0:
             return None
         who, load, begin, done = (x[:n].copy() for x in (c.who, c.load, c.begin, c.done))
-        times = now + start, now + end, now + sent
-        return _Served(i, *times, least, who, load, now + begin, now + done)
-
-
-class _Ahead(NamedTuple):
-    """What tasks leave to those behind: releases, when the last one starts, a free link."""
-
-    release: Floats
-    start: float
-    link: float
-
-    def after(self, one: _Served) -> "_Ahead":
-        release = self.release.copy()
-        release[one.who] = one.done
-        return _Ahead(release, one.start, max(self.link, one.sent))
+        begin, done, free = now + begin, now + done, release.copy()
+        free[who], link = done, max(link, now + sent)
+        return _Served(i, now + start, now + end, least, who, load, begin, done, free, link)
 
 
 def simulate_unequal(
@@ -215,22 +205,22 @@ def _admit(
     by_due = places(due, server.span).tolist() if edf else [0.0] * len(due)
     rank = [(place, i) for i, place in enumerate(by_due)]
     ran, plan, now = list[_Served](), list[_Served](), -np.inf
-    left = _Ahead(np.full(len(server.room.cms), -np.inf), -np.inf, -np.inf)
+    none, idle = np.empty(0), np.full(len(server.room.cms), -np.inf)
+    last = _Served(-1, -np.inf, -np.inf, 0, none.astype(int), none, none, none, idle, -np.inf)
     for x, at in enumerate(arrival.tolist()):
         while plan and at > now and plan[0].start <= latest_finish(at, server.span):
-            ran.append(plan.pop(0))
-            left = left.after(ran[-1])
-        now, ahead, made = at, left, list[_Served]()
+            last = plan.pop(0)
+            ran.append(last._replace(release=none))
+        now, made = at, list[_Served]()
         place = bisect(plan, rank[x], key=lambda one: rank[one.task])
-        for one in plan[:place]:
-            ahead = ahead.after(one)
+        before = plan[place - 1] if place else last
         for i in (x, *(one.task for one in plan[place:])):
-            floor = max(now, ahead.start, ahead.link if shared else -np.inf)
-            found = server.serve(i, sizes[i], limit[i], floor, ahead.release)
+            floor = max(now, before.start, before.link if shared else -np.inf)
+            found = server.serve(i, sizes[i], limit[i], floor, before.release, before.link)
             if found is None:
                 break
             made.append(found)
-            ahead = ahead.after(found)
+            before = found
         else:
             plan[place:] = made
     return ran + plan
