@@ -15,7 +15,7 @@ from scipy.integrate import quad
 from scipy.stats import chisquare, expon, kstest, norm, truncnorm, uniform
 
 from dlsim.errors import InputError
-from dlsim.realtime import laws, model, workload
+from dlsim.realtime import model, workload
 from dlsim.realtime.model import Cluster, Reading
 from dlsim.realtime.partition import execution_time
 
@@ -260,7 +260,7 @@ def test_short_horizon_may_hold_no_task():
     ],
 )
 def test_bad_parameters_are_refused(arguments, message, monkeypatch):
-    monkeypatch.setattr(laws, "MOST_TASKS", 1_000_000)  # after so many draws it gives up
+    monkeypatch.setattr(workload, "MOST_TASKS", 1_000_000)  # after so many draws it gives up
     with pytest.raises(InputError, match=message):
         workload.dcratio(BASE, **{"load": 0.5, **arguments})
 

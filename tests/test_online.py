@@ -7,7 +7,7 @@ import pytest
 from dlsim.errors import InputError
 from dlsim.realtime import POLICIES, Cluster, Policy, Reading, simulate
 from dlsim.realtime.model import policy_named
-from dlsim.realtime.online import need_online, plan
+from dlsim.realtime.run import need_online, plan
 
 PROMISING = [
     name for name, policy in POLICIES.items()

@@ -206,13 +206,6 @@ def assumptions(a: Advice) -> list[str]:
     ]))  # fmt: skip
 
 
-def _axis(a: Advice, seconds: Any) -> Any:
-    """Return instants of the log as dates, or as days from its begin."""
-    if a.log.epoch is None:
-        return np.asarray(seconds) / 86_400
-    return (a.log.epoch + pd.to_timedelta(np.asarray(seconds), unit="s")).tz_localize(None)
-
-
 def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     """Draw the pictures: a figure, its title, and what to notice, by name."""
     from matplotlib.figure import Figure  # not at the top: tables need no pictures
@@ -251,7 +244,10 @@ def draw(a: Advice) -> dict[str, tuple[Any, str, str]]:
     days = a.days
     unit = duration(float(np.diff(days["begins"], append=days["begins"].iloc[0] + 3600)[0]))
     fig, axes = figure(3, 7)
-    at = _axis(a, days["begins"])
+    at: Any = days["begins"].to_numpy() / 86_400
+    if a.log.epoch is not None:
+        begins = pd.to_timedelta(days["begins"].to_numpy(), unit="s")
+        at = (a.log.epoch + begins).tz_localize(None)
     looks: dict[str, Any] = {"drawstyle": "steps-post", "linewidth": 1.4}
     axes[0].plot(at, days["load"], color="#000000", **looks)
     axes[0].set(ylabel="load", title=f"work submitted over what {a.cluster.nodes:,} nodes can do")
@@ -310,19 +306,18 @@ def _cells(table: pd.DataFrame, shares: tuple[str, ...], times: tuple[str, ...])
 
 def tables(a: Advice) -> list[dict[str, Any]]:
     """Return the tables of the page, as texts."""
-    made = []
     columns = {
         "in_time": "jobs in time", "in_time_work": "work in time", "mean_nodes": "nodes a job",
         "mean_wait": "mean wait", "median_wait": "median", "wait_95": "95 %",
         "bounded_slowdown": "bounded slowdown",
     }  # fmt: skip
-    made.append({
+    made = [{
         "title": "Who keeps how many deadlines", "names": ["", *columns.values()],
         "rows": _cells(a.policies.reindex(columns=list(columns)), ("in_time", "in_time_work"),
                        ("mean_wait", "median_wait", "wait_95")),
         "caption": "The first rows are the jobs as they are, rigid: nobody is refused, and "
         "nobody is promised anything. The policies promise, and refuse whom they cannot serve.",
-    })  # fmt: skip
+    }]  # fmt: skip
     for what, table in (("user", a.users), ("queue", a.queues)):
         if len(table) > 1:
             shown = table.head(SHOWN).rename(index=lambda name: name or "unknown")

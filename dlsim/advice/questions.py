@@ -7,6 +7,7 @@ send per second of work. Nothing is drawn: the same log gives the same answers.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -245,14 +246,6 @@ def _compare(
     return pd.DataFrame.from_dict(rows, orient="index").rename_axis("policy"), schedules
 
 
-def _chosen(terms: Terms, table: pd.DataFrame) -> str:
-    """Return the policy whose promises are told: in line, they are found at once for all."""
-    if terms.policy:
-        return terms.policy
-    in_line = [name for name in terms.policies if not policy_named(name)[1].overtake]
-    return str(table.loc[in_line or list(terms.policies), "admitted"].idxmax())
-
-
 def _nodes_for(
     tasks: pd.DataFrame, cluster: Cluster, terms: Terms, policy: str, known: float
 ) -> list[dict[str, Any]]:
@@ -315,27 +308,22 @@ def _over_time(jobs: pd.DataFrame, cluster: Cluster, s: Schedule) -> pd.DataFram
     submit = jobs["submit"].to_numpy()
     span = float(submit[-1] - submit[0])
     long = next(w for w in (3600.0, 86_400.0, 604_800.0) if span / w <= 400 or w > 86_400)
-    edges = submit[0] + long * np.arange(int(span // long) + 2)
-    of = np.minimum(((submit - submit[0]) // long).astype(int), len(edges) - 2)
-    bins = len(edges) - 1
-
-    def total(values: Any) -> NDArray[np.float64]:
-        return np.asarray(np.bincount(of, values, minlength=bins), dtype=float)
+    at = submit[0] + long * np.arange(int(span // long) + 1)
+    of = np.minimum(((submit - submit[0]) // long).astype(int), len(at) - 1)
+    total: Any = partial(np.bincount, of, minlength=len(at))
 
     def queue(start: Any) -> NDArray[np.float64]:  # who waits when a step begins
         start = np.asarray(start, dtype=float)
         known = ~np.isnan(start)
         come, gone = np.sort(submit[known]), np.sort(start[known])
-        at = edges[:-1]
         waits = np.searchsorted(come, at, "right") - np.searchsorted(gone, at, "right")
         return np.asarray(waits, dtype=float)
 
     arrived = total(np.ones(len(jobs)))
-    away = ~jobs["admitted"].to_numpy()
     with np.errstate(invalid="ignore"):
-        refused = total(away.astype(float)) / arrived
+        refused = total(~jobs["admitted"].to_numpy()) / arrived
     return pd.DataFrame({
-        "begins": edges[:-1], "jobs": arrived,
+        "begins": at, "jobs": arrived,
         "load": total(jobs["processors"] * jobs["run_time"]) / (long * cluster.nodes),
         "waiting_log": queue(jobs["log"]) if jobs["log"].notna().any() else np.nan,
         "waiting_easy": queue(jobs["easy"]), "waiting": queue(s.tasks["start"] + submit[0]),
@@ -377,7 +365,10 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
     starts = {"log": log.jobs["submit"] + log.jobs["wait"]}
     starts |= {name: run_rigid(log.jobs, log.nodes, name) for name in RIGID}
     table, schedules = _compare(log, tasks, cluster, terms, starts)
-    chosen = _chosen(terms, table)
+    # in line, what could have been promised is found at once for all
+    in_line = [name for name in terms.policies if not policy_named(name)[1].overtake]
+    best = terms.policy or table.loc[in_line or list(terms.policies), "admitted"].idxmax()
+    chosen = str(best)
     s = schedules[chosen]
     step(f"checking {chosen}")
     s.check()

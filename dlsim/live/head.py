@@ -26,7 +26,7 @@ from dlsim.live.loads import File, Load, Piece
 from dlsim.live.planner import MOST_TRIES, SOON, CutError, Planner
 from dlsim.realtime import Cluster, Policy, Reading, simulate
 from dlsim.realtime.model import policy_named
-from dlsim.realtime.online import need_online
+from dlsim.realtime.run import need_online
 from dlsim.study.workers import connect
 
 #: Seconds the scheduler may take to notice that a worker is gone, and between looks after it.

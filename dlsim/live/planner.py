@@ -1,7 +1,7 @@
 """Who computes what, and when: what waits, what is on its way, which workers are there.
 
 The planner knows no clock, no thread and no network; all that is decided, it decides, by the
-simulator's own admission test (`dlsim.realtime.online`) on costs that were measured. Times are
+simulator's own admission test (`dlsim.realtime.run.plan`) on costs that were measured. Times are
 seconds since the epoch.
 """
 
@@ -16,7 +16,7 @@ from dlsim.errors import InputError
 from dlsim.live.costs import Costs, Sample
 from dlsim.live.job import Chunk, Job, Promise, Task, Worker, load_of
 from dlsim.realtime import Cluster, Policy, Reading, split_load
-from dlsim.realtime.online import Plan, plan
+from dlsim.realtime.run import Plan, plan
 
 #: A start that is planned within so many seconds is now.
 SOON = 0.002

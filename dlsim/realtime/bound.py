@@ -28,14 +28,8 @@ from numpy.typing import NDArray
 
 from dlsim.given import flag, instance, option
 from dlsim.kernel import TOL
-from dlsim.realtime.model import (
-    IN_ROUNDS,
-    PARTITIONS,
-    SWITCHES,
-    Cluster,
-    check_partition,
-    task_columns,
-)
+from dlsim.realtime import model
+from dlsim.realtime.model import IN_ROUNDS, Cluster
 from dlsim.realtime.partition import Floats, best_counts, table_for
 
 #: By how much, relatively, a task may miss its deadline or its node time: 16 times what the engine
@@ -111,11 +105,11 @@ def clairvoyant_bound(
     0.333333333
     """
     instance("cluster", cluster, Cluster)
-    option("partition", partition, PARTITIONS)
-    check_partition(partition, 1, cluster)
+    option("partition", partition, model.PARTITIONS)
+    model.check_partition(partition, 1, cluster)
     flag("work", work)
-    option("link", link, SWITCHES["link"])
-    arrival, sigma, deadline = task_columns(tasks)
+    option("link", link, model.SWITCHES["link"])
+    arrival, sigma, deadline = model.task_columns(tasks)
     total = math.fsum(sigma) if work else float(len(sigma))
     arrival = arrival - arrival.min(initial=np.inf)
     spare = SLACK * (deadline + arrival.max(initial=0.0) / 1024)

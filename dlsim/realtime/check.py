@@ -7,7 +7,8 @@ recorded reading; nothing here asks how the planner came to its decisions.
 import functools
 import heapq
 from collections.abc import Callable, Iterator
-from typing import Any, NoReturn, cast
+from itertools import chain
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from dlsim.errors import ScheduleError
 from dlsim.given import label
 from dlsim.kernel import TOL, clock_origin
-from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped
+from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped, verify
 from dlsim.realtime.model import BEST_ROUNDS, IN_ROUNDS, KINDS, UMR, StateView, under
 from dlsim.realtime.partition import Floats, best_counts, table_for
 from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
@@ -193,21 +194,17 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
     in_line = s.policy.nodes == "all" or not passes or s.reading.mn_order == "strict"
     if not in_line or s.policy.order == "dc" or s.policy.is_timed:
         return
+    passed = "nobody passes a waiting task of smaller rank"
     if s.policy.order == "fifo":
         starts = s.start[s.ran]
         behind = not_after(np.maximum.accumulate(starts), starts, s.scale)
         yield "tasks start in the order of arrival", s.index[s.ran], behind
-    elif s.policy.order == "edf" or s.given is not None:
-        yield "nobody passes a waiting task of smaller rank", index, _in_turn(s, line)
-
-
-def _in_turn(s: Evidence, line: Rows) -> list[bool]:
-    """Tell per start whether everyone who waited then ranked no lower."""
-    start, known = s.start[line], s.arrival[line]
-    if s.policy.order == "edf":
-        return in_turn_of_deadline(start, known, s.deadline[line], line, s.scale)
-    assert s.given is not None
-    return in_turn(start, known, s.given.key[line], np.zeros(len(line)), line, s.scale)
+    elif s.policy.order == "edf":
+        turn = in_turn_of_deadline(start, arrival, s.deadline[line], line, s.scale)
+        yield passed, index, turn
+    elif s.given is not None:
+        exactly = s.given.key[line], np.zeros(len(line))
+        yield passed, index, in_turn(start, arrival, *exactly, line, s.scale)
 
 
 def in_turn_of_deadline(
@@ -372,7 +369,8 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     if s.policy.partition in ("dlt", "I", "II"):
         yield from _remodelled(s, k, x)
     if s.policy.partition in BEST_ROUNDS:
-        yield from _no_later(s, k, x)
+        carried = _carried(s, k, x, k.by_task.place < x.n, s.estimate - x.slack_of_task)
+        yield "no task ends later than in one round", k.names, carried <= s.sigma[k.tasks]
     if s.policy.partition in UMR:
         first = k.by_task.place < x.n
         before = k.alpha[k.by_node.before] * x.sigma
@@ -433,16 +431,9 @@ def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
     known = s.policy.partition not in (*UMR, "rounds-exact-n") and not callable(s.policy.partition)
     if s.policy.nodes != "min" or not plain or not known:
         return
-    c = s.cluster
     if s.policy.partition == "exact-n":
-        fewer = [list[float]() for _ in s.index]
-        for task, release, final in zip(k.task, x.release.tolist(), x.is_final, strict=True):
-            if not final:
-                fewer[task].append(release)
-        due = (s.arrival + s.deadline).tolist()
-        carried = np.array([_carried(fewer[i], due[i], c.cms, c.cps) for i in k.tasks])
-        needed = s.sigma * (1 + ROUNDING) + k.total(x.slack) / (c.cms + c.cps)
-        few = carried < needed[k.tasks]
+        needed = s.sigma * (1 + ROUNDING) + k.total(x.slack) / (s.cluster.cms + s.cluster.cps)
+        few = _carried(s, k, x, ~x.is_final, s.arrival + s.deadline) < needed[k.tasks]
         yield "no fewer nodes could have met the deadline", k.names, few
         return
     m = np.minimum(k.by_task.place + 1, x.n)
@@ -451,25 +442,14 @@ def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
     yield "no fewer nodes would have met the deadline", k.labels, ~early
 
 
-def _no_later(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
-    """By the estimate one round on the same nodes carries no more."""
-    c, served = s.cluster, [list[float]() for _ in s.index]
-    for task, release, place in zip(k.task, x.release.tolist(), k.by_task.place, strict=True):
-        if place < s.nodes[task]:
-            served[task].append(release)
-    ends = (s.estimate - x.slack_of_task).tolist()
-    carried = np.array([_carried(served[i], ends[i], c.cms, c.cps) for i in k.tasks])
-    yield "no task ends later than in one round", k.names, carried <= s.sigma[k.tasks]
-
-
-def _carried(release: list[float], end: float, cms: float, cps: float) -> float:
-    """Data that nodes can take by `end`, each all it can (theory: the greedy fill)."""
-    data, link = 0.0, -np.inf
-    for time in release:
-        start = max(time, link)
-        load = max(0.0, end - start) / (cms + cps)
-        data, link = data + load, start + load * cms
-    return data
+def _carried(s: Evidence, k: Chunks, x: _Shares, some: NDArray[np.bool_], ends: Floats) -> Floats:
+    """Data of each task that nodes of some chunks can take by its end (the greedy fill)."""
+    c, until, data, link = s.cluster, ends.tolist(), [0.0] * len(ends), [-np.inf] * len(ends)
+    for i, time in zip(k.task[some].tolist(), x.release[some].tolist(), strict=True):
+        start = max(time, link[i])
+        load = max(0.0, until[i] - start) / (c.cms + c.cps)
+        data[i], link[i] = data[i] + load, start + load * c.cms
+    return np.array(data)[k.tasks]
 
 
 def _slack(s: Evidence, k: Chunks) -> Floats:
@@ -526,19 +506,12 @@ def check_schedule(result: Result, strict: bool = False) -> None:
     if result.parts is not None:
         check_schedule(result.parts)
     s = Evidence(result)
+    where = under(result.name, s.reading)
     if strict and s.policy.partition == "opr" and not s.positive.all():
-        why = ", whose n exceeds N*; E(N) is then a formula, not a schedule"
-        why += " (reading an_nodes='best' avoids it)"
-        _refuse(s, "every share is positive", s.index[~s.positive][0], why)
+        raise ScheduleError(
+            f"every share is positive: broken by task {label(s.index[~s.positive][0])!r} ({where}),"
+            " whose n exceeds N*; E(N) is then a formula, not a schedule (reading an_nodes='best'"
+            " avoids it)"
+        )
     rooms = (_task_rules, _chunk_rules) if result.parts is None else (_piece_rules,)
-    with np.errstate(all="ignore"):  # what is no number breaks the rule that meets it
-        for rules in (_given_rules, *rooms):
-            for rule, labels, holds in rules(s):
-                good = np.asarray(holds, dtype=bool)
-                if not good.all():
-                    _refuse(s, rule, labels[int(np.argmin(good))])
-
-
-def _refuse(s: Evidence, rule: str, task: Any, why: str = "") -> NoReturn:
-    where = under(s.result.name, s.reading)
-    raise ScheduleError(f"{rule}: broken by task {label(task)!r} ({where}){why}")
+    verify(chain.from_iterable(rules(s) for rules in (_given_rules, *rooms)), where)

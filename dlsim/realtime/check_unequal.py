@@ -5,16 +5,15 @@ asks how the planner came to its decisions.
 """
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.errors import ScheduleError
-from dlsim.given import label
 from dlsim.realtime.check import in_turn_of_deadline
-from dlsim.realtime.evidence import Chunks, Rule
+from dlsim.realtime.evidence import Chunks, Rule, floats_of, verify
 from dlsim.realtime.partition import Floats
 from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
 
@@ -22,24 +21,17 @@ from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
 class _Evidence:
     """What a schedule says, as arrays."""
 
-    def __init__(
-        self, tasks: pd.DataFrame, chunks: pd.DataFrame, nodes: pd.DataFrame, order: str,
-        partition: str, link: str, given: pd.DataFrame | None,
-    ) -> None:  # fmt: skip
-        def floats(table: pd.DataFrame, name: str) -> Floats:
-            return table[name].to_numpy(dtype=float)
-
-        self.tasks, self.given, self.index = tasks, given, tasks.index
-        self.k, self.order, self.partition, self.link = (
-            Chunks(chunks, tasks.index), order, partition, link
-        )  # fmt: skip
-        self.arrival, self.sigma, self.deadline, self.start, self.completion = (
-            floats(tasks, name) for name in ("arrival", "sigma", "deadline", "start", "completion")
-        )
+    def __init__(self, s: Any) -> None:
+        tasks: pd.DataFrame = s.tasks
+        self.tasks, self.given, self.index = tasks, s.given, tasks.index
+        self.order, self.partition, self.link = s.order, s.partition, s.link
+        self.k = Chunks(s.chunks, tasks.index)
+        self.cms, self.cps = floats_of(s.nodes, "cms", "cps")
+        self.arrival, self.sigma, self.deadline = floats_of(tasks, "arrival", "sigma", "deadline")
+        self.start, self.completion = floats_of(tasks, "start", "completion")
         self.n, self.least, self.admitted = (
             tasks[name].to_numpy() for name in ("nodes", "least", "admitted")
         )
-        self.cms, self.cps = floats(nodes, "cms"), floats(nodes, "cps")
         #: The duration that tells two instants apart.
         self.scale = float(self.sigma.min() * (self.cms + self.cps).min()) if len(tasks) else 0.0
 
@@ -162,14 +154,7 @@ def _is_needed(e: _Evidence, slack: Floats) -> NDArray[np.bool_]:
     return np.asarray((k.total()[task] == 1) | (late > -slack))
 
 
-def check_unequal(*schedule: Any) -> None:
-    """Raise at the first rule that a schedule breaks, told by its fields."""
-    e = _Evidence(*schedule)
-    with np.errstate(all="ignore"):  # what is no number breaks the rule that meets it
-        for rules in (_task_rules, _chunk_rules):
-            for rule, labels, holds in rules(e):
-                good = np.asarray(holds, dtype=bool)
-                if not good.all():
-                    task = label(labels[int(np.argmin(good))])
-                    how = f"{e.order}, {e.partition}, link {e.link}"
-                    raise ScheduleError(f"{rule}: broken by task {task!r} ({how})")
+def check_unequal(schedule: Any) -> None:
+    """Raise at the first rule that a `dlsim.realtime.UnequalSchedule` breaks."""
+    e = _Evidence(schedule)
+    verify(chain(_task_rules(e), _chunk_rules(e)), f"{e.order}, {e.partition}, link {e.link}")

@@ -228,7 +228,7 @@ def split_load(
     s.pool["time"][: len(groups)], s.pool["nodes"][: len(groups)] = groups, sizes
     c = table_for(cluster, partition, rounds)
     kind, m, _, end, n, filled = divide(0, len(times), len(groups), q, rules, s, c)
-    fill_releases(filled, s)
+    fill_releases(filled, s.pool, s.release)
     completion, _ = lay(0, kind, m, n, end, q, rules, s, c)
     rows = s.rows[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
     if rules.mine:

@@ -1,13 +1,15 @@
 """What a check may read of a schedule, and that as plain arrays."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.errors import ScheduleError
+from dlsim.given import label
 from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
 
@@ -90,8 +92,8 @@ class Chunks:
         node = table["node"].to_numpy()
         short = node.astype(np.int16)  # is sorted in linear time
         self.node = short if (short == node).all() else node
-        columns = ("alpha", "send_start", "send_end", "compute_end")
-        self.alpha, self.send_start, self.send_end, self.compute_end = _floats(table, columns)
+        columns = "alpha", "send_start", "send_end", "compute_end"
+        self.alpha, self.send_start, self.send_end, self.compute_end = floats_of(table, *columns)
 
     def those(self, which: NDArray[np.bool_]) -> "Chunks":
         """Return some of the chunks."""
@@ -141,9 +143,9 @@ class Evidence:
         self.result, tasks = result, result.tasks
         self.cluster, self.policy, self.reading = result.cluster, result.policy, result.reading
         self.given, self.negotiate, self.index = result.given, result.negotiate, tasks.index
-        self.arrival, self.sigma, self.deadline = _floats(tasks, ("arrival", "sigma", "deadline"))
-        times = ("start", "estimate", "completion")
-        self.start, self.estimate, self.completion = _floats(tasks, times)
+        self.arrival, self.sigma, self.deadline = floats_of(tasks, "arrival", "sigma", "deadline")
+        times = "start", "estimate", "completion"
+        self.start, self.estimate, self.completion = floats_of(tasks, *times)
         self.nodes = tasks["nodes"].to_numpy()
         self.refused = ~np.asarray(tasks["admitted"], dtype=bool)
         self.missed = np.asarray(tasks["missed"], dtype=bool)
@@ -180,5 +182,16 @@ class Evidence:
         return has_positive_shares(self.result.tasks, self.cluster)
 
 
-def _floats(table: pd.DataFrame, names: tuple[str, ...]) -> list[Floats]:
+def verify(rules: Iterable[Rule], where: str) -> None:
+    """Raise at the first rule that is broken; `where` says by what."""
+    with np.errstate(all="ignore"):  # what is no number breaks the rule that meets it
+        for rule, labels, holds in rules:
+            good = np.asarray(holds, dtype=bool)
+            if not good.all():
+                task = label(labels[int(np.argmin(good))])
+                raise ScheduleError(f"{rule}: broken by task {task!r} ({where})")
+
+
+def floats_of(table: pd.DataFrame, *names: str) -> list[Floats]:
+    """Return columns of a table as floats."""
     return [np.ascontiguousarray(table[name].to_numpy(dtype=float)) for name in names]

@@ -23,12 +23,22 @@ from dlsim.realtime.core.partition import MOST_ROUNDS
 #: A user's own order: one static key per task, or one for every instant.
 Order = str | Callable[..., Any]
 
-ORDERS = ("fifo", "edf", "dc")
-NODES = ("min", "all", "fragment", "user", "leader")
-PARTITIONS = (
-    "opr", "equal", "pieces", "dlt", "I", "II", "exact", "exact-n", "umr", "umr-iit",
-    "rounds-exact", "rounds-exact-n",
-)  # fmt: skip
+#: The words of a `Policy`, and what they mean in a few more.
+ORDERS = {"fifo": "by arrival", "edf": "by deadline", "dc": "by the slope of the cost"}
+NODES = {
+    "min": "the fewest nodes", "all": "all nodes", "fragment": "the fewest, and idle ones",
+    "user": "as many nodes as the user asks", "leader": "what would have refused least so far,",
+}  # fmt: skip
+PARTITIONS = {
+    "opr": "that start together", "equal": "that start together, equal shares",
+    "pieces": "each with a piece of its own", "dlt": "as they come free, remodelled",
+    "I": "as they come free, Constraint 1", "II": "as they come free, Constraint 2",
+    "exact": "as they come free, true optimum",
+    "exact-n": "as they come free, n from the true optimum",
+    "umr": "that start together, several rounds", "umr-iit": "as they come free, several rounds",
+    "rounds-exact": "as they come free, best sizes of rounds",
+    "rounds-exact-n": "as they come free, best sizes of rounds, n from them",
+}  # fmt: skip
 
 #: Partitions that serve nodes from different release times and know no set-up times.
 WITHOUT_SETUP = ("dlt", "I", "II", "exact", "exact-n", "rounds-exact", "rounds-exact-n")
@@ -479,39 +489,19 @@ def under(name: str, reading: Reading) -> str:
     return f"{name}, reading {reading.changes()}"
 
 
-#: What the words of a `Policy` mean, in a few more.
-ORDER_WORDS = dict(
-    zip(ORDERS, ("by arrival", "by deadline", "by the slope of the cost"), strict=True)
-)
-NODE_WORDS = {
-    "min": "the fewest nodes", "all": "all nodes", "fragment": "the fewest, and idle ones",
-    "user": "as many nodes as the user asks", "leader": "what would have refused least so far,",
-}  # fmt: skip
-PARTITION_WORDS = {
-    "opr": "that start together", "equal": "that start together, equal shares",
-    "pieces": "each with a piece of its own", "dlt": "as they come free, remodelled",
-    "I": "as they come free, Constraint 1", "II": "as they come free, Constraint 2",
-    "exact": "as they come free, true optimum",
-    "exact-n": "as they come free, n from the true optimum",
-    "umr": "that start together, several rounds", "umr-iit": "as they come free, several rounds",
-    "rounds-exact": "as they come free, best sizes of rounds",
-    "rounds-exact-n": "as they come free, best sizes of rounds, n from them",
-}  # fmt: skip
-
-
 def about(policy: Policy) -> str:
     """Say what a policy does in a line."""
-    order = ORDER_WORDS[policy.order] if isinstance(policy.order, str) else "by an order of its own"
+    order = ORDERS.get(str(policy.order), "by an order of its own")
     end = "" if policy.admission else "; nobody is refused"
     passes = ", who fits may pass" if policy.overtake else ""
-    nodes = NODE_WORDS.get(str(policy.nodes), "as many nodes as it finds")
-    split = PARTITION_WORDS.get(str(policy.partition), "split in a way of its own")
+    nodes = NODES.get(str(policy.nodes), "as many nodes as it finds")
+    split = PARTITIONS.get(str(policy.partition), "split in a way of its own")
     return f"{nodes} {split}; {order}{passes}{end}"
 
 
 def _use(name: str) -> tuple[int, int]:
     row = POLICIES[name]
-    return list(PARTITION_WORDS).index(str(row.partition)), list(NODE_WORDS).index(str(row.nodes))
+    return list(PARTITIONS).index(str(row.partition)), list(NODES).index(str(row.nodes))
 
 
 #: The policies by name with what they do, those together that use the nodes alike.

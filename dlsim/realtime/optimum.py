@@ -262,13 +262,12 @@ def ladder(tasks: pd.DataFrame, cluster: Cluster) -> dict[str, float]:
             found = offline_optimum(tasks, cluster, how)
             bound = clairvoyant_bound(tasks, cluster, how).ratio
             refused[rung] = 1 - found.value / len(tasks) if found.is_proved else bound
-        elif isinstance(how, tuple):
-            order, plan = how
-            served = online_best(tasks, cluster, "opr", order, plan=plan)
-            refused[rung] = 1 - served / len(tasks)
+            continue
+        if isinstance(how, tuple):
+            served = online_best(tasks, cluster, "opr", how[0], plan=how[1])
         else:
             served = int(simulate(tasks, cluster, how).tasks["admitted"].sum())
-            refused[rung] = 1 - served / len(tasks)
+        refused[rung] = 1 - served / len(tasks)
     return refused
 
 

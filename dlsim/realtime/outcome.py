@@ -15,7 +15,7 @@ from dlsim.errors import InputError, ScheduleError
 from dlsim.given import label, whole
 from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
-from dlsim.realtime.core.layout import fill_chunks
+from dlsim.realtime.core.demand import fill_chunks
 from dlsim.realtime.core.state import COUNT_RULES, COUNTED, room_of
 from dlsim.realtime.evidence import WINDOW, Given
 from dlsim.realtime.model import BEST_ROUNDS, KINDS, Cluster, Policy, Reading, under
@@ -184,11 +184,10 @@ class Schedule:
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
                 f"backfill and split='piece'; got {under(self.name, self.reading)}"
             )
-        absent = np.zeros(counted.shape, dtype=bool)
-        absent[COUNT_RULES.index("rtgrid"), COUNTED.index("opt_iits_ii")] = True
-        numbers = zip(COUNTED, counted.T, absent.T, strict=True)
-        columns = {name: pd.arrays.IntegerArray(n.copy(), na) for name, n, na in numbers}
-        return pd.DataFrame(columns, index=pd.Index(COUNT_RULES, name="rule"))
+        rules = pd.Index(COUNT_RULES, name="rule")
+        table = pd.DataFrame(counted.copy(), rules, list(COUNTED), dtype="Int64")
+        table.loc["rtgrid", "opt_iits_ii"] = pd.NA
+        return table
 
     @property
     def reject_ratio(self) -> float:
@@ -286,19 +285,11 @@ class Schedule:
         return math.ceil(float(((1.0 + waiting) ** 2).sum()) / MOST_TESTS) or 1
 
     def offers(self, every: int = 1) -> pd.DataFrame:
-        """Find what every refused task could have been promised, in one run.
+        """Find what every refused task could have been promised, or one of `every` so many.
 
-        Parameters
-        ----------
-        every : int
-            Ask one of so many refused tasks only, in the order of the table.
-
-        Returns
-        -------
-        DataFrame
-            A row per refused task: deadline (the smallest that is admissible in the state it met,
-            as `offer` finds it), nodes, start and estimate as planned then; NaN and 0 where no
-            deadline is.
+        A row per task, in their order: deadline (the smallest that is admissible in the state it
+        met, as `offer` finds it), nodes, start and estimate as planned then; NaN and 0 where no
+        deadline is. All in one run.
         """
         if self.given is None or self.parts is not None or not self.policy.admission:
             raise InputError(
@@ -310,14 +301,13 @@ class Schedule:
         ask = np.zeros(len(self.tasks), dtype=bool)
         ask[away] = True
         run = run_policy(*known, ask=ask)
-        asked = run.offers
-        assert asked is not None
-        columns = {name: asked[name][away] for name in ("deadline", "nodes")}
-        columns["start"], columns["estimate"] = (
-            np.where(columns["nodes"] > 0, run.origin + asked[name][away], np.nan)
-            for name in ("start", "end")
+        assert run.offers is not None
+        found = run.offers[away]
+        start, end = (
+            np.where(found["nodes"] > 0, run.origin + found[k], np.nan) for k in ("start", "end")
         )
-        return pd.DataFrame(columns, index=self.tasks.index[away])
+        columns = {"deadline": found["deadline"], "nodes": found["nodes"], "start": start}
+        return pd.DataFrame({**columns, "estimate": end}, index=self.tasks.index[away])
 
 
 class _WhenAsked:

@@ -3,21 +3,30 @@
 A function that `numba.njit` has decorated is called at its address: the engine is compiled once,
 for all of them and for none, a new function in half a second, and a call costs 0.1 us. (An engine
 compiled for each function would cost nothing per call, and a quarter of a minute first.) A plain
-function is called back in Python, which takes some 15 us.
+function is called back in Python, which takes some 15 us. A study is told of policies and workloads
+of one's own by name, in place of a paper's.
 """
 
 import functools
-from collections.abc import Callable
+import importlib
+import runpy
+from collections.abc import Callable, Mapping, Sequence
+from inspect import signature
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+import pandas as pd
 from numba.extending import is_jitted
 
 from dlsim.errors import InputError
+from dlsim.given import table
+from dlsim.realtime import model
 from dlsim.realtime.core.state import TASK
-from dlsim.realtime.model import RULES, Policy, StateView, TaskView
+from dlsim.realtime.model import RULES, Cluster, Policy, StateView, TaskView
 from dlsim.realtime.partition import Floats, Table
+from dlsim.realtime.workload import realised_load
 
 
 class Own(NamedTuple):
@@ -162,9 +171,74 @@ def blame(own: Own, policy: Policy, labels: Any, release: Floats) -> None:
     elif kind == "partition":
         got = f"shares with the sum {found:g}" if found == found else "something else"
         got += f" for {n} nodes released at {np.round(release[:n], 6).tolist()[:8]}"
-    where = (
-        f"for task {task!r} at {own.fault[2]:g}" if kind != "partition" else f"for task {task!r}"
-    )
+    where = f"for task {task!r}" + (f" at {own.fault[2]:g}" if kind != "partition" else "")
     raise InputError(
         f"{kind} function {name}({', '.join(names)}) must return {returns}; {where} it gave {got}"
     ) from (RAISED[0] if RAISED else None)
+
+
+def found(what: str, text: str) -> Any:
+    """Return what a text such as ``module:name`` or ``folder/file.py:name`` names."""
+    place, _, name = text.rpartition(":")
+    rule = f"{what} {text!r} must be module:name or FILE.py:name"
+    try:
+        if not (place and name):
+            raise ValueError("there is no colon between two names")
+        if place.endswith(".py"):
+            return runpy.run_path(place, run_name=Path(place).stem)[name]
+        return getattr(importlib.import_module(place), name)
+    except Exception as error:  # whatever the user's file does
+        raise InputError(f"{rule}; {type(error).__name__}: {error}") from error
+
+
+def policies_of(given: Any, known: Sequence[str]) -> dict[str, Policy]:
+    """Return policies by their labels: those `known` are replaced, all others are added.
+
+    Given are policies, names of them, or ``LABEL=policy``, or a mapping of labels to these.
+    """
+    if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
+        raise InputError(f"policies must be a list or a mapping of labels, got {given!r}")
+    rows = given.items() if isinstance(given, Mapping) else ((None, one) for one in given)
+    chosen: dict[str, Policy] = {}
+    for label, one in rows:
+        if label is None and isinstance(one, str) and "=" in one:
+            label, _, one = one.partition("=")
+        if isinstance(one, str) and ":" in one:
+            label, one = label or one.rpartition(":")[2], found("policy", one)
+        name, policy = model.policy_named(one)
+        label = label or name
+        if not isinstance(label, str) or label in chosen:
+            raise InputError(f"policy {label!r} must have a label of its own; name it LABEL=policy")
+        if label in known and policy.admission != model.POLICIES[label].admission:
+            raise InputError(
+                f"policy {name} cannot stand for {label}: one has admission control, one has not; "
+                "choose another label"
+            )
+        chosen[label] = policy
+    return chosen
+
+
+def workload_of(given: Any) -> Callable[..., Any] | None:
+    """Return a workload of one's own, None for the paper's."""
+    one = found("workload", given) if isinstance(given, str) and given else given
+    if not one:
+        return None
+    if not callable(one) or len(signature(one).parameters) < 4:
+        raise InputError(
+            "workload must be a function (cluster, load, horizon, seed) that returns tasks; got"
+            f" {one!r}"
+        )
+    return one
+
+
+def drawn_by(
+    workload: Callable[..., Any], cluster: Cluster, load: float, horizon: float, seed: Any,
+    **law: Any,
+) -> pd.DataFrame:  # fmt: skip
+    """Draw tasks by a workload of one's own, which is told what else it names, such as mean."""
+    known = {k: v for k, v in law.items() if k in signature(workload).parameters}
+    tasks = workload(cluster, load, horizon, seed, **known)
+    name = f"tasks of workload {getattr(workload, '__name__', 'workload')}"
+    tasks = table(name, tasks, ("arrival", "sigma", "deadline"), empty=False).copy()
+    tasks.attrs = {"realised_load": realised_load(tasks, cluster, horizon), "horizon": horizon}
+    return tasks

@@ -25,13 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.given import MOST, column, instance, number, whole
-from dlsim.realtime.core.partition import (
-    cost_coefficients,
-    derivative_coefficients,
-    fastest,
-    fill_fewest,
-    growth_sums,
-)
+from dlsim.realtime.core import partition as core
 from dlsim.realtime.core.rounds import fill_visits
 from dlsim.realtime.model import BEST_ROUNDS, Cluster
 
@@ -65,10 +59,10 @@ def table_of(cluster: Cluster) -> Table:
         growth = growth_closed(n, cms, cps)
     else:
         growth = np.zeros(size)
-        growth_sums(cms, cps, growth)
+        core.growth_sums(cms, cps, growth)
     if st > 0 and cps > 0:
         with np.errstate(over="ignore"):
-            cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least)
+            core.cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least)
     else:
         unit[1:] = (cms + cps) / growth[1:]
         fixed[1:] = st + sc
@@ -76,7 +70,7 @@ def table_of(cluster: Cluster) -> Table:
             fixed[1:] += st * (n[1:] - 1)
             least[2:] = np.inf
     slope, rise = np.zeros(size), np.zeros(size)
-    derivative_coefficients(growth, cms, cps, st, sc, slope, rise)
+    core.derivative_coefficients(growth, cms, cps, st, sc, slope, rise)
     lead = np.zeros(size)
     lead[2:] = st * np.cumsum(growth[1:-1]) / growth[2:]
     return _read_only(unit, fixed, least, slope, rise, lead)
@@ -219,15 +213,14 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     size, most = _sizes(sigma), cluster.nodes
     count = whole("n", n, 1, most) if not np.ndim(n) else column("n", n, 1, most, is_whole=True)
     if _is_exact(cluster, sigma):
-        time = functools.partial(_exact_time, cluster=cluster)
+
+        def time(x: Any, k: int) -> Any:
+            return next(islice(_exact_times(x, cluster), k - 1, None))[0]
+
         return _one_by_one(time, sigma, count)
     table = table_of(cluster)
     found = table.fixed[count] + np.asarray(size, dtype=float) * table.unit[count]
     return found if np.ndim(found) else float(found)
-
-
-def _exact_time(sigma: Any, n: int, cluster: Cluster) -> Any:
-    return next(islice(_exact_times(sigma, cluster), n - 1, None))[0]
 
 
 def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
@@ -263,7 +256,7 @@ def fastest_nodes(sigma: float, cluster: Cluster) -> int:
     N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
     """
     sigma, _ = _checked(sigma, 1, cluster)
-    return int(fastest(sigma, table_of(cluster).least, cluster.nodes))
+    return int(core.fastest(sigma, table_of(cluster).least, cluster.nodes))
 
 
 def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) -> Any:
@@ -304,17 +297,17 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
         for name, (x, most, rule) in limits.items()
     )
     if _is_exact(cluster, sigma, budget):
-        return _one_by_one(functools.partial(_fewest_exactly, cluster=cluster), sigma, budget)
+
+        def fewest(x: Any, left: Any) -> int:
+            every = takewhile(itemgetter(1), _exact_times(x, cluster))
+            return next((n for n, (time, _) in enumerate(every, 1) if time <= left), 0)
+
+        return _one_by_one(fewest, sigma, budget)
     each = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (sizes, left, begin)))
     found, table = np.empty(each[0].shape, dtype=np.int64), table_of(cluster)
     sizes, left, begin = (np.array(x, order="C").ravel() for x in each)
-    fill_fewest(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
+    core.fill_fewest(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
     return found if found.ndim else int(found)
-
-
-def _fewest_exactly(sigma: Any, budget: Any, cluster: Cluster) -> int:
-    every = takewhile(itemgetter(1), _exact_times(sigma, cluster))
-    return next((n for n, (time, _) in enumerate(every, 1) if time <= budget), 0)
 
 
 def total_cost(sigma: Any, n: Any, cluster: Cluster) -> Any:

@@ -1,6 +1,6 @@
 """The baselines of every job log: rigid jobs, first come first served or EASY backfilling."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,19 +37,17 @@ def run_rigid(jobs: pd.DataFrame, nodes: int, policy: str = "easy") -> pd.Series
 
     `jobs` have submit, run_time, processors, in order of submission; and estimate, the run time
     that their users expect (at least the run time, and that where it is NaN). First come first
-    served; or EASY backfilling: who fits may pass if by the estimates the first in line starts no
-    later (D. Lifka, 1995).
+    served, or EASY backfilling (`dlsim.realtime.core.rigid`).
     """
     option("policy", policy, RIGID)
     nodes, m = whole("nodes", nodes), len(jobs)
     table("jobs", jobs, ("submit", "run_time", "processors"))
-    submit = column("submit", jobs["submit"], row="job", labels=jobs.index)
-    run = column("run_time", jobs["run_time"], above=True, row="job", labels=jobs.index)
-    wide = column(
-        "processors", jobs["processors"], 1, nodes, is_whole=True, row="job", labels=jobs.index
-    )
+    of: Any = {"row": "job", "labels": jobs.index}
+    submit = column("submit", jobs["submit"], **of)
+    run = column("run_time", jobs["run_time"], above=True, **of)
+    wide = column("processors", jobs["processors"], 1, nodes, is_whole=True, **of)
     known = jobs["estimate"].fillna(jobs["run_time"]) if "estimate" in jobs else jobs["run_time"]
-    estimate = column("estimate", known, row="job", labels=jobs.index)
+    estimate = column("estimate", known, **of)
     if (submit[1:] < submit[:-1]).any():
         raise InputError(
             "jobs must come in the order of submission; use jobs.sort_values('submit',"

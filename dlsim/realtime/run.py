@@ -1,7 +1,11 @@
-"""One run: a policy under a reading as the kernel's rules, and the loop that decides."""
+"""One run: a policy under a reading as the kernel's rules, and the loop that decides.
 
-import functools
+A simulation knows when its nodes are released because it planned it; the head node of a real
+cluster is told (`plan`).
+"""
+
 from collections import namedtuple
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,23 +14,12 @@ from numpy.typing import NDArray
 from dlsim.errors import InputError
 from dlsim.given import need_memory
 from dlsim.kernel import TOL, clock_origin, latest_finish, records
+from dlsim.realtime import model
 from dlsim.realtime.core import events, state
-from dlsim.realtime.core.leader import RULES, follow_leader
-from dlsim.realtime.core.opr import run_opr
 from dlsim.realtime.core.partition import OPR, OPTIMUM
 from dlsim.realtime.core.state import BY_OWN
 from dlsim.realtime.evidence import Given
-from dlsim.realtime.model import (
-    FROM_OPTIMUM,
-    PARTITIONS,
-    POLICIES,
-    UMR,
-    Cluster,
-    Policy,
-    Reading,
-    policy_named,
-    under,
-)
+from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import Floats, Table, span_of, table_for
 
@@ -69,9 +62,9 @@ def _switches(
     switches |= {"strict": strict, "frozen": switches["frozen"] and not every}
     part, method = BY_OWN, state.FEWEST
     if not callable(policy.partition):
-        part = PARTITIONS.index(policy.partition)
-        method = state.CAPACITY if policy.partition in FROM_OPTIMUM else method
-        method = state.SCAN if policy.partition in UMR else method
+        part = list(model.PARTITIONS).index(policy.partition)
+        method = state.CAPACITY if policy.partition in model.FROM_OPTIMUM else method
+        method = state.SCAN if policy.partition in model.UMR else method
     takes_turns = policy.order != "dc" and (strict or policy.partition != "opr")
     known = {name: float(cost) for name, cost in vars(cluster).items()}
     known |= {"nodes": int(cluster.nodes), "negotiate": float(negotiate)}
@@ -85,7 +78,7 @@ def _switches(
     }  # fmt: skip
 
 
-Rules: Any = namedtuple("Rules", _switches(Cluster(), POLICIES["MCDF"], Reading()))  # type: ignore[misc]
+Rules: Any = namedtuple("Rules", _switches(Cluster(), model.POLICIES["MCDF"], Reading()))  # type: ignore[misc]
 
 
 def rules_of(*given: Any, **offers: Any) -> Any:
@@ -94,12 +87,25 @@ def rules_of(*given: Any, **offers: Any) -> Any:
 
 
 def is_plain(rules: Any) -> bool:
-    """Tell whether `dlsim.realtime.core.opr` decides all that the rules ask for."""
+    """Tell whether `dlsim.realtime.core.events.run_opr` decides all that the rules ask for."""
     in_line = rules.in_line and rules.strict and not (rules.all_nodes or rules.frozen)
     usual = rules.part == state.BY_OPR and rules.method == state.FEWEST and rules.st == 0
     batches = rules.by_policy or rules.commit or rules.test_first
     other = rules.mine or rules.last or rules.offers or rules.cps == 0
     return in_line and usual and not (batches or other)
+
+
+def _waits(rules: Any) -> bool:
+    """Tell whether nobody passes another in line."""
+    return bool(rules.in_line and rules.strict and not rules.mine)
+
+
+def _test(offers: Any, q: Any, rules: Any, s: Any, *more: Any) -> float:
+    """Admit tasks or refuse them as they arrive; see `dlsim.realtime.core.events.run`."""
+    passing, kept, members = None if _waits(rules) else True, None, np.empty(len(q), np.int64)
+    if offers is not None:
+        offers["deadline"], kept = np.nan, records(len(q) + 2, state.ENTRY)
+    return float(events.run(passing, offers, kept, q, rules, s, members, *more))
 
 
 def _done(kind: int, start: Floats, end: Floats, nodes: Any, order: Any) -> dict[str, Any]:
@@ -114,9 +120,8 @@ def _run_plain(
     """Return what became of tasks under plain rules, by the names of RESULT."""
     m = len(arrival)
     rooms = 3, 2 * min(m, rules.nodes) + 2
-    start, end = np.empty(m), np.empty(m)
-    nodes, order = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
-    ran = run_opr(
+    (start, end), (nodes, order) = np.empty((2, m)), np.empty((2, m), dtype=np.int64)
+    ran = events.run_opr(
         arrival, given.sigma, given.deadline, given.key, rules.edf, rules.cms, rules.shared, span,
         table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
         records(m + 1, state.ENTRY, blank=False), order, start, end, nodes,
@@ -128,14 +133,14 @@ def _run_leader(given: Given, arrival: Floats, cluster: Cluster, table: Table) -
     """Return what became of tasks, by the names of RESULT."""
     m, c = len(arrival), cluster
     start, end = np.full((2, m), np.nan)
-    nodes, refused = np.zeros(m, dtype=np.int64), np.zeros(RULES + 1)
+    nodes, refused = np.zeros(m, dtype=np.int64), np.zeros(events.RULES + 1)
     limit = latest_finish(arrival + given.deadline, given.deadline)
     most = c.nodes if c.cps > 0 else 1
     first = int(most * table.unit[most] <= DEAR * (1 + TOL) * table.unit[1])
-    follow_leader(
-        arrival, given.sigma, limit, most, first, c.cms / (c.cms + c.cps),
-        table.unit, np.zeros((RULES + 1, c.nodes)), records(c.nodes, state.BLOCK), refused, start,
-        end, nodes,
+    events.follow_leader(
+        arrival, given.sigma, limit, most, first, c.cms / (c.cms + c.cps), table.unit,
+        np.zeros((events.RULES + 1, c.nodes)), records(c.nodes, state.BLOCK), refused, start, end,
+        nodes,
     )  # fmt: skip
     return _done(OPTIMUM, start, end, nodes, np.flatnonzero(nodes))
 
@@ -153,13 +158,13 @@ def run_policy(
     what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
     need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
     table = table_for(cluster, policy.partition, policy.rounds)
-    if policy.is_own and (negotiate > 0 or probe >= 0 or ask is not None):
-        what = under(policy_named(policy)[0], reading)
+    offers_any = negotiate > 0 or probe >= 0 or ask is not None
+    if policy.is_own and offers_any:
+        what = model.under(model.policy_named(policy)[0], reading)
         raise InputError(
             f"no offers are made by functions of one's own ({what}): at which deadline they change"
             " their mind is not known; use a policy by name, or an order(tasks)"
         )
-    offers_any = negotiate > 0 or probe >= 0 or ask is not None
     rules = rules_of(cluster, policy, reading, negotiate, offers_any)
     origin = clock_origin(given.arrival)
     arrival = given.arrival - origin if origin > 0 else given.arrival
@@ -185,16 +190,12 @@ def run_policy(
         q["arrival"], q["sigma"], q["due"] = arrival, given.sigma, arrival + deadline
         q["key"], q["wanted"] = given.key, given.wanted
         if policy.admission:
-            s, members = state.fresh_state(m, rules, span), np.empty(m, dtype=np.int64)
-            waits = rules.in_line and rules.strict and not rules.mine
-            run = functools.partial(events.run, None if waits else True)
+            s = state.fresh_state(m, rules, span)
             if ask is not None:
                 offers = records(m, state.OFFER)
-                offers["deadline"], offers["nodes"] = np.nan, np.where(ask, 0, -1)
-            kept = records(m + 2, state.ENTRY) if ask is not None else None
-            run = functools.partial(run, offers, kept, q, rules, s, members)
-            offer = run(probe, deadline, admitted, results, table)
-            counts = s.counts[: state.PLANNED] if waits else None
+                offers["nodes"] = np.where(ask, 0, -1)
+            offer = _test(offers, q, rules, s, probe, deadline, admitted, results, table)
+            counts = s.counts[: state.PLANNED] if _waits(rules) else None
             if rules.mine:
                 blame(rules.own, policy, given.labels, s.release)
         else:
@@ -204,3 +205,53 @@ def run_policy(
             events.run_all_admitted(q, rules, waiting, drop, span, results, table)
         done = {name: np.ascontiguousarray(results[name]) for name in state.RESULT.names or ()}
     return Run(origin, deadline, admitted, done, offer, counts, offers)
+
+
+class Plan(NamedTuple):
+    """What becomes of tasks that are planned at one instant; times count from it.
+
+    Each is admitted if its deadline holds, those of all before it being kept; refused, it has no
+    start (of its first node) and estimate (NaN), no nodes, and the smallest deadline that would
+    hold as offer (NaN where none would).
+    """
+
+    admitted: NDArray[np.bool_]
+    start: Floats
+    estimate: Floats
+    nodes: NDArray[np.int64]
+    offer: Floats
+
+
+def need_online(policy: Policy, cluster: Cluster) -> None:
+    """Refuse a policy that makes no promise, or needs more than a size and a deadline."""
+    if not policy.admission or callable(policy.order) or policy.is_own or policy.nodes == "user":
+        raise InputError(
+            "a promise needs admission control, an order of the papers and nodes that the policy "
+            f"chooses; got {policy}: use EDF-OPR-MN, EDF-DLT or EDF-EXACT-N"
+        )
+    model.check_partition(policy.partition, policy.rounds, cluster)
+
+
+def plan(
+    sigma: Sequence[float], deadline: Sequence[float], release: Sequence[float], cluster: Cluster,
+    policy: Policy, reading: Reading, link: float = 0.0,
+) -> Plan:  # fmt: skip
+    """Test tasks one after another at one instant, on N nodes that may still be busy.
+
+    All that wait, and a newcomer behind them, arrive now in a run of the simulator's own loop
+    (paper M, section 5; paper I, section 4). Deadlines, releases (0 or less: idle) and when the
+    head node's link is free count from now on.
+    """
+    m, table = len(sigma), table_for(cluster, policy.partition, policy.rounds)
+    rules, sizes = rules_of(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
+    q, results, offers = records(m, state.TASK), state.fresh_results(m), records(m, state.OFFER)
+    asked, admitted = np.array(deadline, dtype=float), np.ones(m, dtype=bool)
+    q["sigma"], q["due"], q["key"] = sizes, asked, np.arange(m)
+    s = state.fresh_state(m + cluster.nodes, rules, span_of(sizes, table))
+    later = np.sort([time for time in release if time > 0])
+    head = s.head[0]
+    head["idle"], head["stop"], head["link"] = cluster.nodes - len(later), len(later), max(link, 0)
+    s.blocks["time"][: len(later)], s.blocks["nodes"][: len(later)] = later, 1
+    _test(offers, q, rules, s, -1, asked, admitted, results, table)
+    found = results["start"], results["estimate"], results["nodes"], offers["deadline"]
+    return Plan(admitted, *map(np.ascontiguousarray, found))

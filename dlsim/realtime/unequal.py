@@ -6,7 +6,7 @@ is who these are, and who is sent to first (`dlsim.realtime.core.unequal`). Ther
 """
 
 from bisect import bisect
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from itertools import permutations
 from typing import NamedTuple
 
@@ -61,7 +61,7 @@ class UnequalSchedule:
 
     def check(self) -> None:
         """Verify the schedule from the model's definition alone, or raise ScheduleError."""
-        check_unequal(*(getattr(self, one.name) for one in fields(self)))
+        check_unequal(self)
 
 
 class _Served(NamedTuple):
@@ -70,12 +70,13 @@ class _Served(NamedTuple):
     task: int
     start: float
     end: float
-    sent: float
     least: int
     who: NDArray[np.int64]
     load: Floats
     begin: Floats
     done: Floats
+    release: Floats  # what it leaves to those behind, of all nodes,
+    link: float  # and of the link
 
 
 class _Nodes:
@@ -98,37 +99,26 @@ class _Nodes:
         self.is_together, self.span = partition == "opr", span
 
     def serve(
-        self, i: int, sigma: float, limit: float, floor: float, release: Floats
-    ) -> _Served | None:
+        self, i: int, sigma: float, limit: float, floor: float, release: Floats,
+        link: float = -np.inf,
+    ) -> _Served | None:  # fmt: skip
         """Serve a task on nodes that are released, from `floor` on; None if it would be late."""
         c = self.room
         np.maximum(release, floor, out=c.release)
         if self.is_together:
-            n, start, end, sent = core.start_together(sigma, limit, floor, self.span, c)
-            times, least = (start, end, sent, c.begin, c.done), n
+            now = 0.0
+            n, start, end, sent, least = core.start_together(sigma, limit, floor, self.span, c)
         else:  # on a clock that begins now: there are more roundings
-            c.release[:] -= floor
+            now = floor
+            c.release[:] -= now
             c.turn[:] = np.argsort(c.release, kind="stable")
-            n, start, end, sent, least = core.as_released(sigma, limit - floor, c)
-            times = (floor + start, floor + end, floor + sent, floor + c.begin, floor + c.done)
+            n, start, end, sent, least = core.as_released(sigma, limit - now, c)
         if n == 0:
             return None
-        start, end, sent, begin, done = times
-        who, load, begin, done = (x[:n].copy() for x in (c.who, c.load, begin, done))
-        return _Served(i, start, end, sent, least, who, load, begin, done)
-
-
-class _Ahead(NamedTuple):
-    """What tasks leave to those behind: releases, when the last one starts, a free link."""
-
-    release: Floats
-    start: float
-    link: float
-
-    def after(self, one: _Served) -> "_Ahead":
-        release = self.release.copy()
-        release[one.who] = one.done
-        return _Ahead(release, one.start, max(self.link, one.sent))
+        who, load, begin, done = (x[:n].copy() for x in (c.who, c.load, c.begin, c.done))
+        begin, done, free = now + begin, now + done, release.copy()
+        free[who], link = done, max(link, now + sent)
+        return _Served(i, now + start, now + end, least, who, load, begin, done, free, link)
 
 
 def simulate_unequal(
@@ -190,10 +180,9 @@ def simulate_unequal(
     [1, 0]
     """
     cms, cps = node_columns(nodes)
-    for name, value, known in (
-        ("order", order, ORDERS), ("partition", partition, PARTITIONS), ("link", link, LINKS)
-    ):  # fmt: skip
-        option(name, value, known)
+    option("order", order, ORDERS)
+    option("partition", partition, PARTITIONS)
+    option("link", link, LINKS)
     arrival, sigma, deadline = sorted_columns(tasks)
     origin, by_link = clock_origin(arrival), np.lexsort((cps, cms))
     span = float(sigma.min() * (cms + cps).min()) if len(sigma) else 0.0
@@ -216,22 +205,22 @@ def _admit(
     by_due = places(due, server.span).tolist() if edf else [0.0] * len(due)
     rank = [(place, i) for i, place in enumerate(by_due)]
     ran, plan, now = list[_Served](), list[_Served](), -np.inf
-    left = _Ahead(np.full(len(server.room.cms), -np.inf), -np.inf, -np.inf)
+    none, idle = np.empty(0), np.full(len(server.room.cms), -np.inf)
+    last = _Served(-1, -np.inf, -np.inf, 0, none.astype(int), none, none, none, idle, -np.inf)
     for x, at in enumerate(arrival.tolist()):
         while plan and at > now and plan[0].start <= latest_finish(at, server.span):
-            ran.append(plan.pop(0))
-            left = left.after(ran[-1])
-        now, ahead, made = at, left, list[_Served]()
+            last = plan.pop(0)
+            ran.append(last._replace(release=none))
+        now, made = at, list[_Served]()
         place = bisect(plan, rank[x], key=lambda one: rank[one.task])
-        for one in plan[:place]:
-            ahead = ahead.after(one)
+        before = plan[place - 1] if place else last
         for i in (x, *(one.task for one in plan[place:])):
-            floor = max(now, ahead.start, ahead.link if shared else -np.inf)
-            found = server.serve(i, sizes[i], limit[i], floor, ahead.release)
+            floor = max(now, before.start, before.link if shared else -np.inf)
+            found = server.serve(i, sizes[i], limit[i], floor, before.release, before.link)
             if found is None:
                 break
             made.append(found)
-            ahead = ahead.after(found)
+            before = found
         else:
             plan[place:] = made
     return ran + plan
@@ -254,14 +243,11 @@ def _of_chunks(
 ) -> pd.DataFrame:  # fmt: skip
     """Return the chunks of all tasks that are served."""
     rows = np.repeat([one.task for one in served], [len(one.who) for one in served]).astype(int)
-    node = by_link[np.concatenate([np.empty(0, dtype=np.int64), *(one.who for one in served)])]
-    load, begin, done = (
+    who, load, begin, done = (
         np.concatenate([np.empty(0), *(getattr(one, name) for one in served)])
-        for name in ("load", "begin", "done")
+        for name in ("who", "load", "begin", "done")
     )
-    alpha = load / np.bincount(rows, load, len(given))[rows]
-    columns = {"task": given.index[rows], "node": node, "alpha": alpha, "send_start": begin}
-    columns |= {"send_end": begin + load * cms[node], "compute_end": done}
-    times = ["send_start", "send_end", "compute_end"]
-    chunks = pd.DataFrame(columns)
-    return chunks.assign(**{name: origin + chunks[name] for name in times})
+    node, alpha = by_link[who.astype(int)], load / np.bincount(rows, load, len(given))[rows]
+    times = {"send_start": begin, "send_end": begin + load * cms[node], "compute_end": done}
+    columns = {"task": given.index[rows], "node": node, "alpha": alpha}
+    return pd.DataFrame(columns | {name: origin + at for name, at in times.items()})

@@ -5,37 +5,31 @@ indexed by ``task`` and sorted by arrival; equal arrivals are one batch. Its ``a
 say where it comes from, in plain values: ``source``, ``load`` (nominal),
 ``realised_load``, ``horizon``, ``seed`` and ``reading`` (the switches used).
 
+Every purpose has a random stream of its own and every task its own draws, so that
+workloads which differ in one respect share the draws of the others.
+
 Source: paper M, section 6.1 (`mcdf`); X. Lin, Y. Lu, J. Deogun, S. Goddard, "Enhancing
 Real-time Scheduling of Divisible Loads by Utilizing Inserted Idle Time" (paper I), section
 5.1 (`dcratio`); what they leave open is a switch of `SWITCHES`.
 """
 
+import math
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.random import Generator
+from scipy.special import ndtr
 
 from dlsim import files, given, joblog
 from dlsim.errors import InputError
-from dlsim.given import (
-    LEAST,
-    Seed,
-    in_range,
-    instance,
-    option,
-    positive,
-    seed_record,
-    streams,
-    whole,
-)
+from dlsim.given import Seed, instance, option, positive, streams
 from dlsim.kernel import TOL
-from dlsim.realtime import laws, model
-from dlsim.realtime.laws import PURPOSES, frame, mean_least_time, realised_load, signed
+from dlsim.realtime import model
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import Floats, least_times, table_of
 
@@ -65,6 +59,26 @@ SWITCHES: dict[str, dict[str, tuple[str, ...]]] = {
 BATCH_MOST, BATCH_MEAN = 10, 5.5
 #: Most pairs of size and deadline that are drawn at once to find those that fit.
 BLOCK = 1_000_000
+#: Smallest size under ``size="clip"``, as a share of the mean.
+FLOOR = 0.01
+#: Most tasks of one workload, so that a slip in load or horizon does not fill the memory.
+MOST_TASKS = 50_000_000
+
+#: In the order of their seeds.
+PURPOSES = ("arrivals", "batches", "sizes", "deadlines", "user_nodes", "law")
+
+#: What becomes of normal draws that are not positive, by the switch ``size``.
+_POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
+    "resample": lambda draws, mean: draws[draws > 0],
+    "abs": lambda draws, mean: np.maximum(np.abs(draws), np.finfo(float).tiny),
+    "clip": lambda draws, mean: np.maximum(draws, FLOOR * mean),
+}
+
+#: Every law of the sizes, and one of the user's own: so many sizes from a generator.
+SIZES = (*_POSITIVE, "uniform")
+Law = str | Callable[[Generator, int], Any]
+#: Sizes of a law of one's own that stand for it where its mean least time is asked for.
+SAMPLE = 100_000
 
 
 def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[str, str], ...]:
@@ -111,6 +125,116 @@ def _check_switches(switches: dict[str, Any], generator: str) -> None:
     switches.update({k: getattr(v, "__name__", k) for k, v in switches.items() if callable(v)})
 
 
+def _normal_below(bound: Floats, mean: float) -> tuple[Floats, Floats]:
+    """Mass and first moment of Normal(mean, mean) below each bound."""
+    z = (bound - mean) / mean
+    with np.errstate(over="ignore"):
+        density = np.exp(-z * z / 2) / math.sqrt(2 * math.pi)
+    return ndtr(z), mean * (ndtr(z) - density)
+
+
+def _uniform_below(bound: Floats, mean: float) -> tuple[Floats, Floats]:
+    """Mass and first moment of U(0, 2 mean) below each bound."""
+    top = np.clip(bound, 0.0, 2 * mean)
+    mass = top / (2 * mean)
+    return mass, mass * top / 2
+
+
+def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample") -> float:
+    r"""Average minimum execution time of a task over the law of its size (paper M, 6.1).
+
+    .. math:: \bar{E} = \mathbb{E}\,\mathcal{E}(\sigma, \min(N, N^*(\sigma)))
+
+    E is affine in the size between the thresholds of N*, so that the mass and the
+    first moment of the law on each piece give the expectation exactly. With one unit of time
+    per unit of data it is the mean of the resampled law (footnote 1):
+
+    >>> round(mean_least_time(Cluster(nodes=1, cms=0.5, cps=0.5)), 2)
+    128.76
+    """
+    (mean,) = positive(mean=mean)
+    option("size", size, SIZES)
+    table, top = table_of(cluster), cluster.nodes + 1
+    floor = FLOOR * mean if size == "clip" else 0.0
+    edges = np.maximum(np.append(table.least[1:top], np.inf), floor)
+    below = _uniform_below if size == "uniform" else _normal_below
+    mass, moment = (np.diff(part) for part in below(edges, mean))
+    if size == "abs":
+        left, negative = (np.diff(part) for part in _normal_below(-edges, mean))
+        mass, moment = mass - left, moment + negative
+    total = float(table.fixed[1:top] @ mass + table.unit[1:top] @ moment)
+    if size == "clip":
+        total += float(ndtr(FLOOR - 1) * least_times(floor, cluster))
+    return total / float(ndtr(1.0)) if size == "resample" else total
+
+
+def _points(stream: Generator, mean: float, horizon: float, interval: str) -> Floats:
+    """Draw arrival points at a mean interval up to the horizon, the first after one interval."""
+    gaps, reached = np.empty(0), np.zeros(1)
+    while reached[-1] < horizon:
+        size = len(gaps) or int(1.1 * horizon / mean) + 100
+        if interval == "poisson":
+            more = stream.poisson(mean, size).astype(float)
+        else:
+            more = mean * stream.standard_exponential(size)
+        gaps = np.concatenate([gaps, more])
+        reached = np.cumsum(gaps)
+    return reached[reached < horizon]
+
+
+def _sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats:
+    """Draw data sizes; no draw beyond the last one needed is taken from the stream.
+
+    `size` says how draws of N(mean, mean) are made positive, or "uniform": U(0, 2 mean) instead;
+    or it is a function that draws them itself.
+    """
+    if callable(size):
+        name = getattr(size, "__name__", "size")
+        rule = f"law {name}(generator, {count}) must return {count} sizes above 0"
+        drawn = size(stream, count)
+        if np.shape(drawn) != (count,):
+            raise InputError(f"{rule}; got {type(drawn).__name__} of shape {np.shape(drawn)}")
+        return np.asarray(given.column(f"size by law {name}", drawn, above=True))
+    if size == "uniform":
+        return 2 * mean * (1 - stream.random(count))
+    drawn = np.empty(0)
+    while len(drawn) < count:
+        draws = mean + mean * stream.standard_normal(count - len(drawn))
+        drawn = np.concatenate([drawn, _POSITIVE[size](draws, mean)])
+    return drawn
+
+
+def _check_interval(interval: float, load: float, horizon: float, per_point: float = 1.0) -> None:
+    """Refuse a mean interval that makes too many tasks, or none that a float can tell."""
+    if not horizon * per_point < MOST_TASKS * interval or not interval < 1e18:
+        what = f"load {load!r} gives a mean interval of {interval:.3g} in a horizon of {horizon!r}"
+        raise InputError(f"{what}; choose values that make at most {MOST_TASKS} tasks")
+
+
+def _frame(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:
+    """Return a task table, counted from 0."""
+    columns = {"arrival": arrival, "sigma": sigma, "deadline": deadline}
+    return pd.DataFrame(columns, index=pd.RangeIndex(len(arrival), name="task"))
+
+
+def _signed(
+    tasks: pd.DataFrame, source: files.StrPath, horizon: float, cluster: Cluster | None = None,
+    seed: Seed | None = None, **known: Any,
+) -> pd.DataFrame:  # fmt: skip
+    """Say in the attrs where tasks come from."""
+    real = realised_load(tasks, cluster, horizon) if cluster and horizon >= given.LEAST else None
+    drawn = None if seed is None else given.seed_record(seed)
+    tasks.attrs.update({"load": None, "realised_load": real, "horizon": horizon, "seed": drawn})
+    tasks.attrs.update({"source": os.fspath(source), "reading": {}, **known})
+    return tasks
+
+
+def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> float:
+    """Load that a set of tasks really is, by paper M's own definition (section 6.1)."""
+    (horizon,) = positive(horizon=horizon)
+    return float(least_times(tasks["sigma"], cluster).sum()) / horizon
+
+
 def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
     """Return E(sigma, N) of one or many sizes."""
     table, n = table_of(cluster), cluster.nodes
@@ -120,7 +244,7 @@ def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
 def mcdf(
     cluster: Cluster, load: float, horizon: float = 1_000_000.0, seed: Seed = 0, *,
     mean: float = 100.0, batch: str = "literal", interval: str = "exponential",
-    size: laws.Law = "resample", base: str = "actual", deadline: str = "minmax",
+    size: Law = "resample", base: str = "actual", deadline: str = "minmax",
     setup: str = "regenerate",
 ) -> pd.DataFrame:  # fmt: skip
     r"""Draw the workload of paper M: batches of normal sizes with uniform deadlines.
@@ -186,42 +310,40 @@ def mcdf(
     if base == "nominal":
         average = float(least_times(mean, drawn))
     elif callable(size):
-        sample = laws.sizes(draws["law"], laws.SAMPLE, mean, size)
+        sample = _sizes(draws["law"], SAMPLE, mean, size)
         average = float(least_times(sample, drawn).mean())
     else:
         average = mean_least_time(drawn, mean, size)
     gap = average / load * (BATCH_MEAN if batch == "scaled" else 1)
     stuck = interval == "poisson"  # intervals of 0 do not get on
-    laws.check_interval(gap, load, horizon, BATCH_MEAN * (1 + stuck / horizon))
-    at = laws.points(draws["arrivals"], gap, horizon, interval)
+    _check_interval(gap, load, horizon, BATCH_MEAN * (1 + stuck / horizon))
+    at = _points(draws["arrivals"], gap, horizon, interval)
     counts = draws["batches"].integers(1, BATCH_MOST, size=len(at), endpoint=True)
     arrival = at if batch == "single" else np.repeat(at, counts)
-    sigma = laws.sizes(draws["sizes"], len(arrival), mean, size)
+    sigma = _sizes(draws["sizes"], len(arrival), mean, size)
     table = table_of(drawn)
     low, high = least_times(sigma, drawn), table.fixed[1] + sigma * table.unit[1]
     if deadline == "largest":  # E falls, then rises in n
         high = np.maximum(high, _all_nodes(sigma, drawn))
     due = low + (high - low) * draws["deadlines"].random(len(sigma))
-    tasks = frame(arrival, sigma, due)
-    real = realised_load(tasks, cluster, horizon)
-    known = {"load": load, "realised_load": real, "horizon": horizon, "seed": seed_record(seed)}
-    return signed(tasks, "paper M, section 6.1", reading=switches, **known)
+    tasks, source = _frame(arrival, sigma, due), "paper M, section 6.1"
+    return _signed(tasks, source, horizon, cluster, seed, load=load, reading=switches)
 
 
 def _redrawn(
-    draws: Mapping[str, Generator], count: int, mean: float, size: laws.Law, scale: float,
+    draws: Mapping[str, Generator], count: int, mean: float, size: Law, scale: float,
     cluster: Cluster,
 ) -> tuple[Floats, Floats]:  # fmt: skip
     """Draw sizes and deadlines U[.5, 1.5] * scale in pairs; the first that fit are kept."""
     kept, drawn, have = [np.empty((2, 0))], 0, 0
     while have < count:
-        if drawn > laws.MOST_TASKS + 100 * count:
+        if drawn > MOST_TASKS + 100 * count:
             raise InputError(
                 f"deadline='redraw_both' found {have} pairs with D >= E among {drawn}, of {count} "
                 "to find; use a larger dc_ratio, or deadline='clamp'"
             )
         more = min(max(count - have, 1000), BLOCK)
-        sigma = laws.sizes(draws["sizes"], more, mean, size)
+        sigma = _sizes(draws["sizes"], more, mean, size)
         pairs = np.stack([sigma, scale * (0.5 + draws["deadlines"].random(more))])
         kept.append(pairs[:, pairs[1] >= least_times(sigma, cluster)])
         drawn, have = drawn + more, have + kept[-1].shape[1]
@@ -231,7 +353,7 @@ def _redrawn(
 
 def dcratio(
     cluster: Cluster, load: float, horizon: float = 10_000_000.0, seed: Seed = 0, *,
-    mean: float = 200.0, dc_ratio: float = 2.0, size: laws.Law = "resample",
+    mean: float = 200.0, dc_ratio: float = 2.0, size: Law = "resample",
     deadline: str = "clamp",
 ) -> pd.DataFrame:  # fmt: skip
     r"""Draw the workload of paper I: single arrivals, deadlines around DCRatio times E.
@@ -287,20 +409,19 @@ def dcratio(
     switches: dict[str, Any] = {"size": size, "deadline": deadline}
     _check_switches(switches, "dcratio")
     typical, draws = float(_all_nodes(mean, cluster)), streams(seed, PURPOSES)
-    laws.check_interval(typical / load, load, horizon)
-    arrival = laws.points(draws["arrivals"], typical / load, horizon, "exponential")
+    _check_interval(typical / load, load, horizon)
+    arrival = _points(draws["arrivals"], typical / load, horizon, "exponential")
     count, scale = len(arrival), dc_ratio * typical
     if deadline == "redraw_both":
         sigma, due = _redrawn(draws, count, mean, size, scale, cluster)
     else:
-        sigma = laws.sizes(draws["sizes"], count, mean, size)
+        sigma = _sizes(draws["sizes"], count, mean, size)
         scales = scale if deadline == "clamp" else dc_ratio * _all_nodes(sigma, cluster)
         due = scales * (0.5 + draws["deadlines"].random(count))
         due = np.maximum(due, least_times(sigma, cluster))
-    tasks = frame(arrival, sigma, due)
-    known = {"load": load, "horizon": horizon, "seed": seed_record(seed), "mean": mean}
-    known |= {"realised_load": realised_load(tasks, cluster, horizon), "dc_ratio": dc_ratio}
-    return signed(tasks, "paper I, section 5.1", reading=switches, **known)
+    tasks, source = _frame(arrival, sigma, due), "paper I, section 5.1"
+    known = {"load": load, "reading": switches, "mean": mean, "dc_ratio": dc_ratio}
+    return _signed(tasks, source, horizon, cluster, seed, **known)
 
 
 def user_split(
@@ -363,7 +484,7 @@ def user_split(
     count = low + np.floor(place * (nodes - low))
     split = tasks.assign(user_nodes=count.astype(np.int64))
     reading = {**tasks.attrs.get("reading", {}), "n_min": n_min}
-    split.attrs = {**tasks.attrs, "reading": reading, "user_seed": seed_record(seed)}
+    split.attrs = {**tasks.attrs, "reading": reading, "user_seed": given.seed_record(seed)}
     return split
 
 
@@ -377,7 +498,7 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
     numbered = all(re.fullmatch("0|[1-9][0-9]{0,14}", str(name)) for name in ids)
     tasks.index = pd.Index(ids, dtype=np.int64 if numbered else object, name="task")
     tasks = tasks[[*wanted, *(name for name in tasks if name not in wanted)]]
-    return signed(tasks, path, horizon=float(tasks["arrival"].iloc[-1]), skipped={})
+    return _signed(tasks, path, float(tasks["arrival"].iloc[-1]), skipped={})
 
 
 def from_swf(
@@ -403,7 +524,7 @@ def from_swf(
     unit = cluster.cps if work_per_unit is None else work_per_unit
     rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
     unit, dc_ratio, time_scale = positive(**rule)
-    max_jobs = None if max_jobs is None else whole("max_jobs", max_jobs)
+    max_jobs = None if max_jobs is None else given.whole("max_jobs", max_jobs)
     jobs, _, notes = joblog.read_swf(path, limit)
     draws = 0.5 + streams(seed, PURPOSES)["deadlines"].random(len(jobs))
     processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
@@ -411,8 +532,8 @@ def from_swf(
         sigma = processors * jobs["run_time"] / unit
         least = least_times(sigma, cluster)
         deadline = least * np.maximum(1.0, dc_ratio * draws)
-        tasks = frame(jobs["submit"] * time_scale, sigma, deadline)
-    fits = in_range(tasks).all(axis=1) & (tasks["sigma"] != 0)
+        tasks = _frame(jobs["submit"] * time_scale, sigma, deadline)
+    fits = given.in_range(tasks).all(axis=1) & (tasks["sigma"] != 0)
     order, skipped = joblog.usable_jobs(path, jobs, processors, fits, max_jobs, "task")
     tasks = tasks.loc[order]
     tasks["arrival"] -= tasks["arrival"].iloc[0]
@@ -423,14 +544,6 @@ def from_swf(
         notes.append("job numbers are not different whole numbers; tasks are counted from 0")
         tasks.index = pd.RangeIndex(len(numbers), name="task")
     horizon = float(tasks["arrival"].iloc[-1])
-    lasts = horizon >= LEAST
-    return signed(
-        tasks,
-        path,
-        realised_load=realised_load(tasks, cluster, horizon) if lasts else None,
-        horizon=horizon,
-        seed=seed_record(seed),
-        reading={**{name: float(value) for name, value in rule.items()}, "max_jobs": max_jobs},
-        skipped=skipped,
-        notes=notes,
-    )
+    reading = {**{name: float(value) for name, value in rule.items()}, "max_jobs": max_jobs}
+    known = {"reading": reading, "skipped": skipped, "notes": notes}
+    return _signed(tasks, path, horizon, cluster, seed, **known)

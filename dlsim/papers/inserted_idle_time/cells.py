@@ -11,7 +11,7 @@ import pandas as pd
 
 from dlsim.kernel import latest_finish
 from dlsim.realtime import Cluster, Policy, Reading, Schedule, run, simulate, workload
-from dlsim.realtime import named as brought
+from dlsim.realtime import own as brought
 from dlsim.realtime.bound import clairvoyant_bound
 from dlsim.realtime.engine import split_load
 from dlsim.realtime.optimum import ladder

@@ -14,7 +14,7 @@ from dlsim.given import number, option
 from dlsim.papers.inserted_idle_time import cells, claims
 from dlsim.papers.inserted_idle_time.cells import GENERATORS, RULES, Setting, both
 from dlsim.realtime import Cluster, workload
-from dlsim.realtime.named import policies_of, workload_of
+from dlsim.realtime.own import policies_of, workload_of
 from dlsim.study import study
 from dlsim.study.stats import share_bounds
 from dlsim.study.study import Switches

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.given import generator
-from dlsim.realtime import Cluster, Policy, Reading, named, simulate, simulate_unequal, workload
+from dlsim.realtime import Cluster, Policy, Reading, own, simulate, simulate_unequal, workload
 from dlsim.realtime.bound import clairvoyant_bound
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.realtime.optimum import ladder
@@ -37,7 +37,7 @@ def tasks_and_reading(
     """Draw a workload of section 6.1, or one's own, under a mixed mapping of switches."""
     reading, drawn = workload.split_reading(switches, "mcdf")
     if drawn_by:
-        return named.drawn_by(drawn_by, cluster, load, horizon, seed, **law), Reading.of(reading)
+        return own.drawn_by(drawn_by, cluster, load, horizon, seed, **law), Reading.of(reading)
     tasks = workload.mcdf(cluster, load, horizon, seed, **{**drawn, **law})
     # pandas copies attrs whenever a column is taken
     tasks.attrs = {"realised_load": tasks.attrs["realised_load"]}

@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from dlsim.errors import InputError
 from dlsim.papers.mcdf import cells, claims
 from dlsim.papers.mcdf.cells import SWITCHES, WITH_ADMISSION, WITHOUT_ADMISSION
-from dlsim.realtime.named import policies_of, workload_of
+from dlsim.realtime.own import policies_of, workload_of
 from dlsim.realtime.workload import split_reading
 from dlsim.study import study
 from dlsim.study.plot import axes_of

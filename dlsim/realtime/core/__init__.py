@@ -21,7 +21,7 @@ d        what became of the tasks (RESULT)
 ======== =====================================================================================
 
 Rooms: `state` (records, heap, blocks), `partition` (formulas of one load), `rounds` (its best
-sizes in several rounds), `demand` (one task),
-`line` and `plan` (admission tests), `events` (the loop), `opr` (the loop of a line whose tasks
-start and end together), `layout` (chunks), `rigid` (jobs that cannot be divided).
+sizes in several rounds), `demand` (one task, and its chunks),
+`line` and `plan` (admission tests), `events` (the loops), `unequal` (nodes that differ), `rigid`
+(jobs that cannot be divided).
 """

@@ -1,4 +1,4 @@
-"""What one task asks for: its rank, how many nodes, for how long, how the load is split.
+"""What one task asks for: its rank, how many nodes, for how long, how the load is laid out.
 
 Source: paper M, section 5; paper I, sections 4.2 to 4.5.
 """
@@ -197,13 +197,14 @@ def earliest(x, now, q, r, c):
 
 
 @kernel
-def fill_releases(groups, s):
-    """Write a pool node by node."""
-    k = 0
+def fill_releases(groups, pool, release):
+    """Write a pool node by node; return how many there are."""
+    n = 0
     for g in range(groups):
-        for _ in range(s.pool[g].nodes):
-            s.release[k] = s.pool[g].time
-            k += 1
+        for k in range(n, n + pool[g].nodes):
+            release[k] = pool[g].time
+        n += pool[g].nodes
+    return n
 
 
 @kernel
@@ -288,7 +289,7 @@ def ends(i, kind, rounds, n, groups, end, own, q, r, s, c):
             kind, s.pool, groups, n, q[i].sigma, end, r.cms, r.cps, c.unit, own, s.head[0].span,
             s.own,
         )  # fmt: skip
-    fill_releases(groups, s)
+    fill_releases(groups, s.pool, s.release)
     completion, sent = lay(i, kind, rounds, n, end, q, r, s, c)
     for k in range(n if own else 0):
         s.own[k].time, s.own[k].nodes = s.rows[(rounds - 1) * n + k, 3], 1
@@ -349,3 +350,59 @@ def assign(more, i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     entry.ready, entry.kind, entry.rounds = s.pool[filled - 1].time, kind, rounds
     entry.marks = marks
     return size, link
+
+
+@kernel
+def choose_nodes(start, n, early, span, free, chosen, release):
+    """Find n nodes for a task: the lowest idle ones, then those that are released first."""
+    found = 0
+    for node in range(len(free)):
+        if found < n and state.has_come(free[node], start, span):
+            chosen[found], release[found] = node, start
+            found += 1
+    if found < n and not early:
+        return False
+    after, last = start, -1  # in order of (free, node)
+    while found < n:
+        best = -1
+        for node in range(len(free)):
+            time = free[node]
+            if state.has_come(time, start, span):
+                continue
+            passed = time < after or (time == after and node <= last)
+            if not passed and (best < 0 or time < free[best]):
+                best = node
+        if best < 0:
+            return False
+        after, last = free[best], best
+        chosen[found], release[found] = best, free[best]
+        found += 1
+    return True
+
+
+@kernel
+def fill_chunks(
+    mine, runs, first, times, costs, c, own, span, free, chosen, release, room, ints, out
+):  # fmt: skip
+    r"""Fill one row per chunk, task by task in order of dispatch; `mine` are rules of one's own."""
+    shared, finish = own
+    for task in range(len(runs)):
+        n, kind, rounds = runs[task, 0], runs[task, 1], runs[task, 2]
+        size, start, end = times[task, 0], times[task, 1], times[task, 2]
+        early = kind != partition.OPR and kind != partition.EQUAL and kind != partition.ROUNDS
+        if not choose_nodes(start, n, early, span, free, chosen, release):
+            return task
+        base = first[task]
+        if kind == partition.OWN:
+            fill_shares(mine, task, size, release, n, (float(len(free)), *costs), c, out, base)
+        elif kind == partition.BEST:
+            fill_sizes(size, release, n, rounds, costs[0], costs[1], room, out, base)
+        partition.spread(
+            kind, release, n, size, rounds, end, costs, c.unit, c.lead, shared, out, base
+        )
+        for row in range(base, base + n * rounds):
+            ints[row, 0], ints[row, 1] = task, chosen[(row - base) % n]
+        for k in range(n):
+            single = kind == partition.PIECES or (finish and kind != partition.OPR)
+            free[chosen[k]] = out[base + (rounds - 1) * n + k, 3] if single else end
+    return -1

@@ -18,18 +18,7 @@ has it: the fewest n with r_n + E(n) <= A + D.
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
-from dlsim.realtime.core import partition, state
-from dlsim.realtime.core.demand import (
-    assign,
-    best_rounds,
-    ends,
-    ends_together,
-    has_fixed_count,
-    rank_of,
-    runs_on,
-    sent_by,
-    vacate,
-)
+from dlsim.realtime.core import demand, partition, state
 from dlsim.realtime.core.partition import duration, fewest
 from dlsim.realtime.core.rounds import soonest
 
@@ -61,7 +50,7 @@ def all_at_release(r):
 def search(i, time, before, total, asked, q, r, c):
     """Look for the fewest nodes in before+1..total, all released by `time`, that are in time."""
     one, later = q[i], np.inf
-    if has_fixed_count(i, q, r):
+    if demand.has_fixed_count(i, q, r):
         n = one.low if before < one.low <= total else 0
         if n > 0 and time + one.length > one.limit and not all_at_release(r):
             return 0, time + one.length
@@ -116,11 +105,7 @@ def reach_in_rounds(pool, groups, before, i, q, r, s):
 
     All groups but the last one release `before`.
     """
-    n = 0
-    for g in range(groups):
-        for k in range(n, n + pool[g].nodes):
-            s.release[k] = pool[g].time
-        n += pool[g].nodes
+    n = demand.fill_releases(groups, pool, s.release)
     theta, load = r.cms / r.cps, q[i].sigma * r.cps
     if soonest(s.release, n, r.rounds, theta, load, s.work)[0] > q[i].limit:
         return 0
@@ -172,7 +157,7 @@ def next_optimum(pool, groups, total, n, i, q, r, s, c):
         pool[groups - 1].nodes = last - (total - n) - 1
     filled = groups - 1 if pool[groups - 1].nodes == 0 else groups
     if r.part == state.BY_ROUNDS_N:
-        end = best_rounds(pool, filled, i, q, r, s)[0]
+        end = demand.best_rounds(pool, filled, i, q, r, s)[0]
     else:
         end, _, _ = partition.optimum(pool, filled, q[i].sigma, r.cms / (r.cms + r.cps), c.unit)
     pool[groups - 1].nodes = last
@@ -212,7 +197,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
         else:
             n, beyond = search(i, time, before, total, asked, q, r, c)
             later, found = min(later, beyond), n > 0
-            fixed = has_fixed_count(i, q, r)
+            fixed = demand.has_fixed_count(i, q, r)
             scan = r.method == state.SCAN
             if not found and (total >= one.low if fixed else not scan and total >= one.top):
                 break
@@ -298,7 +283,7 @@ def comes_last(x, now, q, r, s, c):
     if rest.last != head.last or head.first == head.last:
         return False
     last = s.plan[0, head.last - 1]
-    if state.goes_before(rank_of(x, 0, q, r, c), x, last.rank, last.task, span):
+    if state.goes_before(demand.rank_of(x, 0, q, r, c), x, last.rank, last.task, span):
         return False
     return rest.block == rest.stop or not state.has_come(s.rest[rest.block].time, now, span)
 
@@ -369,7 +354,7 @@ def admit_in_line(x, now, q, r, s, c):
         shown, s = count_planned(now, q, r, s, c), rest_of(s)
     first, pos, stop, link = s.head[0].first, s.head[0].first, s.head[0].last, s.head[0].link
     idle, block, size, slot = s.head[0].idle, s.head[0].block, 0, 0
-    base, rank, waits, seen, later = pos, rank_of(x, 0, q, r, c), True, 0, np.inf
+    base, rank, waits, seen, later = pos, demand.rank_of(x, 0, q, r, c), True, 0, np.inf
     span = s.head[0].span
     while waits or pos < stop:
         i, key, known, marks, entry = x, rank, 0, 0, s.plan[0, pos]
@@ -393,7 +378,7 @@ def admit_in_line(x, now, q, r, s, c):
         if n == 0:
             return False, later
         if known > 0:  # as planned before: only its nodes and the link are taken
-            size, link, _ = vacate(
+            size, link, _ = demand.vacate(
                 False, more, i, entry.kind, entry.rounds, n, groups, entry.start, entry.end, size,
                 link, q, r, s, c,
             )  # fmt: skip
@@ -405,7 +390,7 @@ def admit_in_line(x, now, q, r, s, c):
             continue
         if groups > 1 or r.every:
             marks = marks_of(i, n, groups, block, size, q, r, s)
-        size, link = assign(more, i, n, groups, slot, size, link, key, marks, q, r, s, c)
+        size, link = demand.assign(more, i, n, groups, slot, size, link, key, marks, q, r, s, c)
         tally(2, marks, 1, s)
         if i == x:
             tally(1, marks, 1, s)
@@ -448,7 +433,7 @@ def dispatch(now, inclusive, d, q, r, s, c):
         if not (tie and inclusive) and not (t < now and not tie):
             break
         i, n, left, groups = entry.task, entry.nodes, entry.nodes, 0
-        even = ends_together(entry.kind, 1 if entry.start == entry.ready else 2)
+        even = demand.ends_together(entry.kind, 1 if entry.start == entry.ready else 2)
         head.first += 1
         while left > 0:
             if head.idle > 0:
@@ -465,9 +450,11 @@ def dispatch(now, inclusive, d, q, r, s, c):
         kind, rounds, completion = entry.kind, entry.rounds, entry.end
         own = kind == partition.PIECES or (r.finish and not even)
         if even:
-            sent = sent_by(i, n, entry.start, q, r)
+            sent = demand.sent_by(i, n, entry.start, q, r)
         else:
-            completion, sent, count = ends(i, kind, rounds, n, groups, entry.end, own, q, r, s, c)
+            completion, sent, count = demand.ends(
+                i, kind, rounds, n, groups, entry.end, own, q, r, s, c
+            )
         head.link = max(head.link, sent)
         if own:
             state.insert_own(count, s)
@@ -475,7 +462,9 @@ def dispatch(now, inclusive, d, q, r, s, c):
             state.insert_block(entry.end, n, s)
         tally(3, entry.marks, 1, s)
         tally(state.PLANNED, entry.marks, -1, s)
-        n = runs_on(i, n, q, r)
-        state.record(i, n, entry.start, entry.end, completion, kind, rounds, d, s)
+        d[i].nodes, d[i].turn = demand.runs_on(i, n, q, r), head.done
+        d[i].kind, d[i].rounds = kind, rounds
+        d[i].start, d[i].estimate, d[i].end = entry.start, entry.end, completion
+        head.done += 1
     if now < np.inf and not (r.last and r.in_line):
         head.idle, head.block, _ = state.absorb(now, head.idle, head.block, 0, s)

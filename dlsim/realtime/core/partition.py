@@ -13,8 +13,7 @@ writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\bet
 * equal finish, eqs. (2)-(4): :math:`e - r_n = (w - \sum p_i)/n`;
 * true optimum: a run of m nodes that the link keeps busy from release r carries
   :math:`(e - r)/u_m` with u_m; the runs sum to sigma;
-* several rounds (UMR): :math:`c_{j+1} = \theta c_j + \kappa`, :math:`\theta = \chi/(n\tau)`,
-  :math:`\kappa = (SC/n - ST)/\tau`.
+* several rounds (UMR): see `instalment`.
 """
 
 import numpy as np

@@ -16,20 +16,7 @@ Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite 
 import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
-from dlsim.realtime.core import state
-from dlsim.realtime.core.demand import (
-    ask,
-    assign,
-    counts_itself,
-    fewest_own,
-    fill_releases,
-    has_failed,
-    next_due,
-    rank_at,
-    rank_of,
-    sent_by,
-    update_count,
-)
+from dlsim.realtime.core import demand, state
 from dlsim.realtime.core.line import all_at_release, fewest_in_time, next_optimum, search
 
 
@@ -47,11 +34,11 @@ def follow(x, now, q, r, s, c):
         idle, block, size = state.absorb(t, idle, block, size, s)
         turn, rank, blocked = r.offers or n <= idle, 0.0, False
         if turn:  # at fewer idle nodes x stays out, and its count never falls
-            n, time = update_count(x, t, n, time, q, r, c)
-            later = min(later, next_due(x, t, n, time, q, r, c))
+            n, time = demand.update_count(x, t, n, time, q, r, c)
+            later = min(later, demand.next_due(x, t, n, time, q, r, c))
             if n == 0:
                 return False, t, link, idle, block, size, cursor, later
-            rank = rank_of(x, n, q, r, c)
+            rank = demand.rank_of(x, n, q, r, c)
         while True:
             entry = s.plan[0, cursor]
             here = cursor < stop and state.has_come(entry.start, t, span)
@@ -70,7 +57,7 @@ def follow(x, now, q, r, s, c):
             idle -= entry.nodes
             size = state.push(s.heap, size, entry.end, entry.nodes)
             if r.shared:
-                link = max(link, sent_by(entry.task, entry.nodes, entry.start, q, r))
+                link = max(link, demand.sent_by(entry.task, entry.nodes, entry.start, q, r))
                 blocked = not state.has_come(link, t, span)
             cursor += 1
         t = state.next_instant(t, idle, link, block, size, r.shared, s)
@@ -80,8 +67,8 @@ def follow(x, now, q, r, s, c):
 def recount(k, x, t, later, q, r, s, c):
     """Return a waiting task's count and duration at t, and when the newcomer's would change."""
     i = s.todo[k].task
-    n, time = update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
-    return n, time, min(later, next_due(i, t, n, time, q, r, c)) if i == x else later
+    n, time = demand.update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
+    return n, time, min(later, demand.next_due(i, t, n, time, q, r, c)) if i == x else later
 
 
 @kernel(inline=True)
@@ -102,7 +89,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                     s.todo[k].nodes, s.todo[k].time = n, time
             if unsorted:
                 for k in range(first, todo):
-                    s.todo[k].rank = rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
+                    s.todo[k].rank = demand.rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
                 state.sort_todo(first, todo, s)
                 unsorted = False
             kept, blocked, smallest, calm, k = first, False, r.nodes + 1, np.inf, first
@@ -122,7 +109,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
                     size = state.push(s.heap, size, t + time, n)
                     waiting = waiting and i != x
                     if r.shared:
-                        link = max(link, sent_by(i, n, t, q, r))
+                        link = max(link, demand.sent_by(i, n, t, q, r))
                         blocked = not state.has_come(link, t, s.head[0].span)
                     continue
                 blocked = blocked or r.strict
@@ -169,15 +156,13 @@ def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
     -1 where it never could.
     """
     one, later = q[i], np.inf
-    if counts_itself(r):
+    if demand.counts_itself(r):
         n = one.low
         if r.counts and not r.frozen:
-            n = int(ask(r.own, 2, i, 0, t, idle, waiting, q, r, c))
+            n = int(demand.ask(r.own, 2, i, 0, t, idle, waiting, q, r, c))
         elif not r.frozen:
-            for g in range(groups):
-                s.pool[g].time, s.pool[g].nodes = s.free[g].time, s.free[g].nodes
-            fill_releases(groups, s)
-            n = fewest_own(i, idle, q, r, s, c)
+            demand.fill_releases(groups, s.free, s.release)
+            n = demand.fewest_own(i, idle, q, r, s, c)
             if n == 0 and t < one.limit and idle < r.nodes:
                 n = r.nodes + 1
         return (n if n > 0 else -1), later
@@ -256,9 +241,9 @@ def order_at(t, idle, groups, todo, q, r, s, c):
         n, _ = count_at(i, t, idle, groups, todo, False, q, r, s, c)
         if n < 0:
             return False
-        s.todo[k].rank = rank_at(i, min(n, r.nodes), t, idle, todo, q, r, c)
+        s.todo[k].rank = demand.rank_at(i, min(n, r.nodes), t, idle, todo, q, r, c)
     state.sort_todo(0, todo, s)
-    return not has_failed(r.own)
+    return not demand.has_failed(r.own)
 
 
 @kernel
@@ -268,7 +253,7 @@ def admit_anew(x, now, q, r, s, c):
     todo, slot, size, block = stop - first + 1, 0, 0, s.head[0].block
     for k in range(todo):
         i = s.plan[0, first + k - 1].task if k else x
-        state.fill_todo(k, i, 0, 0.0, rank_of(i, 0, q, r, c), s)
+        state.fill_todo(k, i, 0, 0.0, demand.rank_of(i, 0, q, r, c), s)
     state.sort_todo(0, todo, s)
     unsorted = r.timed
     together = r.part == state.BY_OPR or r.part == state.BY_EQUAL or r.part == state.BY_UMR
@@ -307,12 +292,12 @@ def admit_anew(x, now, q, r, s, c):
                 continue
             filled, groups = take(n, groups, s)
             idle -= n
-            size, link = assign(
+            size, link = demand.assign(
                 True, i, n, filled, slot, size, link, s.todo[k].rank, 0, q, r, s, c
             )  # fmt: skip
             unsure = r.counts or r.part == state.BY_OWN or all_at_release(r)
             unsure = unsure or (r.part == state.BY_PIECES and r.shared)
-            if (unsure and s.plan[1, slot].end > q[i].limit) or has_failed(r.own):
+            if (unsure and s.plan[1, slot].end > q[i].limit) or demand.has_failed(r.own):
                 return False, min(later, s.plan[1, slot].end) if i == x else later
             slot += 1
             blocked = r.shared and not state.has_come(link, t, s.head[0].span)

@@ -333,11 +333,3 @@ def insert_own(count, s):
         while k < last:
             move_block(i + last - k, own[k], blocks)
             k += 1
-
-
-@kernel
-def record(i, n, start, estimate, end, kind, rounds, d, s):
-    """Write what became of a task that is dispatched now."""
-    d[i].start, d[i].estimate, d[i].end = start, estimate, end
-    d[i].nodes, d[i].kind, d[i].rounds, d[i].turn = n, kind, rounds, s.head[0].done
-    s.head[0].done += 1

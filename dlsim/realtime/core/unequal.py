@@ -61,7 +61,7 @@ def fill_rates(count, c):
 def start_together(sigma, limit, t, span, c):
     """Serve by the fewest nodes at the first instant when those that are free are in time.
 
-    Return how many, start, end, and when the last send ends.
+    Return how many, start, end, when the last send ends, and how many are needed: none fewer.
     """
     while True:
         count, later = 0, np.inf
@@ -72,13 +72,13 @@ def start_together(sigma, limit, t, span, c):
             else:
                 later = min(later, c.release[k])
         if t + sigma / c.most[len(c.cms)] > limit:
-            return 0, t, t, t
+            return 0, t, t, t, 0
         if count > 0:
             fill_rates(count, c)
             for n in range(1, count + 1):
                 end = t + sigma / c.rate[0, n]
                 if end <= limit:
-                    return n, t, end, spread(n, count, t, end, c)
+                    return n, t, end, spread(n, count, t, end, c), n
         t = later
 
 
@@ -221,10 +221,10 @@ def fewest_bound(sigma, end, c):
 
 
 @kernel
-def keep(line, n, c):
-    """Keep what is under trial."""
+def copy(n, line, to):
+    """Write an order of nodes over another."""
     for j in range(n):
-        line[j] = c.line[3, j]
+        to[j] = line[j]
 
 
 @kernel
@@ -245,7 +245,7 @@ def try_orders(some, count, n, end, c):
         data = carried(c.line[3], n, end, c) if is_there else 0.0
         if data > most * (1 + BETTER):
             most = data
-            keep(c.line[2], n, c)
+            copy(n, c.line[3], c.line[2])
     return most
 
 
@@ -304,17 +304,15 @@ def search(sigma, end, low, high, c):
         c.taken[best], most = 1, 0.0
         for by in range(2):
             insert(best, n - 1, by, c)
-            keep(c.line[by], n, c)
+            copy(n, c.line[3], c.line[by])
         if low <= n <= FEW:
             most = try_orders(c.line[1], n, n, end, c)
         elif low <= n:
             for by in range(2):
-                for j in range(n):
-                    c.line[3, j] = c.line[1 - by, j]
-                data = carried(c.line[3], n, end, c)
+                data = carried(c.line[1 - by], n, end, c)
                 if data > most * (1 + BETTER):
                     most = data
-                    keep(c.line[2], n, c)
+                    copy(n, c.line[1 - by], c.line[2])
         if low <= n and most >= sigma:
             return n
     return 0
@@ -334,8 +332,7 @@ def as_released(sigma, limit, c):
         least = n
     end, before, more = limit, np.inf, n
     while more > 0 and end < before:  # else it would be a rounding
-        for j in range(more):
-            c.who[j] = c.line[2, j]
+        copy(more, c.line[2], c.who)
         before = end
         end, n = soonest(more, sigma, c)
         more = search(sigma * (1 + BETTER), end, n, n, c)
