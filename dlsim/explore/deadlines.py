@@ -22,8 +22,8 @@ from dlsim.given import child
 from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
 from dlsim.papers.bricks.cells import Kind, deadline, scheduler_of, split_switches
 from dlsim.study.gantt import draw_boxes
-from dlsim.study.plot import PERCENT, ink
-from dlsim.study.style import INK
+from dlsim.study.plot import PERCENT
+from dlsim.study.style import INK, style_of
 
 #: What is drawn: hours, domains, nodes of each (half of them servers), environments.
 HOURS, DOMAINS, NODES, RUNS = 8.0, 2, (8, 8), 4
@@ -107,7 +107,8 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
     for opt, (x, y) in zip(OPTS, curve, strict=True):
         look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 10}
         ax.annotate(f"{opt:g}", (x, y), (4, 5), in_layout=False, **look)
-    ax.plot(*point("Greedy", setting), ls="none", ms=8, **ink("Greedy"))
+    greedy = style_of("Greedy")
+    ax.plot(*point("Greedy", setting), greedy.marker, color=greedy.color, ms=8, label="Greedy")
     here = point(policy, setting)
     before = here if setting == plain else point(policy, plain, ())  # the only one of its kind
     if before != here:
@@ -129,15 +130,15 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
 def _servers(ax: Axes, o: Outcome) -> None:
     table = per_server(o)
     places, base, keys = np.arange(len(table)), np.zeros(len(table)), []
-    for name, words, color, hatch in (
+    for name, words, ink, hatch in (
         ("met", "in time", INK["sky"], ""), ("missed", "late", INK["vermillion"], "////"),
         ("refused", "refused (fell back)", "white", "...."),
     ):  # fmt: skip
-        ax.bar(places, table[name], 0.72, base, color=color, edgecolor="#333333", lw=0.6)
+        ax.bar(places, table[name], 0.72, base, color=ink, edgecolor="#333333", lw=0.6)
         sides = places - 0.36, places + 0.36, base, base + table[name]
         if hatch:
             draw_boxes(ax, *sides, [0.0] * 4, hatch=hatch, edgecolors="#333333", linewidths=0.0)
-        keys.append(Patch(fc=color, hatch=hatch, ec="#333333", lw=0.6, label=words))
+        keys.append(Patch(fc=ink, hatch=hatch, ec="#333333", lw=0.6, label=words))
         base = base + table[name].to_numpy()
     ax.set_xticks(places, [f"{speed:.0f}" for speed in table["performance"]])
     ax.set(xlabel="server, Mops/s", ylabel="requests", ylim=(0, 1.3 * max(base.max(), 1.0)))

@@ -29,7 +29,6 @@ import matplotlib
 import numpy as np
 from IPython.core.getipython import get_ipython
 from IPython.display import Javascript, display
-from matplotlib.artist import setp
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg, RendererAgg
 from matplotlib.figure import Figure
@@ -316,9 +315,11 @@ def _png(figure: Figure) -> bytes:
     with _theme():
         canvas = _Canvas(figure)
         said = [text for text in figure.texts if text.get_text() == figure.get_suptitle()]
-        setp(said, visible=False)
+        for text in said:
+            text.set_visible(False)
         canvas.draw()
-        setp(said, visible=True)
+        for text in said:
+            text.set_visible(True)
         return _packed(np.asarray(canvas.buffer_rgba()))
 
 
