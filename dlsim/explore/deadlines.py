@@ -58,10 +58,9 @@ def environments(
     seeds = (child(seed, k) for k in range(RUNS))
     envs = tuple(Environment.random(one, interval, **size, **dict(drawn)) for one in seeds)
     if any(env.requests.empty for env in envs):
-        raise InputError(
-            f"interval must be shorter, or interval_scope 'client': in {HOURS:g} hours with one "
-            f"request in {interval:g} minutes none came; take another seed"
-        )
+        none = f"in {HOURS:g} hours with one request in {interval:g} minutes none came"
+        rule = "interval must be shorter, or interval_scope 'client'"
+        raise InputError(f"{rule}: {none}; take another seed")
     return envs
 
 

@@ -204,11 +204,9 @@ def _sentence(table: pd.DataFrame, release: tuple[float, ...]) -> str:
         said += "." if len(held) == 2 else ", Constraint I does not."
     else:
         said = "Neither constraint holds, so FIDO falls back on the remodel."
-    return (
-        f"Nodes wait {lost:.4g} in all for the last of them. Waiting ends at "
-        f"{end['opr']:.5g}, the remodel at {end['dlt']:.5g}, the true "
-        f"optimum at {end['exact']:.5g}, {gain:.3g} earlier. {said}"
-    )
+    ends = f"Waiting ends at {end['opr']:.5g}, the remodel at {end['dlt']:.5g}"
+    best = f"the true optimum at {end['exact']:.5g}, {gain:.3g} earlier"
+    return f"Nodes wait {lost:.4g} in all for the last of them. {ends}, {best}. {said}"
 
 
 @panel(

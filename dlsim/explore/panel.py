@@ -169,9 +169,8 @@ class Numbers:
         try:
             numbers = tuple(float(part) for part in parts)
         except (TypeError, ValueError):
-            raise InputError(
-                f"{self.name} must be numbers with commas between them, got {value!r}"
-            ) from None
+            rule = "numbers with commas between them"
+            raise InputError(f"{self.name} must be {rule}, got {value!r}") from None
         if not 1 <= len(numbers) <= self.most:
             raise InputError(f"{self.name} must hold 1 to {self.most} numbers, got {len(numbers)}")
         rule = f"a number between {self.low:g} and {self.high:g}"
