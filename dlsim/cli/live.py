@@ -1,26 +1,33 @@
-"""What ``dlsim live`` does: measure kernels here, schedule them, explain each decision."""
+"""What ``dlsim live`` does: measure kernels here, schedule them, explain each decision.
+
+On a cluster: measure it, promise a load, replay a stream of loads.
+"""
 
 import argparse
 import itertools
+import math
 import os
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
-from dlsim.cli import divide
-from dlsim.cli.words import file_of, reading_of
+from dlsim import realtime
+from dlsim.cli.words import file_of, reading_of, shown
 from dlsim.cpugpu import Machine, Reading, Store, live, simulate, workload
 from dlsim.cpugpu.live.devices import shared_cores
 from dlsim.cpugpu.live.log import LogFile
 from dlsim.cpugpu.live.session import identity, kinds_of, sized
 from dlsim.cpugpu.model import MOST_COUNT, policy_named
 from dlsim.errors import InputError
-from dlsim.files import locked, shared_file
-from dlsim.given import whole
+from dlsim.files import locked, read_csv, shared_file, write_csv
+from dlsim.given import duration, whole
+from dlsim.live import Head, Job, loads
+from dlsim.live.journal import function_named
 
 
 def _devices(args: argparse.Namespace) -> tuple[live.Slot, ...]:
@@ -36,12 +43,10 @@ def _kernels(args: argparse.Namespace) -> list[live.Kernel]:
 
 
 def _factors(args: argparse.Namespace) -> list[float]:
-    try:
+    with suppress(ValueError):
         factors = [float(text) for text in args.factor.split(",")]
         if all(0 < factor <= 100 for factor in factors):
             return factors
-    except ValueError:
-        pass
     raise InputError(f"--factor must be above 0 and at most 100, or several such numbers with "
                      f"commas between, got {args.factor}")  # fmt: skip
 
@@ -74,7 +79,7 @@ def _blame(table: pd.DataFrame, what: str) -> bool:
 
 
 def _show(table: pd.DataFrame, columns: Sequence[str]) -> None:
-    print(table[list(columns)].to_string(index=False, float_format="{:.4g}".format))
+    print(shown(table[list(columns)], index=False))
 
 
 def measure(args: argparse.Namespace) -> int:
@@ -208,9 +213,95 @@ def explain(args: argparse.Namespace) -> int:
     return 1 if wrong else 0
 
 
+def _head(args: argparse.Namespace) -> Head:
+    reading = realtime.Reading.of({"link": "shared"} | reading_of(args.reading))
+    return Head(
+        args.scheduler, workers=args.workers, policy=args.policy, reading=reading,
+        quantile=args.quantile, log=args.log or None,
+        tell=lambda text: print(text, file=sys.stderr),
+    )  # fmt: skip
+
+
+def _work(args: argparse.Namespace) -> tuple[Callable[[Any], Any], loads.Load, Any]:
+    """Return the function, the load and what combines results, before a cluster is started."""
+    sys.path.insert(0, os.getcwd())  # where module:function is looked for, by workers here too
+    load = (loads.rows if args.rows else loads.lines)(args.input, args.where)
+    return function_named(args.function), load, args.combine and function_named(args.combine)
+
+
+def _told(job: Job) -> None:
+    promise = job.promise
+    if promise.admitted:
+        print(f"promised: done in {promise.finish:.3g} s on {promise.nodes} workers "
+              f"(fitted times stretched by {promise.margin:.3g})", flush=True)  # fmt: skip
+    elif promise.offer < math.inf:
+        print(f"refused: {job.deadline:g} s is too short; {promise.offer:.4g} s could be promised")
+    else:
+        print("refused: no deadline could be promised")
+
+
+def divide(args: argparse.Namespace) -> int:
+    """Promise one load, or make an offer; then do it, and show predicted beside real."""
+    deadline = duration("--deadline", args.deadline)
+    function, load, combine = _work(args)
+    with _head(args) as head:
+        if not head.knows(function, load):
+            print("measuring", flush=True)
+            print(shown(head.calibrate(function, load)))
+        same = [job for job in head.jobs if job.load == load and job.function is function]
+        if same:
+            print("goes on with what was promised before")
+        job = same[-1] if same else head.submit(function, load, deadline, combine)
+        _told(job)
+        if not job.promise.admitted:
+            return 1
+        result = job.result()
+        print(shown(job.chunks, index=False))
+        is_new = not same  # of one that goes on, the head that was killed knew what it expected
+        expected = f", expected {job.expected - job.arrival:.4g} s" * is_new
+        print(f"\ndone in {job.end - job.arrival:.4g} s{expected}")
+        now = [fit.unit for fit in head.measured(function, load).fits()]
+        before = "; before this load {:.4g} s, {:.4g} s".format(*job.unit) * is_new
+        fitted = "a unit is fitted to take {:.4g} s to send, {:.4g} s to compute".format(*now)
+        print(fitted + before)
+        print(f"result: {result!r:.200}")
+    return 0 if job.end <= job.due else 1
+
+
+def measure_cluster(args: argparse.Namespace) -> int:
+    """Measure what a function costs on a cluster."""
+    function, load, _ = _work(args)
+    with _head(args) as head:
+        print(head.calibrate(function, load, repeats=args.repeats).to_string())
+        slow, p = head.measured(function, load).slowest()
+        print("the workers are equal, as far as this shows" if slow == 1 else
+              f"the workers differ (p = {p:.2g}): the slowest, {slow:.3g} times as slow, is "
+              "assumed of all")  # fmt: skip
+    return 0
+
+
+def replay(args: argparse.Namespace) -> int:
+    """Submit a stream of loads, beside its simulation."""
+    csv = file_of("--csv", args.csv) if args.csv else None
+    tasks = read_csv(args.tasks, dict.fromkeys(("arrival", "sigma", "deadline"), "nonnegative"))
+    function, load, combine = _work(args)
+    with _head(args) as head:
+        if not head.knows(function, load):
+            head.calibrate(function, load)
+        found = head.replay(function, load, tasks, combine)
+    print(shown(found))
+    kept, promised = found["kept"].sum(), found["promised"].sum()
+    print(f"\n{promised} of {len(found)} promised, {kept} of these kept; "
+          f"the simulation admits {found['simulated'].sum()}")  # fmt: skip
+    if csv:
+        write_csv(csv, found)
+    return 0 if kept == promised else 1
+
+
 def main(args: argparse.Namespace) -> int:
     """Do one of ``calibrate``, ``run``, ``split``, ``simulate``, ``explain``, or on a cluster."""
-    verbs = {"calibrate": measure, "run": run, "split": split, "simulate": play, "explain": explain}
-    on_cluster = {"divide": divide.divide, "calibrate-cluster": divide.measure,
-                  "replay": divide.replay}  # fmt: skip
-    return (verbs | on_cluster)[args.live](args)
+    verbs = {
+        "calibrate": measure, "run": run, "split": split, "simulate": play, "explain": explain,
+        "divide": divide, "calibrate-cluster": measure_cluster, "replay": replay,
+    }  # fmt: skip
+    return verbs[args.live](args)

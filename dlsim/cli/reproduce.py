@@ -24,10 +24,8 @@ def _notebooks(names: Sequence[str]) -> list[str]:
             known = [n[3:] for n in there]
             near = get_close_matches(name, [*known, *there, *home], n=3)
             guess = f" did you mean {' or '.join(near)}?" if near else ""
-            raise InputError(
-                f"nothing to reproduce is called {name!r};{guess} known: {', '.join(known)}, "
-                "and the figures that dlsim list prints"
-            )
+            also = f"known: {', '.join(known)}, and the figures that dlsim list prints"
+            raise InputError(f"nothing to reproduce is called {name!r};{guess} {also}")
         chosen += fits
     return list(dict.fromkeys(chosen)) if names else there
 

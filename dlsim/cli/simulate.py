@@ -28,8 +28,6 @@ DRAWN = 400
 ROW = 20
 #: Rows of the picture that are labelled and get their full height.
 MOST_ROWS = 40
-
-
 #: Options that not every source of tasks has.
 OPTIONS: dict[str, tuple[str, ...]] = {
     "--swf": ("work_per_unit", "dc_ratio", "time_scale", "max_jobs"),
@@ -120,15 +118,11 @@ def row_of(s: Schedule) -> dict[str, object]:
     ran = s.tasks[s.tasks["start"].notna()]
     span = (ran["completion"].max() - s.tasks["arrival"].min()) if len(ran) else float("nan")
     return {
-        "policy": s.name,
-        "refused": s.reject_ratio,
-        "refused work": s.work_reject_ratio,
-        "missed": s.miss_ratio,
-        "agreed": float((s.stretch != 1).mean()),
-        "mean nodes": ran["nodes"].mean(),
-        "mean wait": (ran["start"] - ran["arrival"]).mean(),
+        "policy": s.name, "refused": s.reject_ratio, "refused work": s.work_reject_ratio,
+        "missed": s.miss_ratio, "agreed": float((s.stretch != 1).mean()),
+        "mean nodes": ran["nodes"].mean(), "mean wait": (ran["start"] - ran["arrival"]).mean(),
         "busy": _node_time(s) / (span * s.cluster.nodes),
-    }
+    }  # fmt: skip
 
 
 def with_offers(s: Schedule) -> pd.DataFrame:
@@ -254,10 +248,9 @@ def main(args: argparse.Namespace) -> int:
     formula = [s.name for s in schedules if not s.is_physical]
     print("\nevery schedule passed its check: deadlines, nodes, link, shares")
     if formula:
-        print(
-            f"but {', '.join(formula)} follow a formula where some shares are negative"
-            " (reading an_nodes=all); --reading an_nodes=best uses fewer nodes instead"
-        )
+        negative = "follow a formula where some shares are negative (reading an_nodes=all)"
+        remedy = "--reading an_nodes=best uses fewer nodes instead"
+        print(f"but {', '.join(formula)} {negative}; {remedy}")
     if home:
         record = {
             "tasks": {**tasks.attrs, "source": Path(str(tasks.attrs["source"])).name},

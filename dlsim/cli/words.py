@@ -115,9 +115,8 @@ def reading_of(words: Sequence[str]) -> dict[str, str]:
         if not sign:
             raise InputError(f"--reading takes name=value, such as link=shared; got {pair!r}")
         if name in found:
-            raise InputError(
-                f"--reading sets {name} twice, to {found[name]!r} and {value!r}; give one"
-            )
+            twice = f"to {found[name]!r} and {value!r}"
+            raise InputError(f"--reading sets {name} twice, {twice}; give one")
         found[name] = value
     return found
 
@@ -139,10 +138,8 @@ def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[st
         known = [word(v) for table in tables.values() for v in table.get(switch, ())]
         if not known:
             each = "; ".join(f"{name}: {', '.join(one)}" for name, one in tables.items() if one)
-            raise InputError(
-                f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}; "
-                f"they know: {each or 'none'}"
-            )
+            what = f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}"
+            raise InputError(f"{what}; they know: {each or 'none'}")
         option(switch, value, dict.fromkeys(known))
     return {
         name: {s: v for s in reading for v in table.get(s, ()) if word(v) == reading[s]}

@@ -35,6 +35,7 @@ CURVE = ("Greedy", *map(deadline, OPTS))
 #: data of other users one by one; the probe interval has a slider.
 _SLOW = ("network", "trace_step", "link_background", "probe")
 SWITCHES = {name: options for name, options in OF_PAPER.items() if name not in _SLOW}
+_FALLBACKS = ("fallback_time", "fallback_strict", "exclude_rejecting")
 
 
 class Setting(NamedTuple):
@@ -54,14 +55,12 @@ def environments(
 ) -> tuple[Environment, ...]:
     """Draw the environments that all schedulers share."""
     size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES}
-    envs = tuple(
-        Environment.random(child(seed, k), interval, **size, **dict(drawn)) for k in range(RUNS)
-    )
+    seeds = (child(seed, k) for k in range(RUNS))
+    envs = tuple(Environment.random(one, interval, **size, **dict(drawn)) for one in seeds)
     if any(env.requests.empty for env in envs):
-        raise InputError(
-            f"interval must be shorter, or interval_scope 'client': in {HOURS:g} hours with one "
-            f"request in {interval:g} minutes none came; take another seed"
-        )
+        none = f"in {HOURS:g} hours with one request in {interval:g} minutes none came"
+        rule = "interval must be shorter, or interval_scope 'client'"
+        raise InputError(f"{rule}: {none}; take another seed")
     return envs
 
 
@@ -73,9 +72,7 @@ def _runs(policies: tuple[str, ...], setting: Setting) -> dict[str, list[Outcome
     schedulers = [scheduler_of(kind, **s.scheduler) for kind in kinds]
     envs = environments(setting.interval, setting.seed, tuple(sorted(s.drawn.items())))
     found = [run_many(env, schedulers, s.reading) for env in envs]
-    return {
-        policy: list(own) for policy, own in zip(policies, zip(*found, strict=True), strict=True)
-    }
+    return dict(zip(policies, map(list, zip(*found, strict=True)), strict=True))
 
 
 def outcomes(policy: str, setting: Setting, beside: tuple[str, ...] = CURVE) -> list[Outcome]:
@@ -107,18 +104,17 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
     name = "Deadline, Opt fixed"
     ax.plot(*curve.T, "o-", color=INK["blue"], ms=4.5, lw=1.4, label=name, zorder=2)
     for opt, (x, y) in zip(OPTS, curve, strict=True):
-        ax.annotate(f"{opt:g}", (x, y), (4, 5), textcoords="offset points", fontsize=10,
-                    in_layout=False)  # fmt: skip
-    look = style_of("Greedy")
-    ax.plot(*point("Greedy", setting), look.marker, color=look.color, ms=8, label="Greedy")
+        look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 10}
+        ax.annotate(f"{opt:g}", (x, y), (4, 5), in_layout=False, **look)
+    greedy = style_of("Greedy")
+    ax.plot(*point("Greedy", setting), greedy.marker, color=greedy.color, ms=8, label="Greedy")
     here = point(policy, setting)
     before = here if setting == plain else point(policy, plain, ())  # the only one of its kind
     if before != here:
-        ax.annotate("", here, before, zorder=3, arrowprops={
-            "arrowstyle": "->", "color": "#444444", "lw": 1.1, "shrinkA": 4, "shrinkB": 8,
-        })  # fmt: skip
-        ax.plot(*before, "s", color="white", mec="#444444", ms=6, zorder=3,
-                label="as chosen, but x/x")  # fmt: skip
+        arrow = {"arrowstyle": "->", "color": "#444444", "lw": 1.1, "shrinkA": 4, "shrinkB": 8}
+        ax.annotate("", here, before, zorder=3, arrowprops=arrow)
+        bare = "as chosen, but x/x"
+        ax.plot(*before, "s", color="white", mec="#444444", ms=6, zorder=3, label=bare)
     ax.plot(*here, "*", color=INK["vermillion"], ms=17, mec="white", zorder=4, label="as chosen")
     ax.set(xlabel="cost, mean Mops/s of the servers used", ylabel="failure rate, %")
     ax.margins(0.12)
@@ -127,7 +123,7 @@ def _curve(ax: Axes, policy: str, setting: Setting, plain: Setting) -> None:
     ax.set_ylim(max(low, -0.03 * high), high + 0.25 * (high - low))
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.yaxis.set_major_locator(MaxNLocator(5))
-    ax.legend(fontsize=10, ncols=2, loc="upper right")
+    ax.legend(ncols=2, loc="upper right")
 
 
 def _servers(ax: Axes, o: Outcome) -> None:
@@ -147,8 +143,7 @@ def _servers(ax: Axes, o: Outcome) -> None:
     ax.set(xlabel="server, Mops/s", ylabel="requests", ylim=(0, 1.3 * max(base.max(), 1.0)))
     ax.grid(visible=False, axis="x")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
-    ax.legend(handles=keys, fontsize=10, ncols=3, loc="upper center", columnspacing=1.0,
-              handlelength=1.4)  # fmt: skip
+    ax.legend(handles=keys, ncols=3, loc="upper center", columnspacing=1.0, handlelength=1.4)
     title(ax, f"first of {RUNS} environments")
 
 
@@ -165,10 +160,7 @@ def _servers(ax: Axes, o: Outcome) -> None:
     live={
         "opt": lambda v: bool(v["policy"] == "Deadline"),
         "probe": lambda v: v["reading"].get("predictor") != "perfect",
-        **dict.fromkeys(
-            ("fallback_time", "fallback_strict", "exclude_rejecting"),
-            lambda v: v["fallbacks"] > 0,
-        ),
+        **dict.fromkeys(_FALLBACKS, lambda v: v["fallbacks"] > 0),
         "corrected_until": lambda v: bool(v["correction"]),
     },
 )  # fmt: skip
@@ -185,14 +177,13 @@ def grid(
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     _curve(left, name, setting, plain)
     _servers(right, outcomes(name, setting)[0])
-    cost, failure = point(name, setting)
     count = sum(len(o.requests) for o in outcomes(name, setting))
+    (cost, failure), other = point(name, setting), "D-0.7" if name == "Greedy" else "Greedy"
     words = (
         f"{name} with {fallbacks or 'no'} fallback{'s' * (fallbacks != 1)}"
         f"{' and Load Correction' * correction}, probes every {probe:.4g} s: "
         f"{failure:.3g} % of {count} requests late at a cost of {cost:.4g} Mops/s"
     )
-    other = "D-0.7" if name == "Greedy" else "Greedy"
     cost, failure = point(other, setting)
     say(figure, f"{words}; {other}: {failure:.3g} % at {cost:.4g}.")
     return figure

@@ -30,6 +30,8 @@ from dlsim.study.style import INK
 APPS, JOBS = 8, 24
 #: What the history may hold at the start.
 KNOWN = ("nothing", "every run time")
+#: Switches of the five rules alone.
+_OF_HISTORY = ("both_free", "unknown_remaining", "deviations")
 _LETTERS = "ABCDEFGH"
 
 
@@ -100,17 +102,14 @@ def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
     ax.set_ylim(len(table) - 0.45, -0.55)
     ax.xaxis.set_major_locator(MaxNLocator(4))
     ax.set_xlabel("seconds")
-    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.14), ncols=2, fontsize=10)
+    ax.legend(loc="upper center", bbox_to_anchor=(0.45, -0.14), ncols=2)
 
 
 @panel(
     "A queue of jobs on CPUs and GPUs: two policies, rule by rule",
     Choice("policy", tuple(ABOUT), "policy", "history", ABOUT),
     Choice("rival", tuple(ABOUT), "beside it", "mct", ABOUT),
-    Numbers(
-        "queue", (1.0, 2.0, 3.0, 1.0, 2.0, 3.0, 1.0, 2.0, 3.0), "applications of the jobs",
-        1.0, APPS, JOBS,
-    ),
+    Numbers("queue", (1.0, 2.0, 3.0) * 3, "applications of the jobs", 1.0, APPS, JOBS),
     Numbers("cpu", (40.0, 15.0, 5.0), "seconds on a CPU", 0.01, 1e6, APPS),
     Numbers("gpu", (10.0, 10.0, 20.0), "seconds on a GPU", 0.01, 1e6, APPS),
     Slider("speed_up", 0.1, 10.0, 0, 1.0, "GPUs faster, times"),
@@ -123,10 +122,7 @@ def _learned(ax: Axes, history: History, table: pd.DataFrame) -> None:
     switches=SWITCHES, explained=(Reading,),
     live={
         "seed": lambda v: v["noise"] > 0,
-        **dict.fromkeys(
-            ("both_free", "unknown_remaining", "deviations"),
-            lambda v: "history" in (v["policy"], v["rival"]),
-        ),
+        **dict.fromkeys(_OF_HISTORY, lambda v: "history" in (v["policy"], v["rival"])),
     },
 )  # fmt: skip
 def queue(
@@ -209,7 +205,7 @@ def _speed_ups(
     ax.set(xlabel="streams k", ylabel="speed-up over one stream", xticks=STREAMS)
     ax.set_ylim(min(low, 0.9), max(high, 1.5) + 0.35 * (max(high, 1.5) - min(low, 0.9)))
     ax.yaxis.set_major_locator(MaxNLocator(5))
-    ax.legend(fontsize=10, loc="upper left")
+    ax.legend(loc="upper left")
 
 
 @panel(
@@ -235,13 +231,10 @@ def pipeline(
     if max(copy_in, kernel, copy_out) == 0:
         raise InputError("copy_in, kernel or copy_out must be above 0: a chunk has to take time")
     table = equal_chunks(chunks, h2d=copy_in, map=kernel, d2h=copy_out)
-    runs = {
-        (n, k): run_chunks(table, Gpu(k, n, pinned=pinned, **reading), issue)
-        for n in (1, 2) for k in STREAMS
-    }  # fmt: skip
-    formula = []
-    if pinned and reading.get("queues", "hyper-q") == "hyper-q":
-        formula = [equal_chunks_time(chunks, copy_in, kernel, copy_out, k) for k in STREAMS]
+    runs = {(n, k): run_chunks(table, Gpu(k, n, pinned=pinned, **reading), issue)
+            for n in (1, 2) for k in STREAMS}  # fmt: skip
+    told = pinned and reading.get("queues", "hyper-q") == "hyper-q"
+    formula = [equal_chunks_time(chunks, copy_in, kernel, copy_out, k) for k in STREAMS * told]
     figure = new_figure(9.6, 4.9, (0.95, 1.0, 0.1, 0.3), wspace=0.2, hspace=0.36)
     grid = figure.add_gridspec(3, 2, width_ratios=[1.5, 1])
     drawn = [runs[engines, k] for k in DRAWN]
@@ -253,7 +246,7 @@ def pipeline(
     ax.xaxis.set_major_locator(MaxNLocator(5))
     ax.set_xlabel("time; the number in a block is its chunk")
     keys = [Patch(facecolor=STAGE_INK[s], edgecolor="#333333", label=_STAGES[s]) for s in _STAGES]
-    figure.legend(handles=keys, loc="lower left", ncols=3, fontsize=10)
+    figure.legend(handles=keys, loc="lower left", ncols=3)
     _speed_ups(figure.add_subplot(grid[:, 1]), runs, engines, formula)
     say(figure, _told(drawn, formula if engines == 2 else []))
     return figure

@@ -43,6 +43,7 @@ _MOST = 10
 #: Where a label may stand along its link, and beside it, the best places first.
 ALONG, ASIDE = (0.42, 0.5, 0.58, 0.34, 0.66, 0.26, 0.74, 0.2, 0.8), (0.0, 1.0, -1.0)
 _PLATE: dict[str, Any] = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.85}
+_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 10, "in_layout": False}
 
 
 def chain(speeds: Sequence[float]) -> Platform:
@@ -61,10 +62,8 @@ def funnel() -> Platform:
     nx.set_edge_attributes(graph, 9, "max_connect")
     graph.edges["in", 2]["max_connect"] = 1
     ones = {name: np.ones(3) for name in ("work", "data")}
-    return from_graph(
-        graph, [0, 1, 2], speed=[0.0, 0.0, 10.0], gateway=[20.0] * 3, priority=[1.0, 1.0, 0.0],
-        **ones,
-    )  # fmt: skip
+    ones |= {"speed": np.array([0.0, 0.0, 10.0]), "priority": np.array([1.0, 1.0, 0.0])}
+    return from_graph(graph, range(3), gateway=np.full(3, 20.0), **ones)
 
 
 #: Platforms by name: (clusters, seed, speeds, table2) to a platform.
@@ -146,7 +145,7 @@ def _map(ax: Axes, a: Allocation, title: str) -> pd.DataFrame:
     look: Any = {"s": size, "c": fills, "edgecolors": "#222222", "linewidths": 1.2}
     ax.scatter(spots[:, 0], spots[:, 1], zorder=3, **look)
     for k, (x, y) in enumerate(spots):
-        ax.text(x, y, str(k), ha="center", va="center", fontsize=10, zorder=5, in_layout=False)
+        ax.text(x, y, str(k), zorder=5, **_MIDDLE)
     ax.set_title(title, fontsize=11, pad=3, y=1.0)
     ax.margins(0.08)
     ax.axis("off")
@@ -156,18 +155,13 @@ def _map(ax: Axes, a: Allocation, title: str) -> pd.DataFrame:
     texts = [f"{row.opened}/{row.max_connect:g}" for row in shown.itertuples()]
     ax.autoscale_view()
     point, to_pixels = ax.figure.dpi / 72, ax.transData
-    ends = np.array(
-        [[places[u], places[v]] for u, v in zip(shown["start"], shown["end"], strict=True)]
-    )
+    ends = np.array([places[end] for end in shown[["start", "end"]].to_numpy(object).ravel()])
     circles = np.sqrt(size)[:, None] * point * np.ones(2)
     letters = np.array([[6.4 * len(text) + 1, 11.0] for text in texts]) * point
-    at = _apart(
-        to_pixels.transform(ends.reshape(-1, 2)).reshape(-1, 2, 2), letters,
-        np.hstack([to_pixels.transform(spots), circles]),
-    )  # fmt: skip
+    taken = np.hstack([to_pixels.transform(spots), circles])
+    at = _apart(to_pixels.transform(ends).reshape(-1, 2, 2), letters, taken)
     for text, (x, y) in zip(texts, to_pixels.inverted().transform(at), strict=True):
-        ax.text(x, y, text, fontsize=10, ha="center", va="center", zorder=4, bbox=_PLATE,
-                in_layout=False)  # fmt: skip
+        ax.text(x, y, text, zorder=4, bbox=_PLATE, **_MIDDLE)
     return table
 
 
@@ -186,19 +180,17 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
                label=label, hatch=hatch)  # fmt: skip
         for x, value in zip(at + shift, one.values[counted], strict=True):
             if value > high:
-                text = f"{value:.4g}"
-                ax.text(x, 0.97 * high, text, fontsize=10, rotation=90, ha="center", va="top",
-                        bbox=_PLATE, in_layout=False)  # fmt: skip
+                look = {**_MIDDLE, "va": "top", "rotation": 90}
+                ax.text(x, 0.97 * high, f"{value:.4g}", bbox=_PLATE, **look)
     ax.axhline(a.objective, color=ink, lw=1.6)
     ax.axhline(best.objective, color="#333333", lw=1.2, ls="--")
     ax.axhline(top, color="#333333", lw=1.2, ls=":", label="relaxed bound")
     ax.set_ylim(0, high)
     ax.set_xticks(at, [str(k) for k in counted])
     ax.yaxis.set_major_locator(MaxNLocator(4))
-    ax.set_xlabel("application; lines: the worst-served one")
-    ax.set_ylabel("work / priority")
+    ax.set(xlabel="application; lines: the worst-served one", ylabel="work / priority")
     ax.grid(visible=False, axis="x")
-    ax.legend(fontsize=10, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 @panel(
@@ -241,7 +233,7 @@ def wan(
     works = Line2D([], [], ls="", marker="o", ms=8, mfc=INK["orange"], mec="#222222",
                    label="computes for others (larger: faster)")  # fmt: skip
     keys = [*link_keys(used="in use (used/allowed)"), works]
-    figure.legend(handles=keys, loc="lower center", ncols=4, fontsize=10)
+    figure.legend(handles=keys, loc="lower center", ncols=4)
     full = int(((table["opened"] >= table["max_connect"]) & (table["opened"] > 0)).sum())
     words = f"{a.method} gives its worst-served application {a.objective:.4g}"
     other = f"{best.objective:.4g}" if best.is_proved else f"at least {best.objective:.4g}"

@@ -128,7 +128,7 @@ def _curve(ax: Axes, found: Mapping[float, Floats], probe: float, corrected: boo
     ticks = MaxNLocator(4).tick_values(0, high)
     ax.set_yticks(ticks[ticks <= min(1.1 * high, 100)])  # none beside the legend
     ax.set_ylim(-0.04 * high, 1.5 * high)
-    ax.legend(loc="upper left", fontsize=10)
+    ax.legend(loc="upper left")
 
 
 @panel(

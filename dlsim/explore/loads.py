@@ -25,9 +25,7 @@ MOST = 16
 def _draw_chunks(ax: Axes, chunks: pd.DataFrame, deadline: float, st: float, sc: float) -> None:
     """Draw sends and computations, each with its set-up, and in another look what no node can."""
     rows, end = np.arange(1, len(chunks) + 1), float(chunks["compute_end"].max())
-    start, sent, done = (
-        chunks[name].to_numpy(dtype=float) for name in ("send_start", "send_end", "compute_end")
-    )
+    start, sent, done = chunks[["send_start", "send_end", "compute_end"]].to_numpy(float).T
     real = chunks["alpha"].to_numpy() > 0
     for part, ink, looks in (
         (real, "blue", ("send", "compute")), (~real, "vermillion", ("impossible", "impossible")),
@@ -119,10 +117,8 @@ def timing(
     words += f", {best} {'is' if best == 1 else 'are'} the fastest ({every[best - 1]:.4g})."
     if n > best:
         count = int((chunks["alpha"] <= 0).sum())
-        words += (
-            " Beyond that a further set-up costs more than the share it takes over: "
-            f"{count} {'share comes' if count == 1 else 'shares come'} out at or below zero."
-        )
+        words += " Beyond that a further set-up costs more than the share it takes over: "
+        words += f"{count} {'share comes' if count == 1 else 'shares come'} out at or below zero."
     say(figure, words)
     return figure
 
@@ -148,12 +144,10 @@ def splits_of(
 ) -> dict[str, Split]:
     """Split one load by every partition there is."""
     times, cluster = sorted(release), Cluster(len(release), cms, cps)
-    splits = {
-        name: split_load(sigma, times, cluster, name, rounds if name in IN_ROUNDS else 1)
-        for name in NAMES
-    }
-    for count in range(1, len(times)):  # the fewest nodes that end in time; all if none do
-        fewer = split_load(sigma, times[:count], cluster, "exact-n")
+    count = {name: rounds if name in IN_ROUNDS else 1 for name in NAMES}
+    splits = {name: split_load(sigma, times, cluster, name, count[name]) for name in NAMES}
+    for few in range(1, len(times)):  # the fewest nodes that end in time; all if none do
+        fewer = split_load(sigma, times[:few], cluster, "exact-n")
         if meets(fewer.estimate, deadline, deadline):
             return splits | {"exact-n": fewer}
     return splits
@@ -173,9 +167,8 @@ def _draw_rows(ax: Axes, splits: Iterable[Split], times: list[float], booked: bo
     """Draw every partition: a thin row per node, in a band one row high, look by look."""
     height, bars = 0.8 / len(times), defaultdict[tuple[str, str], list[Any]](list)
     for place, split in enumerate(splits):
-        begin, sent, done = (
-            np.atleast_2d(part) for part in (split.send_start, split.send_end, split.compute_end)
-        )
+        parts = split.send_start, split.send_end, split.compute_end
+        begin, sent, done = map(np.atleast_2d, parts)
         rows = place - 0.4 + (np.arange(len(split.release)) + 0.5) * height
         starts = np.maximum(sent, np.vstack([np.full(len(rows), -np.inf), done[:-1]]))
         free, last = np.asarray(split.release), done.max(axis=0)
@@ -188,8 +181,8 @@ def _draw_rows(ax: Axes, splits: Iterable[Split], times: list[float], booked: bo
         every = np.broadcast_to(rows, begin.shape).ravel()
         bars["send", INK["blue"]].append((every, begin.ravel(), sent.ravel()))
         bars["compute", INK["blue"]].append((every, starts.ravel(), done.ravel()))
-    for (look, ink), parts in bars.items():
-        y, start, end = map(np.concatenate, zip(*parts, strict=True))
+    for (look, ink), drawn in bars.items():
+        y, start, end = map(np.concatenate, zip(*drawn, strict=True))
         draw_bars(ax, y, start, end, ink, look, height)
 
 
@@ -211,11 +204,9 @@ def _sentence(table: pd.DataFrame, release: tuple[float, ...]) -> str:
         said += "." if len(held) == 2 else ", Constraint I does not."
     else:
         said = "Neither constraint holds, so FIDO falls back on the remodel."
-    return (
-        f"Nodes wait {lost:.4g} in all for the last of them. Waiting ends at "
-        f"{end['opr']:.5g}, the remodel at {end['dlt']:.5g}, the true "
-        f"optimum at {end['exact']:.5g}, {gain:.3g} earlier. {said}"
-    )
+    ends = f"Waiting ends at {end['opr']:.5g}, the remodel at {end['dlt']:.5g}"
+    best = f"the true optimum at {end['exact']:.5g}, {gain:.3g} earlier"
+    return f"Nodes wait {lost:.4g} in all for the last of them. {ends}, {best}. {said}"
 
 
 @panel(
@@ -250,17 +241,16 @@ def idle_times(
     ax.set_xlim(min(0.0, times[0]), right)
     ax.grid(False, axis="y")
     ax.set_xlabel("time", labelpad=1)
+    beside: dict[str, Any] = {"transform": ax.get_yaxis_transform(), "fontsize": 10.5}
     for place, row in enumerate(table.itertuples()):
-        ax.text(1.01, place, _words(row, booked), transform=ax.get_yaxis_transform(), fontsize=10.5,
-                va="center")  # fmt: skip
+        ax.text(1.01, place, _words(row, booked), va="center", **beside)
     ax.text(1.01, 1.0, " in time? end, gain", transform=ax.transAxes, fontsize=10.5, va="bottom")
     keys = [
         mark("node free", color="black", linestyle="none", marker="|", ms=7, mew=1.6),
         key("waits", "stands idle", INK["orange"]), key("send", "sending", INK["blue"]),
         key("compute", "computing", INK["blue"]),
     ]  # fmt: skip
-    if booked:
-        keys.append(key("booked", "booked", "#999999"))
+    keys += [key("booked", "booked", "#999999")] * booked
     legend_above(ax, [*keys, mark("deadline", color=INK["vermillion"])], 9)
     say(figure, _sentence(table, release))
     return figure

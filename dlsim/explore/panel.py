@@ -169,9 +169,8 @@ class Numbers:
         try:
             numbers = tuple(float(part) for part in parts)
         except (TypeError, ValueError):
-            raise InputError(
-                f"{self.name} must be numbers with commas between them, got {value!r}"
-            ) from None
+            rule = "numbers with commas between them"
+            raise InputError(f"{self.name} must be {rule}, got {value!r}") from None
         if not 1 <= len(numbers) <= self.most:
             raise InputError(f"{self.name} must hold 1 to {self.most} numbers, got {len(numbers)}")
         rule = f"a number between {self.low:g} and {self.high:g}"
@@ -376,9 +375,8 @@ def new_figure(
         FigureCanvasAgg(figure)
     if margins:
         left, bottom, right, top = margins
-        figure.subplots_adjust(
-            left / width, bottom / height, 1 - right / width, 1 - top / height, **gaps
-        )
+        ends = left / width, bottom / height, 1 - right / width, 1 - top / height
+        figure.subplots_adjust(*ends, **gaps)
     return figure
 
 
@@ -485,32 +483,14 @@ class Panel:
     def save(self, kind: str = "svg", out: str | Path = "", **given: Any) -> Path:
         """Write the picture with its sentence, such as ``explore.timing.save("pdf", used=5)``.
 
-        Parameters
-        ----------
-        kind : {"svg", "pdf", "png"}
-            Format of the file; equal pictures give equal bytes.
-        out : path
-            Folder of results, as of `dlsim.study.report.Results`; by default results/explore.
-        **given
-            Values of the panel, the defaults for the others.
-
-        Returns
-        -------
-        Path
-            figures/NAME.KIND in the folder: named after the panel and what was changed in it.
-
-        Raises
-        ------
-        InputError
-            For values that cannot be drawn, or a folder that cannot be written to.
+        Its name, figures/NAME.KIND in `out` (results/explore), tells the panel and what was changed
+        in it. The kind is svg, pdf or png; equal pictures give equal bytes.
         """
         results, own = Results(out, "explore"), self.changed(**given)
         data = self.saved(option("kind", kind, KINDS), **given)
         own |= own.pop("reading", {})
-        words = [word(part) for pair in own.items() for part in pair]
-        name = "-".join(
-            re.findall(r"[a-z0-9]+(?:\.[0-9]+)?", " ".join([self.name, *words]).lower())
-        )
+        words = " ".join([self.name, *(word(part) for pair in own.items() for part in pair)])
+        name = "-".join(re.findall(r"[a-z0-9]+(?:\.[0-9]+)?", words.lower()))
         if len(name) > LONGEST:
             name = f"{name[:LONGEST].rstrip('-.')}-{zlib.crc32(name.encode()):08x}"
         return results.picture(f"explore-{name}", data, kind)
@@ -645,10 +625,8 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
         picture.remove_class("dlsim-stale")
         words.value = _message("words", html.escape(" ".join(figure.get_suptitle().split())))
         call = html.escape(panel.link(**given))
-        link.value = _message(
-            f"link dlsim-drawn-{next(counter)}",
-            f"This picture: <code style='user-select: all'>{call}</code>",
-        )
+        text = f"This picture: <code style='user-select: all'>{call}</code>"
+        link.value = _message(f"link dlsim-drawn-{next(counter)}", text)
 
     def move(_: Any) -> None:
         if not fitting:
@@ -675,15 +653,11 @@ def _view(panel: Panel, values: dict[str, Any]) -> w.Widget:
     gc.freeze()  # or a collection of all that is imported delays a picture by some 0.3 s
     left = w.VBox([*controls.values()], layout=_LEFT)
     right = w.VBox([words, picture, link, w.HBox(buttons, layout=_ROW), kept], layout=_RIGHT)
-    rows = [
-        w.HTML(f"{_LOOK}<h3>{html.escape(panel.title)}</h3>"),
-        w.HBox([left, right], layout=_ROW),
-    ]
+    rows = [w.HTML(f"{_LOOK}<h3>{html.escape(panel.title)}</h3>")]
+    rows += [w.HBox([left, right], layout=_ROW)]
     if switches:
-        rows += [
-            w.HTML("<b>How the paper is read</b>"),
-            w.GridBox([*switches.values()], layout=_GRID),
-        ]
+        rows += [w.HTML("<b>How the paper is read</b>")]
+        rows += [w.GridBox([*switches.values()], layout=_GRID)]
     box = _Box([*rows, *_more(panel)])
     box.add_class("dlsim-panel")
     box.picture = picture.value

@@ -19,6 +19,7 @@ from dlsim.realtime.partition import execution_time
 from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_rows, task_colors
 from dlsim.study.style import INK
 
+_PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75}
 #: Most tasks that are drawn, and nodes of the cluster.
 MOST, NODES = 24, 16
 #: From how many chunks on the link's row is drawn without hatching, which takes time.
@@ -55,9 +56,7 @@ def tasks_of(
 
 def _draw_all(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -> None:
     """Draw every chunk on its node and on the link: solid once its task has started."""
-    begin, sent, done = (
-        chunks[name].to_numpy(dtype=float) for name in ("send_start", "send_end", "compute_end")
-    )
+    begin, sent, done = chunks[["send_start", "send_end", "compute_end"]].to_numpy(float).T
     rows = chunks["node"].to_numpy() + 1
     # a node computes the chunk of a round once it is done with that of the round before
     last = chunks.groupby(["task", "node"])["compute_end"].shift().fillna(-np.inf)
@@ -89,16 +88,14 @@ def _draw_plan(ax: Axes, s: Schedule, colors: dict[Any, Any], now: float) -> Non
                zorder=4)  # fmt: skip
     widest = (chunks["compute_end"] - chunks["send_start"]).groupby(chunks["task"]).idxmax()
     for task, own in chunks.loc[widest].set_index("task").iterrows():
-        ax.text(
-            (own["send_start"] + own["compute_end"]) / 2, own["node"] + 1, str(task), ha="center",
-            va="center", fontsize=11, fontweight="bold", zorder=5, clip_on=True,
-            bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.75},
-        )  # fmt: skip
+        x, y = (own["send_start"] + own["compute_end"]) / 2, own["node"] + 1
+        look: dict[str, Any] = {"ha": "center", "va": "center", "clip_on": True, "zorder": 5}
+        ax.text(x, y, str(task), fontsize=11, fontweight="bold", bbox=_PLATE, **look)
     ax.axvline(now, color=INK["black"], linewidth=1.2, linestyle="--", zorder=4)
     for answer, marker, ink in ((True, "o", INK["green"]), (False, "x", INK["vermillion"])):
         came = s.tasks.loc[s.tasks["admitted"] == answer, "arrival"]
-        ax.plot(came, np.full(len(came), -0.6), marker, color=ink, ms=6, mew=1.8, zorder=5,
-                clip_on=False)  # fmt: skip
+        above = np.full(len(came), -0.6)
+        ax.plot(came, above, marker, color=ink, ms=6, mew=1.8, zorder=5, clip_on=False)
 
 
 class Refusal(NamedTuple):
@@ -279,11 +276,10 @@ def schedules(
         mark("refused", color=INK["vermillion"], linestyle="none", marker="x", mew=1.8),
         mark("now", color=INK["black"], linestyle="--"),
     ]  # fmt: skip
-    figure.legend(handles=keys, loc="lower center", ncols=len(keys), fontsize=10)
-    took = [
-        f"{s.name} has {'run' if not s.policy.admission else 'accepted'} "
-        f"{int(s.tasks['admitted'].sum())} ({s.tasks.loc[s.tasks['admitted'], 'sigma'].sum():.4g} "
-        "of data)" for s in schedules
-    ]  # fmt: skip
+    figure.legend(handles=keys, loc="lower center", ncols=len(keys))
+    took = []
+    for s in schedules:
+        sizes, did = s.tasks["sigma"][s.tasks["admitted"]], ("run", "accepted")[s.policy.admission]
+        took.append(f"{s.name} has {did} {len(sizes)} ({sizes.sum():.4g} of data)")
     say(figure, f"Test {done} of {len(tasks)}, at time {now:.5g}: {', '.join(took)}.")
     return figure

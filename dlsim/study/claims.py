@@ -318,9 +318,7 @@ def _sides(low: Any, high: Any, claim: Claim) -> Any:
 def _merged(sides: Any, groups: "pd.Series[Any]") -> list[str]:
     """Let the members of a group speak as one: for it if all are, against it if any is."""
     each = (set(some) for _, some in pd.Series(sides).groupby(groups.to_numpy(), sort=False))
-    return [
-        "against" if "against" in some else "for" if some == {"for"} else "open" for some in each
-    ]
+    return ["against" if "against" in one else "for" if one == {"for"} else "open" for one in each]
 
 
 def _word(alone: list[str], at_once: list[str]) -> str:

@@ -37,10 +37,8 @@ def executed(run: Path) -> list[Path]:
     ended = sorted((run / "notebooks").glob("[0-9][0-9]-*.ipynb"))
     found = [path for path in ended if ".failed" not in path.name]
     if not (run / "run.json").is_file() or not found:
-        raise InputError(
-            f"{run}: no executed notebooks; run dlsim reproduce first, or name the folder of "
-            "a run with --from"
-        )
+        remedy = "run dlsim reproduce first, or name the folder of a run with --from"
+        raise InputError(f"{run}: no executed notebooks; {remedy}")
     return found
 
 
@@ -128,10 +126,8 @@ def _notebook(path: Path, known: Mapping[bytes, str]) -> str:
     homes = (Path.home(), Path(tempfile.gettempdir()), Path(sys.prefix), share)
     here = "|".join(re.escape(json.dumps(str(one))[1:-1]) for one in homes if one.name)
     if told := re.search(rf"({here})[/\\][^\s\"]*", text):
-        raise InputError(
-            f"{path}: tells of this machine: {told[0]}; let the notebook not print that, "
-            "and run it again"
-        )
+        remedy = "let the notebook not print that, and run it again"
+        raise InputError(f"{path}: tells of this machine: {told[0]}; {remedy}")
     return text + "\n"
 
 

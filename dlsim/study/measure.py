@@ -107,13 +107,10 @@ def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     groups: Any = flat.groupby(list(by), sort=False) if by else [((), flat)]
     parts = [
         column_means(rows[columns]).assign(
-            values=list(rows[columns].to_numpy(float).T),
-            what=columns,
+            values=list(rows[columns].to_numpy(float).T), what=columns,
             **dict(zip(by, place, strict=True)),
-        )
-        for place, rows in groups
-        if len(rows) and columns
-    ]
+        ) for place, rows in groups if len(rows) and columns
+    ]  # fmt: skip
     if not parts:
         return pd.DataFrame(columns=["what", *by, *ENDS, "n", "values", "point"])
     table = pd.concat(parts, ignore_index=True)

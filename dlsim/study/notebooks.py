@@ -399,12 +399,12 @@ def run_all(
     asked = extra | ({"reading": reading} if reading else {})
     known = {name for path in paths for name in parameters_of(path)}
     if strangers := [name for name in asked if name not in known]:
-        raise InputError(
-            f"no notebook has a parameter {strangers[0]!r}; they have: {', '.join(sorted(known))}"
-        )
+        what = f"no notebook has a parameter {strangers[0]!r}"
+        raise InputError(f"{what}; they have: {', '.join(sorted(known))}")
     own = {name: {"reading": dict(one)} for name, one in (readings or {}).items()}
     dask = dask or os.environ.get(workers.DASK, "")
-    limits = _limits(scale, cell_limit, limit)
+    usual = LIMITS.get(scale, LIMITS["paper"])
+    limits = _limit("cell_limit", cell_limit, usual[0]), _limit("limit", limit, usual[1])
     each = [(path, common | own.get(path.stem, {})) for path in paths]
     kind = option("figures", figures, KINDS)
     plan = [_plan(path, Path(out), given, extra, dask, limits, kind) for path, given in each]
@@ -422,13 +422,9 @@ def run_all(
     return [results.get(one.name, one) for one in never]
 
 
-def _limits(scale: str, *given: float | None) -> tuple[float, float]:
-    for name, value in zip(("cell_limit", "limit"), given, strict=True):
-        if value is not None:
-            number(name, value, 0, math.inf, rule="seconds, at least 0 (0 = no limit)")
-    usual = LIMITS.get(scale, LIMITS["paper"])
-    cell, whole = (u if g is None else g or math.inf for u, g in zip(usual, given, strict=True))
-    return cell, whole
+def _limit(name: str, value: float | None, usual: float) -> float:
+    rule = "seconds, at least 0 (0 = no limit)"
+    return usual if value is None else number(name, value, 0, math.inf, rule=rule) or math.inf
 
 
 def _is_last(job: _Job) -> bool:

@@ -103,7 +103,8 @@ def pages_of(folder: Path, *templates: files.StrPath) -> jinja2.Environment:
         return Markup(f' width="{width}" height="{height}"')
 
     def read(path: Path) -> str:
-        return address(_page(path) or path)
+        page = path.with_suffix(".html")
+        return address(page if page.is_file() else path)
 
     places = [Path(path).parent for path in (*templates, __file__)]
     pages = jinja2.Environment(
@@ -114,12 +115,6 @@ def pages_of(folder: Path, *templates: files.StrPath) -> jinja2.Environment:
     pages.filters |= {"extent": extent, "read": read}
     pages.globals |= {"there": there, "symbols": SYMBOLS, "ink": VERDICT_INK}
     return pages
-
-
-def _page(path: Path) -> Path | None:
-    """Find the page of a notebook."""
-    page = path.with_suffix(".html")
-    return page if page.is_file() else None
 
 
 def markdown(escape: bool = False) -> Callable[[str], Any]:
@@ -212,9 +207,8 @@ class _Shown:
             return str(markdown(escape=True)("".join(data["text/markdown"])))
         if "text/latex" in data:
             return mathml("".join(data["text/latex"]).strip("$ \n"), block=True)
-        text = (
-            output.get("text") or data.get("text/plain") or "\n".join(output.get("traceback", ()))
-        )
+        failed = "\n".join(output.get("traceback", ()))
+        text = output.get("text") or data.get("text/plain") or failed
         text = re.sub(r"\x1b\[[0-9;]*m", "", text)
         return f"<pre>{html.escape(text)}</pre>" if text else ""
 
@@ -253,7 +247,8 @@ def write_pages(home: Owned, paths: Mapping[Path, bool]) -> list[str]:
     for page in (home.folder / _FOLDER).glob("*.html"):
         if not page.with_suffix(".ipynb").exists():  # of a notebook that had failed
             home.clear(f"{_FOLDER}/{page.name}")
-    new = [path for path, old in paths.items() if path.is_file() and not (old and _page(path))]
+    done = {path for path, old in paths.items() if old and path.with_suffix(".html").is_file()}
+    new = [path for path in paths if path.is_file() and path not in done]
     problems, shown = [], _Shown(home) if new else None
     for path in new:
         assert shown

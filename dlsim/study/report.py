@@ -29,15 +29,7 @@ from dlsim.files import StrPath
 from dlsim.given import option
 from dlsim.kernel import source_digest
 from dlsim.owned import Owned
-from dlsim.study import workers
-from dlsim.study.claims import (
-    checked_scorecard,
-    headline,
-    load_claims,
-    read_scorecard,
-    reference_of,
-    scorecard,
-)  # fmt: skip
+from dlsim.study import claims, workers
 from dlsim.study.figures import KIND_VARIABLE, KINDS, load_figures
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.pages import markdown, pages_of, sentences, write_pages
@@ -61,9 +53,8 @@ class Results:
 
     def _write(self, kind: str, name: str, ending: str, data: bytes) -> Path:
         if not re.fullmatch(r"[a-z0-9]+([-_.][a-z0-9]+)*", name):
-            raise InputError(
-                f"the name of a result is made of a-z, 0-9 and single - _ . between; got {name!r}"
-            )
+            rule = "made of a-z, 0-9 and single - _ . between"
+            raise InputError(f"the name of a result is {rule}; got {name!r}")
         return self.home.write(f"{kind}/{name}{ending}", data)
 
     def table(self, name: str, frame: pd.DataFrame) -> Path:
@@ -94,18 +85,19 @@ class Results:
 
     def verdicts(self, paper: str, frame: pd.DataFrame) -> Path:
         """Write a scorecard as data/<paper>-claims.csv, where the report looks for it."""
-        return self.table(f"{paper}-claims", checked_scorecard(frame, f"the scorecard of {paper}"))
+        card = claims.checked_scorecard(frame, f"the scorecard of {paper}")
+        return self.table(f"{paper}-claims", card)
 
 
 def _claims_of(folder: Path, notebooks: Sequence[NotebookResult]) -> tuple[pd.DataFrame, list[str]]:
     """Collect the scorecards that the notebooks of this run left, and what is wrong."""
-    tables, problems = [scorecard([])], []
+    tables, problems = [claims.scorecard([])], []
     for result in notebooks:
         path = folder / "data" / f"{re.sub(r'^[0-9]+-', '', result.name)}-claims.csv"
         if not path.is_file():  # not every notebook judges claims
             continue
         try:
-            tables.append(read_scorecard(path))
+            tables.append(claims.read_scorecard(path))
         except InputError as error:
             problems.append(f"{path.name} could not be read: {error}")
             continue
@@ -159,7 +151,8 @@ def findings(
     for paper, rows in scorecards.items():
         about, each = papers.get(paper, {}), {row["id"]: row for row in rows}
         scaled = any(row["reference"] for row in rows)
-        known = read_scorecard(reference_of(paper)).to_dict("records") if scaled else []
+        place = claims.reference_of(paper)
+        known = claims.read_scorecard(place).to_dict("records") if scaled else []
         told.append({
             "paper": paper, "title": about.get("title", paper), "rows": rows, "scaled": scaled,
             "lead": each.get(about.get("claim", ""), rows[0]),
@@ -179,13 +172,13 @@ def write_report(
     """
     folder = Path(folder).absolute()
     path = folder / "report.html"
-    claims, problems = _claims_of(folder, notebooks)
+    card, problems = _claims_of(folder, notebooks)
     home, there = Owned(folder), {one.path: one.reused for one in notebooks if one.path}
     problems += write_pages(home, there)
     papers, figures = load_figures()
     ran = {result.name: result for result in notebooks}
     drawn = [row for row in figures if row.notebook in ran]
-    line, here = headline(claims["verdict"]), Path.cwd()
+    line, here = claims.headline(card["verdict"]), Path.cwd()
     for status in ("failed", "interrupted"):
         if count := sum(result.status == status for result in notebooks):
             line += f"; {count} notebook{'s' * (count > 1)} {status}"
@@ -206,15 +199,14 @@ def write_report(
             }
             for result in notebooks
         ],
-        "claims": claims.to_dict("records"),
+        "claims": card.to_dict("records"),
         "figures": [
             {"id": row.id, "status": row.status,
-             "drawn": (folder / "figures" / f"{row.id}.png").is_file()}
-            for row in drawn
+             "drawn": (folder / "figures" / f"{row.id}.png").is_file()} for row in drawn
         ],
         "problems": problems,
     }  # fmt: skip
-    judged = claims.groupby("paper", sort=False)
+    judged = card.groupby("paper", sort=False)
     scorecards: dict[str, list[Any]] = {str(p): rows.to_dict("records") for p, rows in judged}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
     pngs = {files.read_bytes(path): path.stem for path in (folder / "figures").glob("*.png")}
@@ -228,7 +220,7 @@ def write_report(
         papers=papers, ran=ran,
         scale=str(meta.get("scale", "quick")), notebooks=notebooks, problems=problems, cards=cards,
         others=[row for row in figures if row.notebook not in ran], scorecard=scorecards,
-        findings=findings(scorecards, papers), claims={one.id: one for one in load_claims()},
+        findings=findings(scorecards, papers), claims={one.id: one for one in claims.load_claims()},
         shown={row.id for row in drawn}, sentences=said,
     )  # fmt: skip
     return home.write(path.name, page.encode("utf-8", "backslashreplace"))

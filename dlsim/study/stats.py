@@ -56,11 +56,12 @@ def _grouped(values: pd.Series, keys: pd.DataFrame) -> Any:
     return values.groupby(by, sort=False, dropna=False)
 
 
-def _half(spread: Any, n: Any, level: float) -> Any:
-    """Return half the width of Student's t interval of means with a standard deviation."""
+def _student(mean: Any, spread: Any, n: Any, level: float) -> pd.DataFrame:
+    """Return Student's t intervals of means with a standard deviation."""
     rule = "between 0 and 1, such as 0.95"
     level = float(number("level", level, 0, 1, above=True, below=True, rule=rule))
-    return stdtrit(n - 1.0, (1 + level) / 2) * spread / np.sqrt(n)
+    half = stdtrit(n - 1.0, (1 + level) / 2) * spread / np.sqrt(n)
+    return pd.DataFrame(dict(zip(RESULT, (mean, mean - half, mean + half, n), strict=True)))
 
 
 #: Fewest replicates worth resampling, and resamples per family.
@@ -245,8 +246,7 @@ def column_means(values: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
     mean = np.where(equal, x[0], x.mean(axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = x.std(axis=0, ddof=1) if n > 1 else np.full(len(mean), np.nan)
-    half = _half(np.where(equal & (n > 1), 0.0, spread), n, level)
-    return pd.DataFrame(dict(zip(RESULT, (mean, mean - half, mean + half, n), strict=True)))
+    return _student(mean, np.where(equal & (n > 1), 0.0, spread), n, level)
 
 
 def _intervals(
@@ -257,9 +257,7 @@ def _intervals(
     equal = table["min"] == table["max"]
     mean = table["mean"].where(~equal, table["min"]).where(table["count"] == table["size"])
     spread = table["std"].where(~equal | (table["size"] < 2), 0.0)
-    half = _half(spread, table["size"], level)
-    columns = (mean, mean - half, mean + half, table["size"])
-    result = pd.DataFrame(dict(zip(RESULT, columns, strict=True)))
+    result = _student(mean, spread, table["size"], level)
     if samples:
         result["values"] = [rows.to_numpy(float) for _, rows in _grouped(values, keys)]
     return result.reset_index(drop=keys.columns.empty)
@@ -301,10 +299,9 @@ def _pairs(
             known = ", ".join(map(repr, frame[by].unique()))
             raise InputError(f"no row has {by} = {value!r}; there are {known}")
         if side.duplicated(keys).any():
-            raise InputError(
-                f"several rows have {by} = {value!r} and the same {', '.join(keys)}: name in `at`"
-                " the other columns of the grid, in `pair` what marks a pair"
-            )
+            what = f"several rows have {by} = {value!r} and the same {', '.join(keys)}"
+            remedy = "name in `at` the other columns of the grid, in `pair` what marks a pair"
+            raise InputError(f"{what}: {remedy}")
         sides.append(side)
     for one, other in (sides, sides[::-1]):
         both = one[keys].merge(other[keys], on=keys, how="left", indicator=True)

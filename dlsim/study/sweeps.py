@@ -59,16 +59,13 @@ def work(job: Job, batch: Sequence[cells.Cell], seconds: float) -> list[str]:
     A cell that fails after others ends the batch: as the first of its next batch it fails
     again, and its error then travels the executor's own way.
     """
+    differs = "differs between the processes, as after its"
+    remedy = "restart this kernel or process, and the workers of a cluster"
     if source_digest() != job.digest:
-        raise StudyError(
-            "dlsim differs between the processes, as after its files were changed: restart this "
-            "kernel or process, and the workers of a cluster"
-        )
+        raise StudyError(f"dlsim {differs} files were changed: {remedy}")
     if job.mark and cells.mark_of(job.fixed) != job.mark:
-        raise StudyError(
-            "a function that is passed to the sweep differs between the processes, as after its"
-            " file was changed: restart this kernel or process, and the workers of a cluster"
-        )
+        what = "a function that is passed to the sweep"
+        raise StudyError(f"{what} {differs} file was changed: {remedy}")
     stop = time.perf_counter() + seconds
     texts: list[str] = []
     for cell in batch:
