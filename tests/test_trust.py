@@ -301,7 +301,7 @@ def test_no_file_is_ever_unpickled_or_run():
     }
     # what a session sends the workers that it started itself, no file being part of it; and the
     # policies that a user names as FILE.py:name
-    assert found == {"work.py": ["pickle.loads(work)", "cloudpickle"], "named.py": ["runpy"]}
+    assert found == {"work.py": ["pickle.loads(work)", "cloudpickle"], "own.py": ["runpy"]}
 
 
 def test_the_readme_says_what_is_trusted():
