@@ -15,7 +15,7 @@ import platformdirs
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.scale import WHOLE
+from tests.scale import SCALE, WHOLE
 
 if "NUMBA_CACHE_DIR" not in os.environ:
     kept = os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim")
@@ -31,7 +31,10 @@ os.environ |= {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}
 sys.modules.setdefault("rfc3987_syntax", None)
 
 # how long an example takes says how busy the machine is
-settings.register_profile("dlsim", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "dlsim", max_examples=round(100 * SCALE), deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+)  # fmt: skip
 settings.load_profile("dlsim")
 
 

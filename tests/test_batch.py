@@ -118,6 +118,7 @@ def small(size):
     return lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
 
+@deep
 def test_a_full_disk_is_an_error_and_leaves_no_half_result(tmp_path):
     text = "print('x' * 40_000)"
     source = notebook(tmp_path / "one.ipynb", text)

@@ -316,6 +316,7 @@ def test_other_readings_are_one_switch_each():
     assert split == (Reading(load="util"), {"H": 0.5}, {"exclude_rejecting": True})
 
 
+@deep
 def test_the_heat_map_begins_with_the_scorecard(study):
     table = study.by_reading
     own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}

@@ -21,7 +21,7 @@ from dlsim.realtime import (
     workload,
 )
 from dlsim.realtime.model import SWITCHES_M
-from tests.scale import LONG
+from tests.scale import LONG, deep
 from tests.strategies import PAPER_M, ROWS, any_reading, seeded
 
 #: N=2, Cms=Cps=1: E(1) = 2 sigma, E(2) = 4/3 sigma.
@@ -298,7 +298,11 @@ def test_many_nodes_and_late_clocks_pass(cluster, at):
             simulate(table, cluster, policy, Reading.of(switches)).check()
 
 
-@pytest.mark.parametrize("policy", ["EDFMN", "FIFO-DLT", "EDDO-II", "FIFO-EXACT-N", "EDF-UMR-IIT"])
+@pytest.mark.parametrize(
+    "policy",
+    ["EDFMN", "FIFO-DLT"]
+    + [pytest.param(name, marks=deep) for name in ("EDDO-II", "FIFO-EXACT-N", "EDF-UMR-IIT")],
+)
 @pytest.mark.parametrize("reading", [{}, {"link": "shared"}, {"release": "finish"}])
 def test_windows_of_chunks_are_checked_as_all_of_them_are(policy, reading, monkeypatch):
     """Whole tasks, a few at a time: the same schedules pass, and the same are refused."""

@@ -344,6 +344,7 @@ def test_an_inventory_of_what_is_not_there_is_refused(monkeypatch, tmp_path):
 # ----------------------------------------------------------------------- readings, input
 
 
+@deep
 def test_the_heat_map_begins_with_the_scorecard(study, monkeypatch):
     some = [{}, *some_of(alternatives[1:])]
     monkeypatch.setattr(cg.Study, "alternatives", lambda *_: iter(some))

@@ -18,7 +18,7 @@ from dlsim.cpugpu.live import Log
 from dlsim.cpugpu.store import COLUMNS
 from dlsim.errors import InputError
 from tests.children import forked, until
-from tests.scale import SCALE
+from tests.scale import SCALE, deep
 from tests.test_cpugpu_history import loosely, with_sql
 
 # --- damage ---------------------------------------------------------------------------------------
@@ -237,6 +237,7 @@ def do(name):
 """
 
 
+@deep
 @pytest.mark.skipif(os.name != "posix", reason="reads how a kill ended it")
 def test_two_live_sessions_share_a_history_and_a_third_is_killed(tmp_path):
     path, names = tmp_path / "h.sqlite", ["one", "two", "victim"]

@@ -37,7 +37,7 @@ from dlsim.cpugpu.live.work import Task, perform
 from dlsim.errors import InputError
 from tests import live_kernels as own
 from tests.children import alive, marked, spawn, until, words_of
-from tests.scale import WHOLE
+from tests.scale import WHOLE, deep
 
 PLAIN = (Slot("gpu0", "numpy", "NumPy as a GPU"), Slot("cpu0", "numpy", "NumPy"))
 TWO = [slot.name for slot in PLAIN]
@@ -180,6 +180,7 @@ class Held(Processes):
         return super().submit(device, function, *args)
 
 
+@deep
 def test_other_devices_work_while_a_worker_that_died_starts_anew(tmp_path, monkeypatch):
     monkeypatch.setenv(own.MARKS, str(tmp_path))
     machine = (Slot("cpu0", "numpy", ""), Slot("cpu1", "numpy", ""))
@@ -588,7 +589,7 @@ def test_a_session_killed_at_any_moment_goes_on_and_runs_nothing_twice(tmp_path)
         assert sum(one["ran"].values()) - JOBS <= 2  # at most what ran on the two devices
 
 
-@pytest.mark.parametrize("watched", [True, False])
+@pytest.mark.parametrize("watched", [True, pytest.param(False, marks=deep)])
 def test_what_a_killed_session_left_running_is_ended_before_its_job_runs_again(
     tmp_path, monkeypatch, capsys, watched
 ):
@@ -652,6 +653,7 @@ def test_a_name_that_looks_like_an_infinite_size_has_none():
     assert Sizes(history).record("j[4]", "cpu").expected() == pytest.approx(1.0)
 
 
+@deep
 def test_an_interrupt_ends_the_commands_and_leaves_a_log_that_goes_on(tmp_path, monkeypatch):
     script = "echo here >> ran; if [ ! -f go ]; then exec sleep 1000; fi"
     (tmp_path / "jobs.csv").write_text(f"app,command\none,\"sh -c '{script}'\"\n")

@@ -18,7 +18,7 @@ from tests.scale import WHOLE
 
 NAME = "timing"
 #: Fewer stops, among them those that the panel opens with.
-SMALL = {"used": (2, 3, 4), "st": (20.0, 40.0, 80.0)}
+SMALL = {"used": (3, 4), "st": (20.0, 40.0)}
 
 
 @pytest.fixture(scope="module")

@@ -364,6 +364,7 @@ def test_every_switch_changes_some_result(switches):
     pytest.fail(f"{switches} changed nothing")
 
 
+@deep
 def test_the_heat_map_begins_with_the_scorecard(study, monkeypatch):
     some = [{}, {"backfill": "on"}, *some_of(s for s in alternatives[1:] if "backfill" not in s)]
     monkeypatch.setattr(iit.Study, "alternatives", lambda *_: iter(some))

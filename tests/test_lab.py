@@ -19,6 +19,7 @@ from dlsim.cli import lab, main
 from dlsim.errors import InputError
 from dlsim.files import shared_folder
 from dlsim.owned import RECORD
+from tests.scale import deep
 
 NOTEBOOKS = shared_folder("notebooks")
 START = NOTEBOOKS / "00-start-here.ipynb"
@@ -246,6 +247,7 @@ def served(words, folder, environment, usual=USUAL):
     return status, names, picture
 
 
+@deep
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_a_checkout_serves_its_copy(tmp_path):
     status, names, picture = served([sys.executable, "-m", "dlsim"], tmp_path, os.environ.copy())

@@ -28,6 +28,7 @@ from dlsim.study.notebooks import (
 )
 from dlsim.study.report import write_report
 from tests.children import marked, none_left, spawn, until
+from tests.scale import deep
 
 pytestmark = pytest.mark.usefixtures("one_warm_process")
 
@@ -357,6 +358,7 @@ def start(source, out):
         )  # fmt: skip
 
 
+@deep
 def test_stopped_half_way_is_not_taken_for_done(tmp_path):
     outs = {kind: tmp_path / kind.name for kind in (signal.SIGKILL, signal.SIGINT)}
     parents = {}

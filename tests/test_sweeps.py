@@ -29,7 +29,7 @@ from dlsim.study import cells, sweeps, workers
 from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.children import alive, spawn, until, words_of
-from tests.scale import SCALE
+from tests.scale import SCALE, deep
 
 ROOT = Path(__file__).parent.parent
 GRID = {"load": [0.5, 1.0, 2.5], "policy": ["MCDF", "FIFO"]}
@@ -196,6 +196,7 @@ def test_small_sweeps_start_no_workers():
     assert not workers.is_open()
 
 
+@deep
 def test_a_script_needs_no_guard(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
@@ -455,6 +456,7 @@ def test_a_worker_that_dies_costs_nothing_but_its_cell(cached, eager, tmp_path):
     assert (tmp_path / "died").exists()
 
 
+@deep
 def test_workers_that_die_again_and_again_are_an_error(eager, cache):
     grid, fixed = {"load": range(40, 60)}, {"flag": "", "wait": 0.01}
     with pytest.raises(StudyError, match=r"died 3 times.* of 20 cells are done; a rerun resumes"):

@@ -22,6 +22,7 @@ a = sequence("a", real=True)
 LONG_ONES = {"U.mk": {2}, "1.T3": {0}, "6.safe": {0, 1}, "1.opt": {0}}
 
 
+@deep
 def test_nothing_disagrees():
     """Of all goals but few; that their proofs reach them is what `tests.test_theory` shows."""
     words = collections.Counter(

@@ -19,6 +19,7 @@ from dlsim import kernel
 from dlsim.errors import InputError
 from dlsim.study import sweep
 from tests import sweep_functions as functions
+from tests.scale import deep
 
 ROOT = Path(__file__).parents[1]
 STRANGER = 65534
@@ -67,6 +68,7 @@ class Bomb:
 # ------------------------------------------------------------------ compiled code
 
 
+@deep
 @posix
 def test_a_planted_index_of_compiled_code_is_not_read_from_a_strangers_folder(tmp_path):
     cache, mark = tmp_path / "cache", tmp_path / "mark"
@@ -125,10 +127,10 @@ pwd.getpwuid = pwd.getpwnam = unknown
     ("words", "environment", "code", "said"),
     [
         (SIMULATE, {}, 2, "you have no home folder"),
-        (SIMULATE, {"DLSIM_CACHE": "/dev/null"}, 2, "/dev/null/kernels-"),
+        pytest.param(SIMULATE, {"DLSIM_CACHE": "/dev/null"}, 2, "/dev/null/kernels-", marks=deep),
         (SIMULATE, {"NUMBA_DISABLE_JIT": "1"}, 0, ""),
         (("claims", "mcdf"), {}, 0, ""),
-        (("list",), {"DLSIM_CACHE": "/dev/null"}, 0, ""),
+        pytest.param(("list",), {"DLSIM_CACHE": "/dev/null"}, 0, "", marks=deep),
     ],
 )
 def test_without_a_home_or_a_cache_only_compiling_ends_in_words(words, environment, code, said):

@@ -8,7 +8,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.scale import deep
+
 ROOT = Path(__file__).parents[1]
+pytestmark = deep
 
 
 @pytest.fixture(scope="module")

@@ -38,6 +38,7 @@ def told(tmp_path, *cells, count=1, **options):
     return [json.loads(path.read_text()) for path in (tmp_path / "pids").glob("told-*")]
 
 
+@deep
 @forks
 def test_a_forked_kernel_is_what_a_started_one_is(tmp_path, monkeypatch):
     forked = told(tmp_path, count=2, jobs=1)
@@ -74,6 +75,7 @@ def test_a_kernel_with_another_command_is_started_afresh(tmp_path, monkeypatch):
     assert not one["loaded"]
 
 
+@deep
 @forks
 @pytest.mark.parametrize("names", [["20-mcdf"], pytest.param([], marks=deep)])
 def test_the_warm_process_has_no_thread_and_no_socket_of_its_own(names):
@@ -94,6 +96,7 @@ def test_the_warm_process_has_no_thread_and_no_socket_of_its_own(names):
     assert done.stdout.split() == ["1", "None", "False", "False", *["True"] * 5]
 
 
+@deep
 @forks
 def test_a_warm_process_that_is_killed_ends_its_notebooks_and_is_replaced(tmp_path, monkeypatch):
     (tmp_path / "pids").mkdir()

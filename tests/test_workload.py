@@ -19,7 +19,7 @@ from dlsim.errors import DlsimError, InputError
 from dlsim.realtime import model, workload
 from dlsim.realtime.model import Cluster, Reading
 from dlsim.realtime.partition import execution_time, fastest_nodes
-from tests.scale import SCALE
+from tests.scale import SCALE, deep
 
 PAPER = Cluster(nodes=10, cms=10.0, cps=10.0)  # paper M, section 6.1
 SETUP = Cluster(nodes=10, cms=10.0, cps=10.0, st=20.0, sc=20.0)  # Figure 9
@@ -183,7 +183,14 @@ def test_sizes_by_switch():
 
 @pytest.mark.parametrize("size", SWITCHES["size"])
 @pytest.mark.parametrize(
-    "cluster", [PAPER, SETUP, Cluster(16, 1, 100, 300, 5), Cluster(4, 1, 0, 2, 3), Cluster(1, 1, 1)]
+    "cluster",
+    [
+        PAPER,
+        SETUP,
+        pytest.param(Cluster(16, 1, 100, 300, 5), marks=deep),
+        Cluster(4, 1, 0, 2, 3),
+        Cluster(1, 1, 1),
+    ],
 )
 def test_average_minimum_time_against_quadrature(size, cluster):
     mean = 70.0
