@@ -1,6 +1,6 @@
 """How many random instances the tests try.
 
-What a change is tried with all day, the README's command, takes some minutes: two fifths of the
+What a change is tried with all day, the README's command, takes some minutes: three in ten of the
 random instances, a seventh of those that take seconds each, and none of the tests marked `deep`,
 which look closer at what others look at too. ``.ci/run`` runs that command with
 DLSIM_TEST_LONG=0.3: every test, every random instance, three in ten of those that take seconds.
@@ -17,7 +17,7 @@ _LONG = os.environ.get("DLSIM_TEST_LONG")
 #: Whether every test is run, the deep ones too.
 WHOLE = bool(_ASKED or _LONG)
 #: Multiplies the number of random instances of every differential test.
-SCALE = float(_ASKED or (1 if WHOLE else 0.4))
+SCALE = float(_ASKED or (1 if WHOLE else 0.3))
 #: The same where a test counts what it met, and wants enough of it.
 ENOUGH = float(_ASKED or 1)
 #: The same for what takes seconds.

@@ -327,6 +327,7 @@ def test_the_heat_map_begins_with_the_scorecard(study):
     assert table.index.tolist() == [c.id for c in load_claims(KEY) if c.id != f"{KEY}-12a"]
 
 
+@deep
 def test_every_verdict_under_a_reading_stands_beside_its_interval(study):
     table = study.judged_readings.set_index(["reading", "claim"])
     measured = table[table["runs"] > 0]

@@ -345,7 +345,8 @@ def test_bounds_of_shares_are_exact(count, total):
 
 
 @pytest.mark.parametrize(
-    ("points", "runs"), [(1, [5, 10, 20]), (12, [5]), pytest.param(12, [10, 20], marks=deep)]
+    ("points", "runs"),
+    [(1, [5, 10, 20]), pytest.param(12, [5], marks=deep), pytest.param(12, [10, 20], marks=deep)],
 )
 def test_the_rule_keeps_its_error_rate(points, runs):
     """Some hundred families a row; the table in 90-scorecard has two thousand."""

@@ -62,6 +62,7 @@ def test_a_forked_kernel_is_what_a_started_one_is(tmp_path, monkeypatch):
             assert processes.of_run(mark) == []
 
 
+@deep
 @forks
 def test_a_kernel_with_another_command_is_started_afresh(tmp_path, monkeypatch):
     folder = tmp_path / "kernels" / "python3"

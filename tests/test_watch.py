@@ -113,6 +113,7 @@ def fates(tmp_path_factory):
         return folder, dict(zip(FATES, threads.map(meet, FATES), strict=True))
 
 
+@deep
 @pytest.mark.parametrize("name", FATES)
 def test_a_kernel_that_does_not_answer_is_ended_and_told_by_cell(fates, name):
     folder, said = fates
