@@ -11,6 +11,7 @@ import random
 import signal
 import subprocess
 import sys
+import threading
 import time
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
@@ -445,6 +446,17 @@ def test_interrupt_while_workers_start_says_one_sentence(number, marks, cache):
     assert errors.strip().splitlines()[-1].startswith("KeyboardInterrupt: marked: "), errors
     assert errors.count("Traceback") == 1, errors
     assert_all_gone(cache)
+
+
+def test_nothing_of_a_pool_is_left_for_the_end_of_python():
+    """Else Python, at its exit, may write to a pipe that a thread of the pool just closed."""
+    before = set(threading.enumerate())
+    pool = workers.Pool(2)
+    pool.submit(time.sleep, 100)
+    begun = set(threading.enumerate()) - before
+    pool.close()
+    assert begun
+    assert not any(thread.is_alive() for thread in begun)
 
 
 @pytest.mark.parametrize("cached", [True, False])

@@ -25,6 +25,8 @@ from dlsim.kernel import source_digest
 DASK = "DLSIM_DASK"
 #: How long a scheduler may take to answer, and a worker to come (a batch queue may be slow).
 ANSWER_SECONDS, WORKER_SECONDS = 10, 300
+#: How long workers are waited for that end: a stopped one would never.
+END_SECONDS = 3.0
 #: How many of the workers that do not fit are named.
 _NAMED = 3
 
@@ -70,7 +72,10 @@ class Pool(ProcessPoolExecutor):
         """End the workers at once, in the midst of what they do."""
         self.lifeline.close()
         self.reader.close()
+        manager: Any = self._executor_manager_thread
         self.shutdown(wait=False, cancel_futures=True)
+        if manager:  # at exit Python would write to the pipe that this thread is about to close
+            manager.join(END_SECONDS)
 
 
 _OPEN: list[Pool] = []
