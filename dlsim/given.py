@@ -11,8 +11,8 @@ import importlib
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
@@ -220,6 +220,17 @@ def extra(what: str, name: str, module: str, other: str = "") -> Any:
     except ImportError as error:
         why = f"{what} needs the extra {name} ({error}): pip install 'dlsim[{name}]'{other}"
         raise InputError(why) from error
+
+
+@contextmanager
+def theirs(rule: str) -> Iterator[None]:
+    """Refuse, by its rule, whatever a user's function or class raises, but what it refuses."""
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
 
 
 def usual(name: str, value: Any, kind: type, remedy: str = "") -> Any:

@@ -424,6 +424,41 @@ def test_what_cannot_fit_in_memory_is_refused_before_it_begins(name, monkeypatch
         WIDE[name]()
 
 
+def fail(error):
+    raise error
+
+
+class NeverMade:
+    error: Exception
+
+    def __init__(self):
+        raise self.error
+
+
+def of_a_user(name, error):
+    """Run what a user brings and that raises an error."""
+    if name == "order":
+        policy = realtime.Policy(lambda tasks: fail(error), "min")
+        return realtime.simulate(TASKS, CLUSTER, policy)
+    chosen, seen = bricks.Scheduler(), bricks.Reading()
+    if name == "chooser":
+        chosen = bricks.Scheduler(lambda view: fail(error))
+    elif name == "batch":
+        chosen = bricks.Scheduler(bricks.Batch(lambda view: fail(error)))
+    else:
+        one = type("One", (NeverMade,), {"error": error})
+        seen = bricks.Reading(predictor=one if name == "class" else lambda window: fail(error))
+    return bricks.simulate(bricks.Environment(**GRID), chosen, seen)
+
+
+@pytest.mark.parametrize("name", ["order", "chooser", "batch", "predictor", "class"])
+def test_what_a_users_function_refuses_is_said_as_it_is_and_its_faults_with_the_rule(name):
+    with pytest.raises(InputError, match=r"^no licence$"):
+        of_a_user(name, InputError("no licence"))
+    with pytest.raises(InputError, match=r"must .*; got ZeroDivisionError: by zero$"):
+        of_a_user(name, ZeroDivisionError("by zero"))
+
+
 def test_memory_is_what_machine_container_and_shell_leave(monkeypatch):
     import resource
 

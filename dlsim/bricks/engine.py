@@ -23,7 +23,7 @@ from dlsim.bricks.predictors import Predictor
 from dlsim.bricks.view import LATER, REFUSE, REFUSED, Batch, Tasks, Wait, Witness
 from dlsim.bricks.workload import Ahead
 from dlsim.errors import InputError
-from dlsim.given import MOST, instance, number, usual
+from dlsim.given import MOST, instance, number, theirs, usual
 from dlsim.progress import shown
 
 
@@ -170,7 +170,7 @@ def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> tuple[Wo
     view = witness.view(w, s)
     rule = f"algorithm {scheduler.name} must return Wait(until), REFUSE, a list of different rows "
     rule += f"of servers, or the row of one, one of 0..{servers - 1}"
-    try:
+    with theirs(rule):
         choice = scheduler.algorithm(view)  # type: ignore[operator]
         if isinstance(choice, Wait):
             head.choice = _wait(choice.until, s)
@@ -181,10 +181,6 @@ def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> tuple[Wo
         is_list = isinstance(choice, list | tuple) or np.ndim(choice) == 1
         several: list[Any] = [*choice] if is_list else [choice]  # type: ignore[misc]
         good = bool(several) and all(int(k) == k and 0 <= k < servers for k in several)
-    except InputError:
-        raise
-    except Exception as error:  # whatever a user's function raises
-        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
     if not good or len(set(map(int, several))) < len(several):
         raise InputError(f"{rule}; got {choice!r}")
     head.choice = int(several[0])
@@ -196,13 +192,11 @@ def _ask_batch(scheduler: Scheduler, w: World, r: Rules, s: State, witness: Witn
     view, copies = witness.batch(w, r, s)
     rule = f"algorithm {scheduler.name} must return an array of shape ({len(copies)},), each entry "
     rule += f"the row of a server, 0..{len(w.performance) - 1}, -1 to refuse or -2 to wait"
-    try:
+    with theirs(rule):
         found = np.asarray(scheduler.algorithm(view))  # type: ignore[operator]
         choices = found.astype(np.int64)
         good = found.shape == copies.shape and bool((choices == found).all())
         good = good and bool(((choices >= LATER) & (choices < len(w.performance))).all())
-    except Exception as error:  # whatever a user's function raises
-        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
     if not good:
         raise InputError(f"{rule}; got {found!r}")
     head, row = s.head[0], int(s.head[0].row)

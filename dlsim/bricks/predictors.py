@@ -105,11 +105,9 @@ class Predictor:
         """Make an object of a class; copy an object; refuse a function that remembers."""
         _refuse_memory(given_one)
         self.probe, self.count = probe, 0
-        try:
+        rule = "predictor must be a function, a class made without arguments, or can be copied"
+        with given.theirs(rule):
             own = given_one() if isinstance(given_one, type) else copy.deepcopy(given_one)
-        except Exception as error:  # whatever a user's class raises
-            rule = "predictor must be a function, a class made without arguments, or can be copied"
-            raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
         self.function: Callable[..., Any] = own
         self.past: Floats | None = np.empty((0, 0)) if _wants_times(own) else None
 
@@ -136,12 +134,8 @@ class Predictor:
         """Let it speak after a probe."""
         rule = "predictor must return one finite number of at least 0 per series, shape "
         rule += str(s.predicted.shape)
-        try:
+        with given.theirs(rule):
             values = np.asarray(self.function(*self._arguments(w, s)), dtype=np.float64)
-        except InputError:
-            raise
-        except Exception as error:  # whatever a user's function raises
-            raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
         if values.shape != s.predicted.shape or not ((values >= 0) & (values < np.inf)).all():
             least, most = values.min(initial=0), values.max(initial=0)
             raise InputError(f"{rule}; got shape {values.shape}, from {least} to {most}")

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, column, floats, instance, number, option, usual
+from dlsim.given import MOST, column, floats, instance, number, option, theirs, usual
 from dlsim.kernel import clock_origin, records
 from dlsim.realtime import model
 from dlsim.realtime.core.demand import divide, fill_releases, lay
@@ -117,11 +117,9 @@ def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
         f"order function {getattr(policy.order, '__name__', 'order')} must return one number "
         f"per task, shape ({len(tasks)},) without NaN"
     )
-    try:
+    with theirs(rule):
         keys = np.array(policy.order(tasks))
         keys = keys if keys.dtype.kind in "cmMSU" else keys.astype(np.float64)
-    except Exception as error:  # whatever a user's function raises
-        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
     if keys.dtype != np.float64 or keys.shape != (len(tasks),) or np.isnan(keys).any():
         raise InputError(f"{rule}; got {keys.dtype} of shape {keys.shape}")
     # compared exactly: two infinite keys are a tie

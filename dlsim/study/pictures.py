@@ -58,7 +58,7 @@ def _place(figure: Figure, kind: str) -> Path | None:
     """Return where a picture of a figure is kept; None for one that holds what cannot be told."""
     stream = io.BytesIO()
     try:
-        _Content(stream, protocol=5).dump((mpl.__version__, dict(mpl.rcParams), figure, kind))
+        _Content(stream, protocol=5).dump((mpl.__version__, dict(mpl.rcParams), _DPI, figure, kind))
         folder = private_folder(cache_folder(), "pictures", source_digest())
     except Exception:  # whatever a part of it raises, it is drawn
         return None
