@@ -194,8 +194,8 @@ class Listing(tuple[Any, ...]):
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return key, status, source and claim of each."""
-        statements = [getattr(item, "statement", item) for item in self]
-        return [(s.key, s.status, s.source, s.claim) for s in statements]
+        every = [getattr(item, "statement", item) for item in self]
+        return [(s.key, s.status, s.source, s.claim) for s in every]
 
     @property
     def statuses(self) -> dict[str, str]:
@@ -344,13 +344,24 @@ def errata() -> Errata:
     ('4.7-4.10',)
     """
     return Errata(
-        Erratum(**row, keys=tuple(s.key for s in matching() if row["number"] in s.errata))
+        Erratum(**row, keys=tuple(s.key for s in statements() if row["number"] in s.errata))
         for row in _TEXTS["erratum"]
     )
 
 
-def matching(keys: str | Iterable[str] = ()) -> Listing:
-    """Return the statements whose key is, or else starts with, one of the given ones."""
+def statements(keys: str | Iterable[str] = ()) -> Listing:
+    """Return the statements, without running their proofs.
+
+    Parameters
+    ----------
+    keys : str or iterable of str
+        Keys or prefixes; none means all.
+
+    Examples
+    --------
+    >>> [s.status for s in statements("5.2")]
+    ['proved', 'refuted', 'corrected', 'corrected']
+    """
     wanted = [keys] if isinstance(keys, str) else list(keys)
     found: set[str] = set(_BOOK) if not wanted else set()
     for key in wanted:

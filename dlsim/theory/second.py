@@ -18,7 +18,7 @@ import sympy as sp
 from mpmath import iv
 from sympy.core.function import AppliedUndef
 
-from dlsim.theory.book import matching
+from dlsim.theory.book import statements
 from dlsim.theory.claim import Goal, Relation, sides
 from dlsim.theory.orthants import MOST, certified
 from dlsim.theory.residues import Reader, exact, residue
@@ -243,7 +243,7 @@ def second(keys: str | Iterable[str] = ()) -> tuple[str, int]:
 
     A goal that its proof does not reach is not asked about: the proofs run first.
     """
-    found = matching(keys)
+    found = statements(keys)
     width = max(len(s.key) for s in found)
     lines, words = [], Counter[str]()
     for statement in found:
