@@ -269,9 +269,9 @@ class Derivation:
 
     # ------------------------------------------------------------------ rules
 
-    def assume(self, what: Any, why: str = "", strict: bool = True) -> Any:
-        """Write down a hypothesis; an expression is assumed positive or, not strict, >= 0."""
-        whole = as_claim(what) if strict else ge(what, 0)
+    def assume(self, what: Any, why: str = "") -> Any:
+        """Write down a hypothesis; an expression is assumed positive."""
+        whole = as_claim(what)
         if isinstance(whole, Iff):
             raise ProofError(f"{why}: an equivalence is no hypothesis")
         if whole.op == "!=":
@@ -460,7 +460,7 @@ class Derivation:
     def recur(
         self, claim: Any, n: Any, why: str, by: Any = None, factor: Any = 1, base: Any = None
     ) -> Any:
-        """Show an equation for all n >= 1 by induction: gap(n + 1) is factor times gap(n).
+        """Show an equation for every count n by induction: gap(n + 1) is factor times gap(n).
 
         `base` and `by` are the equations that the first value and the step may use.
         """
@@ -478,7 +478,7 @@ class Derivation:
         return self._conclude("induction", claim, why, [*base_facts, *facts])
 
     def inductive(self, claim: Any, n: Any, why: str) -> Any:
-        """Show a claim for all n >= 1: it is known at the first, and at n + 1 assuming it at n."""
+        """Show a claim for every count n: known of the first, and of n + 1 assuming it of n."""
         claim = self[claim]
         first = _counting(n, why)
         self.leave(claim)
@@ -537,19 +537,18 @@ class Derivation:
 
     def grows(
         self, expr: Any, n: Any, base: Any, step: Any, why: str, given: Any = None,
-        factor: Any = 0, strict: bool = True,
+        strict: bool = True,
     ) -> Any:  # fmt: skip
-        """Show a sign for all n >= 1 by induction: E(1) and E(n + 1) - (1 + factor) E(n) >= 0."""
+        """Show E's sign for every count n by induction: the first E's, and E(n + 1) >= E(n)."""
         expr, step = sp.sympify(expr), self._bent(step)
         plain, facts = self._certificate(sp.sympify(base), given, why, strict)
         rest, more = self._certificate(step, given, why, strict=False)
-        facts += more + self._defined(why, expr, expr.subs(n, n + 1), factor)
+        facts += more + self._defined(why, expr, expr.subs(n, n + 1))
+        start = _counting(n, why)
         self._fresh(n, facts, why)
-        if not sp.sympify(factor).is_nonnegative:
-            raise ProofError(f"{why}: the factor {factor} has no sign")
-        if not is_zero(expr.subs(n, _counting(n, why)) - plain):
-            raise ProofError(f"{why}: the value at {n} = 1 is not {plain}")
-        if not is_zero(expr.subs(n, n + 1) - (1 + factor) * expr - rest):
+        if not is_zero(expr.subs(n, start) - plain):
+            raise ProofError(f"{why}: the value at {n} = {start} is not {plain}")
+        if not is_zero(expr.subs(n, n + 1) - expr - rest):
             raise ProofError(f"{why}: the step is not {rest}")
         return self._conclude("induction", (gt if strict else ge)(expr, 0), why, facts).left
 
