@@ -10,8 +10,6 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
-import sympy as sp
-
 from dlsim.errors import InputError
 from dlsim.files import read_tables, shared_file
 from dlsim.given import items, option, text, whole
@@ -132,7 +130,7 @@ class Statement:
     def _consistent(self) -> None:
         """Check that every goal's hypotheses hold together at one of the witness points."""
         for goal in self.expanded():
-            if not any(all(_true(p, point) for p in goal.given) for point in self.witness):
+            if not any(all(holds(p, point) for p in goal.given) for point in self.witness):
                 raise ProofError(
                     f"no witness point shows that {goal.claim.tex()} speaks of anything"
                 )
@@ -222,9 +220,9 @@ class Erratum(NamedTuple):
     ----------
     number : int
         1 to 36.
-    severity : {"A", "B", "C"}
+    severity : {"A", "B", "C", "-"}
         A changes a result or a proof; B is a wrong formula whose meaning is clear; C is
-        cosmetic.
+        cosmetic; "-" adds what the print does not say.
     where : str
         Paper and place: M mcdf, I inserted-idle-time, S steady-state, B bricks.
     printed, correct, proof, consequence : str
@@ -272,13 +270,6 @@ _LETTERS = {row["id"]: row["mean"] for row in _TEXTS["letters"]}
 #: What every statement says, by its key.
 STATED = {row["id"]: row for row in _TEXTS["statement"]}
 _BOOK: dict[str, Statement] = {}
-
-
-def _true(premise: Relation, witness: Mapping[Any, Any]) -> bool:
-    """Tell whether a hypothesis holds at a witness point; other counts are 3, other reals 1/2."""
-    others = premise.free - set(witness)
-    usual = {s: sp.Integer(3) if s.is_integer else sp.Rational(1, 2) for s in others}
-    return holds(premise, {**witness, **usual})
 
 
 #: The statements that are being proved, and those that were.

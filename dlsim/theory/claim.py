@@ -283,9 +283,14 @@ def _may_be(expr: Any, name: Any, value: Any) -> bool:
 
 
 def holds(relation: Relation, point: Mapping[Any, Any]) -> bool:
-    """Tell whether a hypothesis is true at a witness, exactly; sequences are given as functions."""
-    gap = relation.gap
-    for name, value in [*point.items()] * 2:  # twice: counts first show what a sum holds
+    """Tell whether a hypothesis is true at a witness, exactly; sequences are given as functions.
+
+    Counts that the witness does not name are 3, other reals 1/2.
+    """
+    gap, others = relation.gap, relation.free - set(point)
+    usual = {s: sp.Integer(3) if s.is_integer else sp.Rational(1, 2) for s in others}
+    # twice: only where counts are known it shows what a sum holds
+    for name, value in [*point.items(), *usual.items()] * 2:
         if not _may_be(gap, name, value):
             return False
         gap = gap.replace(name, value) if isinstance(name, type) else gap.subs(name, value)

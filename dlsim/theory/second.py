@@ -19,7 +19,7 @@ from mpmath import iv
 from sympy.core.function import AppliedUndef
 
 from dlsim.theory.book import statements
-from dlsim.theory.claim import Goal, Relation, sides
+from dlsim.theory.claim import Goal, Relation, ends, sides
 from dlsim.theory.orthants import MOST, certified
 from dlsim.theory.residues import Reader, exact, residue
 from dlsim.theory.zero import ProofError
@@ -199,8 +199,7 @@ def _sampled(goal: Goal) -> str:
 def opinion(goal: Goal, roots: Iterable[Any] = ()) -> str:
     """Return by what a goal was checked, "DISAGREES", or why it cannot be checked."""
     claims = sides(goal.claim)
-    ends = [end for side in claims for end in (side.left, side.right)]
-    terms = set().union(*(end.atoms(AppliedUndef) for end in ends))
+    terms = set().union(*(end.atoms(AppliedUndef) for end in ends([goal.claim])))
     counted = any(hasattr(term, "computes") for term in terms)
     letters = goal.claim.free or any(not hasattr(term, "computes") for term in terms)
     try:
