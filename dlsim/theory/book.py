@@ -91,9 +91,9 @@ class Statement:
             for i, goal in enumerate(self.goals)
         )
 
-    def derivation(self, changed: Mapping[Any, Any] | None = None, **hooks: Any) -> Derivation:
+    def derivation(self, changed: Mapping[Any, Any] | None = None) -> Derivation:
         """Return the steps of the proof, unless one fails; `finish` then checks the goals."""
-        derivation = Derivation(self.expanded(changed), self.exists, cite=cited, **hooks)
+        derivation = Derivation(self.expanded(changed), self.exists, cite=cited)
         self.proof(derivation)
         derivation.finish()
         return derivation

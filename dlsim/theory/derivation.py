@@ -59,15 +59,6 @@ def _half_line(u: Any, why: str) -> None:
         raise ProofError(f"{why}: {u} does not run through the numbers from 0 on")
 
 
-def _power_of_e(exponent: Any) -> Any:
-    """Return e to a power; of c ln x it is x to the c, once x > 0 is known."""
-    logs = exponent.atoms(sp.log)
-    rest = exponent / logs.pop() if len(logs) == 1 else None
-    if rest is not None and not rest.has(sp.log):
-        return exponent.atoms(sp.log).pop().args[0] ** rest
-    return sp.exp(exponent)
-
-
 def _smooth(expr: Any, u: Any) -> bool:
     """Tell whether an expression is built of what is continuously differentiable in u."""
     if not expr.has(u) or expr.is_Atom:
@@ -697,9 +688,13 @@ class Derivation:
         return self._conclude("limit", claim, why, facts, given=given)
 
     def exponentials(self, a: Any, b: Any, why: str) -> Iff:
-        """Use that the exponential function increases: e^a >= e^b iff a >= b, and = iff =."""
+        """Use that the exponential function increases: e^a >= e^b iff a >= b, and = iff =.
+
+        Where a is c ln x, e^a is x^c: that x > 0 must be known.
+        """
         a, b = sp.sympify(a), sp.sympify(b)
-        claim, same = (Iff(op(_power_of_e(a), _power_of_e(b)), op(a, b)) for op in (ge, eq))
+        powers = [sp.exp(exponent).rewrite(sp.Pow) for exponent in (a, b)]
+        claim, same = (Iff(op(*powers), op(a, b)) for op in (ge, eq))
         logs = {log: sp.Dummy(real=True) for e in (a, b) for log in e.atoms(sp.log)}
         if not (a.xreplace(logs).is_real and b.xreplace(logs).is_real):
             raise ProofError(f"{why}: the exponents must be real")
