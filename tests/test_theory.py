@@ -241,6 +241,15 @@ def test_the_claim_is_written_from_the_goals():
             assert all(premise.tex() in s.claim for premise in goal.given), s.key
 
 
+def test_a_power_of_a_term_is_printed_as_one():
+    a = claims.sequence("a", real=True)
+    x = claims.recursive("x", lambda at: at, lambda k, before, at: before * at, real=True)
+    f = claims.computed("f", lambda k: k)
+    shown = [claims.tex(term**2) for term in (a(n), x(n, b), f(3))]
+    assert shown == ["a_{n}^{2}", "x_{n}^{2}(b)", r"\operatorname{f}^{2}(3)"]
+    assert [claims.tex(term) for term in (x(n, b), f(3))] == ["x_{n}(b)", r"\operatorname{f}(3)"]
+
+
 def test_no_claim_prints_one_thing_twice():
     for s in STATEMENTS.values():
         for goal in s.goals:

@@ -172,14 +172,19 @@ def under(claim: Claim, *given: Relation) -> Goal:
 def sequence(name: str, **assumptions: bool) -> Any:
     """Return a sequence that nothing is known of, written with its index below."""
     made = sp.Function(name, **assumptions)
-    letter = sp.latex(sp.Symbol(name))
+    made._latex = _latex(sp.latex(sp.Symbol(name)), slice(None), slice(0))
+    return made
+
+
+def _latex(letter: str, below: slice, behind: slice) -> Callable[..., str]:
+    """Return how a function prints itself or its power: some arguments below, others behind."""
 
     def latex(self: Any, printer: Any, exp: Any = None) -> str:
-        index = ", ".join(map(printer._print, self.args))
-        return f"{letter}_{{{index}}}" + (f"^{{{exp}}}" if exp else "")
+        low, rest = (", ".join(map(printer._print, self.args[part])) for part in (below, behind))
+        power = f"^{{{exp}}}" if exp else ""
+        return letter + (f"_{{{low}}}" if low else "") + power + (f"({rest})" if rest else "")
 
-    made._latex = latex
-    return made
+    return latex
 
 
 def _function(name: str, latex: Any, **members: Any) -> Any:
@@ -221,16 +226,12 @@ def recursive(
         follows = index.as_coeff_Add()[0] == 1 and (index - 1 - start).is_nonnegative
         return unfolded(index, *args) if index in (start, start + 1) or follows else None
 
-    def latex(self: Any, printer: Any, exp: Any = None) -> str:
-        index, *rest = map(printer._print, self.args[: count + 1])
-        return f"{name}_{{{index}}}" + f"({', '.join(rest)})" * bool(rest)
-
     def text(self: Any, printer: Any) -> Any:
         return printer._print(sp.Function(name)(*self.args[: count + 1]))
 
     made = _function(
-        name, latex, eval=classmethod(evaluated), unfolded=staticmethod(unfolded),
-        _pretty=text, _sympystr=text,
+        name, _latex(name, slice(1), slice(1, count + 1)), eval=classmethod(evaluated),
+        unfolded=staticmethod(unfolded), _pretty=text, _sympystr=text,
         behind={term.func for term in defines.atoms(AppliedUndef)}, start=start,
         **{f"is_{kind}": holds for kind, holds in assumptions.items()},
     )  # fmt: skip
@@ -239,10 +240,7 @@ def recursive(
 
 def computed(name: str, function: Callable[..., Any]) -> Any:
     """Return a function of exact numbers that only a computation evaluates."""
-
-    def latex(self: Any, printer: Any, exp: Any = None) -> str:
-        return rf"\operatorname{{{name}}}({', '.join(map(printer._print, self.args))})"
-
+    latex = _latex(rf"\operatorname{{{name}}}", slice(0), slice(None))
     return _function(name, latex, computes=staticmethod(function))
 
 
