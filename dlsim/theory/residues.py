@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
+from math import prod
 from typing import Any
 
 import sympy as sp
@@ -54,13 +55,9 @@ class Reader:
         if isinstance(expr, AppliedUndef) and expr.is_integer:
             return self.count(expr)
         if expr.is_Add or expr.is_Mul:
-            parts = [self.whole(arg) for arg in expr.args]
-            if None in parts:
-                return None
-            result = 0 if expr.is_Add else 1
-            for part in parts:
-                result = result + part if expr.is_Add else result * part  # type: ignore[operator]
-            return result
+            parts = [part for arg in expr.args if (part := self.whole(arg)) is not None]
+            whole = sum(parts) if expr.is_Add else prod(parts)
+            return whole if len(parts) == len(expr.args) else None
         return None
 
     def value(self, expr: Any) -> Any:

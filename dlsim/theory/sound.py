@@ -91,28 +91,21 @@ def real(value: Any) -> bool:
 
 
 @cache
-def _same(a: Any, b: Any) -> bool:
-    """Tell whether two expressions are one; undecided counts as no."""
-    if a == b:
-        return True
-    if a.free_symbols != b.free_symbols:
-        return False
-    values = residue(a), residue(b)
-    if None not in values and values[0] != values[1]:
-        return False
-    try:
-        return is_zero(a - b)
-    except UndecidedError:
-        return False
-
-
-@cache
 def identity(gap: Any) -> bool:
     """Tell whether a gap is zero for all values; undecided counts as no."""
     try:
         return not residue(gap) and is_zero(gap)
     except UndecidedError:
         return False
+
+
+@cache
+def _same(a: Any, b: Any) -> bool:
+    """Tell whether two expressions are one; undecided counts as no."""
+    if a == b or a.free_symbols != b.free_symbols:
+        return bool(a == b)
+    values = residue(a), residue(b)
+    return (None in values or values[0] == values[1]) and identity(a - b)
 
 
 _SUFFICES = {"=": ("=",), ">": (">",), ">=": (">", ">="), "!=": ("!=",)}
