@@ -182,20 +182,21 @@ class Derivation:
 
     def _conclude(
         self, kind: str, claim: Claim, why: str, facts: Iterable[Fact] = (), show: str = "",
-        given: Iterable[Relation] | None = None, also: Iterable[Fact] = (),
+        given: Iterable[Relation] | None = None, also: Iterable[Claim | Fact] = (),
     ) -> Any:  # fmt: skip
+        """Add a step and its fact; what also follows rests on the same, unless it says on what."""
         facts = list(facts)
-        for each in (claim, *(fact.claim for fact in also)):
-            sound(each, why)
         if given is None:
             given = (premise for fact in facts for premise in fact.given)
-        given = tuple(dict.fromkeys(given))
-        number = len(self.steps)
+        given, number = tuple(dict.fromkeys(given)), len(self.steps)
+        found = [each if isinstance(each, Fact) else Fact(each, given, number)
+                 for each in (claim, *also)]  # fmt: skip
+        for fact in found:
+            sound(fact.claim, why)
         self.steps.append(Step(kind, claim, show or claim.tex(), why))
         self._uses.append({fact.step for fact in facts if fact.step >= 0})
         if number != self._skip:
-            more = (fact._replace(step=number) for fact in also)
-            self.facts += [Fact(claim, given, number), *more]
+            self.facts += [fact._replace(step=number) for fact in found]
         return claim
 
     def _fresh(self, symbol: Any, facts: Iterable[Fact], why: str) -> None:
@@ -608,13 +609,12 @@ class Derivation:
             raise ProofError(f"{why}: the derivative is not {plain}")
         inside = self._named(root, expr, u, (low, high), why)
         steady = [premise for fact in facts for premise in fact.given]
-        around: list[Claim] = [
-            Iff(gt(expr, 0), gt(u, root)), Iff(gt(-expr, 0), gt(root, u)),
-            Iff(eq(expr, 0), eq(u, root)),
+        also = [
+            Iff(gt(-expr, 0), gt(root, u)), Iff(eq(expr, 0), eq(u, root)),
+            *(Fact(c, tuple(steady), -1) for c in inside),
         ]  # fmt: skip
-        also = [Fact(c, (*steady, *local), -1) for c in around[1:]]
-        also += [Fact(c, tuple(steady), -1) for c in inside]
-        return self._conclude("root", around[0], why, facts, given=[*steady, *local], also=also)
+        claim = Iff(gt(expr, 0), gt(u, root))
+        return self._conclude("root", claim, why, facts, given=[*steady, *local], also=also)
 
     def reaches(
         self, expr: Any, u: Any, ends: tuple[Any, Any], root: Any, later: Any, steep: Any, why: str
@@ -636,10 +636,8 @@ class Derivation:
         for place in (u, later):
             self._fresh(place, facts, why)
         facts += self._inside(u, low)
-        inside = self._named(root, expr, u, (low, high), why)
-        steady = tuple(premise for fact in facts for premise in fact.given)
-        also = [Fact(claim, steady, -1) for claim in inside[1:]]
-        return self._conclude("root", inside[0], why, facts, given=steady, also=also)
+        zero, *inside = self._named(root, expr, u, (low, high), why)
+        return self._conclude("root", zero, why, facts, also=inside)
 
     def _between(
         self, expr: Any, u: Any, ends: tuple[Any, Any], why: str
@@ -698,9 +696,7 @@ class Derivation:
         logs = {log: sp.Dummy(real=True) for e in (a, b) for log in e.atoms(sp.log)}
         if not (a.xreplace(logs).is_real and b.xreplace(logs).is_real):
             raise ProofError(f"{why}: the exponents must be real")
-        facts = self._defined(why, a, b)
-        also = [Fact(same, tuple(premise for fact in facts for premise in fact.given), -1)]
-        return self._conclude("equivalence", claim, why, facts, also=also)
+        return self._conclude("equivalence", claim, why, self._defined(why, a, b), also=[same])
 
     def compute(self, claim: Any, why: str) -> Any:
         """Show a relation between exact numbers by computing both sides.
