@@ -35,8 +35,12 @@ class Fact(NamedTuple):
     given: tuple[Relation, ...]
     step: int
 
+    def without(self, *cases: Claim) -> "Fact":
+        """Return the fact with the premises discharged that one of some claims implies."""
+        return self._replace(given=tuple(p for p in self.given if not _among(p, cases)))
 
-def _among(premise: Relation, given: Iterable[Relation]) -> bool:
+
+def _among(premise: Relation, given: Iterable[Claim]) -> bool:
     """Tell whether some premises say no less than one."""
     return any(implies(known, premise) for known in given)
 
@@ -433,7 +437,6 @@ class Derivation:
     def either(self, claim: Any, on: Relation, why: str) -> Any:
         """Show a claim that holds whether an inequality does or its opposite."""
         claim = self[claim]
-        given: list[Relation] = []
         used = []
         self.leave(on, on.negated)
         halves = self._defined(why, on.gap)
@@ -444,10 +447,8 @@ class Derivation:
             ]  # fmt: skip
             if not found:
                 raise ProofError(f"{why}: not shown where {case.tex()}")
-            used.append(found[0])
-            given += [p for p in found[0].given if not implies(case, p)]
-        given += [p for fact in halves for p in fact.given]
-        return self._conclude("cases", claim, why, [*used, *halves], given=given)
+            used.append(found[0].without(case))
+        return self._conclude("cases", claim, why, [*used, *halves])
 
     def recur(
         self, claim: Any, n: Any, why: str, by: Any = None, factor: Any = 1, base: Any = None
@@ -476,12 +477,11 @@ class Derivation:
         self.leave(claim)
         base = self._need(claim.map(lambda side: side.subs(n, first)), why)
         after = claim.map(lambda side: side.subs(n, n + 1))
-        for step in self.facts:
-            if implies(step.claim, after):
-                rest = tuple(p for p in step.given if not implies(claim, p))
-                self._fresh(n, [base, Fact(after, rest, -1)], why)
-                given = (*base.given, *rest)
-                return self._conclude("induction", claim, why, [base, step], given=given)
+        for fact in self.facts:
+            if implies(fact.claim, after):
+                facts = [base, fact.without(claim)]
+                self._fresh(n, facts, why)
+                return self._conclude("induction", claim, why, facts)
         raise ProofError(f"{why}: it is not known that {after.tex()} follows from {claim.tex()}")
 
     def extreme(self, claim: Relation, why: str) -> Relation:
@@ -512,8 +512,8 @@ class Derivation:
         combined, facts = self._equations(by, why)
         if not is_zero(self._bent(positive) - combined):
             raise ProofError(f"{why}: {positive} is not zero")
-        every = (p for f in (fact, *facts) for p in f.given if not implies(claim.negated, p))
-        return self._conclude("contradiction", claim, why, [fact, *facts], given=every)
+        found = [each.without(claim.negated) for each in (fact, *facts)]
+        return self._conclude("contradiction", claim, why, found)
 
     def meet(self, claim: Any, why: str) -> Any:
         """Show an equation by two inequalities."""
@@ -603,7 +603,7 @@ class Derivation:
             raise ProofError(f"{why}: {expr} may jump, or have no slope")
         near = [gt(u, low), gt(high, u)]
         local = [p for fact in rising for p in fact.given if _among(p, near)]
-        facts += [f._replace(given=tuple(p for p in f.given if p not in local)) for f in rising]
+        facts += [fact.without(*near) for fact in rising]
         self._fresh(u, facts, why)
         if not is_zero(sp.diff(expr, u) - plain):
             raise ProofError(f"{why}: the derivative is not {plain}")
@@ -631,8 +631,7 @@ class Derivation:
         taken = expr.free_symbols.union(low.free_symbols, high.free_symbols, steep.free_symbols)
         if later in taken or u in steep.free_symbols or later.assumptions0 != u.assumptions0:
             raise ProofError(f"{why}: {later} and {u} must be any two places")
-        given = (p for p in slow.given if not implies(gt(later, u), p))
-        facts.append(slow._replace(given=tuple(given)))
+        facts.append(slow.without(gt(later, u)))
         for place in (u, later):
             self._fresh(place, facts, why)
         facts += self._inside(u, low)
