@@ -84,6 +84,12 @@ class Iff(NamedTuple):
     right: Relation
 
     @property
+    def ways(self) -> "list[Iff]":
+        """Return it read from each side, and of inequalities by the opposites of both."""
+        both = [self, Iff(self.right, self.left)]
+        return both + [Iff(a.negated, b.negated) for a, b in both if self.left.sign != "="]
+
+    @property
     def free(self) -> set[Any]:
         """Return the symbols that an instance may change."""
         return self.left.free | self.right.free

@@ -156,7 +156,7 @@ class Derivation:
         return fact
 
     def _defined(self, why: str, *exprs: Any, find: Any = None) -> list[Fact]:
-        """Return the facts by which no denominator is 0 and no logarithm's argument below 0.
+        """Return the facts by which no denominator is 0 and each logarithm's argument is above 0.
 
         What stands in a limit need be defined near its point alone, as `squeeze` asks.
         """
@@ -415,10 +415,7 @@ class Derivation:
     def apply(self, rule: Iff, why: str, want: Relation | None = None) -> Relation:
         """Use one side of an equivalence, both known, to show the other, `want` if given."""
         fact = self._need(rule, why)
-        sides: list[tuple[Relation, Relation]] = [(rule.left, rule.right), (rule.right, rule.left)]
-        if rule.left.sign != "=":
-            sides += [(a.negated, b.negated) for a, b in sides]
-        for have, other in sides:
+        for have, other in rule.ways:
             if (want is None or want == other) and (found := self.find(have)) is not None:
                 self._conclude("deduction", other, why, [fact, found])
                 return other
@@ -428,10 +425,9 @@ class Derivation:
         """Join two equivalences with a common side."""
         facts = [self._need(first, why), self._need(second, why)]
         for a, b in (first, first[::-1]):
-            for c, e in (second, second[::-1]):
-                for x, y in [(c, e)] + ([(c.negated, e.negated)] if c.sign != "=" else []):
-                    if b.sign == x.sign and implies(b, x):
-                        return self._conclude("equivalence", Iff(a, y), why, facts)
+            for x, y in second.ways:
+                if b.sign == x.sign and implies(b, x):
+                    return self._conclude("equivalence", Iff(a, y), why, facts)
         raise ProofError(f"{why}: the two equivalences have no common side")
 
     def either(self, claim: Any, on: Relation, why: str) -> Any:

@@ -116,13 +116,10 @@ def implies(known: Claim, wanted: Claim) -> bool:
     if isinstance(known, Iff) or isinstance(wanted, Iff):
         if not (isinstance(known, Iff) and isinstance(wanted, Iff)):
             return False
-        pairs = [(known.left, known.right), (known.right, known.left)]
-        if known.left.sign != "=":
-            pairs += [(a.negated, b.negated) for a, b in pairs]
         return any(
             a.sign == wanted.left.sign and b.sign == wanted.right.sign
             and implies(a, wanted.left) and implies(b, wanted.right)
-            for a, b in pairs
+            for a, b in known.ways
         )  # fmt: skip
     if known.sign not in _SUFFICES[wanted.sign] or known.over != wanted.over:
         return False
