@@ -605,7 +605,7 @@ class Derivation:
             raise ProofError(f"{why}: the derivative is not {plain}")
         inside = self._named(root, expr, u, (low, high), why)
         steady = [premise for fact in facts for premise in fact.given]
-        also = [
+        also: list[Claim | Fact] = [
             Iff(gt(-expr, 0), gt(root, u)), Iff(eq(expr, 0), eq(u, root)),
             *(Fact(c, tuple(steady), -1) for c in inside),
         ]  # fmt: skip
