@@ -90,15 +90,13 @@ class Reader:
     def _sum(self, term: Any, limits: Any) -> Any:
         """Add up the terms; the last limits are the outermost."""
         *within, (index, start, end) = limits
-        last, kept, result = self.whole(end), self.bound.get(index), 0
+        last, outside, result = self.whole(end), self.bound, 0
         if last is None or not start.is_Integer:
             raise ValueError(end)
         for number in range(int(start), last + 1):
-            self.bound[index] = number
+            self.bound = {**outside, index: number}
             result += self._sum(term, within) if within else self.value(term)
-        self.bound.pop(index, None)
-        if kept is not None:
-            self.bound[index] = kept
+        self.bound = outside
         return result
 
     def plain(self, number: Any) -> Any:
