@@ -17,7 +17,7 @@ from dlsim.errors import InputError
 from dlsim.theory import ProofError, UndecidedError, is_zero
 from dlsim.theory import claim as claims
 from dlsim.theory.book import STATED, STATUSES, cited, statement
-from dlsim.theory.claim import eq, gt
+from dlsim.theory.claim import eq, ge, gt
 
 #: What each statement is found to be.
 STATUS = {
@@ -241,6 +241,15 @@ def test_the_claim_is_written_from_the_goals():
             assert all(premise.tex() in s.claim for premise in goal.given), s.key
 
 
+def test_a_power_of_a_term_is_printed_as_one():
+    a = claims.sequence("a", real=True)
+    x = claims.recursive("x", lambda at: at, lambda k, before, at: before * at, real=True)
+    f = claims.computed("f", lambda k: k)
+    shown = [claims.tex(term**2) for term in (a(n), x(n, b), f(3))]
+    assert shown == ["a_{n}^{2}", "x_{n}^{2}(b)", r"\operatorname{f}^{2}(3)"]
+    assert [claims.tex(term) for term in (x(n, b), f(3))] == ["x_{n}(b)", r"\operatorname{f}(3)"]
+
+
 def test_no_claim_prints_one_thing_twice():
     for s in STATEMENTS.values():
         for goal in s.goals:
@@ -284,6 +293,7 @@ def test_keys_and_prefixes():
 x, y = sp.symbols("x y", positive=True)
 b = sp.Symbol("b", positive=True)
 n = sp.Symbol("n", integer=True, positive=True)
+k = sp.Symbol("k", integer=True, nonnegative=True)
 
 
 @pytest.mark.parametrize(
@@ -392,6 +402,8 @@ def test_induction_needs_base_and_step():
         d.grows(n - 3 + 3, n, 1, 2, "wrong step")
     with pytest.raises(ProofError, match="value at"):
         d.grows(n + 1, n, 1, 1, "wrong base")
+    with pytest.raises(ProofError, match="value at k = 0 is not 2"):
+        d.grows(k + 1, k, 2, 1, "wrong base where k counts from 0")
 
 
 def test_the_derivative_must_be_the_derivative():
@@ -446,7 +458,7 @@ def test_an_induction_or_integration_variable_is_free():
     with pytest.raises(ProofError, match="n is not free"):
         derivation(fact=n - 5).grows(n**2 - 10 * n + 10, n, 1, 2 * p + 1, "false", {p: n - 5})
     d = theory.Derivation()
-    d.assume(n - 1, "the range of n itself", strict=False)
+    d.assume(ge(n - 1, 0), "the range of n itself")
     assert d.grows(n**2, n, 1, 2 * n + 1, "squares")
 
 

@@ -5,9 +5,9 @@ checked step, `errata` tells what the papers misprint, `report` is the same as a
 text. The formulas are derived anew here; no engine is imported.
 """
 
-from dlsim.theory.book import Errata, Erratum, Listing, Proven, Statement, errata
+from dlsim.theory.book import Errata, Erratum, Listing, Proven, Statement, errata, statements
 from dlsim.theory.derivation import Derivation, Step
-from dlsim.theory.run import main, prove, report, statements
+from dlsim.theory.run import main, prove, report
 from dlsim.theory.zero import ProofError, UndecidedError, is_zero
 
 __all__ = [

@@ -10,8 +10,6 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, NamedTuple
 
-import sympy as sp
-
 from dlsim.errors import InputError
 from dlsim.files import read_tables, shared_file
 from dlsim.given import items, option, text, whole
@@ -93,9 +91,9 @@ class Statement:
             for i, goal in enumerate(self.goals)
         )
 
-    def derivation(self, changed: Mapping[Any, Any] | None = None, **hooks: Any) -> Derivation:
+    def derivation(self, changed: Mapping[Any, Any] | None = None) -> Derivation:
         """Return the steps of the proof, unless one fails; `finish` then checks the goals."""
-        derivation = Derivation(self.expanded(changed), self.exists, cite=cited, **hooks)
+        derivation = Derivation(self.expanded(changed), self.exists, cite=cited)
         self.proof(derivation)
         derivation.finish()
         return derivation
@@ -132,7 +130,7 @@ class Statement:
     def _consistent(self) -> None:
         """Check that every goal's hypotheses hold together at one of the witness points."""
         for goal in self.expanded():
-            if not any(all(_true(p, point) for p in goal.given) for point in self.witness):
+            if not any(all(holds(p, point) for p in goal.given) for point in self.witness):
                 raise ProofError(
                     f"no witness point shows that {goal.claim.tex()} speaks of anything"
                 )
@@ -194,8 +192,8 @@ class Listing(tuple[Any, ...]):
 
     def rows(self) -> list[tuple[str, ...]]:
         """Return key, status, source and claim of each."""
-        statements = [getattr(item, "statement", item) for item in self]
-        return [(s.key, s.status, s.source, s.claim) for s in statements]
+        every = [getattr(item, "statement", item) for item in self]
+        return [(s.key, s.status, s.source, s.claim) for s in every]
 
     @property
     def statuses(self) -> dict[str, str]:
@@ -222,9 +220,9 @@ class Erratum(NamedTuple):
     ----------
     number : int
         1 to 36.
-    severity : {"A", "B", "C"}
+    severity : {"A", "B", "C", "-"}
         A changes a result or a proof; B is a wrong formula whose meaning is clear; C is
-        cosmetic.
+        cosmetic; "-" adds what the print does not say.
     where : str
         Paper and place: M mcdf, I inserted-idle-time, S steady-state, B bricks.
     printed, correct, proof, consequence : str
@@ -272,13 +270,6 @@ _LETTERS = {row["id"]: row["mean"] for row in _TEXTS["letters"]}
 #: What every statement says, by its key.
 STATED = {row["id"]: row for row in _TEXTS["statement"]}
 _BOOK: dict[str, Statement] = {}
-
-
-def _true(premise: Relation, witness: Mapping[Any, Any]) -> bool:
-    """Tell whether a hypothesis holds at a witness point; other counts are 3, other reals 1/2."""
-    others = premise.free - set(witness)
-    usual = {s: sp.Integer(3) if s.is_integer else sp.Rational(1, 2) for s in others}
-    return holds(premise, {**witness, **usual})
 
 
 #: The statements that are being proved, and those that were.
@@ -344,13 +335,24 @@ def errata() -> Errata:
     ('4.7-4.10',)
     """
     return Errata(
-        Erratum(**row, keys=tuple(s.key for s in matching() if row["number"] in s.errata))
+        Erratum(**row, keys=tuple(s.key for s in statements() if row["number"] in s.errata))
         for row in _TEXTS["erratum"]
     )
 
 
-def matching(keys: str | Iterable[str] = ()) -> Listing:
-    """Return the statements whose key is, or else starts with, one of the given ones."""
+def statements(keys: str | Iterable[str] = ()) -> Listing:
+    """Return the statements, without running their proofs.
+
+    Parameters
+    ----------
+    keys : str or iterable of str
+        Keys or prefixes; none means all.
+
+    Examples
+    --------
+    >>> [s.status for s in statements("5.2")]
+    ['proved', 'refuted', 'corrected', 'corrected']
+    """
     wanted = [keys] if isinstance(keys, str) else list(keys)
     found: set[str] = set(_BOOK) if not wanted else set()
     for key in wanted:

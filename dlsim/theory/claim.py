@@ -84,6 +84,12 @@ class Iff(NamedTuple):
     right: Relation
 
     @property
+    def ways(self) -> "list[Iff]":
+        """Return it read from each side, and of inequalities by the opposites of both."""
+        both = [self, Iff(self.right, self.left)]
+        return both + [Iff(a.negated, b.negated) for a, b in both if self.left.sign != "="]
+
+    @property
     def free(self) -> set[Any]:
         """Return the symbols that an instance may change."""
         return self.left.free | self.right.free
@@ -172,14 +178,19 @@ def under(claim: Claim, *given: Relation) -> Goal:
 def sequence(name: str, **assumptions: bool) -> Any:
     """Return a sequence that nothing is known of, written with its index below."""
     made = sp.Function(name, **assumptions)
-    letter = sp.latex(sp.Symbol(name))
+    made._latex = _latex(sp.latex(sp.Symbol(name)), slice(None), slice(0))
+    return made
+
+
+def _latex(letter: str, below: slice, behind: slice) -> Callable[..., str]:
+    """Return how a function prints itself or its power: some arguments below, others behind."""
 
     def latex(self: Any, printer: Any, exp: Any = None) -> str:
-        index = ", ".join(map(printer._print, self.args))
-        return f"{letter}_{{{index}}}" + (f"^{{{exp}}}" if exp else "")
+        low, rest = (", ".join(map(printer._print, self.args[part])) for part in (below, behind))
+        power = f"^{{{exp}}}" if exp else ""
+        return letter + (f"_{{{low}}}" if low else "") + power + (f"({rest})" if rest else "")
 
-    made._latex = latex
-    return made
+    return latex
 
 
 def _function(name: str, latex: Any, **members: Any) -> Any:
@@ -221,16 +232,12 @@ def recursive(
         follows = index.as_coeff_Add()[0] == 1 and (index - 1 - start).is_nonnegative
         return unfolded(index, *args) if index in (start, start + 1) or follows else None
 
-    def latex(self: Any, printer: Any, exp: Any = None) -> str:
-        index, *rest = map(printer._print, self.args[: count + 1])
-        return f"{name}_{{{index}}}" + f"({', '.join(rest)})" * bool(rest)
-
     def text(self: Any, printer: Any) -> Any:
         return printer._print(sp.Function(name)(*self.args[: count + 1]))
 
     made = _function(
-        name, latex, eval=classmethod(evaluated), unfolded=staticmethod(unfolded),
-        _pretty=text, _sympystr=text,
+        name, _latex(name, slice(1), slice(1, count + 1)), eval=classmethod(evaluated),
+        unfolded=staticmethod(unfolded), _pretty=text, _sympystr=text,
         behind={term.func for term in defines.atoms(AppliedUndef)}, start=start,
         **{f"is_{kind}": holds for kind, holds in assumptions.items()},
     )  # fmt: skip
@@ -239,10 +246,7 @@ def recursive(
 
 def computed(name: str, function: Callable[..., Any]) -> Any:
     """Return a function of exact numbers that only a computation evaluates."""
-
-    def latex(self: Any, printer: Any, exp: Any = None) -> str:
-        return rf"\operatorname{{{name}}}({', '.join(map(printer._print, self.args))})"
-
+    latex = _latex(rf"\operatorname{{{name}}}", slice(0), slice(None))
     return _function(name, latex, computes=staticmethod(function))
 
 
@@ -283,9 +287,14 @@ def _may_be(expr: Any, name: Any, value: Any) -> bool:
 
 
 def holds(relation: Relation, point: Mapping[Any, Any]) -> bool:
-    """Tell whether a hypothesis is true at a witness, exactly; sequences are given as functions."""
-    gap = relation.gap
-    for name, value in [*point.items()] * 2:  # twice: counts first show what a sum holds
+    """Tell whether a hypothesis is true at a witness, exactly; sequences are given as functions.
+
+    Counts that the witness does not name are 3, other reals 1/2.
+    """
+    gap, others = relation.gap, relation.free - set(point)
+    usual = {s: sp.Integer(3) if s.is_integer else sp.Rational(1, 2) for s in others}
+    # twice: only where counts are known it shows what a sum holds
+    for name, value in [*point.items(), *usual.items()] * 2:
         if not _may_be(gap, name, value):
             return False
         gap = gap.replace(name, value) if isinstance(name, type) else gap.subs(name, value)

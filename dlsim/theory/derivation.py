@@ -35,8 +35,12 @@ class Fact(NamedTuple):
     given: tuple[Relation, ...]
     step: int
 
+    def without(self, *cases: Claim) -> "Fact":
+        """Return the fact with the premises discharged that one of some claims implies."""
+        return self._replace(given=tuple(p for p in self.given if not _among(p, cases)))
 
-def _among(premise: Relation, given: Iterable[Relation]) -> bool:
+
+def _among(premise: Relation, given: Iterable[Claim]) -> bool:
     """Tell whether some premises say no less than one."""
     return any(implies(known, premise) for known in given)
 
@@ -57,15 +61,6 @@ def _half_line(u: Any, why: str) -> None:
     """Refuse a variable of calculus that is not any real number above (or from) 0."""
     if not (u.is_Symbol and u.is_nonnegative) or u.is_integer:
         raise ProofError(f"{why}: {u} does not run through the numbers from 0 on")
-
-
-def _power_of_e(exponent: Any) -> Any:
-    """Return e to a power; of c ln x it is x to the c, once x > 0 is known."""
-    logs = exponent.atoms(sp.log)
-    rest = exponent / logs.pop() if len(logs) == 1 else None
-    if rest is not None and not rest.has(sp.log):
-        return exponent.atoms(sp.log).pop().args[0] ** rest
-    return sp.exp(exponent)
 
 
 def _smooth(expr: Any, u: Any) -> bool:
@@ -161,7 +156,7 @@ class Derivation:
         return fact
 
     def _defined(self, why: str, *exprs: Any, find: Any = None) -> list[Fact]:
-        """Return the facts by which no denominator is 0 and no logarithm's argument below 0.
+        """Return the facts by which no denominator is 0 and each logarithm's argument is above 0.
 
         What stands in a limit need be defined near its point alone, as `squeeze` asks.
         """
@@ -191,20 +186,21 @@ class Derivation:
 
     def _conclude(
         self, kind: str, claim: Claim, why: str, facts: Iterable[Fact] = (), show: str = "",
-        given: Iterable[Relation] | None = None, also: Iterable[Fact] = (),
+        given: Iterable[Relation] | None = None, also: Iterable[Claim | Fact] = (),
     ) -> Any:  # fmt: skip
+        """Add a step and its fact; what also follows rests on the same, unless it says on what."""
         facts = list(facts)
-        for each in (claim, *(fact.claim for fact in also)):
-            sound(each, why)
         if given is None:
             given = (premise for fact in facts for premise in fact.given)
-        given = tuple(dict.fromkeys(given))
-        number = len(self.steps)
+        given, number = tuple(dict.fromkeys(given)), len(self.steps)
+        found = [each if isinstance(each, Fact) else Fact(each, given, number)
+                 for each in (claim, *also)]  # fmt: skip
+        for fact in found:
+            sound(fact.claim, why)
         self.steps.append(Step(kind, claim, show or claim.tex(), why))
         self._uses.append({fact.step for fact in facts if fact.step >= 0})
         if number != self._skip:
-            more = (fact._replace(step=number) for fact in also)
-            self.facts += [Fact(claim, given, number), *more]
+            self.facts += [fact._replace(step=number) for fact in found]
         return claim
 
     def _fresh(self, symbol: Any, facts: Iterable[Fact], why: str) -> None:
@@ -269,9 +265,9 @@ class Derivation:
 
     # ------------------------------------------------------------------ rules
 
-    def assume(self, what: Any, why: str = "", strict: bool = True) -> Any:
-        """Write down a hypothesis; an expression is assumed positive or, not strict, >= 0."""
-        whole = as_claim(what) if strict else ge(what, 0)
+    def assume(self, what: Any, why: str = "") -> Any:
+        """Write down a hypothesis; an expression is assumed positive."""
+        whole = as_claim(what)
         if isinstance(whole, Iff):
             raise ProofError(f"{why}: an equivalence is no hypothesis")
         if whole.op == "!=":
@@ -419,10 +415,7 @@ class Derivation:
     def apply(self, rule: Iff, why: str, want: Relation | None = None) -> Relation:
         """Use one side of an equivalence, both known, to show the other, `want` if given."""
         fact = self._need(rule, why)
-        sides: list[tuple[Relation, Relation]] = [(rule.left, rule.right), (rule.right, rule.left)]
-        if rule.left.sign != "=":
-            sides += [(a.negated, b.negated) for a, b in sides]
-        for have, other in sides:
+        for have, other in rule.ways:
             if (want is None or want == other) and (found := self.find(have)) is not None:
                 self._conclude("deduction", other, why, [fact, found])
                 return other
@@ -432,16 +425,14 @@ class Derivation:
         """Join two equivalences with a common side."""
         facts = [self._need(first, why), self._need(second, why)]
         for a, b in (first, first[::-1]):
-            for c, e in (second, second[::-1]):
-                for x, y in [(c, e)] + ([(c.negated, e.negated)] if c.sign != "=" else []):
-                    if b.sign == x.sign and implies(b, x):
-                        return self._conclude("equivalence", Iff(a, y), why, facts)
+            for x, y in second.ways:
+                if b.sign == x.sign and implies(b, x):
+                    return self._conclude("equivalence", Iff(a, y), why, facts)
         raise ProofError(f"{why}: the two equivalences have no common side")
 
     def either(self, claim: Any, on: Relation, why: str) -> Any:
         """Show a claim that holds whether an inequality does or its opposite."""
         claim = self[claim]
-        given: list[Relation] = []
         used = []
         self.leave(on, on.negated)
         halves = self._defined(why, on.gap)
@@ -452,15 +443,13 @@ class Derivation:
             ]  # fmt: skip
             if not found:
                 raise ProofError(f"{why}: not shown where {case.tex()}")
-            used.append(found[0])
-            given += [p for p in found[0].given if not implies(case, p)]
-        given += [p for fact in halves for p in fact.given]
-        return self._conclude("cases", claim, why, [*used, *halves], given=given)
+            used.append(found[0].without(case))
+        return self._conclude("cases", claim, why, [*used, *halves])
 
     def recur(
         self, claim: Any, n: Any, why: str, by: Any = None, factor: Any = 1, base: Any = None
     ) -> Any:
-        """Show an equation for all n >= 1 by induction: gap(n + 1) is factor times gap(n).
+        """Show an equation for every count n by induction: gap(n + 1) is factor times gap(n).
 
         `base` and `by` are the equations that the first value and the step may use.
         """
@@ -478,18 +467,17 @@ class Derivation:
         return self._conclude("induction", claim, why, [*base_facts, *facts])
 
     def inductive(self, claim: Any, n: Any, why: str) -> Any:
-        """Show a claim for all n >= 1: it is known at the first, and at n + 1 assuming it at n."""
+        """Show a claim for every count n: known of the first, and of n + 1 assuming it of n."""
         claim = self[claim]
         first = _counting(n, why)
         self.leave(claim)
         base = self._need(claim.map(lambda side: side.subs(n, first)), why)
         after = claim.map(lambda side: side.subs(n, n + 1))
-        for step in self.facts:
-            if implies(step.claim, after):
-                rest = tuple(p for p in step.given if not implies(claim, p))
-                self._fresh(n, [base, Fact(after, rest, -1)], why)
-                given = (*base.given, *rest)
-                return self._conclude("induction", claim, why, [base, step], given=given)
+        for fact in self.facts:
+            if implies(fact.claim, after):
+                facts = [base, fact.without(claim)]
+                self._fresh(n, facts, why)
+                return self._conclude("induction", claim, why, facts)
         raise ProofError(f"{why}: it is not known that {after.tex()} follows from {claim.tex()}")
 
     def extreme(self, claim: Relation, why: str) -> Relation:
@@ -520,8 +508,8 @@ class Derivation:
         combined, facts = self._equations(by, why)
         if not is_zero(self._bent(positive) - combined):
             raise ProofError(f"{why}: {positive} is not zero")
-        every = (p for f in (fact, *facts) for p in f.given if not implies(claim.negated, p))
-        return self._conclude("contradiction", claim, why, [fact, *facts], given=every)
+        found = [each.without(claim.negated) for each in (fact, *facts)]
+        return self._conclude("contradiction", claim, why, found)
 
     def meet(self, claim: Any, why: str) -> Any:
         """Show an equation by two inequalities."""
@@ -537,19 +525,18 @@ class Derivation:
 
     def grows(
         self, expr: Any, n: Any, base: Any, step: Any, why: str, given: Any = None,
-        factor: Any = 0, strict: bool = True,
+        strict: bool = True,
     ) -> Any:  # fmt: skip
-        """Show a sign for all n >= 1 by induction: E(1) and E(n + 1) - (1 + factor) E(n) >= 0."""
+        """Show E's sign for every count n by induction: the first E's, and E(n + 1) >= E(n)."""
         expr, step = sp.sympify(expr), self._bent(step)
         plain, facts = self._certificate(sp.sympify(base), given, why, strict)
         rest, more = self._certificate(step, given, why, strict=False)
-        facts += more + self._defined(why, expr, expr.subs(n, n + 1), factor)
+        facts += more + self._defined(why, expr, expr.subs(n, n + 1))
+        start = _counting(n, why)
         self._fresh(n, facts, why)
-        if not sp.sympify(factor).is_nonnegative:
-            raise ProofError(f"{why}: the factor {factor} has no sign")
-        if not is_zero(expr.subs(n, _counting(n, why)) - plain):
-            raise ProofError(f"{why}: the value at {n} = 1 is not {plain}")
-        if not is_zero(expr.subs(n, n + 1) - (1 + factor) * expr - rest):
+        if not is_zero(expr.subs(n, start) - plain):
+            raise ProofError(f"{why}: the value at {n} = {start} is not {plain}")
+        if not is_zero(expr.subs(n, n + 1) - expr - rest):
             raise ProofError(f"{why}: the step is not {rest}")
         return self._conclude("induction", (gt if strict else ge)(expr, 0), why, facts).left
 
@@ -612,19 +599,18 @@ class Derivation:
             raise ProofError(f"{why}: {expr} may jump, or have no slope")
         near = [gt(u, low), gt(high, u)]
         local = [p for fact in rising for p in fact.given if _among(p, near)]
-        facts += [f._replace(given=tuple(p for p in f.given if p not in local)) for f in rising]
+        facts += [fact.without(*near) for fact in rising]
         self._fresh(u, facts, why)
         if not is_zero(sp.diff(expr, u) - plain):
             raise ProofError(f"{why}: the derivative is not {plain}")
         inside = self._named(root, expr, u, (low, high), why)
         steady = [premise for fact in facts for premise in fact.given]
-        around: list[Claim] = [
-            Iff(gt(expr, 0), gt(u, root)), Iff(gt(-expr, 0), gt(root, u)),
-            Iff(eq(expr, 0), eq(u, root)),
+        also: list[Claim | Fact] = [
+            Iff(gt(-expr, 0), gt(root, u)), Iff(eq(expr, 0), eq(u, root)),
+            *(Fact(c, tuple(steady), -1) for c in inside),
         ]  # fmt: skip
-        also = [Fact(c, (*steady, *local), -1) for c in around[1:]]
-        also += [Fact(c, tuple(steady), -1) for c in inside]
-        return self._conclude("root", around[0], why, facts, given=[*steady, *local], also=also)
+        claim = Iff(gt(expr, 0), gt(u, root))
+        return self._conclude("root", claim, why, facts, given=[*steady, *local], also=also)
 
     def reaches(
         self, expr: Any, u: Any, ends: tuple[Any, Any], root: Any, later: Any, steep: Any, why: str
@@ -641,15 +627,12 @@ class Derivation:
         taken = expr.free_symbols.union(low.free_symbols, high.free_symbols, steep.free_symbols)
         if later in taken or u in steep.free_symbols or later.assumptions0 != u.assumptions0:
             raise ProofError(f"{why}: {later} and {u} must be any two places")
-        given = (p for p in slow.given if not implies(gt(later, u), p))
-        facts.append(slow._replace(given=tuple(given)))
+        facts.append(slow.without(gt(later, u)))
         for place in (u, later):
             self._fresh(place, facts, why)
         facts += self._inside(u, low)
-        inside = self._named(root, expr, u, (low, high), why)
-        steady = tuple(premise for fact in facts for premise in fact.given)
-        also = [Fact(claim, steady, -1) for claim in inside[1:]]
-        return self._conclude("root", inside[0], why, facts, given=steady, also=also)
+        zero, *inside = self._named(root, expr, u, (low, high), why)
+        return self._conclude("root", zero, why, facts, also=inside)
 
     def _between(
         self, expr: Any, u: Any, ends: tuple[Any, Any], why: str
@@ -698,15 +681,17 @@ class Derivation:
         return self._conclude("limit", claim, why, facts, given=given)
 
     def exponentials(self, a: Any, b: Any, why: str) -> Iff:
-        """Use that the exponential function increases: e^a >= e^b iff a >= b, and = iff =."""
+        """Use that the exponential function increases: e^a >= e^b iff a >= b, and = iff =.
+
+        Where a is c ln x, e^a is x^c: that x > 0 must be known.
+        """
         a, b = sp.sympify(a), sp.sympify(b)
-        claim, same = (Iff(op(_power_of_e(a), _power_of_e(b)), op(a, b)) for op in (ge, eq))
+        powers = [sp.exp(exponent).rewrite(sp.Pow) for exponent in (a, b)]
+        claim, same = (Iff(op(*powers), op(a, b)) for op in (ge, eq))
         logs = {log: sp.Dummy(real=True) for e in (a, b) for log in e.atoms(sp.log)}
         if not (a.xreplace(logs).is_real and b.xreplace(logs).is_real):
             raise ProofError(f"{why}: the exponents must be real")
-        facts = self._defined(why, a, b)
-        also = [Fact(same, tuple(premise for fact in facts for premise in fact.given), -1)]
-        return self._conclude("equivalence", claim, why, facts, also=also)
+        return self._conclude("equivalence", claim, why, self._defined(why, a, b), also=[same])
 
     def compute(self, claim: Any, why: str) -> Any:
         """Show a relation between exact numbers by computing both sides.

@@ -15,7 +15,7 @@ from typing import Any
 import sympy as sp
 from sympy.core.function import AppliedUndef
 
-from dlsim.theory.claim import Goal, Iff, Relation, sides
+from dlsim.theory.claim import Goal, Iff, Relation
 from dlsim.theory.residues import Reader
 
 #: Letters and their exponents; a letter's first character says what it may be: any real (~),
@@ -410,7 +410,7 @@ def _everywhere(given: Iterable[Relation], most: int) -> Iterator[tuple[Relation
 
 def certified(goal: Goal) -> str:
     """Return "certified", "for small counts", "DISAGREES", or "" for no certificate."""
-    letters = set().union(*(side.free for c in (goal.claim, *goal.given) for side in sides(c)))
+    letters = set().union(*(claim.free for claim in (goal.claim, *goal.given)))
     whole = sorted((x for x in letters if x.is_integer), key=str)
     counts = (
         product(*(range(1 if x.is_positive else 0, most + 1) for x in whole))

@@ -12,7 +12,7 @@ from dlsim.theory.letters import chi, j, n, p, positive, sigma, tau, y, z
 from dlsim.theory.words import alpha
 
 P, (r, s, x) = sequence("p"), (sequence(name, real=True) for name in "rsx")
-end, after, lead = sp.symbols("e e' r", real=True)
+end, after = sp.symbols("e e'", real=True)
 work = sigma * (tau + chi)
 finish = (total(r, n) + work) / n
 _end = eq(r(j) + alpha(j) * work, end, over=j)
@@ -37,9 +37,6 @@ def _(d: Derivation) -> None:
     d.show(1, "each line solved", by={each: 1 / work})
     d.show(2, "(3)", by={first: 1 / work, e: 1 / work})
     d.show(3, "(4)", by={each: 1 / work, first: -1 / work})
-
-
-_last = (finish - r(n)) / work
 
 
 @statement(
@@ -196,7 +193,7 @@ def _(d: Derivation) -> None:
     d.lemma("1.opt", "the schedule is optimal")
 
 
-r1, r2, a_1, s2 = sp.symbols("r_1 r_2 alpha_1 s_2", real=True)
+r1, r2, s2 = sp.symbols("r_1 r_2 s_2", real=True)
 _share = positive("alpha_1")
 
 

@@ -52,7 +52,6 @@ def _(d: Derivation) -> None:
 
 _cent, _ln2 = sp.Rational(1, 100), sp.log(2)
 slope = sequence("D")
-C6 = sp.Symbol("C_6", real=True)
 
 
 @statement(

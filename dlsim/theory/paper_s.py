@@ -174,10 +174,10 @@ def by_difference(times: tuple[int, ...], target: int) -> int:
     return min(pool, key=lambda i: abs(target - times[i]))
 
 
-def slowest_in_time(times: tuple[int, ...], target: int, fallback: Any = min) -> int:
+def slowest_in_time(times: tuple[int, ...], target: int) -> int:
     """Return the slowest server that is in time, otherwise the fastest of all."""
     met = [time for time in times if time <= target]
-    return times.index(max(met) if met else fallback(times))
+    return times.index(max(met) if met else min(times))
 
 
 differences = computed("differences", lambda most: sum(

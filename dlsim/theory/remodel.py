@@ -32,7 +32,6 @@ def cost_of(k: Any) -> Any:
 #: The product of the first k nodes' betas.
 Past = recursive("P", lambda: 1, lambda k, past: past * beta_of(cost_of(k + 1)), 0, positive=True)
 Pn = Past(n)
-_finish = sigma * tau * total(alpha, j) + sigma * cost_of(j) * alpha(j)
 _whole = eq(total(alpha, n), 1)
 
 

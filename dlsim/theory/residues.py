@@ -11,6 +11,7 @@ import hashlib
 from collections.abc import Callable
 from fractions import Fraction
 from functools import cache
+from math import prod
 from typing import Any
 
 import sympy as sp
@@ -54,13 +55,9 @@ class Reader:
         if isinstance(expr, AppliedUndef) and expr.is_integer:
             return self.count(expr)
         if expr.is_Add or expr.is_Mul:
-            parts = [self.whole(arg) for arg in expr.args]
-            if None in parts:
-                return None
-            result = 0 if expr.is_Add else 1
-            for part in parts:
-                result = result + part if expr.is_Add else result * part  # type: ignore[operator]
-            return result
+            parts = [part for arg in expr.args if (part := self.whole(arg)) is not None]
+            whole = sum(parts) if expr.is_Add else prod(parts)
+            return whole if len(parts) == len(expr.args) else None
         return None
 
     def value(self, expr: Any) -> Any:
@@ -93,15 +90,13 @@ class Reader:
     def _sum(self, term: Any, limits: Any) -> Any:
         """Add up the terms; the last limits are the outermost."""
         *within, (index, start, end) = limits
-        last, kept, result = self.whole(end), self.bound.get(index), 0
+        last, outside, result = self.whole(end), self.bound, 0
         if last is None or not start.is_Integer:
             raise ValueError(end)
         for number in range(int(start), last + 1):
-            self.bound[index] = number
+            self.bound = {**outside, index: number}
             result += self._sum(term, within) if within else self.value(term)
-        self.bound.pop(index, None)
-        if kept is not None:
-            self.bound[index] = kept
+        self.bound = outside
         return result
 
     def plain(self, number: Any) -> Any:

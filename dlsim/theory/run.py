@@ -1,4 +1,4 @@
-"""The verbs of the theory: list the statements, prove them, print the table."""
+"""The verbs that prove statements and print the table."""
 
 import importlib
 import sys
@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable
 
 from dlsim.errors import InputError
-from dlsim.theory.book import STATUSES, Listing, Statement, matching
+from dlsim.theory.book import STATUSES, Listing, Statement, statements
 from dlsim.theory.zero import ProofError
 
 #: Where the statements are, in reading order; importing a room enters its proofs.
@@ -17,22 +17,6 @@ ROOMS = (
 )  # fmt: skip
 for _room in ROOMS:
     importlib.import_module(f"dlsim.theory.{_room}")
-
-
-def statements(keys: str | Iterable[str] = ()) -> Listing:
-    """Return the statements, without running their proofs.
-
-    Parameters
-    ----------
-    keys : str or iterable of str
-        Keys or prefixes; none means all.
-
-    Examples
-    --------
-    >>> [s.status for s in statements("5.2")]
-    ['proved', 'refuted', 'corrected', 'corrected']
-    """
-    return matching(keys)
 
 
 def prove(keys: str | Iterable[str] = ()) -> Listing:
@@ -60,7 +44,7 @@ def prove(keys: str | Iterable[str] = ()) -> Listing:
     >>> prove("5.1").statuses
     {'5.1': 'proved'}
     """
-    return Listing(statement.prove() for statement in matching(keys))
+    return Listing(statement.prove() for statement in statements(keys))
 
 
 def _line(statement: Statement, width: int) -> tuple[str, str]:
@@ -76,7 +60,7 @@ def _line(statement: Statement, width: int) -> tuple[str, str]:
 
 
 def _table(keys: str | Iterable[str]) -> tuple[str, int]:
-    found = matching(keys)
+    found = statements(keys)
     width = max(len(s.key) for s in found)
     words, lines = zip(*(_line(s, width) for s in found), strict=True)
     count = Counter(words)

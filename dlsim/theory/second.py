@@ -18,8 +18,8 @@ import sympy as sp
 from mpmath import iv
 from sympy.core.function import AppliedUndef
 
-from dlsim.theory.book import matching
-from dlsim.theory.claim import Goal, Relation, sides
+from dlsim.theory.book import statements
+from dlsim.theory.claim import Goal, Relation, ends, sides
 from dlsim.theory.orthants import MOST, certified
 from dlsim.theory.residues import Reader, exact, residue
 from dlsim.theory.zero import ProofError
@@ -112,12 +112,12 @@ _OTHERWISE: Mapping[str, Callable[..., Any]] = {
 
 
 class _Box(Reader):
-    """A box: an interval for every letter and every term of a sequence, by need."""
+    """A random box: an interval for every letter and every term of a sequence, by need."""
 
-    def __init__(self, counts: Callable[[], int], other: Callable[[Any], Any]) -> None:
+    def __init__(self, seed: int = 0) -> None:
         super().__init__()
         self.values: dict[Any, Any] = {}
-        self.counts, self.letter = counts, other
+        self.pick = random.Random(seed)
 
     def fraction(self, over: int, under: int) -> Any:
         """Return a whole number, or the interval of a fraction."""
@@ -128,7 +128,13 @@ class _Box(Reader):
 
     def count(self, what: Any) -> int:
         """Return a small number."""
-        return self.values.setdefault(("whole", self._key(what)), self.counts())
+        return self.values.setdefault(("whole", self._key(what)), self.pick.randint(1, 6))
+
+    def _letter(self, what: Any) -> Any:
+        """Return a small interval, or a number below 0."""
+        low = 0.02 if what.is_nonnegative else -2.0
+        centre = self.pick.choice((self.pick.uniform(low, 1), self.pick.uniform(low, 4)))
+        return iv.mpf([centre, centre * (1 + 2.0**-30)] if centre > 0 else centre)
 
     def power(self, base: Any, exponent: Any) -> Any:
         """Return a power: e's, a whole one, or by its logarithm."""
@@ -149,7 +155,7 @@ class _Box(Reader):
             return self.fraction(found.numerator, found.denominator)
         if not isinstance(expr, sp.Symbol | AppliedUndef):
             raise _AbsentError(expr.func.__name__)
-        return self.values.setdefault(self._key(expr), self.letter(expr))
+        return self.values.setdefault(self._key(expr), self._letter(expr))
 
     def sign(self, relation: Relation) -> bool | None:
         """Tell whether a relation certainly holds, certainly fails, or (None) neither."""
@@ -173,16 +179,8 @@ class _Box(Reader):
 def _sampled(goal: Goal) -> str:
     found = 0
     for seed in range(TRIES):
-        pick = random.Random(seed)
-
-        def small(letter: Any, pick: random.Random = pick) -> Any:
-            low = 0.02 if letter.is_nonnegative else -2.0
-            centre = pick.choice((pick.uniform(low, 1), pick.uniform(low, 4)))
-            return iv.mpf([centre, centre * (1 + 2.0**-30)] if centre > 0 else centre)
-
-        box = _Box(lambda pick=pick: pick.randint(1, 6), small)  # type: ignore[misc]
         try:
-            word = box.holds(goal)
+            word = _Box(seed).holds(goal)
         except (ValueError, ZeroDivisionError):
             continue
         if word == "fails":
@@ -199,8 +197,7 @@ def _sampled(goal: Goal) -> str:
 def opinion(goal: Goal, roots: Iterable[Any] = ()) -> str:
     """Return by what a goal was checked, "DISAGREES", or why it cannot be checked."""
     claims = sides(goal.claim)
-    ends = [end for side in claims for end in (side.left, side.right)]
-    terms = set().union(*(end.atoms(AppliedUndef) for end in ends))
+    terms = set().union(*(end.atoms(AppliedUndef) for end in ends([goal.claim])))
     counted = any(hasattr(term, "computes") for term in terms)
     letters = goal.claim.free or any(not hasattr(term, "computes") for term in terms)
     try:
@@ -231,7 +228,7 @@ def _identity(claim: Relation) -> str:
 
 def _number(claim: Relation) -> bool:
     """Tell whether a relation between numbers holds, an equation as far as they are enclosed."""
-    box = _Box(int, iv.mpf)
+    box = _Box()
     if claim.sign != "=":
         return box.sign(claim) is True
     gap = box.value(claim.left) - box.value(claim.right)
@@ -243,7 +240,7 @@ def second(keys: str | Iterable[str] = ()) -> tuple[str, int]:
 
     A goal that its proof does not reach is not asked about: the proofs run first.
     """
-    found = matching(keys)
+    found = statements(keys)
     width = max(len(s.key) for s in found)
     lines, words = [], Counter[str]()
     for statement in found:

@@ -91,28 +91,21 @@ def real(value: Any) -> bool:
 
 
 @cache
-def _same(a: Any, b: Any) -> bool:
-    """Tell whether two expressions are one; undecided counts as no."""
-    if a == b:
-        return True
-    if a.free_symbols != b.free_symbols:
-        return False
-    values = residue(a), residue(b)
-    if None not in values and values[0] != values[1]:
-        return False
-    try:
-        return is_zero(a - b)
-    except UndecidedError:
-        return False
-
-
-@cache
 def identity(gap: Any) -> bool:
     """Tell whether a gap is zero for all values; undecided counts as no."""
     try:
         return not residue(gap) and is_zero(gap)
     except UndecidedError:
         return False
+
+
+@cache
+def _same(a: Any, b: Any) -> bool:
+    """Tell whether two expressions are one; undecided counts as no."""
+    if a == b or a.free_symbols != b.free_symbols:
+        return bool(a == b)
+    values = residue(a), residue(b)
+    return (None in values or values[0] == values[1]) and identity(a - b)
 
 
 _SUFFICES = {"=": ("=",), ">": (">",), ">=": (">", ">="), "!=": ("!=",)}
@@ -123,13 +116,10 @@ def implies(known: Claim, wanted: Claim) -> bool:
     if isinstance(known, Iff) or isinstance(wanted, Iff):
         if not (isinstance(known, Iff) and isinstance(wanted, Iff)):
             return False
-        pairs = [(known.left, known.right), (known.right, known.left)]
-        if known.left.sign != "=":
-            pairs += [(a.negated, b.negated) for a, b in pairs]
         return any(
             a.sign == wanted.left.sign and b.sign == wanted.right.sign
             and implies(a, wanted.left) and implies(b, wanted.right)
-            for a, b in pairs
+            for a, b in known.ways
         )  # fmt: skip
     if known.sign not in _SUFFICES[wanted.sign] or known.over != wanted.over:
         return False

@@ -33,7 +33,7 @@ _COUNTS = (5, 3, 4)
 
 
 #: What stands for itself: nothing is known of its values.
-_OPAQUE = (sp.Indexed, sp.core.function.AppliedUndef)
+_OPAQUE = (sp.Indexed, AppliedUndef)
 
 
 def _normal(opaque: Any) -> Any:
@@ -42,22 +42,6 @@ def _normal(opaque: Any) -> Any:
         *(arg if arg.is_Atom or not isinstance(arg, sp.Expr) else sp.cancel(sp.expand(arg))
           for arg in opaque.args)
     )  # fmt: skip
-
-
-def _apart(term: Any, index: Any) -> tuple[Any, Any]:
-    """Split a product into what does not and what does depend on an index, exponents too."""
-    constant, inner = sp.S.One, sp.S.One
-    for factor in sp.Mul.make_args(term):
-        base, power = factor.as_base_exp()
-        if not factor.has(index):
-            constant *= factor
-        elif base.has(index):
-            inner *= factor
-        else:
-            outside, inside = sp.expand(power).as_independent(index, as_Add=True)
-            constant *= base**outside
-            inner *= base**inside
-    return constant, inner
 
 
 def _last_apart(function: Any, *limits: Any) -> Any:
@@ -88,7 +72,7 @@ def _rational_sum(expr: Any, names: dict[Any, Any]) -> Any:
     back = {letter: power for power, letter in kept.items()}
     terms = sp.expand(sp.expand_power_exp(function.xreplace(kept)), log=False)
     for term in (each.xreplace(back) for each in sp.Add.make_args(terms)):
-        constant, inner = _apart(term, index)
+        constant, inner = term.as_independent(index, as_Add=False)
         if not term.has(index):
             result += _rational_form(term * end, names)
             continue
