@@ -163,12 +163,8 @@ def first_least(found: Sequence[Any], finishes: Sequence[float], now: float) -> 
 
 def before(lanes: Any, values: Any, first: float) -> Floats:
     """Return for each row the value of the one before in its lane; `first` where there is none."""
-    lanes, values = np.asarray(lanes), np.asarray(values, dtype=float)
-    order = np.argsort(lanes, kind="stable")
-    same = lanes[order[1:]] == lanes[order[:-1]]
-    found = np.full(len(values), first)
-    found[order[1:][same]] = values[order[:-1][same]]
-    return found
+    own = pd.Series(np.asarray(values, dtype=float)).groupby(np.asarray(lanes))
+    return own.shift(fill_value=first).to_numpy()
 
 
 def apart(lanes: Any, start: Any, end: Any, span: Any) -> NDArray[np.bool_]:
