@@ -124,11 +124,10 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
         whole(f"tasks of job {label!r}", count, 1, 10**6)
     for name in ("arrival", "task_time", "share", "weight"):
         table[name] = time_column("jobs", table, name, positive=name != "arrival")
-    if (unnamed := table["queue"].isna()).any():
-        label = unnamed.idxmax()
+    for label, queue in table["queue"][table["queue"].isna()].items():
         raise InputError(
-            f"queue of job {label!r} must be a name, got {table['queue'][label]!r}; "
-            "give one, or no such column for one queue of all"
+            f"queue of job {label!r} must be a name, got {queue!r}; give one, or no such column "
+            "for one queue of all"
         )
     for queue, own in table.groupby("queue")["share"]:
         least = float(own.min())
