@@ -243,6 +243,7 @@ def test_a_spoilt_schedule_fails_its_check(spoil, rule):
      "circle; task 'a' would wait"),
     (lambda: graph_of([("a", "a", 1, 1)], [("a", "d", -1)]), "move of row 0 must be"),
     (lambda: TaskGraph(pd.DataFrame({"cpu_time": [1.0]})), "app not found"),
+    (lambda: graph_of([("a", "x", 1, 1), ("b", " ", 1, 1)]), "app must be the name .* got ' '"),
     (lambda: ran(graph_of([("a", "a", math.nan, 1)]), Machine(1, 0), "heft"), "no version for any"),
     (lambda: ran(graph_of([("a", "a", 0, 1)]), Machine(), "heft"), "cpu_time .*positive"),
     (lambda: ran(graph_of([("a", "a", 1, math.nan)]), Machine(), "gpu-only"), "no version for a"),

@@ -545,6 +545,8 @@ SLOTS = pd.DataFrame({"tasks": [2, 3], "queue": "x", "share": [0.5, 0.5]})
         (lambda: run_slots(SLOTS.drop(columns="tasks"), 2), "tasks not found among"),
         (lambda: run_slots(SLOTS.assign(tasks=0), 2), "tasks of job .* got 0"),
         (lambda: run_slots(SLOTS.assign(share=[0.5, 0.25]), 2), "share of queue 'x'"),
+        (lambda: run_slots(SLOTS.assign(queue=None), 2, "capacity"), "queue of job 0 .* got None"),
+        (lambda: run_slots(SLOTS.assign(queue=["x", math.nan]), 2), "queue of job 1 .* got nan"),
         (lambda: run_slots(SLOTS.assign(weight=math.nan), 2), "weight of row .* must be"),
         (lambda: run_slots(SLOTS.assign(arrival=-1), 2), "arrival of row .* must be"),
     ],

@@ -246,6 +246,12 @@ def test_figures_by_hand():
     assert s.busy.to_dict() == {"gpu": 0.4, "cpu": 1.0}
 
 
+@pytest.mark.parametrize("dtype", ["Int64", object])
+def test_a_missing_version_is_missing_in_any_column(dtype):
+    jobs = table((8, 4), (None, 4)).astype({"cpu_time": "Int64"}).astype({"cpu_time": dtype})
+    assert ran(jobs, NodePool(1), "torque").jobs["type"].tolist() == ["gpu", "gpu"]
+
+
 # ------------------------------------------------------------------ check refuses
 
 

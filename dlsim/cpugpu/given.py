@@ -88,6 +88,15 @@ class Given:
         return each if self.extra is None else each + self.extra
 
 
+def numbered(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
+    """Return the number of each application's name, and the names; a history knows no other."""
+    app, names = pd.factorize(apps, use_na_sentinel=False)
+    blank = [name for name in names if not isinstance(name, str) or not name.strip()]
+    if blank:
+        raise InputError(f"app must be the name of an application, got {blank[0]!r}")
+    return app, names
+
+
 def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None) -> Given:
     """Take a table of jobs in (see `simulate`), refusing what cannot be run on a machine."""
     instance("machine", machine, Machine)
@@ -96,10 +105,7 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
     if (np.diff(arrival) < 0).any():
         late = jobs.index[1:][np.diff(arrival) < 0][0]
         raise InputError(f"jobs must be sorted by arrival; job {late!r} comes too late")
-    app, names = pd.factorize(jobs["app"], use_na_sentinel=False)
-    blank = [name for name in names if not isinstance(name, str) or not name.strip()]
-    if blank:
-        raise InputError(f"app must be the name of an application, got {blank[0]!r}")
+    app, names = numbered(jobs["app"])
     times = [time_column("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES]
     told = np.stack([estimates_of(jobs, c, own) for c, own in zip(CLASSES, times, strict=True)], 1)
     real = np.stack(times, 1)
@@ -163,12 +169,8 @@ def first_least(found: Sequence[Any], finishes: Sequence[float], now: float) -> 
 
 def before(lanes: Any, values: Any, first: float) -> Floats:
     """Return for each row the value of the one before in its lane; `first` where there is none."""
-    lanes, values = np.asarray(lanes), np.asarray(values, dtype=float)
-    order = np.argsort(lanes, kind="stable")
-    same = lanes[order[1:]] == lanes[order[:-1]]
-    found = np.full(len(values), first)
-    found[order[1:][same]] = values[order[:-1][same]]
-    return found
+    own = pd.Series(np.asarray(values, dtype=float)).groupby(np.asarray(lanes))
+    return own.shift(fill_value=first).to_numpy()
 
 
 def apart(lanes: Any, start: Any, end: Any, span: Any) -> NDArray[np.bool_]:

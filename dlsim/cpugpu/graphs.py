@@ -17,7 +17,16 @@ import pandas as pd
 
 from dlsim.cpugpu import model
 from dlsim.cpugpu.dispatch import Desk
-from dlsim.cpugpu.given import apart, before, first_least, hold, need_known, time_column, together
+from dlsim.cpugpu.given import (
+    apart,
+    before,
+    first_least,
+    hold,
+    need_known,
+    numbered,
+    time_column,
+    together,
+)
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.model import Decision, Item, Machine, Measures, Policy, Reading, State
@@ -74,7 +83,7 @@ class TaskGraph:
 
     def __post_init__(self) -> None:
         tasks, reads = self.tasks, table("reads", self.reads, READS, unique=False)
-        table("tasks", tasks, ("app",), empty=False)
+        numbered(table("tasks", tasks, ("app",), empty=False)["app"])
         column("move", reads["move"], row="row", labels=reads.index)
         place = {name: j for j, name in enumerate(tasks.index)}
         pieces: list[list[Piece]] = [[] for _ in place]

@@ -524,7 +524,8 @@ class MoldableSchedule(Measures):
         """Check the schedule against the model, independently of the scheduler."""
         jobs, uses, pool, row = self.jobs, self.uses, self.pool, self.scheduler
         labels, users, start = list(jobs.index), uses["job"].tolist(), jobs["start"].to_numpy()
-        ways = jobs[["cpu_time", "gpu_time", "type", "nodes"]].to_numpy().tolist()
+        cpu, gpu = (time_column("jobs", jobs, name, True, True) for name in given.VERSIONS)
+        ways = zip(cpu, gpu, jobs["type"], jobs["nodes"], strict=True)
         times = np.array([pool.time(*way) for way in ways])
         span = float((jobs["completion"] - jobs["wait"]).min())  # tells two instants apart
         hold("a job runs where it has a version", ~np.isnan(times), labels)
@@ -538,8 +539,9 @@ class MoldableSchedule(Measures):
         if row.types != "any":
             hold("a job runs on one type", jobs["type"].isin(("cpu", "gpu")), labels)
         if row.types == "preferred":
-            cpu, gpu = jobs["cpu_estimate"], jobs["gpu_estimate"]
-            faster = np.where((cpu < gpu) | gpu.isna(), "cpu", "gpu")
+            names = "cpu_estimate", "gpu_estimate"
+            cpu, gpu = (time_column("jobs", jobs, name, True, True) for name in names)
+            faster = np.where((cpu < gpu) | np.isnan(gpu), "cpu", "gpu")
             hold("a job runs on the type that its user names", jobs["type"] == faster, labels)
 
         found: dict[Any, list[tuple[int, str]]] = {label: [] for label in labels}

@@ -34,12 +34,9 @@ Ran = tuple[int, Any, Any]
 #: Orders of issue: chunk by chunk; stage by stage over waves of k chunks a GPU (more would wait
 #: for their streams); calls of several threads, interleaved at random; as Hyper-Q would start.
 ORDERS = ("depth", "breadth", "threads", "scheduled")
-#: Which of two waiting operations an engine takes, by stage; then the earlier chunk.
-_RANK: dict[str, dict[str, int]] = {
-    "d2h": {"write": 0, "d2h": 1, "map": 2, "h2d": 3, "read": 4},
-    "h2d": {"read": 0, "h2d": 1, "map": 2, "d2h": 3, "write": 4},
-    "chunk": dict.fromkeys(STAGES, 0),
-}
+#: Which of two waiting operations an engine takes, by `Gpu.first`: that of the later stage, of the
+#: earlier one, or either; then the earlier chunk.
+_RANK = {"d2h": -1, "h2d": 1, "chunk": 0}
 
 
 def _link_of(gpu: int, per_link: int, stage: str) -> str:
@@ -188,8 +185,7 @@ def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
         for step in steps:
             for op in range(place + step, count, stages):
                 waits[op] += 1
-    keys = [rank[stage] * count + place for place, stage in enumerate(work.stages)]
-    key = [keys[op % stages] + op // stages * stages for op in range(count)]
+    key = [rank * (op % stages) * count + op for op in range(count)]
     last, behind = dict[object, int](), dict[int, int]()
     for turn, (chunk, stage) in enumerate(issue):
         op = chunk * stages + work.stages.index(stage)

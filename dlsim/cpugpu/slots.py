@@ -19,6 +19,7 @@ from dlsim.cpugpu.dispatch import state_of, world_of
 from dlsim.cpugpu.given import apart, hold, time_column, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import Measures
+from dlsim.errors import InputError
 from dlsim.given import number, option, whole
 from dlsim.given import table as need_table
 from dlsim.kernel import clock_origin
@@ -123,6 +124,11 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
         whole(f"tasks of job {label!r}", count, 1, 10**6)
     for name in ("arrival", "task_time", "share", "weight"):
         table[name] = time_column("jobs", table, name, positive=name != "arrival")
+    for label, queue in table["queue"][table["queue"].isna()].items():
+        raise InputError(
+            f"queue of job {label!r} must be a name, got {queue!r}; give one, or no such column "
+            "for one queue of all"
+        )
     for queue, own in table.groupby("queue")["share"]:
         least = float(own.min())
         number(f"share of queue {queue!r}", own.max(), least, least)
