@@ -249,7 +249,7 @@ def test_numbers_are_written_for_people(estimate, unit, text):
 def test_points_are_checked():
     with pytest.raises(InputError, match="high not found"):
         judge(points((0, 1)).drop(columns="high"), claim())
-    with pytest.raises(InputError, match="low must not exceed high, as at point 0"):
+    with pytest.raises(InputError, match=r"low must not exceed high, as 1.0 > 0.0 at point 0"):
         judge(points((0.5, 1.0, 0.0)), claim())
 
 

@@ -82,7 +82,7 @@ def links(**change):
         ({"routes": {"ab": [0]}}, "named by pairs of clusters, got 'ab'"),
         ({"priority": [1]}, "priority must have 2 or 2 x 2 entries, got 1"),
         ({"priority": [[1, 2, 3], [1, 2, 3]]}, "priority must have 2 or 2 x 2 entries, got 2 x 3"),
-        ({"priority": [0, 0]}, "above 0 for at least one application"),
+        ({"priority": [0, 0]}, r"at least one application, got \[0. 0.\]"),
         ({"work": [1, 0]}, "work must be above 0"),
         ({"work": [1]}, "work must have 2 entries"),
         ({"data": [1, np.inf]}, r"data\[1\] must be a finite number"),

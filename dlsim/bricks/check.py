@@ -2,7 +2,8 @@
 
 Nothing here asks how the scheduler came to its choice; what is tested is what then happened:
 every request ends exactly once, nothing happens before its cause, no transfer is faster than
-its trace, queues are served first come, first served, and eq. (6) and (7) were obeyed.
+its trace, queues are served in their order, on no more slots than there are and while nothing
+has failed, and eq. (6) and (7) were obeyed.
 """
 
 import copy

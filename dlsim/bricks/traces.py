@@ -243,8 +243,9 @@ def whittle(values: ArrayLike) -> float:
     """
     x = np.asarray(values, dtype=float)
     if x.ndim != 1 or len(x) < 16 or not np.isfinite(x).all() or np.ptp(x) == 0:
-        rule = "one row of at least 16 finite values that vary"
-        raise InputError(f"whittle takes {rule}, got shape {x.shape}")
+        rule = "one row of at least 16 finite values that vary: leave out gaps, or take more of it"
+        some = f"{np.isfinite(x).sum()} finite, {len(np.unique(x))} different"
+        raise InputError(f"whittle takes {rule}; got shape {x.shape}, {some}")
     power = np.abs(np.fft.rfft(x - x.mean())[1 : (len(x) + 1) // 2]) ** 2
     frequency = 2 * math.pi * np.arange(1, len(power) + 1) / len(x)
 

@@ -207,7 +207,8 @@ def to_graph(platform: Platform) -> nx.Graph:
     """
     links, router = platform.links, platform.router
     if not {"start", "end"} <= set(links.columns) or router is None:
-        raise InputError("a graph needs links with the columns start and end, and router")
+        has = f"got links with {', '.join(map(str, platform.links))}, router {platform.router}"
+        raise InputError(f"a graph needs links with the columns start and end, and router; {has}")
     graph = nx.Graph()
     rows = links[["start", "end", "bandwidth", "max_connect"]]
     for label, u, v, bandwidth, most in rows.itertuples():

@@ -151,7 +151,8 @@ class Platform:
         if (self.work <= 0).any():
             raise InputError(f"work must be above 0 for each application, got {self.work}")
         if not (self.priority > 0).any():
-            raise InputError("priority must be above 0 for at least one application")
+            rule = "priority must be above 0 for at least one application"
+            raise InputError(f"{rule}, got {self.priority}; its payoff is what is maximised")
         labels = table("links", self.links, ("bandwidth", "max_connect")).index
         rule = "a number of at least 0 (inf for no limit)"
         of: dict[str, Any] = {"row": "link", "labels": labels}

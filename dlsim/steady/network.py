@@ -34,7 +34,8 @@ def per_connection(
     """
     capacity = float(number("capacity", capacity))
     if (bandwidth is None) == (connections is None):
-        raise InputError("a capacity needs the bandwidth of one connection, or their number")
+        rule = "a capacity needs the bandwidth of one connection, or their number, and not both"
+        raise InputError(f"{rule}; got bandwidth {bandwidth}, connections {connections}")
     if bandwidth is None:
         return capacity / (count := whole("connections", connections)), count
     one = float(number("bandwidth", bandwidth, above=True))
@@ -45,7 +46,8 @@ def held(link: Mapping[str, Any]) -> tuple[float, float]:
     """Return bandwidth and most connections of a link, which may tell its capacity instead."""
     one, most = link.get("bandwidth"), link.get("max_connect", link.get("connections"))
     if {"max_connect", "connections"} <= set(link):
-        raise InputError("max_connect and connections are the same; give one")
+        both = f"{link['max_connect']} and {link['connections']}"
+        raise InputError(f"max_connect and connections are the same, got {both}; give one")
     if "capacity" in link:
         return per_connection(link["capacity"], one, most)
     if one is None:

@@ -253,8 +253,11 @@ def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     frame = table(f"points of claim {claim.id}", points, ("point", *numbers), unique=False)
     frame = frame.reset_index(drop=True)
     frame[numbers] = frame[numbers].astype(float).replace([math.inf, -math.inf], math.nan)
-    for place in frame.loc[frame["low"] > frame["high"], "point"]:
-        raise InputError(f"claim {claim.id}: low must not exceed high, as at {place}")
+    crossed = frame.loc[frame["low"] > frame["high"], ["point", "low", "high"]]
+    for place, low, high in crossed.itertuples(index=False):
+        raise InputError(
+            f"claim {claim.id}: low must not exceed high, as {low} > {high} at {place}"
+        )
     filled: dict[str, Any] = {
         "part": "the grid", "n": math.inf, "values": None, "total": math.nan, "discordant": 0,
     }  # fmt: skip
@@ -469,7 +472,7 @@ def reference_of(paper: str) -> Path:
 
 
 def checked_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Return a scorecard; refuse a table without its columns, or with a fifth verdict."""
+    """Return a scorecard; refuse a table without its columns, or with an unknown verdict."""
     for word in table(f"rows of {what}", frame, COLUMNS, unique=False)["verdict"]:
         option(f"{what}: a verdict", word, SYMBOLS)
     return frame

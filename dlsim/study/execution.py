@@ -85,7 +85,7 @@ def parameters_of(path: StrPath) -> dict[str, Parameter]:
     ) as error:  # fmt: skip
         deep = isinstance(error, MemoryError)  # of the parser's own stack
         why = "an expression is nested too deeply" if deep else f"{type(error).__name__}: {error}"
-        what = f"not a notebook that can be run ({why})"
+        what = f"not a notebook that can be run ({why}); open it in JupyterLab, or fetch it again"
         raise InputError(f"{os.fspath(path)}: {what}") from error
     return found
 

@@ -63,7 +63,8 @@ def _node_rows(chunks: pd.DataFrame, nodes: int | Sequence[Any] | None) -> list[
         first = int(nodes in used and 0 not in used)
         nodes = range(first, nodes + first)
     for node in (node for node in used if node not in nodes):
-        raise InputError(f"chunks lie on node {node}, which is not among the nodes drawn")
+        known = f"the nodes drawn are {', '.join(map(str, nodes)) or 'none'}: draw more"
+        raise InputError(f"chunks lie on node {node}; {known}")
     return list(nodes)
 
 

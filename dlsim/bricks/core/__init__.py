@@ -18,9 +18,10 @@ r                the scheduler under its reading (`Rules`)
 s                what changes (`State`)
 ================ =============================================================================
 
-All kernels are inlined into `events.run`: to hand on the sixty arrays of `w` and `s` from one
-to another took half of the time.
+What every event goes through is inlined into `events.run`: to hand on the sixty arrays of `w` and
+`s` from one kernel to another took half of the time. What few runs need is called.
 
-Rooms: `state` (records), `network` and `servers` (transfers, queues), `monitor` (probes and
-predictions), `schedulers` (Greedy and Deadline), `events` (the loop).
+Rooms: `state` (records), `network` (transfers), `servers` (one slot, first come, first served),
+`queues` (all other servers), `monitor` (probes and predictions), `schedulers` (Greedy and
+Deadline), `events` (the loop).
 """
