@@ -13,7 +13,7 @@ import subprocess
 import sys
 import threading
 import time
-from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from multiprocessing import get_context
 from pathlib import Path
@@ -457,6 +457,28 @@ def test_nothing_of_a_pool_is_left_for_the_end_of_python():
     pool.close()
     assert begun
     assert not any(thread.is_alive() for thread in begun)
+
+
+@pytest.mark.parametrize("ours", [True, False])
+def test_only_a_callers_executor_is_asked_to_cancel(ours, eager, monkeypatch):
+    """A pool is ended instead; Python's thread of it fails on what was cancelled before."""
+
+    class Stuck(Executor):
+        def __init__(self):
+            self.asked = []
+
+        def submit(self, *call):
+            self.asked.append(Future())
+            if len(self.asked) == 1:
+                self.asked[0].set_exception(ValueError("no"))
+            return self.asked[-1]
+
+    stuck = Stuck()
+    monkeypatch.setattr(workers, "pool", lambda jobs: stuck)
+    with pytest.raises(StudyError, match="ValueError: no"):
+        sweep(functions.draw, GRID, jobs=2, executor=None if ours else stuck)
+    assert len(stuck.asked) == 4
+    assert [future.cancelled() for future in stuck.asked[1:]] == [not ours] * 3
 
 
 @pytest.mark.parametrize("cached", [True, False])

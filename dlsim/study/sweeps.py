@@ -179,7 +179,8 @@ class _Run:
                         texts = future.result()
                     self.settle(batch, texts, keep)
         finally:
-            for future in running:
+            # a pool of ours is ended instead, and fails where it finds what was cancelled
+            for future in running if keep else ():
                 future.cancel()
 
     def pooled(self, jobs: int) -> None:
