@@ -435,6 +435,9 @@ def test_results_do_not_depend_on_the_number_of_processes():
     ("wrong", "named"),
     [
         ({"scale": "huge"}, "huge"),
+        ({"intervals": 60.0}, "intervals must be one value or more"),
+        ({"fallbacks": (0, 1, 2.5)}, "fallbacks must be a whole number, got 2.5"),
+        ({"fallbacks": (0, 1, 2, -1)}, "fallbacks must be a whole number of at least 0, got -1"),
         ({"runs": -1}, "-1"),
         ({"intervals": ()}, "intervals"),
         ({"intervals": (0.0,)}, "interval"),

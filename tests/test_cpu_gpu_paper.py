@@ -398,6 +398,7 @@ def test_every_switch_of_the_engine_and_the_base_change_some_result(switches):
     ("wrong", "named"),
     [
         ({"scale": "huge"}, "huge"),
+        ({"mixes": "balanced"}, "mixes must be a list of names; got 'balanced'"),
         ({"runs": -1}, "-1"),
         ({"mixes": ()}, "mixes"),
         ({"mixes": ("lea",)}, "lea"),

@@ -390,6 +390,7 @@ def test_results_do_not_depend_on_the_number_of_processes(tmp_path):
     ("wrong", "named"),
     [
         ({"scale": "huge"}, "huge"),
+        ({"clusters": (4, 4.5)}, "clusters must be a whole number, got 4.5"),
         ({"runs": -1}, "-1"),
         ({"taus": (1.0,)}, "taus"),
         ({"loads": ()}, "loads"),

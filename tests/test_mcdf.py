@@ -240,6 +240,9 @@ def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path, mine):
     ("wrong", "named"),
     [
         ({"scale": "huge"}, "huge"),
+        ({"loads": 0.5}, r"loads must be one value or more, such as \(1, 2\); got 0.5"),
+        ({"loads": "0.5"}, "loads must be one value or more"),
+        ({"loads": (0.1, "a")}, "loads must be a finite number, got 'a'"),
         ({"runs": -1}, "-1"),
         ({"setups": (0.0, 5.0)}, "setups"),
         ({"reading": {"lnik": "shared"}}, "lnik"),

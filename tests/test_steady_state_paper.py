@@ -577,6 +577,9 @@ def test_every_switch_changes_some_result(switches):
     ("wrong", "named"),
     [
         ({"scale": "huge"}, "huge"),
+        ({"side_clusters": 5}, "side_clusters must be one value or more"),
+        ({"tiers_clusters": (5, 7.5)}, "tiers_clusters must be a whole number, got 7.5"),
+        ({"connectivities": ("a",)}, "connectivities must be a finite number"),
         ({"runs": -1}, "-1"),
         ({"share": 1.5}, "1.5"),
         ({"tiers_clusters": (5,)}, "tiers_clusters"),

@@ -4,19 +4,20 @@ import functools
 import math
 import re
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from inspect import signature
 from itertools import combinations, starmap
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args, get_origin
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 
+from dlsim.errors import InputError
 from dlsim.files import read_csv, read_toml, shared_file
-from dlsim.given import mapping, option, whole, word
+from dlsim.given import MOST, MOST_WHOLE, mapping, number, option, whole, word
 from dlsim.study import claims
 from dlsim.study.claims import LOOKS, Claim, Verdict, load_claims, reference_of, verdict_of
 from dlsim.study.measure import ENDS, MEASURES, measured
@@ -51,6 +52,19 @@ def scales(key: str) -> dict[str, Any]:
         values = (tuple(v) if isinstance(v, list) else v for v in row.values())
         found[name] = namedtuple("Scale", row)(*values)
     return found
+
+
+def _axis(name: str, values: Any, kind: type) -> tuple[Any, ...]:
+    """Return the values of an axis, refusing what is no list of its kind."""
+    if isinstance(values, str | Mapping) or not isinstance(values, Iterable):
+        rule = "a list of names" if kind is str else "one value or more, such as (1, 2)"
+        raise InputError(f"{name} must be {rule}; got {values!r}")
+    axis = tuple(values)
+    for value in axis if kind is not str else ():
+        number(name, value, -MOST)
+        if kind is int:
+            whole(name, value, -MOST_WHOLE, rule="a whole number")
+    return axis
 
 
 class Said(str):
@@ -100,6 +114,10 @@ class Study:
         option("decide", whole("decide", self.decide, 1, math.inf), LOOKS)
         if self.reading is not None:
             mapping("reading", self.reading)
+        for one in fields(self):
+            if get_origin(one.type) is Sequence:
+                axis = _axis(one.name, getattr(self, one.name), *get_args(one.type))
+                object.__setattr__(self, one.name, axis)
         self.check()
         if self.out:
             Results(self.out, self.KEY)  # refused now, not when all is computed
@@ -207,12 +225,12 @@ class Study:
         """Every claim's verdict and the evidence of the last look at it."""
         every, looks, own = load_claims(self.KEY), self.looks, self.evidence
         found = {one.id: (verdict_of(one, measured(one, own), looks), own) for one in every}
-        for number, times in enumerate(LOOKS[1:looks], 2):
+        for look, times in enumerate(LOOKS[1:looks], 2):
             still = [one for one in every if found[one.id][0].word == "undecided"]
             evidence = self.more(times).evidence if still else None
             for one in still:
                 verdict = verdict_of(one, measured(one, evidence), looks)
-                reason = f"{verdict.reason} This is look {number}, at {times} times the runs."
+                reason = f"{verdict.reason} This is look {look}, at {times} times the runs."
                 found[one.id] = replace(verdict, reason=reason), evidence
         return found
 

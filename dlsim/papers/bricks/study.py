@@ -12,6 +12,7 @@ import pandas as pd
 from dlsim.bricks import Environment, Scheduler
 from dlsim.errors import InputError
 from dlsim.files import read_csv, shared_file
+from dlsim.given import whole
 from dlsim.papers.bricks import cells, claims
 from dlsim.papers.bricks.cells import Kind
 from dlsim.study import study
@@ -74,6 +75,8 @@ class Study(study.Study):
             raise InputError("opts must be two values or more: claims compare them")
         for opt in self.opts:
             Scheduler("deadline", opt=opt)
+        for most in self.fallbacks:
+            whole("fallbacks", most, 0)
         if not {0, 1} < set(self.fallbacks):
             raise InputError("fallbacks must hold 0, 1 and a larger number: claims compare them")
         if not self.nodes or set(self.nodes) - set(NODES):

@@ -86,7 +86,7 @@ class Study(study.Study):
             number(name, getattr(self, name), above=True)
         for name in ("loads", "taus", "dc_ratios", "clusters"):
             values = getattr(self, name)
-            if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            if not values:
                 rule = f"{name} must be one value or more, such as (1, 2)"
                 raise InputError(f"{rule}; got {values!r}")
             for value in values:
