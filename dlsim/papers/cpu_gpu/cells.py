@@ -19,6 +19,7 @@ from dlsim.cpugpu.moldable import NodePool, run_moldable
 from dlsim.cpugpu.pipeline import Gpu, Timeline, run_chunks
 from dlsim.cpugpu.split import adapt_split
 from dlsim.given import generator
+from dlsim.study.cells import verified
 
 #: What the paper leaves open: to the engine; the class whose times the mixes draw; what a wrong
 #: first sample befalls; from which relative error on a prediction is significantly wrong; how
@@ -313,9 +314,7 @@ def mould(
     jobs = moldable_jobs(mix, error, nodes, setting, seed)
     pool, rows = NodePool(nodes, exponent=exponent, both=both), []
     for name in MOULDERS:
-        s = run_moldable(jobs, pool, name)
-        if seed.spawn_key[-1:] == (0,):
-            s.check()
+        s = verified(run_moldable(jobs, pool, name), seed)
         rows.append({"scheduler": name, "makespan": s.makespan, "mean_wait": s.mean_wait,
                      "mean_completion": s.mean_completion})  # fmt: skip
     return rows
@@ -405,8 +404,7 @@ def count_words(
         word_count(PARTITIONS), blocks, group, policy, replicas=2, costs=Costs(gpu=Gpu(streams)),
         seed=int(seed.generate_state(1)[0]),
     )  # fmt: skip
-    if seed.spawn_key[-1:] == (0,):
-        run.check()
+    verified(run, seed)
     return [{"makespan": run.makespan, "throughput": run.throughput}]
 
 

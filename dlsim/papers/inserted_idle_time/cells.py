@@ -17,6 +17,7 @@ from dlsim.realtime.engine import split_load
 from dlsim.realtime.optimum import ladder
 from dlsim.realtime.partition import execution_time
 from dlsim.realtime.sends import rounds_limit, split_in_rounds
+from dlsim.study.cells import verified
 
 #: How plannings are counted (`Schedule.counts`); the first is the default.
 RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
@@ -163,8 +164,8 @@ def compare(
     rows, decided = [], {}
     for name in policies:
         s = simulate(tasks, cluster, mine.get(name, name), reading)
-        if load == check_at and seed.spawn_key[-1:] == (0,):
-            s.check()
+        if load == check_at:
+            verified(s, seed)
         admitted = decided[name] = s.tasks["admitted"]
         row = {
             "policy": name, "ratio": s.reject_ratio,
@@ -197,9 +198,7 @@ def which(
     tasks, cluster, _, _ = drawn(here, load, tau, switches, seed, drawn_by)
     rows = []
     for name, policy in CHOICES.items():
-        s = simulate(tasks, cluster, policy)
-        if seed.spawn_key[-1:] == (0,):
-            s.check()
+        s = verified(simulate(tasks, cluster, policy), seed)
         rows.append({"policy": name, "ratio": s.reject_ratio})
     return rows
 

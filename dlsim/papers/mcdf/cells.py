@@ -12,9 +12,9 @@ from dlsim.realtime import Cluster, Policy, Reading, own, simulate, simulate_une
 from dlsim.realtime.bound import clairvoyant_bound
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.realtime.optimum import ladder
-from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.partition import execution_time, least_times, table_of
 from dlsim.realtime.sends import split_unequal
+from dlsim.study.cells import verified
 
 #: Switches of the engine, then of the workload, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"]}
@@ -44,13 +44,6 @@ def tasks_and_reading(
     return tasks, Reading.of(reading)
 
 
-def checked(s: Schedule, load: float, at: float, seed: Any) -> Schedule:
-    """Verify a schedule of the first replicate at one load: a sample of every sweep."""
-    if load == at and seed.spawn_key[-1:] == (0,):
-        s.check()
-    return s
-
-
 def compare(
     load: float, setup: float = 0.0, mode: str = "", value: float = 1.0, *,
     policies: Sequence[str], without: Sequence[str] = (), nodes: int, cms: float, cps: float,
@@ -65,7 +58,9 @@ def compare(
     load_of = tasks.attrs["realised_load"]
     common, rows = {"realised_load": load_of, "tasks": len(tasks), "fewer": fewer}, []
     for name in (*policies, *(without if setup == 0 else ())):
-        s = checked(simulate(tasks, cluster, mine.get(name, name), reading), load, check_at, seed)
+        s = simulate(tasks, cluster, mine.get(name, name), reading)
+        if load == check_at:
+            verified(s, seed)
         row = {"ratio": s.reject_ratio, "work_ratio": s.work_reject_ratio, "delay_growth": np.nan}
         if not s.policy.admission:
             delay = s.tasks["start"] - s.tasks["arrival"]
@@ -126,8 +121,7 @@ def spread(
         some *= execution_time(1.0, nodes, cluster) / split_unequal(1.0, some).completion
         for partition in ("opr", "exact"):
             s = simulate_unequal(tasks, some, "edf", partition, reading.link)
-            if seed.spawn_key[-1:] == (0,):
-                s.check()
+            verified(s, seed)
             surplus = (s.tasks["nodes"] - s.tasks["least"]).sum() / s.tasks["nodes"].sum()
             kept = {"what": what, "partition": partition, "ratio": s.reject_ratio}
             rows.append(kept | {"surplus": surplus})
@@ -160,8 +154,9 @@ def negotiated(
         if factor > 1 and not isinstance(policy, str) and policy.is_own:
             continue  # no offers are made by functions
         s = simulate(tasks, cluster, policy, reading, negotiate=factor if factor > 1 else 0.0)
-        stretch = checked(s, load, check_at, seed).stretch
-        changed = stretch != 1
+        if load == check_at:
+            verified(s, seed)
+        stretch, changed = s.stretch, s.stretch != 1
         rows.append({
             "policy": name, "ratio": s.reject_ratio, "agreed": float(changed.mean()),
             "stretch": float(stretch[changed].mean()) if changed.any() else 1.0,
