@@ -16,6 +16,7 @@ from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
+from matplotlib.text import Text
 from matplotlib.transforms import ScaledTranslation
 from seaborn.utils import relative_luminance
 
@@ -344,6 +345,15 @@ def heat(table: pd.DataFrame, rows: str, columns: str, far: float, ax: Axes | No
 def shades(count: int) -> Any:
     """Return colours in order, dark first."""
     return plt.get_cmap("viridis")(np.linspace(0, 0.85, count))
+
+
+def boxed(
+    ax: Axes, x: float, y: float, text: str, pad: float = 0.3, face: str = "white",
+    edge: str = "0.25", shape: str = "round", **look: Any,
+) -> Text:  # fmt: skip
+    """Write a text in a box around a place, and return it: what an `arrow` joins."""
+    box = {"boxstyle": f"{shape},pad={pad}", "facecolor": face, "edgecolor": edge}
+    return ax.text(x, y, text, ha="center", va="center", bbox=box, zorder=3, **look)
 
 
 def arrow(ax: Axes, one: Any, other: Any, head: str = "->", **look: Any) -> None:

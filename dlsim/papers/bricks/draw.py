@@ -12,7 +12,7 @@ from dlsim.papers.bricks import cells
 from dlsim.papers.bricks.cells import Kind
 from dlsim.papers.bricks.study import Study, printed_table
 from dlsim.study.claims import SYMBOLS
-from dlsim.study.plot import PERCENT, arrow, axes_of
+from dlsim.study.plot import PERCENT, arrow, axes_of, boxed
 from dlsim.study.style import INK
 
 _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6}
@@ -41,10 +41,9 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
         ax.fill_between([-0.65, 4.5], low, high, color="#E4E4E4", zorder=0)
         ax.text(0.7, high - 0.03, name, va="top", fontsize=10, color="0.3")
     diagram = read_toml(shared_file("data/diagrams.toml"))["bricks"]
-    box = {"boxstyle": "round,pad=0.5", "facecolor": "white", "edgecolor": "0.25"}
     boxes = {}
     for name, module, x, y in diagram["boxes"]:
-        boxes[name] = ax.text(x, y, name, bbox=box, zorder=3, **_MIDDLE)
+        boxes[name] = boxed(ax, x, y, name, 0.5)
         ax.text(x, y + (0.34 if y > 0 else -0.47), f"bricks.{module}", ha="center", fontsize=8,
                 color=INK["blue"], family="monospace")  # fmt: skip
     for one, other, text, at, dy, head in diagram["arrows"]:

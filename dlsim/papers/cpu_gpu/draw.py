@@ -17,14 +17,13 @@ from dlsim.errors import InputError
 from dlsim.files import read_csv, shared_file
 from dlsim.papers.cpu_gpu.study import Study
 from dlsim.study.gantt import key, legend_above, plot_blocks, task_colors
-from dlsim.study.plot import arrow, axes_of
+from dlsim.study.plot import arrow, axes_of, boxed
 from dlsim.study.style import INK
 
 #: The sentence of Figure 3, and how it is cut.
 SENTENCE, MAPS, PARTS = "the quick fox the dog the fox", 3, 2
 #: Colours of the stages of a chunk.
 STAGE_INK = {"h2d": INK["sky"], "map": INK["green"], "d2h": INK["orange"]}
-_MIDDLE: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 9.5}
 
 
 def flow_of(text: str = SENTENCE, maps: int = MAPS, parts: int = PARTS) -> dict[str, list[str]]:
@@ -60,10 +59,10 @@ def fig3(
     boxes: dict[str, list[Any]] = {}
     for (name, texts), ink in zip(steps.items(), inks, strict=True):
         ax.text(places[name][0][0], 0.35, name, ha="center", fontsize=11, weight="bold")
-        box = {"boxstyle": "round", "facecolor": ink, "edgecolor": "#555555"}
+        shown = [fill(part, 14) if name == "input" else part for part in texts]
         boxes[name] = [
-            ax.text(*place, fill(part, 14) if name == "input" else part, bbox=box, **_MIDDLE)
-            for place, part in zip(places[name], texts, strict=True)
+            boxed(ax, *place, part, face=ink, edge="#555555", fontsize=9.5)
+            for place, part in zip(places[name], shown, strict=True)
         ]
     for one, other in pairwise(boxes):
         for i, a in enumerate(boxes[one]):

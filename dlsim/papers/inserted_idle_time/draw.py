@@ -15,7 +15,7 @@ from dlsim.papers.inserted_idle_time.cells import RULES, named
 from dlsim.papers.inserted_idle_time.study import Study, printed_table
 from dlsim.realtime import Cluster, Schedule, execution_time, simulate, split_load
 from dlsim.study.gantt import mark, plot_gantt, task_colors
-from dlsim.study.plot import axes_of, panels
+from dlsim.study.plot import arrow, axes_of, boxed, panels
 from dlsim.study.style import INK
 
 #: The cluster of Figure 1 and of what is drawn beside it.
@@ -167,16 +167,11 @@ def fig2(study: Study, load: float = 0.0, ax: Axes | None = None) -> Axes:
     diagram = read_toml(shared_file("data/diagrams.toml"))["inserted-idle-time"]
     places = {name: (column * width, y) for name, column, y, _ in diagram["boxes"]}
     for name, _, _, text in diagram["boxes"]:
-        style, color = ("round", "#EAF3FA") if text.endswith("?") else ("square", "white")
-        box = {"boxstyle": f"{style},pad=0.5", "facecolor": color, "edgecolor": "#333333"}
-        boxes[name] = ax.text(
-            *places[name], text, ha="center", va="center", fontsize=9, zorder=3, bbox=box
-        )
+        shape, face = ("round", "#EAF3FA") if text.endswith("?") else ("square", "white")
+        boxes[name] = boxed(ax, *places[name], text, 0.5, face, "#333333", shape, fontsize=9)
     for start, end, branch, word in diagram["arrows"]:
         (x0, y0), (x1, y1) = places[start], places[end]
-        look: dict[str, Any] = {"arrowstyle": "-|>", "color": "#555555", "shrinkA": 0, "shrinkB": 0}
-        look |= {"patchA": boxes[start].get_bbox_patch(), "patchB": boxes[end].get_bbox_patch()}
-        ax.annotate("", places[end], places[start], zorder=4, arrowprops=look)
+        arrow(ax, boxes[start], boxes[end], "-|>", color="#555555")
         one, two = ("?" if pd.isna(n := counts[role][branch]) else f"{n:,}" for role in ("I", "II"))
         x, y, ha, va = 0.56 * width, y0 + 0.1, "center", "baseline"
         if x0 == x1:

@@ -14,7 +14,7 @@ from dlsim.papers.mcdf.cells import SWITCHES, WITH_ADMISSION, WITHOUT_ADMISSION
 from dlsim.realtime.own import policies_of, workload_of
 from dlsim.realtime.workload import split_reading
 from dlsim.study import study
-from dlsim.study.plot import axes_of
+from dlsim.study.plot import axes_of, boxed
 from dlsim.study.study import Switches
 
 LOADS = tuple(round(0.1 * k, 1) for k in range(1, 11))
@@ -118,10 +118,9 @@ def fig1(study: Study, ax: Axes | None = None) -> Axes:
     middle = (len(shown) - 1) / 2
     boxes = [(float(x), 0, f"$P_{{{k}}}$") for x, k in enumerate(shown)]
     boxes += [(middle, 1, "switch"), (middle, 2, "$P_0$ head node: admits, divides, sends")]
-    box = {"boxstyle": "round,pad=0.45", "facecolor": "white", "edgecolor": "0.25"}
     for x, y, text in boxes:
         ax.plot([middle, x], [1, y], color="0.55", zorder=1)
-        ax.text(x, y, text, ha="center", va="center", bbox=box, zorder=2)
+        boxed(ax, x, y, text, 0.45)
     if n > 5:
         ax.text(len(shown) - 1.5, 0, "…", ha="center", va="center")
     ax.text(middle + 0.15, 1.5, "one chunk at a time", va="center", color="0.35")

@@ -19,13 +19,12 @@ from dlsim.papers.steady_state.cells import of_kind, printed_table, rounding
 from dlsim.papers.steady_state.study import Study
 from dlsim.steady import Allocation, Platform, bound, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune
-from dlsim.study.plot import axes_of, panels, tiles
+from dlsim.study.plot import axes_of, boxed, panels, tiles
 from dlsim.study.style import INK, style_of
 
 Places = Mapping[Any, Any]
 #: Links: nothing on them, in use, all connections open.
 LINKS = {"free": "#B5B5B5", "used": INK["blue"], "full": INK["vermillion"]}
-_BOX = {"boxstyle": "round,pad=0.35", "facecolor": "white", "edgecolor": "0.25"}
 _PLATE = {"facecolor": "white", "edgecolor": "none", "pad": 0.6, "alpha": 0.8}
 #: The real network of `fig_wan`, and how many of its nodes are clusters.
 REAL, REAL_CLUSTERS = "sndlib/germany50", 20
@@ -44,7 +43,7 @@ def fig1(study: Study, p: Platform, ax: Axes | None = None) -> Axes:
         spot = places[node] + 0.42 * away / (np.linalg.norm(away) + 1e-9)
         ax.plot(*zip(places[node], spot, strict=True), color=INK["vermillion"], lw=2.5, zorder=1)
         text = f"$C^{{{k}}}$, speed {p.speed[k]:,.0f}\nlink {p.gateway[k]:,.0f}"
-        ax.text(spot[0], spot[1], text, ha="center", va="center", fontsize=8, bbox=_BOX, zorder=3)
+        boxed(ax, spot[0], spot[1], text, 0.35, fontsize=8)
     ax.set_title(
         f"{p.clusters} clusters, {len(graph)} routers, {len(p.links)} backbone links "
         "(orange: a cluster's own link, kbit/s)"
@@ -76,7 +75,7 @@ def fig2(study: Study, p: Platform, ax: Axes | None = None) -> Axes:
         for i, bw, most in p.links[["bandwidth", "max_connect"]].itertuples()
     ]
     for at, text in zip(x, boxes, strict=True):
-        ax.text(at, 0, text, ha="center", va="center", bbox=_BOX, zorder=3)
+        boxed(ax, at, 0, text, 0.35)
     for (a, b), text in zip(pairwise(x), (gates[0], *links, gates[1]), strict=True):
         own = text in gates
         color, wide = (INK["vermillion"], 3) if own else ("0.5", 2)

@@ -18,7 +18,7 @@ from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes
 from dlsim.steady.program import solve_program
 from dlsim.steady.reduction import instance, largest_independent_set
 from dlsim.study import study
-from dlsim.study.plot import axes_of
+from dlsim.study.plot import axes_of, boxed
 from dlsim.study.study import keep
 from dlsim.study.style import INK
 
@@ -211,9 +211,8 @@ def fig7(study: Study, example: nx.Graph, ax: Axes | None = None) -> Axes:
             "connectionstyle": f"arc3,rad={bend}",
         })  # fmt: skip
     for name, (x, y) in place.items():
-        box = {"boxstyle": "round,pad=0.3", "facecolor": "white", "edgecolor": "#333333"}
         text = f"$C^{name[1:]}$" if name[0] == "C" else f"$Q_{name[1:-1]}^{name[-1]}$"
-        ax.text(x, y, text, ha="center", va="center", fontsize=9, bbox=box, zorder=5)
+        boxed(ax, x, y, text, edge="#333333", fontsize=9)
     heights = [y for _, y in place.values()]
     ax.set(xlim=(-0.4, 4.0), ylim=(min(heights) - 0.6, max(heights) + 0.6))
     ax.set_axis_off()
