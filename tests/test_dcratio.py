@@ -18,6 +18,7 @@ from dlsim.errors import InputError
 from dlsim.realtime import model, workload
 from dlsim.realtime.model import Cluster, Reading
 from dlsim.realtime.partition import execution_time
+from tests.times import least
 
 BASE = Cluster(nodes=16, cms=1.0, cps=100.0)  # paper I, section 5.2
 SETUP = Cluster(nodes=16, cms=1.0, cps=100.0, st=30.0, sc=5.0)
@@ -30,13 +31,8 @@ POSITIVE_MEAN = 1 + math.exp(-0.5) / math.sqrt(2 * math.pi) / ((1 + math.erf(0.5
 RARE = 1e-3
 
 
-def least(sigma, cluster):
-    """E(min(N, N*)) by trying every n."""
-    return min(execution_time(sigma, n, cluster) for n in range(1, cluster.nodes + 1))
-
-
 def least_of(tasks, cluster=BASE):
-    return np.array([least(sigma, cluster) for sigma in tasks["sigma"]])
+    return least(tasks["sigma"].to_numpy(), cluster)
 
 
 def stream(seed, purpose):

@@ -1,6 +1,5 @@
 """Workloads: the laws of paper M section 6.1, their switches, CSV tables and job logs."""
 
-import functools
 import gzip
 import json
 import math
@@ -21,25 +20,13 @@ from dlsim.realtime import model, workload
 from dlsim.realtime.model import Cluster, Reading
 from dlsim.realtime.partition import execution_time, fastest_nodes
 from tests.scale import SCALE, deep
+from tests.times import least
 
 PAPER = Cluster(nodes=10, cms=10.0, cps=10.0)  # paper M, section 6.1
 SETUP = Cluster(nodes=10, cms=10.0, cps=10.0, st=20.0, sc=20.0)  # Figure 9
 COLUMNS = ["arrival", "sigma", "deadline"]
 SWITCHES = workload.SWITCHES["mcdf"]
 OTHERS = [(name, value) for name, row in SWITCHES.items() for value in row[1:]]
-
-
-@functools.cache
-def lines(cluster):
-    """E(sigma, n) of every n is a line in sigma: its value at 0, and its slope."""
-    one, two = (execution_time(sigma, range(1, cluster.nodes + 1), cluster) for sigma in (1, 2))
-    return 2 * one - two, two - one
-
-
-def least(sigma, cluster):
-    """E(min(N, N*)) of one size or of many, by trying every n."""
-    fixed, unit = lines(cluster)
-    return (fixed + np.multiply.outer(sigma, unit)).min(axis=-1)
 
 
 def bytes_of(tasks):
@@ -249,7 +236,7 @@ def test_deadline_switch_changes_deadlines_only():
 def test_largest_deadlines_reach_the_largest_time():
     dear = Cluster(nodes=10, cms=10.0, cps=10.0, st=900.0)
     tasks = workload.mcdf(dear, 0.5, seed=2, deadline="largest")
-    times = [[execution_time(s, n, dear) for n in range(1, 11)] for s in tasks["sigma"]]
+    times = execution_time(tasks["sigma"].to_numpy()[:, None], np.arange(1, 11), dear)
     high, low = np.max(times, axis=1), np.min(times, axis=1)
     place = (tasks["deadline"] - low) / (high - low)
     assert place.between(-1e-9, 1 + 1e-9).all()
