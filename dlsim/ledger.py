@@ -98,7 +98,7 @@ class Ledger:
             try:
                 self.rows()
             except BaseException:
-                self.close()
+                self._connection.close()
                 raise
 
     def __enter__(self) -> Self:

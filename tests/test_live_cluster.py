@@ -139,7 +139,7 @@ def test_a_log_is_one_heads_and_holds_what_it_can_give_back(corpus, tmp_path):
     assert sorted(one.done) == [(0,), (1,)]
     np.testing.assert_array_equal(one.done[0,], array)
     assert one.done[1,] == {"a": [1, 2.5, None]}
-    again._file.write([("result", {"job": 0, "key": 7, "result": {}})])
+    again.write([("result", {"job": 0, "key": 7, "result": {}})])
     again.close()
     for _ in range(2):  # what cannot be read is let go
         with pytest.raises(InputError, match=r"event 4: not of the log of a head \(KeyError"):
@@ -564,7 +564,7 @@ def test_a_killed_head_finishes_what_it_promised(address, big, tmp_path):
         assert [job.result(120) for job in second.jobs] == [40_000] * 2
     journal = Journal(log)
     assert not journal.unfinished  # all have an end
-    assert sum(kind == "result" for kind, _, _ in journal._file.rows()) >= 2
+    assert sum(kind == "result" for kind, _, _ in journal.rows()) >= 2
     journal.close()
 
 
