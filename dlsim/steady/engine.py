@@ -21,7 +21,7 @@ from dlsim.steady.relaxation import ReducedProgram, bound, relaxed, unfixed
 
 Found = tuple[Floats, Ints]
 
-#: The paper's heuristics.
+#: The paper's heuristics in the order of the legends, the cheap ones first.
 HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
 #: A relaxed connection this close to a whole number is that number.
 SNAP = 1e-6
