@@ -25,6 +25,7 @@ from dlsim.steady.network import Network
 from dlsim.steady.outcome import Allocation, carried
 from dlsim.steady.plan import plan_of
 from dlsim.steady.program import seconds
+from dlsim.steady.routes import listed
 from dlsim.steady.rows import most_work
 from dlsim.steady.store import label, labels
 
@@ -285,18 +286,19 @@ class Broker:
 
     def lose_link(self, link: Any) -> None:
         """Take a link away: no route leads over it until `restore_link`."""
-        self._lose("lose_link", link, "is lost already", self.network.lost | {link})
+        self._lose("lose_link", link, True)
 
     def restore_link(self, link: Any) -> None:
         """Put back a link that was lost."""
-        self._lose("restore_link", link, "is not lost", self.network.lost - {link})
+        self._lose("restore_link", link, False)
 
-    def _lose(self, event: str, link: Any, rule: str, lost: frozenset[Any]) -> None:
+    def _lose(self, event: str, link: Any, is_lost: bool) -> None:
         j = self._link(link)
-        if lost == self.network.lost:
+        if (link in self.network.lost) == is_lost:
+            rule = "is lost already" if is_lost else "is not lost"
             remedy = "leave the event out, or put the one that it answers before it"
             raise InputError(f"link {link!r} {rule} at {self.now:g}; {remedy}")
-        self.network = replace(self.network, lost=lost)
+        self.network = replace(self.network, lost=self.network.lost ^ {link})
         self._changed(event, link=j)
 
     def add_link(
@@ -330,7 +332,7 @@ class Broker:
         if len(instance("between", between, Sequence)) != 2:
             raise InputError(f"between must name two sites, got {between!r}")
         k, to = map(self._site, between)
-        for link in links:
+        for link in listed("links", links):
             self._link(link)
         self.network = self.network.with_route(k, to, links, one_way)
         self._changed("add_route")

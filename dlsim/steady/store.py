@@ -30,7 +30,7 @@ import pandas as pd
 from dlsim import given
 from dlsim.errors import InputError
 from dlsim.files import Fields, Row, Schema, StrPath, placed, read_tables, tables_of, write_text
-from dlsim.given import anything, flag, items, member, number, option, real, text, whole
+from dlsim.given import anything, flag, instance, items, member, number, option, real, text, whole
 from dlsim.steady.foreign import read_document
 from dlsim.steady.model import Platform
 from dlsim.steady.network import Network, held
@@ -121,7 +121,8 @@ def plain(value: Any) -> Any:
 
 def to_document(platform: Platform) -> dict[str, Any]:
     """Return a platform as plain tables."""
-    p, links = platform, platform.links
+    p = instance("platform", platform, Platform)
+    links = p.links
     ends = ["start", "end"] if {"start", "end"} <= set(links.columns) else []
     sizes = {"priority": p.priority, "work": p.work, "data": p.data}
     document: dict[str, Any] = {
