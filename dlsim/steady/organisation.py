@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from dlsim.errors import InputError
 from dlsim.files import Fields, Row, Schema, StrPath, placed
@@ -78,4 +78,4 @@ def run_file(
         if (when := row.pop("at")) <= until:
             placed(row.where, broker.at(when).event, row.pop("do"), **row)
     placed(path, broker.at, until)
-    return cast(Broker, broker)
+    return broker

@@ -412,15 +412,14 @@ def _solved(platform: Platform, least: bool) -> list[Any]:
 
 def relaxed(platform: Platform, least: bool = False) -> ReducedProgram:
     """Return the platform's program as first solved, once for all methods: only to be read."""
-    program: ReducedProgram = _solved(platform, least)[0]
-    return program
+    return _solved(platform, least)[0]
 
 
 def unfixed(platform: Platform, least: bool = False) -> ReducedProgram:
     """Return the same program to fix routes in; the first to ask gets the very solver."""
     kept = _solved(platform, least)
-    program: ReducedProgram | None = kept.pop() if len(kept) == 3 else None
-    if program is not None:
+    if len(kept) == 3:
+        program: ReducedProgram = kept.pop()
         kept[0] = copy.copy(program)
     else:
         program = ReducedProgram(platform)

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -139,8 +139,7 @@ def to_document(platform: Platform) -> dict[str, Any]:
         limits["pairs"] = p.limits.pairs
     if p.limits.shares:
         limits["share"] = [vars(cap) for cap in p.limits.shares]
-    whole: dict[str, Any] = plain(document | ({"limits": limits} if limits else {}))
-    return whole
+    return plain(document | ({"limits": limits} if limits else {}))
 
 
 def rows_of(**columns: Any) -> list[dict[str, Any]]:
@@ -185,8 +184,7 @@ def _limits(found: Row, names: Sequence[str]) -> Limits:
         else:
             every = itertools.combinations(range(len(names)), 2)
             pairs = {**dict.fromkeys(every, row["connections"]), **pairs}
-    limits: Limits = found.get("limits", Limits(tuple(shares), pairs or None))
-    return limits
+    return found.get("limits", Limits(tuple(shares), pairs or None))
 
 
 def _named_routes(
@@ -304,7 +302,7 @@ def read_platform(path: StrPath, limit: int | None = None) -> Platform:
     InputError
         For a file that cannot be read or holds no platform; names the file.
     """
-    return cast(Platform, placed(os.fspath(path), _platform, read(path, SCHEMA, TOP, 0, limit)))
+    return placed(os.fspath(path), _platform, read(path, SCHEMA, TOP, 0, limit))
 
 
 def read(
