@@ -333,7 +333,7 @@ class ReducedProgram:
     @property
     def connections(self) -> Floats:
         """Return the connections that the last `solve` fills, shape (K, K), as real numbers."""
-        return np.asarray(self.platform.tables.spread(self.usage))
+        return self.platform.tables.spread(self.usage)
 
     def duals(self) -> Floats:
         """Return the duals of the last `solve`, at least 0, in the order of the rows."""
