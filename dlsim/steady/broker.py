@@ -215,10 +215,6 @@ class Broker:
         self._reasons: list[str] = []
         self._log: dict[str, list[tuple[object, ...]]] = {name: [] for name in _COLUMNS}
 
-    def at(self, time: float) -> Self:
-        """Let time pass until then, as `advance` does, and return the broker."""
-        return self.advance(time)
-
     def event(self, do: str, /, **fields: Any) -> Self:
         """Let happen now what an [[event]] of a file may say, and return the broker.
 
@@ -411,7 +407,7 @@ class Broker:
             self._log["links"].append((self.now, name, *self._bandwidth.row(link), most))
         self._reasons += [reason] * bool(reason)
 
-    def advance(self, until: float = math.inf) -> Self:
+    def at(self, until: float = math.inf) -> Self:
         """Let time pass, by default until nothing more can happen, and return the broker."""
         rule = f"at least the present time {self.now:g}"
         until = number("until", until, self.now, math.inf, rule=rule)
@@ -425,6 +421,8 @@ class Broker:
                 break
             self._pass(then, rates)
         return self
+
+    advance = at  # by its other name
 
     def _settle(self) -> None:
         """Solve the steady state of what is there now, if that has changed."""
@@ -510,7 +508,7 @@ class Broker:
         """Return the work in force of each running application on each site, shape (A, K)."""
         if self._allocation is None:
             return np.zeros((0, len(self.network.sites)))
-        return np.asarray(self._allocation.work)
+        return self._allocation.work
 
     def _pass(self, then: float, rates: Floats) -> None:
         """Move to a time until which nothing changes, and see what has changed then."""
@@ -677,7 +675,6 @@ def day(
             events.append((float(back), partial(broker.register, site, speed)))
 
     for when, act in sorted(events, key=lambda event: event[0]):
-        broker.advance(when)
+        broker.at(when)
         act()
-    broker.advance()
-    return broker
+    return broker.at()
