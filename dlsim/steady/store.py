@@ -148,11 +148,6 @@ def rows_of(**columns: Any) -> list[dict[str, Any]]:
     return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
 
 
-def from_document(document: Mapping[str, Any]) -> Platform:
-    """Build a platform from plain tables."""
-    return _platform(_with_sites(tables_of("a platform", document, SCHEMA, TOP, 0)))
-
-
 def _site(names: Sequence[str], value: Any, name: str = "site") -> int:
     """Return the number of a site that a file names."""
     if isinstance(value, str) and any(names):
