@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dlsim.cpugpu.live.kernels import Kernel, Problem
 from dlsim.errors import InputError
-from dlsim.given import extra
+from dlsim.given import extra, option
 
 #: Work items of an OpenCL group: PoCL compiles anew for every other number.
 GROUP = 64
@@ -271,8 +271,7 @@ def execute(kernel: Kernel, p: Problem, slot: Slot, part: Part | None = None) ->
 
 def describe(backend: str, index: int = 0, cores: tuple[int, ...] = ()) -> str:
     """Say what a back end runs on; refuse one that cannot run here."""
-    if backend not in _BACKENDS:
-        raise InputError(f"unknown device {backend!r}; known: {', '.join(_BACKENDS)}")
+    option("device", backend, _BACKENDS)
     if backend == "cuda":
         return f"CUDA on {_cuda_models(index)[index]}"
     if backend == "opencl":
