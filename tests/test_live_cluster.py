@@ -52,6 +52,12 @@ def test_lines_are_cut_whole_and_nothing_is_lost(corpus, where, shares):
         assert "".join(p.read(p.data) for p in again if p) == piece.read(piece.data)
 
 
+@pytest.mark.parametrize("data", [3, {1, 2}, {1: "one"}, np.array(3.0)])
+def test_what_has_no_slices_is_no_load(data):
+    with pytest.raises(InputError, match=r"a load must have a length and slices, as .* has not"):
+        loads.items(data)
+
+
 def test_rows_carry_their_header(tmp_path):
     table = pd.DataFrame({"a": range(100), "b": [f"text {k}" for k in range(100)]})
     table.to_csv(tmp_path / "rows.csv", index=False)
