@@ -341,6 +341,9 @@ def test_jobs_arrive_while_others_run():
         run = run_live(jobs, crew, PLAIN, history=History())
         with pytest.raises(InputError, match="sorted by arrival"):
             run_live(jobs[::-1], crew, PLAIN)
+        for never in (math.nan, math.inf, -1.0, "x"):  # it was waited for, for ever
+            with pytest.raises(InputError, match=r"arrival\[0\] must be a finite number"):
+                run_live([LiveJob(own.DOUBLE, 64, never)], crew, PLAIN)
         with pytest.raises(InputError, match="gpu0, cpu0 in this order"):
             run_live(jobs, crew, PLAIN[::-1])
     whole(run)

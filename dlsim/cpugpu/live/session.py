@@ -30,7 +30,7 @@ from dlsim.cpugpu.live.work import App, LiveJob, Outcome, Task, perform
 from dlsim.cpugpu.model import MOST_COUNT, Item, Measures, State, policy_named
 from dlsim.errors import InputError
 from dlsim.files import StrPath, placed
-from dlsim.given import number, whole
+from dlsim.given import column, number, whole
 
 #: A job whose worker died so often is given up.
 MOST_LOSSES = 3
@@ -310,7 +310,7 @@ def run_live(
     machine = Machine(*(sum(s.name[:3] == cls for s in devices) for cls in ("cpu", "gpu")))
     if tuple(slot.name for slot in devices) != machine.devices:
         raise InputError(f"devices must be {', '.join(machine.devices)} in this order")
-    arrivals = [job.arrival for job in jobs]
+    arrivals = column("arrival", [job.arrival for job in jobs]).tolist()
     if not jobs or arrivals != sorted(arrivals):
         raise InputError(f"a live run needs jobs sorted by arrival, got arrivals {arrivals}")
     for j, job in enumerate(jobs):
