@@ -412,6 +412,9 @@ def test_devices_with_cores_of_their_own_share_none():
     [
         ({"cpu": "numba:900-901"}, "device 'numba:900-901': this process may use the cores"),
         ({"cpu": "numba/900"}, "write numba:FIRST-LAST, or numba/SETS"),
+        ({"cpu": f"numba/{10**12}"}, "write numba:FIRST-LAST, or numba/SETS"),
+        ({"cpu": f"numba:0-{10**12}"}, "this process may use the cores"),
+        ({"cpu": "numba:1-0"}, "device 'numba:1-0': this process may use the cores"),
         ({"cpu": "none", "gpu": "none"}, "leaves no device; name one"),
         ({"gpu": "threads,numpy"}, "a class shares a history, and these are numpy and threads"),
         ({"cpu": "numba:x"}, "device must be one of .*got 'numba:x'"),
