@@ -233,7 +233,6 @@ class Rounding:
             self.program = self.program.narrowed()
         self.values = np.zeros(len(self.program.fixed), dtype=np.int64)
         self.order: list[tuple[int, float, int]] = []
-        self.programs = 1
         self._look()
 
     @property
@@ -249,7 +248,6 @@ class Rounding:
     def solve(self) -> None:
         """Solve the program again."""
         self.program.solve(self.least)
-        self.programs += 1
         self._look()
 
     def _look(self) -> None:
