@@ -355,10 +355,9 @@ class Broker:
         if name in self._all:
             raise InputError(f"application {name!r} was submitted before; choose another name")
         pi = self._priority(priority)
-        values = {what: number(what, v, above=True) for what, v in (("load", load), ("work", work))}
+        load, work = (number(n, one, above=True) for n, one in (("load", load), ("work", work)))
         size = number("data", data)
-        app = _Application(name, home, **values, priority=pi, data=size, arrival=self.now)
-        self._all[name] = app
+        self._all[name] = _Application(name, home, load, pi, work, size, self.now)
         self._changed("arrival")
 
     def cancel(self, name: str) -> None:
