@@ -39,7 +39,7 @@ def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
     """Return (6) in full: the columns t, the cells of `rows`, one per numbered route."""
     t, n = rows.platform.tables, len(rows.app)
     routes = len(t.pairs)
-    first = rows.matrix(rows.everything)
+    first = rows.matrix(np.arange(n))
     first.resize(first.shape[0], 1 + n + routes)
     routed = np.flatnonzero(rows.route >= 0)
     at = np.concatenate([rows.route[routed], np.arange(routes)])

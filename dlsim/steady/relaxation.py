@@ -148,7 +148,7 @@ class ReducedProgram:
         self._first_link = len(rows.limit)
         self.limit = np.append(rows.limit, tables.capacity)
         if cells is None:
-            cells = rows.everything
+            cells = np.arange(len(rows.app))
             if len(cells) > ALL:  # first those at home, and of each application that could do most
                 cells = np.union1d(self._at_home(), _foremost(rows.app, rows.unit))
         self.cells, self.matrix = cells, self._columns(cells)
