@@ -153,6 +153,15 @@ def test_processes_keep_output_and_limits_and_come_back(tmp_path, monkeypatch):
     assert done.log.audit() == []
 
 
+def test_what_an_error_says_at_length_has_room_in_the_log(tmp_path):
+    def talk():
+        raise ValueError("x" * 2**21)
+
+    done = run([LiveJob(App("talk", cpu=talk, gpu=talk))], log=tmp_path / "log.sqlite")
+    assert done.jobs["error"][0].startswith("ValueError: xxx")
+    assert Log.read(tmp_path / "log.sqlite").table().equals(done.jobs)
+
+
 def test_one_command_that_fails_is_tried_once_and_one_per_device_on_both():
     again = {"one": "sh -c 'exit 3'", "told": "sh -c 'exit 3' {device}",
              "asks": "sh -c 'exit $((3 + ${#DLSIM_DEVICE}))'"}  # fmt: skip

@@ -20,7 +20,7 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.files import DEPTH, StrPath, opened
-from dlsim.ledger import LONGEST, EventLog, kind_of_log
+from dlsim.ledger import LONGEST, EventLog, kind_of_log, said
 from dlsim.live.costs import Sample
 from dlsim.live.loads import File, Load
 
@@ -199,5 +199,4 @@ class Journal(EventLog):
 
     def add_end(self, job: Any, error: BaseException | None) -> None:
         """Keep that a load is over."""
-        said = "" if error is None else f"{type(error).__name__}: {error}"[: LONGEST // 8]
-        self._add("end", job=job.number, error=said)
+        self._add("end", job=job.number, error="" if error is None else said(error))
