@@ -411,8 +411,7 @@ def read_tables(
     limit: int | None = None,
 ) -> Row:  # fmt: skip
     """Read the tables of a TOML file, or of a JSON file by its name, as `tables_of` does."""
-    is_json = Path(path).suffix == ".json"
-    if is_json:
+    if Path(path).suffix == ".json":
         return tables_of(path, read_json(path, limit or DOCUMENT), schema, top, first)
     document, text = _toml(path, limit or TOML)
     return tables_of(path, document, schema, top, first, text)

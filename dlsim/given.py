@@ -122,9 +122,12 @@ def nearest(value: Any, known: Iterable[Any]) -> str:
 
 def member(what: str, name: Any, known: Collection[Any]) -> Any:
     """Return a name that is known, of however many."""
-    if name not in known:
-        raise InputError(f"no {what} is called {name!r}{nearest(name, known)}")
-    return name
+    try:
+        if name in known:
+            return name
+    except TypeError:  # it cannot be hashed
+        pass
+    raise InputError(f"no {what} is called {name!r}{nearest(name, known)}")
 
 
 def option(name: str, value: Any, options: Iterable[Any]) -> Any:

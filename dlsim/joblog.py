@@ -166,15 +166,14 @@ def usable_jobs(
     A job needs a `size` above 0 and values in range (`fits`); at most so many are taken. Of
     those that are skipped the reasons are counted.
     """
-    why = pd.Series("", index=jobs.index, dtype=object)
-    for reason, bad in (  # the first one counts
-        ("part of a job (status 2, 3 or 4)", jobs["status"].isin((2, 3, 4))),
-        ("no submit time", ~(jobs["submit"] >= 0)),
-        ("run time not above 0", ~(jobs["run_time"] > 0)),
-        ("no processors", size <= 0),
-        (unfit, ~fits),
-    ):
-        why[bad & (why == "")] = reason
+    bad = {  # the first one counts
+        "part of a job (status 2, 3 or 4)": jobs["status"].isin((2, 3, 4)),
+        "no submit time": ~(jobs["submit"] >= 0),
+        "run time not above 0": ~(jobs["run_time"] > 0),
+        "no processors": size <= 0,
+        unfit: ~fits,
+    }
+    why = pd.Series(np.select(list(bad.values()), list(bad), ""), jobs.index, dtype=object)
     order = jobs["submit"][why == ""].sort_values(kind="stable").index
     if order.empty:
         counts = ", ".join(f"{reason}: {n}" for reason, n in why.value_counts().items())

@@ -98,7 +98,7 @@ class Ledger:
             try:
                 self.rows()
             except BaseException:
-                self.close()
+                self._connection.close()
                 raise
 
     def __enter__(self) -> Self:
@@ -267,6 +267,11 @@ BROKEN = (
 )  # fmt: skip
 
 
+def said(error: BaseException) -> str:
+    """Say an error in words for which a row has room."""
+    return f"{type(error).__name__}: {error}"[: LONGEST // 8]
+
+
 def kind_of_log(application: int, what: str, missing: str, events: Sequence[str]) -> Kind:
     """Return the kind of a ledger of such events."""
     one = f"TEXT NOT NULL CHECK (kind IN {tuple(events)})", f"one of {', '.join(events)}"
@@ -288,7 +293,6 @@ class EventLog(Ledger):
             try:
                 take(kind, parse_json(self.path, body, number))
             except BROKEN as error:
-                known = isinstance(error, InputError)
-                why = str(error) if known else f"{type(error).__name__}: {error}"
+                why = str(error) if isinstance(error, InputError) else said(error)
                 what = f"{self.path}, event {number}: not of the {self.KIND.what[2:]} ({why})"
                 raise InputError(f"{what}; it was left as it is") from error

@@ -4,6 +4,7 @@ import functools
 import json
 import math
 import re
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 from dlsim.cli import main
 from dlsim.errors import InputError
-from dlsim.steady import Broker, Limits, Network, Share, plan_of, read_platform, solve
+from dlsim.steady import Broker, Limits, Network, Share, day, plan_of, read_platform, solve
 from dlsim.steady.broker import EVENTS, METHOD
 from dlsim.steady.organisation import run_file
 from dlsim.steady.plan import text_of
@@ -167,6 +168,7 @@ def test_a_new_site_is_not_among_old_priorities():
     [
         ("lose_link", {"link": 7}, "no link is called 7"),
         ("restore_link", {"link": 0}, "link 0 is not lost at 0"),
+        ("lose_link", {"link": [0]}, r"lose_link: link must be a text or a number, got \[0\]"),
         ("change_link", {"link": 0}, "change_link needs bandwidth or connections"),
         ("change_link", {"link": 0, "bandwidth": -1}, "bandwidth of link 0 must be"),
         ("change_link", {"link": 0, "connections": -1}, "max_connect of link 0 must be"),
@@ -207,6 +209,34 @@ def test_what_is_over_cannot_be_changed():
         Broker(roundabout()).event("add_route", between=["a", "b"], links=["up"])
     with pytest.raises(InputError, match="link 'x' joins two routers that a link joins already"):
         Broker(roundabout()).event("add_link", name="x", bandwidth=1.0, start="b", end="a")
+
+
+@pytest.mark.parametrize(
+    ("act", "words"),
+    [
+        (lambda b: b.lose_link(["up"]), r"no link is called \['up'\]"),
+        (lambda b: b.cancel(["x"]), r"no application is called \['x'\]"),
+        (lambda b: b.add_route(["a", "b"], "up"), "links must be a list, got 'up'"),
+        (lambda b: b.add_link("x", 1.0, start="a", end="d", weight=-1.0),
+         "weight of link 'x' must be a finite number of at least 0, got -1.0"),
+        (lambda b: replace(b.network, lost="up"), "lost must be a list, got 'up'"),
+        (lambda b: replace(b.network, lost=["left"]), "no link is called 'left'"),
+        (lambda b: replace(b.network, router=3), "router must be a list, got 3"),
+        (lambda b: replace(b.network, routes=3, lost=["up"]), "routes must map pairs"),
+        (lambda b: day("wan.toml"), "platform must be a Platform, got 'wan.toml'"),
+    ],
+)  # fmt: skip
+def test_what_is_no_network_is_refused(act, words):
+    with pytest.raises(InputError, match=words):
+        act(Broker(roundabout()))
+
+
+def test_links_may_be_lost_from_the_beginning():
+    pairs = {(0, 1): ["direct"], (1, 0): ["down", "up"]}
+    for known in (roundabout(), replace(roundabout(), routes=pairs)):
+        less = replace(known, lost=["direct"])
+        assert less.lost == {"direct"}
+        assert "direct" not in less.fields["links"].index
 
 
 EVENT = '[[event]]\nat = {at}\ndo = "{do}"\n{fields}\n'

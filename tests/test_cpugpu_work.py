@@ -153,6 +153,15 @@ def test_processes_keep_output_and_limits_and_come_back(tmp_path, monkeypatch):
     assert done.log.audit() == []
 
 
+def test_what_an_error_says_at_length_has_room_in_the_log(tmp_path):
+    def talk():
+        raise ValueError("x" * 2**21)
+
+    done = run([LiveJob(App("talk", cpu=talk, gpu=talk))], log=tmp_path / "log.sqlite")
+    assert done.jobs["error"][0].startswith("ValueError: xxx")
+    assert Log.read(tmp_path / "log.sqlite").table().equals(done.jobs)
+
+
 def test_one_command_that_fails_is_tried_once_and_one_per_device_on_both():
     again = {"one": "sh -c 'exit 3'", "told": "sh -c 'exit 3' {device}",
              "asks": "sh -c 'exit $((3 + ${#DLSIM_DEVICE}))'"}  # fmt: skip
@@ -412,9 +421,12 @@ def test_devices_with_cores_of_their_own_share_none():
     [
         ({"cpu": "numba:900-901"}, "device 'numba:900-901': this process may use the cores"),
         ({"cpu": "numba/900"}, "write numba:FIRST-LAST, or numba/SETS"),
+        ({"cpu": f"numba/{10**12}"}, "write numba:FIRST-LAST, or numba/SETS"),
+        ({"cpu": f"numba:0-{10**12}"}, "this process may use the cores"),
+        ({"cpu": "numba:1-0"}, "device 'numba:1-0': this process may use the cores"),
         ({"cpu": "none", "gpu": "none"}, "leaves no device; name one"),
         ({"gpu": "threads,numpy"}, "a class shares a history, and these are numpy and threads"),
-        ({"cpu": "numba:x"}, "unknown device 'numba:x'"),
+        ({"cpu": "numba:x"}, "device must be one of .*got 'numba:x'"),
     ],
 )
 def test_devices_that_are_not_there_are_refused(words, match):
@@ -469,7 +481,7 @@ def test_jobs_come_from_a_file(tmp_path):
             "usual 1048576, got 2.5",
         ),
         ("app,size\nsaxpy,1e15\n", "line 2, field size: size of saxpy must be .*10000000000000"),
-        ("app\nfft\n", "line 2: unknown application 'fft'; known: mandelbrot"),
+        ("app\nfft\n", "line 2: application must be one of mandelbrot.*; got 'fft'"),
         ("app,arrival\nsaxpy,-1\n", "line 2, field arrival: must be a finite number of at least 0"),
         ("name\nx\n", "field app: no such column"),
     ],

@@ -52,6 +52,12 @@ def test_lines_are_cut_whole_and_nothing_is_lost(corpus, where, shares):
         assert "".join(p.read(p.data) for p in again if p) == piece.read(piece.data)
 
 
+@pytest.mark.parametrize("data", [3, {1, 2}, {1: "one"}, np.array(3.0)])
+def test_what_has_no_slices_is_no_load(data):
+    with pytest.raises(InputError, match=r"a load must have a length and slices, as .* has not"):
+        loads.items(data)
+
+
 def test_rows_carry_their_header(tmp_path):
     table = pd.DataFrame({"a": range(100), "b": [f"text {k}" for k in range(100)]})
     table.to_csv(tmp_path / "rows.csv", index=False)
@@ -139,7 +145,7 @@ def test_a_log_is_one_heads_and_holds_what_it_can_give_back(corpus, tmp_path):
     assert sorted(one.done) == [(0,), (1,)]
     np.testing.assert_array_equal(one.done[0,], array)
     assert one.done[1,] == {"a": [1, 2.5, None]}
-    again._file.write([("result", {"job": 0, "key": 7, "result": {}})])
+    again.write([("result", {"job": 0, "key": 7, "result": {}})])
     again.close()
     for _ in range(2):  # what cannot be read is let go
         with pytest.raises(InputError, match=r"event 4: not of the log of a head \(KeyError"):
@@ -564,7 +570,7 @@ def test_a_killed_head_finishes_what_it_promised(address, big, tmp_path):
         assert [job.result(120) for job in second.jobs] == [40_000] * 2
     journal = Journal(log)
     assert not journal.unfinished  # all have an end
-    assert sum(kind == "result" for kind, _, _ in journal._file.rows()) >= 2
+    assert sum(kind == "result" for kind, _, _ in journal.rows()) >= 2
     journal.close()
 
 

@@ -16,6 +16,7 @@ from numpy.random import SeedSequence
 from dlsim.errors import InputError
 from dlsim.steady import Limits, Platform, ReducedProgram, from_graph, solve, to_graph, topology
 from dlsim.steady.graphs import prune, shortest_routes
+from dlsim.steady.store import write_platform
 from dlsim.steady.topology import tiers_graph
 from tests.scale import SCALE
 
@@ -321,6 +322,9 @@ def test_without_topohub_the_remedy_is_named(monkeypatch):
         (lambda: topology.random(5, bandwidth=-1.0, connectivity=1.0), "bandwidth must be"),
         (lambda: prune(nx.DiGraph([(0, 1)]), [0]), "simple and undirected"),
         (lambda: prune(nx.path_graph(2), [5]), "router 5 is no node"),
+        (lambda: prune(nx.path_graph(2), 5), "routers must be a list, got 5"),
+        (lambda: to_graph("wan.toml"), "platform must be a Platform, got 'wan.toml'"),
+        (lambda: write_platform("wan.toml", "wan"), "platform must be a Platform, got 'wan'"),
         (lambda: from_graph(nx.path_graph(3), [0, 1, 2], **UNIT), "edge 0 - 1 must carry"),
     ],
 )

@@ -11,7 +11,7 @@ from dlsim.cli.words import folder_of, names_of, png_of, reading_of, shown, writ
 from dlsim.progress import step
 from dlsim.steady.engine import solve
 from dlsim.steady.model import Reading
-from dlsim.steady.outcome import SNAP, Allocation, Period
+from dlsim.steady.outcome import ROUNDING, Allocation, Period
 from dlsim.steady.plan import plan_of, text_of
 from dlsim.steady.relaxation import bound
 from dlsim.steady.store import read_platform
@@ -81,7 +81,7 @@ def main(args: argparse.Namespace) -> int:
         gap = replace(a, upper=min(a.upper, top)).gap
         opened = np.asarray(a.connections).sum()
         kept = (str(one.length), float(one.objective)) if one else ("", np.nan)
-        rows.append((name, a.objective, a.ratio, 0.0 if gap <= SNAP else gap, opened, *kept))
+        rows.append((name, a.objective, a.ratio, 0.0 if gap <= ROUNDING else gap, opened, *kept))
     columns = ["method", "objective", "ratio_to_lp", "gap", "connections", "period",
                "objective_in_periods"]  # fmt: skip
     table = pd.DataFrame(rows, columns=columns).set_index("method")

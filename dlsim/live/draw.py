@@ -43,7 +43,7 @@ def draw_chunks_of(
     return ax
 
 
-def draw_costs(costs: Costs, unit: str = "unit", ax: Any = None) -> Any:
+def draw_costs(costs: Costs, ax: Any = None) -> Any:
     """Draw measured times of sending and computing over size, with what was fitted."""
     ax, table = panels(ax, 2, (7.2, 2.8), sharey=False), costs.table()
     for one, what, fit in zip(ax, ("send", "compute"), costs.fits(), strict=True):
@@ -52,5 +52,5 @@ def draw_costs(costs: Costs, unit: str = "unit", ax: Any = None) -> Any:
             one.plot(part["units"], part[what], "o", color=color, markersize=3.5, alpha=0.7)
         x = np.array([0.0, table["units"].max()])
         one.plot(x, fit.time(x), color="#555555", linewidth=1.2)
-        one.set(title=what, xlabel=f"size ({unit}s)", ylabel="seconds", xlim=0, ylim=0)
+        one.set(title=what, xlabel="size (units)", ylabel="seconds", xlim=0, ylim=0)
     return ax

@@ -11,7 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import InvalidStateError
-from contextlib import ExitStack, closing, suppress
+from contextlib import ExitStack, suppress
 from queue import SimpleQueue
 from typing import Any, Self
 
@@ -107,7 +107,7 @@ class Head:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             if self._log is not None:
-                self._journal = stack.enter_context(closing(Journal(self._log)))
+                self._journal = stack.enter_context(Journal(self._log))
             place = self.address
             if not place:
                 local = self._distributed.LocalCluster(

@@ -20,7 +20,7 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.files import DEPTH, StrPath, opened
-from dlsim.ledger import LONGEST, EventLog, kind_of_log
+from dlsim.ledger import LONGEST, EventLog, kind_of_log, said
 from dlsim.live.costs import Sample
 from dlsim.live.loads import File, Load
 
@@ -85,12 +85,6 @@ def _mark(path: str) -> list[int]:
     return [found.st_size, found.st_mtime_ns]
 
 
-class _File(EventLog):
-    """The events of one head in an SQLite file."""
-
-    KIND = kind_of_log(0x646C7368, "a log of a head", "first: dlsim live divide", EVENTS)
-
-
 def _part(row: dict[str, Any], span: list[int]) -> File:
     first, last = span
     return File(row["path"], row["where"], row["is_table"], (first, last))
@@ -110,17 +104,20 @@ class Unfinished:
         return [(key, load) for key, load in self.cut.items() if key not in self.done]
 
 
-class Journal:
-    """The log of a head; one head at a time writes to it."""
+class Journal(EventLog):
+    """The log of a head in an SQLite file; one head at a time writes to it."""
+
+    KIND = kind_of_log(0x646C7368, "a log of a head", "first: dlsim live divide", EVENTS)
 
     def __init__(self, path: StrPath) -> None:
+        super().__init__(path)
         self.samples: dict[str, list[Sample]] = {}
         self.unfinished: dict[int, Unfinished] = {}
         self._last = -1
         with ExitStack() as stack:
-            self._file = stack.enter_context(_File(path))
-            stack.enter_context(self._file.alone())
-            self._file.tell(self._take)
+            stack.callback(super().close)
+            stack.enter_context(self.alone())
+            self.tell(self._take)
             for number, one in self.unfinished.items():
                 if _mark(one.row["path"]) != one.row["mark"]:
                     raise InputError(
@@ -158,7 +155,7 @@ class Journal:
         return self._last
 
     def _add(self, kind: str, **body: Any) -> None:
-        self._file.write([(kind, body)])
+        self.write([(kind, body)])
 
     def need(self, job: Any) -> None:
         """Refuse a load that could not be found again after a kill."""
@@ -202,5 +199,4 @@ class Journal:
 
     def add_end(self, job: Any, error: BaseException | None) -> None:
         """Keep that a load is over."""
-        said = "" if error is None else f"{type(error).__name__}: {error}"[: LONGEST // 8]
-        self._add("end", job=job.number, error=said)
+        self._add("end", job=job.number, error="" if error is None else said(error))

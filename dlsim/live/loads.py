@@ -17,7 +17,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, opened
-from dlsim.given import column, option
+from dlsim.given import column, option, theirs
 
 #: Where a piece's data come from: sent by the head, or read by the worker from a shared file.
 WHERE = ("head", "shared")
@@ -91,9 +91,9 @@ class Items:
     data: Any
 
     def __post_init__(self) -> None:
-        if not hasattr(self.data, "__getitem__") or not hasattr(self.data, "__len__"):
-            raise InputError(f"a load must have a length and slices, got {self.data!r:.60}")
-        if not len(self.data):
+        with theirs(f"a load must have a length and slices, as {self.data!r:.60} has not"):
+            count = len(self.data) and len(self.data[:1])
+        if not count:
             raise InputError("a load must hold at least one item, got none")
 
     @property

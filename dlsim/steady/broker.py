@@ -25,6 +25,7 @@ from dlsim.steady.network import Network
 from dlsim.steady.outcome import Allocation, carried
 from dlsim.steady.plan import plan_of
 from dlsim.steady.program import seconds
+from dlsim.steady.routes import listed
 from dlsim.steady.rows import most_work
 from dlsim.steady.store import label, labels
 
@@ -214,10 +215,6 @@ class Broker:
         self._reasons: list[str] = []
         self._log: dict[str, list[tuple[object, ...]]] = {name: [] for name in _COLUMNS}
 
-    def at(self, time: float) -> Self:
-        """Let time pass until then, as `advance` does, and return the broker."""
-        return self.advance(time)
-
     def event(self, do: str, /, **fields: Any) -> Self:
         """Let happen now what an [[event]] of a file may say, and return the broker.
 
@@ -285,18 +282,19 @@ class Broker:
 
     def lose_link(self, link: Any) -> None:
         """Take a link away: no route leads over it until `restore_link`."""
-        self._lose("lose_link", link, "is lost already", self.network.lost | {link})
+        self._lose("lose_link", link, True)
 
     def restore_link(self, link: Any) -> None:
         """Put back a link that was lost."""
-        self._lose("restore_link", link, "is not lost", self.network.lost - {link})
+        self._lose("restore_link", link, False)
 
-    def _lose(self, event: str, link: Any, rule: str, lost: frozenset[Any]) -> None:
+    def _lose(self, event: str, link: Any, is_lost: bool) -> None:
         j = self._link(link)
-        if lost == self.network.lost:
+        if (link in self.network.lost) == is_lost:
+            rule = "is lost already" if is_lost else "is not lost"
             remedy = "leave the event out, or put the one that it answers before it"
             raise InputError(f"link {link!r} {rule} at {self.now:g}; {remedy}")
-        self.network = replace(self.network, lost=lost)
+        self.network = replace(self.network, lost=self.network.lost ^ {link})
         self._changed(event, link=j)
 
     def add_link(
@@ -330,7 +328,7 @@ class Broker:
         if len(instance("between", between, Sequence)) != 2:
             raise InputError(f"between must name two sites, got {between!r}")
         k, to = map(self._site, between)
-        for link in links:
+        for link in listed("links", links):
             self._link(link)
         self.network = self.network.with_route(k, to, links, one_way)
         self._changed("add_route")
@@ -357,10 +355,9 @@ class Broker:
         if name in self._all:
             raise InputError(f"application {name!r} was submitted before; choose another name")
         pi = self._priority(priority)
-        values = {what: number(what, v, above=True) for what, v in (("load", load), ("work", work))}
+        load, work = (number(n, one, above=True) for n, one in (("load", load), ("work", work)))
         size = number("data", data)
-        app = _Application(name, home, **values, priority=pi, data=size, arrival=self.now)
-        self._all[name] = app
+        self._all[name] = _Application(name, home, load, pi, work, size, self.now)
         self._changed("arrival")
 
     def cancel(self, name: str) -> None:
@@ -409,7 +406,7 @@ class Broker:
             self._log["links"].append((self.now, name, *self._bandwidth.row(link), most))
         self._reasons += [reason] * bool(reason)
 
-    def advance(self, until: float = math.inf) -> Self:
+    def at(self, until: float = math.inf) -> Self:
         """Let time pass, by default until nothing more can happen, and return the broker."""
         rule = f"at least the present time {self.now:g}"
         until = number("until", until, self.now, math.inf, rule=rule)
@@ -423,6 +420,8 @@ class Broker:
                 break
             self._pass(then, rates)
         return self
+
+    advance = at  # by its other name
 
     def _settle(self) -> None:
         """Solve the steady state of what is there now, if that has changed."""
@@ -508,7 +507,7 @@ class Broker:
         """Return the work in force of each running application on each site, shape (A, K)."""
         if self._allocation is None:
             return np.zeros((0, len(self.network.sites)))
-        return np.asarray(self._allocation.work)
+        return self._allocation.work
 
     def _pass(self, then: float, rates: Floats) -> None:
         """Move to a time until which nothing changes, and see what has changed then."""
@@ -675,7 +674,6 @@ def day(
             events.append((float(back), partial(broker.register, site, speed)))
 
     for when, act in sorted(events, key=lambda event: event[0]):
-        broker.advance(when)
+        broker.at(when)
         act()
-    broker.advance()
-    return broker
+    return broker.at()

@@ -44,9 +44,7 @@ def exact(value: Any) -> Fraction:
     return value if isinstance(value, Fraction) else Fraction(str(value))
 
 
-def _exactly(values: Any) -> Any:
-    flat = [exact(value) for value in np.asarray(values).ravel().tolist()]
-    return np.array([*flat, None], dtype=object)[:-1].reshape(np.shape(values))
+_exactly = np.frompyfunc(exact, 1, 1)
 
 
 def _added(where: Any, values: Any, size: int) -> Any:

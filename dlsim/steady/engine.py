@@ -21,7 +21,7 @@ from dlsim.steady.relaxation import ReducedProgram, bound, relaxed, unfixed
 
 Found = tuple[Floats, Ints]
 
-#: The paper's heuristics.
+#: The paper's heuristics in the order of the legends, the cheap ones first.
 HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
 #: A relaxed connection this close to a whole number is that number.
 SNAP = 1e-6
@@ -194,8 +194,8 @@ def run_greedy(
     left = _unused(p, net, work, connections)
     if reading.lprg_start == "lpr":
         left.share[:] = (work * p.worth).sum(axis=1)
-    whole = np.zeros(traced, dtype=np.int64)
-    trace = Trace(whole, whole.copy(), np.zeros(traced))
+    applications, clusters = np.zeros((2, traced), dtype=np.int64)
+    trace = Trace(applications, clusters, np.zeros(traced))
     prose, rest = reading.local_amount == "prose", reading.stuck == "rest"
     steps = int(serve(net, left, trace, prose, rest))
     return Served(left.work, left.connections, steps, pd.DataFrame(trace._asdict()).head(steps))
@@ -205,8 +205,8 @@ def split_connections(usage: Floats) -> tuple[Floats, Floats]:
     """Split relaxed connections into whole numbers and the fractions that are left."""
     near = np.rint(usage)
     snapped = np.where(np.abs(usage - near) <= SNAP, near, usage)
-    whole = np.floor(snapped)
-    return whole, snapped - whole
+    down = np.floor(snapped)
+    return down, snapped - down
 
 
 def round_off(p: Platform, work: Floats, usage: Floats) -> Found:
@@ -215,12 +215,12 @@ def round_off(p: Platform, work: Floats, usage: Floats) -> Found:
     .. math:: \hat\beta = \lfloor\tilde\beta\rfloor,\quad
         \hat\alpha = \min\{\tilde\alpha, \hat\beta g / \delta\}
     """
-    whole, _ = split_connections(usage)
+    opened, _ = split_connections(usage)
     kept = np.ones((p.clusters, p.clusters))
-    part = np.divide(whole, usage, out=np.ones(len(usage)), where=usage > whole)
+    part = np.divide(opened, usage, out=np.ones(len(usage)), where=usage > opened)
     kept[tuple(p.tables.pairs.T)] = part
     moved = np.where(p.data[:, None] > 0, kept[p.origin], 1.0)
-    return work * moved, p.tables.spread(whole.astype(np.int64))
+    return work * moved, p.tables.spread(opened.astype(np.int64))
 
 
 class Rounding:
@@ -233,7 +233,6 @@ class Rounding:
             self.program = self.program.narrowed()
         self.values = np.zeros(len(self.program.fixed), dtype=np.int64)
         self.order: list[tuple[int, float, int]] = []
-        self.programs = 1
         self._look()
 
     @property
@@ -244,12 +243,11 @@ class Rounding:
     @property
     def connections(self) -> Ints:
         """Return the connections fixed, shape (K, K)."""
-        return np.asarray(self.p.tables.spread(self.values))
+        return self.p.tables.spread(self.values)
 
     def solve(self) -> None:
         """Solve the program again."""
         self.program.solve(self.least)
-        self.programs += 1
         self._look()
 
     def _look(self) -> None:
@@ -295,8 +293,8 @@ def randomised_rounding(
             at = int(rng.integers(len(candidates)))
             r = int(candidates[at])
             candidates = np.delete(candidates, at)
-            whole, fraction = split_connections(rounds.program.usage[r])
-            rounds.fix(r, int(whole) + int(rng.random() < fraction))
+            down, fraction = split_connections(rounds.program.usage[r])
+            rounds.fix(r, int(down) + int(rng.random() < fraction))
         if not rounds.holds:
             rounds.solve()
 

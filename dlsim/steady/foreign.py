@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 from xml.etree.ElementTree import Element, TreeBuilder
 from xml.parsers import expat
 
@@ -331,7 +331,7 @@ def read_document(path: StrPath) -> Document | None:
         return None
     text, name = read_text(path), os.fspath(path)
     try:
-        return cast(Document, placed(name, READERS[ending][1], name, text))
+        return placed(name, READERS[ending][1], name, text)
     except InputError:
         raise
     except Exception as error:  # of any kind: networkx trusts its files

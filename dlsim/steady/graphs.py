@@ -12,15 +12,15 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from dlsim.errors import InputError
-from dlsim.given import number, option
+from dlsim.given import instance, number, option
 from dlsim.steady.model import Platform
-from dlsim.steady.routes import Routes, link_type, need_pairs
+from dlsim.steady.routes import Routes, link_type, listed, need_pairs
 
 
 def _check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
         raise InputError(f"the graph must be simple and undirected, got {graph}")
-    need_pairs(len(routers), len(graph))
+    need_pairs(len(listed("routers", routers)), len(graph))
     for router in routers:
         if router not in graph:
             raise InputError(f"router {router!r} is no node of {graph}")
@@ -205,7 +205,7 @@ def to_graph(platform: Platform) -> nx.Graph:
     InputError
         For links without ends, clusters without routers, or two links between the same.
     """
-    links, router = platform.links, platform.router
+    links, router = instance("platform", platform, Platform).links, platform.router
     if not {"start", "end"} <= set(links.columns) or router is None:
         has = f"got links with {', '.join(map(str, platform.links))}, router {platform.router}"
         raise InputError(f"a graph needs links with the columns start and end, and router; {has}")

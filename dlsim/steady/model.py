@@ -200,10 +200,7 @@ class Platform:
 
     def connection_bandwidth(self, k: int, to: int) -> float:
         """The least bandwidth of a route, :math:`g_{k,l}`; inf on an empty one, 0 without one."""
-        if (k, to) not in self.routes:
-            return 0.0
-        route = list(self.routes[k, to])
-        return float(self.links.loc[route, "bandwidth"].min()) if route else np.inf
+        return float(self.tables.bandwidth[k, to]) if (k, to) in self.routes else 0.0
 
     @cached_property
     def priorities(self) -> Floats:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import number, table, whole
+from dlsim.given import column, instance, member, number, table, whole
 from dlsim.steady.check import exact
 from dlsim.steady.graphs import lightest_routes, shortest_routes
 from dlsim.steady.model import Floats, Platform, called
@@ -71,7 +71,8 @@ def joined(
     one_way = _column(table("links", links, _NUMBERS + _ENDS), "one_way", False)
     ends = list(zip(*(_column(links, end, None) for end in _ENDS), strict=True))
     graph: Any = nx.DiGraph() if any(one_way) else nx.Graph()
-    rows = zip(links.index, ends, one_way, _column(links, "weight", 1.0), strict=True)
+    weights = column("weight", _column(links, "weight", 1.0), row="link", labels=links.index)
+    rows = zip(links.index, ends, one_way, weights.tolist(), strict=True)
     for name, way, is_one_way, weight in rows:
         if None in way:
             raise InputError(f"link {name!r} needs start and end, as no routes are given")
@@ -81,7 +82,7 @@ def joined(
                 what = "joins two routers that a link joins already; merge them"
                 raise InputError(f"link {name!r} {what}")
             graph.add_edge(u, v, name=name, weight=weight)
-    graph.add_nodes_from(routers)
+    graph.add_nodes_from(listed("router", routers))
     # taken out again, not left out: of equal routes the order of all nodes chooses one
     graph.remove_edges_from([(u, v) for u, v, name in graph.edges(data="name") if name in lost])
     if any(one_way) or "weight" in links:
@@ -129,21 +130,24 @@ class Network:
     def __post_init__(self) -> None:
         """Refuse what is no network; round the links' connections down once."""
         sites = called("sites", self.sites) or []
-        links, routes = self.links, self.routes
+        for link in listed("lost", self.lost):
+            member("link", link, table("links", self.links, _NUMBERS).index)
+        links, routes, lost = self.links, self.routes, frozenset(self.lost)
         if routes is None:
-            links, routes = joined(links, sites if self.router is None else self.router, self.lost)
-        elif self.lost:
-            links = links.drop(index=list(self.lost))
-            routes = {pair: way for pair, way in routes.items() if self.lost.isdisjoint(way)}
-        vars(self).update(sites=sites, _there=(links, routes))
-        whole = self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)])
-        rounded = whole.links[_NUMBERS].reindex(self.links.index).fillna(self.links[_NUMBERS])
+            links, routes = joined(links, sites if self.router is None else self.router, lost)
+        elif lost and isinstance(routes, Mapping):  # else refused below
+            links = links.drop(index=list(lost))
+            routes = {pair: way for pair, way in routes.items() if lost.isdisjoint(way)}
+        vars(self).update(sites=sites, lost=lost, _there=(links, routes))
+        there = self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)])
+        rounded = there.links[_NUMBERS].reindex(self.links.index).fillna(self.links[_NUMBERS])
         links = self.links.assign(**rounded)
-        vars(self).update(_there=(whole.links, whole.routes), links=links)
+        vars(self).update(_there=(there.links, there.routes), links=links)
 
     @classmethod
     def of(cls, p: Platform) -> Self:
         """Take the network of a platform; sites without names are called site 0, site 1, ..."""
+        instance("platform", p, Platform)
         names = p.site_names or [f"site {k}" for k in range(p.clusters)]
         return cls(names, p.gateway, p.links, p.routes, p.limits)
 

@@ -4,7 +4,7 @@ import math
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import Any, cast
+from typing import Any
 
 from dlsim.errors import InputError
 from dlsim.files import Fields, Row, Schema, StrPath, placed
@@ -12,7 +12,7 @@ from dlsim.given import Seed, number, option, real, text
 from dlsim.steady.broker import EVENTS, METHOD, Broker
 from dlsim.steady.model import Reading
 from dlsim.steady.network import Network
-from dlsim.steady.store import SCHEMA, label, network_of, read
+from dlsim.steady.store import SCHEMA, network_of, read
 from dlsim.steady.store import TOP as PLATFORM_TOP
 
 
@@ -22,7 +22,7 @@ def _event(row: Any) -> Fields:
     return {"at": time, "do": text, **EVENTS[action]}
 
 
-_SITE: Fields = {"name": text, "gateway": real, "speed?": real, "router?": label}
+_SITE = EVENTS["add_site"]
 #: The tables of the file: those of a platform, whose applications are for ``dlsim solve``.
 TABLES: Schema = {**SCHEMA, "cluster": _SITE, "site": _SITE, "event": _event}
 #: Fields at the top of the file, with their defaults.
@@ -78,4 +78,4 @@ def run_file(
         if (when := row.pop("at")) <= until:
             placed(row.where, broker.at(when).event, row.pop("do"), **row)
     placed(path, broker.at, until)
-    return cast(Broker, broker)
+    return broker

@@ -21,7 +21,7 @@ from dlsim.steady.model import Floats, Platform, Reading
 #: An objective within this of a proven bound, relative, is the optimum.
 PROVED = 1e-6
 #: A work this near to a whole number of units, relative, is that number.
-SNAP = 1e-9
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +102,7 @@ class Period:
 def _fractions(work: list[Any], denominator: int) -> list[Fraction]:
     """Return every work as a near fraction of small denominator, or all rounded down."""
     near = [Fraction(x).limit_denominator(denominator) for x in work]
-    if all(abs(f - Fraction(x)) <= SNAP * max(1.0, x) for f, x in zip(near, work, strict=True)):
+    if all(abs(f - Fraction(x)) <= ROUNDING * max(1.0, x) for f, x in zip(near, work, strict=True)):
         if math.lcm(*(f.denominator for f in near)) <= max(denominator**2, 1):
             return near
     return [Fraction(_units(x, denominator), denominator) for x in work]
@@ -111,8 +111,8 @@ def _fractions(work: list[Any], denominator: int) -> list[Fraction]:
 def _units(work: float | Fraction, period: int | Fraction) -> int:
     """Return the whole load units of a period, rounded down but for rounding error."""
     amount = Fraction(work) * period
-    whole = round(amount)
-    return whole if abs(amount - whole) <= SNAP * max(1, whole) else math.floor(amount)
+    near = round(amount)
+    return near if abs(amount - near) <= ROUNDING * max(1, near) else math.floor(amount)
 
 
 def _down(amount: Fraction, digits: int | None) -> int | Fraction:
@@ -253,7 +253,7 @@ def carried(p: Platform, work: Floats) -> tuple[Floats, Floats]:
 
 def least_connections(p: Platform, work: Floats) -> Floats:
     """Return the least connections, as real numbers, that carry the work."""
-    return np.asarray(p.tables.spread(carried(p, work)[1]))
+    return p.tables.spread(carried(p, work)[1])
 
 
 def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:

@@ -75,7 +75,7 @@ def plan_of(schedule: Period | None, **facts: Any) -> dict[str, Any]:
         {"site": sites[cap.cluster], "origins": [sites[k] for k in cap.origins], "share": cap.share}
         for cap in p.limits.shares
     ]
-    found: dict[str, Any] = plain({
+    return plain({
         "about": _ABOUT, **facts, "period": schedule.length, "work": work, "connect": connect,
         "site": rows_of(name=sites, speed=p.speed, gateway=p.gateway),
         "link": rows_of(name=links.index, bandwidth=links["bandwidth"], max_connect=most),
@@ -85,7 +85,6 @@ def plan_of(schedule: Period | None, **facts: Any) -> dict[str, Any]:
         ),
         "share": share, "pair": pair,
     })  # fmt: skip
-    return found
 
 
 def text_of(plan: Mapping[str, Any]) -> str:

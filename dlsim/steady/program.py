@@ -14,8 +14,8 @@ from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.relaxation import FEASIBLE, ReducedProgram, bound, new_solver, run
 from dlsim.steady.rows import Rows
 
-#: A solver's connection within this of an integer is that integer.
-WHOLE = 1e-6
+#: A solver's connections within this of the least that carry the work are the least.
+LEAST = 1e-6
 #: Most nodes of the search tree of the mixed program: a limit that repeats, unlike seconds.
 MOST_NODES = 100_000
 
@@ -39,7 +39,7 @@ def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
     """Return (6) in full: the columns t, the cells of `rows`, one per numbered route."""
     t, n = rows.platform.tables, len(rows.app)
     routes = len(t.pairs)
-    first = rows.matrix(rows.everything)
+    first = rows.matrix(np.arange(n))
     first.resize(first.shape[0], 1 + n + routes)
     routed = np.flatnonzero(rows.route >= 0)
     at = np.concatenate([rows.route[routed], np.arange(routes)])
@@ -104,7 +104,7 @@ def solve_program(
     work = trim(platform, rows.work(amounts))
     connections = platform.tables.spread(np.maximum(opened, 0.0))
     least = least_connections(platform, work)  # where a solver's fall short of it by rounding
-    opened = np.where(np.abs(connections - least) <= WHOLE, least, connections)
+    opened = np.where(np.abs(connections - least) <= LEAST, least, connections)
     return _checked(platform, work, opened, is_relaxed=True)
 
 
@@ -125,9 +125,9 @@ def _mixed(
         if proved.is_proved:
             return proved
     solver = new_solver(matrix, limit, rows.is_plenty, _MIXED | ends)
-    whole = np.arange(1 + n, matrix.shape[1], dtype=np.int32)
-    kinds = np.full(len(whole), highspy.HighsVarType.kInteger)
-    solver.changeColsIntegrality(len(whole), whole, kinds)
+    routes = np.arange(1 + n, matrix.shape[1], dtype=np.int32)
+    kinds = np.full(len(routes), highspy.HighsVarType.kInteger)
+    solver.changeColsIntegrality(len(routes), routes, kinds)
     if start is not None:
         solution, amounts = highspy.HighsSolution(), start.work[rows.app, rows.cluster] / rows.unit
         opened = np.asarray(start.connections, dtype=float)[tuple(p.tables.pairs.T)]
@@ -145,7 +145,7 @@ def _mixed(
     best = polish(p, p.tables.spread(np.rint(values).astype(np.int64)))
     if start is not None and start.objective > best.objective:
         best = start
-    searched = found.mip_dual_bound * rows.scale * (1 + PADDING) if len(whole) else np.inf
+    searched = found.mip_dual_bound * rows.scale * (1 + PADDING) if len(routes) else np.inf
     upper = min(top, searched)
     return _checked(p, best.work, best.connections, method="MILP", upper=upper)
 

@@ -148,7 +148,7 @@ class ReducedProgram:
         self._first_link = len(rows.limit)
         self.limit = np.append(rows.limit, tables.capacity)
         if cells is None:
-            cells = rows.everything
+            cells = np.arange(len(rows.app))
             if len(cells) > ALL:  # first those at home, and of each application that could do most
                 cells = np.union1d(self._at_home(), _foremost(rows.app, rows.unit))
         self.cells, self.matrix = cells, self._columns(cells)
@@ -333,7 +333,7 @@ class ReducedProgram:
     @property
     def connections(self) -> Floats:
         """Return the connections that the last `solve` fills, shape (K, K), as real numbers."""
-        return np.asarray(self.platform.tables.spread(self.usage))
+        return self.platform.tables.spread(self.usage)
 
     def duals(self) -> Floats:
         """Return the duals of the last `solve`, at least 0, in the order of the rows."""
@@ -412,15 +412,14 @@ def _solved(platform: Platform, least: bool) -> list[Any]:
 
 def relaxed(platform: Platform, least: bool = False) -> ReducedProgram:
     """Return the platform's program as first solved, once for all methods: only to be read."""
-    program: ReducedProgram = _solved(platform, least)[0]
-    return program
+    return _solved(platform, least)[0]
 
 
 def unfixed(platform: Platform, least: bool = False) -> ReducedProgram:
     """Return the same program to fix routes in; the first to ask gets the very solver."""
     kept = _solved(platform, least)
-    program: ReducedProgram | None = kept.pop() if len(kept) == 3 else None
-    if program is not None:
+    if len(kept) == 3:
+        program: ReducedProgram = kept.pop()
         kept[0] = copy.copy(program)
     else:
         program = ReducedProgram(platform)

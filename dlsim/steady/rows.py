@@ -70,11 +70,6 @@ class Rows:
         size = np.where(alone > 0, alone, scale)
         return cls(p, app, cluster, route, unit, unit * data / one, plenty, size, scale)
 
-    @property
-    def everything(self) -> Ints:
-        """Return the numbers of all cells."""
-        return np.arange(len(self.app))
-
     def matrix(self, cells: Ints, with_links: bool = False) -> csr_array:
         """Return the rows of x_0 and some cells: fairness, speeds, shares, gateways, links.
 

@@ -22,7 +22,7 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +30,7 @@ import pandas as pd
 from dlsim import given
 from dlsim.errors import InputError
 from dlsim.files import Fields, Row, Schema, StrPath, placed, read_tables, tables_of, write_text
-from dlsim.given import anything, flag, items, member, number, option, real, text, whole
+from dlsim.given import anything, flag, instance, items, member, number, option, real, text, whole
 from dlsim.steady.foreign import read_document
 from dlsim.steady.model import Platform
 from dlsim.steady.network import Network, held
@@ -121,7 +121,8 @@ def plain(value: Any) -> Any:
 
 def to_document(platform: Platform) -> dict[str, Any]:
     """Return a platform as plain tables."""
-    p, links = platform, platform.links
+    p = instance("platform", platform, Platform)
+    links = p.links
     ends = ["start", "end"] if {"start", "end"} <= set(links.columns) else []
     sizes = {"priority": p.priority, "work": p.work, "data": p.data}
     document: dict[str, Any] = {
@@ -138,19 +139,13 @@ def to_document(platform: Platform) -> dict[str, Any]:
         limits["pairs"] = p.limits.pairs
     if p.limits.shares:
         limits["share"] = [vars(cap) for cap in p.limits.shares]
-    whole: dict[str, Any] = plain(document | ({"limits": limits} if limits else {}))
-    return whole
+    return plain(document | ({"limits": limits} if limits else {}))
 
 
 def rows_of(**columns: Any) -> list[dict[str, Any]]:
     """Return columns as rows; one that is None is left out."""
     known = {name: column for name, column in columns.items() if column is not None}
     return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
-
-
-def from_document(document: Mapping[str, Any]) -> Platform:
-    """Build a platform from plain tables."""
-    return _platform(_with_sites(tables_of("a platform", document, SCHEMA, TOP, 0)))
 
 
 def _site(names: Sequence[str], value: Any, name: str = "site") -> int:
@@ -184,8 +179,7 @@ def _limits(found: Row, names: Sequence[str]) -> Limits:
         else:
             every = itertools.combinations(range(len(names)), 2)
             pairs = {**dict.fromkeys(every, row["connections"]), **pairs}
-    limits: Limits = found.get("limits", Limits(tuple(shares), pairs or None))
-    return limits
+    return found.get("limits", Limits(tuple(shares), pairs or None))
 
 
 def _named_routes(
@@ -303,7 +297,7 @@ def read_platform(path: StrPath, limit: int | None = None) -> Platform:
     InputError
         For a file that cannot be read or holds no platform; names the file.
     """
-    return cast(Platform, placed(os.fspath(path), _platform, read(path, SCHEMA, TOP, 0, limit)))
+    return placed(os.fspath(path), _platform, read(path, SCHEMA, TOP, 0, limit))
 
 
 def read(

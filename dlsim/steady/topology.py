@@ -130,13 +130,18 @@ def table1(
     )  # fmt: skip
 
 
+def some_nodes(graph: nx.Graph, count: int, rng: Generator) -> list[Hashable]:
+    """Draw different nodes, in the order of the graph; more of them contain fewer."""
+    nodes = list(graph)
+    return [nodes[i] for i in sorted(rng.permutation(len(nodes))[:count].tolist())]
+
+
 def _on_some(graph: nx.Graph, clusters: int | None, seed: Seed, limits: Limits | None) -> Platform:
     """Put clusters on different nodes at random, in the order of the graph; on all for None."""
     routers = list(graph)
     if clusters is not None:
         clusters = whole("clusters", clusters, 1, len(routers))
-        drawn = streams(seed, _PURPOSES)["clusters"].permutation(len(routers))[:clusters]
-        routers = [routers[i] for i in sorted(drawn.tolist())]
+        routers = some_nodes(graph, clusters, streams(seed, _PURPOSES)["clusters"])
     return table1(prune(graph, routers), routers, seed, limits)
 
 

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from dlsim.cpugpu.live.kernels import Kernel, Problem
 from dlsim.errors import InputError
-from dlsim.given import extra
+from dlsim.given import extra, option
 
 #: Work items of an OpenCL group: PoCL compiles anew for every other number.
 GROUP = 64
@@ -271,8 +271,7 @@ def execute(kernel: Kernel, p: Problem, slot: Slot, part: Part | None = None) ->
 
 def describe(backend: str, index: int = 0, cores: tuple[int, ...] = ()) -> str:
     """Say what a back end runs on; refuse one that cannot run here."""
-    if backend not in _BACKENDS:
-        raise InputError(f"unknown device {backend!r}; known: {', '.join(_BACKENDS)}")
+    option("device", backend, _BACKENDS)
     if backend == "cuda":
         return f"CUDA on {_cuda_models(index)[index]}"
     if backend == "opencl":
@@ -329,7 +328,7 @@ def _found(text: str) -> list[Slot]:
         # GPUs come first; without one, OpenCL's first device plays one
         gpus = (sum(map(_is_gpu, every)) or 1) if backend == "opencl" else len(every)
         wanted = range(gpus) if first is None else [first]
-        if parts or last or max(wanted) >= len(every):
+        if (last, parts) != (None, None) or max(wanted) >= len(every):
             raise InputError(f"device {text!r}: {backend} has the devices 0 to {len(every) - 1}; "
                              f"write {backend}, or {backend}:NUMBER")  # fmt: skip
         unlike = [
@@ -343,10 +342,11 @@ def _found(text: str) -> list[Slot]:
     if not hasattr(os, "sched_getaffinity"):
         raise InputError(f"device {text!r}: this system cannot keep a device to cores; leave them")
     usable = sorted(os.sched_getaffinity(0))
-    if parts is not None:
-        sets = [tuple(usable[k::parts]) for k in range(parts)]
+    if parts is not None:  # of sets without a core, and of cores beyond ours, one is enough
+        sets = [tuple(usable[k::parts]) for k in range(min(parts, len(usable) + 1))]
     else:
-        sets = [tuple(range(first or 0, (last or first or 0) + 1))]
+        end = first if last is None else last
+        sets = [tuple(range(first or 0, min(end or 0, usable[-1] + 1) + 1))]
     if not sets or not all(sets) or not set().union(*sets) <= set(usable):
         raise InputError(f"device {text!r}: this process may use the cores {usable}; write "
                          f"{backend}:FIRST-LAST, or {backend}/SETS to share them out")  # fmt: skip

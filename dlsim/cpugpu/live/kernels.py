@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from dlsim.errors import InputError
-from dlsim.given import sequence, whole
+from dlsim.given import option, sequence, whole
 
 Floats = NDArray[np.float32]
 
@@ -287,9 +286,7 @@ KERNELS: dict[str, Kernel] = {
 
 def kernel_named(name: str) -> Kernel:
     """Look an application up by name."""
-    if name not in KERNELS:
-        raise InputError(f"unknown application {name!r}; known: {', '.join(KERNELS)}")
-    return KERNELS[name]
+    return KERNELS[option("application", name, KERNELS)]
 
 
 def signature(result: NDArray[Any]) -> list[float]:
@@ -298,9 +295,13 @@ def signature(result: NDArray[Any]) -> list[float]:
     return [float(block.mean()) for block in blocks]
 
 
-def agree(one: list[float], other: list[float], tolerance: float = 1e-3) -> bool:
+#: What results of float32, added in another order, may differ by.
+ROUNDING = 1e-3
+
+
+def agree(one: list[float], other: list[float]) -> bool:
     """Tell whether finite signatures are equal but for rounding, relative to the largest mean."""
     if len(one) != len(other) or not all(map(math.isfinite, one + other)):
         return False
     scale = max(map(abs, one), default=0.0)
-    return all(abs(p - q) <= tolerance * scale for p, q in zip(one, other, strict=True))
+    return all(abs(p - q) <= ROUNDING * scale for p, q in zip(one, other, strict=True))

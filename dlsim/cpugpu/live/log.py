@@ -18,7 +18,7 @@ from dlsim.cpugpu.live.sizes import Sizes
 from dlsim.cpugpu.model import CLASSES, Decision, Item, Machine, Policy, Reading, Running, State
 from dlsim.errors import InputError
 from dlsim.files import StrPath
-from dlsim.ledger import BROKEN, EventLog, kind_of_log
+from dlsim.ledger import BROKEN, EventLog, kind_of_log, said
 
 #: What each rule says, for `explain`.
 WORDS = {
@@ -304,8 +304,8 @@ class Log:
             except BROKEN as error:
                 if callable(rule):
                     raise
-                why = f"{type(error).__name__}: {error}"
-                raise InputError(f"decision {number}: inputs that cannot be ({why})") from error
+                why = f"inputs that cannot be ({said(error)})"
+                raise InputError(f"decision {number}: {why}") from error
             if repr(old) != repr(new):
                 wrong.append((old, new))
         return wrong

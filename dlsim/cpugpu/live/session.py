@@ -30,7 +30,8 @@ from dlsim.cpugpu.live.work import App, LiveJob, Outcome, Task, perform
 from dlsim.cpugpu.model import MOST_COUNT, Item, Measures, State, policy_named
 from dlsim.errors import InputError
 from dlsim.files import StrPath, placed
-from dlsim.given import number, whole
+from dlsim.given import column, number, whole
+from dlsim.ledger import said
 
 #: A job whose worker died so often is given up.
 MOST_LOSSES = 3
@@ -59,10 +60,6 @@ def _keep(
         store.add(name, cls, outcome.seconds, transfer=outcome.transfer, **where)
     else:
         store.note(name, cls, what, error, **where)
-
-
-def _said(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 class _Session:
@@ -161,7 +158,7 @@ class _Session:
             limit = self.jobs[item.job].kernel.limit
             self._failed(item, device, now, f"ran longer than its limit of {limit:g} s", False)
         else:
-            self._failed(item, device, now, _said(error), isinstance(error, self.crew.lost))
+            self._failed(item, device, now, said(error), isinstance(error, self.crew.lost))
 
     def _measured(self, item: Item, device: int, now: float, outcome: Outcome) -> None:
         """Learn the time of a run that is done, unless something was compiled in it."""
@@ -310,7 +307,7 @@ def run_live(
     machine = Machine(*(sum(s.name[:3] == cls for s in devices) for cls in ("cpu", "gpu")))
     if tuple(slot.name for slot in devices) != machine.devices:
         raise InputError(f"devices must be {', '.join(machine.devices)} in this order")
-    arrivals = [job.arrival for job in jobs]
+    arrivals = column("arrival", [job.arrival for job in jobs]).tolist()
     if not jobs or arrivals != sorted(arrivals):
         raise InputError(f"a live run needs jobs sorted by arrival, got arrivals {arrivals}")
     for j, job in enumerate(jobs):
@@ -381,7 +378,7 @@ def calibrate(
                 if (failure := future.exception()) is None:
                     done.append(future.result())
                 else:  # whatever a kernel raises is noted
-                    error = _said(failure)
+                    error = said(failure)
                 _keep(store, crew.host, slot, job, None if error else done[-1], "failed", error)
             reference = reference or next((one.signature for one in done), [])
             runs = pd.DataFrame(done, columns=Outcome._fields).astype({"seconds": float})

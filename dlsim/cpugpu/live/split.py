@@ -15,7 +15,7 @@ import pandas as pd
 
 from dlsim.cpugpu.live.crew import Crew
 from dlsim.cpugpu.live.devices import Part, Slot
-from dlsim.cpugpu.live.kernels import Kernel
+from dlsim.cpugpu.live.kernels import ROUNDING, Kernel
 from dlsim.cpugpu.live.sizes import LEAST_SIZES, fit_line
 from dlsim.cpugpu.live.work import Task, perform, problem_of
 from dlsim.cpugpu.model import MOST_COUNT
@@ -132,7 +132,7 @@ def run_split(
     shares = _whole(ideal.shares, n)
     for turn in range(rounds):
         shares = _next(n, shares, run(shares, "split", turn))
-    agrees = all(math.isclose(one, totals[0], rel_tol=1e-3) for one in totals)
+    agrees = all(math.isclose(one, totals[0], rel_tol=ROUNDING) for one in totals)
     return LiveSplit(pd.DataFrame(rows), fixed, unit, ideal, agrees)
 
 

@@ -26,7 +26,7 @@ from dlsim.papers.steady_state.executed import execute
 from dlsim.steady import SWITCHES as OF_ENGINE
 from dlsim.steady import Allocation, Limits, Platform, Reading, Share, bound, solve, topology
 from dlsim.steady.broker import day
-from dlsim.steady.engine import SNAP, randomised_rounding, rounded, served
+from dlsim.steady.engine import HEURISTICS, SNAP, randomised_rounding, rounded, served
 from dlsim.steady.graphs import from_graph, prune
 from dlsim.steady.model import Floats
 from dlsim.steady.outcome import trim
@@ -52,8 +52,6 @@ MIDDLE = {"gateway": 450.0, "bandwidth": 50.0, "max_connect": 25.0, "heterogenei
 _TOPOLOGY, _NUMBERS, _ORDER, _ROUNDING = range(10**6, 10**6 + 4)
 #: Switches of the engine, then of the platforms, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**OF_ENGINE, **topology.SWITCHES}
-#: The paper's four heuristics in the order of the legends, the cheap ones first.
-HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
 #: What a second stage and a last linear program add.
 IMPROVED = (
     "G", "G+polish", "LPR", "LPR+least", "LPR+polish", "LPRG", "LPRG+least", "LPRG+polish",
@@ -99,13 +97,7 @@ def tiers_network(clusters: int, seed: SeedSequence) -> tuple[nx.Graph, list[Any
     """Return a network of the Tiers-like sample and its clusters' routers."""
     place = SeedSequence(seed.entropy, spawn_key=(_TOPOLOGY, int(seed.spawn_key[-1]) % TOPOLOGIES))
     graph = topology.tiers_graph(place)
-    return graph, some_nodes(graph, clusters, place)
-
-
-def some_nodes(graph: nx.Graph, clusters: int, seed: SeedSequence) -> list[Any]:
-    """Draw different nodes, in the order of the graph; more clusters contain fewer."""
-    nodes, rng = list(graph), generator(seed, _ORDER)
-    return [nodes[i] for i in sorted(rng.permutation(len(nodes))[:clusters].tolist())]
+    return graph, topology.some_nodes(graph, clusters, generator(place, _ORDER))
 
 
 def combination(connectivity: float, seed: SeedSequence) -> dict[str, float]:
@@ -132,7 +124,7 @@ def crossed(structure: str, numbers: str, clusters: int, seed: SeedSequence) -> 
     """Put the numbers of either table on either kind of network."""
     if structure in REDUNDANCY:
         graph = topology.tiers_graph(seed, **REDUNDANCY[structure])
-        routers = some_nodes(graph, clusters, seed)
+        routers = topology.some_nodes(graph, clusters, generator(seed, _ORDER))
         graph = prune(graph, routers)
     else:
         drawn = topology.random(clusters, CONNECTIVITY[structure], seed=seed)

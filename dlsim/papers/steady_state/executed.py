@@ -37,11 +37,11 @@ def _network(period: Period, network: str) -> tuple[Topology, Any]:
     """Lay out the links of the clusters and what joins them; return their bandwidths too."""
     p, opened = period.platform, np.asarray(period.connections, dtype=float)
     count, labels = p.clusters, list(p.links.index)
-    rates, backbone = p.gateway.tolist(), np.zeros(len(labels))
+    rates = p.gateway.tolist()
     place = {label: count + k for k, label in enumerate(labels)}
     first, hops = [0], list[int]()
     if network == "backbone":
-        rates += backbone.tolist()
+        rates += [0.0] * len(labels)
     for k, to in np.ndindex(count, count):
         if k != to and (k, to) in p.routes:
             route = list(p.routes[k, to])
@@ -70,8 +70,8 @@ def execute(
     link of the backbone on a route, in periods.
     """
     option("network", network, NETWORKS)
-    p, topology_, length = period.platform, None, float(period.length)
-    topology_, wide = _network(period, network)
+    p, length = period.platform, float(period.length)
+    topology, wide = _network(period, network)
     app, to = np.nonzero(period.units > 0)
     units, home = period.units[app, to].astype(float), p.origin[app]
     links = [len(p.routes[k, j]) if k != j else 0 for k, j in zip(home, to, strict=True)]
@@ -87,7 +87,7 @@ def execute(
     }).sort_values("time", kind="stable", ignore_index=True)  # fmt: skip
     place = pd.DataFrame({"domain": np.arange(p.clusters)})
     env = Environment(
-        place.assign(performance=p.speed), place, wide[:, None], length, table, paths=topology_,
+        place.assign(performance=p.speed), place, wide[:, None], length, table, paths=topology,
         packet=max(float(data.max(initial=0.0)) / packets, 1e-9),
     )  # fmt: skip
     plan = Scheduler(follow(table["server"]))
