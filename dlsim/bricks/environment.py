@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from dlsim import given
 from dlsim.bricks.core.network import Stream, left_over, marked, packed
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
-from dlsim.bricks.traces import Seed, Traces
+from dlsim.bricks.traces import MOST_VALUES, Seed, Traces, curves, numbers, refuse_end
 from dlsim.bricks.workload import LONGER, REPLAY, Poisson, draw, from_log
 from dlsim.errors import InputError
-from dlsim.given import MOST, Floats, column, floats, in_range, number, positive, table
+from dlsim.given import MOST, MOST_WHOLE, Floats, column, number, positive, table
 from dlsim.kernel import clock_origin
 
-#: Largest number in a table, so that sums stay finite, and most entries that traces may need.
-MOST_ENTRIES, MOST_DOMAIN = 2**29, 2**53
+#: Most jobs that a server runs at once.
 MOST_SLOTS = 10**6
 #: Orders of a queue, and what becomes of what a server had when it failed; the default first.
 QUEUES, ON_FAILURE = ("fcfs", "edf"), ("restart", "lose", "resubmit")
@@ -42,32 +41,16 @@ def _table(name: str, given: Any) -> pd.DataFrame:
     for key, low in COLUMNS[name].items():
         above, is_whole = key == "performance", key in ("domain", "client", "server")
         found[key] = column(
-            f"{name}: {key}", found[key], low, MOST_DOMAIN if is_whole else MOST,
+            f"{name}: {key}", found[key], low, MOST_WHOLE if is_whole else MOST,
             above=above, is_whole=is_whole, row="row", labels=found.index,
         )  # fmt: skip
-    return found
-
-
-def _numbers(name: str, values: Any) -> Floats:
-    found = values if isinstance(values, np.ndarray) and values.dtype == float else floats(values)
-    bad = ~((found >= 0) & in_range(found))
-    if bad.any():  # `column` names the first
-        column(name, values)
     return found
 
 
 def _lists(name: str, what: str, lists: Any) -> list[Floats]:
     if isinstance(lists, str) or not np.iterable(lists):
         raise InputError(f"{name} needs {what} as one list per queue; got {lists!r}")
-    return [_numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
-
-
-def _rates(name: str, traces: Any, dimensions: tuple[int, ...]) -> Floats:
-    values = np.ascontiguousarray(_numbers(name, traces))
-    shape = " or ".join(f"{n} dimensions" for n in dimensions)
-    if values.ndim not in dimensions or values.shape[-1] == 0:
-        raise InputError(f"{name} must be an array of {shape} with at least one step")
-    return values
+    return [numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
 
 
 def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
@@ -201,10 +184,10 @@ class Environment:
         if not len(self.servers):
             raise InputError("servers must have at least one row: nobody could run a request")
         self._check_queues()
-        vars(self)["traces"] = _rates("traces", self.traces, (2, 3))
+        vars(self)["traces"] = curves("traces", self.traces, (2, 3))
         servers, links = len(self.servers), len(self.rates)
         if self.load_traces is not None:
-            loads = _rates("load_traces", self.load_traces, (2,))
+            loads = curves("load_traces", self.load_traces, (2,))
             if len(loads) != servers:
                 raise InputError(f"load_traces needs a row per server, {servers}; got {len(loads)}")
             vars(self)["load_traces"] = loads
@@ -212,10 +195,10 @@ class Environment:
         data = _stream("link_background", links, self.link_background, self.link_data)
         vars(self).update(background=jobs, link_background=data)
         last = float(data.times.max(initial=0.0))
-        if last / self.step * links > MOST_ENTRIES:  # what they leave would not fit in memory
+        if last / self.step * links > MOST_VALUES:  # what they leave would not fit in memory
             raise InputError(
-                f"link_background must end before {MOST_ENTRIES * self.step / links:.3g} s, where "
-                f"{links} links have {MOST_ENTRIES} entries of {self.step:g} s; got an arrival at "
+                f"link_background must end before {MOST_VALUES * self.step / links:.3g} s, where "
+                f"{links} links have {MOST_VALUES} entries of {self.step:g} s; got an arrival at "
                 f"{last:g}; use a longer step, or leave out what comes after the requests"
             )
         self._check_links()
@@ -259,12 +242,7 @@ class Environment:
         if self.traces.ndim == 3 and self.traces.shape[1] != len(TWO_LEVEL):
             rule = f"{', '.join(TWO_LEVEL)} per domain, shape (domains, 4, steps)"
             raise InputError(f"traces must hold {rule}; got shape {self.traces.shape}")
-        stuck = self.rates[:, -1] == 0
-        if stuck.any():
-            raise InputError(
-                f"traces: link {int(np.argmax(stuck))} ends with throughput zero, which is held "
-                "for ever; give its last step a positive value"
-            )
+        refuse_end(self.rates)
         topology = self.topology
         if topology.hops.max(initial=-1) >= len(self.rates):
             raise InputError(
@@ -401,7 +379,7 @@ class Environment:
         kept = (self.rates, self.load_traces, self.background.times, self.link_background.times)
         size = rounds * sum(x.size for x in kept if x is not None)
         remedy = "choose a shorter window or a longer step"
-        if size > MOST_ENTRIES:
+        if size > MOST_VALUES:
             raise InputError(f"wrapped traces would have {size:.3g} entries; {remedy}")
         given.need_memory("wrapped traces", 8 * size, remedy)
 
@@ -460,7 +438,7 @@ class Environment:
         """
         given.option("beyond", beyond, ("refuse", "wrap"))
         if not isinstance(log, pd.DataFrame):
-            log = from_log(log, MOST_DOMAIN, seed=given.child(seed, REPLAY), deadline=deadline)
+            log = from_log(log, MOST_WHOLE, seed=given.child(seed, REPLAY), deadline=deadline)
         elif deadline != "run_time":
             rule = "deadline tells what is made of the path of a log"
             raise InputError(f"{rule}; a table has deadlines: see workload.from_log")
