@@ -62,8 +62,8 @@ def expected_failure(
     speed, place = (env.servers[name].to_numpy() for name in ("performance", "domain"))
     home = env.clients["domain"].to_numpy()[r["client"]]
     top, mean = env.topology, env.open_rates.mean(axis=1)
-    ways = (top.hops[top.first[k] : top.first[k + 1]] for k in range(top.domains**2))
-    rate = np.reshape([mean[way].min(initial=np.inf) for way in ways], (top.domains, top.domains))
+    least = [mean[top.of(pair)].min(initial=np.inf) for pair in range(top.domains**2)]
+    rate = np.reshape(least, (top.domains, top.domains))
     arrived, end, server = (fresh.column(name) for name in ("arrived", "end", "server"))
     everyone, real = len(r) / float(env.horizon or 1.0), speed * (1 - env.server_load)
     rng, rows = np.random.default_rng(seed), []

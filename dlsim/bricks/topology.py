@@ -40,7 +40,7 @@ class Topology:
     domains : int
         How many.
     first, hops : ndarray of int
-        From domain d to e: ``hops[first[d * domains + e]:first[d * domains + e + 1]]``.
+        From domain d to e: ``hops[first[pair]:first[pair + 1]]`` with pair = d * domains + e.
     """
 
     links: pd.DataFrame
@@ -48,10 +48,13 @@ class Topology:
     first: Ints
     hops: Ints
 
+    def of(self, pair: int) -> Ints:
+        """Return the links (rows) of a pair, source * domains + target, in order."""
+        return self.hops[self.first[pair] : self.first[pair + 1]]
+
     def path(self, source: int, target: int) -> tuple[int, ...]:
         """Return the links (rows) from one domain to another or the same, in order."""
-        pair = source * self.domains + target
-        return tuple(self.hops[self.first[pair] : self.first[pair + 1]].tolist())
+        return tuple(self.of(source * self.domains + target).tolist())
 
     @property
     def paths(self) -> pd.DataFrame:
@@ -172,7 +175,7 @@ def two_level(domains: int) -> Topology:
     way = np.stack([4 * d, 4 * d + 2, 4 * e + 3, 4 * e + 1], axis=-1)
     crossed = np.ones(way.shape, dtype=bool)
     crossed[np.diag_indices(domains)] = True, False, False, True
-    first = np.concatenate([[0], np.cumsum(crossed.sum(axis=-1))]).astype(np.int64)
+    first = np.append(0, np.cumsum(crossed.sum(axis=-1)))
     return Topology(pd.DataFrame(columns), domains, first, way[crossed].astype(np.int64))
 
 
@@ -245,7 +248,7 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
         gaps = np.flatnonzero(seen != np.arange(len(seen)))
         source, target = divmod(int(gaps[0]) if gaps.size else len(seen), domains)
         raise InputError(f"no path from domain {source} to {target}; every pair needs one")
-    first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    first = np.append(0, np.cumsum(length))
     hops = rows["link"].to_numpy(dtype=np.int64)
     return Topology(links.reset_index(drop=True), domains, first, hops)
 
