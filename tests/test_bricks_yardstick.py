@@ -102,10 +102,11 @@ def test_seer_is_better_than_all_at_six_hours():
 
 
 def test_refusals_of_the_bound():
-    with pytest.raises(InputError, match="prices must be one number or more, got none"):
-        frontier(day(), ())
-    with pytest.raises(InputError, match="prices must be a finite number above 0"):
-        frontier(day(), (0.0,))
+    for none in ((), 0.002, [[0.002]]):
+        with pytest.raises(InputError, match="prices must be one number or more in a list, got"):
+            frontier(day(), none)
+    with pytest.raises(InputError, match=r"prices\[1\] must be a finite number above 0, got 0.0"):
+        frontier(day(), (0.002, 0.0))
     with pytest.raises(InputError, match="step must be"):
         frontier(day(), step=0)
 
