@@ -261,7 +261,8 @@ def test_who_waits_for_ever_is_stopped(monkeypatch):
 @pytest.mark.parametrize(("parts", "said"), [
     ({"servers": {"slots": 0}}, "slots of row 0"), ({"servers": {"slots": 1.5}}, "slots of row 0"),
     ({"servers": {"queue": "lifo"}}, "queue of row 0"), ({"on_failure": "hope"}, "on_failure"),
-    ({"failures": [(1, 0, 5)]}, "of no server"), ({"failures": [(0, 5, 5)]}, "after it starts"),
+    ({"failures": [(1, 0, 5)]}, "server of row 0 must be .* below 1, the number of servers"),
+    ({"failures": [(0, 5, 5)]}, "after it starts"),
     ({"failures": [(0, 1, 5), (0, 5, 9)]}, "sort and merge"),
 ])  # fmt: skip
 def test_a_server_that_cannot_be(parts, said):

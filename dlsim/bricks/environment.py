@@ -35,15 +35,24 @@ COLUMNS: dict[str, dict[str, float]] = {
 }  # fmt: skip
 
 
+def _column(name: str, rows: pd.DataFrame, key: str, *ends: float, **how: Any) -> Any:
+    """Return a column of a table as numbers of a range; a refusal names the row."""
+    return column(f"{name}: {key}", rows[key], *ends, row="row", labels=rows.index, **how)
+
+
+def _refuse_strangers(name: str, rows: pd.DataFrame, key: str, count: int, what: str) -> None:
+    """Refuse a table that names what is not there, but for the first so many."""
+    rule = f"a whole number below {count}, the number of {what}"
+    _column(name, rows, key, 0, count - 1, is_whole=True, rule=rule)
+
+
 def _table(name: str, given: Any) -> pd.DataFrame:
     """Return a copy of a table with checked columns of numbers."""
     found = table(name, given, list(COLUMNS[name])).copy()
     for key, low in COLUMNS[name].items():
         above, is_whole = key == "performance", key in ("domain", "client", "server")
-        found[key] = column(
-            f"{name}: {key}", found[key], low, MOST_WHOLE if is_whole else MOST,
-            above=above, is_whole=is_whole, row="row", labels=found.index,
-        )  # fmt: skip
+        most = MOST_WHOLE if is_whole else MOST
+        found[key] = _column(name, found, key, low, most, above=above, is_whole=is_whole)
     return found
 
 
@@ -207,26 +216,20 @@ class Environment:
     def _check_queues(self) -> None:
         servers = self.servers
         if "slots" in servers:
-            column(
-                "servers: slots", servers["slots"], 1, MOST_SLOTS, is_whole=True, row="row",
-                labels=servers.index,
-            )  # fmt: skip
+            _column("servers", servers, "slots", 1, MOST_SLOTS, is_whole=True)
         for label, queue in servers["queue"].items() if "queue" in servers else ():
             given.option(f"servers: queue of row {label!r}", queue, QUEUES)
         given.option("on_failure", self.on_failure, ON_FAILURE)
         if self.failures is None:
             return
         rows = self.failures
+        _refuse_strangers("failures", rows, "server", len(servers), "servers")
         before = rows.groupby("server")["end"].shift(fill_value=-1.0)
         early = (rows["end"] <= rows["start"]) | (rows["start"] <= before)
-        rule = "must end after it starts, and start after the one before of its server has ended"
-        for bad, what in (
-            (rows["server"] >= len(servers), f"is of no server; there are {len(servers)}"),
-            (early, f"{rule}; sort and merge them"),
-        ):
-            if bad.any():
-                row = given.label(rows.index[int(np.argmax(bad))])
-                raise InputError(f"failures: row {row!r} {what}")
+        if early.any():
+            row = given.label(rows.index[int(np.argmax(early))])
+            rule = "end after it starts, and start after the one before of its server has ended"
+            raise InputError(f"failures: row {row!r} must {rule}; sort and merge them")
 
     def _check_links(self) -> None:
         if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
@@ -250,18 +253,11 @@ class Environment:
                 "give every link a trace"
             )
         for name in ("servers", "clients"):
-            most = getattr(self, name)["domain"].max()
-            if most >= topology.domains:
-                there = f"there are {topology.domains} domains, from 0"
-                raise InputError(f"{name}: domain {most} has no links; {there}")
+            _refuse_strangers(name, getattr(self, name), "domain", topology.domains, "domains")
 
     def _check_requests(self) -> None:
-        r, clients = self.requests, len(self.clients)
-        client = r["client"].to_numpy()
-        if (client >= clients).any():
-            row = int(np.argmax(client >= clients))
-            where = f"row {given.label(r.index[row])!r} comes from client {client[row]}"
-            raise InputError(f"requests: {where}; there are {clients} clients, from 0")
+        r = self.requests
+        _refuse_strangers("requests", r, "client", len(self.clients), "clients")
         back = np.diff(r["time"]) < 0
         if back.any():
             row = given.label(r.index[int(np.argmax(back)) + 1])

@@ -288,9 +288,8 @@ def draw(
     for name, least in _RANGES.items():
         span(name, chosen[name], least)
     if topology is None:
-        whole("domains", domains)
-        count = float(nodes[1]) * float(domains)
-        _check_sizes(nodes=(count, MOST_NODES, "fewer domains, fewer nodes in each,"))
+        count = float(nodes[1]) * whole("domains", domains)
+        _check_size("nodes", count, MOST_NODES, "fewer domains, fewer nodes in each,")
     interval, horizon, trace_step, background_work, link_data = given.positive(
         interval=interval, horizon=horizon, trace_step=trace_step,
         background_work=background_work, link_data=link_data,
@@ -305,10 +304,8 @@ def draw(
     end = (1 + LONGER) * horizon
     steps, expected = end / trace_step, own * horizon / (60 * interval)
     entries = steps * len(topology.links)
-    _check_sizes(
-        requests=(expected, MOST_REQUESTS, "a longer interval"),
-        trace_entries=(entries, traces.MOST_VALUES, "a longer trace_step"),
-    )
+    _check_size("requests", expected, MOST_REQUESTS, "a longer interval")
+    _check_size("trace entries", entries, traces.MOST_VALUES, "a longer trace_step")
     speeds = _between(performance, generator(seed, SPEEDS).random(len(servers)))
     means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
     jobs = min(MOST_KEPT, end * server_load * float(speeds.sum()) / background_work)
@@ -408,14 +405,11 @@ _RANGES = {
 }  # fmt: skip
 
 
-def _check_sizes(**sizes: tuple[float, int, str]) -> None:
-    """Refuse what would not fit in memory: expected number, limit and remedy of each."""
-    for name, (amount, most, remedy) in sizes.items():
-        if not amount <= most:
-            raise InputError(
-                f"{name.replace('_', ' ')} must be at most {most}, got about {amount:.3g}; use "
-                f"{remedy} or a shorter horizon"
-            )
+def _check_size(what: str, expected: float, most: int, remedy: str) -> None:
+    """Refuse what would not fit in memory."""
+    if not expected <= most:
+        remedy = f"use {remedy} or a shorter horizon"
+        raise InputError(f"{what} must be at most {most}, got about {expected:.3g}; {remedy}")
 
 
 def from_swf(
