@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.bricks import Environment, Reading, Scheduler, simulate, topology
+from dlsim.bricks import Environment, Reading, Scheduler, run_many, simulate, topology
 from dlsim.bricks.workload import draw
 from dlsim.errors import InputError
 
@@ -180,6 +180,8 @@ def test_simulate_wants_its_own_kinds():
     for case in ((1,), (env, "greedy"), (env, Scheduler(), {"load": "util"})):
         with pytest.raises(InputError, match="must be a"):
             simulate(*case)
+    with pytest.raises(InputError, match="schedulers must be a list of schedulers, got Scheduler"):
+        run_many(env, Scheduler())
 
 
 def test_times_beyond_whole_numbers_are_still_in_the_last_step():
@@ -233,6 +235,7 @@ def test_a_users_predictor_must_return_a_value_per_series(answer):
         ({"server_background": "data"}, "server_background must be one of jobs, trace"),
         ({"background_work": 1e-6}, "background arrivals are more than"),
         ({"H": 1.5}, "H"),
+        ({"nodes": (1.5, 3)}, "nodes must be a whole number of at least 0, got 1.5"),
         ({"trace_method": "wavelets"}, "trace_method must be one of"),
         ({"topology": 3}, "topology must be a Topology"),
     ],

@@ -244,7 +244,8 @@ def test_a_batch_of_one_is_the_scheduler_itself():
 
 @pytest.mark.parametrize(("answer", "said"), [
     ([], "a list of different rows"), ([0, 0], "a list of different rows"), ([0, 7], "rows"),
-    (Wait(-1), "finite time after now"), (Wait(math.inf), "finite time after now"),
+    (Wait(-1), r"Wait\(until\) must be a finite time after now, which is 0.0, .*, got -1"),
+    (Wait(math.inf), "finite time after now"),
     (None, "REFUSE"), ("REFUSE", "REFUSE"),
 ])  # fmt: skip
 def test_an_answer_that_cannot_be_used(answer, said):

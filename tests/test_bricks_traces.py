@@ -103,7 +103,7 @@ def test_whittle_recovers_hurst(method, H):
 
 
 def test_whittle_refuses_what_has_no_hurst_parameter():
-    for values in ([1.0] * 50, [1.0, 2.0], np.ones((3, 30)), [*range(30), math.nan]):
+    for values in ([1.0] * 50, [1.0, 2.0], np.ones((3, 30)), [*range(30), math.nan], "rising"):
         with pytest.raises(InputError, match=r"vary: .* got shape .* finite, .* different"):
             traces.whittle(values)
 

@@ -241,7 +241,7 @@ def whittle(values: ArrayLike) -> float:
     Sources: P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
     "Statistics for Long-Memory Processes", 1994, section 6.1.
     """
-    x = np.asarray(values, dtype=float)
+    x = floats(values)
     if x.ndim != 1 or len(x) < 16 or not np.isfinite(x).all() or np.ptp(x) == 0:
         rule = "one row of at least 16 finite values that vary: leave out gaps, or take more of it"
         some = f"{np.isfinite(x).sum()} finite, {len(np.unique(x))} different"
@@ -305,6 +305,7 @@ class Traces:
 
 def write_traces(path: files.StrPath, traces: Traces) -> None:
     """Write traces to a file, whole or not at all; `read_traces` reads the same back."""
+    given.instance("traces", traces, Traces)
     suffix, (links, steps) = Path(path).suffix.lower(), traces.values.shape
     if suffix == ".csv":
         names = np.repeat(np.array(traces.names, dtype=object), steps)

@@ -298,7 +298,8 @@ def draw(
     link_load = float(number("link_load", link_load, 0, 1, below=True))
     topology = two_level(domains) if topology is None else topology
     given.instance("topology", topology, Topology, "; see two_level(10)")
-    counts = generator(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
+    fewest, most = (whole("nodes", end, 0) for end in nodes)
+    counts = generator(seed, NODES).integers(fewest, most + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
     own = len(clients) if interval_scope == "client" else 1
     end = (1 + LONGER) * horizon

@@ -230,8 +230,16 @@ def foresee(env: Environment, shares: Floats) -> Any:
     -------
     ndarray of int, shape (requests,)
         A row of the servers for each, for `follow`.
+
+    Raises
+    ------
+    InputError
+        For what is no environment, or shares of another shape.
     """
+    instance("env", env, Environment)
     w, speed = windows(env), env.servers["performance"].to_numpy()
+    if np.shape(shares) != w.span.shape:
+        raise InputError(f"shares must be of shape {w.span.shape}, got {np.shape(shares)}")
     span = w.span / (1 - min(env.server_load, 0.99))  # other users take their part
     queues: list[list[tuple[float, int]]] = [[] for _ in speed]
     by_price, late = np.argsort(speed, kind="stable"), set[int]()
