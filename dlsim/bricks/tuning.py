@@ -80,12 +80,11 @@ def _learn_rejected(view: View, learns: bool) -> None:
     less its own work and way back it says when the server will have done what has arrived.
     """
     m = view.memory
-    server = m["home"].pop(view.row, -1)
+    server, estimate, back = m["sent"].pop(view.row, (-1, 0.0, 0.0))
     if server < 0:
         return
-    estimate, back = m["estimates"].pop(view.row)
     own = m["pending"][server].pop(view.row, (0.0, 0.0))[1]
-    if not learns:
+    if not learns or np.isnan(view.promised):  # it was lost in a failure
         return
     here = {row: job for row, job in m["pending"][server].items() if job[0] > view.now}
     m["pending"][server] = here
@@ -140,11 +139,11 @@ def server_errors(
         if not m:
             n = len(view.performance)
             m.update(
-                mean=np.ones(n), deviation=np.zeros(n), free=np.zeros(n), estimates={}, home={},
-                pending=[{} for _ in range(n)], spread=spread,
+                mean=np.ones(n), deviation=np.zeros(n), free=np.zeros(n), spread=spread,
+                sent={}, pending=[{} for _ in range(n)],
             )  # fmt: skip
         for row in _news(view):  # compare what has come back with what was estimated
-            server, (estimate, back) = m["home"][row], m["estimates"].pop(row)
+            server, estimate, back = m["sent"].pop(row)
             m["pending"][server].pop(row, None)
             m["free"][server] = max(m["free"][server], view.completion[row] - back)
             if "results" in knows:
@@ -159,8 +158,7 @@ def server_errors(
             estimates = view.estimates
         safe = np.maximum(m["mean"] + m["spread"] * m["deviation"], 1e-3) * estimates
         server = best_server(view, safe, view.deadline - view.now)
-        m["home"][view.row] = server
-        m["estimates"][view.row] = float(estimates[server]), float(view.receiving[server])
+        m["sent"][view.row] = server, float(estimates[server]), float(view.receiving[server])
         m["pending"][server][view.row] = float(arrival[server]), float(span[server])
         return server
 
