@@ -196,12 +196,11 @@ def _ask_batch(scheduler: Scheduler, w: World, r: Rules, s: State, witness: Witn
         good = good and bool(((choices >= LATER) & (choices < len(w.performance))).all())
     if not good:
         raise InputError(f"{rule}; got {found!r}")
-    head, row = s.head[0], int(s.head[0].row)
-    if (choices == LATER).any() and r.every > 0:
-        s.copies.until[copies[choices == LATER]] = float(head.now) + r.every / 2
-    for later in copies[choices == LATER]:
-        if s.copies[later].asked >= MOST_WAITS:
-            raise InputError(f"request {later} has been put off {MOST_WAITS} times; refuse it")
+    head, row, waits = s.head[0], int(s.head[0].row), copies[choices == LATER]
+    if r.every > 0:
+        s.copies.until[waits] = float(head.now) + r.every / 2
+    for later in waits[s.copies.asked[waits] >= MOST_WAITS]:
+        raise InputError(f"request {later} has been put off {MOST_WAITS} times; refuse it")
     coded = np.where(choices == REFUSED, state.REFUSE, choices)
     s.copies.choice[copies] = np.where(choices == LATER, state.WAIT, coded)
     head.choice, s.copies[row].choice = s.copies[row].choice, -1
