@@ -93,6 +93,23 @@ def test_a_rejection_is_an_observation():
     assert free == pytest.approx([0, 100], rel=1e-12)
 
 
+def test_a_link_at_rest_teaches_nothing():
+    """No result can come back over it: server and estimate say that it takes for ever.
+
+    The input that is sent at 9.5 arrives at 10, when a probe sees no throughput; the one that is
+    submitted at 12 is sent all the same, and its result is back after 20.
+    """
+    rows = [(9.5, 37.5, 10, 100, 99), (12.0, 0, 10, 100, 99), (30.0, 0, 10, 100, 99)]
+    seen, env = [], grid([100.0, 90.0], rows, traces=[75.0, 0.0, 75.0])
+    algorithm = spied(server_errors(), seen, "mean", "deviation", "free")
+    out = simulate(env, Scheduler(algorithm, max_fallbacks=2), Reading(probe=5.0))
+    out.check()
+    assert np.isinf(out.attempts["promised"]).tolist()[0]
+    assert np.isinf(out.attempts["estimate"]).any()
+    assert np.isfinite(seen).all()
+    assert seen[-1][:2] == [[1, 1], [0, 0]]
+
+
 def test_a_failure_is_no_rejection():
     """A server that fails has said nothing of when it would have been done."""
     env = Environment.random(0, 30, horizon=6 * 3600.0, domains=3)

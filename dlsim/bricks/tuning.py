@@ -67,7 +67,9 @@ def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7)
 
 
 def _compare(memory: dict[str, Any], server: int, time: float, estimate: float) -> None:
-    """Enter the ratio of a time to its estimate into a server's running means."""
+    """Enter the ratio of a time to its estimate, if finite, into a server's running means."""
+    if estimate == np.inf:
+        return
     error = time / max(estimate, LEAST_ESTIMATE) - memory["mean"][server]
     memory["mean"][server] += SHARE * error
     memory["deviation"][server] += SPREAD_SHARE * (abs(error) - memory["deviation"][server])
@@ -84,7 +86,7 @@ def _learn_rejected(view: View, learns: bool) -> None:
     if server < 0:
         return
     own = m["pending"][server].pop(view.row, (0.0, 0.0))[1]
-    if not learns or np.isnan(view.promised):  # it was lost in a failure
+    if not learns or not np.isfinite(view.promised):  # lost in a failure, or over a link at rest
         return
     here = {row: job for row, job in m["pending"][server].items() if job[0] > view.now}
     m["pending"][server] = here
