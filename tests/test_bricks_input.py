@@ -254,8 +254,9 @@ def test_a_draw_without_servers_is_refused():
 
 
 def test_unknown_options_are_named_with_those_that_are_known():
-    with pytest.raises(InputError, match=r"options H, .*work_range; got 'foo'"):
-        Environment.random(0, foo=1)
+    known = r"option of Environment.random must be one of H, .*work_range"
+    with pytest.raises(InputError, match=rf"{known}; got 'domain' \(did you mean domains\?\)"):
+        Environment.random(0, domain=1)
 
 
 @pytest.mark.parametrize("column", ["time", "send", "recv", "work", "deadline"])

@@ -48,7 +48,7 @@ def _refuse_strangers(name: str, rows: pd.DataFrame, key: str, count: int, what:
 
 def _table(name: str, given: Any) -> pd.DataFrame:
     """Return a copy of a table with checked columns of numbers."""
-    found = table(name, given, list(COLUMNS[name])).copy()
+    found = table(name, given, list(COLUMNS[name]), empty=name != "servers").copy()
     for key, low in COLUMNS[name].items():
         above, is_whole = key == "performance", key in ("domain", "client", "server")
         most = MOST_WHOLE if is_whole else MOST
@@ -190,8 +190,6 @@ class Environment:
         for name in COLUMNS:
             if name != "failures" or self.failures is not None:
                 vars(self)[name] = _table(name, getattr(self, name))
-        if not len(self.servers):
-            raise InputError("servers must have at least one row: nobody could run a request")
         self._check_queues()
         vars(self)["traces"] = curves("traces", self.traces, (2, 3))
         servers, links = len(self.servers), len(self.rates)
@@ -439,7 +437,8 @@ class Environment:
             rule = "deadline tells what is made of the path of a log"
             raise InputError(f"{rule}; a table has deadlines: see workload.from_log")
         requests = _in_window(_table("requests", log), window)
-        until = float(requests[["time", "deadline"]].max(axis=1).max()) if len(requests) else 0.0
+        due = requests[["time", "deadline"]].max(axis=1)
+        until = float(due.max()) if len(due) else 0.0
         if isinstance(traces, cls):
             env: Self = traces
             if options:
@@ -449,7 +448,8 @@ class Environment:
             if taken := sorted({"interval", "horizon"} & set(options)):
                 raise InputError(f"replay takes no {taken[0]}: the log says when requests come")
             if traces is not None:
-                links = len(given.instance("traces", traces, Traces).values)
+                rule = "an Environment or Traces"
+                links = len(given.instance("traces", traces, Traces, rule=rule).values)
                 rows, rest = divmod(links, len(TWO_LEVEL))
                 is_tree = "topology" not in options
                 if is_tree and (rest or options.setdefault("domains", rows) != rows):
@@ -462,11 +462,10 @@ class Environment:
                 env = replace(env, traces=traces.values)
         if until > (end := env.known_until):
             if beyond == "refuse":
-                late = int((requests[["time", "deadline"]].max(axis=1) > end).sum())
                 raise InputError(
-                    f"{late:,} of {len(requests):,} requests come or are due after {end:g} s, when "
-                    "the traces have ended and would be frozen; give longer traces or a window, "
-                    'or choose beyond="wrap" (--beyond wrap)'
+                    f"{(due > end).sum():,} of {len(due):,} requests come or are due after {end:g} "
+                    "s, when the traces have ended and would be frozen; give longer traces or a "
+                    'window, or choose beyond="wrap" (--beyond wrap)'
                 )
             env = env._wrapped((1 + LONGER) * until)
         requests["client"] %= max(1, len(env.clients))
@@ -479,9 +478,6 @@ class Environment:
         `interval` is Int, the mean minutes between two requests; for the options see
         `dlsim.bricks.workload.draw`.
         """
-        known = sorted(draw.__kwdefaults__ or {})
         for name in options:
-            if name not in known:
-                what = f"Environment.random takes the options {', '.join(known)}"
-                raise InputError(f"{what}; got {name!r}")
+            given.option("option of Environment.random", name, sorted(draw.__kwdefaults__ or {}))
         return cls(**draw(seed, interval, **options))

@@ -132,11 +132,6 @@ class Choice:
             raise InputError(f"{self.name} must be one of {known}; got {value!r}")
         return value
 
-    @property
-    def stops(self) -> list[Any]:
-        """What can be chosen."""
-        return list(self.options)
-
     def words(self, choice: Any) -> str:
         """Name an option, and say what it is."""
         if isinstance(choice, bool):
