@@ -353,7 +353,7 @@ def run_many(
     """
     instance("env", env, Environment)
     reading, known = usual("reading", reading, Reading), {} if known is None else known
-    many = instance("schedulers", schedulers, Iterable, rule="a list of schedulers")  # type: ignore[arg-type]
+    many = instance("schedulers", schedulers, Iterable, rule="a list of schedulers")
     schedulers = [instance("scheduler", one, Scheduler) for one in many]
     data = env.requests[["send", "recv"]].to_numpy().sum()
     if reading.network == "packet" and data / env.packet > MOST_PACKETS:

@@ -65,7 +65,8 @@ def expected_failure(
     900 s), for it takes the queues of the corrected run; for Opt 0.9 up to 18 too low (2700 s).
     """
     instance("fresh", fresh, Outcome)
-    probes, opt = np.ravel(column("probes", probes, above=True)), number("opt", opt, 0, 1)
+    intervals = np.ravel(column("probes", probes, above=True))
+    opt = number("opt", opt, 0, 1)
     env, r = fresh.environment, fresh.environment.requests
     if r.empty:
         raise InputError("fresh must be a run with requests, got none; take another seed")
@@ -82,7 +83,7 @@ def expected_failure(
     inward = send[who][:, :, None] / rate[home[who]][:, :, place]
     back = recv[who][:, :, None] / rate[place].T[home[who]]
     limit = np.asarray(opt * (due - time))[who][:, :, None]
-    for probe in probes:
+    for probe in intervals:
         seen = time[who[:, 0]] - rng.random(DRAWS) * probe
         at, job = np.nonzero((arrived <= seen[:, None]) & (end > seen[:, None]))
         load, free = np.zeros((DRAWS, len(speed))), np.repeat(seen[:, None], len(speed), axis=1)
