@@ -157,6 +157,11 @@ def read_gwf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
     return jobs, header, ["submit times are not in order"] * bool((jobs["submit"].diff() < 0).any())
 
 
+def widths(jobs: pd.DataFrame) -> pd.Series:
+    """Return how many processors each job had, or asked for where that is unknown."""
+    return jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+
+
 def usable_jobs(
     path: StrPath, jobs: pd.DataFrame, size: Any, fits: Any, most: int | None, what: str,
     unfit: str = "value out of range",
@@ -319,7 +324,7 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
         rule = "a job log's name ends in .swf, .gwf or .csv, or .gz after it, Philly's in .json"
         raise InputError(f"{os.fspath(path)}: {rule}; rename it")
     jobs, header, notes = READERS[ending](path, limit)
-    processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+    processors = widths(jobs)
     nodes = processors_of(header) or int(max(1, processors[processors <= 1e7].max()))
     fits = (processors <= nodes) & (processors % 1 == 0) & (jobs["submit"] < 1e12)
     unfit = f"wider than the machine ({nodes}), or out of range"

@@ -38,8 +38,8 @@ class BaseReading:
     @classmethod
     def switches(cls, paper: str = "") -> dict[str, tuple[str, ...]]:
         """Return every `switch`, or those of a paper, with its options, the default first."""
-        own = (one for one in fields(cls) if paper in one.metadata.get("papers", ""))
-        return {one.name: one.metadata["options"] for one in own}
+        own = {one.name: one.metadata for one in fields(cls) if one.metadata}
+        return {name: one["options"] for name, one in own.items() if paper in one["papers"]}
 
     @classmethod
     def of(cls, switches: Mapping[str, Any]) -> Self:

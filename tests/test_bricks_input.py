@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.bricks import Environment, Reading, Scheduler, simulate, topology
+from dlsim.bricks import Environment, Reading, Scheduler, run_many, simulate, topology
 from dlsim.bricks.workload import draw
 from dlsim.errors import InputError
 
@@ -63,8 +63,12 @@ BAD = {
     "domain of row 0 must be a whole number of at least 0, got 0.5": changed(
         "servers", "domain", 0.5
     ),
-    "servers: domain 2 has no links; there are 2 domains": changed("servers", "domain", 2),
-    "clients: domain 9 has no links": changed("clients", "domain", 9),
+    "servers: domain of row 0 must be .* below 2, the number of domains, got 2": changed(
+        "servers", "domain", 2
+    ),
+    "clients: domain of row 0 must be a whole number below 2, .*, got 9": changed(
+        "clients", "domain", 9
+    ),
     "performance of row 0 must .* above 0, got 'fast'": changed("servers", "performance", "fast"),
     "work of row 'b' must be a finite number of at least 0, got -1": changed(
         "requests", "work", [1, -1]
@@ -75,7 +79,9 @@ BAD = {
     "recv of row 'a' must be a finite number of at least 0": changed("requests", "recv", -0.5),
     "time of row 'a' must be a finite number of at least 0": changed("requests", "time", -1.0),
     "deadline of row 'a' must be a finite number, got nan": changed("requests", "deadline", np.nan),
-    "row 'a' comes from client 1; there are 1 clients": changed("requests", "client", 1),
+    "client of row 'a' must be .* below 1, the number of clients, got 1": changed(
+        "requests", "client", 1
+    ),
     "row 'b' comes before the one above": changed("requests", "time", [2.0, 1.0]),
     "label 'a' of requests appears twice": parts(requests=parts()["requests"].set_axis(["a"] * 2)),
     "traces must be an array of 2 dimensions or 3 dimensions": parts(traces=np.ones(3)),
@@ -174,6 +180,8 @@ def test_simulate_wants_its_own_kinds():
     for case in ((1,), (env, "greedy"), (env, Scheduler(), {"load": "util"})):
         with pytest.raises(InputError, match="must be a"):
             simulate(*case)
+    with pytest.raises(InputError, match="schedulers must be a list of schedulers, got Scheduler"):
+        run_many(env, Scheduler())
 
 
 def test_times_beyond_whole_numbers_are_still_in_the_last_step():
@@ -227,6 +235,7 @@ def test_a_users_predictor_must_return_a_value_per_series(answer):
         ({"server_background": "data"}, "server_background must be one of jobs, trace"),
         ({"background_work": 1e-6}, "background arrivals are more than"),
         ({"H": 1.5}, "H"),
+        ({"nodes": (1.5, 3)}, "nodes must be a whole number of at least 0, got 1.5"),
         ({"trace_method": "wavelets"}, "trace_method must be one of"),
         ({"topology": 3}, "topology must be a Topology"),
     ],
@@ -245,8 +254,9 @@ def test_a_draw_without_servers_is_refused():
 
 
 def test_unknown_options_are_named_with_those_that_are_known():
-    with pytest.raises(InputError, match=r"options H, .*work_range; got 'foo'"):
-        Environment.random(0, foo=1)
+    known = r"option of Environment.random must be one of H, .*work_range"
+    with pytest.raises(InputError, match=rf"{known}; got 'domain' \(did you mean domains\?\)"):
+        Environment.random(0, domain=1)
 
 
 @pytest.mark.parametrize("column", ["time", "send", "recv", "work", "deadline"])

@@ -234,6 +234,29 @@ def test_a_batch_is_one_call_for_all_that_came():
     assert out.fate.tolist() == ["returned", "refused", "returned", "returned", "returned"]
 
 
+@pytest.mark.parametrize(("every", "then"), [(5.0, 5), (0.0, 60)])
+def test_a_batch_leaves_a_request_to_the_next_round(every, then):
+    """Or, where it has none, to the next probe."""
+    seen = []
+
+    def choose(view):
+        seen.append(view.now)
+        return [-2 if view.now == 0 else 0]
+
+    out = run(queue([(0, 0, 0, 100, 99)]), Scheduler(Batch(choose, every)))
+    assert seen == [0, then]
+    assert out.requests["completion"].tolist() == [then + 1]
+
+
+@pytest.mark.parametrize(
+    "answer", [0, [0], [0, 0, 1], [0, 0, -3], [0, 0, 0.5], [0, 0, "one"], [0, 0, 0, 0], None]
+)
+def test_an_answer_of_a_batch_that_cannot_be_used(answer):
+    rule = r"must return an array of shape \(3,\), each entry the row of a server, 0\.\.0"
+    with pytest.raises(InputError, match=rule):
+        simulate(queue(URGENT), Scheduler(Batch(lambda view: answer)))
+
+
 def test_a_batch_of_one_is_the_scheduler_itself():
     env = Environment.random(2, 5, horizon=3600.0, domains=3)
     greedy = Batch(lambda view: view.estimates.argmin(axis=1))
@@ -244,7 +267,8 @@ def test_a_batch_of_one_is_the_scheduler_itself():
 
 @pytest.mark.parametrize(("answer", "said"), [
     ([], "a list of different rows"), ([0, 0], "a list of different rows"), ([0, 7], "rows"),
-    (Wait(-1), "finite time after now"), (Wait(math.inf), "finite time after now"),
+    (Wait(-1), r"Wait\(until\) must be a finite time after now, which is 0.0, .*, got -1"),
+    (Wait(math.inf), "finite time after now"),
     (None, "REFUSE"), ("REFUSE", "REFUSE"),
 ])  # fmt: skip
 def test_an_answer_that_cannot_be_used(answer, said):
@@ -256,12 +280,15 @@ def test_who_waits_for_ever_is_stopped(monkeypatch):
     monkeypatch.setattr("dlsim.bricks.engine.MOST_WAITS", 10)
     with pytest.raises(InputError, match="put off 10 times; choose a server, or REFUSE"):
         simulate(queue(URGENT), Scheduler(lambda view: Wait()))
+    with pytest.raises(InputError, match="request 2 has been put off 10 times; refuse it"):
+        simulate(queue(URGENT), Scheduler(Batch(lambda view: np.where(view.row == 2, -2, 0))))
 
 
 @pytest.mark.parametrize(("parts", "said"), [
     ({"servers": {"slots": 0}}, "slots of row 0"), ({"servers": {"slots": 1.5}}, "slots of row 0"),
     ({"servers": {"queue": "lifo"}}, "queue of row 0"), ({"on_failure": "hope"}, "on_failure"),
-    ({"failures": [(1, 0, 5)]}, "of no server"), ({"failures": [(0, 5, 5)]}, "after it starts"),
+    ({"failures": [(1, 0, 5)]}, "server of row 0 must be .* below 1, the number of servers"),
+    ({"failures": [(0, 5, 5)]}, "after it starts"),
     ({"failures": [(0, 1, 5), (0, 5, 9)]}, "sort and merge"),
 ])  # fmt: skip
 def test_a_server_that_cannot_be(parts, said):

@@ -226,7 +226,7 @@ def test_the_commands_servers_fail(crowd, tmp_path, capsys, how, lost, after):
 @pytest.mark.parametrize(("options", "said"), [
     (["--slots", "0"], "--slots must be a whole number in 1..1000000, got 0"),
     (["--on-failure", "lose"], "got no --failures FILE.csv: give one, or leave it out"),
-    (["--failures", "FILE"], "down.csv: failures: row 3 is of no server; there are 4"),
+    (["--failures", "FILE"], "down.csv: failures: server of row 3 must be a whole number below 4,"),
 ])  # fmt: skip
 def test_the_commands_servers_refuse(crowd, tmp_path, capsys, options, said):
     (tmp_path / "down.csv").write_text("server,start,end\n0,1,2\n70,3,4\n")

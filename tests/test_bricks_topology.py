@@ -118,6 +118,10 @@ def test_environment_takes_the_paths_of_a_tree():
         (lambda: topology.random_tree(0, 1), "domains must be a whole number of at least 1"),
         (lambda: topology.random_tree(2, 2, seed=-1), "seed"),
         (lambda: topology.alternate([2, -1]), "counts"),
+        (lambda: topology.alternate(5), "counts must be a list of whole numbers, got 5"),
+        (lambda: topology.tree(5, [0]), "parents must be a list of whole numbers, got 5"),
+        (lambda: topology.draw_means([50.0]), "topology must be a Topology, got"),
+        (lambda: topology.from_paths([], []), "links must be a pandas DataFrame"),
     ],
 )
 def test_what_is_no_tree_is_refused(call, said):
@@ -128,7 +132,7 @@ def test_what_is_no_tree_is_refused(call, said):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda t: t.drop(columns="hop"), "got no hop"),
+        (lambda t: t.drop(columns="hop"), "paths need .*; hop not found"),
         (lambda t: t[t["source"] != 1], "no path from domain 1"),
         (lambda t: t.assign(link=t["link"] + 1), "link"),
         (lambda t: pd.concat([t, t.iloc[:1]]), "twice"),

@@ -103,7 +103,7 @@ def test_whittle_recovers_hurst(method, H):
 
 
 def test_whittle_refuses_what_has_no_hurst_parameter():
-    for values in ([1.0] * 50, [1.0, 2.0], np.ones((3, 30)), [*range(30), math.nan]):
+    for values in ([1.0] * 50, [1.0, 2.0], np.ones((3, 30)), [*range(30), math.nan], "rising"):
         with pytest.raises(InputError, match=r"vary: .* got shape .* finite, .* different"):
             traces.whittle(values)
 
@@ -360,6 +360,17 @@ def test_damaged_files_are_read_or_refused(tmp_path):
             except DlsimError:
                 continue
             assert (found.values[:, -1] > 0).all()
+
+
+def test_traces_by_hand_are_numbers_per_link_and_step():
+    made = Traces([[1, 2], [3, 4]], 10, ("a", "b"))  # type: ignore[arg-type]
+    assert made.values.dtype == float
+    for values, said in (
+        ([["x", 1]], r"traces\[0, 0\] must be a finite number"), ([1, 2], "array of 2 dimensions"),
+        ([[1, -1]], r"traces\[0, 1\] must be .* of at least 0"), ([[1, 0]], "link 0 ends with"),
+    ):  # fmt: skip
+        with pytest.raises(InputError, match=said):
+            Traces(values, 10, ("a",))  # type: ignore[arg-type]
 
 
 def test_other_places_and_endings_are_refused(tmp_path):

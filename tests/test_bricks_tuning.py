@@ -1,11 +1,14 @@
 """Automatic tuning of Opt: what the tuners do by hand, and that they learn."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.bricks.tuning import LEAST_OPT, server_errors, target_failure
+from dlsim.bricks.workload import failures
 from dlsim.errors import InputError
 from tests.test_bricks_engine import grid
 
@@ -88,6 +91,43 @@ def test_a_rejection_is_an_observation():
     assert mean == pytest.approx([1, 1.625], rel=1e-12)
     assert deviation == pytest.approx([0, 1.25], rel=1e-12)
     assert free == pytest.approx([0, 100], rel=1e-12)
+
+
+def test_a_link_at_rest_teaches_nothing():
+    """No result can come back over it: server and estimate say that it takes for ever.
+
+    The input that is sent at 9.5 arrives at 10, when a probe sees no throughput; the one that is
+    submitted at 12 is sent all the same, and its result is back after 20.
+    """
+    rows = [(9.5, 37.5, 10, 100, 99), (12.0, 0, 10, 100, 99), (30.0, 0, 10, 100, 99)]
+    seen, env = [], grid([100.0, 90.0], rows, traces=[75.0, 0.0, 75.0])
+    algorithm = spied(server_errors(), seen, "mean", "deviation", "free")
+    out = simulate(env, Scheduler(algorithm, max_fallbacks=2), Reading(probe=5.0))
+    out.check()
+    assert np.isinf(out.attempts["promised"]).tolist()[0]
+    assert np.isinf(out.attempts["estimate"]).any()
+    assert np.isfinite(seen).all()
+    assert seen[-1][:2] == [[1, 1], [0, 0]]
+
+
+def test_a_failure_is_no_rejection():
+    """A server that fails has said nothing of when it would have been done."""
+    env = Environment.random(0, 30, horizon=6 * 3600.0, domains=3)
+    down = failures(len(env.servers), 6 * 3600, up=6000, down=600, seed=2)
+    env, seen, told = replace(env, failures=down, on_failure="resubmit"), [], []
+    learns = spied(server_errors(), seen, "mean", "deviation", "free")
+
+    def choose(view):
+        told.append((view.row, view.promised))
+        return learns(view)
+
+    out = simulate(env, Scheduler(choose, max_fallbacks=1))
+    out.check()
+    assert np.isfinite(seen).all()
+    tries = out.attempts.assign(told=[promised for _, promised in told])
+    before = tries.groupby("request")[["promised", "accepted"]].shift()
+    fell_back = before["accepted"].eq(False) & before["promised"].notna()
+    assert tries["told"].equals(before["promised"].where(fell_back).astype(float))
 
 
 @pytest.mark.parametrize(

@@ -102,12 +102,34 @@ def test_seer_is_better_than_all_at_six_hours():
 
 
 def test_refusals_of_the_bound():
-    with pytest.raises(InputError, match="prices must be one number or more, got none"):
-        frontier(day(), ())
-    with pytest.raises(InputError, match="prices must be a finite number above 0"):
-        frontier(day(), (0.0,))
+    for none in ((), 0.002, [[0.002]]):
+        with pytest.raises(InputError, match="prices must be one number or more in a list, got"):
+            frontier(day(), none)
+    with pytest.raises(InputError, match=r"prices\[1\] must be a finite number above 0, got 0.0"):
+        frontier(day(), (0.002, 0.0))
     with pytest.raises(InputError, match="step must be"):
         frontier(day(), step=0)
+    with pytest.raises(InputError, match="env must be an Environment, got 5"):
+        foresee(5, None)
+    with pytest.raises(InputError, match=r"shares must be of shape .*, got \(1, 1\)"):
+        foresee(day(), [[0.0]])
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ({"fresh": 5}, "fresh must be an Outcome, got 5"),
+    ({"probes": [60.0, 0.0]}, r"probes\[1\] must be a finite number above 0, got 0.0"),
+    ({"opt": 1.5}, "opt must be .* at most 1, got 1.5"), ({"seed": -1}, "seed must be"),
+])  # fmt: skip
+def test_refusals_of_the_formula(given, said):
+    fresh = simulate(Environment.random(0, 60, horizon=3600.0, domains=2))
+    with pytest.raises(InputError, match=said):
+        expected_failure(**{"fresh": fresh, "probes": [60.0], **given})
+
+
+def test_the_formula_needs_requests():
+    nobody = simulate(Environment.random(0, 1e6, horizon=60.0, domains=2))
+    with pytest.raises(InputError, match="a run with requests"):
+        expected_failure(nobody, [60.0])
 
 
 def test_filled_levels_queues():

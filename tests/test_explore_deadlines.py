@@ -224,7 +224,7 @@ def test_no_request_is_refused_with_the_way_out():
         ({"fallbacks": 6}, "between 0 and 5"),
         ({"probe": 1.0}, "between 15 and 3600"),
         ({"correction": "maybe"}, "must be one of"),
-        ({"reading": {"network": "packet"}}, "no switch"),
+        ({"reading": {"network": "packet"}}, "switch of grid must be one of"),
     ],
 )
 def test_bad_values_are_refused(given, message):

@@ -166,7 +166,7 @@ def test_the_formula_is_left_out_where_it_is_not_meant():
         ({"servers": 41}, "between 4 and 40"),
         ({"probe": 5.0}, "between 15 and 3600"),
         ({"correction": "maybe"}, "must be one of"),
-        ({"reading": {"network": "packet"}}, "no switch"),
+        ({"reading": {"network": "packet"}}, "switch of herding must be one of"),
     ],
 )
 def test_bad_values_are_refused(given, message):

@@ -168,7 +168,7 @@ def test_a_link_leaves_defaults_out():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"m": 3}, "toy has no parameter 'm'; it has n, x, y, law, points, reading"),
+        ({"m": 3}, "parameter of toy must be one of n, x, y, law, points, reading; got 'm'"),
         ({"n": 0}, "n must be a whole number between 1 and 20, got 0"),
         ({"n": 2.5}, "n must be a whole number between 1 and 20, got 2.5"),
         ({"n": True}, "n must be a whole number between 1 and 20, got True"),
@@ -188,10 +188,10 @@ def test_a_link_leaves_defaults_out():
         ({"points": (10,)}, "points[0] must be a number between 0 and 9, got 10.0"),
         ({"points": 3}, "points must be numbers"),
         ({"points": None}, "points must be numbers"),
-        ({"reading": {"lnk": "shared"}}, "toy has no switch 'lnk'; it has link, flag, base"),
+        ({"reading": {"lnk": 1}}, "switch of toy must be one of link, flag, base; got 'lnk' (did"),
         ({"reading": {"link": "wrong"}}, "link must be one of 'per_task', 'shared'; got 'wrong'"),
-        ({"reading": 3}, "reading must be a dict of switches, got 3"),
-        ({"reading": None}, "reading must be a dict of switches, got None"),
+        ({"reading": 3}, "reading must be a mapping such as a dict, got 3"),
+        ({"reading": None}, "reading must be a mapping such as a dict, got None"),
     ],
 )
 def test_hostile_values_are_refused_by_name(given, message):

@@ -80,7 +80,7 @@ def _transfers(o: Result, starts: Any, ends: Any, data: Any, pairs: Any) -> NDAr
     rates = env.open_rates if fluid else env.rates
     good, most = np.empty(len(starts), dtype=bool), rates.max(axis=1)
     for k, (start, end, size, pair) in enumerate(zip(starts, ends, data, pairs, strict=True)):
-        path = env.topology.hops[env.topology.first[pair] : env.topology.first[pair + 1]]
+        path = env.topology.of(pair)
         if size <= 0 or not len(path):
             good[k] = end == start
             continue
@@ -96,6 +96,16 @@ def _transfers(o: Result, starts: Any, ends: Any, data: Any, pairs: Any) -> NDAr
 def _is_own(o: Result) -> bool:
     """Tell whether the scheduler is a function, which may wait, refuse and copy."""
     return callable(o.scheduler.algorithm)
+
+
+def _cancels(o: Result) -> bool:
+    """Tell whether copies may be taken out of queues and slots."""
+    return _is_own(o) and o.scheduler.copies == "cancel"
+
+
+def _on_failure(env: Environment) -> str:
+    """Return what becomes of jobs when their server fails; "restart" where none does."""
+    return "restart" if env.failures is None else env.on_failure
 
 
 def _with_copies(o: Result) -> Result:
@@ -127,13 +137,12 @@ def _copy_rules(o: Result) -> Iterator[Rule]:
     over = first["completion"].reindex(copies["request"]).to_numpy()
     sent = o.attempts["submitted"] <= over[o.attempts["copy"]]
     yield "no copy is sent when a result is back", pd.Index(o.attempts["copy"]), sent
-    cancelled = (copies["fate"] == "cancelled").to_numpy()
+    end, cancelled = copies["end"].to_numpy(), (copies["fate"] == "cancelled").to_numpy()
     yield "only what has a result is cancelled", copies.index, ~cancelled | np.isfinite(over)
-    there = cancelled & np.isfinite(copies["end"]).to_numpy()
-    prompt = ~there | (copies["end"].to_numpy() == over)
+    ended = np.isfinite(end)
+    prompt = ~(cancelled & ended) | (end == over)
     yield "a copy leaves its server when the first result is back", copies.index, prompt
-    late = np.isfinite(copies["end"]).to_numpy() & (copies["end"].to_numpy() > over)
-    stays = ~late | (o.scheduler.copies == "run_out") | (copies["end"].to_numpy() <= over)
+    stays = ~(ended & (end > over)) | (o.scheduler.copies == "run_out")
     yield "no copy is served when a result is back", copies.index, stays
 
 
@@ -144,9 +153,8 @@ def _request_rules(o: Result) -> Iterator[Rule]:
     same = index == given.index if is_whole else np.zeros(max(1, len(given)), dtype=bool)
     yield "every request is in the table, once, in order", given.index, same
     back, refused = np.isfinite(done["completion"]), done["server"] < 0
-    may_be_lost = env.failures is not None and env.on_failure == "lose"
     never = done["completion"] == np.inf
-    excused = never & (refused & _is_own(o) | ~refused & may_be_lost)
+    excused = never & (refused & _is_own(o) | ~refused & (_on_failure(env) == "lose"))
     yield "every request is complete", index, back | excused
 
 
@@ -174,7 +182,7 @@ def _submission_rules(o: Result) -> Iterator[Rule]:
     by = tries.groupby("request", sort=False)
     count = by.size().reindex(index, fill_value=0)
     back, refused = np.isfinite(done["completion"]), done["server"] < 0
-    again = env.failures is not None and env.on_failure == "resubmit"
+    again = _on_failure(env) == "resubmit"
     once = count == done["fallbacks"] + 1
     once |= (refused | ~back) & _is_own(o) & (count == done["fallbacks"])
     once |= again & (count > done["fallbacks"])
@@ -200,8 +208,7 @@ def _cause_rules(o: Result) -> Iterator[Rule]:
     asked = given["time"].reindex(tries["request"]).to_numpy()
     due = np.where(before.isna(), asked, before)
     index, prompt = pd.Index(tries["request"]), tries["submitted"] == due
-    env = o.environment
-    again = env.failures is not None and env.on_failure == "resubmit" and ~before.isna()
+    again = (_on_failure(o.environment) == "resubmit") & ~before.isna()
     prompt |= (_is_own(o) | again) & (tries["submitted"] >= due)
     yield "a request is submitted when it comes and when it falls back", index, prompt
     order = np.diff(tries["submitted"], prepend=-np.inf) >= 0
@@ -304,8 +311,7 @@ def _replayed_rules(o: Result) -> Iterator[Rule]:
         either = np.where(np.isnan(mine), found, mine)  # copies of one instant leave in any order
         good |= (np.isnan(mine) != np.isnan(found)) & (np.abs(either - taken) <= near)
         yield rule, index, ~accepted | ~np.isnan(lost) | good
-    may_lose = env.failures is not None and env.on_failure != "restart"
-    excused = may_lose & np.where(last, ~is_back, _resubmitted(o, lost))
+    excused = (_on_failure(env) != "restart") & np.where(last, ~is_back, _resubmitted(o, lost))
     good = ~accepted | np.where(np.isnan(lost), last, excused)
     yield "what a failed server had is lost, or sent again at the next probe", index, good
     promised = tries["promised"].to_numpy()
@@ -315,7 +321,7 @@ def _replayed_rules(o: Result) -> Iterator[Rule]:
 
 def _queue_rules(o: Result) -> Iterator[Rule]:
     env, done = o.environment, o.requests
-    if env.has_queues or (_is_own(o) and o.scheduler.copies == "cancel"):
+    if env.has_queues or _cancels(o):
         yield from _replayed_rules(o)
         return
     ran = np.isfinite(done["end"]).to_numpy()
@@ -362,7 +368,7 @@ def _fallback_rules(o: Result) -> Iterator[Rule]:
     yield "a server accepts unless eq. (6) and (7) hold", index, good
     ran = tries[tries["accepted"]].set_index("request")
     ran = ran[~ran.index.duplicated(keep="last")].reindex(o.requests.index)
-    if env.load_traces is None and not env.has_queues and o.copies is None and not _is_own(o):
+    if env.load_traces is None and not env.has_queues and not _is_own(o):
         backlog = _not_before(ran["promised"], o.requests["end"], 0.0)
         yield "the server promises no less than its backlog and the work", ran.index, backlog
     if o.scheduler.exclude_rejecting and not _is_own(o):
@@ -377,8 +383,8 @@ def _turned_away(o: Result) -> NDArray[np.bool_]:
     away = tries["promised"].isna().to_numpy() & ~tries["accepted"].to_numpy()
     if not away.any():
         return away
-    excused = np.full(len(tries), _is_own(o) and o.scheduler.copies == "cancel")
-    if env.failures is not None and env.on_failure != "restart":
+    excused = np.full(len(tries), _cancels(o))
+    if _on_failure(env) != "restart":
         for server, rows in tries[away].groupby("server"):
             times = env.downtimes.of(int(server))
             down = np.searchsorted(times, rows["arrived"], side="right") % 2 == 1
@@ -423,11 +429,10 @@ def _inside(
 def _loads(o: Result) -> tuple[Floats, Floats] | None:
     """Return bounds of the Load behind every estimate (5); None where no table tells it."""
     env, reading, tries, done = o.environment, o.reading, o.attempts, o.requests
-    is_own = _is_own(o) and (o.scheduler.copies == "cancel" or o.copies is not None)
-    if reading.load not in ("clients", "ext") or env.failures is not None or is_own:
+    if reading.load not in ("clients", "ext") or env.failures is not None or _cancels(o):
         return None
-    slots = env.slots[tries["server"].to_numpy()]
     server, outside = tries["server"].to_numpy(), np.full(len(tries), float(env.server_load))
+    slots = env.slots[server]
     if env.load_traces is not None:
         outside = env.load_traces[server, _entries(o, env.load_traces.shape[1])]
     low, high = outside.copy(), outside.copy()
@@ -464,11 +469,11 @@ def _estimate_rules(o: Result) -> Iterator[Rule]:
     if o.reading.predictor not in ("last", "perfect") or o.scheduler.correct_links:
         return
     home = env.clients["domain"].to_numpy()[env.requests["client"].to_numpy()[rows]]
-    there, domains = env.servers["domain"].to_numpy()[server], env.topology.domains
-    first, hops, rates = env.topology.first, env.topology.hops, env.open_rates
-    entries, moves = _entries(o, rates.shape[1]), np.zeros(len(tries))
+    there, topology = env.servers["domain"].to_numpy()[server], env.topology
+    rates, moves = env.open_rates, np.zeros(len(tries))
+    entries, domains = _entries(o, rates.shape[1]), topology.domains
     for name, pairs in (("send", home * domains + there), ("recv", there * domains + home)):
-        paths = zip((hops[first[pair] : first[pair + 1]] for pair in pairs), entries, strict=True)
+        paths = zip(map(topology.of, pairs), entries, strict=True)
         rate = np.array([rates[path, k].min(initial=np.inf) for path, k in paths], dtype=float)
         with np.errstate(divide="ignore", invalid="ignore"):
             moves += np.where(given[name] > 0, given[name] / rate, 0.0)

@@ -23,7 +23,7 @@ from dlsim.bricks.predictors import Predictor
 from dlsim.bricks.view import LATER, REFUSE, REFUSED, Batch, Tasks, Wait, Witness
 from dlsim.bricks.workload import Ahead
 from dlsim.errors import InputError
-from dlsim.given import MOST, instance, number, theirs, usual
+from dlsim.given import instance, number, theirs, usual
 from dlsim.progress import shown
 
 
@@ -151,13 +151,10 @@ def _copied(servers: list[int], w: World, s: State) -> tuple[World, State]:
 
 def _wait(until: float | None, s: State) -> int:
     """Put the request at hand off."""
-    head, rule = s.head[0], "Wait(until) must be a finite time after now, or None: the next probe"
-    one = s.copies[int(head.row)]
+    one, now = s.copies[int(s.head[0].row)], float(s.head[0].now)
     if until is not None:
-        until = float(number("until", until, -MOST, rule=rule))
-        if not until > head.now:
-            raise InputError(f"{rule}; now is {float(head.now)!r}, got {until!r}")
-        one.until = until
+        rule = f"a finite time after now, which is {now!r}, or None: the next probe"
+        one.until = float(number("Wait(until)", until, now, above=True, rule=rule))
     if one.asked >= MOST_WAITS:
         what = f"request {int(one.of)} has been put off {MOST_WAITS} times"
         raise InputError(f"{what}; choose a server, or REFUSE")
@@ -199,12 +196,11 @@ def _ask_batch(scheduler: Scheduler, w: World, r: Rules, s: State, witness: Witn
         good = good and bool(((choices >= LATER) & (choices < len(w.performance))).all())
     if not good:
         raise InputError(f"{rule}; got {found!r}")
-    head, row = s.head[0], int(s.head[0].row)
-    if (choices == LATER).any() and r.every > 0:
-        s.copies.until[copies[choices == LATER]] = float(head.now) + r.every / 2
-    for later in copies[choices == LATER]:
-        if s.copies[later].asked >= MOST_WAITS:
-            raise InputError(f"request {later} has been put off {MOST_WAITS} times; refuse it")
+    head, row, waits = s.head[0], int(s.head[0].row), copies[choices == LATER]
+    if r.every > 0:
+        s.copies.until[waits] = float(head.now) + r.every / 2
+    for later in waits[s.copies.asked[waits] >= MOST_WAITS]:
+        raise InputError(f"request {later} has been put off {MOST_WAITS} times; refuse it")
     coded = np.where(choices == REFUSED, state.REFUSE, choices)
     s.copies.choice[copies] = np.where(choices == LATER, state.WAIT, coded)
     head.choice, s.copies[row].choice = s.copies[row].choice, -1
@@ -357,7 +353,8 @@ def run_many(
     """
     instance("env", env, Environment)
     reading, known = usual("reading", reading, Reading), {} if known is None else known
-    schedulers = [instance("scheduler", one, Scheduler) for one in schedulers]
+    many = instance("schedulers", schedulers, Iterable, rule="a list of schedulers")
+    schedulers = [instance("scheduler", one, Scheduler) for one in many]
     data = env.requests[["send", "recv"]].to_numpy().sum()
     if reading.network == "packet" and data / env.packet > MOST_PACKETS:
         raise InputError(

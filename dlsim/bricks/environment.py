@@ -16,14 +16,13 @@ from numpy.typing import NDArray
 from dlsim import given
 from dlsim.bricks.core.network import Stream, left_over, marked, packed
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
-from dlsim.bricks.traces import Seed, Traces
+from dlsim.bricks.traces import MOST_VALUES, Seed, Traces, curves, numbers, refuse_end
 from dlsim.bricks.workload import LONGER, REPLAY, Poisson, draw, from_log
 from dlsim.errors import InputError
-from dlsim.given import MOST, Floats, column, floats, in_range, number, positive, table
+from dlsim.given import MOST, MOST_WHOLE, Floats, column, number, positive, table
 from dlsim.kernel import clock_origin
 
-#: Largest number in a table, so that sums stay finite, and most entries that traces may need.
-MOST_ENTRIES, MOST_DOMAIN = 2**29, 2**53
+#: Most jobs that a server runs at once.
 MOST_SLOTS = 10**6
 #: Orders of a queue, and what becomes of what a server had when it failed; the default first.
 QUEUES, ON_FAILURE = ("fcfs", "edf"), ("restart", "lose", "resubmit")
@@ -36,38 +35,31 @@ COLUMNS: dict[str, dict[str, float]] = {
 }  # fmt: skip
 
 
+def _column(name: str, rows: pd.DataFrame, key: str, *ends: float, **how: Any) -> Any:
+    """Return a column of a table as numbers of a range; a refusal names the row."""
+    return column(f"{name}: {key}", rows[key], *ends, row="row", labels=rows.index, **how)
+
+
+def _refuse_strangers(name: str, rows: pd.DataFrame, key: str, count: int, what: str) -> None:
+    """Refuse a table that names what is not there, but for the first so many."""
+    rule = f"a whole number below {count}, the number of {what}"
+    _column(name, rows, key, 0, count - 1, is_whole=True, rule=rule)
+
+
 def _table(name: str, given: Any) -> pd.DataFrame:
     """Return a copy of a table with checked columns of numbers."""
-    found = table(name, given, list(COLUMNS[name])).copy()
+    found = table(name, given, list(COLUMNS[name]), empty=name != "servers").copy()
     for key, low in COLUMNS[name].items():
         above, is_whole = key == "performance", key in ("domain", "client", "server")
-        found[key] = column(
-            f"{name}: {key}", found[key], low, MOST_DOMAIN if is_whole else MOST,
-            above=above, is_whole=is_whole, row="row", labels=found.index,
-        )  # fmt: skip
-    return found
-
-
-def _numbers(name: str, values: Any) -> Floats:
-    found = values if isinstance(values, np.ndarray) and values.dtype == float else floats(values)
-    bad = ~((found >= 0) & in_range(found))
-    if bad.any():  # `column` names the first
-        column(name, values)
+        most = MOST_WHOLE if is_whole else MOST
+        found[key] = _column(name, found, key, low, most, above=above, is_whole=is_whole)
     return found
 
 
 def _lists(name: str, what: str, lists: Any) -> list[Floats]:
     if isinstance(lists, str) or not np.iterable(lists):
         raise InputError(f"{name} needs {what} as one list per queue; got {lists!r}")
-    return [_numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
-
-
-def _rates(name: str, traces: Any, dimensions: tuple[int, ...]) -> Floats:
-    values = np.ascontiguousarray(_numbers(name, traces))
-    shape = " or ".join(f"{n} dimensions" for n in dimensions)
-    if values.ndim not in dimensions or values.shape[-1] == 0:
-        raise InputError(f"{name} must be an array of {shape} with at least one step")
-    return values
+    return [numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
 
 
 def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
@@ -198,13 +190,11 @@ class Environment:
         for name in COLUMNS:
             if name != "failures" or self.failures is not None:
                 vars(self)[name] = _table(name, getattr(self, name))
-        if not len(self.servers):
-            raise InputError("servers must have at least one row: nobody could run a request")
         self._check_queues()
-        vars(self)["traces"] = _rates("traces", self.traces, (2, 3))
+        vars(self)["traces"] = curves("traces", self.traces, (2, 3))
         servers, links = len(self.servers), len(self.rates)
         if self.load_traces is not None:
-            loads = _rates("load_traces", self.load_traces, (2,))
+            loads = curves("load_traces", self.load_traces, (2,))
             if len(loads) != servers:
                 raise InputError(f"load_traces needs a row per server, {servers}; got {len(loads)}")
             vars(self)["load_traces"] = loads
@@ -212,10 +202,10 @@ class Environment:
         data = _stream("link_background", links, self.link_background, self.link_data)
         vars(self).update(background=jobs, link_background=data)
         last = float(data.times.max(initial=0.0))
-        if last / self.step * links > MOST_ENTRIES:  # what they leave would not fit in memory
+        if last / self.step * links > MOST_VALUES:  # what they leave would not fit in memory
             raise InputError(
-                f"link_background must end before {MOST_ENTRIES * self.step / links:.3g} s, where "
-                f"{links} links have {MOST_ENTRIES} entries of {self.step:g} s; got an arrival at "
+                f"link_background must end before {MOST_VALUES * self.step / links:.3g} s, where "
+                f"{links} links have {MOST_VALUES} entries of {self.step:g} s; got an arrival at "
                 f"{last:g}; use a longer step, or leave out what comes after the requests"
             )
         self._check_links()
@@ -224,26 +214,20 @@ class Environment:
     def _check_queues(self) -> None:
         servers = self.servers
         if "slots" in servers:
-            column(
-                "servers: slots", servers["slots"], 1, MOST_SLOTS, is_whole=True, row="row",
-                labels=servers.index,
-            )  # fmt: skip
+            _column("servers", servers, "slots", 1, MOST_SLOTS, is_whole=True)
         for label, queue in servers["queue"].items() if "queue" in servers else ():
             given.option(f"servers: queue of row {label!r}", queue, QUEUES)
         given.option("on_failure", self.on_failure, ON_FAILURE)
         if self.failures is None:
             return
         rows = self.failures
+        _refuse_strangers("failures", rows, "server", len(servers), "servers")
         before = rows.groupby("server")["end"].shift(fill_value=-1.0)
         early = (rows["end"] <= rows["start"]) | (rows["start"] <= before)
-        rule = "must end after it starts, and start after the one before of its server has ended"
-        for bad, what in (
-            (rows["server"] >= len(servers), f"is of no server; there are {len(servers)}"),
-            (early, f"{rule}; sort and merge them"),
-        ):
-            if bad.any():
-                row = given.label(rows.index[int(np.argmax(bad))])
-                raise InputError(f"failures: row {row!r} {what}")
+        if early.any():
+            row = given.label(rows.index[int(np.argmax(early))])
+            rule = "end after it starts, and start after the one before of its server has ended"
+            raise InputError(f"failures: row {row!r} must {rule}; sort and merge them")
 
     def _check_links(self) -> None:
         if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
@@ -259,12 +243,7 @@ class Environment:
         if self.traces.ndim == 3 and self.traces.shape[1] != len(TWO_LEVEL):
             rule = f"{', '.join(TWO_LEVEL)} per domain, shape (domains, 4, steps)"
             raise InputError(f"traces must hold {rule}; got shape {self.traces.shape}")
-        stuck = self.rates[:, -1] == 0
-        if stuck.any():
-            raise InputError(
-                f"traces: link {int(np.argmax(stuck))} ends with throughput zero, which is held "
-                "for ever; give its last step a positive value"
-            )
+        refuse_end(self.rates)
         topology = self.topology
         if topology.hops.max(initial=-1) >= len(self.rates):
             raise InputError(
@@ -272,18 +251,11 @@ class Environment:
                 "give every link a trace"
             )
         for name in ("servers", "clients"):
-            most = getattr(self, name)["domain"].max()
-            if most >= topology.domains:
-                there = f"there are {topology.domains} domains, from 0"
-                raise InputError(f"{name}: domain {most} has no links; {there}")
+            _refuse_strangers(name, getattr(self, name), "domain", topology.domains, "domains")
 
     def _check_requests(self) -> None:
-        r, clients = self.requests, len(self.clients)
-        client = r["client"].to_numpy()
-        if (client >= clients).any():
-            row = int(np.argmax(client >= clients))
-            where = f"row {given.label(r.index[row])!r} comes from client {client[row]}"
-            raise InputError(f"requests: {where}; there are {clients} clients, from 0")
+        r = self.requests
+        _refuse_strangers("requests", r, "client", len(self.clients), "clients")
         back = np.diff(r["time"]) < 0
         if back.any():
             row = given.label(r.index[int(np.argmax(back)) + 1])
@@ -401,7 +373,7 @@ class Environment:
         kept = (self.rates, self.load_traces, self.background.times, self.link_background.times)
         size = rounds * sum(x.size for x in kept if x is not None)
         remedy = "choose a shorter window or a longer step"
-        if size > MOST_ENTRIES:
+        if size > MOST_VALUES:
             raise InputError(f"wrapped traces would have {size:.3g} entries; {remedy}")
         given.need_memory("wrapped traces", 8 * size, remedy)
 
@@ -460,12 +432,13 @@ class Environment:
         """
         given.option("beyond", beyond, ("refuse", "wrap"))
         if not isinstance(log, pd.DataFrame):
-            log = from_log(log, MOST_DOMAIN, seed=given.child(seed, REPLAY), deadline=deadline)
+            log = from_log(log, MOST_WHOLE, seed=given.child(seed, REPLAY), deadline=deadline)
         elif deadline != "run_time":
             rule = "deadline tells what is made of the path of a log"
             raise InputError(f"{rule}; a table has deadlines: see workload.from_log")
         requests = _in_window(_table("requests", log), window)
-        until = float(requests[["time", "deadline"]].max(axis=1).max()) if len(requests) else 0.0
+        due = requests[["time", "deadline"]].max(axis=1)
+        until = float(due.max()) if len(due) else 0.0
         if isinstance(traces, cls):
             env: Self = traces
             if options:
@@ -475,7 +448,8 @@ class Environment:
             if taken := sorted({"interval", "horizon"} & set(options)):
                 raise InputError(f"replay takes no {taken[0]}: the log says when requests come")
             if traces is not None:
-                links = len(given.instance("traces", traces, Traces).values)
+                rule = "an Environment or Traces"
+                links = len(given.instance("traces", traces, Traces, rule=rule).values)
                 rows, rest = divmod(links, len(TWO_LEVEL))
                 is_tree = "topology" not in options
                 if is_tree and (rest or options.setdefault("domains", rows) != rows):
@@ -488,11 +462,10 @@ class Environment:
                 env = replace(env, traces=traces.values)
         if until > (end := env.known_until):
             if beyond == "refuse":
-                late = int((requests[["time", "deadline"]].max(axis=1) > end).sum())
                 raise InputError(
-                    f"{late:,} of {len(requests):,} requests come or are due after {end:g} s, when "
-                    "the traces have ended and would be frozen; give longer traces or a window, "
-                    'or choose beyond="wrap" (--beyond wrap)'
+                    f"{(due > end).sum():,} of {len(due):,} requests come or are due after {end:g} "
+                    "s, when the traces have ended and would be frozen; give longer traces or a "
+                    'window, or choose beyond="wrap" (--beyond wrap)'
                 )
             env = env._wrapped((1 + LONGER) * until)
         requests["client"] %= max(1, len(env.clients))
@@ -505,9 +478,6 @@ class Environment:
         `interval` is Int, the mean minutes between two requests; for the options see
         `dlsim.bricks.workload.draw`.
         """
-        known = sorted(draw.__kwdefaults__ or {})
         for name in options:
-            if name not in known:
-                what = f"Environment.random takes the options {', '.join(known)}"
-                raise InputError(f"{what}; got {name!r}")
+            given.option("option of Environment.random", name, sorted(draw.__kwdefaults__ or {}))
         return cls(**draw(seed, interval, **options))

@@ -17,6 +17,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim.bricks.outcome import Outcome
+from dlsim.errors import InputError
+from dlsim.given import column, generator, instance, number
 
 __all__ = ["expected_failure"]
 
@@ -51,27 +53,37 @@ def expected_failure(
         Per probe interval: probe, expected (failure rate), alike (the share q of the requests
         that choose as another one does), ahead (mean number of its herd before a request).
 
+    Raises
+    ------
+    InputError
+        For what is no run, or one without requests, and a number out of its range.
+
     Notes
     -----
     Off by more where herds are not alone to blame (six draws of 12 hours): at twice Table 1's
     rate, where most requests fail even with Load Correction, up to 18 points too high (Opt 0.5,
     900 s), for it takes the queues of the corrected run; for Opt 0.9 up to 18 too low (2700 s).
     """
+    instance("fresh", fresh, Outcome)
+    intervals = np.ravel(column("probes", probes, above=True))
+    opt = number("opt", opt, 0, 1)
     env, r = fresh.environment, fresh.environment.requests
+    if r.empty:
+        raise InputError("fresh must be a run with requests, got none; take another seed")
     time, send, recv, work, due = r[["time", "send", "recv", "work", "deadline"]].to_numpy().T
     speed, place = (env.servers[name].to_numpy() for name in ("performance", "domain"))
     home = env.clients["domain"].to_numpy()[r["client"]]
     top, mean = env.topology, env.open_rates.mean(axis=1)
-    ways = (top.hops[top.first[k] : top.first[k + 1]] for k in range(top.domains**2))
-    rate = np.reshape([mean[way].min(initial=np.inf) for way in ways], (top.domains, top.domains))
+    least = [mean[top.of(pair)].min(initial=np.inf) for pair in range(top.domains**2)]
+    rate = np.reshape(least, (top.domains, top.domains))
     arrived, end, server = (fresh.column(name) for name in ("arrived", "end", "server"))
     everyone, real = len(r) / float(env.horizon or 1.0), speed * (1 - env.server_load)
-    rng, rows = np.random.default_rng(seed), []
+    rng, rows = generator(seed), []
     who = rng.integers(len(r), size=(DRAWS, 1 + OTHERS))  # the first of a herd, and others
     inward = send[who][:, :, None] / rate[home[who]][:, :, place]
     back = recv[who][:, :, None] / rate[place].T[home[who]]
     limit = np.asarray(opt * (due - time))[who][:, :, None]
-    for probe in probes:
+    for probe in intervals:
         seen = time[who[:, 0]] - rng.random(DRAWS) * probe
         at, job = np.nonzero((arrived <= seen[:, None]) & (end > seen[:, None]))
         load, free = np.zeros((DRAWS, len(speed))), np.repeat(seen[:, None], len(speed), axis=1)

@@ -43,7 +43,7 @@ hold under every reading:
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from dlsim.given import number, option, whole
@@ -55,8 +55,8 @@ ALGORITHMS, COPIES = ("greedy", "deadline"), ("run_out", "cancel")
 MOST_FALLBACKS = 1000
 #: Most packets of a run.
 MOST_PACKETS = 10**9
-
-_NUMBERS = {"probe": {"above": True, "rule": "a finite number of seconds above 0"}}
+#: Limits of a time between two of the same kind.
+SECONDS: dict[str, Any] = {"above": True, "rule": "a finite number of seconds above 0"}
 #: Arguments of `Environment.random` that the paper leaves open: default, then alternatives.
 DRAWN: dict[str, tuple[Any, ...]] = {
     "work_range": ((1_500.0, 1_080_000.0), (90_000.0, 1_080_000.0)),
@@ -205,10 +205,8 @@ class Reading(BaseReading):
     corrected_until: str = switch("returned", "served")
     cost: str = switch("mean", "work_weighted")
 
-    NUMBERS, OPEN = _NUMBERS, ("predictor",)
+    NUMBERS, OPEN = {"probe": SECONDS}, ("predictor",)
 
 
 #: Switches of `Reading` with their options, the default first.
-SWITCHES: dict[str, tuple[Any, ...]] = {
-    one.name: one.metadata["options"] for one in fields(Reading) if one.metadata
-}
+SWITCHES = Reading.switches()

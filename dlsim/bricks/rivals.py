@@ -24,7 +24,7 @@ def _chance(view: View, seed: int) -> np.random.Generator:
     return made
 
 
-def _in_time(view: View, opt: float) -> Any:
+def in_time(view: View, opt: float) -> Any:
     """Return the servers that are estimated to be in time at Opt."""
     fits = ~view.barred & (view.estimates <= (view.deadline - view.now) * opt)
     return np.flatnonzero(fits)
@@ -43,7 +43,7 @@ def random_feasible(opt: float = 1.0, seed: int = 0) -> Algorithm:
     opt, seed = number("opt", opt, 0, 1, above=True), whole("seed", seed, 0)
 
     def choose(view: View) -> int:
-        some = _in_time(view, opt)
+        some = in_time(view, opt)
         if not some.size:
             return best_server(view, view.estimates, -np.inf)
         return int(_chance(view, seed).choice(some))
@@ -117,7 +117,7 @@ def interpreted(period: float, opt: float = 1.0, seed: int = 0) -> Algorithm:
 
     def choose(view: View) -> int:
         more = period * len(view.tasks.time) / max(view.now, period)
-        some = _in_time(view, opt)
+        some = in_time(view, opt)
         some = some if some.size else np.flatnonzero(~view.barred)
         shares = filled(view.load[some], view.performance[some], more)
         return int(_chance(view, seed).choice(some, p=shares))

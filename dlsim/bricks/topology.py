@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dlsim.bricks.traces import Floats
 from dlsim.errors import InputError
-from dlsim.given import MOST_WHOLE, Seed, column, generator, span, whole
+from dlsim.given import MOST_WHOLE, Seed, column, floats, generator, instance, span, table, whole
 
 Ints = NDArray[np.int64]
 
@@ -40,7 +40,7 @@ class Topology:
     domains : int
         How many.
     first, hops : ndarray of int
-        From domain d to e: ``hops[first[d * domains + e]:first[d * domains + e + 1]]``.
+        From domain d to e: ``hops[first[pair]:first[pair + 1]]`` with pair = d * domains + e.
     """
 
     links: pd.DataFrame
@@ -48,10 +48,13 @@ class Topology:
     first: Ints
     hops: Ints
 
+    def of(self, pair: int) -> Ints:
+        """Return the links (rows) of a pair, source * domains + target, in order."""
+        return self.hops[self.first[pair] : self.first[pair + 1]]
+
     def path(self, source: int, target: int) -> tuple[int, ...]:
         """Return the links (rows) from one domain to another or the same, in order."""
-        pair = source * self.domains + target
-        return tuple(self.hops[self.first[pair] : self.first[pair + 1]].tolist())
+        return tuple(self.of(source * self.domains + target).tolist())
 
     @property
     def paths(self) -> pd.DataFrame:
@@ -71,10 +74,11 @@ def _check_hops(domains: int, hops: int) -> None:
 
 def _whole(name: str, values: Any, low: int, high: float) -> list[int]:
     """Return whole numbers from low to below high, or say what is none."""
-    found = column(name, values, low, min(high, MOST_WHOLE) - 1, is_whole=True)
+    found = floats(values)
     if found.ndim != 1 or not found.size:
         raise InputError(f"{name} must be a list of whole numbers, got {values!r}")
-    return [int(value) for value in found]
+    known: list[int] = column(name, values, low, min(high, MOST_WHOLE) - 1, is_whole=True).tolist()
+    return known
 
 
 def _climb(parents: Sequence[int], leaf: int) -> list[int]:
@@ -122,7 +126,7 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
     >>> list(t.links["name"][list(t.path(0, 1))]), len(t.path(0, 2))
     (['up 0', 'down 1'], 3)
     """
-    parents = _whole("parents", parents, -1, len(parents))
+    parents = _whole("parents", parents, -1, np.size(parents))
     leaves = _whole("leaves", leaves, 0, len(parents))
     if parents.count(-1) != 1:
         raise InputError(f"parents must name one root by -1, got {parents.count(-1)}")
@@ -137,8 +141,8 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
     row = {vertex: number for number, vertex in enumerate(below)}
     at = set(leaves)
     kinds = [(v, "lan" if v in at else "wan") for v in below]
-    table = [(f"{way} {v}", kind, way, v) for v, kind in kinds for way in ("up", "down")]
-    links = pd.DataFrame(table, columns=["name", "kind", "direction", "vertex"])
+    rows = [(f"{way} {v}", kind, way, v) for v, kind in kinds for way in ("up", "down")]
+    links = pd.DataFrame(rows, columns=["name", "kind", "direction", "vertex"])
     first, hops = [0], list[int]()
     for path in (_way(a, b, row) for a in climbs for b in climbs):
         hops.extend(path)
@@ -172,7 +176,7 @@ def two_level(domains: int) -> Topology:
     way = np.stack([4 * d, 4 * d + 2, 4 * e + 3, 4 * e + 1], axis=-1)
     crossed = np.ones(way.shape, dtype=bool)
     crossed[np.diag_indices(domains)] = True, False, False, True
-    first = np.concatenate([[0], np.cumsum(crossed.sum(axis=-1))]).astype(np.int64)
+    first = np.append(0, np.cumsum(crossed.sum(axis=-1)))
     return Topology(pd.DataFrame(columns), domains, first, way[crossed].astype(np.int64))
 
 
@@ -230,10 +234,9 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
         a pair of domains without a path.
     """
     wanted = ["source", "target", "hop", "link"]
-    missing = [name for name in wanted if name not in paths] + ["name"] * ("name" not in links)
-    if missing:
-        raise InputError(f"paths need {', '.join(wanted)} and links a name; got no {missing[0]}")
-    rows = paths[wanted].sort_values(wanted[:3], kind="stable")
+    table("links", links, ["name"], unique=False)
+    rows = table("paths", paths, wanted, unique=False)[wanted]
+    rows = rows.sort_values(wanted[:3], kind="stable")
     _whole("link", rows["link"], 0, len(links))
     ends = _whole("source and target", rows[["source", "target"]].to_numpy().ravel(), 0, 2**15)
     for source, target, hop, _ in rows[rows.duplicated(wanted[:3])].itertuples(index=False):
@@ -245,7 +248,7 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
         gaps = np.flatnonzero(seen != np.arange(len(seen)))
         source, target = divmod(int(gaps[0]) if gaps.size else len(seen), domains)
         raise InputError(f"no path from domain {source} to {target}; every pair needs one")
-    first = np.concatenate([[0], np.cumsum(length)]).astype(np.int64)
+    first = np.append(0, np.cumsum(length))
     hops = rows["link"].to_numpy(dtype=np.int64)
     return Topology(links.reset_index(drop=True), domains, first, hops)
 
@@ -265,6 +268,7 @@ def draw_means(
     lan, wan : tuple of float
         Range of the uniform law, Mbit/s (defaults: Table 1).
     """
+    instance("topology", topology, Topology, "; see two_level(10)")
     kinds = {k: span(k, ends, above=True) for k, ends in (("lan", lan), ("wan", wan))}
     if "kind" not in topology.links or not topology.links["kind"].isin(list(kinds)).all():
         raise InputError("links must have a kind, lan or wan, for their means to be drawn")
@@ -283,5 +287,6 @@ def alternate(counts: Sequence[int]) -> tuple[Ints, Ints]:
     >>> servers.tolist(), clients.tolist()
     ([0, 1], [0, 0, 1])
     """
-    nodes = np.repeat(np.arange(len(counts)), _whole("counts", counts, 0, np.inf))
+    counts = _whole("counts", counts, 0, np.inf)
+    nodes = np.repeat(np.arange(len(counts)), counts)
     return nodes[1::2].astype(np.int64), nodes[::2].astype(np.int64)

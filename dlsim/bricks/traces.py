@@ -36,8 +36,9 @@ from scipy.optimize import minimize_scalar
 from scipy.special import gamma, zeta
 
 from dlsim import files, given
+from dlsim.bricks.model import SECONDS
 from dlsim.errors import InputError
-from dlsim.given import Floats, Seed, column, generator, number, option, whole
+from dlsim.given import Floats, Seed, column, floats, generator, number, option, whole
 
 #: Most values of all traces together: 4 GiB.
 MOST_VALUES = 2**29
@@ -152,7 +153,6 @@ METHODS = {"davies-harte": _davies_harte, "paxson": _paxson}
 
 
 def _noises(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[Floats]:
-    n = whole("steps", n, 1, MOST_VALUES)
     H = float(number("H", H, 0, 1, above=True, below=True, rule="above 0 and below 1"))
     option("method", method, METHODS)
     what, remedy = f"{count} traces of {n} steps", "choose a longer trace step or a shorter run"
@@ -241,7 +241,7 @@ def whittle(values: ArrayLike) -> float:
     Sources: P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
     "Statistics for Long-Memory Processes", 1994, section 6.1.
     """
-    x = np.asarray(values, dtype=float)
+    x = floats(values)
     if x.ndim != 1 or len(x) < 16 or not np.isfinite(x).all() or np.ptp(x) == 0:
         rule = "one row of at least 16 finite values that vary: leave out gaps, or take more of it"
         some = f"{np.isfinite(x).sum()} finite, {len(np.unique(x))} different"
@@ -256,6 +256,33 @@ def whittle(values: ArrayLike) -> float:
     return float(minimize_scalar(objective, bounds=(0.01, 0.99), method="bounded").x)
 
 
+def numbers(name: str, values: Any) -> Floats:
+    """Return numbers of at least 0 as an array, the same one where it is one of floats."""
+    found = values if isinstance(values, np.ndarray) and values.dtype == float else floats(values)
+    if not ((found >= 0) & given.in_range(found)).all():  # `column` names the first
+        column(name, values)
+    return found
+
+
+def curves(name: str, values: Any, dimensions: tuple[int, ...]) -> Floats:
+    """Return numbers over time, which runs along the last axis."""
+    found = np.ascontiguousarray(numbers(name, values))
+    if found.ndim not in dimensions or found.shape[-1] == 0:
+        shape = " or ".join(f"{n} dimensions" for n in dimensions)
+        raise InputError(f"{name} must be an array of {shape} with at least one step")
+    return found
+
+
+def refuse_end(rates: Floats) -> None:
+    """Refuse links over which a transfer might never end, shape (links, steps)."""
+    stuck = rates[:, -1] == 0
+    if stuck.any():
+        raise InputError(
+            f"traces: link {int(np.argmax(stuck))} ends with throughput zero, which is held "
+            "for ever; give its last step a positive value"
+        )
+
+
 @dataclass(frozen=True, eq=False)
 class Traces:
     """Traces of named links, all with one step."""
@@ -266,31 +293,19 @@ class Traces:
 
     def __post_init__(self) -> None:
         """Refuse what is no table of traces."""
-        check_values(self.values, self.step)
-        if self.values.ndim != 2 or len(self.names) != len(self.values):
-            got = f"{len(self.names)} names, values of shape {self.values.shape}"
+        number("step", self.step, **SECONDS)
+        values = vars(self)["values"] = curves("traces", self.values, (2,))
+        refuse_end(values)
+        if len(self.names) != len(values):
+            got = f"{len(self.names)} names, values of shape {values.shape}"
             raise InputError(f"traces need one name per row: {got}")
         if len(set(self.names)) != len(self.names):
             raise InputError("traces need a different name for every row")
 
 
-def check_values(values: Floats, step: float) -> None:
-    """Refuse traces that no transfer could use."""
-    number("step", step, above=True, rule="a finite number of seconds above 0")
-    if values.ndim < 1 or values.size == 0:
-        raise InputError(f"traces need at least one step, got shape {values.shape}")
-    bad = ~((values >= 0) & given.in_range(values))
-    bad[..., -1] |= values[..., -1] == 0
-    if bad.any():
-        at = tuple(int(i) for i in np.argwhere(bad)[0])
-        raise InputError(
-            f"trace values must be 0 or between {given.LEAST:g} and {given.MOST:g}, the last "
-            f"of a trace above 0 because it is held after the end; position {at} holds {values[at]}"
-        )
-
-
 def write_traces(path: files.StrPath, traces: Traces) -> None:
     """Write traces to a file, whole or not at all; `read_traces` reads the same back."""
+    given.instance("traces", traces, Traces)
     suffix, (links, steps) = Path(path).suffix.lower(), traces.values.shape
     if suffix == ".csv":
         names = np.repeat(np.array(traces.names, dtype=object), steps)
@@ -319,7 +334,7 @@ def _read_npz(path: files.StrPath, limit: int) -> Traces:
             f"{os.fspath(path)}: {names.size} links of {values.shape[1]} steps, more than "
             f"{MOST_LINKS} links or {limit} bytes; split it or raise limit"
         )
-    found = values.astype(float, copy=False), float(step.reshape(())), tuple(map(str, names))
+    found = values, float(step.reshape(())), tuple(map(str, names))
     return files.placed(os.fspath(path), Traces, *found)
 
 
@@ -417,9 +432,9 @@ def read_traces(
     if step is None:
         step = _common_step(path, stamps)
     else:
-        check_values(np.ones(1), step)
+        step = float(number("step", step, **SECONDS))
         steps = math.ceil(max(time[-1] for time, _, _ in stamps.values()) / step) + 1
         if steps * len(stamps) > MOST_VALUES:
             raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
-        rows = [_averaged(*one[:2], float(step), steps, resample) for one in stamps.values()]
-    return files.placed(os.fspath(path), Traces, np.array(rows), float(step), tuple(stamps))
+        rows = [_averaged(*one[:2], step, steps, resample) for one in stamps.values()]
+    return files.placed(os.fspath(path), Traces, np.array(rows), step, tuple(stamps))

@@ -67,7 +67,9 @@ def target_failure(target: float = 0.05, gain: float = 0.02, start: float = 0.7)
 
 
 def _compare(memory: dict[str, Any], server: int, time: float, estimate: float) -> None:
-    """Enter the ratio of a time to its estimate into a server's running means."""
+    """Enter the ratio of a time to its estimate, if finite, into a server's running means."""
+    if estimate == np.inf:
+        return
     error = time / max(estimate, LEAST_ESTIMATE) - memory["mean"][server]
     memory["mean"][server] += SHARE * error
     memory["deviation"][server] += SPREAD_SHARE * (abs(error) - memory["deviation"][server])
@@ -80,12 +82,11 @@ def _learn_rejected(view: View, learns: bool) -> None:
     less its own work and way back it says when the server will have done what has arrived.
     """
     m = view.memory
-    server = m["home"].pop(view.row, -1)
+    server, estimate, back = m["sent"].pop(view.row, (-1, 0.0, 0.0))
     if server < 0:
         return
-    estimate, back = m["estimates"].pop(view.row)
     own = m["pending"][server].pop(view.row, (0.0, 0.0))[1]
-    if not learns:
+    if not learns or not np.isfinite(view.promised):  # lost in a failure, or over a link at rest
         return
     here = {row: job for row, job in m["pending"][server].items() if job[0] > view.now}
     m["pending"][server] = here
@@ -140,11 +141,11 @@ def server_errors(
         if not m:
             n = len(view.performance)
             m.update(
-                mean=np.ones(n), deviation=np.zeros(n), free=np.zeros(n), estimates={}, home={},
-                pending=[{} for _ in range(n)], spread=spread,
+                mean=np.ones(n), deviation=np.zeros(n), free=np.zeros(n), spread=spread,
+                sent={}, pending=[{} for _ in range(n)],
             )  # fmt: skip
         for row in _news(view):  # compare what has come back with what was estimated
-            server, (estimate, back) = m["home"][row], m["estimates"].pop(row)
+            server, estimate, back = m["sent"].pop(row)
             m["pending"][server].pop(row, None)
             m["free"][server] = max(m["free"][server], view.completion[row] - back)
             if "results" in knows:
@@ -159,8 +160,7 @@ def server_errors(
             estimates = view.estimates
         safe = np.maximum(m["mean"] + m["spread"] * m["deviation"], 1e-3) * estimates
         server = best_server(view, safe, view.deadline - view.now)
-        m["home"][view.row] = server
-        m["estimates"][view.row] = float(estimates[server]), float(view.receiving[server])
+        m["sent"][view.row] = server, float(estimates[server]), float(view.receiving[server])
         m["pending"][server][view.row] = float(arrival[server]), float(span[server])
         return server
 

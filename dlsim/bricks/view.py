@@ -98,8 +98,8 @@ class View(NamedTuple):
     fallbacks : int
         How often it has fallen back.
     promised : float
-        When the server that has just let it fall back would have had it done, by its own
-        estimate (the right side of eq. 6, on the clock); NaN for a request that is new.
+        When the server that has just let it fall back would have had it done, by its own estimate
+        (the right side of eq. 6, on the clock); NaN for a request that is new, or was lost there.
     opt : float
         ``Scheduler.opt``.
     estimates : ndarray of float, shape (servers,)
@@ -264,8 +264,8 @@ class Witness:
         """Show a user's scheduler what it may know."""
         terms, copy = s.moving[:, w.server_domain], int(s.head[0]["row"])
         job, one = s.jobs[copy], s.copies[copy]
-        row, fallbacks = int(one["of"]), int(job["fallbacks"])
-        promised = float(s.attempts[job["attempt"]]["promised"]) if fallbacks else np.nan
+        row, fallbacks, last = int(one["of"]), int(job["fallbacks"]), s.attempts[job["attempt"]]
+        promised = float(last["promised"]) if fallbacks and not last["accepted"] else np.nan
         return View(
             row=row, send=float(w.send[row]), recv=float(w.recv[row]), work=float(w.work[row]),
             deadline=float(w.deadline[row]), fallbacks=fallbacks, promised=promised,

@@ -35,10 +35,8 @@ Range = tuple[float, float]
 
 #: Spawn keys of the purposes.
 NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA, REPLAY, FAILURES = range(11)
-#: Most background jobs that are kept, 0.5 GiB; most entries of traces and most of other users'
-#: data, 4 GiB each; and most background jobs, which would take hours to draw.
-MOST_KEPT, MOST_ENTRIES = 2**26, 2**29
-MOST_ARRIVALS = 2**40
+#: Most background jobs that are kept, 0.5 GiB, and most in all, which would take hours to draw.
+MOST_KEPT, MOST_ARRIVALS = 2**26, 2**40
 #: Arrivals that a run holds at a time, of all queues together.
 WINDOW = 2**22
 #: Most requests, and most nodes.
@@ -47,11 +45,8 @@ MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 LONGER = 0.5
 #: Standard deviation of load traces over their mean.
 LOAD_STD = 0.5
-#: How a job's work is told from its line: seconds at the reference performance.
-WORK = {
-    "run_time": lambda jobs, processors: jobs["run_time"],
-    "processor_time": lambda jobs, processors: jobs["run_time"] * processors,
-}
+#: What a job's work is told from: its seconds, or those of all its processors.
+WORK = ("run_time", "processor_time")
 #: Columns that no log has; ``attrs["synthesised"]`` names them.
 SYNTHESISED = ("send", "recv", "deadline")
 
@@ -149,7 +144,7 @@ def _noise(
 
 def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream | Poisson:
     """Draw Poisson arrivals at several queues, or promise them where they are too many."""
-    most = MOST_ARRIVALS if purpose == JOBS else MOST_ENTRIES
+    most = MOST_ARRIVALS if purpose == JOBS else traces.MOST_VALUES
     count, sizes = float(rates.sum()) * end, np.array([float(size)])
     what = f"{count:.3g} background arrivals"
     remedy = "use larger background jobs, a shorter horizon or the trace model"
@@ -293,9 +288,8 @@ def draw(
     for name, least in _RANGES.items():
         span(name, chosen[name], least)
     if topology is None:
-        whole("domains", domains)
-        count = float(nodes[1]) * float(domains)
-        _check_sizes(nodes=(count, MOST_NODES, "fewer domains, fewer nodes in each,"))
+        count = float(nodes[1]) * whole("domains", domains)
+        _check_size("nodes", count, MOST_NODES, "fewer domains, fewer nodes in each,")
     interval, horizon, trace_step, background_work, link_data = given.positive(
         interval=interval, horizon=horizon, trace_step=trace_step,
         background_work=background_work, link_data=link_data,
@@ -304,27 +298,27 @@ def draw(
     link_load = float(number("link_load", link_load, 0, 1, below=True))
     topology = two_level(domains) if topology is None else topology
     given.instance("topology", topology, Topology, "; see two_level(10)")
-    counts = generator(seed, NODES).integers(nodes[0], nodes[1] + 1, topology.domains)
+    fewest, most = (whole("nodes", end, 0) for end in nodes)
+    counts = generator(seed, NODES).integers(fewest, most + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
     own = len(clients) if interval_scope == "client" else 1
     end = (1 + LONGER) * horizon
-    entries = end / trace_step * len(topology.links)
-    _check_sizes(
-        requests=(own * horizon / (60 * interval), MOST_REQUESTS, "a longer interval"),
-        trace_entries=(entries, MOST_ENTRIES, "a longer trace_step"),
-    )
+    steps, expected = end / trace_step, own * horizon / (60 * interval)
+    entries = steps * len(topology.links)
+    _check_size("requests", expected, MOST_REQUESTS, "a longer interval")
+    _check_size("trace entries", entries, traces.MOST_VALUES, "a longer trace_step")
     speeds = _between(performance, generator(seed, SPEEDS).random(len(servers)))
     means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
     jobs = min(MOST_KEPT, end * server_load * float(speeds.sum()) / background_work)
-    loads = end / trace_step * len(servers) * (server_background == "trace")
+    loads = steps * len(servers) * (server_background == "trace")
     given.need_memory(
         "traces, background jobs and requests together",
-        8 * (entries + loads + jobs) + 48 * own * horizon / (60 * interval),
+        8 * (entries + loads + jobs) + 48 * expected,
         "choose a longer trace_step, larger background jobs or a shorter horizon",
     )
 
     once = partial(_once, {} if known is None else known, seed)
-    noise = partial(once, _noise, math.ceil(end / trace_step), H, trace_method)
+    noise = partial(once, _noise, math.ceil(steps), H, trace_method)
 
     parts: dict[str, Any] = {
         "servers": pd.DataFrame({"domain": servers, "performance": speeds}),
@@ -412,14 +406,11 @@ _RANGES = {
 }  # fmt: skip
 
 
-def _check_sizes(**sizes: tuple[float, int, str]) -> None:
-    """Refuse what would not fit in memory: expected number, limit and remedy of each."""
-    for name, (amount, most, remedy) in sizes.items():
-        if not amount <= most:
-            raise InputError(
-                f"{name.replace('_', ' ')} must be at most {most}, got about {amount:.3g}; use "
-                f"{remedy} or a shorter horizon"
-            )
+def _check_size(what: str, expected: float, most: int, remedy: str) -> None:
+    """Refuse what would not fit in memory."""
+    if not expected <= most:
+        remedy = f"use {remedy} or a shorter horizon"
+        raise InputError(f"{what} must be at most {most}, got about {expected:.3g}; {remedy}")
 
 
 def from_swf(
@@ -458,19 +449,19 @@ def from_swf(
     option("deadline", deadline, ("run_time", "requested"))
     jobs, _, notes = read(path, limit)
     drawn = {  # one value per line of the log and purpose, whatever is skipped
-        name: low + (high - low) * generator(seed, number).random(len(jobs))
-        for number, (name, (low, high)) in enumerate(ranges.items())
+        name: _between(limits, generator(seed, number).random(len(jobs)))
+        for number, (name, limits) in enumerate(ranges.items())
     }
-    processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+    width = joblog.widths(jobs) if work == "processor_time" else 1
     with np.errstate(over="ignore"):
         table = pd.DataFrame({"time": jobs["submit"] * time_scale, "client": jobs["user"]})
         table["send"], table["recv"] = drawn["send"], drawn["recv"]
-        table["work"] = WORK[work](jobs, processors) * performance
+        table["work"] = jobs["run_time"] * width * performance
         away = (table["send"] + table["recv"]) / throughput
         usual = table["work"] / performance
         if deadline == "requested":
             asked = jobs["time_requested"].where(jobs["time_requested"] > 0, jobs["run_time"])
-            usual = WORK[work](jobs.assign(run_time=asked), processors)
+            usual = asked * width
         due = drawn["deadline_factor"] * (usual + away)
     fits = given.in_range(table["work"]) & given.in_range(table["time"])
     order, skipped = joblog.usable_jobs(path, jobs, table["work"], fits, max_jobs, "request")

@@ -20,7 +20,7 @@ from scipy.sparse import coo_array, csr_array
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.view import View
 from dlsim.errors import InputError, StudyError
-from dlsim.given import Floats, instance, number, positive
+from dlsim.given import Floats, column, instance, positive
 from dlsim.kernel import TOL
 
 __all__ = ["Frontier", "follow", "foresee", "frontier"]
@@ -57,9 +57,7 @@ def windows(env: Environment) -> Windows:
 
     def carried(source: int, target: int) -> Floats:
         """Data that a path has let through by the end of every step."""
-        pair = source * top.domains + target
-        hops = top.hops[top.first[pair] : top.first[pair + 1]]
-        rate = env.open_rates[hops].min(axis=0, initial=AT_ONCE)
+        rate = env.open_rates[top.of(source * top.domains + target)].min(axis=0, initial=AT_ONCE)
         return np.append(0.0, np.cumsum(rate * np.diff(edges)))
 
     arrives = np.empty((len(r), len(speed)))
@@ -196,10 +194,9 @@ def frontier(env: Environment, prices: Any = PRICES, step: float = STEP) -> Fron
         For what is no environment, or a price or step that is not above 0.
     """
     instance("env", env, Environment)
-    if not len(prices):
-        raise InputError("prices must be one number or more, got none")
-    rule = "a finite number above 0"
-    rates = np.array([number("prices", v, above=True, rule=rule) for v in prices], dtype=float)
+    rates = column("prices", prices, above=True)
+    if rates.ndim != 1 or not rates.size:
+        raise InputError(f"prices must be one number or more in a list, got {prices!r}")
     (step,) = positive(step=step)
     w, speed = windows(env), env.servers["performance"].to_numpy()
     requests, dear = len(w.span), speed - speed.min()
@@ -233,8 +230,16 @@ def foresee(env: Environment, shares: Floats) -> Any:
     -------
     ndarray of int, shape (requests,)
         A row of the servers for each, for `follow`.
+
+    Raises
+    ------
+    InputError
+        For what is no environment, or shares of another shape.
     """
+    instance("env", env, Environment)
     w, speed = windows(env), env.servers["performance"].to_numpy()
+    if np.shape(shares) != w.span.shape:
+        raise InputError(f"shares must be of shape {w.span.shape}, got {np.shape(shares)}")
     span = w.span / (1 - min(env.server_load, 0.99))  # other users take their part
     queues: list[list[tuple[float, int]]] = [[] for _ in speed]
     by_price, late = np.argsort(speed, kind="stable"), set[int]()

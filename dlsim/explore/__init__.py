@@ -28,11 +28,9 @@ __all__ = ["PANELS", "export", "save_pictures", *PANELS]
 
 def __getattr__(name: str) -> Any:
     """Import a panel when it is first asked for: each needs an engine."""
-    if name == "export":
-        return importlib.import_module("dlsim.explore.pages").export
-    if name not in PANELS:
+    if (home := {**PANELS, "export": "pages"}.get(name)) is None:
         raise AttributeError(f"dlsim.explore has no panel {name!r}; it has {', '.join(PANELS)}")
-    return getattr(importlib.import_module(f"dlsim.explore.{PANELS[name]}"), name)
+    return getattr(importlib.import_module(f"dlsim.explore.{home}"), name)
 
 
 def save_pictures(folder: str | Path) -> list[Path]:

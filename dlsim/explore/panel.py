@@ -36,7 +36,7 @@ from matplotlib.font_manager import fontManager, get_font
 from matplotlib.ticker import AutoLocator, ScalarFormatter
 
 from dlsim.errors import DlsimError, InputError
-from dlsim.given import MOST, column, number, option, whole, word
+from dlsim.given import MOST, column, mapping, number, option, whole, word
 from dlsim.study import style
 from dlsim.study.figures import KINDS
 from dlsim.study.pictures import picture_of
@@ -131,11 +131,6 @@ class Choice:
             known = ", ".join(map(repr, self.options))
             raise InputError(f"{self.name} must be one of {known}; got {value!r}")
         return value
-
-    @property
-    def stops(self) -> list[Any]:
-        """What can be chosen."""
-        return list(self.options)
 
     def words(self, choice: Any) -> str:
         """Name an option, and say what it is."""
@@ -424,17 +419,12 @@ class Panel:
 
     def values(self, **given: Any) -> dict[str, Any]:
         """Complete and check parameters."""
-        reading = given.pop("reading", {})
-        if not isinstance(reading, Mapping):
-            raise InputError(f"reading must be a dict of switches, got {reading!r}")
+        reading = mapping("reading", given.pop("reading", {}))
         known = {control.name: control for control in self.controls}
-        names = {"parameter": (given, [*known, "reading"]), "switch": (reading, self.switches)}
-        for what, (asked, there) in names.items():
-            for name in asked:
-                if name not in there:
-                    has = ", ".join(there)
-                    raise InputError(f"{self.name} has no {what} {name!r}; it has {has}")
+        for name in given:
+            option(f"parameter of {self.name}", name, [*known, "reading"])
         for name, value in reading.items():
+            option(f"switch of {self.name}", name, self.switches)
             Choice(name, self.switches[name], name).check(value)
         changed = {k: v for k, v in reading.items() if v != self.switches[k][0]}
         values = {name: known[name].check(given.get(name, known[name].default)) for name in known}

@@ -527,7 +527,7 @@ def from_swf(
     max_jobs = None if max_jobs is None else given.whole("max_jobs", max_jobs)
     jobs, _, notes = joblog.read_swf(path, limit)
     draws = 0.5 + streams(seed, PURPOSES)["deadlines"].random(len(jobs))
-    processors = jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+    processors = joblog.widths(jobs)
     with np.errstate(over="ignore"):
         sigma = processors * jobs["run_time"] / unit
         least = least_times(sigma, cluster)

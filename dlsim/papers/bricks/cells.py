@@ -20,14 +20,14 @@ import pandas as pd
 from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, run_many, simulate
 from dlsim.bricks.herding import expected_failure
 from dlsim.bricks.model import SWITCHES as OF_ENGINE
-from dlsim.bricks.rivals import best_of, interpreted, random_feasible
+from dlsim.bricks.rivals import best_of, in_time, interpreted, random_feasible
 from dlsim.bricks.tuning import server_errors, target_failure
 from dlsim.bricks.view import View, best_server
 from dlsim.bricks.workload import draw, from_log, from_swf
 from dlsim.bricks.yardstick import follow, foresee, frontier
 from dlsim.errors import InputError
 from dlsim.files import opened, write_text
-from dlsim.given import Floats
+from dlsim.given import Floats, option
 from dlsim.kernel import TOL
 from dlsim.study.cells import verified
 
@@ -101,12 +101,11 @@ def cheapest(economy: str, opt: float) -> Callable[[View], int]:
     price = ECONOMIES[economy]
 
     def choose(view: View) -> int:
-        limit = (view.deadline - view.now) * opt
-        fits = (view.estimates <= limit) & ~view.barred
-        if not fits.any():
+        some = in_time(view, opt)
+        if not some.size:
             return best_server(view, view.estimates, -np.inf)
         bill = price(view.performance, view.load) / view.performance
-        return int(np.argmin(np.where(fits, bill, np.inf)))
+        return int(some[np.argmin(bill[some])])
 
     choose.__name__ = f"cheapest-{economy.rpartition(' ')[2]}"
     return choose
@@ -166,14 +165,11 @@ Switches = namedtuple("Switches", "reading drawn scheduler")
 
 def split_switches(switches: Given) -> Switches:
     """Sort a mixed mapping of switches."""
+    for name in switches:
+        option("reading switch", name, SWITCHES)
     drawn = {k: tuple(v) if isinstance(v, list) else v for k, v in switches.items() if k in DRAWN}
     own = {k: v for k, v in switches.items() if k in OF_SCHEDULER}
     rest = {k: v for k, v in switches.items() if k not in drawn and k not in own}
-    known = {*Reading.__dataclass_fields__, *DRAWN, *OF_SCHEDULER}
-    if unknown := sorted(set(rest) - known):
-        raise InputError(
-            f"reading must name switches out of {', '.join(sorted(known))}; got {unknown[0]!r}"
-        )
     Scheduler(**own)
     return Switches(Reading.of(rest), drawn, own)
 
