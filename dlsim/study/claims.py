@@ -37,7 +37,7 @@ from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.given import MOST, nearest, number, option, table
-from dlsim.study.stats import family, share_bounds
+from dlsim.study.stats import ENDS, LEVEL, family, share_bounds
 
 #: Every direction with its default margin.
 MARGINS = {
@@ -50,8 +50,6 @@ MARGINS = {
     "about": 0.0,  # within a fifth of the printed number; the margin widens the region
     "between": 0.0,  # from the first to the second printed number; as above
 }
-#: Probability that an interval holds what it is to hold.
-LEVEL = 0.95
 #: What a point can be to a claim.
 SIDES = ("for", "open", "against")
 #: How many numbers a direction compares with.
@@ -243,13 +241,13 @@ def _pairs_of(points: pd.DataFrame) -> pd.DataFrame:
             row["values"] = np.asarray(other) - np.asarray(one)
         rows.append(row)
     if not rows:  # one point has no range
-        nothing = dict.fromkeys(("estimate", "low", "high"), math.nan)
+        nothing = dict.fromkeys(ENDS, math.nan)
         rows = [{"point": points["part"].iloc[0], **nothing}]
     return pd.DataFrame(rows)
 
 
 def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
-    numbers = ["estimate", "low", "high"]
+    numbers = list(ENDS)
     frame = table(f"points of claim {claim.id}", points, ("point", *numbers), unique=False)
     frame = frame.reset_index(drop=True)
     frame[numbers] = frame[numbers].astype(float).replace([math.inf, -math.inf], math.nan)

@@ -23,10 +23,9 @@ from dlsim.errors import InputError
 from dlsim.given import option, word
 from dlsim.given import table as need_table
 from dlsim.study.claims import SYMBOLS, load_claims
-from dlsim.study.stats import summary
+from dlsim.study.stats import ENDS, summary
 from dlsim.study.style import VERDICT_INK, policy_order, style_of
 
-ENDS = ("estimate", "low", "high")
 #: Shares are fractions; pictures show points and percent.
 PERCENT = 100.0
 #: Where a legend stands beside the axes.

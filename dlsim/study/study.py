@@ -19,8 +19,9 @@ from dlsim.files import read_csv, read_toml, shared_file
 from dlsim.given import mapping, option, whole, word
 from dlsim.study import claims
 from dlsim.study.claims import LOOKS, Claim, Verdict, load_claims, reference_of, verdict_of
-from dlsim.study.measure import ENDS, MEASURES, measured
+from dlsim.study.measure import MEASURES, measured
 from dlsim.study.report import Results
+from dlsim.study.stats import ENDS
 from dlsim.study.sweeps import sweep
 
 Switches = Mapping[str, Any]
