@@ -11,7 +11,7 @@ from pathlib import Path
 from dlsim.cli.words import by_notebook, folder_of, reading_of
 from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
-from dlsim.study.figures import load_figures
+from dlsim.study.figures import load_figures, paper_of
 
 
 def _notebooks(names: Sequence[str]) -> list[str]:
@@ -19,9 +19,9 @@ def _notebooks(names: Sequence[str]) -> list[str]:
     there, chosen = list(suite_notebooks()), []
     home = {row.id: row.notebook for row in load_figures()[1]}
     for name in names:
-        fits = [n for n in there if name in (n, n[3:]) or n == home.get(name)]
+        fits = [n for n in there if name in (n, paper_of(n)) or n == home.get(name)]
         if not fits:
-            known = [n[3:] for n in there]
+            known = list(map(paper_of, there))
             near = get_close_matches(name, [*known, *there, *home], n=3)
             guess = f" did you mean {' or '.join(near)}?" if near else ""
             also = f"known: {', '.join(known)}, and the figures that dlsim list prints"

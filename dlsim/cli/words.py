@@ -7,17 +7,17 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dlsim import __version__
+from dlsim import __version__, papers
 from dlsim.errors import InputError
 from dlsim.files import csv_text, try_place
 from dlsim.given import option, word
 from dlsim.owned import Owned
+from dlsim.study.figures import paper_of
 
 
 def folder_of(args: argparse.Namespace, kind: str) -> Owned | None:
@@ -123,12 +123,10 @@ def reading_of(words: Sequence[str]) -> dict[str, str]:
 
 def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
     """Return the switches of a notebook's paper, without loading its study."""
-    package = f"dlsim.papers.{notebook[3:].replace('-', '_')}"
-    spec = find_spec(package)
-    rooms = spec.submodule_search_locations if spec else None
-    if not any((Path(room) / "cells.py").exists() for room in rooms or ()):
+    paper = paper_of(notebook).replace("-", "_")
+    if not Path(papers.__path__[0], paper, "cells.py").is_file():
         return {}
-    return dict(importlib.import_module(f"{package}.cells").SWITCHES)
+    return dict(importlib.import_module(f"dlsim.papers.{paper}.cells").SWITCHES)
 
 
 def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[str, dict[str, Any]]:

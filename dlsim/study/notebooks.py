@@ -36,7 +36,7 @@ from dlsim.kernel import source_digest
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
 from dlsim.study import warm, workers
 from dlsim.study.execution import check_parameters, first_problem, parameters_of, run_notebook
-from dlsim.study.figures import KIND_VARIABLE, KINDS
+from dlsim.study.figures import KIND_VARIABLE, KINDS, paper_of
 
 #: Environment variable that tells a notebook's sweeps how many workers they get.
 JOBS_VARIABLE = "DLSIM_JOBS"
@@ -55,7 +55,7 @@ def find_notebook(name: StrPath) -> Path:
             return Path(name).absolute()
         raise InputError(f"{name}: no such notebook; check the path")
     known = files.suite_notebooks()
-    full = {stem.partition("-")[2]: stem for stem in known}.get(str(name), str(name))
+    full = {paper_of(stem): stem for stem in known}.get(str(name), str(name))
     return known[option("notebook", full, known)]
 
 

@@ -30,7 +30,7 @@ from dlsim.given import option
 from dlsim.kernel import source_digest
 from dlsim.owned import Owned
 from dlsim.study import claims, workers
-from dlsim.study.figures import KIND_VARIABLE, KINDS, load_figures
+from dlsim.study.figures import KIND_VARIABLE, KINDS, load_figures, paper_of
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.pages import markdown, pages_of, sentences, write_pages
 
@@ -45,9 +45,7 @@ class Results:
     """Where a notebook leaves its results; "" is results/<paper> of the project or folder here."""
 
     def __init__(self, folder: StrPath = "", paper: str = "") -> None:
-        home = files.project_root() or Path.cwd()
-        place = folder or home / "results" / paper
-        self.paper = paper
+        place = folder or (files.project_root() or Path.cwd()) / "results" / paper
         self.home = Owned(place, remedy="choose another folder with out=...").check()
         self.folder = self.home.folder
 
@@ -93,7 +91,7 @@ def _claims_of(folder: Path, notebooks: Sequence[NotebookResult]) -> tuple[pd.Da
     """Collect the scorecards that the notebooks of this run left, and what is wrong."""
     tables, problems = [claims.scorecard([])], []
     for result in notebooks:
-        path = folder / "data" / f"{re.sub(r'^[0-9]+-', '', result.name)}-claims.csv"
+        path = folder / "data" / f"{paper_of(result.name)}-claims.csv"
         if not path.is_file():  # not every notebook judges claims
             continue
         try:
