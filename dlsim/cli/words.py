@@ -93,10 +93,21 @@ def png_of(figure: Any, dpi: int = 120) -> bytes:
     return stream.getvalue()
 
 
-def shown(table: pd.DataFrame, **words: Any) -> str:
-    """Return a table as text, with four digits of every number."""
+def shown(table: pd.DataFrame, shares: Iterable[str] = (), **words: Any) -> str:
+    """Return a table as text, with four digits of every number, and `shares` in per cent."""
+    table = table.copy()
+    for name in table.columns.intersection(list(shares)):
+        table[name] = [f"{100 * share:.4g} %" for share in table[name]]
     words = {"float_format": "{:.4g}".format, **words}
     return "none" if table.empty else str(table.to_string(**words))
+
+
+def left_out(facts: Mapping[Any, Any]) -> list[str]:
+    """Say what was skipped of a log, and where it contradicts itself."""
+    skipped = facts.get("skipped", {})
+    why = ", ".join(f"{reason} ({n:,})" for reason, n in skipped.items())
+    lines = [f"skipped {sum(skipped.values()):,} jobs: {why}"] * bool(skipped)
+    return lines + [f"note: {note}" for note in facts.get("notes", ())]
 
 
 def _several(names: Iterable[str]) -> str:
