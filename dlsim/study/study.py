@@ -4,11 +4,11 @@ import functools
 import math
 import re
 from collections import namedtuple
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, replace
 from inspect import signature
-from itertools import combinations, starmap
+from itertools import combinations
 from typing import Any, ClassVar
 
 import numpy as np
@@ -28,7 +28,7 @@ Switches = Mapping[str, Any]
 
 
 def name_of(switches: Switches) -> str:
-    """Write a reading in one line.
+    """Write a reading in one line: what differs from the default.
 
     >>> name_of({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})
     'link=shared, probe=300, work_range=90-1080'
@@ -36,7 +36,7 @@ def name_of(switches: Switches) -> str:
     spans = (tuple, list)
     short = ("-".join(f"{v:.0f}" for v in value) if isinstance(value, spans) else word(value)
              for value in switches.values())  # fmt: skip
-    return ", ".join(map("=".join, zip(switches, short, strict=True)))
+    return ", ".join(map("=".join, zip(switches, short, strict=True))) or "default"
 
 
 def labelled(what: str, switches: Switches | None) -> str:
@@ -257,9 +257,8 @@ class Study:
             for one, other in zip(pairs["one"], pairs["other"], strict=True)
             if known.get(one) and known.get(other) and not known[one].keys() & known[other].keys()
         ]
-        chosen = {name_of(switches) or "default": switches for switches in [{}, *both[:count]]}
-        rows = starmap(self._judged, self.measures(chosen))
-        return _by_reading(pd.concat(rows, ignore_index=True))
+        chosen = {name_of(switches): switches for switches in [{}, *both[:count]]}
+        return _by_reading(self._judged(self.measures(chosen)))
 
     def shown_pairs(self, pairs: pd.DataFrame, count: int) -> pd.DataFrame:
         """`judged_pairs` at paper scale; else those that are shipped."""
@@ -270,8 +269,8 @@ class Study:
 
     def readings(self) -> dict[str, Switches | None]:
         """Name the readings that claims are judged under; None is the study's own."""
-        others = {name_of(switches) or "default": switches for switches in self.alternatives()}
-        own: dict[str, Switches | None] = {name_of(self.switches) or "default": None}
+        others = {name_of(switches): switches for switches in self.alternatives()}
+        own: dict[str, Switches | None] = {name_of(self.switches): None}
         return own | others | own
 
     @functools.cached_property
@@ -283,21 +282,22 @@ class Study:
         speaks most against the claim with its 95 % interval, the verdict and its reason.
         """
         readings = {name: self.under(switches) for name, switches in self.readings().items()}
-        rows = starmap(self._judged, self.measures(readings))
-        return pd.concat(rows, ignore_index=True)
+        return self._judged(self.measures(readings))
 
-    def _judged(self, reading: str, evidence: Any) -> pd.DataFrame:
-        every = load_claims(self.KEY)
-        some = (one for one in every if one.id in MEASURES and MEASURES[one.id].readings)
-        rows = [{"claim": c.id, "reading": reading, **self._row(c, evidence)} for c in some]
-        return pd.DataFrame(rows)
+    def _judged(self, evidence: Iterable[tuple[str, Any]]) -> pd.DataFrame:
+        """Judge the claims to which readings matter, on the evidence of each reading."""
+        every = [one for one in load_claims(self.KEY) if one.id in MEASURES]
+        return pd.DataFrame(
+            {"claim": one.id, "reading": reading, **self._row(one, found)}
+            for reading, found in evidence for one in every if MEASURES[one.id].readings
+        )  # fmt: skip
 
     @functools.cached_property
     def shown_readings(self) -> pd.DataFrame:
         """`judged_readings` at paper scale; else this run's own, before those that are shipped."""
         if self.scale == "paper":
             return self.judged_readings
-        own = self._judged(f"this run: {name_of(self.switches) or 'default'}", self.evidence)
+        own = self._judged([(f"this run: {name_of(self.switches)}", self.evidence)])
         place = reference_of(self.KEY).parent / f"{self.KEY}-readings-intervals.csv"
         shipped = read_csv(place, {"claim": "any", "reading": "any"})
         ends = ["mean", "low", "high", "runs"]
