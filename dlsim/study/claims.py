@@ -192,11 +192,6 @@ class Verdict:
         return self.word
 
     @property
-    def symbol(self) -> str:
-        """The verdict as one sign, for where colour is not enough."""
-        return SYMBOLS[self.word]
-
-    @property
     def points(self) -> str:
         """How many points of the grid are for the claim, open, and against it."""
         if not self.counts:
@@ -209,7 +204,7 @@ class Verdict:
         """The claim, its verdict, and what was measured, for a reader."""
         found = f" Measured: {self.statistic}." if self.statistic else ""
         claim, word = self.claim, f"claim {self.claim.number} {self.word}"
-        return f"{self.symbol} **{word}**: {claim.text}{found} {self.reason}"
+        return f"{SYMBOLS[self.word]} **{word}**: {claim.text}{found} {self.reason}"
 
 
 def _number(value: float, unit: str) -> str:
