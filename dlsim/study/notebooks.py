@@ -372,9 +372,8 @@ def _run_wave(
 
 def run_all(
     names: Sequence[StrPath], *, scale: str = "quick", out: StrPath = "results/latest",
-    jobs: int = 0, seed: int = 0, runs: int = 0, reading: Mapping[str, Any] | None = None,
-    readings: Mapping[str, Mapping[str, Any]] | None = None,
-    extra: Mapping[str, Any] | None = None, force: bool = False, dask: str = "",
+    jobs: int = 0, seed: int = 0, runs: int = 0, extra: Mapping[str, Any] | None = None,
+    readings: Mapping[str, Mapping[str, Any]] | None = None, force: bool = False, dask: str = "",
     cell_limit: float | None = None, limit: float | None = None, figures: str = "png",
 ) -> list[NotebookResult]:  # fmt: skip
     """Run a batch of notebooks, each in a process of its own, several at once.
@@ -385,20 +384,19 @@ def run_all(
 
     Names are those of `find_notebook`; the ones that start with 90 run last. `jobs` processes
     (0 for all cores) are so many notebooks, or so many workers of a single notebook's sweeps.
-    `readings` of single notebooks, by name, stand in place of `reading`; each of the `extra`
-    parameters must be known to at least one notebook; `dask` is a scheduler as for
-    `dlsim.study.workers.connect`. `cell_limit` and `limit` are the seconds that a cell, and a
-    notebook, may run: 0 for no limit, by default `LIMITS`. With `figures` "svg" or "pdf" every
-    picture is written in that format, too, beside the PNG that the report shows.
+    `readings` are those of single notebooks, by name; each of the `extra` parameters must be known
+    to at least one notebook; `dask` is a scheduler as for `dlsim.study.workers.connect`.
+    `cell_limit` and `limit` are the seconds that a cell, and a notebook, may run: 0 for no limit,
+    by default `LIMITS`. With `figures` "svg" or "pdf" every picture is written in that format, too,
+    beside the PNG that the report shows.
     """
     folder, extra = Path(out).absolute(), dict(extra or {})
     count = workers.count(jobs)
     common = {"scale": scale, "seed": seed, "runs": runs, "jobs": count, "out": str(folder)}
-    common["reading"] = dict(reading or {})
+    common["reading"] = {}
     paths = list(dict.fromkeys(find_notebook(name) for name in names))
-    asked = extra | ({"reading": reading} if reading else {})
     known = {name for path in paths for name in parameters_of(path)}
-    if strangers := [name for name in asked if name not in known]:
+    if strangers := [name for name in extra if name not in known]:
         what = f"no notebook has a parameter {strangers[0]!r}"
         raise InputError(f"{what}; they have: {', '.join(sorted(known))}")
     own = {name: {"reading": dict(one)} for name, one in (readings or {}).items()}

@@ -128,7 +128,7 @@ def connect(place: str, security: Any = None) -> Any:
         raise InputError(f"{what}; {remedy}") from error
 
 
-def check(place: str, seconds: float = WORKER_SECONDS) -> str:
+def check(place: str) -> str:
     """Refuse a cluster that could not run the sweeps of this dlsim; return one line about it."""
 
     def probe() -> tuple[str, str]:
@@ -142,12 +142,12 @@ def check(place: str, seconds: float = WORKER_SECONDS) -> str:
 
     client = connect(place)
     try:
-        client.submit(probe, pure=False).result(timeout=seconds)
+        client.submit(probe, pure=False).result(timeout=WORKER_SECONDS)
         found = client.run(probe)
         threads = sum(client.nthreads().values())
     except TimeoutError as error:
         remedy = f"start some: dask worker {place} --nworkers 4 --nthreads 1"
-        what = f"no worker of {place} took work within {seconds:g} s"
+        what = f"no worker of {place} took work within {WORKER_SECONDS} s"
         raise InputError(f"{what}; {remedy}") from error
     except Exception as error:
         # a worker of another Python or Dask fails in its own way
