@@ -94,12 +94,19 @@ class Terms:
         number("laxity", self.laxity, 0, above=True)
         number("target", self.target, 0, 1, above=True)
         number("warm_up", self.warm_up, 0)
-        for name in (*self.policies, *filter(None, [self.policy])):
+        if not self.compared:
+            raise InputError("policies must name one or more, such as EDF-OPR-MN; got none")
+        for name in self.compared:
             if not policy_named(name)[1].admission or policy_named(name)[1].nodes == "user":
                 raise InputError(
                     f"policy {name!r} makes no promise for a whole job; use one with admission"
                     " control, such as EDF-OPR-MN"
                 )
+
+    @property
+    def compared(self) -> list[str]:
+        """The policies, and the one told in full, each once."""
+        return list(dict.fromkeys([*self.policies, *filter(None, [self.policy])]))
 
 
 @dataclass(frozen=True)
@@ -238,7 +245,7 @@ def _compare(
             "mean_nodes": float(log.jobs["processors"][known].mean()),
             **_waits(log, start, known),
         }
-    for name in dict.fromkeys([*terms.policies, *filter(None, [terms.policy])]):
+    for name in terms.compared:
         step(f"{len(tasks):,} jobs under {name}")
         s = schedules[name] = simulate(tasks, cluster, name, terms.reading)
         row = _admitted(s, tasks)
