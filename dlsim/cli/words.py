@@ -60,7 +60,8 @@ def file_of(option: str, name: str, kept: Callable[[Path], object] | None = None
 
 def names_of(several: str | None, one: str | None, default: str) -> list[str]:
     """Return the names in ``--compare`` after the one named besides, or that one, or a default."""
-    names = [name.strip() for name in (several or (default if one is None else one)).split(",")]
+    words = (several or (default if one is None else one)).split(",")
+    names = list(dict.fromkeys(name.strip() for name in words))
     return [one, *names] if several and one and one not in names else names
 
 
