@@ -585,7 +585,7 @@ def test_jobs_come_from_the_argument_then_the_environment_then_the_machine(monke
     assert (workers.count(), workers.count(3)) == (5, 3)
     for text in ("-1", "two", "1.5"):
         monkeypatch.setenv("DLSIM_JOBS", text)
-        with pytest.raises(InputError, match="jobs must be a whole number"):
+        with pytest.raises(InputError, match="DLSIM_JOBS must be a whole number"):
             workers.count()
 
 

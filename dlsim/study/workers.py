@@ -21,8 +21,8 @@ from dlsim.files import read_json
 from dlsim.given import extra, whole
 from dlsim.kernel import source_digest
 
-#: Environment variable that names the scheduler of a Dask cluster.
-DASK = "DLSIM_DASK"
+#: Environment variables: the scheduler of a Dask cluster, and how many workers a sweep gets.
+DASK, JOBS = "DLSIM_DASK", "DLSIM_JOBS"
 #: How long a scheduler may take to answer, and a worker to come (a batch queue may be slow).
 ANSWER_SECONDS, WORKER_SECONDS = 10, 300
 #: How long workers are waited for that end: a stopped one would never.
@@ -35,8 +35,8 @@ def count(jobs: int = 0) -> int:
     """Return the number of workers, 0 for ``$DLSIM_JOBS`` or all cores; it is 1 inside a worker."""
     rule = "a whole number, 0 for all cores"
     number = whole("jobs", jobs, 0, rule=rule)
-    if not number and (text := os.environ.get("DLSIM_JOBS")):
-        number = whole("jobs", int(text) if text.isdecimal() else text, 0, rule=rule)
+    if not number and (text := os.environ.get(JOBS)):
+        number = whole(JOBS, int(text) if text.isdecimal() else text, 0, rule=rule)
     if multiprocessing.parent_process() is not None:
         return 1
     if hasattr(os, "sched_getaffinity"):
