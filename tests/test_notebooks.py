@@ -267,8 +267,8 @@ def test_a_finished_notebook_is_not_run_again_until_something_changes(batch):
     ):
         kept = stamp.read_text(), results[0].path.read_text()
         spoil()
-        values = {"runs": 3, "reading": {"link": "shared"}, "scale": "quick", "seed": 0}
-        plan = _plan(good, out, values, {"loads": "[0.25]"})
+        values = {"scale": "quick", "seed": 0, "runs": 3, **common["extra"]}
+        plan = _plan(good, out, values)
         assert _earlier(plan) is None
         stamp.write_text(kept[0])
         results[0].path.write_text(kept[1])
@@ -386,7 +386,7 @@ def test_stopped_half_way_is_not_taken_for_done(tmp_path):
 
 
 def test_progress_that_is_not_what_was_agreed_is_ignored(tmp_path, capsys):
-    job = _plan(write(tmp_path / "a.ipynb", "1"), tmp_path, {}, {})
+    job = _plan(write(tmp_path / "a.ipynb", "1"), tmp_path, {})
     job.folder = tmp_path
     display = _Display(["a"])
     for text in (
