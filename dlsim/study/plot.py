@@ -73,8 +73,7 @@ def policy_lines(
             aside(ax, drawn, k, len(names), frame[x].nunique())
     ax.set(xlabel=x, ylabel=y)
     if legend:
-        crowded = frame[policy].nunique() > _MOST_INSIDE
-        ax.legend(handlelength=3.2, **(BESIDE if crowded else {}))
+        ax.legend(handlelength=3.2, **(BESIDE if len(names) > _MOST_INSIDE else {}))
     return ax
 
 

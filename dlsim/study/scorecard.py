@@ -40,22 +40,19 @@ def _origin(folder: Path, paper: str) -> str:
     return "a run that did not end, or ran by itself"
 
 
-def _scorecard(path: Path) -> pd.DataFrame | None:
-    try:
-        return read_scorecard(path) if path.exists() else None
-    except InputError as error:
-        raise InputError(f"{error}; run dlsim reproduce again") from error
-
-
 def read(out: StrPath = "") -> pd.DataFrame:
     """Collect all scorecards, each from `out` ("": results/latest) or else from data/reference."""
     folder = Path(out) if out else (project_root() or Path.cwd()) / LATEST
     parts = [scorecard([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):
-        if (found := _scorecard(folder / "data" / f"{paper}-claims.csv")) is not None:
-            parts.append(found.assign(origin=_origin(folder, paper)))
-        elif (found := _scorecard(reference_of(paper))) is not None:
-            parts.append(found.assign(origin=REFERENCE))
+        own, ours = folder / "data" / f"{paper}-claims.csv", reference_of(paper)
+        try:
+            if own.exists():
+                parts.append(read_scorecard(own).assign(origin=_origin(folder, paper)))
+            elif ours.exists():
+                parts.append(read_scorecard(ours).assign(origin=REFERENCE))
+        except InputError as error:
+            raise InputError(f"{error}; run dlsim reproduce again") from error
     return pd.concat(parts, ignore_index=True)
 
 

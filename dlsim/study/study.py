@@ -224,11 +224,11 @@ class Study:
 
     def family(self, name: str) -> pd.DataFrame:
         """The points of a claim as they are judged: each by its own interval, and all at once."""
-        one, evidence = self._decided[name][0].claim, self._decided[name][1]
-        found, level = measured(one, evidence), 1 - (1 - claims.LEVEL) / self.looks
+        (verdict, evidence), level = self._decided[name], 1 - (1 - claims.LEVEL) / self.looks
+        found = measured(verdict.claim, evidence)
         if found is None or found.empty:
             return pd.DataFrame()
-        return claims.intervals(found, one, level)
+        return claims.intervals(found, verdict.claim, level)
 
     def say(self, *names: str) -> Said:
         """Say what became of claims, by their ids or those of their figures: ``say("mcdf-1")``."""
