@@ -206,9 +206,8 @@ def main(args: argparse.Namespace) -> int:
     names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))
     if not is_compiled():
         print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
-    columns = ("arrival", "sigma", "deadline", "user_nodes")
     step("loading the engine")
-    nothing = pd.DataFrame({name: [1.0] for name in columns})
+    nothing = pd.DataFrame(1.0, [0], ["arrival", "sigma", "deadline", "user_nodes"])
     for name in names:  # compiles, and refuses a policy or a factor before anything is read
         simulate(nothing, cluster, name, reading, args.negotiate)
     step("reading or drawing the tasks")
@@ -217,7 +216,7 @@ def main(args: argparse.Namespace) -> int:
     chunks_home = home if args.chunks else None
     least = sum(_least_chunks(tasks, cluster, name, args.negotiate) for name in names)
     _need_disk(chunks_home, least, "at least if all tasks are admitted")
-    schedules, rows = [], []
+    schedules = []
     for name in names:
         step(f"{len(tasks):,} tasks under {name}")
         s = simulate(tasks, cluster, name, reading, args.negotiate)
@@ -225,11 +224,10 @@ def main(args: argparse.Namespace) -> int:
         _need_disk(chunks_home, chunks, f"for {s.name}")
         if chunks > WINDOW:
             print(f"{s.name}: checking {chunks:,} chunks, some at a time ...", file=sys.stderr)
-        rows.append(row_of(s))
         step(f"checking {s.name}")
         s.check()
         schedules.append(s)
-    table = pd.DataFrame(rows).set_index("policy")
+    table = pd.DataFrame([row_of(s) for s in schedules]).set_index("policy")
     texts = table.drop(columns=["agreed"] * (not args.negotiate)).rename(columns=PRINTED)
     print(f"\n{shown(texts, PRINTED.values())}")
     formula = [s.name for s in schedules if not s.is_physical]

@@ -415,16 +415,15 @@ def theorem_status(key: str) -> tuple[str, str]:
 
 def verdict_of(claim: Claim, points: pd.DataFrame | None = None, looks: int = 1) -> Verdict:
     """Judge a theorem by its statement where that is held, any other claim by its numbers."""
+    if points is None:
+        done = Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
+    else:
+        done = judge(points, claim, looks)
     if claim.kind == "theorem":
         word, reason = theorem_status(claim.statement)
         if word != "cannot be checked":
-            if points is None:
-                return Verdict(claim, word, reason)
-            done = judge(points, claim, looks)
             return replace(done, word=word, reason=reason)
-    if points is None:
-        return Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
-    return judge(points, claim, looks)
+    return done
 
 
 def agreement(word: str, reference: str) -> str:
