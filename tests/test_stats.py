@@ -206,6 +206,7 @@ def test_relative_reduction_of_nothing_is_undefined():
         (lambda f: summary(f, "load", "policy"), "'policy' must hold numbers"),
         (lambda f: mean_interval([1, 2], 0), "level must be between 0 and 1"),
         (lambda f: mean_interval(["x"]), "must hold numbers"),
+        (lambda f: calibration(-1), "draws must be a whole number of at least 1, got -1"),
     ],
 )
 def test_refusals_name_the_value_and_the_remedy(call, message):

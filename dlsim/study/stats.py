@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.special import betaincinv, ndtr, pdtrik, stdtrit
 
 from dlsim.errors import InputError
-from dlsim.given import number, table
+from dlsim.given import number, table, whole
 
 #: An estimate and the ends of its interval: columns of every table of estimates.
 ENDS = ("estimate", "low", "high")
@@ -219,7 +219,7 @@ def calibration(draws: int = 2000, seed: int = 0, jobs: int = 0, **grid: Any) ->
     """
     from dlsim.study.sweeps import sweep  # not at the top: who reads claims needs no compiler
 
-    batch = min(100, draws)
+    batch = min(100, whole("draws", draws))
     frame = sweep(
         errors, GRID | grid, draws // batch, seed, jobs=jobs, fixed={"draws": batch},
         label="calibration of the verdicts",
