@@ -39,11 +39,6 @@ def name_of(switches: Switches) -> str:
     return ", ".join(map("=".join, zip(switches, short, strict=True))) or "default"
 
 
-def labelled(what: str, switches: Switches | None) -> str:
-    """Name a sweep, with the reading it is run under."""
-    return f"{what}, {name_of(switches)}" if switches else what
-
-
 def scales(key: str) -> dict[str, Any]:
     """Read how much the study of a paper computes at each scale, by its names in scales.toml."""
     rows = read_toml(shared_file("data/scales.toml"))[key]
@@ -179,7 +174,7 @@ class Study:
             function, grid, replicates or self.size.runs, self.seed,
             None if jobs else self.executor, jobs or self.jobs,
             fixed={name: value for name, value in known.items() if name not in axes},
-            label=labelled(label, reading),
+            label=f"{label}, {name_of(reading)}" if reading else label,
         )  # fmt: skip
 
     @functools.cached_property
