@@ -394,7 +394,7 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
     )  # fmt: skip
     nodes = [
         row for name in schedules
-        for row in _nodes_for(tasks, cluster, terms, name, float(table.loc[name, "admitted"]))
+        for row in _nodes_for(tasks, cluster, terms, name, float(table["admitted"][name]))
     ]  # fmt: skip
     behind = jobs[jobs["counted"]]
     return Advice(
