@@ -297,7 +297,8 @@ def test_jain():
 @pytest.mark.parametrize(("wrong", "message"), [
     ({"laxity": 0}, "laxity must be"), ({"deadline": "soon"}, "deadline must be one of"),
     ({"policies": ["FIFOANNA"]}, "makes no promise"), ({"target": 2}, "target must be"),
-    ({"policy": "EDFXX"}, "policy"), ({"warm_up": 1e9}, "warm-up"),
+    ({"policies": ()}, "policies must name one or more"), ({"policy": "EDFXX"}, "policy"),
+    ({"warm_up": 1e9}, "warm-up"),
 ])  # fmt: skip
 def test_what_cannot_be_asked_is_refused(larger, wrong, message):
     with pytest.raises(InputError, match=message):

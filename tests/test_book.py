@@ -212,3 +212,18 @@ def test_what_sphinx_warns_of_is_no_book(run, tmp_path):
 def test_without_a_run_there_is_no_book(tmp_path, capsys):
     assert main(["book", "--from", str(tmp_path), "--out", str(tmp_path / "book")]) == 2
     assert "no executed notebooks; run dlsim reproduce first" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("name", "text", "message"), [
+    ("run.json", "{}", r"run\.json: no record of a run \('parameters'\); run dlsim reproduce"),
+    ("run.json", "[]", r"run\.json: no record of a run"),
+    ("notebooks/20-mcdf.ipynb", "x", r"20-mcdf\.ipynb: not a notebook \(.*'x'\); run dlsim"),
+    ("notebooks/20-mcdf.ipynb", "{}", r"20-mcdf\.ipynb: not a notebook"),
+    ("notebooks/20-mcdf.ipynb", '{"nbformat": 4, "nbformat_minor": 5, "cells": ["x"]}',
+     r"20-mcdf\.ipynb: not a notebook"),
+])  # fmt: skip
+def test_a_damaged_run_has_no_edition(run, tmp_path, name, text, message):
+    shutil.copytree(run, tmp_path / "run")
+    (tmp_path / "run" / name).write_text(text)
+    with pytest.raises(InputError, match=message):
+        write_edition(tmp_path / "run", Owned(tmp_path / "edition", "edition"))

@@ -238,6 +238,9 @@ def test_unknown_things_to_reproduce_are_refused(capsys, tmp_path):
     code, _, err = run(capsys, "reproduce", "mcdf-fig44", "--out", str(tmp_path / "r"))
     assert code == 2
     assert "did you mean mcdf-fig4 or " in err
+    code, _, err = run(capsys, "reproduce", "mcdf", "--runs", "-1", "--out", str(tmp_path / "r"))
+    assert code == 2
+    assert "--runs must be a whole number of at least 0 (0: what the scale says), got -1" in err
 
 
 def test_claims_show_printed_measured_verdict(capsys):

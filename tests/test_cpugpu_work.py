@@ -506,8 +506,11 @@ def test_the_example_files_run(tmp_path, monkeypatch, capsys):
         main(["live", "calibrate", *machine, "--repeats", "1", "--csv", "a.csv", "--history", "b"])
         == 0
     )
-    assert main(["live", "simulate", "--csv", "a.csv", "--compare", "history,mct"]) == 0
-    assert "24 jobs of 2 applications (a.csv)" in capsys.readouterr().out
+    words = ["--policy", "rsc", "--compare", "history, mct,mct"]
+    assert main(["live", "simulate", "--csv", "a.csv", *words]) == 0
+    said = capsys.readouterr().out
+    assert "24 jobs of 2 applications (a.csv)" in said
+    assert [line.split()[0] for line in said.splitlines()[-3:]] == ["rsc", "history", "mct"]
 
 
 # --- killed ---------------------------------------------------------------------------------------

@@ -138,9 +138,10 @@ def empty():
         yield cluster
 
 
-def test_a_scheduler_without_workers(empty):
+def test_a_scheduler_without_workers(empty, monkeypatch):
+    monkeypatch.setattr(workers, "WORKER_SECONDS", 0.2)
     with pytest.raises(InputError, match=r"no worker of tcp.* within 0\.2 s; start some: dask wor"):
-        workers.check(empty.scheduler_address, seconds=0.2)
+        workers.check(empty.scheduler_address)
 
 
 OTHER = "def source_digest():\n    return '0' * 16\n"
@@ -166,7 +167,7 @@ def test_workers_with_another_dlsim_or_none_are_named(empty, tmp_path, sources, 
     )  # fmt: skip
     try:
         with pytest.raises(InputError, match=message.replace("DIGEST", source_digest())):
-            workers.check(empty.scheduler_address, seconds=60)
+            workers.check(empty.scheduler_address)
     finally:
         worker.kill()
         worker.wait()
@@ -189,7 +190,7 @@ def test_a_scheduler_that_dies_is_an_error_and_what_came_back_stays(tmp_path, mo
             cwd=tmp_path, stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )  # fmt: skip
-        assert workers.check(str(note), seconds=60).startswith("1 workers with 1 threads")
+        assert workers.check(str(note)).startswith("1 workers with 1 threads")
         monkeypatch.setenv(workers.DASK, str(note))
         marks = tmp_path / "marks"
         marks.mkdir()

@@ -198,7 +198,8 @@ def batch(tmp_path_factory):
         write(folder / "dies.ipynb", "import os; os._exit(1)", "2"),
     ]
     out = folder / "out"
-    common = {"out": out, "runs": 3, "reading": {"link": "shared"}, "extra": {"loads": "[0.25]"}}
+    extra = {"loads": "[0.25]", "reading": {"link": "shared"}}
+    common = {"out": out, "runs": 3, "extra": extra}
     return books, common, run_all(books, jobs=2, **common)
 
 
@@ -252,7 +253,8 @@ def test_a_finished_notebook_is_not_run_again_until_something_changes(batch):
     before = results[0].path.stat().st_mtime_ns
     assert reused()
     assert reused(jobs=1)  # results do not depend on it
-    assert reused(reading={}, readings={"good": common["reading"], "bad": {}})
+    extra = dict(common["extra"])
+    assert reused(readings={"good": extra.pop("reading"), "bad": {}}, extra=extra)
     assert results[0].path.stat().st_mtime_ns == before
     (out / "data" / "good.csv").unlink()
     assert not reused()  # a result of it is gone
@@ -265,8 +267,8 @@ def test_a_finished_notebook_is_not_run_again_until_something_changes(batch):
     ):
         kept = stamp.read_text(), results[0].path.read_text()
         spoil()
-        values = {"runs": 3, "reading": {"link": "shared"}, "scale": "quick", "seed": 0}
-        plan = _plan(good, out, values, {"loads": "[0.25]"})
+        values = {"scale": "quick", "seed": 0, "runs": 3, **common["extra"]}
+        plan = _plan(good, out, values)
         assert _earlier(plan) is None
         stamp.write_text(kept[0])
         results[0].path.write_text(kept[1])
@@ -278,7 +280,7 @@ def test_parameters_are_refused_before_anything_runs(batch, tmp_path):
     for change, message in (
         ({"extra": {"lods": [1]}}, "no notebook has a parameter 'lods'; they have: bare"),
         ({"runs": 1.5}, "parameter runs must be"),
-        ({"reading": {"link": float("nan")}}, "parameter reading must be"),
+        ({"extra": {"reading": {"link": float("nan")}}}, "parameter reading must be"),
     ):
         with pytest.raises(InputError, match=message):
             run_all(books, **(common | {"out": tmp_path / "out"} | change))
@@ -384,7 +386,7 @@ def test_stopped_half_way_is_not_taken_for_done(tmp_path):
 
 
 def test_progress_that_is_not_what_was_agreed_is_ignored(tmp_path, capsys):
-    job = _plan(write(tmp_path / "a.ipynb", "1"), tmp_path, {}, {})
+    job = _plan(write(tmp_path / "a.ipynb", "1"), tmp_path, {})
     job.folder = tmp_path
     display = _Display(["a"])
     for text in (

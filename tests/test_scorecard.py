@@ -64,6 +64,14 @@ def test_a_run_comes_first_and_says_how_it_was_run(run):
     assert "did not end" in table.loc["bricks", "from"]
 
 
+@pytest.mark.parametrize("text", ["", "[]", "{}", '{"parameters": []}',
+                                  '{"parameters": {"reading": ["load"]}}'])  # fmt: skip
+def test_a_damaged_stamp_tells_nothing(run, text):
+    (run / "notebooks" / ".60-bricks.stamp.json").write_text(text)
+    table = scorecard.origins(scorecard.read(run)).set_index("paper")
+    assert "did not end" in table.loc["bricks", "from"]
+
+
 @pytest.mark.parametrize("text", ["", "id,verdict\na,holds\n", "\0\0", 'id,"\n'])
 def test_what_is_no_scorecard_is_refused(run, text):
     (run / "data" / "bricks-claims.csv").write_text(text)

@@ -72,7 +72,7 @@ def lab(color, kind):
 def test_the_papers_policies_keep_their_style():
     assert {name: tuple(style.style_of(name)) for name in FOR_LIFE} == FOR_LIFE
     assert list(style.STYLES)[: len(FOR_LIFE)] == list(FOR_LIFE)
-    assert style.PALETTE["EDFMN"] == "#D55E00"
+    assert style.style_of("EDFMN").color == "#D55E00"
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)

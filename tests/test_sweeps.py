@@ -607,7 +607,7 @@ def test_jobs_come_from_the_argument_then_the_environment_then_the_machine(monke
     assert (workers.count(), workers.count(3)) == (5, 3)
     for text in ("-1", "two", "1.5"):
         monkeypatch.setenv("DLSIM_JOBS", text)
-        with pytest.raises(InputError, match="jobs must be a whole number"):
+        with pytest.raises(InputError, match="DLSIM_JOBS must be a whole number"):
             workers.count()
 
 
@@ -616,6 +616,10 @@ def test_jobs_come_from_the_argument_then_the_environment_then_the_machine(monke
     [
         ({"load": []}, {}, "no points"),
         ([], {}, "no points"),
+        (5, {}, "grid must be a mapping of lists, or a list of points; got 5"),
+        ("ab", {}, "grid must be a mapping of lists, or a list of points; got 'ab'"),
+        ([{"a": 1}, 2], {}, "point 1 of the grid must be a mapping such as a dict, got 2"),
+        ({"a": [1]}, {"fixed": [1]}, r"fixed must be a mapping such as a dict, got \[1\]"),
         ({"policy": "MCDF"}, {}, r"grid\['policy'\] must be a list of values, got 'MCDF'"),
         ({"load": 0.5}, {}, r"write \[value\]"),
         ([{"a": 1}, {"b": 1}], {}, r"point 1 of the grid has parameters \['b'\]"),

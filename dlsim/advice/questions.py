@@ -94,12 +94,19 @@ class Terms:
         number("laxity", self.laxity, 0, above=True)
         number("target", self.target, 0, 1, above=True)
         number("warm_up", self.warm_up, 0)
-        for name in (*self.policies, *filter(None, [self.policy])):
+        if not self.compared:
+            raise InputError("policies must name one or more, such as EDF-OPR-MN; got none")
+        for name in self.compared:
             if not policy_named(name)[1].admission or policy_named(name)[1].nodes == "user":
                 raise InputError(
                     f"policy {name!r} makes no promise for a whole job; use one with admission"
                     " control, such as EDF-OPR-MN"
                 )
+
+    @property
+    def compared(self) -> list[str]:
+        """The policies, and the one told in full, each once."""
+        return list(dict.fromkeys([*self.policies, *filter(None, [self.policy])]))
 
 
 @dataclass(frozen=True)
@@ -180,21 +187,23 @@ def in_window(
 def tasks_of(log: Log, cluster: Cluster, terms: Terms) -> pd.DataFrame:
     """Take the jobs as divisible: work in seconds of one processor, and a deadline each.
 
-    No deadline is shorter than all nodes together would need (column ``raised``).
+    No deadline is shorter than all nodes together would need (column ``raised``); those of the
+    warm-up are not ``counted``.
     """
     jobs = log.jobs
     work = jobs["run_time"] * jobs["processors"]
     asked = terms.laxity * DEADLINES[terms.deadline][1](jobs)
     least = least_times(work, cluster) * (1 + 1e-9)
-    tasks = {"arrival": jobs["submit"] - jobs["submit"].iloc[0], "sigma": work}
-    return pd.DataFrame(
-        {**tasks, "deadline": np.maximum(asked, least), "raised": asked < least}, index=jobs.index
-    )
+    arrival = jobs["submit"] - jobs["submit"].iloc[0]
+    return pd.DataFrame({
+        "arrival": arrival, "sigma": work, "deadline": np.maximum(asked, least),
+        "raised": asked < least, "counted": arrival >= terms.warm_up,
+    }, index=jobs.index)  # fmt: skip
 
 
-def _admitted(s: Schedule, counted: NDArray[np.bool_]) -> dict[str, float]:
+def _admitted(s: Schedule, given: pd.DataFrame) -> dict[str, float]:
     """Sum up what a policy admits, of the jobs that count."""
-    tasks = s.tasks[counted]
+    tasks = s.tasks[given["counted"]]
     yes, work = tasks["admitted"].to_numpy(), tasks["sigma"].to_numpy()
     ran = tasks[yes]
     return {
@@ -222,7 +231,7 @@ def _compare(
     """Tabulate the log's own way, its rigid baselines, and every policy."""
     rows: dict[str, dict[str, Any]] = {}
     schedules: dict[str, Schedule] = {}
-    counted = (tasks["arrival"] >= terms.warm_up).to_numpy()
+    counted = tasks["counted"].to_numpy()
     sizes = log.jobs["processors"] * log.jobs["run_time"]
     for name, start in starts.items():
         due = log.jobs["submit"] + tasks["deadline"]
@@ -236,10 +245,10 @@ def _compare(
             "mean_nodes": float(log.jobs["processors"][known].mean()),
             **_waits(log, start, known),
         }
-    for name in dict.fromkeys([*terms.policies, *filter(None, [terms.policy])]):
+    for name in terms.compared:
         step(f"{len(tasks):,} jobs under {name}")
         s = schedules[name] = simulate(tasks, cluster, name, terms.reading)
-        row = _admitted(s, counted)
+        row = _admitted(s, tasks)
         row |= {"in_time": row["admitted"], "in_time_work": row["admitted_work"]}
         waits = (s.tasks["start"] - s.tasks["arrival"])[counted].dropna()
         rows[name] = row | {"median_wait": waits.median(), "wait_95": waits.quantile(0.95)}
@@ -250,13 +259,13 @@ def _nodes_for(
     tasks: pd.DataFrame, cluster: Cluster, terms: Terms, policy: str, known: float
 ) -> list[dict[str, Any]]:
     """Bisect for the fewest nodes that admit the target; the same jobs and deadlines for all."""
-    counted, tried = (tasks["arrival"] >= terms.warm_up).to_numpy(), {cluster.nodes: known}
+    tried = {cluster.nodes: known}
 
     def enough(nodes: int) -> bool:
         if nodes not in tried:
             step(f"{policy} on {nodes:,} nodes")
             s = simulate(tasks, replace(cluster, nodes=nodes), policy, terms.reading)
-            tried[nodes] = float(s.tasks["admitted"].to_numpy()[counted].mean())
+            tried[nodes] = float(s.tasks["admitted"][tasks["counted"]].mean())
         return tried[nodes] >= terms.target
 
     high = cluster.nodes
@@ -277,11 +286,10 @@ def _laxer(log: Log, cluster: Cluster, terms: Terms, policies: Sequence[str]) ->
     for factor in LAXER:
         other = replace(terms, laxity=terms.laxity * factor)
         tasks = tasks_of(log, cluster, other)
-        counted = (tasks["arrival"] >= terms.warm_up).to_numpy()
         for policy in policies:
             step(f"{policy}, deadlines {other.laxity:g} times as long")
             s = simulate(tasks, cluster, policy, terms.reading)
-            rows.append({"laxity": other.laxity, "policy": policy, **_admitted(s, counted)})
+            rows.append({"laxity": other.laxity, "policy": policy, **_admitted(s, tasks)})
     return pd.DataFrame(rows)
 
 
@@ -358,8 +366,7 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
             f"the log does not say {DEADLINES[terms.deadline][0]}; take deadlines of run_time"
         )
     tasks = tasks_of(log, cluster, terms)
-    counted = (tasks["arrival"] >= terms.warm_up).to_numpy()
-    if not counted.any():
+    if not tasks["counted"].any():
         raise InputError(f"no job is left behind a warm-up of {terms.warm_up:g} s; shorten it")
     step("starting the jobs as the log has them, first come first served and by EASY")
     starts = {"log": log.jobs["submit"] + log.jobs["wait"]}
@@ -378,22 +385,21 @@ def advise(log: Log, terms: Terms | None = None) -> Advice:
     found = nobody if s.offers_take_long else s.offers(every)
     offers = found.reindex(tasks.index)
     jobs = log.jobs.assign(
-        counted=counted, **starts, deadline=tasks["deadline"], raised=tasks["raised"],
+        counted=tasks["counted"], **starts, deadline=tasks["deadline"], raised=tasks["raised"],
         admitted=s.tasks["admitted"], nodes=s.tasks["nodes"],
         start=s.tasks["start"] + log.jobs["submit"].iloc[0],
         completion=s.tasks["completion"] + log.jobs["submit"].iloc[0],
         asked=tasks.index.isin(found.index), promise=offers["deadline"],
         promise_nodes=offers["nodes"].fillna(0).astype(int),
     )  # fmt: skip
-    policies = [name for name in table.index if name in schedules]
     nodes = [
-        row for name in policies
-        for row in _nodes_for(tasks, cluster, terms, name, float(table.loc[name, "admitted"]))
+        row for name in schedules
+        for row in _nodes_for(tasks, cluster, terms, name, float(table["admitted"][name]))
     ]  # fmt: skip
-    behind = jobs[counted]
+    behind = jobs[jobs["counted"]]
     return Advice(
         log, terms, cluster, chosen, jobs, table, pd.DataFrame(nodes),
-        _laxer(log, cluster, terms, policies), _per(behind, "user"), _per(behind, "queue"),
+        _laxer(log, cluster, terms, list(schedules)), _per(behind, "user"), _per(behind, "queue"),
         _over_time(jobs, cluster, s).assign(date=lambda days: days["begins"].map(log.date)),
         not s.offers_take_long, every,
     )  # fmt: skip

@@ -5,10 +5,13 @@ import importlib
 import sys
 
 from dlsim.files import project_root
+from dlsim.given import whole
 
 
 def main(args: argparse.Namespace) -> int:
     """Print each row as it is measured; 2 where the peers are not installed."""
+    whole("--tasks", args.tasks)
+    whole("--seed", args.seed, 0)
     root = project_root()
     try:
         if root is None:

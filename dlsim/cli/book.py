@@ -32,11 +32,11 @@ from dlsim.explore.pages import TOURS, drawn
 from dlsim.given import word
 from dlsim.owned import Owned
 from dlsim.progress import step
-from dlsim.study.claims import SYMBOLS, load_claims
+from dlsim.study.claims import SYMBOLS
 from dlsim.study.edition import HERE, THERE, executed, pictures, write_edition
 from dlsim.study.figures import load_figures
 from dlsim.study.pages import mathml, pages_of, present, sentences, typeset
-from dlsim.study.report import findings
+from dlsim.study.report import judged
 from dlsim.study.scorecard import read
 
 #: What Sphinx is told; every warning is an error.
@@ -162,29 +162,24 @@ def _sources(run: Path, source: Path) -> None:
     for place in (source / "_shown", source / "data"):
         for name, png in pngs.items():
             files.write_bytes(place / "figures" / f"{name}.png", png)
-    papers, figures = load_figures()
     card = read(run)
-    scorecard: dict[str, list[Any]] = {
-        str(paper): rows.to_dict("records") for paper, rows in card.groupby("paper", sort=False)
-    }
+    verdicts = judged(card)
     told = {word: [one for one in card.to_dict("records") if one["verdict"] == word]
             for word in SYMBOLS}  # fmt: skip
     parts = pages_of(source / "_shown", panel_pages.__file__)
     (source / "_static").mkdir()
-    files.write_text(source / "_static" / "dlsim.css", parts.get_template("book.css").render(
-        scorecard=scorecard))  # fmt: skip
+    style = parts.get_template("book.css").render(scorecard=verdicts["scorecard"])
+    files.write_text(source / "_static" / "dlsim.css", style)
     pages = jinja2.Environment(
         loader=jinja2.FileSystemLoader(suite / "book"), undefined=jinja2.StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    known = {one.id: one for one in load_claims()}
     macros: Any = parts.get_template("parts.html").make_module
-    shown = {
-        "titles": titles, "papers": papers, "scorecard": scorecard, "told": told,
-        "figures": [row for row in figures if row.id in pngs], "panels": panels,
+    shown = verdicts | {
+        "titles": titles, "told": told, "symbols": SYMBOLS, "panels": panels,
+        "figures": [row for row in load_figures()[1] if row.id in pngs],
         "sentences": sentences(paths, {png: name for name, png in pngs.items()}),
-        "findings": findings(scorecard, papers), "claims": known, "symbols": SYMBOLS,
-        "parts": macros({"claims": known}), "modules": list(_modules()), "word": word,
+        "parts": macros({"claims": verdicts["claims"]}), "modules": list(_modules()), "word": word,
         "commands": list(_commands()), "version": dlsim.__version__, "inspect": inspect,
         "switches": {name: table for name in titles if (table := switches_of(name))},
     }  # fmt: skip

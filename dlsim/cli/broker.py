@@ -17,7 +17,7 @@ def main(args: argparse.Namespace) -> int:
     """Run the broker by each method, print what came of it, and keep the tables if asked to."""
     reading = Reading.of(reading_of(args.reading))
     home = folder_of(args, "broker")
-    methods = list(dict.fromkeys(names_of(args.compare, args.method or None, METHOD)))
+    methods = names_of(args.compare, args.method or None, METHOD)
     brokers, plans = {}, dict[str, list[str]]()
     for name in methods:
         step(f"going through the events by {name}")

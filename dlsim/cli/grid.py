@@ -13,7 +13,7 @@ from dlsim.bricks import Environment, Outcome, Scheduler, run_many, workload
 from dlsim.bricks.environment import MOST_SLOTS
 from dlsim.bricks.traces import read_traces
 from dlsim.cli.advise import seconds_of
-from dlsim.cli.words import folder_of, names_of, png_of, write_tables
+from dlsim.cli.words import folder_of, left_out, names_of, png_of, shown, write_tables
 from dlsim.errors import InputError
 from dlsim.files import placed, read_csv
 from dlsim.given import nearest, whole
@@ -68,11 +68,8 @@ def assumed(requests: pd.DataFrame, env: Environment, args: argparse.Namespace) 
     facts, last = requests.attrs, float(env.requests["time"].max())
     rule, speed = facts["reading"], env.servers["performance"]
     whole = f" of {len(requests):,} in the log" if len(requests) > len(env.requests) else ""
-    lines = [f"{len(env.requests):,} requests{whole}, arriving over {last:,.0f} seconds"]
-    if facts["skipped"]:
-        why = ", ".join(f"{reason} ({n:,})" for reason, n in facts["skipped"].items())
-        lines.append(f"skipped {sum(facts['skipped'].values()):,} jobs: {why}")
-    lines += [f"note: {note}" for note in facts["notes"]]
+    many = f"{len(env.requests):,} requests{whole}"
+    lines = [f"{many}, arriving over {last:,.0f} seconds", *left_out(facts)]
     spent = {"run_time": "run time", "processor_time": "processor time"}[rule["work"]]
     usual = "requested time" if args.deadline == "requested" else spent
     low, high = rule["deadline_factor"]
@@ -177,9 +174,8 @@ def main(args: argparse.Namespace) -> int:
         o.check()
     table = pd.DataFrame([row_of(*item) for item in outcomes.items()]).set_index("scheduler")
     texts = table.rename(columns={"failure rate": "requests failed"})
-    for name in ("requests failed", "beyond traces", *texts.columns.intersection(["lost"])):
-        texts[name] = [f"{100 * share:.4g} %" for share in texts[name]]
-    print(f"\n{texts.to_string(float_format='{:.4g}'.format, na_rep='-')}")
+    shares = ("requests failed", "beyond traces", "lost")
+    print(f"\n{shown(texts, shares, na_rep='-')}")
     print("\ncost: mean Mops/s of the server that ran a request; lateness in seconds")
     print("every outcome passed its check: transfers, queues, deadlines, choices")
     if home:

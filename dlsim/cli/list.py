@@ -8,7 +8,7 @@ from dlsim.cpugpu import model as cpugpu
 from dlsim.files import suite_notebooks
 from dlsim.given import option, word
 from dlsim.realtime.model import POLICIES, about
-from dlsim.study.figures import load_figures
+from dlsim.study.figures import load_figures, paper_of
 
 
 def _figures() -> None:
@@ -36,7 +36,7 @@ def _readings() -> None:
     print("readings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
     for notebook in suite_notebooks():
         if table := switches_of(notebook):
-            print(f"\n{notebook[3:]}")
+            print(f"\n{paper_of(notebook)}")
             for name, options in table.items():
                 print(f"  {name:<13} {' | '.join(map(word, options))}")
 

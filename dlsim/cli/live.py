@@ -17,7 +17,7 @@ from typing import Any
 import pandas as pd
 
 from dlsim import realtime
-from dlsim.cli.words import file_of, reading_of, shown
+from dlsim.cli.words import file_of, names_of, reading_of, shown
 from dlsim.cpugpu import Machine, Reading, Store, live, simulate, workload
 from dlsim.cpugpu.live.devices import shared_cores
 from dlsim.cpugpu.live.log import LogFile
@@ -172,8 +172,6 @@ def split(args: argparse.Namespace) -> int:
 
 def play(args: argparse.Namespace) -> int:
     """Simulate policies on applications of a table of measured times."""
-    if args.policy and args.compare:
-        raise InputError("--policy and --compare cannot be combined; name one of them")
     if args.csv and args.log:
         raise InputError("--csv and --log cannot be combined; name one of them")
     path, reading = args.log or args.csv, Reading.of(reading_of(args.reading))
@@ -187,7 +185,7 @@ def play(args: argparse.Namespace) -> int:
         count = len(apps)
     usual = "history,preferred,mct,round-robin,rsc,asjf"
     rows = []
-    for name in (args.policy or args.compare or usual).split(","):
+    for name in names_of(args.compare, args.policy, usual):
         s = simulate(jobs, Machine(args.cpus, args.gpus), name, reading=reading)
         s.check()
         waits = s.jobs["start"] - s.jobs["arrival"]

@@ -1,6 +1,7 @@
 """``dlsim reproduce``: run the notebooks of the papers and write the report."""
 
 import argparse
+import math
 import os
 import sys
 import time
@@ -11,7 +12,8 @@ from pathlib import Path
 from dlsim.cli.words import by_notebook, folder_of, reading_of
 from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
-from dlsim.study.figures import load_figures
+from dlsim.given import whole
+from dlsim.study.figures import load_figures, paper_of
 
 
 def _notebooks(names: Sequence[str]) -> list[str]:
@@ -19,9 +21,9 @@ def _notebooks(names: Sequence[str]) -> list[str]:
     there, chosen = list(suite_notebooks()), []
     home = {row.id: row.notebook for row in load_figures()[1]}
     for name in names:
-        fits = [n for n in there if name in (n, n[3:]) or n == home.get(name)]
+        fits = [n for n in there if name in (n, paper_of(n)) or n == home.get(name)]
         if not fits:
-            known = [n[3:] for n in there]
+            known = list(map(paper_of, there))
             near = get_close_matches(name, [*known, *there, *home], n=3)
             guess = f" did you mean {' or '.join(near)}?" if near else ""
             also = f"known: {', '.join(known)}, and the figures that dlsim list prints"
@@ -33,9 +35,10 @@ def _notebooks(names: Sequence[str]) -> list[str]:
 def main(args: argparse.Namespace) -> int:
     """Run notebooks and write the report."""
     begun, names, reading = time.perf_counter(), _notebooks(args.names), reading_of(args.reading)
-    for name in ("runs", "seed", "jobs"):
-        if getattr(args, name) < 0:
-            raise InputError(f"--{name} must be at least 0, got {getattr(args, name)}")
+    zeros = {"runs": " (0: what the scale says)", "seed": "", "jobs": " (0: all cores)"}
+    for name, zero in zeros.items():
+        rule = f"a whole number of at least 0{zero}"
+        whole(f"--{name}", getattr(args, name), 0, math.inf, rule)
     folder_of(args, "results")
     from dlsim.kernel import need_cache  # these take their time; a refusal should not
     from dlsim.study import workers

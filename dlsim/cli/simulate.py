@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cli.words import folder_of, names_of, png_of, reading_of, write_tables
+from dlsim.cli.words import folder_of, left_out, names_of, png_of, reading_of, shown, write_tables
 from dlsim.errors import InputError
 from dlsim.joblog import processors_of, read_header
 from dlsim.kernel import is_compiled
@@ -37,12 +37,11 @@ OPTIONS: dict[str, tuple[str, ...]] = {
 }
 #: Functions of `workload` whose switches a paper's tasks understand.
 GENERATORS = {"mcdf": ("mcdf",), "inserted-idle-time": ("dcratio", "user_split")}
-#: Columns of the summary in the words of who reads it, and which of these are shares.
+#: Columns of the summary that are shares, in the words of who reads it.
 PRINTED = {
     "refused": "tasks refused", "refused work": "work refused", "missed": "tasks late",
     "agreed": "longer deadline agreed", "busy": "nodes busy",
 }  # fmt: skip
-SHARES = set(PRINTED.values())
 #: Policy where none is named; MCDF for tasks of one's own.
 DEFAULTS = {"mcdf": "MCDF", "inserted-idle-time": "EDF-DLT"}
 
@@ -79,11 +78,7 @@ def describe(tasks: pd.DataFrame, cluster: Cluster) -> str:
     horizon = facts.get("horizon") or span
     many, source = f"{len(tasks):,} tasks", facts["source"]
     unit = "seconds" if "work_per_unit" in facts["reading"] else "time units"
-    lines = [f"{many} from {source}, arriving over {horizon:,.0f} {unit}"]
-    if facts.get("skipped"):
-        why = ", ".join(f"{reason} ({n:,})" for reason, n in facts["skipped"].items())
-        lines.append(f"skipped {sum(facts['skipped'].values()):,} jobs: {why}")
-    lines += [f"note: {note}" for note in facts.get("notes", ())]
+    lines = [f"{many} from {source}, arriving over {horizon:,.0f} {unit}", *left_out(facts)]
     if horizon > 0 and len(tasks):
         load = workload.realised_load(tasks, cluster, horizon)
         nominal = f", nominal {facts['load']:g}" if facts.get("load") is not None else ""
@@ -103,14 +98,6 @@ def assumed(rule: Mapping[str, Any], cluster: Cluster) -> list[str]:
         " least time that the task needs on all nodes together, and never below that (--dc-ratio);"
         " dlsim advise takes the jobs' own run times",
     ]
-
-
-def shown(table: pd.DataFrame, negotiate: float) -> pd.DataFrame:
-    """Return the summary as it is printed: shares of tasks, work and time in per cent."""
-    texts = table.drop(columns=["agreed"] * (not negotiate)).rename(columns=PRINTED)
-    for name in set(texts) & SHARES:
-        texts[name] = [f"{100 * share:.4g} %" for share in texts[name]]
-    return texts
 
 
 def row_of(s: Schedule) -> dict[str, object]:
@@ -219,9 +206,8 @@ def main(args: argparse.Namespace) -> int:
     names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))
     if not is_compiled():
         print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
-    columns = ("arrival", "sigma", "deadline", "user_nodes")
     step("loading the engine")
-    nothing = pd.DataFrame({name: [1.0] for name in columns})
+    nothing = pd.DataFrame(1.0, [0], ["arrival", "sigma", "deadline", "user_nodes"])
     for name in names:  # compiles, and refuses a policy or a factor before anything is read
         simulate(nothing, cluster, name, reading, args.negotiate)
     step("reading or drawing the tasks")
@@ -230,7 +216,7 @@ def main(args: argparse.Namespace) -> int:
     chunks_home = home if args.chunks else None
     least = sum(_least_chunks(tasks, cluster, name, args.negotiate) for name in names)
     _need_disk(chunks_home, least, "at least if all tasks are admitted")
-    schedules, rows = [], []
+    schedules = []
     for name in names:
         step(f"{len(tasks):,} tasks under {name}")
         s = simulate(tasks, cluster, name, reading, args.negotiate)
@@ -238,13 +224,12 @@ def main(args: argparse.Namespace) -> int:
         _need_disk(chunks_home, chunks, f"for {s.name}")
         if chunks > WINDOW:
             print(f"{s.name}: checking {chunks:,} chunks, some at a time ...", file=sys.stderr)
-        rows.append(row_of(s))
         step(f"checking {s.name}")
         s.check()
         schedules.append(s)
-    table = pd.DataFrame(rows).set_index("policy")
-    texts = shown(table, args.negotiate)
-    print(f"\n{texts.to_string(float_format=lambda x: f'{x:.4g}')}")
+    table = pd.DataFrame([row_of(s) for s in schedules]).set_index("policy")
+    texts = table.drop(columns=["agreed"] * (not args.negotiate)).rename(columns=PRINTED)
+    print(f"\n{shown(texts, PRINTED.values())}")
     formula = [s.name for s in schedules if not s.is_physical]
     print("\nevery schedule passed its check: deadlines, nodes, link, shares")
     if formula:

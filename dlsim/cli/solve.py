@@ -70,7 +70,7 @@ def main(args: argparse.Namespace) -> int:
     reading = Reading.of(reading_of(args.reading))
     home = folder_of(args, "solve")
     p = read_platform(args.file)
-    methods = list(dict.fromkeys(names_of(args.compare, args.method, "LPRG")))
+    methods = names_of(args.compare, args.method, "LPRG")
     found, periods, rows = {}, dict[str, Period | None](), []
     top = bound(p)
     for name in methods:

@@ -7,17 +7,17 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
 
-from dlsim import __version__
+from dlsim import __version__, papers
 from dlsim.errors import InputError
 from dlsim.files import csv_text, try_place
 from dlsim.given import option, word
 from dlsim.owned import Owned
+from dlsim.study.figures import paper_of
 
 
 def folder_of(args: argparse.Namespace, kind: str) -> Owned | None:
@@ -60,7 +60,8 @@ def file_of(option: str, name: str, kept: Callable[[Path], object] | None = None
 
 def names_of(several: str | None, one: str | None, default: str) -> list[str]:
     """Return the names in ``--compare`` after the one named besides, or that one, or a default."""
-    names = [name.strip() for name in (several or (default if one is None else one)).split(",")]
+    words = (several or (default if one is None else one)).split(",")
+    names = list(dict.fromkeys(name.strip() for name in words))
     return [one, *names] if several and one and one not in names else names
 
 
@@ -93,10 +94,21 @@ def png_of(figure: Any, dpi: int = 120) -> bytes:
     return stream.getvalue()
 
 
-def shown(table: pd.DataFrame, **words: Any) -> str:
-    """Return a table as text, with four digits of every number."""
+def shown(table: pd.DataFrame, shares: Iterable[str] = (), **words: Any) -> str:
+    """Return a table as text, with four digits of every number, and `shares` in per cent."""
+    table = table.copy()
+    for name in table.columns.intersection(list(shares)):
+        table[name] = [f"{100 * share:.4g} %" for share in table[name]]
     words = {"float_format": "{:.4g}".format, **words}
     return "none" if table.empty else str(table.to_string(**words))
+
+
+def left_out(facts: Mapping[Any, Any]) -> list[str]:
+    """Say what was skipped of a log, and where it contradicts itself."""
+    skipped = facts.get("skipped", {})
+    why = ", ".join(f"{reason} ({n:,})" for reason, n in skipped.items())
+    lines = [f"skipped {sum(skipped.values()):,} jobs: {why}"] * bool(skipped)
+    return lines + [f"note: {note}" for note in facts.get("notes", ())]
 
 
 def _several(names: Iterable[str]) -> str:
@@ -123,12 +135,10 @@ def reading_of(words: Sequence[str]) -> dict[str, str]:
 
 def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
     """Return the switches of a notebook's paper, without loading its study."""
-    package = f"dlsim.papers.{notebook[3:].replace('-', '_')}"
-    spec = find_spec(package)
-    rooms = spec.submodule_search_locations if spec else None
-    if not any((Path(room) / "cells.py").exists() for room in rooms or ()):
+    paper = paper_of(notebook).replace("-", "_")
+    if not Path(papers.__path__[0], paper, "cells.py").is_file():
         return {}
-    return dict(importlib.import_module(f"{package}.cells").SWITCHES)
+    return dict(importlib.import_module(f"dlsim.papers.{paper}.cells").SWITCHES)
 
 
 def by_notebook(reading: Mapping[str, str], notebooks: Sequence[str]) -> dict[str, dict[str, Any]]:

@@ -23,7 +23,7 @@ import pandas as pd
 
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import LIMIT, read_bytes, write_bytes
-from dlsim.given import label
+from dlsim.given import label, mapping
 
 Point = dict[str, Any]
 Table = dict[str, list[Any]]
@@ -46,8 +46,10 @@ def points(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]
                 what = f"grid[{name!r}] must be a list of values, got {values!r}:"
                 raise InputError(f"{what} write [value], or give a constant in fixed")
         rows = [dict(zip(grid, row, strict=True)) for row in itertools.product(*grid.values())]
+    elif isinstance(grid, str) or not hasattr(grid, "__iter__"):
+        raise InputError(f"grid must be a mapping of lists, or a list of points; got {grid!r}")
     else:
-        rows = [dict(row) for row in grid]
+        rows = [dict(mapping(f"point {k} of the grid", row)) for k, row in enumerate(grid)]
     if not rows:
         raise InputError("the grid has no points: give every parameter at least one value")
     for number, row in enumerate(rows):

@@ -37,7 +37,7 @@ from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.given import MOST, nearest, number, option, table
-from dlsim.study.stats import family, share_bounds
+from dlsim.study.stats import ENDS, LEVEL, family, share_bounds
 
 #: Every direction with its default margin.
 MARGINS = {
@@ -50,8 +50,6 @@ MARGINS = {
     "about": 0.0,  # within a fifth of the printed number; the margin widens the region
     "between": 0.0,  # from the first to the second printed number; as above
 }
-#: Probability that an interval holds what it is to hold.
-LEVEL = 0.95
 #: What a point can be to a claim.
 SIDES = ("for", "open", "against")
 #: How many numbers a direction compares with.
@@ -194,11 +192,6 @@ class Verdict:
         return self.word
 
     @property
-    def symbol(self) -> str:
-        """The verdict as one sign, for where colour is not enough."""
-        return SYMBOLS[self.word]
-
-    @property
     def points(self) -> str:
         """How many points of the grid are for the claim, open, and against it."""
         if not self.counts:
@@ -211,7 +204,7 @@ class Verdict:
         """The claim, its verdict, and what was measured, for a reader."""
         found = f" Measured: {self.statistic}." if self.statistic else ""
         claim, word = self.claim, f"claim {self.claim.number} {self.word}"
-        return f"{self.symbol} **{word}**: {claim.text}{found} {self.reason}"
+        return f"{SYMBOLS[self.word]} **{word}**: {claim.text}{found} {self.reason}"
 
 
 def _number(value: float, unit: str) -> str:
@@ -243,13 +236,13 @@ def _pairs_of(points: pd.DataFrame) -> pd.DataFrame:
             row["values"] = np.asarray(other) - np.asarray(one)
         rows.append(row)
     if not rows:  # one point has no range
-        nothing = dict.fromkeys(("estimate", "low", "high"), math.nan)
+        nothing = dict.fromkeys(ENDS, math.nan)
         rows = [{"point": points["part"].iloc[0], **nothing}]
     return pd.DataFrame(rows)
 
 
 def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
-    numbers = ["estimate", "low", "high"]
+    numbers = list(ENDS)
     frame = table(f"points of claim {claim.id}", points, ("point", *numbers), unique=False)
     frame = frame.reset_index(drop=True)
     frame[numbers] = frame[numbers].astype(float).replace([math.inf, -math.inf], math.nan)
@@ -422,16 +415,15 @@ def theorem_status(key: str) -> tuple[str, str]:
 
 def verdict_of(claim: Claim, points: pd.DataFrame | None = None, looks: int = 1) -> Verdict:
     """Judge a theorem by its statement where that is held, any other claim by its numbers."""
+    if points is None:
+        done = Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
+    else:
+        done = judge(points, claim, looks)
     if claim.kind == "theorem":
         word, reason = theorem_status(claim.statement)
         if word != "cannot be checked":
-            if points is None:
-                return Verdict(claim, word, reason)
-            done = judge(points, claim, looks)
             return replace(done, word=word, reason=reason)
-    if points is None:
-        return Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
-    return judge(points, claim, looks)
+    return done
 
 
 def agreement(word: str, reference: str) -> str:

@@ -33,12 +33,19 @@ HERE, THERE = "../data/", "../../"
 
 
 def executed(run: Path) -> list[Path]:
-    """Return the executed notebooks of a run; refuse a folder that holds none."""
+    """Return the executed notebooks of a run; refuse a folder with none, or a damaged one."""
     ended = sorted((run / "notebooks").glob("[0-9][0-9]-*.ipynb"))
     found = [path for path in ended if ".failed" not in path.name]
     if not (run / "run.json").is_file() or not found:
         remedy = "run dlsim reproduce first, or name the folder of a run with --from"
         raise InputError(f"{run}: no executed notebooks; {remedy}")
+    for path in found:
+        try:
+            nbformat.validate(nbformat.read(path, 4))
+        except Exception as error:  # whatever a damaged one holds
+            why = str(error).partition("\n")[0]
+            what = f"{path}: not a notebook ({why})"
+            raise InputError(f"{what}; run dlsim reproduce again") from error
     return found
 
 
@@ -142,12 +149,16 @@ def write_edition(run: Path, home: Owned) -> int:
     for path in sorted((run / "data").glob("*-claims.csv")):
         parts[f"data/{path.name}"] = files.read_bytes(path)
     record = files.read_json(run / "run.json")
-    given, made = record["parameters"], record["environment"]
-    record = {
-        "software": record["software"],
-        "parameters": {name: given[name] for name in given if name != "seconds"},
-        "environment": {name: made[name] for name in ("python", "packages")},
-    }
+    try:
+        given, made = record["parameters"], record["environment"]
+        record = {
+            "software": record["software"],
+            "parameters": {name: given[name] for name in given if name != "seconds"},
+            "environment": {name: made[name] for name in ("python", "packages")},
+        }
+    except (KeyError, TypeError) as error:
+        what = f"{run / 'run.json'}: no record of a run ({error})"
+        raise InputError(f"{what}; run dlsim reproduce again") from error
     parts["run.json"] = (json.dumps(record, indent=1) + "\n").encode()
     for name in {name for name, _ in home.claim().known()} - parts.keys():  # of an earlier one
         home.clear(name)

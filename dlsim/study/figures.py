@@ -1,5 +1,6 @@
 """The figures and tables of the papers: one row of data/figures.toml each."""
 
+import re
 from dataclasses import dataclass
 from functools import partial
 
@@ -37,6 +38,11 @@ class FigureRow:
 
 _NEEDED = dict.fromkeys(("id", "paper", "printed", "title", "notebook"), partial(text, blank=False))
 _FIELDS = files.fields_of(FigureRow, **_NEEDED, status=partial(option, options=STATUSES))
+
+
+def paper_of(notebook: str) -> str:
+    """Return a notebook's name without its number: the key of its paper, where it has one."""
+    return re.sub(r"^\d+-", "", notebook)
 
 
 def load_figures(path: StrPath | None = None) -> tuple[dict[str, dict[str, str]], list[FigureRow]]:

@@ -16,9 +16,8 @@ import pandas as pd
 
 from dlsim.given import word
 from dlsim.study.claims import Claim
-from dlsim.study.stats import column_means, relative_reduction, summary
+from dlsim.study.stats import ENDS, column_means, reduction, summary
 
-ENDS = ("estimate", "low", "high")
 #: Columns whose value says enough, or that have a shorter name.
 _SHORT = {"clusters": "K", "heterogeneity": "", "kind": "", "numbers": "", "what": ""}
 
@@ -188,6 +187,4 @@ def ratio(
     frame: pd.DataFrame, a: str, b: str, by: Sequence[str], less: float = 0.0
 ) -> pd.DataFrame:
     """Estimate the mean of one column over the mean of another at every point, less a number."""
-    flat = frame.melt([*by, "replicate"], [a, b], var_name="what", value_name="value")
-    parts = relative_reduction(flat, "value", "what", a, b, at=list(by), samples=True)
-    return mirrored(parts, 1.0 - less)
+    return mirrored(reduction(frame[a], frame[b], frame[list(by)]), 1.0 - less)

@@ -36,10 +36,8 @@ from dlsim.kernel import source_digest
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
 from dlsim.study import warm, workers
 from dlsim.study.execution import check_parameters, first_problem, parameters_of, run_notebook
-from dlsim.study.figures import KIND_VARIABLE, KINDS
+from dlsim.study.figures import KIND_VARIABLE, KINDS, paper_of
 
-#: Environment variable that tells a notebook's sweeps how many workers they get.
-JOBS_VARIABLE = "DLSIM_JOBS"
 #: How often a batch looks after its notebooks, and tells of them where there are no bars.
 POLL_SECONDS, TELL_SECONDS = 0.2, 30.0
 #: How long a notebook's process may show no sign of life, and take to end when asked to.
@@ -55,7 +53,7 @@ def find_notebook(name: StrPath) -> Path:
             return Path(name).absolute()
         raise InputError(f"{name}: no such notebook; check the path")
     known = files.suite_notebooks()
-    full = {stem.partition("-")[2]: stem for stem in known}.get(str(name), str(name))
+    full = {paper_of(stem): stem for stem in known}.get(str(name), str(name))
     return known[option("notebook", full, known)]
 
 
@@ -133,10 +131,10 @@ _WORK = ".dlsim-running"
 
 
 def _plan(
-    path: Path, out: Path, common: dict[str, Any], extra: dict[str, Any], dask: str = "",
+    path: Path, out: Path, given: dict[str, Any], dask: str = "",
     limits: tuple[float, float] = (math.inf, math.inf), figures: str = "png",
 ) -> _Job:  # fmt: skip
-    known, given = parameters_of(path), common | extra
+    known = parameters_of(path)
     values = check_parameters(path, {name: given[name] for name in given if name in known})
     home = Owned(out, remedy="choose a new or empty folder with --out")
     stamp = {
@@ -199,7 +197,7 @@ def _start(job: _Job, jobs: int, folder: Path) -> None:
     if "jobs" in job.values:
         job.values["jobs"] = 0 if job.dask else jobs
     environment = processes.marked(job.mark)
-    environment |= {JOBS_VARIABLE: str(jobs), workers.DASK: job.dask, KIND_VARIABLE: job.figures}
+    environment |= {workers.JOBS: str(jobs), workers.DASK: job.dask, KIND_VARIABLE: job.figures}
     environment[progress.VARIABLE] = str(folder / "progress.json")
     environment[WROTE_VARIABLE] = str(folder / "wrote")
     environment["TMPDIR"] = str(folder)  # what a kernel that is killed leaves goes with it
@@ -372,9 +370,8 @@ def _run_wave(
 
 def run_all(
     names: Sequence[StrPath], *, scale: str = "quick", out: StrPath = "results/latest",
-    jobs: int = 0, seed: int = 0, runs: int = 0, reading: Mapping[str, Any] | None = None,
-    readings: Mapping[str, Mapping[str, Any]] | None = None,
-    extra: Mapping[str, Any] | None = None, force: bool = False, dask: str = "",
+    jobs: int = 0, seed: int = 0, runs: int = 0, extra: Mapping[str, Any] | None = None,
+    readings: Mapping[str, Mapping[str, Any]] | None = None, force: bool = False, dask: str = "",
     cell_limit: float | None = None, limit: float | None = None, figures: str = "png",
 ) -> list[NotebookResult]:  # fmt: skip
     """Run a batch of notebooks, each in a process of its own, several at once.
@@ -385,29 +382,27 @@ def run_all(
 
     Names are those of `find_notebook`; the ones that start with 90 run last. `jobs` processes
     (0 for all cores) are so many notebooks, or so many workers of a single notebook's sweeps.
-    `readings` of single notebooks, by name, stand in place of `reading`; each of the `extra`
-    parameters must be known to at least one notebook; `dask` is a scheduler as for
-    `dlsim.study.workers.connect`. `cell_limit` and `limit` are the seconds that a cell, and a
-    notebook, may run: 0 for no limit, by default `LIMITS`. With `figures` "svg" or "pdf" every
-    picture is written in that format, too, beside the PNG that the report shows.
+    `readings` are those of single notebooks, by name; each of the `extra` parameters must be known
+    to at least one notebook; `dask` is a scheduler as for `dlsim.study.workers.connect`.
+    `cell_limit` and `limit` are the seconds that a cell, and a notebook, may run: 0 for no limit,
+    by default `LIMITS`. With `figures` "svg" or "pdf" every picture is written in that format, too,
+    beside the PNG that the report shows.
     """
-    folder, extra = Path(out).absolute(), dict(extra or {})
+    folder, extra, readings = Path(out).absolute(), dict(extra or {}), readings or {}
     count = workers.count(jobs)
     common = {"scale": scale, "seed": seed, "runs": runs, "jobs": count, "out": str(folder)}
-    common["reading"] = dict(reading or {})
     paths = list(dict.fromkeys(find_notebook(name) for name in names))
-    asked = extra | ({"reading": reading} if reading else {})
     known = {name for path in paths for name in parameters_of(path)}
-    if strangers := [name for name in asked if name not in known]:
+    if strangers := [name for name in extra if name not in known]:
         what = f"no notebook has a parameter {strangers[0]!r}"
         raise InputError(f"{what}; they have: {', '.join(sorted(known))}")
-    own = {name: {"reading": dict(one)} for name, one in (readings or {}).items()}
     dask = dask or os.environ.get(workers.DASK, "")
     usual = LIMITS.get(scale, LIMITS["paper"])
     limits = _limit("cell_limit", cell_limit, usual[0]), _limit("limit", limit, usual[1])
-    each = [(path, common | own.get(path.stem, {})) for path in paths]
+    own = {path: {"reading": dict(readings.get(path.stem, {}))} for path in paths}
     kind = option("figures", figures, KINDS)
-    plan = [_plan(path, Path(out), given, extra, dask, limits, kind) for path, given in each]
+    given = {path: common | one | extra for path, one in own.items()}
+    plan = [_plan(path, Path(out), one, dask, limits, kind) for path, one in given.items()]
     if not plan:
         return []
     results: dict[str, NotebookResult] = {}

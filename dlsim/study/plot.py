@@ -24,10 +24,9 @@ from dlsim.errors import InputError
 from dlsim.given import option, word
 from dlsim.given import table as need_table
 from dlsim.study.claims import SYMBOLS, load_claims
-from dlsim.study.stats import summary
+from dlsim.study.stats import ENDS, summary
 from dlsim.study.style import VERDICT_INK, policy_order, style_of
 
-ENDS = ("estimate", "low", "high")
 #: Shares are fractions; pictures show points and percent.
 PERCENT = 100.0
 #: Where a legend stands beside the axes.
@@ -45,20 +44,20 @@ def axes_of(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
 
 def policy_lines(
     frame: pd.DataFrame, x: str, y: str = "estimate", *, low: str = "low", high: str = "high",
-    policy: str = "policy", interval: str = "auto", legend: bool = True, ax: Axes | None = None,
+    interval: str = "auto", legend: bool = True, ax: Axes | None = None,
 ) -> Axes:  # fmt: skip
     """Draw one mean line per policy with its interval, in the fixed order and style.
 
     A single line has a band; those of several have bars, side by side where they share a place.
     """
-    need_table("policy lines", frame, (policy, x, y), empty=False, unique=False)
+    need_table("policy lines", frame, ("policy", x, y), empty=False, unique=False)
     option("interval", interval, ("auto", "band", "bar", "none"))
-    ax, names = axes_of(ax), policy_order(frame[policy])
+    ax, names = axes_of(ax), policy_order(frame["policy"])
     known = interval != "none" and low in frame.columns and high in frame.columns
     banded = interval == "band" or (interval == "auto" and len(names) == 1)
     apart = known and not banded and frame[x].duplicated().any()
     for k, name in enumerate(names):
-        rows = frame[frame[policy].astype(str) == name].sort_values(x)
+        rows = frame[frame["policy"].astype(str) == name].sort_values(x)
         color, marker, dash = style_of(name)
         line = ax.plot(
             rows[x], rows[y], color=color, marker=marker, linestyle=dash, label=name,
@@ -75,8 +74,7 @@ def policy_lines(
             aside(ax, drawn, k, len(names), frame[x].nunique())
     ax.set(xlabel=x, ylabel=y)
     if legend:
-        crowded = frame[policy].nunique() > _MOST_INSIDE
-        ax.legend(handlelength=3.2, **(BESIDE if crowded else {}))
+        ax.legend(handlelength=3.2, **(BESIDE if len(names) > _MOST_INSIDE else {}))
     return ax
 
 

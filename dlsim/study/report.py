@@ -30,7 +30,7 @@ from dlsim.given import option
 from dlsim.kernel import source_digest
 from dlsim.owned import Owned
 from dlsim.study import claims, workers
-from dlsim.study.figures import KIND_VARIABLE, KINDS, load_figures
+from dlsim.study.figures import KIND_VARIABLE, KINDS, load_figures, paper_of
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.pages import markdown, pages_of, sentences, write_pages
 
@@ -45,9 +45,7 @@ class Results:
     """Where a notebook leaves its results; "" is results/<paper> of the project or folder here."""
 
     def __init__(self, folder: StrPath = "", paper: str = "") -> None:
-        home = files.project_root() or Path.cwd()
-        place = folder or home / "results" / paper
-        self.paper = paper
+        place = folder or (files.project_root() or Path.cwd()) / "results" / paper
         self.home = Owned(place, remedy="choose another folder with out=...").check()
         self.folder = self.home.folder
 
@@ -93,7 +91,7 @@ def _claims_of(folder: Path, notebooks: Sequence[NotebookResult]) -> tuple[pd.Da
     """Collect the scorecards that the notebooks of this run left, and what is wrong."""
     tables, problems = [claims.scorecard([])], []
     for result in notebooks:
-        path = folder / "data" / f"{re.sub(r'^[0-9]+-', '', result.name)}-claims.csv"
+        path = folder / "data" / f"{paper_of(result.name)}-claims.csv"
         if not path.is_file():  # not every notebook judges claims
             continue
         try:
@@ -139,27 +137,28 @@ def _environment() -> dict[str, Any]:
     }
 
 
-def findings(
-    scorecards: Mapping[str, list[Any]], papers: Mapping[str, Mapping[str, str]]
-) -> list[dict[str, Any]]:
-    """Say of every paper what it claims, what holds and what nobody knew, as rows of claims.
+def judged(card: pd.DataFrame) -> dict[str, Any]:
+    """Return what a page shows of verdicts: papers, claims, rows by paper, and findings.
 
-    Which claims these are stands in data/figures.toml; a paper that names none tells of its first.
-    Beside the verdicts of a run stand those at the paper's own size, `known` by the claim's id.
+    A finding says of a paper what it claims, what holds and what nobody knew. Which claims these
+    are stands in data/figures.toml; a paper that names none tells of its first. Beside the
+    verdicts of a run stand those at the paper's own size, `known` by the claim's id.
     """
-    told = []
-    for paper, rows in scorecards.items():
+    papers, found, by_paper = load_figures()[0], [], card.groupby("paper", sort=False)
+    scorecard = {str(paper): rows.to_dict("records") for paper, rows in by_paper}
+    for paper, rows in scorecard.items():
         about, each = papers.get(paper, {}), {row["id"]: row for row in rows}
         scaled = any(row["reference"] for row in rows)
         place = claims.reference_of(paper)
         known = claims.read_scorecard(place).to_dict("records") if scaled else []
-        told.append({
+        found.append({
             "paper": paper, "title": about.get("title", paper), "rows": rows, "scaled": scaled,
             "lead": each.get(about.get("claim", ""), rows[0]),
             "news": each.get(about.get("news", "")),
             "known": {row["id"]: row for row in known},
         })  # fmt: skip
-    return told
+    known_claims = {one.id: one for one in claims.load_claims()}
+    return {"papers": papers, "claims": known_claims, "scorecard": scorecard, "findings": found}
 
 
 def write_report(
@@ -175,7 +174,7 @@ def write_report(
     card, problems = _claims_of(folder, notebooks)
     home, there = Owned(folder), {one.path: one.reused for one in notebooks if one.path}
     problems += write_pages(home, there)
-    papers, figures = load_figures()
+    figures = load_figures()[1]
     ran = {result.name: result for result in notebooks}
     drawn = [row for row in figures if row.notebook in ran]
     line, here = claims.headline(card["verdict"]), Path.cwd()
@@ -206,8 +205,6 @@ def write_report(
         ],
         "problems": problems,
     }  # fmt: skip
-    judged = card.groupby("paper", sort=False)
-    scorecards: dict[str, list[Any]] = {str(p): rows.to_dict("records") for p, rows in judged}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
     pngs = {files.read_bytes(path): path.stem for path in (folder / "figures").glob("*.png")}
     said, text_of = dict[str, Markup](), markdown(escape=True)
@@ -217,11 +214,9 @@ def write_report(
             said |= {name: Markup(text_of(text)) for name, text in found.items()}
     page = pages_of(folder).get_template("page.html").render(
         headline=record["headline"], record=record, now=time.strftime("%Y-%m-%d %H:%M %Z"),
-        papers=papers, ran=ran,
         scale=str(meta.get("scale", "quick")), notebooks=notebooks, problems=problems, cards=cards,
-        others=[row for row in figures if row.notebook not in ran], scorecard=scorecards,
-        findings=findings(scorecards, papers), claims={one.id: one for one in claims.load_claims()},
-        shown={row.id for row in drawn}, sentences=said,
+        ran=ran, others=[row for row in figures if row.notebook not in ran],
+        shown={row.id for row in drawn}, sentences=said, **judged(card),
     )  # fmt: skip
     return home.write(path.name, page.encode("utf-8", "backslashreplace"))
 

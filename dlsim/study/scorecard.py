@@ -4,6 +4,7 @@ Nothing is measured here. What a run left is taken where there is a run, and the
 results that travel with dlsim for every paper that it does not hold.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -28,23 +29,14 @@ def _origin(folder: Path, paper: str) -> str:
     """Say with what parameters a paper's notebook last ended well in a folder of results."""
     for stamp in sorted((folder / "notebooks").glob(f".*-{paper}.stamp.json")):
         executed = stamp.with_name(stamp.name[1:].replace(".stamp.json", ".ipynb"))
-        try:
+        with suppress(ValueError, KeyError, TypeError, AttributeError):  # of a damaged stamp
             given = read_json(stamp)["parameters"]
-        except (ValueError, KeyError, TypeError):
-            continue
-        if executed.is_file() and isinstance(given, dict):
             words = [f"this run, scale {given.get('scale')}, seed {given.get('seed')}"]
             words += [f"{given['runs']} runs"] * bool(given.get("runs"))
             words += [f"{k}={v}" for k, v in (given.get("reading") or {}).items()]
-            return ", ".join(words)
+            if executed.is_file():
+                return ", ".join(words)
     return "a run that did not end, or ran by itself"
-
-
-def _scorecard(path: Path) -> pd.DataFrame | None:
-    try:
-        return read_scorecard(path) if path.exists() else None
-    except InputError as error:
-        raise InputError(f"{error}; run dlsim reproduce again") from error
 
 
 def read(out: StrPath = "") -> pd.DataFrame:
@@ -52,10 +44,14 @@ def read(out: StrPath = "") -> pd.DataFrame:
     folder = Path(out) if out else (project_root() or Path.cwd()) / LATEST
     parts = [scorecard([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):
-        if (found := _scorecard(folder / "data" / f"{paper}-claims.csv")) is not None:
-            parts.append(found.assign(origin=_origin(folder, paper)))
-        elif (found := _scorecard(reference_of(paper))) is not None:
-            parts.append(found.assign(origin=REFERENCE))
+        own, ours = folder / "data" / f"{paper}-claims.csv", reference_of(paper)
+        try:
+            if own.exists():
+                parts.append(read_scorecard(own).assign(origin=_origin(folder, paper)))
+            elif ours.exists():
+                parts.append(read_scorecard(ours).assign(origin=REFERENCE))
+        except InputError as error:
+            raise InputError(f"{error}; run dlsim reproduce again") from error
     return pd.concat(parts, ignore_index=True)
 
 

@@ -19,9 +19,12 @@ import pandas as pd
 from scipy.special import betaincinv, ndtr, pdtrik, stdtrit
 
 from dlsim.errors import InputError
-from dlsim.given import number, table
+from dlsim.given import number, table, whole
 
-RESULT = ("estimate", "low", "high", "n")
+#: An estimate and the ends of its interval: columns of every table of estimates.
+ENDS = ("estimate", "low", "high")
+#: Probability that an interval holds what it is to hold.
+LEVEL = 0.95
 
 
 class Interval(NamedTuple):
@@ -40,7 +43,7 @@ def _names(columns: str | Sequence[str]) -> list[str]:
 def _check(frame: pd.DataFrame, columns: Sequence[str], groups: Sequence[str]) -> None:
     table("rows", frame, columns, unique=False)
     for name in columns:
-        if columns.count(name) > 1 or (name in groups and name in RESULT):
+        if columns.count(name) > 1 or (name in groups and name in (*ENDS, "n")):
             raise InputError(f"column {name!r} has two meanings here: rename it, or name it once")
 
 
@@ -56,12 +59,12 @@ def _grouped(values: pd.Series, keys: pd.DataFrame) -> Any:
     return values.groupby(by, sort=False, dropna=False)
 
 
-def _student(mean: Any, spread: Any, n: Any, level: float) -> pd.DataFrame:
+def _student(mean: Any, spread: Any, n: Any, level: float = LEVEL) -> pd.DataFrame:
     """Return Student's t intervals of means with a standard deviation."""
     rule = "between 0 and 1, such as 0.95"
     level = float(number("level", level, 0, 1, above=True, below=True, rule=rule))
     half = stdtrit(n - 1.0, (1 + level) / 2) * spread / np.sqrt(n)
-    return pd.DataFrame(dict(zip(RESULT, (mean, mean - half, mean + half, n), strict=True)))
+    return pd.DataFrame({"estimate": mean, "low": mean - half, "high": mean + half, "n": n})
 
 
 #: Fewest replicates worth resampling, and resamples per family.
@@ -121,7 +124,7 @@ def _ends(t: Any, tail: float) -> tuple[Any, Any]:
     return ordered[..., k], ordered[..., -1 - k]
 
 
-def family(samples: Sequence[Any], level: float = 0.95) -> pd.DataFrame:
+def family(samples: Sequence[Any], level: float = LEVEL) -> pd.DataFrame:
     r"""Return intervals of the means of a family of samples: each alone, and all at once.
 
     Replicate i of every sample with as many replicates is drawn together with the others, so
@@ -216,7 +219,7 @@ def calibration(draws: int = 2000, seed: int = 0, jobs: int = 0, **grid: Any) ->
     """
     from dlsim.study.sweeps import sweep  # not at the top: who reads claims needs no compiler
 
-    batch = min(100, draws)
+    batch = min(100, whole("draws", draws))
     frame = sweep(
         errors, GRID | grid, draws // batch, seed, jobs=jobs, fixed={"draws": batch},
         label="calibration of the verdicts",
@@ -225,7 +228,7 @@ def calibration(draws: int = 2000, seed: int = 0, jobs: int = 0, **grid: Any) ->
     return rates.assign(draws=batch * (draws // batch))
 
 
-def share_bounds(count: Any, total: Any, level: float = 0.95, points: int = 1) -> tuple[Any, Any]:
+def share_bounds(count: Any, total: Any, level: float = LEVEL, points: int = 1) -> tuple[Any, Any]:
     """Return the exact (Clopper-Pearson) bounds of shares, for so many points at once.
 
     >>> low, high = share_bounds(0, 100)
@@ -239,18 +242,18 @@ def share_bounds(count: Any, total: Any, level: float = 0.95, points: int = 1) -
     return low, high
 
 
-def column_means(values: pd.DataFrame, level: float = 0.95) -> pd.DataFrame:
+def column_means(values: pd.DataFrame) -> pd.DataFrame:
     """Estimate the mean of every column: one row per column, in their order."""
     x, n = values.to_numpy(dtype=float), len(values)
     equal = (x == x[0]).all(axis=0)
     mean = np.where(equal, x[0], x.mean(axis=0))
     with np.errstate(invalid="ignore", divide="ignore"):
         spread = x.std(axis=0, ddof=1) if n > 1 else np.full(len(mean), np.nan)
-    return _student(mean, np.where(equal & (n > 1), 0.0, spread), n, level)
+    return _student(mean, np.where(equal & (n > 1), 0.0, spread), n)
 
 
 def _intervals(
-    values: pd.Series, keys: pd.DataFrame, level: float, samples: bool = False
+    values: pd.Series, keys: pd.DataFrame, level: float = LEVEL, samples: bool = False
 ) -> pd.DataFrame:
     """Return `keys`, estimate, low, high, n (and values): one row per group, in their order."""
     table = _grouped(values, keys).agg(["mean", "std", "min", "max", "size", "count"])
@@ -263,7 +266,7 @@ def _intervals(
     return result.reset_index(drop=keys.columns.empty)
 
 
-def mean_interval(values: Any, level: float = 0.95) -> Interval:
+def mean_interval(values: Any, level: float = LEVEL) -> Interval:
     """Estimate a mean from independent values.
 
     >>> mean_interval([1.0, 2.0, 3.0]).n
@@ -278,7 +281,7 @@ def mean_interval(values: Any, level: float = 0.95) -> Interval:
 
 
 def summary(
-    frame: pd.DataFrame, by: str | Sequence[str], column: str, level: float = 0.95,
+    frame: pd.DataFrame, by: str | Sequence[str], column: str, level: float = LEVEL,
     samples: bool = False,
 ) -> pd.DataFrame:  # fmt: skip
     """Estimate the mean of a column per group of rows; with `samples`, keep their ``values``."""
@@ -287,12 +290,28 @@ def summary(
     return _intervals(_numbers(frame[column]), frame[names], level, samples)
 
 
-def _pairs(
-    frame: pd.DataFrame, column: str, by: str, a: Any, b: Any, at: list[str], pair: list[str]
-) -> tuple[pd.DataFrame, pd.Series, pd.Series]:
-    """Return the columns `at` and both sides' values: one row per pair."""
-    keys, sides = [*at, *pair], []
-    _check(frame, [column, by, *keys], at)
+def reduction(a: pd.Series, b: pd.Series, keys: pd.DataFrame) -> pd.DataFrame:
+    r"""Estimate by which fraction one side of pairs is smaller, at every place that `keys` name.
+
+    .. math:: 1 - \bar a / \bar b, \qquad
+              \text{from the residuals } (a_i - (\bar a / \bar b)\, b_i) / \bar b
+
+    by the delta method: their standard error is that of the ratio of the means.
+    """
+    left, right = _numbers(a), _numbers(b)
+    below = _grouped(right, keys).transform("mean").replace(0.0, np.nan)
+    ratio = _grouped(left, keys).transform("mean") / below
+    # The residuals of a group have mean 0, so that these values have the estimate as mean.
+    return _intervals(1 - ratio - (left - ratio * right) / below, keys, samples=True)
+
+
+def relative_reduction(
+    frame: pd.DataFrame, column: str, by: str, a: Any, b: Any, at: str | Sequence[str] = ()
+) -> pd.DataFrame:
+    """Estimate the `reduction` of a column from one policy to another, replicate by replicate."""
+    places, sides = _names(at), []
+    keys = [*places, "replicate"]
+    _check(frame, [column, by, *keys], places)
     for value in (a, b):
         side = frame.loc[frame[by] == value, [*keys, column]]
         if side.empty:
@@ -300,41 +319,11 @@ def _pairs(
             raise InputError(f"no row has {by} = {value!r}; there are {known}")
         if side.duplicated(keys).any():
             what = f"several rows have {by} = {value!r} and the same {', '.join(keys)}"
-            remedy = "name in `at` the other columns of the grid, in `pair` what marks a pair"
-            raise InputError(f"{what}: {remedy}")
+            raise InputError(f"{what}: name in `at` the other columns of the grid")
         sides.append(side)
-    for one, other in (sides, sides[::-1]):
-        both = one[keys].merge(other[keys], on=keys, how="left", indicator=True)
-        for row in both[both["_merge"] != "both"].to_dict("records"):
-            where = ", ".join(f"{name} = {row[name]!r}" for name in keys)
-            raise InputError(f"only one of {by} = {a!r} and {b!r} has a row at {where}: run both")
+    met = sides[0][keys].merge(sides[1][keys], how="outer", indicator="in")
+    for row in met[met["in"] != "both"].to_dict("records"):
+        where = ", ".join(f"{name} = {row[name]!r}" for name in keys)
+        raise InputError(f"only one of {by} = {a!r} and {b!r} has a row at {where}: run both")
     both = sides[0].merge(sides[1], on=keys, suffixes=(" a", " b"))
-    return both[at], *(_numbers(both[f"{column} {side}"]) for side in "ab")
-
-
-def paired_difference(
-    frame: pd.DataFrame, column: str, by: str, a: Any, b: Any, at: str | Sequence[str] = (),
-    pair: str | Sequence[str] = ("replicate",), level: float = 0.95,
-) -> pd.DataFrame:  # fmt: skip
-    """Estimate how much larger a column is for one policy than for another, pair by pair."""
-    keys, left, right = _pairs(frame, column, by, a, b, _names(at), _names(pair))
-    return _intervals(left - right, keys, level)
-
-
-def relative_reduction(
-    frame: pd.DataFrame, column: str, by: str, a: Any, b: Any, at: str | Sequence[str] = (),
-    pair: str | Sequence[str] = ("replicate",), level: float = 0.95,
-    samples: bool = False,
-) -> pd.DataFrame:  # fmt: skip
-    r"""Estimate by which fraction a column is smaller for one policy than for another.
-
-    .. math:: 1 - \bar a / \bar b, \qquad
-              \text{from the residuals } (a_i - (\bar a / \bar b)\, b_i) / \bar b
-
-    by the delta method: their standard error is that of the ratio of the means.
-    """
-    keys, left, right = _pairs(frame, column, by, a, b, _names(at), _names(pair))
-    below = _grouped(right, keys).transform("mean").replace(0.0, np.nan)
-    ratio = _grouped(left, keys).transform("mean") / below
-    # The residuals of a group have mean 0, so that these values have the estimate as mean.
-    return _intervals(1 - ratio - (left - ratio * right) / below, keys, level, samples)
+    return reduction(both[f"{column} a"], both[f"{column} b"], both[places])

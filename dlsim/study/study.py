@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field, fields, replace
 from inspect import signature
-from itertools import combinations, starmap
+from itertools import combinations
 from typing import Any, ClassVar, get_args, get_origin
 
 import numpy as np
@@ -20,15 +20,16 @@ from dlsim.files import read_csv, read_toml, shared_file
 from dlsim.given import MOST, MOST_WHOLE, mapping, number, option, whole, word
 from dlsim.study import claims
 from dlsim.study.claims import LOOKS, Claim, Verdict, load_claims, reference_of, verdict_of
-from dlsim.study.measure import ENDS, MEASURES, measured
+from dlsim.study.measure import MEASURES, measured
 from dlsim.study.report import Results
+from dlsim.study.stats import ENDS
 from dlsim.study.sweeps import sweep
 
 Switches = Mapping[str, Any]
 
 
 def name_of(switches: Switches) -> str:
-    """Write a reading in one line.
+    """Write a reading in one line: what differs from the default.
 
     >>> name_of({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})
     'link=shared, probe=300, work_range=90-1080'
@@ -36,12 +37,7 @@ def name_of(switches: Switches) -> str:
     spans = (tuple, list)
     short = ("-".join(f"{v:.0f}" for v in value) if isinstance(value, spans) else word(value)
              for value in switches.values())  # fmt: skip
-    return ", ".join(map("=".join, zip(switches, short, strict=True)))
-
-
-def labelled(what: str, switches: Switches | None) -> str:
-    """Name a sweep, with the reading it is run under."""
-    return f"{what}, {name_of(switches)}" if switches else what
+    return ", ".join(map("=".join, zip(switches, short, strict=True))) or "default"
 
 
 def scales(key: str) -> dict[str, Any]:
@@ -196,7 +192,7 @@ class Study:
             function, grid, replicates or self.size.runs, self.seed,
             None if jobs else self.executor, jobs or self.jobs,
             fixed={name: value for name, value in known.items() if name not in axes},
-            label=labelled(label, reading),
+            label=f"{label}, {name_of(reading)}" if reading else label,
         )  # fmt: skip
 
     @functools.cached_property
@@ -241,11 +237,11 @@ class Study:
 
     def family(self, name: str) -> pd.DataFrame:
         """The points of a claim as they are judged: each by its own interval, and all at once."""
-        one, evidence = self._decided[name][0].claim, self._decided[name][1]
-        found, level = measured(one, evidence), 1 - (1 - claims.LEVEL) / self.looks
+        (verdict, evidence), level = self._decided[name], 1 - (1 - claims.LEVEL) / self.looks
+        found = measured(verdict.claim, evidence)
         if found is None or found.empty:
             return pd.DataFrame()
-        return claims.intervals(found, one, level)
+        return claims.intervals(found, verdict.claim, level)
 
     def say(self, *names: str) -> Said:
         """Say what became of claims, by their ids or those of their figures: ``say("mcdf-1")``."""
@@ -274,9 +270,8 @@ class Study:
             for one, other in zip(pairs["one"], pairs["other"], strict=True)
             if known.get(one) and known.get(other) and not known[one].keys() & known[other].keys()
         ]
-        chosen = {name_of(switches) or "default": switches for switches in [{}, *both[:count]]}
-        rows = starmap(self._judged, self.measures(chosen))
-        return _by_reading(pd.concat(rows, ignore_index=True))
+        chosen = {name_of(switches): switches for switches in [{}, *both[:count]]}
+        return _by_reading(self._judged(self.measures(chosen)))
 
     def shown_pairs(self, pairs: pd.DataFrame, count: int) -> pd.DataFrame:
         """`judged_pairs` at paper scale; else those that are shipped."""
@@ -287,8 +282,8 @@ class Study:
 
     def readings(self) -> dict[str, Switches | None]:
         """Name the readings that claims are judged under; None is the study's own."""
-        others = {name_of(switches) or "default": switches for switches in self.alternatives()}
-        own: dict[str, Switches | None] = {name_of(self.switches) or "default": None}
+        others = {name_of(switches): switches for switches in self.alternatives()}
+        own: dict[str, Switches | None] = {name_of(self.switches): None}
         return own | others | own
 
     @functools.cached_property
@@ -300,21 +295,22 @@ class Study:
         speaks most against the claim with its 95 % interval, the verdict and its reason.
         """
         readings = {name: self.under(switches) for name, switches in self.readings().items()}
-        rows = starmap(self._judged, self.measures(readings))
-        return pd.concat(rows, ignore_index=True)
+        return self._judged(self.measures(readings))
 
-    def _judged(self, reading: str, evidence: Any) -> pd.DataFrame:
-        every = load_claims(self.KEY)
-        some = (one for one in every if one.id in MEASURES and MEASURES[one.id].readings)
-        rows = [{"claim": c.id, "reading": reading, **self._row(c, evidence)} for c in some]
-        return pd.DataFrame(rows)
+    def _judged(self, evidence: Iterable[tuple[str, Any]]) -> pd.DataFrame:
+        """Judge the claims to which readings matter, on the evidence of each reading."""
+        every = [one for one in load_claims(self.KEY) if one.id in MEASURES]
+        return pd.DataFrame(
+            {"claim": one.id, "reading": reading, **self._row(one, found)}
+            for reading, found in evidence for one in every if MEASURES[one.id].readings
+        )  # fmt: skip
 
     @functools.cached_property
     def shown_readings(self) -> pd.DataFrame:
         """`judged_readings` at paper scale; else this run's own, before those that are shipped."""
         if self.scale == "paper":
             return self.judged_readings
-        own = self._judged(f"this run: {name_of(self.switches) or 'default'}", self.evidence)
+        own = self._judged([(f"this run: {name_of(self.switches)}", self.evidence)])
         place = reference_of(self.KEY).parent / f"{self.KEY}-readings-intervals.csv"
         shipped = read_csv(place, {"claim": "any", "reading": "any"})
         ends = ["mean", "low", "high", "runs"]

@@ -86,8 +86,6 @@ STYLES: dict[str, Style] = {
     for cell in _TABLE.strip().replace("\n", "|").split("|")
     for name, ink, marker, dash in [cell.split()]
 }
-#: Every named policy with its colour.
-PALETTE: dict[str, str] = {name: style.color for name, style in STYLES.items()}
 # Markers that no named policy uses: an unnamed one never looks like a named one.
 _SPARE_MARKERS = ("P", "X", "*", "h", "p", "<", ">", "d")
 

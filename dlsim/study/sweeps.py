@@ -25,7 +25,7 @@ import pandas as pd
 from dlsim import progress
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import write_text
-from dlsim.given import whole
+from dlsim.given import mapping, whole
 from dlsim.kernel import cache_folder, private_folder, source_digest
 from dlsim.study import cells, workers
 
@@ -293,7 +293,7 @@ def sweep(
     2  6  4          0   7.211103
     3  6  8          0  10.000000
     """
-    points, constants = cells.points(grid), dict(fixed or {})
+    points, constants = cells.points(grid), dict(mapping("fixed", fixed or {}))
     names = points[0].keys()
     for name in {"seed", "replicate"} & (names | constants) | names & constants:
         raise InputError(f"{name!r} is reserved, or both in grid and fixed: rename it")

@@ -21,8 +21,8 @@ from dlsim.files import read_json
 from dlsim.given import extra, whole
 from dlsim.kernel import source_digest
 
-#: Environment variable that names the scheduler of a Dask cluster.
-DASK = "DLSIM_DASK"
+#: Environment variables: the scheduler of a Dask cluster, and how many workers a sweep gets.
+DASK, JOBS = "DLSIM_DASK", "DLSIM_JOBS"
 #: How long a scheduler may take to answer, and a worker to come (a batch queue may be slow).
 ANSWER_SECONDS, WORKER_SECONDS = 10, 300
 #: How long workers are waited for that end: a stopped one would never.
@@ -35,8 +35,8 @@ def count(jobs: int = 0) -> int:
     """Return the number of workers, 0 for ``$DLSIM_JOBS`` or all cores; it is 1 inside a worker."""
     rule = "a whole number, 0 for all cores"
     number = whole("jobs", jobs, 0, rule=rule)
-    if not number and (text := os.environ.get("DLSIM_JOBS")):
-        number = whole("jobs", int(text) if text.isdecimal() else text, 0, rule=rule)
+    if not number and (text := os.environ.get(JOBS)):
+        number = whole(JOBS, int(text) if text.isdecimal() else text, 0, rule=rule)
     if multiprocessing.parent_process() is not None:
         return 1
     if hasattr(os, "sched_getaffinity"):
@@ -128,7 +128,7 @@ def connect(place: str, security: Any = None) -> Any:
         raise InputError(f"{what}; {remedy}") from error
 
 
-def check(place: str, seconds: float = WORKER_SECONDS) -> str:
+def check(place: str) -> str:
     """Refuse a cluster that could not run the sweeps of this dlsim; return one line about it."""
 
     def probe() -> tuple[str, str]:
@@ -142,12 +142,12 @@ def check(place: str, seconds: float = WORKER_SECONDS) -> str:
 
     client = connect(place)
     try:
-        client.submit(probe, pure=False).result(timeout=seconds)
+        client.submit(probe, pure=False).result(timeout=WORKER_SECONDS)
         found = client.run(probe)
         threads = sum(client.nthreads().values())
     except TimeoutError as error:
         remedy = f"start some: dask worker {place} --nworkers 4 --nthreads 1"
-        what = f"no worker of {place} took work within {seconds:g} s"
+        what = f"no worker of {place} took work within {WORKER_SECONDS} s"
         raise InputError(f"{what}; {remedy}") from error
     except Exception as error:
         # a worker of another Python or Dask fails in its own way

@@ -66,6 +66,11 @@ def test_the_command_measures_lists_and_refuses(told, capsys):
     assert len(told) == 2
     assert main(["bench", "quantum"]) == 2
     assert "part must be one of realtime, steady, bricks, cpugpu" in capsys.readouterr().err
+    assert main(["bench", "--tasks", "0"]) == main(["bench", "--seed", "-1"]) == 2
+    err = capsys.readouterr().err
+    assert "--tasks must be a whole number of at least 1, got 0" in err
+    assert "--seed must be a whole number of at least 0, got -1" in err
+    assert len(told) == 2
 
 
 def test_every_engine_has_parts_and_every_part_a_title():

@@ -9,8 +9,8 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlsim.papers.bricks.cells import TUNERS, VERSIONS, deadline, version
-from dlsim.study.measure import ENDS, counted, differences, named, points, tie, trend, wide
-from dlsim.study.stats import mean_interval, relative_reduction, summary
+from dlsim.study.measure import counted, differences, named, points, tie, trend, wide
+from dlsim.study.stats import ENDS, mean_interval, relative_reduction, summary
 
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
 LARGE = 75
@@ -86,7 +86,7 @@ def _removed(e: Evidence, most: int, fewest: int, corrected: Sequence[int] = (0,
     rows = e.main[e.main["corrected"].isin(corrected)]
     rows = rows.assign(what=rows["policy"] + rows["corrected"].map({0: "", 1: ", corrected"}))
     at = ["what", "interval"]
-    table = relative_reduction(rows, "failure", "fallbacks", most, fewest, at=at, samples=True)
+    table = relative_reduction(rows, "failure", "fallbacks", most, fewest, at=at)
     return named(table, at)
 
 

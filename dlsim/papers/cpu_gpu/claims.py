@@ -37,7 +37,7 @@ def saved(
     keys, parts = ["mix", "replicate", "policy"], []
     sums = frame.groupby(keys, sort=False)[column].sum().reset_index()
     for policy in policies:
-        table = relative_reduction(sums, column, "policy", policy, rival, at=["mix"], samples=True)
+        table = relative_reduction(sums, column, "policy", policy, rival, at=["mix"])
         parts.append(named(table, ["mix"], f"{policy} against {rival}").assign(policy=policy))
     return pd.concat(parts, ignore_index=True)
 
@@ -130,7 +130,7 @@ def _piped(rows: pd.DataFrame, by: list[str], column: str, compared: Any) -> pd.
 
 def _longer(rows: pd.DataFrame, by: str, value: float, at: list[str]) -> pd.DataFrame:
     """How much longer schedules are at a value of a column than where it is 0."""
-    return mirrored(relative_reduction(rows, "makespan", by, value, 0.0, at=at, samples=True))
+    return mirrored(relative_reduction(rows, "makespan", by, value, 0.0, at=at))
 
 
 def _stabilises(e: Evidence) -> pd.DataFrame:

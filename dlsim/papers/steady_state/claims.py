@@ -14,8 +14,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim.papers.steady_state.cells import CONNECTIVITY, HEURISTICS, TIE
-from dlsim.study.measure import ENDS, counted, exact, named, points, ratio, tidy, tie, trend, wide
-from dlsim.study.stats import summary
+from dlsim.study.measure import counted, exact, named, points, ratio, tidy, tie, trend, wide
+from dlsim.study.stats import ENDS, summary
 
 RIVALS = ("G", "LPRG")
 #: Periods after which start-up and clean-up are said not to matter.
