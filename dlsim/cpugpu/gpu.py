@@ -9,7 +9,7 @@ memory, and the disk beyond the host's.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -56,8 +56,8 @@ class Gpu:
     pinned: bool = True
 
     def __post_init__(self) -> None:
-        whole("streams", self.streams, 1, MOST_COUNT)
-        whole("copy_engines", self.copy_engines, 1, 2)
+        vars(self).update(streams=whole("streams", self.streams, 1, MOST_COUNT),
+                          copy_engines=whole("copy_engines", self.copy_engines, 1, 2))  # fmt: skip
         for name, options in SWITCHES.items():
             option(name, getattr(self, name), options)
         flag("pinned", self.pinned)
@@ -152,9 +152,7 @@ class Rates:
     setup: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            rate = number(field.name, getattr(self, field.name))
-            object.__setattr__(self, field.name, rate)
+        vars(self).update({name: number(name, rate) for name, rate in vars(self).items()})
 
 
 class Cut(NamedTuple):

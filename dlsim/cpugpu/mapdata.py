@@ -10,7 +10,7 @@ import itertools
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
@@ -60,7 +60,7 @@ class MapReduce:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(f"name must be the name of the job, got {self.name!r}")
-        whole("partitions", self.partitions, 1, 10**6)
+        vars(self)["partitions"] = whole("partitions", self.partitions, 1, 10**6)
         for kind in KINDS:
             given = getattr(self, kind)
             versions = given if isinstance(given, Mapping) else dict.fromkeys(CLASSES, given)
@@ -168,8 +168,7 @@ class NodeGroup:
     gpus: int = 2
 
     def __post_init__(self) -> None:
-        whole("nodes", self.nodes, 1, 10_000)
-        Machine(self.cpus, self.gpus)
+        vars(self).update(vars(self.machine), nodes=whole("nodes", self.nodes, 1, 10_000))
 
     @property
     def machine(self) -> Machine:
@@ -215,11 +214,11 @@ class Costs:
     gpu: Gpu = field(default_factory=Gpu)
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            if one.name not in ("chunks", "gpu"):
-                cost = number(one.name, getattr(self, one.name), above=one.name == "setup")
-                object.__setattr__(self, one.name, cost)
-        whole("chunks", self.chunks, 1, 10_000)
+        own = vars(self)
+        for name, value in own.items():
+            if name not in ("chunks", "gpu"):
+                own[name] = number(name, value, above=name == "setup")
+        own["chunks"] = whole("chunks", self.chunks, 1, 10_000)
         instance("gpu", self.gpu, Gpu)
 
     def time(self, kind: str, cls: str, size: float) -> float:
@@ -236,9 +235,7 @@ def place_blocks(
     blocks: int, nodes: int, replicas: int = 1, seed: int = 0
 ) -> list[tuple[int, ...]]:
     """Put replicas of every block on distinct nodes, at random."""
-    whole("blocks", blocks, 1, 10**6)
-    whole("replicas", replicas, 1, whole("nodes", nodes, 1, MOST_COUNT))
-    source = generator(seed)
-    return [
-        tuple(sorted(source.choice(nodes, replicas, replace=False).tolist())) for _ in range(blocks)
-    ]
+    blocks, nodes = whole("blocks", blocks, 1, 10**6), whole("nodes", nodes, 1, MOST_COUNT)
+    source, replicas = generator(seed), whole("replicas", replicas, 1, nodes)
+    chosen = (source.choice(nodes, replicas, replace=False) for _ in range(blocks))
+    return [tuple(sorted(places.tolist())) for places in chosen]

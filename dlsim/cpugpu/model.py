@@ -51,9 +51,8 @@ class Machine:
     gpus: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("cpus", "gpus"):
-            count = whole(name, getattr(self, name), 0, MOST_DEVICES)
-            object.__setattr__(self, name, count)
+        own = vars(self)
+        own.update({name: whole(name, own[name], 0, MOST_DEVICES) for name in ("cpus", "gpus")})
         if self.cpus + self.gpus == 0:
             raise InputError("a machine needs a device, got cpus=0 and gpus=0")
 
@@ -257,9 +256,11 @@ class Policy:
             option("rule", self.rule, RULES)
         for name, options in CHOICES.items():
             option(name, getattr(self, name), options)
-        whole("min_samples", self.min_samples, 1, MOST_COUNT)
-        whole("re_explore", self.re_explore, 0, MOST_COUNT)
-        object.__setattr__(self, "bound", number("bound", self.bound, high=1.0))
+        vars(self).update(
+            min_samples=whole("min_samples", self.min_samples, 1, MOST_COUNT),
+            re_explore=whole("re_explore", self.re_explore, 0, MOST_COUNT),
+            bound=number("bound", self.bound, high=1.0),
+        )
         flag("steal", self.steal)
 
 

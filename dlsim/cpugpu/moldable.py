@@ -78,11 +78,11 @@ class NodePool:
     times: Mapping[tuple[str, int], float] | pd.DataFrame | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nodes", whole("nodes", self.nodes, 1, 10_000))
+        own = vars(self)
+        own["nodes"] = whole("nodes", self.nodes, 1, 10_000)
         if self.times is not None:
             times = _need_times(self.times)
-            object.__setattr__(self, "times", times)
-            object.__setattr__(self, "counts", tuple({n for _, n in times}))
+            own.update(times=times, counts=tuple({n for _, n in times}))
         if isinstance(self.counts, str) or not isinstance(self.counts, Sequence):
             raise InputError(f"counts must be a list of numbers of nodes, got {self.counts!r}")
         counts = sorted({whole("counts", n, 1, MOST_COUNT) for n in self.counts})
@@ -91,9 +91,8 @@ class NodePool:
             raise InputError(
                 f"counts must hold a number of at most {self.nodes} nodes, got {self.counts!r}"
             )
-        object.__setattr__(self, "counts", usable)
-        number("exponent", self.exponent, 0, 1)
-        number("both", self.both, 0, 1, above=True)
+        own.update(counts=usable, exponent=number("exponent", self.exponent, 0, 1),
+                   both=number("both", self.both, 0, 1, above=True))  # fmt: skip
 
     def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
         """Return how long a job of these times on one node takes; NaN without a version."""

@@ -106,7 +106,7 @@ def run_chunks(
         "gpu": chunk % work.gpus, "stream": chunk // work.gpus % gpu.streams,
         "engine": [engines[op % len(engines)] for op in ops], "start": start, "end": end,
     })  # fmt: skip
-    return Timeline(table, gpu, gpus, buffers, chunks, order, per_link)
+    return Timeline(table, gpu, work.gpus, work.buffers, chunks, order, work.per_link)
 
 
 @dataclass(frozen=True)
@@ -154,8 +154,8 @@ def work_of(
 ) -> Work:
     """Turn a table of chunks into operations."""
     gpus = whole("gpus", gpus, 1, MOST_COUNT)
-    whole("buffers", buffers, 0, MOST_COUNT)
-    whole("per_link", per_link, 1, gpus, rule=f"a number of GPUs in 1..{gpus}")
+    buffers = whole("buffers", buffers, 0, MOST_COUNT)
+    per_link = whole("per_link", per_link, 1, gpus, rule=f"a number of GPUs in 1..{gpus}")
     table("chunks", chunks, ON_GPU, empty=False)
     stages = [stage for stage in STAGES if stage in chunks.columns]
     for stage in stages:

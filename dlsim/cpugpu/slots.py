@@ -114,7 +114,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     [4.0, 4.0, 4.0]
     """
     option("scheduler", scheduler, SLOT_SCHEDULERS)
-    whole("slots", slots, 1, 10_000)
+    slots = whole("slots", slots, 1, 10_000)
     need_table("jobs", jobs, ("tasks",), empty=False)
     defaults: dict[str, Any] = {
         "arrival": 0.0, "task_time": 1.0, "queue": "default", "share": 1.0, "weight": 1.0
