@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES, Item, Machine, Policy, Reading
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import Floats, column, instance, table, usual
+from dlsim.given import Floats, column, instance, table, theirs, usual
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
@@ -90,10 +90,12 @@ class Given:
 
 def numbered(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
     """Return the number of each application's name, and the names; a history knows no other."""
-    app, names = pd.factorize(apps, use_na_sentinel=False)
-    blank = [name for name in names if not isinstance(name, str) or not name.strip()]
-    if blank:
-        raise InputError(f"app must be the name of an application, got {blank[0]!r}")
+    rule = "app must be the name of an application"
+    with theirs(rule):  # what cannot be hashed
+        app, names = pd.factorize(apps, use_na_sentinel=False)
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"{rule}, got {name!r}")
     return app, names
 
 

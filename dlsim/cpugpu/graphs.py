@@ -255,7 +255,7 @@ class _Run:
             self.ready[j] = max([graph.arrival[j], *(self.end[i] for i in graph.makers[j])])
             self.decided[j], self.start[j], self.end[j] = 0.0, starts[d], ends[d]
 
-    def follow(self, state: State, decision: Decision) -> None:
+    def follow(self, state: State, decision: Decision, line: int) -> None:
         """Let the data of a task that was assigned move."""
         j, self.decisions[decision.job] = decision.job, decision
         self.decided[j] = state.now
@@ -370,7 +370,7 @@ def run_graph(
         "app": graph.tasks["app"], "arrival": run.ready, "decided": run.decided,
         "device": [machine.devices[one.device] for one in made],
         "start": run.start, "end": run.end, "rule": [one.rule for one in made],
-        "predicted": [one.finishes[one.device] if len(one.finishes) else math.nan for one in made],
+        "predicted": [one.finishes[one.device] if one.finishes else math.nan for one in made],
     }  # fmt: skip
     table = pd.DataFrame(columns, index=graph.tasks.index)
     return GraphSchedule(table, graph, machine, name, known, len(run.there))
