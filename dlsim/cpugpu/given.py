@@ -88,6 +88,15 @@ class Given:
         return each if self.extra is None else each + self.extra
 
 
+def need_names(what: str, rows: pd.DataFrame) -> None:
+    """Refuse labels of several levels, or none, by which another table could not name a row."""
+    if rows.index.nlevels > 1 or rows.index.hasnans:
+        raise InputError(
+            f"{what} must have one label per row, got {rows.index.tolist()[:3]!r}; "
+            "reset_index() makes columns of them and numbers the rows"
+        )
+
+
 def numbered(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
     """Return the number of each application's name, and the names; a history knows no other."""
     rule = "app must be the name of an application"

@@ -19,7 +19,7 @@ import numpy as np
 from dlsim.cpugpu.model import CLASSES, MOST_COUNT, Machine
 from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
-from dlsim.given import generator, instance, number, whole
+from dlsim.given import generator, instance, label, number, option, theirs, whole
 
 #: From a block to pairs (key, value); keys of one job must be sortable.
 Mapper = Callable[[Any], Iterable[tuple[Any, Any]]]
@@ -77,17 +77,18 @@ class MapReduce:
 
 
 def partition_of(key: Any, partitions: int) -> int:
-    """Return the partition of a key, the same in every process."""
-    return zlib.crc32(repr(key).encode()) % partitions
+    """Return the partition of a key by its text, the same in every process and for NumPy's 1."""
+    return zlib.crc32(repr(label(key)).encode()) % partitions
 
 
 def map_block(job: MapReduce, block: Any, cls: str) -> list[Pairs]:
     """Map a block, partition its pairs, and sort every partition by key."""
     parts: list[Pairs] = [[] for _ in range(job.partitions)]
-    for key, value in job.version("map", cls)(block):
-        parts[partition_of(key, job.partitions)].append((key, value))
-    for pairs in parts:
-        pairs.sort(key=itemgetter(0))
+    with theirs(f"map of {job.name!r} must give pairs (key, value), with keys that can be sorted"):
+        for key, value in job.version("map", cls)(block):
+            parts[partition_of(key, job.partitions)].append((key, value))
+        for pairs in parts:
+            pairs.sort(key=itemgetter(0))
     return parts
 
 
@@ -96,7 +97,9 @@ def reduce_partition(job: MapReduce, runs: Sequence[Pairs], cls: str) -> dict[An
     reducer = job.version("reduce", cls)
     merged = heapq.merge(*runs, key=itemgetter(0))
     groups = itertools.groupby(merged, key=itemgetter(0))
-    return {key: reducer(key, [value for _, value in pairs]) for key, pairs in groups}
+    rule = f"reduce of {job.name!r} must take a key, which is hashed and sorted, and its values"
+    with theirs(rule):
+        return {key: reducer(key, [value for _, value in pairs]) for key, pairs in groups}
 
 
 def run_plainly(job: MapReduce, blocks: Sequence[Any]) -> dict[Any, Any]:
@@ -223,7 +226,8 @@ class Costs:
 
     def time(self, kind: str, cls: str, size: float) -> float:
         """Return the time of a task whose data is at hand, by its kind, class and units."""
-        unit = getattr(self, f"{cls}_{kind}")
+        unit = getattr(self, f"{option('class', cls, CLASSES)}_{option('kind', kind, KINDS)}")
+        number("size", size)
         if cls == "cpu":
             return float(self.setup + size * unit)
         part = size / self.chunks
