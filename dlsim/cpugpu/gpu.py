@@ -22,6 +22,9 @@ from dlsim.given import flag, number, option, usual, whole
 STAGES = ("read", "h2d", "map", "d2h", "write")
 ON_GPU, COPIES = ("h2d", "map", "d2h"), ("h2d", "d2h")
 
+#: Most chunks of a table.
+MOST_CHUNKS = 10**6
+
 #: The switches of `Gpu`, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {
     "queues": ("hyper-q", "per-engine", "single"),
@@ -81,7 +84,7 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
     for name, value in times.items():
         option("stage", name, STAGES)
         number(name, value)
-    rows = range(whole("count", count, 1, 10**6))
+    rows = range(whole("count", count, 1, MOST_CHUNKS))
     return pd.DataFrame(
         {stage: [times[stage]] * len(rows) for stage in STAGES if stage in times},
         index=pd.RangeIndex(len(rows), name="chunk"),
@@ -111,6 +114,8 @@ def equal_chunks_time(count: int, h: Any, m: Any, d: Any, k: int, gpus: int = 1)
     >>> equal_chunks_time(6, 1, 8, 1, 3, gpus=2)
     27
     """
+    count, k = whole("count", count, 1, MOST_COUNT), whole("k", k, 1, MOST_COUNT)
+    h, m, d = number("h", h), number("m", m), number("d", d)
     total, most = h + m + d, max(h, m, d)
     if whole("gpus", gpus, 1, MOST_COUNT) > 1:
         if k < 3:
@@ -217,6 +222,11 @@ def cut_input(
             "each on the GPU, and the host holds one; use fewer streams or smaller chunks"
         )
     count = max(lanes, math.ceil(size / min(chunk or fits, fits)))
+    if count > MOST_CHUNKS:
+        raise InputError(
+            f"size must make at most {MOST_CHUNKS} chunks, got {size!r} in parts of at most "
+            f"{min(chunk or fits, fits):g}; use larger chunks, or fewer streams and GPUs"
+        )
     part = size / count
     total = size * (1 + output)
     mode = "in-core" if total <= gpu_memory * gpus else "out-of-core"

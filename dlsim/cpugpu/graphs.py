@@ -18,6 +18,7 @@ import pandas as pd
 from dlsim.cpugpu import model
 from dlsim.cpugpu.dispatch import Desk
 from dlsim.cpugpu.given import (
+    VERSIONS,
     apart,
     before,
     first_least,
@@ -31,7 +32,7 @@ from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.model import Decision, Item, Machine, Measures, Policy, Reading, State
 from dlsim.errors import InputError
-from dlsim.given import Floats, column, instance, named, number, option, table, usual, whole
+from dlsim.given import Floats, column, instance, named, number, option, table, theirs, usual, whole
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
@@ -89,9 +90,10 @@ class TaskGraph:
         pieces: list[list[Piece]] = [[] for _ in place]
         followers: list[list[int]] = [[] for _ in place]
         for task, data, move in reads[READS].itertuples(index=False):
-            if task not in place:
-                raise InputError(f"reads: task {task!r} is not in the index of tasks; name one")
-            pieces[place[task]].append((place.get(data, (data,)), float(move)))
+            with theirs(f"reads must name a task and what it reads, got {task!r} and {data!r}"):
+                if task not in place:
+                    raise InputError(f"reads: task {task!r} is not in the index of tasks; name one")
+                pieces[place[task]].append((place.get(data, (data,)), float(move)))
         makers = [{data for data, _ in own if isinstance(data, int)} for own in pieces]
         for k, own in enumerate(makers):
             for j in own:
@@ -114,7 +116,7 @@ class TaskGraph:
     def times(self, machine: Machine) -> Floats:
         """Return the time of each task on each device; NaN: no version."""
         own = [f"{d}_time" if f"{d}_time" in self.tasks else f"{d[:3]}_time"
-               for d in machine.devices]  # fmt: skip
+               for d in instance("machine", machine, Machine).devices]  # fmt: skip
         table("tasks", self.tasks, own)
         columns = [time_column("tasks", self.tasks, name, True, True) for name in own]
         times: Floats = np.stack(columns, axis=1)
@@ -183,8 +185,8 @@ def cholesky(
     if times is None:
         unit = side**3 / number("rate", rate, above=True)
         rows = {app: (work * unit, work * unit / gain) for app, (work, gain) in KERNELS.items()}
-        times = pd.DataFrame.from_dict(rows, "index", columns=["cpu_time", "gpu_time"])
-    table("times", times, ("cpu_time", "gpu_time"))
+        times = pd.DataFrame.from_dict(rows, "index", columns=VERSIONS)
+    times = table("times", times, VERSIONS).drop(columns="app", errors="ignore")
     for app in KERNELS:
         option("kernel", app, times.index)
     latest = {(i, j): f"tile {i} {j}" for i in range(count) for j in range(i + 1)}

@@ -25,7 +25,7 @@ from dlsim.cpugpu import given
 from dlsim.cpugpu.given import apart, before, hold, near, time_column, together
 from dlsim.cpugpu.model import MOST_COUNT, Measures
 from dlsim.errors import InputError
-from dlsim.given import flag, named, number, option, table, usual, whole
+from dlsim.given import flag, named, number, option, table, theirs, usual, whole
 from dlsim.kernel import clock_origin, latest_finish
 from dlsim.rounding import not_after
 
@@ -96,6 +96,8 @@ class NodePool:
 
     def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
         """Return how long a job of these times on one node takes; NaN without a version."""
+        option("kind", kind, TYPES)
+        count = whole("count", count, 1, MOST_COUNT)
         for name, time in (("cpu", cpu), ("gpu", gpu)):
             if time == time:
                 number(f"the time on a {name}", time, above=True)
@@ -118,7 +120,8 @@ def _need_times(times: Any) -> dict[tuple[str, int], float]:
     """Return a table of times as a mapping, refusing a type whose time on one node it lacks."""
     if not isinstance(times, Mapping):
         table("times", times, ("type", "nodes", "time"), unique=False)
-        times = table("times", times.set_index(["type", "nodes"]), ("time",))["time"]
+        with theirs("type of times must be the name of one"):  # what cannot be hashed
+            times = table("times", times.set_index(["type", "nodes"]), ("time",))["time"]
     found: dict[Any, float] = {}
     for key, time in times.items():
         if not isinstance(key, tuple) or len(key) != 2:
@@ -244,7 +247,7 @@ SCHEDULERS: dict[str, Scheduler] = {
 
 def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
     """Read a table of jobs."""
-    table("jobs", jobs, given.VERSIONS, empty=False)
+    given.need_names("jobs", table("jobs", jobs, given.VERSIONS, empty=False))
     columns = {name: time_column("jobs", jobs, name, True, True) for name in given.VERSIONS}
     none = np.isnan(columns["cpu_time"]) & np.isnan(columns["gpu_time"])
     if none.any():
@@ -269,7 +272,7 @@ def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
 
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
     """Return a makespan that no schedule can beat, for queues beyond exhaustive search."""
-    pool = NodePool() if pool is None else pool
+    pool = usual("pool", pool, NodePool)
     rows = jobs_of(jobs, pool)
     ways = [SCHEDULERS["flexible"].options(job, pool, real=True) for job in rows]
     longest = max(

@@ -266,7 +266,7 @@ def issue_order(
     if not isinstance(issue, str):
         left = set(order)
         try:
-            order = [(int(chunk), str(stage)) for chunk, stage in issue]
+            order = [(whole("chunk", chunk, 0), str(stage)) for chunk, stage in issue]
         except (TypeError, ValueError):
             raise InputError(
                 f"issue must be one of {', '.join(ORDERS)} or a list of (chunk, stage); "
