@@ -137,6 +137,35 @@ def test_a_study_takes_a_reading_and_a_history_as_a_simulation_does():
     assert set(r.jobs["device"]) == {"cpu0"}
 
 
+def test_what_else_is_refused_by_its_rule():
+    refused("must be a list of names or of Policy, got 'mct'", learn, policies="mct")
+    refused("policies must be a list", learn, policies=3)
+    refused("machine must be a Machine, got 0", learn, machine=0)
+    refused(
+        "the jobs cannot fit in memory",
+        workload.draw,
+        workload.applications(),
+        10**7,
+        batches=10**7,
+    )
+    refused("apps must be a list of names", workload.repeated, workload.applications(), 5)
+    refused("apps must be a list of names", workload.repeated, workload.applications(), [["a00"]])
+    refused("history must be a History", workload.measured, None)
+    refused("significant", simulate(JOBS).fairness, significant=math.nan)
+    refused("device class must be one of gpu, cpu", History().assign, "A", "tpu")
+    refused("device class must be one of gpu, cpu", History().withdraw, "A", "tpu")
+    refused("app must be the name of an application, got 3", History().add, 3, "gpu", 1.0)
+    refused("label 'A' of applications appears twice", History.exact,
+            pd.DataFrame({"cpu_time": [1.0, 2.0], "gpu_time": 1.0}, index=["A", "A"]))  # fmt: skip
+    known = History()
+    refused("positive and finite", known.add, "A", "gpu", -1.0)
+    assert known.table().empty
+
+
+def test_a_makespan_that_the_clock_does_not_show():
+    assert simulate(JOBS.assign(arrival=1e20)).throughput == math.inf
+
+
 @pytest.mark.parametrize("app", ["", "  ", None, 3, ["A"], {"A": 1}])
 def test_an_application_has_a_name(app):
     refused("app must be the name", simulate, JOBS.assign(app=[app, "B"]))

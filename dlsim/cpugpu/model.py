@@ -86,8 +86,8 @@ class Measures:
 
     @property
     def throughput(self) -> float:
-        """Jobs per unit of time, over the makespan."""
-        return len(self.jobs) / self.makespan
+        """Jobs per unit of time, over the makespan; infinite where the clock shows none."""
+        return len(self.jobs) / self.makespan if self.makespan else math.inf
 
     @property
     def mean_wait(self) -> float:
@@ -115,10 +115,7 @@ class Item:
     @functools.cached_property
     def preferred(self) -> str:
         """The class with the smaller declared time, GPUs on a tie."""
-        times = self.declared
-        if len(times) == 1:
-            return next(iter(times))
-        return "gpu" if times["gpu"] <= times["cpu"] else "cpu"
+        return min((c for c in CLASSES if c in self.declared), key=self.declared.__getitem__)
 
     @functools.cached_property
     def row(self) -> tuple[float, ...]:

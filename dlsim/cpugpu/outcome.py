@@ -13,7 +13,7 @@ from dlsim.cpugpu.given import Given
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
-from dlsim.given import option
+from dlsim.given import number, option
 
 
 @dataclass(frozen=True)
@@ -81,6 +81,7 @@ class Schedule(Measures):
         preferred device (F2). A prediction with a relative error from `significant` on is wrong.
         """
         option("reading", reading, ("local", "global"))
+        significant = number("significant", significant)
         if reading == "local":
             return judged(self, local_bounds(self), significant)
         fifo = play(self.given, self.machine, Policy("fifo"), self.reading, History())
