@@ -369,6 +369,12 @@ def test_memory_is_never_exceeded(seed):
 # ------------------------------------------------------------------ the optimiser
 
 
+def test_the_host_holds_a_chunk_that_fills_it():
+    cut = cut_input(28.565862152010002, Rates(read=1), host_memory=3.7355358198782307,
+                    streams=1, output=0.7)  # fmt: skip
+    assert (cut.mode, cut.buffers) == ("disk", 1)  # 0 would be any number
+
+
 def test_optimiser_by_hand():
     adaptation = adapt_split(40, [0, 0], [1, 3], rounds=3)
     adaptation.check()

@@ -221,18 +221,20 @@ def cut_input(
             f"chunk must be at most {fits:g} units, got {chunk:g}: {streams} streams hold one "
             "each on the GPU, and the host holds one; use fewer streams or smaller chunks"
         )
-    count = max(lanes, math.ceil(size / min(chunk or fits, fits)))
+    most = chunk or fits
+    count = max(lanes, math.ceil(size / most))
     if count > MOST_CHUNKS:
         raise InputError(
             f"size must make at most {MOST_CHUNKS} chunks, got {size!r} in parts of at most "
-            f"{min(chunk or fits, fits):g}; use larger chunks, or fewer streams and GPUs"
+            f"{most:g}; use larger chunks, or fewer streams and GPUs"
         )
     part = size / count
     total = size * (1 + output)
-    mode = "in-core" if total <= gpu_memory * gpus else "out-of-core"
-    mode = "disk" if total > host_memory else mode
+    mode, buffers = "in-core" if total <= gpu_memory * gpus else "out-of-core", 0
     units = {"h2d": part, "map": part, "d2h": part * output}
-    if mode == "disk":
+    if total > host_memory:
+        # One fits, whatever rounding says: 0 would be any number.
+        mode, buffers = "disk", max(1, int(host_memory // (part * (1 + output))))
         units |= {"read": part, "write": part * output}
         if rates.read <= 0:
             raise InputError(
@@ -240,5 +242,4 @@ def cut_input(
                 "comes from the disk"
             )
     times = {stage: rates.setup + units[stage] * getattr(rates, stage) for stage in units}
-    buffers = int(host_memory // (part * (1 + output))) if mode == "disk" else 0
     return Cut(equal_chunks(count, **times), mode, buffers, part)
