@@ -19,6 +19,7 @@ from dlsim.cpugpu import (
     dispatch,
     learn,
     run_graph,
+    run_moldable,
     simulate,
     workload,
 )
@@ -160,6 +161,17 @@ def test_what_else_is_refused_by_its_rule():
     known = History()
     refused("positive and finite", known.add, "A", "gpu", -1.0)
     assert known.table().empty
+
+
+def test_a_label_is_named_as_it_prints_best():
+    jobs = JOBS.set_axis(np.array([3, 7]))
+    refused("sorted by arrival; job 7 comes", simulate, jobs.assign(arrival=[1.0, 0.0]))
+    refused(
+        "job 3 .A. has a version for no",
+        simulate,
+        jobs.assign(cpu_time=math.nan, gpu_time=math.nan),
+    )
+    refused("nodes of job 7 must be one", run_moldable, jobs.assign(nodes=[1, 3]))
 
 
 def test_a_makespan_that_the_clock_does_not_show():

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from dlsim.cpugpu import model
 from dlsim.cpugpu.core import state as core
 from dlsim.cpugpu.core.events import act, begin, decide_from, run
-from dlsim.cpugpu.given import Given
+from dlsim.cpugpu.given import Given, first_of
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.model import CLASSES, Decide, Decision, Item, Machine, Policy, Reading, State
@@ -375,7 +375,7 @@ def play(
         step = run(w, r, s)
     if step == core.STUCK:
         waits, name = s.jobs["on"][: s.head["coming"][0]] < 0, model.policy_named(policy)[0]
-        label = given.labels[int(np.argmax(waits))] if waits.any() else None
+        label = first_of(given.labels, waits) if waits.any() else None
         raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
     if r.rule != core.USER:
         _teach(history, names, w, s)

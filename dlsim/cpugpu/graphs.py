@@ -22,6 +22,7 @@ from dlsim.cpugpu.given import (
     apart,
     before,
     first_least,
+    first_of,
     hold,
     need_known,
     numbered,
@@ -120,9 +121,8 @@ class TaskGraph:
         table("tasks", self.tasks, own)
         columns = [time_column("tasks", self.tasks, name, True, True) for name in own]
         times: Floats = np.stack(columns, axis=1)
-        none = np.isnan(times).all(axis=1)
-        if none.any():
-            label = self.tasks.index[int(np.argmax(none))]
+        if (none := np.isnan(times).all(axis=1)).any():
+            label = first_of(self.tasks.index, none)
             raise InputError(f"task {label!r} has no version for any of {', '.join(own)}; give one")
         return times
 
@@ -364,8 +364,8 @@ def run_graph(
         run.heft()
     else:
         run.play(Desk(machine, row, reading, known, watch=run.follow))
-    if np.isnan(run.end).any():
-        label = graph.tasks.index[int(np.argmax(np.isnan(run.end)))]
+    if (waits := np.isnan(run.end)).any():
+        label = first_of(graph.tasks.index, waits)
         raise InputError(f"policy {name} leaves task {label!r} waiting for ever; use another one")
     made = [run.decisions[j] for j in range(len(run.end))]
     columns = {

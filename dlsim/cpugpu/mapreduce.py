@@ -19,7 +19,7 @@ import pandas as pd
 
 from dlsim.cpugpu import mapdata, model
 from dlsim.cpugpu.dispatch import Desk
-from dlsim.cpugpu.given import apart, hold, near, need_known, together
+from dlsim.cpugpu.given import apart, busy_shares, hold, near, need_known, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
@@ -92,7 +92,6 @@ class TaskRun:
 
     def __init__(self, setting: Setting) -> None:
         self.set, self.maps = setting, len(setting.blocks)
-        self.tasks = self.maps + setting.job.partitions
         self.places = setting.group.places
         self.time = functools.cache(setting.costs.time)
         self.plan: model.Decide | None = None
@@ -104,7 +103,8 @@ class TaskRun:
         self.outputs: dict[int, Attempt] = {}
         self.results: dict[Any, Any] = {}
         self.left = setting.job.partitions
-        self.idle = {"map": set(range(self.maps)), "reduce": set(range(self.maps, self.tasks))}
+        reduces = range(self.maps, self.maps + self.left)
+        self.idle = {"map": set(range(self.maps)), "reduce": set(reduces)}
         self.pairs: Counter[tuple[int, int]] = Counter()
         self.tries: Counter[int] = Counter()
         self.failed: Counter[int] = Counter()
@@ -352,9 +352,7 @@ class MapReduceRun:
     @property
     def utilisation(self) -> pd.Series:
         """Part of the makespan that each device was busy."""
-        busy = (self.attempts["end"] - self.attempts["start"]).groupby(self.attempts["device"])
-        devices = list(self.setting.group.machine.devices)
-        return (busy.sum().reindex(devices, fill_value=0.0) / self.makespan).rename("busy")
+        return busy_shares(self.attempts, self.setting.group.machine.devices, self.makespan)
 
     def _deaths(self, attempts: pd.DataFrame) -> pd.Series:
         """Return when the node of each attempt dies; infinity: never."""

@@ -25,7 +25,7 @@ from dlsim.cpugpu import given
 from dlsim.cpugpu.given import apart, before, hold, near, time_column, together
 from dlsim.cpugpu.model import MOST_COUNT, Measures
 from dlsim.errors import InputError
-from dlsim.given import flag, named, number, option, table, theirs, usual, whole
+from dlsim.given import column, flag, named, number, option, table, theirs, usual, whole
 from dlsim.kernel import clock_origin, latest_finish
 from dlsim.rounding import not_after
 
@@ -249,25 +249,21 @@ def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
     """Read a table of jobs."""
     given.need_names("jobs", table("jobs", jobs, given.VERSIONS, empty=False))
     columns = {name: time_column("jobs", jobs, name, True, True) for name in given.VERSIONS}
-    none = np.isnan(columns["cpu_time"]) & np.isnan(columns["gpu_time"])
-    if none.any():
-        raise InputError(
-            f"jobs: row {jobs.index[int(np.argmax(none))]!r} must have a cpu_time or a gpu_time"
-        )
+    if (none := np.isnan([*columns.values()]).all(axis=0)).any():
+        row = given.first_of(jobs.index, none)
+        raise InputError(f"jobs: row {row!r} must have a cpu_time or a gpu_time")
     arrival = time_column("jobs", jobs, "arrival") if "arrival" in jobs else np.zeros(len(jobs))
     estimates = [given.estimates_of(jobs, name[:3], real, True) for name, real in columns.items()]
-    asked = jobs["nodes"].tolist() if "nodes" in jobs else [1] * len(jobs)
-    nodes = []
-    for label, wanted in zip(jobs.index, asked, strict=True):
-        nodes.append(count := whole(f"nodes of job {label!r}", wanted, 1, MOST_COUNT))
-        if count not in pool.counts:
-            raise InputError(
-                f"nodes of job {label!r} must be one of the pool's counts, "
-                f"{', '.join(map(str, pool.counts))}; got {count}"
-            )
+    asked = jobs["nodes"] if "nodes" in jobs else np.ones(len(jobs))
+    of_job: Any = {"is_whole": True, "row": "job", "labels": jobs.index}
+    nodes = column("nodes", asked, 1, MOST_COUNT, **of_job)
+    if (other := ~np.isin(nodes, pool.counts)).any():
+        raise InputError(
+            f"nodes of job {given.first_of(jobs.index, other)!r} must be one of the pool's counts, "
+            f"{', '.join(map(str, pool.counts))}; got {nodes[other][0]}"
+        )
     rows = np.column_stack([arrival, *columns.values(), *estimates]).tolist()
-    both = zip(rows, nodes, strict=True)
-    return [Job._make((i, *row, count)) for i, (row, count) in enumerate(both)]
+    return [Job(i, *row, nodes[i].item()) for i, row in enumerate(rows)]
 
 
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
@@ -518,9 +514,7 @@ class MoldableSchedule(Measures):
     @property
     def busy(self) -> pd.Series:
         """Return the busy time of all CPUs and of all GPUs, as a share of the makespan."""
-        spans = self.uses["end"] - self.uses["start"]
-        total = spans.groupby(self.uses["device"]).sum().reindex(["gpu", "cpu"], fill_value=0.0)
-        return (total / (self.pool.nodes * self.makespan)).rename("busy")
+        return given.busy_shares(self.uses, ("gpu", "cpu"), self.pool.nodes * self.makespan)
 
     def check(self) -> None:
         """Check the schedule against the model, independently of the scheduler."""

@@ -9,7 +9,7 @@ import pandas as pd
 
 from dlsim.cpugpu.check import Fairness, check_schedule, judged, local_bounds
 from dlsim.cpugpu.dispatch import Trace, on_own_clock, play
-from dlsim.cpugpu.given import Given
+from dlsim.cpugpu.given import Given, busy_shares
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
@@ -53,8 +53,7 @@ class Schedule(Measures):
     @property
     def utilisation(self) -> pd.Series:
         """Part of the makespan that each device was busy."""
-        busy = (self.jobs["end"] - self.jobs["start"]).groupby(self.jobs["device"]).sum()
-        return busy.reindex(list(self.machine.devices), fill_value=0.0) / self.makespan
+        return busy_shares(self.jobs, self.machine.devices, self.makespan)
 
     @property
     def explored(self) -> pd.Series:
