@@ -175,11 +175,11 @@ def together(a: Any, b: Any, span: Any) -> Any:
     return not_after(a, b, span) & not_after(b, a, span)
 
 
-def first_least(found: Sequence[Any], finishes: Sequence[float], now: float) -> Any:
-    """Return the first of those with the least finish, up to the one tolerance; NaN is none."""
+def first_least(finishes: Sequence[float], now: float) -> int:
+    """Return the first place of the least finish, up to the one tolerance; NaN is none."""
     least = min(at for at in finishes if at == at)
     limit = latest_finish(least, least - now)
-    return next(one for one, at in zip(found, finishes, strict=True) if at <= limit)
+    return next(place for place, at in enumerate(finishes) if at <= limit)
 
 
 def before(lanes: Any, values: Any, first: float) -> Floats:

@@ -84,11 +84,9 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
     for name, value in times.items():
         option("stage", name, STAGES)
         number(name, value)
-    rows = range(whole("count", count, 1, MOST_CHUNKS))
-    return pd.DataFrame(
-        {stage: [times[stage]] * len(rows) for stage in STAGES if stage in times},
-        index=pd.RangeIndex(len(rows), name="chunk"),
-    )
+    rows = pd.RangeIndex(whole("count", count, 1, MOST_CHUNKS), name="chunk")
+    equal = {stage: [times[stage]] * len(rows) for stage in STAGES if stage in times}
+    return pd.DataFrame(equal, index=rows)
 
 
 def equal_chunks_time(count: int, h: Any, m: Any, d: Any, k: int, gpus: int = 1) -> Any:

@@ -249,7 +249,7 @@ class _Run:
                         break
                     start = max(start, end)
                 starts[d], ends[d] = start, start + time
-            d = first_least(range(len(ends)), ends.tolist(), 0.0)
+            d = first_least(ends.tolist(), 0.0)
             self.arrive(j, d, 0.0, book=True)
             insort(busy[d], (starts[d], ends[d]))
             self.made[j] = ends[d], self.memory[d]
@@ -284,7 +284,7 @@ class _Run:
                 end = max(free, self.data[other.job]) + self.times[other.job, d]
                 free = end if np.isnan(self.end[other.job]) else self.end[other.job]
             ends.append(float(max(free, self.arrive(item.job, d, state.now)) + time))
-        return Decision(item.job, first_least(range(len(ends)), ends, state.now), name, tuple(ends))
+        return Decision(item.job, first_least(ends, state.now), name, tuple(ends))
 
     def play(self, desk: Desk) -> None:
         """Let a desk decide as tasks get ready; a device waits for the data of its next task."""

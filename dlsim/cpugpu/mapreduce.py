@@ -496,12 +496,16 @@ def run_mapreduce(
     if homes is None:
         homes = place_blocks(len(blocks), group.nodes, replicas, seed)
     with theirs("homes must be a list of the nodes of each block"):
-        homes = [tuple(sorted({whole("homes", node, 0, last) for node in own})) for own in homes]
-    if len(homes) != len(blocks):
-        wrong = f"homes must have an entry for each of {len(blocks)} blocks, got {len(homes)}"
+        held = [tuple(sorted(set(places))) for places in homes]
+    if len(held) != len(blocks):
+        wrong = f"homes must have an entry for each of {len(blocks)} blocks, got {len(held)}"
         raise InputError(wrong)
-    if () in homes:
-        raise InputError(f"homes of block {homes.index(())} must be a node at least, got none")
+    for block, places in enumerate(held):
+        if not places or not set(places) <= set(range(group.nodes)):
+            raise InputError(
+                f"homes of block {block} must be nodes among 0..{last}, at least one; "
+                f"got {places!r}"
+            )
     lost = dict(mapping("lost", lost or {}))
     counts = {"map": len(blocks), "reduce": job.partitions}
     for task, times in lost.items():
@@ -516,7 +520,7 @@ def run_mapreduce(
         raise InputError(f"dead must leave a node alive, got all {group.nodes}")
     name, row = model.policy_named(policy)
     setting = Setting(
-        job, blocks, sizes, group, homes, costs, row, reading, known,
+        job, blocks, sizes, group, held, costs, row, reading, known,
         flag("prefer_local", prefer_local), lost, number("loss_rate", loss_rate, 0, 0.99), deaths,
         whole("seed", seed, 0, 2**63),
     )  # fmt: skip

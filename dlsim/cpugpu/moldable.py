@@ -263,7 +263,8 @@ def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
             f"{', '.join(map(str, pool.counts))}; got {nodes[other][0]}"
         )
     rows = np.column_stack([arrival, *columns.values(), *estimates]).tolist()
-    return [Job(i, *row, nodes[i].item()) for i, row in enumerate(rows)]
+    both = zip(rows, nodes.tolist(), strict=True)
+    return [Job._make((i, *row, count)) for i, (row, count) in enumerate(both)]
 
 
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
@@ -339,10 +340,10 @@ def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: flo
         for job in longest if order == "longest" else batch:
             found = list(_placed(job, ways[job], instants, job.arrival))
             ends = [one.predicted + penalty * one.way.width * one.way.time for one in found]
-            best = given.first_least(found, ends, job.arrival)
+            best = found[given.first_least(ends, job.arrival)]
             _occupy(instants, best.nodes, best.way.kind, best.predicted, best.way.time)
             tries[-1].append(best)
-    return given.first_least(tries, [max(one.predicted for one in plan) for plan in tries], now)
+    return tries[given.first_least([max(one.predicted for one in plan) for plan in tries], now)]
 
 
 def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:

@@ -9,6 +9,7 @@ would start.
 
 import heapq
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -196,7 +197,7 @@ def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
         last[queue] = op
     turns = {queue: turn for turn, queue in enumerate(dict.fromkeys([*last, *queues]))}
     turn_of = [turns[queue] for queue in queues]
-    users: dict[str, set[tuple[str, ...]]] = {one: set() for held in servers for one in held}
+    users = defaultdict[str, set[tuple[str, ...]]](set)
     for held in servers:
         for one in held:
             users[one].add(held)
@@ -369,8 +370,7 @@ class Timeline:
         ops, gpu = self.ops, self.gpu
         stages = [stage for stage in STAGES if stage in self.chunks.columns]
         count, times = len(stages), self.chunks[stages].to_numpy(dtype=float)
-        span = times.min(initial=np.inf, where=times > 0)
-        span = span if span < np.inf else 0.0
+        span = min(times[times > 0].tolist(), default=0.0)
         chunk, on, names = ops["chunk"].to_numpy(), ops["gpu"].to_numpy(), ops["stage"].tolist()
         start, end = (ops[name].to_numpy(dtype=float) for name in ("start", "end"))
         place = np.array([stages.index(name) if name in stages else -1 for name in names])
