@@ -252,9 +252,19 @@ def test_a_spoilt_schedule_fails_its_check(spoil, rule):
     (lambda: ran(cholesky(2), Machine(), Policy("ideal")), "policy ideal leaves task"),
     (lambda: ran(cholesky(2), Machine(), "dmdar"), r"did you mean dmda"),
     (lambda: run_graph(pd.DataFrame()), r"graph must be a TaskGraph, got"),
+    (lambda: graph_of([("a", "a", 1, 1)], [(["a"], "d", 1)]), "reads must name a task .*hashable"),
+    (lambda: graph_of([("a", "a", 1, 1)], [("a", ["d"], 1)]), "reads must name a task .*hashable"),
+    (lambda: cholesky(1).bound(5), "machine must be a Machine, got 5"),
+    (lambda: cholesky(1).ranks(None), "machine must be a Machine, got None"),
     (lambda: cholesky(0), "tiles must be"),
     (lambda: cholesky(2, times=pd.DataFrame({"cpu_time": [1.0], "gpu_time": 1.0})), "kernel"),
 ])  # fmt: skip
 def test_what_cannot_be_run_is_refused(make, message):
     with pytest.raises(InputError, match=message):
         make()
+
+
+def test_measured_times_may_hold_further_columns():
+    times = pd.DataFrame({"cpu_time": 1.0, "gpu_time": 1.0, "app": "x", "host": "h"},
+                         index=["potrf", "trsm", "syrk", "gemm"])  # fmt: skip
+    assert len(cholesky(2, times=times).tasks) == 4

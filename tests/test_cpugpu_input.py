@@ -15,7 +15,11 @@ from dlsim.cpugpu import (
     Machine,
     Policy,
     Reading,
+    cholesky,
+    dispatch,
     learn,
+    run_graph,
+    run_moldable,
     simulate,
     workload,
 )
@@ -134,7 +138,47 @@ def test_a_study_takes_a_reading_and_a_history_as_a_simulation_does():
     assert set(r.jobs["device"]) == {"cpu0"}
 
 
-@pytest.mark.parametrize("app", ["", "  ", None, 3])
+def test_what_else_is_refused_by_its_rule():
+    refused("must be a list of names or of Policy, got 'mct'", learn, policies="mct")
+    refused("policies must be a list", learn, policies=3)
+    refused("machine must be a Machine, got 0", learn, machine=0)
+    refused(
+        "the jobs cannot fit in memory",
+        workload.draw,
+        workload.applications(),
+        10**7,
+        batches=10**7,
+    )
+    refused("apps must be a list of names", workload.repeated, workload.applications(), 5)
+    refused("apps must be a list of names", workload.repeated, workload.applications(), [["a00"]])
+    refused("history must be a History", workload.measured, None)
+    refused("significant", simulate(JOBS).fairness, significant=math.nan)
+    refused("device class must be one of gpu, cpu", History().assign, "A", "tpu")
+    refused("device class must be one of gpu, cpu", History().withdraw, "A", "tpu")
+    refused("app must be the name of an application, got 3", History().add, 3, "gpu", 1.0)
+    refused("label 'A' of applications appears twice", History.exact,
+            pd.DataFrame({"cpu_time": [1.0, 2.0], "gpu_time": 1.0}, index=["A", "A"]))  # fmt: skip
+    known = History()
+    refused("positive and finite", known.add, "A", "gpu", -1.0)
+    assert known.table().empty
+
+
+def test_a_label_is_named_as_it_prints_best():
+    jobs = JOBS.set_axis(np.array([3, 7]))
+    refused("sorted by arrival; job 7 comes", simulate, jobs.assign(arrival=[1.0, 0.0]))
+    refused(
+        "job 3 .A. has a version for no",
+        simulate,
+        jobs.assign(cpu_time=math.nan, gpu_time=math.nan),
+    )
+    refused("nodes of job 7 must be one", run_moldable, jobs.assign(nodes=[1, 3]))
+
+
+def test_a_makespan_that_the_clock_does_not_show():
+    assert simulate(JOBS.assign(arrival=1e20)).throughput == math.inf
+
+
+@pytest.mark.parametrize("app", ["", "  ", None, 3, ["A"], {"A": 1}])
 def test_an_application_has_a_name(app):
     refused("app must be the name", simulate, JOBS.assign(app=[app, "B"]))
 
@@ -167,6 +211,47 @@ def test_a_policy_of_ones_own_must_move_what_waits():
     only_gpu = JOBS.assign(cpu_time=[math.nan, 2.0])
     refused("job 0 .A. has no version for a cpu", simulate, only_gpu,
             policy=Policy(lambda s, p, r: Decision(0, 1, "x") if s.main else None))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("answer", "match"),
+    [
+        (0, "what policy <lambda> returns must be a Decision, got 0"),
+        (lambda job: (job, 0, "x"), r"must be a Decision, got \(0, 0, 'x'\)"),
+        (
+            lambda job: 1 / 0,
+            "policy <lambda> must return None or a Decision; got ZeroDivisionError",
+        ),
+        (lambda job: Decision([job], 0, "x"), r"moved job \[0\], which does not wait"),
+        (
+            lambda job: Decision(job, 2, "x"),
+            r"device of policy <lambda> must be .* in 0\.\.1, got 2",
+        ),
+        (lambda job: Decision(job, -1, "x"), "device of policy <lambda> must be .*, got -1"),
+        (
+            lambda job: Decision(job, "gpu0", "x"),
+            "device of policy <lambda> must be .*, got 'gpu0'",
+        ),
+        (lambda job: Decision(job, 0, "x", (1.0,)), r"finishes .* each of 2 devices, got \(1.0,\)"),
+        (lambda job: Decision(job, 0, "x", None), "finishes .* each of 2 devices, got None"),
+    ],
+)
+def test_a_policy_of_ones_own_must_return_a_decision(answer, match):
+    own = Policy(lambda s, p, r: answer(s.main[0].job) if callable(answer) else answer)
+    refused(match, simulate, JOBS, policy=own)
+    refused(match, run_graph, cholesky(2), policy=own)
+
+
+def test_a_policy_of_ones_own_must_come_to_an_end(monkeypatch):
+    def to_and_fro(state, policy, reading):
+        for device, queue in enumerate(state.queues):
+            if queue:
+                return Decision(queue[0].job, 1 - device, "x")
+        return Decision(state.main[0].job, 0, "x") if state.main else None
+
+    monkeypatch.setattr(dispatch, "MOST_MOVES", 50)
+    jobs = workload.repeated(workload.applications("lee", 2), ["a00"] * 5)
+    refused("moved job 2 .* 51 times .* return None", simulate, jobs, policy=Policy(to_and_fro))
 
 
 # --- applications and jobs that are drawn ---------------------------------------------------------

@@ -539,6 +539,22 @@ SLOTS = pd.DataFrame({"tasks": [2, 3], "queue": "x", "share": [0.5, 0.5]})
             "must have a version",
         ),
         (lambda: split_text(" ", 3), "must hold a word"),
+        (lambda: run_mapreduce(JOB, 5), "blocks must be a list .* got TypeError"),
+        (lambda: run_mapreduce(JOB, BLOCKS, homes=5), "homes must be a list"),
+        (lambda: run_mapreduce(JOB, BLOCKS, homes=[0] * len(BLOCKS)), "homes must be a list"),
+        (lambda: run_mapreduce(JOB, BLOCKS, homes=[[]] * len(BLOCKS)), "homes of block 0"),
+        (lambda: run_mapreduce(JOB, BLOCKS, lost=5), "lost must be a mapping"),
+        (lambda: run_mapreduce(JOB, BLOCKS, dead=[1]), "dead must be a mapping"),
+        (lambda: _own(lambda block: 1 / 0), "map of 'x' must .* ZeroDivisionError"),
+        (lambda: _own(lambda block: [1, 2]), "map of 'x' must give pairs"),
+        (lambda: _own(lambda block: [([1], 1)]), "reduce of 'x' must .* unhashable"),
+        (lambda: _own(lambda block: [(1, 1), ("a", 1)]), "map of 'x' must .* sorted"),
+        (lambda: _own(lambda block: [(1, 1), ("a", 1)], 7), "keys of 'x' must .* sorted"),
+        (lambda: _own(_first_letters, reduce=lambda key, values: 1 / 0), "reduce of 'x' must"),
+        (lambda: Costs().time("sort", "gpu", 1), "kind must be one of map, reduce"),
+        (lambda: Costs().time("map", "cpu", -1), "size .* got -1"),
+        (lambda: run_slots(SLOTS.assign(queue=[[1]] * len(SLOTS)), 2), "queue must be a name"),
+        (lambda: run_slots(SLOTS.set_axis([math.nan, *SLOTS.index[1:]]), 2), "one label per row"),
         (lambda: split_text("a", 0), "blocks .* got 0"),
         (lambda: run_slots(SLOTS, 0), "slots .* got 0"),
         (lambda: run_slots(SLOTS, 2, "lottery"), "scheduler .* got 'lottery'"),
@@ -559,3 +575,23 @@ def test_bad_input_is_refused(call, words):
 def test_a_machine_of_the_engine_is_what_a_group_is():
     assert NodeGroup(4, 6, 3).machine == Machine(6, 3)
     assert NodeGroup(2, 3, 2).places == {"gpu0": 0, "gpu1": 1, "cpu0": 0, "cpu1": 1, "cpu2": 0}
+
+
+def _own(mapper, partitions=1, reduce=lambda key, values: len(values), **options):
+    return run_mapreduce(MapReduce("x", mapper, reduce, partitions), BLOCKS, **options)
+
+
+def test_a_key_is_one_key_whoever_made_it():
+    kinds = {"cpu": lambda block: [(i, 1) for i in range(5)],
+             "gpu": lambda block: [(np.int64(i), 1) for i in range(5)]}  # fmt: skip
+    r = _own(kinds, 3, policy="round-robin")
+    assert r.output == dict.fromkeys(range(5), len(BLOCKS))
+    r.check()
+    mixed = {**kinds, "gpu": lambda block: [(float(i), 1) for i in range(5)]}
+    with pytest.raises(InputError, match="must print alike"):
+        _own(mixed, 3, policy="round-robin")
+
+
+def test_queues_may_have_names_of_any_kind():
+    jobs = pd.DataFrame({"tasks": 2, "queue": ["a", 1, (2, 3)]})
+    run_slots(jobs, 2, "capacity").check()

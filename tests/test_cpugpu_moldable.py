@@ -311,6 +311,14 @@ JOBS = table((9, 4), (7, 4))
 @pytest.mark.parametrize(
     ("call", "words"),
     [
+        (lambda: lower_bound(JOBS, 5), "pool must be a NodePool, got 5"),
+        (lambda: NodePool().time(20, 8, "tpu", 2), "kind must be one of gpu, cpu, both; got 'tpu'"),
+        (lambda: NodePool().time(20, 8, "gpu", 0), "count .* got 0"),
+        (
+            lambda: NodePool(times=pd.DataFrame({"type": [["gpu"]], "nodes": 1, "time": 2.0})),
+            "type of times must be",
+        ),
+        (lambda: run_moldable(JOBS.set_axis([math.nan, 1])), "must have one label per row"),
         (lambda: NodePool(0), "nodes .* got 0"),
         (lambda: NodePool(2, counts=(4,)), "at most 2 nodes"),
         (lambda: NodePool(2, counts="12"), "counts must be a list"),

@@ -369,6 +369,12 @@ def test_memory_is_never_exceeded(seed):
 # ------------------------------------------------------------------ the optimiser
 
 
+def test_the_host_holds_a_chunk_that_fills_it():
+    cut = cut_input(28.565862152010002, Rates(read=1), host_memory=3.7355358198782307,
+                    streams=1, output=0.7)  # fmt: skip
+    assert (cut.mode, cut.buffers) == ("disk", 1)  # 0 would be any number
+
+
 def test_optimiser_by_hand():
     adaptation = adapt_split(40, [0, 0], [1, 3], rounds=3)
     adaptation.check()
@@ -514,7 +520,15 @@ FERMI = Gpu(1, queues="single")
         (lambda: cut_input(10, "fast"), "rates must be a Rates, got 'fast'"),
         (lambda: cut_input(10, host_memory=5), "rates.read must be positive"),
         (lambda: cut_input(10, gpu_memory=6, chunk=2), "at most 1 units, got 2"),
+        (lambda: run_chunks(CHUNKS, FERMI, [(0.4, "h2d")]), "issue must be one of"),
+        (lambda: run_chunks(CHUNKS, FERMI, [(math.inf, "h2d")]), "issue must be one of"),
+        (lambda: equal_chunks_time(-3, 3, 1, 2, 3), "count .* got -3"),
+        (lambda: equal_chunks_time(5, 3, 1, 2, 0), "k must .* got 0"),
+        (lambda: equal_chunks_time(5, 3, "1", 2, 3), "m must .* got '1'"),
+        (lambda: cut_input(100, chunk=1e-5), "size must make at most 1000000 chunks, got 100"),
         (lambda: amdahl_bound(1.5, 2), "parallel .* got 1.5"),
+        (lambda: ideal_split(40, 5, [1]), "fixed and unit must be lists"),
+        (lambda: adapt_split(40, [0], [1], start=40), "start must be a list"),
         (lambda: amdahl_bound(0.5, 0), "processors .* got 0"),
         (lambda: adapt_split(40, [0], [1, 3]), "one entry per device"),
         (lambda: adapt_split(40, [0, 0], [1, 0]), "unit .* got 0"),

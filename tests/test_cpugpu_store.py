@@ -237,6 +237,16 @@ def do(name):
 """
 
 
+def test_what_a_store_is_asked_is_of_its_kind(tmp_path):
+    with Store(tmp_path / "h.sqlite") as store:
+        for reason in (None, 5, b"x"):
+            with pytest.raises(InputError, match="reason must be a text, got"):
+                store.note("A", "gpu", "lost", reason)
+        with pytest.raises(InputError, match="devices must be a mapping"):
+            store.history(devices="cuda")
+        assert store.history(devices={}).table().empty
+
+
 @deep
 @pytest.mark.skipif(os.name != "posix", reason="reads how a kill ended it")
 def test_two_live_sessions_share_a_history_and_a_third_is_killed(tmp_path):

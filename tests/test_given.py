@@ -30,6 +30,7 @@ CLUSTER = realtime.Cluster(nodes=3, cms=1, cps=10)
 TASKS = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": [6.0, 7.0], "deadline": [90.0, 80.0]})
 APPS = pd.DataFrame({"cpu_time": [4.0, 2.0], "gpu_time": [1.0, 3.0]}, index=["a", "b"])
 JOBS = queues.repeated(APPS, ["a", "b", "a"])
+CHUNKS = cpugpu.equal_chunks(5, h2d=3, map=1, d2h=2)
 LINKS = pd.DataFrame({"bandwidth": [3.0, 2.0], "max_connect": [2, 3]})
 ROUTES = {(0, 1): [0], (1, 0): [0], (1, 2): [1], (2, 1): [1]}
 PLATFORM = {
@@ -82,6 +83,11 @@ def dcratio(**options):
 
 def drawn(**options):
     return queues.draw(APPS, **({"jobs": 3} | options))
+
+
+def map_reduce(job=None, **options):
+    blocks = cpugpu.split_text("the quick fox the dog", 3)
+    cpugpu.run_mapreduce(job or cpugpu.word_count(), blocks, **options).check()
 
 
 def random_environment(**options):
@@ -187,7 +193,16 @@ WHOLES = {
     "applications": (lambda x: queues.applications(count=x), 2),
     "jobs": (lambda x: drawn(jobs=x), 2),
     "batches": (lambda x: drawn(batches=x), 2),
-    "min_samples": (lambda x: cpugpu.Policy("five", min_samples=x), 2),
+    "min_samples": (lambda x: cpugpu.simulate(JOBS, policy=cpugpu.Policy(min_samples=x)), 2),
+    **{f"Gpu {n}": (lambda x, n=n: cpugpu.run_chunks(CHUNKS, cpugpu.Gpu(**{n: x})).check(), 2)
+       for n in ("streams", "copy_engines")},
+    **{f"run_chunks {n}": (lambda x, n=n: cpugpu.run_chunks(CHUNKS, **{"gpus": 2, n: x}).check(), 2)
+       for n in ("gpus", "per_link", "buffers")},
+    "NodeGroup": (lambda x: map_reduce(group=cpugpu.NodeGroup(x, x, x)), 2),
+    "Costs chunks": (lambda x: map_reduce(costs=cpugpu.Costs(chunks=x)), 2),
+    "partitions": (lambda x: map_reduce(cpugpu.word_count(x)), 2),
+    "replicas": (lambda x: map_reduce(replicas=x), 2),
+    "slots": (lambda x: cpugpu.run_slots(pd.DataFrame({"tasks": [3]}), x).check(), 2),
     "replicates": (lambda x: sweep(one_row, {"a": [1]}, x, jobs=1, cache=False), 2),
     **{f"seed {name}": (call, 2) for name, call in {
         "mcdf": lambda x: mcdf(seed=x),

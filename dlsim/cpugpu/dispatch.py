@@ -19,16 +19,18 @@ from numpy.typing import NDArray
 from dlsim.cpugpu import model
 from dlsim.cpugpu.core import state as core
 from dlsim.cpugpu.core.events import act, begin, decide_from, run
-from dlsim.cpugpu.given import Given
+from dlsim.cpugpu.given import Given, first_of
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.model import CLASSES, Decide, Decision, Item, Machine, Policy, Reading, State
 from dlsim.errors import InputError
-from dlsim.given import Floats
+from dlsim.given import Floats, floats, instance, theirs, whole
 from dlsim.kernel import clock_origin, records
 
 #: Rules that look at one job of the main queue; that predict; that need no free device.
 AT_HEAD = ("five", "mct", "strict", "round-robin")
+#: Most moves between sub-queues at one instant before a job starts.
+MOST_MOVES = 100_000
 _PREDICT = (core.FIVE, core.MCT)
 _WHILE_BUSY = (core.MCT, core.TURN)
 
@@ -180,7 +182,25 @@ def _may_decide(state: State, r: core.Rules) -> bool:
 
 def decider(policy: Policy) -> Decide:
     """Return what decides for a policy; ``ideal`` follows a plan instead."""
-    return policy.rule if callable(policy.rule) else decide
+    if not callable(policy.rule):
+        return decide
+    own, name = policy.rule, f"policy {model.policy_named(policy)[0]}"
+
+    def asked(state: State, policy: Policy, reading: Reading) -> Decision | None:
+        """Ask a user's function, refusing what is no decision in this state."""
+        with theirs(f"{name} must return None or a Decision"):
+            found = own(state, policy, reading)
+            if found is None:
+                return None
+            told = floats(instance(f"what {name} returns", found, Decision).finishes)
+        devices = len(state.classes)
+        if told.shape not in ((0,), (devices,)):
+            rule = f"must be empty or hold a number for each of {devices} devices"
+            raise InputError(f"finishes of {name} {rule}, got {found.finishes!r}")
+        device = whole(f"device of {name}", found.device, 0, devices - 1)
+        return found._replace(device=device, finishes=tuple(told.tolist()))
+
+    return asked
 
 
 class Desk:
@@ -188,9 +208,9 @@ class Desk:
 
     def __init__(
         self, machine: Machine, policy: Policy, reading: Reading, history: History,
-        decide: Decide | None = None, watch: Callable[[State, Decision], None] | None = None,
+        decide: Decide | None = None, watch: Callable[[State, Decision, int], None] | None = None,
     ) -> None:  # fmt: skip
-        self.decide = decide or (policy.rule if callable(policy.rule) else self._ask)
+        self.decide = decide or (decider(policy) if callable(policy.rule) else self._ask)
         self.policy, self.reading, self.watch = policy, reading, watch
         self.state = State.of(machine, history)
         self.decisions: dict[int, Decision] = {}
@@ -234,7 +254,7 @@ class Desk:
 
     def dispatch(self, now: float) -> list[tuple[int, Item]]:
         """Follow rule 1 and the policy until nothing more can be decided."""
-        state, started = self.state, []
+        state, started, moves = self.state, [], 0
         state.now = now
         while True:
             for device, queue in enumerate(state.queues):
@@ -242,11 +262,17 @@ class Desk:
                     item = queue.pop(0)
                     state.running[device] = model.Running(item, now)
                     started.append((device, item))
+                    moves = 0
                     self._note(core.TAKEN_UP, None, device)
             decision = self.decide(state, self.policy, self.reading)
             if decision is None:
                 return started
-            self._follow(decision)
+            moves += self._follow(decision) >= 0
+            if moves > MOST_MOVES:
+                raise InputError(
+                    f"the policy moved job {decision.job!r} and others {moves} times between "
+                    "sub-queues and started none; return None when nothing is to be moved"
+                )
 
     def _ask(self, *seen: Any) -> Decision | None:
         """Let the core decide, which is laid out anew only where it was not told of a change."""
@@ -271,10 +297,9 @@ class Desk:
         self.state.now, self.state.running[device] = now, None
         return job
 
-    def _follow(self, decision: Decision) -> None:
+    def _follow(self, decision: Decision) -> int:
+        """Move a job, and return the line that it left: a sub-queue, or -1 the main queue."""
         state = self.state
-        if self.watch is not None:
-            self.watch(state, decision)
         line, item = self._withdrawn(decision)
         cls = state.classes[decision.device]
         if cls not in item.declared:
@@ -283,10 +308,13 @@ class Desk:
         state.history.assign(item.app, cls)
         self.decisions[item.job] = decision
         self._note(core.MOVED, item, decision.device, line)
+        if self.watch is not None:
+            self.watch(state, decision, line)
+        return line
 
     def _withdrawn(self, decision: Decision) -> tuple[int, Item]:
-        """Take a job that was decided out of its line, -1 the main queue."""
-        for line, queue in enumerate([self.state.main, *self.state.queues], -1):
+        """Take a job that was decided out of its line."""
+        for line, queue in enumerate([self.state.main, *self.state.queues], core.NOBODY):
             with suppress(ValueError):
                 return line, queue.pop(indexOf(map(_JOB, queue), decision.job))
         raise InputError(f"the policy moved job {decision.job!r}, which does not wait")
@@ -347,7 +375,7 @@ def play(
         step = run(w, r, s)
     if step == core.STUCK:
         waits, name = s.jobs["on"][: s.head["coming"][0]] < 0, model.policy_named(policy)[0]
-        label = given.labels[int(np.argmax(waits))] if waits.any() else None
+        label = first_of(given.labels, waits) if waits.any() else None
         raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
     if r.rule != core.USER:
         _teach(history, names, w, s)
@@ -361,12 +389,8 @@ def play(
 def _run_with_desk(desk: Desk, given: Given, w: core.World, r: core.Rules, s: core.State) -> int:
     """Let a desk decide: it is told what ended and arrived, and what it moved is done here."""
     moved: list[tuple[int, int, int]] = []
-
-    def note(state: State, decision: Decision) -> None:
-        held = (d for d, queue in enumerate(state.queues) for i in queue if i.job == decision.job)
-        moved.append((decision.job, decision.device, next(held, core.NOBODY)))
-
-    desk.watch, head, ended, arrived = note, s.head[0], 0, 0
+    desk.watch = lambda state, one, line: moved.append((one.job, one.device, line))
+    head, ended, arrived = s.head[0], 0, 0
     while (step := run(w, r, s)) == core.CHOOSE:
         for job in s.jobs[s.done[ended : head["done"]]]:
             desk.complete(float(job["end"]), int(job["on"]), float(job["seconds"]))

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,8 @@ from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.outcome import Schedule
+from dlsim.errors import InputError
+from dlsim.given import usual
 
 #: Every policy that a queue of any length can have.
 ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "ideal")
@@ -68,7 +70,7 @@ def simulate(
     [['gpu0', 0.0, 10.0, 'R2*'], ['cpu0', 0.0, 40.0, 'R2'],
      ['gpu0', 10.0, 20.0, 'R3'], ['gpu0', 20.0, 30.0, 'R3']]
     """
-    machine = Machine() if machine is None else machine
+    machine = usual("machine", machine, Machine)
     reading, known = need_known(reading, history)
     name, policy = policy_named(policy)
     given = checked(jobs, machine, extra)
@@ -136,7 +138,9 @@ def learn(
     InputError
         For anything that `workload.draw` or `simulate` refuses.
     """
-    machine, (reading, start) = machine or Machine(), need_known(reading, history)
+    machine, (reading, start) = usual("machine", machine, Machine), need_known(reading, history)
+    if isinstance(policies, str) or not isinstance(policies, Iterable):
+        raise InputError(f"policies must be a list of names or of Policy, got {policies!r}")
     if table is None:
         table = workload.applications(mix, apps, seed)
     drawn = workload.draw(table, jobs, seed, cv, outliers, factor, error, batches)

@@ -1,7 +1,7 @@
 """What the engines of paper C take in, or refuse: jobs and times, schedules that break a rule."""
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES, Item, Machine, Policy, Reading
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import Floats, column, instance, table, usual
+from dlsim.given import Floats, column, label, table, theirs, usual
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
@@ -31,6 +31,11 @@ def time_column(
                   row="row", labels=rows.index)  # fmt: skip
 
 
+def first_of(labels: Sequence[Any] | pd.Index, flags: Any) -> Any:
+    """Return the label of the first row that is flagged, as it prints best."""
+    return label(labels[int(np.argmax(flags))])
+
+
 def estimates_of(jobs: pd.DataFrame, cls: str, real: Floats, only: bool = False) -> Floats:
     """Return the declared times of a class; the realised ones where there is no column."""
     name = f"{cls}_estimate"
@@ -40,8 +45,8 @@ def estimates_of(jobs: pd.DataFrame, cls: str, real: Floats, only: bool = False)
     odd = np.isnan(told) & ~np.isnan(real) | only & ~np.isnan(told) & np.isnan(real)
     if odd.any():
         where, has = (", and only there", "one of them") if only else ("", "none")
-        label = jobs.index[int(np.argmax(odd))]
-        what = f"must be given where {cls}_time is{where}; job {label!r} has {has}"
+        job = first_of(jobs.index, odd)
+        what = f"must be given where {cls}_time is{where}; job {job!r} has {has}"
         raise InputError(f"jobs: {name} {what}")
     return told
 
@@ -88,23 +93,33 @@ class Given:
         return each if self.extra is None else each + self.extra
 
 
+def need_names(what: str, rows: pd.DataFrame) -> None:
+    """Refuse labels of several levels, or none, by which another table could not name a row."""
+    if rows.index.nlevels > 1 or rows.index.hasnans:
+        raise InputError(
+            f"{what} must have one label per row, got {rows.index.tolist()[:3]!r}; "
+            "reset_index() makes columns of them and numbers the rows"
+        )
+
+
 def numbered(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
     """Return the number of each application's name, and the names; a history knows no other."""
-    app, names = pd.factorize(apps, use_na_sentinel=False)
-    blank = [name for name in names if not isinstance(name, str) or not name.strip()]
-    if blank:
-        raise InputError(f"app must be the name of an application, got {blank[0]!r}")
+    rule = "app must be the name of an application"
+    with theirs(rule):  # what cannot be hashed
+        app, names = pd.factorize(apps, use_na_sentinel=False)
+    for name in names:
+        if not isinstance(name, str) or not name.strip():
+            raise InputError(f"{rule}, got {name!r}")
     return app, names
 
 
 def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None) -> Given:
     """Take a table of jobs in (see `simulate`), refusing what cannot be run on a machine."""
-    instance("machine", machine, Machine)
     table("jobs", jobs, REQUIRED, empty=False)
     arrival = time_column("jobs", jobs, "arrival")
-    if (np.diff(arrival) < 0).any():
-        late = jobs.index[1:][np.diff(arrival) < 0][0]
-        raise InputError(f"jobs must be sorted by arrival; job {late!r} comes too late")
+    if (late := np.diff(arrival) < 0).any():
+        job = first_of(jobs.index[1:], late)
+        raise InputError(f"jobs must be sorted by arrival; job {job!r} comes too late")
     app, names = numbered(jobs["app"])
     times = [time_column("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES]
     told = np.stack([estimates_of(jobs, c, own) for c, own in zip(CLASSES, times, strict=True)], 1)
@@ -115,7 +130,7 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
         j = int(np.argmin(has.any(axis=1)))
         there = " and ".join(c for c, version in zip(CLASSES, versions[j], strict=True) if version)
         raise InputError(
-            f"job {jobs.index[j]!r} ({names[app[j]]}) has a version for {there or 'no'}"
+            f"job {label(jobs.index[j])!r} ({names[app[j]]}) has a version for {there or 'no'}"
             f" device only, and the machine has {machine.gpus} GPUs and {machine.cpus} CPUs"
         )
     shape, more = (len(jobs), machine.gpus + machine.cpus), None
@@ -138,9 +153,9 @@ def check_targets(given: Given, policy: Policy, name: str) -> None:
         if not has.all():
             j = int(np.argmin(has))
             raise InputError(
-                f"policy {name} runs everything on a {policy.target}, and job {given.labels[j]!r} "
-                f"({given.names[given.app[j]]}) has no version for one on this machine; "
-                "use preferred"
+                f"policy {name} runs everything on a {policy.target}, and job "
+                f"{label(given.labels[j])!r} ({given.names[given.app[j]]}) has no version for one "
+                "on this machine; use preferred"
             )
 
 
@@ -160,17 +175,23 @@ def together(a: Any, b: Any, span: Any) -> Any:
     return not_after(a, b, span) & not_after(b, a, span)
 
 
-def first_least(found: Sequence[Any], finishes: Sequence[float], now: float) -> Any:
-    """Return the first of those with the least finish, up to the one tolerance; NaN is none."""
+def first_least(finishes: Sequence[float], now: float) -> int:
+    """Return the first place of the least finish, up to the one tolerance; NaN is none."""
     least = min(at for at in finishes if at == at)
     limit = latest_finish(least, least - now)
-    return next(one for one, at in zip(found, finishes, strict=True) if at <= limit)
+    return next(place for place, at in enumerate(finishes) if at <= limit)
 
 
 def before(lanes: Any, values: Any, first: float) -> Floats:
     """Return for each row the value of the one before in its lane; `first` where there is none."""
     own = pd.Series(np.asarray(values, dtype=float)).groupby(np.asarray(lanes))
     return own.shift(fill_value=first).to_numpy()
+
+
+def busy_shares(runs: pd.DataFrame, devices: Iterable[str], span: float) -> pd.Series:
+    """Return how long each device was busy with runs, as a share of a span."""
+    busy = (runs["end"] - runs["start"]).groupby(runs["device"]).sum()
+    return (busy.reindex(list(devices), fill_value=0.0) / span).rename("busy")
 
 
 def apart(lanes: Any, start: Any, end: Any, span: Any) -> NDArray[np.bool_]:
@@ -185,8 +206,7 @@ def apart(lanes: Any, start: Any, end: Any, span: Any) -> NDArray[np.bool_]:
 
 def hold(rule: str, good: Any, labels: Sequence[Any] | pd.Index | None = None) -> None:
     """Refuse a schedule that breaks a rule, naming the first of `labels` where it is not `good`."""
-    flags = np.atleast_1d(np.asarray(good, dtype=bool)).tolist()
-    if not all(flags):
-        first = flags.index(False)
-        who = "" if labels is None else f": broken by {labels[first]!r}"
+    broken = ~np.atleast_1d(np.asarray(good, dtype=bool))
+    if broken.any():
+        who = "" if labels is None else f": broken by {first_of(labels, broken)!r}"
         raise ScheduleError(f"{rule}{who}")

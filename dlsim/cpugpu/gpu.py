@@ -9,7 +9,7 @@ memory, and the disk beyond the host's.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -21,6 +21,9 @@ from dlsim.given import flag, number, option, usual, whole
 #: What a chunk passes through; read and write are the disk's, where the table has them.
 STAGES = ("read", "h2d", "map", "d2h", "write")
 ON_GPU, COPIES = ("h2d", "map", "d2h"), ("h2d", "d2h")
+
+#: Most chunks of a table.
+MOST_CHUNKS = 10**6
 
 #: The switches of `Gpu`, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {
@@ -56,8 +59,8 @@ class Gpu:
     pinned: bool = True
 
     def __post_init__(self) -> None:
-        whole("streams", self.streams, 1, MOST_COUNT)
-        whole("copy_engines", self.copy_engines, 1, 2)
+        vars(self).update(streams=whole("streams", self.streams, 1, MOST_COUNT),
+                          copy_engines=whole("copy_engines", self.copy_engines, 1, 2))  # fmt: skip
         for name, options in SWITCHES.items():
             option(name, getattr(self, name), options)
         flag("pinned", self.pinned)
@@ -81,11 +84,9 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
     for name, value in times.items():
         option("stage", name, STAGES)
         number(name, value)
-    rows = range(whole("count", count, 1, 10**6))
-    return pd.DataFrame(
-        {stage: [times[stage]] * len(rows) for stage in STAGES if stage in times},
-        index=pd.RangeIndex(len(rows), name="chunk"),
-    )
+    rows = pd.RangeIndex(whole("count", count, 1, MOST_CHUNKS), name="chunk")
+    equal = {stage: [times[stage]] * len(rows) for stage in STAGES if stage in times}
+    return pd.DataFrame(equal, index=rows)
 
 
 def equal_chunks_time(count: int, h: Any, m: Any, d: Any, k: int, gpus: int = 1) -> Any:
@@ -111,6 +112,8 @@ def equal_chunks_time(count: int, h: Any, m: Any, d: Any, k: int, gpus: int = 1)
     >>> equal_chunks_time(6, 1, 8, 1, 3, gpus=2)
     27
     """
+    count, k = whole("count", count, 1, MOST_COUNT), whole("k", k, 1, MOST_COUNT)
+    h, m, d = number("h", h), number("m", m), number("d", d)
     total, most = h + m + d, max(h, m, d)
     if whole("gpus", gpus, 1, MOST_COUNT) > 1:
         if k < 3:
@@ -152,9 +155,7 @@ class Rates:
     setup: float = 0.0
 
     def __post_init__(self) -> None:
-        for field in fields(self):
-            rate = number(field.name, getattr(self, field.name))
-            object.__setattr__(self, field.name, rate)
+        vars(self).update({name: number(name, rate) for name, rate in vars(self).items()})
 
 
 class Cut(NamedTuple):
@@ -218,13 +219,20 @@ def cut_input(
             f"chunk must be at most {fits:g} units, got {chunk:g}: {streams} streams hold one "
             "each on the GPU, and the host holds one; use fewer streams or smaller chunks"
         )
-    count = max(lanes, math.ceil(size / min(chunk or fits, fits)))
+    most = chunk or fits
+    count = max(lanes, math.ceil(size / most))
+    if count > MOST_CHUNKS:
+        raise InputError(
+            f"size must make at most {MOST_CHUNKS} chunks, got {size!r} in parts of at most "
+            f"{most:g}; use larger chunks, or fewer streams and GPUs"
+        )
     part = size / count
     total = size * (1 + output)
-    mode = "in-core" if total <= gpu_memory * gpus else "out-of-core"
-    mode = "disk" if total > host_memory else mode
+    mode, buffers = "in-core" if total <= gpu_memory * gpus else "out-of-core", 0
     units = {"h2d": part, "map": part, "d2h": part * output}
-    if mode == "disk":
+    if total > host_memory:
+        # One fits, whatever rounding says: 0 would be any number.
+        mode, buffers = "disk", max(1, int(host_memory // (part * (1 + output))))
         units |= {"read": part, "write": part * output}
         if rates.read <= 0:
             raise InputError(
@@ -232,5 +240,4 @@ def cut_input(
                 "comes from the disk"
             )
     times = {stage: rates.setup + units[stage] * getattr(rates, stage) for stage in units}
-    buffers = int(host_memory // (part * (1 + output))) if mode == "disk" else 0
     return Cut(equal_chunks(count, **times), mode, buffers, part)

@@ -18,9 +18,11 @@ import pandas as pd
 from dlsim.cpugpu import model
 from dlsim.cpugpu.dispatch import Desk
 from dlsim.cpugpu.given import (
+    VERSIONS,
     apart,
     before,
     first_least,
+    first_of,
     hold,
     need_known,
     numbered,
@@ -31,7 +33,7 @@ from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.model import Decision, Item, Machine, Measures, Policy, Reading, State
 from dlsim.errors import InputError
-from dlsim.given import Floats, column, instance, named, number, option, table, usual, whole
+from dlsim.given import Floats, column, instance, named, number, option, table, theirs, usual, whole
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
@@ -89,9 +91,10 @@ class TaskGraph:
         pieces: list[list[Piece]] = [[] for _ in place]
         followers: list[list[int]] = [[] for _ in place]
         for task, data, move in reads[READS].itertuples(index=False):
-            if task not in place:
-                raise InputError(f"reads: task {task!r} is not in the index of tasks; name one")
-            pieces[place[task]].append((place.get(data, (data,)), float(move)))
+            with theirs(f"reads must name a task and what it reads, got {task!r} and {data!r}"):
+                if task not in place:
+                    raise InputError(f"reads: task {task!r} is not in the index of tasks; name one")
+                pieces[place[task]].append((place.get(data, (data,)), float(move)))
         makers = [{data for data, _ in own if isinstance(data, int)} for own in pieces]
         for k, own in enumerate(makers):
             for j in own:
@@ -114,13 +117,12 @@ class TaskGraph:
     def times(self, machine: Machine) -> Floats:
         """Return the time of each task on each device; NaN: no version."""
         own = [f"{d}_time" if f"{d}_time" in self.tasks else f"{d[:3]}_time"
-               for d in machine.devices]  # fmt: skip
+               for d in instance("machine", machine, Machine).devices]  # fmt: skip
         table("tasks", self.tasks, own)
         columns = [time_column("tasks", self.tasks, name, True, True) for name in own]
         times: Floats = np.stack(columns, axis=1)
-        none = np.isnan(times).all(axis=1)
-        if none.any():
-            label = self.tasks.index[int(np.argmax(none))]
+        if (none := np.isnan(times).all(axis=1)).any():
+            label = first_of(self.tasks.index, none)
             raise InputError(f"task {label!r} has no version for any of {', '.join(own)}; give one")
         return times
 
@@ -183,8 +185,8 @@ def cholesky(
     if times is None:
         unit = side**3 / number("rate", rate, above=True)
         rows = {app: (work * unit, work * unit / gain) for app, (work, gain) in KERNELS.items()}
-        times = pd.DataFrame.from_dict(rows, "index", columns=["cpu_time", "gpu_time"])
-    table("times", times, ("cpu_time", "gpu_time"))
+        times = pd.DataFrame.from_dict(rows, "index", columns=VERSIONS)
+    times = table("times", times, VERSIONS).drop(columns="app", errors="ignore")
     for app in KERNELS:
         option("kernel", app, times.index)
     latest = {(i, j): f"tile {i} {j}" for i in range(count) for j in range(i + 1)}
@@ -247,7 +249,7 @@ class _Run:
                         break
                     start = max(start, end)
                 starts[d], ends[d] = start, start + time
-            d = first_least(range(len(ends)), ends.tolist(), 0.0)
+            d = first_least(ends.tolist(), 0.0)
             self.arrive(j, d, 0.0, book=True)
             insort(busy[d], (starts[d], ends[d]))
             self.made[j] = ends[d], self.memory[d]
@@ -255,7 +257,7 @@ class _Run:
             self.ready[j] = max([graph.arrival[j], *(self.end[i] for i in graph.makers[j])])
             self.decided[j], self.start[j], self.end[j] = 0.0, starts[d], ends[d]
 
-    def follow(self, state: State, decision: Decision) -> None:
+    def follow(self, state: State, decision: Decision, line: int) -> None:
         """Let the data of a task that was assigned move."""
         j, self.decisions[decision.job] = decision.job, decision
         self.decided[j] = state.now
@@ -282,7 +284,7 @@ class _Run:
                 end = max(free, self.data[other.job]) + self.times[other.job, d]
                 free = end if np.isnan(self.end[other.job]) else self.end[other.job]
             ends.append(float(max(free, self.arrive(item.job, d, state.now)) + time))
-        return Decision(item.job, first_least(range(len(ends)), ends, state.now), name, tuple(ends))
+        return Decision(item.job, first_least(ends, state.now), name, tuple(ends))
 
     def play(self, desk: Desk) -> None:
         """Let a desk decide as tasks get ready; a device waits for the data of its next task."""
@@ -362,15 +364,15 @@ def run_graph(
         run.heft()
     else:
         run.play(Desk(machine, row, reading, known, watch=run.follow))
-    if np.isnan(run.end).any():
-        label = graph.tasks.index[int(np.argmax(np.isnan(run.end)))]
+    if (waits := np.isnan(run.end)).any():
+        label = first_of(graph.tasks.index, waits)
         raise InputError(f"policy {name} leaves task {label!r} waiting for ever; use another one")
     made = [run.decisions[j] for j in range(len(run.end))]
     columns = {
         "app": graph.tasks["app"], "arrival": run.ready, "decided": run.decided,
         "device": [machine.devices[one.device] for one in made],
         "start": run.start, "end": run.end, "rule": [one.rule for one in made],
-        "predicted": [one.finishes[one.device] if len(one.finishes) else math.nan for one in made],
+        "predicted": [one.finishes[one.device] if one.finishes else math.nan for one in made],
     }  # fmt: skip
     table = pd.DataFrame(columns, index=graph.tasks.index)
     return GraphSchedule(table, graph, machine, name, known, len(run.there))

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.core.state import NEWEST
-from dlsim.given import Floats, number, option
+from dlsim.given import Floats, instance, number, option, table
 
 
 class Runs:
@@ -112,8 +112,8 @@ class History:
 
         `applications` has the columns cpu_time and gpu_time, NaN for no version.
         """
-        history = cls()
-        for app, *times in applications[["gpu_time", "cpu_time"]].itertuples():
+        history, names = cls(), ("gpu_time", "cpu_time")
+        for app, *times in table("applications", applications, names)[[*names]].itertuples():
             for kind, seconds in zip(("gpu", "cpu"), times, strict=True):
                 if seconds == seconds:
                     history.add(app, kind, seconds)
@@ -138,9 +138,9 @@ class History:
 
     def measure(self, app: str, cls: str, seconds: float) -> None:
         """Note the time of a run that was assigned before (rule 5): positive and finite."""
-        option("device class", cls, ("gpu", "cpu"))
         what = f"run time of {app!r} on {cls}"
-        self.own(app, cls).add(number(what, seconds, above=True, rule="positive and finite"))
+        taken = number(what, seconds, above=True, rule="positive and finite")
+        self.own(app, cls).add(float(taken))
 
     def add(self, app: str, cls: str, seconds: float) -> None:
         """Note a whole run: assigned and measured."""
@@ -172,6 +172,8 @@ class History:
 
     def own(self, app: str, cls: str) -> Record:
         """Return the record of an application on a class, to be changed."""
+        instance("app", app, str, rule="the name of an application")
+        option("device class", cls, ("gpu", "cpu"))
         if (app, cls) not in self._records:
             self._records[app, cls] = Record()
         return self._records[app, cls]

@@ -60,9 +60,8 @@ def _shared_out(costs: list[Floats], total: bool, n: int) -> list[int]:
     for cost in costs[1:]:
         joint, choice = np.empty(2**n), np.empty(2**n, dtype=np.int64)
         for jobs in range(2**n):
-            parts = np.zeros(1, dtype=np.int64)  # every subset, itself and the empty one included
-            for bit in (1 << j for j in range(n) if jobs >> j & 1):
-                parts = np.concatenate([parts, parts | bit])
+            parts = np.arange(jobs + 1)
+            parts = parts[parts & ~jobs == 0]  # its subsets, itself and the empty one included
             values = join(cost[parts], best[jobs ^ parts])
             place = int(np.argmin(values))
             joint[jobs], choice[jobs] = values[place], parts[place]

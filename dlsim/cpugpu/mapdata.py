@@ -10,7 +10,7 @@ import itertools
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from operator import itemgetter
 from typing import Any
 
@@ -19,7 +19,7 @@ import numpy as np
 from dlsim.cpugpu.model import CLASSES, MOST_COUNT, Machine
 from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
-from dlsim.given import generator, instance, number, whole
+from dlsim.given import generator, instance, label, number, option, theirs, whole
 
 #: From a block to pairs (key, value); keys of one job must be sortable.
 Mapper = Callable[[Any], Iterable[tuple[Any, Any]]]
@@ -60,7 +60,7 @@ class MapReduce:
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name.strip():
             raise InputError(f"name must be the name of the job, got {self.name!r}")
-        whole("partitions", self.partitions, 1, 10**6)
+        vars(self)["partitions"] = whole("partitions", self.partitions, 1, 10**6)
         for kind in KINDS:
             given = getattr(self, kind)
             versions = given if isinstance(given, Mapping) else dict.fromkeys(CLASSES, given)
@@ -77,17 +77,18 @@ class MapReduce:
 
 
 def partition_of(key: Any, partitions: int) -> int:
-    """Return the partition of a key, the same in every process."""
-    return zlib.crc32(repr(key).encode()) % partitions
+    """Return the partition of a key by its text, the same in every process and for NumPy's 1."""
+    return zlib.crc32(repr(label(key)).encode()) % partitions
 
 
 def map_block(job: MapReduce, block: Any, cls: str) -> list[Pairs]:
     """Map a block, partition its pairs, and sort every partition by key."""
     parts: list[Pairs] = [[] for _ in range(job.partitions)]
-    for key, value in job.version("map", cls)(block):
-        parts[partition_of(key, job.partitions)].append((key, value))
-    for pairs in parts:
-        pairs.sort(key=itemgetter(0))
+    with theirs(f"map of {job.name!r} must give pairs (key, value), with keys that can be sorted"):
+        for key, value in job.version("map", cls)(block):
+            parts[partition_of(key, job.partitions)].append((key, value))
+        for pairs in parts:
+            pairs.sort(key=itemgetter(0))
     return parts
 
 
@@ -96,7 +97,9 @@ def reduce_partition(job: MapReduce, runs: Sequence[Pairs], cls: str) -> dict[An
     reducer = job.version("reduce", cls)
     merged = heapq.merge(*runs, key=itemgetter(0))
     groups = itertools.groupby(merged, key=itemgetter(0))
-    return {key: reducer(key, [value for _, value in pairs]) for key, pairs in groups}
+    rule = f"reduce of {job.name!r} must take a key, which is hashed and sorted, and its values"
+    with theirs(rule):
+        return {key: reducer(key, [value for _, value in pairs]) for key, pairs in groups}
 
 
 def run_plainly(job: MapReduce, blocks: Sequence[Any]) -> dict[Any, Any]:
@@ -168,8 +171,7 @@ class NodeGroup:
     gpus: int = 2
 
     def __post_init__(self) -> None:
-        whole("nodes", self.nodes, 1, 10_000)
-        Machine(self.cpus, self.gpus)
+        vars(self).update(vars(self.machine), nodes=whole("nodes", self.nodes, 1, 10_000))
 
     @property
     def machine(self) -> Machine:
@@ -215,16 +217,17 @@ class Costs:
     gpu: Gpu = field(default_factory=Gpu)
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            if one.name not in ("chunks", "gpu"):
-                cost = number(one.name, getattr(self, one.name), above=one.name == "setup")
-                object.__setattr__(self, one.name, cost)
-        whole("chunks", self.chunks, 1, 10_000)
+        own = vars(self)
+        for name, value in own.items():
+            if name not in ("chunks", "gpu"):
+                own[name] = number(name, value, above=name == "setup")
+        own["chunks"] = whole("chunks", self.chunks, 1, 10_000)
         instance("gpu", self.gpu, Gpu)
 
     def time(self, kind: str, cls: str, size: float) -> float:
         """Return the time of a task whose data is at hand, by its kind, class and units."""
-        unit = getattr(self, f"{cls}_{kind}")
+        unit = getattr(self, f"{option('class', cls, CLASSES)}_{option('kind', kind, KINDS)}")
+        number("size", size)
         if cls == "cpu":
             return float(self.setup + size * unit)
         part = size / self.chunks
@@ -236,9 +239,7 @@ def place_blocks(
     blocks: int, nodes: int, replicas: int = 1, seed: int = 0
 ) -> list[tuple[int, ...]]:
     """Put replicas of every block on distinct nodes, at random."""
-    whole("blocks", blocks, 1, 10**6)
-    whole("replicas", replicas, 1, whole("nodes", nodes, 1, MOST_COUNT))
-    source = generator(seed)
-    return [
-        tuple(sorted(source.choice(nodes, replicas, replace=False).tolist())) for _ in range(blocks)
-    ]
+    blocks, nodes = whole("blocks", blocks, 1, 10**6), whole("nodes", nodes, 1, MOST_COUNT)
+    source, replicas = generator(seed), whole("replicas", replicas, 1, nodes)
+    chosen = (source.choice(nodes, replicas, replace=False) for _ in range(blocks))
+    return [tuple(sorted(places.tolist())) for places in chosen]

@@ -19,13 +19,13 @@ import pandas as pd
 
 from dlsim.cpugpu import mapdata, model
 from dlsim.cpugpu.dispatch import Desk
-from dlsim.cpugpu.given import apart, hold, near, need_known, together
+from dlsim.cpugpu.given import apart, busy_shares, hold, near, need_known, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
 from dlsim.cpugpu.model import CLASSES, Decision, Item, Policy, Reading, State, class_of
 from dlsim.errors import InputError
-from dlsim.given import flag, generator, instance, number, option, usual, whole
+from dlsim.given import flag, generator, instance, mapping, number, option, theirs, usual, whole
 from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
@@ -40,6 +40,7 @@ class Setting(NamedTuple):
 
     job: MapReduce
     blocks: Sequence[Any]
+    sizes: list[float]
     group: NodeGroup
     homes: list[tuple[int, ...]]
     costs: Costs
@@ -91,9 +92,7 @@ class TaskRun:
 
     def __init__(self, setting: Setting) -> None:
         self.set, self.maps = setting, len(setting.blocks)
-        self.tasks = self.maps + setting.job.partitions
         self.places = setting.group.places
-        self.sizes = [len(block) / 1000 for block in setting.blocks]
         self.time = functools.cache(setting.costs.time)
         self.plan: model.Decide | None = None
         machine, policy, reading = setting.group.machine, setting.policy, setting.reading
@@ -104,7 +103,8 @@ class TaskRun:
         self.outputs: dict[int, Attempt] = {}
         self.results: dict[Any, Any] = {}
         self.left = setting.job.partitions
-        self.idle = {"map": set(range(self.maps)), "reduce": set(range(self.maps, self.tasks))}
+        reduces = range(self.maps, self.maps + self.left)
+        self.idle = {"map": set(range(self.maps)), "reduce": set(reduces)}
         self.pairs: Counter[tuple[int, int]] = Counter()
         self.tries: Counter[int] = Counter()
         self.failed: Counter[int] = Counter()
@@ -167,7 +167,7 @@ class TaskRun:
     def size_of(self, task: int, node: int | None = None) -> float:
         """Return the units of a task, or those of other nodes; a reduce's once maps are done."""
         if task < self.maps:
-            return 0.0 if node is not None and self._is_local(task, node) else self.sizes[task]
+            return 0.0 if node is not None and self._is_local(task, node) else self.set.sizes[task]
         part, nodes = task - self.maps, range(self.set.group.nodes)
         return sum(self.pairs[home, part] for home in nodes if home != node) / 1000
 
@@ -265,6 +265,11 @@ class TaskRun:
             return
         self.desk.complete(attempt.end, device, attempt.seconds)
         if attempt.kind == "reduce":
+            if twice := self.results.keys() & attempt.data.keys():
+                raise InputError(
+                    f"a key goes to a reduce task by its text, so keys that are equal must print "
+                    f"alike; {twice.pop()!r} came to two: convert keys to one type"
+                )
             self.results.update(attempt.data)
             self.left -= 1
             return
@@ -347,9 +352,7 @@ class MapReduceRun:
     @property
     def utilisation(self) -> pd.Series:
         """Part of the makespan that each device was busy."""
-        busy = (self.attempts["end"] - self.attempts["start"]).groupby(self.attempts["device"])
-        devices = list(self.setting.group.machine.devices)
-        return (busy.sum().reindex(devices, fill_value=0.0) / self.makespan).rename("busy")
+        return busy_shares(self.attempts, self.setting.group.machine.devices, self.makespan)
 
     def _deaths(self, attempts: pd.DataFrame) -> pd.Series:
         """Return when the node of each attempt dies; infinity: never."""
@@ -483,40 +486,48 @@ def run_mapreduce(
     reading, known = need_known(reading, history)
     if isinstance(blocks, str):
         raise InputError("blocks must be a list, got one text; see split_text(text, blocks)")
-    blocks = list(blocks)
-    if not blocks or not all(hasattr(block, "__len__") for block in blocks):
-        raise InputError(f"blocks must be a list of things with a length, got {blocks[:3]!r}")
+    rule = "blocks must be a list of things with a length"
+    with theirs(rule):
+        blocks = list(blocks)
+        sizes = [len(block) / 1000 for block in blocks]
+    if not blocks:
+        raise InputError(f"{rule}, got none")
+    last = group.nodes - 1
     if homes is None:
         homes = place_blocks(len(blocks), group.nodes, replicas, seed)
-    if len(homes) != len(blocks):
-        wrong = f"homes must have an entry for each of {len(blocks)} blocks, got {len(homes)}"
+    with theirs("homes must be a list of the nodes of each block"):
+        held = [tuple(sorted(set(places))) for places in homes]
+    if len(held) != len(blocks):
+        wrong = f"homes must have an entry for each of {len(blocks)} blocks, got {len(held)}"
         raise InputError(wrong)
-    for block, places in enumerate(homes):
+    for block, places in enumerate(held):
         if not places or not set(places) <= set(range(group.nodes)):
             raise InputError(
-                f"homes of block {block} must be nodes among 0..{group.nodes - 1}, at least one; "
-                f"got {tuple(places)!r}"
+                f"homes of block {block} must be nodes among 0..{last}, at least one; "
+                f"got {places!r}"
             )
-    lost, counts = dict(lost or {}), {"map": len(blocks), "reduce": job.partitions}
+    lost = dict(mapping("lost", lost or {}))
+    counts = {"map": len(blocks), "reduce": job.partitions}
     for task, times in lost.items():
         if not isinstance(task, tuple) or len(task) != 2:
             raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
         option("lost", task[0], mapdata.KINDS)
         whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
         whole(f"lost[{task!r}]", times, 0, 1000)
-    last = group.nodes - 1
-    deaths = {whole("dead", k, 0, last): number("dead", at) for k, at in (dead or {}).items()}
+    dead = mapping("dead", dead or {})
+    deaths = {whole("dead", node, 0, last): number("dead", at) for node, at in dead.items()}
     if len(deaths) == group.nodes:
         raise InputError(f"dead must leave a node alive, got all {group.nodes}")
     name, row = model.policy_named(policy)
     setting = Setting(
-        job, blocks, group, [tuple(sorted(set(places))) for places in homes], costs, row,
-        reading, known, flag("prefer_local", prefer_local), lost,
-        number("loss_rate", loss_rate, 0, 0.99), deaths, whole("seed", seed, 0, 2**63),
+        job, blocks, sizes, group, held, costs, row, reading, known,
+        flag("prefer_local", prefer_local), lost, number("loss_rate", loss_rate, 0, 0.99), deaths,
+        whole("seed", seed, 0, 2**63),
     )  # fmt: skip
     run = TaskRun(setting)
     run.run()
     attempts = pd.DataFrame(map(vars, run.attempts)).drop(columns=["task", "seconds", "data"])
-    table = pd.DataFrame({"size": run.sizes, "nodes": setting.homes})
-    output = {key: run.results[key] for key in sorted(run.results)}
+    table = pd.DataFrame({"size": sizes, "nodes": setting.homes})
+    with theirs(f"keys of {job.name!r} must be such that they can be sorted"):
+        output = {key: run.results[key] for key in sorted(run.results)}
     return MapReduceRun(output, attempts, table, setting, name)

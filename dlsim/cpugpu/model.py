@@ -51,9 +51,8 @@ class Machine:
     gpus: int = 1
 
     def __post_init__(self) -> None:
-        for name in ("cpus", "gpus"):
-            count = whole(name, getattr(self, name), 0, MOST_DEVICES)
-            object.__setattr__(self, name, count)
+        own = vars(self)
+        own.update({name: whole(name, own[name], 0, MOST_DEVICES) for name in ("cpus", "gpus")})
         if self.cpus + self.gpus == 0:
             raise InputError("a machine needs a device, got cpus=0 and gpus=0")
 
@@ -87,8 +86,8 @@ class Measures:
 
     @property
     def throughput(self) -> float:
-        """Jobs per unit of time, over the makespan."""
-        return len(self.jobs) / self.makespan
+        """Jobs per unit of time, over the makespan; infinite where the clock shows none."""
+        return len(self.jobs) / self.makespan if self.makespan else math.inf
 
     @property
     def mean_wait(self) -> float:
@@ -116,10 +115,7 @@ class Item:
     @functools.cached_property
     def preferred(self) -> str:
         """The class with the smaller declared time, GPUs on a tie."""
-        times = self.declared
-        if len(times) == 1:
-            return next(iter(times))
-        return "gpu" if times["gpu"] <= times["cpu"] else "cpu"
+        return min((c for c in CLASSES if c in self.declared), key=self.declared.__getitem__)
 
     @functools.cached_property
     def row(self) -> tuple[float, ...]:
@@ -257,9 +253,11 @@ class Policy:
             option("rule", self.rule, RULES)
         for name, options in CHOICES.items():
             option(name, getattr(self, name), options)
-        whole("min_samples", self.min_samples, 1, MOST_COUNT)
-        whole("re_explore", self.re_explore, 0, MOST_COUNT)
-        object.__setattr__(self, "bound", number("bound", self.bound, high=1.0))
+        vars(self).update(
+            min_samples=whole("min_samples", self.min_samples, 1, MOST_COUNT),
+            re_explore=whole("re_explore", self.re_explore, 0, MOST_COUNT),
+            bound=number("bound", self.bound, high=1.0),
+        )
         flag("steal", self.steal)
 
 

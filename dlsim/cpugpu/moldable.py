@@ -25,7 +25,7 @@ from dlsim.cpugpu import given
 from dlsim.cpugpu.given import apart, before, hold, near, time_column, together
 from dlsim.cpugpu.model import MOST_COUNT, Measures
 from dlsim.errors import InputError
-from dlsim.given import flag, named, number, option, table, usual, whole
+from dlsim.given import column, flag, named, number, option, table, theirs, usual, whole
 from dlsim.kernel import clock_origin, latest_finish
 from dlsim.rounding import not_after
 
@@ -78,11 +78,11 @@ class NodePool:
     times: Mapping[tuple[str, int], float] | pd.DataFrame | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "nodes", whole("nodes", self.nodes, 1, 10_000))
+        own = vars(self)
+        own["nodes"] = whole("nodes", self.nodes, 1, 10_000)
         if self.times is not None:
             times = _need_times(self.times)
-            object.__setattr__(self, "times", times)
-            object.__setattr__(self, "counts", tuple({n for _, n in times}))
+            own.update(times=times, counts=tuple({n for _, n in times}))
         if isinstance(self.counts, str) or not isinstance(self.counts, Sequence):
             raise InputError(f"counts must be a list of numbers of nodes, got {self.counts!r}")
         counts = sorted({whole("counts", n, 1, MOST_COUNT) for n in self.counts})
@@ -91,12 +91,13 @@ class NodePool:
             raise InputError(
                 f"counts must hold a number of at most {self.nodes} nodes, got {self.counts!r}"
             )
-        object.__setattr__(self, "counts", usable)
-        number("exponent", self.exponent, 0, 1)
-        number("both", self.both, 0, 1, above=True)
+        own.update(counts=usable, exponent=number("exponent", self.exponent, 0, 1),
+                   both=number("both", self.both, 0, 1, above=True))  # fmt: skip
 
     def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
         """Return how long a job of these times on one node takes; NaN without a version."""
+        option("kind", kind, TYPES)
+        count = whole("count", count, 1, MOST_COUNT)
         for name, time in (("cpu", cpu), ("gpu", gpu)):
             if time == time:
                 number(f"the time on a {name}", time, above=True)
@@ -119,7 +120,8 @@ def _need_times(times: Any) -> dict[tuple[str, int], float]:
     """Return a table of times as a mapping, refusing a type whose time on one node it lacks."""
     if not isinstance(times, Mapping):
         table("times", times, ("type", "nodes", "time"), unique=False)
-        times = table("times", times.set_index(["type", "nodes"]), ("time",))["time"]
+        with theirs("type of times must be the name of one"):  # what cannot be hashed
+            times = table("times", times.set_index(["type", "nodes"]), ("time",))["time"]
     found: dict[Any, float] = {}
     for key, time in times.items():
         if not isinstance(key, tuple) or len(key) != 2:
@@ -245,32 +247,29 @@ SCHEDULERS: dict[str, Scheduler] = {
 
 def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
     """Read a table of jobs."""
-    table("jobs", jobs, given.VERSIONS, empty=False)
+    given.need_names("jobs", table("jobs", jobs, given.VERSIONS, empty=False))
     columns = {name: time_column("jobs", jobs, name, True, True) for name in given.VERSIONS}
-    none = np.isnan(columns["cpu_time"]) & np.isnan(columns["gpu_time"])
-    if none.any():
-        raise InputError(
-            f"jobs: row {jobs.index[int(np.argmax(none))]!r} must have a cpu_time or a gpu_time"
-        )
+    if (none := np.isnan([*columns.values()]).all(axis=0)).any():
+        row = given.first_of(jobs.index, none)
+        raise InputError(f"jobs: row {row!r} must have a cpu_time or a gpu_time")
     arrival = time_column("jobs", jobs, "arrival") if "arrival" in jobs else np.zeros(len(jobs))
     estimates = [given.estimates_of(jobs, name[:3], real, True) for name, real in columns.items()]
-    asked = jobs["nodes"].tolist() if "nodes" in jobs else [1] * len(jobs)
-    nodes = []
-    for label, wanted in zip(jobs.index, asked, strict=True):
-        nodes.append(count := whole(f"nodes of job {label!r}", wanted, 1, MOST_COUNT))
-        if count not in pool.counts:
-            raise InputError(
-                f"nodes of job {label!r} must be one of the pool's counts, "
-                f"{', '.join(map(str, pool.counts))}; got {count}"
-            )
+    asked = jobs["nodes"] if "nodes" in jobs else np.ones(len(jobs))
+    of_job: Any = {"is_whole": True, "row": "job", "labels": jobs.index}
+    nodes = column("nodes", asked, 1, MOST_COUNT, **of_job)
+    if (other := ~np.isin(nodes, pool.counts)).any():
+        raise InputError(
+            f"nodes of job {given.first_of(jobs.index, other)!r} must be one of the pool's counts, "
+            f"{', '.join(map(str, pool.counts))}; got {nodes[other][0]}"
+        )
     rows = np.column_stack([arrival, *columns.values(), *estimates]).tolist()
-    both = zip(rows, nodes, strict=True)
+    both = zip(rows, nodes.tolist(), strict=True)
     return [Job._make((i, *row, count)) for i, (row, count) in enumerate(both)]
 
 
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
     """Return a makespan that no schedule can beat, for queues beyond exhaustive search."""
-    pool = NodePool() if pool is None else pool
+    pool = usual("pool", pool, NodePool)
     rows = jobs_of(jobs, pool)
     ways = [SCHEDULERS["flexible"].options(job, pool, real=True) for job in rows]
     longest = max(
@@ -341,10 +340,10 @@ def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: flo
         for job in longest if order == "longest" else batch:
             found = list(_placed(job, ways[job], instants, job.arrival))
             ends = [one.predicted + penalty * one.way.width * one.way.time for one in found]
-            best = given.first_least(found, ends, job.arrival)
+            best = found[given.first_least(ends, job.arrival)]
             _occupy(instants, best.nodes, best.way.kind, best.predicted, best.way.time)
             tries[-1].append(best)
-    return given.first_least(tries, [max(one.predicted for one in plan) for plan in tries], now)
+    return tries[given.first_least([max(one.predicted for one in plan) for plan in tries], now)]
 
 
 def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
@@ -516,9 +515,7 @@ class MoldableSchedule(Measures):
     @property
     def busy(self) -> pd.Series:
         """Return the busy time of all CPUs and of all GPUs, as a share of the makespan."""
-        spans = self.uses["end"] - self.uses["start"]
-        total = spans.groupby(self.uses["device"]).sum().reindex(["gpu", "cpu"], fill_value=0.0)
-        return (total / (self.pool.nodes * self.makespan)).rename("busy")
+        return given.busy_shares(self.uses, ("gpu", "cpu"), self.pool.nodes * self.makespan)
 
     def check(self) -> None:
         """Check the schedule against the model, independently of the scheduler."""

@@ -9,11 +9,11 @@ import pandas as pd
 
 from dlsim.cpugpu.check import Fairness, check_schedule, judged, local_bounds
 from dlsim.cpugpu.dispatch import Trace, on_own_clock, play
-from dlsim.cpugpu.given import Given
+from dlsim.cpugpu.given import Given, busy_shares
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
-from dlsim.given import option
+from dlsim.given import number, option
 
 
 @dataclass(frozen=True)
@@ -53,8 +53,7 @@ class Schedule(Measures):
     @property
     def utilisation(self) -> pd.Series:
         """Part of the makespan that each device was busy."""
-        busy = (self.jobs["end"] - self.jobs["start"]).groupby(self.jobs["device"]).sum()
-        return busy.reindex(list(self.machine.devices), fill_value=0.0) / self.makespan
+        return busy_shares(self.jobs, self.machine.devices, self.makespan)
 
     @property
     def explored(self) -> pd.Series:
@@ -81,6 +80,7 @@ class Schedule(Measures):
         preferred device (F2). A prediction with a relative error from `significant` on is wrong.
         """
         option("reading", reading, ("local", "global"))
+        significant = number("significant", significant)
         if reading == "local":
             return judged(self, local_bounds(self), significant)
         fifo = play(self.given, self.machine, Policy("fifo"), self.reading, History())

@@ -9,6 +9,7 @@ would start.
 
 import heapq
 import random
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
@@ -106,7 +107,7 @@ def run_chunks(
         "gpu": chunk % work.gpus, "stream": chunk // work.gpus % gpu.streams,
         "engine": [engines[op % len(engines)] for op in ops], "start": start, "end": end,
     })  # fmt: skip
-    return Timeline(table, gpu, gpus, buffers, chunks, order, per_link)
+    return Timeline(table, gpu, work.gpus, work.buffers, chunks, order, work.per_link)
 
 
 @dataclass(frozen=True)
@@ -154,8 +155,8 @@ def work_of(
 ) -> Work:
     """Turn a table of chunks into operations."""
     gpus = whole("gpus", gpus, 1, MOST_COUNT)
-    whole("buffers", buffers, 0, MOST_COUNT)
-    whole("per_link", per_link, 1, gpus, rule=f"a number of GPUs in 1..{gpus}")
+    buffers = whole("buffers", buffers, 0, MOST_COUNT)
+    per_link = whole("per_link", per_link, 1, gpus, rule=f"a number of GPUs in 1..{gpus}")
     table("chunks", chunks, ON_GPU, empty=False)
     stages = [stage for stage in STAGES if stage in chunks.columns]
     for stage in stages:
@@ -196,7 +197,7 @@ def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
         last[queue] = op
     turns = {queue: turn for turn, queue in enumerate(dict.fromkeys([*last, *queues]))}
     turn_of = [turns[queue] for queue in queues]
-    users: dict[str, set[tuple[str, ...]]] = {one: set() for held in servers for one in held}
+    users = defaultdict[str, set[tuple[str, ...]]](set)
     for held in servers:
         for one in held:
             users[one].add(held)
@@ -266,7 +267,7 @@ def issue_order(
     if not isinstance(issue, str):
         left = set(order)
         try:
-            order = [(int(chunk), str(stage)) for chunk, stage in issue]
+            order = [(whole("chunk", chunk, 0), str(stage)) for chunk, stage in issue]
         except (TypeError, ValueError):
             raise InputError(
                 f"issue must be one of {', '.join(ORDERS)} or a list of (chunk, stage); "
@@ -369,8 +370,7 @@ class Timeline:
         ops, gpu = self.ops, self.gpu
         stages = [stage for stage in STAGES if stage in self.chunks.columns]
         count, times = len(stages), self.chunks[stages].to_numpy(dtype=float)
-        span = times.min(initial=np.inf, where=times > 0)
-        span = span if span < np.inf else 0.0
+        span = min(times[times > 0].tolist(), default=0.0)
         chunk, on, names = ops["chunk"].to_numpy(), ops["gpu"].to_numpy(), ops["stage"].tolist()
         start, end = (ops[name].to_numpy(dtype=float) for name in ("start", "end"))
         place = np.array([stages.index(name) if name in stages else -1 for name in names])

@@ -16,11 +16,11 @@ import pandas as pd
 from dlsim.cpugpu.core import state as core
 from dlsim.cpugpu.core.events import begin, run
 from dlsim.cpugpu.dispatch import state_of, world_of
-from dlsim.cpugpu.given import apart, hold, time_column, together
+from dlsim.cpugpu.given import apart, hold, need_names, time_column, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import Measures
 from dlsim.errors import InputError
-from dlsim.given import number, option, whole
+from dlsim.given import number, option, theirs, whole
 from dlsim.given import table as need_table
 from dlsim.kernel import clock_origin
 from dlsim.rounding import not_after
@@ -114,8 +114,8 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     [4.0, 4.0, 4.0]
     """
     option("scheduler", scheduler, SLOT_SCHEDULERS)
-    whole("slots", slots, 1, 10_000)
-    need_table("jobs", jobs, ("tasks",), empty=False)
+    slots = whole("slots", slots, 1, 10_000)
+    need_names("jobs", need_table("jobs", jobs, ("tasks",), empty=False))
     defaults: dict[str, Any] = {
         "arrival": 0.0, "task_time": 1.0, "queue": "default", "share": 1.0, "weight": 1.0
     }  # fmt: skip
@@ -129,9 +129,11 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
             f"queue of job {label!r} must be a name, got {queue!r}; give one, or no such column "
             "for one queue of all"
         )
-    for queue, own in table.groupby("queue")["share"]:
+    with theirs("queue must be a name that can be hashed"):
+        shares = list(table.groupby("queue", sort=False)["share"])
+    for queue, own in shares:
         least = float(own.min())
-        number(f"share of queue {queue!r}", own.max(), least, least)
+        number(f"share of queue {queue!r}", float(own.max()), least, least)
     table = table[["tasks", *defaults]]
 
     # A machine of one class; a job is an application of its own.

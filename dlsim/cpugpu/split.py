@@ -18,7 +18,7 @@ import pandas as pd
 from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
-from dlsim.given import generator, number, whole
+from dlsim.given import generator, number, theirs, whole
 from dlsim.rounding import not_after
 
 
@@ -30,7 +30,9 @@ class Split(NamedTuple):
 
 
 def _devices(fixed: Sequence[Any], unit: Sequence[Any]) -> list[tuple[Any, Any]]:
-    if len(fixed) != len(unit) or not len(unit):
+    with theirs("fixed and unit must be lists of numbers"):
+        fixed, unit = list(fixed), list(unit)
+    if len(fixed) != len(unit) or not unit:
         raise InputError(
             f"fixed and unit must have one entry per device; got {len(fixed)} and {len(unit)}"
         )
@@ -198,11 +200,11 @@ def adapt_split(
     [60.0, 30.0]
     """
     number("work", work, above=True)
-    number("damping", damping, 0, 1)
-    if damping == 1:
-        raise InputError("damping must be below 1, got 1: the shares would never move")
+    still = "a number of at least 0 and below 1, with which the shares would never move"
+    number("damping", damping, 0, 1, below=True, rule=still)
     devices, rows = _devices(fixed, unit), []
-    share = [work / len(devices)] * len(devices) if start is None else list(start)
+    with theirs("start must be a list of shares"):
+        share = [work / len(devices)] * len(devices) if start is None else list(start)
     for x in share:
         number("start", x, above=True)
     whole_work = together(float(sum(share)), float(work), 4 * float(work))

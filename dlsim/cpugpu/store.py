@@ -10,7 +10,7 @@ import pandas as pd
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.model import CLASSES
 from dlsim.errors import InputError
-from dlsim.given import floats, option
+from dlsim.given import floats, mapping, option, text
 from dlsim.ledger import LONGEST, TEXT, TIME, Column, Kind, Ledger, is_finite
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ class Store(Ledger):
         """Keep a run that gave no time: its kernel "failed", or what ran it died ("lost")."""
         option("device class", cls, CLASSES)
         option("outcome", outcome, OUTCOMES[1:])
-        said = reason[: LONGEST // 8].encode(errors="backslashreplace").decode()
+        said = text("reason", reason)[: LONGEST // 8].encode(errors="backslashreplace").decode()
         self.append([(app, size, cls, host, device, None, 0.0, outcome, said, time.time())])
 
     def keep(self, schedule: "Schedule", host: str = "simulated") -> None:
@@ -114,9 +114,9 @@ class Store(Ledger):
         CUDA took says nothing of OpenCL. A failed run counts as assigned, without a time, so that
         rule 2 does not try it for ever; a lost one does not count.
         """
-        history = History()
+        history, wanted = History(), mapping("devices", devices or {})
         for app, size, cls, where, device, seconds, _, outcome, *_ in self.rows():
-            if host not in (None, where) or device != (devices.get(cls) if devices else device):
+            if host not in (None, where) or (wanted and wanted.get(cls) != device):
                 continue
             if outcome != "lost":
                 history.assign(key(app, size), cls)

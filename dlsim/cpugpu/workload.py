@@ -18,7 +18,7 @@ from dlsim import files
 from dlsim.cpugpu.given import REQUIRED, VERSIONS, time_column
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
-from dlsim.given import Floats, Seed, number, option, streams, whole
+from dlsim.given import Floats, Seed, instance, need_memory, number, option, streams, theirs, whole
 from dlsim.given import table as need_table
 from dlsim.joblog import read_log
 
@@ -145,6 +145,7 @@ def draw(
     number("factor", factor, above=True)
     number("error", error, high=0.999)
     n, draws = jobs * batches, streams(seed, PURPOSES)
+    need_memory("the jobs", 100.0 * n, "draw fewer jobs or batches")
     chosen = draws["choice"].integers(len(table), size=n)
     gaps = interval * draws["arrivals"].standard_exponential(batches)
     arrival = np.repeat(np.concatenate([[0.0], np.cumsum(gaps[1:])]), jobs)
@@ -166,10 +167,11 @@ def draw(
 def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
     """Return one job per name, in that order, at time 0 and without noise."""
     need_table("applications", table, VERSIONS, empty=False)
-    for app in apps:
-        if app not in table.index:
-            known = ", ".join(map(str, table.index))
-            raise InputError(f"unknown application {app!r}; the table has {known}")
+    with theirs("apps must be a list of names of applications"):
+        for app in (apps := list(apps)):
+            if app not in table.index:
+                known = ", ".join(map(str, table.index))
+                raise InputError(f"unknown application {app!r}; the table has {known}")
     times = table.loc[apps, list(VERSIONS)].reset_index(drop=True).rename_axis("job")
     return times.assign(app=apps, arrival=0.0)[list(REQUIRED)]
 
@@ -230,7 +232,7 @@ def to_csv(table: pd.DataFrame, path: files.StrPath) -> None:
 
 def measured(history: History) -> pd.DataFrame:
     """Return the applications of a history, by their mean measured times."""
-    table = history.table()
+    table = instance("history", history, History).table()
     table = table[table["count"] > 0]
     if table.empty:
         raise InputError("the history holds no measured run; run or calibrate first")
