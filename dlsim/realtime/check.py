@@ -268,7 +268,10 @@ def _rules_of_windows(s: Evidence, k: Chunks, busy: Floats, sent: Floats) -> Ite
 
 def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     c, present, task = s.cluster, k.names, k.task
-    sums = equal(k.total(k.alpha), 1.0, 1.0)
+    # an optimum's shares are differences between instants of the engine's clock
+    clock = (ULPS + c.nodes) * np.finfo(float).eps * (s.estimate - clock_origin(s.arrival))
+    clock *= s.kind == KINDS.index("optimum")
+    sums = equal(k.total(k.alpha), 1.0, 1.0, slack=clock / (s.sigma * (c.cms + c.cps)))
     yield "the shares of a task sum to 1", present, sums[k.tasks]
     whole = k.total() == s.nodes * s.rounds
     if s.policy.partition in BEST_ROUNDS:  # a round may leave a node out
