@@ -246,15 +246,17 @@ def takes(function: Callable[..., Any]) -> int:
 
 def check_rule(kind: str, function: Callable[..., Any]) -> None:
     """Refuse a function that cannot be called as such a rule."""
-    names, returns = RULES[kind]
+    (names, returns), count = RULES[kind], takes(function)
     counts = (len(names), 1) if kind == "order" else (len(names),)
-    if takes(function) not in counts:
+    what = f"{kind} function {getattr(function, '__name__', kind)} must"
+    if count not in counts:
         table = "(tasks) with one key per task, or " if kind == "order" else ""
-        name = getattr(function, "__name__", kind)
         raise InputError(
-            f"{kind} function {name} must take {table}({', '.join(names)}) and return {returns};"
-            f" it takes {takes(function)} arguments"
+            f"{what} take {table}({', '.join(names)}) and return {returns};"
+            f" it takes {count if count >= 0 else 'an unknown number of'} arguments"
         )
+    if count > 1 and not pd.api.types.is_hashable(function):  # compiled once, and found again
+        raise InputError(f"{what} be hashable, got {function!r}; freeze its dataclass, or wrap it")
 
 
 @dataclass(frozen=True)
