@@ -6,7 +6,7 @@ times), the same authors, "Enhancing Real-time Scheduling of Divisible Loads by
 Utilizing Inserted Idle Time", and what it takes from its reference [6].
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import column, flag, label, named, number, option, table, whole
+from dlsim.given import MOST, column, flag, floats, label, named, number, option, table, whole
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core.partition import MOST_ROUNDS
 
@@ -144,14 +144,21 @@ def check_partition(
 COLUMNS = ("arrival", "sigma", "deadline")
 
 
-def task_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
-    """Return the columns of a table of tasks, or refuse it."""
-    known: Any = {"row": "task", "labels": table("tasks", tasks, COLUMNS).index}
+def task_columns(
+    tasks: pd.DataFrame, names: Sequence[str] = COLUMNS, *, unique: bool = True
+) -> list[NDArray[np.float64]]:
+    """Return columns of a table of tasks, whose labels are `unique`, or refuse it."""
+    labels = table("tasks", tasks, names, unique=unique).index
+    if unique and labels.dtype.kind == "O":
+        try:
+            labels.get_indexer(labels[:1])
+        except (TypeError, pd.errors.InvalidIndexError) as error:
+            why = f"labels of tasks must be hashable, and no intervals that overlap ({error})"
+            raise InputError(f"{why}; use tasks.reset_index(drop=True)") from error
     if tasks.attrs:
         tasks = pd.DataFrame(tasks)  # without those, which every column taken would copy deeply
-    first: Any = {"arrival": {"rule": "finite and at least 0"}}
-    above = {"above": True, "rule": "finite and above 0"}
-    return [column(name, tasks[name], **first.get(name, above), **known) for name in COLUMNS]
+    known: Any = {"row": "task", "labels": labels}
+    return [column(name, tasks[name], above=name != "arrival", **known) for name in names]
 
 
 def sorted_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
@@ -165,6 +172,16 @@ def sorted_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
             "use tasks.sort_values('arrival', kind='stable')"
         )
     return columns
+
+
+def release_times(release: Any, cluster: Cluster) -> NDArray[np.float64]:
+    """Return when nodes are released, in order, or refuse what is no time for each."""
+    times = floats(release)
+    if times.ndim != 1 or not 1 <= len(times) <= cluster.nodes or not np.isfinite(times).all():
+        raise InputError(
+            f"release must hold 1..{cluster.nodes} finite times, one per node; got {release!r}"
+        )
+    return np.sort(column("release", times, -MOST))
 
 
 def node_columns(nodes: pd.DataFrame) -> list[NDArray[np.float64]]:

@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import label, whole
+from dlsim.given import label, number, whole
 from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.demand import fill_chunks
@@ -150,6 +150,7 @@ class Schedule:
         A log's schedule may have more chunks than memory holds; each table is laid out when
         it is asked for. Where `chunks` has been asked for, it is the only one.
         """
+        number("rows", rows, 1, np.inf)
         if self.parts is not None or "chunks" in vars(self):
             yield self.chunks
         else:
@@ -158,7 +159,8 @@ class Schedule:
     @property
     def kinds(self) -> pd.Series:
         """What each task was split by: opr, remodel, equal finish, ...; NaN where refused."""
-        assert self.runs is not None
+        if self.runs is None:
+            raise InputError("kinds are known of whole tasks; use the reading split='all'")
         names = np.array(KINDS, dtype=object)[self.runs["kind"]]
         names[self.tasks["start"].isna()] = np.nan
         return pd.Series(names, self.tasks.index, dtype=object, name="kind")

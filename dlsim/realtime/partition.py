@@ -24,6 +24,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.errors import InputError
 from dlsim.given import MOST, column, instance, number, whole
 from dlsim.realtime.core import partition as core
 from dlsim.realtime.core.rounds import fill_visits
@@ -140,6 +141,16 @@ def _sizes(sigma: Any) -> Any:
     return (number if np.ndim(sigma) == 0 else column)("sigma", sigma, above=True, rule=rule)
 
 
+def _need_one_shape(**values: Any) -> None:
+    """Refuse arrays that do not broadcast."""
+    shapes = [np.shape(value) for value in values.values()]
+    try:
+        np.broadcast_shapes(*shapes)
+    except ValueError as error:
+        what = f"{' and '.join(values)} must be numbers or arrays of shapes that broadcast"
+        raise InputError(f"{what}, got {', '.join(map(str, shapes))}") from error
+
+
 def _is_exact(cluster: Cluster, *values: Any) -> bool:
     """Tell whether a size, time or cost is a Fraction and none is a float (but for 0.0)."""
     every = [cluster.cms, cluster.cps, cluster.st, cluster.sc]
@@ -212,6 +223,7 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     instance("cluster", cluster, Cluster)
     size, most = _sizes(sigma), cluster.nodes
     count = whole("n", n, 1, most) if not np.ndim(n) else column("n", n, 1, most, is_whole=True)
+    _need_one_shape(sigma=size, n=count)
     if _is_exact(cluster, sigma):
 
         def time(x: Any, k: int) -> Any:
@@ -296,6 +308,7 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
         (number if np.ndim(x) == 0 else column)(name, x, -most, most, rule=rule)
         for name, (x, most, rule) in limits.items()
     )
+    _need_one_shape(sigma=sizes, budget=left, start=begin)
     if _is_exact(cluster, sigma, budget):
 
         def fewest(x: Any, left: Any) -> int:
