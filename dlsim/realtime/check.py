@@ -295,7 +295,7 @@ def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]
         together = equal(k.compute_end, ends, span, ULPS + c.nodes)
         yield "all nodes of a task finish together", k.labels, together
         if not s.positive.all():
-            k = k.those(k.alpha > 0)
+            k = Chunks(k.table[k.alpha > 0], k.index)
     else:
         yield from _release_rules(s, k, released)
     yield from _exclusion_rules(s, k)

@@ -95,10 +95,6 @@ class Chunks:
         columns = "alpha", "send_start", "send_end", "compute_end"
         self.alpha, self.send_start, self.send_end, self.compute_end = floats_of(table, *columns)
 
-    def those(self, which: NDArray[np.bool_]) -> "Chunks":
-        """Return some of the chunks."""
-        return Chunks(self.table[which], self.index)
-
     @functools.cached_property
     def by_task(self) -> Groups:
         """Chunks of one task, as they are sent."""

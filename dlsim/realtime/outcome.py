@@ -194,13 +194,12 @@ class Schedule:
     @property
     def reject_ratio(self) -> float:
         """Refused tasks per arrived task (paper M, section 6); of pieces by fractions."""
-        refused = self._refused()
-        return _ratio(refused, np.ones(len(refused)))
+        return _mean(self._refused())
 
     @property
     def work_reject_ratio(self) -> float:
         """Refused data per arrived data: MCDF favours big tasks, and counting hides it."""
-        return _ratio(self._refused(), self._column("sigma"))
+        return _mean(self._refused(), self._column("sigma"))
 
     def _column(self, name: str) -> Any:
         """Return a column of `tasks`, which need not be a table yet."""
@@ -217,8 +216,7 @@ class Schedule:
     @property
     def miss_ratio(self) -> float:
         """Tasks that missed their deadline per arrived task (paper M, section 6)."""
-        missed = self._column("missed").astype(float)
-        return _ratio(missed, np.ones(len(missed)))
+        return _mean(self._column("missed").astype(float))
 
     @property
     def is_physical(self) -> bool:
@@ -344,8 +342,8 @@ def _how(done: dict[str, Any], labels: pd.Index) -> pd.DataFrame:
     return pd.DataFrame(more, index=labels, copy=False)
 
 
-def _ratio(part: Floats, weight: Floats) -> float:
-    return float((part * weight).sum() / weight.sum()) if len(weight) else np.nan
+def _mean(part: Floats, weights: Floats | None = None) -> float:
+    return float(np.average(part, weights=weights)) if len(part) else np.nan
 
 
 def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
