@@ -20,9 +20,6 @@ from dlsim.given import MOST, column, flag, floats, label, named, number, option
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core.partition import MOST_ROUNDS
 
-#: A user's own order: one static key per task, or one for every instant.
-Order = str | Callable[..., Any]
-
 #: The words of a `Policy`, and what they mean in a few more.
 ORDERS = {"fifo": "by arrival", "edf": "by deadline", "dc": "by the slope of the cost"}
 NODES = {
@@ -110,34 +107,32 @@ def check_partition(
     partition: str | Callable[..., Any], rounds: int | str, cluster: Cluster
 ) -> None:
     """Refuse a partition on a cluster for which it is not defined."""
-    if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
-        raise InputError(
-            f"partition {partition!r} knows no set-up times (paper I, section 3); got "
-            f"st={cluster.st}, sc={cluster.sc}: use st=0, sc=0, or partition 'opr'"
-        )
-    if partition in IN_ROUNDS and cluster.cms == 0:
-        raise InputError(
-            f"partition {partition!r} needs cms > 0, got 0: without transmission one round does"
-        )
-    if partition in BEST_ROUNDS and cluster.cps == 0:
-        raise InputError(
-            f"partition {partition!r} needs cps > 0, got 0: without computing one node does"
-        )
-    if partition in BEST_ROUNDS and cluster.nodes * (int(rounds) + 1) > MOST_SIZES:
-        raise InputError(
-            f"partition {partition!r} decides at most {MOST_SIZES} sizes together, N (rounds + 1); "
-            f"got N={cluster.nodes}, rounds={rounds}: give fewer rounds, or use partition 'exact'"
-        )
-    if partition in BEST_ROUNDS and cluster.nodes * np.log1p(cluster.cms / cluster.cps) > MOST_LOG:
-        raise InputError(
-            f"partition {partition!r} needs (1 + cms/cps)**N below 1e200, got N={cluster.nodes}, "
-            f"cms={cluster.cms}, cps={cluster.cps}: the last node would get nothing; use fewer"
-        )
-    if partition in UMR and rounds == "best" and cluster.st == 0 and cluster.sc == 0:
-        raise InputError(
-            "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster; "
-            "give a number of rounds"
-        )
+    for remedy in _without_meaning(partition, rounds, cluster):
+        raise InputError(remedy)
+
+
+def _without_meaning(
+    partition: str | Callable[..., Any], rounds: int | str, c: Cluster
+) -> Iterator[str]:
+    """Yield what to use instead of a partition that is not defined on a cluster."""
+    what, is_best = f"partition {partition!r}", partition in BEST_ROUNDS
+    if partition in WITHOUT_SETUP and (c.st > 0 or c.sc > 0):
+        need = f"{what} knows no set-up times (paper I, section 3); got st={c.st}, sc={c.sc}"
+        yield f"{need}: use st=0, sc=0, or partition 'opr'"
+    if partition in IN_ROUNDS and c.cms == 0:
+        yield f"{what} needs cms > 0, got 0: without transmission one round does"
+    if is_best and c.cps == 0:
+        yield f"{what} needs cps > 0, got 0: without computing one node does"
+    if is_best and c.nodes * (int(rounds) + 1) > MOST_SIZES:
+        most = f"{what} decides at most {MOST_SIZES} sizes together, N (rounds + 1)"
+        rest = "give fewer rounds, or use partition 'exact'"
+        yield f"{most}; got N={c.nodes}, rounds={rounds}: {rest}"
+    if is_best and c.nodes * np.log1p(c.cms / c.cps) > MOST_LOG:
+        need = f"{what} needs (1 + cms/cps)**N below 1e200, got N={c.nodes}, cms={c.cms}"
+        yield f"{need}, cps={c.cps}: the last node would get nothing; use fewer"
+    if partition in UMR and rounds == "best" and c.st == 0 and c.sc == 0:
+        need = "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster"
+        yield f"{need}; give a number of rounds"
 
 
 #: What a table of tasks says of each: instant, data size, time until its deadline.
@@ -336,7 +331,7 @@ class Policy:
     'min'
     """
 
-    order: Order
+    order: str | Callable[..., Any]
     nodes: str | Callable[..., Any]
     partition: str | Callable[..., Any] = "opr"
     rounds: int | str = 1
