@@ -220,9 +220,27 @@ def test_thresholds_out_of_reach_overflow_in_silence(cps, size):
     assert mean == pytest.approx(workload.mean_least_time(one, 100.0, size), rel=1e-3)
 
 
+@pytest.mark.parametrize(
+    "labels",
+    [[("a", 1), ("b", 2), ("c", 3)], [("a", 1, 1), ("b", 2, 2), ("c", 3, 3)], [0, 1, math.nan]],
+)
+def test_an_offer_is_made_to_any_label(labels):
+    index = pd.Index(labels, dtype=object, tupleize_cols=False)
+    assert simulate(TASKS.set_axis(index), C, "FIFOMN").offer(labels[-1]).deadline == 20
+
+
+def test_a_part_of_a_label_is_none():
+    s = simulate(TASKS.set_axis(pd.MultiIndex.from_product([["a"], [1, 2, 3]])), C, "FIFOMN")
+    assert s.offer(("a", 3)).deadline == 20
+    with pytest.raises(InputError, match="task 'a' is not in the schedule"):
+        s.offer("a")
+
+
 def test_sizes_counts_and_budgets_have_one_shape():
+    with pytest.raises(InputError, match=r"sigma\[1\] must be a finite size above 0, got \[2\]"):
+        execution_time([1, [2]], 1, C)
     for call in (execution_time, total_cost, fewest_nodes):
-        with pytest.raises(InputError, match=r"must be numbers or arrays .*got \(2,\), \(3,\)"):
+        with pytest.raises(InputError, match=r"arrays that broadcast; .*\(2,\) .*\(3,\)"):
             call([1, 2], [1, 2, 1], C)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import column, instance, number, table, theirs, usual
+from dlsim.given import Floats, column, instance, number, table, theirs, usual
 from dlsim.kernel import clock_origin, records
 from dlsim.realtime import model
 from dlsim.realtime.core.demand import divide, fill_releases, lay
@@ -22,7 +22,7 @@ from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import KINDS, MOST_ROUNDS, Cluster, Policy, Reading
 from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.own import blame
-from dlsim.realtime.partition import Floats, table_for
+from dlsim.realtime.partition import SIZE, table_for
 from dlsim.realtime.run import rules_of, run_policy
 
 
@@ -203,7 +203,7 @@ def split_load(
     instance("cluster", cluster, Cluster)
     nodes = "user" if partition == "pieces" else "min"
     policy = Policy("fifo", nodes, partition, rounds)
-    sigma = number("sigma", sigma, above=True, rule="a finite size above 0")
+    sigma = number("sigma", sigma, above=True, rule=SIZE)
     model.check_partition(partition, rounds, cluster)
     times = model.release_times(release, cluster)
     rules = rules_of(cluster, policy, Reading())

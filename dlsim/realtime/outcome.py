@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import label, number, whole
+from dlsim.given import Floats, label, number, whole
 from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.demand import fill_chunks
@@ -20,7 +20,7 @@ from dlsim.realtime.core.state import COUNT_RULES, COUNTED, room_of
 from dlsim.realtime.evidence import WINDOW, Given
 from dlsim.realtime.model import BEST_ROUNDS, KINDS, Cluster, Policy, Reading, under
 from dlsim.realtime.own import blame, own_rules
-from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
+from dlsim.realtime.partition import has_positive_shares, span_of, table_for
 from dlsim.realtime.run import Run, run_policy
 
 #: Most refused tasks that are all told what they could have been promised, where others may pass.
@@ -179,8 +179,7 @@ class Schedule:
         """
         counted = self.counted
         if counted is None and self.given is not None and self.parts is None:
-            known = self.given, self.cluster, self.policy, self.reading, self.negotiate
-            counted = run_policy(*known, count=True).counts
+            counted = self._again(count=True).counts
         if counted is None:
             raise InputError(
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
@@ -190,6 +189,12 @@ class Schedule:
         table = pd.DataFrame(counted.copy(), rules, list(COUNTED), dtype="Int64")
         table.loc["rtgrid", "opt_iits_ii"] = pd.NA
         return table
+
+    def _again(self, **more: Any) -> Run:
+        """Repeat the run, with what else `run_policy` can be asked."""
+        assert self.given is not None
+        known = self.given, self.cluster, self.policy, self.reading, self.negotiate
+        return run_policy(*known, **more)
 
     @property
     def reject_ratio(self) -> float:
@@ -251,15 +256,15 @@ class Schedule:
         user order keeps its key. None where no deadline at all is admissible: a newcomer that fits
         at once may take nodes that a waiting task cannot do without.
         """
-        if not pd.api.types.is_hashable(task) or task not in self.tasks.index:
+        index = self.tasks.index
+        row: Any = index.get_loc(task) if pd.api.types.is_hashable(task) and task in index else None
+        if not isinstance(row, int | np.integer):  # a slice for a part of a label
             raise InputError(f"task {task!r} is not in the schedule; use a label of s.tasks.index")
-        row = int(np.flatnonzero(self.tasks.index == task)[0])
         if self.tasks["admitted"].iloc[row]:
             raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
-        assert self.given is not None
         if self.parts is not None:
             raise InputError("offers are made to whole tasks; use the reading split='all'")
-        run = run_policy(self.given, self.cluster, self.policy, self.reading, self.negotiate, row)
+        run = self._again(probe=int(row))
         if np.isnan(run.offer):
             return None
         start, estimate, end = (float(run.done[k][row]) for k in ("start", "estimate", "end"))
@@ -296,11 +301,10 @@ class Schedule:
                 "offers are made to whole tasks by policies with admission control; got "
                 f"{under(self.name, self.reading)}"
             )
-        known = self.given, self.cluster, self.policy, self.reading, self.negotiate
         away = np.flatnonzero(~self.tasks["admitted"])[:: whole("every", every)]
         ask = np.zeros(len(self.tasks), dtype=bool)
         ask[away] = True
-        run = run_policy(*known, ask=ask)
+        run = self._again(ask=ask)
         assert run.offers is not None
         found = run.offers[away]
         start, end = (

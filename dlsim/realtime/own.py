@@ -21,11 +21,11 @@ import pandas as pd
 from numba.extending import is_jitted
 
 from dlsim.errors import InputError
-from dlsim.given import table, theirs
+from dlsim.given import Floats, table, theirs
 from dlsim.realtime import model
 from dlsim.realtime.core.state import TASK
 from dlsim.realtime.model import RULES, Cluster, Policy, StateView, TaskView
-from dlsim.realtime.partition import Floats, Table
+from dlsim.realtime.partition import Table
 from dlsim.realtime.workload import realised_load
 
 

@@ -7,11 +7,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import column, option, table, whole
+from dlsim.given import Floats, column, option, table, whole
 from dlsim.kernel import records
 from dlsim.realtime.core.rigid import serve
 from dlsim.realtime.core.state import BLOCK
-from dlsim.realtime.partition import Floats
 
 #: How the processors are shared out: strictly in line, or with those who fit passing (EASY).
 RIGID = ("fcfs", "easy")

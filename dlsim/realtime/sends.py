@@ -26,9 +26,9 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, column, instance, number, option, table, whole
+from dlsim.given import MOST, Floats, column, instance, number, option, table, whole
 from dlsim.realtime.model import MOST_ROUNDS, Cluster, node_columns, release_times
-from dlsim.realtime.partition import Floats
+from dlsim.realtime.partition import SIZE
 
 #: Most unequal nodes of which all orders are tried, and most sends of one linear program.
 MOST_UNEQUAL, MOST_SENDS = 5, 20_000
@@ -123,7 +123,7 @@ def rounds_limit(sigma: float, release: Sequence[float] | Floats, cluster: Clust
             f"without limit to the rounds there must be no set-up times; got st={cluster.st}, "
             f"sc={cluster.sc}: use st=0, sc=0, or partition 'umr' with rounds='best'"
         )
-    sigma = float(number("sigma", sigma, above=True, rule="a finite size above 0"))
+    sigma = float(number("sigma", sigma, above=True, rule=SIZE))
     times = release_times(release, cluster)
     tau, chi, k = cluster.cms, cluster.cps, np.arange(len(times))
     since = times - times[0]
@@ -182,7 +182,7 @@ def split_unequal(sigma: float, nodes: pd.DataFrame, order: str | Sequence[int] 
     link [1, 0] 15.333
     best [1, 0] 15.333
     """
-    sigma = float(number("sigma", sigma, above=True, rule="a finite size above 0"))
+    sigma = float(number("sigma", sigma, above=True, rule=SIZE))
     cms, cps = node_columns(nodes)
     release = np.zeros(len(nodes))
     if "release" in nodes:

@@ -27,11 +27,11 @@ from scipy.special import ndtr
 
 from dlsim import files, given, joblog
 from dlsim.errors import InputError
-from dlsim.given import Seed, instance, mapping, option, positive, streams, theirs
+from dlsim.given import Floats, Seed, instance, mapping, option, positive, streams, theirs
 from dlsim.kernel import TOL
 from dlsim.realtime import model
 from dlsim.realtime.model import Cluster
-from dlsim.realtime.partition import Floats, least_times, table_of
+from dlsim.realtime.partition import least_times, table_of
 
 __all__ = [
     "SWITCHES", "dcratio", "from_csv", "from_swf", "mcdf", "mean_least_time", "realised_load",
