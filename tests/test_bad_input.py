@@ -40,13 +40,15 @@ def fails(*_: object) -> None:
         (None, r"tasks must be a pandas DataFrame .*got NoneType"),
         (TASKS["sigma"], r"tasks must be a pandas DataFrame .*got Series"),
         (pd.concat([TASKS, TASKS["sigma"]], axis=1), r"column sigma appears twice; give"),
-        (TASKS.assign(sigma=[6 + 1j, 18, 6]), r"sigma of task 0 must be finite .*6\+1j"),
+        (TASKS.assign(sigma=[6 + 1j, 18, 6]), r"sigma of task 0 must be a finite .*6\+1j"),
         (TASKS.assign(sigma=pd.Series([6 + 1j, 1, 2], dtype=object)), r"sigma of task 0 .*6\+1j"),
         (TASKS.assign(arrival=pd.Timestamp("2005-01-01")), r"arrival of task 0 must .*Timestamp"),
         (TASKS.assign(deadline=["x", 1, 2]), r"deadline of task 0 must be .*got 'x'"),
         (TASKS.assign(deadline=pd.Series([10**400, 1, 2], dtype=object)), r"deadline of task 0"),
-        (TASKS.set_axis([5, 6, 7]).assign(sigma=[1, 0, 1]), r"sigma of task 6 must be finite"),
+        (TASKS.set_axis([5, 6, 7]).assign(sigma=[1, 0, 1]), r"sigma of task 6 must be a finite"),
         (TASKS.set_axis([5, 6, 5]), r"label 5 of tasks appears twice; give every row its own"),
+        (TASKS.set_axis(pd.Index([[5], [6], [7]], dtype=object)), r"must be hashable.*reset_index"),
+        (TASKS.set_axis(pd.IntervalIndex.from_tuples([(0, 2), (1, 3), (2, 4)])), r"that overlap"),
     ],
 )  # fmt: skip
 def test_what_is_no_task_table(tasks, said):
@@ -63,6 +65,9 @@ def test_what_is_no_cluster(cluster):
         lambda: fastest_nodes(6, cluster),
         lambda: fewest_nodes(6, 9, cluster),
         lambda: total_cost(6, 1, cluster),
+        lambda: workload.mean_least_time(cluster),
+        lambda: workload.realised_load(TASKS, cluster, 1.0),
+        lambda: workload.from_swf("log", cluster),
     ):
         with pytest.raises(InputError, match="cluster must be a Cluster, got"):
             call()
@@ -213,3 +218,59 @@ def test_thresholds_out_of_reach_overflow_in_silence(cps, size):
         warnings.simplefilter("error")
         mean = workload.mean_least_time(many, 100.0, size)
     assert mean == pytest.approx(workload.mean_least_time(one, 100.0, size), rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[("a", 1), ("b", 2), ("c", 3)], [("a", 1, 1), ("b", 2, 2), ("c", 3, 3)], [0, 1, math.nan]],
+)
+def test_an_offer_is_made_to_any_label(labels):
+    index = pd.Index(labels, dtype=object, tupleize_cols=False)
+    assert simulate(TASKS.set_axis(index), C, "FIFOMN").offer(labels[-1]).deadline == 20
+
+
+def test_a_part_of_a_label_is_none():
+    s = simulate(TASKS.set_axis(pd.MultiIndex.from_product([["a"], [1, 2, 3]])), C, "FIFOMN")
+    assert s.offer(("a", 3)).deadline == 20
+    with pytest.raises(InputError, match="task 'a' is not in the schedule"):
+        s.offer("a")
+
+
+def test_sizes_counts_and_budgets_have_one_shape():
+    with pytest.raises(InputError, match=r"sigma\[1\] must be a finite size above 0, got \[2\]"):
+        execution_time([1, [2]], 1, C)
+    for call in (execution_time, total_cost, fewest_nodes):
+        with pytest.raises(InputError, match=r"arrays that broadcast; .*\(2,\) .*\(3,\)"):
+            call([1, 2], [1, 2, 1], C)
+
+
+def test_windows_have_a_row_and_pieces_no_kinds():
+    s = simulate(TASKS, C, "MCDF")
+    for rows in (0, -1, np.nan, "x", None):
+        with pytest.raises(InputError, match="rows must be a number of at least 1, got"):
+            next(s.windows(rows))
+    s = simulate(TASKS.assign(user_nodes=2), C, "EDF-US", Reading(split="piece"))
+    with pytest.raises(InputError, match="split='all'"):
+        s.kinds  # noqa: B018
+
+
+@pytest.mark.parametrize(
+    ("tasks", "said"),
+    [
+        (None, "tasks must be a pandas DataFrame"),
+        (TASKS.drop(columns="sigma"), "sigma not found among arrival, deadline"),
+        (TASKS.assign(sigma=[1, -1, 1]), "sigma of task 1 must be a finite number above 0, got -1"),
+        (TASKS.assign(sigma=["a", 1, 1]), "sigma of task 0 must be a finite number above 0"),
+        (pd.concat([TASKS, TASKS], axis=1), "column sigma appears twice"),
+    ],
+)
+def test_what_has_no_load(tasks, said):
+    with pytest.raises(InputError, match=said):
+        workload.realised_load(tasks, C, 1.0)
+
+
+def test_a_law_that_fails_is_named():
+    with pytest.raises(InputError, match=r"law fails\(generator, .*KeyError: 'weight'"):
+        workload.mcdf(C, 0.5, 1e4, size=fails)
+    with pytest.raises(InputError, match="switches must be a mapping"):
+        workload.split_reading("link")

@@ -241,6 +241,19 @@ def test_late_clocks_hide_nothing(at, off):
         shifted(s, row, compute_end=off).check()
 
 
+@pytest.mark.parametrize("policy", ["FIFO-EXACT", "EDF-EXACT-N"])
+def test_an_optimums_shares_are_as_exact_as_the_clock(policy):
+    """Loads of a tenth of a second, days after the first one, as in a log."""
+    rows = [[at, 0.01, 0.07] for at in (0.0, 1e5, 1e6, 1e6 + 0.01)]
+    s = ran(policy, rows, Cluster(nodes=4, cms=1, cps=10))
+    assert (np.abs(s.chunks.groupby("task")["alpha"].sum() - 1) > 1e-10).any()
+    for factor in (1 + 1e-6, 1 - 1e-6):
+        other = dataclasses.replace(s)
+        other.__dict__["chunks"] = s.chunks.assign(alpha=s.chunks["alpha"] * factor)
+        with pytest.raises(ScheduleError, match=r"^the shares of a task sum to 1"):
+            other.check()
+
+
 def test_a_schedule_of_unknown_origin_is_held_to_its_own_table():
     dataclasses.replace(LINE, given=None).check()
     dataclasses.replace(USER, given=None).check()

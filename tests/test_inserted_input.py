@@ -40,6 +40,11 @@ def test_a_user_split_needs_the_users_counts(policy):
         simulate(TASKS.iloc[:0], C, policy)
 
 
+def test_a_column_of_users_counts_stands_once():
+    with pytest.raises(InputError, match="column user_nodes appears twice"):
+        simulate(pd.concat([USERS, USERS[["user_nodes"]]], axis=1), C, "FIFO-US")
+
+
 @pytest.mark.parametrize("value", [0, -1, 4, 1.5, math.nan, math.inf, None, "two", 10**400])
 def test_a_users_count_is_a_whole_number_of_nodes(value):
     table = USERS.astype({"user_nodes": object})

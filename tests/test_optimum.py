@@ -3,6 +3,7 @@
 import itertools
 import random
 
+import numpy as np
 import pandas as pd
 import pytest
 
@@ -125,6 +126,7 @@ def test_an_end_far_from_zero_is_found():
     [
         ({"partition": "dlt"}, "partition must be one of"),
         ({"nodes": "few"}, "nodes must be one of"),
+        ({"tasks": None}, "tasks must be a pandas DataFrame"),
         ({"cluster": Cluster(5, 1, 1)}, "at most 10 tasks on 4 nodes"),
         ({"cluster": Cluster(2, 1, 1, 1), "partition": "exact"}, "set-up"),
     ],
@@ -135,3 +137,8 @@ def test_refusals(changed, words):
         offline_optimum(**{"tasks": tasks, "cluster": Cluster(2, 1, 1)} | changed)
     with pytest.raises(InputError, match="order must be one of"):
         online_best(tasks, Cluster(2, 1, 1), order="dc")
+
+
+def test_of_no_tasks_no_share_is_known():
+    found = ladder(pd.DataFrame({"arrival": [], "sigma": [], "deadline": []}), Cluster(2, 1, 1))
+    assert np.isnan(list(found.values())).all()

@@ -209,9 +209,21 @@ def ones(sigma, release, state):
     return np.ones(len(release) + 1)
 
 
+@dataclasses.dataclass
+class Weighted:
+    """A rule with a state of its own, which cannot be hashed."""
+
+    weight: float = 1.0
+
+    def __call__(self, task, n, t, state):
+        return self.weight * task.due
+
+
 @pytest.mark.parametrize(
     ("rules", "message"),
     [
+        ({"order": Weighted()}, "order function order must be hashable, got Weighted"),
+        ({"partition": dict}, "it takes an unknown number of arguments"),
         ({"order": lambda task, n: 1}, r"must take \(tasks\) .*it takes 2 arguments"),
         ({"nodes": lambda task: 1}, r"must take \(task, t, state\) .*it takes 1 arguments"),
         ({"partition": lambda sigma: 1}, r"must take \(sigma, release, state\)"),
@@ -233,6 +245,8 @@ def test_rules_that_cannot_be_used_are_refused(rules, message):
         ("order", lambda task, n, t, state: np.nan, "a number, not NaN; for task 0 at .* nan"),
         ("order", fails, "'TaskView' object has no attribute 'nothing'"),
         ("order", lambda task, n, t, state: "a", "could not convert string"),
+        ("order", lambda task, n, t, state: [], "array of size 1"),
+        ("nodes", lambda task, t, state: [1, 2], "array of size 1"),
         ("nodes", lambda task, t, state: state.nodes + 1, r"nodes in 0\.\.N.* it gave 11"),
         ("nodes", lambda task, t, state: 1.5, "it gave 1.5"),
         ("nodes", lambda task, t, state: None, "it gave nan"),

@@ -12,7 +12,8 @@ from dlsim.errors import InputError
 from dlsim.papers import inserted_idle_time, mcdf
 from dlsim.papers.inserted_idle_time import cells as cells_i
 from dlsim.papers.mcdf import cells
-from dlsim.realtime import POLICIES, Policy
+from dlsim.realtime import POLICIES, Cluster, Policy
+from dlsim.realtime.own import drawn_by
 from dlsim.study import sweep
 from dlsim.study.cells import doing
 from tests import sweep_functions as functions
@@ -82,6 +83,7 @@ def test_verdicts_are_of_the_policy_in_the_place():
         ({"policies": ["MCDF=EDFANNA"]}, "cannot stand for MCDF"),
         ({"workload": "math:pi"}, "workload must be a function .* got 3.14"),
         ({"workload": lambda cluster: None}, "workload must be a function"),
+        ({"workload": dict}, "workload must be a function"),
     ],
 )
 def test_what_a_study_cannot_take_is_refused(given, message):
@@ -89,6 +91,26 @@ def test_what_a_study_cannot_take_is_refused(given, message):
         if "EDFANNA" not in str(given) or study is mcdf.Study:
             with pytest.raises(InputError, match=message):
                 study(**given)
+
+
+def failing(cluster, load, horizon, seed):
+    return 1 / 0
+
+
+def endless(cluster, load, horizon, seed):
+    return pd.DataFrame({"arrival": [0.0], "sigma": np.inf, "deadline": 1.0})
+
+
+@pytest.mark.parametrize(
+    ("workload", "message"),
+    [
+        (failing, "workload failing must return a table of tasks; got ZeroDivisionError"),
+        (endless, "sigma of task 0 must be a finite number above 0, got inf"),
+    ],
+)
+def test_what_a_workload_must_not_do_is_told(workload, message):
+    with pytest.raises(InputError, match=message):
+        drawn_by(workload, Cluster(), 0.5, 1e4, 1)
 
 
 def made(source, **names):

@@ -69,5 +69,11 @@ def test_no_processor_serves_two():
 def test_what_cannot_be_served_is_refused():
     with pytest.raises(InputError, match=r"processors.*33"):
         run_rigid(table([(0, 1, 1, 33)]), 32)
+    with pytest.raises(InputError, match="jobs must be a pandas DataFrame"):
+        run_rigid(None, 32)
+    twice = table([(0, 1, 1, 1)])
+    twice = pd.concat([twice, twice[["estimate"]]], axis=1)
+    with pytest.raises(InputError, match="column estimate appears twice"):
+        run_rigid(twice, 32)
     with pytest.raises(InputError, match="sort_values"):
         run_rigid(table([(1, 1, 1, 1), (0, 1, 1, 1)]), 32)

@@ -179,7 +179,7 @@ TWO = pd.DataFrame({"cms": [1.0, 2.0], "cps": [1.0, 1.0]})
     ("call", "message"),
     [
         (lambda: rounds_limit(1, [0], Cluster(1, st=1)), "no set-up times; got st=1"),
-        (lambda: rounds_limit(1, [0, 1], Cluster(1)), r"1\.\.1 times, one per node"),
+        (lambda: rounds_limit(1, [0, 1], Cluster(1)), r"1\.\.1 finite times, one per node"),
         (lambda: rounds_limit(0, [0], Cluster(1)), "finite size above 0"),
         (lambda: rounds_limit(1, [np.nan], Cluster(1)), "release"),
         (lambda: split_in_rounds(1, [0], Cluster(1), 65), r"whole number in 1\.\.64"),
@@ -189,7 +189,19 @@ TWO = pd.DataFrame({"cms": [1.0, 2.0], "cps": [1.0, 1.0]})
         (lambda: split_unequal(1, TWO, [0, 0]), "at most once"),
         (lambda: split_unequal(1, TWO, [2]), "node of the order"),
         (lambda: split_unequal(1, TWO, []), "one at least"),
+        (lambda: split_unequal(1, TWO, [0.5]), r"node of the order\[0\] must be a whole .*got 0.5"),
+        (lambda: split_unequal(1, TWO, ["a"]), "must be a whole number"),
+        (lambda: split_unequal(1, TWO, 1), "one at least"),
+        (lambda: split_unequal(1, TWO, None), "must be a whole number"),
+        (lambda: rounds_limit(1, pd.to_datetime(["2005-01-01"]), Cluster(1)), "release must hold"),
+        (lambda: rounds_limit(1, 0, Cluster(1)), "release must hold"),
+        (lambda: split_in_rounds(1, [[0]], Cluster(1)), "release must hold"),
+        (lambda: split_in_rounds(1, ["a"], Cluster(1)), "release must hold"),
         (lambda: split_unequal(1, TWO.assign(cms=-1)), "cms"),
+        (
+            lambda: split_unequal(1, pd.DataFrame([[1] * 4], columns=[*TWO, *["release"] * 2])),
+            "column release appears twice",
+        ),
         (
             lambda: split_unequal(1, pd.DataFrame({"cms": [1] * 6, "cps": 1, "release": range(6)})),
             "at most 5 nodes are tried, got 6",

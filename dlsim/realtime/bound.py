@@ -26,11 +26,11 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.given import flag, instance, option
+from dlsim.given import Floats, flag, instance, option
 from dlsim.kernel import TOL
 from dlsim.realtime import model
 from dlsim.realtime.model import IN_ROUNDS, Cluster
-from dlsim.realtime.partition import Floats, best_counts, table_for
+from dlsim.realtime.partition import best_counts, table_for
 
 #: By how much, relatively, a task may miss its deadline or its node time: 16 times what the engine
 #: lets pass, and what a float rounds off.

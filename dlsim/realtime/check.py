@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
-from dlsim.given import label
+from dlsim.given import Floats, label
 from dlsim.kernel import TOL, clock_origin
 from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped, verify
 from dlsim.realtime.model import BEST_ROUNDS, IN_ROUNDS, KINDS, UMR, StateView, under
-from dlsim.realtime.partition import Floats, best_counts, table_for
+from dlsim.realtime.partition import best_counts, table_for
 from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
 
 #: Kinds that each partition may end in.
@@ -191,29 +191,28 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
         prompt = not_after(start, np.maximum(last, arrival), s.scale)
         yield "a task starts on arrival or when nodes or the link get free", index, prompt
     passes = s.policy.overtake or s.reading.backfill == "on"
-    in_line = s.policy.nodes == "all" or not passes or s.reading.mn_order == "strict"
-    if not in_line or s.policy.order == "dc" or s.policy.is_timed:
+    strict = s.policy.nodes == "all" or not passes or s.reading.mn_order == "strict"
+    if not strict or s.policy.order == "dc" or s.policy.is_timed:
         return
     passed = "nobody passes a waiting task of smaller rank"
-    if s.policy.order == "fifo":
-        starts = s.start[s.ran]
-        behind = not_after(np.maximum.accumulate(starts), starts, s.scale)
-        yield "tasks start in the order of arrival", s.index[s.ran], behind
-    elif s.policy.order == "edf":
-        turn = in_turn_of_deadline(start, arrival, s.deadline[line], line, s.scale)
-        yield passed, index, turn
+    if s.policy.order in ("fifo", "edf"):
+        yield from in_line(s.policy.order, passed, s, line)
     elif s.given is not None:
         exactly = s.given.key[line], np.zeros(len(line))
         yield passed, index, in_turn(start, arrival, *exactly, line, s.scale)
 
 
-def in_turn_of_deadline(
-    start: Floats, arrival: Floats, deadline: Floats, line: Rows, scale: float
-) -> list[bool]:
-    """Tell it of ranks by deadline: equal ones are told apart by nothing but rounding."""
-    due = arrival + deadline
-    slack = ROUNDING * deadline + instant(scale, due)
-    return in_turn(start, arrival, due, slack, line, scale)
+def in_line(order: object, passed: str, s: Any, line: Rows) -> Iterator[Rule]:
+    """First come, first served, or the earliest deadline first; `line` as in `_order_rules`."""
+    if order == "fifo":
+        line = np.sort(line)
+        behind = not_after(np.maximum.accumulate(s.start[line]), s.start[line], s.scale)
+        yield "tasks start in the order of arrival", s.index[line], behind
+    else:  # equal deadlines are told apart by nothing but rounding
+        due = s.arrival[line] + s.deadline[line]
+        slack = ROUNDING * s.deadline[line] + instant(s.scale, due)
+        turn = in_turn(s.start[line], s.arrival[line], due, slack, line, s.scale)
+        yield passed, s.index[line], turn
 
 
 def in_turn(
@@ -239,11 +238,7 @@ def _chunk_rules(s: Evidence) -> Iterator[Rule]:
     released, busy = np.full((2, s.cluster.nodes), -np.inf)
     sent = np.array([-np.inf])
     for k in s.windows():
-        yield "every chunk is one of a task in the table", k.labels, k.task < k.size
-        elsewhere = (k.node < 0) | (k.node >= s.cluster.nodes) | (k.node % 1 > 0)
-        yield "every chunk is on a node of the cluster, 0..N-1", k.labels, ~elsewhere
-        endless = np.isinf([k.alpha, k.send_start, k.send_end, k.compute_end]).any(axis=0)
-        yield "a chunk's share and times are finite", k.labels, ~endless
+        yield from k.rules(s.cluster.nodes)
         has_chunks |= k.total() > 0
         if not s.is_large:
             yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
@@ -268,7 +263,10 @@ def _rules_of_windows(s: Evidence, k: Chunks, busy: Floats, sent: Floats) -> Ite
 
 def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     c, present, task = s.cluster, k.names, k.task
-    sums = equal(k.total(k.alpha), 1.0, 1.0)
+    # an optimum's shares are differences between instants of the engine's clock
+    clock = (ULPS + c.nodes) * np.finfo(float).eps * (s.estimate - clock_origin(s.arrival))
+    clock *= s.kind == KINDS.index("optimum")
+    sums = equal(k.total(k.alpha), 1.0, 1.0, slack=clock / (s.sigma * (c.cms + c.cps)))
     yield "the shares of a task sum to 1", present, sums[k.tasks]
     whole = k.total() == s.nodes * s.rounds
     if s.policy.partition in BEST_ROUNDS:  # a round may leave a node out
@@ -276,7 +274,7 @@ def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]
         again = k.by_node.place < s.rounds[np.minimum(k.task, k.size - 1)]
         yield "a node has at most one chunk per round", k.labels, again
     yield "a task has one chunk per node", present, whole[k.tasks]
-    visits = k.total((k.by_node.place == 0) & (k.node == k.node))  # no number is no node
+    visits = k.total(k.by_node.place == 0)
     yield "a task's chunks go to distinct nodes", present, (visits == s.nodes)[k.tasks]
     load = k.alpha * s.sigma[task]
     send, compute = c.st + load * c.cms, c.sc + load * c.cps
@@ -292,7 +290,7 @@ def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]
         together = equal(k.compute_end, ends, span, ULPS + c.nodes)
         yield "all nodes of a task finish together", k.labels, together
         if not s.positive.all():
-            k = k.those(k.alpha > 0)
+            k = Chunks(k.table[k.alpha > 0], k.index)
     else:
         yield from _release_rules(s, k, released)
     yield from _exclusion_rules(s, k)

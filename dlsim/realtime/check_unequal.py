@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.realtime.check import in_turn_of_deadline
+from dlsim.given import Floats
+from dlsim.realtime.check import in_line
 from dlsim.realtime.evidence import Chunks, Rule, floats_of, verify
-from dlsim.realtime.partition import Floats
 from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
 
 
@@ -76,13 +76,8 @@ def _order_rules(e: _Evidence) -> Iterator[Rule]:
     line = np.flatnonzero(e.admitted)
     line = line[np.argsort(e.start[line], kind="stable")]
     start, index = e.start[line], e.index[line]
-    if e.order == "fifo":
-        starts = e.start[e.admitted]
-        behind = not_after(np.maximum.accumulate(starts), starts, e.scale)
-        yield "tasks start in the order of arrival", e.index[e.admitted], behind
-    else:
-        turn = in_turn_of_deadline(start, e.arrival[line], e.deadline[line], line, e.scale)
-        yield "nobody passes a waiting task of an earlier deadline", index, turn
+    passed = "nobody passes a waiting task of an earlier deadline"
+    yield from in_line(e.order, passed, e, line)
     sent = np.where(e.link == "shared", e.k.send_end, -np.inf)
     free = np.sort(np.concatenate([[-np.inf], e.arrival, e.k.compute_end, sent]))
     last = free[np.searchsorted(free, start + instant(e.scale, start), side="right") - 1]
@@ -92,11 +87,7 @@ def _order_rules(e: _Evidence) -> Iterator[Rule]:
 
 def _chunk_rules(e: _Evidence) -> Iterator[Rule]:
     k, index, task = e.k, e.k.labels, e.k.task
-    yield "every chunk is one of a task in the table", index, task < k.size
-    there = (k.node >= 0) & (k.node < len(e.cms)) & (k.node % 1 == 0)
-    yield "every chunk is on a node of the cluster, 0..N-1", index, there
-    finite = np.isfinite([k.alpha, k.send_start, k.send_end, k.compute_end]).all(axis=0)
-    yield "a chunk's share and times are finite", index, finite
+    yield from k.rules(len(e.cms))
     yield "a task has one chunk per node", e.index, k.total() == e.n
     yield "a task's chunks go to distinct nodes", index, k.by_node.place == 0
     yield "every share is positive", index, k.alpha > 0

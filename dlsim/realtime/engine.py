@@ -13,16 +13,16 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, column, floats, instance, number, option, theirs, usual
+from dlsim.given import Floats, column, instance, number, table, theirs, usual
 from dlsim.kernel import clock_origin, records
 from dlsim.realtime import model
 from dlsim.realtime.core.demand import divide, fill_releases, lay
 from dlsim.realtime.core.state import TASK, fresh_state
 from dlsim.realtime.evidence import Given
-from dlsim.realtime.model import KINDS, MOST_ROUNDS, PARTITIONS, Cluster, Policy, Reading
+from dlsim.realtime.model import KINDS, MOST_ROUNDS, Cluster, Policy, Reading
 from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.own import blame
-from dlsim.realtime.partition import Floats, table_for
+from dlsim.realtime.partition import SIZE, table_for
 from dlsim.realtime.run import rules_of, run_policy
 
 
@@ -105,7 +105,8 @@ def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
                 "workload.user_split(tasks, cluster) draws one"
             )
         known: Any = {"is_whole": True, "row": "task", "labels": tasks.index}
-        wanted = column("user_nodes", tasks["user_nodes"], 1, cluster.nodes, **known)
+        counts = table("tasks", tasks, ["user_nodes"])["user_nodes"]
+        wanted = column("user_nodes", counts, 1, cluster.nodes, **known)
     return Given(arrival, sigma, deadline, _keys(tasks, policy), wanted, tasks.index)
 
 
@@ -200,21 +201,11 @@ def split_load(
     ([0.6875, 0.3125], 38.5)
     """
     instance("cluster", cluster, Cluster)
-    if callable(partition):
-        model.check_rule("partition", partition)
-    else:
-        option("partition", partition, PARTITIONS)
-    sigma = number("sigma", sigma, above=True, rule="a finite size above 0")
-    model.check_rounds(partition, rounds)
-    model.check_partition(partition, rounds, cluster)
-    times = floats(release)
-    if times.ndim != 1 or not 1 <= len(times) <= cluster.nodes or not np.isfinite(times).all():
-        raise InputError(
-            f"release must hold 1..{cluster.nodes} finite times, one per node; got {release!r}"
-        )
-    times = np.sort(column("release", times, -MOST))
     nodes = "user" if partition == "pieces" else "min"
     policy = Policy("fifo", nodes, partition, rounds)
+    sigma = number("sigma", sigma, above=True, rule=SIZE)
+    model.check_partition(partition, rounds, cluster)
+    times = model.release_times(release, cluster)
     rules = rules_of(cluster, policy, Reading())
     q, s = records(1, TASK), fresh_state(len(times), rules, 0.0)
     s = s._replace(release=np.empty(len(times)), rows=np.empty((len(times) * MOST_ROUNDS, 4)))

@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
-from dlsim.given import label
+from dlsim.given import Floats, label
 from dlsim.realtime.model import Cluster, Policy, Reading
-from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
+from dlsim.realtime.partition import has_positive_shares, span_of, table_for
 
 Rows = NDArray[np.int64]
 #: Chunks beyond this number are laid out and checked in windows of about so many.
@@ -95,10 +95,6 @@ class Chunks:
         columns = "alpha", "send_start", "send_end", "compute_end"
         self.alpha, self.send_start, self.send_end, self.compute_end = floats_of(table, *columns)
 
-    def those(self, which: NDArray[np.bool_]) -> "Chunks":
-        """Return some of the chunks."""
-        return Chunks(self.table[which], self.index)
-
     @functools.cached_property
     def by_task(self) -> Groups:
         """Chunks of one task, as they are sent."""
@@ -124,6 +120,14 @@ class Chunks:
     def names(self) -> pd.Index:
         """The labels of `tasks`."""
         return self.labels[self.by_task.place == 0]
+
+    def rules(self, nodes: int) -> Iterator[Rule]:
+        """What must hold of every chunk whatever the model; `nodes` are those of the cluster."""
+        yield "every chunk is one of a task in the table", self.labels, self.task < self.size
+        there = (self.node >= 0) & (self.node < nodes) & (self.node % 1 == 0)
+        yield "every chunk is on a node of the cluster, 0..N-1", self.labels, there
+        values = self.alpha, self.send_start, self.send_end, self.compute_end
+        yield "a chunk's share and times are finite", self.labels, np.isfinite(values).all(axis=0)
 
     def total(self, values: NDArray[Any] | None = None) -> NDArray[Any]:
         """Return the sum over each task, or how many chunks it has."""

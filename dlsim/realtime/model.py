@@ -6,7 +6,7 @@ times), the same authors, "Enhancing Real-time Scheduling of Divisible Loads by
 Utilizing Inserted Idle Time", and what it takes from its reference [6].
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from inspect import signature
 from typing import Any, NamedTuple
@@ -16,12 +16,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import column, flag, label, named, number, option, table, whole
+from dlsim.given import MOST, column, flag, floats, label, named, number, option, table, whole
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core.partition import MOST_ROUNDS
-
-#: A user's own order: one static key per task, or one for every instant.
-Order = str | Callable[..., Any]
 
 #: The words of a `Policy`, and what they mean in a few more.
 ORDERS = {"fifo": "by arrival", "edf": "by deadline", "dc": "by the slope of the cost"}
@@ -110,48 +107,53 @@ def check_partition(
     partition: str | Callable[..., Any], rounds: int | str, cluster: Cluster
 ) -> None:
     """Refuse a partition on a cluster for which it is not defined."""
-    if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
-        raise InputError(
-            f"partition {partition!r} knows no set-up times (paper I, section 3); got "
-            f"st={cluster.st}, sc={cluster.sc}: use st=0, sc=0, or partition 'opr'"
-        )
-    if partition in IN_ROUNDS and cluster.cms == 0:
-        raise InputError(
-            f"partition {partition!r} needs cms > 0, got 0: without transmission one round does"
-        )
-    if partition in BEST_ROUNDS and cluster.cps == 0:
-        raise InputError(
-            f"partition {partition!r} needs cps > 0, got 0: without computing one node does"
-        )
-    if partition in BEST_ROUNDS and cluster.nodes * (int(rounds) + 1) > MOST_SIZES:
-        raise InputError(
-            f"partition {partition!r} decides at most {MOST_SIZES} sizes together, N (rounds + 1); "
-            f"got N={cluster.nodes}, rounds={rounds}: give fewer rounds, or use partition 'exact'"
-        )
-    if partition in BEST_ROUNDS and cluster.nodes * np.log1p(cluster.cms / cluster.cps) > MOST_LOG:
-        raise InputError(
-            f"partition {partition!r} needs (1 + cms/cps)**N below 1e200, got N={cluster.nodes}, "
-            f"cms={cluster.cms}, cps={cluster.cps}: the last node would get nothing; use fewer"
-        )
-    if partition in UMR and rounds == "best" and cluster.st == 0 and cluster.sc == 0:
-        raise InputError(
-            "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster; "
-            "give a number of rounds"
-        )
+    for remedy in _without_meaning(partition, rounds, cluster):
+        raise InputError(remedy)
+
+
+def _without_meaning(
+    partition: str | Callable[..., Any], rounds: int | str, c: Cluster
+) -> Iterator[str]:
+    """Yield what to use instead of a partition that is not defined on a cluster."""
+    what, is_best = f"partition {partition!r}", partition in BEST_ROUNDS
+    if partition in WITHOUT_SETUP and (c.st > 0 or c.sc > 0):
+        need = f"{what} knows no set-up times (paper I, section 3); got st={c.st}, sc={c.sc}"
+        yield f"{need}: use st=0, sc=0, or partition 'opr'"
+    if partition in IN_ROUNDS and c.cms == 0:
+        yield f"{what} needs cms > 0, got 0: without transmission one round does"
+    if is_best and c.cps == 0:
+        yield f"{what} needs cps > 0, got 0: without computing one node does"
+    if is_best and c.nodes * (int(rounds) + 1) > MOST_SIZES:
+        most = f"{what} decides at most {MOST_SIZES} sizes together, N (rounds + 1)"
+        rest = "give fewer rounds, or use partition 'exact'"
+        yield f"{most}; got N={c.nodes}, rounds={rounds}: {rest}"
+    if is_best and c.nodes * np.log1p(c.cms / c.cps) > MOST_LOG:
+        need = f"{what} needs (1 + cms/cps)**N below 1e200, got N={c.nodes}, cms={c.cms}"
+        yield f"{need}, cps={c.cps}: the last node would get nothing; use fewer"
+    if partition in UMR and rounds == "best" and c.st == 0 and c.sc == 0:
+        need = "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster"
+        yield f"{need}; give a number of rounds"
 
 
 #: What a table of tasks says of each: instant, data size, time until its deadline.
 COLUMNS = ("arrival", "sigma", "deadline")
 
 
-def task_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
-    """Return the columns of a table of tasks, or refuse it."""
-    known: Any = {"row": "task", "labels": table("tasks", tasks, COLUMNS).index}
+def task_columns(
+    tasks: pd.DataFrame, names: Sequence[str] = COLUMNS, *, unique: bool = True
+) -> list[NDArray[np.float64]]:
+    """Return columns of a table of tasks, whose labels are `unique`, or refuse it."""
+    labels = table("tasks", tasks, names, unique=unique).index
+    if unique and labels.dtype.kind == "O":
+        try:
+            labels.get_indexer(labels[:1])
+        except (TypeError, pd.errors.InvalidIndexError) as error:
+            why = f"labels of tasks must be hashable, and no intervals that overlap ({error})"
+            raise InputError(f"{why}; use tasks.reset_index(drop=True)") from error
     if tasks.attrs:
         tasks = pd.DataFrame(tasks)  # without those, which every column taken would copy deeply
-    first: Any = {"arrival": {"rule": "finite and at least 0"}}
-    above = {"above": True, "rule": "finite and above 0"}
-    return [column(name, tasks[name], **first.get(name, above), **known) for name in COLUMNS]
+    known: Any = {"row": "task", "labels": labels}
+    return [column(name, tasks[name], above=name != "arrival", **known) for name in names]
 
 
 def sorted_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
@@ -165,6 +167,16 @@ def sorted_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
             "use tasks.sort_values('arrival', kind='stable')"
         )
     return columns
+
+
+def release_times(release: Any, cluster: Cluster) -> NDArray[np.float64]:
+    """Return when nodes are released, in order, or refuse what is no time for each."""
+    times = floats(release)
+    if times.ndim != 1 or not 1 <= len(times) <= cluster.nodes or not np.isfinite(times).all():
+        raise InputError(
+            f"release must hold 1..{cluster.nodes} finite times, one per node; got {release!r}"
+        )
+    return np.sort(column("release", times, -MOST))
 
 
 def node_columns(nodes: pd.DataFrame) -> list[NDArray[np.float64]]:
@@ -246,15 +258,17 @@ def takes(function: Callable[..., Any]) -> int:
 
 def check_rule(kind: str, function: Callable[..., Any]) -> None:
     """Refuse a function that cannot be called as such a rule."""
-    names, returns = RULES[kind]
+    (names, returns), count = RULES[kind], takes(function)
     counts = (len(names), 1) if kind == "order" else (len(names),)
-    if takes(function) not in counts:
+    what = f"{kind} function {getattr(function, '__name__', kind)} must"
+    if count not in counts:
         table = "(tasks) with one key per task, or " if kind == "order" else ""
-        name = getattr(function, "__name__", kind)
         raise InputError(
-            f"{kind} function {name} must take {table}({', '.join(names)}) and return {returns};"
-            f" it takes {takes(function)} arguments"
+            f"{what} take {table}({', '.join(names)}) and return {returns};"
+            f" it takes {count if count >= 0 else 'an unknown number of'} arguments"
         )
+    if count > 1 and not pd.api.types.is_hashable(function):  # compiled once, and found again
+        raise InputError(f"{what} be hashable, got {function!r}; freeze its dataclass, or wrap it")
 
 
 @dataclass(frozen=True)
@@ -317,7 +331,7 @@ class Policy:
     'min'
     """
 
-    order: Order
+    order: str | Callable[..., Any]
     nodes: str | Callable[..., Any]
     partition: str | Callable[..., Any] = "opr"
     rounds: int | str = 1

@@ -175,12 +175,12 @@ def _taken(
     option("partition", partition, PARTITIONS)
     option("nodes", nodes, COUNTS)
     check_partition(partition, 1, cluster)
+    arrival, sigma, deadline = task_columns(tasks)
     if len(tasks) > MOST_TASKS or cluster.nodes > MOST_OF_NODES:
         raise InputError(
             f"a search serves at most {MOST_TASKS} tasks on {MOST_OF_NODES} nodes, got "
             f"{len(tasks)} on {cluster.nodes}: use clairvoyant_bound, which bounds any number"
         )
-    arrival, sigma, deadline = task_columns(tasks)
     arrival = arrival - clock_origin(arrival)
     rows = zip(arrival.tolist(), sigma.tolist(), (arrival + deadline).tolist(), strict=True)
     return list(rows), _Server(cluster, partition, nodes)
@@ -254,20 +254,21 @@ LADDER: dict[str, Any] = {
 def ladder(tasks: pd.DataFrame, cluster: Cluster) -> dict[str, float]:
     """Return the share of tasks refused on every rung of `LADDER`, from what none can beat down.
 
-    What an optimum is where the search gave up is the bound.
+    What an optimum is where the search gave up is the bound. Of no tasks no share is known (NaN).
     """
+    count = len(tasks) or np.nan
     refused = {"bound": clairvoyant_bound(tasks, cluster, "exact").ratio}
     for rung, how in LADDER.items():
         if how in PARTITIONS:
             found = offline_optimum(tasks, cluster, how)
             bound = clairvoyant_bound(tasks, cluster, how).ratio
-            refused[rung] = 1 - found.value / len(tasks) if found.is_proved else bound
+            refused[rung] = 1 - found.value / count if found.is_proved else bound
             continue
         if isinstance(how, tuple):
             served = online_best(tasks, cluster, "opr", how[0], plan=how[1])
         else:
             served = int(simulate(tasks, cluster, how).tasks["admitted"].sum())
-        refused[rung] = 1 - served / len(tasks)
+        refused[rung] = 1 - served / count
     return refused
 
 

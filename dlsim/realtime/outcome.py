@@ -12,7 +12,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import label, whole
+from dlsim.given import Floats, label, number, whole
 from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.demand import fill_chunks
@@ -20,7 +20,7 @@ from dlsim.realtime.core.state import COUNT_RULES, COUNTED, room_of
 from dlsim.realtime.evidence import WINDOW, Given
 from dlsim.realtime.model import BEST_ROUNDS, KINDS, Cluster, Policy, Reading, under
 from dlsim.realtime.own import blame, own_rules
-from dlsim.realtime.partition import Floats, has_positive_shares, span_of, table_for
+from dlsim.realtime.partition import has_positive_shares, span_of, table_for
 from dlsim.realtime.run import Run, run_policy
 
 #: Most refused tasks that are all told what they could have been promised, where others may pass.
@@ -150,6 +150,7 @@ class Schedule:
         A log's schedule may have more chunks than memory holds; each table is laid out when
         it is asked for. Where `chunks` has been asked for, it is the only one.
         """
+        number("rows", rows, 1, np.inf)
         if self.parts is not None or "chunks" in vars(self):
             yield self.chunks
         else:
@@ -158,7 +159,8 @@ class Schedule:
     @property
     def kinds(self) -> pd.Series:
         """What each task was split by: opr, remodel, equal finish, ...; NaN where refused."""
-        assert self.runs is not None
+        if self.runs is None:
+            raise InputError("kinds are known of whole tasks; use the reading split='all'")
         names = np.array(KINDS, dtype=object)[self.runs["kind"]]
         names[self.tasks["start"].isna()] = np.nan
         return pd.Series(names, self.tasks.index, dtype=object, name="kind")
@@ -177,8 +179,7 @@ class Schedule:
         """
         counted = self.counted
         if counted is None and self.given is not None and self.parts is None:
-            known = self.given, self.cluster, self.policy, self.reading, self.negotiate
-            counted = run_policy(*known, count=True).counts
+            counted = self._again(count=True).counts
         if counted is None:
             raise InputError(
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
@@ -189,16 +190,21 @@ class Schedule:
         table.loc["rtgrid", "opt_iits_ii"] = pd.NA
         return table
 
+    def _again(self, **more: Any) -> Run:
+        """Repeat the run, with what else `run_policy` can be asked."""
+        assert self.given is not None
+        known = self.given, self.cluster, self.policy, self.reading, self.negotiate
+        return run_policy(*known, **more)
+
     @property
     def reject_ratio(self) -> float:
         """Refused tasks per arrived task (paper M, section 6); of pieces by fractions."""
-        refused = self._refused()
-        return _ratio(refused, np.ones(len(refused)))
+        return _mean(self._refused())
 
     @property
     def work_reject_ratio(self) -> float:
         """Refused data per arrived data: MCDF favours big tasks, and counting hides it."""
-        return _ratio(self._refused(), self._column("sigma"))
+        return _mean(self._refused(), self._column("sigma"))
 
     def _column(self, name: str) -> Any:
         """Return a column of `tasks`, which need not be a table yet."""
@@ -215,8 +221,7 @@ class Schedule:
     @property
     def miss_ratio(self) -> float:
         """Tasks that missed their deadline per arrived task (paper M, section 6)."""
-        missed = self._column("missed").astype(float)
-        return _ratio(missed, np.ones(len(missed)))
+        return _mean(self._column("missed").astype(float))
 
     @property
     def is_physical(self) -> bool:
@@ -251,15 +256,15 @@ class Schedule:
         user order keeps its key. None where no deadline at all is admissible: a newcomer that fits
         at once may take nodes that a waiting task cannot do without.
         """
-        if not pd.api.types.is_hashable(task) or task not in self.tasks.index:
+        index = self.tasks.index
+        row: Any = index.get_loc(task) if pd.api.types.is_hashable(task) and task in index else None
+        if not isinstance(row, int | np.integer):  # a slice for a part of a label
             raise InputError(f"task {task!r} is not in the schedule; use a label of s.tasks.index")
-        row = int(np.flatnonzero(self.tasks.index == task)[0])
         if self.tasks["admitted"].iloc[row]:
             raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
-        assert self.given is not None
         if self.parts is not None:
             raise InputError("offers are made to whole tasks; use the reading split='all'")
-        run = run_policy(self.given, self.cluster, self.policy, self.reading, self.negotiate, row)
+        run = self._again(probe=int(row))
         if np.isnan(run.offer):
             return None
         start, estimate, end = (float(run.done[k][row]) for k in ("start", "estimate", "end"))
@@ -296,11 +301,10 @@ class Schedule:
                 "offers are made to whole tasks by policies with admission control; got "
                 f"{under(self.name, self.reading)}"
             )
-        known = self.given, self.cluster, self.policy, self.reading, self.negotiate
         away = np.flatnonzero(~self.tasks["admitted"])[:: whole("every", every)]
         ask = np.zeros(len(self.tasks), dtype=bool)
         ask[away] = True
-        run = run_policy(*known, ask=ask)
+        run = self._again(ask=ask)
         assert run.offers is not None
         found = run.offers[away]
         start, end = (
@@ -342,8 +346,8 @@ def _how(done: dict[str, Any], labels: pd.Index) -> pd.DataFrame:
     return pd.DataFrame(more, index=labels, copy=False)
 
 
-def _ratio(part: Floats, weight: Floats) -> float:
-    return float((part * weight).sum() / weight.sum()) if len(weight) else np.nan
+def _mean(part: Floats, weights: Floats | None = None) -> float:
+    return float(np.average(part, weights=weights)) if len(part) else np.nan
 
 
 def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:

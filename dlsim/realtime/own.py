@@ -21,11 +21,11 @@ import pandas as pd
 from numba.extending import is_jitted
 
 from dlsim.errors import InputError
-from dlsim.given import table
+from dlsim.given import Floats, table, theirs
 from dlsim.realtime import model
 from dlsim.realtime.core.state import TASK
 from dlsim.realtime.model import RULES, Cluster, Policy, StateView, TaskView
-from dlsim.realtime.partition import Floats, Table
+from dlsim.realtime.partition import Table
 from dlsim.realtime.workload import realised_load
 
 
@@ -42,12 +42,13 @@ MOST = 1024
 RAISED: list[BaseException] = []
 
 
-def _guarded(function: Callable[..., Any]) -> Callable[..., Any]:
+def _guarded(function: Callable[..., Any], kind: str) -> Callable[..., Any]:
     """Keep what a plain function raises: nothing may fly through compiled code."""
 
     def call(*given: Any) -> Any:
         try:
-            return np.array(function(*given), dtype=np.float64, ndmin=1).ravel()
+            found = np.array(function(*given), dtype=np.float64, ndmin=1).ravel()
+            return found if kind == "partition" else np.array([found.item()])
         except BaseException as error:
             RAISED.append(error)
             return np.array([np.nan])
@@ -62,7 +63,7 @@ def _called(function: Callable[..., Any], kind: str) -> Any:
         rule = lambda task, n, t, state: function(task, t, state)  # noqa: E731
     if is_jitted(function):
         return numba.njit(rule) if kind == "nodes" else rule
-    guarded = _guarded(rule)
+    guarded = _guarded(rule, kind)
 
     def order(task, n, t, state):  # type: ignore[no-untyped-def]
         with numba.objmode(found="float64[:]"):
@@ -223,7 +224,7 @@ def workload_of(given: Any) -> Callable[..., Any] | None:
     one = found("workload", given) if isinstance(given, str) and given else given
     if not one:
         return None
-    if not callable(one) or len(signature(one).parameters) < 4:
+    if not callable(one) or model.takes(one) < 4:
         raise InputError(
             "workload must be a function (cluster, load, horizon, seed) that returns tasks; got"
             f" {one!r}"
@@ -237,8 +238,9 @@ def drawn_by(
 ) -> pd.DataFrame:  # fmt: skip
     """Draw tasks by a workload of one's own, which is told what else it names, such as mean."""
     known = {k: v for k, v in law.items() if k in signature(workload).parameters}
-    tasks = workload(cluster, load, horizon, seed, **known)
-    name = f"tasks of workload {getattr(workload, '__name__', 'workload')}"
-    tasks = table(name, tasks, ("arrival", "sigma", "deadline"), empty=False).copy()
+    name = f"workload {getattr(workload, '__name__', 'workload')}"
+    with theirs(f"{name} must return a table of tasks"):
+        tasks = workload(cluster, load, horizon, seed, **known)
+    tasks = table(f"tasks of {name}", tasks, model.COLUMNS, empty=False).copy()
     tasks.attrs = {"realised_load": realised_load(tasks, cluster, horizon), "horizon": horizon}
     return tasks

@@ -24,12 +24,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.given import MOST, column, instance, number, whole
+from dlsim.given import MOST, Floats, column, instance, number, theirs, whole
 from dlsim.realtime.core import partition as core
 from dlsim.realtime.core.rounds import fill_visits
 from dlsim.realtime.model import BEST_ROUNDS, Cluster
 
-Floats = NDArray[np.float64]
+#: The rule of a data size.
+SIZE = "a finite size above 0"
 
 
 class Table(NamedTuple):
@@ -131,13 +132,8 @@ def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> NDArray[np.boo
 def _checked(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:
     """Return size and count as plain numbers, or refuse them."""
     instance("cluster", cluster, Cluster)
-    size = number("sigma", sigma, above=True, rule="a finite size above 0")
+    size = number("sigma", sigma, above=True, rule=SIZE)
     return float(size), whole("n", n, 1, cluster.nodes)
-
-
-def _sizes(sigma: Any) -> Any:
-    rule = "a finite size above 0"
-    return (number if np.ndim(sigma) == 0 else column)("sigma", sigma, above=True, rule=rule)
 
 
 def _is_exact(cluster: Cluster, *values: Any) -> bool:
@@ -210,8 +206,10 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     [Fraction(90, 1), Fraction(54, 1)]
     """
     instance("cluster", cluster, Cluster)
-    size, most = _sizes(sigma), cluster.nodes
-    count = whole("n", n, 1, most) if not np.ndim(n) else column("n", n, 1, most, is_whole=True)
+    size = column("sigma", sigma, above=True, rule=SIZE)
+    count = column("n", n, 1, cluster.nodes, is_whole=True)
+    with theirs("sigma and n must be numbers or arrays that broadcast"):
+        np.broadcast_shapes(size.shape, count.shape)
     if _is_exact(cluster, sigma):
 
         def time(x: Any, k: int) -> Any:
@@ -219,7 +217,7 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
 
         return _one_by_one(time, sigma, count)
     table = table_of(cluster)
-    found = table.fixed[count] + np.asarray(size, dtype=float) * table.unit[count]
+    found = table.fixed[count] + size * table.unit[count]
     return found if np.ndim(found) else float(found)
 
 
@@ -289,13 +287,12 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     Paper M, n_min after (4.6) and the constraint (4.13).
     """
     instance("cluster", cluster, Cluster)
-    sizes = _sizes(sigma)
-    limits = {"start": (start, MOST, "a finite time"),
-              "budget": (budget, np.inf, "a time, or inf for no deadline")}  # fmt: skip
-    begin, left = (
-        (number if np.ndim(x) == 0 else column)(name, x, -most, most, rule=rule)
-        for name, (x, most, rule) in limits.items()
-    )
+    sizes = column("sigma", sigma, above=True, rule=SIZE)
+    begin = column("start", start, -MOST, rule="a finite time")
+    take, rule = number if np.ndim(budget) == 0 else column, "a time, or inf for no deadline"
+    left = np.asarray(take("budget", budget, -np.inf, np.inf, rule=rule), dtype=float)
+    with theirs("sigma, budget and start must be numbers or arrays that broadcast"):
+        each = np.broadcast_arrays(sizes, left, begin)
     if _is_exact(cluster, sigma, budget):
 
         def fewest(x: Any, left: Any) -> int:
@@ -303,7 +300,6 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
             return next((n for n, (time, _) in enumerate(every, 1) if time <= left), 0)
 
         return _one_by_one(fewest, sigma, budget)
-    each = np.broadcast_arrays(*(np.asarray(x, dtype=float) for x in (sizes, left, begin)))
     found, table = np.empty(each[0].shape, dtype=np.int64), table_of(cluster)
     sizes, left, begin = (np.array(x, order="C").ravel() for x in each)
     core.fill_fewest(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))

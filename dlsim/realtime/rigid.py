@@ -7,11 +7,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import column, option, table, whole
+from dlsim.given import Floats, column, option, table, whole
 from dlsim.kernel import records
 from dlsim.realtime.core.rigid import serve
 from dlsim.realtime.core.state import BLOCK
-from dlsim.realtime.partition import Floats
 
 #: How the processors are shared out: strictly in line, or with those who fit passing (EASY).
 RIGID = ("fcfs", "easy")
@@ -40,13 +39,14 @@ def run_rigid(jobs: pd.DataFrame, nodes: int, policy: str = "easy") -> pd.Series
     served, or EASY backfilling (`dlsim.realtime.core.rigid`).
     """
     option("policy", policy, RIGID)
-    nodes, m = whole("nodes", nodes), len(jobs)
-    table("jobs", jobs, ("submit", "run_time", "processors"))
+    nodes, m = whole("nodes", nodes), len(table("jobs", jobs, ("submit", "run_time", "processors")))
     of: Any = {"row": "job", "labels": jobs.index}
     submit = column("submit", jobs["submit"], **of)
     run = column("run_time", jobs["run_time"], above=True, **of)
     wide = column("processors", jobs["processors"], 1, nodes, is_whole=True, **of)
-    known = jobs["estimate"].fillna(jobs["run_time"]) if "estimate" in jobs else jobs["run_time"]
+    known = jobs["run_time"]
+    if "estimate" in jobs:
+        known = table("jobs", jobs, ["estimate"])["estimate"].fillna(known)
     estimate = column("estimate", known, **of)
     if (submit[1:] < submit[:-1]).any():
         raise InputError(

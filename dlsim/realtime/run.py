@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import need_memory
+from dlsim.given import Floats, need_memory
 from dlsim.kernel import TOL, clock_origin, latest_finish, records
 from dlsim.realtime import model
 from dlsim.realtime.core import events, state
@@ -21,7 +21,7 @@ from dlsim.realtime.core.state import BY_OWN
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.own import blame, own_rules
-from dlsim.realtime.partition import Floats, Table, span_of, table_for
+from dlsim.realtime.partition import Table, span_of, table_for
 
 #: Who follows the leader starts with all nodes where they cost at most so much more node time,
 #: N / G_N: what that start gains falls with it (30-inserted-idle-time measures both starts).

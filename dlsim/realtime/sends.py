@@ -26,9 +26,9 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, column, instance, number, option, whole
-from dlsim.realtime.model import MOST_ROUNDS, Cluster, node_columns
-from dlsim.realtime.partition import Floats
+from dlsim.given import MOST, Floats, column, instance, number, option, table, whole
+from dlsim.realtime.model import MOST_ROUNDS, Cluster, node_columns, release_times
+from dlsim.realtime.partition import SIZE
 
 #: Most unequal nodes of which all orders are tried, and most sends of one linear program.
 MOST_UNEQUAL, MOST_SENDS = 5, 20_000
@@ -123,10 +123,8 @@ def rounds_limit(sigma: float, release: Sequence[float] | Floats, cluster: Clust
             f"without limit to the rounds there must be no set-up times; got st={cluster.st}, "
             f"sc={cluster.sc}: use st=0, sc=0, or partition 'umr' with rounds='best'"
         )
-    sigma = number("sigma", sigma, above=True, rule="a finite size above 0")
-    times = np.sort(column("release", np.asarray(release, dtype=float), -MOST))
-    if not 1 <= len(times) <= cluster.nodes:
-        raise InputError(f"release must hold 1..{cluster.nodes} times, one per node; got {release}")
+    sigma = float(number("sigma", sigma, above=True, rule=SIZE))
+    times = release_times(release, cluster)
     tau, chi, k = cluster.cms, cluster.cps, np.arange(len(times))
     since = times - times[0]
     if chi == 0:  # computing is free: the first node has all of it
@@ -151,7 +149,7 @@ def split_in_rounds(
     """
     limits = rounds_limit(sigma, release, cluster)
     rounds = whole("rounds", rounds, 1, MOST_ROUNDS, f"a whole number in 1..{MOST_ROUNDS}")
-    times = np.sort(np.asarray(release, dtype=float))
+    times = release_times(release, cluster)
     costs = np.full(len(times), cluster.cms), np.full(len(times), cluster.cps)
     count, best = int(np.argmin(limits)) + 1, None
     while best is None or (count < len(times) and times[count] < best.completion):
@@ -184,21 +182,21 @@ def split_unequal(sigma: float, nodes: pd.DataFrame, order: str | Sequence[int] 
     link [1, 0] 15.333
     best [1, 0] 15.333
     """
-    sigma = number("sigma", sigma, above=True, rule="a finite size above 0")
+    sigma = float(number("sigma", sigma, above=True, rule=SIZE))
     cms, cps = node_columns(nodes)
     release = np.zeros(len(nodes))
     if "release" in nodes:
-        release = column("release", nodes["release"], -MOST, row="node", labels=nodes.index)
+        times = table("nodes", nodes, ["release"])["release"]
+        release = column("release", times, -MOST, row="node", labels=nodes.index)
     bound = _unequal_bound(sigma, release, cms, cps)
     by_link, by_release = np.lexsort((release, cms)), np.lexsort((cms, release))
-    if not isinstance(order, str):
-        who = [int(one) for one in order]
-        if not who or len(set(who)) < len(who):
-            raise InputError(f"order must name each node at most once, and one at least: {order}")
-        for end in (min(who), max(who)):
-            whole("node of the order", end, 0, len(nodes) - 1)
+    if isinstance(order, str):
+        places = by_release if option("order", order, SEND_ORDERS) == "release" else by_link
     else:
-        who = (by_release if option("order", order, SEND_ORDERS) == "release" else by_link).tolist()
+        places = column("node of the order", order, 0, len(nodes) - 1, is_whole=True)
+        if places.ndim != 1 or not 0 < len(places) == len(np.unique(places)):
+            raise InputError(f"order must name each node at most once, and one at least: {order}")
+    who = places.tolist()
     is_searched = isinstance(order, str) and order == "best" and np.ptp(release) > 0
     if is_searched and len(nodes) > MOST_UNEQUAL:
         raise InputError(

@@ -14,16 +14,15 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.given import option
+from dlsim.given import Floats, option
 from dlsim.kernel import clock_origin, latest_finish
 from dlsim.realtime.check_unequal import check_unequal
 from dlsim.realtime.core import unequal as core
-from dlsim.realtime.model import node_columns, sorted_columns
-from dlsim.realtime.partition import Floats
+from dlsim.realtime.model import SWITCHES, node_columns, sorted_columns
 from dlsim.realtime.run import places
 
 #: What a policy may be made of here.
-ORDERS, PARTITIONS, LINKS = ("edf", "fifo"), ("opr", "exact"), ("per_task", "shared")
+ORDERS, PARTITIONS = ("edf", "fifo"), ("opr", "exact")
 
 
 @dataclass(frozen=True)
@@ -182,7 +181,7 @@ def simulate_unequal(
     cms, cps = node_columns(nodes)
     option("order", order, ORDERS)
     option("partition", partition, PARTITIONS)
-    option("link", link, LINKS)
+    option("link", link, SWITCHES["link"])
     arrival, sigma, deadline = sorted_columns(tasks)
     origin, by_link = clock_origin(arrival), np.lexsort((cps, cms))
     span = float(sigma.min() * (cms + cps).min()) if len(sigma) else 0.0

@@ -27,11 +27,11 @@ from scipy.special import ndtr
 
 from dlsim import files, given, joblog
 from dlsim.errors import InputError
-from dlsim.given import Seed, instance, option, positive, streams
+from dlsim.given import Floats, Seed, instance, mapping, option, positive, streams, theirs
 from dlsim.kernel import TOL
 from dlsim.realtime import model
 from dlsim.realtime.model import Cluster
-from dlsim.realtime.partition import Floats, least_times, table_of
+from dlsim.realtime.partition import least_times, table_of
 
 __all__ = [
     "SWITCHES", "dcratio", "from_csv", "from_swf", "mcdf", "mean_least_time", "realised_load",
@@ -111,7 +111,7 @@ def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[s
         option("generator", generator, SWITCHES)
     tables = [model.SWITCHES, *(SWITCHES[generator] for generator in generators)]
     known = dict.fromkeys(name for table in tables for name in table)
-    for name, value in switches.items():
+    for name, value in mapping("switches", switches).items():
         option("switch", name, known)
         options = dict.fromkeys(option for table in tables for option in table.get(name, ()))
         option(name, value, options)
@@ -152,6 +152,7 @@ def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample
     >>> round(mean_least_time(Cluster(nodes=1, cms=0.5, cps=0.5)), 2)
     128.76
     """
+    instance("cluster", cluster, Cluster)
     (mean,) = positive(mean=mean)
     option("size", size, SIZES)
     table, top = table_of(cluster), cluster.nodes + 1
@@ -191,7 +192,8 @@ def _sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats:
     if callable(size):
         name = getattr(size, "__name__", "size")
         rule = f"law {name}(generator, {count}) must return {count} sizes above 0"
-        drawn = size(stream, count)
+        with theirs(rule):
+            drawn = size(stream, count)
         if np.shape(drawn) != (count,):
             raise InputError(f"{rule}; got {type(drawn).__name__} of shape {np.shape(drawn)}")
         return np.asarray(given.column(f"size by law {name}", drawn, above=True))
@@ -231,8 +233,10 @@ def _signed(
 
 def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> float:
     """Load that a set of tasks really is, by paper M's own definition (section 6.1)."""
+    instance("cluster", cluster, Cluster)
     (horizon,) = positive(horizon=horizon)
-    return float(least_times(tasks["sigma"], cluster).sum()) / horizon
+    (sigma,) = model.task_columns(tasks, ["sigma"], unique=False)
+    return float(least_times(sigma, cluster).sum()) / horizon
 
 
 def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
@@ -470,12 +474,8 @@ def user_split(
     """
     option("n_min", n_min, SWITCHES["user_split"]["n_min"])
     instance("cluster", cluster, Cluster)
-    names, nodes = ("sigma", "deadline"), cluster.nodes
-    labels = given.table("tasks", tasks, names, unique=False).index
-    sigma, deadline = (
-        given.column(name, tasks[name], above=True, row="task", labels=labels) for name in names
-    )
-    slack = TOL * deadline
+    sigma, deadline = model.task_columns(tasks, ("sigma", "deadline"), unique=False)
+    nodes, slack = cluster.nodes, TOL * deadline
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         spare = deadline - sigma * cluster.cms - (cluster.cps if n_min == "code" else 0.0)
         fewest = np.clip(np.ceil(sigma * cluster.cps / (spare + slack)), 1, nodes)
@@ -521,6 +521,7 @@ def from_swf(
     2, 3, 4) and numbers outside the range of `dlsim.given` are skipped and counted. Log and
     cluster are not matched otherwise: the realised load is what follows.
     """
+    instance("cluster", cluster, Cluster)
     unit = cluster.cps if work_per_unit is None else work_per_unit
     rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
     unit, dc_ratio, time_scale = positive(**rule)
