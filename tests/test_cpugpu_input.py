@@ -208,6 +208,8 @@ def test_long_queues_have_no_exhaustive_schedule():
 def test_a_policy_of_ones_own_must_move_what_waits():
     refused("moved job 7", simulate, JOBS, policy=Policy(lambda s, p, r: Decision(7, 0, "x")))
     refused("'x' waiting for ever", simulate, JOBS, policy=Policy(lambda s, p, r: None))
+    first = Policy(lambda s, p, r: Decision(0, 0, "x") if s.main and not s.main[0].job else None)
+    refused("'y' waiting for ever", simulate, JOBS, policy=first)
     only_gpu = JOBS.assign(cpu_time=[math.nan, 2.0])
     refused("job 0 .A. has no version for a cpu", simulate, only_gpu,
             policy=Policy(lambda s, p, r: Decision(0, 1, "x") if s.main else None))  # fmt: skip
