@@ -136,6 +136,12 @@ def _checked(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:
     return float(size), whole("n", n, 1, cluster.nodes)
 
 
+def _numbers(name: str, value: Any, *ends: float, **how: Any) -> Any:
+    """Return an array of numbers or, at a third of the time, a number."""
+    many = hasattr(value, "__len__")
+    return column(name, value, *ends, **how) if many else float(number(name, value, *ends, **how))
+
+
 def _is_exact(cluster: Cluster, *values: Any) -> bool:
     """Tell whether a size, time or cost is a Fraction and none is a float (but for 0.0)."""
     every = [cluster.cms, cluster.cps, cluster.st, cluster.sc]
@@ -206,10 +212,11 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     [Fraction(90, 1), Fraction(54, 1)]
     """
     instance("cluster", cluster, Cluster)
-    size = column("sigma", sigma, above=True, rule=SIZE)
-    count = column("n", n, 1, cluster.nodes, is_whole=True)
+    size, most = _numbers("sigma", sigma, above=True, rule=SIZE), cluster.nodes
+    many = hasattr(n, "__len__")
+    count = column("n", n, 1, most, is_whole=True) if many else whole("n", n, 1, most)
     with theirs("sigma and n must be numbers or arrays that broadcast"):
-        np.broadcast_shapes(size.shape, count.shape)
+        np.broadcast_shapes(np.shape(size), np.shape(count))
     if _is_exact(cluster, sigma):
 
         def time(x: Any, k: int) -> Any:
@@ -287,10 +294,10 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     Paper M, n_min after (4.6) and the constraint (4.13).
     """
     instance("cluster", cluster, Cluster)
-    sizes = column("sigma", sigma, above=True, rule=SIZE)
-    begin = column("start", start, -MOST, rule="a finite time")
-    take, rule = number if np.ndim(budget) == 0 else column, "a time, or inf for no deadline"
-    left = np.asarray(take("budget", budget, -np.inf, np.inf, rule=rule), dtype=float)
+    sizes = _numbers("sigma", sigma, above=True, rule=SIZE)
+    begin = _numbers("start", start, -MOST, rule="a finite time")
+    rule = "a time, or inf for no deadline"
+    left = _numbers("budget", budget, -np.inf, np.inf, rule=rule)
     with theirs("sigma, budget and start must be numbers or arrays that broadcast"):
         each = np.broadcast_arrays(sizes, left, begin)
     if _is_exact(cluster, sigma, budget):
