@@ -1,7 +1,7 @@
 """The one compile decorator and the one tolerance of dlsim.
 
-``@kernel`` compiles with numba and caches on disk, in a folder named by a digest
-of the package's sources: numba alone does not notice that a helper in another file
+``@kernel`` compiles with numba and caches on disk, in a folder named by a digest of the
+sources of that engine's core: numba alone does not notice that a helper in another file
 changed under a cached caller. The same source runs uncompiled with
 ``NUMBA_DISABLE_JIT=1``, and on Fractions or SymPy symbols through ``py_func``.
 """
@@ -17,7 +17,7 @@ import tempfile
 import threading
 import time
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -43,14 +43,32 @@ _CACHING = threading.Lock()
 PATIENCE = 120.0
 
 
+ROOT = Path(__file__).parent
+
+
 @functools.cache
 def source_digest() -> str:
     """Return a short digest of every Python source of the package."""
-    root = Path(__file__).parent
+    shared = ROOT / "_share"  # examples for users, in an installed package alone
+    return _digest(path for path in ROOT.rglob("*.py") if shared not in path.parents)
+
+
+@functools.cache
+def core_digest(module: str) -> str:
+    """Return a short digest of the sources that a kernel of this module is compiled from.
+
+    A kernel of an engine's core calls kernels of that core and of this file, and no others.
+    """
+    if not module.startswith("dlsim."):
+        return source_digest()
+    engine = ROOT / module.split(".")[1]
+    return _digest([Path(__file__), *engine.glob("core/*.py")])
+
+
+def _digest(paths: Iterable[Path]) -> str:
     digest = hashlib.sha256()
-    shared = root / "_share"  # examples for users, in an installed package alone
-    for path in sorted(path for path in root.rglob("*.py") if shared not in path.parents):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0")
+    for path in sorted(paths):
+        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
@@ -115,17 +133,17 @@ def need_cache() -> None:
     """Refuse a cache that a notebook could not use, before anything runs."""
     private_folder(cache_folder(), "cells", source_digest())
     if not numba.config.DISABLE_JIT:
-        private_folder(*_kernel_place())
+        private_folder(*_kernel_place(__name__))
 
 
-def _kernel_place() -> tuple[Path, str]:
+def _kernel_place(module: str) -> tuple[Path, str]:
     base = numba.config.CACHE_DIR
-    return Path(base) if base else cache_folder(), f"kernels-{source_digest()}"
+    return Path(base) if base else cache_folder(), f"kernels-{core_digest(module)}"
 
 
-def is_compiled() -> bool:
-    """Tell whether this version's kernels were compiled before, at least in part."""
-    return any(Path(*_kernel_place()).rglob("*.nbi"))
+def is_compiled(engine: str) -> bool:
+    """Tell whether kernels of an engine, `dlsim.realtime` say, were compiled before."""
+    return any(Path(*_kernel_place(f"{engine}.core")).rglob("*.nbi"))
 
 
 def records(shape: int | tuple[int, int], dtype: np.dtype, *, blank: bool = True) -> Any:
@@ -152,9 +170,10 @@ def kernel(
     options: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
     options["nogil"] = True  # other threads run meanwhile
     options["no_cfunc_wrapper"] = True  # nobody calls a kernel from C
-    called = _cached(numba.njit(**options)(function), *_kernel_place())
+    place = _kernel_place(function.__module__)
+    called = _cached(numba.njit(**options)(function), *place)
     options |= {"no_cpython_wrapper": True, "pipeline_class": _ForKernels}
-    return _taken_in(called, _cached(numba.njit(**options)(function), *_kernel_place(), "parts"))
+    return _taken_in(called, _cached(numba.njit(**options)(function), *place, "parts"))
 
 
 @functools.cache

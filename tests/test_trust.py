@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[1]
 STRANGER = 65534
 US = os.geteuid() if hasattr(os, "geteuid") else -1
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of POSIX")
-LEAF = f"kernels-{kernel.source_digest()}"
+LEAF = f"kernels-{kernel.core_digest('dlsim.kernel')}"
 SIMULATE = ("simulate", "--paper", "mcdf", "--horizon", "3000")
 MAIN = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
 USE = "from dlsim.kernel import meets; meets(1.0, 2.0, 1.0); print(meets.stats.cache_path)"
