@@ -1,0 +1,59 @@
+"""Results are the same bytes as when they were frozen (`tests/golden`).
+
+A test that fails here found a result that moved: explain it and freeze anew, or undo it.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.golden import blocks, figures, versions
+from tests.golden.engines import ENGINES
+from tests.scale import SCALE, deep
+
+#: Parts in which the runs of an engine are compared, so that processes can share them.
+PARTS = 4
+
+
+def numbers(part):
+    """Return the numbers of the runs of a part: all in CI, else some (`tests.scale`)."""
+    return range(part, blocks.RUNS, PARTS)[:: round(1 / min(SCALE, 1))]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("engine", ENGINES)
+def test_random_runs_decide_as_before(engine, part):
+    if engine == "steady" and not versions.is_frozen_solver():
+        pytest.skip("another HiGHS may return another optimal vertex; optima are compared below")
+    frozen = blocks.frozen(engine)
+    assert len(frozen) == blocks.RUNS
+    for number in numbers(part):
+        assert f"# {number} {ENGINES[engine](number)}" == frozen[number]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+def test_optima_are_as_before_with_any_solver(part):
+    frozen = blocks.frozen("steady")
+    for number in numbers(part)[::5]:
+        head, was = frozen[number].split("\n")[:2]
+        now = ENGINES["steady"](number).split("\n")[1]
+        (best, bound), (best_was, bound_was) = (map(float, t.split(" of ")) for t in (now, was))
+        assert bound == pytest.approx(bound_was, rel=1e-7)
+        method = head.split()[2].partition("+")[0]
+        if method in ("LP", "MILP"):
+            assert best == pytest.approx(best_was, rel=1e-7)
+
+
+@deep
+def test_figures_tables_and_verdicts_are_the_same_bytes(tmp_path):
+    """`dlsim reproduce` at quick scale, whose results are kept at DLSIM_QUICK_RESULTS if set."""
+    folder = Path(os.environ.get("DLSIM_QUICK_RESULTS") or tmp_path / "results")
+    command = [sys.executable, "-m", "dlsim", "reproduce", "--scale", "quick"]
+    subprocess.run([*command, "--out", str(folder)], check=True, timeout=1800)
+    for paper in figures.PAPERS:
+        was, now = figures.frozen(paper), figures.results_of(folder, paper)
+        assert sorted(now) == sorted(was)
+        assert [name for name in was if now[name] != was[name]] == []
