@@ -22,10 +22,12 @@ def mean_of_two(values):
 
 def draw_tables(rng: np.random.Generator, domains: int) -> tuple[pd.DataFrame, ...]:
     """Draw servers, clients and requests."""
-    servers = pd.DataFrame({
-        "domain": rng.integers(0, domains, count := int(rng.integers(1, 6))),
-        "performance": rng.choice([50, 100, 100, 250], count),
-    })  # fmt: skip
+    servers = pd.DataFrame(
+        {
+            "domain": rng.integers(0, domains, count := int(rng.integers(1, 6))),
+            "performance": rng.choice([50, 100, 100, 250], count),
+        }
+    )
     clients = pd.DataFrame({"domain": rng.integers(0, domains, int(rng.integers(1, 4)))})
     count = int(rng.integers(2, 16))
     time = np.cumsum(rng.integers(0, 9, count) / 2)
@@ -42,10 +44,12 @@ def draw_environment(rng: np.random.Generator) -> Environment:
     """Draw servers, requests, traces and, often, other users of servers and links."""
     if rng.random() < 0.1:
         return Environment.random(
-            seed=int(rng.integers(1000)), interval=60.0, horizon=1200.0,
+            seed=int(rng.integers(1000)),
+            interval=60.0,
+            horizon=1200.0,
             server_background=str(rng.choice(["jobs", "trace"])),
             link_background=str(rng.choice(["trace", "data"])),
-        )  # fmt: skip
+        )
     domains, steps = int(rng.integers(1, 4)), int(rng.integers(1, 13))
     servers, clients, requests = draw_tables(rng, domains)
     traces = rng.choice([0.0, 20.0, 40.0, 55.5], (domains, 4, steps), p=[0.1, 0.3, 0.3, 0.3])
@@ -58,9 +62,14 @@ def draw_environment(rng: np.random.Generator) -> Environment:
     if rng.random() < 0.4:
         more["load_traces"] = rng.choice([0.0, 0.5, 1.0], (len(servers), steps))
     return Environment(
-        servers, clients, traces, float(rng.choice([0.5, 4.0])), requests,
-        server_load=float(rng.choice([0.0, 0.1])), **more,
-    )  # fmt: skip
+        servers,
+        clients,
+        traces,
+        float(rng.choice([0.5, 4.0])),
+        requests,
+        server_load=float(rng.choice([0.0, 0.1])),
+        **more,
+    )
 
 
 def draw_scheduler(rng: np.random.Generator) -> Scheduler:

@@ -21,7 +21,7 @@ from dlsim.cpugpu import (
     run_slots,
     simulate,
     word_count,
-)  # fmt: skip
+)
 from tests.golden.blocks import cell, lines
 
 #: Policies by name, and the options of the paper's rule that no name has.
@@ -53,11 +53,16 @@ def draw_jobs(rng: np.random.Generator, machine: Machine, most: int) -> pd.DataF
         (cpu if rng.random() < 0.5 else gpu)[0] = np.nan
     app = rng.integers(0, apps, count := int(rng.integers(1, most + 1)))
     noise = rng.choice([0.5, 0.75, 1, 1, 1.25, 3], (2, count))
-    return pd.DataFrame({
-        "app": [f"app{a}" for a in app], "arrival": np.cumsum(rng.choice([0, 0, 0, 2, 7.5], count)),
-        "cpu_time": cpu[app] * noise[0], "gpu_time": gpu[app] * noise[1],
-        "cpu_estimate": cpu[app], "gpu_estimate": gpu[app],
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "app": [f"app{a}" for a in app],
+            "arrival": np.cumsum(rng.choice([0, 0, 0, 2, 7.5], count)),
+            "cpu_time": cpu[app] * noise[0],
+            "gpu_time": gpu[app] * noise[1],
+            "cpu_estimate": cpu[app],
+            "gpu_estimate": gpu[app],
+        }
+    )
 
 
 def queue(rng: np.random.Generator, number: int) -> str:
@@ -84,11 +89,16 @@ def slots(rng: np.random.Generator, number: int) -> str:
     """Run tasks of jobs on Hadoop's slots."""
     scheduler, count = ("fifo", "fair", "capacity")[number % 3], int(rng.integers(1, 6))
     queues = rng.choice(["a", "b"], count)
-    jobs = pd.DataFrame({
-        "tasks": rng.integers(1, 9, count), "arrival": rng.integers(0, 9, count) / 2,
-        "task_time": rng.integers(1, 9, count) / 2, "queue": queues,
-        "share": np.where(queues == "a", 0.75, 0.25), "weight": rng.choice([1.0, 2.0], count),
-    })  # fmt: skip
+    jobs = pd.DataFrame(
+        {
+            "tasks": rng.integers(1, 9, count),
+            "arrival": rng.integers(0, 9, count) / 2,
+            "task_time": rng.integers(1, 9, count) / 2,
+            "queue": queues,
+            "share": np.where(queues == "a", 0.75, 0.25),
+            "weight": rng.choice([1.0, 2.0], count),
+        }
+    )
     s = run_slots(jobs, int(rng.integers(1, 6)), scheduler)
     return f"slots {scheduler}\n{lines(s.tasks)}"
 
@@ -102,10 +112,17 @@ def mapreduce(rng: np.random.Generator, number: int) -> str:
     dead = {0: float(rng.choice([0.01, 0.02, 0.05]))} if dies else {}
     costs = Costs(copy=float(rng.choice([0.0, 0.05])), remote=float(rng.choice([0.0, 0.3])))
     r = run_mapreduce(
-        word_count(int(rng.integers(1, 4))), blocks, group, ROWS[name], costs=costs, dead=dead,
-        replicas=group.nodes, prefer_local=bool(rng.random() < 0.5),
-        loss_rate=float(rng.choice([0.0, 0.0, 0.2])), seed=number,
-    )  # fmt: skip
+        word_count(int(rng.integers(1, 4))),
+        blocks,
+        group,
+        ROWS[name],
+        costs=costs,
+        dead=dead,
+        replicas=group.nodes,
+        prefer_local=bool(rng.random() < 0.5),
+        loss_rate=float(rng.choice([0.0, 0.0, 0.2])),
+        seed=number,
+    )
     columns = ["kind", "number", "attempt", "device", "start", "end", "outcome", "predicted"]
     return f"mapreduce {name}\n{lines(r.attempts, columns)}\n{sorted(r.output.items())}"
 
@@ -117,10 +134,16 @@ def moldable(rng: np.random.Generator, number: int) -> str:
     arrival = np.cumsum(rng.choice([0, 0, 3], count)) * (name != "exhaustive")
     noise = 1.0 if name == "exhaustive" else rng.choice([0.5, 1, 1, 2], count)
     pool = NodePool(int(rng.integers(2, 5)), both=float(rng.choice([0.8, 0.95])))
-    jobs = pd.DataFrame({
-        "cpu_time": cpu * noise, "gpu_time": gpu * noise, "arrival": arrival,
-        "nodes": rng.integers(1, 3, count), "cpu_estimate": cpu, "gpu_estimate": gpu,
-    })  # fmt: skip
+    jobs = pd.DataFrame(
+        {
+            "cpu_time": cpu * noise,
+            "gpu_time": gpu * noise,
+            "arrival": arrival,
+            "nodes": rng.integers(1, 3, count),
+            "cpu_estimate": cpu,
+            "gpu_estimate": gpu,
+        }
+    )
     s = run_moldable(jobs, pool, name)
     columns = ["type", "nodes", "start", "end", "predicted"]
     return f"moldable {name}\n{lines(s.jobs, columns)}\n{lines(s.uses)}"
@@ -130,9 +153,12 @@ def chunks(rng: np.random.Generator, number: int) -> str:
     """Pass chunks through the copy and kernel engines of GPUs, and divide a load over devices."""
     queues = ("hyper-q", "per-engine", "single")[number % 3]
     gpu = Gpu(
-        int(rng.integers(1, 5)), int(rng.integers(1, 3)), queues,
-        str(rng.choice(["d2h", "h2d", "chunk"])), bool(rng.random() < 0.8),
-    )  # fmt: skip
+        int(rng.integers(1, 5)),
+        int(rng.integers(1, 3)),
+        queues,
+        str(rng.choice(["d2h", "h2d", "chunk"])),
+        bool(rng.random() < 0.8),
+    )
     count, names = int(rng.integers(1, 9)), ["h2d", "map", "d2h"]
     disk, issue = rng.random() < 0.3, str(rng.choice(["depth", "breadth", "threads", "scheduled"]))
     names = ["read", *names, "write"] if disk else names

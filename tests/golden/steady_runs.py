@@ -7,10 +7,25 @@ from dlsim.steady import SWITCHES, Limits, Platform, Reading, Share, bound, solv
 from tests.golden.blocks import cell, lines
 
 METHODS = (
-    "LP", "LP+least", "MILP", "MILP+polish", "MILP+fair", "G", "G+polish", "G+fair", "LPR",
-    "LPR+least", "LPR+polish", "LPRG", "LPRG+least", "LPRG+polish", "LPRG+fair", "LPRR",
-    "LPRR+least", "LPRR+polish",
-)  # fmt: skip
+    "LP",
+    "LP+least",
+    "MILP",
+    "MILP+polish",
+    "MILP+fair",
+    "G",
+    "G+polish",
+    "G+fair",
+    "LPR",
+    "LPR+least",
+    "LPR+polish",
+    "LPRG",
+    "LPRG+least",
+    "LPRG+polish",
+    "LPRG+fair",
+    "LPRR",
+    "LPRR+least",
+    "LPRR+polish",
+)
 
 
 def draw_dyadic(rng: np.random.Generator) -> Platform:
@@ -18,10 +33,12 @@ def draw_dyadic(rng: np.random.Generator) -> Platform:
     clusters = int(rng.integers(2, 6))
     pairs = [(k, to) for k in range(clusters) for to in range(k + 1, clusters)]
     pairs = [pair for pair in pairs if rng.random() < 0.7]
-    links = pd.DataFrame({
-        "bandwidth": rng.choice([0.5, 1, 3, 8, 20], len(pairs)),
-        "max_connect": rng.choice([0, 1, 2, 3, 8], len(pairs)).astype(float),
-    })  # fmt: skip
+    links = pd.DataFrame(
+        {
+            "bandwidth": rng.choice([0.5, 1, 3, 8, 20], len(pairs)),
+            "max_connect": rng.choice([0, 1, 2, 3, 8], len(pairs)).astype(float),
+        }
+    )
     routes = {}
     for link, (k, to) in enumerate(pairs):
         routes[k, to] = routes[to, k] = [link]
@@ -38,11 +55,16 @@ def draw_dyadic(rng: np.random.Generator) -> Platform:
         cap = Share(int(rng.integers(clusters)), (0, clusters - 1), float(rng.choice([0, 0.5, 1])))
         limits = Limits((cap,), int(rng.integers(0, 4)))
     return Platform(
-        rng.choice([0, 1, 5, 10, 16, 40], clusters), rng.choice([2, 7, 20, 64], clusters), links,
-        routes, rng.choice([0.5, 1, 1, 1, 2, 4], shape), rng.choice([0.5, 1, 2, 4], apps),
+        rng.choice([0, 1, 5, 10, 16, 40], clusters),
+        rng.choice([2, 7, 20, 64], clusters),
+        links,
+        routes,
+        rng.choice([0.5, 1, 1, 1, 2, 4], shape),
         rng.choice([0.5, 1, 2, 4], apps),
-        origin=rng.integers(clusters, size=apps) if apps != clusters else None, limits=limits,
-    )  # fmt: skip
+        rng.choice([0.5, 1, 2, 4], apps),
+        origin=rng.integers(clusters, size=apps) if apps != clusters else None,
+        limits=limits,
+    )
 
 
 def draw_platform(rng: np.random.Generator) -> Platform:
