@@ -154,8 +154,8 @@ def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
 
 
 @contextmanager
-def locked(path: StrPath, busy: InputError | None = None) -> Iterator[None]:
-    """Lock a file or folder, where the system can; who finds it `busy` says so, or waits.
+def locked(path: StrPath, busy: InputError) -> Iterator[None]:
+    """Lock a file or folder, where the system can; raise `busy` where another process holds it.
 
     A kill ends the lock.
     """
@@ -166,9 +166,9 @@ def locked(path: StrPath, busy: InputError | None = None) -> Iterator[None]:
             handle = os.open(path, os.O_RDONLY)
             stack.callback(os.close, handle)  # no transaction of SQLite holds a lock by then
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise (busy or error) from error
+                raise busy from error
         yield
 
 

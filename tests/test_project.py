@@ -110,7 +110,7 @@ MAY_IMPORT = {
     "advice": FLOOR_2,
     "live": FLOOR_2,
     "explore": FLOOR_2 | {"papers"},
-    "cli": FLOOR_2 | {"papers", "explore", "advice", "live"},
+    "cli": FLOOR_2 | {"papers", "explore", "advice"},
     "__main__": {"", "cli"},
 }
 

@@ -1,6 +1,6 @@
 """A policy as the compiled core knows it: its runs, its decision for one state, and its desk.
 
-`play` runs a table of jobs. The live run, MapReduce and task graphs keep their queues in lists: a
+`play` runs a table of jobs. MapReduce and task graphs keep their queues in lists: a
 `Desk` is a state that is changed by arrivals, decisions, starts and completions, and tells them
 to `dlsim.cpugpu.core`, which decides; nothing is decided here. `decide` asks it for one state.
 """
@@ -180,27 +180,26 @@ def _may_decide(state: State, r: core.Rules) -> bool:
     return waits and (r.rule in _WHILE_BUSY or bool(state.free()))
 
 
-def decider(policy: Policy) -> Decide:
-    """Return what decides for a policy; ``ideal`` follows a plan instead."""
-    if not callable(policy.rule):
-        return decide
-    own, name = policy.rule, f"policy {model.policy_named(policy)[0]}"
+def user_rule(policy: Policy, rule: Decide) -> Decide:
+    """Return a user's function, held to return None or a decision that can be followed."""
+    name = f"policy {model.policy_named(policy)[0]}"
 
-    def asked(state: State, policy: Policy, reading: Reading) -> Decision | None:
-        """Ask a user's function, refusing what is no decision in this state."""
+    def checked(state: State, policy: Policy, reading: Reading) -> Decision | None:
         with theirs(f"{name} must return None or a Decision"):
-            found = own(state, policy, reading)
+            found = rule(state, policy, reading)
             if found is None:
                 return None
             told = floats(instance(f"what {name} returns", found, Decision).finishes)
         devices = len(state.classes)
         if told.shape not in ((0,), (devices,)):
-            rule = f"must be empty or hold a number for each of {devices} devices"
-            raise InputError(f"finishes of {name} {rule}, got {found.finishes!r}")
+            raise InputError(
+                f"finishes of {name} must be empty or hold a number for each of {devices} devices,"
+                f" got {found.finishes!r}"
+            )
         device = whole(f"device of {name}", found.device, 0, devices - 1)
         return found._replace(device=device, finishes=tuple(told.tolist()))
 
-    return asked
+    return checked
 
 
 class Desk:
@@ -210,7 +209,8 @@ class Desk:
         self, machine: Machine, policy: Policy, reading: Reading, history: History,
         decide: Decide | None = None, watch: Callable[[State, Decision, int], None] | None = None,
     ) -> None:  # fmt: skip
-        self.decide = decide or (decider(policy) if callable(policy.rule) else self._ask)
+        own = user_rule(policy, policy.rule) if callable(policy.rule) else self._ask
+        self.decide = decide or own
         self.policy, self.reading, self.watch = policy, reading, watch
         self.state = State.of(machine, history)
         self.decisions: dict[int, Decision] = {}
@@ -240,13 +240,6 @@ class Desk:
         if self._laid is not None and not self._laid.fits():
             self._laid = None
         self._note(core.LOST, None, device)
-
-    def fail(self, now: float, device: int, again: Item | None = None) -> None:
-        """Take a job that failed by its own fault off its device, unmeasured."""
-        self._taken_off(now, device)
-        if again is not None:
-            self.state.main.insert(0, again)
-        self.changed()
 
     def changed(self) -> None:
         """Forget what the core was told: the state was changed otherwise than here."""

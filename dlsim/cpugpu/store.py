@@ -56,7 +56,7 @@ class Store(Ledger):
     """
 
     KIND = Kind(
-        0x646C7369, 2, "a history", "run", "first: dlsim live calibrate",
+        0x646C7369, 2, "a history", "run", "make one with Store(path)",
         ", whose runs carry no checksum: measure anew", COLUMNS,
     )  # fmt: skip
 
