@@ -440,7 +440,7 @@ def test_the_notebook_runs_and_leaves_every_picture(tmp_path):
     done = execute(f"50-{KEY}", out, **given)
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     names = (
-        "fig1 fig2 fig3 amdahl assumption cholesky even fairness gantt ideal issue judged learning "
+        "fig1 fig2 fig3 amdahl assumption even fairness gantt ideal issue judged learning "
         "left mapreduce memory moulding nodes optimiser overlap poison readings savings slots "
         "tradeoff"
     )

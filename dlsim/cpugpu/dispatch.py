@@ -1,6 +1,6 @@
 """A policy as the compiled core knows it: its runs, its decision for one state, and its desk.
 
-`play` runs a table of jobs. MapReduce and task graphs keep their queues in lists: a
+`play` runs a table of jobs. MapReduce keeps its queues in lists: a
 `Desk` is a state that is changed by arrivals, decisions, starts and completions, and tells them
 to `dlsim.cpugpu.core`, which decides; nothing is decided here. `decide` asks it for one state.
 """

@@ -235,7 +235,7 @@ def measured(history: History) -> pd.DataFrame:
     table = instance("history", history, History).table()
     table = table[table["count"] > 0]
     if table.empty:
-        raise InputError("the history holds no measured run; run or calibrate first")
+        raise InputError("the history holds no measured run; add one first")
     wide = table.pivot(index="app", columns="class", values="mean")
     wide = wide.reindex(columns=["cpu", "gpu"]).add_suffix("_time")
     return wide.rename_axis(columns=None)
