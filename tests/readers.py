@@ -28,7 +28,6 @@ from dlsim.study.workers import _address
 from tests.steady_platforms import pair
 from tests.test_bricks_gwf import LINES
 from tests.test_files import LOG, TABLE
-from tests.test_gpulogs import HELIOS, PAI, PHILLY
 
 GWF = ("\n".join(LINES) + "\n").encode()
 CLUSTER = Cluster(4, 1.0, 100.0)
@@ -133,9 +132,10 @@ READERS = {
     "traces.csv": (read_traces, b"link,time,throughput\na,0,10.5\nb,0,20\na,1,30\nb,1,4\n", True),
     "traces.npz": (read_traces, saved(np.savez, **NPZ), False),
     "packed.npz": (read_traces, saved(np.savez_compressed, **NPZ), False),
-    "cluster_log.csv": (partial(read_log, limit=60_000), HELIOS.encode(), True),
-    "pai_task_table.csv": (partial(read_log, limit=60_000), PAI.encode(), True),
-    "cluster_job_log": (partial(read_log, limit=60_000), json.dumps(PHILLY).encode(), False),
+    "jobs.csv": (
+        partial(read_log, limit=60_000),
+        b"submit,run_time,processors,user\n2020-06-09 18:40,5,2,a\n2020-06-09 18:42,1,1,b\n", True
+    ),
     "applications.csv": (
         applications.from_csv, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
     ),

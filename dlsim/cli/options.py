@@ -92,8 +92,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--second", bool, "check the claims again, outside SymPy"),
     ]),
     "advise": ("what a job log says about deadlines, on one page", [
-        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that; or that of a GPU "
-         "cluster as it is published (Helios, PAI, Philly)", "LOG"),
+        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that", "LOG"),
         ("--nodes", int, "nodes of the cluster (default: the processors of the log's machine)"),
         ("--cms", 0.001, "seconds to send the data of one second of work (default 0.001)", "S"),
         ("--deadline", ("run_time", "requested", "response"), "what a deadline is a multiple of: a "
