@@ -112,34 +112,21 @@ class _Laid:
         held += [(devices + d, item) for d, queue in enumerate(state.queues) for item in queue]
         held += [(core.NOBODY, item) for item in waiting]
         self.items, self.joins = [item for _, item in held], len(held)
-        self.apps = {name: a for a, name in enumerate(dict.fromkeys(i.app for i in self.items))}
+        apps = {name: a for a, name in enumerate(dict.fromkeys(i.app for i in self.items))}
         self.at = {item.job: j for j, item in enumerate(self.items)}
         self.places, self.events = np.array([place for place, _ in held], np.int64), list[Any]()
-        self.sorts = r.rule in (core.SPEED_UP, core.SHORTEST) or r.estimate == core.MEDIAN
         rows = np.full((len(held) + room, 6), (math.nan, math.nan, 0, 0, 0, 0))
         for j, item in enumerate(self.items):
-            rows[j] = *item.row, self.apps[item.app], item.job
+            rows[j] = *item.row, apps[item.app], item.job
         told, has, (app, number) = rows[:, :2], rows[:, 2:4] > 0, rows[:, 4:].astype(np.int64).T
         self.r = r._replace(share=0.0)
         self.w = world_of(
             self.r, np.zeros(len(rows)), np.where(has, 1.0, told),
             (np.arange(devices) >= gpus).astype(int), app.copy(), told, has, number.copy(), gpus,
         )  # fmt: skip
-        self.s = state_of(self.w, self.r, list(self.apps), state.history)
+        self.s = state_of(self.w, self.r, list(apps), state.history)
         for j, job in enumerate(job for job in state.running if job is not None):
             self.s.jobs["start"][j] = job.start
-
-    def take(self, item: Item) -> bool:
-        """Take one more job in, if there is room for it and nothing is sorted."""
-        j, w, a = len(self.items), self.w, self.apps.get(item.app)
-        if self.sorts or a is None or j >= len(w.app):
-            return False
-        gpu, cpu, *has = item.row
-        w.app[j], w.number[j], w.told[j], w.has[j] = a, item.job, (gpu, cpu), has
-        w.times[j] = np.where(has, 1.0, math.nan)
-        self.items.append(item)
-        self.at[item.job] = j
-        return self.fits()
 
     def fits(self) -> bool:
         """Tell whether there is a cell for one more job that joins a sub-queue."""
@@ -207,11 +194,12 @@ class Desk:
 
     def __init__(
         self, machine: Machine, policy: Policy, reading: Reading, history: History,
-        decide: Decide | None = None, watch: Callable[[State, Decision, int], None] | None = None,
+        decide: Decide | None = None,
     ) -> None:  # fmt: skip
         own = user_rule(policy, policy.rule) if callable(policy.rule) else self._ask
         self.decide = decide or own
-        self.policy, self.reading, self.watch = policy, reading, watch
+        self.policy, self.reading = policy, reading
+        self.watch: Callable[[Decision, int], object] | None = None
         self.state = State.of(machine, history)
         self.decisions: dict[int, Decision] = {}
         self._rules = rules_of(policy, reading)
@@ -220,11 +208,10 @@ class Desk:
     def arrive(self, now: float, items: Iterable[Item]) -> None:
         """Put jobs at the end of the main queue."""
         self.state.now = now
-        for item in items:
-            self.state.main.append(item)
-            if self._laid is not None and not self._laid.take(item):
-                self._laid = None
-            self._note(core.ARRIVED, item)
+        before = len(self.state.main)
+        self.state.main.extend(items)
+        if len(self.state.main) > before:
+            self.changed()
 
     def complete(self, now: float, device: int, seconds: float) -> None:
         """Take a finished job off its device; its time enters the history (rule 5)."""
@@ -302,7 +289,7 @@ class Desk:
         self.decisions[item.job] = decision
         self._note(core.MOVED, item, decision.device, line)
         if self.watch is not None:
-            self.watch(state, decision, line)
+            self.watch(decision, line)
         return line
 
     def _withdrawn(self, decision: Decision) -> tuple[int, Item]:
@@ -382,7 +369,7 @@ def play(
 def _run_with_desk(desk: Desk, given: Given, w: core.World, r: core.Rules, s: core.State) -> int:
     """Let a desk decide: it is told what ended and arrived, and what it moved is done here."""
     moved: list[tuple[int, int, int]] = []
-    desk.watch = lambda state, one, line: moved.append((one.job, one.device, line))
+    desk.watch = lambda one, line: moved.append((one.job, one.device, line))
     head, ended, arrived = s.head[0], 0, 0
     while (step := run(w, r, s)) == core.CHOOSE:
         for job in s.jobs[s.done[ended : head["done"]]]:
