@@ -1,6 +1,6 @@
 """A policy as the compiled core knows it: its runs, its decision for one state, and its desk.
 
-`play` runs a table of jobs. The live run, MapReduce and task graphs keep their queues in lists: a
+`play` runs a table of jobs. MapReduce keeps its queues in lists: a
 `Desk` is a state that is changed by arrivals, decisions, starts and completions, and tells them
 to `dlsim.cpugpu.core`, which decides; nothing is decided here. `decide` asks it for one state.
 """
@@ -112,34 +112,21 @@ class _Laid:
         held += [(devices + d, item) for d, queue in enumerate(state.queues) for item in queue]
         held += [(core.NOBODY, item) for item in waiting]
         self.items, self.joins = [item for _, item in held], len(held)
-        self.apps = {name: a for a, name in enumerate(dict.fromkeys(i.app for i in self.items))}
+        apps = {name: a for a, name in enumerate(dict.fromkeys(i.app for i in self.items))}
         self.at = {item.job: j for j, item in enumerate(self.items)}
         self.places, self.events = np.array([place for place, _ in held], np.int64), list[Any]()
-        self.sorts = r.rule in (core.SPEED_UP, core.SHORTEST) or r.estimate == core.MEDIAN
         rows = np.full((len(held) + room, 6), (math.nan, math.nan, 0, 0, 0, 0))
         for j, item in enumerate(self.items):
-            rows[j] = *item.row, self.apps[item.app], item.job
+            rows[j] = *item.row, apps[item.app], item.job
         told, has, (app, number) = rows[:, :2], rows[:, 2:4] > 0, rows[:, 4:].astype(np.int64).T
         self.r = r._replace(share=0.0)
         self.w = world_of(
             self.r, np.zeros(len(rows)), np.where(has, 1.0, told),
             (np.arange(devices) >= gpus).astype(int), app.copy(), told, has, number.copy(), gpus,
         )  # fmt: skip
-        self.s = state_of(self.w, self.r, list(self.apps), state.history)
+        self.s = state_of(self.w, self.r, list(apps), state.history)
         for j, job in enumerate(job for job in state.running if job is not None):
             self.s.jobs["start"][j] = job.start
-
-    def take(self, item: Item) -> bool:
-        """Take one more job in, if there is room for it and nothing is sorted."""
-        j, w, a = len(self.items), self.w, self.apps.get(item.app)
-        if self.sorts or a is None or j >= len(w.app):
-            return False
-        gpu, cpu, *has = item.row
-        w.app[j], w.number[j], w.told[j], w.has[j] = a, item.job, (gpu, cpu), has
-        w.times[j] = np.where(has, 1.0, math.nan)
-        self.items.append(item)
-        self.at[item.job] = j
-        return self.fits()
 
     def fits(self) -> bool:
         """Tell whether there is a cell for one more job that joins a sub-queue."""
@@ -180,27 +167,26 @@ def _may_decide(state: State, r: core.Rules) -> bool:
     return waits and (r.rule in _WHILE_BUSY or bool(state.free()))
 
 
-def decider(policy: Policy) -> Decide:
-    """Return what decides for a policy; ``ideal`` follows a plan instead."""
-    if not callable(policy.rule):
-        return decide
-    own, name = policy.rule, f"policy {model.policy_named(policy)[0]}"
+def user_rule(policy: Policy, rule: Decide) -> Decide:
+    """Return a user's function, held to return None or a decision that can be followed."""
+    name = f"policy {model.policy_named(policy)[0]}"
 
-    def asked(state: State, policy: Policy, reading: Reading) -> Decision | None:
-        """Ask a user's function, refusing what is no decision in this state."""
+    def checked(state: State, policy: Policy, reading: Reading) -> Decision | None:
         with theirs(f"{name} must return None or a Decision"):
-            found = own(state, policy, reading)
+            found = rule(state, policy, reading)
             if found is None:
                 return None
             told = floats(instance(f"what {name} returns", found, Decision).finishes)
         devices = len(state.classes)
         if told.shape not in ((0,), (devices,)):
-            rule = f"must be empty or hold a number for each of {devices} devices"
-            raise InputError(f"finishes of {name} {rule}, got {found.finishes!r}")
+            raise InputError(
+                f"finishes of {name} must be empty or hold a number for each of {devices} devices,"
+                f" got {found.finishes!r}"
+            )
         device = whole(f"device of {name}", found.device, 0, devices - 1)
         return found._replace(device=device, finishes=tuple(told.tolist()))
 
-    return asked
+    return checked
 
 
 class Desk:
@@ -208,10 +194,12 @@ class Desk:
 
     def __init__(
         self, machine: Machine, policy: Policy, reading: Reading, history: History,
-        decide: Decide | None = None, watch: Callable[[State, Decision, int], None] | None = None,
+        decide: Decide | None = None,
     ) -> None:  # fmt: skip
-        self.decide = decide or (decider(policy) if callable(policy.rule) else self._ask)
-        self.policy, self.reading, self.watch = policy, reading, watch
+        own = user_rule(policy, policy.rule) if callable(policy.rule) else self._ask
+        self.decide = decide or own
+        self.policy, self.reading = policy, reading
+        self.watch: Callable[[Decision, int], object] | None = None
         self.state = State.of(machine, history)
         self.decisions: dict[int, Decision] = {}
         self._rules = rules_of(policy, reading)
@@ -220,11 +208,10 @@ class Desk:
     def arrive(self, now: float, items: Iterable[Item]) -> None:
         """Put jobs at the end of the main queue."""
         self.state.now = now
-        for item in items:
-            self.state.main.append(item)
-            if self._laid is not None and not self._laid.take(item):
-                self._laid = None
-            self._note(core.ARRIVED, item)
+        before = len(self.state.main)
+        self.state.main.extend(items)
+        if len(self.state.main) > before:
+            self.changed()
 
     def complete(self, now: float, device: int, seconds: float) -> None:
         """Take a finished job off its device; its time enters the history (rule 5)."""
@@ -240,13 +227,6 @@ class Desk:
         if self._laid is not None and not self._laid.fits():
             self._laid = None
         self._note(core.LOST, None, device)
-
-    def fail(self, now: float, device: int, again: Item | None = None) -> None:
-        """Take a job that failed by its own fault off its device, unmeasured."""
-        self._taken_off(now, device)
-        if again is not None:
-            self.state.main.insert(0, again)
-        self.changed()
 
     def changed(self) -> None:
         """Forget what the core was told: the state was changed otherwise than here."""
@@ -309,7 +289,7 @@ class Desk:
         self.decisions[item.job] = decision
         self._note(core.MOVED, item, decision.device, line)
         if self.watch is not None:
-            self.watch(state, decision, line)
+            self.watch(decision, line)
         return line
 
     def _withdrawn(self, decision: Decision) -> tuple[int, Item]:
@@ -389,7 +369,7 @@ def play(
 def _run_with_desk(desk: Desk, given: Given, w: core.World, r: core.Rules, s: core.State) -> int:
     """Let a desk decide: it is told what ended and arrived, and what it moved is done here."""
     moved: list[tuple[int, int, int]] = []
-    desk.watch = lambda state, one, line: moved.append((one.job, one.device, line))
+    desk.watch = lambda one, line: moved.append((one.job, one.device, line))
     head, ended, arrived = s.head[0], 0, 0
     while (step := run(w, r, s)) == core.CHOOSE:
         for job in s.jobs[s.done[ended : head["done"]]]:

@@ -150,9 +150,7 @@ def _note(event, w, r, s):
     """Let one thing happen that a desk tells of."""
     head, d = s.head[0], event.on
     head.now = event.now
-    if event.what == state.ARRIVED:
-        change_main(event.job, 1, w, r, s)
-    elif event.what == state.MOVED:
+    if event.what == state.MOVED:
         head.job, head.on, head.line = event.job, d, event.line
         _act(w, r, s)
     elif event.what == state.TAKEN_UP:

@@ -33,9 +33,9 @@ R2, R2S, R3, R3S, R4, R4Q, R0, STEAL, BY_MCT, BY_FIFO, BY_TURN, OWN, TAKEN = ran
 DONE, STUCK, CHOOSE = range(3)
 #: Where the loop is in an instant: before it, among its decisions, after the last one.
 BEFORE, DECIDING, DECIDED = range(3)
-#: What a desk says that has happened: a job arrived, was moved; a device took the next of its
-#: sub-queue, ended its job, lost it to the head of the main queue.
-ARRIVED, MOVED, TAKEN_UP, ENDED, LOST = range(5)
+#: What a desk says that has happened: a job was moved; a device took the next of its sub-queue,
+#: ended its job, lost it to the head of the main queue.
+MOVED, TAKEN_UP, ENDED, LOST = range(4)
 NOBODY = -1
 
 #: What becomes of a job: the device it is on, its place among the decisions, why; neighbours in
