@@ -18,12 +18,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, Floats, column, instance, number, table
+from dlsim.given import Floats, column, instance, number, table
 from dlsim.reading import BaseReading, switch
 from dlsim.steady.graphs import check_graph, shortest_routes
 from dlsim.steady.routes import Ints, Limits, Routes, Tables, floored, listed, need_pairs
 
 Flags = NDArray[np.bool_]
+
+_MAX_CONNECT_RULE = "a number of at least 0 (inf for no limit)"
 
 
 @dataclass(frozen=True)
@@ -164,9 +166,10 @@ class Platform:
             rule = "priority must be above 0 for at least one application"
             raise InputError(f"{rule}, got {self.priority}; its payoff is what is maximised")
         labels = table("links", self.links, ("bandwidth", "max_connect")).index
-        rule = "a number of at least 0 (inf for no limit)"
         of: dict[str, Any] = {"row": "link", "labels": labels}
-        most = column("max_connect", self.links["max_connect"], high=math.inf, rule=rule, **of)
+        most = column(
+            "max_connect", self.links["max_connect"], high=math.inf, rule=_MAX_CONNECT_RULE, **of
+        )
         bandwidth = column("bandwidth", self.links["bandwidth"], **of)
         links = self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
         if self.router is not None and len(listed("router", self.router)) != clusters:
@@ -250,9 +253,12 @@ class Platform:
             if not {"bandwidth", "max_connect"} <= set(graph.edges[edge]):
                 what = "must carry bandwidth and max_connect"
                 raise InputError(f"edge {edge[0]!r} - {edge[1]!r} {what}; got {graph.edges[edge]}")
-        for name, high in (("bandwidth", MOST), ("max_connect", math.inf)):
-            values = [graph.edges[edge][name] for edge in edges]
-            column(name, values, high=high, row="edge", labels=edges)
+        bandwidths, counts = (
+            [graph.edges[edge][name] for edge in edges] for name in ("bandwidth", "max_connect")
+        )
+        of: dict[str, Any] = {"row": "edge", "labels": edges}
+        column("bandwidth", bandwidths, **of)
+        column("max_connect", counts, high=math.inf, rule=_MAX_CONNECT_RULE, **of)
         is_old = {"links", "routes", "routers"} <= set(graph.graph)
         if is_old:  # of `to_graph`; does it still have its edges and these routers?
             before = {frozenset((u, v)) for _, u, v in graph.graph["links"]}
