@@ -195,27 +195,20 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
     if not strict or s.policy.order == "dc" or s.policy.is_timed:
         return
     passed = "nobody passes a waiting task of smaller rank"
-    if s.policy.order in ("fifo", "edf"):
-        yield from in_line(s.policy.order, passed, s, line)
-    elif s.given is not None:
-        exactly = s.given.key[line], np.zeros(len(line))
-        yield passed, index, in_turn(start, arrival, *exactly, line, s.scale)
-
-
-def in_line(order: object, passed: str, s: Any, line: Rows) -> Iterator[Rule]:
-    """First come, first served, or the earliest deadline first; `line` as in `_order_rules`."""
-    if order == "fifo":
+    if s.policy.order == "fifo":
         line = np.sort(line)
         behind = not_after(np.maximum.accumulate(s.start[line]), s.start[line], s.scale)
         yield "tasks start in the order of arrival", s.index[line], behind
-    else:  # equal deadlines are told apart by nothing but rounding
-        due = s.arrival[line] + s.deadline[line]
+    elif s.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
+        due = arrival + s.deadline[line]
         slack = ROUNDING * s.deadline[line] + instant(s.scale, due)
-        turn = in_turn(s.start[line], s.arrival[line], due, slack, line, s.scale)
-        yield passed, s.index[line], turn
+        yield passed, index, _in_turn(start, arrival, due, slack, line, s.scale)
+    elif s.given is not None:
+        exactly = s.given.key[line], np.zeros(len(line))
+        yield passed, index, _in_turn(start, arrival, *exactly, line, s.scale)
 
 
-def in_turn(
+def _in_turn(
     start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Rows, scale: float
 ) -> list[bool]:
     """Tell per start, in order, whether everyone who waited then ranked no lower, but for slack."""

@@ -22,5 +22,5 @@ d        what became of the tasks (RESULT)
 
 Rooms: `state` (records, heap, blocks), `partition` (formulas of one load), `rounds` (its best
 sizes in several rounds), `demand` (one task, and its chunks),
-`line` and `plan` (admission tests), `events` (the loops), `unequal` (nodes that differ).
+`line` and `plan` (admission tests), `events` (the loops).
 """
