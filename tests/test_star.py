@@ -79,11 +79,13 @@ def test_a_node_whose_start_up_lasts_too_long_is_left_out():
         ([0, 0], [1, 2], 0, 10, "best", 20 / 3),
         ([0], [1], 7, 10, "best", 17),
         ([1], [1], 0, 10, "best", 20),
+        ([0.23, *[0.11] * 4], [0.12, 0.23, 0.11, 0.31, 0.11], 0, 1e6, None, 125_689),
     ],
 )
 def test_answers_that_dlt_studio_derives_by_hand(cms, cps, release, load, order, finish):
     nodes = pd.DataFrame({"cms": cms, "cps": cps, "release": release})
-    assert split_unequal(load, nodes, order).finish == pytest.approx(finish)
+    tolerance = 1e-3 if len(nodes) == 5 else 1e-12  # that of its own test
+    assert split_unequal(load, nodes, order).finish == pytest.approx(finish, rel=tolerance)
 
 
 def least_finish_by_program(order, sigma, nodes):
