@@ -79,7 +79,7 @@ def test_a_node_whose_start_up_lasts_too_long_is_left_out():
         ([0, 0], [1, 2], 0, 10, "best", 20 / 3),
         ([0], [1], 7, 10, "best", 17),
         ([1], [1], 0, 10, "best", 20),
-        ([0.23, *[0.11] * 4], [0.12, 0.23, 0.11, 0.31, 0.11], 0, 1e6, None, 125_689),
+        ([0.23, *[0.11] * 4], [0.12, 0.23, 0.11, 0.31, 0.11], 0, 1e6, [1, 2, 3, 4], 125_689),
     ],
 )
 def test_answers_that_dlt_studio_derives_by_hand(cms, cps, release, load, order, finish):

@@ -67,10 +67,11 @@ def split_unequal(
         given, st and sc, the start-up times of a transmission and of a computation, and release,
         the time from which the node may be sent to (each 0 by default).
     order : sequence of int, "best" or None
-        Row numbers of the nodes in the order in which they are sent to; None for the order of the
-        table. While a node would get no positive share, the node with the smallest one is left
-        out. With "best" the nodes and the order with the earliest finish are searched for among
-        all orders of at most `MOST_SEARCHED_NODES` nodes.
+        Row numbers of the nodes that serve, in the order in which they are sent to; None for all
+        nodes in the order of the table. While a node would get no positive share, the node with
+        the smallest one is left out; all others serve, even if fewer would finish sooner. With
+        "best" the nodes and the order with the earliest finish are searched for among all orders
+        of at most `MOST_SEARCHED_NODES` nodes.
 
     Returns
     -------
