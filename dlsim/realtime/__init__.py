@@ -7,7 +7,7 @@
 >>> s.check()
 """
 
-from dlsim.realtime import workload
+from dlsim.realtime import star, workload
 from dlsim.realtime.bound import Bound, clairvoyant_bound
 from dlsim.realtime.engine import Split, simulate, split_load
 from dlsim.realtime.model import POLICIES, SWITCHES, Cluster, Policy, Reading, StateView, TaskView
@@ -17,5 +17,5 @@ from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes
 __all__ = [
     "POLICIES", "SWITCHES", "Bound", "Cluster", "Offer", "Policy", "Reading", "Schedule", "Split",
     "StateView", "TaskView", "clairvoyant_bound", "execution_time", "fastest_nodes",
-    "fewest_nodes", "shares", "simulate", "split_load", "total_cost", "workload",
+    "fewest_nodes", "shares", "simulate", "split_load", "star", "total_cost", "workload",
 ]  # fmt: skip
