@@ -177,7 +177,6 @@ def test_no_import_cycles():
 #: What a check may import of its engine: the words, what came in, formulas of the model.
 CHECKS = {
     "dlsim.realtime.check": {"model", "partition", "evidence"},
-    "dlsim.realtime.check_unequal": {"check", "evidence", "partition"},
     "dlsim.realtime.evidence": {"model", "partition"},
     "dlsim.cpugpu.check": {"model", "given"},
     "dlsim.bricks.check": {"model", "environment", "replayed"},

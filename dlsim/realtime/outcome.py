@@ -16,9 +16,9 @@ from dlsim.given import Floats, label, number, whole
 from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.demand import fill_chunks
-from dlsim.realtime.core.state import COUNT_RULES, COUNTED, room_of
+from dlsim.realtime.core.state import COUNT_RULES, COUNTED
 from dlsim.realtime.evidence import WINDOW, Given
-from dlsim.realtime.model import BEST_ROUNDS, KINDS, Cluster, Policy, Reading, under
+from dlsim.realtime.model import KINDS, Cluster, Policy, Reading, under
 from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import has_positive_shares, span_of, table_for
 from dlsim.realtime.run import Run, run_policy
@@ -366,14 +366,12 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     origin = clock_origin(s.tasks["arrival"].to_numpy(dtype=float))
     is_finer = origin + finer == times[:, 1:]
     times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
-    c, table = s.cluster, table_for(s.cluster, s.policy.partition, s.policy.rounds)
+    c, table = s.cluster, table_for(s.cluster, s.policy.partition)
     costs = (float(c.cms), float(c.cps), float(c.st), float(c.sc))
     own = s.reading.link == "shared", s.reading.release == "finish"
     span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table)
     span += 0.0 if is_finer.all() else origin / CLOCK  # a table knows no instant more exactly
-    best = s.policy.partition in BEST_ROUNDS
-    room = room_of(c.nodes, int(s.policy.rounds) if best else 0)
-    work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes), room
+    work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
     given = (costs, table, own, span, np.full(c.nodes, -np.inf))
     mine = own_rules(s.policy)
     labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
@@ -396,4 +394,4 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])
         chunks.insert(0, "node", ints[:, 1])
         chunks.insert(0, "task", labels[part][ints[:, 0]])
-        yield chunks[chunks["alpha"] > 0].reset_index(drop=True) if best else chunks
+        yield chunks
