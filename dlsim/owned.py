@@ -32,7 +32,6 @@ KINDS = {
     "advise": "the advice of dlsim advise",
     "broker": "tables of dlsim broker",
     "solve": "what dlsim solve found",
-    "grid": "tables of dlsim grid",
     "explore": "pages of dlsim.explore.export",
     "book": "the book of dlsim book",
     "edition": "the executed notebooks of dlsim book --edition",

@@ -12,7 +12,6 @@ import networkx as nx
 import numpy as np
 
 from dlsim import files
-from dlsim.bricks import workload as requests
 from dlsim.bricks.traces import read_traces
 from dlsim.cpugpu import Decision, History, Item, Machine, Reading, State
 from dlsim.cpugpu import workload as applications
@@ -31,11 +30,8 @@ from dlsim.study.notebooks import first_problem, parameters_of
 from dlsim.study.report import load_figures, read_headline
 from dlsim.study.workers import _address
 from tests.steady_platforms import pair
-from tests.test_bricks_gwf import LINES
 from tests.test_files import LOG, TABLE
-from tests.test_gpulogs import HELIOS, PAI, PHILLY
 
-GWF = ("\n".join(LINES) + "\n").encode()
 CLUSTER = Cluster(4, 1.0, 100.0)
 PLATFORM = json.dumps(to_document(pair()), indent=1).encode()
 PLATFORM_TOML = b"""[[cluster]]
@@ -150,14 +146,10 @@ SIMGRID = b"""<platform version="4.1"><zone id="world" routing="Full">
 READERS = {
     "tasks.csv": (tasks.from_csv, TABLE, True),
     "tasks.swf": (partial(tasks.from_swf, cluster=CLUSTER, limit=60_000), LOG.encode(), True),
-    "requests.swf": (partial(requests.from_log, clients=2, limit=60_000), LOG.encode(), True),
-    "requests.gwf": (partial(requests.from_log, clients=2, limit=60_000), GWF, True),
     "traces.csv": (read_traces, b"link,time,throughput\na,0,10.5\nb,0,20\na,1,30\nb,1,4\n", True),
     "traces.npz": (read_traces, saved(np.savez, **NPZ), False),
     "packed.npz": (read_traces, saved(np.savez_compressed, **NPZ), False),
-    "cluster_log.csv": (partial(read_log, limit=60_000), HELIOS.encode(), True),
-    "pai_task_table.csv": (partial(read_log, limit=60_000), PAI.encode(), True),
-    "cluster_job_log": (partial(read_log, limit=60_000), json.dumps(PHILLY).encode(), False),
+    "jobs.swf": (partial(read_log, limit=60_000), LOG.encode(), True),
     "applications.csv": (
         applications.from_csv, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
     ),

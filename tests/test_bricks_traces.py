@@ -1,4 +1,4 @@
-"""Self-similar traces: exact covariance, spectrum, Hurst parameter, files; replayed job logs."""
+"""Self-similar traces: exact covariance, spectrum, Hurst parameter, files."""
 
 import gzip
 import io
@@ -6,7 +6,6 @@ import math
 import zipfile
 
 import numpy as np
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,7 +15,6 @@ from scipy.linalg import toeplitz
 
 from dlsim.bricks import traces
 from dlsim.bricks.traces import Traces, read_traces, write_traces
-from dlsim.bricks.workload import SYNTHESISED, from_swf
 from dlsim.errors import DlsimError, InputError
 from tests.scale import SCALE
 
@@ -379,86 +377,3 @@ def test_other_places_and_endings_are_refused(tmp_path):
             read_traces(path)
     with pytest.raises(InputError, match=r"ends in \.csv or \.npz"):
         write_traces(tmp_path / "t.txt", drawn())
-
-
-# ---------------------------------------------------------------- replayed job logs
-
-LOG = """; Version: 2.2
-; MaxProcs: 64
-1 100 0 50 4 -1 -1 4 -1 -1 1 7 1 1 1 1 -1 -1
-2 160 0 0 4 -1 -1 4 -1 -1 1 7 1 1 1 1 -1 -1
-3 130 0 20 -1 -1 -1 8 -1 -1 1 9 1 1 1 1 -1 -1
-4 200 0 30 2 -1 -1 2 -1 -1 3 9 1 1 1 1 -1 -1
-5 220 0 10 2 -1 -1 2 -1 -1 1 5 1 1 1 1 -1 -1
-6 -1 0 10 2 -1 -1 2 -1 -1 1 5 1 1 1 1 -1 -1
-"""
-
-
-@pytest.fixture
-def log(tmp_path):
-    path = tmp_path / "log.swf"
-    path.write_text(LOG)
-    return path
-
-
-def test_a_log_becomes_requests_by_the_rule(log):
-    requests = from_swf(log, clients=2, time_scale=0.5)
-    assert requests.columns.tolist() == ["time", "client", "send", "recv", "work", "deadline"]
-    assert requests["time"].tolist() == [0.0, 15.0, 60.0]
-    assert requests["client"].tolist() == [0, 1, 0]  # users 7, 9, 5 in turn, modulo 2
-    assert requests["work"].tolist() == [15_000.0, 6_000.0, 3_000.0]
-    assert requests.attrs["synthesised"] == list(SYNTHESISED) == ["send", "recv", "deadline"]
-    assert requests.attrs["skipped"] == {
-        "run time not above 0": 1, "part of a job (status 2, 3 or 4)": 1, "no submit time": 1
-    }  # fmt: skip
-    least = requests["work"] / 300 + (requests["send"] + requests["recv"]) / 75
-    factor = (requests["deadline"] - requests["time"]) / least
-    assert factor.between(1, 3).all()
-    assert requests[["send", "recv"]].stack().between(100, 5000).all()
-
-
-def test_processors_count_where_asked(log):
-    requests = from_swf(log, clients=3, work="processor_time", performance=100.0)
-    assert requests["work"].tolist() == [20_000.0, 16_000.0, 2_000.0]
-
-
-def test_draws_belong_to_lines_and_seeds(log, tmp_path):
-    full = from_swf(log, clients=2, seed=3)
-    assert from_swf(log, clients=2, seed=3).to_csv() == full.to_csv()
-    assert from_swf(log, clients=2, seed=4)["send"].tolist() != full["send"].tolist()
-    first = from_swf(log, clients=2, seed=3, max_jobs=1)
-    pd.testing.assert_frame_equal(first, full.iloc[:1])
-    assert first.attrs["skipped"]["beyond max_jobs"] == 2
-    fixed = from_swf(log, 2, send=(0, 0), recv=(5, 5), deadline_factor=(2, 2), throughput=5.0)
-    assert fixed["send"].tolist() == [0.0] * 3
-    assert (fixed["deadline"] - fixed["time"]).tolist() == [102.0, 42.0, 22.0]
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        ({"clients": 0}, "clients"),
-        ({"clients": 1.5}, "clients"),
-        ({"performance": -1}, "performance"),
-        ({"throughput": 0}, "throughput"),
-        ({"time_scale": math.inf}, "time_scale"),
-        ({"max_jobs": 0}, "max_jobs"),
-        ({"work": "cpu"}, "work"),
-        ({"send": (5, 4)}, "send"),
-        ({"send": 5}, "send"),
-        ({"recv": (-1, 4)}, "recv"),
-        ({"recv": ("a", "b")}, "recv"),
-        ({"deadline_factor": (1, math.nan)}, "deadline_factor"),
-        ({"seed": "x"}, "seed"),
-    ],
-)
-def test_what_is_no_replay_is_refused(log, change, said):
-    with pytest.raises(InputError, match=said):
-        from_swf(log, **{"clients": 2, **change})
-
-
-def test_a_log_without_a_usable_job_is_refused(tmp_path):
-    path = tmp_path / "log.swf"
-    path.write_text("1 100 0 -1 4 -1 -1 4 -1 -1 1 7 1 1 1 1 -1 -1\n")
-    with pytest.raises(InputError, match="run time not above 0: 1"):
-        from_swf(path, clients=1)

@@ -4,9 +4,7 @@ Source: paper B (bricks), section 2 (Figures 1 and 2) and section 4.1 (Table 1).
 """
 
 import functools
-import math
-import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -16,8 +14,8 @@ from numpy.typing import NDArray
 from dlsim import given
 from dlsim.bricks.core.network import Stream, left_over, marked, packed
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
-from dlsim.bricks.traces import MOST_VALUES, Seed, Traces, curves, numbers, refuse_end
-from dlsim.bricks.workload import LONGER, REPLAY, Poisson, draw, from_log
+from dlsim.bricks.traces import MOST_VALUES, Seed, curves, numbers, refuse_end
+from dlsim.bricks.workload import Poisson, draw
 from dlsim.errors import InputError
 from dlsim.given import MOST, MOST_WHOLE, Floats, column, number, positive, table
 from dlsim.kernel import clock_origin
@@ -86,19 +84,6 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
     if [one.shape for one in own] != [one.shape for one in lists]:
         raise InputError(f"{name} needs one finite size of at least 0 per arrival, in lists alike")
     return packed(lists, np.concatenate([np.empty(0), *own]))
-
-
-def _in_window(requests: pd.DataFrame, window: float | tuple[float, float] | None) -> pd.DataFrame:
-    """Return the requests of a window, on a clock that begins with it."""
-    if window is not None:
-        begin, end = given.span("window", (0.0, window) if np.isscalar(window) else window)
-        time = requests["time"]
-        requests = requests[(time >= begin) & (time < end)].copy()
-        requests[["time", "deadline"]] -= begin
-        if requests.empty:
-            last = f"the last of the log comes at {time.max():g} s"
-            raise InputError(f"window from {begin:g} to {end:g} s holds no request; {last}")
-    return requests
 
 
 @dataclass(frozen=True, eq=False)
@@ -356,120 +341,6 @@ class Environment:
     def trace_end(self) -> float:
         """When the traces of the links end and their last values are held from then on."""
         return float(self.rates.shape[1] * self.step)
-
-    @property
-    def known_until(self) -> float:
-        """Until when the first of the traces that vary goes on; without any, the last arrival."""
-        rows = [x for x in (self.rates, self.load_traces) if x is not None and x.shape[1] > 1]
-        if rows:
-            return min(x.shape[1] for x in rows) * self.step
-        streams = (self.background.times, self.link_background.times)
-        return max((float(x.max()) for x in streams if len(x)), default=math.inf)
-
-    def _wrapped(self, until: float) -> Self:
-        """Repeat traces and other users' arrivals, as far as they are known, up to a time."""
-        period = self.known_until
-        rounds, steps = math.ceil(until / period), round(period / self.step)
-        kept = (self.rates, self.load_traces, self.background.times, self.link_background.times)
-        size = rounds * sum(x.size for x in kept if x is not None)
-        remedy = "choose a shorter window or a longer step"
-        if size > MOST_VALUES:
-            raise InputError(f"wrapped traces would have {size:.3g} entries; {remedy}")
-        given.need_memory("wrapped traces", 8 * size, remedy)
-
-        def again(values: Floats | None) -> Floats | None:
-            is_fixed = values is None or values.shape[-1] == 1
-            return values if is_fixed else np.tile(values[..., :steps], rounds)  # type: ignore[index]
-
-        def come(who: Stream | Poisson) -> Stream | Poisson:
-            if isinstance(who, Poisson):
-                return replace(who, end=rounds * period)
-            early = [who.of(k) < period for k in range(len(who.first) - 1)]
-            starts, one = np.arange(rounds) * period, len(who.sizes) == 1
-            times = [np.add.outer(starts, who.of(k)[x]).ravel() for k, x in enumerate(early)]
-            sizes = [np.tile(who.sizes_of(k)[x], rounds) for k, x in enumerate(early) if not one]
-            return packed(times, who.sizes if one else np.concatenate([np.empty(0), *sizes]))
-
-        return replace(
-            self, traces=again(self.traces), load_traces=again(self.load_traces),
-            background=come(self.background), link_background=come(self.link_background),
-        )  # fmt: skip
-
-    @classmethod
-    def replay(
-        cls, log: str | os.PathLike[str] | pd.DataFrame, traces: Any = None,
-        window: float | tuple[float, float] | None = None, beyond: str = "refuse",
-        seed: Seed = 0, deadline: str = "run_time", **options: Any,
-    ) -> Self:  # fmt: skip
-        """Put the requests of a job log into an environment whose traces cover them.
-
-        Parameters
-        ----------
-        log : path or DataFrame
-            A job log, or the requests that `dlsim.bricks.workload.from_log` makes of one;
-            their clients are taken modulo those of the environment.
-        traces : Environment or Traces, optional
-            An environment, whose own requests are left out; or traces of links, four rows per
-            domain in the order of `Environment` (with a `topology` one per link of it), around
-            which everything else is drawn. Without either the traces are drawn, as long as needed.
-        window : float or tuple of float, optional
-            Only the requests of the first so many seconds, or from a second on to before another;
-            the environment begins with the window.
-        beyond : {"refuse", "wrap"}
-            What becomes of requests that come, or are due, when the traces have ended and would
-            be frozen: they are refused; or traces and other users' arrivals begin again there,
-            as often as needed.
-        seed, options
-            Of what is drawn, as in `Environment.random`.
-        deadline : {"run_time", "requested"}
-            What a job's deadline is a multiple of, where `log` is a path: how long it ran, or
-            how long its user had asked for; see `dlsim.bricks.workload.from_swf`.
-
-        Raises
-        ------
-        InputError
-            For requests beyond the traces, a window without requests, and as in `random`.
-        """
-        given.option("beyond", beyond, ("refuse", "wrap"))
-        if not isinstance(log, pd.DataFrame):
-            log = from_log(log, MOST_WHOLE, seed=given.child(seed, REPLAY), deadline=deadline)
-        elif deadline != "run_time":
-            rule = "deadline tells what is made of the path of a log"
-            raise InputError(f"{rule}; a table has deadlines: see workload.from_log")
-        requests = _in_window(_table("requests", log), window)
-        due = requests[["time", "deadline"]].max(axis=1)
-        until = float(due.max()) if len(due) else 0.0
-        if isinstance(traces, cls):
-            env: Self = traces
-            if options:
-                what = f"{', '.join(options)} belong to a drawn environment"
-                raise InputError(f"{what}; traces are an Environment already")
-        else:
-            if taken := sorted({"interval", "horizon"} & set(options)):
-                raise InputError(f"replay takes no {taken[0]}: the log says when requests come")
-            if traces is not None:
-                rule = "an Environment or Traces"
-                links = len(given.instance("traces", traces, Traces, rule=rule).values)
-                rows, rest = divmod(links, len(TWO_LEVEL))
-                is_tree = "topology" not in options
-                if is_tree and (rest or options.setdefault("domains", rows) != rows):
-                    rule = f"four rows per domain, {', '.join(TWO_LEVEL)}"
-                    raise InputError(f"traces must have {rule}; got {links}")
-                options |= {"link_background": "data", "link_load": 0.0, "trace_step": traces.step}
-            horizon = max(until, 1.0)
-            env = cls.random(seed, interval=horizon, horizon=horizon, **options)
-            if traces is not None:
-                env = replace(env, traces=traces.values)
-        if until > (end := env.known_until):
-            if beyond == "refuse":
-                raise InputError(
-                    f"{(due > end).sum():,} of {len(due):,} requests come or are due after {end:g} "
-                    "s, when the traces have ended and would be frozen; give longer traces or a "
-                    'window, or choose beyond="wrap" (--beyond wrap)'
-                )
-            env = env._wrapped((1 + LONGER) * until)
-        requests["client"] %= max(1, len(env.clients))
-        return replace(env, requests=requests, horizon=None)
 
     @classmethod
     def random(cls, seed: Seed, interval: float = 60.0, **options: Any) -> Self:
