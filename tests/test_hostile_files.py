@@ -111,7 +111,6 @@ DIGITS = {400: "9" * 400, 5000: "9" * 5000, 10**6: "9" * 10**6}
 NUMBERS = {
     "tasks.csv": "arrival,sigma,deadline\n0,{},1\n",
     "tasks.swf": "1 0 -1 {} 128 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n",
-    "requests.gwf": "1 0 -1 {} 1" + " -1" * 24 + "\n",
     "traces.csv": "link,time,throughput\na,0,{}\na,1,1\n",
     "applications.csv": "app,cpu_time,gpu_time\nA,{},1\n",
     "claims.toml": "[[claim]]\nmargin = {}\n",
