@@ -1,7 +1,6 @@
 """Every kind of file that dlsim reads: its reader, a good file, and what a refusal can name."""
 
 import copy
-import io
 import json
 import tempfile
 from functools import partial
@@ -9,10 +8,8 @@ from pathlib import Path
 
 import nbformat
 import networkx as nx
-import numpy as np
 
 from dlsim import files
-from dlsim.bricks.traces import read_traces
 from dlsim.cpugpu import Decision, History, Item, Machine, Reading, State
 from dlsim.cpugpu import workload as applications
 from dlsim.cpugpu.live.log import Asked, Log, LogFile
@@ -78,16 +75,8 @@ SCORES = (
     files.shared_file("data/reference/mcdf/mcdf-claims.csv").read_bytes().splitlines(keepends=True)
 )
 RUN = json.dumps({"schema_version": 1, "headline": "9 claims: 9 hold"}).encode()
-NPZ = {"values": np.ones((2, 3)), "step": np.float64(0.5), "names": np.array(["a", "b"])}
 IDENTITY = "f(x=1)"
 CELL = cells._sealed(IDENTITY, json.dumps({"x": [1, 2.5]})).encode()
-
-
-def saved(write, **arrays):
-    """The bytes of an NPZ file."""
-    stream = io.BytesIO()
-    write(stream, **arrays)
-    return stream.getvalue()
 
 
 def decisions():
@@ -146,9 +135,6 @@ SIMGRID = b"""<platform version="4.1"><zone id="world" routing="Full">
 READERS = {
     "tasks.csv": (tasks.from_csv, TABLE, True),
     "tasks.swf": (partial(tasks.from_swf, cluster=CLUSTER, limit=60_000), LOG.encode(), True),
-    "traces.csv": (read_traces, b"link,time,throughput\na,0,10.5\nb,0,20\na,1,30\nb,1,4\n", True),
-    "traces.npz": (read_traces, saved(np.savez, **NPZ), False),
-    "packed.npz": (read_traces, saved(np.savez_compressed, **NPZ), False),
     "jobs.swf": (partial(read_log, limit=60_000), LOG.encode(), True),
     "applications.csv": (
         applications.from_csv, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
@@ -171,4 +157,4 @@ READERS = {
     cells._path(Path(), IDENTITY).name: (cell, CELL, False),
 }  # fmt: skip
 #: Those with checksums, of which hardly any damage is read.
-SEALED = ("traces.npz", "packed.npz", "log.sqlite", list(READERS)[-1])
+SEALED = ("log.sqlite", list(READERS)[-1])
