@@ -3,11 +3,7 @@
 An environment becomes arrays, a scheduler under a reading the kernel's rules; then the loop.
 """
 
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -234,44 +230,24 @@ def _run(
         elif why == state.CHOOSE:
             w, s = _ask(scheduler, w, s, witness)
         elif predictor:
-            predictor.foretell(w, s)
+            predictor.predict(w, s)
     rows = max(w.requests, int(s.head[0].rows))
     copies = s.copies[:rows] if r.tracked else None
     return s.jobs[:rows], s.attempts[: int(s.head[0].attempts)].copy(), copies
 
 
-def _threads() -> int:
-    """Return how many cases run at once; one in a worker, whose siblings keep the cores busy."""
-    if multiprocessing.parent_process() is not None:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def _run_all(env: Environment, cases: list[tuple[Rules, Scheduler]], reading: Reading) -> list[Any]:
-    """Run cases, as many at once as there are cores: compiled code leaves Python to others."""
-    w = _world(env)
-    done, stopped, lock = [0] * len(cases), threading.Event(), threading.Lock()
-    with shown("simulating", len(w.time) * len(cases)) as show:
+    """Run cases one after another, and show how far they are."""
+    w, found = _world(env), []
+    count = len(w.time)
+    with shown("simulating", count * len(cases)) as show:
+        for number, case in enumerate(cases):
 
-        def run(number: int) -> Any:
-            def tell(count: int) -> None:
-                done[number] = count
-                if stopped.is_set():
-                    raise InterruptedError
-                with lock:
-                    show(sum(done))
+            def tell(done: int, before: int = count * number) -> None:
+                show(before + done)
 
-            return _run(env, w, *cases[number], reading, tell)
-
-        users = any(state.USER in (r.algorithm, r.predictor) for r, _ in cases)
-        if users or len(cases) == 1 or _threads() == 1:
-            return [run(number) for number in range(len(cases))]
-        pool = ThreadPoolExecutor(_threads())
-        try:
-            return list(pool.map(run, range(len(cases))))
-        finally:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
+            found.append(_run(env, w, *case, reading, tell))
+    return found
 
 
 def simulate(
@@ -334,8 +310,7 @@ def run_many(
 ) -> list[Outcome]:  # fmt: skip
     """Run several schedulers in one environment, each as `simulate` does.
 
-    Tables are made when they are first asked for, what cannot differ is run once, and as many
-    at once as there are cores (one by one where a function of the user's has to speak).
+    Tables are made when they are first asked for, and what cannot differ is run once.
 
     Parameters
     ----------

@@ -166,9 +166,8 @@ class Reading(BaseReading):
         far; or a plain function of an array (series, n) of the last n <= 10 values, newest
         last, that returns one value per series. A function of two arguments is given the whole
         past instead, (series, n), and the time of each measurement, (n,), on the clock of a
-        `dlsim.bricks.View`. One that remembers is a class, of which every run makes an object,
-        or an object, of which every run takes a copy as it is now; a function whose closure,
-        defaults or globals have changed since its first run is refused.
+        `dlsim.bricks.View`. A function that remembers what it was shown carries it from one run
+        into the next; take the whole past instead.
     fallback_time : {"at_submit", "at_arrival"}
         Whether T_until_deadline of (6) is counted from the latest submission, or from the
         arrival of the input, which counts T_send twice.
