@@ -180,8 +180,7 @@ CHECKS = {
     "dlsim.realtime.check_unequal": {"check", "evidence", "partition"},
     "dlsim.realtime.evidence": {"model", "partition"},
     "dlsim.cpugpu.check": {"model", "given"},
-    "dlsim.bricks.check": {"model", "environment", "replayed"},
-    "dlsim.bricks.replayed": {"environment"},
+    "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
 }
 

@@ -9,7 +9,6 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim import given
 from dlsim.bricks.core.network import Stream, left_over, marked, packed
@@ -20,16 +19,11 @@ from dlsim.errors import InputError
 from dlsim.given import MOST, MOST_WHOLE, Floats, column, number, positive, table
 from dlsim.kernel import clock_origin
 
-#: Most jobs that a server runs at once.
-MOST_SLOTS = 10**6
-#: Orders of a queue, and what becomes of what a server had when it failed; the default first.
-QUEUES, ON_FAILURE = ("fcfs", "edf"), ("restart", "lose", "resubmit")
 #: Columns of the tables, each with whether it may be negative.
 COLUMNS: dict[str, dict[str, float]] = {
     "servers": {"domain": 0, "performance": 0},
     "clients": {"domain": 0},
     "requests": {"time": 0, "client": 0, "send": 0, "recv": 0, "work": 0, "deadline": -MOST},
-    "failures": {"server": 0, "start": 0, "end": 0},
 }  # fmt: skip
 
 
@@ -48,7 +42,7 @@ def _table(name: str, given: Any) -> pd.DataFrame:
     """Return a copy of a table with checked columns of numbers."""
     found = table(name, given, list(COLUMNS[name]), empty=name != "servers").copy()
     for key, low in COLUMNS[name].items():
-        above, is_whole = key == "performance", key in ("domain", "client", "server")
+        above, is_whole = key == "performance", key in ("domain", "client")
         most = MOST_WHOLE if is_whole else MOST
         found[key] = _column(name, found, key, low, most, above=above, is_whole=is_whole)
     return found
@@ -93,16 +87,13 @@ class Environment:
     Parameters
     ----------
     servers : DataFrame
-        Columns domain and performance (Mops/s), one row per server; and where wanted slots, how
-        many jobs it runs at once, each at that performance (default 1), and queue, which of
-        those that wait begins: ``fcfs``, who came first (default), or ``edf``, the request with
-        the earliest deadline, and other users' jobs, which have none, behind all of them. What
-        runs is never interrupted. Load of a server, and what Load Correction adds, is per slot.
+        Columns domain and performance (Mops/s), one row per server.
     clients : DataFrame
         Column domain, one row per client.
     traces : array_like of float, shape (domains, 4, steps) or (links, steps)
         Throughput of the links in Mbit/s: LAN up, LAN down, WAN up, WAN down of every
-        domain; or of the links of a general network, with `paths`.
+        domain; or of the links of a general network, with `paths`. Of a table of measured
+        values `dlsim.bricks.traces.from_frame` makes the latter.
     step : float
         Seconds per entry of a trace; the last entry is held for ever.
     requests : DataFrame
@@ -133,15 +124,6 @@ class Environment:
         Logical packet size in Mbit.
     horizon : float, optional
         When requests stop arriving, by default with the last one.
-    failures : DataFrame, optional
-        Columns server, start and end (s): between the two the server is down, and at a probe its
-        Load is 1e9. Of one server they are sorted and apart; `dlsim.bricks.workload.failures`
-        draws some.
-    on_failure : {"restart", "lose", "resubmit"}
-        What becomes of the requests that run or wait on a server that fails, or arrive while it
-        is down: they wait there, and what ran begins again from its start at the repair; they
-        are lost, and so are other users' jobs; or the scheduler is asked for another server at
-        the next probe, and other users' jobs wait.
 
     Raises
     ------
@@ -164,8 +146,6 @@ class Environment:
     link_data: Any = 10.0
     packet: float = 10.0
     horizon: float | None = None
-    failures: pd.DataFrame | None = None
-    on_failure: str = "restart"
 
     def __post_init__(self) -> None:
         """Refuse what is not an environment."""
@@ -173,9 +153,7 @@ class Environment:
         vars(self).update(step=step, packet=packet)
         vars(self)["server_load"] = float(number("server_load", self.server_load))
         for name in COLUMNS:
-            if name != "failures" or self.failures is not None:
-                vars(self)[name] = _table(name, getattr(self, name))
-        self._check_queues()
+            vars(self)[name] = _table(name, getattr(self, name))
         vars(self)["traces"] = curves("traces", self.traces, (2, 3))
         servers, links = len(self.servers), len(self.rates)
         if self.load_traces is not None:
@@ -195,24 +173,6 @@ class Environment:
             )
         self._check_links()
         self._check_requests()
-
-    def _check_queues(self) -> None:
-        servers = self.servers
-        if "slots" in servers:
-            _column("servers", servers, "slots", 1, MOST_SLOTS, is_whole=True)
-        for label, queue in servers["queue"].items() if "queue" in servers else ():
-            given.option(f"servers: queue of row {label!r}", queue, QUEUES)
-        given.option("on_failure", self.on_failure, ON_FAILURE)
-        if self.failures is None:
-            return
-        rows = self.failures
-        _refuse_strangers("failures", rows, "server", len(servers), "servers")
-        before = rows.groupby("server")["end"].shift(fill_value=-1.0)
-        early = (rows["end"] <= rows["start"]) | (rows["start"] <= before)
-        if early.any():
-            row = given.label(rows.index[int(np.argmax(early))])
-            rule = "end after it starts, and start after the one before of its server has ended"
-            raise InputError(f"failures: row {row!r} must {rule}; sort and merge them")
 
     def _check_links(self) -> None:
         if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
@@ -257,32 +217,6 @@ class Environment:
     def rates(self) -> Floats:
         """Traces of all links, shape (links, steps): a view."""
         return np.asarray(self.traces.reshape(-1, self.traces.shape[-1]))
-
-    def _of_servers(self, name: str, usual: Any) -> Any:
-        return self.servers.get(name, pd.Series(usual, self.servers.index))
-
-    @functools.cached_property
-    def slots(self) -> NDArray[np.int64]:
-        """How many jobs each server runs at once."""
-        return self._of_servers("slots", 1).to_numpy(np.int64)
-
-    @functools.cached_property
-    def is_edf(self) -> NDArray[np.bool_]:
-        """Which servers let the earliest deadline begin."""
-        return self._of_servers("queue", "fcfs").to_numpy(object) == "edf"
-
-    @functools.cached_property
-    def downtimes(self) -> Stream:
-        """When servers fail and are up again, by turns."""
-        if self.failures is None:
-            return packed([np.empty(0)] * len(self.servers), np.ones(1))
-        rows = [self.failures[self.failures["server"] == k] for k in range(len(self.servers))]
-        return packed([one[["start", "end"]].to_numpy().ravel() for one in rows], np.ones(1))
-
-    @property
-    def has_queues(self) -> bool:
-        """Whether a server has several slots or another order than FCFS, or fails."""
-        return bool((self.slots > 1).any() or self.is_edf.any() or len(self.downtimes.times))
 
     @functools.cached_property
     def topology(self) -> Topology:

@@ -20,7 +20,7 @@ from dlsim import given
 from dlsim.bricks import traces
 from dlsim.bricks.core import state
 from dlsim.bricks.core.network import Stream, marked, packed
-from dlsim.bricks.core.queues import follow_all
+from dlsim.bricks.core.servers import absorb_all
 from dlsim.bricks.core.state import Rules, State, World
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
@@ -28,12 +28,12 @@ from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, child, generator, number, option, span, whole
 from dlsim.kernel import TOL
 
-__all__ = ["arrivals", "draw", "failures"]
+__all__ = ["arrivals", "draw"]
 
 Range = tuple[float, float]
 
 #: Spawn keys of the purposes.
-NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA, REPLAY, FAILURES = range(11)
+NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
 #: Most background jobs that are kept, 0.5 GiB, and most in all, which would take hours to draw.
 MOST_KEPT, MOST_ARRIVALS = 2**26, 2**40
 #: Arrivals that a run holds at a time, of all queues together.
@@ -102,10 +102,9 @@ class Ahead:
     def move(self, w: World, r: Rules, s: State) -> World:
         """Leave out what nobody looks at any more, and draw what comes after now."""
         now, rates = float(s.head[0]["now"]), self.source.rates
-        follow_all(now, w, r, s)
+        absorb_all(now, w, s)
         busy = (state.BUSY, state.BEFORE)[: 1 + (r.predictor == state.PERFECT)]
         followed = {state.QUEUE: (state.SEEN, state.GONE), state.UTIL: busy}.get(r.load, ())
-        followed = () if r.general else followed
         low = np.min([s.servers.at, *(s.cursors.at[:, c] for c in followed)], axis=0)
         until = now + WINDOW / float(rates.sum())
         for k, gone in enumerate(low - w.jobs.first[:-1]):
@@ -338,60 +337,6 @@ def draw(
     throughput = np.mean(lan) if deadline_communication else math.inf
     parts["requests"] = _requests(seed, *come, ranges, np.mean(performance), throughput)
     return parts
-
-
-#: Laws of the time that a server is up or down, of mean 1.
-LAWS: dict[str, Callable[[Generator, int, float], Floats]] = {
-    "exponential": lambda stream, n, _: stream.standard_exponential(n),
-    "weibull": lambda stream, n, shape: stream.weibull(shape, n) / math.gamma(1 + 1 / shape),
-    "constant": lambda _stream, n, _shape: np.ones(n),
-}
-
-
-def failures(
-    servers: int, until: float, up: float, down: float, seed: Seed = 0, *,
-    law: str = "exponential", shape: float = 1.0,
-) -> pd.DataFrame:  # fmt: skip
-    """Draw when servers fail and when they are up again.
-
-    Parameters
-    ----------
-    servers : int
-        How many; each has a stream of its own, so that more servers leave the others as they are.
-    until : float
-        No server fails from then on, in seconds.
-    up, down : float
-        Mean seconds between a repair and the next failure, and of a repair.
-    seed : int or SeedSequence
-        Of the draw.
-    law : {"exponential", "weibull", "constant"}
-        Of both times.
-    shape : float
-        Of the Weibull law; below 1 failures come in bursts.
-
-    Returns
-    -------
-    DataFrame
-        Columns server, start and end, for `Environment.failures`.
-
-    Examples
-    --------
-    >>> failures(1, until=30, up=8, down=2, law="constant").values.tolist()
-    [[0.0, 8.0, 10.0], [0.0, 18.0, 20.0], [0.0, 28.0, 30.0]]
-    """
-    option("law", law, LAWS)
-    until, up, down, shape = given.positive(until=until, up=up, down=down, shape=shape)
-    rows = []
-    for server in range(whole("servers", servers)):
-        stream, time = generator(seed, FAILURES, server), 0.0
-        while time < until:
-            count = 8 + math.ceil((until - time) / (up + down))
-            spans = LAWS[law](stream, 2 * count, shape).reshape(-1, 2) * (up, down)
-            edges = time + np.cumsum(spans.ravel()).reshape(-1, 2)
-            rows += [(server, *pair) for pair in edges.tolist() if pair[0] < until]
-            time = float(edges[-1, -1])
-    table = pd.DataFrame(rows, columns=["server", "start", "end"])
-    return table[table["end"] > table["start"]].astype({"server": int})
 
 
 #: Ranges that `draw` takes, with their least bounds.
