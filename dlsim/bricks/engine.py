@@ -108,12 +108,12 @@ def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> None:
 def _run(
     env: Environment, w: World, r: Rules, scheduler: Scheduler, reading: Reading,
     tell: Callable[[int], None],
-) -> tuple[np.recarray, np.recarray]:  # fmt: skip
+) -> tuple[np.recarray, Any]:  # fmt: skip
     """Run one case; `tell` is told how many requests are done, every now and then."""
     s = fresh_state(w, r)
     ahead = Ahead(env.background) if w.until == 0 else None
     witness = Witness(w, r, s)
-    predictor = Predictor(reading.predictor, r.probe) if r.predictor == state.USER else None
+    predictor = Predictor(reading.predictor, r.probe) if callable(reading.predictor) else None
     while (why := events.run(w, r, s)) != state.DONE:
         if why == state.GROW:
             s = _with_room(s)
