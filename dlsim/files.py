@@ -22,7 +22,7 @@ import tomllib
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, fields
 from functools import partial
@@ -434,17 +434,14 @@ def _rate(text: str, of: str) -> float:
 
 
 _POSITIVE = partial(_number, low=0, above=True)
-_NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
 #: What a field may be: its parser, how a message says it (and, after ;, the remedy), and the array
 #: that keeps it ("": none).
 RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "number": (_number, "a finite number", "d"),
     "known or -1": (_number, "a finite number; write -1 for what is unknown", "d"),
-    "number or blank": (partial(_number, blank=True), "a finite number, or blank", "d"),
     "nonnegative": (partial(_number, low=0), "a finite number of at least 0", "d"),
     "positive": (_POSITIVE, "a finite number above 0", "d"),
     "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank", "d"),
-    "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank", "d"),
     **{
         f"{of} rate or blank".strip(): (
             partial(_rate, of=of),
@@ -498,12 +495,8 @@ def _column(values: Any, rule: str | None) -> Any:
 def read_csv(
     path: StrPath, required: Mapping[str, str], optional: Mapping[str, str] | None = None, *,
     ascending: str = "", unique: str = "", limit: int = LIMIT, numbered: bool = False,
-    names: Sequence[str] = (),
 ) -> pd.DataFrame:  # fmt: skip
-    r"""Read a table whose columns obey rules; `numbered`: its index tells the lines.
-
-    `names` are those of the columns where the first line does not name them.
-    """
+    """Read a table whose columns obey rules; `numbered`: its index tells the lines."""
     rules = {**required, **(optional or {})}
     text_lines = _text_lines(path, limit)
     first = next(text_lines, "")
@@ -511,7 +504,7 @@ def read_csv(
     reader = csv.reader(chain([first], text_lines), strict=True, delimiter=comma)
     lines, shared = array("q"), dict[str, str]()
     try:
-        names = _header(path, list(names) or next(reader, []), required)
+        names = _header(path, next(reader, []), required)
         # 8 bytes a number where the rule wants numbers
         kinds = {name: RULES[rules.get(name, "any")][2] for name in names}
         table: dict[str, Any] = {name: array(kinds[name]) if kinds[name] else [] for name in names}
