@@ -31,7 +31,6 @@ KINDS = {
     "simulate": "tables of dlsim simulate",
     "advise": "the advice of dlsim advise",
     "solve": "what dlsim solve found",
-    "grid": "tables of dlsim grid",
     "explore": "pages of dlsim.explore.export",
     "book": "the book of dlsim book",
     "edition": "the executed notebooks of dlsim book --edition",

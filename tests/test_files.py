@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -383,25 +382,6 @@ def test_a_dotted_key_is_bounded_and_dots_elsewhere_are_not(tmp_path):
         files.read_toml(path)
     path.write_text(f"x = [{'1.5, ' * 500}]\ny = '{'... ' * 300}'\n[{'.'.join(parts[:90])}]\n")
     assert len(files.read_toml(path)["x"]) == 500
-
-
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_read_arrays(tmp_path, save):
-    given_ = {"values": np.arange(6.0).reshape(2, 3).T, "names": np.array(["a", "bc"]), "n": 3}
-    save(tmp_path / "a.npz", **given_)
-    found = files.read_arrays(tmp_path / "a.npz", {"n": "i", "values": "f", "names": "U"})
-    assert list(found) == ["n", "values", "names"]
-    for name, array in found.items():
-        np.testing.assert_array_equal(array, given_[name])
-    size = sum(zipfile.ZipFile(tmp_path / "a.npz").getinfo(f"{n}.npy").file_size for n in given_)
-    assert files.read_arrays(tmp_path / "a.npz", {"n": "i"}, limit=size)
-    for kinds, limit, message in (
-        ({"n": "f"}, size, "array n must be of kind f, got int64"),
-        ({"m": "f"}, size, "array 'm' is missing; needs m"),
-        ({"n": "i"}, size - 1, f"unpacks to {size} bytes, more than {size - 1}"),
-    ):
-        with pytest.raises(InputError, match=rf"a\.npz: not arrays in NPZ.*{message}"):
-            files.read_arrays(tmp_path / "a.npz", kinds, limit)
 
 
 def test_texts_of_a_table_are_shared_as_far_as_they_repeat(tmp_path, monkeypatch):

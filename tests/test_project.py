@@ -179,8 +179,7 @@ CHECKS = {
     "dlsim.realtime.check": {"model", "partition", "evidence"},
     "dlsim.realtime.evidence": {"model", "partition"},
     "dlsim.cpugpu.check": {"model", "given"},
-    "dlsim.bricks.check": {"model", "environment", "replayed"},
-    "dlsim.bricks.replayed": {"environment"},
+    "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
 }
 

@@ -139,32 +139,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--load", float, "nominal system load (default 0.5)"),
         ("--horizon", float, "simulated time (default: mcdf 1e6, else 1e7)"),
     ]),
-    "grid": ("replay a job log on a Grid of servers, schedulers side by side (paper B)", [
-        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that", "LOG"),
-        ("--schedulers", str, "greedy, or deadline-0.7 with its Opt; +L: Load Correction, +F: a "
-         "fallback (default greedy,deadline-0.7,deadline-0.7+L,deadline-0.7+L+F)", "A,B,..."),
-        ("--window", str, "only requests of the first 7d, say, or from 7d:14d", "LENGTH"),
-        ("--deadline", ("run_time", "requested"), "what a deadline is a multiple of: a job's run "
-         "time, or the time its user requested"),
-        ("--factor", "1:3", "that multiple, or the range it is drawn from (default 1:3)", "X"),
-        ("--work", ("run_time", "processor_time"), "what keeps one server busy"),
-        ("--domains", 10, "domains with servers and clients (default 10; --links: one per four)"),
-        ("--server-load", 0.1, "share of the servers that other users take (default 0.1)", "X"),
-        ("--slots", 1, "jobs that every server runs at once (default 1)", "K"),
-        ("--queue", ("fcfs", "edf"), "who begins next on a server: first come, first served, or "
-         "the earliest deadline"),
-        ("--failures", str, "when servers are down: columns server (a row of servers.csv, from 0), "
-         "start and end (seconds from the window's begin)", "FILE.csv"),
-        ("--on-failure", (None, "restart", "lose", "resubmit"), "--failures: what a server had "
-         "begins again there, is lost, or is sent elsewhere at the next probe (default restart)"),
-        ("--links", str, "throughput of your links (CSV or NPZ), of every domain LAN up, LAN down, "
-         "WAN up, WAN down (default: drawn)", "FILE"),
-        ("--trace-step", 10.0, "seconds per step of a trace (default 10)", "S"),
-        ("--resample", ("hold", "linear"), "--links: what holds between two measurements"),
-        ("--beyond", ("refuse", "wrap"), "requests beyond the traces of --links: refuse them, or "
-         "let the traces begin again"),
-        _SEED,
-        ("--out", str, "write tables and a picture there", "DIR"),
     ]),
     "solve": ("what to send where on a wide-area platform described in a file", [
         ("file", str, "sites, links, routes, applications; see data/examples/wan.toml", "FILE"),
