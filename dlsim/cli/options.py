@@ -139,7 +139,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--load", float, "nominal system load (default 0.5)"),
         ("--horizon", float, "simulated time (default: mcdf 1e6, else 1e7)"),
     ]),
-    ]),
     "solve": ("what to send where on a wide-area platform described in a file", [
         ("file", str, "sites, links, routes, applications; see data/examples/wan.toml", "FILE"),
         ("--method", str, "LP, MILP, G, LPR, LPRG or LPRR, and suffixes such as LPRG+polish "
