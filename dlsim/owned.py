@@ -29,7 +29,6 @@ KINDS = {
     "results": "results of dlsim reproduce or of a notebook",
     "lab": "the copy of the notebooks that dlsim lab made, with your changes",
     "simulate": "tables of dlsim simulate",
-    "advise": "the advice of dlsim advise",
     "broker": "tables of dlsim broker",
     "solve": "what dlsim solve found",
     "grid": "tables of dlsim grid",

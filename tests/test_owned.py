@@ -221,7 +221,6 @@ COMMANDS = {
     "broker": ["broker", str(shared_file("data/examples/organisation.toml"))],
     "solve": ["solve", str(shared_file("data/examples/wan.toml"))],
     "grid": ["grid", str(shared_file("data/examples/cluster.swf"))],
-    "advise": ["advise", str(shared_file("data/examples/cluster.swf"))],
     "book": ["book", "--from", "nowhere"],
     "edition": ["book", "--from", "nowhere", "--edition"],
 }

@@ -107,10 +107,9 @@ MAY_IMPORT = {
     "rounding": {"", "kernel"},
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),
     "papers": FLOOR_2,
-    "advice": FLOOR_2,
     "live": FLOOR_2,
     "explore": FLOOR_2 | {"papers"},
-    "cli": FLOOR_2 | {"papers", "explore", "advice", "live"},
+    "cli": FLOOR_2 | {"papers", "explore", "live"},
     "__main__": {"", "cli"},
 }
 

@@ -12,7 +12,6 @@ import pandas as pd
 from dlsim.bricks import Environment, Outcome, Scheduler, run_many, workload
 from dlsim.bricks.environment import MOST_SLOTS
 from dlsim.bricks.traces import read_traces
-from dlsim.cli.advise import seconds_of
 from dlsim.cli.words import folder_of, left_out, names_of, png_of, shown, write_tables
 from dlsim.errors import InputError
 from dlsim.files import placed, read_csv
@@ -20,6 +19,8 @@ from dlsim.given import nearest, whole
 from dlsim.owned import Owned
 from dlsim.progress import step
 
+#: Seconds of the units of a length of time.
+UNITS = {"s": 1, "min": 60, "h": 3600, "d": 86_400, "w": 604_800, "day": 86_400, "week": 604_800}
 #: Schedulers that are compared where none are named.
 USUAL = "greedy,deadline-0.7,deadline-0.7+L,deadline-0.7+L+F"
 #: Parts of the window whose failure rates the picture shows.
@@ -27,6 +28,16 @@ PARTS = 24
 #: How an order of queues, and what becomes of a failed server's jobs, is said.
 QUEUES = {"fcfs": "first come, first served", "edf": "the earliest deadline first"}
 FATES = {"restart": "begins again", "lose": "is lost", "resubmit": "is sent elsewhere"}
+
+
+def seconds_of(option: str, text: str) -> float:
+    """Read a length of time such as 36h; a number alone is seconds."""
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)? ?([a-z]*)", text.strip().lower())
+    number, unit = found.groups() if found else (None, "?")
+    unit = unit.removesuffix("s") or unit  # days
+    if not found or (unit or "s") not in UNITS or not (number or unit):
+        raise InputError(f"{option} takes a length such as 90min, 12d or week; got {text!r}")
+    return float(number or 1) * UNITS[unit or "s"]
 
 
 def scheduler_of(name: str) -> Scheduler:

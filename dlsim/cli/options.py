@@ -190,26 +190,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--steps", bool, "print every checked step"),
         ("--second", bool, "check the claims again, outside SymPy"),
     ]),
-    "advise": ("what a job log says about deadlines, on one page", [
-        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that; or that of a GPU "
-         "cluster as it is published (Helios, PAI, Philly)", "LOG"),
-        ("--nodes", int, "nodes of the cluster (default: the processors of the log's machine)"),
-        ("--cms", 0.001, "seconds to send the data of one second of work (default 0.001)", "S"),
-        ("--deadline", ("run_time", "requested", "response"), "what a deadline is a multiple of: a "
-         "job's run time, the time its user requested, or how long it took in the log"),
-        ("--laxity", 2.0, "that multiple (default 2)", "X"),
-        ("--target", 0.95, "share of jobs to admit, for the number of nodes (default 0.95)", "P"),
-        ("--compare", str, "policies (default: six of the papers)", "A,B,..."),
-        ("--policy", str, "the one whose promises are told in full"),
-        ("--from", str, "jobs submitted from then on: a date, or time since the log's begin such "
-         "as 12d or 36h", "WHEN", {"dest": "begin"}),
-        ("--to", str, "jobs submitted before then", "WHEN"),
-        ("--busiest", str, "only the window of that length with most work: day, week, or 36h",
-         "LENGTH"),
-        ("--warm-up", str, "time at the begin whose jobs run uncounted, such as 1d", "LENGTH"),
-        _reading("link=shared"),
-        ("--out", "results/advice", "new folder (default results/advice)", "DIR"),
-    ]),
     "simulate": ("schedule your own tasks, a job log, or a paper's workload", [
         _SEED,
         "tasks (one of)",
