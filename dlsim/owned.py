@@ -32,9 +32,8 @@ KINDS = {
     "broker": "tables of dlsim broker",
     "solve": "what dlsim solve found",
     "grid": "tables of dlsim grid",
-    "explore": "pages of dlsim.explore.export",
+    "explore": "pictures of dlsim.explore",
     "book": "the book of dlsim book",
-    "edition": "the executed notebooks of dlsim book --edition",
 }
 
 

@@ -222,7 +222,6 @@ COMMANDS = {
     "solve": ["solve", str(shared_file("data/examples/wan.toml"))],
     "grid": ["grid", str(shared_file("data/examples/cluster.swf"))],
     "book": ["book", "--from", "nowhere"],
-    "edition": ["book", "--from", "nowhere", "--edition"],
 }
 
 

@@ -171,8 +171,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "book": ("make a book of a run: chapters, theory, how-to, gallery, reference", [
         ("--from", LATEST, f"folder of the run (default {LATEST})", "DIR", {"dest": "run"}),
         ("--out", "results/book", "folder of the book (default results/book)", "DIR"),
-        ("--edition", bool, "write the executed notebooks instead, small and with nothing of the "
-         "machine or the hour, as data/executed has them"),
     ]),
     "lab": ("open the notebooks in JupyterLab, on a copy that is yours", [
         ("--dir", NOTEBOOKS, f"folder of your copy (default {NOTEBOOKS}); your changes stay",
