@@ -157,9 +157,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--seed", 0, "root of all randomness (default 0)"),
         ("--runs", 0, "runs per point (default: what the scale says)"),
         _reading("link=shared", "read the papers differently"),
-        ("--decide", int, "where a claim is undecided, go on with up to N times the runs: 1, 2, 5 "
-         "or 10 (default 1; 10 without a number)", "N",
-         {"nargs": "?", "const": 10, "default": 1, "choices": (1, 2, 5, 10)}),
         ("--figures", ("png", "svg", "pdf"), "write every picture in this format, too, beside the "
          "PNG that the report shows"),
         ("--force", bool, "run notebooks again even if nothing changed"),
