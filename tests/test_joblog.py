@@ -1,4 +1,4 @@
-"""Job logs as an operator has them: headers, dates, names, and what is left out."""
+"""Job logs in the Standard Workload Format: headers, jobs, and what is left out."""
 
 import gzip
 
@@ -65,38 +65,6 @@ def test_headers_of_every_kind(tmp_path, header, nodes, zone):
     read = read_log(tmp_path / "odd.swf")
     assert read.nodes == nodes
     assert (read.epoch.isoformat()[-6:] if read.epoch else None) == zone
-
-
-def test_a_csv_log_with_dates(tmp_path):
-    path = tmp_path / "jobs.csv"
-    path.write_text(
-        "submit,run_time,processors,wait,user\n2026-03-01 10:00,60,2,0,ann\n"
-        "2026-03-01T10:05:00,30,1,,bob\n2026-03-02,30,1,5,ann\n"
-    )
-    read = read_log(path)
-    assert read.jobs["submit"].tolist() == [0, 300, 50_400]
-    assert read.epoch == pd.Timestamp("2026-03-01 10:00", tz="UTC")
-    assert read.jobs["user"].tolist() == ["ann", "bob", "ann"]
-    assert read.jobs["wait"].isna().tolist() == [False, True, False]
-    assert read.jobs.index.name == "line"
-    assert read.jobs.index.tolist() == [2, 3, 4]
-    path.write_text("submit,run_time,processors\n2026-03-01,60,2\n\nsoon,60,2\n")
-    with pytest.raises(InputError, match=r"line 4, field submit: .*ISO date.*'soon'"):
-        read_log(path)
-    with pytest.raises(InputError, match=r"ends in .swf, .gwf or .csv"):
-        read_log(tmp_path / "jobs.txt")
-
-
-def test_a_csv_log_of_a_spreadsheet(tmp_path):
-    path = tmp_path / "jobs.csv"
-    path.write_text("submit;run_time;processors\n0,5;60,25;2\n;5;1\n1;;1\n2;5;\n3;5;1e9\n")
-    read = read_log(path)
-    assert read.jobs[["submit", "run_time"]].to_numpy().tolist() == [[0.5, 60.25]]
-    assert read.nodes == 2
-    assert read.skipped == {
-        "no submit time": 1, "run time not above 0": 1, "no processors": 1,
-        "wider than the machine (2), or out of range": 1,
-    }  # fmt: skip
 
 
 def test_seconds_of_1970_are_dates_and_dates_beyond_a_calendar_are_none(tmp_path):

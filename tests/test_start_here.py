@@ -8,7 +8,8 @@ from tests.executed import in_one_space
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "00-start-here.ipynb"
 FILES = {
-    "log.csv": "submit;run_time;processors\n2026-03-01 10:00;60,0;2\n2026-03-01 10:00:30;60;1\n",
+    "log.swf": "1 0 -1 60 2 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n"
+    "2 30 -1 60 1 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n",
     "loads.csv": "\ufeffarrival,sigma,deadline\r\n0,6,10\r\n0,18,64\r\n0,6,16\r\n",
     "rule.py": """from dlsim.realtime import Policy
 
@@ -27,7 +28,7 @@ def seen(tmp_path_factory):
     for name, text in FILES.items():
         (folder / name).write_bytes(text.encode())
     given = {
-        "loads": str(folder / "loads.csv"), "log": str(folder / "log.csv"), "jobs": 1,
+        "loads": str(folder / "loads.csv"), "log": str(folder / "log.swf"), "jobs": 1,
         "mine": f"{folder}/rule.py:mine", "policy": "FIFOMN", "nodes": 2, "cms": 1.0, "cps": 1.0,
     }  # fmt: skip
     return in_one_space(NOTEBOOK, folder, given)
