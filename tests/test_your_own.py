@@ -87,14 +87,13 @@ def test_history_is_done_first(seen):
     assert seen[1]["own-17"].round().tolist() == [216, 177, 133]
 
 
-def test_a_job_log_is_refused_by_nodes_that_are_taken(seen):
-    """Jobs of the log that fit their own processors twice over, on a machine as large as theirs."""
+def test_the_refused_share_of_a_job_log_is_that_of_checked_schedules(seen):
     names, shown = seen
     assert shown["own-13f"].index.tolist() == ["EDF-OPR-MN", "EDF-DLT"]
     for policy, refused in names["refused"].items():
-        s = names["simulate"](names["job_tasks"], names["machine"], policy)
+        s = names["simulate"](names["job_tasks"], names["log_cluster"], policy)
         s.check()
-        assert refused == 1 - s.tasks["admitted"].mean()
+        assert refused == (~s.tasks["admitted"]).mean()
 
 
 def test_a_graph_is_solved_within_its_links(seen):
@@ -109,10 +108,10 @@ def test_a_graph_is_solved_within_its_links(seen):
 
 
 def test_a_lost_link_leaves_a_site_alone(seen):
-    """By hand: search gets 3 a unit of time until 5, and then the 1 of its own site: 5 + 5 / 1.
+    """By hand: north's link takes three connections, of which search has two of bandwidth 1.
 
-    North, south and east compute 15 together, of which north takes in 6 and sends no work: 2 of
-    search and 4 of render, which gets 6 until 5, and then 4 + 4 alone: 5 + 30 / 8.
+    Search gets 3 a unit of time until 5, then the 1 of its own site: 5 + 5 / 1. Render has one
+    connection of bandwidth 2 beside its own 4, and after the loss two: 5 + (60 - 5 * 6) / 8.
     """
     table = seen[1]["own-13j"]
     assert table["state"].tolist() == ["done", "done"]
