@@ -199,11 +199,9 @@ def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path, mine):
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = "fig1 fig4 fig5 fig6 fig7 fig10 stability gantt overload weighted negotiation readings"
-    names += " setups sensitivity both left ladder unequal spread"
+    names += " setups sensitivity left ladder unequal spread"
     assert pictures == {f"mcdf-{name}" for name in names.split()}
-    more = (
-        "claims sensitivities readings-intervals pairs lead fig4-lead fig5-lead fig6-lead fig7-lead"
-    )
+    more = "claims sensitivities readings-intervals lead fig4-lead fig5-lead fig6-lead fig7-lead"
     more += " overload-lead"
     assert tables == (pictures - {"mcdf-fig1"}) | {f"mcdf-{name}" for name in more.split()}
     fig4 = pd.read_csv(out / "data" / "mcdf-fig4.csv").set_index(["policy", "load"])
