@@ -410,7 +410,7 @@ OWN = {
     "files.py", "kernel.py", "ledger.py", "owned.py", "study/cells.py",
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory
-    "cli/book.py", "study/edition.py", "study/pages.py",  # notebooks of a run
+    "cli/book.py", "study/pages.py",  # notebooks of a run
     "live/loads.py", "live/journal.py",  # what lies in memory
 }  # fmt: skip
 

@@ -16,7 +16,6 @@ from dlsim.realtime.model import SWITCHES_M
 from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.measure import MEASURES, measured
 from dlsim.study.stats import mean_interval
-from dlsim.study.study import pairs_of
 from tests.executed import (
     FILE,
     brought,
@@ -174,17 +173,6 @@ def test_the_heat_map_begins_with_the_scorecard(study, monkeypatch):
     words = {key: f"{own[key].word}{_counts(own[key])}" for key in table.index}
     assert table["default"].to_dict() == words
     assert table.shape[1] == len(some)
-    pairs = pairs_of(table)
-    assert len(pairs) == len(some) * (len(some) - 1) / 2
-    one, other = pairs.loc[0, ["one", "other"]]
-    both = [
-        any(str(cell).startswith("holds") for cell in row) for row in table[[one, other]].values
-    ]
-    assert pairs.loc[0, "claims"] == sum(both) == pairs["claims"].max() >= pairs["alone"].max()
-    tried = study.judged_pairs(pairs, 2)
-    assert tried.columns[0] == "default"
-    assert [name.count("=") for name in tried][1:] == [2, 2]
-    assert tried["default"].to_dict() == words
 
 
 def _counts(verdict):

@@ -58,9 +58,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--seed", 0, "root of all randomness (default 0)"),
         ("--runs", 0, "runs per point (default: what the scale says)"),
         _reading("link=shared", "read the papers differently"),
-        ("--decide", int, "where a claim is undecided, go on with up to N times the runs: 1, 2, 5 "
-         "or 10 (default 1; 10 without a number)", "N",
-         {"nargs": "?", "const": 10, "default": 1, "choices": (1, 2, 5, 10)}),
         ("--figures", ("png", "svg", "pdf"), "write every picture in this format, too, beside the "
          "PNG that the report shows"),
         ("--force", bool, "run notebooks again even if nothing changed"),
@@ -72,8 +69,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "book": ("make a book of a run: chapters, theory, how-to, gallery, reference", [
         ("--from", LATEST, f"folder of the run (default {LATEST})", "DIR", {"dest": "run"}),
         ("--out", "results/book", "folder of the book (default results/book)", "DIR"),
-        ("--edition", bool, "write the executed notebooks instead, small and with nothing of the "
-         "machine or the hour, as data/executed has them"),
     ]),
     "lab": ("open the notebooks in JupyterLab, on a copy that is yours", [
         ("--dir", NOTEBOOKS, f"folder of your copy (default {NOTEBOOKS}); your changes stay",
@@ -90,25 +85,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("keys", str, "keys or their beginnings (default: all)", "KEY", {"nargs": "*"}),
         ("--steps", bool, "print every checked step"),
         ("--second", bool, "check the claims again, outside SymPy"),
-    ]),
-    "advise": ("what a job log says about deadlines, on one page", [
-        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that", "LOG"),
-        ("--nodes", int, "nodes of the cluster (default: the processors of the log's machine)"),
-        ("--cms", 0.001, "seconds to send the data of one second of work (default 0.001)", "S"),
-        ("--deadline", ("run_time", "requested", "response"), "what a deadline is a multiple of: a "
-         "job's run time, the time its user requested, or how long it took in the log"),
-        ("--laxity", 2.0, "that multiple (default 2)", "X"),
-        ("--target", 0.95, "share of jobs to admit, for the number of nodes (default 0.95)", "P"),
-        ("--compare", str, "policies (default: six of the papers)", "A,B,..."),
-        ("--policy", str, "the one whose promises are told in full"),
-        ("--from", str, "jobs submitted from then on: a date, or time since the log's begin such "
-         "as 12d or 36h", "WHEN", {"dest": "begin"}),
-        ("--to", str, "jobs submitted before then", "WHEN"),
-        ("--busiest", str, "only the window of that length with most work: day, week, or 36h",
-         "LENGTH"),
-        ("--warm-up", str, "time at the begin whose jobs run uncounted, such as 1d", "LENGTH"),
-        _reading("link=shared"),
-        ("--out", "results/advice", "new folder (default results/advice)", "DIR"),
     ]),
     "simulate": ("schedule your own tasks, a job log, or a paper's workload", [
         _SEED,

@@ -1,7 +1,6 @@
 """What a run leaves: what became of every task and chunk, with the figures' measures."""
 
 import functools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,7 +11,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import Floats, label, number, whole
+from dlsim.given import Floats, label, number
 from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.demand import fill_chunks
@@ -25,8 +24,6 @@ from dlsim.realtime.run import Run, run_policy
 
 #: Most refused tasks that are all told what they could have been promised, where others may pass.
 MOST_OFFERS = 20_000
-#: Tests of offers that take about ten seconds.
-MOST_TESTS = 5e7
 
 
 class Offer(NamedTuple):
@@ -277,20 +274,8 @@ class Schedule:
         """Whether `offers` takes minutes: who fits may pass, and more than 20,000 are refused."""
         return self.policy.overtake and int((~self.tasks["admitted"]).sum()) > MOST_OFFERS
 
-    @property
-    def offers_within_reach(self) -> int:
-        """Of how many refused tasks one is asked in `offers` that takes some ten seconds.
-
-        The deadline of everybody who waits may have to be tried, each in a plan of all of them.
-        """
-        table = self.tasks[["arrival", "start"]]
-        came, begun = (np.sort(table[name][self.tasks["admitted"]]) for name in table)
-        now = table["arrival"][~self.tasks["admitted"]].to_numpy()
-        waiting = np.searchsorted(came, now, "right") - np.searchsorted(begun, now, "right")
-        return math.ceil(float(((1.0 + waiting) ** 2).sum()) / MOST_TESTS) or 1
-
-    def offers(self, every: int = 1) -> pd.DataFrame:
-        """Find what every refused task could have been promised, or one of `every` so many.
+    def offers(self) -> pd.DataFrame:
+        """Find what every refused task could have been promised.
 
         A row per task, in their order: deadline (the smallest that is admissible in the state it
         met, as `offer` finds it), nodes, start and estimate as planned then; NaN and 0 where no
@@ -301,7 +286,7 @@ class Schedule:
                 "offers are made to whole tasks by policies with admission control; got "
                 f"{under(self.name, self.reading)}"
             )
-        away = np.flatnonzero(~self.tasks["admitted"])[:: whole("every", every)]
+        away = np.flatnonzero(~self.tasks["admitted"])
         ask = np.zeros(len(self.tasks), dtype=bool)
         ask[away] = True
         run = self._again(ask=ask)
