@@ -203,7 +203,7 @@ def main(args: argparse.Namespace) -> int:
     cluster, reading = Cluster(nodes, cms, cps, args.st, args.sc), Reading.of(switches)
     home = folder_of(args, "simulate")
     names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))
-    if not is_compiled("dlsim.realtime"):
+    if not is_compiled("dlsim.realtime.core"):
         print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
     step("loading the engine")
     nothing = pd.DataFrame(1.0, [0], ["arrival", "sigma", "deadline", "user_nodes"])

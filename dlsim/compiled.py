@@ -1,0 +1,274 @@
+"""The compile decorator, the two speeds of an engine, and the one tolerance of dlsim.
+
+``@compiled`` compiles a function of arrays and floats with numba and keeps the machine code in a
+folder named by a digest of the sources of that engine's core. The same source runs uncompiled with
+``NUMBA_DISABLE_JIT=1``, and on Fractions or SymPy symbols through ``py_func``.
+
+A `Core` is an engine's core at two speeds: compiled, and imported a second time with the decorator
+left out. Small work takes the second one, so that the first answer does not wait for the compiler.
+"""
+
+import contextlib
+import functools
+import importlib
+import math
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numba
+import numba.extending
+import numpy as np
+from llvmlite import ir
+from numpy.typing import NDArray
+
+from dlsim.cache import ROOT, cache_folder, digest_of, private_folder, source_digest
+from dlsim.given import option
+
+#: Slack of every comparison of two instants, as a part of the duration at hand (exact types
+#: pass ``tol=0``). The clock itself is given TOL / CLOCK: 4.4 units in its last place.
+TOL = 1e-12
+CLOCK = 1024
+#: What a user may ask for.
+ENGINES = ("auto", "compiled", "python")
+#: Whether a core is being imported uncompiled, and who may do that.
+_uncompiled_import = False
+_IMPORTING = threading.RLock()
+
+
+def core_sources(module: str) -> list[Path]:
+    """Return the sources that a kernel of this module is compiled from.
+
+    A kernel of an engine's core calls kernels of that core and functions of this file, and no
+    others.
+    """
+    engine = ROOT / module.split(".")[1]
+    return [Path(__file__), ROOT / "kernel_files.py", *engine.glob("core/*.py")]
+
+
+@functools.cache
+def core_digest(module: str) -> str:
+    """Return a short digest of the sources that a kernel of this module is compiled from."""
+    return digest_of(core_sources(module)) if module.startswith("dlsim.") else source_digest()
+
+
+def kernel_place(module: str) -> tuple[Path, str]:
+    """Return the base and the name of the folder of a module's kernels."""
+    base = numba.config.CACHE_DIR
+    return Path(base) if base else cache_folder(), f"kernels-{core_digest(module)}"
+
+
+def is_compiled(package: str) -> bool:
+    """Tell whether kernels of an engine's core (`dlsim.realtime.core`) were compiled before."""
+    return any(Path(*kernel_place(package)).rglob("*.kernel"))
+
+
+def require_cache() -> None:
+    """Refuse a cache that a notebook could not use, before anything runs."""
+    private_folder(cache_folder(), "cells", source_digest())
+    if not numba.config.DISABLE_JIT:
+        private_folder(*kernel_place(__name__))
+
+
+def compiled(
+    function: Callable[..., Any] | None = None, *, inline: bool = False
+) -> Callable[..., Any]:
+    """Compile a function of arrays and floats; the cache follows the sources.
+
+    Kernels neither allocate nor keep arrays, so numba's reference counting is off: it
+    costs several times what a short event loop does itself. With `inline` the compiler copies
+    the body into its callers, which are kernels too: worth it where a function has many
+    arguments and is called once per task. Under ``NUMBA_DISABLE_JIT=1``, and in a core that is
+    imported uncompiled, the function itself is returned.
+    """
+    if function is None:
+        return functools.partial(compiled, inline=inline)
+    if _uncompiled_import or numba.config.DISABLE_JIT:
+        return function
+    place = kernel_place(function.__module__)
+    try:
+        from dlsim import kernel_files
+    except (ImportError, AttributeError):  # a numba whose private parts are others
+        return _plainly_compiled(function, place)
+    return kernel_files.compile_kernel(function, place, inline)
+
+
+def _plainly_compiled(function: Callable[..., Any], place: tuple[Path, str]) -> Callable[..., Any]:
+    """Compile with what numba promises: slower to compile, and always right."""
+    kernel = numba.njit(error_model="numpy", nogil=True)(function)
+    before = numba.config.CACHE_DIR
+    numba.config.CACHE_DIR = str(private_folder(*place))
+    try:
+        kernel.enable_caching()
+    finally:
+        numba.config.CACHE_DIR = before
+    return kernel
+
+
+def records(shape: int | tuple[int, int], dtype: np.dtype, *, blank: bool = True) -> Any:
+    """Return fresh records, all 0 if `blank`."""
+    fresh = np.zeros(shape, dtype) if blank else np.empty(shape, dtype)
+    return fresh.view(np.recarray) if numba.config.DISABLE_JIT else fresh
+
+
+def record_arrays(shape: int | tuple[int, int], dtype: np.dtype, *, blank: bool = True) -> Any:
+    """Return fresh records of a slower class, whose fields plain Python can name."""
+    return (np.zeros(shape, dtype) if blank else np.empty(shape, dtype)).view(np.recarray)
+
+
+class Core:
+    """An engine's core at two speeds.
+
+    Parameters
+    ----------
+    package : str
+        The package of the core, such as ``dlsim.realtime.core``.
+    work : int
+        How much work a process does uncompiled before ``engine="auto"`` compiles.
+    seconds : int
+        What compiling takes, for the message.
+    """
+
+    def __init__(self, package: str, work: int, seconds: int) -> None:
+        self.package, self.work, self.seconds = package, work, seconds
+        self.done, self._is_used = 0, False
+
+    @functools.cached_property
+    def compiled(self) -> SimpleNamespace:
+        """The modules of the core, compiled when they are called."""
+        names = sorted(path.stem for path in self._folder.glob("*.py") if path.stem != "__init__")
+        modules = {name: importlib.import_module(f"{self.package}.{name}") for name in names}
+        return SimpleNamespace(**modules)
+
+    @functools.cached_property
+    def python(self) -> SimpleNamespace:
+        """The modules of the core, imported a second time without the compiler."""
+        global _uncompiled_import
+        if numba.config.DISABLE_JIT:
+            return self.compiled
+        with _IMPORTING:
+            names = list(vars(self.compiled))
+            own = [name for name in sys.modules if f"{name}.".startswith(f"{self.package}.")]
+            kept = {name: sys.modules.pop(name) for name in own}
+            _uncompiled_import = True
+            try:
+                modules = {n: importlib.import_module(f"{self.package}.{n}") for n in names}
+            finally:
+                _uncompiled_import = False
+                for name in [n for n in sys.modules if f"{n}.".startswith(f"{self.package}.")]:
+                    del sys.modules[name]
+                sys.modules.update(kept)
+                for name, module in kept.items():
+                    parent, _, child = name.rpartition(".")
+                    setattr(sys.modules[parent], child, module)
+        plain = {"records": record_arrays, "call_at": _call}
+        for module in map(vars, modules.values()):
+            module.update({name: plain[name] for name in plain.keys() & module.keys()})
+        return SimpleNamespace(**modules)
+
+    @property
+    def _folder(self) -> Path:
+        return ROOT.joinpath(*self.package.split(".")[1:])
+
+    @contextlib.contextmanager
+    def at_speed(self, engine: str, work: int) -> Iterator[SimpleNamespace]:
+        """Give the modules of the core at the speed that is asked for.
+
+        Parameters
+        ----------
+        engine : {"auto", "compiled", "python"}
+            With "auto" the compiled core is taken once it is in use, and before that for work
+            beyond what this process does uncompiled.
+        work : int
+            How much there is to do, in the unit of `Core.work`.
+        """
+        option("engine", engine, ENGINES)
+        is_small = not self._is_used and self.done + work <= self.work
+        if engine == "python" or (engine == "auto" and is_small):
+            self.done += work
+            yield self.python
+            return
+        begin = time.perf_counter()
+        is_new = not (self._is_used or numba.config.DISABLE_JIT or is_compiled(self.package))
+        self._is_used = True
+        if is_new:
+            name = self.package.removesuffix(".core")
+            print(
+                f"compiling {name}, once per version: about {self.seconds} s ...", file=sys.stderr
+            )
+        yield self.compiled
+        if is_new:
+            took = time.perf_counter() - begin
+            print(f"compiled and run in {took:.0f} s", file=sys.stderr)
+
+
+def _call(function: Any, given: Any) -> Any:
+    """Call a function that returns a number."""
+    return function(*given)
+
+
+if numba.config.DISABLE_JIT:
+    call_at = _call
+
+else:
+
+    @numba.extending.intrinsic
+    def call_at(typing: Any, address: Any, given: Any) -> Any:
+        """Call what `numba.cfunc` has compiled for arguments of these types, to a float.
+
+        Kernels are compiled once for all such functions, where a typed pointer among their
+        arguments would have them compiled once more.
+        """
+
+        def call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            kinds = [context.get_value_type(kind) for kind in given.types]
+            pointer = ir.FunctionType(ir.DoubleType(), kinds).as_pointer()
+            whole = range(len(kinds))
+            found = [builder.extract_value(values[1], k) for k in whole]
+            return builder.call(builder.inttoptr(values[0], pointer), found)
+
+        return numba.float64(numba.int64, given), call
+
+
+@numba.extending.register_jitable  # plain in Python: it runs on Fractions, and in both cores
+def latest_finish(due: Any, budget: Any, tol: Any = TOL) -> Any:
+    """Return the latest finish that still meets a deadline.
+
+    The slack is a part of the time that was given, and what the clock itself rounds: it is in
+    the unit of time that the caller has, and does not grow with the hour at which he calls.
+    """
+    return due + tol * (budget + abs(due) / CLOCK)
+
+
+@numba.extending.register_jitable
+def meets(finish: Any, due: Any, budget: Any, tol: Any = TOL) -> Any:
+    """Tell whether a finish meets a deadline, up to the one tolerance."""
+    return finish <= latest_finish(due, budget, tol)
+
+
+@numba.extending.register_jitable
+def same_instant(a: Any, b: Any, span: Any, tol: Any = TOL) -> Any:
+    """Tell whether two times are one instant, up to the one tolerance."""
+    return abs(a - b) <= tol * (span + max(abs(a), abs(b)) / CLOCK)
+
+
+def clock_origin(arrivals: NDArray[np.float64]) -> float:
+    """Return where an engine's clock begins: by the first arrival, in sorted arrivals.
+
+    It is rounded down to a multiple of a power of two above their span (and above the last
+    place of the last one). So every difference is exact, adding the origin again gives back
+    every arrival bit for bit, and a log that begins near 0 keeps the clock it has.
+    """
+    if not len(arrivals):
+        return 0.0
+    first, last = float(arrivals[0]), float(arrivals[-1])
+    step, span = float(np.spacing(last)), last - first
+    if first < span:
+        return 0.0
+    if span > 0:
+        step = max(step, math.ldexp(1.0, math.frexp(span)[1]))
+    return first - math.fmod(first, step)
