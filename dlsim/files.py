@@ -25,7 +25,7 @@ import zipfile
 import zlib
 from array import array
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, fields
 from functools import partial
@@ -154,8 +154,8 @@ def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
 
 
 @contextmanager
-def locked(path: StrPath, busy: InputError | None = None) -> Iterator[None]:
-    """Lock a file or folder, where the system can; who finds it `busy` says so, or waits.
+def locked(path: StrPath, busy: InputError) -> Iterator[None]:
+    """Lock a file or folder, where the system can; raise `busy` where another process holds it.
 
     A kill ends the lock.
     """
@@ -166,9 +166,9 @@ def locked(path: StrPath, busy: InputError | None = None) -> Iterator[None]:
             handle = os.open(path, os.O_RDONLY)
             stack.callback(os.close, handle)  # no transaction of SQLite holds a lock by then
             try:
-                fcntl.flock(handle, fcntl.LOCK_EX | (fcntl.LOCK_NB if busy else 0))
+                fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
-                raise (busy or error) from error
+                raise busy from error
         yield
 
 
@@ -567,12 +567,8 @@ def _column(values: Any, rule: str | None) -> Any:
 def read_csv(
     path: StrPath, required: Mapping[str, str], optional: Mapping[str, str] | None = None, *,
     ascending: str = "", unique: str = "", limit: int = LIMIT, numbered: bool = False,
-    names: Sequence[str] = (),
 ) -> pd.DataFrame:  # fmt: skip
-    r"""Read a table whose columns obey rules; `numbered`: its index tells the lines.
-
-    `names` are those of the columns where the first line does not name them.
-    """
+    """Read a table whose columns obey rules; `numbered`: its index tells the lines."""
     rules = {**required, **(optional or {})}
     text_lines = _text_lines(path, limit)
     first = next(text_lines, "")
@@ -580,7 +576,7 @@ def read_csv(
     reader = csv.reader(chain([first], text_lines), strict=True, delimiter=comma)
     lines, shared = array("q"), dict[str, str]()
     try:
-        names = _header(path, list(names) or next(reader, []), required)
+        names = _header(path, next(reader, []), required)
         # 8 bytes a number where the rule wants numbers
         kinds = {name: RULES[rules.get(name, "any")][2] for name in names}
         table: dict[str, Any] = {name: array(kinds[name]) if kinds[name] else [] for name in names}

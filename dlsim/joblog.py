@@ -18,7 +18,6 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import LOG, StrPath, field_value, numbered_lines, read_csv, refusal
-from dlsim.gpulogs import is_philly, read_gpu_log
 
 #: The fields of a job line, in the order of the Standard Workload Format 2.2.
 SWF_FIELDS = tuple(
@@ -280,10 +279,8 @@ def _read_csv(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, 
     """Read a job log in CSV: jobs, with the date of second 0 in their attrs; no header or notes."""
     wanted = {"submit": "any", "run_time": "number or blank", "processors": "number or blank"}
     more = dict.fromkeys(("wait", "time_requested"), "nonnegative or blank")
-    table = read_gpu_log(path, limit)
-    if table is None:
-        table = read_csv(path, wanted, {**more, **dict.fromkeys(GWF_NAMES, "any")}, limit=limit,
-                         numbered=True)  # fmt: skip
+    more |= dict.fromkeys(GWF_NAMES, "any")
+    table = read_csv(path, wanted, more, limit=limit, numbered=True)
     if table.empty:
         raise refusal(path, 1, "no job below the first line; give one line per job")
     table["submit"], epoch = _instants(path, table["submit"])
@@ -295,7 +292,7 @@ def _read_csv(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, 
         names[name] = dict(enumerate(words.tolist()))
         table[name] = codes.astype(float)
     table.attrs |= {"names": names, "epoch": epoch}
-    return table, {}, table.attrs.get("notes", [])
+    return table, {}, []
 
 
 #: How a log is read, by how its name ends, with .gz or without.
@@ -306,8 +303,6 @@ READERS: dict[str, Callable[..., tuple[pd.DataFrame, dict[str, str], list[str]]]
 
 def ending_of(path: StrPath) -> str:
     """Return what tells the format of a log: its name's ending, in lower case and without .gz."""
-    if is_philly(path):  # made one table, as the others are
-        return ".csv"
     return os.path.splitext(os.fspath(path).lower().removesuffix(".gz"))[1]
 
 
@@ -315,13 +310,12 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
     """Read a job log whose name tells its format: .swf, .gwf or .csv, plain or with .gz.
 
     A CSV file has the columns submit (seconds, or ISO dates), run_time (seconds) and processors,
-    and may have wait, time_requested, user, group and queue; or it is one of the published logs of
-    `dlsim.gpulogs`, of which Philly's is .json or called cluster_job_log. Jobs without run time,
-    processors or submit time, lines for a part of a job (status 2, 3, 4) and jobs wider than the
-    machine are left out and counted.
+    and may have wait, time_requested, user, group and queue. Jobs without run time, processors or
+    submit time, lines for a part of a job (status 2, 3, 4) and jobs wider than the machine are left
+    out and counted.
     """
     if (ending := ending_of(path)) not in READERS:
-        rule = "a job log's name ends in .swf, .gwf or .csv, or .gz after it, Philly's in .json"
+        rule = "a job log's name ends in .swf, .gwf or .csv, or .gz after it"
         raise InputError(f"{os.fspath(path)}: {rule}; rename it")
     jobs, header, notes = READERS[ending](path, limit)
     processors = widths(jobs)

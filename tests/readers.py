@@ -3,7 +3,6 @@
 import copy
 import io
 import json
-import tempfile
 from functools import partial
 from pathlib import Path
 
@@ -14,11 +13,7 @@ import numpy as np
 from dlsim import files
 from dlsim.bricks import workload as requests
 from dlsim.bricks.traces import read_traces
-from dlsim.cpugpu import Decision, History, Item, Machine, Reading, State
 from dlsim.cpugpu import workload as applications
-from dlsim.cpugpu.live.log import Asked, Log, LogFile
-from dlsim.cpugpu.live.sizes import Sizes
-from dlsim.cpugpu.model import POLICIES
 from dlsim.errors import InputError
 from dlsim.joblog import read_log
 from dlsim.realtime import Cluster
@@ -33,7 +28,6 @@ from dlsim.study.workers import _address
 from tests.steady_platforms import pair
 from tests.test_bricks_gwf import LINES
 from tests.test_files import LOG, TABLE
-from tests.test_gpulogs import HELIOS, PAI, PHILLY
 
 GWF = ("\n".join(LINES) + "\n").encode()
 CLUSTER = Cluster(4, 1.0, 100.0)
@@ -94,23 +88,6 @@ def saved(write, **arrays):
     return stream.getvalue()
 
 
-def decisions():
-    """A log of two decisions of a live session."""
-    item, history = Item(0, "A", {"gpu": 0.5, "cpu": 1.25}), History()
-    state = State.of(Machine(), history)
-    state.main.append(item)
-    with tempfile.TemporaryDirectory() as folder:
-        with LogFile(f"{folder}/log") as file:
-            log = Log(Machine(), "mct", POLICIES["mct"], Reading(), {"gpu0": "none"}, file=file)
-            log.begin([(item, 0.0)])
-            for decision in (Decision(0, 1, "mct", (2.0, 1.0)), Decision(0, 0, "mct", (1.0, 3.0))):
-                asked = Asked(Sizes(history), state, log.policy, Reading())
-                log.write(state, decision, asked)
-                history.measure("A", "cpu", 1.5)
-            log.add([])
-        return Path(folder, "log").read_bytes()
-
-
 def executed_book():
     """A notebook that ran: text, an output, a widget."""
     book = copy.deepcopy(BOOK)
@@ -155,9 +132,10 @@ READERS = {
     "traces.csv": (read_traces, b"link,time,throughput\na,0,10.5\nb,0,20\na,1,30\nb,1,4\n", True),
     "traces.npz": (read_traces, saved(np.savez, **NPZ), False),
     "packed.npz": (read_traces, saved(np.savez_compressed, **NPZ), False),
-    "cluster_log.csv": (partial(read_log, limit=60_000), HELIOS.encode(), True),
-    "pai_task_table.csv": (partial(read_log, limit=60_000), PAI.encode(), True),
-    "cluster_job_log": (partial(read_log, limit=60_000), json.dumps(PHILLY).encode(), False),
+    "jobs.csv": (
+        partial(read_log, limit=60_000),
+        b"submit,run_time,processors,user\n2020-06-09 18:40,5,2,a\n2020-06-09 18:42,1,1,b\n", True
+    ),
     "applications.csv": (
         applications.from_csv, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
     ),
@@ -170,7 +148,6 @@ READERS = {
     "platform.graphml": (read_platform, "\n".join(nx.generate_graphml(GRAPH)).encode(), False),
     "platform.gml": (read_platform, "\n".join(nx.generate_gml(GRAPH)).encode(), False),
     "platform.xml": (read_platform, SIMGRID, False),
-    "log.sqlite": (Log.read, decisions(), False),
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
     "executed.ipynb": (executed, executed_book(), False),
     "run.json": (lambda path: read_headline(path.parent), RUN, False),
@@ -179,4 +156,4 @@ READERS = {
     cells._path(Path(), IDENTITY).name: (cell, CELL, False),
 }  # fmt: skip
 #: Those with checksums, of which hardly any damage is read.
-SEALED = ("traces.npz", "packed.npz", "log.sqlite", list(READERS)[-1])
+SEALED = ("traces.npz", "packed.npz", list(READERS)[-1])

@@ -428,31 +428,19 @@ def test_the_engine_offers_its_rooms():
         _ = cpugpu.no_such
 
 
-# ----------------------------------------------------------------------- live, pictures
-
-
-def test_a_live_run_is_recorded_and_audited(study):
-    done = draw.record(("saxpy", "mandelbrot", "saxpy"), 0.0, gpu="numba", cpu="numpy")
-    assert draw.audited(done) == ("3 decisions logged; computed again from the log, 3 are the same")
-    table = draw.learned(done)
-    assert table["agrees"].all()
-    assert table["count"].sum() == 3
-    assert "gpu0: " in done.said
-    assert "cpu0: NumPy" in done.said
-    draw.fig_live(study, done)
-    assert (study.results.folder / "figures" / f"{KEY}-live.png").is_file()
+# ----------------------------------------------------------------------- pictures
 
 
 @deep  # tests.test_mcdf executes one with all that these share
 def test_the_notebook_runs_and_leaves_every_picture(tmp_path):
     (tmp_path / "own.txt").write_text("to be or not to be " * 20)
-    given = {"mixes": ["lee"], "queue": 6, "batches": 2, "apps": 3, "live": False, "runs": 2}
+    given = {"mixes": ["lee"], "queue": 6, "batches": 2, "apps": 3, "runs": 2}
     given["reading"] = {"both_free": "best"}
     given["text"], out = str(tmp_path / "own.txt"), tmp_path / "results"
     done = execute(f"50-{KEY}", out, **given)
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     names = (
-        "fig1 fig2 fig3 amdahl assumption cholesky even fairness gantt ideal issue judged learning "
+        "fig1 fig2 fig3 amdahl assumption even fairness gantt ideal issue judged learning "
         "left mapreduce memory moulding nodes optimiser overlap poison readings savings slots "
         "tradeoff"
     )

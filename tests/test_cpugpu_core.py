@@ -10,10 +10,10 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 import pytest
-
-from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
 from dlsim.cpugpu.core import sums
 from dlsim.cpugpu.dispatch import decide
+
+from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
 from dlsim.cpugpu.engine import ONLINE
 from dlsim.cpugpu.given import checked
 from dlsim.errors import InputError
@@ -154,7 +154,7 @@ def test_the_core_is_the_engine_in_plain_python(name):
 
 @pytest.mark.parametrize("name", ONLINE)
 def test_one_decision_in_python_is_that_of_the_whole_run(name):
-    """Whoever drives a desk asks the same core: the live run, MapReduce, an audit."""
+    """Whoever drives a desk asks the same core: MapReduce, a user's function."""
     rng = random.Random(f"desk {name}")
     for _ in range(round((60 if name == "history" else 8) * LONG)):
         _r, trace, known, (jobs, machine, policy, reading, extra) = instance(rng, name)

@@ -85,11 +85,11 @@ def test_an_unknown_class_is_refused(tmp_path):
 def path(tmp_path):
     path = tmp_path / "sub" / "history.sqlite"
     with Store(path) as store:
-        store.add("mandelbrot", "gpu", 2.0, size="512", host="here", device="gpu0", transfer=0.5)
+        store.add("mandelbrot", "gpu", 2.0, size="512", host="here", device="gpu0")
         store.add("mandelbrot", "gpu", 4.0, size="512", host="here", device="gpu0")
         store.add("mandelbrot", "cpu", 9.0, size="512", host="there", device="cpu0")
-        store.note("saxpy", "gpu", "failed", "no kernel", host="here")
-        store.note("saxpy", "cpu", "lost", "killed", host="here")
+        store.add("saxpy", "gpu", 1.0, host="here", device="gpu1")
+        store.add("saxpy", "cpu", 3.0, host="there")
     return path
 
 
@@ -98,17 +98,18 @@ def test_a_history_survives_a_restart(path):
         known = store.history().table().set_index(["app", "class"])
         table = store.table()
     assert known.loc[("mandelbrot[512]", "gpu"), ["count", "mean", "std"]].tolist() == [2, 3, 1]
-    assert known.loc[("saxpy", "gpu"), ["assigned", "count"]].tolist() == [1, 0]
-    assert ("saxpy", "cpu") not in known.index
+    assert known.loc[("saxpy", "gpu"), ["assigned", "count"]].tolist() == [1, 1]
     assert list(table.columns) == list(COLUMNS)
-    assert table["seconds"].isna().tolist() == [False] * 3 + [True] * 2
-    assert table["transfer"].tolist() == [0.5, 0, 0, 0, 0]
+    assert table["seconds"].tolist() == [2, 4, 9, 1, 3]
 
 
-def test_a_history_knows_hosts_apart(path):
+def test_a_history_knows_hosts_and_devices_apart(path):
     with Store(path) as store:
         known = store.history(host="here").table()
+        mine = store.history(devices={"gpu": "gpu0"}).table()
     assert known["app"].tolist() == ["mandelbrot[512]", "saxpy"]
+    assert known["class"].tolist() == ["gpu", "gpu"]
+    assert mine[["app", "class", "count"]].to_numpy().tolist() == [["mandelbrot[512]", "gpu", 2]]
     assert key("saxpy") == "saxpy"
 
 
@@ -135,7 +136,7 @@ def test_measured_times_become_applications(path):
     with Store(path) as store:
         table = workload.measured(store.history())
     assert table.loc["mandelbrot[512]"].tolist() == [9.0, 3.0]
-    assert "saxpy" not in table.index
+    assert table.loc["saxpy"].tolist() == [3.0, 1.0]
     with pytest.raises(InputError, match="no measured run"):
         workload.measured(History())
 
@@ -166,7 +167,7 @@ def test_a_writer_that_was_killed_half_way_leaves_no_trace(path):
         "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
         "c.execute('PRAGMA cache_size = 1'); c.execute('BEGIN')\n"
         "for i in range(5000): c.execute(\"INSERT INTO runs SELECT NULL, 'half', size, class, \"\n"
-        '  "host, device, seconds, transfer, outcome, note, at, digest FROM runs WHERE id = 1")\n'
+        '  "host, device, seconds, at, digest FROM runs WHERE id = 1")\n'
         "os._exit(9)\n"
     )
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == 9
@@ -214,11 +215,11 @@ def scribble(path):
 
 
 def earlier(path):
-    """A history as version 1 kept it."""
+    """A history as version 2 kept it."""
     path.unlink()
-    fields = ", ".join(name if name != "seconds" else "seconds REAL" for name in COLUMNS)
-    with_sql(path, f"CREATE TABLE runs (id INTEGER PRIMARY KEY, {fields})",
-             f"PRAGMA application_id = {APPLICATION}", "PRAGMA user_version = 1")  # fmt: skip
+    fields = ", ".join([*COLUMNS, "transfer", "outcome", "note", "digest"])
+    with_sql(path, f"CREATE TABLE runs (id INTEGER PRIMARY KEY AUTOINCREMENT, {fields})",
+             f"PRAGMA application_id = {APPLICATION}", "PRAGMA user_version = 2")  # fmt: skip
 
 
 def sql(*commands):
@@ -226,7 +227,7 @@ def sql(*commands):
 
 
 TRIGGER = "CREATE TRIGGER {} AFTER INSERT ON runs BEGIN DELETE FROM runs WHERE id = 1; END"
-ROW = "INSERT INTO runs VALUES (6, 'A', '', '{}', '', '', {}, 0.0, '{}', '', 0.0, 'x')"
+ROW = "INSERT INTO runs VALUES (6, 'A', '', '{}', '', '', {}, 0.0, 'x')"
 #: What was done to a history of five runs, and what the refusal names.
 DAMAGE = {
     "empty": (lambda p: p.write_bytes(b""), "not a history"),
@@ -235,33 +236,19 @@ DAMAGE = {
     "scribbled": (scribble, "damaged"),
     "other table": (sql("DROP TABLE runs", "CREATE TABLE runs (x)"), "table runs is not of"),
     "no table": (sql("DROP TABLE runs"), "holds the tables .'sqlite_sequence'"),
-    "newer": (sql("PRAGMA user_version = 3"), "of version 2, but of version 3;"),
-    "older": (earlier, "version 1, whose runs carry no checksum: measure anew"),
+    "newer": (sql("PRAGMA user_version = 4"), "of version 3, but of version 4;"),
+    "older": (earlier, "version 2, which holds what this one does not: measure anew"),
     "someone else's": (sql("PRAGMA application_id = 7"), "not a history"),
-    "negative time": (sql(ROW.format("gpu", -1, "done")), "run 6, column seconds: -1.0 is not pos"),
-    "no time": (sql(ROW.format("gpu", "NULL", "done")), "run 6, column seconds: None is no time"),
-    "time of a lost run": (sql(ROW.format("gpu", 2, "lost")), "run 6, column seconds: 2.0 is no"),
-    "unknown class": (sql(ROW.format("tpu", 2, "done")), "run 6, column class: 'tpu' is not gpu"),
-    "unknown outcome": (sql(ROW.format("gpu", 2, "won")), "run 6, column outcome: 'won' is not"),
+    "negative time": (sql(ROW.format("gpu", -1)), "run 6, column seconds: -1.0 is not pos"),
+    "unknown class": (sql(ROW.format("tpu", 2)), "run 6, column class: 'tpu' is not gpu"),
     "endless": (sql("UPDATE runs SET at = 9e999 WHERE id = 2"), "run 2, column at: inf is not fin"),
     "text for time": (
         lambda p: loosely(p, "UPDATE runs SET seconds = 'fast' WHERE id = 3"),
         "run 3, column seconds: 'fast' is not positive and finite",
     ),
-    "text for transfer": (
-        lambda p: loosely(p, "UPDATE runs SET transfer = 'none' WHERE id = 3"),
-        "run 3, column transfer: 'none' is not finite and at least 0",
-    ),
     "no UTF-8": (
         sql("UPDATE runs SET app = CAST(x'ff41' AS TEXT) WHERE id = 1"),
         r"run 1, column app: '\\udcffA' is not a text",
-    ),
-    "much transfer": (
-        sql("UPDATE runs SET transfer = 5.0 WHERE id = 2"),
-        "run 2, column transfer: 5.0 is more than the seconds of the run, 4.0",
-    ),
-    "transfer of a lost run": (
-        sql("UPDATE runs SET transfer = 5.0 WHERE id = 5"), "run 5, column transfer",
     ),
     "a flipped value": (
         sql("UPDATE runs SET seconds = 4.5 WHERE id = 2"),
@@ -306,7 +293,7 @@ def test_a_damaged_history_is_refused_and_left_as_it_is(path, damage):
 def test_an_ordinary_database_is_not_taken_over(tmp_path):
     path = tmp_path / "mine.sqlite"
     with_sql(path, "CREATE TABLE mine (x)", "INSERT INTO mine VALUES (1)")
-    with pytest.raises(InputError, match="not a history of version 2"):
+    with pytest.raises(InputError, match="not a history of version 3"):
         Store(path)
     assert APPLICATION != 0
 
@@ -332,11 +319,6 @@ def test_a_busy_file_is_a_failure_not_damage(path, monkeypatch):
     assert issubclass(StudyError, DlsimError)
 
 
-def test_an_outcome_is_failed_or_lost(path):
-    with Store(path) as store, pytest.raises(InputError, match="outcome"):
-        store.note("A", "gpu", "done", "")
-
-
 def test_what_others_do_to_an_open_file_is_noticed_before_a_run_is_added(path):
     with Store(path) as store:
         with_sql(path, "DELETE FROM runs WHERE id = 5")
@@ -352,24 +334,21 @@ def test_what_others_do_to_an_open_file_is_noticed_before_a_run_is_added(path):
 @pytest.mark.parametrize(
     "row",
     [
-        (1, "", "here", "gpu0", 1.0, 0.0),
-        ("A", None, "here", "gpu0", 1.0, 0.0),
-        ("A", "", "\ud800", "gpu0", 1.0, 0.0),
-        ("A", "", "here", b"gpu0", 1.0, 0.0),
-        ("A" * (2**20 + 1), "", "here", "gpu0", 1.0, 0.0),
-        ("A", "", "here", "gpu0", "1.0", 0.0),
-        ("A", "", "here", "gpu0", True, 0.0),
-        ("A", "", "here", "gpu0", 10**400, 0.0),
-        ("A", "", "here", "gpu0", 1.0, "0.5"),
-        ("A", "", "here", "gpu0", 1.0, 1.5),
-        ("A", "", "here", "gpu0", 1.0, math.nan),
+        (1, "", "here", "gpu0", 1.0),
+        ("A", None, "here", "gpu0", 1.0),
+        ("A", "", "\ud800", "gpu0", 1.0),
+        ("A", "", "here", b"gpu0", 1.0),
+        ("A" * (2**20 + 1), "", "here", "gpu0", 1.0),
+        ("A", "", "here", "gpu0", "1.0"),
+        ("A", "", "here", "gpu0", True),
+        ("A", "", "here", "gpu0", 10**400),
     ],
 )
 def test_a_run_that_could_not_be_read_back_is_refused(tmp_path, row):
-    app, size, host, device, seconds, transfer = row
+    app, size, host, device, seconds = row
     with Store(tmp_path / "h.sqlite") as store:
         with pytest.raises(InputError, match=r"a text|positive and finite"):
-            store.add(app, "gpu", seconds, size=size, host=host, device=device, transfer=transfer)
+            store.add(app, "gpu", seconds, size=size, host=host, device=device)
         assert store.table().empty
 
 
@@ -378,14 +357,11 @@ def test_odd_but_whole_values_are_read_back_exactly(tmp_path):
     times = (5e-324, 0.1 + 0.2, 1e308, np.float32(0.1), Fraction(1, 3))
     with Store(tmp_path / "h.sqlite") as store:
         for text, seconds in zip(texts, times, strict=True):
-            store.add(text, "gpu", seconds, size=text, host=text, device=text, transfer=-0.0)
-        store.note("A", "cpu", "failed", "a name \ud800 of a file")
-        store.note("A", "cpu", "failed", "\U0001f600" * 2**22)
+            store.add(text, "gpu", seconds, size=text, host=text, device=text)
     with Store(tmp_path / "h.sqlite", create=False) as store:
         table = store.table()
-    assert table["app"].tolist() == [*texts, "A", "A"]
-    assert table["seconds"].tolist()[:5] == [float(seconds) for seconds in times]
-    assert table["note"][5] == "a name \\ud800 of a file"
+    assert table["app"].tolist() == [*texts]
+    assert table["seconds"].tolist() == [float(seconds) for seconds in times]
 
 
 def test_an_sqlite_without_strict_tables_is_named(tmp_path, monkeypatch):

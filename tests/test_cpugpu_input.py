@@ -13,14 +13,15 @@ from dlsim.cpugpu import (
     SWITCHES,
     History,
     Machine,
+    NodeGroup,
     Policy,
     Reading,
-    cholesky,
     dispatch,
     learn,
-    run_graph,
+    run_mapreduce,
     run_moldable,
     simulate,
+    word_count,
     workload,
 )
 from dlsim.cpugpu.model import NUMBERS, Decision, class_of, policy_named
@@ -241,7 +242,7 @@ def test_a_policy_of_ones_own_must_move_what_waits():
 def test_a_policy_of_ones_own_must_return_a_decision(answer, match):
     own = Policy(lambda s, p, r: answer(s.main[0].job) if callable(answer) else answer)
     refused(match, simulate, JOBS, policy=own)
-    refused(match, run_graph, cholesky(2), policy=own)
+    refused(match, run_mapreduce, word_count(), ["a b"], NodeGroup(1, 1, 1), own)
 
 
 def test_a_policy_of_ones_own_must_come_to_an_end(monkeypatch):

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, dispatch, simulate
-from dlsim.cpugpu.graphs import cholesky, run_graph
 from dlsim.cpugpu.mapdata import words_of
 from dlsim.cpugpu.mapreduce import (
     Costs,
@@ -130,12 +129,6 @@ def test_what_the_core_is_told_is_the_state(seed, monkeypatch):
     )  # fmt: skip
     pd.testing.assert_frame_equal(told.attempts, anew.attempts, rtol=1e-12)
     assert repr(told.history.table()) == repr(anew.history.table())
-
-
-@pytest.mark.parametrize("policy", ONLINE)
-def test_tasks_of_a_graph_enter_the_same_core(policy, monkeypatch):
-    told, anew = told_and_anew(lambda: run_graph(cholesky(7), Machine(2, 2), policy), monkeypatch)
-    pd.testing.assert_frame_equal(told.jobs, anew.jobs, rtol=1e-12)
 
 
 @pytest.mark.parametrize("policy", ONLINE)

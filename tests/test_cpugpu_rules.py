@@ -6,9 +6,9 @@ import math
 
 import pandas as pd
 import pytest
+from dlsim.cpugpu.dispatch import Desk, decide
 
 from dlsim.cpugpu import POLICIES, History, Item, Machine, Policy, Reading, State, simulate
-from dlsim.cpugpu.dispatch import Desk, decide
 from dlsim.cpugpu.model import Running
 
 

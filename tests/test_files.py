@@ -427,8 +427,7 @@ OPENING = {
     "pd.read_csv", "pd.read_json", "json.load", "tomllib.load", "nbformat.read", "gzip.open",
 }  # fmt: skip
 OWN = {
-    "files.py", "kernel.py", "cli/live.py", "ledger.py", "cpugpu/live/work.py",
-    "owned.py", "study/cells.py",
+    "files.py", "kernel.py", "ledger.py", "owned.py", "study/cells.py",
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory
     "cli/book.py", "study/edition.py", "study/pages.py",  # notebooks of a run

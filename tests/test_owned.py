@@ -261,16 +261,6 @@ def test_a_study_refuses_a_folder_of_somebody_elses_before_it_computes(tmp_path)
             make(out=str(tmp_path))
 
 
-def test_a_file_is_refused_before_anything_runs(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "file").write_text("mine")
-    words = ["live", "replay", "--function", "json:loads", "--input", "i", "--tasks", "t", "--csv"]
-    for place, said in (("file", "a file is there"), ("file/a.csv", "nothing can be written to")):
-        assert main([*words, place]) == 2
-        assert f"--csv {place}: {said}" in capsys.readouterr().err
-    assert (tmp_path / "file").read_text() == "mine"
-
-
 def test_a_command_keeps_what_was_changed_in_its_tables(tmp_path, capsys):
     words = [*COMMANDS["broker"], "--out", str(tmp_path / "out")]
     assert main(words) == 0

@@ -78,7 +78,6 @@ BASE = {
     "errors",
     "files",
     "given",
-    "gpulogs",
     "joblog",
     "kernel",
     "ledger",
@@ -97,8 +96,7 @@ MAY_IMPORT = {
     "kernel": {"", "errors"},
     "given": {"", "errors"},
     "files": {"", "errors", "given", "kernel"},
-    "gpulogs": {"", "errors", "files", "given"},
-    "joblog": {"", "errors", "files", "gpulogs"},
+    "joblog": {"", "errors", "files"},
     "ledger": {"", "errors", "files"},
     "owned": {"", "errors", "files"},
     "processes": {""},
@@ -110,7 +108,7 @@ MAY_IMPORT = {
     "advice": FLOOR_2,
     "live": FLOOR_2,
     "explore": FLOOR_2 | {"papers"},
-    "cli": FLOOR_2 | {"papers", "explore", "advice", "live"},
+    "cli": FLOOR_2 | {"papers", "explore", "advice"},
     "__main__": {"", "cli"},
 }
 

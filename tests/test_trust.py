@@ -301,9 +301,8 @@ def test_no_file_is_ever_unpickled_or_run():
         for path in sorted((ROOT / "dlsim").rglob("*.py"))
         if (calls := list(unsafe(path.read_text("utf-8"))))
     }
-    # what a session sends the workers that it started itself, no file being part of it; and the
-    # policies that a user names as FILE.py:name
-    assert found == {"work.py": ["pickle.loads(work)", "cloudpickle"], "own.py": ["runpy"]}
+    # the policies that a user names as FILE.py:name
+    assert found == {"own.py": ["runpy"]}
 
 
 def test_the_readme_says_what_is_trusted():

@@ -9,7 +9,7 @@ from contextlib import nullcontext
 from typing import NoReturn
 
 from dlsim import __version__
-from dlsim.cli.options import EPILOG, LIVE_VERBS, REPRODUCE, VERBS, add_commands
+from dlsim.cli.options import EPILOG, REPRODUCE, add_commands
 from dlsim.errors import DlsimError, InputError
 from dlsim.given import nearest
 from dlsim.processes import termination_interrupts
@@ -34,12 +34,10 @@ def parser() -> argparse.ArgumentParser:
     raw = argparse.RawDescriptionHelpFormatter
     top = Parser("dlsim", None, __doc__, EPILOG, formatter_class=raw)
     top.add_argument("--version", action="version", version=f"dlsim {__version__}")
-    made = add_commands(top, VERBS, dest="verb", metavar="command")
+    made = add_commands(top)
     made["reproduce"].formatter_class, made["reproduce"].epilog = raw, REPRODUCE
     made["lab"].allow_abbrev = False
     made["lab"].epilog = "Further options go to jupyter lab, for instance --ip=0.0.0.0."
-    several = " | ".join(LIVE_VERBS)
-    add_commands(made["live"], LIVE_VERBS, dest="live", required=True, metavar=several)
     return top
 
 

@@ -27,7 +27,7 @@ def _policies() -> None:
     print("policies of dlsim simulate, dlsim advise and papers M and I:")
     for name, policy in POLICIES.items():
         print(f"  {name:<20}{about(policy)}")
-    print("\npolicies of dlsim live and paper C:")
+    print("\npolicies of paper C:")
     for name in cpugpu.POLICIES:
         print(f"  {name:<20}{cpugpu.ABOUT[name]}")
 

@@ -1,13 +1,11 @@
 """What each command takes, one row per option, without what the command itself needs."""
 
 import argparse
-import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-#: Where the main job leaves its results, and a rerun finds them; where notebooks are copied;
-#: where measured runs and decisions are kept.
-LATEST, NOTEBOOKS, LIVE = "results/latest", "dlsim-notebooks", "results/live"
+#: Where the main job leaves its results, and a rerun finds them; where notebooks are copied.
+LATEST, NOTEBOOKS = "results/latest", "dlsim-notebooks"
 
 EPILOG = """examples:
   dlsim reproduce                          every paper, in minutes
@@ -16,7 +14,6 @@ EPILOG = """examples:
   dlsim claims mcdf                        what it claims, and what we measured
   dlsim prove 5.2 --steps                  what of Theorem 5.2 stands, and why
   dlsim simulate --swf LOG.swf.gz --policy EDFMN --nodes 64
-  dlsim live run --policy history          real kernels, scheduled on this machine
 """
 
 REPRODUCE = """exit codes:
@@ -44,102 +41,6 @@ def _reading(example: str, words: str = "a switch") -> Row:
 
 # fmt: off
 _SEED: Row = ("--seed", 0, "seed of what is drawn (default 0)")
-_MACHINE: list[Row] = [
-    ("--kernels", str, "names of applications (default: all)", "A,B,..."),
-    ("--gpu", "auto", "auto; cuda or opencl: every GPU found; opencl:1: that one; threads: all "
-     "CPU threads in its place; none; several with commas between"),
-    ("--cpu", "numpy", "numpy or numba (default numpy); numba:0-3: on these cores; numba/2: two "
-     "devices that share the cores out; none"),
-    ("--factor", "1", "of the usual problem sizes (default 1), several with commas between", "X"),
-    ("--history", f"{LIVE}/history.sqlite", "where measured times are kept (default %(default)s)",
-     "FILE"),
-]
-_CREWS = ("threads", "processes", "dask")
-_LOG: Row = ("--log", f"{LIVE}/log.sqlite", "every decision with what it used, every start and end "
-             "(default %(default)s); a run that was cut short goes on, an ended one is kept beside",
-             "FILE")
-
-#: A load, and the Dask cluster it is to be divided over.
-_CLUSTER: list[Row] = [
-    ("--function", str, "what a worker does with a piece: gets its text, or with --rows a "
-     "DataFrame", "MODULE:FUNCTION", {"required": True}),
-    ("--input", str, "the load: a text file, cut at its lines", "FILE", {"required": True}),
-    ("--rows", bool, "the input is a CSV file with a header"),
-    ("--where", ("head", "shared"), "head: sent from here; shared: workers read the file too"),
-    ("--scheduler", "", "a Dask scheduler such as tcp://127.0.0.1:8786 (default: processes here)",
-     "ADDRESS"),
-    ("--workers", 0, "how many processes here, without a scheduler (default: one per core)"),
-    ("--policy", "EDF-OPR-MN", "one that promises (default EDF-OPR-MN)"),
-    ("--quantile", 0.95, "with which probability a promise is to hold (default 0.95)", "P"),
-    _reading("link=shared"),
-]
-#: What ``dlsim live`` can do, with the options of each.
-LIVE_VERBS: dict[str, tuple[str, Sequence[Row]]] = {
-    "calibrate": ("measure every kernel on every device, compare results", [
-        *_MACHINE,
-        ("--crew", _CREWS, "who runs them (default threads)"),
-        ("--repeats", 3, "timed runs of each (default 3)"),
-        ("--csv", str, "write the mean times as applications, to a new file", "FILE"),
-    ]),
-    "run": ("run a queue of kernels, each where the policy sends it", [
-        *_MACHINE,
-        ("--crew", (None, *_CREWS), "who runs them: threads of this process, a process per "
-         "device (default where a job is module:function), or Dask workers (extra cluster)"),
-        ("--jobs", "24", "how many kernels to draw (default 24), or a CSV file of jobs: app, "
-         "arrival, command (or cpu and gpu), each a command without a shell or module:function, "
-         "size, args, limit", "N|FILE"),
-        ("--limit", math.inf, "seconds a job of the file may run", "S"),
-        ("--seed", 0, "which jobs (default 0)"),
-        ("--policy", "history", "default history"),
-        _reading("both_free=best"),
-        _LOG,
-    ]),
-    "split": ("run one divisible job over all devices at once, and on each alone", [
-        ("kernel", str, "an application, such as n-body"),
-        ("--gpu", "auto", "as for run"),
-        ("--cpu", "numba", "numba (default), as for run; NumPy cannot compute a part"),
-        ("--crew", _CREWS, "who runs them (default threads)"),
-        ("--factor", "1", "of the usual problem size (default 1)", "X"),
-        ("--rounds", 5, "runs of the split job, each by the rates of the last (default 5)"),
-    ]),
-    "simulate": ("schedule your own measured applications, simulated", [
-        ("--csv", str, "columns app, cpu_time, gpu_time in seconds, blank for no version, such as "
-         "calibrate --csv writes (default: an example measured here)", "FILE"),
-        ("--log", str, "the first jobs of a real log instead: .swf, .gwf, .csv or those of the GPU "
-         "clusters Helios, PAI and Philly; what ran on one GPU takes on the CPU what --mix says",
-         "LOG"),
-        ("--mix", "lee", "lee, transfer, wide, gpuheavy or balanced (default lee)"),
-        ("--jobs", 24, "jobs drawn of them (default 24)"),
-        _SEED,
-        ("--cv", 0.1, "noise of run times (default 0.1)", "X"),
-        ("--cpus", 1, "CPUs of the machine (default 1)"),
-        ("--gpus", 1, "GPUs of the machine (default 1)"),
-        ("--policy", str, "one policy (default: history, preferred, mct, round-robin, rsc, asjf)"),
-        ("--compare", str, "several policies on the same jobs", "A,B,..."),
-        _reading("both_free=best"),
-    ]),
-    "explain": ("why each job went where it went, computed again", [_LOG]),
-    "divide": ("promise a load by a deadline on a Dask cluster, or make an offer; then do it", [
-        *_CLUSTER,
-        ("--deadline", str, "seconds from now, or 5min, 2h", "TIME", {"required": True}),
-        ("--combine", str, "what makes one result of two (default: a list of all)",
-         "MODULE:FUNCTION"),
-        ("--log", "", "an SQLite file: killed, the same command goes on", "FILE"),
-    ]),
-    "calibrate-cluster": ("measure what sending to a Dask cluster and computing there cost", [
-        *_CLUSTER,
-        ("--repeats", 3, "how often each size is sent to every worker (default 3)"),
-        ("--log", "", "an SQLite file that keeps what was measured", "FILE"),
-    ]),
-    "replay": ("submit a stream of loads to a Dask cluster, beside its simulation", [
-        *_CLUSTER,
-        ("--tasks", str, "CSV: arrival and deadline in seconds, sigma in units of the input",
-         "FILE", {"required": True}),
-        ("--combine", str, "what makes one result of two", "MODULE:FUNCTION"),
-        ("--log", "", "an SQLite file that keeps what was measured", "FILE"),
-        ("--csv", str, "write the table there", "FILE"),
-    ]),
-}
 #: Every command: a module of this package, its help, and its options.
 VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "list": ("what can be reproduced; policies and readings by name", [
@@ -191,8 +92,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--second", bool, "check the claims again, outside SymPy"),
     ]),
     "advise": ("what a job log says about deadlines, on one page", [
-        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that; or that of a GPU "
-         "cluster as it is published (Helios, PAI, Philly)", "LOG"),
+        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that", "LOG"),
         ("--nodes", int, "nodes of the cluster (default: the processors of the log's machine)"),
         ("--cms", 0.001, "seconds to send the data of one second of work (default 0.001)", "S"),
         ("--deadline", ("run_time", "requested", "response"), "what a deadline is a multiple of: a "
@@ -266,7 +166,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         _SEED,
         ("--out", str, "write tables and a picture there", "DIR"),
     ]),
-    "live": ("schedule real kernels on the devices of this machine", []),
     "broker": ("serve a virtual organisation described in a TOML file", [
         ("file", str, "sites, links, routes, policies, events; see data/examples", "FILE.toml"),
         ("--method", str, "how schedules are found, such as LPRG+fair (default G+fair; the paper "
@@ -319,12 +218,10 @@ def _add(
     to.add_argument(name, **words | dict(more or {}))
 
 
-def add_commands(
-    parser: argparse.ArgumentParser, verbs: Mapping[str, tuple[str, Sequence[Row]]], **words: Any
-) -> dict[str, argparse.ArgumentParser]:
-    """Add commands and their options to a parser."""
-    several, made = parser.add_subparsers(**words), {}
-    for verb, (text, rows) in verbs.items():
+def add_commands(parser: argparse.ArgumentParser) -> dict[str, argparse.ArgumentParser]:
+    """Add every command and its options to a parser."""
+    several, made = parser.add_subparsers(dest="verb", metavar="command"), {}
+    for verb, (text, rows) in VERBS.items():
         made[verb] = one = several.add_parser(verb, help=text, description=text)
         group: Any = one
         for row in rows:

@@ -4,9 +4,8 @@ import argparse
 import importlib
 import io
 import json
-import os
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ import pandas as pd
 
 from dlsim import __version__, papers
 from dlsim.errors import InputError
-from dlsim.files import csv_text, try_place
+from dlsim.files import csv_text
 from dlsim.given import option, word
 from dlsim.owned import Owned
 from dlsim.study.figures import paper_of
@@ -26,36 +25,6 @@ def folder_of(args: argparse.Namespace, kind: str) -> Owned | None:
     if args.out == "":
         raise InputError(f"--out must name a folder, got ''; {remedy}")
     return None if args.out is None else Owned(args.out, kind, remedy).check()
-
-
-def file_of(option: str, name: str, kept: Callable[[Path], object] | None = None) -> Path:
-    """Return where a file will be written, refused before anything runs if it cannot be.
-
-    What is there stays as it is, but for a file that `kept` can read: whoever writes goes on with
-    it, or puts it beside.
-    """
-    path, why = Path(name), ""
-    kinds = {
-        "a symbolic link": path.is_symlink, "a folder": path.is_dir, "a file": path.is_file,
-        "a device or the like": path.exists,
-    }  # fmt: skip
-    what = next((what for what, is_one in kinds.items() if is_one()), "")
-    if kept and what == "a file":
-        try:
-            kept(path)
-        except InputError as error:
-            why = str(error)
-    elif what:
-        why = f"{path}: {what} is there"
-    if why:
-        raise InputError(f"{option} {why}; it stays as it is: name a new file, or move it away")
-    near = next(folder for folder in path.parents if os.path.lexists(folder))
-    try:
-        try_place(near)
-    except OSError as error:
-        why = f"nothing can be written to {near}; name another folder"
-        raise InputError(f"{option} {path}: {why}") from error
-    return path
 
 
 def names_of(several: str | None, one: str | None, default: str) -> list[str]:

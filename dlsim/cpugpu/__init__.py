@@ -6,15 +6,16 @@
 >>> r.check()
 
 Several nodes: `run_moldable`; the inside of a GPU: `run_chunks`, `cut_input`, `adapt_split`;
-MapReduce: `run_mapreduce`; Hadoop's slots: `run_slots`."""
+MapReduce: `run_mapreduce`; Hadoop's slots: `run_slots`.
+"""
 
 from dlsim.cpugpu import workload
 from dlsim.cpugpu.engine import learn, simulate
 from dlsim.cpugpu.gpu import Rates, cut_input
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, split_text, word_count
 from dlsim.cpugpu.mapreduce import run_mapreduce
-from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.model import POLICIES, SWITCHES, Machine, Policy, Reading
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
 from dlsim.cpugpu.outcome import Schedule
@@ -27,7 +28,7 @@ from dlsim.cpugpu.store import Store
 __all__ = [
     "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "JobView", "Machine",
     "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule", "Scheduler",
-    "State", "Store", "adapt_split", "amdahl_bound", "cut_input",
-    "equal_chunks", "ideal_split", "learn", "run_chunks", "run_mapreduce",
-    "run_moldable", "run_slots", "simulate", "split_text", "word_count", "workload",
+    "State", "Store", "adapt_split", "amdahl_bound", "cut_input", "equal_chunks", "ideal_split",
+    "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots", "simulate", "split_text",
+    "word_count", "workload",
 ]  # fmt: skip

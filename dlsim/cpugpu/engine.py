@@ -11,9 +11,9 @@ from dlsim.cpugpu import workload
 from dlsim.cpugpu.given import check_targets, checked, need_known
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
+from dlsim.cpugpu.loop import simulate_jobs
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.outcome import Schedule
-from dlsim.cpugpu.loop import simulate_jobs
 from dlsim.errors import InputError
 from dlsim.given import usual
 

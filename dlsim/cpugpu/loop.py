@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.cpugpu.given import Given, first_of
+from dlsim.cpugpu.given import Given
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.model import Machine, Policy, Reading, policy_named

@@ -21,8 +21,8 @@ from dlsim.cpugpu import mapdata, model
 from dlsim.cpugpu.given import apart, busy_shares, hold, near, need_known, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
-from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
 from dlsim.cpugpu.jobs import CLASSES, JobView, device_class
+from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
 from dlsim.cpugpu.model import Policy, Reading
 from dlsim.cpugpu.queues import MainQueue
 from dlsim.cpugpu.rules import Decide, Decision, State
@@ -372,7 +372,10 @@ class MapReduceRun:
         rows: list[Any] = list(a.itertuples(index=False))
         labels, died, reads = a.index.tolist(), self._deaths(a), list(self._readings(rows))
         needed = np.array(
-            [costs.time(r.kind, device_class(r.device), r.size) + costs.remote * r.remote for r in rows]
+            [
+                costs.time(r.kind, device_class(r.device), r.size) + costs.remote * r.remote
+                for r in rows
+            ]
         )
         plain = mapdata.run_plainly(job, given.blocks)
         hold("the output is that of a plain computation", self.output == plain)

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 import pandas as pd
 
 from dlsim.cpugpu.check import Fairness, check_schedule, judged, local_bounds
-from dlsim.cpugpu.loop import Trace, on_own_clock, simulate_jobs
 from dlsim.cpugpu.given import Given, busy_shares
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
+from dlsim.cpugpu.loop import Trace, on_own_clock, simulate_jobs
 from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
 from dlsim.given import number, option
 

@@ -323,9 +323,7 @@ def _steal(state: State, policy: "Policy", reading: "Reading") -> Decision | Non
 # --- the rivals ---------------------------------------------------------------------------------
 
 
-def minimum_completion_time(
-    state: State, policy: "Policy", reading: "Reading"
-) -> Decision | None:
+def minimum_completion_time(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
     """Every job, as it arrives, where it completes earliest (M. Maheswaran et al., HCW 1999)."""
     if not state.main:
         return None

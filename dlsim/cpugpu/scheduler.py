@@ -7,8 +7,8 @@ Hadoop's slots and MapReduce drive it, each with its own clock.
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from dlsim.cpugpu.jobs import JobView, Running
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.jobs import JobView, Running
 from dlsim.cpugpu.model import Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.rules import RULES, Decide, Decision, State
 from dlsim.errors import InputError

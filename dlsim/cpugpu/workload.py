@@ -20,7 +20,6 @@ from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, instance, need_memory, number, option, streams, theirs, whole
 from dlsim.given import table as need_table
-from dlsim.joblog import read_log
 
 #: Time of an application without noise on the base class, seconds: log-uniform between these.
 BASE, BASES = (2.0, 60.0), ("cpu", "gpu")
@@ -176,35 +175,6 @@ def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
     return times.assign(app=apps, arrival=0.0)[list(REQUIRED)]
 
 
-def from_log(
-    path: files.StrPath, mix: str = "lee", seed: Seed = 0, base: str = "gpu"
-) -> pd.DataFrame:
-    """Make jobs of those of a real log that ran on one processor, or one GPU.
-
-    Every log that `dlsim.joblog.read_log` reads, such as those of GPU clusters. Users (or groups,
-    or queues) are the applications; a job takes on the `base` class what it took in the log, which
-    knows no other class: there it takes as much more or less as a law of `MIXES` says of its
-    application. Columns app, arrival (since the first), cpu_time, gpu_time; ``attrs["skipped"]``
-    counts the jobs left out, by reason.
-    """
-    option("mix", mix, MIXES)
-    option("base", base, BASES)
-    log = read_log(path)
-    one = log.jobs["processors"] == 1
-    jobs = log.jobs[one]
-    if jobs.empty:
-        raise InputError(f"{os.fspath(path)}: no job ran on one processor alone; take another log")
-    known = [name for name in ("user", "group", "queue") if (jobs[name] != "").any()]
-    app = jobs[known[0]].where(jobs[known[0]] != "", "unknown") if known else "all"
-    table = pd.DataFrame({"app": app, "arrival": jobs["submit"] - jobs["submit"].iloc[0]})
-    apps, names = pd.factorize(table["app"])
-    gain = MIXES[mix](streams(seed, PURPOSES)["applications"], len(names))[apps]
-    took, cpu = jobs["run_time"], base == "cpu"
-    table["cpu_time"], table["gpu_time"] = took * (1 if cpu else gain), took / (gain if cpu else 1)
-    table.attrs["skipped"] = {**log.skipped, "several processors": int((~one).sum())}
-    return table
-
-
 def from_csv(path: files.StrPath) -> pd.DataFrame:
     """Read measured applications, as of `applications`, from a CSV file (plain or gzip).
 
@@ -235,7 +205,7 @@ def measured(history: History) -> pd.DataFrame:
     table = instance("history", history, History).table()
     table = table[table["count"] > 0]
     if table.empty:
-        raise InputError("the history holds no measured run; run or calibrate first")
+        raise InputError("the history holds no measured run; add one first")
     wide = table.pivot(index="app", columns="class", values="mean")
     wide = wide.reindex(columns=["cpu", "gpu"]).add_suffix("_time")
     return wide.rename_axis(columns=None)

@@ -2,8 +2,6 @@
 
 from dlsim.papers import rooms
 
-__all__ = [
-    "SCALES", "Study", "audited", "fig3", "fig_live", "inventory", "learned", "record", "verdicts",
-]  # fmt: skip
+__all__ = ["SCALES", "Study", "fig3", "inventory", "verdicts"]
 
 __getattr__ = rooms(__name__, __all__)

@@ -1,8 +1,6 @@
-"""Paper C's drawings made from runs, its live run, and the inventory of its mechanisms."""
+"""Paper C's drawings made from runs, and the inventory of its mechanisms."""
 
 import importlib
-from collections import namedtuple
-from collections.abc import Sequence
 from itertools import pairwise
 from textwrap import fill
 from typing import Any
@@ -10,13 +8,11 @@ from typing import Any
 import pandas as pd
 from matplotlib.axes import Axes
 
-from dlsim.cpugpu import live
 from dlsim.cpugpu.mapdata import map_block, partition_of
 from dlsim.cpugpu.mapreduce import run_mapreduce, split_text, word_count
 from dlsim.errors import InputError
 from dlsim.files import read_csv, shared_file
 from dlsim.papers.cpu_gpu.study import Study
-from dlsim.study.gantt import key, legend_above, plot_blocks, task_colors
 from dlsim.study.plot import arrow, axes_of, boxed
 from dlsim.study.style import INK
 
@@ -76,55 +72,6 @@ def fig3(
         columns=["step", "box", "text"],
     )
     return study.keep("fig3", ax, table)
-
-
-#: What is run, in this order.
-QUEUE = ("mandelbrot", "n-body", "black-scholes", "matmul") * 3
-#: What a live run did, on which devices, and what is said of them.
-Session = namedtuple("Session", "run devices said")
-
-
-def record(
-    queue: Sequence[str] = QUEUE, factor: float = 1.0, policy: str = "history", gpu: str = "auto",
-    cpu: str = "numpy", crew: str = "threads",
-) -> Session:  # fmt: skip
-    """Run kernels on the real devices of this machine under a policy, from an empty history."""
-    devices = live.slots(gpu, cpu)
-    kernels = [live.kernel_named(name) for name in queue]
-    jobs = [live.LiveJob(k, max(k.tiny, round(factor * k.size))) for k in kernels]
-    with live.CREWS[crew]([slot.name for slot in devices]) as workers:
-        run = live.run_live(jobs, workers, devices, policy)
-    played = "; ".join(f"{slot.name}: {slot.note}" for slot in devices)
-    if devices[0].backend == "threads" and live.best_gpu() == "threads":
-        played += (
-            ". Neither a CUDA device nor an OpenCL platform is here (extra opencl), so that run is"
-            " skipped and all CPU threads play the GPU"
-        )
-    return Session(run, devices, f"{played}.")
-
-
-def fig_live(study: Study, session: Session, ax: Axes | None = None) -> Axes:
-    """A live run as a timing diagram, each bar with its kernel and rule."""
-    ax, jobs = axes_of(ax, (9.6, 2.4)), session.run.jobs
-    lanes = {slot.name: f"{slot.name}\n{slot.backend}" for slot in session.devices}
-    inks = task_colors(list(jobs["app"]))
-    plot_blocks(ax, jobs, lanes, jobs["device"], "app", inks, jobs["rule"], size=9)
-    ax.set_title(f"{len(jobs)} real kernels in {session.run.makespan:.2f} s", loc="left")
-    ax.set_xlabel("seconds")
-    legend_above(ax, [key("compute", app.partition("[")[0], ink) for app, ink in inks.items()])
-    return study.keep("live", ax)
-
-
-def learned(session: Session) -> pd.DataFrame:
-    """Return what a live run taught: mean time, deviation and count by kernel and class."""
-    table = session.run.history.table()
-    return table.assign(agrees=table["app"].map(session.run.jobs.groupby("app")["agrees"].all()))
-
-
-def audited(session: Session) -> str:
-    """Compute every decision of a live run again from its log, by the pure policy."""
-    count, other = session.run.log.decisions, len(session.run.log.audit())
-    return f"{count} decisions logged; computed again from the log, {count - other} are the same"
 
 
 def inventory() -> pd.DataFrame:
