@@ -156,7 +156,7 @@ NUMBERS = {
     "traces H": (lambda x: traces.noise(8, x), 0.5),
     "traces mean": (lambda x: traces.draw([x], 8), 2.0),
     "traces std": (lambda x: traces.draw([1.0], 8, std=x), 0.5),
-    "cpugpu bound": (lambda x: cpugpu.Policy("five", bound=x), 0.5),
+    "cpugpu bound": (lambda x: cpugpu.Policy("history", bound=x), 0.5),
     "cpugpu deviations": (lambda x: cpugpu.Reading(deviations=x), 0.5),
     "cpugpu arrival": (lambda x: cpugpu.simulate(changed(JOBS, "arrival", x).assign(
         arrival=[x, 9.0, 9.0])), 2.0),

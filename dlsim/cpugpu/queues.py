@@ -46,8 +46,11 @@ class MainQueue:
         return number in self._jobs
 
     def __getitem__(self, place: int) -> JobView:
-        if not 0 <= place < len(self._jobs):
-            raise IndexError(f"place {place} of a main queue with {len(self._jobs)} jobs")
+        count = len(self._jobs)
+        if not -count <= place < count:
+            raise IndexError(f"place {place} of a main queue with {count} jobs")
+        if place < 0:
+            return next(islice(reversed(self._jobs.values()), -1 - place, None))
         return next(islice(self._jobs.values(), place, None))
 
     @property

@@ -4,6 +4,7 @@
 Hadoop's slots and MapReduce drive it, each with its own clock.
 """
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
@@ -45,8 +46,9 @@ def decider(policy: Policy) -> Decide:
         if finishes.shape not in ((0,), (devices,)):
             rule = f"must be empty or hold a number for each of {devices} devices"
             raise InputError(f"finishes of {name} {rule}, got {found.finishes!r}")
+        job = whole(f"job of {name}", found.job, 0, math.inf)
         device = whole(f"device of {name}", found.device, 0, devices - 1)
-        return found._replace(device=device, finishes=tuple(finishes.tolist()))
+        return found._replace(job=job, device=device, finishes=tuple(finishes.tolist()))
 
     return ask
 
