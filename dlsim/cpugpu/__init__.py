@@ -27,8 +27,8 @@ from dlsim.cpugpu.store import Store
 
 __all__ = [
     "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "JobView",
-    "Machine", "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule", "Scheduler",
-    "State", "Store", "adapt_split", "amdahl_bound", "cut_input", "equal_chunks", "ideal_split",
-    "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots", "simulate", "split_text",
-    "word_count", "workload",
+    "Machine", "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule",
+    "Scheduler", "State", "Store", "adapt_split", "amdahl_bound", "cut_input", "equal_chunks",
+    "ideal_split", "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots", "simulate",
+    "split_text", "word_count", "workload",
 ]  # fmt: skip

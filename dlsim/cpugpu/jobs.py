@@ -43,7 +43,10 @@ class JobView(NamedTuple):
     @property
     def preferred(self) -> str:
         """The class with the smaller declared time, GPUs on a tie."""
-        return min(self.declared, key=self.declared.__getitem__)
+        declared = self.declared
+        if len(declared) == 1:
+            return next(iter(declared))
+        return "gpu" if declared["gpu"] <= declared["cpu"] else "cpu"
 
     @property
     def speed_up(self) -> float:

@@ -119,10 +119,10 @@ def simulate_jobs(
         for now, device in clock.end_until(limit):
             running = scheduler.state.running[device]
             assert running is not None
-            job = running.job.job
-            end[job] = now
-            seconds[job] = now - start[job] if share else times[job][device]
-            scheduler.complete(now, device, seconds[job])
+            number = running.job.job
+            end[number] = now
+            seconds[number] = now - start[number] if share else times[number][device]
+            scheduler.complete(now, device, seconds[number])
             ended += 1
         first = coming
         while coming < count and arrival[coming] <= limit:

@@ -232,7 +232,7 @@ class TaskRun:
             self.set.history.withdraw(item.app, self.desk.state.classes[device])
         return items
 
-    def _need_replicas(self, items: list[JobView]) -> None:
+    def _need_replicas(self, items: Iterable[JobView]) -> None:
         for task in (item.job for item in items if item.job < self.maps):
             if set(self.set.homes[task]) <= self.dead:
                 raise InputError(

@@ -122,7 +122,8 @@ class ByPreferredClass:
 
     def take(self, job: JobView) -> None:
         """Let a job go."""
-        self.queues[job.preferred].take(job.job)
+        is_on_gpu = job.job in self.queues["gpu"]
+        self.queues["gpu" if is_on_gpu else "cpu"].take(job.job)
 
 
 class BySpeedUp:

@@ -88,7 +88,7 @@ class State:
 
     def free_by_class(self) -> Free:
         """Return the first free device of each class, None without one."""
-        return {cls: self.first_free(cls) for cls in CLASSES}
+        return {"gpu": self.first_free("gpu"), "cpu": self.first_free("cpu")}
 
     def remove_devices(self, doomed: list[int]) -> None:
         """Take devices away, which neither run a job nor have any in their sub-queues."""
@@ -250,7 +250,7 @@ def rule_4(
 def history_rule(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
     """Decide the head of the main queue by the five rules; not while every device is busy."""
     free = state.free_by_class()
-    if all(device is None for device in free.values()):
+    if free["gpu"] is None and free["cpu"] is None:
         return None
     if not state.main:
         return _steal(state, policy, reading) if policy.steal else None

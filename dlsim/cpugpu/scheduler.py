@@ -109,13 +109,20 @@ class OnlineScheduler:
         state.now = now
         started: list[tuple[int, JobView]] = []
         for device, queue in enumerate(state.queues):
-            if queue and state.running[device] is None:
-                started.append((device, self._start(device)))
+            if queue and state.running[device] is None:  # rule 1
+                self._start(queue.take(), device, started)
         while (decision := self.decide(state, self.policy, self.reading)) is not None:
-            moves += self._follow(decision)
-            if state.running[decision.device] is None:
-                started.append((decision.device, self._start(decision.device)))
+            device = decision.device
+            moves += decision.job not in state.main
+            job = self._withdraw(decision)
+            state.history.assign(job.app, state.classes[device])
+            self.moves[job.job] = Move(decision, now, self._turns)
+            self._turns += 1
+            if state.running[device] is None:
+                self._start(job, device, started)
                 moves = 0
+            else:
+                state.queues[device].put(job)
             if moves > MOST_MOVES:
                 raise InputError(
                     f"the policy moved job {decision.job!r} and others {moves} times between "
@@ -123,17 +130,15 @@ class OnlineScheduler:
                 )
         return started
 
-    def _start(self, device: int) -> JobView:
-        """Rule 1: a device that runs nothing starts the next job of its sub-queue."""
-        job = self.state.queues[device].take()
+    def _start(self, job: JobView, device: int, started: list[tuple[int, JobView]]) -> None:
+        """Let an idle device run a job."""
         self.state.running[device] = Running(job, self.state.now)
-        return job
+        started.append((device, job))
 
-    def _follow(self, decision: Decision) -> bool:
-        """Move a job into a sub-queue; tell whether it came from another one."""
+    def _withdraw(self, decision: Decision) -> JobView:
+        """Take a job that was decided out of its queue."""
         state, number = self.state, decision.job
-        was_waiting = number in state.main
-        if was_waiting:
+        if number in state.main:
             job = state.main.take(number)
         else:
             homes = (q for q in state.queues if any(job.job == number for job in q))
@@ -144,8 +149,4 @@ class OnlineScheduler:
         cls = state.classes[decision.device]
         if cls not in job.declared:
             raise InputError(f"job {job.job} ({job.app}) has no version for a {cls}")
-        state.queues[decision.device].put(job)
-        state.history.assign(job.app, cls)
-        self.moves[number] = Move(decision, state.now, self._turns)
-        self._turns += 1
-        return not was_waiting
+        return job
