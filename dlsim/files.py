@@ -39,7 +39,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.given import UNITS, anything, nearest, option, rate, text
+from dlsim.given import anything, nearest, option, text
 
 StrPath = str | os.PathLike[str]
 
@@ -334,8 +334,8 @@ _HEAD = re.compile(r"[ \t]*\[\[[ \t]*([\w-]+)[ \t]*\]\]")
 Kind = Callable[[str, Any], Any]
 #: The fields of a row with their kinds; one whose name ends in ? may be missing.
 Fields = Mapping[str, Kind]
-#: The lists of tables of a file, with the fields of their rows, or what tells them of a row.
-Schema = Mapping[str, Fields | Callable[[Any], Fields]]
+#: The lists of tables of a file, with the fields of their rows.
+Schema = Mapping[str, Fields]
 
 
 class Row(dict[str, Any]):
@@ -400,20 +400,16 @@ def tables_of(
             is_told = len(heads.get(table, ())) == len(rows)
             place = f"{where}, line {heads[table][number - first]}" if is_told else where
             at = f"{place}, {table} {repr(name) if isinstance(name, str) else number}"
-            wanted = schema[table]
-            known = placed(at, wanted, given) if callable(wanted) else wanted
-            found[table].append(row_of(at, given, known))
+            found[table].append(row_of(at, given, schema[table]))
     return found
 
 
 def read_tables(
     path: StrPath, schema: Schema, top: Fields | None = None, first: int = 1,
-    limit: int | None = None,
+    limit: int = TOML,
 ) -> Row:  # fmt: skip
-    """Read the tables of a TOML file, or of a JSON file by its name, as `tables_of` does."""
-    if Path(path).suffix == ".json":
-        return tables_of(path, read_json(path, limit or DOCUMENT), schema, top, first)
-    document, text = _toml(path, limit or TOML)
+    """Read the tables of a TOML file as `tables_of` does."""
+    document, text = _toml(path, limit)
     return tables_of(path, document, schema, top, first, text)
 
 
@@ -498,10 +494,6 @@ def _whole(text: str) -> int:
     return value
 
 
-def _rate(text: str, of: str) -> float:
-    return rate("it", text, of) if text else math.nan
-
-
 _POSITIVE = partial(_number, low=0, above=True)
 _NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
 #: What a field may be: its parser, how a message says it (and, after ;, the remedy), and the array
@@ -514,14 +506,6 @@ RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "positive": (_POSITIVE, "a finite number above 0", "d"),
     "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank", "d"),
     "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank", "d"),
-    **{
-        f"{of} rate or blank".strip(): (
-            partial(_rate, of=of),
-            f"a number, {unit and f'with a unit such as {unit} or without, '}or blank",
-            "d",
-        )
-        for of, (_, unit) in UNITS.items()
-    },
     "whole": (_whole, "a whole number", "q"),
     "text": (partial(text, "it", blank=False), "a text that is not blank", ""),
     "any": (str, "a text", ""),

@@ -40,16 +40,9 @@ SMALL = 2**28
 
 _PLAIN = (float, int, Fraction)
 
-_RATE = re.compile(r"([\d.eE+-]+)\s*([kKMGTP]?)(i?)(bps|bit/s|b/s|Bps|B/s|flops|flop/s|f|)")
 #: Seconds of a unit of time.
 _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"([\d.eE+-]+)\s*(|s|m|min|h|d)")
-#: Units of data and of work, with their bytes or flop; and an example.
-UNITS: dict[str, tuple[dict[str, float], str]] = {
-    "data": ({"bps": 1 / 8, "bit/s": 1 / 8, "b/s": 1 / 8, "Bps": 1, "B/s": 1, "": 1}, "10Gbps"),
-    "work": ({"flops": 1, "flop/s": 1, "f": 1, "": 1}, "3Gf"),
-    "": ({"": 1}, ""),
-}
 
 
 def plain(value: Any) -> Any:
@@ -155,24 +148,6 @@ def named(
 def real(name: str, value: Any) -> float:
     """Return any number as a float, infinity too; ranges are then the model's."""
     return float(number(name, value, -math.inf, math.inf, rule="a number"))
-
-
-def rate(name: str, value: Any, of: str = "") -> float:
-    """Return a number, or what a text says: of "data" in bytes, of "work" in flop per second.
-
-    Powers of 1000 or (Ki, Mi, Gi) 1024; bps are bits, Bps bytes.
-
-    >>> rate("bandwidth", "10Gbps", "data")
-    1250000000.0
-    """
-    (units, example), x = UNITS[of], value
-    if isinstance(value, str) and (found := _RATE.fullmatch(value.strip())) and found[4] in units:
-        scale = (1024 if found[3] else 1000) ** " KMGTP".index((found[2] or " ").upper())
-        with suppress(ValueError):
-            x = float(found[1]) * scale * units[found[4]]
-            x = x if x >= 0 else value  # refused as it was written
-    unit = example and f", or one with a unit such as {example}"
-    return float(number(name, x, high=math.inf, rule=f"a number of at least 0{unit}"))
 
 
 def duration(name: str, value: Any) -> float:

@@ -30,7 +30,6 @@ KINDS = {
     "lab": "the copy of the notebooks that dlsim lab made, with your changes",
     "simulate": "tables of dlsim simulate",
     "advise": "the advice of dlsim advise",
-    "broker": "tables of dlsim broker",
     "solve": "what dlsim solve found",
     "grid": "tables of dlsim grid",
     "explore": "pages of dlsim.explore.export",

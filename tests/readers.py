@@ -7,7 +7,6 @@ from functools import partial
 from pathlib import Path
 
 import nbformat
-import networkx as nx
 import numpy as np
 
 from dlsim import files
@@ -18,21 +17,18 @@ from dlsim.errors import InputError
 from dlsim.joblog import read_log
 from dlsim.realtime import Cluster
 from dlsim.realtime import workload as tasks
-from dlsim.steady.organisation import read_organisation
-from dlsim.steady.store import read_platform, to_document
+from dlsim.steady import read_platform
 from dlsim.study import cells
 from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.notebooks import first_problem, parameters_of
 from dlsim.study.report import load_figures, read_headline
 from dlsim.study.workers import _address
-from tests.steady_platforms import pair
 from tests.test_bricks_gwf import LINES
 from tests.test_files import LOG, TABLE
 
 GWF = ("\n".join(LINES) + "\n").encode()
 CLUSTER = Cluster(4, 1.0, 100.0)
-PLATFORM = json.dumps(to_document(pair()), indent=1).encode()
-PLATFORM_TOML = b"""[[cluster]]
+PLATFORM = b"""[[cluster]]
 speed = 100.0
 gateway = 20
 router = "a"
@@ -71,7 +67,6 @@ for at, cell in enumerate(BOOK.cells):
     cell["id"] = f"cell-{at}"  # drawn at random otherwise
 FIGURES = files.shared_file("data/figures.toml").read_bytes().split(b"\n[[figure]]")
 FIGURES = b"\n[[figure]]".join(FIGURES[:3]) + b"\n"
-ORGANISATION = files.shared_file("data/examples/organisation.toml").read_bytes()
 SCORES = (
     files.shared_file("data/reference/mcdf/mcdf-claims.csv").read_bytes().splitlines(keepends=True)
 )
@@ -114,15 +109,6 @@ def cell(path):
         raise InputError(f"{path.name}: no such cell")
 
 
-GRAPH = nx.Graph([("a", "b", {"bandwidth": 3.0, "connections": 2})])
-nx.set_node_attributes(GRAPH, 2.0, "speed")
-nx.set_node_attributes(GRAPH, 9.0, "gateway")
-
-SIMGRID = b"""<platform version="4.1"><zone id="world" routing="Full">
-<host id="a" speed="10f"><prop id="gateway" value="160bps"/></host><host id="b"/>
-<link id="l" bandwidth="7Bps"><prop id="connections" value="2"/></link>
-</zone></platform>"""
-
 #: Reader, a good file, and whether a refusal can name a line; the key is the file's name.
 READERS = {
     "tasks.csv": (tasks.from_csv, TABLE, True),
@@ -142,12 +128,7 @@ READERS = {
     "mcdf-claims.csv": (read_scorecard, b"".join(SCORES[:3]), False),
     "claims.toml": (lambda path: load_claims(path=path), CLAIMS, False),
     "figures.toml": (load_figures, FIGURES, False),
-    "organisation.toml": (lambda path: read_organisation(str(path)), ORGANISATION, False),
-    "platform.toml": (read_platform, PLATFORM_TOML, False),
-    "platform.json": (read_platform, PLATFORM, False),
-    "platform.graphml": (read_platform, "\n".join(nx.generate_graphml(GRAPH)).encode(), False),
-    "platform.gml": (read_platform, "\n".join(nx.generate_gml(GRAPH)).encode(), False),
-    "platform.xml": (read_platform, SIMGRID, False),
+    "platform.toml": (read_platform, PLATFORM, False),
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
     "executed.ipynb": (executed, executed_book(), False),
     "run.json": (lambda path: read_headline(path.parent), RUN, False),

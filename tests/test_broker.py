@@ -1,29 +1,23 @@
 """The broker against hand cases, a search over time steps, and its own laws."""
 
 import math
-import re
-import tomllib
 import warnings
+from contextlib import nullcontext
 from pathlib import Path
-from unittest import mock
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
-from dlsim.cli import main
 from dlsim.errors import InputError
 from dlsim.steady import Limits, Share, solve
 from dlsim.steady.broker import LEAST, Broker, day
 from dlsim.steady.network import Network
-from dlsim.steady.organisation import run_file
 from tests.scale import SCALE
-from tests.steady_platforms import draw_platform, mutated
-
-EXAMPLE = Path(__file__).parents[1] / "data" / "examples" / "organisation.toml"
+from tests.steady_platforms import draw_platform
 
 
 def network(limits=None, bandwidth=3, most=2):
@@ -255,6 +249,26 @@ class Organisation(RuleBasedStateMachine):
         self.broker.submit(f"{self.count}", f"site {k}", load, float(priority))
         self.count += 1
 
+    @precondition(lambda self: self.count)
+    @rule(what=st.sampled_from(["cancel", "set_priority"]), data=st.data())
+    def change_application(self, what, data):
+        name = f"{data.draw(st.integers(0, self.count - 1))}"
+        is_over = self.broker.applications["state"][name] in ("cancelled", "done")
+        more = {"priority": 2.0} if what == "set_priority" else {}
+        with pytest.raises(InputError, match="name one that") if is_over else nullcontext():
+            getattr(self.broker, what)(name, **more)
+
+    @precondition(lambda self: len(self.broker.network.links))
+    @rule(what=st.sampled_from(["deliver_link", "change_link", "lose_link"]), data=st.data())
+    def change_link(self, what, data):
+        link = data.draw(st.sampled_from(self.broker.network.links.index.tolist()))
+        if what == "lose_link":
+            is_lost = link in self.broker.network.lost
+            (self.broker.restore_link if is_lost else self.broker.lose_link)(link)
+        else:
+            bandwidth = data.draw(st.sampled_from([0.0, 0.5, 9.0]))
+            getattr(self.broker, what)(link, bandwidth=bandwidth)
+
     @rule(step=st.sampled_from([0.0, 0.2, 1.0, 4.0]))
     def advance(self, step):
         begun = self.broker.now
@@ -314,7 +328,10 @@ def test_a_day_completes_and_repeats():
 
 def test_a_day_offers_the_load_it_says(monkeypatch):
     # what comes does not depend on what is served: let time pass without serving
-    skip = lambda broker, until=math.inf: setattr(broker, "now", min(until, 24.0))  # noqa: E731
+    def skip(broker, until=math.inf):
+        broker.now = min(until, 24.0)
+        return broker
+
     monkeypatch.setattr(Broker, "advance", skip)
     p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
     apps = day(p, "G", seed=0, applications=400, load=0.3, hours=24.0).applications
@@ -421,135 +438,3 @@ def test_time_goes_on_where_floats_are_coarse():
     ends = b.applications["completion"] - 1e12
     assert ends["short"] == pytest.approx(0, abs=1e-3)
     assert ends["long"] == pytest.approx(2, rel=1e-3)
-
-
-# ------------------------------------------------------------------- command line
-
-
-def test_example_runs(capsys, tmp_path):
-    words = ["broker", str(EXAMPLE), "--compare", "G,LPRG", "--out", str(tmp_path)]
-    assert main(words) == 0
-    said = capsys.readouterr().out
-    assert "survey" in said
-    assert "LPRG" in said
-    table = pd.read_csv(tmp_path / "summary.csv", index_col="method")
-    assert table["completed"].tolist() == [3, 3]
-    names = ["applications", "schedules", "rates", "sites"]
-    for method in ("G", "LPRG"):
-        assert all((tmp_path / f"{method}-{name}.csv").stat().st_size for name in names)
-    first = (tmp_path / "G-rates.csv").read_bytes()
-    assert main(words) == 0
-    assert (tmp_path / "G-rates.csv").read_bytes() == first
-
-
-SMALL = """
-[[site]]
-name = "a"
-gateway = 20
-speed = 10
-[[site]]
-name = "b"
-gateway = 20
-[[link]]
-name = "l"
-bandwidth = 3
-connections = 2
-[[route]]
-between = ["a", "b"]
-links = ["l"]
-[[event]]
-at = 0
-do = "submit"
-name = "x"
-origin = "b"
-load = 12
-"""
-
-PAIR = "[[pair]]\nconnections = 1.5\n"
-SHARE = '[[share]]\nsite = "a"\norigins = ["b"]\nshare = 2\n'
-ROUTE = '[[route]]\nbetween = ["b", "a"]\nlinks = []\n'
-
-
-def run_text(tmp_path, text, *words):
-    path = tmp_path / "vo.toml"
-    path.write_text(text, "utf-8")
-    return main(["broker", str(path), *words])
-
-
-def test_small_file_by_hand(tmp_path, capsys):
-    """Two connections of bandwidth 3 to a site of speed 10: 12 units take 2."""
-    assert run_text(tmp_path, SMALL) == 0
-    assert "until 2" in capsys.readouterr().out
-    assert run_text(tmp_path, "until = 1\n" + SMALL) == 0
-    assert "until 1" in capsys.readouterr().out
-
-
-def test_a_file_may_set_a_priority_per_site(tmp_path):
-    path = tmp_path / "vo.toml"
-    path.write_text(SMALL.replace("load = 12", "load = 12\npriority = {a = 2, b = 1}"), "utf-8")
-    assert run_file(str(path), "G").applications["priority"].tolist() == [1]
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "words"),
-    [
-        ("load = 12", 'load = 12\npriority = "high"', "event 1: priority must be a finite number"),
-        ("load = 12", "load = 12\npriority = true", "priority must be a finite .* got True"),
-        ("load = 12", "load = 12\npriority = {c = 1}", "event 1: site must be one of a, b"),
-        ("gateway = 20\nspeed", "speed", "site 1: gateway is missing; it needs name, gateway"),
-        ("speed = 10", "speed = true", "site 1: speed must be a number, got True"),
-        ("speed = 10", "speed = -1", "site 'a': speed must be a finite number above 0"),
-        ("speed = 10", "speeds = 10", "site 1: no field is called 'speeds'"),
-        ('"a", "b"]', '"a", "c"]', "route 1: site must be one of a, b; got 'c'"),
-        ('"a", "b"]', '"a"]', "route 1: between must name two sites"),
-        ('"a", "b"]', '"a", "a"]', "route a -> a must join two clusters"),
-        ('links = ["l"]', 'links = ["m"]', "line 13, route 1: no link is called 'm'"),
-        ('do = "submit"', 'do = "wait"', "event 1: do must be one of register, withdraw"),
-        ('do = "submit"', 'do = ["submit"]', "event 1: do must be one of register, withdraw"),
-        ("at = 0", "at = -1", "event 1: at must be a finite time of at least 0, got -1"),
-        ("at = 0", "at = nan", "event 1: at must be a finite time"),
-        ("load = 12", "load = 0", "event 1: load must be a finite number above 0"),
-        ("load = 12", "", "event 1: load is missing"),
-        ("bandwidth = 3", "bandwidth = -3", "line 9, link 1: bandwidth must be a finite number"),
-        ("\n[[site]]", "\nperiods = 1\n[[site]]", "no field is called 'periods'"),
-        ("\n[[site]]", "\nperiod = 0\n[[site]]", "period must be a finite number above 0"),
-        ("\n[[site]]", "\nuntil = -1\n[[site]]", "until must be at least the present time 0"),
-        ("[[link]]", "[link]", "link must be written as \\[\\[link\\]\\]"),
-        ("[[event]]", "[event]", "event must be written as"),
-        ("[[event]]", PAIR + "[[event]]", "pair 1: connections must be a whole number, got 1.5"),
-        ("[[event]]", PAIR.replace("1.5", "-1") + "[[event]]",
-         "pair 1: limits.pairs must be a number of at least 0, got -1"),
-        ("[[event]]", SHARE + "[[event]]", "share 1: share must be a number from 0 to 1"),
-        ("[[event]]", ROUTE + "[[event]]", "route 2: b to a has a route already"),
-        (SMALL, "", "at least one \\[\\[site\\]\\] is needed"),
-        (SMALL, "site = 3", "site must be written as"),
-        (SMALL, "site = [3]", "site 1: must be a table of fields, got 3"),
-    ],
-)  # fmt: skip
-def test_file_refusals_name_the_place(tmp_path, capsys, old, new, words):
-    changed = SMALL.replace(old, new, 1)
-    assert changed != SMALL
-    assert run_text(tmp_path, changed) == 2
-    said = capsys.readouterr().err
-    assert "vo.toml" in said
-    assert re.search(words, said)
-
-
-@settings(max_examples=int(60 * SCALE), deadline=None)
-@given(mutated(tomllib.loads(SMALL)))
-@pytest.mark.filterwarnings("ignore:max_connect:UserWarning")
-def test_mutated_files_run_or_are_refused(document):
-    said = "vo.toml"
-    with mock.patch("dlsim.files.read_toml", return_value=document):
-        try:
-            run_file("vo.toml", "G")
-        except InputError as refusal:
-            said = str(refusal)
-    assert "vo.toml" in said
-
-
-def test_unknown_methods_are_refused(tmp_path, capsys):
-    assert run_text(tmp_path, SMALL, "--method", "BEST") == 2
-    assert "method must be one of LP, MILP, G" in capsys.readouterr().err
-    assert main(["broker", str(tmp_path / "none.toml")]) == 2
-    assert "none.toml" in capsys.readouterr().err

@@ -37,7 +37,7 @@ def tasks_csv(tmp_path):
 
 def test_help_is_there_for_every_command(capsys):
     verbs = ("list", "reproduce", "book", "claims", "prove", "simulate", "bench", "lab",
-             "broker", "solve", "grid")  # fmt: skip
+             "solve", "grid")  # fmt: skip
     for words in ([], *([verb] for verb in verbs)):
         with pytest.raises(SystemExit) as stop:
             main([*words, "--help"])

@@ -116,9 +116,7 @@ NUMBERS = {
     "applications.csv": "app,cpu_time,gpu_time\nA,{},1\n",
     "claims.toml": "[[claim]]\nmargin = {}\n",
     "figures.toml": "[[figure]]\nid = {}\n",
-    "organisation.toml": "period = {}\n",
     "platform.toml": "[[cluster]]\nspeed = {}\n",
-    "platform.json": '{{"cluster": [{{"speed": {}}}]}}',
     "book.ipynb": '{{"nbformat": {}, "cells": []}}',
     "executed.ipynb": '{{"nbformat": 4, "cells": {}}}',
     "run.json": '{{"headline": {}}}',
@@ -209,7 +207,7 @@ SPECIAL = [
     *((name, f"{n} digits", of_text(text.format(DIGITS[n])))
       for name, text in NUMBERS.items() for n in DIGITS),
     *((name, what, of_text(text)) for name in JSON for what, text in NESTED.items()
-      if len(text) < 2**20 or name == "platform.json"),
+      if len(text) < 2**20 or name == "run.json"),
     *((name, "a key of 32,000 parts", of_text(".".join("a" * 32000) + " = 1\n")) for name in TOML),
     *((name, "quoted parts", of_text("[" + " . ".join(['"a\\"b"', "'c'"] * 9000) + "]\n"))
       for name in TOML),

@@ -218,7 +218,6 @@ def test_lab_then_an_edit_then_reproduce_into_it_ends_in_a_refusal(tmp_path, cap
 COMMANDS = {
     "reproduce": ["reproduce", "start-here"],
     "simulate": ["simulate", "--paper", "mcdf", "--horizon", "1000"],
-    "broker": ["broker", str(shared_file("data/examples/organisation.toml"))],
     "solve": ["solve", str(shared_file("data/examples/wan.toml"))],
     "grid": ["grid", str(shared_file("data/examples/cluster.swf"))],
     "advise": ["advise", str(shared_file("data/examples/cluster.swf"))],
@@ -262,7 +261,7 @@ def test_a_study_refuses_a_folder_of_somebody_elses_before_it_computes(tmp_path)
 
 
 def test_a_command_keeps_what_was_changed_in_its_tables(tmp_path, capsys):
-    words = [*COMMANDS["broker"], "--out", str(tmp_path / "out")]
+    words = [*COMMANDS["solve"], "--out", str(tmp_path / "out")]
     assert main(words) == 0
     before = (tmp_path / "out" / "summary.csv").read_bytes()
     (tmp_path / "out" / "summary.csv").write_text("notes")
@@ -275,13 +274,11 @@ def test_a_command_keeps_what_was_changed_in_its_tables(tmp_path, capsys):
 
 
 def test_tables_of_an_earlier_run_are_told_from_those_of_this_one(tmp_path, capsys):
-    words = [*COMMANDS["broker"], "--out", str(tmp_path / "out")]
+    words = [*COMMANDS["solve"], "--out", str(tmp_path / "out")]
     assert main(words) == 0
     assert "earlier run" not in capsys.readouterr().out
-    assert main([*words, "--method", "LPRG"]) == 0
+    assert main([*words, "--method", "G"]) == 0
     said = capsys.readouterr().out
     assert said.endswith(
-        "of an earlier run, and not renewed: G+fair-applications.csv, G+fair-links.csv, "
-        "G+fair-plan-0001.json ... G+fair-plan-0020.json, G+fair-rates.csv, "
-        "G+fair-schedules.csv, G+fair-sites.csv\n"
+        "of an earlier run, and not renewed: LPRG-connections.csv, LPRG-work.csv\n"
     )

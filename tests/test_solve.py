@@ -1,4 +1,4 @@
-"""``dlsim solve`` and the file language of platforms: hand cases, names, routes, refusals."""
+"""``dlsim solve`` and platforms in TOML: hand cases, names, routes, refusals."""
 
 import re
 
@@ -6,20 +6,18 @@ import pandas as pd
 import pytest
 
 from dlsim.cli import main
-from dlsim.errors import InputError
 from dlsim.files import shared_file
-from dlsim.steady import solve
-from dlsim.steady.network import per_connection
-from dlsim.steady.store import read_platform
+from dlsim.steady import Limits, Share, solve
+from dlsim.steady.store import read_platform, write_platform
 
 #: Speed 10 and 2 behind one link of two connections of bandwidth 3: LP 6, G 4, LPR 5, LPRG 6.
 TWO = """
-[[site]]
+[[cluster]]
 name = "lyon"
 speed = 10
 gateway = 20
 
-[[site]]
+[[cluster]]
 name = "nice"
 speed = 2
 gateway = 20
@@ -29,7 +27,7 @@ name = "rhone"
 start = "lyon"
 end = "nice"
 bandwidth = 3
-connections = 2
+max_connect = 2
 
 [[application]]
 name = "tides"
@@ -93,8 +91,7 @@ def test_a_given_period_and_a_time_limit_are_taken(capsys, tmp_path):
 def test_names_numbers_and_routes_say_the_same(tmp_path):
     numbered = TWO.replace('origin = "lyon"', "origin = 0").replace('origin = "nice"', "origin = 1")
     routes = '[[route]]\nfrom = {}\nto = {}\nlinks = ["rhone"]\n'
-    both = '[[route]]\nbetween = ["nice", "lyon"]\nlinks = ["rhone"]\n'
-    ways = [numbered, TWO + both, TWO + routes.format(0, 1) + routes.format('"nice"', '"lyon"')]
+    ways = [numbered, TWO + routes.format(0, 1) + routes.format('"nice"', '"lyon"')]
     usual = read_platform(written(tmp_path, TWO))
     for text in ways:
         p = read_platform(written(tmp_path, text))
@@ -108,70 +105,58 @@ def test_names_numbers_and_routes_say_the_same(tmp_path):
 LINK = '[[link]]\nname = "{}"\nstart = "{}"\nend = "{}"\nbandwidth = 1\n{}\n'
 
 
-def test_routes_are_lightest_where_links_have_weights(tmp_path):
-    """Two light hops beat the heavy link; without weights the link alone is shortest."""
+def test_routes_are_shortest_where_none_is_listed(tmp_path):
+    """Two hops are taken only without the link between the sites."""
     hops = LINK.format("up", "lyon", "alps", "") + LINK.format("down", "alps", "nice", "")
     assert dict(read_platform(written(tmp_path, TWO + hops)).routes)[0, 1] == ("rhone",)
-    heavy = TWO.replace("connections = 2", "connections = 2\nweight = 3") + hops
-    assert dict(read_platform(written(tmp_path, heavy)).routes) == {
-        (0, 1): ("up", "down"), (1, 0): ("down", "up"),
-    }  # fmt: skip
+    moved = TWO.replace('end = "nice"', 'end = "sea"') + hops
+    p = read_platform(written(tmp_path, moved))
+    assert dict(p.routes) == {(0, 1): ("up", "down"), (1, 0): ("down", "up")}
+    assert p.links["max_connect"].tolist() == [2, float("inf"), float("inf")]
+    assert p.router == ("lyon", "nice")
 
 
-def test_a_one_way_link_is_used_one_way(tmp_path):
-    one = TWO.replace("connections = 2", "one_way = true")
-    assert dict(read_platform(written(tmp_path, one)).routes) == {(0, 1): ("rhone",)}
-    back = one + LINK.format("back", "nice", "lyon", "one_way = true")
-    p = read_platform(written(tmp_path, back))
-    assert dict(p.routes) == {(0, 1): ("rhone",), (1, 0): ("back",)}
-    assert p.links["max_connect"].tolist() == [float("inf")] * 2
+def test_owners_policies_name_clusters(tmp_path):
+    named = (
+        '[[limits.share]]\ncluster = "lyon"\norigins = ["nice"]\nshare = 0.1\n'
+        '[[limits.pair]]\nfrom = "lyon"\nto = "nice"\nmost = 1\n'
+    )
+    numbered = named.replace('"lyon"', "0").replace('"nice"', "1")
+    for text in (named, numbered):
+        p = read_platform(written(tmp_path, TWO + text))
+        assert p.limits == Limits((Share(0, (1,), 0.1),), {(0, 1): 1})
+        # winds: 2 at home, and of lyon a tenth of its speed
+        assert solve(p, "MILP").objective == pytest.approx(3)
+    p = read_platform(written(tmp_path, TWO + "[limits]\npairs = 1\n"))
+    assert p.limits == Limits(pairs=1)
 
 
-def test_one_file_serves_solve_and_broker(tmp_path, capsys):
-    text = "period = 2.0\n" + TWO + (
-        '[[share]]\nsite = "lyon"\norigins = ["nice"]\nshare = 0.1\n'
-        '[[pair]]\nconnections = 1\nbetween = ["lyon", "nice"]\n'
-        '[[event]]\nat = 0\ndo = "submit"\nname = "x"\norigin = "nice"\nload = 30\n'
-    )  # fmt: skip
-    path = written(tmp_path, text)
-    p = read_platform(path)
-    assert p.limits.pairs == {(0, 1): 1}
-    assert (p.limits.shares[0].cluster, p.limits.shares[0].origins) == (0, (1,))
-    # winds: 2 at home, and of lyon a tenth of its speed
-    assert solve(p, "MILP").objective == pytest.approx(3)
-    assert main(["solve", path]) == 0
-    assert main(["broker", path]) == 0
-    assert re.search(r"x +nice .* 10\b", capsys.readouterr().out)  # 30 at 2 + 1
-
-
-def test_a_capacity_becomes_connections(tmp_path):
-    assert per_connection(1000, bandwidth=64) == (64, 15)
-    assert per_connection(0.3, bandwidth=0.1) == (0.1, 3)  # as decimals; 0.3 / 0.1 is below 3
-    assert per_connection(9, connections=4) == (2.25, 4)
-    with pytest.raises(InputError, match="bandwidth of one connection, or their number"):
-        per_connection(9)
-    text = TWO.replace("bandwidth = 3", "capacity = 7").replace("connections = 2", "bandwidth = 3")
-    held = read_platform(written(tmp_path, text)).links[["bandwidth", "max_connect"]]
-    assert held.to_numpy().tolist() == [[3, 2]]
+def test_names_come_back_from_a_file(tmp_path):
+    p = read_platform(written(tmp_path, TWO))
+    assert p.names == (["lyon", "nice"], ["tides", "winds"])
+    write_platform(tmp_path / "again.toml", p)
+    assert read_platform(tmp_path / "again.toml").names == p.names
 
 
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("speed = 2", "speed = -2", "line 7, site 1: speed must be a finite number of at least 0"),
+        ("speed = 2", "speed = -2",
+         "line 7, cluster 1: speed must be a finite number of at least 0"),
         ('origin = "nice"', 'origin = "Nic"', r"line 26, application 1: origin must be one of "
          r"lyon, nice; got 'Nic' \(did you mean nice\?\)"),
-        ('name = "nice"', 'name = "lyon"', "sites must have different names, got 'lyon' twice"),
+        ('name = "nice"', 'name = "lyon"', "clusters must have different names, got 'lyon' twice"),
         ('end = "nice"', "", "every link its start and end"),
-        ("connections = 2", "connections = 2\nmax_connect = 2",
-         "link 0: max_connect and connections are the same, got 2.0 and 2.0"),
         ("bandwidth = 3", "", "link 0: bandwidth is missing"),
-        ("bandwidth = 3", "bandwidth = 3\ncapacity = 2",
-         "line 12, link 0: a capacity needs .*got bandwidth 3.0, connections 2.0"),
         ("[[link]]", LINK.format("rhone", "nice", "alps", "") + "[[link]]", "'rhone' of links app"),
+        ("max_connect = 2", "connections = 2", "link 0: no field is called 'connections'; known: "),
+        (TWO, TWO + '[[limits.pair]]\nfrom = "lyon"\nto = "Nice"\nmost = 1\n',
+         r"limits, pair 0: to must be one of lyon, nice; got 'Nice' \(did you mean nice\?\)"),
+        (TWO, TWO + '[[limits.share]]\ncluster = 0\norigins = ["paris"]\nshare = 1\n',
+         "limits, share 0: origins must be one of lyon, nice; got 'paris'"),
+        (TWO, TWO + '[[limits.share]]\ncluster = 0\norigins = [1]\nshare = 2\n',
+         "limits, share 0: share must be a number from 0 to 1"),
         ("[[link]]", LINK.format("two", "nice", "lyon", "") + "[[link]]", "link 1: joins two"),
-        ("[[link]]", "[limits]\npairs = 1\n[[share]]\nsite = 0\norigins = [1]\nshare = 1\n[[link]]",
-         "limits and lists share or pair"),
     ],
 )  # fmt: skip
 def test_a_refusal_names_line_and_name(tmp_path, capsys, old, new, words):

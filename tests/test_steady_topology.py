@@ -12,13 +12,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import SeedSequence
+from scipy.optimize import linprog
 
 from dlsim.errors import InputError
-from dlsim.steady import Limits, Platform, ReducedProgram, from_graph, solve, to_graph, topology
+from dlsim.steady import Limits, Platform, ReducedProgram, bound, solve, topology
 from dlsim.steady.graphs import prune, shortest_routes
 from dlsim.steady.store import write_platform
 from dlsim.steady.topology import tiers_graph
-from tests.scale import SCALE
+from tests.scale import SCALE, some_of
 
 UNIT = {name: (1, 1, 1) for name in ("speed", "gateway", "priority", "work", "data")}
 
@@ -85,7 +86,7 @@ def test_pruning_keeps_what_lies_on_a_shortest_path_and_every_route(case):
 
 def test_clusters_on_one_router_need_no_link():
     graph = nx.Graph([(0, 1, {"bandwidth": 3.0, "max_connect": 2})])
-    p = from_graph(graph, [0, 0, 1], **UNIT)
+    p = Platform.from_graph(graph, [0, 0, 1], **UNIT)
     assert p.routes[0, 1] == ()
     assert p.routes[0, 2] == p.routes[1, 2] == (0,)
     assert np.isinf(p.connection_bandwidth(0, 1))
@@ -100,7 +101,7 @@ NETWORKS = {
 
 def back(graph, p):
     names = ("speed", "gateway", "priority", "work", "data", "origin", "limits")
-    return from_graph(graph, p.router, **{name: getattr(p, name) for name in names})
+    return Platform.from_graph(graph, p.router, **{name: getattr(p, name) for name in names})
 
 
 @pytest.mark.parametrize("network", NETWORKS)
@@ -109,7 +110,7 @@ def test_a_graph_comes_back_equal(network):
         pytest.importorskip("topohub")
     for seed in range(int(8 * SCALE)):
         p = NETWORKS[network](seed)
-        graph = to_graph(p)
+        graph = p.to_graph()
         for kept in (graph, graph.copy(), nx.node_link_graph(json.loads(json.dumps(
             nx.node_link_data(graph, edges="edges"))), edges="edges")):  # fmt: skip
             again = back(kept, p)
@@ -128,14 +129,14 @@ def test_routes_and_labels_of_ones_own_come_back():
     # the way from a to c over b is longer, and no way leads back
     p = Platform((1, 1), (1, 1), links, {(0, 1): ["y", "x"]}, (1, 1), (1, 1), (1, 1),
                  router=("a", "c"))  # fmt: skip
-    again = back(to_graph(p), p)
+    again = back(p.to_graph(), p)
     assert again.routes == p.routes == {(0, 1): ("y", "x")}
     pd.testing.assert_frame_equal(p.links, again.links)
 
 
 def test_a_graph_that_was_changed_gets_shortest_routes():
     p = topology.random(6, 0.5, seed=1)
-    graph = to_graph(p)
+    graph = p.to_graph()
     nx.set_edge_attributes(graph, 7.0, "bandwidth")
     assert back(graph, p).routes == p.routes
     assert (back(graph, p).links["bandwidth"] == 7).all()
@@ -202,8 +203,152 @@ def test_table_1():
 def test_a_tiers_platform_is_the_pruned_network():
     p, whole = topology.tiers(8, seed=4), tiers_graph(seed=4)
     small = prune(whole, p.router)
-    assert {frozenset(e) for e in to_graph(p).edges} == {frozenset(e) for e in small.edges}
+    assert {frozenset(e) for e in p.to_graph().edges} == {frozenset(e) for e in small.edges}
     assert len(small) < len(whole) / 4
+
+
+# ------------------------------------------------------- what a graph itself carries
+
+
+def two_sites():
+    """The hand case of two sites and a router between them: LP 6, G 4, LPR 5, LPRG 6."""
+    graph = nx.Graph()
+    graph.add_node("lyon", speed=10, gateway=20.0)
+    graph.add_node("nice", speed=2, gateway=20.0)
+    graph.add_edge("lyon", "alps", bandwidth=3, max_connect=2)
+    graph.add_edge("alps", "nice", bandwidth=10, max_connect=10)
+    return graph
+
+
+def test_nodes_with_a_speed_are_clusters():
+    p = Platform.from_graph(two_sites())
+    assert [solve(p, m).objective for m in ("G", "LPR", "LPRG")] == pytest.approx([4, 5, 6])
+    assert p.names[0] == ["lyon", "nice"]
+    assert p.router == ("lyon", "nice")
+    assert dict(p.routes) == {(0, 1): (0, 1), (1, 0): (1, 0)}
+    assert p.priority.tolist() == p.work.tolist() == p.data.tolist() == [1, 1]
+    assert p.links[["start", "end"]].to_numpy().tolist() == [["lyon", "alps"], ["nice", "alps"]]
+
+
+def test_nodes_carry_applications_and_arguments_take_their_place():
+    graph = two_sites()
+    graph.nodes["lyon"].update(priority=2, work=4, data=0.5)
+    graph.nodes["nice"].update(priority=0)
+    p = Platform.from_graph(graph, speed=[7, 8], limits=Limits(pairs=1))
+    assert (p.speed.tolist(), p.gateway.tolist(), p.limits.pairs) == ([7, 8], [20, 20], 1)
+    assert p.priority.tolist() == [2, 0]
+    assert p.work.tolist() == [4, 1]
+    assert p.data.tolist() == [0.5, 1]
+    turned = Platform.from_graph(graph, ["nice", "lyon", "nice"], site_names=["a", "b", "c"])
+    assert turned.speed.tolist() == [2, 10, 2]
+    assert turned.names[0] == ["a", "b", "c"]
+    assert turned.routes[0, 2] == ()
+
+
+@pytest.mark.parametrize("ending", ["graphml", "gml", "json"])
+def test_networkx_reads_files(tmp_path, ending):
+    path, graph = tmp_path / "net", two_sites()
+    if ending == "json":
+        path.write_text(json.dumps(nx.node_link_data(graph, edges="edges")))
+        again = nx.node_link_graph(json.loads(path.read_text()), edges="edges")
+    else:
+        getattr(nx, f"write_{ending}")(graph, path)
+        again = getattr(nx, f"read_{ending}")(path)
+    assert same(Platform.from_graph(again), Platform.from_graph(graph))
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda g: g.nodes["lyon"].pop("gateway"), "node 'lyon' must carry speed and gateway"),
+        (lambda g: g.nodes["nice"].update(speed="fast"), "speed of node 'nice' must be .* 'fast'"),
+        (lambda g: g.nodes["nice"].update(gateway=-1), "gateway of node 'nice' must be .* got -1"),
+        (lambda g: g.nodes["nice"].update(work=0), "work must be above 0 for each application"),
+        (lambda g: g.edges["lyon", "alps"].pop("max_connect"), "edge 'lyon' - 'alps' must carry"),
+        (
+            lambda g: g.edges["lyon", "alps"].update(bandwidth="quick"),
+            r"bandwidth of edge \('lyon', 'alps'\) must be a finite number of .* got 'quick'",
+        ),
+        (
+            lambda g: g.edges["lyon", "alps"].update(max_connect=-1),
+            r"max_connect of edge \('lyon', 'alps'\) must be .* \(inf for no limit\), got -1",
+        ),
+        (lambda g: g.add_node(0, speed=1, gateway=1) or g.add_node("0", speed=1, gateway=1),
+         "site_names must have different names, got '0' twice"),
+    ],
+)  # fmt: skip
+def test_a_refusal_names_the_node_or_edge(change, message):
+    graph = two_sites()
+    change(graph)
+    with pytest.raises(InputError, match=message):
+        Platform.from_graph(graph)
+
+
+def lp_bound(speed, gateway, links, routes, homes):
+    """Solve the relaxed program by SciPy: alpha of app a on site l, connections per route, t."""
+    sites, apps = len(speed), len(homes)
+    cells = list(itertools.product(range(apps), range(sites)))
+    column = {cell: 1 + i for i, cell in enumerate(cells)}
+    opened = {pair: 1 + len(cells) + i for i, pair in enumerate(routes)}
+    rows, limits = [], []
+
+    def row(limit, terms):
+        rows.append(np.zeros(1 + len(cells) + len(opened)))
+        for at, value in terms:
+            rows[-1][at] += value
+        limits.append(limit)
+
+    for a in range(apps):  # t is at most the value of every application
+        row(0, [(0, homes[a]["priority"])] + [(column[a, k], -1) for k in range(sites)])
+    for k in range(sites):
+        row(speed[k], [(column[a, k], homes[a]["work"]) for a in range(apps)])
+        away = [(a, to) for a, to in cells if a != to]
+        row(gateway[k], [(column[a, to], homes[a]["data"]) for a, to in away if k in (to, a)])
+    for k, to in itertools.permutations(range(sites), 2):
+        sent = [(column[k, to], homes[k]["data"])]
+        if (k, to) in routes:
+            one = min(links[name][0] for name in routes[k, to])
+            row(0, [*sent, (opened[k, to], -one)])
+        else:
+            row(0, [(at, 1) for at, _ in sent])
+    for name, (_, most) in links.items():
+        row(most, [(at, 1) for pair, at in opened.items() if name in routes[pair]])
+    goal = np.zeros(len(rows[0]))
+    goal[0] = -1
+    return -linprog(goal, np.array(rows), limits, method="highs").fun
+
+
+def draw_network(seed):
+    """Return a network whose nodes and edges carry its numbers, and its bound."""
+    rng, names = np.random.default_rng(seed), [f"n{i}" for i in range(7)]
+    fields, graph, homes = ("speed", "gateway", "priority", "work", "data"), nx.Graph(), []
+    for i, name in enumerate(names):
+        graph.add_node(name)
+        if i % 2 == 0:
+            homes.append(dict(zip(fields, rng.uniform(1, 20, 5).tolist(), strict=True)))
+            graph.nodes[name].update(homes[-1])
+    links = {}
+    for pair in itertools.combinations(names, 2):
+        if rng.random() < 0.4:
+            links[frozenset(pair)] = float(rng.uniform(0.5, 6)), int(rng.integers(0, 5))
+            numbers = zip(("bandwidth", "max_connect"), links[frozenset(pair)], strict=True)
+            graph.add_edge(*pair, **dict(numbers))
+    routes = {}
+    for (k, u), (to, v) in itertools.permutations(enumerate(names[::2]), 2):
+        if nx.has_path(graph, u, v):
+            path = min(nx.all_shortest_paths(graph, *sorted((u, v))))
+            routes[k, to] = [frozenset(edge) for edge in itertools.pairwise(path)]
+    speed, gateway = ([home[name] for home in homes] for name in ("speed", "gateway"))
+    return graph, lp_bound(speed, gateway, links, routes, homes)
+
+
+@pytest.mark.parametrize("seed", some_of(range(24)))
+def test_the_bound_of_a_drawn_network_is_scipys(seed):
+    graph, expected = draw_network(seed)
+    p = Platform.from_graph(graph)
+    assert bound(p) == pytest.approx(expected, rel=1e-7)
+    for method in ("G+fair", "LPRG"):
+        assert solve(p, method).objective <= expected * (1 + 1e-7)
 
 
 # ------------------------------------------------------------------ random graphs
@@ -315,7 +460,7 @@ def test_without_topohub_the_remedy_is_named(monkeypatch):
         (lambda: topology.random(5, seed=-1), "seed must be a whole number of at least 0, got -1"),
         (lambda: topology.random(5, seed=None), "seed must be a whole number"),
         (lambda: topology.tiers(5, seed=0.5), "seed must be a whole number"),
-        (lambda: from_graph([(0, 1)], [0], **UNIT), "simple and undirected"),
+        (lambda: Platform.from_graph([(0, 1)], [0], **UNIT), "simple and undirected"),
         (lambda: topology.random(5, heterogeneity=-0.1), "heterogeneity must be"),
         (lambda: topology.random(0), "clusters must be a whole number of at least 1, got 0"),
         (lambda: topology.random(5, table2="both"), "table2 must be one of one, het"),
@@ -323,9 +468,10 @@ def test_without_topohub_the_remedy_is_named(monkeypatch):
         (lambda: prune(nx.DiGraph([(0, 1)]), [0]), "simple and undirected"),
         (lambda: prune(nx.path_graph(2), [5]), "router 5 is no node"),
         (lambda: prune(nx.path_graph(2), 5), "routers must be a list, got 5"),
-        (lambda: to_graph("wan.toml"), "platform must be a Platform, got 'wan.toml'"),
         (lambda: write_platform("wan.toml", "wan"), "platform must be a Platform, got 'wan'"),
-        (lambda: from_graph(nx.path_graph(3), [0, 1, 2], **UNIT), "edge 0 - 1 must carry"),
+        (lambda: Platform.from_graph(nx.path_graph(3), [0, 1, 2], **UNIT), "edge 0 - 1 must carry"),
+        (lambda: Platform.from_graph(nx.path_graph(3)), "no node of .* carries a speed; give"),
+        (lambda: Platform.from_graph(two_sites(), ["lyon", "alps"]), "node 'alps' must carry"),
     ],
 )
 def test_bad_input(call, message):
@@ -353,6 +499,6 @@ def test_links_beyond_two_bytes_are_told_apart():
     nx.set_edge_attributes(graph, 1, "max_connect")
     graph.edges[count - 2, count - 1]["bandwidth"] = 0.5
     unit = {name: [1, 1] for name in ("speed", "gateway", "priority", "work", "data")}
-    p = from_graph(graph, [count - 4, count - 1], **unit)
+    p = Platform.from_graph(graph, [count - 4, count - 1], **unit)
     assert p.routes[0, 1] == (count - 4, count - 3, count - 2)
     assert p.connection_bandwidth(0, 1) == p.tables.bandwidth[0, 1] == 0.5

@@ -166,16 +166,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         _SEED,
         ("--out", str, "write tables and a picture there", "DIR"),
     ]),
-    "broker": ("serve a virtual organisation described in a TOML file", [
-        ("file", str, "sites, links, routes, policies, events; see data/examples", "FILE.toml"),
-        ("--method", str, "how schedules are found, such as LPRG+fair (default G+fair; the paper "
-         "proposes G, under which the others wait for the worst served)"),
-        ("--compare", str, "several methods on the same events", "A,B,..."),
-        ("--seconds", 60.0, "how long MILP may search for a schedule (default 60)", "S"),
-        _reading("stuck=rest"),
-        ("--out", str, "write the tables there, and every schedule as a plan to execute", "DIR"),
-        ("--seed", 0, "seed of LPRR (default 0)"),
-    ]),
     "solve": ("what to send where on a wide-area platform described in a file", [
         ("file", str, "sites, links, routes, applications; see data/examples/wan.toml", "FILE"),
         ("--method", str, "LP, MILP, G, LPR, LPRG or LPRR, and suffixes such as LPRG+polish "
@@ -186,7 +176,7 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--seconds", 60.0, "how long MILP may search (default 60); its gap says what it proved",
          "S"),
         _reading("stuck=rest"),
-        ("--out", str, "write the tables, the plans to execute and a picture there", "DIR"),
+        ("--out", str, "write the tables and a picture there", "DIR"),
         ("--seed", 0, "seed of LPRR (default 0)"),
     ]),
     "bench": ("speed against SimPy, SciPy and plain Python on the same work", [

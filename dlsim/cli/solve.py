@@ -12,7 +12,6 @@ from dlsim.progress import step
 from dlsim.steady.engine import solve
 from dlsim.steady.model import Reading
 from dlsim.steady.outcome import ROUNDING, Allocation, Period
-from dlsim.steady.plan import plan_of, text_of
 from dlsim.steady.relaxation import bound
 from dlsim.steady.store import read_platform
 
@@ -106,7 +105,5 @@ def main(args: argparse.Namespace) -> int:
         home.write("flows.png", picture(first, table, top))
         each = {f"{name}-work": amounts(a, periods[name]) for name, a in found.items()}
         each |= {f"{name}-connections": connections(a) for name, a in found.items()}
-        for name, one in ((name, one) for name, one in periods.items() if one):
-            home.write(f"{name}-plan.json", text_of(plan_of(one, method=name)).encode())
         write_tables(home, facts, {"summary": table, **each})
     return 0

@@ -21,7 +21,7 @@ from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say
 from dlsim.given import Floats
 from dlsim.papers.steady_state.cells import SWITCHES, TIE, split_switches
 from dlsim.papers.steady_state.draw import draw_links, flows, link_keys
-from dlsim.steady import Allocation, Platform, Reading, bound, from_graph, solve, to_graph, topology
+from dlsim.steady import Allocation, Platform, Reading, bound, solve, topology
 from dlsim.study.style import INK, style_of
 
 #: Heuristics that may be drawn, and the optimum itself.
@@ -52,7 +52,9 @@ def chain(speeds: Sequence[float]) -> Platform:
     graph = nx.path_graph(count)
     nx.set_edge_attributes(graph, {edge: dict(HAND) for edge in graph.edges})
     ones = {name: np.ones(count) for name in ("priority", "work", "data")}
-    return from_graph(graph, range(count), speed=speeds, gateway=np.full(count, GATEWAY), **ones)
+    return Platform.from_graph(
+        graph, range(count), speed=speeds, gateway=np.full(count, GATEWAY), **ones
+    )
 
 
 def funnel() -> Platform:
@@ -63,7 +65,7 @@ def funnel() -> Platform:
     graph.edges["in", 2]["max_connect"] = 1
     ones = {name: np.ones(3) for name in ("work", "data")}
     ones |= {"speed": np.array([0.0, 0.0, 10.0]), "priority": np.array([1.0, 1.0, 0.0])}
-    return from_graph(graph, range(3), gateway=np.full(3, 20.0), **ones)
+    return Platform.from_graph(graph, range(3), gateway=np.full(3, 20.0), **ones)
 
 
 #: Platforms by name: (clusters, seed, speeds, table2) to a platform.
@@ -93,7 +95,7 @@ def platform_of(
 @functools.lru_cache(maxsize=64)
 def _places(p: Platform) -> dict[Any, Any]:
     """Return where the routers are drawn; parts that no path joins lie side by side."""
-    graph, places, right = to_graph(p), dict[Any, Any](), 0.0
+    graph, places, right = p.to_graph(), dict[Any, Any](), 0.0
     for part in nx.connected_components(graph):
         nodes = [node for node in graph if node in part]
         alone = nx.Graph()  # in the order of these nodes, not in that of a set

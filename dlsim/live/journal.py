@@ -107,7 +107,7 @@ class Unfinished:
 class Journal(EventLog):
     """The log of a head in an SQLite file; one head at a time writes to it."""
 
-    KIND = kind_of_log(0x646C7368, "a log of a head", "first: dlsim live divide", EVENTS)
+    KIND = kind_of_log(0x646C7368, "a log of a head", "make one with Head(log=path)", EVENTS)
 
     def __init__(self, path: StrPath) -> None:
         super().__init__(path)

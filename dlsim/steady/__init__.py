@@ -12,12 +12,10 @@ from dlsim.steady import topology
 from dlsim.steady.broker import Broker, day
 from dlsim.steady.check import exact, verify
 from dlsim.steady.engine import METHODS, solve
-from dlsim.steady.graphs import equivalent_speed, from_graph, to_graph
+from dlsim.steady.graphs import equivalent_speed
 from dlsim.steady.model import SWITCHES, Platform, Reading
 from dlsim.steady.network import Network
-from dlsim.steady.organisation import run_file
 from dlsim.steady.outcome import Allocation, Period
-from dlsim.steady.plan import plan_of
 from dlsim.steady.program import fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
 from dlsim.steady.routes import Limits, Share
@@ -26,6 +24,5 @@ from dlsim.steady.store import read_platform, write_platform
 __all__ = [
     "METHODS", "SWITCHES", "Allocation", "Broker", "Limits", "Network", "Period", "Platform",
     "Reading", "ReducedProgram", "Share", "bound", "day", "equivalent_speed", "exact", "fair",
-    "from_graph", "plan_of", "polish", "read_platform", "run_file", "solve", "solve_program",
-    "to_graph", "topology", "verify", "write_platform",
+    "polish", "read_platform", "solve", "solve_program", "topology", "verify", "write_platform",
 ]  # fmt: skip

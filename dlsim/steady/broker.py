@@ -3,11 +3,11 @@
 Sites register and withdraw their resources, users submit divisible applications, links change,
 and the broker solves the steady state anew in every period and whenever something comes, ends or
 changes. What it knows of sites and links is what was declared, corrected by what it observes.
-`day` draws such an organisation's day at random.
+`day` draws a random day of such an organisation.
 """
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Self
@@ -17,44 +17,16 @@ import pandas as pd
 
 from dlsim import given
 from dlsim.errors import InputError
-from dlsim.files import Fields, row_of
-from dlsim.given import Seed, anything, flag, instance, member, number, option, real, text
+from dlsim.given import Seed, instance, member, number, option
 from dlsim.steady.engine import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.network import Network
 from dlsim.steady.outcome import Allocation, carried
-from dlsim.steady.plan import plan_of
 from dlsim.steady.program import seconds
-from dlsim.steady.routes import listed
 from dlsim.steady.rows import most_work
-from dlsim.steady.store import label, labels
 
-#: How a broker finds its schedules unless it is told.
+#: How a broker finds its schedules by default.
 METHOD = "G+fair"
-#: What may happen, with the fields of an event beside `at` and `do`: what the broker's method
-#: of that name takes; ? marks what may be missing.
-EVENTS: dict[str, Fields] = {
-    "register": {"site": text, "speed": real},
-    "withdraw": {"site": text},
-    "deliver": {"site": text, "speed": real},
-    "deliver_link": {"link": label, "bandwidth": real},
-    "change_link": {"link": label, "bandwidth?": real, "connections?": real},
-    "lose_link": {"link": label},
-    "restore_link": {"link": label},
-    "submit": {
-        "name": text, "origin": text, "load": real,
-        "priority?": anything, "work?": real, "data?": real,
-    },
-    "cancel": {"name": text},
-    "set_priority": {"name": text, "priority": anything},
-    "add_site": {"name": text, "gateway": real, "speed?": real, "router?": label},
-    "add_link": {
-        "name": label, "bandwidth": real, "connections?": real,
-        "start?": label, "end?": label, "one_way?": flag, "weight?": real,
-    },
-    "add_route": {"between": labels, "links": labels, "one_way?": flag},
-}  # fmt: skip
-
 #: An application with this part of its load left is done; a nearer estimate is exact.
 DONE = 1e-9
 #: Priorities that users of a random day may have, equally likely.
@@ -89,11 +61,10 @@ class _Speeds:
 
     def declare(self, i: int, value: float) -> None:
         """Take what is declared as what is delivered, and forget what was observed."""
-        known = {"declared": value, "estimate": value, "real": value, "busy": 0.0, "seen": 0.0}
-        for name, one in {**known, "at_work": False}.items():
-            column = getattr(self, name)
-            setattr(self, name, np.append(column, one) if i == len(column) else column)
-            getattr(self, name)[i] = one
+        for column in (self.declared, self.estimate, self.real):
+            column[i] = value
+        self.busy[i] = self.seen[i] = 0.0
+        self.at_work[i] = False
 
     def corrected(self, observed: Floats, trust: float) -> Floats:
         """Return the estimates after a period in which this was observed."""
@@ -153,7 +124,10 @@ def _logged(name: str, doc: str) -> Any:
 
 
 class Broker:
-    """A broker and the world it works in, moved through time by `at` and `event`.
+    """A broker and the world it works in.
+
+    `advance` moves both through time; the other methods say what happens now, and return the
+    broker, so that calls can be chained.
 
     Parameters
     ----------
@@ -175,8 +149,6 @@ class Broker:
     ----------
     now : float
         Time.
-    on_schedule : callable, optional
-        Called with the broker whenever a new schedule comes in force, for `plan` to keep.
 
     Notes
     -----
@@ -187,9 +159,14 @@ class Broker:
     An application that no resource can serve waits, and does not hold the others back. One that a
     heuristic gives nothing (LPR opens no connection where the relaxed program uses less than one)
     gets its next chance with the next change.
-    """
 
-    on_schedule: "Callable[[Broker], object] | None" = None
+    Examples
+    --------
+    >>> links = pd.DataFrame(columns=["bandwidth", "max_connect"], dtype=float)
+    >>> broker = Broker(Network(["north"], [1.0], links, {})).register("north", speed=5.0)
+    >>> broker.submit("x", origin="north", load=20.0).advance().now
+    4.0
+    """
 
     def __init__(
         self, network: Network, method: str = METHOD, period: float = 1.0, trust: float = 0.5,
@@ -215,128 +192,70 @@ class Broker:
         self._reasons: list[str] = []
         self._log: dict[str, list[tuple[object, ...]]] = {name: [] for name in _COLUMNS}
 
-    def event(self, do: str, /, **fields: Any) -> Self:
-        """Let happen now what an [[event]] of a file may say, and return the broker.
-
-        Parameters
-        ----------
-        do : str
-            One of `EVENTS`.
-        **fields
-            Its fields there.
-
-        Examples
-        --------
-        >>> links = pd.DataFrame(columns=["bandwidth", "max_connect"], dtype=float)
-        >>> broker = Broker(Network(["north"], [1.0], links, {}))
-        >>> broker.event("register", site="north", speed=5.0)  # doctest: +ELLIPSIS
-        <...>
-        >>> broker.event("submit", name="x", origin="north", load=20.0).at(math.inf).now
-        4.0
-        """
-        do = option("do", do, EVENTS)
-        getattr(self, do)(**row_of(do, fields, EVENTS[do]))
-        return self
-
-    def register(self, site: str, speed: float) -> None:
+    def register(self, site: str, speed: float) -> Self:
         """Declare a site's speed, which it also delivers until `deliver` says otherwise."""
         k = self._site(site)
         self._speed.declare(k, number("speed", speed, above=True))
-        self._changed("register", site=k)
+        return self._changed("register", site=k)
 
-    def withdraw(self, site: str) -> None:
+    def withdraw(self, site: str) -> Self:
         """Take a site's resources away; what it holds can still be sent elsewhere."""
         k = self._site(site)
         if not self._speed.declared[k]:
             what = f"cannot withdraw: it is not registered at {self.now:g}"
-            raise InputError(f"site {site!r} {what}; leave it out")
+            raise InputError(f"site {site!r} {what}; register it first")
         self._speed.declare(k, 0.0)
-        self._changed("withdraw", site=k)
+        return self._changed("withdraw", site=k)
 
-    def deliver(self, site: str, speed: float) -> None:
+    def deliver(self, site: str, speed: float) -> Self:
         """Set what a site really delivers; the broker notices by observing it."""
         k = self._site(site)
         if not self._speed.declared[k]:
-            raise InputError(f"site {site!r} delivers nothing: it is not registered; leave it out")
+            raise InputError(
+                f"site {site!r} delivers nothing: it is not registered; register it first"
+            )
         self._speed.real[k] = number("speed", speed)
-        self._changed(site=k)
+        return self._changed(site=k)
 
-    def deliver_link(self, link: Any, bandwidth: float) -> None:
+    def deliver_link(self, link: Any, bandwidth: float) -> Self:
         """Set what one connection over a link really gets; the broker notices by observing it."""
         j = self._link(link)
         self._bandwidth.real[j] = number("bandwidth", bandwidth)
-        self._changed(link=j)
+        return self._changed(link=j)
 
     def change_link(
         self, link: Any, bandwidth: float | None = None, connections: float | None = None
-    ) -> None:
+    ) -> Self:
         """Declare what one connection over a link gets, or how many it may carry, or both."""
-        j, told = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
-        numbers = {name: value for name, value in told.items() if value is not None}
+        j, declared = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
+        numbers = {name: value for name, value in declared.items() if value is not None}
         if not numbers:
             raise InputError("change_link needs bandwidth or connections, or both; got neither")
         self.network = self.network.with_link(link, **numbers)
         if bandwidth is not None:
             self._bandwidth.declare(j, bandwidth)
-        self._changed("change_link", link=j)
+        return self._changed("change_link", link=j)
 
-    def lose_link(self, link: Any) -> None:
+    def lose_link(self, link: Any) -> Self:
         """Take a link away: no route leads over it until `restore_link`."""
-        self._lose("lose_link", link, True)
+        return self._lose("lose_link", link, True)
 
-    def restore_link(self, link: Any) -> None:
+    def restore_link(self, link: Any) -> Self:
         """Put back a link that was lost."""
-        self._lose("restore_link", link, False)
+        return self._lose("restore_link", link, False)
 
-    def _lose(self, event: str, link: Any, is_lost: bool) -> None:
+    def _lose(self, reason: str, link: Any, is_lost: bool) -> Self:
         j = self._link(link)
         if (link in self.network.lost) == is_lost:
-            rule = "is lost already" if is_lost else "is not lost"
-            remedy = "leave the event out, or put the one that it answers before it"
-            raise InputError(f"link {link!r} {rule} at {self.now:g}; {remedy}")
+            rule, first = ("lost already", "restore") if is_lost else ("not lost", "lose")
+            raise InputError(f"link {link!r} is {rule} at {self.now:g}; {first} it first")
         self.network = replace(self.network, lost=self.network.lost ^ {link})
-        self._changed(event, link=j)
-
-    def add_link(
-        self, name: Any, bandwidth: float, connections: float = math.inf, **ends: Any
-    ) -> None:
-        """Add a link; `ends` are start, end, one_way, weight as of a [[link]] of a file."""
-        if name in self.network.links.index:
-            raise InputError(f"link {name!r} is there already; change_link changes it")
-        numbers = {"bandwidth": bandwidth, "max_connect": connections, **ends}
-        self.network = self.network.with_link(name, **numbers)
-        self._bandwidth.declare(len(self.network.links) - 1, bandwidth)
-        self._changed("add_link", link=len(self.network.links) - 1)
-
-    def add_site(
-        self, name: str, gateway: float, speed: float | None = None, router: Any = None
-    ) -> None:
-        """Let a site join, as a [[site]] of a file; with a speed it registers at once."""
-        if speed is not None:
-            number("speed", speed, above=True)
-        gateway = float(number("gateway", gateway))
-        self.network = self.network.with_site(name, gateway, router)
-        self._speed.declare(len(self.network.sites) - 1, 0.0)
-        self._changed("add_site", site=len(self.network.sites) - 1)
-        if speed is not None:
-            self.register(name, speed)
-
-    def add_route(
-        self, between: Sequence[str], links: Sequence[Any], one_way: bool = False
-    ) -> None:
-        """Set the links from a site to another and, unless one_way, back."""
-        if len(instance("between", between, Sequence)) != 2:
-            raise InputError(f"between must name two sites, got {between!r}")
-        k, to = map(self._site, between)
-        for link in listed("links", links):
-            self._link(link)
-        self.network = self.network.with_route(k, to, links, one_way)
-        self._changed("add_route")
+        return self._changed(reason, link=j)
 
     def submit(
         self, name: str, origin: str, load: float, priority: float | Mapping[str, float] = 1.0,
         work: float = 1.0, data: float = 1.0,
-    ) -> None:  # fmt: skip
+    ) -> Self:  # fmt: skip
         r"""Submit an application that `origin` holds, under a name not used before.
 
         Parameters
@@ -358,17 +277,17 @@ class Broker:
         load, work = (number(n, one, above=True) for n, one in (("load", load), ("work", work)))
         size = number("data", data)
         self._all[name] = _Application(name, home, load, pi, work, size, self.now)
-        self._changed("arrival")
+        return self._changed("arrival")
 
-    def cancel(self, name: str) -> None:
+    def cancel(self, name: str) -> Self:
         """End an application that is not done; what it has done stays done."""
         self._unfinished(name).cancelled = True
-        self._changed("cancel")
+        return self._changed("cancel")
 
-    def set_priority(self, name: str, priority: float | Mapping[str, float]) -> None:
+    def set_priority(self, name: str, priority: float | Mapping[str, float]) -> Self:
         """Give an application another priority, as in `submit`."""
         self._unfinished(name).priority = self._priority(priority)
-        self._changed("set_priority")
+        return self._changed("set_priority")
 
     def _priority(self, priority: Any) -> float | dict[str, float]:
         if not isinstance(priority, Mapping):
@@ -395,7 +314,7 @@ class Broker:
         links = self.network.links.index.tolist()
         return links.index(member("link", label, links))
 
-    def _changed(self, reason: str = "", site: int | None = None, link: int | None = None) -> None:
+    def _changed(self, reason: str = "", site: int | None = None, link: int | None = None) -> Self:
         """Note what has changed; a reason asks for a new schedule."""
         if site is not None:
             self._log["sites"].append((self.now, self.network.sites[site], *self._speed.row(site)))
@@ -405,9 +324,10 @@ class Broker:
             most = 0.0 if name in self.network.lost else links["max_connect"].iloc[link]
             self._log["links"].append((self.now, name, *self._bandwidth.row(link), most))
         self._reasons += [reason] * bool(reason)
+        return self
 
-    def at(self, until: float = math.inf) -> Self:
-        """Let time pass, by default until nothing more can happen, and return the broker."""
+    def advance(self, until: float = math.inf) -> Self:
+        """Let time pass, by default until nothing more can happen."""
         rule = f"at least the present time {self.now:g}"
         until = number("until", until, self.now, math.inf, rule=rule)
         while self.now < until:
@@ -420,8 +340,6 @@ class Broker:
                 break
             self._pass(then, rates)
         return self
-
-    advance = at  # by its other name
 
     def _settle(self) -> None:
         """Solve the steady state of what is there now, if that has changed."""
@@ -446,8 +364,6 @@ class Broker:
         self._reasons = []
         self._speed.at_work = (self._planned() > 0).any(axis=0)
         self._bandwidth.at_work = self._links_at_work()
-        if self.on_schedule:
-            self.on_schedule(self)
 
     def _platform(self, apps: list[_Application]) -> Platform:
         """Return the platform as it is estimated to be."""
@@ -546,18 +462,6 @@ class Broker:
         self._settle()
         return [app.name for app in self._running]
 
-    def plan(self) -> dict[str, Any]:
-        """Return the schedule in force as `dlsim.steady.plan` describes it, T_p the period.
-
-        Units per period are broken numbers of 9 digits: loads are divisible, periods short.
-        """
-        self._settle()
-        time, reason = self._log["schedules"][-1][:2] if self._log["schedules"] else (0.0, "")
-        found = self._allocation
-        one = found.periodic(self.period, digits=9) if found else None
-        facts = {"time": time, "reason": reason, "method": self.method, "period": self.period}
-        return plan_of(one, **facts)
-
     @property
     def applications(self) -> pd.DataFrame:
         """Return the applications submitted; of several priorities, the least above 0."""
@@ -643,7 +547,7 @@ def day(
     hours, load = given.positive(hours=hours, load=load)
     rng = given.streams(seed, _PURPOSES)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
-    events: list[tuple[float, Callable[[], None]]] = []
+    events: list[tuple[float, Callable[[], Broker]]] = []
     sites = broker.network.sites
 
     times = np.sort(rng["arrivals"].uniform(0, hours, applications))
@@ -674,6 +578,6 @@ def day(
             events.append((float(back), partial(broker.register, site, speed)))
 
     for when, act in sorted(events, key=lambda event: event[0]):
-        broker.at(when)
+        broker.advance(when)
         act()
-    return broker.at()
+    return broker.advance()

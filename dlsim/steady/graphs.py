@@ -1,6 +1,5 @@
-"""Platforms and graphs: deterministic shortest routes, pruning, networkx in and out, trees."""
+"""Graphs of networkx: deterministic shortest routes, pruning, trees of processors."""
 
-import itertools
 import math
 from collections.abc import Hashable, Sequence
 from typing import Any
@@ -12,12 +11,12 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from dlsim.errors import InputError
-from dlsim.given import instance, number, option
-from dlsim.steady.model import Platform
+from dlsim.given import number, option
 from dlsim.steady.routes import Routes, link_type, listed, need_pairs
 
 
-def _check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
+def check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
+    """Refuse a graph or routers for which there are no shortest routes."""
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
         raise InputError(f"the graph must be simple and undirected, got {graph}")
     need_pairs(len(listed("routers", routers)), len(graph))
@@ -69,7 +68,7 @@ def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Ind
     >>> shortest_routes(nx.cycle_graph(4), [0, 2], pd.RangeIndex(4))
     {(0, 1): (0, 2), (1, 0): (2, 0)}
     """
-    _check_graph(graph, routers)
+    check_graph(graph, routers)
     trees, clusters = _Trees(graph, routers), len(routers)
     hops = trees.hops[:, trees.roots][np.ix_(trees.root, trees.root)]
     joined = (hops < FAR) & ~np.eye(clusters, dtype=bool)
@@ -91,31 +90,9 @@ def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Ind
     return Routes(labels, clusters, pairs, start, link, order)
 
 
-def lightest_routes(
-    graph: nx.Graph, routers: Sequence[Hashable]
-) -> dict[tuple[int, int], tuple[Any, ...]]:
-    """Return every pair's links of least weight, by name; where no edge is directed both ways.
-
-    >>> arcs = nx.DiGraph([(0, 1, {"name": "a"}), (1, 2, {"name": "b"}), (2, 0, {"name": "c"})])
-    >>> lightest_routes(arcs, [0, 2])
-    {(0, 1): ('a', 'b'), (1, 0): ('c',)}
-    """
-    need_pairs(len(routers), len(graph))
-    routes = {}
-    for k, root in enumerate(routers):
-        paths = nx.single_source_dijkstra_path(graph, root)
-        for to in range(0 if graph.is_directed() else k + 1, len(routers)):
-            if to != k and (path := paths.get(routers[to])):
-                way = tuple(graph.edges[edge]["name"] for edge in itertools.pairwise(path))
-                routes[k, to] = way
-                if not graph.is_directed():
-                    routes[to, k] = way[::-1]
-    return routes
-
-
 def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
     """Delete the nodes that lie on no shortest path between two clusters (6.1)."""
-    _check_graph(graph, routers)
+    check_graph(graph, routers)
     trees = _Trees(graph, routers)
     kept = np.zeros(len(graph), dtype=bool)
     kept[trees.roots] = True
@@ -129,100 +106,6 @@ def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
         (u, v, edge) for u, v, edge in graph.edges(data=True) if u in small and v in small
     )
     return small
-
-
-def from_graph(graph: nx.Graph, routers: Sequence[Hashable], **fields: Any) -> Platform:
-    """Build a platform on a graph of routers, with `shortest_routes`.
-
-    Parameters
-    ----------
-    graph : networkx.Graph
-        Every edge carries bandwidth and max_connect.
-    routers : sequence of nodes
-        Of each cluster.
-    **fields
-        speed, gateway, priority, work, data, and optionally origin and limits, of `Platform`.
-
-    Returns
-    -------
-    Platform
-        Links are numbered in the order of the edges; columns start and end name their
-        nodes. A graph of `to_graph` that has the same edges and routers as then, whatever
-        they carry now, keeps the labels and order of its links and its routes.
-
-    Raises
-    ------
-    InputError
-        For an edge without its two numbers, and as `shortest_routes` and `Platform`.
-
-    Examples
-    --------
-    >>> g = nx.path_graph(3)
-    >>> nx.set_edge_attributes(g, 2.0, "bandwidth")
-    >>> nx.set_edge_attributes(g, 1, "max_connect")
-    >>> unit = {name: [1, 1] for name in ("speed", "gateway", "priority", "work", "data")}
-    >>> from_graph(g, [0, 2], **unit).routes[1, 0]
-    (1, 0)
-    """
-    _check_graph(graph, routers)
-    for u, v, edge in graph.edges(data=True):
-        if not {"bandwidth", "max_connect"} <= set(edge):
-            raise InputError(f"edge {u!r} - {v!r} must carry bandwidth and max_connect; got {edge}")
-    is_old = {"links", "routes", "routers"} <= set(graph.graph)
-    if is_old:  # of `to_graph`; does it still have its edges and these routers?
-        before = {frozenset((u, v)) for _, u, v in graph.graph["links"]}
-        is_old = before == {frozenset(edge) for edge in graph.edges}
-        is_old = is_old and list(routers) == list(graph.graph["routers"])
-    named = graph.graph["links"] if is_old else [[i, *edge] for i, edge in enumerate(graph.edges)]
-    numbers = ["bandwidth", "max_connect"]
-    table = [(u, v, *(graph.edges[u, v][name] for name in numbers)) for _, u, v in named]
-    labels = [label for label, _, _ in named]
-    links = pd.DataFrame(table, columns=["start", "end", *numbers], index=labels)
-    routes: Any = {(k, to): way for k, to, way in graph.graph["routes"]} if is_old else None
-    if routes is None:
-        routes = shortest_routes(graph, routers, links.index)
-    return Platform(links=links, routes=routes, router=tuple(routers), **fields)
-
-
-def to_graph(platform: Platform) -> nx.Graph:
-    """Return the graph of a platform's routers.
-
-    Parameters
-    ----------
-    platform : Platform
-        Whose links name their ends (columns start and end).
-
-    Returns
-    -------
-    networkx.Graph
-        Edges carry bandwidth, max_connect and link (the label); nodes that clusters sit
-        on carry clusters, a list of their numbers. The graph carries, for `from_graph`,
-        links (lists of label, start and end), routes (lists of from, to and labels) and
-        routers (of each cluster), in the platform's order.
-
-    Raises
-    ------
-    InputError
-        For links without ends, clusters without routers, or two links between the same.
-    """
-    links, router = instance("platform", platform, Platform).links, platform.router
-    if not {"start", "end"} <= set(links.columns) or router is None:
-        has = f"got links with {', '.join(map(str, platform.links))}, router {platform.router}"
-        raise InputError(f"a graph needs links with the columns start and end, and router; {has}")
-    graph = nx.Graph()
-    rows = links[["start", "end", "bandwidth", "max_connect"]]
-    for label, u, v, bandwidth, most in rows.itertuples():
-        if graph.has_edge(u, v):
-            raise InputError(f"two links join {u!r} and {v!r}; a graph holds one, merge them")
-        graph.add_edge(u, v, bandwidth=bandwidth, max_connect=most, link=label)
-    for k, node in enumerate(router):
-        graph.add_node(node)
-        graph.nodes[node].setdefault("clusters", []).append(k)
-    ends = links.index.tolist(), links["start"].tolist(), links["end"].tolist()
-    graph.graph["links"] = [list(names) for names in zip(*ends, strict=True)]
-    graph.graph["routes"] = [[k, to, list(way)] for (k, to), way in platform.routes.items()]
-    graph.graph["routers"] = list(router)
-    return graph
 
 
 def equivalent_speed(

@@ -6,22 +6,26 @@ The paper's alpha[k, l] is `work` here and its beta[k, l] is `connections`.
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import Floats, column, instance, table
+from dlsim.given import Floats, column, instance, number, table
 from dlsim.reading import BaseReading, switch
+from dlsim.steady.graphs import check_graph, shortest_routes
 from dlsim.steady.routes import Ints, Limits, Routes, Tables, floored, listed, need_pairs
 
 Flags = NDArray[np.bool_]
+
+_MAX_CONNECT_RULE = "a number of at least 0 (inf for no limit)"
 
 
 @dataclass(frozen=True)
@@ -80,6 +84,14 @@ def called(what: str, names: Any, count: int | None = None) -> list[str] | None:
         twice = next(name for name in names if list(names).count(name) > 1)
         raise InputError(f"{what} must have different names, got {twice!r} twice")
     return list(names)
+
+
+def _number_at(graph: nx.Graph, node: Hashable, name: str) -> float:
+    """Return what a node of a graph carries of a cluster or its application."""
+    data = graph.nodes[node]
+    if name in ("speed", "gateway") and name not in data:
+        raise InputError(f"node {node!r} must carry speed and gateway, got {data}")
+    return float(number(f"{name} of node {node!r}", data.get(name, 1.0)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,9 +166,10 @@ class Platform:
             rule = "priority must be above 0 for at least one application"
             raise InputError(f"{rule}, got {self.priority}; its payoff is what is maximised")
         labels = table("links", self.links, ("bandwidth", "max_connect")).index
-        rule = "a number of at least 0 (inf for no limit)"
         of: dict[str, Any] = {"row": "link", "labels": labels}
-        most = column("max_connect", self.links["max_connect"], high=math.inf, rule=rule, **of)
+        most = column(
+            "max_connect", self.links["max_connect"], high=math.inf, rule=_MAX_CONNECT_RULE, **of
+        )
         bandwidth = column("bandwidth", self.links["bandwidth"], **of)
         links = self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
         if self.router is not None and len(listed("router", self.router)) != clusters:
@@ -181,6 +194,121 @@ class Platform:
                 return column("origin", given, 0, clusters - 1, is_whole=True)
         rule = f"one of {clusters} clusters for each of {apps} applications"
         raise InputError(f"origin must name {rule}, got {given}")
+
+    @classmethod
+    def from_graph(
+        cls, graph: nx.Graph, routers: Sequence[Hashable] | None = None, **fields: Any
+    ) -> Self:
+        """Build a platform on a graph of routers, joined by `shortest_routes`.
+
+        networkx reads such graphs from GraphML, GML, JSON, tables of pandas and other files.
+
+        Parameters
+        ----------
+        graph : networkx.Graph
+            Simple and undirected. Every edge is a backbone link and carries bandwidth (of one
+            connection) and max_connect.
+        routers : sequence of nodes, optional
+            Of each cluster. By default every node that carries a speed is the router of one
+            cluster and names it, in the order of the graph.
+        **fields
+            Of `Platform`. Where speed, gateway, priority, work or data are not given, the
+            clusters' routers carry them; priority, work and data are 1 where a node carries none.
+
+        Returns
+        -------
+        Platform
+            Links are numbered in the order of the edges; columns start and end name their
+            nodes. A graph of `to_graph` that has the same edges and routers as then, whatever
+            they carry now, keeps the labels and order of its links and its routes.
+
+        Raises
+        ------
+        InputError
+            For a node or an edge without its numbers, and as `shortest_routes` and `Platform`.
+
+        Examples
+        --------
+        >>> g = nx.Graph()
+        >>> g.add_node("lyon", speed=10, gateway=20)
+        >>> g.add_node("nice", speed=2, gateway=20)
+        >>> g.add_edge("lyon", "alps", bandwidth=3, max_connect=2)
+        >>> g.add_edge("alps", "nice", bandwidth=10, max_connect=9)
+        >>> p = Platform.from_graph(g)
+        >>> p.site_names, p.routes[1, 0], p.connection_bandwidth(1, 0)
+        (['lyon', 'nice'], (1, 0), 3.0)
+        """
+        check_graph(graph, () if routers is None else routers)
+        if routers is None:
+            routers = [node for node, data in graph.nodes(data=True) if "speed" in data]
+            if not routers:
+                what = "give every cluster's node speed and gateway, or name the routers"
+                raise InputError(f"no node of {graph} carries a speed; {what}")
+            fields.setdefault("site_names", [str(node) for node in routers])
+        for name in ("speed", "gateway", "priority", "work", "data"):
+            if name not in fields:
+                fields[name] = [_number_at(graph, node, name) for node in routers]
+        edges = list(graph.edges)
+        for edge in edges:
+            if not {"bandwidth", "max_connect"} <= set(graph.edges[edge]):
+                what = "must carry bandwidth and max_connect"
+                raise InputError(f"edge {edge[0]!r} - {edge[1]!r} {what}; got {graph.edges[edge]}")
+        bandwidths, counts = (
+            [graph.edges[edge][name] for edge in edges] for name in ("bandwidth", "max_connect")
+        )
+        of: dict[str, Any] = {"row": "edge", "labels": edges}
+        column("bandwidth", bandwidths, **of)
+        column("max_connect", counts, high=math.inf, rule=_MAX_CONNECT_RULE, **of)
+        is_old = {"links", "routes", "routers"} <= set(graph.graph)
+        if is_old:  # of `to_graph`; does it still have its edges and these routers?
+            before = {frozenset((u, v)) for _, u, v in graph.graph["links"]}
+            is_old = before == {frozenset(edge) for edge in edges}
+            is_old = is_old and list(routers) == list(graph.graph["routers"])
+        named = graph.graph["links"] if is_old else [[i, *edge] for i, edge in enumerate(edges)]
+        numbers = ["bandwidth", "max_connect"]
+        rows = [(u, v, *(graph.edges[u, v][name] for name in numbers)) for _, u, v in named]
+        labels = [label for label, _, _ in named]
+        links = pd.DataFrame(rows, columns=["start", "end", *numbers], index=labels)
+        routes: Any = {(k, to): way for k, to, way in graph.graph["routes"]} if is_old else None
+        if routes is None:
+            routes = shortest_routes(graph, routers, links.index)
+        return cls(links=links, routes=routes, router=tuple(routers), **fields)
+
+    def to_graph(self) -> nx.Graph:
+        """Return the graph of the routers.
+
+        Returns
+        -------
+        networkx.Graph
+            Edges carry bandwidth, max_connect and link (the label); nodes that clusters sit
+            on carry clusters, a list of their numbers. The graph carries, for `from_graph`,
+            links (lists of label, start and end), routes (lists of from, to and labels) and
+            routers (of each cluster), in the platform's order.
+
+        Raises
+        ------
+        InputError
+            For links without ends, clusters without routers, or two links between the same.
+        """
+        links, router = self.links, self.router
+        if not {"start", "end"} <= set(links.columns) or router is None:
+            has = f"got links with {', '.join(map(str, links))}, router {router}"
+            what = "a graph needs links with the columns start and end, and router"
+            raise InputError(f"{what}; {has}")
+        graph = nx.Graph()
+        rows = links[["start", "end", "bandwidth", "max_connect"]]
+        for label, u, v, bandwidth, most in rows.itertuples():
+            if graph.has_edge(u, v):
+                raise InputError(f"two links join {u!r} and {v!r}; a graph holds one, merge them")
+            graph.add_edge(u, v, bandwidth=bandwidth, max_connect=most, link=label)
+        for k, node in enumerate(router):
+            graph.add_node(node)
+            graph.nodes[node].setdefault("clusters", []).append(k)
+        ends = links.index.tolist(), links["start"].tolist(), links["end"].tolist()
+        graph.graph["links"] = [list(names) for names in zip(*ends, strict=True)]
+        graph.graph["routes"] = [[k, to, list(way)] for (k, to), way in self.routes.items()]
+        graph.graph["routers"] = list(router)
+        return graph
 
     @property
     def clusters(self) -> int:

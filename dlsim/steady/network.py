@@ -1,6 +1,5 @@
-"""The sites of a virtual organisation and what joins them, all of which may change (section 7)."""
+"""The sites of a virtual organisation and what joins them, which may change (section 7)."""
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Self
@@ -10,83 +9,32 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import column, instance, member, number, table, whole
-from dlsim.steady.check import exact
-from dlsim.steady.graphs import lightest_routes, shortest_routes
+from dlsim.given import instance, member, table
+from dlsim.steady.graphs import shortest_routes
 from dlsim.steady.model import Floats, Platform, called
-from dlsim.steady.routes import Limits, listed
+from dlsim.steady.routes import Limits, Routes, listed
 
 _NUMBERS, _ENDS = ["bandwidth", "max_connect"], ["start", "end"]
 #: What an application of a moment is: origin, priority, work, data.
 Wanted = tuple[int, float | Floats, float, float]
 
 
-def per_connection(
-    capacity: float, bandwidth: float | None = None, connections: float | None = None
-) -> tuple[float, float]:
-    """Return bandwidth and number of the connections that a link's capacity holds.
-
-    One of the two has to be given: what one connection gets (the window of TCP over the round
-    trip, for instance), or how many share the link.
-
-    >>> per_connection(1000, bandwidth=64)
-    (64.0, 15)
-    """
-    capacity = float(number("capacity", capacity))
-    if (bandwidth is None) == (connections is None):
-        rule = "a capacity needs the bandwidth of one connection, or their number, and not both"
-        raise InputError(f"{rule}; got bandwidth {bandwidth}, connections {connections}")
-    if bandwidth is None:
-        return capacity / (count := whole("connections", connections)), count
-    one = float(number("bandwidth", bandwidth, above=True))
-    return one, math.floor(exact(capacity) / exact(one))
-
-
-def held(link: Mapping[str, Any]) -> tuple[float, float]:
-    """Return bandwidth and most connections of a link, which may tell its capacity instead."""
-    one, most = link.get("bandwidth"), link.get("max_connect", link.get("connections"))
-    if {"max_connect", "connections"} <= set(link):
-        both = f"{link['max_connect']} and {link['connections']}"
-        raise InputError(f"max_connect and connections are the same, got {both}; give one")
-    if "capacity" in link:
-        return per_connection(link["capacity"], one, most)
-    if one is None:
-        raise InputError("bandwidth is missing; it is that of one connection")
-    return one, math.inf if most is None else most
-
-
-def _column(links: pd.DataFrame, name: str, missing: Any) -> list[Any]:
-    """Return a column of the links; what is missing is told."""
-    found = links[name].tolist() if name in links else [None] * len(links)
-    return [missing if pd.isna(value) else value for value in found]
-
-
-def joined(
+def join_routers(
     links: pd.DataFrame, routers: Sequence[Any], lost: Collection[Any] = ()
-) -> tuple[pd.DataFrame, Any]:
-    """Return the links that are not lost, in the order of their graph, and its shortest routes.
-
-    Routes are lightest where a link has a weight (1 where missing) or is used one_way.
-    """
-    one_way = _column(table("links", links, _NUMBERS + _ENDS), "one_way", False)
-    ends = list(zip(*(_column(links, end, None) for end in _ENDS), strict=True))
-    graph: Any = nx.DiGraph() if any(one_way) else nx.Graph()
-    weights = column("weight", _column(links, "weight", 1.0), row="link", labels=links.index)
-    rows = zip(links.index, ends, one_way, weights.tolist(), strict=True)
-    for name, way, is_one_way, weight in rows:
-        if None in way:
+) -> tuple[pd.DataFrame, Routes]:
+    """Return the links that are not lost, in the order of their graph, and its shortest routes."""
+    ends = [table("links", links, _NUMBERS + _ENDS)[end].tolist() for end in _ENDS]
+    graph = nx.Graph()
+    for name, start, end in zip(links.index, *ends, strict=True):
+        if pd.isna(start) or pd.isna(end):
             raise InputError(f"link {name!r} needs start and end, as no routes are given")
-        both = any(one_way) and not is_one_way
-        for u, v in (way, way[::-1])[: 1 + both]:
-            if graph.has_edge(u, v):
-                what = "joins two routers that a link joins already; merge them"
-                raise InputError(f"link {name!r} {what}")
-            graph.add_edge(u, v, name=name, weight=weight)
+        if graph.has_edge(start, end):
+            what = "joins two routers that a link joins already; merge them"
+            raise InputError(f"link {name!r} {what}")
+        graph.add_edge(start, end, name=name)
     graph.add_nodes_from(listed("router", routers))
     # taken out again, not left out: of equal routes the order of all nodes chooses one
     graph.remove_edges_from([(u, v) for u, v, name in graph.edges(data="name") if name in lost])
-    if any(one_way) or "weight" in links:
-        return links.drop(index=list(lost)), lightest_routes(graph, routers)
     u, v, names = ([edge[i] for edge in graph.edges(data="name")] for i in range(3))
     ordered = links.loc[names].assign(start=u, end=v)
     return ordered, shortest_routes(graph, routers, ordered.index)
@@ -104,8 +52,7 @@ class Network:
         Names.
     gateway, links, routes, limits
         As in `Platform`, a cluster for each site. Without routes (None) they are those of
-        fewest links between the sites' routers, which the links' columns start and end name;
-        of least weight where a link has one or is used one_way.
+        fewest links between the sites' routers, which the links' columns start and end name.
     router : sequence, optional
         Of each site; without routes the sites' names by default.
     lost : collection
@@ -134,7 +81,7 @@ class Network:
             member("link", link, table("links", self.links, _NUMBERS).index)
         links, routes, lost = self.links, self.routes, frozenset(self.lost)
         if routes is None:
-            links, routes = joined(links, sites if self.router is None else self.router, lost)
+            links, routes = join_routers(links, sites if self.router is None else self.router, lost)
         elif lost and isinstance(routes, Mapping):  # else refused below
             links = links.drop(index=list(lost))
             routes = {pair: way for pair, way in routes.items() if lost.isdisjoint(way)}
@@ -180,28 +127,7 @@ class Network:
         )  # fmt: skip
 
     def with_link(self, link: Any, **numbers: Any) -> Self:
-        """Return the network with one more link, or with other numbers of one."""
-        links = self.links.reindex(list(dict.fromkeys([*self.links.index, link])))
-        for name, value in numbers.items():
-            rows = zip(links.index, _column(links, name, None), strict=True)
-            links[name] = [value if label == link else old for label, old in rows]
-        return replace(self, links=links)
-
-    def with_site(self, name: str, gateway: float, router: Any = None) -> Self:
-        """Return the network with one more site, on a router that by default has its name."""
-        routers = self.router
-        if routers is not None or self.routes is None:
-            others = self.sites if routers is None else routers
-            routers = [*others, name if router is None else router]
-        gateways = [*np.asarray(self.gateway, dtype=float), gateway]
-        return replace(self, sites=[*self.sites, name], gateway=gateways, router=routers)
-
-    def with_route(self, k: int, to: int, way: Sequence[Any], one_way: bool = False) -> Self:
-        """Return the network with another route from k to l and, unless one_way, back."""
-        if self.routes is None:
-            rule = "are the shortest over the links; add or change a link"
-            raise InputError(f"no route can be given where routes {rule}")
-        ways = {(k, to): listed("route", way)}
-        if not one_way:
-            ways[to, k] = ways[k, to][::-1]
-        return replace(self, routes=dict(self.routes) | ways)
+        """Return the network with other numbers of a link."""
+        is_this = self.links.index == link
+        columns = {name: self.links[name].mask(is_this, value) for name, value in numbers.items()}
+        return replace(self, links=self.links.assign(**columns))

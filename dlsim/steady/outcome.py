@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import Seed, number, whole
+from dlsim.given import Seed, whole
 from dlsim.steady import relaxation
 from dlsim.steady.check import broken, exact, verify
 from dlsim.steady.model import Floats, Platform, Reading
@@ -36,16 +36,16 @@ class Period:
     ----------
     platform : Platform
         Of the schedule.
-    length : int or Fraction
+    length : int
         Time T_p of one period.
-    units : ndarray of int or Fraction (Python's, as objects), shape (A, K)
+    units : ndarray of int (Python's, as objects), shape (A, K)
         Load units of each application computed by each cluster in a period.
     connections : ndarray of int, shape (K, K)
         Kept open.
     """
 
     platform: Platform
-    length: int | Fraction
+    length: int
     units: Any
     connections: Any
 
@@ -108,19 +108,11 @@ def _fractions(work: list[Any], denominator: int) -> list[Fraction]:
     return [Fraction(_units(x, denominator), denominator) for x in work]
 
 
-def _units(work: float | Fraction, period: int | Fraction) -> int:
+def _units(work: float | Fraction, period: int) -> int:
     """Return the whole load units of a period, rounded down but for rounding error."""
     amount = Fraction(work) * period
     near = round(amount)
     return near if abs(amount - near) <= ROUNDING * max(1, near) else math.floor(amount)
-
-
-def _down(amount: Fraction, digits: int | None) -> int | Fraction:
-    """Round down to a whole number, or to so many significant digits."""
-    if digits is None or not amount:
-        return math.floor(amount)
-    one = Fraction(10) ** (math.floor(math.log10(amount)) + 1 - digits)
-    return amount // one * one
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,9 +185,7 @@ class Allocation:
         """
         verify(self.platform, self.work, self.connections, self.is_relaxed)
 
-    def periodic(
-        self, period: float | None = None, denominator: int = 1000, digits: int | None = None
-    ) -> Period:
+    def periodic(self, period: int | None = None, denominator: int = 1000) -> Period:
         """Reconstruct a periodic schedule (3.2), checked against (6) in exact arithmetic.
 
         Parameters
@@ -206,35 +196,27 @@ class Allocation:
         denominator : int
             Largest denominator of a work without `period`; rounded down where no such
             fraction is within rounding error.
-        digits : int, optional
-            Round work per period down to so many significant digits instead of whole load
-            units; `period` may then be any number above 0.
         """
-        length: int | Fraction = 1
-        if digits is not None:
-            digits, length = whole("digits", digits), exact(number("period", period, above=True))
-        elif period is not None:
-            length = whole("period", period, 1, math.inf)
+        if period is not None:
+            period = whole("period", period, 1, math.inf)
         p, connections = self.platform, np.asarray(self.connections)
         if (connections != np.floor(connections)).any():
             what = "a period needs whole connections"
             raise InputError(f"{what}; solve with MILP or a heuristic first")
         self.check()
         flat = [x if isinstance(x, Fraction) else float(x) for x in self.work.ravel()]
-        amounts: list[int | Fraction]
-        if digits is not None:
-            amounts = [_down(Fraction(x) * length, digits) for x in flat]
-        elif period is None:
+        if period is None:
             shares = _fractions(flat, whole("denominator", denominator))
             length = math.lcm(*(f.denominator for f in shares))
             amounts = [int(f * length) for f in shares]
         else:
+            length = period
             amounts = [_units(x, length) for x in flat]
         units = np.array([*amounts, None], dtype=object)[:-1].reshape(self.work.shape)
         fitting = units.copy()  # in every row that rounding error put above its limit
         for row in broken(p, units * Fraction(1, length), connections, is_exact=True):
             for cell in row.cells:  # rows only add up: one pass leaves none above
-                most = _down(units[cell] * Fraction(row.limit) / row.used, digits)
+                most = math.floor(units[cell] * Fraction(row.limit) / row.used)
                 fitting[cell] = min(fitting[cell], most)
         schedule = Period(p, length, fitting, connections)
         schedule.check()

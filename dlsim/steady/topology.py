@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 
 from dlsim.errors import InputError
 from dlsim.given import Seed, extra, need_memory, number, option, streams, whole
-from dlsim.steady.graphs import from_graph, prune
+from dlsim.steady.graphs import prune
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.routes import Limits, need_pairs
 
@@ -110,7 +110,7 @@ def table1(
     Parameters
     ----------
     graph, routers
-        As in `from_graph`.
+        As in `Platform.from_graph`.
     seed : int or SeedSequence
         Of the draw.
     limits : Limits, optional
@@ -123,7 +123,7 @@ def table1(
     most = links.integers(*CONNECTIONS, size=graph.number_of_edges(), endpoint=True)
     for (_, _, edge), wide, count in zip(graph.edges(data=True), bandwidths, most, strict=True):
         edge.update(bandwidth=float(wide), max_connect=int(count))
-    return from_graph(
+    return Platform.from_graph(
         graph, routers, limits=limits or Limits(),
         speed=sites.uniform(*SPEEDS, clusters), gateway=_bandwidths(sites, clusters),
         **{name: apps.uniform(*SIZES, clusters) for name in ("data", "work", "priority")},
@@ -225,7 +225,7 @@ def random(
     if table2 == "het":
         sizes = {name: spread("applications", 1.0, clusters) for name in sizes}
     speeds, gateways = (spread("sites", mean, clusters) for mean in (speed, gateway))
-    return from_graph(
+    return Platform.from_graph(
         graph, range(clusters), speed=speeds, gateway=gateways, limits=limits or Limits(), **sizes
     )
 

@@ -27,7 +27,7 @@ from dlsim.steady import SWITCHES as OF_ENGINE
 from dlsim.steady import Allocation, Limits, Platform, Reading, Share, bound, solve, topology
 from dlsim.steady.broker import day
 from dlsim.steady.engine import HEURISTICS, SNAP, randomised_rounding, rounded, served
-from dlsim.steady.graphs import from_graph, prune
+from dlsim.steady.graphs import prune
 from dlsim.steady.model import Floats
 from dlsim.steady.outcome import trim
 from dlsim.steady.program import polish, solve_program
@@ -144,7 +144,7 @@ def crossed(structure: str, numbers: str, clusters: int, seed: SeedSequence) -> 
     for (_, _, edge), one, count in zip(graph.edges(data=True), wide, most, strict=True):
         edge.update(bandwidth=float(one), max_connect=int(count))
     one_each = {name: np.ones(clusters) for name in ("priority", "work", "data")}
-    return from_graph(graph, routers, speed=speed, gateway=gateway, **one_each)
+    return Platform.from_graph(graph, routers, speed=speed, gateway=gateway, **one_each)
 
 
 def features(p: Platform) -> dict[str, float]:

@@ -17,7 +17,7 @@ from dlsim.given import child
 from dlsim.papers.steady_state import cells
 from dlsim.papers.steady_state.cells import of_kind, printed_table, rounding
 from dlsim.papers.steady_state.study import Study
-from dlsim.steady import Allocation, Platform, bound, from_graph, solve, to_graph, topology
+from dlsim.steady import Allocation, Platform, bound, solve, topology
 from dlsim.steady.graphs import prune
 from dlsim.study.plot import axes_of, boxed, panels, tiles
 from dlsim.study.style import INK, style_of
@@ -32,7 +32,7 @@ REAL, REAL_CLUSTERS = "sndlib/germany50", 20
 
 def fig1(study: Study, p: Platform, ax: Axes | None = None) -> Axes:
     """Figure 1 redrawn: clusters behind routers, joined by backbone links."""
-    ax, graph, router = axes_of(ax, (7.6, 4.6)), to_graph(p), list(p.router)
+    ax, graph, router = axes_of(ax, (7.6, 4.6)), p.to_graph(), list(p.router)
     places = nx.kamada_kawai_layout(graph)
     centre = np.mean(list(places.values()), axis=0)
     nx.draw_networkx_edges(graph, places, ax=ax, width=1.6, edge_color="0.6")
@@ -60,7 +60,7 @@ def notation() -> Platform:
     graph.edges["router", "router l"].update(bandwidth=5.0, max_connect=4)
     one = {name: [1.0, 1.0] for name in ("priority", "work", "data")}
     ends = {"speed": [10.0, 2.0], "gateway": [20.0, 20.0]}
-    return from_graph(graph, ["router k", "router l"], **ends, **one)
+    return Platform.from_graph(graph, ["router k", "router l"], **ends, **one)
 
 
 def fig2(study: Study, p: Platform, ax: Axes | None = None) -> Axes:
@@ -184,7 +184,7 @@ def _map(ax: Axes, a: Allocation, places: Places, title: str) -> tuple[pd.DataFr
 def fig_flows(study: Study, a: Allocation) -> Axes:
     """Beyond the paper: a platform with its flows, and whose work each cluster does."""
     axes, p = panels(None, 2, (12.5, 5.4), sharey=False, width_ratios=(1.2, 1)), a.platform
-    places = nx.kamada_kawai_layout(to_graph(p))
+    places = nx.kamada_kawai_layout(p.to_graph())
     table, busy = _map(axes[0], a, places, f"{a.method}: {a.objective:.3g}, bound {bound(p):.3g}")
     shown = pd.DataFrame(np.where(busy > 0, 100 * busy, np.nan))
     tiles(shown, shown.map("{:.0f}".format), "viridis", (0, 100), axes[1], size=8).grid(False)
@@ -210,7 +210,7 @@ def fig_wan(study: Study, name: str = REAL, clusters: int = REAL_CLUSTERS) -> pd
     import topohub
 
     # where its nodes lie, or a layout where they carry no places
-    graph, every = to_graph(p), {one["id"]: one.get("pos") for one in topohub.get(name)["nodes"]}
+    graph, every = p.to_graph(), {one["id"]: one.get("pos") for one in topohub.get(name)["nodes"]}
     known = all(every.get(node) is not None for node in graph)
     places = {node: every[node] for node in graph} if known else nx.kamada_kawai_layout(graph)
     _map(axes[0], found[best], places, f"{name}, {clusters} clusters: {best}")
