@@ -16,12 +16,9 @@ import os
 import re
 import secrets
 import stat
-import struct
 import sys
 import tempfile
-import tokenize
 import tomllib
-import zipfile
 import zlib
 from array import array
 from collections import Counter
@@ -29,14 +26,13 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import MISSING, fields
 from functools import partial
-from io import BufferedReader, BytesIO
+from io import BufferedReader
 from itertools import chain
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.given import anything, nearest, option, text
@@ -44,13 +40,13 @@ from dlsim.given import anything, nearest, option, text
 StrPath = str | os.PathLike[str]
 
 #: Most bytes read from one file, counted after decompression: of a job log (which takes up
-#: to 4 times as much memory), of a table or arrays (numbers 4 times, texts 25 times), of a
+#: to 4 times as much memory), of a table (numbers 4 times, texts 25 times), of a
 #: JSON document (25 times), of a TOML file (100 times, and 2 s per MiB).
 LOG, LIMIT, DOCUMENT, TOML = 2**30, 2**28, 2**25, 2**23
 #: Longest line: a job or a row of a table is far shorter.
 LONGEST_LINE = 2**20
-#: Most columns of a table, levels of a document, and members of an NPZ file.
-MOST_COLUMNS, DEPTH, MEMBERS = 1000, 100, 64
+#: Most columns of a table, and levels of a document.
+MOST_COLUMNS, DEPTH = 1000, 100
 #: A gzip file may always grow to the first, and beyond it at most by the second factor.
 FREE_GROWTH, MOST_GROWTH = 16 * 2**20, 200
 #: Of so many different texts of a table only one copy is kept.
@@ -413,71 +409,6 @@ def read_tables(
     return tables_of(path, document, schema, top, first, text)
 
 
-def _members(stream: IO[bytes]) -> int:
-    """Return how many members a ZIP file says it has, before its directory is read."""
-    size = stream.seek(0, os.SEEK_END)
-    stream.seek(max(0, size - 2**16 - 22))
-    tail = stream.read()
-    end = tail.rfind(b"PK\5\6")
-    if end < 0 or b"PK\6\7" in tail or len(tail) < end + 22:
-        raise ValueError("no directory of a small ZIP file")
-    count, length = struct.unpack_from("<HI", tail, end + 10)
-    return max(count, -(-length // 2**10))  # an entry is far shorter than 1 KiB
-
-
-def _array(archive: zipfile.ZipFile, name: str, kinds: str, whole: int) -> NDArray[Any]:
-    """Read one array whose declared size agrees with the archive's, which it could have."""
-    member = archive.getinfo(f"{name}.npy")
-    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
-        raise ValueError(f"array {name} is compressed in a way of its own")
-    if member.file_size > 1100 * whole + 2**16:  # deflate packs 1032 into 1 at best
-        raise ValueError(f"array {name} declares {member.file_size} bytes, more than fit into it")
-    with archive.open(member) as stream:
-        head = BytesIO(stream.read(2**14))
-    version = np.lib.format.read_magic(head)
-    headers = {(1, 0): np.lib.format.read_array_header_1_0}
-    read = headers.get(version, np.lib.format.read_array_header_2_0)
-    try:
-        shape, _, dtype = read(head)
-    except (MemoryError, RecursionError, tokenize.TokenError) as error:  # of brackets
-        raise ValueError(f"array {name} has no header") from error
-    if dtype.kind not in kinds or not dtype.itemsize:
-        raise ValueError(f"array {name} must be of kind {' or '.join(kinds)}, got {dtype}")
-    held = member.file_size - head.tell()
-    if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != held:
-        raise ValueError(f"array {name} declares shape {shape} of {dtype}, which it does not hold")
-    with archive.open(member) as stream:
-        return np.lib.format.read_array(stream, allow_pickle=False)
-
-
-def read_arrays(
-    path: StrPath, kinds: Mapping[str, str], limit: int = LIMIT
-) -> dict[str, NDArray[Any]]:
-    """Read arrays of an NPZ file."""
-    what = f"{os.fspath(path)}: not arrays in NPZ"
-    try:
-        with opened(path) as stream:
-            if (count := _members(stream)) > MEMBERS:
-                raise ValueError(f"{count} arrays, more than {MEMBERS}")
-            with zipfile.ZipFile(stream) as archive:
-                size = sum(member.file_size for member in archive.infolist())
-                if size > limit:
-                    much = f"unpacks to {size} bytes, more than {limit}"
-                    raise InputError(f"{what}: {much}: split it or raise limit")
-                whole = os.fstat(stream.fileno()).st_size
-                return {name: _array(archive, name, kinds[name], whole) for name in kinds}
-    except InputError:
-        raise
-    except KeyError as error:
-        missing = re.sub(r"(?s)^.*'(.*)\.npy'.*$", r"array '\1' is missing", str(error.args[0]))
-        raise InputError(f"{what}: {missing}; needs {', '.join(kinds)}") from None
-    except (
-        ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, struct.error,
-        NotImplementedError, RuntimeError, SyntaxError, TypeError, OverflowError,
-    ) as error:  # fmt: skip
-        raise InputError(f"{what} ({error}); write it again") from error
-
-
 def _number(text: str, low: float = -math.inf, above: bool = False, blank: bool = False) -> float:
     if blank and not text:
         return math.nan
@@ -495,17 +426,14 @@ def _whole(text: str) -> int:
 
 
 _POSITIVE = partial(_number, low=0, above=True)
-_NONNEGATIVE_OR_BLANK = partial(_number, low=0, blank=True)
 #: What a field may be: its parser, how a message says it (and, after ;, the remedy), and the array
 #: that keeps it ("": none).
 RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "number": (_number, "a finite number", "d"),
     "known or -1": (_number, "a finite number; write -1 for what is unknown", "d"),
-    "number or blank": (partial(_number, blank=True), "a finite number, or blank", "d"),
     "nonnegative": (partial(_number, low=0), "a finite number of at least 0", "d"),
     "positive": (_POSITIVE, "a finite number above 0", "d"),
     "positive or blank": (partial(_POSITIVE, blank=True), "a finite number above 0, or blank", "d"),
-    "nonnegative or blank": (_NONNEGATIVE_OR_BLANK, "a finite number of at least 0, or blank", "d"),
     "whole": (_whole, "a whole number", "q"),
     "text": (partial(text, "it", blank=False), "a text that is not blank", ""),
     "any": (str, "a text", ""),

@@ -1,4 +1,4 @@
-"""Job logs in the Standard and the Grid Workload Format, as hostile as any file that is read.
+"""Job logs in the Standard Workload Format, as hostile as any file that is read.
 
 S. Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP
 1999; Parallel Workloads Archive, "The Standard Workload Format".
@@ -9,7 +9,7 @@ import math
 import os
 import re
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo
 
@@ -17,24 +17,13 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.files import LOG, StrPath, field_value, numbered_lines, read_csv, refusal
+from dlsim.files import LOG, StrPath, field_value, numbered_lines, refusal
 
 #: The fields of a job line, in the order of the Standard Workload Format 2.2.
 SWF_FIELDS = tuple(
     "job submit wait run_time processors cpu_time memory processors_requested time_requested "
     "memory_requested status user group executable queue partition preceding_job think_time".split()
 )
-#: Fields of a line of the Grid Workload Format. Some archives' names differ; their order does not.
-GWF_FIELDS = (
-    *SWF_FIELDS[:16], "site_submitted", "site_run", "structure", "structure_details", "network",
-    "disk", "resources", "platform_requested", "network_requested", "disk_requested",
-    "resources_requested", "organisation", "project",
-)  # fmt: skip
-#: Those that are numbers and are read, and those that are read as names.
-GWF_NUMBERS = (
-    "submit", "wait", "run_time", "processors", "processors_requested", "time_requested", "status",
-)  # fmt: skip
-GWF_NAMES = ("user", "group", "queue")
 
 #: Labels of a header that are read.
 _READ = "MaxProcs MaxNodes MaxJobs MaxRecords UnixStartTime TimeZone TimeZoneString Queue"
@@ -115,45 +104,6 @@ def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
     rows = np.frombuffer(values).reshape(-1, len(SWF_FIELDS))
     jobs = pd.DataFrame(rows, columns=list(SWF_FIELDS))
     return jobs, header, notes + _swf_lies(header, jobs)
-
-
-def read_gwf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Read a job log in the Grid Workload Format: jobs, header and notes.
-
-    Its first sixteen fields are those of the Standard Workload Format, but users, groups and
-    queues are names, which are numbered as they come; ``attrs["names"]`` has them. Values out of
-    range (-1 for "unknown") are data: whoever uses the log decides about them.
-    A. Iosup et al., "The Grid Workloads Archive", Future Generation Computer Systems 24(7), 2008.
-    """
-    names: dict[str, dict[bytes, float]] = {name: {b"-1": -1.0} for name in GWF_NAMES}
-    header: dict[str, str] = {}
-    values, number = array("d"), 0
-    for number, line in numbered_lines(path, limit):
-        text = line.removeprefix(b"\xef\xbb\xbf").strip()
-        if text.startswith((b"#", b";")):
-            _swf_comment(header, b";" + text[1:])
-        elif text:
-            fields = text.split(b"\t") if text.count(b"\t") == len(GWF_FIELDS) - 1 else text.split()
-            if len(fields) != len(GWF_FIELDS):
-                what = f"{len(fields)} fields instead of {len(GWF_FIELDS)}; {_UNKNOWN}"
-                raise refusal(path, number, what)
-            some = [fields[GWF_FIELDS.index(name)] for name in GWF_NUMBERS]
-            values.extend(finite(path, number, GWF_NUMBERS, some))
-            values.append(
-                int(fields[0]) if fields[0].isdigit() and len(fields[0]) < 16 else math.nan
-            )
-            for name, known in names.items():
-                word = fields[GWF_FIELDS.index(name)].strip()
-                values.append(known.setdefault(word, float(len(known) - 1)))
-    if not values:
-        raise refusal(path, max(1, number), _EMPTY)
-    columns = [*GWF_NUMBERS, "job", *names]
-    jobs = pd.DataFrame(np.frombuffer(values).reshape(-1, len(columns)), columns=columns)
-    jobs.attrs["names"] = {
-        name: {int(k): word.decode("utf-8", "replace") for word, k in known.items()}
-        for name, known in names.items()
-    }
-    return jobs, header, ["submit times are not in order"] * bool((jobs["submit"].diff() < 0).any())
 
 
 def widths(jobs: pd.DataFrame) -> pd.Series:
@@ -246,78 +196,29 @@ def _epoch(header: Mapping[str, str]) -> pd.Timestamp | None:
     return pd.Timestamp(seconds, unit="s", tz=zone)
 
 
+#: Fields that hold the numbers of names.
+NAMED = ("user", "group", "queue")
+
+
 def _named(jobs: pd.DataFrame, header: Mapping[str, str]) -> pd.DataFrame:
     """Return user, group and queue as texts."""
-    known = {name: dict(words) for name, words in jobs.attrs.get("names", {}).items()}
     queues = (line.split(None, 1) for line in header.get("Queue", "").splitlines())
-    known.setdefault("queue", {int(q[0]): q[1] for q in queues if len(q) > 1 and q[0].isdecimal()})
+    known = {"queue": {int(q[0]): q[1] for q in queues if len(q) > 1 and q[0].isdecimal()}}
     texts = {}
-    for name in GWF_NAMES:
+    for name in NAMED:
         codes, inverse = np.unique(jobs[name].to_numpy(), return_inverse=True)
         words = [known.get(name, {}).get(int(c), f"{c:g}") if c >= 0 else "" for c in codes]
         texts[name] = np.array(words, dtype=object)[inverse]
     return pd.DataFrame(texts, index=jobs.index)
 
 
-def _instants(path: StrPath, texts: pd.Series) -> tuple[Any, pd.Timestamp | None]:
-    """Return instants given as seconds or as dates, as seconds; and the date of second 0."""
-    plain = texts.str.strip().str.replace(",", ".", n=1)
-    try:
-        return plain.replace("", "nan").astype(float), None
-    except ValueError:
-        pass
-    dates = pd.to_datetime(plain, errors="coerce", utc=True, format="ISO8601")
-    wrong = texts[dates.isna() & (plain != "")]
-    if len(wrong):
-        what = f"must be seconds or an ISO date such as 2026-01-31 12:00, got {wrong.iloc[0]!r}"
-        raise refusal(path, int(wrong.index[0]), what, "submit")
-    first = dates.min()
-    return (dates - first).dt.total_seconds(), first
-
-
-def _read_csv(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Read a job log in CSV: jobs, with the date of second 0 in their attrs; no header or notes."""
-    wanted = {"submit": "any", "run_time": "number or blank", "processors": "number or blank"}
-    more = dict.fromkeys(("wait", "time_requested"), "nonnegative or blank")
-    more |= dict.fromkeys(GWF_NAMES, "any")
-    table = read_csv(path, wanted, more, limit=limit, numbered=True)
-    if table.empty:
-        raise refusal(path, 1, "no job below the first line; give one line per job")
-    table["submit"], epoch = _instants(path, table["submit"])
-    for name in ("wait", "time_requested", "processors_requested", "status"):
-        table[name] = table[name].fillna(-1) if name in table else -1.0
-    names = {}
-    for name in GWF_NAMES:
-        codes, words = pd.factorize(table[name] if name in table else np.full(len(table), ""))
-        names[name] = dict(enumerate(words.tolist()))
-        table[name] = codes.astype(float)
-    table.attrs |= {"names": names, "epoch": epoch}
-    return table, {}, []
-
-
-#: How a log is read, by how its name ends, with .gz or without.
-READERS: dict[str, Callable[..., tuple[pd.DataFrame, dict[str, str], list[str]]]] = {
-    ".swf": read_swf, ".gwf": read_gwf, ".csv": _read_csv,
-}  # fmt: skip
-
-
-def ending_of(path: StrPath) -> str:
-    """Return what tells the format of a log: its name's ending, in lower case and without .gz."""
-    return os.path.splitext(os.fspath(path).lower().removesuffix(".gz"))[1]
-
-
 def read_log(path: StrPath, limit: int = LOG) -> Log:
-    """Read a job log whose name tells its format: .swf, .gwf or .csv, plain or with .gz.
+    """Read a job log in the Standard Workload Format, plain or with .gz.
 
-    A CSV file has the columns submit (seconds, or ISO dates), run_time (seconds) and processors,
-    and may have wait, time_requested, user, group and queue. Jobs without run time, processors or
-    submit time, lines for a part of a job (status 2, 3, 4) and jobs wider than the machine are left
-    out and counted.
+    Jobs without run time, processors or submit time, lines for a part of a job (status 2, 3, 4)
+    and jobs wider than the machine are left out and counted.
     """
-    if (ending := ending_of(path)) not in READERS:
-        rule = "a job log's name ends in .swf, .gwf or .csv, or .gz after it"
-        raise InputError(f"{os.fspath(path)}: {rule}; rename it")
-    jobs, header, notes = READERS[ending](path, limit)
+    jobs, header, notes = read_swf(path, limit)
     processors = widths(jobs)
     nodes = processors_of(header) or int(max(1, processors[processors <= 1e7].max()))
     fits = (processors <= nodes) & (processors % 1 == 0) & (jobs["submit"] < 1e12)
@@ -329,11 +230,10 @@ def read_log(path: StrPath, limit: int = LOG) -> Log:
         "run_time": used["run_time"], "processors": processors[order].astype(np.int64),
         "estimate": used["time_requested"].where(used["time_requested"] > 0),
     }).join(_named(used, header))  # fmt: skip
-    is_csv = ending == ".csv"
-    table.index = (used.index + (not is_csv)).rename("line" if is_csv else "row")
-    if "job" in used and used["job"].is_unique and (used["job"] % 1 == 0).all():
+    table.index = (used.index + 1).rename("row")
+    if used["job"].is_unique and (used["job"] % 1 == 0).all():
         table.index = pd.Index(used["job"].astype(np.int64), name="job")
-    epoch, (first, last) = jobs.attrs.get("epoch") or _epoch(header), table["submit"].iloc[[0, -1]]
+    epoch, (first, last) = _epoch(header), table["submit"].iloc[[0, -1]]
     if epoch is None and first >= 5e8 and last < 4e9:
         epoch, note = pd.Timestamp(0, unit="s", tz="UTC"), "submit times count from 1970 (UTC)"
         notes = [*notes, note]

@@ -29,12 +29,9 @@ KINDS = {
     "results": "results of dlsim reproduce or of a notebook",
     "lab": "the copy of the notebooks that dlsim lab made, with your changes",
     "simulate": "tables of dlsim simulate",
-    "advise": "the advice of dlsim advise",
     "solve": "what dlsim solve found",
-    "grid": "tables of dlsim grid",
-    "explore": "pages of dlsim.explore.export",
+    "explore": "pictures of dlsim.explore",
     "book": "the book of dlsim book",
-    "edition": "the executed notebooks of dlsim book --edition",
 }
 
 

@@ -1,17 +1,13 @@
 """Every kind of file that dlsim reads: its reader, a good file, and what a refusal can name."""
 
 import copy
-import io
 import json
 from functools import partial
 from pathlib import Path
 
 import nbformat
-import numpy as np
 
 from dlsim import files
-from dlsim.bricks import workload as requests
-from dlsim.bricks.traces import read_traces
 from dlsim.cpugpu import workload as applications
 from dlsim.errors import InputError
 from dlsim.joblog import read_log
@@ -23,10 +19,8 @@ from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.notebooks import first_problem, parameters_of
 from dlsim.study.report import load_figures, read_headline
 from dlsim.study.workers import _address
-from tests.test_bricks_gwf import LINES
 from tests.test_files import LOG, TABLE
 
-GWF = ("\n".join(LINES) + "\n").encode()
 CLUSTER = Cluster(4, 1.0, 100.0)
 PLATFORM = b"""[[cluster]]
 speed = 100.0
@@ -71,16 +65,8 @@ SCORES = (
     files.shared_file("data/reference/mcdf/mcdf-claims.csv").read_bytes().splitlines(keepends=True)
 )
 RUN = json.dumps({"schema_version": 1, "headline": "9 claims: 9 hold"}).encode()
-NPZ = {"values": np.ones((2, 3)), "step": np.float64(0.5), "names": np.array(["a", "b"])}
 IDENTITY = "f(x=1)"
 CELL = cells._sealed(IDENTITY, json.dumps({"x": [1, 2.5]})).encode()
-
-
-def saved(write, **arrays):
-    """The bytes of an NPZ file."""
-    stream = io.BytesIO()
-    write(stream, **arrays)
-    return stream.getvalue()
 
 
 def executed_book():
@@ -113,15 +99,7 @@ def cell(path):
 READERS = {
     "tasks.csv": (tasks.from_csv, TABLE, True),
     "tasks.swf": (partial(tasks.from_swf, cluster=CLUSTER, limit=60_000), LOG.encode(), True),
-    "requests.swf": (partial(requests.from_log, clients=2, limit=60_000), LOG.encode(), True),
-    "requests.gwf": (partial(requests.from_log, clients=2, limit=60_000), GWF, True),
-    "traces.csv": (read_traces, b"link,time,throughput\na,0,10.5\nb,0,20\na,1,30\nb,1,4\n", True),
-    "traces.npz": (read_traces, saved(np.savez, **NPZ), False),
-    "packed.npz": (read_traces, saved(np.savez_compressed, **NPZ), False),
-    "jobs.csv": (
-        partial(read_log, limit=60_000),
-        b"submit,run_time,processors,user\n2020-06-09 18:40,5,2,a\n2020-06-09 18:42,1,1,b\n", True
-    ),
+    "jobs.swf": (partial(read_log, limit=60_000), LOG.encode(), True),
     "applications.csv": (
         applications.from_csv, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
     ),
@@ -137,4 +115,4 @@ READERS = {
     cells._path(Path(), IDENTITY).name: (cell, CELL, False),
 }  # fmt: skip
 #: Those with checksums, of which hardly any damage is read.
-SEALED = ("traces.npz", "packed.npz", list(READERS)[-1])
+SEALED = (list(READERS)[-1],)

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, Reading, Schedule, simulate
 from dlsim.realtime.model import SWITCHES_M
-from tests.twins import inserted
+from tests.twins import inserted, splits
 from tests.twins import realtime as twin
 
 PAPER_M = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN", "FIFOANNA", "EDFANNA")
@@ -60,8 +60,8 @@ ALL_ROWS = ROWS | ROWS_I
 #: The rows whose tasks are planned one behind another: paper I's twin answers for them.
 IN_LINE = [*ROWS_I, "edf in line", "fifo in line", "user in line"]
 #: Partitions that know no set-up time, and those that need a link.
-BARE = ("dlt", "I", "II", "exact", "exact-n", *inserted.BEST_ROUNDS)
-LINKED = ("umr", "umr-iit", *inserted.BEST_ROUNDS)
+BARE = ("dlt", "I", "II", "exact", "exact-n")
+LINKED = ("umr", "umr-iit")
 
 
 def order_of(row: Policy) -> str:
@@ -113,8 +113,7 @@ class Instance(NamedTuple):
         partition = ALL_ROWS[policy].partition
         cms = self.cms or Fraction(1) if partition in LINKED else self.cms
         if partition in BARE:
-            cps = self.cps or Fraction(1) if partition in LINKED else self.cps
-            return self._replace(cms=cms, cps=cps, st=Fraction(0), sc=Fraction(0))
+            return self._replace(cms=cms, st=Fraction(0), sc=Fraction(0))
         if ALL_ROWS[policy].rounds == "best" and self.st + self.sc == 0:
             return self._replace(cms=cms, st=Fraction(1, 2))
         return self._replace(cms=cms)
@@ -266,8 +265,8 @@ def met(
     uneven = [n for n in range(2, len(r) + 1) if r[n - 1] > r[0]]
     n = source.choice(uneven if uneven and source.random() < 0.7 else range(1, len(r) + 1))
     due = r[n - 1] + planner.time(sigma, n)
-    if row.partition in ("exact", "exact-n", *inserted.BEST_ROUNDS):
-        due = source.choice([due, planner.least_end(sigma, r[:n])])
+    if row.partition in ("exact", "exact-n"):
+        due = source.choice([due, splits.optimum(instance.costs, sigma, r[:n])])
     kind = source.choice(["tie", "tie", "short", "slack", "loose"])
     if kind == "short":
         due -= Fraction(1, 1024)

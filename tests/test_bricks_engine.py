@@ -1,9 +1,7 @@
 """The Grid simulator: hand cases of every rule, properties, plug-in functions, Table 1."""
 
-import functools
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -23,7 +21,6 @@ from dlsim.bricks import (
     workload,
 )  # fmt: skip
 from dlsim.bricks.workload import draw
-from dlsim.errors import InputError
 from tests.bricks_environments import environments, readings, schedulers
 from tests.scale import LONG
 
@@ -346,112 +343,6 @@ def test_a_scheduler_that_cheats_finds_nothing_of_what_is_to_come():
     pd.testing.assert_frame_equal(out.requests, honest.requests, check_exact=True)
 
 
-class Remembers:
-    """Predicts how often it was asked, for every series."""
-
-    def __init__(self):
-        self.asked = 0.0
-
-    def __call__(self, window):
-        self.asked += 1
-        return np.full(len(window), self.asked)
-
-
-@pytest.mark.parametrize("predictor", [Remembers, Remembers()])
-def test_a_predictor_remembers_one_run_and_no_other(predictor):
-    env = grid([100.0], [(0.0, 40, 0, 100, 99), (1.0, 40, 0, 100, 99)], traces=[40.0])
-    runs = bricks.run_many(
-        env, [Scheduler(), Scheduler("deadline")], Reading(predictor=predictor, probe=1.0)
-    )
-    runs.append(simulate(env, Scheduler(), Reading(predictor=predictor, probe=1.0)))
-    for out in runs:  # 40 Mbit at 1, later at 2 Mbit/s; 1 s of work at Load 1, later 2
-        assert out.attempts["estimate"].tolist() == [40 + 2, 20 + 3]
-
-
-SEEN, KNOWN = [], {}
-
-
-def stateful(how):
-    """Predictors that are functions and remember: the n-th answer of all runs is n."""
-    count, seen = 0, []
-
-    def by_nonlocal(window):
-        nonlocal count
-        count += 1
-        return np.full(len(window), count)
-
-    def by_closure(window):
-        seen.append(1)
-        return np.full(len(window), len(seen))
-
-    def by_default(window, known=[]):  # noqa: B006
-        known.append(1)
-        return np.full(len(window), len(known))
-
-    def by_global(window):
-        SEEN.append(1)
-        return np.full(len(window), len(SEEN))
-
-    def by_attribute(window):
-        by_attribute.count = getattr(by_attribute, "count", 0) + 1
-        return np.full(len(window), by_attribute.count)
-
-    def count_one():
-        KNOWN["n"] = KNOWN.get("n", 0) + 1
-        return KNOWN["n"]
-
-    def by_helper(window):
-        return np.full(len(window), count_one())
-
-    def numbers():
-        while True:
-            yield len(seen) + 1
-
-    stream = numbers()
-
-    def by_generator(window):
-        return np.full(len(window), next(stream))
-
-    class ByClass:
-        asked: ClassVar = []
-
-        def __call__(self, window):
-            self.asked.append(1)
-            return np.full(len(window), len(self.asked))
-
-    class Bound:
-        def ask(self, window):
-            return by_closure(window)
-
-    found = {"class": ByClass, "object": ByClass(), "bound": Bound().ask,
-             "partial": functools.partial(by_default)}  # fmt: skip
-    functions = (by_nonlocal, by_closure, by_default, by_global, by_attribute, by_helper)
-    found |= {f.__name__.removeprefix("by_"): f for f in (*functions, by_generator)}
-    return found[how]
-
-
-@pytest.mark.parametrize("how", [
-    "nonlocal", "closure", "default", "global", "attribute", "helper", "generator", "class",
-    "object", "bound", "partial",
-])  # fmt: skip
-def test_a_function_that_remembers_is_refused_in_its_second_run(how):
-    env, reading = grid([100.0], [(1.0, 40, 0, 100, 99)]), Reading(predictor=stateful(how))
-    simulate(env, Scheduler(), reading)
-    with pytest.raises(InputError, match="since its first run, or nothing can tell"):
-        simulate(env, Scheduler(), reading)
-
-
-def test_a_function_that_keeps_nothing_runs_as_often_as_one_likes():
-    weights, ages = np.ones(10), {"unit": [1.0]}
-
-    def mean(window, power=1.0):
-        return (window * weights[: window.shape[1]] ** power).mean(axis=1) * ages["unit"][0]
-
-    env = grid([100.0], [(1.0, 40, 0, 100, 99)], traces=[40.0])
-    one, two = (simulate(env, Scheduler(), Reading(predictor=mean)) for _ in range(2))
-    assert one.attempts.equals(two.attempts)
-
-
 def test_a_predictor_of_two_arguments_is_given_the_whole_past():
     """Fifteen probes, one a second; the trace counts the seconds."""
     seen = []
@@ -467,18 +358,6 @@ def test_a_predictor_of_two_arguments_is_given_the_whole_past():
     past, times = seen[-1]
     assert times.tolist() == list(range(15))
     assert past.tolist() == [list(range(1, 16))] * 4 + [[0.0] * 15]
-
-
-def test_a_predictor_that_cannot_be_made_is_refused():
-    class Needs:
-        def __init__(self, size):
-            self.size = size
-
-        def __call__(self, window):
-            return window[:, -1]
-
-    with pytest.raises(InputError, match="predictor must be a function, a class"):
-        simulate(grid([100.0], []), Scheduler(), Reading(predictor=Needs))
 
 
 def test_what_cannot_be_reached_is_no_tie_with_what_can():

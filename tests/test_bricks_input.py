@@ -191,7 +191,9 @@ def test_times_beyond_whole_numbers_are_still_in_the_last_step():
         assert one["completion"] == pytest.approx(seconds)
 
 
-@pytest.mark.parametrize("answer", [2, -1, 0.5, None, "0", [0, 0], [0, 2]])
+@pytest.mark.parametrize(
+    "answer", [2, -1, 0.5, None, "0", "REFUSE", [], [0], [0, 0], np.array([0])]
+)
 def test_a_users_scheduler_must_name_a_server(answer):
     def mine(view):
         return answer

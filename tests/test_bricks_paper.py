@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from dlsim.bricks import Environment, Reading, Scheduler, simulate, workload
 from dlsim.errors import InputError
-from dlsim.joblog import read_swf
 from dlsim.papers import bricks
 from dlsim.papers.bricks import cells, claims, draw
 from dlsim.papers.bricks.cells import SWITCHES, Kind
@@ -254,38 +253,6 @@ def test_a_buyer_takes_the_cheapest_server_in_time():
     assert o.requests["server"].tolist() == [0, 1, 2]
 
 
-def test_the_synthetic_log_is_a_log(tmp_path):
-    path = tmp_path / "log.swf"
-    path.write_text(cells.log_text(1, hours=24, jobs=500))
-    jobs, _, notes = read_swf(path)
-    assert len(jobs) == 500
-    assert notes == []
-    assert jobs["submit"].between(0, 24 * 3600).all()
-    hour = jobs["submit"] // 3600
-    assert (hour.between(10, 13)).sum() > 2 * (hour.isin([0, 1, 22, 23])).sum()
-    assert cells.log_text(1) == cells.log_text(1) != cells.log_text(2)
-
-
-def test_a_log_of_ones_own_is_replayed(tmp_path):
-    path = tmp_path / "own.swf"
-    path.write_text(cells.log_text(4, hours=2, jobs=30))
-    seed = np.random.SeedSequence(0, spawn_key=(0,))
-    log, drawn = cells.replay_of(str(path), seed, interval=60.0, horizon=7200.0, domains=2)
-    assert len(log.requests) == 30
-    assert log.requests.attrs["synthesised"] == ["send", "recv", "deadline"]
-    assert log.servers.equals(drawn.servers)
-    before = cells.fingerprint(str(path))
-    path.write_text(cells.log_text(5, hours=2, jobs=30))
-    assert cells.fingerprint(str(path)) != before
-    with pytest.raises(InputError, match=r"none\.swf"):
-        cells.fingerprint(str(tmp_path / "none.swf"))
-
-
-def test_hours_without_requests_are_counted():
-    requests = pd.DataFrame({"time": [3600.0, 3601.0, 4 * 3600.0 - 1]})
-    assert cells.by_hour(requests).to_dict() == {0: 0, 1: 2, 2: 0, 3: 1}
-
-
 def test_traffic_of_figure_1(study):
     o = direct(0, 60.0, Scheduler(max_fallbacks=1))
     n = draw.traffic(o)
@@ -474,7 +441,7 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(executed):
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = (
-        "fig1 fig2 fig3 fig4 fig5 fig6 paired magnitude drivers correction pareto economy replay "
+        "fig1 fig2 fig3 fig4 fig5 fig6 paired magnitude drivers correction pareto economy "
         "background readings mechanisms herding foretold rivals left"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}

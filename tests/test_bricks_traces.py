@@ -1,23 +1,16 @@
-"""Self-similar traces: exact covariance, spectrum, Hurst parameter, files; replayed job logs."""
+"""Self-similar traces: exact covariance, spectrum, Hurst parameter; tables of measured ones."""
 
-import gzip
-import io
 import math
-import zipfile
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from numpy.random import SeedSequence
 from scipy.integrate import quad
 from scipy.linalg import toeplitz
 
 from dlsim.bricks import traces
-from dlsim.bricks.traces import Traces, read_traces, write_traces
-from dlsim.bricks.workload import SYNTHESISED, from_swf
-from dlsim.errors import DlsimError, InputError
+from dlsim.errors import InputError
 from tests.scale import SCALE
 
 HURST = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
@@ -178,287 +171,40 @@ def test_what_cannot_be_drawn_is_refused(change, said):
         traces.draw(**{"mean": [1.0], "steps": 10, **change})
 
 
-# ---------------------------------------------------------------- files
+# ---------------------------------------------------------------- a table of measured traces
 
 
-def drawn(links=3, steps=20, step=0.1):
-    values = traces.draw(np.arange(1.0, links + 1), steps, seed=4).values
-    return Traces(values, step, tuple(f"link {k}, \u00fc" for k in range(links)))
+def frame(values, times=(0, 5, 10)):
+    """Throughput of links a and b at some times."""
+    return pd.DataFrame(values, index=list(times), columns=["a", "b"])
 
 
-def same(a, b):
-    return np.array_equal(a.values, b.values) and (a.step, a.names) == (b.step, b.names)
+def test_a_table_has_a_column_per_link_and_a_row_per_step():
+    values, step = traces.from_frame(frame([[1, 4], [2, 5], [3, 6]]))
+    assert (values.tolist(), step) == ([[1, 2, 3], [4, 5, 6]], 5.0)
+    assert values.dtype == float
+    tenths = frame([[1, 2]] * 3, times=(0.0, 0.1, 0.1 + 0.1))
+    assert traces.from_frame(tenths)[1] == 0.1
 
 
-@pytest.mark.parametrize("name", ["t.csv", "t.npz"])
-def test_files_read_back_exactly(tmp_path, name):
-    written = drawn()
-    for copy in ("a", "b"):
-        write_traces(tmp_path / copy / name, written)
-    assert (tmp_path / "a" / name).read_bytes() == (tmp_path / "b" / name).read_bytes()
-    assert same(read_traces(tmp_path / "a" / name), written)
-
-
-def test_packed_csv_is_read(tmp_path):
-    write_traces(tmp_path / "t.csv", drawn())
-    packed = tmp_path / "t.csv.gz"
-    packed.write_bytes(gzip.compress((tmp_path / "t.csv").read_bytes()))
-    assert same(read_traces(packed), drawn())
-
-
-def csv(tmp_path, rows, head="link,time,throughput"):
-    path = tmp_path / "t.csv"
-    path.write_text("\n".join([head, *rows]) + "\n")
-    return path
-
-
-def test_irregular_stamps_are_averaged_so_that_no_data_is_lost(tmp_path):
-    # 100 Mbit/s for 3 s, 40 for 4 s, then 10: 0-5 s carry 380 Mbit, 5-10 s 80 + 30 Mbit
-    path = csv(tmp_path, ["a,2,100", "a,5,40", "a,9,10", "b,2,1"])
-    found = read_traces(path, step=5.0)
-    assert found.values.tolist() == [[76.0, 22.0, 10.0], [1.0, 1.0, 1.0]]
-    with pytest.raises(InputError, match="step to average"):
-        read_traces(path)
-
-
-@given(
-    st.lists(st.tuples(st.integers(1, 40), st.integers(0, 50)), min_size=1, max_size=12),
-    st.integers(1, 40),
-)
-def test_averages_carry_what_the_curve_carries(tmp_path_factory, pieces, step):
-    stamps = np.cumsum([0, *(length for length, _ in pieces)])
-    rates = [rate for _, rate in pieces] + [7]
-    rows = [f"a,{t},{rate}" for t, rate in zip(stamps, rates, strict=True)]
-    found = read_traces(csv(tmp_path_factory.mktemp("t"), rows), step=float(step))
-    steps = found.values.shape[1]
-    carried = sum(length * rate for length, rate in pieces) + 7 * (steps * step - stamps[-1])
-    assert found.values.sum() * step == pytest.approx(carried)
-    assert found.values[0, -1] == 7.0
-    assert (steps - 1) * step >= stamps[-1]
-
-
-def test_averaging_over_the_files_own_step_changes_nothing(tmp_path):
-    written = drawn(step=0.25)
-    write_traces(tmp_path / "t.csv", written)
-    found = read_traces(tmp_path / "t.csv", step=0.25)
-    assert found.values == pytest.approx(written.values, rel=1e-12)
-
-
-BROKEN = {
-    "no column": (["a,0,1"], "link,when,throughput", "line 1, field time"),
-    "negative": (["a,0,1", "a,1,-1"], None, "line 3, field throughput"),
-    "not a number": (["a,0,nan"], None, "line 2, field throughput"),
-    "no text": ([",0,1"], None, "line 2, field link"),
-    "too few fields": (["a,0"], None, "line 2"),
-    "empty": ([], None, "holds no value"),
-    "falls": (["a,1,1", "b,9,1", "a,0,1"], None, "line 4, link a, field time: 0.0 comes after 1.0"),
-    "same time twice": (["a,0,1", "a,0,2"], None, "line 3, link a, field time: .* each once"),
-    "starts later": (["a,0,1", "a,1,1", "b,1,1", "b,2,1"], None, "a step to average over"),
-    "starts too late": (["a,0,1", "a,1,1", "b,2,1", "b,3,1"], None, "line 3, link a, .*: ends at"),
-    "one stamp": (["a,0,1"], None, "one time stamp"),
-    "other stamps": (["a,0,1", "a,1,1", "b,0,1", "b,2,1"], None, "line 5, link b, field time"),
-    "fewer stamps": (["a,0,1", "a,1,1", "b,0,1"], None, "field time"),
-    "irregular": (["a,0,1", "a,1,1", "a,3,1"], None, "line 4, .*step to average"),
-    "zero at the end": (["a,0,1", "a,1,0"], None, "line 3, .*held after the end.* cut it off"),
-}
-
-
-@pytest.mark.parametrize("kind", BROKEN)
-def test_broken_csv_is_refused(tmp_path, kind):
-    rows, head, said = BROKEN[kind]
-    path = csv(tmp_path, rows, head or "link,time,throughput")
-    with pytest.raises(InputError, match=said) as refused:
-        read_traces(path)
-    assert str(path) in str(refused.value)
-
-
-def test_links_that_start_at_different_instants_are_resampled(tmp_path):
-    """Clocks of 100 and 104 s: time 0 is 104, when b begins."""
-    rows = ["a,100,10", "a,110,30", "a,120,50", "b,104,8", "b,112,16", "b,124,4"]
-    path = csv(tmp_path, rows)
-    held = read_traces(path, step=8.0)
-    # a: 10 until 6, 30 until 16, then 50; b: 8 until 8, 16 until 20, then 4
-    assert held.values.tolist() == [[(60 + 60) / 8, 30, 50, 50], [8, 16, (64 + 16) / 8, 4]]
-    line = read_traces(path, step=8.0, resample="linear")
-    # a: 18 at 0, 50 at 16, 2 a second; b: 8 at 0, 16 at 8, 4 at 20, a second less from 8 on
-    assert line.values == pytest.approx(
-        np.array([[26, 42, 50, 50], [12, 12, (4 * (8 + 4) / 2 + 16) / 8, 4]])
-    )
-    with pytest.raises(InputError, match="resample"):
-        read_traces(path, step=8.0, resample="nearest")
-
-
-def test_stamps_alike_once_all_links_have_begun_need_no_step(tmp_path):
-    rows = ["a,0,1", "a,5,2", "a,10,3", "b,5,4", "b,10,6"]
-    for resample in ("hold", "linear"):
-        found = read_traces(csv(tmp_path, rows), resample=resample)
-        assert (found.step, found.values.tolist()) == (5.0, [[2, 3], [4, 6]])
-
-
-@pytest.mark.parametrize("step", [0.0, -1.0, math.nan, 1e-300])
-def test_a_step_that_is_none_is_refused(tmp_path, step):
-    path = csv(tmp_path, ["a,0,1", "a,1000,1"])
-    with pytest.raises(InputError, match="step"):
-        read_traces(path, step=step)
-
-
-def npz(**arrays):
-    stream = io.BytesIO()
-    np.savez(stream, **arrays)
-    return stream.getvalue()
-
-
-GOOD = {"values": np.ones((1, 2)), "step": np.float64(1), "names": np.array(["a"])}
-BAD_ARRAYS = {
-    "no names": {k: GOOD[k] for k in ("values", "step")},
-    "objects": {**GOOD, "names": np.array([{}], dtype=object)},
-    "numbers as names": {**GOOD, "names": np.arange(1)},
-    "two steps": {**GOOD, "step": np.ones(2)},
-    "negative step": {**GOOD, "step": np.float64(-1)},
-    "complex": {**GOOD, "values": np.ones((1, 2), dtype=complex)},
-    "nan": {**GOOD, "values": np.array([[math.nan, 1]])},
-    "ends in zero": {**GOOD, "values": np.array([[1.0, 0.0]])},
-    "one row too many": {**GOOD, "values": np.ones((2, 2))},
-    "three dimensions": {**GOOD, "values": np.ones((1, 1, 2))},
-    "no dimension": {**GOOD, "values": np.float64(1)},
-    "no steps": {**GOOD, "values": np.ones((1, 0))},
-    "same name": {**GOOD, "values": np.ones((2, 2)), "names": np.array(["a", "a"])},
-}
-
-
-@pytest.mark.parametrize("kind", BAD_ARRAYS)
-def test_broken_npz_is_refused(tmp_path, kind):
-    path = tmp_path / "t.npz"
-    path.write_bytes(npz(**BAD_ARRAYS[kind]))
-    with pytest.raises(InputError, match=r"t\.npz"):
-        read_traces(path)
-
-
-def test_npz_that_unpacks_to_too_much_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr("dlsim.files.LIMIT", 10_000)
-    path = tmp_path / "t.npz"
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("values.npy", bytes(20_000))
-    path.write_bytes(stream.getvalue())
-    with pytest.raises(InputError, match="unpacks to"):
-        read_traces(path)
-
-
-def test_damaged_files_are_read_or_refused(tmp_path):
-    source, path = np.random.default_rng(8), tmp_path / "t"
-    for name in ("t.csv", "t.npz"):
-        write_traces(tmp_path / name, drawn())
-        whole = (tmp_path / name).read_bytes()
-        for _ in range(max(20, round(150 * SCALE))):
-            damaged = bytearray(whole[: source.integers(0, len(whole) + 1)])
-            for place in source.integers(0, max(1, len(damaged)), source.integers(0, 4)):
-                damaged[place : place + 1] = bytes([source.integers(0, 256)])
-            path.write_bytes(damaged)
-            try:
-                found = read_traces(path)
-            except DlsimError:
-                continue
-            assert (found.values[:, -1] > 0).all()
-
-
-def test_traces_by_hand_are_numbers_per_link_and_step():
-    made = Traces([[1, 2], [3, 4]], 10, ("a", "b"))  # type: ignore[arg-type]
-    assert made.values.dtype == float
-    for values, said in (
-        ([["x", 1]], r"traces\[0, 0\] must be a finite number"), ([1, 2], "array of 2 dimensions"),
-        ([[1, -1]], r"traces\[0, 1\] must be .* of at least 0"), ([[1, 0]], "link 0 ends with"),
-    ):  # fmt: skip
-        with pytest.raises(InputError, match=said):
-            Traces(values, 10, ("a",))  # type: ignore[arg-type]
-
-
-def test_other_places_and_endings_are_refused(tmp_path):
-    for path in (tmp_path / "none.csv", tmp_path, "a\0b"):
-        with pytest.raises(InputError, match="cannot be read"):
-            read_traces(path)
-    with pytest.raises(InputError, match=r"ends in \.csv or \.npz"):
-        write_traces(tmp_path / "t.txt", drawn())
-
-
-# ---------------------------------------------------------------- replayed job logs
-
-LOG = """; Version: 2.2
-; MaxProcs: 64
-1 100 0 50 4 -1 -1 4 -1 -1 1 7 1 1 1 1 -1 -1
-2 160 0 0 4 -1 -1 4 -1 -1 1 7 1 1 1 1 -1 -1
-3 130 0 20 -1 -1 -1 8 -1 -1 1 9 1 1 1 1 -1 -1
-4 200 0 30 2 -1 -1 2 -1 -1 3 9 1 1 1 1 -1 -1
-5 220 0 10 2 -1 -1 2 -1 -1 1 5 1 1 1 1 -1 -1
-6 -1 0 10 2 -1 -1 2 -1 -1 1 5 1 1 1 1 -1 -1
-"""
-
-
-@pytest.fixture
-def log(tmp_path):
-    path = tmp_path / "log.swf"
-    path.write_text(LOG)
-    return path
-
-
-def test_a_log_becomes_requests_by_the_rule(log):
-    requests = from_swf(log, clients=2, time_scale=0.5)
-    assert requests.columns.tolist() == ["time", "client", "send", "recv", "work", "deadline"]
-    assert requests["time"].tolist() == [0.0, 15.0, 60.0]
-    assert requests["client"].tolist() == [0, 1, 0]  # users 7, 9, 5 in turn, modulo 2
-    assert requests["work"].tolist() == [15_000.0, 6_000.0, 3_000.0]
-    assert requests.attrs["synthesised"] == list(SYNTHESISED) == ["send", "recv", "deadline"]
-    assert requests.attrs["skipped"] == {
-        "run time not above 0": 1, "part of a job (status 2, 3 or 4)": 1, "no submit time": 1
-    }  # fmt: skip
-    least = requests["work"] / 300 + (requests["send"] + requests["recv"]) / 75
-    factor = (requests["deadline"] - requests["time"]) / least
-    assert factor.between(1, 3).all()
-    assert requests[["send", "recv"]].stack().between(100, 5000).all()
-
-
-def test_processors_count_where_asked(log):
-    requests = from_swf(log, clients=3, work="processor_time", performance=100.0)
-    assert requests["work"].tolist() == [20_000.0, 16_000.0, 2_000.0]
-
-
-def test_draws_belong_to_lines_and_seeds(log, tmp_path):
-    full = from_swf(log, clients=2, seed=3)
-    assert from_swf(log, clients=2, seed=3).to_csv() == full.to_csv()
-    assert from_swf(log, clients=2, seed=4)["send"].tolist() != full["send"].tolist()
-    first = from_swf(log, clients=2, seed=3, max_jobs=1)
-    pd.testing.assert_frame_equal(first, full.iloc[:1])
-    assert first.attrs["skipped"]["beyond max_jobs"] == 2
-    fixed = from_swf(log, 2, send=(0, 0), recv=(5, 5), deadline_factor=(2, 2), throughput=5.0)
-    assert fixed["send"].tolist() == [0.0] * 3
-    assert (fixed["deadline"] - fixed["time"]).tolist() == [102.0, 42.0, 22.0]
+GOOD = [[1, 2], [3, 4], [5, 6]]
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("table", "said"),
     [
-        ({"clients": 0}, "clients"),
-        ({"clients": 1.5}, "clients"),
-        ({"performance": -1}, "performance"),
-        ({"throughput": 0}, "throughput"),
-        ({"time_scale": math.inf}, "time_scale"),
-        ({"max_jobs": 0}, "max_jobs"),
-        ({"work": "cpu"}, "work"),
-        ({"send": (5, 4)}, "send"),
-        ({"send": 5}, "send"),
-        ({"recv": (-1, 4)}, "recv"),
-        ({"recv": ("a", "b")}, "recv"),
-        ({"deadline_factor": (1, math.nan)}, "deadline_factor"),
-        ({"seed": "x"}, "seed"),
+        (np.ones((3, 2)), "traces must be a DataFrame"),
+        (frame(GOOD, (0, 5, 11)), "times of traces must be 0, one step, two steps"),
+        (frame(GOOD, (1, 6, 11)), "got .1.0, 6.0, 11.0.; average over steps first"),
+        (frame(GOOD, (0, 0, 0)), "times of traces"),
+        (frame(GOOD, ("0 s", "5 s", "10 s")), "times of traces"),
+        (frame(GOOD[:1], (0,)), "two times or more, got 1"),
+        (frame([[1, 2], [3, -4], [5, 6]]), r"traces\[1, 1\] must be .* of at least 0"),
+        (frame([[1, 2], [3, math.nan], [5, 6]]), r"traces\[1, 1\] must be a finite number"),
+        (frame([[1, 2], [3, "x"], [5, 6]]), r"traces\[1, 1\] must be a finite number"),
+        (frame([[1, 2], [3, 4], [5, 0]]), "link 1 ends with throughput zero"),
     ],
 )
-def test_what_is_no_replay_is_refused(log, change, said):
+def test_a_table_that_cannot_be_used_is_refused(table, said):
     with pytest.raises(InputError, match=said):
-        from_swf(log, **{"clients": 2, **change})
-
-
-def test_a_log_without_a_usable_job_is_refused(tmp_path):
-    path = tmp_path / "log.swf"
-    path.write_text("1 100 0 -1 4 -1 -1 4 -1 -1 1 7 1 1 1 1 -1 -1\n")
-    with pytest.raises(InputError, match="run time not above 0: 1"):
-        from_swf(path, clients=1)
+        traces.from_frame(table)

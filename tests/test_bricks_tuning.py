@@ -1,14 +1,11 @@
 """Automatic tuning of Opt: what the tuners do by hand, and that they learn."""
 
-from dataclasses import replace
-
 import numpy as np
 import pandas as pd
 import pytest
 
 from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.bricks.tuning import LEAST_OPT, server_errors, target_failure
-from dlsim.bricks.workload import failures
 from dlsim.errors import InputError
 from tests.test_bricks_engine import grid
 
@@ -110,24 +107,20 @@ def test_a_link_at_rest_teaches_nothing():
     assert seen[-1][:2] == [[1, 1], [0, 0]]
 
 
-def test_a_failure_is_no_rejection():
-    """A server that fails has said nothing of when it would have been done."""
-    env = Environment.random(0, 30, horizon=6 * 3600.0, domains=3)
-    down = failures(len(env.servers), 6 * 3600, up=6000, down=600, seed=2)
-    env, seen, told = replace(env, failures=down, on_failure="resubmit"), [], []
+def test_a_scheduler_is_told_what_the_rejecting_server_promised():
+    env, seen, told = Environment.random(0, 30, horizon=6 * 3600.0, domains=3), [], []
     learns = spied(server_errors(), seen, "mean", "deviation", "free")
 
     def choose(view):
-        told.append((view.row, view.promised))
+        told.append(view.promised)
         return learns(view)
 
     out = simulate(env, Scheduler(choose, max_fallbacks=1))
     out.check()
     assert np.isfinite(seen).all()
-    tries = out.attempts.assign(told=[promised for _, promised in told])
-    before = tries.groupby("request")[["promised", "accepted"]].shift()
-    fell_back = before["accepted"].eq(False) & before["promised"].notna()
-    assert tries["told"].equals(before["promised"].where(fell_back).astype(float))
+    before = out.attempts.groupby("request")["promised"].shift()
+    assert before.notna().any()
+    assert pd.Series(told).equals(before.rename(None))
 
 
 @pytest.mark.parametrize(

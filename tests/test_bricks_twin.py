@@ -12,17 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.bricks import (
-    REFUSE,
-    SWITCHES,
-    Batch,
-    Environment,
-    Reading,
-    Scheduler,
-    Wait,
-    simulate,
-    topology,
-)
+from dlsim.bricks import REFUSE, SWITCHES, Environment, Reading, Scheduler, simulate, topology
 from tests.scale import LONG
 from tests.twins import bricks as twin
 
@@ -186,40 +176,11 @@ def test_the_rejecting_server_may_be_excluded(run, exclude, server):
     assert (found, fallbacks) == (server, 1)
 
 
-# Two requests at 0 without data; the batch sends the first to server 0, where it would be 9 s
-# late: it falls back at once, and is asked about alone, because the second is decided upon
-# already. Alone means server 1, where the second, sent there at first, comes behind it.
-@SIMULATORS
-def test_a_batch_is_asked_once_about_a_request_that_another_falls_back_before(run):
-    env = environment([100.0, 100.0], [(0, 0, 0, 1_000, 1), (0, 0, 0, 1_000, 20)])
-    rows = []
-
-    def choose(view):
-        rows.append(len(view.estimates))
-        return np.array([1] if len(view.estimates) == 1 else [0, 1])
-
-    found = run(env, Scheduler(Batch(choose), max_fallbacks=1), Reading())
-    assert (found, rows) == ([(1, 1, 10.0), (1, 0, 20.0)], [2, 1])
-
-
-# Other users' jobs end at 0.1 + 0.2, the float after 0.3, when a request has come: it is the
-# next by deadline, before the third of theirs. The check orders them by the same floats.
-@SIMULATORS
-def test_what_ends_a_rounding_after_an_arrival_ends_after_it(run):
-    theirs = {"background": [[0.0, 0.0, 0.0]], "background_work": [[10.0, 20.0, 50.0]]}
-    env = environment([100.0], [(0.3, 0, 0, 100, 9)], **theirs)
-    env = replace(env, servers=env.servers.assign(queue="edf"))
-    assert run(env, Scheduler(), Reading()) == [(0, 0, 0.1 + 0.2 + 1.0)]
-    simulate(env).check()
-
-
 # A job of 0.7 s from 0.1 on ends at the float before 0.8, where a probe, a tolerance early, still
 # counts it until 0.8: at 1.6 it has 1e-16 s less than it had, and no server is busy less than 0.
 @SIMULATORS
-@pytest.mark.parametrize("slots", [1, 2])
-def test_no_server_is_busy_for_less_than_no_time(run, slots):
+def test_no_server_is_busy_for_less_than_no_time(run):
     env = environment([100.0], [(2, 0, 0, 100, 9)], background=[[0.1]], background_work=70.0)
-    env = replace(env, servers=env.servers.assign(slots=slots))
     reading = Reading(load="util", probe=0.8, predictor=lambda values: values[:, -1])
     assert run(env, Scheduler(), reading) == [(0, 0, 3.0)]
 
@@ -311,42 +272,13 @@ def by_least(view):
     return np.argsort(view.ours / view.performance, kind="stable").tolist()
 
 
-def two_copies(view):
-    """Two copies while there is time, else one."""
-    found = by_least(view)
-    return (
-        found[:2]
-        if view.copies < 4 and view.estimates.min() < view.deadline - view.now
-        else found[0]
-    )
-
-
-def everywhere(view):
-    return by_least(view)[: 1 if view.copies else 5]
-
-
-def patient(view):
-    """Waits for the next probe, then for three quarters of a second, then no longer."""
-    if view.asked < 2 and view.row % 3:
-        return Wait() if view.asked == 0 else Wait(view.now + 0.75)
-    return by_least(view)[0]
-
-
 def fussy(view):
-    """Refuses what is late, and every fifth; sends some to two servers."""
+    """Refuses what is late, and every fifth."""
     if view.estimates.min() > view.deadline - view.now or view.row % 5 == 4:
         return REFUSE
-    return by_least(view)[: 1 + (view.row % 2 and view.copies < 4)]
+    return least_promised(view)
 
 
-def spread(view):
-    """A batch: one server after another, from the fastest; some wait once, some are refused."""
-    order = np.argsort(view.estimates[0], kind="stable")
-    found = order[np.arange(len(view.estimates)) % len(order)]
-    return np.where(view.estimates.min(axis=1) > 60, -1, found)
-
-
-OWN = (two_copies, everywhere, patient, fussy, Batch(spread, 2.0), Batch(spread))
 OF_SCHEDULER = {
     "algorithm": ("greedy", "deadline", "deadline", least_promised),
     "opt": (0.3, 0.5, 0.79, 0.8, 1.0),
@@ -356,7 +288,6 @@ OF_SCHEDULER = {
     "exclude_rejecting": (False, True),
     "correct_links": (False, True),
     "fallback_slack": (0.0, 2.0, 10.0),
-    "copies": ("run_out", "cancel"),
 }
 OF_READING = {
     **{name: options for name, options in SWITCHES.items() if name != "cost"},
@@ -410,7 +341,6 @@ NEEDS = {
     "pload": {"load_correction": True},
     "corrected_until": {"load_correction": True},
     "exclude_rejecting": {"max_fallbacks": 3},
-    "copies": {"algorithm": everywhere},
 }
 
 
@@ -526,71 +456,14 @@ def test_many_servers_of_few_kinds_are_chosen_among_as_the_twin_does(block):
         agree(env, {**scheduler, "algorithm": algorithm}, reading)
 
 
-# ---------------------------------------------------------------- slots, queues, failures, copies
-
-
-def with_queues(env, source, slots=True, order=True, fails=True):
-    """The same with servers of several slots, EDF, and failures at quarters of a second."""
-    servers, more = env.servers.copy(), {}
-    if slots:
-        servers["slots"] = [source.choice([1, 1, 2, 3]) for _ in servers.index]
-    if order:
-        servers["queue"] = [source.choice(["fcfs", "edf", "edf"]) for _ in servers.index]
-    if fails:
-        rows = []
-        for server in servers.index:
-            time = 0.0
-            for _ in range(source.choice([0, 1, 3, 8])):
-                time += source.choice([source.randint(1, 40) / 4, source.random() * 20])
-                end = time + source.choice([0.25, 2.0, source.random() * 15])
-                rows.append((server, time, end))
-                time = end
-        more["failures"] = pd.DataFrame(rows, columns=["server", "start", "end"])
-        more["failures"] = more["failures"].astype({"server": int})
-        more["on_failure"] = source.choice(["restart", "lose", "resubmit"])
-    return replace(env, servers=servers, traces=env.traces, **more)
-
-
-def agree_on_copies(env, scheduler, reading):
-    """Everything that became of every copy, at the engine and at the twin."""
-    out = simulate(env, scheduler, reading)
-    out.check()
-    wanted = twin.simulate_copies(env, scheduler, reading)
-    table = out.requests.assign(fate=out.fate) if out.copies is None else out.copies
-    names = ["fate", "server", "fallbacks", "completion"]
-    for row, (a, b) in enumerate(zip(wanted, table[names].itertuples(index=False), strict=True)):
-        told = (row, a.fate, a.server, a.fallbacks, a.completion, tuple(b), scheduler, reading)
-        assert (a.fate, a.fallbacks) == b[::2][:2], told
-        assert a.server == b[1], told
-        assert a.completion == pytest.approx(b[3], rel=1e-9), told
-    are_the_same(told_of(twin.that_count(wanted)), told_by(out), (scheduler, reading))
-
-
-def any_reading(source):
-    reading = Reading(**draw(OF_READING, source, 0.6))
-    if (reading.load, reading.predictor) == ("util", "perfect"):
-        reading = replace(reading, predictor="last")
-    return reading
-
-
 @pytest.mark.parametrize("block", range(8))
-@pytest.mark.parametrize("alone", ["slots", "order", "fails", ""])
-def test_slots_queues_and_failures_are_as_the_twin_says(alone, block):
-    for seed in range(max(4, round(12 * LONG))):
-        source = random.Random(repr(("queues", alone, block, seed)))
-        env = draw_environment(source, loads=source.random() < 0.3, data=source.random() < 0.2)
-        env = with_queues(env, source, **{k: alone in (k, "") for k in ("slots", "order", "fails")})
-        scheduler = Scheduler(**draw(OF_SCHEDULER, source))
-        agree_on_copies(env, scheduler, any_reading(source))
-
-
-@pytest.mark.parametrize("block", range(8))
-@pytest.mark.parametrize("algorithm", OWN, ids=told)
-def test_waiting_refusing_and_copying_are_as_the_twin_says(algorithm, block):
+def test_refusing_is_as_the_twin_says(block):
     for seed in range(max(4, round(10 * LONG))):
-        source = random.Random(repr(("own", told(algorithm), block, seed)))
+        source = random.Random(repr(("fussy", block, seed)))
         env = draw_environment(source, loads=source.random() < 0.3)
-        if source.random() < 0.5:
-            env = with_queues(env, source, *(source.random() < 0.5 for _ in range(3)))
-        scheduler = {**draw(OF_SCHEDULER, source), "algorithm": algorithm}
-        agree_on_copies(env, Scheduler(**scheduler), any_reading(source))
+        scheduler = Scheduler(**{**draw(OF_SCHEDULER, source), "algorithm": fussy})
+        reading = Reading(**draw(OF_READING, source, 0.6))
+        out, wanted = simulate(env, scheduler, reading), twin.simulate(env, scheduler, reading)
+        out.check()
+        assert out.fate.tolist() == [one.fate for one in wanted]
+        are_the_same(told_of(wanted), told_by(out), (scheduler, reading))

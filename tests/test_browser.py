@@ -39,7 +39,7 @@ FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
     "--disable-component-update", "--disable-dev-shm-usage",
 )  # fmt: skip
-PANELS = ("timing", "schedules", "idle_times", "wan", "grid", "herding", "queue", "pipeline")
+PANELS = ("timing", "schedules", "idle_times", "wan", "grid", "queue", "pipeline")
 #: JupyterLab's own: pictures of a cell get no name (a sentence below says it), and what is wider
 #: than the notebook, a table or a line of code, is scrolled by keys though it is no stop of Tab.
 OF_THE_LAB = {"image-alt", "scrollable-region-focusable"}

@@ -11,7 +11,7 @@ sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'b
 pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
 
 from dlsim.study.report import Results, write_report  # noqa: E402
-from tests.test_book import made, write_panel  # noqa: E402
+from tests.test_book import made  # noqa: E402
 from tests.test_browser import browser, faults  # noqa: E402, F401
 
 pytestmark = pytest.mark.browser
@@ -21,7 +21,7 @@ LOCAL = ("file:", "data:")
 SHORTER = "[...document.querySelectorAll('section > section')].slice(3).forEach(e => e.remove())"
 REPORT = ("report.html", "notebooks/20-mcdf.html")
 BOOK = ("index", "claims", "gallery", "how-to", "readings", "commands", "api", "search",
-        "notebooks/20-mcdf", "notebooks/70-explore", "panels/timing")  # fmt: skip
+        "notebooks/20-mcdf")  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,6 @@ def run(tmp_path_factory):
     picture = results.figure("mcdf-fig4", drawing()[1])
     results.verdicts("mcdf", verdicts().assign(reference="contrary", agreement="CONTRADICTS"))
     write_notebook(folder / "notebooks" / "20-mcdf.ipynb", picture)
-    write_panel(folder / "notebooks")
     write_report(folder, [ran(folder)], {"scale": "quick"})
     return folder
 
@@ -113,16 +112,4 @@ def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(own_tab, run)
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.getAttribute('href')") == "#figures-mcdf"
-    assert wrong == []
-
-
-def test_a_panel_of_the_book_is_moved_by_keyboard(own_tab, book):
-    page, wrong = opened(own_tab, book / "panels" / "timing.html", 390, "dark")
-    words, picture = page.locator("#words"), page.locator("#picture")
-    before = words.inner_text(), picture.get_attribute("src")
-    page.locator(".panel input").focus()
-    page.keyboard.press("ArrowRight")
-    assert words.inner_text() != before[0]
-    assert picture.get_attribute("src") != before[1]
-    page.wait_for_function("document.getElementById('picture').naturalWidth > 500")
     assert wrong == []

@@ -3,10 +3,7 @@
 import contextlib
 import math
 import sys
-from collections import namedtuple
-from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import DlsimError, InputError
-from dlsim.study import study
 from dlsim.study.claims import (
     MARGINS,
     SYMBOLS,
@@ -181,15 +177,6 @@ def test_no_interval_leaves_the_range_of_the_quantity():
     assert cut[["low", "high", "least", "most"]].to_numpy().tolist() == [[0, 1, 0, 1]]
 
 
-def test_looks_share_the_error_rate():
-    one, four = (intervals(points((0.0, 0.1), n=10), claim(), 1 - 0.05 / k) for k in (1, 4))
-    ratio = scipy.stats.t.ppf(1 - 0.025 / 4, 9) / scipy.stats.t.ppf(0.975, 9)
-    assert (four["high"] - 0.05)[0] / (one["high"] - 0.05)[0] == pytest.approx(ratio)
-    frame = points((0.03, 0.0021, 0.0579), n=10)
-    assert judge(frame, claim()).word == "holds"
-    assert judge(frame, claim(), looks=4).word == "undecided"
-
-
 @pytest.mark.parametrize(
     ("estimates", "half", "expected"),
     [
@@ -259,47 +246,6 @@ def test_a_net_count_cannot_exceed_those_that_differ():
     assert judge(frame, one).word == "undecided"
     with pytest.raises(InputError, match="more cases differ in net than are discordant"):
         judge(frame.assign(estimate=-0.3, low=-0.3, high=-0.3), one)
-
-
-@dataclass(frozen=True)
-class Flipping(study.Study):
-    """A made-up paper: two claims are seen at once, one at five times the runs, one never."""
-
-    KEY, SCALES, SWITCHES = "p", {"quick": namedtuple("Scale", "runs other_runs")(8, 2)}, {}
-    SEEN: ClassVar[list] = []
-
-    def measure(self, switches=None):
-        self.SEEN.append((self.size.runs, self.size.other_runs))
-        noise = np.random.default_rng(1).normal(size=400)[: self.size.runs]
-        small = noise - noise.mean() + (0.5 if self.size.runs < 40 else 1.2)
-        return {"p-1": noise + 9, "p-2": noise - 9, "p-3": small, "p-4": noise - noise.mean()}
-
-
-def test_what_is_undecided_is_looked_at_again_with_more_runs(monkeypatch):
-    four = [claim(id=f"p-{k}") for k in range(1, 5)]
-    monkeypatch.setattr(study, "load_claims", lambda paper: four)
-    monkeypatch.setattr(study, "measured", lambda one, evidence: points(
-        (0.0, 1.0), values=[evidence[one.id]], n=len(evidence[one.id])
-    ).assign(estimate=evidence[one.id].mean()))  # fmt: skip
-    Flipping.SEEN.clear()
-    done = {verdict.claim.id: verdict for verdict in Flipping(decide=10).verdicts}
-    words = [done[f"p-{k}"].word for k in range(1, 5)]
-    assert words == ["holds", "contrary", "holds", "undecided"]
-    assert Flipping.SEEN == [(8, 2), (16, 4), (40, 10), (80, 20)]
-    level = "With 4 looks, each at 98.75 %."
-    assert [level in one.reason for one in done.values()] == [True] * 4
-    assert "look 3, at 5 times the runs" in done["p-3"].reason
-    assert "look" not in done["p-1"].reason.replace(level, "")
-    assert done["p-3"].statistic.endswith("40 runs")
-    once = Flipping()
-    assert [verdict.word for verdict in once.verdicts][2:] == ["undecided"] * 2
-    family = Flipping(decide=10).family("p-3")  # what was judged last, at its level
-    alone = intervals(points((0.0, 1.0), values=[done["p-3"].weakest["values"]], n=40), claim(),
-                      0.9875)  # fmt: skip
-    assert family[["low", "most"]].to_numpy() == pytest.approx(alone[["low", "most"]].to_numpy())
-    for wrong in (0, 3, 11, 2.5, True):
-        with pytest.raises(InputError, match="decide must be"):
-            Flipping(decide=wrong)
 
 
 # ------------------------------------------------------------------ theorems

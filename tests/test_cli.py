@@ -37,7 +37,7 @@ def tasks_csv(tmp_path):
 
 def test_help_is_there_for_every_command(capsys):
     verbs = ("list", "reproduce", "book", "claims", "prove", "simulate", "bench", "lab",
-             "solve", "grid")  # fmt: skip
+             "solve")  # fmt: skip
     for words in ([], *([verb] for verb in verbs)):
         with pytest.raises(SystemExit) as stop:
             main([*words, "--help"])
@@ -107,7 +107,6 @@ def test_a_word_that_is_nearly_right_is_asked_for(capsys, tasks_csv):
     assert "did you mean EDF-EXACT-N?" in err
     for words, meant in (
         (["claims", "mcfd"], "mcdf"), (["reproduce", "mdcf"], "mcdf"),
-        (["grid", "LOG.swf", "--schedulers", "gredy"], "greedy"),
         (["reproduce", "mcdf", "--reading", "link=sharde"], "shared"),
     ):  # fmt: skip
         _, _, err = run(capsys, *words)

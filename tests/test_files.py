@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-import zipfile
 from functools import partial
 from pathlib import Path
 
@@ -385,25 +384,6 @@ def test_a_dotted_key_is_bounded_and_dots_elsewhere_are_not(tmp_path):
     assert len(files.read_toml(path)["x"]) == 500
 
 
-@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_read_arrays(tmp_path, save):
-    given_ = {"values": np.arange(6.0).reshape(2, 3).T, "names": np.array(["a", "bc"]), "n": 3}
-    save(tmp_path / "a.npz", **given_)
-    found = files.read_arrays(tmp_path / "a.npz", {"n": "i", "values": "f", "names": "U"})
-    assert list(found) == ["n", "values", "names"]
-    for name, array in found.items():
-        np.testing.assert_array_equal(array, given_[name])
-    size = sum(zipfile.ZipFile(tmp_path / "a.npz").getinfo(f"{n}.npy").file_size for n in given_)
-    assert files.read_arrays(tmp_path / "a.npz", {"n": "i"}, limit=size)
-    for kinds, limit, message in (
-        ({"n": "f"}, size, "array n must be of kind f, got int64"),
-        ({"m": "f"}, size, "array 'm' is missing; needs m"),
-        ({"n": "i"}, size - 1, f"unpacks to {size} bytes, more than {size - 1}"),
-    ):
-        with pytest.raises(InputError, match=rf"a\.npz: not arrays in NPZ.*{message}"):
-            files.read_arrays(tmp_path / "a.npz", kinds, limit)
-
-
 def test_texts_of_a_table_are_shared_as_far_as_they_repeat(tmp_path, monkeypatch):
     monkeypatch.setattr(files, "_SHARED_TEXTS", 2)
     (tmp_path / "t.csv").write_text("name,any\n" + "".join(f"n{i % 4},\n" for i in range(8)))
@@ -430,7 +410,7 @@ OWN = {
     "files.py", "kernel.py", "ledger.py", "owned.py", "study/cells.py",
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory
-    "cli/book.py", "study/edition.py", "study/pages.py",  # notebooks of a run
+    "cli/book.py", "study/pages.py",  # notebooks of a run
     "live/loads.py", "live/journal.py",  # what lies in memory
 }  # fmt: skip
 

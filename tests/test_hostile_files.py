@@ -8,7 +8,6 @@ ended the fork or left it larger. With every case its data segment may grow by `
 
 import gc
 import gzip
-import io
 import json
 import os
 import re
@@ -20,13 +19,11 @@ import subprocess
 import sys
 import time
 import traceback
-import zipfile
 import zlib
 from collections import defaultdict
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -46,8 +43,7 @@ PEAK, HELD = Path("/proc/self/clear_refs"), 16
 SPARSE = 2**36
 
 SPACES = b" " * 999 + b"\n"
-HEADS = {"tasks.csv": b"arrival,sigma,deadline\n", "traces.csv": b"link,time,throughput\n",
-         "applications.csv": b"app,cpu_time,gpu_time\n"}  # fmt: skip
+HEADS = {"tasks.csv": b"arrival,sigma,deadline\n", "applications.csv": b"app,cpu_time,gpu_time\n"}
 
 
 def kept(path, name, make):
@@ -111,8 +107,6 @@ DIGITS = {400: "9" * 400, 5000: "9" * 5000, 10**6: "9" * 10**6}
 NUMBERS = {
     "tasks.csv": "arrival,sigma,deadline\n0,{},1\n",
     "tasks.swf": "1 0 -1 {} 128 -1 -1 -1 -1 -1 1 1 1 -1 -1 -1 -1 -1\n",
-    "requests.gwf": "1 0 -1 {} 1" + " -1" * 24 + "\n",
-    "traces.csv": "link,time,throughput\na,0,{}\na,1,1\n",
     "applications.csv": "app,cpu_time,gpu_time\nA,{},1\n",
     "claims.toml": "[[claim]]\nmargin = {}\n",
     "figures.toml": "[[figure]]\nid = {}\n",
@@ -131,76 +125,6 @@ NESTED = {
     "a million small tables": '{"a": [' + "{}," * (31 * 2**20 // 3) + "{}]}",
 }
 
-
-def member(name, head, data=b"", size=None, kind=zipfile.ZIP_STORED):
-    """A ZIP file of one array, whose directory may say another size."""
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", kind, compresslevel=1) as archive:
-        archive.writestr(f"{name}.npy", head + data)
-        for other in GOOD.keys() - {name}:
-            archive.writestr(f"{other}.npy", npy(GOOD[other]))
-    raw = bytearray(stream.getvalue())
-    if size is not None:
-        at = raw.index(b"PK\1\2")
-        raw[at + 20 : at + 28] = struct.pack("<II", len(head + data), size)
-    return bytes(raw)
-
-
-def member_bomb(name, head, block, count):
-    """The same file of one deflated array: a head and so many blocks."""
-    stream, crc, size = again_and_again(block, count, head)
-    raw = bytearray(member(name, b"", stream))
-    for at in (raw.index(b"PK\3\4") + 8, raw.index(b"PK\1\2") + 10):
-        raw[at : at + 2] = struct.pack("<H", zipfile.ZIP_DEFLATED)
-        raw[at + 6 : at + 18] = struct.pack("<III", crc, len(stream), size)
-    return bytes(raw)
-
-
-def npy(array):
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
-
-
-def header(shape, descr="<f8"):
-    text = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
-
-
-def arrays(**given):
-    stream = io.BytesIO()
-    np.savez_compressed(stream, **given)
-    return stream.getvalue()
-
-
-def directory(entries):
-    """A ZIP file with no member and a directory of many."""
-    entry = b"PK\1\2" + bytes(42)
-    end = struct.pack("<IHHHHIIH", 0x06054B50, 0, 0, 1, 1, entries * len(entry), 0, 0)
-    return entry * entries + end
-
-
-GOOD = {"values": np.ones((2, 3)), "step": np.float64(1), "names": np.array(["a", "b"])}
-NPZ = {
-    "11 GiB of values declared": member("values", header((2, 3 * 2**28)), bytes(48)),
-    "more values than atoms": member("values", header((10**30, 10**30)), bytes(48)),
-    "values less than none": member("values", header((-2, -3)), bytes(48)),
-    "a directory that lies": member("values", header((2, 2**26)), bytes(48), size=2**30),
-    "a bomb of values": lambda: member_bomb("values", header((2, 2**26)), bytes(2**20), 2**10),
-    "bytes that become floats": lambda: member_bomb(
-        "values", header((2, 2**26), "|u1"), b"\1" * 2**20, 2**7
-    ),
-    "a million names": lambda: arrays(**GOOD | {"names": np.array(["a"] * 2**20)}),
-    "empty names": member("names", header((10**18,), "<U0")),
-    "objects": arrays(**GOOD | {"values": np.array([{}, []], dtype=object)}),
-    "a header of brackets": member("values", header("(" * 9000)),
-    "an endless header": member("values", b"\x93NUMPY\2\0\xff\xff\xff\x7f", bytes(2**20)),
-    "a wrong way to pack": lambda: member(
-        "values", header((2, 2**11)), bytes(2**15), kind=zipfile.ZIP_LZMA
-    ),
-    "a directory of a million": lambda: directory(10**6),
-    "a long comment": directory(0)[:-2] + b"\xff\xff" + b"PK\5\6" * 16383,
-}
 
 #: Cases of some formats only: format, what it is, how it is made.
 SPECIAL = [
@@ -225,8 +149,6 @@ SPECIAL = [
     ("book.ipynb", "a default of brackets", cells_of([
         {"cell_type": "code", "id": "a", "metadata": {"tags": ["parameters"]}, "outputs": [],
          "execution_count": None, "source": "a: int = " + "(" * 10**5}])),
-    *(("traces.npz", what, of_text(data) if isinstance(data, bytes)
-       else lambda path, make=data: path.write_bytes(make())) for what, data in NPZ.items()),
 ]  # fmt: skip
 #: What is odd but no harm: it is read, in the same bounds.
 READ = {("text.txt", "brackets")}

@@ -7,16 +7,18 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.realtime import POLICIES, SWITCHES, Reading, Schedule, fastest_nodes, simulate
+from dlsim.realtime import POLICIES, SWITCHES, Policy, Reading, Schedule, fastest_nodes, simulate
 from tests.scale import LONG, SCALE
 from tests.strategies import (
     ALL_ROWS,
     IN_LINE,
     ROWS_I,
     Instance,
+    any_reading,
     chunk_differences,
     close,
     differences,
+    seeded,
     seeded_for,
 )
 from tests.twins import inserted
@@ -84,7 +86,7 @@ REMODELLED = (0, 2, Q(529, 11), Q(424, 11))
 THIRD = (Q(77, 2), 2, Q(109, 2), Q(109, 2))
 BY_HAND = [
     *[(GAMMA, p, {}, [(0, 2, 9, 9)]) for p in ROWS_I if p.split("-")[-1] in
-      ("MN", "DLT", "I", "II", "EXACT", "N") and not any(x in p for x in ("EQ", "UMR", "ROUNDS"))],
+      ("MN", "DLT", "I", "II", "EXACT", "N") and not any(x in p for x in ("EQ", "UMR"))],
     *[(THREE, p, {}, [FIRST, (21, 2, 53, 53), None]) for p in ("FIFO-OPR-MN", "EDF-OPR-MN")],
     *[(THREE, p, {}, [FIRST, REMODELLED, None]) for p in ("FIFO-DLT", "EDF-DLT")],
     *[(THREE, p, {}, [FIRST, WHOLE, THIRD])
@@ -304,6 +306,24 @@ def test_no_completion_is_after_its_estimate():
             assert not tasks["missed"].any()
             early += int((tasks["completion"] < tasks["estimate"] * (1 - 1e-9)).sum())
     assert early > 0
+
+
+# --- the optimum on all nodes ----------------------------------------------------------------
+
+BEYOND = {
+    f"{order} {nodes}": Policy(order, nodes, "exact")
+    for order in ("fifo", "edf")
+    for nodes in ("all", "fragment")
+}
+
+
+@pytest.mark.parametrize("name", BEYOND)
+def test_all_nodes_and_fragments_are_split_by_the_optimum(name, monkeypatch):
+    """Under every reading; what they leave is checked from the model's definition."""
+    monkeypatch.setitem(ALL_ROWS, name, BEYOND[name])
+    for seed in range(round(30 * SCALE)):
+        source, instance = seeded((name, seed))
+        instance.fit(name).simulate(name, any_reading(source.choice, SWITCHES)).check()
 
 
 # --- user splits ---------------------------------------------------------------------------------

@@ -437,10 +437,10 @@ def test_the_notebook_says_the_verdicts_of_its_reading(tmp_path, mine):
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = (
         "fig1a fig1b fig2 fig3a fig3b fig4 table1 feasible paired rivals use gain excess "
-        "admission partitions gantt readings left prices leader rounds"
+        "admission partitions gantt readings left"
     )
     assert pictures == {f"{KEY}-{name}" for name in names.split()}
-    more = {f"{KEY}-{name}" for name in ("claims", "readings-intervals", "starts", "sizes")}
+    more = {f"{KEY}-{name}" for name in ("claims", "readings-intervals")}
     assert tables == pictures | more
     use = pd.read_csv(out / "data" / f"{KEY}-use.csv").set_index("policy")
     assert set(use.index) == {*cells.both(cells.USED), *(["mine"] if mine else [])}

@@ -17,14 +17,14 @@ USERS = TASKS.assign(user_nodes=[1, 2, 3])
 WITHOUT_SETUP = [
     name
     for name, row in POLICIES.items()
-    if row.partition in ("dlt", "I", "II", "exact", "exact-n", "rounds-exact", "rounds-exact-n")
+    if row.partition in ("dlt", "I", "II", "exact", "exact-n")
 ]
-IN_ROUNDS = [name for name in POLICIES if "UMR" in name or "ROUNDS" in name]
+IN_ROUNDS = [name for name in POLICIES if "UMR" in name]
 
 
 def test_the_names_are_those_asked_for():
-    assert len(WITHOUT_SETUP) == 14
-    assert len(IN_ROUNDS) == 8
+    assert len(WITHOUT_SETUP) == 10
+    assert len(IN_ROUNDS) == 4
 
 
 # --- the table --------------------------------------------------------------------------------
@@ -88,23 +88,6 @@ def test_rounds_need_a_link_that_takes_time(policy):
         simulate(TASKS, Cluster(3, 0, 10), policy)
 
 
-def test_best_sizes_are_those_of_few_nodes_that_compute():
-    policy = Policy("edf", "min", "rounds-exact", rounds=64)
-    for cluster, said in (
-        (Cluster(3, 1, 0), "needs cps > 0"),
-        (Cluster(31, 1, 10), r"at most 2000 sizes .* got N=31, rounds=64: give fewer rounds"),
-        (Cluster(30, 1e6, 0.1), r"\(1 \+ cms/cps\)\*\*N below 1e200"),
-    ):
-        with pytest.raises(InputError, match=said):
-            simulate(TASKS, cluster, policy)
-        with pytest.raises(InputError, match=said):
-            split_load(1, [0.0], cluster, "rounds-exact-n", 64)
-    simulate(TASKS, Cluster(30, 1, 10), policy).check()
-    for rounds in ("best", 0, 65, 1.5):
-        with pytest.raises(InputError, match="rounds must be a whole number in"):
-            Policy("edf", "min", "rounds-exact-n", rounds=rounds)
-
-
 @pytest.mark.parametrize("partition", ["umr", "umr-iit"])
 def test_the_best_number_of_rounds_needs_a_set_up_time(partition):
     policy = Policy("edf", "min", partition, rounds="best")
@@ -141,20 +124,17 @@ def test_one_round_is_one_round(partition, rounds):
         ({"nodes": "fragment", "partition": "dlt"}, "opr"),
         ({"nodes": "fragment", "partition": "pieces"}, "user"),
         ({"nodes": "all", "partition": "exact-n"}, "nodes='min'"),
-        *[({"nodes": nodes, "partition": "rounds-exact-n"}, "nodes='min'")
+        *[({"nodes": nodes, "partition": "exact-n"}, "nodes='min'")
           for nodes in ("fragment", lambda task, t, state: 1)],
         *[({"nodes": "all", "partition": name}, f"'opr' or 'exact', got '{name}'")
-          for name in ("equal", "dlt", "I", "II", "umr", "umr-iit", "rounds-exact",
-                       "rounds-exact-n")],
-        ({"nodes": "leader", "partition": "exact"}, "needs order='fifo'"),
-        ({"nodes": "leader", "order": "fifo"}, "partition='exact'"),
+          for name in ("equal", "dlt", "I", "II", "umr", "umr-iit")],
         ({"nodes": "min", "partition": "dlt", "admission": False}, "admission"),
         ({"nodes": "fragment", "admission": False}, "admission"),
         ({"nodes": "user", "partition": "pieces", "admission": False}, "admission"),
         ({"order": "dc", "nodes": "min", "partition": "dlt"}, "opr"),
         ({"order": "dc", "nodes": "fragment"}, "min"),
-        ({"nodes": "some"}, "user, leader; got 'some'"),
-        ({"nodes": "min", "partition": "III"}, "rounds-exact-n; got 'III'"),
+        ({"nodes": "some"}, "fragment, user; got 'some'"),
+        ({"nodes": "min", "partition": "III"}, "umr-iit; got 'III'"),
         ({"nodes": "min", "partition": None}, "partition must be one of"),
     ],
 )  # fmt: skip

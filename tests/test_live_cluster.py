@@ -483,10 +483,10 @@ def test_a_closed_head_and_a_scheduler_that_is_not_there(monkeypatch, tmp_path):
 
 
 @deep
-def test_workers_and_heads_may_be_killed_at_any_moment(tmp_path):
-    from tests.benchmarks.live_cluster import kills
+def test_workers_and_heads_may_be_killed_at_any_moment():
+    from tests.cluster_kills import kills
 
-    table = kills(tmp_path / "kills.csv", count=max(2, round(2 * SCALE)), lines=10_000)
+    table = kills(count=max(2, round(2 * SCALE)), lines=10_000)
     assert table["right"].all()
     assert (table[["lost", "twice"]] == 0).all(axis=None)
 

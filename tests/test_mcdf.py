@@ -16,7 +16,6 @@ from dlsim.realtime.model import SWITCHES_M
 from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.measure import MEASURES, measured
 from dlsim.study.stats import mean_interval
-from dlsim.study.study import pairs_of
 from tests.executed import (
     FILE,
     brought,
@@ -174,17 +173,6 @@ def test_the_heat_map_begins_with_the_scorecard(study, monkeypatch):
     words = {key: f"{own[key].word}{_counts(own[key])}" for key in table.index}
     assert table["default"].to_dict() == words
     assert table.shape[1] == len(some)
-    pairs = pairs_of(table)
-    assert len(pairs) == len(some) * (len(some) - 1) / 2
-    one, other = pairs.loc[0, ["one", "other"]]
-    both = [
-        any(str(cell).startswith("holds") for cell in row) for row in table[[one, other]].values
-    ]
-    assert pairs.loc[0, "claims"] == sum(both) == pairs["claims"].max() >= pairs["alone"].max()
-    tried = study.judged_pairs(pairs, 2)
-    assert tried.columns[0] == "default"
-    assert [name.count("=") for name in tried][1:] == [2, 2]
-    assert tried["default"].to_dict() == words
 
 
 def _counts(verdict):
@@ -211,11 +199,9 @@ def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path, mine):
     pictures = {path.stem for path in (out / "figures").glob("*.png")}
     tables = {path.stem for path in (out / "data").glob("*.csv")}
     names = "fig1 fig4 fig5 fig6 fig7 fig10 stability gantt overload weighted negotiation readings"
-    names += " setups sensitivity both left ladder unequal spread"
+    names += " setups sensitivity left"
     assert pictures == {f"mcdf-{name}" for name in names.split()}
-    more = (
-        "claims sensitivities readings-intervals pairs lead fig4-lead fig5-lead fig6-lead fig7-lead"
-    )
+    more = "claims sensitivities readings-intervals lead fig4-lead fig5-lead fig6-lead fig7-lead"
     more += " overload-lead"
     assert tables == (pictures - {"mcdf-fig1"}) | {f"mcdf-{name}" for name in more.split()}
     fig4 = pd.read_csv(out / "data" / "mcdf-fig4.csv").set_index(["policy", "load"])

@@ -219,10 +219,7 @@ COMMANDS = {
     "reproduce": ["reproduce", "start-here"],
     "simulate": ["simulate", "--paper", "mcdf", "--horizon", "1000"],
     "solve": ["solve", str(shared_file("data/examples/wan.toml"))],
-    "grid": ["grid", str(shared_file("data/examples/cluster.swf"))],
-    "advise": ["advise", str(shared_file("data/examples/cluster.swf"))],
     "book": ["book", "--from", "nowhere"],
-    "edition": ["book", "--from", "nowhere", "--edition"],
 }
 
 

@@ -14,7 +14,6 @@ from dlsim.files import shared_file
 from dlsim.owned import Owned
 from dlsim.study import scorecard
 from dlsim.study.claims import SYMBOLS, load_claims, reference_of
-from dlsim.study.figures import load_figures
 from dlsim.study.notebooks import run_all
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -165,10 +164,3 @@ def test_results_that_contradict_the_reference_too_often_are_refused(tmp_path):
         (tmp_path / "report.html").write_text("</html>")
         found = [fault for fault in check.faults(tmp_path) if "contradicts" in fault]
         assert bool(found) == refused, against
-
-
-def test_yardsticks_name_papers_and_pictures():
-    shown = scorecard.yardsticks().data
-    figures = {row.id: row.paper for row in load_figures()[1]}
-    assert [figures[name] for name in shown["figure"]] == shown["paper"].tolist()
-    assert (shown[["left", "how", "scale"]] != "").all(axis=None)

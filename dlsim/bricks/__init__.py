@@ -11,10 +11,10 @@ from dlsim.bricks.engine import run_many, simulate
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import DRAWN, SWITCHES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
-from dlsim.bricks.view import REFUSE, Batch, BatchView, View, Wait, best_server
+from dlsim.bricks.view import REFUSE, View, best_server
 
 __all__ = [
-    "DRAWN", "REFUSE", "SWITCHES", "Batch", "BatchView", "Environment", "Outcome", "Reading",
-    "Scheduler", "View", "Wait", "best_server", "herding", "rivals", "run_many", "simulate",
-    "topology", "traces", "tuning", "workload", "yardstick",
+    "DRAWN", "REFUSE", "SWITCHES", "Environment", "Outcome", "Reading", "Scheduler", "View",
+    "best_server", "herding", "rivals", "run_many", "simulate", "topology", "traces", "tuning",
+    "workload", "yardstick",
 ]  # fmt: skip

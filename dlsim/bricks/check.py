@@ -2,13 +2,9 @@
 
 Nothing here asks how the scheduler came to its choice; what is tested is what then happened:
 every request ends exactly once, nothing happens before its cause, no transfer is faster than
-its trace, queues are served in their order, on no more slots than there are and while nothing
-has failed, and eq. (6) and (7) were obeyed.
+its trace, queues are served in their order, and eq. (6) and (7) were obeyed.
 """
 
-import copy
-import math
-import types
 from collections.abc import Iterator
 from itertools import chain, pairwise
 from typing import Any, Protocol
@@ -19,7 +15,6 @@ from numpy.typing import NDArray
 
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
-from dlsim.bricks.replayed import Visit, capacity, clock_of, replay
 from dlsim.errors import ScheduleError
 from dlsim.given import Floats, label
 from dlsim.kernel import CLOCK, TOL, latest_finish
@@ -49,8 +44,6 @@ class Result(Protocol):
     def scheduler(self) -> Scheduler: ...
     @property
     def reading(self) -> Reading: ...
-    @property
-    def copies(self) -> pd.DataFrame | None: ...
 
 
 def _not_before(a: Any, b: Any, span: Any) -> NDArray[np.bool_]:
@@ -94,56 +87,8 @@ def _transfers(o: Result, starts: Any, ends: Any, data: Any, pairs: Any) -> NDAr
 
 
 def _is_own(o: Result) -> bool:
-    """Tell whether the scheduler is a function, which may wait, refuse and copy."""
+    """Tell whether the scheduler is a function, which may refuse requests."""
     return callable(o.scheduler.algorithm)
-
-
-def _cancels(o: Result) -> bool:
-    """Tell whether copies may be taken out of queues and slots."""
-    return _is_own(o) and o.scheduler.copies == "cancel"
-
-
-def _on_failure(env: Environment) -> str:
-    """Return what becomes of jobs when their server fails; "restart" where none does."""
-    return "restart" if env.failures is None else env.on_failure
-
-
-def _with_copies(o: Result) -> Result:
-    """Return an outcome in which every copy of a request stands for a request."""
-    if o.copies is None:
-        return o
-    env, copies = copy.copy(o.environment), o.copies
-    rows = env.requests.loc[copies["request"]].set_axis(copies.index)
-    object.__setattr__(env, "requests", rows)  # no longer sorted by time
-    return types.SimpleNamespace(
-        requests=copies, attempts=o.attempts.assign(request=o.attempts["copy"]), environment=env,
-        scheduler=o.scheduler, reading=o.reading, copies=None,
-    )  # fmt: skip
-
-
-def _copy_rules(o: Result) -> Iterator[Rule]:
-    """Yield what the copies of a request owe to each other."""
-    if o.copies is None:
-        return
-    copies, done = o.copies, o.requests
-    known = copies["request"].isin(done.index)
-    yield "every copy is of a request", copies.index, known
-    first = copies.sort_values("completion", kind="stable").drop_duplicates("request")
-    first = first.set_index("request").reindex(done.index)
-    for name in ("server", "completion", "fallbacks", "submitted", "arrived", "start", "end"):
-        good = (first[name] == done[name]) | (first[name].isna() & done[name].isna())
-        good |= ~np.isfinite(first["completion"]) & ~np.isfinite(done["completion"])
-        yield f"a request has the {name} of its copy that is back first", done.index, good
-    over = first["completion"].reindex(copies["request"]).to_numpy()
-    sent = o.attempts["submitted"] <= over[o.attempts["copy"]]
-    yield "no copy is sent when a result is back", pd.Index(o.attempts["copy"]), sent
-    end, cancelled = copies["end"].to_numpy(), (copies["fate"] == "cancelled").to_numpy()
-    yield "only what has a result is cancelled", copies.index, ~cancelled | np.isfinite(over)
-    ended = np.isfinite(end)
-    prompt = ~(cancelled & ended) | (end == over)
-    yield "a copy leaves its server when the first result is back", copies.index, prompt
-    stays = ~(ended & (end > over)) | (o.scheduler.copies == "run_out")
-    yield "no copy is served when a result is back", copies.index, stays
 
 
 def _request_rules(o: Result) -> Iterator[Rule]:
@@ -153,9 +98,8 @@ def _request_rules(o: Result) -> Iterator[Rule]:
     same = index == given.index if is_whole else np.zeros(max(1, len(given)), dtype=bool)
     yield "every request is in the table, once, in order", given.index, same
     back, refused = np.isfinite(done["completion"]), done["server"] < 0
-    never = done["completion"] == np.inf
-    excused = never & (refused & _is_own(o) | ~refused & (_on_failure(env) == "lose"))
-    yield "every request is complete", index, back | excused
+    refused &= (done["completion"] == np.inf) & _is_own(o)
+    yield "every request is complete", index, back | refused
 
 
 def _price_rules(o: Result) -> Iterator[Rule]:
@@ -163,12 +107,8 @@ def _price_rules(o: Result) -> Iterator[Rule]:
     given, index, refused = env.requests, o.requests.index, done["server"] < 0
     performance = env.servers["performance"].to_numpy()
     own = np.where(refused, np.nan, performance[done["server"]])
-    if o.copies is not None:
-        ran = o.copies[o.copies["start"].notna()]
-        each = pd.Series(performance[ran["server"]]).groupby(ran["request"].to_numpy())
-        own = each.sum().reindex(index).fillna(pd.Series(own, index)).to_numpy()
     priced = equal(done["cost"], own, 0.0) | (np.isnan(done["cost"]) & np.isnan(own))
-    yield "the cost is the performance of the servers that ran it", index, priced
+    yield "the cost is the performance of the server that ran it", index, priced
     due = given["deadline"].to_numpy()
     told = _agrees(done["missed"], done["completion"], due, np.abs(due - given["time"]))
     yield "missed means completion after the deadline", index, told
@@ -181,18 +121,13 @@ def _submission_rules(o: Result) -> Iterator[Rule]:
     yield "every submission is of a request", tries.index, known
     by = tries.groupby("request", sort=False)
     count = by.size().reindex(index, fill_value=0)
-    back, refused = np.isfinite(done["completion"]), done["server"] < 0
-    again = _on_failure(env) == "resubmit"
-    once = count == done["fallbacks"] + 1
-    once |= (refused | ~back) & _is_own(o) & (count == done["fallbacks"])
-    once |= again & (count > done["fallbacks"])
-    once |= ("copy" in tries) & (count <= done["fallbacks"] + 1)  # a copy begins with some
+    refused = done["server"] < 0
+    once = count == done["fallbacks"] + ~refused
     yield "a request is submitted once, and once per fallback", index, once
     accepted = by["accepted"].sum().reindex(index, fill_value=0)
-    one = (accepted == 1) | ~back & (accepted == 0) | again & (accepted >= back)
-    yield "a request is accepted by exactly one server", index, one
+    yield "a request is accepted by exactly one server", index, accepted == ~refused
     last = by["accepted"].last().reindex(index)
-    yield "the last submission is the accepted one", index, last.eq(True) | ~back
+    yield "the last submission is the accepted one", index, last.eq(True) | refused
     for name in ("server", "submitted", "arrived"):
         last = by[name].last().reindex(index)
         kept = (last == done[name]) | refused
@@ -208,8 +143,6 @@ def _cause_rules(o: Result) -> Iterator[Rule]:
     asked = given["time"].reindex(tries["request"]).to_numpy()
     due = np.where(before.isna(), asked, before)
     index, prompt = pd.Index(tries["request"]), tries["submitted"] == due
-    again = (_on_failure(o.environment) == "resubmit") & ~before.isna()
-    prompt |= (_is_own(o) | again) & (tries["submitted"] >= due)
     yield "a request is submitted when it comes and when it falls back", index, prompt
     order = np.diff(tries["submitted"], prepend=-np.inf) >= 0
     yield "submissions are in order of time", index, order
@@ -238,6 +171,22 @@ def _transfer_rules(o: Result) -> Iterator[Rule]:
     yield f"a result is sent {what}", ran.index, back
 
 
+def _clock_of(env: Environment) -> float:
+    """Return where the clock of the queues begins: load traces begin at 0."""
+    return env.origin if env.load_traces is None else 0.0
+
+
+def _capacity(env: Environment, server: int, times: Floats) -> Floats:
+    """Return the Mops that a server could have worked from 0 up to each time."""
+    speeds: Floats = np.array([env.servers["performance"].iloc[server]], dtype=float)
+    if env.load_traces is not None:
+        speeds = speeds / (1 + env.load_traces[server])
+    worked = np.concatenate([[0.0], np.cumsum(speeds[:-1] * env.step)])
+    edges = np.asarray(env.step * np.arange(len(speeds)))
+    at = np.maximum(0, np.searchsorted(edges, times, side="right") - 1)
+    return np.asarray(worked[at] + (times - edges[at]) * speeds[at])
+
+
 def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[Floats, Floats]:
     r"""Serve a queue first come, first served, in closed form.
 
@@ -245,13 +194,13 @@ def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[
     have worked, job k ends at :math:`S_k + \max_{j \le k} (a_j - S_{j-1})`, S the sums of w.
     """
     jobs = env.background
-    theirs = jobs.of(server) - clock_of(env)
+    theirs = jobs.of(server) - _clock_of(env)
     sizes = np.broadcast_to(jobs.sizes_of(server), theirs.shape)
     spans = sizes / float(env.servers["performance"].iloc[server])
     first = np.maximum.accumulate(theirs - TOL * spans)  # a job of one instant comes before ours
     at = np.searchsorted(first, times * (1 + TOL / CLOCK), side="right")
     theirs, sizes = theirs[: at[-1]], sizes[: at[-1]]
-    arrived = capacity(env, server, np.insert(theirs, at, times))
+    arrived = _capacity(env, server, np.insert(theirs, at, times))
     work = np.insert(sizes, at, work)
     total = np.cumsum(work)
     ends = total + np.maximum.accumulate(arrived - (total - work))
@@ -260,72 +209,10 @@ def _queue(env: Environment, server: int, times: Floats, work: Floats) -> tuple[
     return starts[mine], ends[mine]
 
 
-def _resubmitted(o: Result, lost: Floats) -> NDArray[np.bool_]:
-    """Tell which inputs that a server lost are sent again: by default at the next probe."""
-    time = o.attempts.groupby("request", sort=False)["submitted"].shift(-1).to_numpy()
-    probe = o.reading.probe
-    due = probe * (np.floor(latest_finish(lost, probe) / probe) + 1)
-    return _is_own(o) | (np.abs(time - due) <= instant(probe, time))
-
-
-def _replayed(o: Result, place: Any, taken: Floats) -> Floats:
-    """Replay all servers: when each input's job began, ended, was lost, and what it was told."""
-    env, tries, clock = o.environment, o.attempts, clock_of(o.environment)
-    arrived, asked = tries["arrived"].to_numpy(), env.requests.iloc[place]
-    due, accepted = asked["deadline"].to_numpy() - clock, tries["accepted"].to_numpy()
-    columns = (arrived - clock, asked["work"].to_numpy(), due, taken - clock, accepted)
-    at_once = arrived == tries["submitted"].to_numpy()  # inputs of one instant come after others
-    turn = np.where(at_once, np.arange(len(tries)), place)
-    order = np.lexsort((turn, at_once, arrived))
-    order = order[tries["promised"].notna().to_numpy()[order]]
-    found = np.full((4, len(tries)), math.nan)
-    where = tries["server"].to_numpy()[order]
-    for server in np.unique(where).tolist():
-        rows = order[where == server]
-        visits = [Visit(*one) for one in zip(*(x[rows].tolist() for x in columns), strict=True)]
-        found[:, rows] = clock + replay(env, server, visits)
-    return found
-
-
-def _replayed_rules(o: Result) -> Iterator[Rule]:
-    """Yield what servers of several slots, by deadline or with failures owe their jobs."""
-    env, tries = o.environment, o.attempts
-    index = pd.Index(tries["request"])
-    place = o.requests.index.get_indexer(index)
-    done, last = o.requests.iloc[place], ~index.duplicated(keep="last")
-    arrived, accepted = tries["arrived"].to_numpy(), tries["accepted"].to_numpy()
-    left, is_back = done["end"].to_numpy(), np.isfinite(done["completion"].to_numpy())
-    gone = ~is_back & np.isfinite(left)
-    taken = np.where(last & gone, left, math.inf)
-    begun, ended, lost, told = _replayed(o, place, taken)
-    ended = np.where(np.isnan(ended) & gone, left, ended)
-    alone = env.requests["work"].to_numpy()[place]
-    alone = alone / env.servers["performance"].to_numpy()[tries["server"]]
-    near = ROUNDING * (1 + alone + np.abs(arrived))
-    for rule, mine, name in (
-        ("a job starts when a slot is free and nobody is before it", begun, "start"),
-        ("a job ends when its work is done", ended, "end"),
-    ):
-        found = done[name].to_numpy()
-        good = (np.abs(mine - found) <= near) | (np.isnan(mine) & np.isnan(found))
-        either = np.where(np.isnan(mine), found, mine)  # copies of one instant leave in any order
-        good |= (np.isnan(mine) != np.isnan(found)) & (np.abs(either - taken) <= near)
-        yield rule, index, ~accepted | ~np.isnan(lost) | good
-    excused = (_on_failure(env) != "restart") & np.where(last, ~is_back, _resubmitted(o, lost))
-    good = ~accepted | np.where(np.isnan(lost), last, excused)
-    yield "what a failed server had is lost, or sent again at the next probe", index, good
-    promised = tries["promised"].to_numpy()
-    good = (promised >= told + alone - near) | (np.isnan(promised) & ~accepted)
-    yield "the server promises no less than its backlog and the work", index, good
-
-
 def _queue_rules(o: Result) -> Iterator[Rule]:
     env, done = o.environment, o.requests
-    if env.has_queues or _cancels(o):
-        yield from _replayed_rules(o)
-        return
     ran = np.isfinite(done["end"]).to_numpy()
-    done, work, clock = done[ran], env.requests["work"].to_numpy()[ran], clock_of(env)
+    done, work, clock = done[ran], env.requests["work"].to_numpy()[ran], _clock_of(env)
     arrived, start, end = (done[k].to_numpy() - clock for k in ("arrived", "start", "end"))
     good = np.ones((3, len(done)), dtype=bool)
     for server in np.unique(done["server"]):
@@ -334,13 +221,13 @@ def _queue_rules(o: Result) -> Iterator[Rule]:
         good[0, rows] = np.diff(start[rows], prepend=-np.inf) >= 0
         good[0, rows[1:]] &= _not_before(start[rows[1:]], end[rows[:-1]], 0.0)
         starts, ends = _queue(env, int(server), arrived[rows], work[rows])
-        begun = capacity(env, int(server), start[rows])
+        begun = _capacity(env, int(server), start[rows])
         # a server may stand still between an end and the next start, on its scale of Mops
         ulps = ULPS + len(rows) + len(env.background.of(int(server)))
         speed = float(env.servers["performance"].iloc[server])
         grain = instant(0.0, done["end"].to_numpy()[rows]) * speed  # of the table
         good[1, rows] = equal(begun, starts, work[rows], ulps, grain)
-        ended = capacity(env, int(server), end[rows])
+        ended = _capacity(env, int(server), end[rows])
         good[2, rows] = equal(ended, ends, work[rows], ulps, grain)
     yield "a server runs one client job at a time, in order of arrival", done.index, good[0]
     yield "a job starts when all that came before it is done", done.index, good[1]
@@ -359,37 +246,18 @@ def _fallback_rules(o: Result) -> Iterator[Rule]:
     finish = tries["promised"].to_numpy()
     if o.reading.fallback_time == "at_arrival":
         finish = finish + (tries["arrived"] - tries["submitted"]).to_numpy()
-    by = tries.assign(refused=~tries["accepted"] & tries["promised"].notna())
-    rejected = by.groupby("request", sort=False)["refused"]
-    left = rejected.transform("sum") - rejected.cumsum() + by["refused"]  # a copy begins with some
-    turn = fallbacks.reindex(tries["request"]).to_numpy() - left.to_numpy()
+    turn = tries.groupby("request", sort=False).cumcount().to_numpy()  # earlier submissions
     told = _agrees(~tries["accepted"], finish, due, np.abs(due - given["time"].to_numpy()))
-    good = tries["accepted"] & (turn >= most) | told | _turned_away(o)
+    good = tries["accepted"] & (turn >= most) | told
     yield "a server accepts unless eq. (6) and (7) hold", index, good
-    ran = tries[tries["accepted"]].set_index("request")
-    ran = ran[~ran.index.duplicated(keep="last")].reindex(o.requests.index)
-    if env.load_traces is None and not env.has_queues and not _is_own(o):
-        backlog = _not_before(ran["promised"], o.requests["end"], 0.0)
+    if env.load_traces is None:
+        ran = tries[tries["accepted"]].set_index("request").reindex(o.requests.index)
+        backlog = _not_before(ran["promised"], o.requests["end"], 0.0) | (o.requests["server"] < 0)
         yield "the server promises no less than its backlog and the work", ran.index, backlog
     if o.scheduler.exclude_rejecting and not _is_own(o):
-        earlier = by.groupby(["request", "server"], sort=False)["refused"].cumsum() - by["refused"]
+        earlier = tries.groupby(["request", "server"], sort=False).cumcount()
         again = (earlier > 0) & (turn < len(env.servers))
         yield "no server is asked twice while another is left", index, ~again
-
-
-def _turned_away(o: Result) -> NDArray[np.bool_]:
-    """Tell which inputs found their server down, or came when a result was back."""
-    env, tries = o.environment, o.attempts
-    away = tries["promised"].isna().to_numpy() & ~tries["accepted"].to_numpy()
-    if not away.any():
-        return away
-    excused = np.full(len(tries), _cancels(o))
-    if _on_failure(env) != "restart":
-        for server, rows in tries[away].groupby("server"):
-            times = env.downtimes.of(int(server))
-            down = np.searchsorted(times, rows["arrived"], side="right") % 2 == 1
-            excused[tries.index.get_indexer(rows.index)] |= down
-    return away & excused
 
 
 def _known_at(o: Result) -> Floats:
@@ -429,19 +297,16 @@ def _inside(
 def _loads(o: Result) -> tuple[Floats, Floats] | None:
     """Return bounds of the Load behind every estimate (5); None where no table tells it."""
     env, reading, tries, done = o.environment, o.reading, o.attempts, o.requests
-    if reading.load not in ("clients", "ext") or env.failures is not None or _cancels(o):
+    if reading.load not in ("clients", "ext"):
         return None
     server, outside = tries["server"].to_numpy(), np.full(len(tries), float(env.server_load))
-    slots = env.slots[server]
     if env.load_traces is not None:
         outside = env.load_traces[server, _entries(o, env.load_traces.shape[1])]
     low, high = outside.copy(), outside.copy()
     if reading.load == "clients":
-        queued = tries[tries["accepted"]]  # a copy may have fallen back when a result was back
-        end = done["end"].reindex(queued["request"])
-        there = (queued["server"], queued["arrived"], end)
+        there = (done["server"], done["arrived"], done["end"])
         few, many = _inside(server, _known_at(o), *there, reading.probe)
-        low, high = low + few / slots, high + many / slots
+        low, high = low + few, high + many
     if o.scheduler.load_correction:
         last = "end" if reading.corrected_until == "served" else "completion"
         back = done[last].reindex(tries["request"]).to_numpy()
@@ -449,7 +314,7 @@ def _loads(o: Result) -> tuple[Floats, Floats] | None:
         now = tries["submitted"].to_numpy(dtype=float)
         few, many = _inside(server, now, server, now, until, 0.0)
         pload = o.scheduler.pload
-        low, high = low + pload * few / slots, high + pload * (many - 1) / slots  # not itself
+        low, high = low + pload * few, high + pload * (many - 1)  # not itself
     return low, high
 
 
@@ -495,13 +360,11 @@ def check_outcome(o: Result) -> None:
             if column not in getattr(o, name):
                 where = f"table {name} needs the column {column}"
                 raise ScheduleError(f"{where} ({o.scheduler.name})")
-    each = _with_copies(o)
     parts = (
-        (_request_rules, o), (_copy_rules, o), (_submission_rules, each), (_price_rules, o),
-        (_cause_rules, each), (_transfer_rules, each), (_queue_rules, each),
-        (_fallback_rules, each), (_estimate_rules, each),
+        _request_rules, _submission_rules, _price_rules, _cause_rules, _transfer_rules,
+        _queue_rules, _fallback_rules, _estimate_rules,
     )  # fmt: skip
-    for rule, index, holds in chain.from_iterable(rules(one) for rules, one in parts):
+    for rule, index, holds in chain.from_iterable(rules(o) for rules in parts):
         good = np.asarray(holds, dtype=bool)
         if not good.all():
             where = label(index[int(np.argmin(good))]) if len(index) else "none"

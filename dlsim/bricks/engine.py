@@ -3,11 +3,7 @@
 An environment becomes arrays, a scheduler under a reading the kernel's rules; then the loop.
 """
 
-import multiprocessing
-import os
-import threading
 from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -16,14 +12,14 @@ from numpy.typing import NDArray
 from dlsim.bricks.core import events, state
 from dlsim.bricks.core.network import Stream, packed
 from dlsim.bricks.core.state import Rules, State, World, fresh_state
-from dlsim.bricks.environment import ON_FAILURE, Environment
+from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import ALGORITHMS, MOST_PACKETS, SWITCHES, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.predictors import Predictor
-from dlsim.bricks.view import LATER, REFUSE, REFUSED, Batch, Tasks, Wait, Witness
+from dlsim.bricks.view import REFUSE, Tasks, Witness
 from dlsim.bricks.workload import Ahead
 from dlsim.errors import InputError
-from dlsim.given import instance, number, theirs, usual
+from dlsim.given import instance, theirs, usual
 from dlsim.progress import shown
 
 
@@ -56,13 +52,11 @@ def _world(env: Environment) -> World:
         server_load=float(env.server_load), loads=loads, rates=env.open_rates, raw=env.rates,
         every=np.arange(len(env.rates)), data=since(env.link_background), first=topology.first,
         hops=topology.hops, domains=int(topology.domains), two_level=env.is_two_level, **requests,
-        requests=len(env.requests), edf=env.is_edf, slot=np.append(0, np.cumsum(env.slots)),
-        slots=env.slots.astype(float), down=since(env.downtimes),
     )  # fmt: skip
     return World(*map(_fixed, parts))
 
 
-def _rules(scheduler: Scheduler, reading: Reading, env: Environment) -> Rules:
+def _rules(scheduler: Scheduler, reading: Reading) -> Rules:
     """Return a scheduler and a reading as numbers, the same where no run can differ."""
 
     def code(value: object, options: tuple[object, ...]) -> int:
@@ -72,14 +66,6 @@ def _rules(scheduler: Scheduler, reading: Reading, env: Environment) -> Rules:
     algorithm = code(scheduler.algorithm, ALGORITHMS)
     predictor = code(reading.predictor, SWITCHES["predictor"])
     correct, links = scheduler.load_correction, scheduler.correct_links
-    cancel = algorithm == state.USER and scheduler.copies == "cancel"
-    general = cancel or env.has_queues
-    every = scheduler.algorithm.every if isinstance(scheduler.algorithm, Batch) else 0.0
-    if general and (reading.load, reading.predictor) == ("util", "perfect"):
-        raise InputError(
-            'load "util" looks back over a probe period, which predictor "perfect" has none of on '
-            'servers with slots, failures or cancelled copies; use load "queue" or predictor "last"'
-        )
     return Rules(
         algorithm=algorithm, predictor=predictor, load=code(reading.load, SWITCHES["load"]),
         in_place=predictor in (state.LAST, state.PERFECT),
@@ -92,132 +78,45 @@ def _rules(scheduler: Scheduler, reading: Reading, env: Environment) -> Rules:
         at_arrival=most > 0 and reading.fallback_time == "at_arrival",
         packets=reading.network == "packet",
         until_served=(correct or algorithm == state.USER) and reading.corrected_until == "served",
-        general=general, tracked=general or algorithm == state.USER, cancel=cancel,
-        failed=ON_FAILURE.index(env.on_failure) if general else 0, every=every,
     )  # fmt: skip
 
 
-#: How often one request may be put off, and copied.
-MOST_WAITS, MOST_COPIES = 100_000, 10_000
+def _with_room(s: State) -> State:
+    """Make room for the events that a run asks for."""
+    heap = np.zeros(2 * int(s.head[0].wanted), s.heap.dtype)
+    heap[: len(s.heap)] = s.heap
+    return s._replace(heap=heap.view(np.recarray))
 
 
-def _grown(values: NDArray[Any], size: int) -> Any:
-    """Return records with room for more."""
-    room = np.zeros((size, *values.shape[1:]), values.dtype)
-    room[: len(values)] = values
-    return room.view(np.recarray) if values.dtype.names else room
-
-
-def _room(s: State) -> State:
-    """Make room for the events and submissions that a run asks for."""
-    if int(s.head[0].wanted) > len(s.heap):
-        s = s._replace(heap=_grown(s.heap, 2 * int(s.head[0].wanted)))
-    if int(s.head[0].attempts) == len(s.attempts):
-        s = s._replace(attempts=_grown(s.attempts, 2 * len(s.attempts) + 1))
-    return s
-
-
-def _copied(servers: list[int], w: World, s: State) -> tuple[World, State]:
-    """Add a row per further server of a request, and say where each copy goes."""
-    row, rows = int(s.head[0].row), len(s.copies)
-    of, more = int(s.copies[row].of), len(servers) - 1
-    used = int(max(w.requests, s.head[0].rows))
-    if used + more > rows:
-        size = 2 * (used + more)
-        w = w._replace(**{k: _fixed(_grown(getattr(w, k), size)) for k in Tasks._fields})
-        s = s._replace(**{k: _grown(getattr(s, k), size) for k in ("jobs", "copies", "refused")
-                          if len(getattr(s, k))})  # fmt: skip
-    new = np.arange(used, used + more)
-    for name in Tasks._fields:
-        column = getattr(w, name).view()
-        column.flags.writeable = True
-        column[new] = column[of]
-    s.jobs.next[new] = s.jobs.server[new] = -1
-    s.jobs.completion[new], s.jobs.fallbacks[new] = np.nan, s.jobs.fallbacks[row]
-    s.copies.of[new], s.copies.winner[new], s.copies.state[new] = of, -1, state.NEW
-    s.copies.until[new], s.copies.choice[new] = np.nan, servers[1:]
-    s.copies.sibling[new] = [*new[1:], s.copies[of].sibling]
-    if len(s.refused):
-        s.refused[new] = s.refused[row]
-    s.copies[of].sibling = used
-    s.head[0].rows = used + more
-    total = int(s.copies[of].asked_for) + more
-    if total > MOST_COPIES:
-        rule = f"a request must have at most {MOST_COPIES} copies"
-        raise InputError(f"{rule}, got {total} of request {of}; send it to fewer servers")
-    s.copies[of].asked_for, s.head[0].copies = total, max(int(s.head[0].copies), total + 1)
-    return w, s
-
-
-def _wait(until: float | None, s: State) -> int:
-    """Put the request at hand off."""
-    one, now = s.copies[int(s.head[0].row)], float(s.head[0].now)
-    if until is not None:
-        rule = f"a finite time after now, which is {now!r}, or None: the next probe"
-        one.until = float(number("Wait(until)", until, now, above=True, rule=rule))
-    if one.asked >= MOST_WAITS:
-        what = f"request {int(one.of)} has been put off {MOST_WAITS} times"
-        raise InputError(f"{what}; choose a server, or REFUSE")
-    return state.WAIT
-
-
-def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> tuple[World, State]:
+def _ask(scheduler: Scheduler, w: World, s: State, witness: Witness) -> None:
     """Let a user's scheduler choose for the request at hand."""
-    servers, head = len(w.performance), s.head[0]
+    servers = len(w.performance)
     view = witness.view(w, s)
-    rule = f"algorithm {scheduler.name} must return Wait(until), REFUSE, a list of different rows "
-    rule += f"of servers, or the row of one, one of 0..{servers - 1}"
+    rule = f"algorithm {scheduler.name} must return REFUSE or the row of a server, "
+    rule += f"one of 0..{servers - 1}"
     with theirs(rule):
         choice = scheduler.algorithm(view)  # type: ignore[operator]
-        if isinstance(choice, Wait):
-            head.choice = _wait(choice.until, s)
-            return w, s
         if choice is REFUSE:
-            head.choice = state.REFUSE
-            return w, s
-        is_list = isinstance(choice, list | tuple) or np.ndim(choice) == 1
-        several: list[Any] = [*choice] if is_list else [choice]  # type: ignore[misc]
-        good = bool(several) and all(int(k) == k and 0 <= k < servers for k in several)
-    if not good or len(set(map(int, several))) < len(several):
-        raise InputError(f"{rule}; got {choice!r}")
-    head.choice = int(several[0])
-    return _copied([int(one) for one in several], w, s) if len(several) > 1 else (w, s)
-
-
-def _ask_batch(scheduler: Scheduler, w: World, r: Rules, s: State, witness: Witness) -> None:
-    """Let a user's scheduler choose for all requests of an instant."""
-    view, copies = witness.batch(w, r, s)
-    rule = f"algorithm {scheduler.name} must return an array of shape ({len(copies)},), each entry "
-    rule += f"the row of a server, 0..{len(w.performance) - 1}, -1 to refuse or -2 to wait"
-    with theirs(rule):
-        found = np.asarray(scheduler.algorithm(view))  # type: ignore[operator]
-        choices = found.astype(np.int64)
-        good = found.shape == copies.shape and bool((choices == found).all())
-        good = good and bool(((choices >= LATER) & (choices < len(w.performance))).all())
+            s.head[0].choice = state.REFUSE
+            return
+        good = np.ndim(choice) == 0 and int(choice) == choice and 0 <= choice < servers
     if not good:
-        raise InputError(f"{rule}; got {found!r}")
-    head, row, waits = s.head[0], int(s.head[0].row), copies[choices == LATER]
-    if r.every > 0:
-        s.copies.until[waits] = float(head.now) + r.every / 2
-    for later in waits[s.copies.asked[waits] >= MOST_WAITS]:
-        raise InputError(f"request {later} has been put off {MOST_WAITS} times; refuse it")
-    coded = np.where(choices == REFUSED, state.REFUSE, choices)
-    s.copies.choice[copies] = np.where(choices == LATER, state.WAIT, coded)
-    head.choice, s.copies[row].choice = s.copies[row].choice, -1
+        raise InputError(f"{rule}; got {choice!r}")
+    s.head[0].choice = int(choice)
 
 
 def _run(
     env: Environment, w: World, r: Rules, scheduler: Scheduler, reading: Reading,
     tell: Callable[[int], None],
-) -> tuple[Any, ...]:  # fmt: skip
+) -> tuple[np.recarray, Any]:  # fmt: skip
     """Run one case; `tell` is told how many requests are done, every now and then."""
     s = fresh_state(w, r)
     ahead = Ahead(env.background) if w.until == 0 else None
     witness = Witness(w, r, s)
-    predictor = Predictor(reading.predictor, r.probe) if r.predictor == state.USER else None
+    predictor = Predictor(reading.predictor, r.probe) if callable(reading.predictor) else None
     while (why := events.run(w, r, s)) != state.DONE:
         if why == state.GROW:
-            s = _room(s)
+            s = _with_room(s)
         elif why == state.PAUSE:
             tell(int(s.head[0].done))
         elif why == state.MORE and ahead:
@@ -229,49 +128,25 @@ def _run(
                 f"{reading.probe!r} and an event at {w.origin + s.head[0].now:g} s; use a longer "
                 "probe interval, or smaller data and earlier requests"
             )
-        elif why == state.CHOOSE and isinstance(scheduler.algorithm, Batch):
-            _ask_batch(scheduler, w, r, s, witness)
         elif why == state.CHOOSE:
-            w, s = _ask(scheduler, w, s, witness)
+            _ask(scheduler, w, s, witness)
         elif predictor:
-            predictor.foretell(w, s)
-    rows = max(w.requests, int(s.head[0].rows))
-    copies = s.copies[:rows] if r.tracked else None
-    return s.jobs[:rows], s.attempts[: int(s.head[0].attempts)].copy(), copies
-
-
-def _threads() -> int:
-    """Return how many cases run at once; one in a worker, whose siblings keep the cores busy."""
-    if multiprocessing.parent_process() is not None:
-        return 1
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+            predictor.predict(w, s)
+    return s.jobs, s.attempts[: int(s.head[0].attempts)].copy()
 
 
 def _run_all(env: Environment, cases: list[tuple[Rules, Scheduler]], reading: Reading) -> list[Any]:
-    """Run cases, as many at once as there are cores: compiled code leaves Python to others."""
-    w = _world(env)
-    done, stopped, lock = [0] * len(cases), threading.Event(), threading.Lock()
-    with shown("simulating", len(w.time) * len(cases)) as show:
+    """Run cases one after another, and show how far they are."""
+    w, found = _world(env), []
+    count = len(w.time)
+    with shown("simulating", count * len(cases)) as show:
+        for number, case in enumerate(cases):
 
-        def run(number: int) -> Any:
-            def tell(count: int) -> None:
-                done[number] = count
-                if stopped.is_set():
-                    raise InterruptedError
-                with lock:
-                    show(sum(done))
+            def tell(done: int, before: int = count * number) -> None:
+                show(before + done)
 
-            return _run(env, w, *cases[number], reading, tell)
-
-        users = any(state.USER in (r.algorithm, r.predictor) for r, _ in cases)
-        if users or len(cases) == 1 or _threads() == 1:
-            return [run(number) for number in range(len(cases))]
-        pool = ThreadPoolExecutor(_threads())
-        try:
-            return list(pool.map(run, range(len(cases))))
-        finally:
-            stopped.set()
-            pool.shutdown(cancel_futures=True)
+            found.append(_run(env, w, *case, reading, tell))
+    return found
 
 
 def simulate(
@@ -334,8 +209,7 @@ def run_many(
 ) -> list[Outcome]:  # fmt: skip
     """Run several schedulers in one environment, each as `simulate` does.
 
-    Tables are made when they are first asked for, what cannot differ is run once, and as many
-    at once as there are cores (one by one where a function of the user's has to speak).
+    Tables are made when they are first asked for, and what cannot differ is run once.
 
     Parameters
     ----------
@@ -361,7 +235,7 @@ def run_many(
             f"packets must be at most {MOST_PACKETS}, got {data:g} Mbit in packets of "
             f'{env.packet:g}; use larger packets or network="fluid"'
         )
-    rules = [_rules(scheduler, reading, env) for scheduler in schedulers]
+    rules = [_rules(scheduler, reading) for scheduler in schedulers]
     own = [state.USER in (r.algorithm, r.predictor) for r in rules]
     first = {r: k for k, r in reversed(list(enumerate(rules)))}
     todo = [k for k, r in enumerate(rules) if own[k] or (r not in known and first[r] == k)]

@@ -4,34 +4,26 @@ Source: paper B (bricks), section 2 (Figures 1 and 2) and section 4.1 (Table 1).
 """
 
 import functools
-import math
-import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from dlsim import given
 from dlsim.bricks.core.network import Stream, left_over, marked, packed
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
-from dlsim.bricks.traces import MOST_VALUES, Seed, Traces, curves, numbers, refuse_end
-from dlsim.bricks.workload import LONGER, REPLAY, Poisson, draw, from_log
+from dlsim.bricks.traces import MOST_VALUES, Seed, curves, numbers, refuse_end
+from dlsim.bricks.workload import Poisson, draw
 from dlsim.errors import InputError
 from dlsim.given import MOST, MOST_WHOLE, Floats, column, number, positive, table
 from dlsim.kernel import clock_origin
 
-#: Most jobs that a server runs at once.
-MOST_SLOTS = 10**6
-#: Orders of a queue, and what becomes of what a server had when it failed; the default first.
-QUEUES, ON_FAILURE = ("fcfs", "edf"), ("restart", "lose", "resubmit")
 #: Columns of the tables, each with whether it may be negative.
 COLUMNS: dict[str, dict[str, float]] = {
     "servers": {"domain": 0, "performance": 0},
     "clients": {"domain": 0},
     "requests": {"time": 0, "client": 0, "send": 0, "recv": 0, "work": 0, "deadline": -MOST},
-    "failures": {"server": 0, "start": 0, "end": 0},
 }  # fmt: skip
 
 
@@ -50,7 +42,7 @@ def _table(name: str, given: Any) -> pd.DataFrame:
     """Return a copy of a table with checked columns of numbers."""
     found = table(name, given, list(COLUMNS[name]), empty=name != "servers").copy()
     for key, low in COLUMNS[name].items():
-        above, is_whole = key == "performance", key in ("domain", "client", "server")
+        above, is_whole = key == "performance", key in ("domain", "client")
         most = MOST_WHOLE if is_whole else MOST
         found[key] = _column(name, found, key, low, most, above=above, is_whole=is_whole)
     return found
@@ -88,19 +80,6 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
     return packed(lists, np.concatenate([np.empty(0), *own]))
 
 
-def _in_window(requests: pd.DataFrame, window: float | tuple[float, float] | None) -> pd.DataFrame:
-    """Return the requests of a window, on a clock that begins with it."""
-    if window is not None:
-        begin, end = given.span("window", (0.0, window) if np.isscalar(window) else window)
-        time = requests["time"]
-        requests = requests[(time >= begin) & (time < end)].copy()
-        requests[["time", "deadline"]] -= begin
-        if requests.empty:
-            last = f"the last of the log comes at {time.max():g} s"
-            raise InputError(f"window from {begin:g} to {end:g} s holds no request; {last}")
-    return requests
-
-
 @dataclass(frozen=True, eq=False)
 class Environment:
     """Everything that is simulated, but for the scheduling unit (paper B, Figure 1).
@@ -108,16 +87,13 @@ class Environment:
     Parameters
     ----------
     servers : DataFrame
-        Columns domain and performance (Mops/s), one row per server; and where wanted slots, how
-        many jobs it runs at once, each at that performance (default 1), and queue, which of
-        those that wait begins: ``fcfs``, who came first (default), or ``edf``, the request with
-        the earliest deadline, and other users' jobs, which have none, behind all of them. What
-        runs is never interrupted. Load of a server, and what Load Correction adds, is per slot.
+        Columns domain and performance (Mops/s), one row per server.
     clients : DataFrame
         Column domain, one row per client.
     traces : array_like of float, shape (domains, 4, steps) or (links, steps)
         Throughput of the links in Mbit/s: LAN up, LAN down, WAN up, WAN down of every
-        domain; or of the links of a general network, with `paths`.
+        domain; or of the links of a general network, with `paths`. Of a table of measured
+        values `dlsim.bricks.traces.from_frame` makes the latter.
     step : float
         Seconds per entry of a trace; the last entry is held for ever.
     requests : DataFrame
@@ -148,15 +124,6 @@ class Environment:
         Logical packet size in Mbit.
     horizon : float, optional
         When requests stop arriving, by default with the last one.
-    failures : DataFrame, optional
-        Columns server, start and end (s): between the two the server is down, and at a probe its
-        Load is 1e9. Of one server they are sorted and apart; `dlsim.bricks.workload.failures`
-        draws some.
-    on_failure : {"restart", "lose", "resubmit"}
-        What becomes of the requests that run or wait on a server that fails, or arrive while it
-        is down: they wait there, and what ran begins again from its start at the repair; they
-        are lost, and so are other users' jobs; or the scheduler is asked for another server at
-        the next probe, and other users' jobs wait.
 
     Raises
     ------
@@ -179,8 +146,6 @@ class Environment:
     link_data: Any = 10.0
     packet: float = 10.0
     horizon: float | None = None
-    failures: pd.DataFrame | None = None
-    on_failure: str = "restart"
 
     def __post_init__(self) -> None:
         """Refuse what is not an environment."""
@@ -188,9 +153,7 @@ class Environment:
         vars(self).update(step=step, packet=packet)
         vars(self)["server_load"] = float(number("server_load", self.server_load))
         for name in COLUMNS:
-            if name != "failures" or self.failures is not None:
-                vars(self)[name] = _table(name, getattr(self, name))
-        self._check_queues()
+            vars(self)[name] = _table(name, getattr(self, name))
         vars(self)["traces"] = curves("traces", self.traces, (2, 3))
         servers, links = len(self.servers), len(self.rates)
         if self.load_traces is not None:
@@ -210,24 +173,6 @@ class Environment:
             )
         self._check_links()
         self._check_requests()
-
-    def _check_queues(self) -> None:
-        servers = self.servers
-        if "slots" in servers:
-            _column("servers", servers, "slots", 1, MOST_SLOTS, is_whole=True)
-        for label, queue in servers["queue"].items() if "queue" in servers else ():
-            given.option(f"servers: queue of row {label!r}", queue, QUEUES)
-        given.option("on_failure", self.on_failure, ON_FAILURE)
-        if self.failures is None:
-            return
-        rows = self.failures
-        _refuse_strangers("failures", rows, "server", len(servers), "servers")
-        before = rows.groupby("server")["end"].shift(fill_value=-1.0)
-        early = (rows["end"] <= rows["start"]) | (rows["start"] <= before)
-        if early.any():
-            row = given.label(rows.index[int(np.argmax(early))])
-            rule = "end after it starts, and start after the one before of its server has ended"
-            raise InputError(f"failures: row {row!r} must {rule}; sort and merge them")
 
     def _check_links(self) -> None:
         if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
@@ -272,32 +217,6 @@ class Environment:
     def rates(self) -> Floats:
         """Traces of all links, shape (links, steps): a view."""
         return np.asarray(self.traces.reshape(-1, self.traces.shape[-1]))
-
-    def _of_servers(self, name: str, usual: Any) -> Any:
-        return self.servers.get(name, pd.Series(usual, self.servers.index))
-
-    @functools.cached_property
-    def slots(self) -> NDArray[np.int64]:
-        """How many jobs each server runs at once."""
-        return self._of_servers("slots", 1).to_numpy(np.int64)
-
-    @functools.cached_property
-    def is_edf(self) -> NDArray[np.bool_]:
-        """Which servers let the earliest deadline begin."""
-        return self._of_servers("queue", "fcfs").to_numpy(object) == "edf"
-
-    @functools.cached_property
-    def downtimes(self) -> Stream:
-        """When servers fail and are up again, by turns."""
-        if self.failures is None:
-            return packed([np.empty(0)] * len(self.servers), np.ones(1))
-        rows = [self.failures[self.failures["server"] == k] for k in range(len(self.servers))]
-        return packed([one[["start", "end"]].to_numpy().ravel() for one in rows], np.ones(1))
-
-    @property
-    def has_queues(self) -> bool:
-        """Whether a server has several slots or another order than FCFS, or fails."""
-        return bool((self.slots > 1).any() or self.is_edf.any() or len(self.downtimes.times))
 
     @functools.cached_property
     def topology(self) -> Topology:
@@ -356,120 +275,6 @@ class Environment:
     def trace_end(self) -> float:
         """When the traces of the links end and their last values are held from then on."""
         return float(self.rates.shape[1] * self.step)
-
-    @property
-    def known_until(self) -> float:
-        """Until when the first of the traces that vary goes on; without any, the last arrival."""
-        rows = [x for x in (self.rates, self.load_traces) if x is not None and x.shape[1] > 1]
-        if rows:
-            return min(x.shape[1] for x in rows) * self.step
-        streams = (self.background.times, self.link_background.times)
-        return max((float(x.max()) for x in streams if len(x)), default=math.inf)
-
-    def _wrapped(self, until: float) -> Self:
-        """Repeat traces and other users' arrivals, as far as they are known, up to a time."""
-        period = self.known_until
-        rounds, steps = math.ceil(until / period), round(period / self.step)
-        kept = (self.rates, self.load_traces, self.background.times, self.link_background.times)
-        size = rounds * sum(x.size for x in kept if x is not None)
-        remedy = "choose a shorter window or a longer step"
-        if size > MOST_VALUES:
-            raise InputError(f"wrapped traces would have {size:.3g} entries; {remedy}")
-        given.need_memory("wrapped traces", 8 * size, remedy)
-
-        def again(values: Floats | None) -> Floats | None:
-            is_fixed = values is None or values.shape[-1] == 1
-            return values if is_fixed else np.tile(values[..., :steps], rounds)  # type: ignore[index]
-
-        def come(who: Stream | Poisson) -> Stream | Poisson:
-            if isinstance(who, Poisson):
-                return replace(who, end=rounds * period)
-            early = [who.of(k) < period for k in range(len(who.first) - 1)]
-            starts, one = np.arange(rounds) * period, len(who.sizes) == 1
-            times = [np.add.outer(starts, who.of(k)[x]).ravel() for k, x in enumerate(early)]
-            sizes = [np.tile(who.sizes_of(k)[x], rounds) for k, x in enumerate(early) if not one]
-            return packed(times, who.sizes if one else np.concatenate([np.empty(0), *sizes]))
-
-        return replace(
-            self, traces=again(self.traces), load_traces=again(self.load_traces),
-            background=come(self.background), link_background=come(self.link_background),
-        )  # fmt: skip
-
-    @classmethod
-    def replay(
-        cls, log: str | os.PathLike[str] | pd.DataFrame, traces: Any = None,
-        window: float | tuple[float, float] | None = None, beyond: str = "refuse",
-        seed: Seed = 0, deadline: str = "run_time", **options: Any,
-    ) -> Self:  # fmt: skip
-        """Put the requests of a job log into an environment whose traces cover them.
-
-        Parameters
-        ----------
-        log : path or DataFrame
-            A job log, or the requests that `dlsim.bricks.workload.from_log` makes of one;
-            their clients are taken modulo those of the environment.
-        traces : Environment or Traces, optional
-            An environment, whose own requests are left out; or traces of links, four rows per
-            domain in the order of `Environment` (with a `topology` one per link of it), around
-            which everything else is drawn. Without either the traces are drawn, as long as needed.
-        window : float or tuple of float, optional
-            Only the requests of the first so many seconds, or from a second on to before another;
-            the environment begins with the window.
-        beyond : {"refuse", "wrap"}
-            What becomes of requests that come, or are due, when the traces have ended and would
-            be frozen: they are refused; or traces and other users' arrivals begin again there,
-            as often as needed.
-        seed, options
-            Of what is drawn, as in `Environment.random`.
-        deadline : {"run_time", "requested"}
-            What a job's deadline is a multiple of, where `log` is a path: how long it ran, or
-            how long its user had asked for; see `dlsim.bricks.workload.from_swf`.
-
-        Raises
-        ------
-        InputError
-            For requests beyond the traces, a window without requests, and as in `random`.
-        """
-        given.option("beyond", beyond, ("refuse", "wrap"))
-        if not isinstance(log, pd.DataFrame):
-            log = from_log(log, MOST_WHOLE, seed=given.child(seed, REPLAY), deadline=deadline)
-        elif deadline != "run_time":
-            rule = "deadline tells what is made of the path of a log"
-            raise InputError(f"{rule}; a table has deadlines: see workload.from_log")
-        requests = _in_window(_table("requests", log), window)
-        due = requests[["time", "deadline"]].max(axis=1)
-        until = float(due.max()) if len(due) else 0.0
-        if isinstance(traces, cls):
-            env: Self = traces
-            if options:
-                what = f"{', '.join(options)} belong to a drawn environment"
-                raise InputError(f"{what}; traces are an Environment already")
-        else:
-            if taken := sorted({"interval", "horizon"} & set(options)):
-                raise InputError(f"replay takes no {taken[0]}: the log says when requests come")
-            if traces is not None:
-                rule = "an Environment or Traces"
-                links = len(given.instance("traces", traces, Traces, rule=rule).values)
-                rows, rest = divmod(links, len(TWO_LEVEL))
-                is_tree = "topology" not in options
-                if is_tree and (rest or options.setdefault("domains", rows) != rows):
-                    rule = f"four rows per domain, {', '.join(TWO_LEVEL)}"
-                    raise InputError(f"traces must have {rule}; got {links}")
-                options |= {"link_background": "data", "link_load": 0.0, "trace_step": traces.step}
-            horizon = max(until, 1.0)
-            env = cls.random(seed, interval=horizon, horizon=horizon, **options)
-            if traces is not None:
-                env = replace(env, traces=traces.values)
-        if until > (end := env.known_until):
-            if beyond == "refuse":
-                raise InputError(
-                    f"{(due > end).sum():,} of {len(due):,} requests come or are due after {end:g} "
-                    "s, when the traces have ended and would be frozen; give longer traces or a "
-                    'window, or choose beyond="wrap" (--beyond wrap)'
-                )
-            env = env._wrapped((1 + LONGER) * until)
-        requests["client"] %= max(1, len(env.clients))
-        return replace(env, requests=requests, horizon=None)
 
     @classmethod
     def random(cls, seed: Seed, interval: float = 60.0, **options: Any) -> Self:

@@ -9,14 +9,12 @@ hold under every reading:
 - A request is submitted at its time; the scheduler picks a server at once; the input goes
   over the path; once all of it has arrived the server takes the request into its queue or
   lets it fall back, which submits it again at that same instant. A server runs its queue,
-  client and background jobs alike, first come, first served, one at a time (or as
-  `Environment.servers` says). The result goes back over the return path. Nothing is cancelled
-  but by ``Scheduler.copies``: the run ends when all results are in.
+  client and background jobs alike, first come, first served, one at a time. The result goes
+  back over the return path. Nothing is cancelled: the run ends when all results are in.
 - What happens at one instant happens in this order: probes; background arrivals; jobs
-  served; failures and repairs; results returned; inputs arriving; submissions (new ones and
-  fallbacks); packets offered to links. Within a kind, requests go in the order of their table,
-  and copies after them. A job served or arriving at the instant of a probe is therefore not yet
-  gone, or not yet seen.
+  served; results returned; inputs arriving; submissions (new ones and fallbacks); packets
+  offered to links. Within a kind, requests go in the order of their table. A job served or
+  arriving at the instant of a probe is therefore not yet gone, or not yet seen.
 - Probes happen at 0, probe, 2 probe, ...; the scheduler knows the latest one, up to and
   including its own instant. Before the trace of a link ends its value at t is entry
   floor(t / step); afterwards the last value is held.
@@ -24,8 +22,8 @@ hold under every reading:
   smallest predicted throughput on the path, P_serv = performance / (1 + Load). Transfers of
   no data take no time.
 - ET_exec of eq. (6) is the exact backlog of the server plus work / performance, whatever its
-  load trace says: as if nobody came later and nothing failed, but a repair is known; ET_recv is
-  recv over the smallest predicted throughput of the return path, never corrected for links.
+  load trace says; ET_recv is recv over the smallest predicted throughput of the return path,
+  never corrected for links.
 - numjobs of eq. (5), and the transfers that ``correct_links`` counts, no longer hold a
   rejected request when the resubmission chooses.
 - The predictor "adaptive" keeps, for every series by itself, the sum of absolute one-step
@@ -49,7 +47,7 @@ from typing import Any
 from dlsim.given import number, option, whole
 from dlsim.reading import BaseReading, switch
 
-ALGORITHMS, COPIES = ("greedy", "deadline"), ("run_out", "cancel")
+ALGORITHMS = ("greedy", "deadline")
 
 #: Most fallbacks of one request.
 MOST_FALLBACKS = 1000
@@ -78,8 +76,7 @@ class Scheduler:
         The server with the smallest :math:`T_{S_i}`; or, with :math:`T_{target} = (T_{deadline} -
         now) \, Opt` (eq. 1, 3), the largest :math:`T_{S_i} \le T_{target}`, and where there is none
         the smallest (eq. 4); or a plain function of a `dlsim.bricks.View` that returns the row of a
-        server, a list of several, each of which is sent a copy, `dlsim.bricks.Wait`, or
-        `dlsim.bricks.REFUSE`; or a `dlsim.bricks.Batch`, which decides on many requests at once.
+        server or `dlsim.bricks.REFUSE`.
     opt : float
         Opt, in (0, 1].
     load_correction : bool
@@ -97,10 +94,6 @@ class Scheduler:
         input until it has arrived, a result once it is sent. Needs no `load_correction`.
     fallback_slack : float
         Seconds past the deadline that a server still accepts (section 3.3).
-    copies : {"run_out", "cancel"}
-        What becomes of the copies of a request when the first result is back: they run on, or
-        are taken out of queues and slots, and dropped where their input arrives. Transfers go on
-        either way, and no copy is submitted again.
 
     Raises
     ------
@@ -116,13 +109,11 @@ class Scheduler:
     exclude_rejecting: bool = False
     correct_links: bool = False
     fallback_slack: float = 0.0
-    copies: str = "run_out"
 
     def __post_init__(self) -> None:
         """Refuse what is not a scheduler."""
         if not callable(self.algorithm):
             option("algorithm", self.algorithm, ALGORITHMS)
-        option("copies", self.copies, COPIES)
         seconds = "a finite number of seconds, at least 0"
         vars(self).update(
             opt=number("opt", self.opt, 0, 1, above=True, rule="above 0 and at most 1 (eq. 3)"),
@@ -166,9 +157,8 @@ class Reading(BaseReading):
         far; or a plain function of an array (series, n) of the last n <= 10 values, newest
         last, that returns one value per series. A function of two arguments is given the whole
         past instead, (series, n), and the time of each measurement, (n,), on the clock of a
-        `dlsim.bricks.View`. One that remembers is a class, of which every run makes an object,
-        or an object, of which every run takes a copy as it is now; a function whose closure,
-        defaults or globals have changed since its first run is refused.
+        `dlsim.bricks.View`. A function that remembers what it was shown carries it from one run
+        into the next; take the whole past instead.
     fallback_time : {"at_submit", "at_arrival"}
         Whether T_until_deadline of (6) is counted from the latest submission, or from the
         arrival of the input, which counts T_send twice.

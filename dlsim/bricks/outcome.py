@@ -8,7 +8,6 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.bricks.check import COLUMNS, check_outcome
-from dlsim.bricks.core.state import BACK, CANCELLED, MISSING, REFUSED
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
 from dlsim.kernel import latest_finish
@@ -36,16 +35,11 @@ class Outcome:
         estimated by the server on arrival), accepted.
     environment, scheduler, reading
         What was simulated.
-    copies : DataFrame or None
-        Where a scheduler of a user's sent requests to several servers, a row per copy: request,
-        server, fallbacks, fate (returned, refused, lost or cancelled), and times as in
-        `requests`, which holds of every request the copy that was back first; `attempts` then
-        has a column copy. The cost of a request is that of all servers that ran a copy.
 
     Notes
     -----
-    Of a request that a scheduler of a user's refused the server is -1, and the cost NaN; of one
-    that was lost in a failure the end is NaN; both are missed, and their completion is inf.
+    Of a request that a scheduler of a user's refused the server is -1, and the cost NaN; it is
+    missed, and its completion is inf.
     """
 
     requests: pd.DataFrame
@@ -53,32 +47,15 @@ class Outcome:
     environment: Environment = field(repr=False)
     scheduler: Scheduler
     reading: Reading
-    copies: pd.DataFrame | None = field(default=None, repr=False)
 
     @classmethod
-    def of(cls, jobs: np.recarray, attempts: np.recarray, copies: Any, *about: Any) -> Self:
+    def of(cls, jobs: np.recarray, attempts: np.recarray, *about: Any) -> Self:
         """Keep the records of a run, of which tables are made when they are asked for."""
         new = object.__new__(cls)
         names = ("environment", "scheduler", "reading")
         new.__dict__.update(zip(names, about, strict=True))
         new.__dict__.update(_jobs=jobs, _attempts=attempts)
-        count = len(new.environment.requests)
-        if copies is not None:
-            first = np.array(copies.winner[:count])
-            new.__dict__["_jobs"] = jobs[np.where(first < 0, np.arange(count), first)]
-        if len(jobs) > count:
-            new.__dict__.update(_of=np.array(copies.of), copies=new._table_of(jobs, copies))
         return new
-
-    def _table_of(self, jobs: np.recarray, copies: np.recarray) -> pd.DataFrame:
-        """Make the table of copies."""
-        index, origin = self.environment.requests.index, self.environment.origin
-        fates = {BACK: "returned", REFUSED: "refused", MISSING: "lost", CANCELLED: "cancelled"}
-        known = [fates[one] for one in copies.state.tolist()]
-        columns = {"request": index.to_numpy()[copies.of], "fate": known}
-        columns |= {k: np.array(jobs[k]) for k in ("server", "fallbacks")}
-        times = ("submitted", "arrived", "start", "end", "completion")
-        return pd.DataFrame(columns | {k: origin + jobs[k] for k in times})
 
     def __getattr__(self, name: str) -> Any:
         """Make a table of a run's records."""
@@ -89,13 +66,10 @@ class Outcome:
             table = pd.DataFrame({k: self.column(k) for k in COLUMNS[name]}, index=index)
         else:
             done, origin = self._attempts, self.environment.origin
-            rows = done.row if self.copies is None else self._of[done.row]
-            found = {"request": index.to_numpy()[rows], "server": done.server}
+            found = {"request": index.to_numpy()[done.row], "server": done.server}
             found |= {k: origin + done[k] for k in ("submitted", "arrived", "promised")}
             found |= {"estimate": done.estimate, "accepted": done.accepted.astype(bool)}
             table = pd.DataFrame({k: found[k] for k in COLUMNS[name]})
-            if self.copies is not None:
-                table["copy"] = done.row
         self.__dict__[name] = table
         return table
 
@@ -113,13 +87,8 @@ class Outcome:
         env = self.environment
         if name == "cost":
             performance = env.servers["performance"].to_numpy()
-            cost = np.where(self._jobs.server < 0, np.nan, performance[self._jobs.server])
-            if self.copies is None:
-                return np.asarray(cost)
-            ran = self.copies[np.isfinite(self.copies["start"]) & (self.copies["server"] >= 0)]
-            each = pd.Series(performance[ran["server"]]).groupby(ran["request"].to_numpy())
-            summed = each.sum().reindex(env.requests.index).to_numpy()  # of all copies
-            return np.where(np.isnan(summed), cost, summed)
+            server = self._jobs.server
+            return np.where(server < 0, np.nan, performance[server])
         if name == "missed":
             due, time = (env.requests[k].to_numpy() for k in ("deadline", "time"))
             latest = latest_finish(due - env.origin, np.abs(due - time))
@@ -129,10 +98,8 @@ class Outcome:
 
     @property
     def fate(self) -> pd.Series:
-        """What became of every request: returned, refused by a user's scheduler, or lost."""
-        back = np.isfinite(self.column("completion"))
-        gone = np.where(self.column("server") < 0, "refused", "lost")
-        found = np.where(back, "returned", gone)
+        """What became of every request: returned, or refused by a user's scheduler."""
+        found = np.where(self.column("server") < 0, "refused", "returned")
         return pd.Series(found, self.environment.requests.index, name="fate")
 
     @property

@@ -1,4 +1,4 @@
-"""Throughput over time: self-similar traces, drawn or read from files.
+"""Throughput over time: self-similar traces that are drawn, or a table of measured ones.
 
 A trace is a row of values; value i holds from i * step to (i + 1) * step seconds, and
 the last value is held after the end, so that a run may outlast its traces. Traces are
@@ -20,11 +20,7 @@ R. B. Davies, D. S. Harte, "Tests for Hurst effect", Biometrika 74(1), 1987.
 """
 
 import math
-import os
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
-from io import BytesIO
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -35,8 +31,7 @@ from scipy.fft import next_fast_len
 from scipy.optimize import minimize_scalar
 from scipy.special import gamma, zeta
 
-from dlsim import files, given
-from dlsim.bricks.model import SECONDS
+from dlsim import given
 from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, column, floats, generator, number, option, whole
 
@@ -44,14 +39,8 @@ from dlsim.given import Floats, Seed, column, floats, generator, number, option,
 MOST_VALUES = 2**29
 #: Terms of Paxson's approximation on either side of frequency 0.
 _TERMS = 3
-#: Columns of a trace file; time in seconds, throughput in Mbit/s (or the unit of the user).
-COLUMNS = {"link": "text", "time": "number", "throughput": "nonnegative"}
-#: Arrays of an NPZ file and their types: real numbers and texts.
-ARRAYS = {"values": "fiu", "step": "fiu", "names": "U"}
-#: Most links of an NPZ file: a name takes far more memory than it declares.
-MOST_LINKS = 2**20
-#: How far from regular, in steps, time stamps may be.
-_JITTER = 1e-6
+#: How much two steps between the times of a table may differ, relative.
+TIME_JITTER = 1e-6
 
 
 class Drawn(NamedTuple):
@@ -283,158 +272,36 @@ def refuse_end(rates: Floats) -> None:
         )
 
 
-@dataclass(frozen=True, eq=False)
-class Traces:
-    """Traces of named links, all with one step."""
+def from_frame(frame: pd.DataFrame) -> tuple[Floats, float]:
+    """Return the values, shape (links, steps), and the step of traces in a table.
 
-    values: Floats
-    step: float
-    names: tuple[str, ...]
+    Parameters
+    ----------
+    frame : DataFrame
+        One column per link; the index is the time of every value in seconds: 0, one step, two
+        steps, ...
 
-    def __post_init__(self) -> None:
-        """Refuse what is no table of traces."""
-        number("step", self.step, **SECONDS)
-        values = vars(self)["values"] = curves("traces", self.values, (2,))
-        refuse_end(values)
-        if len(self.names) != len(values):
-            got = f"{len(self.names)} names, values of shape {values.shape}"
-            raise InputError(f"traces need one name per row: {got}")
-        if len(set(self.names)) != len(self.names):
-            raise InputError("traces need a different name for every row")
+    Raises
+    ------
+    InputError
+        For values that are no numbers of at least 0, and times that are not regular from 0 on.
 
-
-def write_traces(path: files.StrPath, traces: Traces) -> None:
-    """Write traces to a file, whole or not at all; `read_traces` reads the same back."""
-    given.instance("traces", traces, Traces)
-    suffix, (links, steps) = Path(path).suffix.lower(), traces.values.shape
-    if suffix == ".csv":
-        names = np.repeat(np.array(traces.names, dtype=object), steps)
-        times = np.tile(np.arange(steps) * float(traces.step), links)
-        columns = dict(zip(COLUMNS, (names, times, traces.values.ravel()), strict=True))
-        files.write_csv(path, pd.DataFrame(columns))
-    elif suffix == ".npz":
-        stream, step = BytesIO(), np.float64(traces.step)
-        np.savez_compressed(stream, values=traces.values, step=step, names=np.array(traces.names))
-        files.write_bytes(path, stream.getvalue())
-    else:
-        what = f"a trace file ends in .csv or .npz, not {suffix!r}; rename it"
-        raise InputError(f"{os.fspath(path)}: {what}")
-
-
-def _read_npz(path: files.StrPath, limit: int) -> Traces:
-    arrays = files.read_arrays(path, ARRAYS, limit)
-    values, step, names = (arrays[name] for name in ARRAYS)
-    if step.size != 1 or values.ndim != 2 or names.shape != values.shape[:1] or not values.size:
-        raise InputError(
-            f"{os.fspath(path)}: values must be a table of links and steps, step one number and "
-            f"names one text per link; got shapes {values.shape}, {step.shape}, {names.shape}"
-        )
-    if values.size * 8 > limit or names.size > MOST_LINKS:
-        raise InputError(
-            f"{os.fspath(path)}: {names.size} links of {values.shape[1]} steps, more than "
-            f"{MOST_LINKS} links or {limit} bytes; split it or raise limit"
-        )
-    found = values, float(step.reshape(())), tuple(map(str, names))
-    return files.placed(os.fspath(path), Traces, *found)
-
-
-def _refuse(
-    path: files.StrPath, line: Any, link: object, what: str, field: str = "time"
-) -> InputError:
-    return InputError(f"{os.fspath(path)}, line {line}, link {link}, field {field}: {what}")
-
-
-#: When a link was measured, what was measured, and on which lines it is told.
-_Stamps = tuple[Floats, Floats, Any]
-
-
-def _stamps(path: files.StrPath, table: pd.DataFrame, resample: str) -> dict[str, _Stamps]:
-    """Return rising stamps from 0 on, where all links have begun, and values, of every link."""
-    if table.empty:
-        raise InputError(f"{os.fspath(path)}: holds no value; give a line per link and time")
-    found = dict[str, _Stamps]()
-    for link, rows in table.groupby("link", sort=False):
-        time, lines = rows["time"].to_numpy(), rows.index.to_numpy()
-        for at in np.flatnonzero(np.diff(time) <= 0).tolist():
-            what = f"{time[at + 1]} comes after {time[at]}; sort the lines by link, time, each once"
-            raise _refuse(path, lines[at + 1], link, what)
-        if rows["throughput"].iloc[-1] == 0:
-            what = "the last value is held after the end, so it must be above 0, got 0; cut it off"
-            raise _refuse(path, lines[-1], link, what, "throughput")
-        found[str(link)] = time, rows["throughput"].to_numpy(), lines
-    start, last = max((time[0], link) for link, (time, _, _) in found.items())
-    for link, (time, values, lines) in found.items():
-        if time[-1] < start:
-            what = f"ends at {time[-1]} s, before link {last} begins at {start}; leave one out"
-            raise _refuse(path, lines[-1], link, what)
-        first = int(np.searchsorted(time, start, "right")) - 1
-        value = np.interp(start, time, values) if resample == "linear" else values[first]
-        time = np.concatenate([[start], time[first + 1 :]]) - start
-        values = np.concatenate([[value], values[first + 1 :]])
-        found[link] = time, values, lines[first:]
-    return found
-
-
-def _common_step(path: files.StrPath, stamps: dict[str, _Stamps]) -> float:
-    """Return the step of stamps that are regular and the same for every link."""
-    steps = {len(time) for time, _, _ in stamps.values()}
-    if max(steps) == 1:
-        raise InputError(f"{os.fspath(path)}: one time stamp tells no step; give read_traces one")
-    first, _, _ = next(iter(stamps.values()))
-    step = float(first[1]) if len(first) > 1 else math.nan
-    for link, (time, _, lines) in stamps.items():
-        regular = np.abs(time - step * np.arange(len(time))) <= _JITTER * step
-        if len(steps) > 1 or not regular.all():
-            what = "stamps are not the same regular ones for every link"
-            at = lines[int(np.argmin(regular))]
-            raise _refuse(path, at, link, f"{what}; give read_traces a step to average over")
-    return step
-
-
-def _averaged(time: Floats, values: Floats, step: float, steps: int, resample: str) -> Floats:
-    """Average a curve over each step, so that no Mbit is lost."""
-    edges = step * np.arange(steps + 1)
-    if resample == "linear":
-        reach = np.union1d(edges, time)
-        level = np.interp(reach, time, values)
-        level = (level[1:] + level[:-1]) / 2
-    else:
-        reach, level = np.append(time, max(edges[-1], time[-1])), values
-    moved = np.concatenate([[0.0], np.cumsum(level * np.diff(reach))])
-    averages = np.diff(np.interp(edges, reach, moved)) / step
-    averages[edges[:-1] >= time[-1]] = values[-1]
-    return np.asarray(averages)
-
-
-def read_traces(
-    path: files.StrPath, step: float | None = None, limit: int | None = None,
-    resample: str = "hold",
-) -> Traces:  # fmt: skip
-    """Read traces from a file, links in the order of their first lines.
-
-    NPZ as `write_traces` leaves it, or CSV (plain or gzip) with the columns link, time in
-    seconds and throughput; a value holds until the next time stamp of its link, the last one
-    for ever. With `resample` "linear" (default "hold") a value is what was measured at its
-    stamp alone, and throughput a straight line between two. Rows of one link are in the order
-    of time. Time 0 is when the last link begins; what the others have before is left out. With
-    a `step` a CSV file is averaged over steps of so many seconds, so that no data volume is lost;
-    else its stamps from time 0 on must be regular and the same for every link. `limit` is the
-    most bytes, after decompression and as floats: 256 MiB by default.
+    Examples
+    --------
+    >>> frame = pd.DataFrame({"up": [50.0, 60.0], "down": [70.0, 80.0]}, index=[0, 10])
+    >>> values, step = from_frame(frame)
+    >>> values.tolist(), step
+    ([[50.0, 60.0], [70.0, 80.0]], 10.0)
     """
-    option("resample", resample, ("hold", "linear"))
-    with files.opened(path) as stream:
-        packed = stream.read(2) == b"PK"
-    if packed:
-        return _read_npz(path, limit or files.LIMIT)
-    table = files.read_csv(path, COLUMNS, limit=limit or files.LIMIT, numbered=True)
-    stamps = _stamps(path, table, resample)
-    rows = [values for _, values, _ in stamps.values()]
-    if step is None:
-        step = _common_step(path, stamps)
-    else:
-        step = float(number("step", step, **SECONDS))
-        steps = math.ceil(max(time[-1] for time, _, _ in stamps.values()) / step) + 1
-        if steps * len(stamps) > MOST_VALUES:
-            raise InputError(f"step {step} s makes {steps} steps a link; choose a longer one")
-        rows = [_averaged(*one[:2], step, steps, resample) for one in stamps.values()]
-    return files.placed(os.fspath(path), Traces, np.array(rows), step, tuple(stamps))
+    given.instance("traces", frame, pd.DataFrame)
+    times = column("times of traces", frame.index)
+    if len(times) < 2:
+        raise InputError(f"traces must have two times or more, got {len(times)}")
+    step = float(times[1] - times[0])
+    is_regular = step > 0 and (np.abs(np.diff(times) - step) <= TIME_JITTER * step).all()
+    if times[0] != 0 or not is_regular:
+        rule = "times of traces must be 0, one step, two steps, ..."
+        raise InputError(f"{rule}; got {times[:5].tolist()}; average over steps first")
+    values = curves("traces", frame.to_numpy().T, (2,))
+    refuse_end(values)
+    return values, step

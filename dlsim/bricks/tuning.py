@@ -86,7 +86,7 @@ def _learn_rejected(view: View, learns: bool) -> None:
     if server < 0:
         return
     own = m["pending"][server].pop(view.row, (0.0, 0.0))[1]
-    if not learns or not np.isfinite(view.promised):  # lost in a failure, or over a link at rest
+    if not learns or not np.isfinite(view.promised):  # over a link at rest
         return
     here = {row: job for row, job in m["pending"][server].items() if job[0] > view.now}
     m["pending"][server] = here

@@ -1,4 +1,4 @@
-"""Draw environments as in Table 1 of paper B (section 4.1), or take requests from a job log.
+"""Draw environments as in Table 1 of paper B (section 4.1).
 
 Every purpose has a seed of its own, so that one may change and the others stay: the same
 servers, links, traces and background serve every interval, and the same uniform numbers are
@@ -6,7 +6,6 @@ behind data sizes, work and deadline factors whatever their ranges.
 """
 
 import math
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -17,11 +16,11 @@ import pandas as pd
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dlsim import files, given, joblog
+from dlsim import given
 from dlsim.bricks import traces
 from dlsim.bricks.core import state
 from dlsim.bricks.core.network import Stream, marked, packed
-from dlsim.bricks.core.queues import follow_all
+from dlsim.bricks.core.servers import absorb_all
 from dlsim.bricks.core.state import Rules, State, World
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
@@ -29,12 +28,12 @@ from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, child, generator, number, option, span, whole
 from dlsim.kernel import TOL
 
-__all__ = ["arrivals", "draw", "failures", "from_gwf", "from_log", "from_swf"]
+__all__ = ["arrivals", "draw"]
 
 Range = tuple[float, float]
 
 #: Spawn keys of the purposes.
-NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA, REPLAY, FAILURES = range(11)
+NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
 #: Most background jobs that are kept, 0.5 GiB, and most in all, which would take hours to draw.
 MOST_KEPT, MOST_ARRIVALS = 2**26, 2**40
 #: Arrivals that a run holds at a time, of all queues together.
@@ -45,10 +44,6 @@ MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 LONGER = 0.5
 #: Standard deviation of load traces over their mean.
 LOAD_STD = 0.5
-#: What a job's work is told from: its seconds, or those of all its processors.
-WORK = ("run_time", "processor_time")
-#: Columns that no log has; ``attrs["synthesised"]`` names them.
-SYNTHESISED = ("send", "recv", "deadline")
 
 
 def _drawn(rate: float, begun: float, end: float, stream: Generator) -> tuple[Floats, float]:
@@ -107,10 +102,9 @@ class Ahead:
     def move(self, w: World, r: Rules, s: State) -> World:
         """Leave out what nobody looks at any more, and draw what comes after now."""
         now, rates = float(s.head[0]["now"]), self.source.rates
-        follow_all(now, w, r, s)
+        absorb_all(now, w, s)
         busy = (state.BUSY, state.BEFORE)[: 1 + (r.predictor == state.PERFECT)]
         followed = {state.QUEUE: (state.SEEN, state.GONE), state.UTIL: busy}.get(r.load, ())
-        followed = () if r.general else followed
         low = np.min([s.servers.at, *(s.cursors.at[:, c] for c in followed)], axis=0)
         until = now + WINDOW / float(rates.sum())
         for k, gone in enumerate(low - w.jobs.first[:-1]):
@@ -345,60 +339,6 @@ def draw(
     return parts
 
 
-#: Laws of the time that a server is up or down, of mean 1.
-LAWS: dict[str, Callable[[Generator, int, float], Floats]] = {
-    "exponential": lambda stream, n, _: stream.standard_exponential(n),
-    "weibull": lambda stream, n, shape: stream.weibull(shape, n) / math.gamma(1 + 1 / shape),
-    "constant": lambda _stream, n, _shape: np.ones(n),
-}
-
-
-def failures(
-    servers: int, until: float, up: float, down: float, seed: Seed = 0, *,
-    law: str = "exponential", shape: float = 1.0,
-) -> pd.DataFrame:  # fmt: skip
-    """Draw when servers fail and when they are up again.
-
-    Parameters
-    ----------
-    servers : int
-        How many; each has a stream of its own, so that more servers leave the others as they are.
-    until : float
-        No server fails from then on, in seconds.
-    up, down : float
-        Mean seconds between a repair and the next failure, and of a repair.
-    seed : int or SeedSequence
-        Of the draw.
-    law : {"exponential", "weibull", "constant"}
-        Of both times.
-    shape : float
-        Of the Weibull law; below 1 failures come in bursts.
-
-    Returns
-    -------
-    DataFrame
-        Columns server, start and end, for `Environment.failures`.
-
-    Examples
-    --------
-    >>> failures(1, until=30, up=8, down=2, law="constant").values.tolist()
-    [[0.0, 8.0, 10.0], [0.0, 18.0, 20.0], [0.0, 28.0, 30.0]]
-    """
-    option("law", law, LAWS)
-    until, up, down, shape = given.positive(until=until, up=up, down=down, shape=shape)
-    rows = []
-    for server in range(whole("servers", servers)):
-        stream, time = generator(seed, FAILURES, server), 0.0
-        while time < until:
-            count = 8 + math.ceil((until - time) / (up + down))
-            spans = LAWS[law](stream, 2 * count, shape).reshape(-1, 2) * (up, down)
-            edges = time + np.cumsum(spans.ravel()).reshape(-1, 2)
-            rows += [(server, *pair) for pair in edges.tolist() if pair[0] < until]
-            time = float(edges[-1, -1])
-    table = pd.DataFrame(rows, columns=["server", "start", "end"])
-    return table[table["end"] > table["start"]].astype({"server": int})
-
-
 #: Ranges that `draw` takes, with their least bounds.
 _RANGES = {
     "performance": 1e-9, "lan": 1e-9, "wan": 1e-9, "data_range": 0.0, "work_range": 0.0,
@@ -411,82 +351,3 @@ def _check_size(what: str, expected: float, most: int, remedy: str) -> None:
     if not expected <= most:
         remedy = f"use {remedy} or a shorter horizon"
         raise InputError(f"{what} must be at most {most}, got about {expected:.3g}; {remedy}")
-
-
-def from_swf(
-    path: files.StrPath, clients: int, *, performance: float = 300.0, throughput: float = 75.0,
-    work: str = "run_time", send: tuple[float, float] = (100.0, 5000.0),
-    recv: tuple[float, float] = (100.0, 5000.0), deadline_factor: tuple[float, float] = (1.0, 3.0),
-    time_scale: float = 1.0, max_jobs: int | None = None, seed: Seed = 0, limit: int = files.LOG,
-    deadline: str = "run_time",
-    read: Callable[..., tuple[pd.DataFrame, Any, list[str]]] = joblog.read_swf,
-) -> pd.DataFrame:  # fmt: skip
-    r"""Make requests of the jobs of a log in the Standard Workload Format.
-
-    A log knows neither data sizes nor deadlines; how a job becomes a request is this rule:
-
-    - time = (submit time - that of the first usable job) * `time_scale`;
-    - client = the job's user, users numbered in the order of their first usable jobs,
-      modulo `clients`;
-    - work = run time * `performance`, so that a server of that performance is busy as
-      long as the job was; or processors * run time * `performance`, for one processor
-      each, with the requested processors where the allocated ones are unknown;
-    - send, recv: synthesised, uniform (Table 1);
-    - deadline = time + DF (work / performance + (send + recv) / `throughput`):
-      synthesised, DF uniform (section 4.1); with `deadline` "requested" the time that the
-      user asked for stands in for the run time, where the log has one.
-
-    Jobs without run time, processors (where they count) or submit time, lines for a part
-    of a job (status 2, 3, 4) and numbers out of the range of `dlsim.given` are skipped, counted.
-    """
-    rule = {"performance": performance, "throughput": throughput, "time_scale": time_scale}
-    ranges = {"send": send, "recv": recv, "deadline_factor": deadline_factor}
-    performance, throughput, time_scale = given.positive(**rule)
-    clients = whole("clients", clients)
-    max_jobs = None if max_jobs is None else whole("max_jobs", max_jobs)
-    ranges = {name: span(name, limits) for name, limits in ranges.items()}
-    option("work", work, WORK)
-    option("deadline", deadline, ("run_time", "requested"))
-    jobs, _, notes = read(path, limit)
-    drawn = {  # one value per line of the log and purpose, whatever is skipped
-        name: _between(limits, generator(seed, number).random(len(jobs)))
-        for number, (name, limits) in enumerate(ranges.items())
-    }
-    width = joblog.widths(jobs) if work == "processor_time" else 1
-    with np.errstate(over="ignore"):
-        table = pd.DataFrame({"time": jobs["submit"] * time_scale, "client": jobs["user"]})
-        table["send"], table["recv"] = drawn["send"], drawn["recv"]
-        table["work"] = jobs["run_time"] * width * performance
-        away = (table["send"] + table["recv"]) / throughput
-        usual = table["work"] / performance
-        if deadline == "requested":
-            asked = jobs["time_requested"].where(jobs["time_requested"] > 0, jobs["run_time"])
-            usual = asked * width
-        due = drawn["deadline_factor"] * (usual + away)
-    fits = given.in_range(table["work"]) & given.in_range(table["time"])
-    order, skipped = joblog.usable_jobs(path, jobs, table["work"], fits, max_jobs, "request")
-    if deadline == "requested" and (none := int((jobs["time_requested"][order] <= 0).sum())):
-        notes = [*notes, f"{none:,} jobs without a requested time: their run time stands for it"]
-    table, due = table.loc[order], due[order]
-    table["time"] -= table["time"].iloc[0]
-    table["client"] = (pd.factorize(table["client"])[0] % clients).astype(np.int64)
-    table["deadline"] = table["time"] + due
-    table.index = pd.RangeIndex(len(table), name="request")
-    table.attrs = {
-        "source": os.fspath(path), "synthesised": list(SYNTHESISED), "skipped": skipped,
-        "notes": notes, "seed": given.seed_record(seed),
-        "reading": {**rule, **ranges, "work": work, "clients": clients, "max_jobs": max_jobs,
-                    "deadline": deadline},
-    }  # fmt: skip
-    return table
-
-
-def from_gwf(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
-    """Make requests of the jobs of a log in the Grid Workload Format."""
-    return from_swf(path, clients, read=joblog.read_gwf, **options)
-
-
-def from_log(path: files.StrPath, clients: int, **options: Any) -> pd.DataFrame:
-    """Make requests, as `from_swf`, of a log whose name tells its format; SWF by default."""
-    read = joblog.READERS.get(joblog.ending_of(path), joblog.read_swf)
-    return from_swf(path, clients, read=read, **options)

@@ -14,7 +14,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -27,13 +27,9 @@ import dlsim
 from dlsim import files
 from dlsim.cli.words import folder_of, switches_of
 from dlsim.errors import DlsimError, InputError
-from dlsim.explore import pages as panel_pages
-from dlsim.explore.pages import TOURS, drawn
 from dlsim.given import word
-from dlsim.owned import Owned
 from dlsim.progress import step
 from dlsim.study.claims import SYMBOLS
-from dlsim.study.edition import HERE, THERE, executed, pictures, write_edition
 from dlsim.study.figures import load_figures
 from dlsim.study.pages import mathml, pages_of, present, sentences, typeset
 from dlsim.study.report import judged
@@ -107,31 +103,30 @@ def _commands() -> Iterator[tuple[str, str]]:
     yield from below(parser())
 
 
-def _opens(cell: Any) -> str:
-    """Return the name of the panel that a cell opens; "" for none."""
-    found = re.search(r"^explore\.(\w+)\(.*\)$", cell.source, re.M)
-    return found[1] if found and found[1] in TOURS else ""
+def executed(run: Path) -> list[Path]:
+    """Return the executed notebooks of a run; refuse a folder with none, or a damaged one."""
+    ended = sorted((run / "notebooks").glob("[0-9][0-9]-*.ipynb"))
+    found = [path for path in ended if ".failed" not in path.name]
+    if not (run / "run.json").is_file() or not found:
+        remedy = "run dlsim reproduce first, or name the folder of a run with --from"
+        raise InputError(f"{run}: no executed notebooks; {remedy}")
+    for path in found:
+        try:
+            nbformat.validate(nbformat.read(path, 4))
+        except Exception as error:  # whatever a damaged one holds
+            why = str(error).partition("\n")[0]
+            what = f"{path}: not a notebook ({why})"
+            raise InputError(f"{what}; run dlsim reproduce again") from error
+    return found
 
 
-def _panels(path: Path, source: Path) -> list[str]:
-    """Write a page for every panel that a notebook opens, and return their names."""
-    cells = nbformat.read(path, 4).cells if path.is_file() else []
-    names = [name for name in TOURS if any(name == _opens(cell) for cell in cells)]
-    for name in names:
-        step(f"drawing the panel {name}")
-        panel, part, _ = drawn(Owned(source / "_shown" / "panels", "explore"), name)
-        text = f"# {panel.title}\n\n```{{raw}} html\n{part}\n```\n"
-        files.write_text(source / "panels" / f"{name}.md", text)
-    return names
-
-
-def _notebook(path: Path, there: Iterable[str], panels: Sequence[str]) -> tuple[str, str]:
+def _notebook(path: Path, there: Iterable[str]) -> tuple[str, str]:
     """Return the title of an executed notebook, and its text for Sphinx: no widget, no LaTeX."""
     book: Any = nbformat.read(path, 4)
     book.metadata = {"language_info": {"name": "python", "pygments_lexer": "python"}}
     for cell in book.cells:
         if cell.cell_type == "markdown":
-            cell.source = present(cell.source, there).replace(f"]({THERE}", f"]({HERE}")
+            cell.source = present(cell.source, there)
         for output in cell.get("outputs", []):
             data = output.get("data", {})
             if data.pop("application/vnd.jupyter.widget-view+json", None):
@@ -140,9 +135,6 @@ def _notebook(path: Path, there: Iterable[str], panels: Sequence[str]) -> tuple[
                 data["text/html"] = (
                     f'<div class="scroll">{typeset("".join(data["text/html"]))}</div>'
                 )
-        if (name := _opens(cell)) in panels:
-            move = f'<p><a href="../panels/{name}.html">Move the sliders of this panel</a></p>'
-            cell.outputs.append(nbformat.v4.new_output("display_data", {"text/html": move}))
     first = next((cell.source for cell in book.cells if cell.cell_type == "markdown"), path.stem)
     return first.splitlines()[0].lstrip("# "), nbformat.writes(book)
 
@@ -152,13 +144,12 @@ def _sources(run: Path, source: Path) -> None:
     suite = files.shared_folder("notebooks")
     titles, paths = {}, executed(run)
     (source / "notebooks").mkdir()
-    panels = _panels(run / "notebooks" / "70-explore.ipynb", source)
     for path in paths:
-        titles[path.stem], text = _notebook(path, [one.stem for one in paths], panels)
+        titles[path.stem], text = _notebook(path, [one.stem for one in paths])
         files.write_text(source / "notebooks" / path.name, text)
     for name in ("figures", "examples"):
         shutil.copytree(files.shared_folder("data") / name, source / "data" / name)
-    pngs = pictures(run)
+    pngs = {path.stem: files.read_bytes(path) for path in (run / "figures").glob("*.png")}
     for place in (source / "_shown", source / "data"):
         for name, png in pngs.items():
             files.write_bytes(place / "figures" / f"{name}.png", png)
@@ -166,7 +157,7 @@ def _sources(run: Path, source: Path) -> None:
     verdicts = judged(card)
     told = {word: [one for one in card.to_dict("records") if one["verdict"] == word]
             for word in SYMBOLS}  # fmt: skip
-    parts = pages_of(source / "_shown", panel_pages.__file__)
+    parts = pages_of(source / "_shown")
     (source / "_static").mkdir()
     style = parts.get_template("book.css").render(scorecard=verdicts["scorecard"])
     files.write_text(source / "_static" / "dlsim.css", style)
@@ -176,7 +167,7 @@ def _sources(run: Path, source: Path) -> None:
     )  # fmt: skip
     macros: Any = parts.get_template("parts.html").make_module
     shown = verdicts | {
-        "titles": titles, "told": told, "symbols": SYMBOLS, "panels": panels,
+        "titles": titles, "told": told, "symbols": SYMBOLS,
         "figures": [row for row in load_figures()[1] if row.id in pngs],
         "sentences": sentences(paths, {png: name for name, png in pngs.items()}),
         "parts": macros({"claims": verdicts["claims"]}), "modules": list(_modules()), "word": word,
@@ -188,13 +179,9 @@ def _sources(run: Path, source: Path) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    """Make the book of a run, or its executed edition."""
-    run, home = Path(args.run), folder_of(args, "edition" if args.edition else "book")
+    """Make the book of a run."""
+    run, home = Path(args.run), folder_of(args, "book")
     assert home is not None
-    if args.edition:
-        size = write_edition(run, home)
-        print(f"{args.out}: {size / 1e6:.2f} MB of executed notebooks")
-        return 0
     missing = [name for name in ("sphinx", "myst_nb", "furo", "numpydoc") if not find_spec(name)]
     if missing:
         raise InputError(f"{missing[0]} is not installed; pip install 'dlsim[docs]', then again")

@@ -24,7 +24,7 @@ def _figures() -> None:
 
 
 def _policies() -> None:
-    print("policies of dlsim simulate, dlsim advise and papers M and I:")
+    print("policies of dlsim simulate and papers M and I:")
     for name, policy in POLICIES.items():
         print(f"  {name:<20}{about(policy)}")
     print("\npolicies of paper C:")

@@ -58,9 +58,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--seed", 0, "root of all randomness (default 0)"),
         ("--runs", 0, "runs per point (default: what the scale says)"),
         _reading("link=shared", "read the papers differently"),
-        ("--decide", int, "where a claim is undecided, go on with up to N times the runs: 1, 2, 5 "
-         "or 10 (default 1; 10 without a number)", "N",
-         {"nargs": "?", "const": 10, "default": 1, "choices": (1, 2, 5, 10)}),
         ("--figures", ("png", "svg", "pdf"), "write every picture in this format, too, beside the "
          "PNG that the report shows"),
         ("--force", bool, "run notebooks again even if nothing changed"),
@@ -72,8 +69,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "book": ("make a book of a run: chapters, theory, how-to, gallery, reference", [
         ("--from", LATEST, f"folder of the run (default {LATEST})", "DIR", {"dest": "run"}),
         ("--out", "results/book", "folder of the book (default results/book)", "DIR"),
-        ("--edition", bool, "write the executed notebooks instead, small and with nothing of the "
-         "machine or the hour, as data/executed has them"),
     ]),
     "lab": ("open the notebooks in JupyterLab, on a copy that is yours", [
         ("--dir", NOTEBOOKS, f"folder of your copy (default {NOTEBOOKS}); your changes stay",
@@ -90,25 +85,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("keys", str, "keys or their beginnings (default: all)", "KEY", {"nargs": "*"}),
         ("--steps", bool, "print every checked step"),
         ("--second", bool, "check the claims again, outside SymPy"),
-    ]),
-    "advise": ("what a job log says about deadlines, on one page", [
-        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that", "LOG"),
-        ("--nodes", int, "nodes of the cluster (default: the processors of the log's machine)"),
-        ("--cms", 0.001, "seconds to send the data of one second of work (default 0.001)", "S"),
-        ("--deadline", ("run_time", "requested", "response"), "what a deadline is a multiple of: a "
-         "job's run time, the time its user requested, or how long it took in the log"),
-        ("--laxity", 2.0, "that multiple (default 2)", "X"),
-        ("--target", 0.95, "share of jobs to admit, for the number of nodes (default 0.95)", "P"),
-        ("--compare", str, "policies (default: six of the papers)", "A,B,..."),
-        ("--policy", str, "the one whose promises are told in full"),
-        ("--from", str, "jobs submitted from then on: a date, or time since the log's begin such "
-         "as 12d or 36h", "WHEN", {"dest": "begin"}),
-        ("--to", str, "jobs submitted before then", "WHEN"),
-        ("--busiest", str, "only the window of that length with most work: day, week, or 36h",
-         "LENGTH"),
-        ("--warm-up", str, "time at the begin whose jobs run uncounted, such as 1d", "LENGTH"),
-        _reading("link=shared"),
-        ("--out", "results/advice", "new folder (default results/advice)", "DIR"),
     ]),
     "simulate": ("schedule your own tasks, a job log, or a paper's workload", [
         _SEED,
@@ -138,33 +114,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         "a paper's workload (--paper)",
         ("--load", float, "nominal system load (default 0.5)"),
         ("--horizon", float, "simulated time (default: mcdf 1e6, else 1e7)"),
-    ]),
-    "grid": ("replay a job log on a Grid of servers, schedulers side by side (paper B)", [
-        ("log", str, "a job log: .swf, .gwf or .csv, or with .gz after that", "LOG"),
-        ("--schedulers", str, "greedy, or deadline-0.7 with its Opt; +L: Load Correction, +F: a "
-         "fallback (default greedy,deadline-0.7,deadline-0.7+L,deadline-0.7+L+F)", "A,B,..."),
-        ("--window", str, "only requests of the first 7d, say, or from 7d:14d", "LENGTH"),
-        ("--deadline", ("run_time", "requested"), "what a deadline is a multiple of: a job's run "
-         "time, or the time its user requested"),
-        ("--factor", "1:3", "that multiple, or the range it is drawn from (default 1:3)", "X"),
-        ("--work", ("run_time", "processor_time"), "what keeps one server busy"),
-        ("--domains", 10, "domains with servers and clients (default 10; --links: one per four)"),
-        ("--server-load", 0.1, "share of the servers that other users take (default 0.1)", "X"),
-        ("--slots", 1, "jobs that every server runs at once (default 1)", "K"),
-        ("--queue", ("fcfs", "edf"), "who begins next on a server: first come, first served, or "
-         "the earliest deadline"),
-        ("--failures", str, "when servers are down: columns server (a row of servers.csv, from 0), "
-         "start and end (seconds from the window's begin)", "FILE.csv"),
-        ("--on-failure", (None, "restart", "lose", "resubmit"), "--failures: what a server had "
-         "begins again there, is lost, or is sent elsewhere at the next probe (default restart)"),
-        ("--links", str, "throughput of your links (CSV or NPZ), of every domain LAN up, LAN down, "
-         "WAN up, WAN down (default: drawn)", "FILE"),
-        ("--trace-step", 10.0, "seconds per step of a trace (default 10)", "S"),
-        ("--resample", ("hold", "linear"), "--links: what holds between two measurements"),
-        ("--beyond", ("refuse", "wrap"), "requests beyond the traces of --links: refuse them, or "
-         "let the traces begin again"),
-        _SEED,
-        ("--out", str, "write tables and a picture there", "DIR"),
     ]),
     "solve": ("what to send where on a wide-area platform described in a file", [
         ("file", str, "sites, links, routes, applications; see data/examples/wan.toml", "FILE"),

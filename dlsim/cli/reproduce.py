@@ -54,10 +54,9 @@ def main(args: argparse.Namespace) -> int:
         names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
         readings=readings, force=args.force, dask=dask, cell_limit=args.cell_limit,
         limit=args.limit, figures=args.figures,
-        extra={"decide": args.decide} if args.decide > 1 else None,
     )  # fmt: skip
     meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading,
-            "decide": args.decide, "figures": args.figures}  # fmt: skip
+            "figures": args.figures}  # fmt: skip
     write_report(out, results, {**meta, "seconds": time.perf_counter() - begun})
     bad = [result for result in results if result.status != "ok"]
     for result in bad:

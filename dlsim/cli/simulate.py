@@ -95,8 +95,7 @@ def assumed(rule: Mapping[str, Any], cluster: Cluster) -> list[str]:
         f" {cluster.cms:g} s to send and {cluster.cps:g} s to compute on each of"
         f" {cluster.nodes:,} nodes",
         f"assumed: a deadline is {0.5 * rule['dc_ratio']:g} to {1.5 * rule['dc_ratio']:g} times the"
-        " least time that the task needs on all nodes together, and never below that (--dc-ratio);"
-        " dlsim advise takes the jobs' own run times",
+        " least time that the task needs on all nodes together, and never below that (--dc-ratio)",
     ]
 
 

@@ -53,12 +53,12 @@ def write_tables(
         print(f"of an earlier run, and not renewed: {_several(older)}")
 
 
-def png_of(figure: Any, dpi: int = 120) -> bytes:
+def png_of(figure: Any) -> bytes:
     """Draw and close a figure, without a date or tool."""
     from matplotlib import pyplot  # not at the top: most commands draw nothing
 
     stream = io.BytesIO()
-    figure.savefig(stream, dpi=dpi, metadata={"Software": None})
+    figure.savefig(stream, dpi=120, metadata={"Software": None})
     pyplot.close(figure)
     return stream.getvalue()
 

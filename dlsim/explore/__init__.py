@@ -18,17 +18,16 @@ PANELS = {
     "idle_times": "loads",
     "wan": "flows",
     "grid": "deadlines",
-    "herding": "herds",
     "queue": "devices",
     "pipeline": "devices",
 }
 
-__all__ = ["PANELS", "export", "save_pictures", *PANELS]
+__all__ = ["PANELS", "save_pictures", *PANELS]
 
 
 def __getattr__(name: str) -> Any:
     """Import a panel when it is first asked for: each needs an engine."""
-    if (home := {**PANELS, "export": "pages"}.get(name)) is None:
+    if (home := PANELS.get(name)) is None:
         raise AttributeError(f"dlsim.explore has no panel {name!r}; it has {', '.join(PANELS)}")
     return getattr(importlib.import_module(f"dlsim.explore.{home}"), name)
 

@@ -135,7 +135,6 @@ NAMES = {
     "exact-n": "fewest nodes in time",
     "umr": "wait, in rounds",
     "umr-iit": "from release, in rounds",
-    "rounds-exact": "best sizes of rounds",
 }
 
 

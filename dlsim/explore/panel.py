@@ -266,16 +266,7 @@ class _Canvas(FigureCanvasAgg):
         return self.renderer
 
 
-def _file(width: int, height: int, kind: int, *parts: tuple[bytes, bytes]) -> bytes:
-    """Return a PNG file of one byte per colour or place in a palette."""
-    head = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
-        for name, data in ((b"IHDR", head), *parts, (b"IEND", b""))
-    )
-
-
-def _packed(pixels: "np.ndarray[Any, Any]", level: int = 1) -> bytes:
+def _packed(pixels: "np.ndarray[Any, Any]") -> bytes:
     """Pack the colours of an opaque picture as PNG: every row as its difference to the last.
 
     The library for pictures would try five filters for each row, which takes twice as long.
@@ -285,20 +276,12 @@ def _packed(pixels: "np.ndarray[Any, Any]", level: int = 1) -> bytes:
     rows[:, 0] = 2  # the filter "up"
     rows[:, 1:] = pixels[..., :3].reshape(height, -1)
     rows[1:, 1:] -= rows[:-1, 1:].copy()
-    return _file(width, height, 2, (b"IDAT", zlib.compress(rows.tobytes(), level)))
-
-
-def small(figure: Figure) -> bytes:
-    """Pack the picture last drawn of a figure for a page: its colours rounded, in a palette."""
-    pixels = np.asarray(figure.canvas.buffer_rgba())[..., :3] // 17 * 17  # type: ignore[attr-defined]
-    height, width, _ = pixels.shape
-    inks, places = np.unique(pixels.reshape(-1, 3), axis=0, return_inverse=True)
-    if len(inks) > 256:
-        return _packed(pixels, 9)
-    rows = np.zeros((height, 1 + width), np.uint8)
-    rows[:, 1:] = places.reshape(height, width)
-    data = zlib.compress(rows.tobytes(), 9)
-    return _file(width, height, 3, (b"PLTE", inks.tobytes()), (b"IDAT", data))
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    parts = ((b"IHDR", head), (b"IDAT", zlib.compress(rows.tobytes(), 1)), (b"IEND", b""))
+    return b"\x89PNG\r\n\x1a\n" + b"".join(
+        struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+        for name, data in parts
+    )
 
 
 def _png(figure: Figure) -> bytes:

@@ -78,8 +78,7 @@ def clairvoyant_bound(
         n nodes from one start to one end and costs n E(n), at the least n in time. Else it keeps a
         node busy while that receives and computes: sigma (Cms + Cps) and set-ups in one round
         (also ``equal``, ``dlt``, ``I``, ``II``, ``exact``, ``exact-n``, and ``pieces``, which no
-        link makes wait); in several (``umr``, ``umr-iit``, ``rounds-exact``, ``rounds-exact-n``)
-        it may receive while it computes.
+        link makes wait); in several (``umr``, ``umr-iit``) it may receive while it computes.
     work : bool
         Whether data are counted, not tasks.
     link : {"per_task", "shared"}

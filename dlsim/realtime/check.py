@@ -17,7 +17,7 @@ from dlsim.errors import ScheduleError
 from dlsim.given import Floats, label
 from dlsim.kernel import TOL, clock_origin
 from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped, verify
-from dlsim.realtime.model import BEST_ROUNDS, IN_ROUNDS, KINDS, UMR, StateView, under
+from dlsim.realtime.model import IN_ROUNDS, KINDS, StateView, under
 from dlsim.realtime.partition import best_counts, table_for
 from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
 
@@ -26,8 +26,7 @@ _ENDS_IN = {
     "opr": ("opr",), "equal": ("equal",), "pieces": ("pieces",), "dlt": ("remodel",),
     "I": ("remodel", "equal finish"), "II": ("remodel", "equal finish"),
     "exact": ("optimum",), "exact-n": ("optimum",), "umr": ("rounds",),
-    "umr-iit": ("rounds from releases",), "rounds-exact": ("best rounds",),
-    "rounds-exact-n": ("best rounds",),
+    "umr-iit": ("rounds from releases",),
 }  # fmt: skip
 #: Kinds whose chunks are laid out before a promise is made.
 _ENDS_AS_TOLD = ("pieces", "rounds from releases", "own")
@@ -195,27 +194,20 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
     if not strict or s.policy.order == "dc" or s.policy.is_timed:
         return
     passed = "nobody passes a waiting task of smaller rank"
-    if s.policy.order in ("fifo", "edf"):
-        yield from in_line(s.policy.order, passed, s, line)
-    elif s.given is not None:
-        exactly = s.given.key[line], np.zeros(len(line))
-        yield passed, index, in_turn(start, arrival, *exactly, line, s.scale)
-
-
-def in_line(order: object, passed: str, s: Any, line: Rows) -> Iterator[Rule]:
-    """First come, first served, or the earliest deadline first; `line` as in `_order_rules`."""
-    if order == "fifo":
+    if s.policy.order == "fifo":
         line = np.sort(line)
         behind = not_after(np.maximum.accumulate(s.start[line]), s.start[line], s.scale)
         yield "tasks start in the order of arrival", s.index[line], behind
-    else:  # equal deadlines are told apart by nothing but rounding
-        due = s.arrival[line] + s.deadline[line]
+    elif s.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
+        due = arrival + s.deadline[line]
         slack = ROUNDING * s.deadline[line] + instant(s.scale, due)
-        turn = in_turn(s.start[line], s.arrival[line], due, slack, line, s.scale)
-        yield passed, s.index[line], turn
+        yield passed, index, _in_turn(start, arrival, due, slack, line, s.scale)
+    elif s.given is not None:
+        exactly = s.given.key[line], np.zeros(len(line))
+        yield passed, index, _in_turn(start, arrival, *exactly, line, s.scale)
 
 
-def in_turn(
+def _in_turn(
     start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Rows, scale: float
 ) -> list[bool]:
     """Tell per start, in order, whether everyone who waited then ranked no lower, but for slack."""
@@ -269,10 +261,6 @@ def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]
     sums = equal(k.total(k.alpha), 1.0, 1.0, slack=clock / (s.sigma * (c.cms + c.cps)))
     yield "the shares of a task sum to 1", present, sums[k.tasks]
     whole = k.total() == s.nodes * s.rounds
-    if s.policy.partition in BEST_ROUNDS:  # a round may leave a node out
-        whole = k.total() <= s.nodes * s.rounds
-        again = k.by_node.place < s.rounds[np.minimum(k.task, k.size - 1)]
-        yield "a node has at most one chunk per round", k.labels, again
     yield "a task has one chunk per node", present, whole[k.tasks]
     visits = k.total(k.by_node.place == 0)
     yield "a task's chunks go to distinct nodes", present, (visits == s.nodes)[k.tasks]
@@ -366,10 +354,7 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     yield "equal finish leaves no inserted idle time", index, ~idle
     if s.policy.partition in ("dlt", "I", "II"):
         yield from _remodelled(s, k, x)
-    if s.policy.partition in BEST_ROUNDS:
-        carried = _carried(s, k, x, k.by_task.place < x.n, s.estimate - x.slack_of_task)
-        yield "no task ends later than in one round", k.names, carried <= s.sigma[k.tasks]
-    if s.policy.partition in UMR:
+    if s.policy.partition in IN_ROUNDS:
         first = k.by_task.place < x.n
         before = k.alpha[k.by_node.before] * x.sigma
         ahead = before * c.cps / (x.n * c.cms) + (c.sc / x.n - c.st) / c.cms
@@ -426,7 +411,7 @@ def _remodelled(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
 def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
     """No fewer nodes would have done, in order of release."""
     plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
-    known = s.policy.partition not in (*UMR, "rounds-exact-n") and not callable(s.policy.partition)
+    known = s.policy.partition not in IN_ROUNDS and not callable(s.policy.partition)
     if s.policy.nodes != "min" or not plain or not known:
         return
     if s.policy.partition == "exact-n":

@@ -171,15 +171,15 @@ def split_load(
     cluster : Cluster
         Costs of the cluster.
     partition : str or callable
-        One of `PARTITIONS`; ``exact-n`` is ``exact`` here, and ``rounds-exact-n`` likewise, the
-        nodes being given. Or one's own, as for a `Policy`.
+        One of `PARTITIONS`; ``exact-n`` is ``exact`` here, the nodes being given. Or one's own, as
+        for a `Policy`.
     rounds : int or "best"
         Of the multi-round partitions.
 
     Returns
     -------
     Split
-        Shares and times by node, in order of release. Of ``rounds-exact`` some may be 0.
+        Shares and times by node, in order of release.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def split_load(
     origin = clock_origin(times)
     groups, sizes = np.unique(times - origin, return_counts=True)
     s.pool["time"][: len(groups)], s.pool["nodes"][: len(groups)] = groups, sizes
-    c = table_for(cluster, partition, rounds)
+    c = table_for(cluster, partition)
     kind, m, _, end, n, filled = divide(0, len(times), len(groups), q, rules, s, c)
     fill_releases(filled, s.pool, s.release)
     completion, _ = lay(0, kind, m, n, end, q, rules, s, c)
@@ -224,7 +224,7 @@ def split_load(
         blame(rules.own, policy, ["the load"], s.release)
     estimate = completion if KINDS[kind] in ("rounds from releases", "own") else end
     share = rows[..., 0].copy()
-    if share.min() <= 0 and partition not in model.BEST_ROUNDS:
+    if share.min() <= 0:
         raise InputError(
             f"partition {partition!r} gives a node the share {share.min():.3g}, and shares must be "
             "positive: give fewer release times, or use partition 'exact', which leaves nodes out"

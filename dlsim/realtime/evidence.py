@@ -159,7 +159,7 @@ class Evidence:
         if (runs := result.runs) is not None:
             rows = runs.index.get_indexer(self.index)
             self.kind, self.rounds = (np.append(runs[k], -1)[rows] for k in ("kind", "rounds"))
-        self.table = table_for(self.cluster, self.policy.partition, self.policy.rounds)
+        self.table = table_for(self.cluster, self.policy.partition)
         #: The duration that tells two instants apart.
         self.scale = span_of(self.sigma, self.table)
 

@@ -24,7 +24,7 @@ from dlsim.realtime.core.partition import MOST_ROUNDS
 ORDERS = {"fifo": "by arrival", "edf": "by deadline", "dc": "by the slope of the cost"}
 NODES = {
     "min": "the fewest nodes", "all": "all nodes", "fragment": "the fewest, and idle ones",
-    "user": "as many nodes as the user asks", "leader": "what would have refused least so far,",
+    "user": "as many nodes as the user asks",
 }  # fmt: skip
 PARTITIONS = {
     "opr": "that start together", "equal": "that start together, equal shares",
@@ -33,26 +33,19 @@ PARTITIONS = {
     "exact": "as they come free, true optimum",
     "exact-n": "as they come free, n from the true optimum",
     "umr": "that start together, several rounds", "umr-iit": "as they come free, several rounds",
-    "rounds-exact": "as they come free, best sizes of rounds",
-    "rounds-exact-n": "as they come free, best sizes of rounds, n from them",
 }  # fmt: skip
 
 #: Partitions that serve nodes from different release times and know no set-up times.
-WITHOUT_SETUP = ("dlt", "I", "II", "exact", "exact-n", "rounds-exact", "rounds-exact-n")
-#: Partitions in several rounds: by a formula, by the best sizes.
-UMR, BEST_ROUNDS = ("umr", "umr-iit"), ("rounds-exact", "rounds-exact-n")
-IN_ROUNDS = UMR + BEST_ROUNDS
-#: Partitions that choose the number of nodes by when they themselves would end.
-FROM_OPTIMUM = ("exact-n", "rounds-exact-n")
-#: Most sizes of rounds that are decided together, N (rounds + 1), and most of N log(1 + cms/cps).
-MOST_SIZES, MOST_LOG = 2_000, 460
+WITHOUT_SETUP = ("dlt", "I", "II", "exact", "exact-n")
+#: Partitions in several rounds.
+IN_ROUNDS = ("umr", "umr-iit")
 
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
 MOST_NODES = 10_000_000
 #: What a load was split by, after a constraint was tested; codes in `core.partition`.
 KINDS = (
     "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
-    "rounds from releases", "own", "best rounds",
+    "rounds from releases", "own",
 )  # fmt: skip
 
 
@@ -60,8 +53,6 @@ def check_rounds(partition: str | Callable[..., Any], rounds: int | str) -> None
     """Refuse what is no number of rounds of a partition: "best" or 1..MOST_ROUNDS, else 1."""
     if partition not in IN_ROUNDS:
         whole("rounds", rounds, 1, 1, f"1 for partition {partition!r}")
-    elif partition in BEST_ROUNDS:
-        whole("rounds", rounds, 1, MOST_ROUNDS, f"a whole number in 1..{MOST_ROUNDS}")
     elif not (isinstance(rounds, str) and rounds == "best"):
         whole("rounds", rounds, 1, MOST_ROUNDS, f"'best' or a whole number in 1..{MOST_ROUNDS}")
 
@@ -115,22 +106,13 @@ def _without_meaning(
     partition: str | Callable[..., Any], rounds: int | str, c: Cluster
 ) -> Iterator[str]:
     """Yield what to use instead of a partition that is not defined on a cluster."""
-    what, is_best = f"partition {partition!r}", partition in BEST_ROUNDS
+    what = f"partition {partition!r}"
     if partition in WITHOUT_SETUP and (c.st > 0 or c.sc > 0):
         need = f"{what} knows no set-up times (paper I, section 3); got st={c.st}, sc={c.sc}"
         yield f"{need}: use st=0, sc=0, or partition 'opr'"
     if partition in IN_ROUNDS and c.cms == 0:
         yield f"{what} needs cms > 0, got 0: without transmission one round does"
-    if is_best and c.cps == 0:
-        yield f"{what} needs cps > 0, got 0: without computing one node does"
-    if is_best and c.nodes * (int(rounds) + 1) > MOST_SIZES:
-        most = f"{what} decides at most {MOST_SIZES} sizes together, N (rounds + 1)"
-        rest = "give fewer rounds, or use partition 'exact'"
-        yield f"{most}; got N={c.nodes}, rounds={rounds}: {rest}"
-    if is_best and c.nodes * np.log1p(c.cms / c.cps) > MOST_LOG:
-        need = f"{what} needs (1 + cms/cps)**N below 1e200, got N={c.nodes}, cms={c.cms}"
-        yield f"{need}, cps={c.cps}: the last node would get nothing; use fewer"
-    if partition in UMR and rounds == "best" and c.st == 0 and c.sc == 0:
+    if partition in IN_ROUNDS and rounds == "best" and c.st == 0 and c.sc == 0:
         need = "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster"
         yield f"{need}; give a number of rounds"
 
@@ -177,15 +159,6 @@ def release_times(release: Any, cluster: Cluster) -> NDArray[np.float64]:
             f"release must hold 1..{cluster.nodes} finite times, one per node; got {release!r}"
         )
     return np.sort(column("release", times, -MOST))
-
-
-def node_columns(nodes: pd.DataFrame) -> list[NDArray[np.float64]]:
-    """Return cms and cps of unequal nodes, or refuse the table."""
-    labels = table("nodes", nodes, ("cms", "cps"), empty=False).index
-    cms, cps = (column(name, nodes[name], row="node", labels=labels) for name in ("cms", "cps"))
-    if not (cms + cps > 0).all():
-        raise InputError("nodes must each have cms + cps above 0: give the unit load a cost")
-    return [cms, cps]
 
 
 class TaskView(NamedTuple):
@@ -282,11 +255,9 @@ class Policy:
         a function of the task table that returns one static key per task, smallest first; or
         ``order(task, n, t, state)``, the key of a task that would run on n nodes from t on, asked
         at every instant t at which nodes get free (Notes).
-    nodes : {"min", "all", "fragment", "user", "leader"} or callable
+    nodes : {"min", "all", "fragment", "user"} or callable
         The fewest nodes that meet the deadline; all of them; the fewest and whatever
-        else is idle then, up to N* ([9] of paper I); the task's own ``user_nodes``; as
-        that of the first three would with ``exact-n``, ``exact`` and ``exact`` which, each
-        by itself, would have refused fewest of all who came so far (ours); or
+        else is idle then, up to N* ([9] of paper I); the task's own ``user_nodes``; or
         ``nodes(task, t, state)``, how many it takes from t on (N* where more would have shares
         that are not positive), 0 for a task that is refused.
     partition : str or callable
@@ -296,13 +267,10 @@ class Policy:
         Split); ``dlt``, the remodel of [6]; ``I`` and ``II``, equal finish under
         Constraint 1 or 2 of paper I, else the remodel; ``exact``, the true single-round
         optimum on the nodes that the deadline asks for; ``exact-n``, on the fewest
-        nodes whose optimum meets it; ``umr-iit``, several rounds; ``rounds-exact`` and
-        ``rounds-exact-n``, the best sizes of several rounds (ours), each in order of release, on
-        the nodes that the deadline asks for where they start together, and on the fewest; or
+        nodes whose optimum meets it; ``umr-iit``, several rounds; or
         ``partition(sigma, release, state)``, the shares of the nodes by their release.
     rounds : int or "best"
-        Rounds of ``umr`` and ``umr-iit``, and, as a number, of ``rounds-exact`` and
-        ``rounds-exact-n``; 1 otherwise.
+        Rounds of ``umr`` and ``umr-iit``; 1 otherwise.
     admission : bool
         Whether a task that would break a deadline is refused.
     overtake : bool
@@ -371,7 +339,7 @@ class Policy:
             yield f"partition={partition!r} needs admission control; use partition='opr'"
         if not self.admission and self.is_timed:
             yield "an order that changes with time needs admission control; use order(tasks)"
-        if callable(nodes) and partition in (*FROM_OPTIMUM, "pieces"):
+        if callable(nodes) and partition in ("exact-n", "pieces"):
             yield f"partition={partition!r} chooses the number of nodes; use nodes='min' or 'user'"
         if callable(partition) and nodes in ("user", "fragment"):
             yield "a partition of one's own needs nodes='min', 'all' or a function"
@@ -383,25 +351,22 @@ class Policy:
         bare = ("opr", "exact", "exact-n")
         if nodes == "all" and not (partition in bare or callable(partition)):
             yield f"nodes='all' needs partition='opr' or 'exact', got {partition!r}"
-        if partition in FROM_OPTIMUM and nodes != "min":
+        if partition == "exact-n" and nodes != "min":
             yield f"partition={partition!r} chooses the number of nodes itself; use nodes='min'"
         if (partition == "pieces") != (nodes == "user"):
             both = "nodes='user' and partition='pieces' (User Split) belong together"
             yield f"{both}; got nodes={nodes!r}, partition={partition!r}"
         if nodes == "fragment" and partition not in ("opr", "exact"):
             yield f"nodes='fragment' needs partition='opr' or 'exact', got {partition!r}"
-        if nodes == "leader" and (self.order, partition, self.overtake) != ("fifo", "exact", False):
-            yield "nodes='leader' needs order='fifo', partition='exact' and no overtaking"
 
 
-#: What paper I compares, by the part of the legend that follows FIFO or EDF; the last eight rows
-#: go beyond it.
+#: What paper I compares, by the part of the legend that follows FIFO or EDF; EXACT and EXACT-N go
+#: beyond it.
 _IN_LINE: tuple[tuple[Any, ...], ...] = (
     ("OPR-MN", "min", "opr"), ("DLT", "min", "dlt"), ("I", "min", "I"), ("II", "min", "II"),
     ("EQ-MN", "min", "equal"), ("OPR-FRAG", "fragment", "opr"), ("US", "user", "pieces"),
     ("EXACT", "min", "exact"), ("EXACT-N", "min", "exact-n"), ("UMR-MN", "min", "umr", 4),
-    ("UMR-IIT", "min", "umr-iit", 4), ("ROUNDS-EXACT", "min", "rounds-exact", 4),
-    ("ROUNDS-EXACT-N", "min", "rounds-exact-n", 4),
+    ("UMR-IIT", "min", "umr-iit", 4),
 )  # fmt: skip
 
 #: The papers' algorithms by the names of their legends.

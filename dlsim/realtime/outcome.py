@@ -1,7 +1,6 @@
 """What a run leaves: what became of every task and chunk, with the figures' measures."""
 
 import functools
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -12,21 +11,19 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import Floats, label, number, whole
+from dlsim.given import Floats, label, number
 from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.demand import fill_chunks
-from dlsim.realtime.core.state import COUNT_RULES, COUNTED, room_of
+from dlsim.realtime.core.state import COUNT_RULES, COUNTED
 from dlsim.realtime.evidence import WINDOW, Given
-from dlsim.realtime.model import BEST_ROUNDS, KINDS, Cluster, Policy, Reading, under
+from dlsim.realtime.model import KINDS, Cluster, Policy, Reading, under
 from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import has_positive_shares, span_of, table_for
 from dlsim.realtime.run import Run, run_policy
 
 #: Most refused tasks that are all told what they could have been promised, where others may pass.
 MOST_OFFERS = 20_000
-#: Tests of offers that take about ten seconds.
-MOST_TESTS = 5e7
 
 
 class Offer(NamedTuple):
@@ -277,20 +274,8 @@ class Schedule:
         """Whether `offers` takes minutes: who fits may pass, and more than 20,000 are refused."""
         return self.policy.overtake and int((~self.tasks["admitted"]).sum()) > MOST_OFFERS
 
-    @property
-    def offers_within_reach(self) -> int:
-        """Of how many refused tasks one is asked in `offers` that takes some ten seconds.
-
-        The deadline of everybody who waits may have to be tried, each in a plan of all of them.
-        """
-        table = self.tasks[["arrival", "start"]]
-        came, begun = (np.sort(table[name][self.tasks["admitted"]]) for name in table)
-        now = table["arrival"][~self.tasks["admitted"]].to_numpy()
-        waiting = np.searchsorted(came, now, "right") - np.searchsorted(begun, now, "right")
-        return math.ceil(float(((1.0 + waiting) ** 2).sum()) / MOST_TESTS) or 1
-
-    def offers(self, every: int = 1) -> pd.DataFrame:
-        """Find what every refused task could have been promised, or one of `every` so many.
+    def offers(self) -> pd.DataFrame:
+        """Find what every refused task could have been promised.
 
         A row per task, in their order: deadline (the smallest that is admissible in the state it
         met, as `offer` finds it), nodes, start and estimate as planned then; NaN and 0 where no
@@ -301,7 +286,7 @@ class Schedule:
                 "offers are made to whole tasks by policies with admission control; got "
                 f"{under(self.name, self.reading)}"
             )
-        away = np.flatnonzero(~self.tasks["admitted"])[:: whole("every", every)]
+        away = np.flatnonzero(~self.tasks["admitted"])
         ask = np.zeros(len(self.tasks), dtype=bool)
         ask[away] = True
         run = self._again(ask=ask)
@@ -366,14 +351,12 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     origin = clock_origin(s.tasks["arrival"].to_numpy(dtype=float))
     is_finer = origin + finer == times[:, 1:]
     times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
-    c, table = s.cluster, table_for(s.cluster, s.policy.partition, s.policy.rounds)
+    c, table = s.cluster, table_for(s.cluster, s.policy.partition)
     costs = (float(c.cms), float(c.cps), float(c.st), float(c.sc))
     own = s.reading.link == "shared", s.reading.release == "finish"
     span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table)
     span += 0.0 if is_finer.all() else origin / CLOCK  # a table knows no instant more exactly
-    best = s.policy.partition in BEST_ROUNDS
-    room = room_of(c.nodes, int(s.policy.rounds) if best else 0)
-    work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes), room
+    work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
     given = (costs, table, own, span, np.full(c.nodes, -np.inf))
     mine = own_rules(s.policy)
     labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
@@ -396,4 +379,4 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])
         chunks.insert(0, "node", ints[:, 1])
         chunks.insert(0, "task", labels[part][ints[:, 0]])
-        yield chunks[chunks["alpha"] > 0].reset_index(drop=True) if best else chunks
+        yield chunks

@@ -26,8 +26,7 @@ from numpy.typing import NDArray
 
 from dlsim.given import MOST, Floats, column, instance, number, theirs, whole
 from dlsim.realtime.core import partition as core
-from dlsim.realtime.core.rounds import fill_visits
-from dlsim.realtime.model import BEST_ROUNDS, Cluster
+from dlsim.realtime.model import Cluster
 
 #: The rule of a data size.
 SIZE = "a finite size above 0"
@@ -84,25 +83,12 @@ def _read_only(*columns: Floats) -> Table:
 
 
 @functools.lru_cache(maxsize=256)
-def table_for(
-    cluster: Cluster, partition: str | Callable[..., Any], rounds: int | str = 1
-) -> Table:
+def table_for(cluster: Cluster, partition: str | Callable[..., Any]) -> Table:
     r"""Tabulate the execution time on nodes that start together, for one partition.
 
     .. math:: \mathcal{E}_{eq} = n ST + SC + \sigma C_{ms} + \sigma C_{ps}/n, \qquad
               \mathcal{E}_{piece} = ST + SC + \sigma (C_{ms} + C_{ps})/n
-
-    The best sizes of several rounds take all that there is at each visit (`core.rounds`).
     """
-    if partition in BEST_ROUNDS:
-        unit, theta = np.zeros(cluster.nodes + 2), cluster.cms / cluster.cps
-        for n in range(1, len(unit)):
-            starts = np.empty(n * int(rounds) + 1)
-            last = n * fill_visits(n, int(rounds), theta, starts)
-            unit[n] = cluster.cps * starts[last] / starts[last - n : last].sum()
-        blank = np.zeros(len(unit))
-        least = np.where(np.arange(len(unit)) > 1 + unit[1:].argmin(), np.inf, 0.0)
-        return _read_only(unit, blank, least, blank, blank, blank)
     table = table_of(cluster)
     if partition not in ("equal", "pieces"):
         return table

@@ -13,19 +13,16 @@ from numpy.typing import NDArray
 
 from dlsim.errors import InputError
 from dlsim.given import Floats, need_memory
-from dlsim.kernel import TOL, clock_origin, latest_finish, records
+from dlsim.kernel import clock_origin, latest_finish, records
 from dlsim.realtime import model
 from dlsim.realtime.core import events, state
-from dlsim.realtime.core.partition import OPR, OPTIMUM
+from dlsim.realtime.core.partition import OPR
 from dlsim.realtime.core.state import BY_OWN
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import Table, span_of, table_for
 
-#: Who follows the leader starts with all nodes where they cost at most so much more node time,
-#: N / G_N: what that start gains falls with it (30-inserted-idle-time measures both starts).
-DEAR = 1.25
 #: Bytes that a run takes per task and per node, at least.
 TASK_BYTES, NODE_BYTES = 130, 60
 
@@ -36,7 +33,7 @@ class Run(NamedTuple):
     origin: float  # the times of `done` are counted from here
     deadline: Floats
     admitted: NDArray[np.bool_]
-    done: dict[str, Any]  # by the names of RESULT, or as `_done` has it
+    done: dict[str, Any]  # by the names of RESULT, or as `_run_plain` has it
     offer: float
     counts: NDArray[np.int64] | None
     offers: NDArray[Any] | None  # to every task that was refused, by the names of OFFER
@@ -63,8 +60,8 @@ def _switches(
     part, method = BY_OWN, state.FEWEST
     if not callable(policy.partition):
         part = list(model.PARTITIONS).index(policy.partition)
-        method = state.CAPACITY if policy.partition in model.FROM_OPTIMUM else method
-        method = state.SCAN if policy.partition in model.UMR else method
+        method = state.CAPACITY if policy.partition == "exact-n" else method
+        method = state.SCAN if policy.partition in model.IN_ROUNDS else method
     takes_turns = policy.order != "dc" and (strict or policy.partition != "opr")
     known = {name: float(cost) for name, cost in vars(cluster).items()}
     known |= {"nodes": int(cluster.nodes), "negotiate": float(negotiate)}
@@ -108,16 +105,13 @@ def _test(offers: Any, q: Any, rules: Any, s: Any, *more: Any) -> float:
     return float(events.run(passing, offers, kept, q, rules, s, members, *more))
 
 
-def _done(kind: int, start: Floats, end: Floats, nodes: Any, order: Any) -> dict[str, Any]:
-    """Return what became of tasks that end as estimated, and who ran, in order of dispatch."""
-    done = {"start": start, "estimate": end, "end": end, "nodes": nodes, "order": order}
-    return done | {"kind": kind, "rounds": 1}  # of all
-
-
 def _run_plain(
     given: Given, arrival: Floats, rules: Any, span: float, table: Table
 ) -> dict[str, Any]:
-    """Return what became of tasks under plain rules, by the names of RESULT."""
+    """Return what became of tasks under plain rules, all as estimated, by the names of RESULT.
+
+    The order of dispatch is a list of rows; kind and number of rounds are those of all tasks.
+    """
     m = len(arrival)
     rooms = 3, 2 * min(m, rules.nodes) + 2
     (start, end), (nodes, order) = np.empty((2, m)), np.empty((2, m), dtype=np.int64)
@@ -126,23 +120,8 @@ def _run_plain(
         table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
         records(m + 1, state.ENTRY, blank=False), order, start, end, nodes,
     )  # fmt: skip
-    return _done(OPR, start, end, nodes, order[:ran])
-
-
-def _run_leader(given: Given, arrival: Floats, cluster: Cluster, table: Table) -> dict[str, Any]:
-    """Return what became of tasks, by the names of RESULT."""
-    m, c = len(arrival), cluster
-    start, end = np.full((2, m), np.nan)
-    nodes, refused = np.zeros(m, dtype=np.int64), np.zeros(events.RULES + 1)
-    limit = latest_finish(arrival + given.deadline, given.deadline)
-    most = c.nodes if c.cps > 0 else 1
-    first = int(most * table.unit[most] <= DEAR * (1 + TOL) * table.unit[1])
-    events.follow_leader(
-        arrival, given.sigma, limit, most, first, c.cms / (c.cms + c.cps), table.unit,
-        np.zeros((events.RULES + 1, c.nodes)), records(c.nodes, state.BLOCK), refused, start, end,
-        nodes,
-    )  # fmt: skip
-    return _done(OPTIMUM, start, end, nodes, np.flatnonzero(nodes))
+    done = {"start": start, "estimate": end, "end": end, "nodes": nodes, "order": order[:ran]}
+    return done | {"kind": OPR, "rounds": 1}
 
 
 def run_policy(
@@ -157,7 +136,7 @@ def run_policy(
     m, deadline = len(given.arrival), given.deadline.copy()
     what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
     need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
-    table = table_for(cluster, policy.partition, policy.rounds)
+    table = table_for(cluster, policy.partition)
     offers_any = negotiate > 0 or probe >= 0 or ask is not None
     if policy.is_own and offers_any:
         what = model.under(model.policy_named(policy)[0], reading)
@@ -173,16 +152,7 @@ def run_policy(
     if callable(policy.order) and span > 1:
         # ranks of a static order are no instants: however long tasks last, two are never one
         given = given._replace(key=given.key * span)
-    if policy.nodes == "leader":
-        alone = {"link": "per_task", "release": "estimate", "backfill": "off"}
-        if rules.offers or count or any(getattr(reading, k) != v for k, v in alone.items()):
-            raise InputError(
-                "nodes='leader' makes no offers, counts nothing and needs link='per_task', "
-                f"release='estimate' and backfill='off'; got the reading {reading.changes()}"
-            )
-        done = _run_leader(given, arrival, cluster, table)
-        admitted = done["nodes"] > 0
-    elif policy.admission and is_plain(rules) and not (count or ask is not None):
+    if policy.admission and is_plain(rules) and not (count or ask is not None):
         done = _run_plain(given, arrival, rules, span, table)
         admitted = done["nodes"] > 0
     else:
@@ -242,7 +212,7 @@ def plan(
     (paper M, section 5; paper I, section 4). Deadlines, releases (0 or less: idle) and when the
     head node's link is free count from now on.
     """
-    m, table = len(sigma), table_for(cluster, policy.partition, policy.rounds)
+    m, table = len(sigma), table_for(cluster, policy.partition)
     rules, sizes = rules_of(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
     q, results, offers = records(m, state.TASK), state.fresh_results(m), records(m, state.OFFER)
     asked, admitted = np.array(deadline, dtype=float), np.ones(m, dtype=bool)

@@ -67,9 +67,6 @@ SYMBOLS = {
 COLUMNS = (
     "id paper where whose claim printed measured points verdict reason figure reference agreement"
 ).split()
-#: Runs of every look at a claim that may be looked at again, as multiples of the first.
-LOOKS = (1, 2, 5, 10)
-
 #: Units of shares, which are kept as fractions.
 _HUNDREDTHS = ("%", "points")
 
@@ -263,7 +260,7 @@ def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     return frame
 
 
-def intervals(points: pd.DataFrame, claim: Claim, level: float = LEVEL) -> pd.DataFrame:
+def intervals(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     """Give every point its own interval, low to high, and one for all at once, least to most.
 
     Points come with their replicates (``values``, see `stats.family`), as a count of a
@@ -273,16 +270,15 @@ def intervals(points: pd.DataFrame, claim: Claim, level: float = LEVEL) -> pd.Da
     frame = _checked(points, claim)
     mean = frame["estimate"]
     degrees = (frame["n"].astype(float) - 1).clip(lower=1)
-    tails = [1 - (1 - level) / 2, 1 - (1 - level ** (1 / len(frame))) / 2]
-    usual, alone, at_once = (stdtrit(degrees, tail) for tail in [(1 + LEVEL) / 2, *tails])
-    ends = {"low": ("low", alone), "high": ("high", alone)}
-    ends |= {"least": ("low", at_once), "most": ("high", at_once)}
-    given = {name: mean + (frame[end] - mean) * q / usual for name, (end, q) in ends.items()}
+    usual = stdtrit(degrees, (1 + LEVEL) / 2)
+    at_once = stdtrit(degrees, 1 - (1 - LEVEL ** (1 / len(frame))) / 2)
+    ends = {"least": "low", "most": "high"}
+    given = {name: mean + (frame[end] - mean) * at_once / usual for name, end in ends.items()}
     frame = frame.assign(se=(frame["high"] - frame["low"]) / (2 * usual), **given)
     names = ["low", "high", "least", "most"]
     sampled = frame["values"].notna().to_numpy()
     if sampled.any():
-        found = family(list(frame.loc[sampled, "values"]), level)
+        found = family(list(frame.loc[sampled, "values"]))
         frame.loc[sampled, [*names, "se"]] = found[[*names, "se"]].to_numpy()
     counted = frame["total"].notna().to_numpy()
     if counted.any():
@@ -292,7 +288,7 @@ def intervals(points: pd.DataFrame, claim: Claim, level: float = LEVEL) -> pd.Da
         if net and (count > frame.loc[counted, "discordant"]).any():
             raise InputError(f"claim {claim.id}: more cases differ in net than are discordant")
         count = frame.loc[counted, "discordant"] if net else count
-        bounds = [share_bounds(count, total, level, m) for m in (1, len(frame))]
+        bounds = [share_bounds(count, total, points=m) for m in (1, len(frame))]
         if net:  # no further from 0 than if all cases that differ did so the same way
             bounds = [(-high, high) for _, high in bounds]
         frame.loc[counted, names] = np.column_stack([*bounds[0], *bounds[1]])
@@ -359,7 +355,7 @@ def _power(frame: pd.DataFrame, sides: Any, claim: Claim) -> str:
     return f" These runs would show an effect of {what} at every open point (power 80 %)."
 
 
-def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
+def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
     """Judge a measured claim by the one rule (see the module).
 
     There is one row per grid point: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
@@ -367,13 +363,11 @@ def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     its replicates, or ``total``, of which the estimate is a share, or ``n``, the number of
     replicates; ``group``, whose points speak as one; ``part``, which splits the grid of a
     "same" claim; ``beside``, what is told beside the numbers; ``steps`` and ``wrong``,
-    neighbours along a trend and how many of them go the other way. With several `looks` the
-    error rate is split over them.
+    neighbours along a trend and how many of them go the other way.
     """
     if points.empty:
         return Verdict(claim, "cannot be checked", "No point of the grid was run.")
-    level = 1 - (1 - LEVEL) / looks
-    frame = intervals(points, claim, level)
+    frame = intervals(points, claim)
     alone = _sides(frame["low"], frame["high"], claim)
     at_once = _sides(frame["least"], frame["most"], claim)
     groups = frame["group"] if "group" in frame else pd.Series(frame.index)
@@ -390,8 +384,6 @@ def judge(points: pd.DataFrame, claim: Claim, looks: int = 1) -> Verdict:
     reason = f"{done.points}.{_power(frame, sides, claim) if count['open'] else ''}"
     if claim.margin and claim.direction not in PRINTED:
         reason = f"Asked, in our reading: {claim.asked}. {reason}"
-    if looks > 1:
-        reason += f" With {looks} looks, each at {100 * level:g} %."
     none = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
     if none.any():
         most = f"{frame.loc[none, 'total'].max():,.0f}"
@@ -413,12 +405,12 @@ def theorem_status(key: str) -> tuple[str, str]:
     return STATUS[status], f"Statement {key} is {word}{': ' * bool(gap)}{gap}."
 
 
-def verdict_of(claim: Claim, points: pd.DataFrame | None = None, looks: int = 1) -> Verdict:
+def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
     """Judge a theorem by its statement where that is held, any other claim by its numbers."""
     if points is None:
         done = Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
     else:
-        done = judge(points, claim, looks)
+        done = judge(points, claim)
     if claim.kind == "theorem":
         word, reason = theorem_status(claim.statement)
         if word != "cannot be checked":

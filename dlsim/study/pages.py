@@ -77,12 +77,12 @@ def present(text: str, there: Iterable[str]) -> str:
     return _BOOK.sub(lambda one: one[1] if one[2] in absent else one[0], text)
 
 
-def pages_of(folder: Path, *templates: files.StrPath) -> jinja2.Environment:
-    """Return the templates of the suite and beside the files named, for a page in a folder.
+def pages_of(folder: Path) -> jinja2.Environment:
+    """Return the templates of the suite for a page in a folder.
 
-    What comes from outside is escaped. `there` finds a file of the folder; the filters `embedded`
-    and `address` write a picture into the page and the way to a file, `extent` its size, and
-    `read` the way to a notebook's page.
+    What comes from outside is escaped. `there` finds a file of the folder; the filters
+    `address` and `read` write the way to a file and to a notebook's page, `extent` a picture's
+    size.
     """
 
     def there(place: str) -> Path | None:
@@ -90,9 +90,6 @@ def pages_of(folder: Path, *templates: files.StrPath) -> jinja2.Environment:
 
     def address(path: Path) -> str:
         return quote(Path(os.path.relpath(path, folder)).as_posix(), safe="/#.-")
-
-    def embedded(path: Path) -> str:
-        return "data:image/png;base64," + base64.b64encode(files.read_bytes(path)).decode("ascii")
 
     def extent(path: Path) -> str:
         with files.opened(path) as stream:
@@ -106,12 +103,11 @@ def pages_of(folder: Path, *templates: files.StrPath) -> jinja2.Environment:
         page = path.with_suffix(".html")
         return address(page if page.is_file() else path)
 
-    places = [Path(path).parent for path in (*templates, __file__)]
     pages = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(places), autoescape=True, trim_blocks=True,
+        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True,
         lstrip_blocks=True, undefined=jinja2.StrictUndefined,
     )  # fmt: skip
-    pages.filters |= {"embedded": embedded, "duration": duration, "address": address}
+    pages.filters |= {"duration": duration, "address": address}
     pages.filters |= {"extent": extent, "read": read}
     pages.globals |= {"there": there, "symbols": SYMBOLS, "ink": VERDICT_INK}
     return pages
@@ -141,7 +137,7 @@ def markdown(escape: bool = False) -> Callable[[str], Any]:
 def sentences(paths: Iterable[Path], pictures: Mapping[bytes, str]) -> dict[str, str]:
     """Return what executed notebooks computed of their pictures: Markdown by a picture's name.
 
-    A picture is known by its bytes, or by the name that an edition wrote beside it.
+    A picture is known by its bytes.
     """
     with without_grammars():
         import nbformat
@@ -150,11 +146,10 @@ def sentences(paths: Iterable[Path], pictures: Mapping[bytes, str]) -> dict[str,
     for cell in (cell for path in paths for cell in nbformat.read(path, 4).cells):
         if cell.cell_type == "markdown":
             shown = []
-        outputs = [(one.get("data", {}), one) for one in cell.get("outputs", [])]
-        for data, one in sorted(outputs, key=lambda pair: "text/markdown" in pair[0]):
+        outputs = [one.get("data", {}) for one in cell.get("outputs", [])]
+        for data in sorted(outputs, key=lambda one: "text/markdown" in one):
             if "image/png" in data:
-                png = base64.b64decode(data["image/png"])
-                shown.append(one.metadata.get("figure") or pictures.get(png, ""))
+                shown.append(pictures.get(base64.b64decode(data["image/png"]), ""))
             elif "text/markdown" in data:
                 text = " ".join("".join(data["text/markdown"]).split())
                 found, shown = found | dict.fromkeys(shown, text), []

@@ -190,17 +190,6 @@ def marks(ax: Axes, x: Any, table: pd.DataFrame, **look: Any) -> Axes:
     return ax
 
 
-def costs(table: pd.DataFrame, ax: Axes | None = None) -> Axes:
-    """Draw what each step costs as a bar from 0 with its interval, in the order of the table."""
-    ax, place = axes_of(ax, (8, 0.9 + 0.33 * len(table))), np.arange(len(table))[::-1]
-    look: dict[str, Any] = {"capsize": 3, "elinewidth": 1}
-    ax.barh(place, table["estimate"], xerr=reach(table), color="#8fb4d9", height=0.7, error_kw=look)
-    ax.set_yticks(place, table["what"])
-    ax.axvline(0, color="#333333", lw=0.8)
-    ax.set(xlabel="points of the reject ratio")
-    return ax
-
-
 def beside_each_other(
     table: pd.DataFrame, at: str, order: Sequence[Any], step: float = 0.13,
     ax: Axes | None = None, **text: Any,

@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, project_root, read_csv, read_json, read_tables, shared_file
-from dlsim.given import text
+from dlsim.files import StrPath, project_root, read_csv, read_json, shared_file
 from dlsim.study import stats
 from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, reference_of, scorecard
 from dlsim.study.plot import axes_of
@@ -129,13 +128,6 @@ def contradictions(frame: pd.DataFrame) -> Styler:
 def changes() -> Styler:
     """Show the verdicts that moved with the rule: the word before and now, and why."""
     return _left(read_csv(shared_file("data/reference/suite/suite-changelog.csv"), {"id": "any"}))
-
-
-def yardsticks() -> Styler:
-    """Show what is left to the best possible, paper by paper, and how that is known."""
-    fields = dict.fromkeys(("paper", "left", "how", "scale", "figure"), text)
-    rows = read_tables(shared_file("data/yardsticks.toml"), {"yardstick": fields})["yardstick"]
-    return _left(pd.DataFrame(rows))
 
 
 def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:

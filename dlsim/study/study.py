@@ -2,13 +2,11 @@
 
 import functools
 import math
-import re
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from inspect import signature
-from itertools import combinations
 from typing import Any, ClassVar, get_args, get_origin
 
 import numpy as np
@@ -19,7 +17,7 @@ from dlsim.errors import InputError
 from dlsim.files import read_csv, read_toml, shared_file
 from dlsim.given import MOST, MOST_WHOLE, mapping, number, option, whole, word
 from dlsim.study import claims
-from dlsim.study.claims import LOOKS, Claim, Verdict, load_claims, reference_of, verdict_of
+from dlsim.study.claims import Claim, Verdict, load_claims, reference_of, verdict_of
 from dlsim.study.measure import MEASURES, measured
 from dlsim.study.report import Results
 from dlsim.study.stats import ENDS
@@ -92,7 +90,6 @@ class Study:
     jobs: int = 0  # worker processes; 0 = all cores
     out: str = ""  # "" = results/<paper> under the project, or under the current folder
     reading: Switches | None = None  # switches that differ from the default
-    decide: int = field(default=1, kw_only=True)  # up to so many times the runs, where undecided
     executor: Executor | None = field(default=None, kw_only=True)  # where sweeps run, if not here
 
     #: Key of the paper; its scales, NamedTuples; its switches with their options, the default
@@ -107,7 +104,6 @@ class Study:
         for name, zero in meaning.items():
             rule = f"a whole number of at least 0{zero}"
             object.__setattr__(self, name, whole(name, getattr(self, name), 0, math.inf, rule))
-        option("decide", whole("decide", self.decide, 1, math.inf), LOOKS)
         if self.reading is not None:
             mapping("reading", self.reading)
         for one in fields(self):
@@ -200,48 +196,17 @@ class Study:
         """Everything that the claims are measured on, under the study's own reading."""
         return self.measure()
 
-    def more(self, times: int) -> "Study":
-        """The same study with so many times the runs of everything."""
-        other = replace(self, decide=1)
-        runs = {name: times * n for name, n in self.size._asdict().items() if name.endswith("runs")}
-        vars(other)["size"] = self.size._replace(**runs)
-        return other
-
     @functools.cached_property
     def verdicts(self) -> list[Verdict]:
-        """The verdict on every claim under the study's own reading.
-
-        With `decide`, an undecided claim is looked at again with more runs; the error rate is
-        split over all looks, so that looking again does not invent findings.
-        """
-        return [one for one, _ in self._decided.values()]
-
-    @functools.cached_property
-    def _decided(self) -> dict[str, tuple[Verdict, Any]]:
-        """Every claim's verdict and the evidence of the last look at it."""
-        every, looks, own = load_claims(self.KEY), self.looks, self.evidence
-        found = {one.id: (verdict_of(one, measured(one, own), looks), own) for one in every}
-        for look, times in enumerate(LOOKS[1:looks], 2):
-            still = [one for one in every if found[one.id][0].word == "undecided"]
-            evidence = self.more(times).evidence if still else None
-            for one in still:
-                verdict = verdict_of(one, measured(one, evidence), looks)
-                reason = f"{verdict.reason} This is look {look}, at {times} times the runs."
-                found[one.id] = replace(verdict, reason=reason), evidence
-        return found
-
-    @property
-    def looks(self) -> int:
-        """How often a claim may be looked at."""
-        return sum(times <= self.decide for times in LOOKS)
+        """The verdict on every claim under the study's own reading."""
+        evidence = self.evidence
+        return [verdict_of(one, measured(one, evidence)) for one in load_claims(self.KEY)]
 
     def family(self, name: str) -> pd.DataFrame:
         """The points of a claim as they are judged: each by its own interval, and all at once."""
-        (verdict, evidence), level = self._decided[name], 1 - (1 - claims.LEVEL) / self.looks
-        found = measured(verdict.claim, evidence)
-        if found is None or found.empty:
-            return pd.DataFrame()
-        return claims.intervals(found, verdict.claim, level)
+        claim = next(one for one in load_claims(self.KEY) if one.id == name)
+        found = measured(claim, self.evidence)
+        return pd.DataFrame() if found is None or found.empty else claims.intervals(found, claim)
 
     def say(self, *names: str) -> Said:
         """Say what became of claims, by their ids or those of their figures: ``say("mcdf-1")``."""
@@ -258,27 +223,6 @@ class Study:
         yield {}
         for name, options in cls.SWITCHES.items():
             yield from ({name: value} for value in options[1:])
-
-    def judged_pairs(self, pairs: pd.DataFrame, count: int) -> pd.DataFrame:
-        """The verdicts under the first pairs (`pairs_of`) that one reading can hold together.
-
-        The default comes first. All are run as the readings of the map are.
-        """
-        known = {name_of(switches): switches for switches in self.alternatives()}
-        both = [
-            known[one] | known[other]
-            for one, other in zip(pairs["one"], pairs["other"], strict=True)
-            if known.get(one) and known.get(other) and not known[one].keys() & known[other].keys()
-        ]
-        chosen = {name_of(switches): switches for switches in [{}, *both[:count]]}
-        return _by_reading(self._judged(self.measures(chosen)))
-
-    def shown_pairs(self, pairs: pd.DataFrame, count: int) -> pd.DataFrame:
-        """`judged_pairs` at paper scale; else those that are shipped."""
-        if self.scale == "paper":
-            return self.judged_pairs(pairs, count)
-        place = reference_of(self.KEY).parent / f"{self.KEY}-both.csv"
-        return read_csv(place, {"claim": "any"}).set_index("claim")
 
     def readings(self) -> dict[str, Switches | None]:
         """Name the readings that claims are judged under; None is the study's own."""
@@ -357,24 +301,6 @@ def _by_reading(table: pd.DataFrame) -> pd.DataFrame:
     wide = table.pivot(index="claim", columns="reading", values="cell")
     rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
     return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
-
-
-def pairs_of(table: pd.DataFrame) -> pd.DataFrame:
-    """Rank all pairs of columns of a map by how many claims hold under one or the other.
-
-    Of equal ones those come first that have more points for the claims.
-    """
-    counts = re.compile(r"(\d+)/(\d+)$")
-    part = table.map(
-        lambda cell: int(found[1]) / int(found[2]) if (found := counts.search(str(cell))) else 0.0
-    )
-    holds, rows = part == 1, []
-    for one, other in combinations([name for name in part if "this run" not in str(name)], 2):
-        claims, alone = (holds[one] | holds[other]).sum(), max(holds[one].sum(), holds[other].sum())
-        rows.append((one, other, claims, alone, part[[one, other]].max(axis=1).sum()))
-    ranked = pd.DataFrame(rows, columns=["one", "other", "claims", "alone", "points"])
-    order = ["claims", "points"]
-    return ranked.sort_values(order, ascending=False, kind="stable", ignore_index=True)
 
 
 def verdicts(study: Study) -> pd.DataFrame:

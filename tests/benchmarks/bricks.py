@@ -6,11 +6,10 @@ table. Inputs (traces and background jobs) are drawn beforehand and shared by al
 
 import functools
 import time
-from dataclasses import replace
 
 import numpy as np
 
-from dlsim.bricks import Batch, Environment, Reading, Scheduler, simulate, workload
+from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.papers.bricks import cells
 from tests.benchmarks.bricks_peers import PEERS
 from tests.benchmarks.parts import Part, timed
@@ -115,8 +114,6 @@ def cost_of_python(seed=0, tasks=10_000, hours=24.0, repeats=3):
     env = Environment.random(seed, 60 if share(tasks) == 1 else 600, horizon=3600 * hours)
     own = {
         "compiled": "greedy", "a function, once per request": lambda v: int(v.estimates.argmin()),
-        "a batch, every minute": Batch(lambda v: v.estimates.argmin(axis=1), 60.0),
-        "a batch, every hour": Batch(lambda v: v.estimates.argmin(axis=1), 3600.0),
     }  # fmt: skip
     for name, algorithm in own.items():
         call = functools.partial(simulate, env, Scheduler(algorithm))
@@ -124,22 +121,6 @@ def cost_of_python(seed=0, tasks=10_000, hours=24.0, repeats=3):
         seconds, out = timed(call, repeats)
         asked = len(out.attempts)
         yield {"scheduler": name, "submissions": asked, "us_per_submission": 1e6 * seconds / asked}
-
-
-def cost_of_queues(seed=0, tasks=10_000, hours=24.0, repeats=3):
-    """Milliseconds for a day of Table 1's Grid by what its servers are; beside the default."""
-    env, first = Environment.random(seed, 60, horizon=3600 * hours * share(tasks)), None
-    down = workload.failures(len(env.servers), env.horizon, 6 * 3600.0, 600.0, seed)
-    changed = {
-        "one slot, FCFS": {}, "two slots": {"servers": env.servers.assign(slots=2)},
-        "EDF": {"servers": env.servers.assign(queue="edf")}, "failures": {"failures": down},
-    }  # fmt: skip
-    for name, parts in changed.items():
-        call = functools.partial(simulate, replace(env, traces=env.rates, **parts), SCHEDULER)
-        call()
-        seconds, _ = timed(call, repeats)
-        first = first or seconds
-        yield {"servers": name, "run_ms": 1e3 * seconds, "ratio": seconds / first}
 
 
 def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
@@ -168,6 +149,5 @@ PARTS = {
     "day": Part("a day on 75 nodes, one thing changed; beside the default", cost_of_readings),
     "nodes": Part("a day, ever more nodes", cost_against_nodes),
     "python": Part("a day on 75 nodes, by who chooses", cost_of_python),
-    "queues": Part("a day on 75 nodes, by what servers are", cost_of_queues),
     "sweep": Part("a sweep of paper B, a day each", cost_of_a_sweep),
 }

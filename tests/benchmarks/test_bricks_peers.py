@@ -55,4 +55,3 @@ def test_every_part_has_its_rows():
     assert many > 5 * few
     assert all(row["ms_a_run"] > 0 for row in bricks.cost_of_a_sweep(0, 100))
     assert len({row["submissions"] for row in bricks.cost_of_python(0, 100, 0.5, 1)}) == 1
-    assert next(bricks.cost_of_queues(0, 100, repeats=1))["ratio"] == 1

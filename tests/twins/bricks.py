@@ -15,9 +15,8 @@ from types import SimpleNamespace
 import numpy as np
 
 TOL = 1e-12
-PROBE, OTHERS, SERVED, FAILED, RETURNED, ARRIVED, SUBMITTED, OFFERED = range(8)
+PROBE, OTHERS, SERVED, RETURNED, ARRIVED, SUBMITTED, OFFERED = range(7)
 WINDOW = 10
-DOWN = 1e9  # Load of a server that is down
 
 
 def slack(span, *clock):
@@ -149,18 +148,17 @@ def adaptive(series):
 
 
 class Job:
-    def __init__(self, who, work, due=math.inf):
-        self.who, self.work, self.due = who, work, due
+    def __init__(self, who, work):
+        self.who, self.work = who, work
         self.began = self.ends = None
 
 
 class Server:
-    """So many slots; who waits is sorted by arrival, or by deadline."""
+    """One job at a time, first come, first served."""
 
-    def __init__(self, performance, load, step, slots=1, order="fcfs"):
+    def __init__(self, performance, load, step):
         self.performance, self.load, self.step = performance, load, step
-        self.slots, self.order, self.up_at = slots, order, None
-        self.waiting, self.running, self.periods = [], [], []
+        self.waiting, self.running, self.served = [], None, []
         self.ours = 0  # client jobs in the queue or running
 
     def finish(self, start, work):
@@ -169,47 +167,24 @@ class Server:
         speed = [self.performance / (1 + x) for x in self.load]
         return walk(start, work, speed.__getitem__, self.step, len(speed))
 
-    def line(self, job):
-        """The jobs that are to begin before one that arrives now."""
-        if self.order == "edf":
-            return [one for one in self.waiting if one.due <= job.due]
-        return self.waiting
-
-    def put(self, job):
-        self.waiting.insert(len(self.line(job)), job)
-
-    def begin(self, job, now):
+    def begin_next(self, now):
+        """Let the next job begin if the server is idle; return it."""
+        if self.running is not None or not self.waiting:
+            return None
+        job = self.running = self.waiting.pop(0)
         job.began, job.ends = now, self.finish(now, job.work)
-        self.periods.append(job)
+        self.served.append(job)
+        return job
 
-    def start_some(self, now):
-        """Let jobs begin that may; return them."""
-        begun = []
-        while self.up_at is None and self.waiting and len(self.running) < self.slots:
-            job = self.waiting.pop(0)
-            self.begin(job, now)
-            self.running.append(job)
-            begun.append(job)
-        return begun
-
-    def free(self, now, job):
-        """When a job that arrives now would begin, if nobody came and nothing failed."""
-        base = now if self.up_at is None else self.up_at
-        slots = [base] * (self.slots - len(self.running))
-        for one in self.running:
-            slots.append(self.finish(base, one.work) if one.began is None else one.ends)
-        for one in self.line(job):
-            slots.sort()
-            slots[0] = self.finish(slots[0], one.work)
-        return min(slots)
-
-    def interrupt(self, job, now):
-        """Take back what was done of a job."""
-        self.periods[self.periods.index(job)] = SimpleNamespace(began=job.began, ends=now)
-        job.began = None
+    def free(self, now):
+        """When a job that arrives now would begin."""
+        end = now if self.running is None else self.running.ends
+        for job in self.waiting:
+            end = self.finish(end, job.work)
+        return end
 
     def busy(self, start, end):
-        return sum(max(0.0, min(one.ends, end) - max(one.began, start)) for one in self.periods)
+        return sum(max(0.0, min(one.ends, end) - max(one.began, start)) for one in self.served)
 
 
 class Request:
@@ -217,25 +192,9 @@ class Request:
         self.time, self.deadline = float(row.time), float(row.deadline)
         self.client = int(row.client)
         self.send, self.recv, self.work = float(row.send), float(row.recv), float(row.work)
-        self.server, self.submitted, self.completion, self.job = -1, None, None, None
-        self.fallbacks, self.refused, self.asked = 0, set(), 0
+        self.server, self.submitted, self.completion, self.fate = -1, None, None, None
+        self.fallbacks, self.refused = 0, set()
         self.on = []  # links of the transfer under way
-        self.copies, self.winner, self.fate = [self], None, None
-
-    def copy(self):
-        one = Request(self)
-        one.copies, one.fallbacks, one.refused = self.copies, self.fallbacks, set(self.refused)
-        self.copies.append(one)
-        return one
-
-
-class Refuse:
-    pass
-
-
-class Wait:
-    def __init__(self, until):
-        self.until = until
 
 
 class Twin:
@@ -253,8 +212,6 @@ class Twin:
                 float(row.performance),
                 None if loads is None else list(map(float, loads[i])),
                 self.step,
-                getattr(row, "slots", 1),
-                getattr(row, "queue", "fcfs"),
             )
             for i, row in enumerate(env.servers.itertuples())
         ]
@@ -266,7 +223,6 @@ class Twin:
         self.scheduled = [0] * len(self.servers)  # numjobs of eq. 5
         self.crossing = [0] * len(self.rows)  # transfers of ours under way
         self.link_free = [0.0] * len(self.rows)
-        self.decided = {}
         self.history, self.believed, self.n_probes, self.counter = [], None, 0, 0
         self.heap = []
 
@@ -338,15 +294,13 @@ class Twin:
     def load(self, server, now):
         traced = 0.0 if server.load is None else self.external(server, now)
         kind = self.reading.load
-        if server.up_at is not None:
-            return DOWN
         if kind == "clients":
-            return server.ours / server.slots + self.external(server, now)
+            return server.ours + self.external(server, now)
         if kind == "queue":
-            return (len(server.waiting) + len(server.running)) / server.slots + traced
+            return len(server.waiting) + (server.running is not None) + traced
         if kind == "util":
             period = float(self.reading.probe)
-            return server.busy(now - period, now) / (period * server.slots) + traced
+            return server.busy(now - period, now) / period + traced
         return self.external(server, now)
 
     def measured(self, now):
@@ -391,7 +345,7 @@ class Twin:
         for i, server in enumerate(self.servers):
             load = loads[i]
             if self.scheduler.load_correction:
-                load += self.scheduled[i] * self.scheduler.pload / server.slots
+                load += self.scheduled[i] * self.scheduler.pload
             serve = request.work / (server.performance / (1 + load))
             there = over(request.send, links, self.way_there(request, i))
             back = over(request.recv, links, self.way_back(request, i))
@@ -418,92 +372,39 @@ class Twin:
         """What a user's function needs here of a View."""
         loads = self.predicted(now)[len(self.rows) :]
         return SimpleNamespace(
-            now=now, row=self.requests.index(request.copies[0]), deadline=request.deadline,
-            fallbacks=request.fallbacks, asked=request.asked,
-            copies=len(request.copies) - 1, opt=self.scheduler.opt,
-            estimates=np.array(T),
+            now=now, row=self.requests.index(request), deadline=request.deadline,
+            fallbacks=request.fallbacks, opt=self.scheduler.opt, estimates=np.array(T),
             load=np.array(loads), ours=np.array(self.scheduled),
             performance=np.array([server.performance for server in self.servers]),
         )  # fmt: skip
 
-    def next_probe(self, now):
-        k = math.floor(now / self.reading.probe) + 1
-        while k * self.reading.probe <= now + slack(self.reading.probe, now):
-            k += 1
-        return k * self.reading.probe
-
-    def tick(self, now):
-        """The next round of a scheduler that decides on batches."""
-        every = getattr(self.scheduler.algorithm, "every", 0)
-        if not every:
-            return now
-        tick = math.ceil(now / every * (1 - TOL)) * every
-        return max(now, tick) if tick > now + slack(every, now) else now
-
     def submitted(self, now, who):
+        """A request is submitted."""
         request = self.requests[who]
-        if request.copies[0].winner is not None or request.fate == "cancelled":
-            self.over(request, "cancelled")
-        elif who not in self.decided and self.tick(now) > now:
-            self.push(self.tick(now), SUBMITTED, who)
-        else:
-            if who not in self.decided:
-                self.decide(request, who, now)
-            choice = self.decided.pop(who)
-            if type(choice).__name__ == "Wait":
-                request.asked += 1
-                until = self.next_probe(now) if choice.until is None else choice.until
-                self.push(until, SUBMITTED, who)
-            elif type(choice).__name__ == "Refuse":
-                request.server = -1
-                self.over(request, "refused")
-            else:
-                self.go(request, who, int(choice), now)
-
-    def decide(self, request, who, now):
-        """Ask for one request, or for all that are submitted now."""
-        if hasattr(self.scheduler.algorithm, "every"):
-            known = {x[2] for x in self.heap if x[:2] == (now, SUBMITTED)} - set(self.decided)
-            still = [k for k in known if self.requests[k].copies[0].winner is None]
-            rows = sorted({who, *still})
-            view = SimpleNamespace(
-                now=now, estimates=np.array([self.estimates(self.requests[k], now) for k in rows])
-            )
-            every = self.scheduler.algorithm.every
-            until = now + every / 2 if every else None
-            for k, choice in zip(rows, self.scheduler.algorithm.choose(view), strict=True):
-                answers = {-1: Refuse(), -2: Wait(until)}
-                self.decided[k] = answers.get(int(choice), int(choice))
-            return
         choice = self.choose(request, now)
-        several = choice if isinstance(choice, list) else [choice]
-        self.decided[who] = several[0]
-        for server in several[1:]:
-            self.requests.append(request.copy())
-            self.left += 1
-            self.decided[len(self.requests) - 1] = server
-            self.push(now, SUBMITTED, len(self.requests) - 1)
-
-    def go(self, request, who, server, now):
-        request.submitted, request.server = now, server
-        self.scheduled[server] += 1
-        self.send_data(now, who, request.send, self.way_there(request, server), ARRIVED)
+        if type(choice).__name__ == "Refuse":
+            request.server = -1
+            self.over(request, "refused")
+        else:
+            request.submitted, request.server = now, choice
+            self.scheduled[choice] += 1
+            self.send_data(now, who, request.send, self.way_there(request, choice), ARRIVED)
 
     def over(self, request, fate, completion=math.inf):
-        """A copy has come to its end."""
+        """A request has come to its end."""
         request.fate, request.completion = fate, completion
         self.left -= 1
 
     # --- the servers -------------------------------------------------------------------------
 
-    def refuses(self, request, now, job):
+    def refuses(self, request, now):
         """Equations 6 and 7."""
         most, n = self.scheduler.max_fallbacks, request.fallbacks
         if most == 0 or n > most or (n == most and self.reading.fallback_strict):
             return False
         server = self.servers[request.server]
         t_send = now - request.submitted
-        et_exec = max(0.0, server.free(now, job) - now) + request.work / server.performance
+        et_exec = max(0.0, server.free(now) - now) + request.work / server.performance
         links = self.predicted(now)[: len(self.rows)]
         et_recv = over(request.recv, links, self.way_back(request, request.server))
         clock = now if self.reading.fallback_time == "at_arrival" else request.submitted
@@ -513,81 +414,33 @@ class Twin:
     def arrived(self, now, who):
         request = self.requests[who]
         self.landed(request)
-        server, job = self.servers[request.server], Job(who, request.work, request.deadline)
-        if request.fate == "cancelled":
-            self.scheduled[request.server] -= 1
-            self.left -= 1
-        elif server.up_at is not None and self.env.on_failure != "restart":
-            self.lost(now, request, who)
-        elif self.refuses(request, now, job):
+        if self.refuses(request, now):
             request.fallbacks += 1
             request.refused.add(request.server)
             self.scheduled[request.server] -= 1
             self.push(now, SUBMITTED, who)
         else:
-            server.ours += 1
-            request.job = job
-            self.join(now, request.server, job)
-
-    def lost(self, now, request, who):
-        self.scheduled[request.server] -= 1
-        request.job = None
-        if self.env.on_failure == "resubmit":
-            self.push(self.next_probe(now), SUBMITTED, who)
-        else:
-            self.over(request, "lost")
+            self.servers[request.server].ours += 1
+            self.join(now, request.server, Job(who, request.work))
 
     def join(self, now, number, job):
-        server = self.servers[number]
-        if server.up_at is not None and self.env.on_failure == "lose" and job.who < 0:
-            return
-        server.put(job)
+        self.servers[number].waiting.append(job)
         self.go_on(number, now)
 
     def go_on(self, number, now):
-        for job in self.servers[number].start_some(now):
-            self.push(job.ends, SERVED, job.who, (number, job, job.ends))
+        job = self.servers[number].begin_next(now)
+        if job is not None:
+            self.push(job.ends, SERVED, job.who, number)
 
-    def failed(self, now, number, up_at):
-        """A server fails, or is up again."""
+    def served(self, now, who, number):
         server = self.servers[number]
-        server.up_at = up_at
-        if up_at is None:
-            for job in server.running:
-                server.begin(job, now)
-                self.push(job.ends, SERVED, job.who, (number, job, job.ends))
-            self.go_on(number, now)
-            return
-        ending = [job for job in server.running if meets(job.ends, now, job.ends - job.began)]
-        for job in server.running:
-            if job not in ending:
-                server.interrupt(job, now)
-        how = self.env.on_failure
-        if how == "restart":
-            return
-        there = [job for job in server.running if job not in ending] + server.waiting
-        kept = [] if how == "lose" else [job for job in there if job.who < 0]
-        server.running = ending + [job for job in server.running if job in kept]
-        server.waiting = [job for job in server.waiting if job in kept]
-        for job in sorted(there, key=lambda job: job.who):
-            if job.who >= 0:
-                server.ours -= 1
-                self.lost(now, self.requests[job.who], job.who)
-
-    def served(self, now, who, what):
-        number, job, ends = what
-        server = self.servers[number]
-        if job not in server.running or job.began is None or job.ends != ends:
-            return
-        server.running.remove(job)
+        server.running = None
         self.go_on(number, now)
         if who >= 0:
             request = self.requests[who]
-            request.job = None
             server.ours -= 1
             if self.reading.corrected_until == "served":
                 self.scheduled[number] -= 1
-            request.fate = "served"
             self.send_data(now, who, request.recv, self.way_back(request, number), RETURNED)
 
     def returned(self, now, who):
@@ -596,30 +449,6 @@ class Twin:
         if self.reading.corrected_until == "returned":
             self.scheduled[request.server] -= 1
         self.over(request, "returned", now)
-        first = request.copies[0]
-        if first.winner is None:
-            first.winner = request
-            if self.scheduler.copies == "cancel":
-                for one in first.copies:
-                    self.cancel(one, now)
-
-    def cancel(self, request, now):
-        if request.fate is not None:
-            return
-        request.fate, request.completion = "cancelled", math.inf
-        if request.job is None:
-            return  # it arrives, or is submitted, in vain
-        server, job = self.servers[request.server], request.job
-        if job in server.waiting:
-            server.waiting.remove(job)
-        else:
-            if job.began is not None:
-                server.interrupt(job, now)
-            server.running.remove(job)
-        server.ours -= 1
-        self.scheduled[request.server] -= 1
-        self.left -= 1
-        self.go_on(request.server, now)
 
     # --- the run -----------------------------------------------------------------------------
 
@@ -639,10 +468,6 @@ class Twin:
         for i in range(len(self.rows)):
             for t, data in arrivals(self.env.link_background, i):
                 self.push(early(t, span), OTHERS, -1, (t, data, "link", i))
-        rows = () if self.env.failures is None else self.env.failures.itertuples()
-        for row in rows:
-            self.push(float(row.start), FAILED, -1, (int(row.server), float(row.end)))
-            self.push(float(row.end), FAILED, -1, (int(row.server), None))
         for who, request in enumerate(self.requests):
             self.push(request.time, SUBMITTED, who)
 
@@ -656,8 +481,6 @@ class Twin:
                 self.probe()
             elif kind == OTHERS:
                 self.others(what)
-            elif kind == FAILED:
-                self.failed(now, *what)
             elif kind in alone:
                 alone[kind](now, who)
             else:
@@ -674,15 +497,5 @@ def over(data, links, way):
 
 
 def simulate(env, scheduler, reading):
-    """Return the requests with server, fallbacks and completion; of each the copy that counts."""
-    return that_count(simulate_copies(env, scheduler, reading))
-
-
-def that_count(done):
-    """Of each request the copy that counts."""
-    return [one if one.winner is None else one.winner for one in done if one is one.copies[0]]
-
-
-def simulate_copies(env, scheduler, reading):
-    """Return all requests and their copies, with what became of each."""
+    """Return the requests with server, fallbacks, completion and fate."""
     return Twin(env, scheduler, reading).run()

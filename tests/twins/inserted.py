@@ -30,7 +30,6 @@ DEFAULTS = {
     "ties": "fail",
     "count_single": "no",
 }
-BEST_ROUNDS = ("rounds-exact", "rounds-exact-n")
 RULES = ["arrival", "admitted", "replanned", "dispatched", "rtgrid"]
 
 
@@ -144,8 +143,6 @@ class Twin:
         if self.partition in ("umr", "umr-iit"):
             sizes = self.sizes(sigma, n)
             return splits.makespan(self.costs, sigma, n, len(sizes), sizes[0])
-        if self.partition in BEST_ROUNDS:
-            return self.least_end(sigma, [Fraction(0)] * n)
         return self.costs.E(sigma, n)
 
     def sizes(self, sigma, n):
@@ -172,22 +169,9 @@ class Twin:
     def fewest_exactly(self, Ti, r):
         """The first n whose true optimum meets the deadline."""
         for n in range(1, len(r) + 1):
-            if self.least_end(Ti.sigma, r[:n]) <= Ti.due:
+            if splits.optimum(self.costs, Ti.sigma, r[:n]) <= Ti.due:
                 return n
         return None
-
-    def least_end(self, sigma, r):
-        """The true optimum, in one round or in several."""
-        if self.partition not in BEST_ROUNDS:
-            return splits.optimum(self.costs, sigma, r)
-        return self.best_rounds(sigma, r)[1]
-
-    def best_rounds(self, sigma, r):
-        """Chunks and completion, found once."""
-        known = sigma, *r
-        if known not in self.rounds_of:
-            self.rounds_of[known] = splits.best_rounds(self.costs, sigma, r, self.rounds)
-        return self.rounds_of[known]
 
     def widened(self, Ti, n, idle):
         """Policy fragment: idle nodes beyond the fewest, while they shorten the task."""
@@ -220,8 +204,6 @@ class Twin:
             sizes = self.sizes(sigma, n)
             at = r if self.partition == "umr-iit" else together
             chunks = splits.sent_in_rounds(costs, sigma, sizes, at)
-        elif self.partition in BEST_ROUNDS:
-            return self.best_rounds(sigma, r)
         elif self.partition == "pieces":
             chunks = splits.in_pieces(costs, sigma, r, self.shared)
         elif self.partition in ("exact", "exact-n"):
@@ -293,7 +275,7 @@ class Twin:
         if self.nodes == "all":
             n = len(r) if self.costs.cps else 1  # without computing the first has all of it
             return None if splits.optimum(self.costs, Ti.sigma, r[:n]) > Ti.due else n
-        if self.partition in ("exact-n", "rounds-exact-n") and not self.frozen:
+        if self.partition == "exact-n" and not self.frozen:
             return self.fewest_exactly(Ti, r)
         return self.fewest(Ti, lambda n: r[n - 1])
 
@@ -325,7 +307,7 @@ class Twin:
         if self.nodes == "user":
             late = t_k + self.time(Ti.sigma, Ti.user_nodes) > Ti.due
             return None if late else Ti.user_nodes
-        if self.partition in ("exact-n", "rounds-exact-n") and not self.frozen:
+        if self.partition == "exact-n" and not self.frozen:
             n = self.fewest_exactly(Ti, [t for t, _ in idle])
             never = n is None and (Ti.due <= t_k or len(idle) == N)
             return None if never else n or N + 1

@@ -6,8 +6,7 @@ shares no code with dlsim.
 """
 
 from dataclasses import dataclass
-from functools import cache
-from itertools import accumulate, islice
+from itertools import islice
 
 from gmpy2 import mpq as Fraction
 
@@ -188,108 +187,3 @@ def makespan(costs, sigma, n, rounds, c_0):
     """End of the last computation on n nodes free at 0 (tested against `sent_in_rounds`)."""
     first = n * (costs.st + costs.cms * c_0)
     return first + rounds * costs.sc + costs.cps * sigma / Fraction(n)
-
-
-# --- the best sizes of several rounds -----------------------------------------------------------
-
-
-def best_rounds(costs, sigma, r, rounds):
-    """Chunks and completion of the best sizes, on the nodes that are worth waiting for."""
-    best = None
-    for n in range(1, len(r) + 1):
-        if n < len(r) and r[n] == r[n - 1]:
-            continue
-        if best is not None and r[n - 1] >= best[1]:
-            break
-        sizes, end = best_sizes(costs, sigma, r[:n], rounds)
-        if best is None or end < best[1]:
-            best = sent_by_size(costs, sigma, sizes, r[:n]), end
-    return best
-
-
-def sent_by_size(costs, sigma, sizes, r):
-    """Each round serves all nodes in order of release; nothing is sent where nothing is due."""
-    chunks, link, busy = [], r[0], list(r)
-    for k, size in enumerate(sizes):
-        i = k % len(r)
-        if size > 0:
-            begin = max(r[i], link)
-            link = begin + size * costs.cms
-            busy[i] = max(busy[i], link) + size * costs.cps
-            chunks.append(Chunk(i, size / sigma, begin, link, busy[i]))
-    return chunks
-
-
-def best_sizes(costs, sigma, r, rounds):
-    """The sizes of n x rounds sends that end first, and the end."""
-    after = tuple(r_i - r[0] for r_i in r)
-    sizes, end = best_sizes_from_0(costs.cms, costs.cps, sigma, after, rounds)
-    return sizes, r[0] + end
-
-
-@cache
-def best_sizes_from_0(cms, cps, sigma, r, rounds):
-    """Solve the linear program of n x rounds sends: sizes x, waits w before the first n, the end.
-
-    Send i of the first round begins u_i after r_i, send k is computed, with all that its node gets
-    later, f_k before the end. At first node 1 gets all, and who is released before that is sent
-    waits for nothing.
-    """
-    n, count = len(r), len(r) * rounds
-    wide = count + n  # x_2, x_3, ...; w_i, or u_i if late; f_1; the constant
-
-    def column(j, value=1):
-        row = [Fraction(0)] * wide
-        row[j] = Fraction(value)
-        return row
-
-    x = [plus(column(-1, sigma), [Fraction(-1)] * (count - 1) + [Fraction(0)] * (n + 1))]
-    x += [column(k - 1) for k in range(1, count)]
-    sent, due = list(accumulate(x, plus)), list(x)  # by the end of send k; to its node from then on
-    for k in reversed(range(count - n)):
-        due[k] = plus(x[k], due[k + n])
-    rows, waits = [x[0]], [column(-1, 0)]
-    for i in range(1, n):
-        own, since = column(count - 2 + i), column(-1, r[i])
-        if r[i] > cms * sigma:
-            waits.append(plus(plus(since, own), sent[i - 1], -cms))
-            rows.append(plus(waits[i], waits[i - 1], -1))
-        else:
-            waits.append(plus(waits[i - 1], own))
-            rows.append(plus(plus(waits[i], sent[i - 1], cms), since, -1))
-    done = [plus(plus(waits[min(k, n - 1)], sent[k], cms), due[k], cps) for k in range(count)]
-    end = plus(done[0], column(-2))
-    rows += [plus(end, row, -1) for row in done[1:]]
-    values, least = simplex([*rows, end])
-    sizes = [values.get(("column", k), 0) for k in range(count - 1)]
-    return [values.get(("row", 0), 0), *sizes], least
-
-
-def plus(row, other, by=1):
-    """Return one row and `by` times another."""
-    return [a + by * b if b else a for a, b in zip(row, other, strict=True)]
-
-
-def simplex(t):
-    """Minimise the last row: rows and columns stay at least 0; return what is not 0, the least."""
-    rows, columns = (
-        [("row", i) for i in range(len(t) - 1)],
-        [("column", j) for j in range(len(t[0]) - 1)],
-    )
-    for step in range(10_000):
-        down = [j for j in range(len(columns)) if t[-1][j] < 0]
-        if not down:
-            return {name: row[-1] for name, row in zip(rows, t, strict=False)}, t[-1][-1]
-        j = min(down, key=t[-1].__getitem__) if step < 500 else min(down, key=columns.__getitem__)
-        bound = [(t[i][-1] / -t[i][j], rows[i], i) for i in range(len(rows)) if t[i][j] < 0]
-        i = min(bound)[2]
-        entry = t[i][j]
-        t[i] = [-value / entry for value in t[i]]
-        t[i][j] = 1 / entry
-        for k, row in enumerate(t):
-            part = row[j]
-            if k != i and part:
-                row[j] = Fraction(0)
-                t[k] = plus(row, t[i], part)
-        rows[i], columns[j] = columns[j], rows[i]
-    raise AssertionError("no end")

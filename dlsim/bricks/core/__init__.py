@@ -21,7 +21,6 @@ s                what changes (`State`)
 What every event goes through is inlined into `events.run`: to hand on the sixty arrays of `w` and
 `s` from one kernel to another took half of the time. What few runs need is called.
 
-Rooms: `state` (records), `network` (transfers), `servers` (one slot, first come, first served),
-`queues` (all other servers), `monitor` (probes and predictions), `schedulers` (Greedy and
-Deadline), `events` (the loop).
+Rooms: `state` (records), `network` (transfers), `servers` (queues), `monitor` (probes and
+predictions), `schedulers` (Greedy and Deadline), `events` (the loop).
 """

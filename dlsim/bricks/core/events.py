@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dlsim.bricks.core import queues, state
+from dlsim.bricks.core import state
 from dlsim.bricks.core.monitor import observe, show_all, show_link, show_server
 from dlsim.bricks.core.network import entry_at, finish_transfer, least_on_path
 from dlsim.bricks.core.schedulers import bar, bound_moves, choose_server, estimate, seconds, unbar
@@ -228,51 +228,17 @@ def choose(row, now, w, r, s):
     s.head[0].row = row
     if r.algorithm != state.USER:
         s.head[0].choice = choose_server(row, now, least, most, w, r, s)
-    else:
-        s.head[0].choice, s.copies[row].choice = s.copies[row].choice, -1
 
 
 @kernel(inline=True)
-def next_probe(now, w, r):
-    """Return when the monitor looks again."""
-    k = np.floor((w.origin + now) / r.probe) + 1
-    while k * r.probe - w.origin <= latest_finish(now, r.probe):
-        k += 1
-    return k * r.probe - w.origin
-
-
-@kernel(inline=True)
-def end_copy(row, why, s):
-    """Give a copy of a request up."""
-    s.copies[row].state = why
-    s.jobs[row].completion = np.inf
-
-
-@kernel(inline=True)
-def drop(row, s):
-    """Give up a copy that was to be submitted when a result is back."""
+def refuse(row, r, s):
+    """Refuse a request, as a user's scheduler has decided."""
     job = s.jobs[row]
-    end_copy(row, state.CANCELLED, s)
-    job.start = job.end = np.nan
-    if job.server < 0:
-        job.submitted = job.arrived = np.nan
-
-
-@kernel(inline=True)
-def stand_aside(row, now, w, r, s):
-    """Refuse a request, or ask again later."""
-    head, one, job = s.head[0], s.copies[row], s.jobs[row]
-    choice, head.choice = head.choice, -1
+    s.head[0].choice = -1
     if r.exclude:
         unbar(row, s)
-    if choice == state.WAIT:
-        until = next_probe(now, w, r) if np.isnan(one.until) else one.until
-        one.until, one.asked = np.nan, one.asked + 1
-        foresee(until, state.SUBMIT, row, s)
-    else:
-        end_copy(row, state.REFUSED, s)
-        job.server = -1
-        job.submitted = job.arrived = job.start = job.end = np.nan
+    job.server, job.completion = -1, np.inf
+    job.submitted = job.arrived = job.start = job.end = np.nan
 
 
 @kernel(inline=True)
@@ -288,42 +254,6 @@ def submit(row, now, w, r, s):
     job.server, job.submitted, job.attempt, job.returning = server, now, head.attempts, 0
     head.attempts += 1
     count_jobs(server, 1, w, r, s)
-    k = s.copies[s.copies[row].of].sibling if r.tracked else -1
-    while k >= 0:
-        if s.copies[k].state == state.NEW:  # a user's scheduler has just asked for it
-            s.copies[k].state = state.AWAY
-            foresee(now, state.SUBMIT, k, s)
-        k = s.copies[k].sibling
-
-
-@kernel(inline=True)
-def lose(row, now, w, r, s):
-    """Give up what a failed server had, or ask for another server at the next probe."""
-    count_jobs(s.jobs[row].server, -1, w, r, s)
-    s.jobs[row].end = np.nan
-    if r.failed == state.RESUBMIT:
-        foresee(next_probe(now, w, r), state.SUBMIT, row, s)
-    else:
-        end_copy(row, state.MISSING, s)
-
-
-@kernel(inline=True)
-def is_turned_away(row, now, w, r, s):
-    """Tell whether an input arrives in vain: cancelled meanwhile, or at a server that failed."""
-    job = s.jobs[row]
-    one, is_over = s.attempts[job.attempt], s.copies[row].state == state.CANCELLED
-    if r.general:
-        queues.advance(job.server, now, w, r, s)
-    failed = r.general and r.failed != state.RESTART and queues.is_down(job.server, w, s)
-    if not (is_over or failed):
-        return False
-    one.arrived, one.promised, one.accepted = now, np.nan, 0
-    job.start = job.end = np.nan
-    if is_over:
-        count_jobs(job.server, -1, w, r, s)
-    else:
-        lose(row, now, w, r, s)
-    return True
 
 
 @kernel(inline=True)
@@ -332,16 +262,10 @@ def receive(row, now, w, r, s):
     job = s.jobs[row]
     server = job.server
     job.arrived = now
-    if r.tracked and is_turned_away(row, now, w, r, s):
-        return
-    if r.general:
-        free = queues.backlog(server, row, now, w, s)
-    else:
-        absorb_background(server, now, w, s)
-        free = s.servers[server].free
+    absorb_background(server, now, w, s)
     home = w.client_domain[w.client[row]]
     back = least_on_path(w.server_domain[server], home, s.predicted, w)
-    rest = max(0.0, free - now) + w.work[row] / w.performance[server]
+    rest = max(0.0, s.servers[server].free - now) + w.work[row] / w.performance[server]
     finish = now + rest + seconds(w.recv[row], back)  # eq. (6), on the clock
     one = s.attempts[job.attempt]
     one.arrived, one.promised = now, finish
@@ -349,9 +273,7 @@ def receive(row, now, w, r, s):
         finish += now - job.submitted
     due = w.deadline[row] + r.slack
     one.accepted = meets(finish, due, abs(due - w.time[row])) or job.fallbacks >= r.most
-    if one.accepted and r.general:
-        queues.join(server, row, now, w, s)
-    elif one.accepted:
+    if one.accepted:
         accept(server, row, now, w, s)
         touch(server, now, s)
         foresee(job.end, state.SERVED, row, s)
@@ -364,47 +286,14 @@ def receive(row, now, w, r, s):
 
 
 @kernel(inline=True)
-def cancel(row, now, w, r, s):
-    """Take a copy whose result nobody needs out of its server; what is on its way goes on."""
-    where = s.copies[row].state
-    if where == state.WAITING or where == state.RUNNING:
-        queues.advance(s.jobs[row].server, now, w, r, s)
-        queues.remove(s.jobs[row].server, row, now, w, s)
-        s.jobs[row].end = now
-        count_jobs(s.jobs[row].server, -1, w, r, s)
-    if where <= state.RUNNING:
-        end_copy(row, state.CANCELLED, s)
-
-
-@kernel(inline=True)
-def come_back(row, now, w, r, s):
-    """Take a result; the first one of a request counts."""
-    head, of = s.head[0], row
-    s.jobs[row].completion = now
-    if r.tracked:
-        of = s.copies[row].of
-        s.copies[row].state = state.BACK
-        if s.copies[of].winner >= 0:
-            return
-        s.copies[of].winner = row
-        k = of if r.cancel else -1
-        while k >= 0:
-            if k != row:
-                cancel(k, now, w, r, s)
-            k = s.copies[k].sibling
-    s.returned[head.done] = of
-    head.done += 1
-
-
-@kernel(inline=True)
 def carry_out(kind, row, now, w, r, s):
     """Carry out one event."""
-    job = s.jobs[row]
+    head, job = s.head[0], s.jobs[row]
     if kind == state.INPUT or kind == state.RETURNED:
         count_links(row, -1, w, r, s)
     if kind == state.SUBMIT:
-        if s.head[0].choice >= state.REFUSE:
-            stand_aside(row, now, w, r, s)
+        if head.choice == state.REFUSE:
+            refuse(row, r, s)
             return
         submit(row, now, w, r, s)
     elif kind == state.INPUT:
@@ -412,50 +301,14 @@ def carry_out(kind, row, now, w, r, s):
     elif kind == state.SERVED:
         touch(job.server, now, s)
         job.returning = 1
-    elif kind == state.LOST:
-        lose(row, now, w, r, s)
     else:
-        come_back(row, now, w, r, s)
+        job.completion = now
+        s.returned[head.done] = row
+        head.done += 1
     if kind == (state.SERVED if r.until_served else state.RETURNED):
         count_jobs(job.server, -1, w, r, s)
     if kind == state.SERVED or kind == state.SUBMIT:
         send_data(row, now, w, r, s)
-
-
-@kernel(inline=True)
-def put_off(row, now, w, r, s):
-    """Tell when a request is decided upon: at the next round of a batch, or where it is over."""
-    one = s.copies[row]
-    if s.copies[one.of].winner >= 0 or one.state == state.CANCELLED:
-        return np.inf
-    if r.every <= 0 or one.choice >= 0:
-        return now
-    tick = np.ceil((w.origin + now) / r.every * (1 - TOL)) * r.every - w.origin
-    return now if tick <= latest_finish(now, r.every) else tick
-
-
-@kernel(inline=True)
-def is_open(row, w, r, s):
-    """Tell whether a request that is submitted now has still to be decided upon."""
-    now = s.head[0].now
-    return s.copies[row].choice < 0 and put_off(row, now, w, r, s) <= now
-
-
-@kernel
-def gather(rows, w, r, s):
-    """Write which requests are to be decided upon now; return how many."""
-    head, count, k = s.head[0], 0, s.head[0].new
-    for i in range(head.events):
-        one = s.heap[i]
-        if one.kind == state.SUBMIT and one.time == head.now and is_open(one.row, w, r, s):
-            rows[count] = one.row
-            count += 1
-    while k < w.requests and w.time[k] == head.now:
-        if is_open(k, w, r, s):
-            rows[count] = k
-            count += 1
-        k += 1
-    return count
 
 
 @kernel
@@ -465,9 +318,9 @@ def run(w, r, s):
     DONE, CHOOSE (``head.row`` wants ``head.choice``), PREDICT (``head.probes`` - 1 has been
     measured), GROW, FAR, MORE or PAUSE.
     """
-    head, requests = s.head[0], w.requests
+    head, requests = s.head[0], w.time.shape[0]
     while head.events > 0 or head.new < requests:
-        head.wanted = head.events + state.ROUND + 2 + head.copies
+        head.wanted = head.events + state.ROUND + 2
         if head.wanted > s.heap.shape[0] or not break_up(w, s):
             return state.GROW
         head.steps += 1
@@ -486,44 +339,23 @@ def run(w, r, s):
                 if head.events == 0 or s.heap[0].kind != state.PACKET or s.heap[0].time >= until:
                     break
             continue
-        elif one.hop != (s.queues[row].turn if kind == state.WAKE else s.jobs[row].course):
-            pop(s)  # the end of a train that was broken up, or what a server no longer foresees
+        elif one.hop != s.jobs[row].course:
+            pop(s)  # the end of a train that was broken up
             continue
         head.now = now
         if now >= w.until:
             return state.MORE
-        if head.choice < 0 and (kind == state.SUBMIT or kind == state.INPUT or r.general):
-            if kind == state.SUBMIT and r.tracked:
-                until = put_off(row, now, w, r, s)
-                if until > now:
-                    if new:
-                        head.new += 1
-                    else:
-                        pop(s)
-                    if until < np.inf:
-                        foresee(until, state.SUBMIT, row, s)
-                    else:
-                        drop(row, s)
-                    continue
+        if head.choice < 0 and (kind == state.SUBMIT or kind == state.INPUT):
             why = observe(now, row, kind, w, r, s)
             if why != state.DONE:
                 return why
             if kind == state.SUBMIT:
-                if head.attempts == s.attempts.shape[0]:
-                    return state.GROW
                 choose(row, now, w, r, s)
                 if head.choice < 0:
                     return state.CHOOSE
-        if kind == state.WAKE:
-            head.wanted = head.events + s.queues[row].clients + state.ROUND + 2
-            if head.wanted > s.heap.shape[0]:
-                return state.GROW
         if new:
             head.new += 1
         else:
             pop(s)
-        if kind == state.WAKE:
-            queues.wake(row, now, w, r, s)
-        else:
-            carry_out(kind, row, now, w, r, s)
+        carry_out(kind, row, now, w, r, s)
     return state.DONE

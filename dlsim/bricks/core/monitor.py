@@ -7,7 +7,6 @@ import numpy as np
 
 from dlsim.bricks.core import state
 from dlsim.bricks.core.network import entry_seen
-from dlsim.bricks.core.queues import advance, load_of
 from dlsim.bricks.core.servers import count_clients, first_after, follow
 from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, same_instant
 
@@ -23,9 +22,6 @@ def measured_load(server, time, bound, w, r, s):
         external = w.loads[server, entry_seen(w.origin + time, w.step, steps)]
     elif r.load == state.CLIENTS or r.load == state.EXT:
         external = w.server_load
-    if r.general:
-        advance(server, min(bound, time), w, r, s)
-        return load_of(server, time, bound, external, w, r, s)
     if r.load == state.EXT:
         return external
     seen, gone = s.cursors[server, state.SEEN], s.cursors[server, state.GONE]
@@ -84,7 +80,7 @@ def _measure(clock, time, bound, w, r, s):
         head.entry = k
         head.stale = 1
     counted = r.load == state.CLIENTS or r.load == state.EXT
-    few = r.predictor == state.LAST and counted and w.loads.shape[1] == 0 and not r.general
+    few = r.predictor == state.LAST and counted and w.loads.shape[1] == 0
     count = head.changed if few else w.performance.shape[0]
     if few:
         head.changed = 0
@@ -121,15 +117,10 @@ def observe(time, row, kind, w, r, s):
         return state.FAR
     if r.predictor == state.LAST or r.predictor == state.MEAN:
         needed = 1 if r.predictor == state.LAST else state.WINDOW
-        needed += r.general and r.load == state.UTIL
         head.probes = max(head.probes, int((w.origin + time) / r.probe) - needed)
-    skips = r.predictor == state.LAST and not (r.general and r.load == state.UTIL)
-    while skips and _is_due(head.probes + 1, time, w, r):
+    while r.predictor == state.LAST and _is_due(head.probes + 1, time, w, r):
         head.probes += 1
-    is_perfect = r.predictor == state.PERFECT
-    if is_perfect and kind != state.INPUT and kind != state.SUBMIT:
-        return state.DONE
-    if kind == state.INPUT and r.in_place and (is_perfect or not r.general):
+    if kind == state.INPUT and r.in_place:
         clock = (head.probes - 1 + _is_due(head.probes, time, w, r)) * r.probe
         clock = w.origin + time if r.predictor == state.PERFECT else clock
         k = entry_seen(clock, w.step, w.rates.shape[1])
@@ -182,7 +173,7 @@ def _slowness(server, w, r, s):
     """Return 1 / P_serv, eq. (5) included."""
     load = s.predicted[w.rates.shape[0] + server]
     if r.correct:
-        load += s.servers[server].ours * r.pload / w.slots[server]
+        load += s.servers[server].ours * r.pload
     return (1 + load) / w.performance[server]
 
 

@@ -64,18 +64,6 @@ def bound_moves(row, w, r, s):
     return least, most
 
 
-@kernel
-def all_moves(rows, sending, receiving, w, s):
-    """Write the first two terms of eq. (2) of some requests for every domain with servers."""
-    for i in range(rows.shape[0]):
-        row = rows[i]
-        home = w.client_domain[w.client[row]]
-        for k in range(w.places.shape[0]):
-            there = w.places[k]
-            sending[i, there] = seconds(w.send[row], least_on_path(home, there, s.shown, w))
-            receiving[i, there] = seconds(w.recv[row], least_on_path(there, home, s.shown, w))
-
-
 @kernel(inline=True)
 def estimate(row, server, w, s):
     """Return T_Si of eq. (2), in seconds."""

@@ -100,6 +100,13 @@ def absorb_background(server, time, w, s):
     one.at, one.free = at, free
 
 
+@kernel
+def absorb_all(time, w, s):
+    """Let the background jobs of all servers arrive up to a time, as far as they are known."""
+    for server in range(w.performance.shape[0]):
+        absorb_background(server, time, w, s)
+
+
 @kernel(inline=True)
 def accept(server, row, time, w, s):
     """Put a request at the end of a queue whose background has been absorbed."""

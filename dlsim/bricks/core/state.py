@@ -8,9 +8,8 @@ from numpy.typing import NDArray
 from dlsim.bricks.core.network import Floats, Stream, Whole
 from dlsim.kernel import kernel
 
-#: Kinds of events, in the order in which they happen at one instant: a server that has foreseen
-#: it, what was on one that failed, and so on; packets are the last.
-WAKE, LOST, SERVED, RETURNED, INPUT, SUBMIT, PACKET = range(7)
+#: Kinds of events, in the order in which they happen at one instant.
+SERVED, RETURNED, INPUT, SUBMIT, PACKET = range(5)
 #: Why the event loop stops: all is done; a user's scheduler has to choose; a user's
 #: predictor has to predict; the heap is full; the clock is too many probes on;
 #: background jobs are not known so far; to say how far it is, every `STRIDE` steps.
@@ -21,15 +20,8 @@ GREEDY, DEADLINE = range(2)
 CLIENTS, UTIL, QUEUE, EXT = range(4)
 LAST, MEAN, PERFECT, ADAPTIVE = range(4)
 USER = -1
-#: Codes of `Rules.failed`; who is in a slot beside client jobs; Load of a server that is down.
-RESTART, LOSE, RESUBMIT = range(3)
-IDLE, OTHERS = -1, -2
-DOWN = 1e9
 #: What a user's scheduler decides beside servers.
-REFUSE, WAIT = 2**31, 2**31 + 1
-#: Where a copy of a request is: asked for; to be submitted, or its input on its way; in a queue;
-#: in a slot; served; and how it ends: its result is back; refused; gone with a server; cancelled.
-NEW, AWAY, WAITING, RUNNING, OUT, BACK, REFUSED, MISSING, CANCELLED = range(-1, 8)
+REFUSE = 2**31
 
 #: Probes that the predictor "mean" averages, and that a user's predictor is shown.
 WINDOW = 10
@@ -70,27 +62,16 @@ SEEN, GONE, BUSY, BEFORE = range(4)
 #: last client jobs, those of ours that are scheduled and not completed, when a client job
 #: last joined or left, and whether it is among the `State.changed`.
 SERVER = _record(f8="free touched", i8="at head tail ours listed")
-#: A slot of a server: a client job, `OTHERS` or `IDLE`, its begin, end and work.
-SLOT = _record(i8="who", f8="start end work")
-#: What a server of slots has beside `SERVER`: client jobs that wait or run, the next failure or
-#: repair, which of the times at which it woke counts, and when; busy seconds, and at a probe.
-LINE = _record(i8="clients edge turn", f8="wake busy seen")
-#: A copy of a request, which is one itself: of which; the next one; the first that came back (of
-#: the request); what a user's scheduler has decided, how often it put it off, how many copies it
-#: asked for, until when it waits; where it is.
-COPY = _record(i8="of sibling winner choice asked asked_for state", f8="until")
 #: A link: transfers of ours under way; the request whose train has it to itself, or -1; the
 #: next data of other users; when it is free; and of the entry of its trace that a packet met
 #: last, before `sure` for certain: its throughput, its end, and the time of a full packet.
 LINK = _record(i8="ours alone at", f8="free rate edge sure span")
 #: Counters: events in the heap, how many there have to have room, the first train to break up,
 #: the next new request, attempts, probes taken, the entry of the traces in `State.predicted`,
-#: servers in `State.changed`, whether what the scheduler is shown is out of date, what a
-#: user's scheduler decides and has decided, requests returned, steps of the loop, copies of a
-#: request at most, rows of requests and copies, the clock.
+#: servers in `State.changed`, whether what the scheduler is shown is out of date, the request
+#: that a server is chosen for and the choice, requests returned, steps of the loop, the clock.
 HEAD = _record(
-    i8="events wanted broken new attempts probes entry changed stale row choice done steps copies "
-    "rows",
+    i8="events wanted broken new attempts probes entry changed stale row choice done steps",
     f8="now",
 )
 
@@ -124,11 +105,6 @@ class World(NamedTuple):
     recv: Floats
     work: Floats
     deadline: Floats
-    requests: int  # rows from there on are copies
-    slot: Whole  # slots of a server: slot[server] : slot[server + 1]
-    slots: Floats  # how many
-    edf: NDArray[np.bool_]
-    down: Stream  # when servers fail and are up again, by turns
 
 
 class Rules(NamedTuple):
@@ -149,11 +125,6 @@ class Rules(NamedTuple):
     at_arrival: bool
     packets: bool
     until_served: bool
-    general: bool  # servers are followed job by job
-    tracked: bool  # requests may be put off, refused, copied or lost
-    cancel: bool
-    failed: int
-    every: float
 
 
 class State(NamedTuple):
@@ -181,10 +152,6 @@ class State(NamedTuple):
     moving: Floats  # seconds of both transfers of the request at hand, per domain
     barred: NDArray[np.bool_]  # servers excluded for the request at hand
     refused: NDArray[np.int32]  # servers that each request fell back from, where that matters
-    slots: np.recarray
-    queues: np.recarray
-    copies: np.recarray
-    scratch: Floats  # when the slots of one server are free
 
 
 def _records(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
@@ -207,14 +174,7 @@ def fresh_state(w: World, r: Rules) -> State:
         changed=np.arange(servers, dtype=np.int32), moving=np.zeros((2, w.domains)),
         barred=np.zeros(servers, dtype=bool),
         refused=np.full((requests if r.exclude else 0, max(1, r.most)), -1, dtype=np.int32),
-        slots=_records(int(w.slot[-1]) if r.general else 0, SLOT),
-        queues=_records(servers if r.general else 0, LINE),
-        copies=_records(requests if r.tracked else 0, COPY), scratch=np.zeros(int(w.slots.max())),
     )  # fmt: skip
-    s.slots.who, s.queues.wake, s.queues.edge = IDLE, np.inf, w.down.first[: len(s.queues)]
-    s.copies.of = np.arange(len(s.copies))
-    s.copies.sibling = s.copies.winner = s.copies.choice = -1
-    s.copies.until = np.nan
     s.head.choice = s.head.entry = s.head.broken = s.links.alone = -1
     s.links.sure = -np.inf
     s.head.changed, s.servers.listed, s.servers.touched = servers, 1, -np.inf

@@ -1,21 +1,17 @@
 """What paper B runs (section 4), one function per experiment, each a cell of a sweep.
 
 Beyond it: what users pay in other economies (section 1 prices a resource by its speed alone,
-section 6 names better ones as future work), and a job log replayed.
+section 6 names better ones as future work).
 """
 
-import hashlib
 import itertools
-import tempfile
 import time
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from dlsim.bricks import DRAWN, Environment, Outcome, Reading, Scheduler, run_many, simulate
 from dlsim.bricks.herding import expected_failure
@@ -23,10 +19,9 @@ from dlsim.bricks.model import SWITCHES as OF_ENGINE
 from dlsim.bricks.rivals import best_of, in_time, interpreted, random_feasible
 from dlsim.bricks.tuning import server_errors, target_failure
 from dlsim.bricks.view import View, best_server
-from dlsim.bricks.workload import draw, from_log, from_swf
+from dlsim.bricks.workload import draw
 from dlsim.bricks.yardstick import follow, foresee, frontier
 from dlsim.errors import InputError
-from dlsim.files import opened, write_text
 from dlsim.given import Floats, option
 from dlsim.kernel import TOL
 from dlsim.study.cells import verified
@@ -416,67 +411,3 @@ def priced(
         for name, o in zip(BUYERS, run_many(place.env, own, s.reading, place.known), strict=True)
         for economy, bill in bills(o).items()
     ]
-
-
-#: Day of the synthetic log: jobs at its busiest and at its quietest hour, per mean.
-BUSY, QUIET = 1.8, 0.2
-#: Median and spread of its run times (log-normal): 20 minutes; mean half an hour.
-MEDIAN, SIGMA = 1200.0, 0.9
-
-
-def log_text(seed: Any, hours: float = 24.0, jobs: int = 900, users: int = 40) -> str:
-    """Write a synthetic job log in the Standard Workload Format."""
-    rng = np.random.default_rng(seed)
-    hour = (np.arange(1000) + 0.5) * hours / 1000
-    rate = QUIET + (BUSY - QUIET) * np.sin(np.pi * (hour % 24) / 24) ** 2
-    submit = np.sort(np.interp(rng.random(jobs), np.cumsum(rate) / rate.sum(), hour)) * 3600
-    run = np.exp(np.log(MEDIAN) + SIGMA * rng.standard_normal(jobs)).clip(1)
-    user = rng.integers(1, users + 1, jobs)
-    unknown = " ".join(["-1"] * 6)
-    lines = [
-        f"{k + 1} {submit[k]:.0f} -1 {run[k]:.0f} 1 -1 -1 1 -1 -1 1 {user[k]} {unknown}\n"
-        for k in range(jobs)
-    ]
-    head = f"; Version: 2.2\n; Computer: none, a synthetic log\n; MaxJobs: {jobs}\n"
-    return "".join([head, f"; MaxRecords: {jobs}\n", *lines])
-
-
-def fingerprint(path: str) -> str:
-    """Return a digest of a log, so that another file under its name is run anew."""
-    if not path:
-        return ""
-    with opened(path) as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
-
-
-def replay_of(path: str, seed: Any, **options: Any) -> tuple[Environment, Environment]:
-    """Draw an environment, and put the requests of a log in the place of its own."""
-    parts = draw(seed, **options)
-    clients = len(parts["clients"])
-    if path:
-        requests = from_log(path, clients, seed=seed)
-    else:
-        with tempfile.TemporaryDirectory() as folder:
-            log = Path(folder) / "synthetic.swf"
-            write_text(log, log_text(seed, options["horizon"] / 3600))
-            requests = from_swf(log, clients, seed=seed)
-    return Environment(**{**parts, "requests": requests, "horizon": None}), Environment(**parts)
-
-
-def replayed(
-    interval: float, *, path: str, digest: str, schedulers: Sequence[Sequence[Any]],
-    options: Given, switches: Given, seed: Any,
-) -> list[Row]:  # fmt: skip
-    """Run schedulers on the requests of a log and on drawn ones."""
-    s = split_switches(switches)
-    log, usual = replay_of(path, seed, interval=interval, **{**options, **s.drawn})
-    return [
-        {"workload": name, **row}
-        for name, env in (("drawn", usual), ("log", log))
-        for row in run_all(Drawn(env, {}), schedulers, s, seed)
-    ]
-
-
-def by_hour(requests: pd.DataFrame) -> pd.Series:
-    """Count requests per hour."""
-    return pd.Series(np.bincount((requests["time"] // 3600).astype(int))).rename_axis("hour")

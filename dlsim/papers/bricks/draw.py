@@ -1,4 +1,4 @@
-"""Paper B's drawings: the simulator, a network, fronts, economies, a log; its tables."""
+"""Paper B's drawings: the simulator, a network; its tables."""
 
 from typing import Any
 

@@ -53,9 +53,6 @@ class Study(study.Study):
         Sizes of the systems of claim 11, keys of `cells.SIZES`.
     domains : int
         Local domains of 5 to 10 nodes each.
-    swf : str
-        A job log to replay (``.gwf``: Grid Workload Format, else Standard Workload Format);
-        "" for a synthetic one.
     """
 
     intervals: Sequence[float] = (60.0, 90.0, 120.0)
@@ -63,7 +60,6 @@ class Study(study.Study):
     fallbacks: Sequence[int] = tuple(range(6))
     nodes: Sequence[int] = NODES
     domains: int = 10
-    swf: str = ""
 
     KEY, SCALES, SWITCHES = "bricks", SCALES, cells.SWITCHES
 

@@ -4,19 +4,16 @@ import math
 from collections import namedtuple
 from collections.abc import Mapping, Sequence
 from typing import Any
-from unittest.mock import patch
 
 import numpy as np
 import pandas as pd
 
 from dlsim.kernel import latest_finish
-from dlsim.realtime import Cluster, Policy, Reading, Schedule, run, simulate, workload
+from dlsim.realtime import Cluster, Policy, Reading, Schedule, simulate, workload
 from dlsim.realtime import own as brought
 from dlsim.realtime.bound import clairvoyant_bound
 from dlsim.realtime.engine import split_load
-from dlsim.realtime.optimum import ladder
 from dlsim.realtime.partition import execution_time
-from dlsim.realtime.sends import rounds_limit, split_in_rounds
 from dlsim.study.cells import verified
 
 #: How plannings are counted (`Schedule.counts`); the first is the default.
@@ -36,9 +33,7 @@ ROLES = (
 )  # fmt: skip
 #: Those that start on a node before all nodes of the task are free, and their partitions.
 EARLY = ("DLT", "I", "II", "EXACT", "EXACT-N", "UMR-IIT")
-EARLY_PARTITIONS = (
-    "dlt", "I", "II", "exact", "exact-n", "umr-iit", "rounds-exact", "rounds-exact-n", "pieces",
-)  # fmt: skip
+EARLY_PARTITIONS = ("dlt", "I", "II", "exact", "exact-n", "umr-iit", "pieces")
 #: Those whose use of idle time is measured: OPR-MN, which leaves it unused, comes first.
 USED = ("OPR-MN", *EARLY)
 #: Partitions of one load on given release times: legend, partition, and what is compared.
@@ -182,66 +177,6 @@ def compare(
     return rows
 
 
-#: Which n? Served first come, first served: the rivals, and the rule that follows their leader.
-CHOICES = {
-    "EXACT-N": Policy("fifo", "min", "exact-n"), "AN": Policy("fifo", "all"),
-    "leader": Policy("fifo", "leader", "exact"),
-}  # fmt: skip
-
-
-def which(
-    load: float, tau: float, nodes: int, dc_ratio: float, *, setting: Setting, switches: Switches,
-    seed: Any, drawn_by: Any = None,
-) -> list[Row]:  # fmt: skip
-    """Choose numbers of nodes in several ways, all under the engine's default reading."""
-    here = setting._replace(nodes=nodes, dc_ratio=dc_ratio)
-    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed, drawn_by)
-    rows = []
-    for name, policy in CHOICES.items():
-        s = verified(simulate(tasks, cluster, policy), seed)
-        rows.append({"policy": name, "ratio": s.reject_ratio})
-    return rows
-
-
-def starts(
-    load: float, tau: float, nodes: int, dc_ratio: float, *, setting: Setting, switches: Switches,
-    seed: Any, drawn_by: Any = None,
-) -> list[Row]:  # fmt: skip
-    """Follow the leader from either start: with the fewest nodes, or with all."""
-    here, rows = setting._replace(nodes=nodes, dc_ratio=dc_ratio), []
-    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed, drawn_by)
-    for start, dear in (("fewest", 0.0), ("all", math.inf)):
-        with patch.object(run, "DEAR", dear):
-            ratio = simulate(tasks, cluster, CHOICES["leader"]).reject_ratio
-        rows.append({"start": start, "ratio": ratio})
-    return rows
-
-
-def in_rounds(
-    load: float, tau: float, dc_ratio: float, *, setting: Setting, switches: Switches, seed: Any,
-    drawn_by: Any = None,
-) -> list[Row]:  # fmt: skip
-    """Serve first come, first served with as many rounds as one likes, and with one."""
-    here = setting._replace(dc_ratio=dc_ratio)
-    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed, drawn_by)
-    rows = []
-    for nodes, name in (("fewest", "EXACT-N"), ("all", "AN")):
-        ratio = simulate(tasks, cluster, CHOICES[name]).reject_ratio
-        rows.append({"nodes": nodes, "rounds": "one round", "ratio": ratio})
-        free, refused = np.zeros(cluster.nodes), 0
-        for now, sigma, deadline in tasks[["arrival", "sigma", "deadline"]].to_numpy():
-            free = np.sort(np.maximum(free, now))
-            ends = rounds_limit(sigma, free, cluster)
-            fits = ends <= latest_finish(now + deadline, deadline)
-            if fits.any():
-                n = 1 + int(ends.argmin() if nodes == "all" else fits.argmax())
-                free[:n] = np.maximum(free[:n], ends[n - 1])
-            refused += not fits.any()
-        ratio = refused / len(tasks)
-        rows.append({"nodes": nodes, "rounds": "any number of rounds", "ratio": ratio})
-    return rows
-
-
 def bounded(
     load: float, tau: float, dc_ratio: float, *, setting: Setting, switches: Switches, seed: Any,
     mine: Mapping[str, Policy] = NOBODY, drawn_by: Any = None,
@@ -252,17 +187,6 @@ def bounded(
     who: dict[str, str | Policy] = {**{name: name for name in BEST}, **mine}
     best = min(simulate(tasks, cluster, one).reject_ratio for one in who.values())
     return {"bound": clairvoyant_bound(tasks, cluster, link=reading.link).ratio, "best": best}
-
-
-def rungs(
-    tau: float, dc_ratio: float, load: float, *, count: int, few: int, setting: Setting,
-    switches: Switches, seed: Any, drawn_by: Any = None,
-) -> list[Row]:  # fmt: skip
-    """Schedule the first tasks of a workload on few nodes in the best ways, and by policies."""
-    here = setting._replace(nodes=few, dc_ratio=dc_ratio)
-    tasks, cluster, _, _ = drawn(here, load, tau, switches, seed, drawn_by)
-    found = ladder(tasks.iloc[:count], cluster)
-    return [{"rung": rung, "ratio": ratio} for rung, ratio in found.items()]
 
 
 def count(
@@ -280,25 +204,6 @@ def _size(mean: float, rng: np.random.Generator) -> float:
     """Draw a size of section 5.1: the first that is positive."""
     draws = mean + mean * rng.standard_normal(64)
     return float(draws[draws > 0][0])
-
-
-def over_limit(tau: float, nodes: int, *, count: int, setting: Setting, seed: Any) -> list[Row]:
-    """Compare when loads end, over random releases, with as many rounds as one likes."""
-    cluster, rng = Cluster(setting.nodes, tau, setting.cps), np.random.default_rng(seed)
-    over: dict[str, list[float]] = {}
-    for _ in range(count):
-        sigma = _size(setting.mean, rng)
-        free = rng.random(nodes) * execution_time(setting.mean, setting.nodes, cluster)
-        limit = float(rounds_limit(sigma, free, cluster)[-1]) - free.min()
-        ends = {
-            "one round": split_load(sigma, free, cluster).completion,
-            "UMR-IIT, 4 rounds": split_load(sigma, free, cluster, "umr-iit", 4).completion,
-            "best sizes, 4 rounds": split_load(sigma, free, cluster, "rounds-exact", 4).completion,
-            "best of 2 rounds per release": split_in_rounds(sigma, free, cluster, 2).completion,
-        }
-        for name, end in ends.items():
-            over.setdefault(name, []).append((end - free.min()) / limit - 1)
-    return [{"split": name, "excess": float(np.mean(some))} for name, some in over.items()]
 
 
 def pools(tau: float, *, count: int, setting: Setting, seed: Any) -> list[Row]:

@@ -8,12 +8,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim.given import generator
-from dlsim.realtime import Cluster, Policy, Reading, own, simulate, simulate_unequal, workload
+from dlsim.realtime import Cluster, Policy, Reading, own, simulate, workload
 from dlsim.realtime.bound import clairvoyant_bound
 from dlsim.realtime.model import SWITCHES_M
-from dlsim.realtime.optimum import ladder
-from dlsim.realtime.partition import execution_time, least_times, table_of
-from dlsim.realtime.sends import split_unequal
+from dlsim.realtime.partition import least_times, table_of
 from dlsim.study.cells import verified
 
 #: Switches of the engine, then of the workload, with their options, the default first.
@@ -83,61 +81,6 @@ def bounded(
         for name in UNITS
     }
     return [{"what": name, "ratio": ratio} for name, ratio in ratios.items()]
-
-
-def unequal(late: float, few: int, *, count: int, cms: float, cps: float, seed: Any) -> list[Row]:
-    """Send unit loads to unequal nodes in several orders: how much later than in the best they end.
-
-    Costs lie within a third and three times those of the cluster, releases within `late` times the
-    load's time on one of its nodes.
-    """
-    rng, over = generator(seed), dict[str, list[float]]()
-    for _ in range(count):
-        costs = 3 ** rng.uniform(-1, 1, (2, few))
-        release = late * (cms + cps) * rng.random(few)
-        nodes = pd.DataFrame({"cms": cms * costs[0], "cps": cps * costs[1], "release": release})
-        best = split_unequal(1.0, nodes).completion - release.min()
-        orders: dict[str, Any] = {
-            "fastest link": "link", "first released": "release",
-            "fastest node": nodes["cps"].argsort(),
-        }  # fmt: skip
-        for name, order in orders.items():
-            end = split_unequal(1.0, nodes, order).completion - release.min()
-            over.setdefault(name, []).append(end / best - 1)
-    return [{"order": name, "excess": float(np.mean(some))} for name, some in over.items()]
-
-
-def spread(
-    load: float, apart: float, *, nodes: int, cms: float, cps: float, horizon: float,
-    switches: Switches, seed: Any, drawn_by: Any = None,
-) -> list[Row]:  # fmt: skip
-    """Serve a workload by nodes of which the slowest is so many times slower than the fastest."""
-    cluster, steps = Cluster(nodes, cms, cps), np.geomspace(1, apart, nodes)
-    tasks, reading = tasks_and_reading(cluster, load, horizon, seed, switches, drawn_by)
-    mixed, rows = generator(seed).permutation(steps), []
-    for what, links, speeds in (("speed", 1, steps), ("link", steps, 1), ("both", steps, mixed)):
-        some = pd.DataFrame({"cms": cms * links, "cps": cps * speeds}, index=range(nodes))
-        # together they divide a load in the time of the equal ones for which it was drawn
-        some *= execution_time(1.0, nodes, cluster) / split_unequal(1.0, some).completion
-        for partition in ("opr", "exact"):
-            s = simulate_unequal(tasks, some, "edf", partition, reading.link)
-            verified(s, seed)
-            surplus = (s.tasks["nodes"] - s.tasks["least"]).sum() / s.tasks["nodes"].sum()
-            kept = {"what": what, "partition": partition, "ratio": s.reject_ratio}
-            rows.append(kept | {"surplus": surplus})
-    return rows
-
-
-def rungs(
-    load: float, *, count: int, few: int, cms: float, cps: float, horizon: float,
-    switches: Switches, seed: Any, drawn_by: Any = None,
-) -> list[Row]:  # fmt: skip
-    """Schedule the first tasks of a workload on few nodes in the best ways, and by policies."""
-    cluster = Cluster(few, cms, cps)
-    laws = {name: value for name, value in switches.items() if name not in SWITCHES_M}
-    tasks, _ = tasks_and_reading(cluster, load, horizon, seed, laws, drawn_by)
-    found = ladder(tasks.iloc[:count], cluster)
-    return [{"rung": rung, "ratio": ratio} for rung, ratio in found.items()]
 
 
 def negotiated(

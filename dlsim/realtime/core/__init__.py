@@ -20,8 +20,6 @@ c        E(n) and what goes with it (`dlsim.realtime.partition.Table`)
 d        what became of the tasks (RESULT)
 ======== =====================================================================================
 
-Rooms: `state` (records, heap, blocks), `partition` (formulas of one load), `rounds` (its best
-sizes in several rounds), `demand` (one task, and its chunks),
-`line` and `plan` (admission tests), `events` (the loops), `unequal` (nodes that differ), `rigid`
-(jobs that cannot be divided).
+Rooms: `state` (records, heap, blocks), `partition` (formulas of one load), `demand` (one task, and
+its chunks), `line` and `plan` (admission tests), `events` (the loops).
 """

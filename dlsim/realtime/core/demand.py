@@ -5,10 +5,9 @@ Source: paper M, section 5; paper I, sections 4.2 to 4.5.
 
 import numpy as np
 
-from dlsim.kernel import TOL, call_at, kernel, latest_finish, same_instant
+from dlsim.kernel import call_at, kernel, latest_finish, same_instant
 from dlsim.realtime.core import partition, state
 from dlsim.realtime.core.partition import cost_derivative, duration, fastest, fewest
-from dlsim.realtime.core.rounds import fill_sizes, soonest
 
 #: By how much the sum of shares of one's own may miss 1.
 SUM = 1e-9
@@ -208,25 +207,6 @@ def fill_releases(groups, pool, release):
 
 
 @kernel
-def best_rounds(pool, groups, i, q, r, s):
-    """Return the least completion of a load in its rounds, how many, and what of a pool serves.
-
-    For who is released late the rounds wait: nodes may serve better without him.
-    """
-    best, many, served, filled, n = np.inf, 1, 0, 0, 0
-    for g in range(groups):
-        if not pool[g].time < best:
-            break
-        for k in range(n, n + pool[g].nodes):
-            s.release[k] = pool[g].time
-        n += pool[g].nodes
-        end, used = soonest(s.release, n, r.rounds, r.cms / r.cps, q[i].sigma * r.cps, s.work)
-        if g == 0 or end < best - TOL * (best - pool[0].time):
-            best, many, served, filled = end, used, n, g + 1
-    return best, many, served, filled
-
-
-@kernel
 def divide(i, n, groups, q, r, s, c):
     """Choose how a task is split over the nodes of the pool, and until when it lasts."""
     sigma, first, last = q[i].sigma, s.pool[0].time, s.pool[groups - 1].time
@@ -240,9 +220,6 @@ def divide(i, n, groups, q, r, s, c):
         if r.part == state.BY_UMR:
             return partition.ROUNDS, rounds, last, last + time, n, groups
         return partition.ROUNDS_EARLY, rounds, first, last + time, n, groups
-    if r.part == state.BY_ROUNDS or r.part == state.BY_ROUNDS_N:
-        end, many, n, groups = best_rounds(s.pool, groups, i, q, r, s)
-        return partition.BEST, many, first, end, n, groups
     part = r.cms / (r.cms + r.cps)
     if r.part != state.BY_DLT and r.part != state.BY_I and r.part != state.BY_II:
         end, n, groups = partition.optimum(s.pool, groups, sigma, part, c.unit)
@@ -270,8 +247,6 @@ def lay(i, kind, rounds, n, end, q, r, s, c):
     if kind == partition.OWN:
         given = (float(r.nodes), r.cms, r.cps, r.st, r.sc)
         fill_shares(r.own, i, q[i].sigma, s.release, n, given, c, s.rows, 0)
-    elif kind == partition.BEST:
-        fill_sizes(q[i].sigma, s.release, n, rounds, r.cms, r.cps, s.work, s.rows, 0)
     return partition.spread(
         kind, s.release, n, q[i].sigma, rounds, end, costs, c.unit, c.lead, r.shared, s.rows, 0
     )
@@ -382,7 +357,7 @@ def choose_nodes(start, n, early, span, free, chosen, release):
 
 @kernel
 def fill_chunks(
-    mine, runs, first, times, costs, c, own, span, free, chosen, release, room, ints, out
+    mine, runs, first, times, costs, c, own, span, free, chosen, release, ints, out
 ):  # fmt: skip
     r"""Fill one row per chunk, task by task in order of dispatch; `mine` are rules of one's own."""
     shared, finish = own
@@ -395,8 +370,6 @@ def fill_chunks(
         base = first[task]
         if kind == partition.OWN:
             fill_shares(mine, task, size, release, n, (float(len(free)), *costs), c, out, base)
-        elif kind == partition.BEST:
-            fill_sizes(size, release, n, rounds, costs[0], costs[1], room, out, base)
         partition.spread(
             kind, release, n, size, rounds, end, costs, c.unit, c.lead, shared, out, base
         )

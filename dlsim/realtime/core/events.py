@@ -15,14 +15,12 @@ import numpy as np
 from dlsim.kernel import kernel, latest_finish, meets, same_instant
 from dlsim.realtime.core import state
 from dlsim.realtime.core.demand import earliest, has_failed, idle_at, longest, prepare, rank_at
-from dlsim.realtime.core.line import admit_in_line, dispatch, fewest_carrying
-from dlsim.realtime.core.partition import duration, fastest, fewest, optimum
+from dlsim.realtime.core.line import admit_in_line, dispatch
+from dlsim.realtime.core.partition import duration, fastest, fewest
 from dlsim.realtime.core.plan import admit, admit_anew
 
 #: Up to so many nodes all are tried at once: a processor does that without a branch.
 FEW = 32
-#: Rules that are followed by who is led: the fewest nodes in time, all, the fewest and idle ones.
-RULES = 3
 
 
 @kernel(inline=True)
@@ -298,58 +296,3 @@ def run_opr(
         left, made, left_nodes, made_nodes = made, left, made_nodes, left_nodes
         a, b, link = f, g, sent
     return last
-
-
-@kernel
-def serve(rule, release, most, now, sigma, limit, part, unit, pool):
-    """Split a load over the nodes that a rule takes; return its end and nodes, 0 if none."""
-    idle = 0
-    for k in range(most):
-        pool[k].time, pool[k].nodes = max(release[k], now), 1
-        idle += release[k] <= now
-    n, _, _ = fewest_carrying(pool, most, limit, sigma, part, unit)
-    if n == 0:
-        return np.inf, 0
-    n = n if rule == 0 else most if rule == 1 else max(n, idle)
-    end, n, _ = optimum(pool, n, sigma, part, unit)
-    return end, n
-
-
-@kernel
-def keep_busy(release, n, end):
-    """Take the n nodes released first until `end`; keep the releases in order."""
-    count = len(release)
-    for k in range(n, count):
-        if release[k] >= end:
-            count = k
-            break
-        release[k - n] = release[k]
-    for k in range(count - n, count):
-        release[k] = end
-
-
-@kernel
-def follow_leader(
-    arrival, sigma, limit, most, first, part, unit, release, pool, refused, start, end, n
-):
-    """Serve each task as that of `RULES` would which has refused fewest of those who came so far.
-
-    All nodes refuse least where deadlines are short, the fewest where sending is dear or deadlines
-    are long. First come first served a plan is final when it is made, so that every rule can be
-    followed along: `release` has its nodes had it served alone, and then the real ones. The rule
-    `first` wins ties, then those in their order.
-    """
-    for i in range(len(arrival)):
-        now, lead = arrival[i], first
-        for rule in range(RULES):
-            if refused[rule] < refused[lead]:
-                lead = rule
-        for rule in range(RULES + 1):
-            one = lead if rule == RULES else rule
-            then, count = serve(one, release[rule], most, now, sigma[i], limit[i], part, unit, pool)
-            if count == 0:
-                refused[rule] += 1
-                continue
-            if rule == RULES:
-                start[i], end[i], n[i] = max(release[rule, 0], now), then, count
-            keep_busy(release[rule], count, then)

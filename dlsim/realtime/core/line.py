@@ -20,7 +20,6 @@ import numpy as np
 from dlsim.kernel import kernel, latest_finish, same_instant
 from dlsim.realtime.core import demand, partition, state
 from dlsim.realtime.core.partition import duration, fewest
-from dlsim.realtime.core.rounds import soonest
 
 #: Behind fewer tasks a newcomer is planned by planning them again.
 LONG = 8
@@ -100,26 +99,6 @@ def reach(limit, head, run, closed, time, before, total, sigma, part, unit):
 
 
 @kernel
-def reach_in_rounds(pool, groups, before, i, q, r, s):
-    """Return the fewest nodes that are in time in rounds and more than `before`, or 0.
-
-    All groups but the last one release `before`.
-    """
-    n = demand.fill_releases(groups, pool, s.release)
-    theta, load = r.cms / r.cps, q[i].sigma * r.cps
-    if soonest(s.release, n, r.rounds, theta, load, s.work)[0] > q[i].limit:
-        return 0
-    low, high = before, n
-    while high - low > 1:
-        middle = (low + high) // 2
-        if soonest(s.release, middle, r.rounds, theta, load, s.work)[0] <= q[i].limit:
-            high = middle
-        else:
-            low = middle
-    return high
-
-
-@kernel
 def fewest_carrying(pool, groups, limit, sigma, part, unit):
     """Return the fewest nodes of a pool that carry sigma, or 0; nodes and groups looked at."""
     head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
@@ -134,21 +113,7 @@ def fewest_carrying(pool, groups, limit, sigma, part, unit):
 
 
 @kernel
-def fewest_in_time(pool, groups, i, q, r, s, c):
-    """Return the fewest nodes of a pool that are in time, or 0; nodes and groups looked at."""
-    if r.part != state.BY_ROUNDS_N:
-        part = r.cms / (r.cms + r.cps)
-        return fewest_carrying(pool, groups, q[i].limit, q[i].sigma, part, c.unit)
-    total, g, n = 0, 0, 0
-    while n == 0 and g < groups:
-        before, total, g = total, total + pool[g].nodes, g + 1
-        if pool[g - 1].time < q[i].limit:
-            n = reach_in_rounds(pool, g, before, i, q, r, s)
-    return n, total, g
-
-
-@kernel
-def next_optimum(pool, groups, total, n, i, q, r, s, c):
+def next_optimum(pool, groups, total, n, i, q, r, c):
     """Return the deadline at which one node less than n would do, or all of them where n = 0."""
     if n == 1:
         return np.inf
@@ -156,10 +121,7 @@ def next_optimum(pool, groups, total, n, i, q, r, s, c):
     if n > 0:
         pool[groups - 1].nodes = last - (total - n) - 1
     filled = groups - 1 if pool[groups - 1].nodes == 0 else groups
-    if r.part == state.BY_ROUNDS_N:
-        end = demand.best_rounds(pool, filled, i, q, r, s)[0]
-    else:
-        end, _, _ = partition.optimum(pool, filled, q[i].sigma, r.cms / (r.cms + r.cps), c.unit)
+    end, _, _ = partition.optimum(pool, filled, q[i].sigma, r.cms / (r.cms + r.cps), c.unit)
     pool[groups - 1].nodes = last
     return end
 
@@ -185,9 +147,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
         if known > 0:
             found = total >= known
         elif r.method == state.CAPACITY and not r.frozen:
-            if time < one.limit and r.part == state.BY_ROUNDS_N:
-                n = reach_in_rounds(s.pool, groups, before, i, q, r, s)
-            elif time < one.limit:
+            if time < one.limit:
                 n, head, run, closed = reach(
                     one.limit, head, run, closed, time, before, total, one.sigma, part, c.unit
                 )
@@ -210,7 +170,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
             found, later = False, end
     if not found:
         if asked and r.method == state.CAPACITY and not r.frozen:
-            later = next_optimum(s.pool, groups, total, 0, i, q, r, s, c)
+            later = next_optimum(s.pool, groups, total, 0, i, q, r, c)
         return 0, groups, idle, block, size, later
     if r.method == state.FRAGMENT and known == 0:
         time = s.pool[groups - 1].time
@@ -225,7 +185,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
             break
         n = max(n, min(total, one.top))
     if asked and r.method == state.CAPACITY and not r.frozen:
-        later = next_optimum(s.pool, groups, total, n, i, q, r, s, c)
+        later = next_optimum(s.pool, groups, total, n, i, q, r, c)
     if total > n:
         if groups == 1 and whole:
             idle = total - n
@@ -317,7 +277,7 @@ def rest_of(s):
     """Return the state in which all of the plan in force has run."""
     return state.State(
         s.rest_head, s.rest, s.plan, s.todo, s.heap, s.pool, s.free, s.own, s.release, s.rows,
-        s.work, s.counts, s.rest_head, s.rest,
+        s.counts, s.rest_head, s.rest,
     )  # fmt: skip
 
 

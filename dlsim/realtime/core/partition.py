@@ -23,7 +23,7 @@ from dlsim.kernel import TOL, kernel, latest_finish, meets, same_instant
 #: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
 MOST_ROUNDS = 64
 #: What a load was split by, after a constraint was tested: places in `model.KINDS`.
-OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY, OWN, BEST = range(10)
+OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY, OWN = range(9)
 
 #: Of the rounds that reach the least makespan to within this part, the fewest are taken.
 ROUND_GAIN = 1e-9
@@ -419,7 +419,7 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span,
 def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):
     """Lay one task out: every send and computation, in order of transmission.
 
-    Shares of one's own, and the best of several rounds, stand in `out` already.
+    Shares of one's own stand in `out` already.
     """
     cms, cps, st, sc = costs
     w, last = cms + cps, release[n - 1]
@@ -452,7 +452,7 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
                 clock = release[i]
             elif not together:
                 clock = max(clock, release[i])
-            if kind == OWN or kind == BEST:
+            if kind == OWN:
                 load = out[row, 0] * sigma
             elif kind == EVEN:
                 load = (shift + (last - release[i])) / w
@@ -463,8 +463,6 @@ def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out,
             clock = clock + (st + load * cms)
             begins = clock if j == 0 else max(clock, out[row - n, 3])
             out[row, 2], out[row, 3] = clock, begins + (sc + load * cps)
-            if kind == BEST and load == 0:
-                out[row, 3] = out[row - n, 3]
             completion = max(completion, out[row, 3])
             if kind == OPR:
                 load = load * (cps / w) - st / w

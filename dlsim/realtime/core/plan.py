@@ -17,7 +17,7 @@ import numpy as np
 
 from dlsim.kernel import kernel, latest_finish, same_instant
 from dlsim.realtime.core import demand, state
-from dlsim.realtime.core.line import all_at_release, fewest_in_time, next_optimum, search
+from dlsim.realtime.core.line import all_at_release, fewest_carrying, next_optimum, search
 
 
 @kernel(inline=True)
@@ -169,9 +169,10 @@ def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
     if r.part == state.BY_OWN:  # with all nodes
         return r.nodes, later
     if r.method == state.CAPACITY and not r.frozen:
-        n, total, g = fewest_in_time(s.free, groups, i, q, r, s, c)
+        part = r.cms / (r.cms + r.cps)
+        n, total, g = fewest_carrying(s.free, groups, one.limit, one.sigma, part, c.unit)
         if asked and g > 0:
-            later = next_optimum(s.free, g, total, n, i, q, r, s, c)
+            later = next_optimum(s.free, g, total, n, i, q, r, c)
         return (n if n > 0 else r.nodes + 1 if t < one.limit and idle < r.nodes else -1), later
     n, later = search(i, t, 0, r.nodes, asked, q, r, c)
     if r.method == state.FRAGMENT and 0 < n <= idle:

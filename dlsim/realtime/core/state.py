@@ -22,7 +22,7 @@ FEW_RUNS = 4
 
 #: How a policy splits loads: places in `dlsim.realtime.model.PARTITIONS`.
 BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N = range(8)
-BY_UMR, BY_UMR_IIT, BY_ROUNDS, BY_ROUNDS_N, BY_OWN = range(8, 13)
+BY_UMR, BY_UMR_IIT, BY_OWN = range(8, 11)
 #: How a task's number of nodes is found; see `dlsim.realtime.run.Rules`.
 FEWEST, FRAGMENT, CAPACITY, SCAN = range(4)
 
@@ -84,7 +84,6 @@ class State(NamedTuple):
     own: Records  # when the nodes of a task that end by themselves do, mostly ever earlier
     release: NDArray[np.float64]  # and node by node
     rows: NDArray[np.float64]  # its chunks
-    work: NDArray[np.float64]  # room to look for their best sizes
     counts: NDArray[np.int64]  # what the counters saw, by `COUNT_RULES`, `PLANNED`, `COUNTED`
     rest_head: Records  # what the plan leaves over, if its `last` is that of `head`; the link
     rest: Records  # when nodes are released once all of the plan has run, sorted by time
@@ -103,15 +102,8 @@ def fresh_state(tasks: int, rules: Any, span: float) -> State:
         head, records(groups, BLOCK), records((2, room), ENTRY), records(room, PENDING),
         records(pool, BLOCK), records(pool, BLOCK), records(pool, BLOCK), records(pool, BLOCK),
         np.empty(one_by_one), np.empty((one_by_one * (rules.rounds or MOST_ROUNDS), 4)),
-        room_of(n, rules.rounds if BY_ROUNDS <= rules.part <= BY_ROUNDS_N else 0),
         np.zeros((PLANNED + 1, len(COUNTED)), dtype=np.int64), rest_head, records(2 * pool, BLOCK),
     )  # fmt: skip
-
-
-def room_of(nodes: int, rounds: int) -> NDArray[np.float64]:
-    """Return the room in which the best sizes of so many rounds are found, none for 0."""
-    wide = nodes * (rounds + 1) if rounds else 0
-    return np.empty((wide + 7, wide + 1))
 
 
 def fresh_results(tasks: int) -> Records:
