@@ -204,7 +204,7 @@ def main(args: argparse.Namespace) -> int:
     home = folder_of(args, "simulate")
     names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))
     if not is_compiled("dlsim.realtime"):
-        print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
+        print("compiling the engine, once per version of it (some seconds) ...", file=sys.stderr)
     step("loading the engine")
     nothing = pd.DataFrame(1.0, [0], ["arrival", "sigma", "deadline", "user_nodes"])
     for name in names:  # compiles, and refuses a policy or a factor before anything is read
