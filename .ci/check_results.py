@@ -20,7 +20,10 @@ def faults(folder: Path) -> list[str]:
     for notebook in record["notebooks"]:
         if notebook["status"] != "ok" or not (folder / notebook["path"]).is_file():
             found.append(f"notebook {notebook['name']}: {notebook['status']} {notebook['error']}")
-    found += [f"figure {row['id']} was not drawn" for row in record["figures"] if not row["drawn"]]
+    for row in record["figures"]:
+        is_table = (folder / "data" / f"{row['id']}.csv").is_file()
+        if not (row["drawn"] or is_table or row["status"] == "cannot be reproduced"):
+            found.append(f"figure {row['id']} was not drawn")
     said = [row for row in record["claims"] if row["agreement"].startswith(("agrees", "CONTRA"))]
     against = [row["id"] for row in said if row["agreement"] == "CONTRADICTS"]
     if len(against) > binom.ppf(0.99, len(said), 0.05):

@@ -33,6 +33,8 @@ from dlsim.given import option
 #: pass ``tol=0``). The clock itself is given TOL / CLOCK: 4.4 units in its last place.
 TOL = 1e-12
 CLOCK = 1024
+#: The packages that have kernels.
+CORES = ("dlsim.realtime.core", "dlsim.bricks.core", "dlsim.steady.core")
 #: What a user may ask for.
 ENGINES = ("auto", "compiled", "python")
 #: Whether a core is being imported uncompiled, and who may do that.
@@ -70,8 +72,8 @@ def is_compiled(package: str) -> bool:
 def require_cache() -> None:
     """Refuse a cache that a notebook could not use, before anything runs."""
     private_folder(cache_folder(), "cells", source_digest())
-    if not numba.config.DISABLE_JIT:
-        private_folder(*kernel_place(__name__))
+    for core in () if numba.config.DISABLE_JIT else CORES:
+        private_folder(*kernel_place(core))
 
 
 def compiled(

@@ -49,8 +49,6 @@ LONGEST_LINE = 2**20
 MOST_COLUMNS, DEPTH = 1000, 100
 #: A gzip file may always grow to the first, and beyond it at most by the second factor.
 FREE_GROWTH, MOST_GROWTH = 16 * 2**20, 200
-#: Of so many different texts of a table only one copy is kept.
-_SHARED_TEXTS = 2**16
 
 #: Name of a file that is being written; one that a kill left means nothing.
 PART = re.compile(r"\.dlsim-[0-9a-f]{16}\.part")
@@ -478,15 +476,15 @@ def _column(values: Any, rule: str | None) -> Any:
 
 def read_csv(
     path: StrPath, required: Mapping[str, str], optional: Mapping[str, str] | None = None, *,
-    ascending: str = "", unique: str = "", limit: int = LIMIT, numbered: bool = False,
+    ascending: str = "", unique: str = "", limit: int = LIMIT,
 ) -> pd.DataFrame:  # fmt: skip
-    """Read a table whose columns obey rules; `numbered`: its index tells the lines."""
+    """Read a table whose columns obey rules."""
     rules = {**required, **(optional or {})}
     text_lines = _text_lines(path, limit)
     first = next(text_lines, "")
     comma = ";" if first.count(";") > first.count(",") else ","  # as spreadsheets write in places
     reader = csv.reader(chain([first], text_lines), strict=True, delimiter=comma)
-    lines, shared = array("q"), dict[str, str]()
+    lines = array("q")
     try:
         names = _header(path, next(reader, []), required)
         # 8 bytes a number where the rule wants numbers
@@ -503,9 +501,6 @@ def read_csv(
                 if rule and comma == ";" and RULES[rule][2]:
                     text = text.replace(",", ".", 1)
                 value = field_value(path, lines[-1], name, text, rule) if rule else text
-                if isinstance(value, str):  # names of links come again and again: keep one
-                    full = len(shared) >= _SHARED_TEXTS
-                    value = shared.get(value, value) if full else shared.setdefault(value, value)
                 table[name].append(value)
     except csv.Error as error:
         raise refusal(path, reader.line_num, f"not a CSV line: {error}") from error
@@ -517,4 +512,4 @@ def read_csv(
     for at in np.flatnonzero(frame[unique].duplicated()) if unique in frame else ():
         what = f"{frame[unique].iloc[at]!r} is used twice; every line needs its own"
         raise refusal(path, lines[at], what, unique)
-    return frame.set_axis(np.array(lines)) if numbered else frame
+    return frame

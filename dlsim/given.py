@@ -191,12 +191,12 @@ items = partial(instance, kind=list)
 mapping = partial(instance, kind=Mapping, rule="a mapping such as a dict")
 
 
-def extra(what: str, name: str, module: str, other: str = "") -> Any:
+def extra(what: str, name: str, module: str) -> Any:
     """Return a module that comes with an extra of dlsim, or say how it is installed."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
-        why = f"{what} needs the extra {name} ({error}): pip install 'dlsim[{name}]'{other}"
+        why = f"{what} needs the extra {name} ({error}): pip install 'dlsim[{name}]'"
         raise InputError(why) from error
 
 

@@ -30,7 +30,6 @@ KINDS = {
     "lab": "the copy of the notebooks that dlsim lab made, with your changes",
     "simulate": "tables of dlsim simulate",
     "solve": "what dlsim solve found",
-    "explore": "pictures of dlsim.explore",
     "book": "the book of dlsim book",
 }
 

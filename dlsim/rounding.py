@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.kernel import TOL
+from dlsim.compiled import TOL
 
 ROUNDING = 1e-9
 ULPS = 64

@@ -268,10 +268,6 @@ def least_promised(view):
     return int(np.argmin(view.ours / view.performance))
 
 
-def by_least(view):
-    return np.argsort(view.ours / view.performance, kind="stable").tolist()
-
-
 def fussy(view):
     """Refuses what is late, and every fifth."""
     if view.estimates.min() > view.deadline - view.now or view.row % 5 == 4:

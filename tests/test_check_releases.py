@@ -31,12 +31,9 @@ def ran(policy: str, rows: list[list[float]], cluster: Cluster = TWO, **reading:
     return s
 
 
-def as_policy(
-    s: Schedule, policy: str, kind: str | None = None, rounds: int | None = None
-) -> Schedule:
+def as_policy(s: Schedule, policy: str, kind: str | None = None) -> Schedule:
     """Return the schedule as if another policy had made it, every task split as `kind`."""
     runs = s.runs if kind is None else s.runs.assign(kind=KINDS.index(kind))
-    runs = runs if rounds is None else runs.assign(rounds=rounds)
     chunks = s.chunks
     other = dataclasses.replace(s, policy=POLICIES[policy], runs=runs)
     other.__dict__["chunks"] = chunks

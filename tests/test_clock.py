@@ -19,13 +19,13 @@ from hypothesis import strategies as st
 from dlsim.bricks import Environment, Scheduler
 from dlsim.bricks import Reading as GridReading
 from dlsim.bricks import simulate as simulate_grid
+from dlsim.compiled import clock_origin
 from dlsim.cpugpu.engine import ONLINE
 from dlsim.cpugpu.mapreduce import Costs, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, run_moldable
 from dlsim.cpugpu.pipeline import Gpu, run_chunks
 from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import ScheduleError
-from dlsim.kernel import clock_origin
 from dlsim.realtime import Cluster, simulate
 from dlsim.steady import solve
 from tests.bricks_environments import environments, readings, schedulers

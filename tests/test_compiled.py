@@ -156,7 +156,7 @@ def test_kernels_are_keyed_by_their_own_core_and_import_nothing_else():
             for node in ast.walk(ast.parse(path.read_text())):
                 if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dlsim"):
                     own = node.module.startswith(f"dlsim.{engine}.core")
-                    assert own or node.module in ("dlsim.compiled", "dlsim.kernel"), path
+                    assert own or node.module == "dlsim.compiled", path
 
 
 # --- two speeds ---------------------------------------------------------------------------------

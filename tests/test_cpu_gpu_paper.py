@@ -335,7 +335,7 @@ def test_the_inventory_names_what_runs_and_what_shows_it():
 
 def test_an_inventory_of_what_is_not_there_is_refused(monkeypatch, tmp_path):
     path = tmp_path / "mechanisms.csv"
-    path.write_text("mechanism,section,runs in,shown by\na dream,8,core.rules.rule_6,\n")
+    path.write_text("mechanism,section,runs in,shown by\na dream,8,rules.rule_6,\n")
     monkeypatch.setattr(draw, "shared_file", lambda name: path)
     with pytest.raises(InputError, match="rule_6"):
         draw.inventory()

@@ -1,10 +1,7 @@
-"""The compiled core against the engine in plain Python that it took the place of."""
+"""The engine of paper C against a second one, which searches and sums everything anew."""
 
 import math
-import os
 import random
-import subprocess
-import sys
 from dataclasses import fields
 
 import numpy as np
@@ -12,12 +9,12 @@ import pandas as pd
 import pytest
 
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
-from dlsim.cpugpu.core import sums
-from dlsim.cpugpu.dispatch import decide
 from dlsim.cpugpu.engine import ONLINE
 from dlsim.cpugpu.given import checked
+from dlsim.cpugpu.jobs import JobView
+from dlsim.cpugpu.queues import SubQueue
+from dlsim.cpugpu.rules import decide
 from dlsim.errors import InputError
-from dlsim.kernel import records
 from tests.scale import LONG
 from tests.twins import cpugpu_desk as twin
 
@@ -141,7 +138,7 @@ def assert_learned(ours, theirs):
 
 
 @pytest.mark.parametrize("name", ONLINE)
-def test_the_core_is_the_engine_in_plain_python(name):
+def test_the_engine_is_the_one_that_sums_anew(name):
     rng, words = random.Random(f"core {name}"), set()
     for _ in range(round((1200 if name == "history" else 150) * LONG)):
         r, trace, known, _ = instance(rng, name)
@@ -153,7 +150,7 @@ def test_the_core_is_the_engine_in_plain_python(name):
 
 
 @pytest.mark.parametrize("name", ONLINE)
-def test_one_decision_in_python_is_that_of_the_whole_run(name):
+def test_a_function_that_asks_a_rule_decides_as_the_rule(name):
     """Whoever drives a desk asks the same core: MapReduce, a user's function."""
     rng = random.Random(f"desk {name}")
     for _ in range(round((60 if name == "history" else 8) * LONG)):
@@ -185,53 +182,11 @@ def test_a_long_history_is_neither_copied_nor_sorted_again():
         assert record.expected("median") == np.median(record.times)
 
 
-@pytest.mark.parametrize("size", [1, 31, 32, 33, 1024, 1025, 40_000])
-def test_an_ordered_set_is_a_set(size):
-    rng, seen = random.Random(size), set()
-    bits = np.zeros((sums.levels_of(size), size // 32 + 1), dtype=np.int64)
-    for _ in range(600):
-        i = rng.randrange(size)
-        if i in seen:
-            seen.remove(i)
-            sums.drop(bits, i)
-        else:
-            seen.add(i)
-            sums.put(bits, i)
-        ask = rng.randrange(size + 1)
-        assert sums.first_from(bits, ask) == min((k for k in seen if k >= ask), default=-1)
-        assert sums.last(bits) == max(seen, default=-1)
-
-
-def test_a_running_sum_does_not_drift():
-    total = records(1, np.dtype([("high", "f8"), ("low", "f8")]))
-    times = np.random.default_rng(1).random(5000) * 1e6
-    for time in times:
-        sums.add_times(total[0], 3, time)
-    for time in times[1:]:
-        sums.add_times(total[0], -3, time)
-    assert total[0]["high"] + total[0]["low"] == 3 * times[0]
-
-
-def test_a_stolen_job_has_room_where_every_job_is_of_its_own_application():
-    """The place of every count is checked: the uncompiled core raises where one is missing."""
-    code = """
-import math, random
-import pandas as pd
-from dlsim.cpugpu import History, Machine, Policy, simulate
-rng, stolen = random.Random(1), 0
-while not stolen:
-    history, rows = History(), []
-    for job in range(40):
-        times = [math.exp(rng.uniform(-3, 4)) for _ in "cg"]
-        for cls, time in zip(("cpu", "gpu"), times):
-            history.add(f"a{job}", cls, time * rng.uniform(0.3, 3))
-        rows.append((f"a{job}", 0.0, *times))
-    jobs = pd.DataFrame(rows, columns=["app", "arrival", "cpu_time", "gpu_time"])
-    s = simulate(jobs, Machine(1, 4), Policy(steal=True), history)
-    s.check()
-    stolen += (s.jobs["rule"] == "steal").sum()
-"""
-    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True,
-                          text=True, check=False)  # fmt: skip
-    assert done.returncode == 0, done.stderr
+def test_the_work_of_a_sub_queue_does_not_drift():
+    queue, times = SubQueue("gpu"), np.random.default_rng(1).random(5000) * 1e6
+    for number, time in enumerate(times):
+        queue.put(JobView(number, "A", {"gpu": float(time)}))
+    assert queue.declared_work == math.fsum(times)
+    for _ in times[1:]:
+        queue.take()
+    assert queue.declared_work == times[-1]

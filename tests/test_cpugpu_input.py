@@ -16,15 +16,17 @@ from dlsim.cpugpu import (
     NodeGroup,
     Policy,
     Reading,
-    dispatch,
     learn,
     run_mapreduce,
     run_moldable,
+    scheduler,
     simulate,
     word_count,
     workload,
 )
-from dlsim.cpugpu.model import NUMBERS, Decision, class_of, policy_named
+from dlsim.cpugpu.jobs import device_class
+from dlsim.cpugpu.model import NUMBERS, policy_named
+from dlsim.cpugpu.rules import Decision
 from dlsim.errors import InputError
 
 JOBS = pd.DataFrame(
@@ -51,18 +53,18 @@ def test_what_is_no_machine(counts):
 def test_devices_are_named_gpus_first():
     assert Machine(2, 1).devices == ("gpu0", "cpu0", "cpu1")
     assert Machine(2.0, np.int64(1)) == Machine(2, 1)
-    assert class_of("cpu12") == "cpu"
+    assert device_class("cpu12") == "cpu"
 
 
 @pytest.mark.parametrize("name", ["tpu0", "gpu", "gpux", "", "cpu-1"])
 def test_an_unknown_device_is_refused(name):
-    refused("a device is called gpu0", class_of, name)
+    refused("a device is called gpu0", device_class, name)
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"rule": "six"}, {"target": "tpu"}, {"take": "some"}, {"objective": "max"},
+        {"rule": "six"}, {"target": "tpu"}, {"cross_class": "some"}, {"objective": "max"},
         {"estimate": "mode"}, {"min_samples": 0}, {"re_explore": -1}, {"bound": 1.5},
         {"bound": math.nan}, {"steal": "yes"},
     ],
@@ -76,7 +78,7 @@ def test_a_policy_by_name():
     refused("policy must be one of history, .*'hist'", simulate, JOBS, Machine(), "hist")
     assert policy_named("mct") == ("mct", POLICIES["mct"])
     assert policy_named(Policy("mct"))[0] == "mct"
-    assert policy_named(Policy(steal=True))[0] == "five"
+    assert policy_named(Policy(steal=True))[0] == "history"
 
 
 @pytest.mark.parametrize("name", SWITCHES)
@@ -225,7 +227,8 @@ def test_a_policy_of_ones_own_must_move_what_waits():
             lambda job: 1 / 0,
             "policy <lambda> must return None or a Decision; got ZeroDivisionError",
         ),
-        (lambda job: Decision([job], 0, "x"), r"moved job \[0\], which does not wait"),
+        (lambda job: Decision([job], 0, "x"), r"job of policy <lambda> must be .*, got \[0\]"),
+        (lambda job: Decision(99, 0, "x"), "moved job 99, which does not wait"),
         (
             lambda job: Decision(job, 2, "x"),
             r"device of policy <lambda> must be .* in 0\.\.1, got 2",
@@ -252,7 +255,7 @@ def test_a_policy_of_ones_own_must_come_to_an_end(monkeypatch):
                 return Decision(queue[0].job, 1 - device, "x")
         return Decision(state.main[0].job, 0, "x") if state.main else None
 
-    monkeypatch.setattr(dispatch, "MOST_MOVES", 50)
+    monkeypatch.setattr(scheduler, "MOST_MOVES", 50)
     jobs = workload.repeated(workload.applications("lee", 2), ["a00"] * 5)
     refused("moved job 2 .* 51 times .* return None", simulate, jobs, policy=Policy(to_and_fro))
 

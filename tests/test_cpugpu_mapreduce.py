@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, dispatch, simulate
+from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
 from dlsim.cpugpu.mapdata import words_of
 from dlsim.cpugpu.mapreduce import (
     Costs,
@@ -28,6 +28,7 @@ from dlsim.cpugpu.pipeline import Gpu
 from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import InputError, ScheduleError
 from tests.scale import SCALE
+from tests.twins import cpugpu_desk as desk_twin
 from tests.twins import cpugpu_slots as twin
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
@@ -98,16 +99,21 @@ def test_any_text_is_counted_under_any_faults(seed):
     assert r.output == Counter(words_of(text))
 
 
-def told_and_anew(run, monkeypatch):
-    """Run with a core that is told what happens, and with one that is laid out every time."""
-    told = run()
-    with monkeypatch.context() as patch:
-        patch.setattr(dispatch.Desk, "_ask", lambda desk, *seen: dispatch.decide(*seen))
-        return told, run()
+def by_the_twin(policy):
+    """The same policy as a function of the twin's, which searches and sums everything anew."""
+
+    def rule(state, _, reading):
+        plain = desk_twin.State(state.devices, state.history)
+        plain.now, plain.main = state.now, list(state.main)
+        plain.queues = [list(queue) for queue in state.queues]
+        plain.running = [job and desk_twin.Running(*job) for job in state.running]
+        return desk_twin.DECIDE[policy.rule](plain, policy, reading)
+
+    return Policy(rule)
 
 
 @pytest.mark.parametrize("seed", range(int(60 * SCALE)))
-def test_what_the_core_is_told_is_the_state(seed, monkeypatch):
+def test_tasks_are_decided_as_the_twin_decides_them(seed):
     source = random.Random(seed)
     pick, nodes = source.choice, source.randint(1, 5)
     text = " ".join(pick("abcdefgh") * source.randint(1, 6) for _ in range(source.randint(9, 400)))
@@ -120,30 +126,15 @@ def test_what_the_core_is_told_is_the_state(seed, monkeypatch):
     words = {name: pick(options) for name, options in SWITCHES.items()}
     faults = {"loss_rate": pick([0, 0.2, 0.5]), "prefer_local": pick([False, False, True])}
     dead = {node: source.uniform(0, 2) for node in range(nodes) if node and source.random() < 0.4}
-    told, anew = told_and_anew(
-        lambda: ran(
-            word_count(3), split_text(text, 1 + seed // 2), NodeGroup(nodes, nodes, nodes), policy,
+    ours, theirs = (
+        ran(
+            word_count(3), split_text(text, 1 + seed // 2), NodeGroup(nodes, nodes, nodes), one,
             reading=Reading.of(words), dead=dead, replicas=nodes, seed=seed, **faults,
-        ),
-        monkeypatch,
+        )
+        for one in (policy, by_the_twin(policy))
     )  # fmt: skip
-    pd.testing.assert_frame_equal(told.attempts, anew.attempts, rtol=1e-12)
-    assert repr(told.history.table()) == repr(anew.history.table())
-
-
-@pytest.mark.parametrize("policy", ONLINE)
-def test_the_core_is_laid_out_once_a_stage_and_for_a_death(policy, monkeypatch):
-    """Whatever is lost: a decision costs no more in a queue of a thousand than in one of ten."""
-    made, blocks = [], split_text(README * 4, 300)
-    lay = dispatch._Laid.__init__
-    count = lambda *args, **given: (made.append(1), lay(*args, **given))[1]  # noqa: E731
-    monkeypatch.setattr(dispatch._Laid, "__init__", count)
-    group, fails = NodeGroup(4, 4, 4), {"loss_rate": 0.1, "seed": 3}
-    run_mapreduce(word_count(4), blocks, group, policy, **fails)
-    assert len(made) <= 3
-    made.clear()
-    run_mapreduce(word_count(4), blocks, group, policy, dead={1: 0.3}, replicas=2, **fails)
-    assert len(made) <= 5
+    pd.testing.assert_frame_equal(ours.attempts, theirs.attempts, rtol=1e-12)
+    assert repr(ours.history.table()) == repr(theirs.history.table())
 
 
 def test_a_dead_node_takes_its_maps_with_it():

@@ -7,9 +7,10 @@ import math
 import pandas as pd
 import pytest
 
-from dlsim.cpugpu import POLICIES, History, Item, Machine, Policy, Reading, State, simulate
-from dlsim.cpugpu.dispatch import Desk, decide
-from dlsim.cpugpu.model import Running
+from dlsim.cpugpu import POLICIES, History, JobView, Machine, Policy, Reading, State, simulate
+from dlsim.cpugpu.jobs import Running
+from dlsim.cpugpu.rules import RULES, decide
+from dlsim.cpugpu.scheduler import OnlineScheduler
 
 
 def table(*rows):
@@ -68,13 +69,20 @@ def test_case_3_a_tie_waits_for_the_preferred_device():
 
 
 def state_of(main=(), cpus=1, gpus=1, now=0.0, history=None):
-    state = State.of(Machine(cpus, gpus), history or History())
-    state.main, state.now = list(main), now
+    state = State(Machine(cpus, gpus).devices, history or History())
+    for job in main:
+        state.main.put(job)
+    state.now = now
     return state
 
 
+def fill(queue, *jobs):
+    for job in jobs:
+        queue.put(job)
+
+
 def item(job, app="A", classes=("gpu", "cpu")):
-    return Item(job, app, dict.fromkeys(classes, 1.0))
+    return JobView(job, app, dict.fromkeys(classes, 1.0))
 
 
 def decided(state, policy=None, reading=None):
@@ -82,13 +90,13 @@ def decided(state, policy=None, reading=None):
 
 
 def test_rule_1_starts_the_next_of_a_sub_queue_on_its_free_device():
-    desk = Desk(Machine(1, 1), Policy(), Reading(), History())
-    assert desk.dispatch(0.0) == []
-    desk.state.queues[1] += [item(0), item(2)]
-    assert desk.dispatch(0.0) == [(1, item(0))]
-    assert desk.dispatch(0.0) == []
-    assert desk.state.running == [None, Running(item(0), 0.0)]
-    assert desk.state.queues[1] == [item(2)]
+    scheduler = OnlineScheduler(Machine(1, 1), Policy(), Reading(), History())
+    assert scheduler.dispatch(0.0) == []
+    fill(scheduler.state.queues[1], item(0), item(2))
+    assert scheduler.dispatch(0.0) == [(1, item(0))]
+    assert scheduler.dispatch(0.0) == []
+    assert scheduler.state.running == [None, Running(item(0), 0.0)]
+    assert list(scheduler.state.queues[1]) == [item(2)]
 
 
 def test_rule_2_asks_what_was_assigned_not_what_has_finished():
@@ -110,7 +118,9 @@ def readiness(state, reading=None):
     """When gpu0 is ready: the finish there that is predicted for a job of 8, by the free CPU."""
     for cls, time in (("gpu", 8.0), ("cpu", 5000.0)):
         state.history.add("Q", cls, time)
-    state.main = [item(99, "Q")]
+    if state.main:
+        state.main.take(state.main.head.job)
+    state.main.put(item(99, "Q"))
     return decided(state, reading=reading).finishes[0] - 8
 
 
@@ -121,7 +131,7 @@ def test_rule_3_counts_the_sub_queue_and_takes_the_elapsed_part_off_once():
     history.assign("B", "cpu")
     state = state_of([item(3, "B")], now=4.0, history=history)
     state.running[0] = Running(item(0, "A"), 0.0)
-    state.queues[0] += [item(1, "B"), item(2, "A")]
+    fill(state.queues[0], item(1, "B"), item(2, "A"))
     finishes = decided(state).finishes
     assert finishes[0] == 34
     assert math.isnan(finishes[1])
@@ -243,7 +253,7 @@ def test_stealing_gives_a_tie_to_the_first_device():
     state = state_of(cpus=2, gpus=2, history=history)
     for job, (device, app) in enumerate([(0, "A"), (3, "B")]):
         state.running[device] = Running(item(job + 2, "W"), 0.0)
-        state.queues[device].append(item(job, app))
+        state.queues[device].put(item(job, app))
     found = decided(state, Policy(steal=True))
     assert found[:3] == (1, 1, "steal")
     assert found.finishes[1] == 5
@@ -256,7 +266,7 @@ def test_nothing_is_stolen_from_where_nothing_waits():
     state = state_of(cpus=2, gpus=2, history=history)
     state.running[0] = Running(item(1, "V"), 0.0)
     state.running[3] = Running(item(2, "W"), 0.0)
-    state.queues[3].append(item(0, "B"))
+    state.queues[3].put(item(0, "B"))
     assert decided(state, Policy(steal=True))[:3] == (0, 1, "steal")
 
 
@@ -269,7 +279,7 @@ def test_what_stealing_gains_is_a_tie_whatever_the_order_of_the_sums():
         for device, order in enumerate(orders):
             first, *others = (item(4 * device + k, app) for k, app in enumerate([*order, "B"]))
             state.running[device] = Running(first, 0.0)
-            state.queues[device] += others
+            fill(state.queues[device], *others)
         assert decided(state, Policy(steal=True))[:3] == (3, 2, "steal")
 
 
@@ -337,6 +347,4 @@ def test_declared_times_decide_and_realised_ones_run():
 
 
 def test_the_table_of_policies_names_each_rule():
-    assert {row.rule for row in POLICIES.values()} == {
-        "five", "mct", "fifo", "strict", "round-robin", "speed-up", "shortest", "ideal",
-    }  # fmt: skip
+    assert {row.rule for row in POLICIES.values()} == set(RULES)

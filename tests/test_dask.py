@@ -7,10 +7,10 @@ import sys
 import nbformat
 import pytest
 
+from dlsim.cache import source_digest
 from dlsim.cli import main
 from dlsim.errors import InputError, StudyError
 from dlsim.files import write_csv
-from dlsim.kernel import source_digest
 from dlsim.study import sweep, workers
 from dlsim.study.notebooks import run_all
 from tests import sweep_functions as functions
@@ -152,7 +152,7 @@ OTHER = "def source_digest():\n    return '0' * 16\n"
     [
         ({"__init__.py": "raise ImportError('no such thing')"},
          "of 1 workers 1 cannot import dlsim .*no such thing.*; install this dlsim there"),
-        ({"__init__.py": "__version__ = '9.9'", "kernel.py": OTHER},
+        ({"__init__.py": "__version__ = '9.9'", "cache.py": OTHER},
          r"1 runs dlsim 9\.9 from sources 0000000000000000, .* from sources DIGEST: tcp"),
     ],
 )  # fmt: skip

@@ -18,7 +18,7 @@ import numpy as np
 import psutil
 import pytest
 
-from dlsim import kernel
+from dlsim import compiled
 from dlsim.files import write_csv
 from dlsim.study import sweep
 from dlsim.study.execution import first_problem
@@ -292,4 +292,4 @@ def test_a_fault_ends_in_words_and_leaves_nothing(
 
 
 def test_the_checkout_of_the_tests_runs_this_package(checkout):
-    assert (checkout / "dlsim" / "kernel.py").samefile(kernel.__file__)
+    assert (checkout / "dlsim" / "compiled.py").samefile(compiled.__file__)

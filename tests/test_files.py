@@ -384,14 +384,6 @@ def test_a_dotted_key_is_bounded_and_dots_elsewhere_are_not(tmp_path):
     assert len(files.read_toml(path)["x"]) == 500
 
 
-def test_texts_of_a_table_are_shared_as_far_as_they_repeat(tmp_path, monkeypatch):
-    monkeypatch.setattr(files, "_SHARED_TEXTS", 2)
-    (tmp_path / "t.csv").write_text("name,any\n" + "".join(f"n{i % 4},\n" for i in range(8)))
-    table = files.read_csv(tmp_path / "t.csv", {"name": "text", "any": "any"})
-    assert table["name"].tolist() == [f"n{i % 4}" for i in range(8)]
-    assert table["any"].tolist() == [""] * 8
-
-
 def test_more_columns_than_a_table_has(tmp_path):
     names = [f"c{i}" for i in range(files.MOST_COLUMNS + 1)]
     (tmp_path / "t.csv").write_text(",".join(names) + "\n")
@@ -407,7 +399,7 @@ OPENING = {
     "pd.read_csv", "pd.read_json", "json.load", "tomllib.load", "nbformat.read", "gzip.open",
 }  # fmt: skip
 OWN = {
-    "files.py", "kernel.py", "ledger.py", "owned.py", "study/cells.py",
+    "cache.py", "compiled.py", "files.py", "kernel_files.py", "ledger.py", "owned.py", "study/cells.py",
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory
     "cli/book.py", "study/pages.py",  # notebooks of a run

@@ -156,7 +156,7 @@ NUMBERS = {
     "traces H": (lambda x: traces.noise(8, x), 0.5),
     "traces mean": (lambda x: traces.draw([x], 8), 2.0),
     "traces std": (lambda x: traces.draw([1.0], 8, std=x), 0.5),
-    "cpugpu bound": (lambda x: cpugpu.Policy("five", bound=x), 0.5),
+    "cpugpu bound": (lambda x: cpugpu.Policy("history", bound=x), 0.5),
     "cpugpu deviations": (lambda x: cpugpu.Reading(deviations=x), 0.5),
     "cpugpu arrival": (lambda x: cpugpu.simulate(changed(JOBS, "arrival", x).assign(
         arrival=[x, 9.0, 9.0])), 2.0),
@@ -322,7 +322,7 @@ def test_a_unit_near_an_end_of_the_range_is_a_unit_like_another(policy):
         cluster = realtime.Cluster(3, CLUSTER.cms * unit, CLUSTER.cps * unit)
         tasks = TASKS.assign(arrival=TASKS["arrival"] * unit, deadline=TASKS["deadline"] * unit)
         done = checked(tasks, cluster, policy)
-        if unit > 1:  # below 1e-12 every instant is the same up to the tolerance of dlsim.kernel
+        if unit > 1:  # below 1e-12 every instant is the same up to the tolerance of dlsim.compiled
             assert (done["completion"] / unit).tolist() == pytest.approx(
                 base["completion"].tolist()
             )

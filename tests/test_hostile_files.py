@@ -54,13 +54,13 @@ def kept(path, name, make):
     path.symlink_to(shared)
 
 
-def again_and_again(block, count, head=b""):
-    """Deflate a head and so many blocks, of which one is packed; also their CRC and size."""
-    press, crc = zlib.compressobj(1, wbits=-15), zlib.crc32(head)
-    first, one = (press.compress(part) + press.flush(zlib.Z_FULL_FLUSH) for part in (head, block))
+def again_and_again(block, count):
+    """Deflate so many blocks, of which one is packed; also their CRC and size."""
+    press, crc = zlib.compressobj(1, wbits=-15), 0
+    first, one = (press.compress(part) + press.flush(zlib.Z_FULL_FLUSH) for part in (b"", block))
     for _ in range(count):
         crc = zlib.crc32(block, crc)
-    return first + one * count + b"\3\0", crc, len(head) + count * len(block)
+    return first + one * count + b"\3\0", crc, count * len(block)
 
 
 def gzip_bomb(block, count):

@@ -18,8 +18,8 @@ HEADER = """; Version: 2.2
 """
 
 
-def line(job, submit, wait, run, processors, asked=-1, requested=-1, status=1, user=1, queue=1):
-    tail = (requested, -1, status, user, -1, -1, queue, -1, -1, -1)
+def line(job, submit, wait, run, processors, asked=-1, status=1, user=1, queue=1):
+    tail = (-1, -1, status, user, -1, -1, queue, -1, -1, -1)
     return " ".join(map(str, (job, submit, wait, run, processors, -1, -1, asked, *tail)))
 
 

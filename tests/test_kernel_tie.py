@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 from dlsim import theory
-from dlsim.kernel import latest_finish, meets, same_instant
+from dlsim.compiled import latest_finish, meets, same_instant
 from dlsim.realtime import partition
 from dlsim.realtime.core import partition as core
 from dlsim.realtime.model import Cluster

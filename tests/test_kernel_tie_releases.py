@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 import sympy as sp
 
-from dlsim import kernel as kernel_module
+from dlsim import compiled as compiled_module
 from dlsim import theory
 from dlsim.realtime.core import partition
 from dlsim.realtime.core.partition import (
@@ -28,7 +28,7 @@ from tests.test_kernel_tie import _NAMES, Kernels, cms, cps, exact_time, plain, 
 
 def plain_kernels(module):
     """Return the module's kernels uncompiled, each calling the others uncompiled too."""
-    names = vars(kernel_module) | vars(module)
+    names = vars(compiled_module) | vars(module)
     for name, value in list(names.items()):
         if plain(value) is not value:
             names[name] = types.FunctionType(plain(value).__code__, names, name)

@@ -428,16 +428,6 @@ def test_what_ends_all_that_are_to_measure_it_is_not_measured(head, monkeypatch)
         head.calibrate(work.unsendable, loads.items("a b " * 100))
 
 
-def test_a_stream_has_loads_that_can_be_cut(head):
-    load, tasks = loads.items("abcd"), pd.DataFrame(columns=["arrival", "sigma", "deadline"])
-    head.costs[name_of(len)].add(Sample("w", 4.0, 0.01, 0.01))
-    with pytest.raises(InputError, match="tasks must have at least one row, got none"):
-        head.replay(len, load, tasks)
-    tasks.loc[0] = 0.0, 0.4, 60.0  # of an item: would be rounded to none
-    with pytest.raises(InputError, match=r"first record of the load, .* got 0.4 units: take more"):
-        head.replay(len, load, tasks.astype(float))
-
-
 @pytest.mark.parametrize(
     ("function", "combine"), [(work.unsendable, None), (work.words, work.breaks_both)]
 )

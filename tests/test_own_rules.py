@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim import kernel
+from dlsim import compiled
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, Policy, Reading, own, run, simulate, split_load, workload
 from dlsim.realtime.core import demand, events
@@ -150,7 +150,7 @@ def test_paper_ms_order_as_a_function_is_mcdf_compiled_or_not():
 
 def test_rules_are_called_with_the_types_they_are_compiled_for(monkeypatch):
     # they are called at an address: other types would be read as these
-    kept, asked, define = [], [], kernel.call_at._defn
+    kept, asked, define = [], [], compiled.call_at._defn
 
     def keeps(*given):
         kept.append(given)

@@ -2,6 +2,7 @@
 
 import ast
 import errno
+import hashlib
 import os
 import pickle
 import re
@@ -15,7 +16,7 @@ from pathlib import Path
 import platformdirs
 import pytest
 
-from dlsim import kernel
+from dlsim import cache, compiled, kernel_files
 from dlsim.errors import InputError
 from dlsim.study import sweep
 from tests import sweep_functions as functions
@@ -25,10 +26,14 @@ ROOT = Path(__file__).parents[1]
 STRANGER = 65534
 US = os.geteuid() if hasattr(os, "geteuid") else -1
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of POSIX")
-LEAF = f"kernels-{kernel.core_digest('dlsim.kernel')}"
+LEAF = f"kernels-{compiled.core_digest('dlsim.steady.core')}"
 SIMULATE = ("simulate", "--paper", "mcdf", "--horizon", "3000")
 MAIN = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
-USE = "from dlsim.kernel import meets; meets(1.0, 2.0, 1.0); print(meets.stats.cache_path)"
+USE = """
+from dlsim.steady.core import greedy
+greedy._exceeds(1.0, 2.0)
+print(greedy._exceeds.stats.cache_path)
+"""
 #: Makes a process of this user see its own files as a stranger's.
 AS_ANOTHER = "import os; us = os.geteuid() + 1; os.geteuid = lambda: us\n"
 
@@ -70,22 +75,23 @@ class Bomb:
 
 @deep
 @posix
-def test_a_planted_index_of_compiled_code_is_not_read_from_a_strangers_folder(tmp_path):
-    cache, mark = tmp_path / "cache", tmp_path / "mark"
-    done = run(USE, DLSIM_CACHE=str(cache))
-    assert done.stdout.startswith(str(cache / LEAF)), done.stderr
-    planted = list(cache.rglob("*.nbi"))
+def test_a_planted_file_of_compiled_code_is_not_read_from_a_strangers_folder(tmp_path):
+    folder, mark = tmp_path / "cache", tmp_path / "mark"
+    done = run(USE, DLSIM_CACHE=str(folder))
+    assert done.stdout.startswith(str(folder / LEAF)), done.stderr
+    planted = list(folder.rglob("*.kernel"))
     assert planted
     for path in planted:
-        path.write_bytes(pickle.dumps(Bomb(mark)))
-    run(USE, DLSIM_CACHE=str(cache))
-    assert mark.exists()  # the index is a pickle: whoever writes there runs
+        content = pickle.dumps(Bomb(mark))
+        path.write_bytes(hashlib.sha256(content).digest() + content)
+    run(USE, DLSIM_CACHE=str(folder))
+    assert mark.exists()  # a kernel's file is a pickle: whoever writes there runs
     mark.rmdir()
-    pretend = give_away(cache / LEAF)
+    pretend = give_away(folder / LEAF)
     for code, words in ((USE, ()), (MAIN, SIMULATE)):
-        done = run(pretend + code, *words, DLSIM_CACHE=str(cache))
+        done = run(pretend + code, *words, DLSIM_CACHE=str(folder))
         assert not mark.exists()
-        assert f"{cache / LEAF} cannot be used: it belongs to user " in done.stderr
+        assert f"{folder / LEAF} cannot be used: it belongs to user " in done.stderr
         assert "set the environment variable DLSIM_CACHE to a folder of your own" in done.stderr
     assert done.returncode == 2
     assert "Traceback" not in done.stderr
@@ -145,7 +151,7 @@ def test_an_older_platformdirs_returns_a_home_that_it_did_not_find(monkeypatch):
     monkeypatch.setattr(platformdirs, "user_cache_dir", lambda name: f"~/.cache/{name}")
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     with pytest.raises(InputError, match="you have no home folder"):
-        kernel.private_folder(kernel.cache_folder(), "cells")
+        cache.private_folder(cache.cache_folder(), "cells")
     assert not Path("~").exists()
 
 
@@ -207,7 +213,7 @@ def test_a_folder_that_is_not_ours_alone_is_refused_every_time(tmp_path, monkeyp
     make(base, monkeypatch)
     for _again in range(2):
         with pytest.raises(InputError, match=f"{said}.*DLSIM_CACHE to a folder of your own"):
-            kernel.private_folder(base, "cells", "digest")
+            cache.private_folder(base, "cells", "digest")
 
 
 @posix
@@ -217,7 +223,7 @@ def test_a_folder_of_ours_that_is_open_to_others_is_closed_and_kept(tmp_path, op
     leaf.mkdir()
     (leaf / "kept").write_text("kept")
     leaf.chmod(open_to)
-    assert kernel.private_folder(tmp_path, "cells") == leaf
+    assert cache.private_folder(tmp_path, "cells") == leaf
     assert mode(leaf) == 0o700
     assert (leaf / "kept").read_text() == "kept"
 
@@ -228,7 +234,7 @@ def test_a_base_that_was_there_keeps_its_rights_and_a_new_one_is_private(tmp_pat
     old.mkdir()
     old.chmod(0o1777)  # such as /tmp
     for base in (old, new):
-        leaf = kernel.private_folder(base, "cells", "digest")
+        leaf = cache.private_folder(base, "cells", "digest")
         assert [mode(leaf), mode(leaf.parent)] == [0o700, 0o700]
     assert mode(old) == 0o777 | stat.S_ISVTX
     assert mode(new) == 0o700
@@ -237,7 +243,7 @@ def test_a_base_that_was_there_keeps_its_rights_and_a_new_one_is_private(tmp_pat
 
 def test_where_there_are_no_owners_the_folder_is_made(tmp_path, monkeypatch):
     monkeypatch.delattr(os, "geteuid", raising=False)  # Windows
-    assert kernel.private_folder(tmp_path / "base", "cells").is_dir()
+    assert cache.private_folder(tmp_path / "base", "cells").is_dir()
 
 
 @posix
@@ -301,8 +307,8 @@ def test_no_file_is_ever_unpickled_or_run():
         for path in sorted((ROOT / "dlsim").rglob("*.py"))
         if (calls := list(unsafe(path.read_text("utf-8"))))
     }
-    # the policies that a user names as FILE.py:name
-    assert found == {"own.py": ["runpy"]}
+    # kernels in a folder that is the user's alone, and policies named as FILE.py:name
+    assert found == {"kernel_files.py": ["pickle.loads(content[SEAL:])"], "own.py": ["runpy"]}
 
 
 def test_the_readme_says_what_is_trusted():
@@ -314,8 +320,8 @@ def test_the_readme_says_what_is_trusted():
 
 HOLDER = """import sys, time
 from pathlib import Path
-from dlsim import kernel
-with kernel._in_turn(Path(sys.argv[1]), sys.argv[2]):
+from dlsim import cache, compiled, kernel_files
+with kernel_files._one_at_a_time(Path(sys.argv[1]), sys.argv[2]):
     print("held", flush=True)
     time.sleep(600)
 """
@@ -324,20 +330,23 @@ with kernel._in_turn(Path(sys.argv[1]), sys.argv[2]):
 @pytest.mark.skipif(os.name != "posix", reason="each compiles for itself")
 def test_who_compiles_is_waited_for_but_not_for_ever_nor_once_killed(tmp_path, monkeypatch):
     words = [sys.executable, "-c", HOLDER, str(tmp_path), "a kernel"]
-    monkeypatch.setattr(kernel, "PATIENCE", 600.0)
+    monkeypatch.setattr(kernel_files, "PATIENCE", 600.0)
     with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
         try:
             assert holder.stdout.readline() == b"held\n"
             begin = time.monotonic()
-            with kernel._in_turn(tmp_path, "another"), kernel._in_turn(tmp_path, "another"):
+            with (
+                kernel_files._one_at_a_time(tmp_path, "another"),
+                kernel_files._one_at_a_time(tmp_path, "another"),
+            ):
                 assert time.monotonic() - begin < 60
-            monkeypatch.setattr(kernel, "PATIENCE", 0.5)
+            monkeypatch.setattr(kernel_files, "PATIENCE", 0.5)
             begin = time.monotonic()
-            with kernel._in_turn(tmp_path, "a kernel"):
+            with kernel_files._one_at_a_time(tmp_path, "a kernel"):
                 assert time.monotonic() - begin >= 0.5
         finally:
             holder.kill()
             holder.wait()
-    monkeypatch.setattr(kernel, "PATIENCE", 600.0)
-    with kernel._in_turn(tmp_path, "a kernel"):
+    monkeypatch.setattr(kernel_files, "PATIENCE", 600.0)
+    with kernel_files._one_at_a_time(tmp_path, "a kernel"):
         pass

@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
+from dlsim.compiled import CLOCK, TOL, latest_finish
 from dlsim.errors import ScheduleError
 from dlsim.given import Floats, label
-from dlsim.kernel import CLOCK, TOL, latest_finish
 from dlsim.rounding import ROUNDING, ULPS, equal, instant
 
 Rule = tuple[str, pd.Index, Any]

@@ -112,7 +112,7 @@ def _run(
     """Run one case; `tell` is told how many requests are done, every now and then."""
     s = fresh_state(w, r)
     ahead = Ahead(env.background) if w.until == 0 else None
-    witness = Witness(w, r, s)
+    witness = Witness(w, r)
     predictor = Predictor(reading.predictor, r.probe) if callable(reading.predictor) else None
     while (why := events.run(w, r, s)) != state.DONE:
         if why == state.GROW:

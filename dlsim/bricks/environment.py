@@ -15,9 +15,9 @@ from dlsim.bricks.core.network import Stream, left_over, marked, packed
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import MOST_VALUES, Seed, curves, numbers, refuse_end
 from dlsim.bricks.workload import Poisson, draw
+from dlsim.compiled import clock_origin
 from dlsim.errors import InputError
 from dlsim.given import MOST, MOST_WHOLE, Floats, column, number, positive, table
-from dlsim.kernel import clock_origin
 
 #: Columns of the tables, each with whether it may be negative.
 COLUMNS: dict[str, dict[str, float]] = {

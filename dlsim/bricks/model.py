@@ -28,12 +28,12 @@ hold under every reading:
   rejected request when the resubmission chooses.
 - The predictor "adaptive" keeps, for every series by itself, the sum of absolute one-step
   errors of the forecasters in `dlsim.bricks.core.state.FORECASTERS`; the first of those that err
-  least (sums that differ by less than `dlsim.kernel.TOL` of the latest value are equal) predicts.
+  least (sums that differ by less than `dlsim.compiled.TOL` of the latest value are equal) predicts.
 - With predictor "perfect" the load ``util`` is the busy fraction of the last ``probe`` seconds.
 - Other users' data (`Environment.link_background`) take from a link up to the end of its trace
   or of the step of their last arrival, whichever is later; then its last entry holds, whole.
-- Times are one that differ by no more than `dlsim.kernel.TOL` of the duration at hand and 4
-  units in the last place of the clock (`dlsim.kernel.latest_finish`). The durations are: T_Si
+- Times are one that differ by no more than `dlsim.compiled.TOL` of the duration at hand and 4
+  units in the last place of the clock (`dlsim.compiled.latest_finish`). The durations are: T_Si
   against T_target, the target; estimates against the best one, that one (ties go to the lowest
   server index); a completion, or eq. (6) with the clock added to both sides, against the deadline,
   the time from the request to it; a probe, the probe interval; another user's job or data, the time

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dlsim.bricks.check import COLUMNS, check_outcome
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
-from dlsim.kernel import latest_finish
+from dlsim.compiled import latest_finish
 
 
 def _mean(values: NDArray[Any]) -> float:

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from dlsim.bricks.view import Algorithm, View, best_server
+from dlsim.compiled import latest_finish
 from dlsim.given import Floats, number, option, positive
-from dlsim.kernel import latest_finish
 
 #: Shares of a new observation in a running mean and in a running mean deviation.
 SHARE, SPREAD_SHARE = 0.125, 0.25

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.bricks.core.state import Floats, Rules, State, Whole, World
-from dlsim.kernel import latest_finish
+from dlsim.compiled import latest_finish
 
 
 class Refuse:
@@ -142,7 +142,7 @@ BLANKS = {"submitted": 0.0, "server": -1, "returned": 0, "completion": np.nan}
 class Witness:
     """What a user's scheduler has seen of a run: copies, so that nothing leads to the rest."""
 
-    def __init__(self, w: World, r: Rules, s: State) -> None:
+    def __init__(self, w: World, r: Rules) -> None:
         """Begin with nothing seen."""
         self.come = self.tried = self.done = 0
         self.columns = {name: np.empty(0, getattr(w, name).dtype) for name in Tasks._fields}

@@ -24,9 +24,9 @@ from dlsim.bricks.core.servers import absorb_all
 from dlsim.bricks.core.state import Rules, State, World
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
+from dlsim.compiled import TOL
 from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, child, generator, number, option, span, whole
-from dlsim.kernel import TOL
 
 __all__ = ["arrivals", "draw"]
 

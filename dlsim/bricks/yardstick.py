@@ -19,9 +19,9 @@ from scipy.sparse import coo_array, csr_array
 
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.view import View
+from dlsim.compiled import TOL
 from dlsim.errors import InputError, StudyError
 from dlsim.given import Floats, column, instance, positive
-from dlsim.kernel import TOL
 
 __all__ = ["Frontier", "follow", "foresee", "frontier"]
 

@@ -40,13 +40,13 @@ def main(args: argparse.Namespace) -> int:
         rule = f"a whole number of at least 0{zero}"
         whole(f"--{name}", getattr(args, name), 0, math.inf, rule)
     folder_of(args, "results")
-    from dlsim.kernel import need_cache  # these take their time; a refusal should not
+    from dlsim.compiled import require_cache  # these take their time; a refusal should not
     from dlsim.study import workers
     from dlsim.study.notebooks import run_all
     from dlsim.study.report import read_headline, write_report
 
     readings = by_notebook(reading, names)
-    need_cache()
+    require_cache()
     out, dask = Path(args.out), args.dask or os.environ.get(workers.DASK, "")
     if dask:
         print(f"sweeps run on {workers.check(dask)}", file=sys.stderr)

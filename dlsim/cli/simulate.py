@@ -12,9 +12,9 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cli.words import folder_of, left_out, names_of, png_of, reading_of, shown, write_tables
+from dlsim.compiled import is_compiled
 from dlsim.errors import InputError
 from dlsim.joblog import processors_of, read_header
-from dlsim.kernel import is_compiled
 from dlsim.owned import Owned
 from dlsim.progress import step
 from dlsim.realtime import Cluster, Reading, simulate, workload
@@ -204,7 +204,7 @@ def main(args: argparse.Namespace) -> int:
     home = folder_of(args, "simulate")
     names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))
     if not is_compiled("dlsim.realtime.core"):
-        print("compiling the engine, once per version (some seconds) ...", file=sys.stderr)
+        print("compiling the engine, once per version of it (some seconds) ...", file=sys.stderr)
     step("loading the engine")
     nothing = pd.DataFrame(1.0, [0], ["arrival", "sigma", "deadline", "user_nodes"])
     for name in names:  # compiles, and refuses a policy or a factor before anything is read

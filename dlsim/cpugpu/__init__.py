@@ -13,20 +13,22 @@ from dlsim.cpugpu import workload
 from dlsim.cpugpu.engine import learn, simulate
 from dlsim.cpugpu.gpu import Rates, cut_input
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, split_text, word_count
 from dlsim.cpugpu.mapreduce import run_mapreduce
-from dlsim.cpugpu.model import POLICIES, SWITCHES, Decision, Item, Machine, Policy, Reading, State
+from dlsim.cpugpu.model import POLICIES, SWITCHES, Machine, Policy, Reading
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
 from dlsim.cpugpu.outcome import Schedule
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
+from dlsim.cpugpu.rules import Decision, State
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.store import Store
 
 __all__ = [
-    "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "Item", "Machine",
-    "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule", "Scheduler",
-    "State", "Store", "adapt_split", "amdahl_bound", "cut_input", "equal_chunks", "ideal_split",
-    "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots", "simulate", "split_text",
-    "word_count", "workload",
+    "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "JobView",
+    "Machine", "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule",
+    "Scheduler", "State", "Store", "adapt_split", "amdahl_bound", "cut_input", "equal_chunks",
+    "ideal_split", "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots", "simulate",
+    "split_text", "word_count", "workload",
 ]  # fmt: skip

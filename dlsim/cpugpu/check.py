@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.given import Given, hold, together
-from dlsim.cpugpu.model import CLASSES, Machine, Reading, class_of
+from dlsim.cpugpu.jobs import CLASSES, device_class
+from dlsim.cpugpu.model import Machine, Reading
 from dlsim.given import Floats
 from dlsim.rounding import ROUNDING, ULPS, not_after
 
@@ -108,7 +109,7 @@ def local_bounds(schedule: Result) -> Floats:
         mine = jobs[jobs["device"] == name].sort_values("turn")
         ends = np.concatenate([[-np.inf], mine["end"]])
         ready = np.maximum(jobs["decided"], ends[np.searchsorted(mine["turn"], turn)])
-        own = given.preferred == CLASSES.index(class_of(name))
+        own = given.preferred == CLASSES.index(device_class(name))
         bounds[own] = np.minimum(bounds, ready + given.times[:, d])[own]
     return bounds
 
@@ -123,7 +124,7 @@ def judged(schedule: Result, bounds: Floats, significant: float) -> Fairness:
     preferred = np.array(CLASSES)[schedule.given.preferred]
     end, decided = jobs["end"].to_numpy(), jobs["decided"].to_numpy()
     told = schedule.predictions.to_numpy()
-    classes = np.array([class_of(name) for name in schedule.machine.devices])
+    classes = np.array([device_class(name) for name in schedule.machine.devices])
     there = preferred[:, None] == classes
     least = np.where(there & ~np.isnan(told), told, np.inf).min(axis=1)
     here = np.abs(jobs["predicted"].to_numpy() - end) > significant * (end - decided)

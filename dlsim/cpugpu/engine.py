@@ -1,19 +1,17 @@
 """Simulate jobs on CPUs and GPUs under a policy, once or batch after batch (paper C, section 5)."""
 
-import functools
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike
 
 from dlsim.cpugpu import workload
-from dlsim.cpugpu.dispatch import play
 from dlsim.cpugpu.given import check_targets, checked, need_known
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
+from dlsim.cpugpu.loop import simulate_jobs
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.outcome import Schedule
 from dlsim.errors import InputError
@@ -75,24 +73,21 @@ def simulate(
     name, policy = policy_named(policy)
     given = checked(jobs, machine, extra)
     check_targets(given, policy, name)
-    trace = play(given, machine, policy, reading, known)
-    ran, told = trace.jobs, math.nan
-    if len(trace.finishes):
-        told = trace.origin + trace.finishes[np.arange(len(ran)), ran["on"]]
+    trace = simulate_jobs(given, machine, policy, reading, known)
+    places = np.arange(len(given.labels))
     columns = {
-        "app": given.names.array.take(given.app), "arrival": given.arrival.copy(),
-        "decided": trace.origin + ran["decided"], "turn": ran["turn"].astype(np.int64),
-        "device": _names_of(machine).take(ran["on"]), "start": trace.origin + ran["start"],
-        "end": trace.origin + ran["end"], "rule": trace.rules, "predicted": told,
-    }  # fmt: skip
+        "app": given.names.array.take(given.app),
+        "arrival": given.arrival.copy(),
+        "decided": trace.origin + trace.decided,
+        "turn": trace.turn,
+        "device": pd.Series(machine.devices).array.take(trace.device),
+        "start": trace.origin + trace.start,
+        "end": trace.origin + trace.end,
+        "rule": trace.rules,
+        "predicted": trace.origin + trace.finishes[places, trace.device],
+    }
     table = pd.DataFrame(columns, index=given.labels, copy=False)
     return Schedule(table, machine, policy, name, reading, known, given, trace)
-
-
-@functools.lru_cache(maxsize=64)
-def _names_of(machine: Machine) -> Any:
-    """Return the names of the devices as a column takes them."""
-    return pd.Series(machine.devices).array
 
 
 def learn(
@@ -152,10 +147,9 @@ def learn(
         known = start.copy()
         for batch, given in enumerate(parts):
             check_targets(given, policy, name)
-            trace = play(given, machine, policy, reading, known)
-            explored = int(trace.rules.isin(("R2", "R2*")).sum())
-            starts, ends = trace.jobs["start"], trace.jobs["end"]
-            means = math.fsum(starts) / jobs, math.fsum(ends) / jobs
-            rows.append((name, batch, ends.max(), *means, explored, bounds[batch]))
+            trace = simulate_jobs(given, machine, policy, reading, known)
+            explored = sum(rule in ("R2", "R2*") for rule in trace.rules)
+            means = math.fsum(trace.start) / jobs, math.fsum(trace.end) / jobs
+            rows.append((name, batch, trace.end.max(), *means, explored, bounds[batch]))
     names = ["policy", "batch", "makespan", "mean_wait", "mean_completion", "explored", "bound"]
     return pd.DataFrame(rows, columns=names)

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
+from dlsim.compiled import latest_finish
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.model import CLASSES, Item, Machine, Policy, Reading
+from dlsim.cpugpu.jobs import CLASSES, JobView
+from dlsim.cpugpu.model import Machine, Policy, Reading
+from dlsim.cpugpu.rules import RULES
 from dlsim.errors import InputError, ScheduleError
 from dlsim.given import Floats, column, label, table, theirs, usual
-from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
 #: Columns of the times on either class; all that a table of jobs needs.
@@ -77,14 +79,16 @@ class Given:
         return np.nanargmin(self.told, axis=1)
 
     @functools.cached_property
-    def items(self) -> tuple[Item, ...]:
+    def items(self) -> tuple[JobView, ...]:
         """The jobs as a policy sees them."""
-        told = [
-            {cls: time for cls, time in zip(CLASSES, row, strict=True) if time == time}
-            for row in self.told.tolist()
+        declared = [
+            {"gpu": gpu, "cpu": cpu}
+            if gpu == gpu and cpu == cpu
+            else ({"gpu": gpu} if gpu == gpu else {"cpu": cpu})
+            for gpu, cpu in self.told.tolist()
         ]
-        rows = zip(self.names[self.app], told, strict=True)
-        return tuple(Item(j, app, own) for j, (app, own) in enumerate(rows))
+        apps = self.names[self.app].tolist()
+        return tuple(map(JobView, range(len(apps)), apps, declared))
 
     @functools.cached_property
     def times(self) -> Floats:
@@ -148,7 +152,8 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
 
 def check_targets(given: Given, policy: Policy, name: str) -> None:
     """Refuse jobs without a version for the one class that a policy uses."""
-    if policy.rule in ("fifo", "strict") and policy.target != "preferred":
+    has_target = not callable(policy.rule) and RULES[policy.rule].has_target
+    if has_target and policy.target != "preferred":
         has = given.has[:, CLASSES.index(policy.target)]
         if not has.all():
             j = int(np.argmin(has))

@@ -6,34 +6,37 @@ SQLite file, from which a history is built.
 
 import math
 from array import array
+from bisect import insort
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
-import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.core.state import NEWEST
-from dlsim.given import Floats, instance, number, option, table
+from dlsim.cpugpu.jobs import CLASSES, other_class
+from dlsim.given import instance, number, option, table
+
+#: Weight of the newest run in the moving average.
+NEWEST = 0.3
 
 
 class Runs:
     """Measured times in their order; copies of a record share them, each up to its count."""
 
     def __init__(self, times: Iterable[float] = ()) -> None:
-        self.times, self._ranked = array("d", times), np.empty(0)
+        self.times = array("d", times)
+        self._ranked: list[float] = []
 
-    def ranked(self, count: int) -> Floats:
+    def ranked(self, count: int) -> list[float]:
         """Return the first so many times in order of size."""
         if len(self._ranked) != count:
-            self._ranked = np.sort(self.times[:count])
+            self._ranked = sorted(self.times[:count])
         return self._ranked
 
     def append(self, seconds: float) -> None:
         """Add a time, also among those that are sorted."""
-        if len(self._ranked) == len(self.times):
-            place = np.searchsorted(self._ranked, seconds)
-            self._ranked = np.insert(self._ranked, place, seconds)
+        if self._ranked and len(self._ranked) == len(self.times):
+            insort(self._ranked, seconds)
         self.times.append(seconds)
 
 
@@ -61,7 +64,9 @@ class Record:
 
     def add(self, seconds: float) -> None:
         """Take one more run into account."""
-        self.own_runs().append(seconds)
+        if len(self.runs.times) != self.count:  # another record went on from here
+            self.runs = Runs(self.runs.times[: self.count])
+        self.runs.append(seconds)
         self.count += 1
         delta = seconds - self.mean
         self.mean += delta / self.count
@@ -69,20 +74,14 @@ class Record:
         first = self.count == 1
         self.recent = seconds if first else self.recent + NEWEST * (seconds - self.recent)
 
-    def own_runs(self) -> Runs:
-        """Return the runs to add one to: a copy, where another record went on from here."""
-        if len(self.runs.times) != self.count:
-            self.runs = Runs(self.runs.times[: self.count])
-        return self.runs
-
     def expected(self, estimate: str = "mean") -> float:
         """Return a statistic of the measured runs."""
         if not self.count:
             return math.nan
         if estimate == "median":
             ranked = self.runs.ranked(self.count)
-            middle = ranked[(self.count - 1) // 2], ranked[self.count // 2]
-            return float(middle[0] if middle[0] == middle[1] else sum(middle) / 2)
+            low, high = ranked[(self.count - 1) // 2], ranked[self.count // 2]
+            return low if low == high else (low + high) / 2
         return self.recent if estimate == "ewma" else self.mean
 
 
@@ -123,24 +122,34 @@ class History:
         """Return what is known of an application on a class, not to be changed."""
         return self._records.get((app, cls), UNSEEN)
 
+    def expected(
+        self, app: str, cls: str, estimate: str = "mean", deviations: float = 0.0
+    ) -> float:
+        """Return a statistic of the measured runs, and so many deviations; NaN without a run."""
+        record = self._records.get((app, cls))
+        if record is None or not record.count:
+            return math.nan
+        time = record.mean if estimate == "mean" else record.expected(estimate)
+        return time + deviations * record.std if deviations else time
+
     def assign(self, app: str, cls: str) -> None:
         """Note that a job was assigned to a class (rule 2)."""
-        own = self.own(app, cls)
+        own = self.entry(app, cls)
         own.assigned, own.elsewhere = own.assigned + 1, 0
-        other = self._records.get((app, "cpu" if cls == "gpu" else "gpu"))
+        other = self._records.get((app, other_class(cls)))
         if other is not None:
             other.elsewhere += 1
 
     def withdraw(self, app: str, cls: str) -> None:
         """Take an assignment back: its device broke before the job was done."""
-        own = self.own(app, cls)
+        own = self.entry(app, cls)
         own.assigned = max(0, own.assigned - 1)
 
     def measure(self, app: str, cls: str, seconds: float) -> None:
         """Note the time of a run that was assigned before (rule 5): positive and finite."""
         what = f"run time of {app!r} on {cls}"
         taken = number(what, seconds, above=True, rule="positive and finite")
-        self.own(app, cls).add(float(taken))
+        self.entry(app, cls).add(float(taken))
 
     def add(self, app: str, cls: str, seconds: float) -> None:
         """Note a whole run: assigned and measured."""
@@ -170,10 +179,11 @@ class History:
         """Return every record by application and class, not to be changed."""
         return dict(self._records)
 
-    def own(self, app: str, cls: str) -> Record:
+    def entry(self, app: str, cls: str) -> Record:
         """Return the record of an application on a class, to be changed."""
-        instance("app", app, str, rule="the name of an application")
-        option("device class", cls, ("gpu", "cpu"))
-        if (app, cls) not in self._records:
-            self._records[app, cls] = Record()
-        return self._records[app, cls]
+        record = self._records.get((app, cls))
+        if record is None:
+            instance("app", app, str, rule="the name of an application")
+            option("device class", cls, CLASSES)
+            record = self._records[app, cls] = Record()
+        return record

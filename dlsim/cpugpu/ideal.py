@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from dlsim.cpugpu.model import Decide, Decision, Policy, Reading, State
+from dlsim.cpugpu.model import Policy, Reading
+from dlsim.cpugpu.rules import Decide, Decision, State
 from dlsim.errors import InputError
 from dlsim.given import Floats
 

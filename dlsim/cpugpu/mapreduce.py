@@ -17,16 +17,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dlsim.compiled import latest_finish
 from dlsim.cpugpu import mapdata, model
-from dlsim.cpugpu.dispatch import Desk
 from dlsim.cpugpu.given import apart, busy_shares, hold, near, need_known, together
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
+from dlsim.cpugpu.jobs import CLASSES, JobView, device_class
 from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
-from dlsim.cpugpu.model import CLASSES, Decision, Item, Policy, Reading, State, class_of
+from dlsim.cpugpu.model import Policy, Reading
+from dlsim.cpugpu.queues import MainQueue
+from dlsim.cpugpu.rules import Decide, Decision, State
+from dlsim.cpugpu.scheduler import OnlineScheduler, decider
 from dlsim.errors import InputError
 from dlsim.given import flag, generator, instance, mapping, number, option, theirs, usual, whole
-from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
 __all__ = [
@@ -94,10 +97,9 @@ class TaskRun:
         self.set, self.maps = setting, len(setting.blocks)
         self.places = setting.group.places
         self.time = functools.cache(setting.costs.time)
-        self.plan: model.Decide | None = None
+        self.plan: Decide | None = None
         machine, policy, reading = setting.group.machine, setting.policy, setting.reading
-        self.desk = Desk(machine, policy, reading, setting.history)
-        self.desk.decide = self._decider(self.desk.decide)
+        self.desk = OnlineScheduler(machine, policy, reading, setting.history, self._decider())
         self.attempts: list[Attempt] = []
         self.running: dict[str, Attempt] = {}
         self.outputs: dict[int, Attempt] = {}
@@ -134,23 +136,24 @@ class TaskRun:
                 del deaths[node]
                 self._die(node, now)
 
-    def _decider(self, decide: model.Decide) -> model.Decide:
+    def _decider(self) -> Decide:
         """Return what decides: the policy's rule, or what stands in its place."""
-        rule, given = self.set.policy.rule, self.set
-        if rule == "ideal":
+        given = self.set
+        if given.policy.rule == "ideal":
             if given.lost or given.loss_rate or given.dead or given.prefer_local:
                 raise InputError(
                     "an exhaustive schedule is made beforehand: use it without faults and "
                     "without prefer_local"
                 )
             return lambda *seen: self.plan(*seen) if self.plan else None
+        decide = decider(given.policy)
 
         def local_first(state: State, policy: Policy, reading: Reading) -> Decision | None:
             """Of the tasks alike to a policy, serve the first whose block is there (section 4)."""
             decision = decide(state, policy, reading)
-            own = next((i for i in state.main if decision and i.job == decision.job), None)
-            if decision is None or own is None:
+            if decision is None or decision.job not in state.main:
                 return decision
+            own = state.main.find(decision.job)
             node, versions = self.places[state.devices[decision.device]], own.declared.keys()
             alike = (i for i in state.main if i.app == own.app and i.declared.keys() == versions)
             near_by = (item for item in chain([own], alike) if self._is_local(item.job, node))
@@ -171,7 +174,7 @@ class TaskRun:
         part, nodes = task - self.maps, range(self.set.group.nodes)
         return sum(self.pairs[home, part] for home in nodes if home != node) / 1000
 
-    def _items(self, tasks: Iterable[int]) -> list[Item]:
+    def _items(self, tasks: Iterable[int]) -> list[JobView]:
         """Return tasks as the policy sees them: their times where their data is at hand."""
         job, group, found = self.set.job, self.set.group, []
         for task in tasks:
@@ -183,7 +186,7 @@ class TaskRun:
                     f"there are {group.gpus} GPUs and {group.cpus} CPUs"
                 )
             times = {c: self.time(kind, c, size) for c in classes}
-            found.append(Item(task, f"{job.name} {kind}", times))
+            found.append(JobView(task, f"{job.name} {kind}", times))
         return found
 
     def _settle(self, now: float) -> None:
@@ -193,12 +196,11 @@ class TaskRun:
             return
         state, is_missing = self.desk.state, len(self.outputs) < self.maps
         if is_missing and waiting > len(self.idle["reduce"]):
+            for item in [item for item in state.main if item.job >= self.maps]:
+                self.idle["reduce"].add(state.main.take(item.job).job)
             for d, queue in enumerate(state.queues):
-                self._unassigned(d, [item for item in queue if item.job >= self.maps])
-            for queue in [state.main, *state.queues]:
-                self.idle["reduce"].update(item.job for item in queue if item.job >= self.maps)
-                queue[:] = [item for item in queue if item.job < self.maps]
-            self.desk.changed()
+                reduces = [item for item in queue if item.job >= self.maps]
+                self.idle["reduce"].update(item.job for item in self._unassigned(d, reduces))
         idle = self.idle["map" if is_missing else "reduce"]
         items = self._items(sorted(idle))
         idle.clear()
@@ -206,7 +208,7 @@ class TaskRun:
             self._need_replicas(items)
         if self.set.policy.rule == "ideal" and items:
             times = np.array([
-                [item.declared.get(class_of(device), math.nan)
+                [item.declared.get(device_class(device), math.nan)
                  + self.set.costs.remote * self.size_of(item.job, self.places[device])
                  for device in state.devices]
                 for item in items
@@ -215,17 +217,22 @@ class TaskRun:
             self.plan = follow([tuple(items[j].job for j in jobs) for jobs in plan])
         if not is_missing:
             self.desk.arrive(now, items)
-        elif items:
-            state.main[:0] = items
-            self.desk.changed()
+        else:
+            self._put_first(items)
 
-    def _unassigned(self, device: int, items: list[Item]) -> list[Item]:
-        """Return items that leave a sub-queue unserved: rule 2 forgets the assignment."""
+    def _put_first(self, items: list[JobView]) -> None:
+        """Put tasks before all others of the main queue, in their order."""
+        for item in reversed(items):
+            self.desk.state.main.put(item, first=True)
+
+    def _unassigned(self, device: int, items: list[JobView]) -> list[JobView]:
+        """Take items out of a sub-queue, unserved: rule 2 forgets the assignment."""
         for item in items:
+            self.desk.state.queues[device].take(item.job)
             self.set.history.withdraw(item.app, self.desk.state.classes[device])
         return items
 
-    def _need_replicas(self, items: list[Item]) -> None:
+    def _need_replicas(self, items: Iterable[JobView]) -> None:
         for task in (item.job for item in items if item.job < self.maps):
             if set(self.set.homes[task]) <= self.dead:
                 raise InputError(
@@ -233,9 +240,9 @@ class TaskRun:
                     f"{self.set.homes[task]}; place more replicas"
                 )
 
-    def _begin(self, place: int, item: Item, now: float) -> None:
+    def _begin(self, place: int, item: JobView, now: float) -> None:
         task, device, job = item.job, self.desk.state.devices[place], self.set.job
-        node, cls, is_map = self.places[device], class_of(device), task < self.maps
+        node, cls, is_map = self.places[device], device_class(device), task < self.maps
         kind, number = ("map", task) if is_map else ("reduce", task - self.maps)
         remote = self.size_of(task, node)
         data: Any = None
@@ -246,7 +253,7 @@ class TaskRun:
         elif part > 1:
             runs = [self.outputs[one].data[number] for one in range(self.maps)]
             data = mapdata.reduce_partition(job, runs, cls)
-        decision = self.desk.decisions[task]
+        decision = self.desk.moves[task].decision
         self.running[device] = attempt = Attempt(
             kind, number, self.tries[task], device, node, now, now + seconds * min(part, 1.0),
             self.size_of(task), remote, "lost" if part <= 1 else "done", decision.rule,
@@ -284,18 +291,18 @@ class TaskRun:
         doomed = [d for d, name in enumerate(state.devices) if self.places[name] == node]
         for d in reversed(doomed):
             attempt = self.running.pop(state.devices[d], None)
-            state.main[:0] = self._unassigned(d, state.queues[d])
+            self._put_first(self._unassigned(d, list(state.queues[d])))
             if attempt is not None:
                 self.desk.lose(now, d)
                 self.failed[attempt.task] += 1
                 attempt.end, attempt.outcome = now, "killed"
-            del state.running[d], state.queues[d]
-        kept = [d for d in range(len(state.devices)) if d not in doomed]
-        state.devices = tuple(state.devices[d] for d in kept)
-        state.classes = tuple(state.classes[d] for d in kept)
-        for queue in [state.main, *state.queues]:  # a class whose last device is gone
-            queue[:] = self._items(item.job for item in queue)
-        self.desk.changed()
+        state.remove_devices(doomed)
+        # a class whose last device is gone is no longer among a task's versions
+        state.main = MainQueue(self._items(item.job for item in state.main))
+        for queue in state.queues:
+            for item in self._items([item.job for item in queue]):
+                queue.take(item.job)
+                queue.put(item)
         self._need_replicas(state.main)
         for task in [task for task, made in self.outputs.items() if made.node == node]:
             self.outputs.pop(task).outcome = "gone"
@@ -365,7 +372,10 @@ class MapReduceRun:
         rows: list[Any] = list(a.itertuples(index=False))
         labels, died, reads = a.index.tolist(), self._deaths(a), list(self._readings(rows))
         needed = np.array(
-            [costs.time(r.kind, class_of(r.device), r.size) + costs.remote * r.remote for r in rows]
+            [
+                costs.time(r.kind, device_class(r.device), r.size) + costs.remote * r.remote
+                for r in rows
+            ]
         )
         plain = mapdata.run_plainly(job, given.blocks)
         hold("the output is that of a plain computation", self.output == plain)
@@ -413,7 +423,7 @@ class MapReduceRun:
             is_there = not_after(made["end"], row.start, took) & ~not_after(died, row.start, took)
             there = made[is_there].drop_duplicates("number", keep="last")
             held = zip(there["number"], there["device"], strict=True)
-            counts = np.array([len(mapped(n, class_of(d))[row.number]) for n, d in held], int)
+            counts = np.array([len(mapped(n, device_class(d))[row.number]) for n, d in held], int)
             away = counts[there["node"].to_numpy() != row.node]
             yield None if len(there) < len(sizes) else (counts.sum() / 1000, away.sum() / 1000)
 

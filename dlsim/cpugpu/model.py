@@ -7,21 +7,17 @@ K. Hazelwood, K. Skadron, A4MMC 2011; V. Ravi, M. Becchi, W. Jiang, G. Agrawal,
 S. Chakradhar, CCGrid 2012.
 """
 
-import functools
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple, Self
 
 import pandas as pd
 
-from dlsim.cpugpu.history import History
+from dlsim.cpugpu.jobs import CLASSES
+from dlsim.cpugpu.rules import RULES, Decide
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, whole
 from dlsim.reading import BaseReading
 
-#: Device classes, in the order that decides the last tie: GPUs first.
-CLASSES = ("gpu", "cpu")
 #: Most devices of one class, and most of what is counted one by one.
 MOST_DEVICES, MOST_COUNT = 10_000, 10**7
 
@@ -66,14 +62,6 @@ class Machine:
         return self.gpus if cls == "gpu" else self.cpus
 
 
-def class_of(device: str) -> str:
-    """Return the class of a device by its name."""
-    cls = device[:3]
-    if cls not in CLASSES or not device[3:].isdecimal():
-        raise InputError(f"a device is called gpu0, gpu1, .. or cpu0, cpu1, ..; got {device!r}")
-    return cls
-
-
 class Measures:
     """What a schedule's table of jobs says of all of them; it may hold `wait` and `completion`."""
 
@@ -100,105 +88,10 @@ class Measures:
         return float(self.jobs.get("completion", self.jobs["end"] - self.jobs["arrival"]).mean())
 
 
-@dataclass(frozen=True)
-class Item:
-    """A job as a scheduler sees it: what is declared, nothing that is realised.
-
-    `job` is its place in the queue order, `declared` its run time by class, for the classes it
-    has a version for. Policies that learn ask only which classes there are.
-    """
-
-    job: int
-    app: str
-    declared: dict[str, float]
-
-    @functools.cached_property
-    def preferred(self) -> str:
-        """The class with the smaller declared time, GPUs on a tie."""
-        return min((c for c in CLASSES if c in self.declared), key=self.declared.__getitem__)
-
-    @functools.cached_property
-    def row(self) -> tuple[float, ...]:
-        """Declared times by class, NaN for none, and whether there is a version."""
-        times = self.declared
-        return *(times.get(c, math.nan) for c in CLASSES), *(c in times for c in CLASSES)
-
-
-class Running(NamedTuple):
-    """A job on a device."""
-
-    item: Item
-    start: float
-
-
-@dataclass
-class State:
-    """All that a policy sees at an instant: queues, devices, history.
-
-    Attributes
-    ----------
-    now : float
-        The instant.
-    devices, classes : tuple of str
-        Names of the devices, GPUs first, and their classes.
-    running : list of Running or None
-        What each device runs.
-    queues, main : list
-        The sub-queue of each device, and the main queue, next job first.
-    history : History
-        Learned run times, and what was tried.
-    """
-
-    now: float
-    devices: tuple[str, ...]
-    classes: tuple[str, ...]
-    running: list[Running | None]
-    queues: list[list[Item]]
-    main: list[Item]
-    history: History
-
-    @classmethod
-    def of(cls, machine: Machine, history: History) -> Self:
-        """Return the state of an idle machine at time 0, which keeps this very `history`."""
-        names = machine.devices
-        classes, queues = tuple(map(class_of, names)), [list[Item]() for _ in names]
-        return cls(0.0, names, classes, [None for _ in names], queues, [], history)
-
-    def free(self) -> list[int]:
-        """Return the devices (places, ascending) that run nothing and have an empty sub-queue."""
-        queues = self.queues
-        return [d for d, job in enumerate(self.running) if job is None and not queues[d]]
-
-
-class Decision(NamedTuple):
-    """A job that leaves the main queue, or moves between sub-queues.
-
-    Attributes
-    ----------
-    job, device : int
-        `Item.job`; place in `State.devices` of the device whose sub-queue it joins.
-    rule : str
-        Why: ``R2``, ``R2*``, ``R3``, ``R3*``, ``R4``, ``R4q`` for the five rules
-        (`dlsim.cpugpu.core.rules`); otherwise the policy's own word.
-    finishes : tuple of float
-        Predicted finish on every device, NaN where none was predicted; empty where the
-        policy predicts nothing.
-    """
-
-    job: int
-    device: int
-    rule: str
-    finishes: tuple[float, ...] = ()
-
-
-#: A policy's decision: the next job to move, or None if nothing can be decided now.
-Decide = Callable[[State, "Policy", "Reading"], Decision | None]
-
-RULES = ("five", "mct", "fifo", "strict", "round-robin", "speed-up", "shortest", "ideal")
-#: Options of the other words of a `Policy`; their places are codes of the core.
+#: Options of the other words of a `Policy`.
 CHOICES = {
     "target": (*CLASSES, "preferred"),
-    "take": ("careful", "never", "always"),
+    "cross_class": ("if_speedup_small", "never", "always"),
     "objective": ("makespan", "completion"),
     "estimate": ("mean", "median", "ewma"),
 }
@@ -211,36 +104,36 @@ class Policy:
     Parameters
     ----------
     rule : str or callable
-        ``five``: the paper's five rules; ``mct``: minimum completion time by declared
-        times; ``fifo``: one queue per class; ``strict``: the head of the main queue
-        waits for its class; ``round-robin``; ``speed-up``: RSC and its kin;
-        ``shortest``: ASJF; ``ideal``: exhaustive. Or a function of (state, policy,
-        reading) that returns a `Decision` or None.
+        A name of `RULES`: ``history``: the paper's five rules; ``mct``: minimum completion time
+        by declared times; ``fifo``: one queue per class; ``strict``: the head of the main queue
+        waits for its class; ``round-robin``; ``speed-up``: RSC and its kin; ``shortest``: ASJF;
+        ``ideal``: exhaustive. Or a function of (state, policy, reading) that returns a `Decision`
+        or None.
     target : {"preferred", "cpu", "gpu"}
         ``fifo`` and ``strict``: the class that each job goes to.
-    take : {"careful", "never", "always"}
-        ``speed-up``: when an idle device takes a job of the other class.
+    cross_class : {"if_speedup_small", "never", "always"}
+        ``speed-up``: when an idle device takes a job that prefers the other class.
     objective : {"makespan", "completion"}
         ``ideal``: what is least, the makespan or the mean completion time.
     min_samples : int
-        ``five``: rule 2 tries a class until so many jobs were assigned there (1: the
+        ``history``: rule 2 tries a class until so many jobs were assigned there (1: the
         paper's rule).
     re_explore : int
-        ``five``: rule 2 tries a class again once the application was assigned
+        ``history``: rule 2 tries a class again once the application was assigned
         elsewhere so many times in a row; 0: never.
     bound : float
-        ``five``: rule 2 does not try a class if the least known time of the application
+        ``history``: rule 2 does not try a class if the least known time of the application
         is under this part of the known work that waits in the main queue; 0: no bound.
     estimate : {"mean", "median", "ewma"}
-        ``five``: which statistic of the measured times is expected.
+        ``history``: which statistic of the measured times is expected.
     steal : bool
-        ``five``: at the end, a free device takes the last job of another sub-queue if
+        ``history``: at the end, a free device takes the last job of another sub-queue if
         it should finish sooner here.
     """
 
-    rule: str | Decide = "five"
+    rule: str | Decide = "history"
     target: str = "preferred"
-    take: str = "careful"
+    cross_class: str = "if_speedup_small"
     objective: str = "makespan"
     min_samples: int = 1
     re_explore: int = 0
@@ -264,7 +157,7 @@ class Policy:
 #: The paper's scheduler and its rivals, by name, and what they are. ``torque`` keeps one
 #: first-come queue per class, which on one machine is the preferred-device queue of Gregg et al.
 _KNOWN: dict[str, tuple[Policy, str]] = {
-    "history": (Policy("five"), "the paper's five rules, on measured times"),
+    "history": (Policy("history"), "the paper's five rules, on measured times"),
     "cpu-only": (Policy("fifo", target="cpu"), "everything on the CPU"),
     "gpu-only": (Policy("fifo", target="gpu"), "everything on the GPU"),
     "preferred": (Policy("fifo"), "each on the class it prefers"),
@@ -273,15 +166,21 @@ _KNOWN: dict[str, tuple[Policy, str]] = {
     "torque-strict": (Policy("strict"), "Torque: the first in line waits for its class"),
     "torque": (Policy("fifo"), "Torque: a queue per class"),
     "rsc": (Policy("speed-up"), "by speed-up; an idle device takes with care"),
-    "rsc-strict": (Policy("speed-up", take="never"),
-                   "by speed-up; an idle device takes nothing of the other class"),
-    "rsa": (Policy("speed-up", take="always"),
-            "by speed-up; an idle device takes whatever there is"),
+    "rsc-strict": (
+        Policy("speed-up", cross_class="never"),
+        "by speed-up; an idle device takes nothing of the other class",
+    ),
+    "rsa": (
+        Policy("speed-up", cross_class="always"),
+        "by speed-up; an idle device takes whatever there is",
+    ),
     "asjf": (Policy("shortest"), "the shortest job first, where it is fastest"),
     "ideal": (Policy("ideal"), "exhaustive: least makespan of a few jobs"),
-    "ideal-mean": (Policy("ideal", objective="completion"),
-                   "exhaustive: least mean completion time of a few jobs"),
-}  # fmt: skip
+    "ideal-mean": (
+        Policy("ideal", objective="completion"),
+        "exhaustive: least mean completion time of a few jobs",
+    ),
+}
 POLICIES = {name: policy for name, (policy, _) in _KNOWN.items()}
 ABOUT = {name: words for name, (_, words) in _KNOWN.items()}
 

@@ -21,12 +21,12 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dlsim.compiled import clock_origin, latest_finish
 from dlsim.cpugpu import given
 from dlsim.cpugpu.given import apart, before, hold, near, time_column, together
 from dlsim.cpugpu.model import MOST_COUNT, Measures
 from dlsim.errors import InputError
 from dlsim.given import column, flag, named, number, option, table, theirs, usual, whole
-from dlsim.kernel import clock_origin, latest_finish
 from dlsim.rounding import not_after
 
 __all__ = ["SCHEDULERS", "MoldableSchedule", "NodePool", "Scheduler", "lower_bound", "run_moldable"]

@@ -1,17 +1,15 @@
 """What a run leaves: what became of every job, with the figures' measures (paper C)."""
 
 import functools
-import math
 from dataclasses import dataclass, field
 
-import numpy as np
 import pandas as pd
 
 from dlsim.cpugpu.check import Fairness, check_schedule, judged, local_bounds
-from dlsim.cpugpu.dispatch import Trace, on_own_clock, play
 from dlsim.cpugpu.given import Given, busy_shares
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
+from dlsim.cpugpu.loop import Trace, on_own_clock, simulate_jobs
 from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
 from dlsim.given import number, option
 
@@ -46,9 +44,8 @@ class Schedule(Measures):
     @functools.cached_property
     def predictions(self) -> pd.DataFrame:
         """Predicted finish of each job on every device when it was decided."""
-        devices, told = list(self.machine.devices), self.trace.finishes + self.trace.origin
-        rows = told if len(told) else np.full((len(self.jobs), len(devices)), math.nan)
-        return pd.DataFrame(rows, index=self.given.labels, columns=devices)
+        finishes = self.trace.finishes + self.trace.origin
+        return pd.DataFrame(finishes, index=self.given.labels, columns=list(self.machine.devices))
 
     @property
     def utilisation(self) -> pd.Series:
@@ -70,7 +67,7 @@ class Schedule(Measures):
     @property
     def run_times(self) -> pd.Series:
         """Realised time of each run, without the rounding of end - start."""
-        return pd.Series(self.trace.jobs["seconds"], index=self.jobs.index)
+        return pd.Series(self.trace.seconds, index=self.jobs.index)
 
     def fairness(self, reading: str = "local", significant: float = 0.1) -> Fairness:
         """Say which jobs ended later than on their preferred device (section 5).
@@ -83,8 +80,8 @@ class Schedule(Measures):
         significant = number("significant", significant)
         if reading == "local":
             return judged(self, local_bounds(self), significant)
-        fifo = play(self.given, self.machine, Policy("fifo"), self.reading, History())
-        return judged(self, fifo.origin + fifo.jobs["end"], significant)
+        fifo = simulate_jobs(self.given, self.machine, Policy("fifo"), self.reading, History())
+        return judged(self, fifo.origin + fifo.end, significant)
 
     def check(self) -> None:
         """Verify the schedule against the model alone (`dlsim.cpugpu.check`)."""

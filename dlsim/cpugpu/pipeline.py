@@ -19,12 +19,12 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from dlsim.compiled import latest_finish
 from dlsim.cpugpu.given import apart, before, hold, time_column, together
 from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks, equal_chunks_time
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.given import option, table, usual, whole
-from dlsim.kernel import latest_finish
 from dlsim.rounding import not_after
 
 __all__ = ["Gpu", "Timeline", "equal_chunks", "equal_chunks_time", "run_chunks"]

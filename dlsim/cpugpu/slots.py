@@ -6,23 +6,22 @@ Hadoop's documentation.
 """
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.core import state as core
-from dlsim.cpugpu.core.events import begin, run
-from dlsim.cpugpu.dispatch import state_of, world_of
-from dlsim.cpugpu.given import apart, hold, need_names, time_column, together
+from dlsim.cpugpu.given import Given, apart, hold, need_names, time_column, together
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.model import Measures
+from dlsim.cpugpu.loop import simulate_jobs
+from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
+from dlsim.cpugpu.queues import ByApplication
+from dlsim.cpugpu.rules import Decide, Decision, State
 from dlsim.errors import InputError
 from dlsim.given import number, option, theirs, whole
 from dlsim.given import table as need_table
-from dlsim.kernel import clock_origin
 from dlsim.rounding import not_after
 
 #: Whose task a free slot takes: the least key, of a job's place among the arrivals, its running
@@ -84,6 +83,30 @@ class SlotSchedule(Measures):
         hold("a job ends with its last task", last == jobs["end"], list(jobs.index))
 
 
+def share_slots(pools: Sequence[int], weights: Sequence[float]) -> Decide:
+    """Return Hadoop's rule: the pool with the fewest running tasks per weight is served.
+
+    Parameters
+    ----------
+    pools : sequence of int
+        The pool of each job, jobs in order of arrival; of equals the first job is served.
+    weights : sequence of float
+        What the running tasks of each job's pool are divided by.
+    """
+
+    def rule(state: State, policy: Policy, reading: Reading) -> Decision | None:
+        slot = state.first_free("cpu")
+        waiting = state.main.view(ByApplication).queues
+        places = [place for place in range(len(pools)) if waiting.get(str(place))]
+        if slot is None or not places:
+            return None
+        running = Counter(pools[int(one.job.app)] for one in state.running if one is not None)
+        found = min(places, key=lambda place: running[pools[place]] / weights[place])
+        return Decision(waiting[str(found)].head.job, slot, "shared")
+
+    return rule
+
+
 def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSchedule:
     """Run the tasks of several jobs on slots, without preemption.
 
@@ -136,27 +159,28 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
         number(f"share of queue {queue!r}", float(own.max()), least, least)
     table = table[["tasks", *defaults]]
 
-    # A machine of one class; a job is an application of its own.
+    # On a machine of one class; every job is an application of its own.
     line = table.sort_values("arrival", kind="stable")
-    origin, places = clock_origin(line["arrival"].to_numpy()), np.arange(len(line))
+    places = np.arange(len(line))
     job = np.repeat(places, line["tasks"].to_numpy(np.int64))
     times = np.column_stack([np.full(len(line), np.nan), line["task_time"]])[job]
-    r = core.Rules(core.FIFO if scheduler == "fifo" else core.SHARE, core.CPU)
-    pool = pd.factorize(line["queue"])[0] if scheduler == "capacity" else places
-    weight = line["share" if scheduler == "capacity" else "weight"].to_numpy(float, copy=True)
-    w = world_of(
-        r, line["arrival"].to_numpy()[job] - origin, times, np.ones(slots, np.int64), job, times,
-        ~np.isnan(times), np.arange(len(job)), 0,
-    )._replace(pool=pool, weight=weight)  # fmt: skip
-    s = state_of(w, r, range(len(line)), History())
-    begin(w, r, s)
-    run(w, r, s)
-    order = np.argsort(s.jobs["turn"])
-    ran, whose = s.jobs[order], job[order]
+    names = pd.Index([str(place) for place in places])
+    given = Given(
+        pd.RangeIndex(len(job)), line["arrival"].to_numpy()[job], names, job, times,
+        ~np.isnan(times), times, None, 0, slots,
+    )  # fmt: skip
+    policy = Policy("fifo", target="cpu")
+    if scheduler == "fair":
+        policy = Policy(share_slots(places.tolist(), line["weight"].tolist()))
+    elif scheduler == "capacity":
+        pools = pd.factorize(line["queue"])[0].tolist()
+        policy = Policy(share_slots(pools, line["share"].tolist()))
+    trace = simulate_jobs(given, Machine(cpus=slots, gpus=0), policy, Reading(), History())
+    order = np.argsort(trace.turn)
     tasks = pd.DataFrame({
-        "job": line.index[whose], "task": order - np.searchsorted(job, whose),
-        "slot": ran["on"].astype(np.int64), "start": origin + ran["start"],
-        "end": origin + ran["end"],
+        "job": line.index[job[order]], "task": order - np.searchsorted(job, job[order]),
+        "slot": trace.device[order], "start": trace.origin + trace.start[order],
+        "end": trace.origin + trace.end[order],
     })  # fmt: skip
     spans = tasks.groupby("job").agg({"start": "min", "end": "max"})
     return SlotSchedule(table.join(spans), tasks, slots, scheduler)

@@ -9,9 +9,9 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dlsim.compiled import meets
 from dlsim.errors import InputError
 from dlsim.explore.panel import Numbers, Slider, new_figure, panel, say
-from dlsim.kernel import meets
 from dlsim.realtime import SWITCHES, Cluster, Reading, Split, simulate, split_load
 from dlsim.realtime.model import IN_ROUNDS
 from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes, total_cost

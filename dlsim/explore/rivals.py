@@ -8,10 +8,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from dlsim.compiled import same_instant
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Slider, Values, new_figure, panel, say, wrapped
 from dlsim.given import label
-from dlsim.kernel import same_instant
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Offer, Reading, Schedule, simulate
 from dlsim.realtime import workload as laws
 from dlsim.realtime.model import ABOUT, Policy

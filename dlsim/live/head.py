@@ -20,11 +20,11 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.given import duration, extra, instance, number, whole
 from dlsim.live.costs import Costs, Sample
-from dlsim.live.job import Chunk, Job, LoadFailedError, Promise, Task, Worker, load_of
+from dlsim.live.job import Chunk, Job, LoadFailedError, Promise, Task, Worker
 from dlsim.live.journal import Journal, function_named, name_of
 from dlsim.live.loads import File, Load, Piece
 from dlsim.live.planner import MOST_TRIES, SOON, CutError, Planner
-from dlsim.realtime import Cluster, Policy, Reading, simulate
+from dlsim.realtime import Cluster, Policy, Reading
 from dlsim.realtime.model import policy_named
 from dlsim.realtime.run import need_online
 from dlsim.study.workers import connect
@@ -358,60 +358,6 @@ class Head:
         """Return what was measured of a function as a cluster for `dlsim.realtime.simulate`."""
         costs = self.measured(function, load)
         return self._plan.cluster(costs, self._plan.margin(costs) if with_margin else 1.0)
-
-    def replay(
-        self, function: Function, load: Load, tasks: pd.DataFrame,
-        combine: Callable[[Any, Any], Any] | None = None,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Submit a stream of loads as they arrive, beside the simulation of the same stream.
-
-        Parameters
-        ----------
-        function, combine : callable
-            As in `submit`.
-        load : Load
-            What every task takes its first units from.
-        tasks : DataFrame
-            Columns arrival, sigma (units of the load) and deadline, in seconds; sorted.
-
-        Returns
-        -------
-        DataFrame
-            A row per task: promised, promised_end, completion, kept; simulated (whether the
-            simulation on the cluster that was measured, margin and all, admits it) and
-            simulated_end; ends count from the first arrival.
-
-        Raises
-        ------
-        InputError
-            For no tasks, tasks that `dlsim.realtime.simulate` refuses, and those longer than the
-            load or shorter than half of its first record.
-        """
-        if not len(tasks):
-            raise InputError("tasks must have at least one row, got none")
-        beside = simulate(tasks, self.cluster(function, load=load), self.policy, self.reading).tasks
-        least, most = tasks["sigma"].min(), tasks["sigma"].max()
-        if most > load.size:
-            raise InputError(f"sigma must be at most the load, {load.size:g} units; got {most:g}")
-        if not load.cut([least, load.size - least])[0]:
-            rule = "sigma must reach to the middle of the first record of the load"
-            raise InputError(f"{rule}, which is not cut; got {least:g} units: take more")
-        begin, jobs = time.time() - float(tasks["arrival"].iloc[0]), []
-        rows = tasks[["arrival", "sigma", "deadline"]].astype(float).to_numpy().tolist()
-        for label, (arrival, sigma, deadline) in zip(tasks.index, rows, strict=True):
-            time.sleep(max(0.0, begin + arrival - time.time()))
-            piece = load.cut([sigma, load.size - sigma])[0]
-            part = load_of(piece) if piece else load
-            jobs.append(self.submit(function, part, deadline, combine, str(label)))
-        self.wait()
-        found = tasks[["arrival", "sigma", "deadline"]].assign(
-            promised=[job.promise.admitted for job in jobs],
-            promised_end=[job.arrival - begin + job.promise.finish for job in jobs],
-            expected=[job.expected - begin for job in jobs],
-            completion=[job.end - begin for job in jobs],
-            kept=[job.end <= job.due for job in jobs],
-        )
-        return found.assign(simulated=beside["admitted"], simulated_end=beside["completion"])
 
     def table(self) -> pd.DataFrame:
         """Return a row per load: what it was told, what became of it, and on which fit.

@@ -26,8 +26,8 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.compiled import TOL
 from dlsim.given import Floats, flag, instance, option
-from dlsim.kernel import TOL
 from dlsim.realtime import model
 from dlsim.realtime.model import IN_ROUNDS, Cluster
 from dlsim.realtime.partition import best_counts, table_for

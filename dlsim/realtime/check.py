@@ -13,9 +13,9 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
+from dlsim.compiled import TOL, clock_origin
 from dlsim.errors import ScheduleError
 from dlsim.given import Floats, label
-from dlsim.kernel import TOL, clock_origin
 from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped, verify
 from dlsim.realtime.model import IN_ROUNDS, KINDS, StateView, under
 from dlsim.realtime.partition import best_counts, table_for

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dlsim.compiled import clock_origin, records
 from dlsim.errors import InputError
 from dlsim.given import Floats, column, instance, number, table, theirs, usual
-from dlsim.kernel import clock_origin, records
 from dlsim.realtime import model
 from dlsim.realtime.core.demand import divide, fill_releases, lay
 from dlsim.realtime.core.state import TASK, fresh_state

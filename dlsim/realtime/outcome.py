@@ -10,9 +10,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.compiled import CLOCK, clock_origin, latest_finish
 from dlsim.errors import InputError, ScheduleError
 from dlsim.given import Floats, label, number
-from dlsim.kernel import CLOCK, clock_origin, latest_finish
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.demand import fill_chunks
 from dlsim.realtime.core.state import COUNT_RULES, COUNTED

@@ -260,7 +260,7 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     budget : float or array_like
         Absolute deadline minus start; arrays of it and of sizes broadcast.
     start : float or array_like
-        Absolute start; the tolerance of `dlsim.kernel` is relative to absolute times.
+        Absolute start; the tolerance of `dlsim.compiled` is relative to absolute times.
 
     Returns
     -------

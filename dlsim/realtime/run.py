@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from dlsim.compiled import clock_origin, latest_finish, records
 from dlsim.errors import InputError
 from dlsim.given import Floats, need_memory
-from dlsim.kernel import clock_origin, latest_finish, records
 from dlsim.realtime import model
 from dlsim.realtime.core import events, state
 from dlsim.realtime.core.partition import OPR

@@ -26,9 +26,9 @@ from numpy.random import Generator
 from scipy.special import ndtr
 
 from dlsim import files, given, joblog
+from dlsim.compiled import TOL
 from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, instance, mapping, option, positive, streams, theirs
-from dlsim.kernel import TOL
 from dlsim.realtime import model
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import least_times, table_of
@@ -437,7 +437,7 @@ def user_split(
               \qquad n \sim U\{N_{min}, \dots, N - 1\}
 
     and n = N where N_min >= N or the denominator is not positive; N_min is at least 1.
-    A quotient above a whole number by no more than `dlsim.kernel.TOL` in time is that
+    A quotient above a whole number by no more than `dlsim.compiled.TOL` in time is that
     number. Every row has its own draw, from a random stream of this purpose alone.
 
     Parameters

@@ -29,10 +29,10 @@ from typing import Any
 from tqdm import tqdm
 
 from dlsim import files, processes, progress
+from dlsim.cache import source_digest
 from dlsim.errors import DlsimError, InputError
 from dlsim.files import LIMIT, StrPath, read_bytes, read_json, read_text
 from dlsim.given import number, option
-from dlsim.kernel import source_digest
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
 from dlsim.study import warm, workers
 from dlsim.study.execution import check_parameters, first_problem, parameters_of, run_notebook

@@ -21,9 +21,9 @@ from matplotlib.figure import Figure
 from matplotlib.transforms import TransformNode
 from PIL import Image
 
+from dlsim.cache import cache_folder, private_folder, source_digest
 from dlsim.errors import DlsimError, InputError
 from dlsim.files import LIMIT, read_bytes, write_bytes
-from dlsim.kernel import cache_folder, private_folder, source_digest
 from dlsim.study.figures import KINDS
 
 _DPI = 150

@@ -233,12 +233,6 @@ def crosses(
     return ax
 
 
-def ink(policy: str, named: bool = True) -> dict[str, str]:
-    """Return colour and marker of a policy, and its label where it is to be named."""
-    color, marker, _ = style_of(policy)
-    return {"color": color, "marker": marker, "label": policy if named else ""}
-
-
 def dotted(ax: Axes, *places: float, color: str = "#777777") -> Axes:
     """Draw dotted lines at places of the x axis."""
     for place in places:

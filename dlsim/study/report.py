@@ -24,10 +24,10 @@ from markupsafe import Markup
 
 import dlsim
 from dlsim import files
+from dlsim.cache import source_digest
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.given import option
-from dlsim.kernel import source_digest
 from dlsim.owned import Owned
 from dlsim.study import claims, workers
 from dlsim.study.figures import KIND_VARIABLE, KINDS, load_figures, paper_of

@@ -228,7 +228,7 @@ def calibration(draws: int = 2000, seed: int = 0, jobs: int = 0, **grid: Any) ->
     return rates.assign(draws=batch * (draws // batch))
 
 
-def share_bounds(count: Any, total: Any, level: float = LEVEL, points: int = 1) -> tuple[Any, Any]:
+def share_bounds(count: Any, total: Any, points: int = 1) -> tuple[Any, Any]:
     """Return the exact (Clopper-Pearson) bounds of shares, for so many points at once.
 
     >>> low, high = share_bounds(0, 100)
@@ -236,7 +236,7 @@ def share_bounds(count: Any, total: Any, level: float = LEVEL, points: int = 1) 
     0.0 0.0362
     """
     k, n = np.asarray(count, dtype=float), np.asarray(total, dtype=float)
-    tail = (1 - level ** (1 / points)) / 2
+    tail = (1 - LEVEL ** (1 / points)) / 2
     low = np.where(k > 0, betaincinv(np.maximum(k, 1e-9), n - k + 1, tail), 0.0)
     high = np.where(k < n, betaincinv(k + 1, np.maximum(n - k, 1e-9), 1 - tail), 1.0)
     return low, high

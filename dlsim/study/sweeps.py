@@ -23,10 +23,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim import progress
+from dlsim.cache import cache_folder, private_folder, source_digest
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import write_text
 from dlsim.given import mapping, whole
-from dlsim.kernel import cache_folder, private_folder, source_digest
 from dlsim.study import cells, workers
 
 #: A worker hands back what it has after this time; many small cells make one batch.

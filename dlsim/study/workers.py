@@ -16,10 +16,10 @@ from typing import Any
 
 import dlsim
 from dlsim import processes
+from dlsim.cache import source_digest
 from dlsim.errors import InputError
 from dlsim.files import read_json
 from dlsim.given import extra, whole
-from dlsim.kernel import source_digest
 
 #: Environment variables: the scheduler of a Dask cluster, and how many workers a sweep gets.
 DASK, JOBS = "DLSIM_DASK", "DLSIM_JOBS"
@@ -135,7 +135,7 @@ def check(place: str) -> str:
         # sent by value, since it is local: the worker may have no dlsim
         try:
             import dlsim
-            from dlsim.kernel import source_digest
+            from dlsim.cache import source_digest
         except Exception as error:
             return "", f"{type(error).__name__}: {error}"
         return dlsim.__version__, source_digest()

@@ -10,7 +10,7 @@ import math
 import numpy as np
 import simpy
 
-from dlsim.kernel import TOL
+from dlsim.compiled import TOL
 from tests.twins import bricks as twin
 
 PROBE = 60.0

@@ -24,7 +24,7 @@ from pathlib import Path
 import numpy as np
 import simpy
 
-from dlsim.kernel import TOL
+from dlsim.compiled import TOL
 
 COLUMNS = ["arrival", "sigma", "deadline"]
 

@@ -40,9 +40,9 @@ def digest(*arrays: np.ndarray | pd.Series) -> str:
     return found.hexdigest()[:16]
 
 
-def write_blocks(run: Callable[[int], str], runs: int = RUNS) -> str:
+def write_blocks(run: Callable[[int], str]) -> str:
     """Run all numbers and join their blocks."""
-    return "\n\n".join(f"# {number} {run(number)}" for number in range(runs)) + "\n"
+    return "\n\n".join(f"# {number} {run(number)}" for number in range(RUNS)) + "\n"
 
 
 def path_of(engine: str) -> Path:

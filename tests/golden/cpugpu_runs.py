@@ -27,12 +27,12 @@ from tests.golden.blocks import cell, lines
 #: Policies by name, and the options of the paper's rule that no name has.
 ROWS: dict[str, Policy] = {
     **POLICIES,
-    "history, three samples": Policy("five", min_samples=3),
-    "history, again": Policy("five", re_explore=2),
-    "history, bound": Policy("five", bound=0.3),
-    "history, median": Policy("five", estimate="median"),
-    "history, ewma": Policy("five", estimate="ewma"),
-    "history, steal": Policy("five", steal=True),
+    "history, three samples": Policy("history", min_samples=3),
+    "history, again": Policy("history", re_explore=2),
+    "history, bound": Policy("history", bound=0.3),
+    "history, median": Policy("history", estimate="median"),
+    "history, ewma": Policy("history", estimate="ewma"),
+    "history, steal": Policy("history", steal=True),
 }
 MACHINES = ((1, 1), (1, 1), (2, 1), (1, 2), (2, 3), (0, 2), (3, 0))
 WORDS = ("the", "quick", "brown", "fox", "jumps", "over", "a", "lazy", "dog", "again")

@@ -48,8 +48,7 @@ OWN = {
     "edf, umr, best": Policy("edf", "min", "umr", rounds="best"),
     "fifo, umr-iit, best": Policy("fifo", "min", "umr-iit", rounds="best"),
 }
-NAMED = [name for name, policy in POLICIES.items() if "rounds" not in str(policy.partition)]
-ROWS = {**{name: POLICIES[name] for name in NAMED}, **OWN}
+ROWS = {**POLICIES, **OWN}
 
 
 def draw_cluster(rng: np.random.Generator, policy: Policy) -> Cluster:

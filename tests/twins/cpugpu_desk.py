@@ -1,7 +1,8 @@
-"""The CPU-GPU engine as it was before it was compiled: lists, and every sum made anew.
+"""The CPU-GPU engine written a second time: lists, searched and summed anew for every decision.
 
 Pure functions of a state decide; a desk follows them; a loop goes from instant to instant. It
-shares the words with dlsim (`State`, `Item`, `Policy`), and neither the history nor any rule.
+shares the words with dlsim (`JobView`, `Policy`), and neither queues, nor the history, nor any
+rule.
 """
 
 import math
@@ -11,11 +12,34 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlsim.cpugpu.model import Decision, Running, State
+from dlsim.compiled import TOL, clock_origin, latest_finish
+from dlsim.cpugpu.jobs import JobView
+from dlsim.cpugpu.rules import Decision
 from dlsim.errors import InputError
-from dlsim.kernel import TOL, clock_origin, latest_finish
 
 NEWEST = 0.3
+
+
+class Running(NamedTuple):
+    """A job on a device."""
+
+    item: JobView
+    start: float
+
+
+class State:
+    """Queues and devices as lists."""
+
+    def __init__(self, devices, history):
+        self.now, self.history, self.devices = 0.0, history, devices
+        self.classes = tuple(name[:3] for name in devices)
+        self.running = [None] * len(devices)
+        self.queues, self.main = [[] for _ in devices], []
+
+    def free(self):
+        """Return the devices that run nothing and have an empty sub-queue."""
+        pairs = enumerate(zip(self.running, self.queues, strict=True))
+        return [d for d, (job, queue) in pairs if job is None and not queue]
 
 
 @dataclass
@@ -338,10 +362,10 @@ def speed_up(state, policy, reading):
         own = [item for item in ranked if item.preferred == cls]
         if own:
             return Decision(own[0].job, device, "own")
-        if ranked and policy.take != "never" and cls in ranked[-1].declared:
+        if ranked and policy.cross_class != "never" and cls in ranked[-1].declared:
             m = len(state.classes) - state.classes.count(cls)
             few = speed_up_of(ranked[-1]) * m <= len(ranked) * (1 + TOL)
-            if few or policy.take == "always":
+            if few or policy.cross_class == "always":
                 return Decision(ranked[-1].job, device, "taken")
     return None
 
@@ -383,7 +407,7 @@ def _sooner_here(state, cls):
 
 
 DECIDE = {
-    "five": five,
+    "history": five,
     "mct": mct,
     "fifo": fifo,
     "strict": strict,
@@ -408,7 +432,7 @@ class Desk:
         rule = policy.rule
         self.decide = decide or (rule if callable(rule) else DECIDE[rule])
         self.policy, self.reading, self.watch = policy, reading, watch
-        self.state = State.of(machine, history)
+        self.state = State(machine.devices, history)
         self.moves: dict[int, Move] = {}
         self._turns = 0
 

@@ -8,10 +8,10 @@ from dlsim.bricks.core.network import entry_at, finish_transfer, least_on_path
 from dlsim.bricks.core.schedulers import bar, bound_moves, choose_server, estimate, seconds, unbar
 from dlsim.bricks.core.servers import absorb_background, accept, touch
 from dlsim.bricks.core.state import before, foresee, pop, push, sink
-from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, meets
+from dlsim.compiled import CLOCK, TOL, compiled, latest_finish, meets
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def ends_of(row, w, s):
     """Return the domains between which a request's data flow, in the direction they do."""
     job = s.jobs[row]
@@ -21,7 +21,7 @@ def ends_of(row, w, s):
     return home * w.domains + there, w.send[row]
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def count_links(row, change, w, r, s):
     """Note that a transfer of ours begins or ends on its links."""
     pair, _ = ends_of(row, w, s)
@@ -34,20 +34,20 @@ def count_links(row, change, w, r, s):
             show_link(w.hops[h], w, r, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def count_jobs(server, change, w, r, s):
     """Note that a job of ours is scheduled on a server, or no longer (eq. 5)."""
     s.servers[server].ours += change
     show_server(server, w, r, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def has_arrived(row, end, s):
     """Say when a transfer ends."""
     foresee(end, state.RETURNED if s.jobs[row].returning else state.INPUT, row, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def send_data(row, now, w, r, s):
     """Start the transfer of a request's input or result."""
     count_links(row, 1, w, r, s)
@@ -66,13 +66,13 @@ def send_data(row, now, w, r, s):
         push(now, state.PACKET, row, 0, 0, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def finish_on_link(link, start, data, w):
     """Return when data that have one link to themselves have left it."""
     return finish_transfer(start, data, w.raw, w.origin, w.step, w.every, link, link + 1)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def absorb_data(link, time, w, s):
     """Let other users' data arrive at a link up to a time."""
     one, last = s.links[link], w.data.first[link + 1]
@@ -86,7 +86,7 @@ def absorb_data(link, time, w, s):
         one.at += 1
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def enter_links(row, first, last, w, s):
     """Tell whether a path is idle; a train that had one of its links to itself is broken up."""
     idle, head = w.data.times.shape[0] == 0, s.head[0]
@@ -103,7 +103,7 @@ def enter_links(row, first, last, w, s):
     return idle
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def take_links(row, alone, w, s):
     """Write who has the links of a request's path to himself."""
     pair, _ = ends_of(row, w, s)
@@ -111,7 +111,7 @@ def take_links(row, alone, w, s):
         s.links[w.hops[h]].alone = alone
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def passed(link, start, is_full, left, w, s):
     """Return when a packet that has a link to itself from a time on has left it."""
     one, steps = s.links[link], w.raw.shape[1]
@@ -127,7 +127,7 @@ def passed(link, start, is_full, left, w, s):
     return finish_on_link(link, start, size, w)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def move_over_link(link, offered, begin, count, until, packets, left, w, s):
     """Let packets of a train that are offered before a time pass a link; return how many pass.
 
@@ -144,7 +144,7 @@ def move_over_link(link, offered, begin, count, until, packets, left, w, s):
     return k, offered
 
 
-@kernel
+@compiled
 def move_train(row, until, keep, w, s):
     """Let the packets of a transfer that has its links to itself pass them up to a time.
 
@@ -180,7 +180,7 @@ def move_train(row, until, keep, w, s):
     return end, pending
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def break_up(w, s):
     """Go on packet by packet with trains that another transfer joins; False for no room."""
     head = s.head[0]
@@ -197,7 +197,7 @@ def break_up(w, s):
     return True
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def pass_link(w, s):
     """Let the packet that comes first pass a link, and offer it to the next; one follows it."""
     one = s.heap[0]
@@ -218,7 +218,7 @@ def pass_link(w, s):
         push(link.free, state.PACKET, row, packet + 1, 0, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def choose(row, now, w, r, s):
     """Pick a server for a request (section 3.1), or leave that to a user's scheduler."""
     show_all(w, r, s)
@@ -230,7 +230,7 @@ def choose(row, now, w, r, s):
         s.head[0].choice = choose_server(row, now, least, most, w, r, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def refuse(row, r, s):
     """Refuse a request, as a user's scheduler has decided."""
     job = s.jobs[row]
@@ -241,7 +241,7 @@ def refuse(row, r, s):
     job.submitted = job.arrived = job.start = job.end = np.nan
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def submit(row, now, w, r, s):
     """Submit a request to the server that was chosen."""
     head, job, server = s.head[0], s.jobs[row], s.head[0].choice
@@ -256,7 +256,7 @@ def submit(row, now, w, r, s):
     count_jobs(server, 1, w, r, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def receive(row, now, w, r, s):
     """Take a request whose input has arrived into the queue, or let it fall back."""
     job = s.jobs[row]
@@ -285,7 +285,7 @@ def receive(row, now, w, r, s):
         foresee(now, state.SUBMIT, row, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def carry_out(kind, row, now, w, r, s):
     """Carry out one event."""
     head, job = s.head[0], s.jobs[row]
@@ -311,7 +311,7 @@ def carry_out(kind, row, now, w, r, s):
         send_data(row, now, w, r, s)
 
 
-@kernel
+@compiled
 def run(w, r, s):
     """Carry out events until all is done or somebody outside has to speak; say which.
 

@@ -8,13 +8,13 @@ import numpy as np
 from dlsim.bricks.core import state
 from dlsim.bricks.core.network import entry_seen
 from dlsim.bricks.core.servers import count_clients, first_after, follow
-from dlsim.kernel import CLOCK, TOL, kernel, latest_finish, same_instant
+from dlsim.compiled import CLOCK, TOL, compiled, latest_finish, same_instant
 
 # Shares that the last value has in the smoothed forecasts; see FORECASTERS.
 _SHARES = (0.1, 0.5)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def measured_load(server, time, bound, w, r, s):
     """Return what the monitor reports as Load of a server; what has happened by `bound` counts."""
     steps, external = w.loads.shape[1], 0.0
@@ -42,7 +42,7 @@ def measured_load(server, time, bound, w, r, s):
     return max(0.0, until - since) / r.probe + external
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _predict(series, r, s):
     """Write the prediction of a series after a probe, number ``head.probes``."""
     k = s.head[0].probes
@@ -68,7 +68,7 @@ def _predict(series, r, s):
         s.predicted[series] = f[best, series]
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _measure(clock, time, bound, w, r, s):
     """Measure links and servers and predict; in place, only what can have changed."""
     head, links = s.head[0], w.rates.shape[0]
@@ -99,13 +99,13 @@ def _measure(clock, time, bound, w, r, s):
             _predict(series, r, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _is_due(probe, time, w, r):
     """Tell whether a probe has been taken by a time."""
     return probe * r.probe - w.origin <= latest_finish(time, r.probe)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def observe(time, row, kind, w, r, s):
     """Bring the database up to a time.
 
@@ -144,7 +144,7 @@ def observe(time, row, kind, w, r, s):
     return state.DONE
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _show_edges(domain, s):
     """Write the smaller of LAN and WAN of a domain, up and down, and widen their bounds."""
     for way in range(2):
@@ -154,13 +154,13 @@ def _show_edges(domain, s):
         s.reach[way, 1] = max(s.reach[way, 1], edge)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _shown(link, r, s):
     """Return a link's predicted throughput after Load Correction for links."""
     return s.predicted[link] / (1 + r.pload * (s.links[link].ours if r.correct_links else 0))
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def show_link(link, w, r, s):
     """Write what the scheduler is shown of a link."""
     s.shown[link] = _shown(link, r, s)
@@ -168,7 +168,7 @@ def show_link(link, w, r, s):
         _show_edges(link // 4, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _slowness(server, w, r, s):
     """Return 1 / P_serv, eq. (5) included."""
     load = s.predicted[w.rates.shape[0] + server]
@@ -177,7 +177,7 @@ def _slowness(server, w, r, s):
     return (1 + load) / w.performance[server]
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _rank(value, server, s):
     """Return how many servers come before one of some slowness."""
     low, high = 0, s.order.shape[0]
@@ -191,7 +191,7 @@ def _rank(value, server, s):
     return low
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _move(old, new, order):
     """Move what stands at a place to before another one, and what is between by one.
 
@@ -208,7 +208,7 @@ def _move(old, new, order):
     order[b] = server
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def show_server(server, w, r, s):
     """Write 1 / P_serv of a server, and move it to its place in the order."""
     value = _slowness(server, w, r, s)
@@ -219,7 +219,7 @@ def show_server(server, w, r, s):
     s.slowness[server] = value
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _sort(s):
     """Sort all servers by slowness (Shell sort: quick where they almost are, and in place)."""
     gap, size = 1, s.order.shape[0]
@@ -239,7 +239,7 @@ def _sort(s):
         gap = 4 * gap // 9
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def show_all(w, r, s):
     """Write what the scheduler is shown, where something new has been predicted."""
     if not s.head[0].stale:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.kernel import kernel, latest_finish
+from dlsim.compiled import compiled, latest_finish
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -44,19 +44,19 @@ def packed(lists: list[Floats], sizes: Floats) -> Stream:
     return Stream(first, np.concatenate([np.empty(0), *lists]), sizes)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def entry_at(time, step, steps):
     """Return the entry of a trace that holds at a time from its begin on."""
     return int(min(time / step, steps - 1.0))  # a far time would not fit into an int
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def entry_seen(time, step, steps):
     """Return the entry that an observer sees: the next one where that begins at the instant."""
     return entry_at(latest_finish(time, step), step, steps)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def bottleneck(k, rates, hops, first, last):
     """Return the smallest throughput on a path in entry k; inf without a hop."""
     least = np.inf
@@ -65,7 +65,7 @@ def bottleneck(k, rates, hops, first, last):
     return least
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def least_on_path(a, b, values, w):
     """Return the smallest value on the path from domain a to b; inf for an empty path."""
     least, pair = np.inf, a * w.domains + b
@@ -74,7 +74,7 @@ def least_on_path(a, b, values, w):
     return least
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def finish_transfer(start, data, rates, origin, step, hops, first, last):
     """Return when data that flow at the smallest throughput of a path have all arrived."""
     if data <= 0 or first == last:
@@ -91,7 +91,7 @@ def finish_transfer(start, data, rates, origin, step, hops, first, last):
     return now + left / bottleneck(k, rates, hops, first, last)
 
 
-@kernel
+@compiled
 def _spread(busy, rates, step, every, first, times, sizes):
     """Write the seconds per step in which other users' data occupy each link."""
     steps, unit = busy.shape[1], 1 if sizes.shape[0] > 1 else 0
@@ -108,7 +108,7 @@ def _spread(busy, rates, step, every, first, times, sizes):
                 start, k = until, k + 1
 
 
-@kernel
+@compiled
 def _mark(marks, speed, first, times, size):
     """Write when everything before every job of a round number is done."""
     for queue in range(speed.shape[0]):

@@ -4,16 +4,16 @@ import numpy as np
 
 from dlsim.bricks.core.network import least_on_path
 from dlsim.bricks.core.state import DEADLINE, USER
-from dlsim.kernel import CLOCK, TOL, kernel, latest_finish
+from dlsim.compiled import CLOCK, TOL, compiled, latest_finish
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def seconds(data, throughput):
     """Return how long a transfer takes: no time for no data, for ever at throughput 0."""
     return data / throughput if data > 0 else 0.0
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def bar(row, s):
     """Mark the servers that a request fell back from, unless these are all there are."""
     different = 0
@@ -25,14 +25,14 @@ def bar(row, s):
         unbar(row, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def unbar(row, s):
     """Unmark them."""
     for k in range(s.jobs[row].fallbacks):
         s.barred[s.refused[row, k]] = False
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def moves(row, there, w, s):
     """Return the first two terms of eq. (2) for servers of a domain."""
     if not w.two_level:
@@ -45,7 +45,7 @@ def moves(row, there, w, s):
     return on_way + seconds(recv, min(s.edges[0, there], s.edges[1, home]))
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def bound_moves(row, w, r, s):
     """Return bounds of the first two terms of eq. (2), or write these themselves."""
     home, send, recv = w.client_domain[w.client[row]], w.send[row], w.recv[row]
@@ -64,19 +64,19 @@ def bound_moves(row, w, r, s):
     return least, most
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def estimate(row, server, w, s):
     """Return T_Si of eq. (2), in seconds."""
     return moves(row, w.server_domain[server], w, s) + w.work[row] * s.slowness[server]
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _bounded(transfers, row, rank, w, s):
     """Return a bound of T_Si for the server of a rank: its transfers are no less, or no more."""
     return transfers + w.work[row] * s.slowness[s.order[rank]]
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _nearest(row, now, limit, least, most, w, s):
     """Return the server nearest below a limit of the clock, -1 for none.
 
@@ -111,7 +111,7 @@ def _nearest(row, now, limit, least, most, w, s):
     return found
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def _fastest(row, now, least, w, s):
     """Return the server with the smallest T_Si, the first of equal ones.
 
@@ -131,7 +131,7 @@ def _fastest(row, now, least, w, s):
     return found
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def choose_server(row, now, least, most, w, r, s):
     """Return the server of step 4: nearest below the target, else the fastest.
 

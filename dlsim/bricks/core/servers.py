@@ -8,10 +8,10 @@ Source: paper B, sections 2.1 and 3.3.
 import numpy as np
 
 from dlsim.bricks.core.network import APART, FAR_APART, entry_at
-from dlsim.kernel import kernel, latest_finish
+from dlsim.compiled import compiled, latest_finish
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def finish_service(server, start, work, w):
     """Return when a server ends work that it starts at a time."""
     steps, speed = w.loads.shape[1], w.performance[server]
@@ -28,7 +28,7 @@ def finish_service(server, start, work, w):
     return now + left * (1 + w.loads[server, k]) / speed
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def first_after(limit, at, last, times):
     """Return the first of some sorted arrivals that comes after a time; `last` for none.
 
@@ -60,7 +60,7 @@ def first_after(limit, at, last, times):
     return low
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def comes_by(time, server, at, w):
     """Tell whether a background job arrives by a time; its span is the duration at hand."""
     if w.jobs.times[at] <= time:
@@ -69,7 +69,7 @@ def comes_by(time, server, at, w):
     return w.jobs.times[at] <= latest_finish(time, size / w.performance[server])
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def absorb_background(server, time, w, s):
     r"""Let the background jobs of a server arrive up to a time.
 
@@ -100,14 +100,14 @@ def absorb_background(server, time, w, s):
     one.at, one.free = at, free
 
 
-@kernel
+@compiled
 def absorb_all(time, w, s):
     """Let the background jobs of all servers arrive up to a time, as far as they are known."""
     for server in range(w.performance.shape[0]):
         absorb_background(server, time, w, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def accept(server, row, time, w, s):
     """Put a request at the end of a queue whose background has been absorbed."""
     one, job = s.servers[server], s.jobs[row]
@@ -121,7 +121,7 @@ def accept(server, row, time, w, s):
     one.tail = row
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def touch(server, time, s):
     """Note that a client job has joined or left a server."""
     one, head = s.servers[server], s.head[0]
@@ -132,13 +132,13 @@ def touch(server, time, s):
         head.changed += 1
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def following(server, job, s):
     """Return the client job after one on its server, after -1 the first; -1 for none."""
     return s.servers[server].head if job < 0 else s.jobs[job].next
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def count_clients(c, server, bound, are_gone, s):
     """Return how many client jobs have arrived, or ended, by an instant; move their cursor."""
     job = following(server, c.job, s)
@@ -149,7 +149,7 @@ def count_clients(c, server, bound, are_gone, s):
     return c.count
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def leap(c, ours, bound, last, span, w):
     """Move a cursor past background jobs that have ended by an instant and came before ours.
 
@@ -172,7 +172,7 @@ def leap(c, ours, bound, last, span, w):
         c.at, c.free = goal, max(w.marks[goal // APART], free + (goal - at) * span)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def follow(server, c, bound, time, w, s):
     """Move a cursor past every job of a queue, of whomever, that has ended by an instant."""
     last, unit = w.jobs.first[server + 1], 1 if w.jobs.sizes.shape[0] > 1 else 0

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.bricks.core.network import Floats, Stream, Whole
-from dlsim.kernel import kernel
+from dlsim.compiled import compiled
 
 #: Kinds of events, in the order in which they happen at one instant.
 SERVED, RETURNED, INPUT, SUBMIT, PACKET = range(5)
@@ -186,7 +186,7 @@ def fresh_state(w: World, r: Rules) -> State:
     return s
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def before(a, time, kind, row, packet):
     """Tell whether an event of the heap comes before one, by time, kind, row and packet."""
     if a.time != time:
@@ -196,7 +196,7 @@ def before(a, time, kind, row, packet):
     return a.row < row or (a.row == row and a.packet < packet)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def push(time, kind, row, packet, hop, s):
     """Add an event to the heap."""
     heap, i = s.heap, s.head[0].events
@@ -208,13 +208,13 @@ def push(time, kind, row, packet, hop, s):
     s.head[0].events += 1
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def foresee(time, kind, row, s):
     """Add an event of a request that holds as long as no train of it is broken up."""
     push(time, kind, row, 0, s.jobs[row].course, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def sink(time, kind, row, packet, hop, s):
     """Put an event in the place of the first one."""
     heap, size, i = s.heap, s.head[0].events, 0
@@ -231,7 +231,7 @@ def sink(time, kind, row, packet, hop, s):
     one.time, one.kind, one.row, one.packet, one.hop = time, kind, row, packet, hop
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def pop(s):
     """Remove the first event from the heap."""
     s.head[0].events -= 1

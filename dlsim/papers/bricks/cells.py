@@ -21,9 +21,9 @@ from dlsim.bricks.tuning import server_errors, target_failure
 from dlsim.bricks.view import View, best_server
 from dlsim.bricks.workload import draw
 from dlsim.bricks.yardstick import follow, foresee, frontier
+from dlsim.compiled import TOL
 from dlsim.errors import InputError
 from dlsim.given import Floats, option
-from dlsim.kernel import TOL
 from dlsim.study.cells import verified
 
 Row = dict[str, Any]

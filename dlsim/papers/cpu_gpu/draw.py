@@ -78,7 +78,7 @@ def inventory() -> pd.DataFrame:
     """List every mechanism of the paper with its section, what runs it and what shows it.
 
     >>> inventory().loc[8, "runs in"]
-    'core.rules.mct'
+    'rules.minimum_completion_time'
     """
     table = read_csv(shared_file("data/papers/cpu-gpu-mechanisms.csv"), {"mechanism": "text"})
     for module, name in table["runs in"].str.rsplit(".", n=1):

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.kernel import latest_finish
+from dlsim.compiled import latest_finish
 from dlsim.realtime import Cluster, Policy, Reading, Schedule, simulate, workload
 from dlsim.realtime import own as brought
 from dlsim.realtime.bound import clairvoyant_bound

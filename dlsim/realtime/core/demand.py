@@ -5,7 +5,7 @@ Source: paper M, section 5; paper I, sections 4.2 to 4.5.
 
 import numpy as np
 
-from dlsim.kernel import call_at, kernel, latest_finish, same_instant
+from dlsim.compiled import call_at, compiled, latest_finish, same_instant
 from dlsim.realtime.core import partition, state
 from dlsim.realtime.core.partition import cost_derivative, duration, fastest, fewest
 
@@ -15,7 +15,7 @@ SUM = 1e-9
 MANY = 64
 
 
-@kernel
+@compiled
 def rank_of(i, n, q, r, c):
     """Return the rank of a task that would run on n nodes, smallest first."""
     if r.dc:
@@ -23,13 +23,13 @@ def rank_of(i, n, q, r, c):
     return q[i].due if r.edf else q[i].key
 
 
-@kernel
+@compiled
 def has_failed(own):
     """Tell whether a rule of one's own has returned what it must not."""
     return own.fault[0] > 0
 
 
-@kernel
+@compiled
 def ask(own, kind, i, n, t, idle, waiting, q, r, c):
     """Return what an order (kind 1) or a rule for the number of nodes (2) of one's own says."""
     if not own.rules[kind - 1]:
@@ -55,7 +55,7 @@ def ask(own, kind, i, n, t, idle, waiting, q, r, c):
     return 0.0
 
 
-@kernel
+@compiled
 def rank_at(i, n, t, idle, waiting, q, r, c):
     """Return the rank at t of a task that would run on n nodes from then on."""
     if r.timed:
@@ -63,7 +63,7 @@ def rank_at(i, n, t, idle, waiting, q, r, c):
     return rank_of(i, n, q, r, c)
 
 
-@kernel
+@compiled
 def fill_shares(own, i, sigma, release, n, costs, c, out, base):
     """Write the shares of a partition of one's own; none where a table only says so."""
     if not own.rules[2]:
@@ -77,19 +77,19 @@ def fill_shares(own, i, sigma, release, n, costs, c, out, base):
         out[k, 0] = out[k, 0] / total if good else 1 / n
 
 
-@kernel
+@compiled
 def runs_on(i, n, q, r):
     """Return how many nodes receive a chunk of a task that reserves n."""
     return q[i].top if r.all_nodes and r.best else n
 
 
-@kernel
+@compiled
 def sent_by(i, n, t, q, r):
     """Return when the last send of a task ends, had it nothing to wait for."""
     return t + q[i].sigma * r.cms + runs_on(i, n, q, r) * r.st
 
 
-@kernel
+@compiled
 def update_count(i, t, n, time, q, r, c):
     """Return a task's count and duration if it started at t; count 0 if none (l.8-10)."""
     if t + time <= q[i].limit:
@@ -100,7 +100,7 @@ def update_count(i, t, n, time, q, r, c):
     return n, duration(q[i].sigma, n, c.unit, c.fixed)
 
 
-@kernel
+@compiled
 def next_due(i, t, n, time, q, r, c):
     """Return the smallest later deadline at which the count at t would change."""
     if n == 0:
@@ -112,13 +112,13 @@ def next_due(i, t, n, time, q, r, c):
     return t + duration(q[i].sigma, n - 1, c.unit, c.fixed)
 
 
-@kernel
+@compiled
 def has_fixed_count(i, q, r):
     """Tell whether a task's nodes are not searched at its start."""
     return r.all_nodes or r.frozen or q[i].wanted > 0
 
 
-@kernel
+@compiled
 def longest(i, n, q, r, c):
     """Return how long a task occupies n nodes that start together."""
     if r.method == state.SCAN:
@@ -126,7 +126,7 @@ def longest(i, n, q, r, c):
     return duration(q[i].sigma, runs_on(i, n, q, r), c.unit, c.fixed)
 
 
-@kernel
+@compiled
 def fewest_own(i, most, q, r, s, c):
     """Return the fewest nodes of `State.release` that are in time by shares of one's own, or 0."""
     for n in range(1, most + 1):
@@ -136,20 +136,20 @@ def fewest_own(i, most, q, r, s, c):
     return 0
 
 
-@kernel
+@compiled
 def idle_at(now, s):
     """Return how many nodes are idle at an instant, those counted that end by then."""
     idle, _, _ = state.absorb(now, s.head[0].idle, s.head[0].block, 0, s)
     return idle
 
 
-@kernel
+@compiled
 def counts_itself(r):
     """Tell whether the number of nodes follows from a rule or a partition of one's own."""
     return r.counts or (r.part == state.BY_OWN and not r.all_nodes)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def prepare(x, now, due, q, r, s, c):
     """Set a newcomer's deadline and its count at the instant of its test."""
     one = q[x]
@@ -179,7 +179,7 @@ def prepare(x, now, due, q, r, s, c):
     return one.low > 0
 
 
-@kernel
+@compiled
 def earliest(x, now, q, r, c):
     """Return the smallest absolute deadline that a task could meet if started at once."""
     if r.method == state.SCAN:
@@ -195,7 +195,7 @@ def earliest(x, now, q, r, c):
     return now + duration(q[x].sigma, n, c.unit, c.fixed)
 
 
-@kernel
+@compiled
 def fill_releases(groups, pool, release):
     """Write a pool node by node; return how many there are."""
     n = 0
@@ -206,7 +206,7 @@ def fill_releases(groups, pool, release):
     return n
 
 
-@kernel
+@compiled
 def divide(i, n, groups, q, r, s, c):
     """Choose how a task is split over the nodes of the pool, and until when it lasts."""
     sigma, first, last = q[i].sigma, s.pool[0].time, s.pool[groups - 1].time
@@ -240,7 +240,7 @@ def divide(i, n, groups, q, r, s, c):
     return partition.REMODEL, 1, first, last + time, n, groups
 
 
-@kernel
+@compiled
 def lay(i, kind, rounds, n, end, q, r, s, c):
     """Lay a task out on the nodes of `State.release` into `State.rows`."""
     costs = (r.cms, r.cps, r.st, r.sc)
@@ -252,7 +252,7 @@ def lay(i, kind, rounds, n, end, q, r, s, c):
     )
 
 
-@kernel
+@compiled
 def ends(i, kind, rounds, n, groups, end, own, q, r, s, c):
     """Return when a task on the nodes of the pool is computed, and when its last send ends.
 
@@ -271,13 +271,13 @@ def ends(i, kind, rounds, n, groups, end, own, q, r, s, c):
     return completion, sent, n
 
 
-@kernel
+@compiled
 def ends_together(kind, groups):
     """Tell whether a task is laid out as by the optimal partitioning rule."""
     return kind == partition.OPR or (groups == 1 and partition.REMODEL <= kind <= partition.OPTIMUM)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def vacate(fresh, more, i, kind, rounds, n, groups, start, end, size, link, q, r, s, c):
     """Release the nodes of a task on the heap; return its size, the link, and a `fresh` end.
 
@@ -304,7 +304,7 @@ def vacate(fresh, more, i, kind, rounds, n, groups, start, end, size, link, q, r
     return size, link, end
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def assign(more, i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     """Split a task over the pool, write its placement, release its nodes on the heap."""
     if r.part == state.BY_OPR or (groups == 1 and state.BY_DLT <= r.part < state.BY_UMR):  # as OPR
@@ -327,7 +327,7 @@ def assign(more, i, n, groups, slot, size, link, rank, marks, q, r, s, c):
     return size, link
 
 
-@kernel
+@compiled
 def choose_nodes(start, n, early, span, free, chosen, release):
     """Find n nodes for a task: the lowest idle ones, then those that are released first."""
     found = 0
@@ -355,7 +355,7 @@ def choose_nodes(start, n, early, span, free, chosen, release):
     return True
 
 
-@kernel
+@compiled
 def fill_chunks(
     mine, runs, first, times, costs, c, own, span, free, chosen, release, ints, out
 ):  # fmt: skip

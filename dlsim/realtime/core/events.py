@@ -12,7 +12,7 @@ Source: paper M, section 5, MCDF(); line numbers cite it.
 
 import numpy as np
 
-from dlsim.kernel import kernel, latest_finish, meets, same_instant
+from dlsim.compiled import compiled, latest_finish, meets, same_instant
 from dlsim.realtime.core import state
 from dlsim.realtime.core.demand import earliest, has_failed, idle_at, longest, prepare, rank_at
 from dlsim.realtime.core.line import admit_in_line, dispatch
@@ -23,7 +23,7 @@ from dlsim.realtime.core.plan import admit, admit_anew
 FEW = 32
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def batch_order(i, j, now, members, q, r, s, c):
     """Write the order in which the tasks i..j-1 of one instant are tested."""
     for k in range(i, j):
@@ -40,7 +40,7 @@ def batch_order(i, j, now, members, q, r, s, c):
         members[k] = s.todo[k].task
 
 
-@kernel
+@compiled
 def withdraw(x, given, first, last, asked, kept, s):
     """Note what the plan in force holds for x, and put the plan before it in force again."""
     for k in range(s.head[0].first, s.head[0].last):
@@ -53,7 +53,7 @@ def withdraw(x, given, first, last, asked, kept, s):
     s.rest_head[0].last = -1  # what the plan leaves over is found again
 
 
-@kernel
+@compiled
 def run(passing, asked, kept, q, r, s, members, probe, deadline, admitted, d, c):
     """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
 
@@ -124,7 +124,7 @@ def run(passing, asked, kept, q, r, s, members, probe, deadline, admitted, d, c)
         i = j
 
 
-@kernel
+@compiled
 def run_all_admitted(q, r, waiting, drop, span, d, c):
     """Simulate all-nodes policies without admission control (FIFOANNA, EDFANNA).
 
@@ -158,7 +158,7 @@ def run_all_admitted(q, r, waiting, drop, span, d, c):
         now = max(finish, now + q[x].sigma * r.cms + n * r.st) if r.shared else finish
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def occupy(first, stop, n, start, end, time, nodes):
     """Give the n nodes of a list that are released first to a task; return its new bounds."""
     total = 0
@@ -180,7 +180,7 @@ def occupy(first, stop, n, start, end, time, nodes):
     return first, stop + 1
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def unite(now, first, stop, time, nodes):
     """Make one group of the nodes of a list that are idle by now; return its first."""
     while stop - first > 1 and time[first + 1] <= now:
@@ -189,7 +189,7 @@ def unite(now, first, stop, time, nodes):
     return first
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def first_fit(now, floor, sigma, limit, span, first, time, nodes, unit, fixed):
     """Return the fewest nodes of a list that are in time, 0 if none, and when they start."""
     n, top, total, start = 1, len(unit) - 2, 0, floor
@@ -211,7 +211,7 @@ def first_fit(now, floor, sigma, limit, span, first, time, nodes, unit, fixed):
             return n, start
 
 
-@kernel
+@compiled
 def run_opr(
     arrival, sigma, deadline, key, edf, cms, shared, span, unit, fixed, times, counts, plan,
     order, start, end, nodes,

@@ -17,7 +17,7 @@ has it: the fewest n with r_n + E(n) <= A + D.
 
 import numpy as np
 
-from dlsim.kernel import kernel, latest_finish, same_instant
+from dlsim.compiled import compiled, latest_finish, same_instant
 from dlsim.realtime.core import demand, partition, state
 from dlsim.realtime.core.partition import duration, fewest
 
@@ -25,7 +25,7 @@ from dlsim.realtime.core.partition import duration, fewest
 LONG = 8
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def next_release(floor, idle, block, size, s):
     """Take the group of nodes that is released next off idle nodes, blocks or heap."""
     if idle > 0:
@@ -39,13 +39,13 @@ def next_release(floor, idle, block, size, s):
     return max(running, floor), s.blocks[block].nodes, 0, block + 1, size
 
 
-@kernel
+@compiled
 def all_at_release(r):
     """Tell whether a task takes all nodes as they are released: its optimum says when it ends."""
     return r.all_nodes and r.part == state.BY_EXACT
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def search(i, time, before, total, asked, q, r, c):
     """Look for the fewest nodes in before+1..total, all released by `time`, that are in time."""
     one, later = q[i], np.inf
@@ -72,7 +72,7 @@ def search(i, time, before, total, asked, q, r, c):
     return n, later
 
 
-@kernel
+@compiled
 def reach(limit, head, run, closed, time, before, total, sigma, part, unit):
     """Add a group to nodes that are filled up to a limit; find where they carry the load.
 
@@ -98,7 +98,7 @@ def reach(limit, head, run, closed, time, before, total, sigma, part, unit):
     return before + high, head, run + high, closed
 
 
-@kernel
+@compiled
 def fewest_carrying(pool, groups, limit, sigma, part, unit):
     """Return the fewest nodes of a pool that carry sigma, or 0; nodes and groups looked at."""
     head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
@@ -112,7 +112,7 @@ def fewest_carrying(pool, groups, limit, sigma, part, unit):
     return n, total, g
 
 
-@kernel
+@compiled
 def next_optimum(pool, groups, total, n, i, q, r, c):
     """Return the deadline at which one node less than n would do, or all of them where n = 0."""
     if n == 1:
@@ -126,7 +126,7 @@ def next_optimum(pool, groups, total, n, i, q, r, c):
     return end
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
     """Take the nodes of a task off those released first; find their number unless known."""
     n, groups, total, later, whole = known, 0, 0, np.inf, idle > 0
@@ -195,7 +195,7 @@ def reserve(i, known, floor, idle, block, size, asked, q, r, s, c):
     return n, groups, idle, block, size, later
 
 
-@kernel
+@compiled
 def has_later_release(time, block, size, s):
     """Tell whether a node that is not taken is released after `time`."""
     stop, span = s.head[0].stop, s.head[0].span
@@ -207,7 +207,7 @@ def has_later_release(time, block, size, s):
     return False
 
 
-@kernel
+@compiled
 def marks_of(i, n, groups, block, size, q, r, s):
     """Note what the counters of paper I see in a pool (Table 1)."""
     if n == 1 and not r.single:
@@ -226,7 +226,7 @@ def marks_of(i, n, groups, block, size, q, r, s):
     return marks | state.FIRST * first | state.SECOND * second
 
 
-@kernel
+@compiled
 def tally(rule, marks, times, s):
     """Count what was marked, by one counting rule (a row of `COUNT_RULES`)."""
     if marks > 0:
@@ -236,7 +236,7 @@ def tally(rule, marks, times, s):
         s.counts[rule, 3] += times * ((marks & state.NEGATIVE) > 0)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def comes_last(x, now, q, r, s, c):
     """Tell whether x would be served after all of a plan of which `State.rest` is known."""
     head, rest, span = s.head[0], s.rest_head[0], s.head[0].span
@@ -248,7 +248,7 @@ def comes_last(x, now, q, r, s, c):
     return rest.block == rest.stop or not state.has_come(s.rest[rest.block].time, now, span)
 
 
-@kernel
+@compiled
 def count_planned(now, q, r, s, c):
     """Count who waits in one more test; return what the first of them shows in it.
 
@@ -272,7 +272,7 @@ def count_planned(now, q, r, s, c):
     return marks
 
 
-@kernel
+@compiled
 def rest_of(s):
     """Return the state in which all of the plan in force has run."""
     return state.State(
@@ -281,7 +281,7 @@ def rest_of(s):
     )  # fmt: skip
 
 
-@kernel
+@compiled
 def keep_rest(block, size, link, behind, s):
     """Remember what a new plan leaves over: `block` and what follows, and the heap."""
     head, rest = s.head[0], s.rest_head[0]
@@ -302,7 +302,7 @@ def keep_rest(block, size, link, behind, s):
     rest.first, rest.last, rest.link = head.last, head.last, link
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def admit_in_line(x, now, q, r, s, c):
     """Test newcomer x at `now`, and plan who comes after it; put it in force if deadlines hold.
 
@@ -379,7 +379,7 @@ def admit_in_line(x, now, q, r, s, c):
     return True, later
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def dispatch(now, inclusive, d, q, r, s, c):
     """Start all whose time has come, s_1 or r_n under ``commit="last"``, for good (l.3-9, Fig. 2).
 

@@ -18,7 +18,7 @@ writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\bet
 
 import numpy as np
 
-from dlsim.kernel import TOL, kernel, latest_finish, meets, same_instant
+from dlsim.compiled import TOL, compiled, latest_finish, meets, same_instant
 
 #: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
 MOST_ROUNDS = 64
@@ -29,7 +29,7 @@ OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY, OWN = range(9)
 ROUND_GAIN = 1e-9
 
 
-@kernel
+@compiled
 def growth_sums(cms, cps, growth):
     r"""Fill :math:`G_n = 1 + \beta + \dots + \beta^{n-1}` by a recursion of + * / only.
 
@@ -42,7 +42,7 @@ def growth_sums(cms, cps, growth):
         growth[n] = growth[n - 1] + (1 - x * growth[n - 1])
 
 
-@kernel
+@compiled
 def cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least):
     r"""Fill u_n, f_n and l_n from G_n (paper M, eqs. 4.7-4.12, without cancellation).
 
@@ -62,7 +62,7 @@ def cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least):
         bracket = bracket + inner
 
 
-@kernel
+@compiled
 def derivative_coefficients(growth, cms, cps, st, sc, slope, rise):
     r"""Fill the coefficients of the cost derivative W(n + 1) - W(n) (paper M, Lemma 5.1).
 
@@ -82,13 +82,13 @@ def derivative_coefficients(growth, cms, cps, st, sc, slope, rise):
         rise[n] = st + sc + st * ((n + 1) * total / growth[n + 1] - before)
 
 
-@kernel
+@compiled
 def duration(sigma, n, unit, fixed):
     """Return E(sigma, n), the execution time on n nodes (paper M, 4.13)."""
     return fixed[n] + sigma * unit[n]
 
 
-@kernel
+@compiled
 def fastest(sigma, least, nodes):
     """Return N*, the largest n <= nodes whose shares are all positive: E is smallest there.
 
@@ -106,7 +106,7 @@ def fastest(sigma, least, nodes):
     return low
 
 
-@kernel
+@compiled
 def fewest(start, limit, sigma, low, top, unit, fixed):
     """Return n_min: the smallest n in low..top with start + E(n) <= limit, or 0.
 
@@ -132,7 +132,7 @@ def fewest(start, limit, sigma, low, top, unit, fixed):
     return high
 
 
-@kernel
+@compiled
 def fill_fewest(sigma, budget, start, least, unit, fixed, out):
     """Write the fewest nodes of many loads."""
     for k in range(len(sigma)):
@@ -141,7 +141,7 @@ def fill_fewest(sigma, budget, start, least, unit, fixed, out):
         out[k] = fewest(start[k], limit, sigma[k], 1, top, unit, fixed)
 
 
-@kernel
+@compiled
 def cost_derivative(sigma, n, nodes, infinite_at_top, slope, rise):
     """Return DC = W(n + 1) - W(n) with W(n) = n E(n) (paper M, section 5)."""
     if infinite_at_top and n == nodes:
@@ -149,7 +149,7 @@ def cost_derivative(sigma, n, nodes, infinite_at_top, slope, rise):
     return rise[n] + sigma * slope[n]
 
 
-@kernel
+@compiled
 def remodelled_time(pool, groups, sigma, cms, cps, time):
     r"""Return the estimated execution time of [6], counted from r_n."""
     last = pool[groups - 1].time
@@ -168,7 +168,7 @@ def remodelled_time(pool, groups, sigma, cms, cps, time):
     return sigma / total
 
 
-@kernel
+@compiled
 def idle_sum(pool, groups):
     """Return the sum of p_i = r_n - r_i over the nodes of a pool (paper I, section 4.2)."""
     last = pool[groups - 1].time
@@ -178,7 +178,7 @@ def idle_sum(pool, groups):
     return total
 
 
-@kernel
+@compiled
 def constraint_one(pool, groups, send, skip_ties):
     """Tell whether successive releases lie at least sigma Cms apart (Constraint 1)."""
     for k in range(groups):
@@ -190,7 +190,7 @@ def constraint_one(pool, groups, send, skip_ties):
     return True
 
 
-@kernel
+@compiled
 def constraint_two(pool, groups, end, part, skip_ties):
     """Tell whether no send of shares (3)-(4) lasts beyond the next release (Constraint 2)."""
     for k in range(groups):
@@ -202,7 +202,7 @@ def constraint_two(pool, groups, end, part, skip_ties):
     return True
 
 
-@kernel
+@compiled
 def carried(pool, groups, end, part, unit):
     """Return the most data that nodes can receive and compute by `end`.
 
@@ -223,13 +223,13 @@ def carried(pool, groups, end, part, unit):
     return total
 
 
-@kernel
+@compiled
 def reach_of(run, part, unit):
     """Return the part of a run's time that its sends take, 1 - beta^m = Cms / u_m."""
     return part * unit[1] / unit[run]
 
 
-@kernel
+@compiled
 def optimum(pool, groups, sigma, part, unit):
     """Return the least completion of a load in one round, and how many nodes serve.
 
@@ -273,7 +273,7 @@ def optimum(pool, groups, sigma, part, unit):
         heads = count
 
 
-@kernel
+@compiled
 def instalment(j, sigma, n, rounds, cms, cps, st, sc):
     r"""Return the chunk c_j that each node receives in round j = 0..M-1 of UMR.
 
@@ -297,7 +297,7 @@ def instalment(j, sigma, n, rounds, cms, cps, st, sc):
     return here * ((sigma / n - step * total) / (below + power)) + step * there
 
 
-@kernel
+@compiled
 def first_chunk(sigma, n, rounds, cms, cps, st, sc):
     """Return the chunk c_0 of the first round, 0 if some chunk would not be positive."""
     first = instalment(0, sigma, n, rounds, cms, cps, st, sc)
@@ -306,7 +306,7 @@ def first_chunk(sigma, n, rounds, cms, cps, st, sc):
     return first if first > least and last > least else 0 * first
 
 
-@kernel
+@compiled
 def rounds_time(sigma, n, rounds, cms, cps, st, sc):
     r"""Return the makespan of UMR on n nodes released together, and its rounds.
 
@@ -328,7 +328,7 @@ def rounds_time(sigma, n, rounds, cms, cps, st, sc):
     return best, low
 
 
-@kernel
+@compiled
 def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
     """Return the smallest n in low..high whose UMR makespan meets a deadline, or 0.
 
@@ -343,7 +343,7 @@ def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
     return 0, least
 
 
-@kernel
+@compiled
 def write_fall(time, step, ratio, nodes, span, count, out):
     """Write when nodes end, each `step` before the one before; those of one instant as one."""
     begin, first, out[count].time = time, 0, time
@@ -365,7 +365,7 @@ def write_fall(time, step, ratio, nodes, span, count, out):
     return count + 1
 
 
-@kernel
+@compiled
 def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span, out):
     r"""Return when a task is computed and when its last send ends, group by group.
 
@@ -415,7 +415,7 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span,
     return completion, clock, count
 
 
-@kernel
+@compiled
 def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):
     """Lay one task out: every send and computation, in order of transmission.
 

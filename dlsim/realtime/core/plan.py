@@ -15,12 +15,12 @@ Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite 
 
 import numpy as np
 
-from dlsim.kernel import kernel, latest_finish, same_instant
+from dlsim.compiled import compiled, latest_finish, same_instant
 from dlsim.realtime.core import demand, state
 from dlsim.realtime.core.line import all_at_release, fewest_carrying, next_optimum, search
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def follow(x, now, q, r, s, c):
     """Walk the plan in force to the first instant at which newcomer x enters it."""
     idle, block, cursor, stop = s.head[0].idle, s.head[0].block, s.head[0].first, s.head[0].last
@@ -63,7 +63,7 @@ def follow(x, now, q, r, s, c):
         t = state.next_instant(t, idle, link, block, size, r.shared, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def recount(k, x, t, later, q, r, s, c):
     """Return a waiting task's count and duration at t, and when the newcomer's would change."""
     i = s.todo[k].task
@@ -71,7 +71,7 @@ def recount(k, x, t, later, q, r, s, c):
     return n, time, min(later, demand.next_due(i, t, n, time, q, r, c)) if i == x else later
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
     """Place all of todo from instant t on, or find that a deadline breaks (l.6-26)."""
     waiting, unsorted, smallest, calm, first = r.offers, True, 0, -np.inf, 0
@@ -132,7 +132,7 @@ def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
         t = state.next_instant(t, idle, link, block, size, r.shared, s)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def admit(x, now, q, r, s, c):
     """Test newcomer x at `now`; put the new plan in force if all deadlines hold."""
     ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, c)
@@ -149,7 +149,7 @@ def admit(x, now, q, r, s, c):
     return True, later
 
 
-@kernel
+@compiled
 def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
     """Return the nodes a task would take if it started at t: more than are idle if none yet.
 
@@ -180,7 +180,7 @@ def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
     return (n if n > 0 else -1), later
 
 
-@kernel
+@compiled
 def next_rank(x, todo, q, r, s):
     """Return the smallest later deadline of x at which its place among todo could change."""
     later = np.inf
@@ -192,7 +192,7 @@ def next_rank(x, todo, q, r, s):
     return later
 
 
-@kernel
+@compiled
 def absorb_groups(t, floor, groups, idle, block, size, s):
     """Move to `State.free` what is released by t."""
     while True:
@@ -215,7 +215,7 @@ def absorb_groups(t, floor, groups, idle, block, size, s):
         groups, idle = groups + 1, idle + nodes
 
 
-@kernel
+@compiled
 def take(n, groups, s):
     """Move the n nodes released first from `State.free` to `State.pool`; count both."""
     filled, used = 0, 0
@@ -234,7 +234,7 @@ def take(n, groups, s):
     return filled, groups - used
 
 
-@kernel
+@compiled
 def order_at(t, idle, groups, todo, q, r, s, c):
     """Count and order all who wait as a rule of one's own has it at t; tell if nobody is late."""
     for k in range(todo):
@@ -247,7 +247,7 @@ def order_at(t, idle, groups, todo, q, r, s, c):
     return not demand.has_failed(r.own)
 
 
-@kernel
+@compiled
 def admit_anew(x, now, q, r, s, c):
     """Test newcomer x where whoever fits may pass, or by rules of one's own; plan all anew."""
     first, stop, link = s.head[0].first, s.head[0].last, s.head[0].link

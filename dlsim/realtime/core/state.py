@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.kernel import kernel, records, same_instant
+from dlsim.compiled import compiled, records, same_instant
 from dlsim.realtime.core.partition import MOST_ROUNDS
 
 Records = NDArray[np.void]
@@ -115,20 +115,20 @@ def fresh_results(tasks: int) -> Records:
     return results
 
 
-@kernel
+@compiled
 def fill_todo(k, task, nodes, time, rank, s):
     """Write one task still to be placed."""
     one = s.todo[k]
     one.task, one.nodes, one.time, one.rank = task, nodes, time, rank
 
 
-@kernel
+@compiled
 def move_block(i, block, blocks):
     """Write a block field by field: a record as a whole is copied byte by byte."""
     blocks[i].time, blocks[i].nodes = block.time, block.nodes
 
 
-@kernel
+@compiled
 def move_plan(entries, to):
     """Write places of a plan over others, field by field."""
     for k in range(len(entries)):
@@ -137,7 +137,7 @@ def move_plan(entries, to):
         a.ready, a.kind, a.rounds, a.marks = b.ready, b.kind, b.rounds, b.marks
 
 
-@kernel
+@compiled
 def push(heap, size, time, nodes):
     """Add (time, nodes) to a binary heap of `size` entries; return the new size."""
     i = size
@@ -151,7 +151,7 @@ def push(heap, size, time, nodes):
     return size + 1
 
 
-@kernel
+@compiled
 def pop(heap, size):
     """Remove the top of a binary heap; return the new size."""
     size -= 1
@@ -171,13 +171,13 @@ def pop(heap, size):
     return size
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def has_come(time, t, span):
     """Tell whether an instant is t or before it, up to the one tolerance."""
     return time <= t or same_instant(time, t, span)
 
 
-@kernel(inline=True)
+@compiled(inline=True)
 def absorb(t, idle, block, size, s):
     """Count as idle what is free by t, of running blocks and planned completions."""
     stop, span = s.head[0].stop, s.head[0].span
@@ -190,7 +190,7 @@ def absorb(t, idle, block, size, s):
     return idle, block, size
 
 
-@kernel
+@compiled
 def next_instant(t, idle, link, block, size, shared, s):
     """Return the next decision instant t_k after t, or inf (l.25 k++)."""
     if shared and idle > 0 and not has_come(link, t, s.head[0].span):
@@ -201,7 +201,7 @@ def next_instant(t, idle, link, block, size, shared, s):
     return max(free, link) if shared else free
 
 
-@kernel
+@compiled
 def goes_before(rank, i, other, j, span):
     """Tell whether task i of a rank is served before task j of another, ties by table order.
 
@@ -213,7 +213,7 @@ def goes_before(rank, i, other, j, span):
     return rank < other
 
 
-@kernel
+@compiled
 def sort_todo(first, stop, s):
     """Order some tasks still to be placed by rank, ties by table order (l.12)."""
     span = s.head[0].span
@@ -231,7 +231,7 @@ def sort_todo(first, stop, s):
             fill_todo(j, task, nodes, time, rank, s)
 
 
-@kernel
+@compiled
 def make_room(blocks, s):
     """Move the running blocks to the front where there is no room for more at the end."""
     head = s.head[0]
@@ -242,7 +242,7 @@ def make_room(blocks, s):
         head.block = 0
 
 
-@kernel
+@compiled
 def insert_block(time, nodes, s):
     """Add a running block."""
     make_room(1, s)
@@ -255,7 +255,7 @@ def insert_block(time, nodes, s):
     head.stop += 1
 
 
-@kernel
+@compiled
 def end_of_run(first, count, blocks):
     """Return where blocks cease to fall, or all to rise, that do so from a place on."""
     end = first + 1
@@ -267,7 +267,7 @@ def end_of_run(first, count, blocks):
     return end
 
 
-@kernel
+@compiled
 def runs_in(count, blocks, ends):
     """Write where runs of blocks end, and return how many there are; turn those that rise."""
     first, runs = 0, 0
@@ -284,7 +284,7 @@ def runs_in(count, blocks, ends):
     return runs
 
 
-@kernel
+@compiled
 def merge_runs(count, blocks, other):
     """Merge blocks into others, each falling run with the next one."""
     first = 0
@@ -302,7 +302,7 @@ def merge_runs(count, blocks, other):
         first = last
 
 
-@kernel
+@compiled
 def insert_own(count, s):
     """Add running blocks: the first of `State.own`, run by run."""
     own, other, head, blocks, k = s.own, s.heap, s.head[0], s.blocks, 0

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.kernel import TOL, kernel
+from dlsim.compiled import TOL, compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -68,12 +68,12 @@ class Trace(NamedTuple):
     amount: Floats
 
 
-@kernel
+@compiled
 def _exceeds(a, b):
     return a > b + TOL * abs(b)
 
 
-@kernel
+@compiled
 def _room(net, left, a, m):
     """Units of application a that the speed rows of cluster m still allow."""
     least = np.inf
@@ -83,7 +83,7 @@ def _room(net, left, a, m):
     return least / net.weight[a] if least > 0 else 0.0
 
 
-@kernel
+@compiled
 def _carry(net, left, a, m):
     """Units of application a that one more connection can take to cluster m."""
     k = net.origin[a]
@@ -93,7 +93,7 @@ def _carry(net, left, a, m):
     return least / net.data[a] if least > 0 else 0.0
 
 
-@kernel
+@compiled
 def _select(net, left):
     """Application of the smallest share; ties: the largest priority, then the first."""
     least, found = np.inf, -1
@@ -109,7 +109,7 @@ def _select(net, left):
     return found
 
 
-@kernel
+@compiled
 def _choose(net, left, a):
     """Cluster of the best pay-off benefit / priority; ties: home, then the first.
 
@@ -133,7 +133,7 @@ def _choose(net, left, a):
     return to, best, widest
 
 
-@kernel
+@compiled
 def _guests(net, left, a):
     """Most work of another application that its home could place on the home of a."""
     k, most, guest = net.origin[a], 0.0, -1
@@ -145,7 +145,7 @@ def _guests(net, left, a):
     return most / net.weight[a], guest
 
 
-@kernel
+@compiled
 def _fair_rest(net, left, a):
     """Units of a that bring all applications of its home to one share of what is left there."""
     k, level, lower = net.origin[a], np.inf, np.inf
@@ -162,7 +162,7 @@ def _fair_rest(net, left, a):
     return min(left.benefit[k], amount) if amount > 0 else left.benefit[k]
 
 
-@kernel
+@compiled
 def _local(net, left, a, widest, prose, rest):
     """Step 5 at home: units, and the cluster or guest that sets them (-1: all that is left).
 
@@ -180,14 +180,14 @@ def _local(net, left, a, widest, prose, rest):
     return _fair_rest(net, left, a), -1, -1
 
 
-@kernel
+@compiled
 def _take(values, first, i, amount):
     values[i] -= amount
     if values[i] <= DUST * first[i]:
         values[i] = 0.0
 
 
-@kernel
+@compiled
 def _connect(net, left, k, m, count):
     """Open connections from k to m, and close the routes over links that are full then."""
     r = net.route[k, m]
@@ -202,7 +202,7 @@ def _connect(net, left, k, m, count):
                 left.full[net.link_routes[j]] += 1
 
 
-@kernel
+@compiled
 def _bundle(net, left, a, m, times):
     """Units of a on m over several connections, as many as there are and are of use."""
     k, r, count = net.origin[a], net.route[net.origin[a], m], times
@@ -215,7 +215,7 @@ def _bundle(net, left, a, m, times):
     return amount, int(min(count, np.ceil(amount * net.data[a] / net.bandwidth[k, m])))
 
 
-@kernel
+@compiled
 def _spend(net, left, a, m, amount):
     """Step 6: book some units of application a on cluster m."""
     k = net.origin[a]
@@ -230,14 +230,14 @@ def _spend(net, left, a, m, amount):
         left.share[a] += amount / net.priority[a, m]
 
 
-@kernel
+@compiled
 def _require(net, left, a, m, speed):
     for r in range(net.rows_of[m], net.rows_of[m + 1]):
         if net.member[r, a]:
             left.need[r] = max(left.need[r], speed)
 
 
-@kernel
+@compiled
 def _prepare(net, left, prose, rest):
     """Gather the local steps that applications would repeat; return where others act.
 
@@ -272,7 +272,7 @@ def _prepare(net, left, prose, rest):
     return until
 
 
-@kernel
+@compiled
 def _leap(net, left, prose, rest):
     """Take many equal local steps at once; return their number.
 
@@ -298,7 +298,7 @@ def _leap(net, left, prose, rest):
     return taken
 
 
-@kernel
+@compiled
 def serve(net, left, trace, prose, rest):
     """Run steps 2 to 7 until the list is empty."""
     steps, streak, patience, turns, times = 0, 0, 8 * len(left.active), 0, 1.0

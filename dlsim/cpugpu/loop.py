@@ -1,0 +1,149 @@
+"""The event loop of paper C: completions, arrivals, then decisions, instant by instant."""
+
+import math
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.compiled import clock_origin, latest_finish
+from dlsim.cpugpu.given import Given
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.ideal import follow, ideal_plan
+from dlsim.cpugpu.model import Machine, Policy, Reading, policy_named
+from dlsim.cpugpu.scheduler import OnlineScheduler
+from dlsim.errors import InputError
+from dlsim.given import Floats
+
+
+class Trace(NamedTuple):
+    """What happened to each job, by its place in the queue order; times count from `origin`.
+
+    Attributes
+    ----------
+    origin : float
+        Where the engine's clock begins.
+    device, turn : ndarray of int
+        The device, and the place of the last move among all decisions.
+    decided, start, end, seconds : ndarray of float
+        When the job was moved last, began and ended, and its measured time.
+    rules : list of str
+        Why it was moved.
+    finishes : ndarray of float, shape (jobs, devices)
+        Predicted finish on every device, NaN where none was predicted.
+    """
+
+    origin: float
+    device: NDArray[np.int64]
+    turn: NDArray[np.int64]
+    decided: Floats
+    start: Floats
+    end: Floats
+    seconds: Floats
+    rules: list[str]
+    finishes: Floats
+
+
+def on_own_clock(given: Given) -> tuple[float, Given]:
+    """Return where the engine's clock begins, by the first arrival, and the jobs on it."""
+    origin = clock_origin(given.arrival)
+    return origin, replace(given, arrival=given.arrival - origin)
+
+
+class DeviceClock:
+    """When the running jobs end; CPUs slow down beside GPU jobs (`Reading.gpu_cpu_share`)."""
+
+    def __init__(self, machine: Machine, share: float) -> None:
+        self.gpus, self.cpus, self.share = machine.gpus, machine.cpus, share
+        self.ends = [math.inf] * (machine.gpus + machine.cpus)
+        self.rate = 1.0
+
+    def begin(self, device: int, now: float, time: float) -> None:
+        """Let a device run a job of this time."""
+        is_slowed = device >= self.gpus and self.share > 0
+        self.ends[device] = now + (time / self.rate if is_slowed else time)
+
+    def settle(self, now: float) -> None:
+        """Let the CPUs go on at the speed that the running GPU jobs leave them."""
+        if self.share == 0 or self.cpus == 0:
+            return
+        busy = sum(end < math.inf for end in self.ends[: self.gpus])
+        rate = 1.0 - self.share * busy / self.cpus
+        if rate != self.rate:
+            for device in range(self.gpus, len(self.ends)):
+                left = self.ends[device] - now
+                self.ends[device] = now + left * self.rate / rate
+            self.rate = rate
+
+    def end_until(self, limit: float) -> list[tuple[float, int]]:
+        """Take off the jobs that end by an instant, in order of their ends."""
+        ended = sorted((end, d) for d, end in enumerate(self.ends) if end <= limit)
+        for _, device in ended:
+            self.ends[device] = math.inf
+        return ended
+
+
+def simulate_jobs(
+    given: Given, machine: Machine, policy: Policy, reading: Reading, history: History
+) -> Trace:
+    """Run the jobs; the history learns."""
+    share, gpus = reading.gpu_cpu_share, machine.gpus
+    if policy.rule == "ideal" and share:
+        raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
+    if machine.cpus and share * gpus >= machine.cpus:
+        raise InputError(
+            f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
+            f"{gpus} GPUs; it must be below {machine.cpus / max(1, gpus):g}"
+        )
+    origin, given = on_own_clock(given)
+    plan = None
+    if policy.rule == "ideal":
+        plan = follow(ideal_plan(given.arrival.tolist(), given.times, policy.objective))
+    scheduler = OnlineScheduler(machine, policy, reading, history, plan)
+    clock = DeviceClock(machine, share)
+    arrival, times, jobs = given.arrival.tolist(), given.times.tolist(), given.items
+    count, coming, ended = len(jobs), 0, 0
+    shortest = float(np.nanmin(given.times))  # tells two instants apart
+    start, end, seconds = [math.nan] * count, [math.nan] * count, [math.nan] * count
+    while ended < count:
+        now = min(clock.ends)
+        if coming < count:
+            now = min(now, arrival[coming])
+        if now == math.inf:
+            waiting = next(iter(scheduler.state.main), None)
+            label = None if waiting is None else given.labels[waiting.job]
+            name = policy_named(policy)[0]
+            raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
+        limit = latest_finish(now, shortest)
+        for now, device in clock.end_until(limit):
+            running = scheduler.state.running[device]
+            assert running is not None
+            number = running.job.job
+            end[number] = now
+            seconds[number] = now - start[number] if share else times[number][device]
+            scheduler.complete(now, device, seconds[number])
+            ended += 1
+        first = coming
+        while coming < count and arrival[coming] <= limit:
+            now = max(now, arrival[coming])
+            coming += 1
+        scheduler.arrive(now, jobs[first:coming])
+        clock.settle(now)
+        for device, job in scheduler.dispatch(now):
+            start[job.job] = now
+            clock.begin(device, now, times[job.job][device])
+        clock.settle(now)
+    moves = [scheduler.moves[job] for job in range(count)]
+    blank = (math.nan,) * len(clock.ends)
+    return Trace(
+        origin,
+        np.array([move.decision.device for move in moves]),
+        np.array([move.turn for move in moves]),
+        np.array([move.when for move in moves]),
+        np.array(start),
+        np.array(end),
+        np.array(seconds),
+        [move.decision.rule for move in moves],
+        np.array([move.decision.finishes or blank for move in moves]),
+    )

@@ -1,0 +1,279 @@
+"""Where jobs wait (paper C, section 5): one main queue, and a sub-queue before every device."""
+
+from bisect import bisect_left, insort
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Protocol
+
+from dlsim.cpugpu.jobs import CLASSES, JobView, other_class
+
+
+class View(Protocol):
+    """Another order of the jobs of a main queue, kept up to date as jobs come and go."""
+
+    def fill(self, jobs: Iterable[JobView]) -> None:
+        """Take in the jobs that wait already, in queue order."""
+
+    def put(self, job: JobView, first: bool) -> None:
+        """Take in a job, before all others if `first`."""
+
+    def take(self, job: JobView) -> None:
+        """Let a job go."""
+
+
+class MainQueue:
+    """The jobs that wait for a decision, in queue order; any of them is found by its number.
+
+    A policy that looks at the jobs in another order asks for a `View`, which is made when it is
+    first asked for. Iteration, ``len``, ``queue[0]`` and ``in`` (of a job's number) work as for a
+    list.
+    """
+
+    def __init__(self, jobs: Iterable[JobView] = ()) -> None:
+        self._jobs: OrderedDict[int, JobView] = OrderedDict()
+        self._views: dict[Callable[[], Any], Any] = {}
+        for job in jobs:
+            self.put(job)
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __iter__(self) -> Iterator[JobView]:
+        return iter(self._jobs.values())
+
+    def __contains__(self, number: int) -> bool:
+        return number in self._jobs
+
+    def __getitem__(self, place: int) -> JobView:
+        count = len(self._jobs)
+        if not -count <= place < count:
+            raise IndexError(f"place {place} of a main queue with {count} jobs")
+        if place < 0:
+            return next(islice(reversed(self._jobs.values()), -1 - place, None))
+        return next(islice(self._jobs.values(), place, None))
+
+    @property
+    def head(self) -> JobView:
+        """The next job; there must be one."""
+        return next(iter(self._jobs.values()))
+
+    def find(self, number: int) -> JobView:
+        """Return the job with this number, which waits."""
+        return self._jobs[number]
+
+    def put(self, job: JobView, first: bool = False) -> None:
+        """Put a job at the end, or at the head if `first`."""
+        self._jobs[job.job] = job
+        if first:
+            self._jobs.move_to_end(job.job, last=False)
+        for view in self._views.values():
+            view.put(job, first)
+
+    def take(self, number: int) -> JobView:
+        """Take the job with this number out."""
+        job = self._jobs.pop(number)
+        for view in self._views.values():
+            view.take(job)
+        return job
+
+    def view(self, kind: Callable[[], Any]) -> Any:
+        """Return the jobs in another order."""
+        if kind not in self._views:
+            self._views[kind] = view = kind()
+            view.fill(self)
+        return self._views[kind]
+
+
+class ByApplication:
+    """A first-come queue for each application."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, MainQueue] = {}
+
+    def fill(self, jobs: Iterable[JobView]) -> None:
+        """Take in many jobs."""
+        for job in jobs:
+            self.put(job, False)
+
+    def put(self, job: JobView, first: bool) -> None:
+        """Take in a job."""
+        self.queues.setdefault(job.app, MainQueue()).put(job, first)
+
+    def take(self, job: JobView) -> None:
+        """Let a job go."""
+        self.queues[job.app].take(job.job)
+
+
+class ByPreferredClass:
+    """A first-come queue for the jobs that prefer each class."""
+
+    def __init__(self) -> None:
+        self.queues = {cls: MainQueue() for cls in CLASSES}
+
+    def fill(self, jobs: Iterable[JobView]) -> None:
+        """Take in many jobs."""
+        for job in jobs:
+            self.put(job, False)
+
+    def put(self, job: JobView, first: bool) -> None:
+        """Take in a job."""
+        self.queues[job.preferred].put(job, first)
+
+    def take(self, job: JobView) -> None:
+        """Let a job go."""
+        is_on_gpu = job.job in self.queues["gpu"]
+        self.queues["gpu" if is_on_gpu else "cpu"].take(job.job)
+
+
+class BySpeedUp:
+    """The jobs that prefer each class by their speed-up, the largest last."""
+
+    def __init__(self) -> None:
+        self.queues: dict[str, list[tuple[float, int, JobView]]] = {cls: [] for cls in CLASSES}
+
+    def fill(self, jobs: Iterable[JobView]) -> None:
+        """Take in many jobs."""
+        for job in jobs:
+            self.queues[job.preferred].append((job.speed_up, -job.job, job))
+        for queue in self.queues.values():
+            queue.sort()
+
+    def put(self, job: JobView, first: bool) -> None:
+        """Take in a job."""
+        insort(self.queues[job.preferred], (job.speed_up, -job.job, job))
+
+    def take(self, job: JobView) -> None:
+        """Let a job go."""
+        queue = self.queues[job.preferred]
+        if queue[-1][2] is job:
+            queue.pop()
+        else:
+            del queue[bisect_left(queue, (job.speed_up, -job.job))]
+
+
+class ByTime:
+    """The jobs that prefer each class by their declared time there, the shortest last.
+
+    `elsewhere` has, for each class, the jobs that prefer the other one but have a version here, by
+    their declared time here.
+    """
+
+    def __init__(self) -> None:
+        self.queues: dict[str, list[tuple[float, int, JobView]]] = {cls: [] for cls in CLASSES}
+        self.elsewhere: dict[str, list[tuple[float, int, JobView]]] = {cls: [] for cls in CLASSES}
+        self._times: dict[str, list[float]] = {cls: [] for cls in CLASSES}
+
+    def fill(self, jobs: Iterable[JobView]) -> None:
+        """Take in many jobs."""
+        for job in jobs:
+            cls = job.preferred
+            self.queues[cls].append((-job.declared[cls], -job.job, job))
+            here = other_class(cls)
+            if here in job.declared:
+                self.elsewhere[here].append((-job.declared[here], -job.job, job))
+        for cls in CLASSES:
+            self.queues[cls].sort()
+            self.elsewhere[cls].sort()
+            self._times[cls] = [-time for time, *_ in self.queues[cls]]
+
+    def put(self, job: JobView, first: bool) -> None:
+        """Take in a job."""
+        cls, time = job.preferred, job.declared[job.preferred]
+        place = bisect_left(self.queues[cls], (-time, -job.job))
+        self.queues[cls].insert(place, (-time, -job.job, job))
+        self._times[cls].insert(place, time)
+        here = other_class(cls)
+        if here in job.declared:
+            insort(self.elsewhere[here], (-job.declared[here], -job.job, job))
+
+    def take(self, job: JobView) -> None:
+        """Let a job go."""
+        cls = job.preferred
+        place = self._place(job)
+        del self.queues[cls][place], self._times[cls][place]
+        here = other_class(cls)
+        if here in job.declared:
+            queue = self.elsewhere[here]
+            del queue[bisect_left(queue, (-job.declared[here], -job.job))]
+
+    def _place(self, job: JobView) -> int:
+        """Return where a job is in the queue of its preferred class."""
+        cls = job.preferred
+        return bisect_left(self.queues[cls], (-job.declared[cls], -job.job))
+
+    def work_before(self, job: JobView) -> float:
+        """Return the declared work of all jobs that go before one in the queue of its class."""
+        return sum(self._times[job.preferred][self._place(job) + 1 :])
+
+
+class ByVersions:
+    """How many jobs of an application wait, by the classes that they have versions for."""
+
+    def __init__(self) -> None:
+        self.counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
+
+    def fill(self, jobs: Iterable[JobView]) -> None:
+        """Take in many jobs."""
+        for job in jobs:
+            self.put(job, False)
+
+    def put(self, job: JobView, first: bool) -> None:
+        """Take in a job."""
+        self.counts[job.app, tuple(job.declared)] += 1
+
+    def take(self, job: JobView) -> None:
+        """Let a job go."""
+        self.counts[job.app, tuple(job.declared)] -= 1
+
+
+class SubQueue(deque[JobView]):
+    """The jobs that wait before one device, in the order in which they were decided.
+
+    Attributes
+    ----------
+    cls : str
+        The class of the device.
+    applications : Counter
+        How many jobs there are of each application.
+    """
+
+    def __init__(self, cls: str) -> None:
+        super().__init__()
+        self.cls = cls
+        self.applications: Counter[str] = Counter()
+        self._work, self._lost = 0.0, 0.0
+
+    @property
+    def declared_work(self) -> float:
+        """The sum of the declared times; what rounding loses is kept apart and added again."""
+        return self._work + self._lost
+
+    def put(self, job: JobView) -> None:
+        """Put a job at the end."""
+        self.append(job)
+        self.applications[job.app] += 1
+        self._add(job.declared[self.cls])
+
+    def take(self, number: int | None = None) -> JobView:
+        """Take the job with this number out, the next one by default."""
+        if number is None:
+            job = self.popleft()
+        else:
+            place = next(i for i, job in enumerate(self) if job.job == number)
+            job = self[place]
+            del self[place]
+        self.applications[job.app] -= 1
+        if not self.applications[job.app]:
+            del self.applications[job.app]
+        self._add(-job.declared[self.cls])
+        if not self:
+            self._work = self._lost = 0.0
+        return job
+
+    def _add(self, time: float) -> None:
+        """Add to a sum of two floats (Knuth's TwoSum): hardly anything is lost, nothing drifts."""
+        total = self._work + time
+        part = total - self._work
+        self._lost += (self._work - (total - part)) + (time - part)
+        self._work = total

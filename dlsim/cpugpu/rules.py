@@ -1,0 +1,468 @@
+"""The five rules of paper C (section 5) and the rules of its rivals, one function each.
+
+A rule is asked for the next decision and returns it, or None if nothing can be decided now. It is
+a function of the `State`, the policy and the reading; a rule of one's own has the same form. A job
+leaves the main queue under one of these words:
+
+- ``R2``: its application was never assigned to the class of the free device;
+- ``R2*``: the same, with a free device of either class, which the paper does not cover;
+- ``R3``: the free device is its faster one; ``R3*``: a device of either class is free;
+- ``R4``: it finishes sooner on the slower, free device;
+- ``R4q``: it does not, and joins the sub-queue of a busy device, from which rule 1 starts it;
+- ``R0``: nothing is measured yet, though all was tried: the first free device, GPUs first;
+- ``steal``: it moves between sub-queues at the end (`Policy.steal`; the paper never does).
+
+The rivals are those that paper C names in sections 6 and 7, and those of the papers it takes
+them from. RSC (with its neighbours RSA and RSC-strict) and ASJF are only named there: what
+they do here is our reading.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import chain, repeat
+from typing import TYPE_CHECKING, NamedTuple
+
+from dlsim.compiled import TOL, latest_finish
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.jobs import CLASSES, JobView, Running, other_class
+from dlsim.cpugpu.queues import ByPreferredClass, BySpeedUp, ByTime, ByVersions, MainQueue, SubQueue
+
+if TYPE_CHECKING:
+    from dlsim.cpugpu.model import Policy, Reading
+
+
+#: The first free device of each class, None without one.
+Free = dict[str, int | None]
+
+
+class State:
+    """All that a policy sees at an instant: queues, devices, history.
+
+    Attributes
+    ----------
+    now : float
+        The instant.
+    devices, classes : tuple of str
+        Names of the devices, GPUs first, and their classes.
+    running : list of Running or None
+        What each device runs.
+    queues : list of SubQueue
+        The sub-queue of each device, next job first.
+    main : MainQueue
+        The main queue, next job first.
+    history : History
+        Learned run times, and what was tried.
+    """
+
+    def __init__(self, devices: tuple[str, ...], history: History) -> None:
+        self.now, self.history = 0.0, history
+        self.devices = devices
+        self.running: list[Running | None] = [None for _ in devices]
+        self.main = MainQueue()
+        self._classify()
+        self.queues = [SubQueue(cls) for cls in self.classes]
+
+    def _classify(self) -> None:
+        """Note which devices there are of each class."""
+        self.classes = tuple(name[:3] for name in self.devices)
+        self.members = {
+            cls: [d for d, own in enumerate(self.classes) if own == cls] for cls in CLASSES
+        }
+
+    def is_free(self, device: int) -> bool:
+        """Tell whether a device runs nothing and has an empty sub-queue."""
+        return self.running[device] is None and not self.queues[device]
+
+    def free(self) -> list[int]:
+        """Return the places of the free devices, ascending."""
+        return [d for d in range(len(self.devices)) if self.is_free(d)]
+
+    def first_free(self, cls: str) -> int | None:
+        """Return the place of the first free device of a class, None without one."""
+        running, queues = self.running, self.queues
+        for device in self.members[cls]:
+            if running[device] is None and not queues[device]:
+                return device
+        return None
+
+    def free_by_class(self) -> Free:
+        """Return the first free device of each class, None without one."""
+        return {"gpu": self.first_free("gpu"), "cpu": self.first_free("cpu")}
+
+    def remove_devices(self, doomed: list[int]) -> None:
+        """Take devices away, which neither run a job nor have any in their sub-queues."""
+        kept = [d for d in range(len(self.devices)) if d not in doomed]
+        self.running = [self.running[d] for d in kept]
+        self.queues = [self.queues[d] for d in kept]
+        self.devices = tuple(self.devices[d] for d in kept)
+        self._classify()
+
+
+class Decision(NamedTuple):
+    """A job that leaves the main queue, or moves between sub-queues.
+
+    Attributes
+    ----------
+    job, device : int
+        `JobView.job`; place in `State.devices` of the device whose sub-queue it joins.
+    rule : str
+        Why: a word of this module, or the policy's own.
+    finishes : tuple of float
+        Predicted finish on every device, NaN where none was predicted; empty where the
+        policy predicts nothing.
+    """
+
+    job: int
+    device: int
+    rule: str
+    finishes: tuple[float, ...] = ()
+
+
+#: A policy's decision: the next job to move, or None if nothing can be decided now.
+Decide = Callable[[State, "Policy", "Reading"], Decision | None]
+
+
+# --- what is expected of runs -------------------------------------------------------------------
+
+
+def expected_times(
+    state: State, job: JobView, policy: "Policy", reading: "Reading"
+) -> dict[str, float]:
+    """Return the expected time of a job by class, for the classes where one is known."""
+    found = {}
+    for cls in job.declared:
+        time = state.history.expected(job.app, cls, policy.estimate, reading.deviations)
+        if time == time:
+            found[cls] = time
+    return found
+
+
+def unknown_time(state: State, cls: str, policy: "Policy", reading: "Reading") -> float:
+    """Return what is assumed of a run that was never measured (`Reading.unknown_remaining`)."""
+    if reading.unknown_remaining != "avg":
+        return math.inf if reading.unknown_remaining == "inf" else 0.0
+    average = state.history.average(cls, policy.estimate)
+    return average if average == average else 0.0
+
+
+def ready_by_history(state: State, policy: "Policy", reading: "Reading") -> list[float]:
+    """Return when each device should have done what it runs and all of its sub-queue."""
+    expected, each = state.history.expected, []
+    estimate, deviations = policy.estimate, reading.deviations
+    for cls, running, queue in zip(state.classes, state.running, state.queues, strict=True):
+        ready = state.now
+        if running is not None:
+            time = expected(running.job.app, cls, estimate, deviations)
+            if time != time:
+                time = unknown_time(state, cls, policy, reading)
+            ready = max(ready, running.start + time)
+        if queue:
+            known, strangers = [], 0
+            for app, count in queue.applications.items():
+                time = expected(app, cls, estimate, deviations)
+                if time == time:
+                    known.append(repeat(time, count))
+                else:
+                    strangers += count
+            if strangers:
+                ready += strangers * unknown_time(state, cls, policy, reading)
+            ready += math.fsum(chain.from_iterable(known))
+        each.append(ready)
+    return each
+
+
+def ready_as_declared(state: State) -> list[float]:
+    """Return when each device should have done all of its jobs, by their declared times."""
+    each = []
+    for cls, running, queue in zip(state.classes, state.running, state.queues, strict=True):
+        ready = state.now
+        if running is not None:
+            ready = max(ready, running.start + running.job.declared[cls])
+        each.append(ready + queue.declared_work)
+    return each
+
+
+# --- the five rules -----------------------------------------------------------------------------
+
+
+def rule_2(
+    state: State, job: JobView, free: Free, policy: "Policy", reading: "Reading"
+) -> int | None:
+    """Rule 2: return a free device of a class that was never assigned this application."""
+    if reading.both_free == "best" and len(job.declared) > 1 and None not in free.values():
+        return None
+    for cls, device in free.items():
+        if device is None or cls not in job.declared:
+            continue
+        if _is_untried(state, job.app, cls, policy):
+            is_trifle = policy.bound > 0 and _is_trifle(state, job, policy, reading)
+            return None if is_trifle else device
+    return None
+
+
+def _is_untried(state: State, app: str, cls: str, policy: "Policy") -> bool:
+    """Tell whether rule 2 tries a class, for the first time or again (`Policy.re_explore`)."""
+    record = state.history.record(app, cls)
+    is_due = policy.re_explore > 0 and record.elsewhere >= policy.re_explore
+    return record.assigned < policy.min_samples or is_due
+
+
+def _is_trifle(state: State, job: JobView, policy: "Policy", reading: "Reading") -> bool:
+    """Tell whether a job is a small part of the known work that waits (`Policy.bound`)."""
+
+    def least_known(app: str, classes: tuple[str, ...]) -> float:
+        expected, how = state.history.expected, (policy.estimate, reading.deviations)
+        times = (expected(app, cls, *how) for cls in classes)
+        return min((time for time in times if time == time), default=0.0)
+
+    waiting = state.main.view(ByVersions).counts.items()
+    work = math.fsum(count * least_known(app, classes) for (app, classes), count in waiting)
+    return 0 < least_known(job.app, tuple(job.declared)) < policy.bound * work
+
+
+def rule_3(state: State, times: dict[str, float], ready: list[float]) -> tuple[float, ...]:
+    """Rule 3: predict the finish on every device of a job that takes these times."""
+    each = zip(ready, state.classes, strict=True)
+    return tuple([at + times.get(cls, math.nan) for at, cls in each])
+
+
+def rule_4(
+    state: State, job: JobView, free: Free, times: dict[str, float], ready: list[float]
+) -> Decision:
+    """Rule 4: to the slower free device if the job finishes sooner there, else to a sub-queue.
+
+    A free device that is not slower is taken at once; a tie of finishes goes to the preferred
+    class, then to the first device.
+    """
+    finishes = rule_3(state, times, ready)
+    fastest = min(times.values())
+    for cls, device in free.items():
+        if device is not None and times.get(cls) == fastest:
+            return Decision(job.job, device, "R3" if None in free.values() else "R3*", finishes)
+    least = min([at for at in finishes if at == at])
+    limit = latest_finish(least, least - state.now)
+    places = [d for d, at in enumerate(finishes) if at <= limit]
+    found = min(places, key=lambda d: times[state.classes[d]])
+    return Decision(job.job, found, "R4" if state.is_free(found) else "R4q", finishes)
+
+
+def history_rule(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+    """Decide the head of the main queue by the five rules; not while every device is busy."""
+    free = state.free_by_class()
+    if free["gpu"] is None and free["cpu"] is None:
+        return None
+    if not state.main:
+        return _steal(state, policy, reading) if policy.steal else None
+    job = state.main.head
+    device = rule_2(state, job, free, policy, reading)
+    if device is not None:
+        return Decision(job.job, device, "R2" if None in free.values() else "R2*")
+    times = expected_times(state, job, policy, reading)
+    if not times:
+        return _place_unmeasured(state, job, free, policy, reading)
+    return rule_4(state, job, free, times, ready_by_history(state, policy, reading))
+
+
+def _place_unmeasured(
+    state: State, job: JobView, free: Free, policy: "Policy", reading: "Reading"
+) -> Decision:
+    """Place a job of which nothing is measured though every class at hand was tried.
+
+    No free device has a version: the first of those that are ready soonest.
+    """
+    for cls, device in free.items():
+        if device is not None and cls in job.declared:
+            return Decision(job.job, device, "R0")
+    ready = ready_by_history(state, policy, reading)
+    able = [d for d, cls in enumerate(state.classes) if cls in job.declared]
+    least = min(ready[d] for d in able)
+    limit = latest_finish(least, least - state.now)
+    return Decision(job.job, next(d for d in able if ready[d] <= limit), "R0")
+
+
+class _Gain(NamedTuple):
+    """What it would bring to move the last job of a sub-queue to a free device."""
+
+    later: float
+    end: float
+    job: JobView
+    device: int
+
+
+def _gains(state: State, policy: "Policy", reading: "Reading") -> Iterator[_Gain]:
+    """Yield the moves of a sub-queue's last job that should make it finish sooner."""
+    ready = ready_by_history(state, policy, reading)
+    for queue, end in zip(state.queues, ready, strict=True):
+        if not queue:
+            continue
+        job = queue[-1]
+        for cls, time in expected_times(state, job, policy, reading).items():
+            device, here = state.first_free(cls), state.now + time
+            if device is not None and latest_finish(here, end - state.now) < end:
+                yield _Gain(here - end, end, job, device)
+
+
+def _steal(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+    """Move the last job of a sub-queue to a free device where it should finish sooner.
+
+    The most that is gained counts, up to the one tolerance, then the first device.
+    """
+    gains = list(_gains(state, policy, reading))
+    if not gains:
+        return None
+    best = min(gains, key=lambda gain: gain.later)
+    slack = latest_finish(best.end, best.end - state.now) - best.end
+    as_good = [gain for gain in gains if gain.later <= best.later + slack]
+    found = min(as_good, key=lambda gain: gain.device)
+    times = expected_times(state, found.job, policy, reading)
+    ready = ready_by_history(state, policy, reading)
+    return Decision(found.job.job, found.device, "steal", rule_3(state, times, ready))
+
+
+# --- the rivals ---------------------------------------------------------------------------------
+
+
+def minimum_completion_time(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+    """Every job, as it arrives, where it completes earliest (M. Maheswaran et al., HCW 1999)."""
+    if not state.main:
+        return None
+    job = state.main.head
+    found = rule_4(state, job, state.free_by_class(), job.declared, ready_as_declared(state))
+    return found._replace(rule="mct")
+
+
+def first_come(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+    """One first-come queue per class; a job waits for the class it is meant for."""
+    for cls in CLASSES:
+        device = state.first_free(cls)
+        if device is None:
+            continue
+        queue = state.main
+        if policy.target == "preferred":
+            queue = state.main.view(ByPreferredClass).queues[cls]
+        if queue and policy.target in ("preferred", cls):
+            return Decision(queue.head.job, device, "fifo")
+    return None
+
+
+def head_of_line(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+    """TORQUE with one queue: no job passes its head, which waits for its class."""
+    if not state.main:
+        return None
+    job = state.main.head
+    device = state.first_free(job.preferred if policy.target == "preferred" else policy.target)
+    return None if device is None else Decision(job.job, device, "fifo")
+
+
+def round_robin(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+    """Blind round robin: the i-th job to device i mod n, or the next that has a version."""
+    if not state.main:
+        return None
+    job, count = state.main.head, len(state.devices)
+    turns = ((job.job + step) % count for step in range(count))
+    device = next(d for d in turns if state.classes[d] in job.declared)
+    return Decision(job.job, device, "turn")
+
+
+def by_speed_up(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+    """RSC and its kin: best speed-up first, and an idle device may take from the tail.
+
+    Our reading of "Relative Speedup based policy with Conservative assignment" (paper C,
+    section 7): one queue per preferred class. A device whose own queue is empty looks at the
+    job of least speed-up of the other queue and takes it if that is <= q/m, q jobs waiting
+    there, itself included, m devices of that class.
+    """
+    queues = state.main.view(BySpeedUp).queues
+    for cls in CLASSES:
+        device, other = state.first_free(cls), other_class(cls)
+        if device is None:
+            continue
+        if queues[cls]:
+            *_, job = queues[cls][-1]
+            return Decision(job.job, device, "own")
+        if not queues[other] or policy.cross_class == "never":
+            continue
+        *_, job = queues[other][0]
+        if cls in job.declared:
+            most = len(state.main) * (1 + TOL)
+            is_small = job.speed_up * len(state.members[other]) <= most
+            if is_small or policy.cross_class == "always":
+                return Decision(job.job, device, "taken")
+    return None
+
+
+def shortest_first(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+    """ASJF: shortest first, and an idle device takes what it would finish sooner.
+
+    Our reading of "Adaptive Shortest Job First" (paper C, section 7): one queue per preferred
+    class. A device whose own queue is empty scans the other one by the time here, shortest
+    first, and takes the first job that finishes here strictly before its estimated finish
+    there: (remaining work of the running jobs + all jobs ahead of it)/m + its own time there,
+    m devices of that class.
+    """
+    waiting = state.main.view(ByTime)
+    for cls in CLASSES:
+        device, other = state.first_free(cls), other_class(cls)
+        if device is None:
+            continue
+        if waiting.queues[cls]:
+            *_, job = waiting.queues[cls][-1]
+            return Decision(job.job, device, "own")
+        if not waiting.elsewhere[cls]:
+            continue
+        running = _work_left(state, other)
+        for *_, job in reversed(waiting.elsewhere[cls]):
+            ahead = (running + waiting.work_before(job)) / len(state.members[other])
+            if job.declared[cls] < (ahead + job.declared[other]) * (1 - TOL):
+                return Decision(job.job, device, "taken")
+    return None
+
+
+def _work_left(state: State, cls: str) -> float:
+    """Return the declared work left of the jobs that run on a class."""
+    left = 0.0
+    for device in state.members[cls]:
+        running = state.running[device]
+        if running is not None:
+            left += max(0.0, running.start + running.job.declared[cls] - state.now)
+    return left
+
+
+@dataclass(frozen=True)
+class Rule:
+    """A rule by its name: what decides, and what it does in a few words.
+
+    Attributes
+    ----------
+    decide : callable or None
+        None where every decision is planned beforehand (`dlsim.cpugpu.ideal`).
+    about : str
+        For lists and panels.
+    has_target : bool
+        Whether it may send every job to one class (`Policy.target`).
+    """
+
+    decide: Decide | None
+    about: str
+    has_target: bool = False
+
+
+#: Every rule of a `Policy`.
+RULES: dict[str, Rule] = {
+    "history": Rule(history_rule, "the paper's five rules, on measured times"),
+    "mct": Rule(minimum_completion_time, "minimum completion time by declared times"),
+    "fifo": Rule(first_come, "one first-come queue per class", has_target=True),
+    "strict": Rule(head_of_line, "the head of the queue waits for its class", has_target=True),
+    "round-robin": Rule(round_robin, "devices in turn"),
+    "speed-up": Rule(by_speed_up, "the largest speed-up first"),
+    "shortest": Rule(shortest_first, "the shortest job first, where it is fastest"),
+    "ideal": Rule(None, "every schedule of a few jobs is tried"),
+}
+
+
+def decide(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+    """Ask the policy's rule for its next decision in a state."""
+    rule = policy.rule if callable(policy.rule) else RULES[policy.rule].decide
+    assert rule is not None
+    return rule(state, policy, reading)

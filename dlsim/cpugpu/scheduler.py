@@ -1,0 +1,152 @@
+"""The scheduler of paper C while it runs: queues, devices and history under one policy.
+
+`OnlineScheduler` is told of arrivals and completions, and says which job starts where. The engine,
+Hadoop's slots and MapReduce drive it, each with its own clock.
+"""
+
+import math
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.jobs import JobView, Running
+from dlsim.cpugpu.model import Machine, Policy, Reading, policy_named
+from dlsim.cpugpu.rules import RULES, Decide, Decision, State
+from dlsim.errors import InputError
+from dlsim.given import floats, instance, theirs, whole
+
+#: Most moves between sub-queues at one instant before a job starts.
+MOST_MOVES = 100_000
+
+
+class Move(NamedTuple):
+    """A decision that was followed, when, and its place among all decisions."""
+
+    decision: Decision
+    when: float
+    turn: int
+
+
+def decider(policy: Policy) -> Decide:
+    """Return what decides for a policy; the answers of a user's function are checked."""
+    if not callable(policy.rule):
+        rule = RULES[policy.rule].decide
+        assert rule is not None, "a policy that plans beforehand is given what decides"
+        return rule
+    own, name = policy.rule, f"policy {policy_named(policy)[0]}"
+
+    def ask(state: State, policy: Policy, reading: Reading) -> Decision | None:
+        """Ask a user's function, refusing what is no decision in this state."""
+        with theirs(f"{name} must return None or a Decision"):
+            found = own(state, policy, reading)
+            if found is None:
+                return None
+            finishes = floats(instance(f"what {name} returns", found, Decision).finishes)
+        devices = len(state.classes)
+        if finishes.shape not in ((0,), (devices,)):
+            rule = f"must be empty or hold a number for each of {devices} devices"
+            raise InputError(f"finishes of {name} {rule}, got {found.finishes!r}")
+        job = whole(f"job of {name}", found.job, 0, math.inf)
+        device = whole(f"device of {name}", found.device, 0, devices - 1)
+        return found._replace(job=job, device=device, finishes=tuple(finishes.tolist()))
+
+    return ask
+
+
+class OnlineScheduler:
+    """Queues, devices and history under one policy.
+
+    Attributes
+    ----------
+    state : State
+        What the policy sees.
+    moves : dict
+        The last move of every job, by its number.
+    """
+
+    def __init__(
+        self,
+        machine: Machine,
+        policy: Policy,
+        reading: Reading,
+        history: History,
+        decide: Decide | None = None,
+    ) -> None:
+        self.policy, self.reading = policy, reading
+        self.decide = decide or decider(policy)
+        self.state = State(machine.devices, history)
+        self.moves: dict[int, Move] = {}
+        self._turns = 0
+
+    def arrive(self, now: float, jobs: Iterable[JobView]) -> None:
+        """Put jobs at the end of the main queue."""
+        self.state.now = now
+        for job in jobs:
+            self.state.main.put(job)
+
+    def complete(self, now: float, device: int, seconds: float) -> None:
+        """Take a finished job off its device; its time enters the history (rule 5)."""
+        job = self._take_off(now, device)
+        self.state.history.entry(job.app, self.state.classes[device]).add(seconds)
+
+    def lose(self, now: float, device: int) -> None:
+        """Put a job whose device broke back to the head of the main queue; rule 2 forgets it."""
+        job = self._take_off(now, device)
+        self.state.history.withdraw(job.app, self.state.classes[device])
+        self.state.main.put(job, first=True)
+
+    def _take_off(self, now: float, device: int) -> JobView:
+        """Take the running job off a device."""
+        running = self.state.running[device]
+        if running is None:
+            raise InputError(f"{self.state.devices[device]} runs nothing that could end")
+        self.state.now, self.state.running[device] = now, None
+        return running.job
+
+    def dispatch(self, now: float) -> list[tuple[int, JobView]]:
+        """Follow rule 1 and the policy until nothing more can be decided; return who starts."""
+        state, moves = self.state, 0
+        state.now = now
+        started: list[tuple[int, JobView]] = []
+        for device, queue in enumerate(state.queues):
+            if queue and state.running[device] is None:  # rule 1
+                self._start(queue.take(), device, started)
+        while (decision := self.decide(state, self.policy, self.reading)) is not None:
+            device = decision.device
+            moves += decision.job not in state.main
+            job = self._withdraw(decision)
+            state.history.assign(job.app, state.classes[device])
+            self.moves[job.job] = Move(decision, now, self._turns)
+            self._turns += 1
+            if state.running[device] is None:
+                self._start(job, device, started)
+                moves = 0
+            else:
+                state.queues[device].put(job)
+            if moves > MOST_MOVES:
+                raise InputError(
+                    f"the policy moved job {decision.job!r} and others {moves} times between "
+                    "sub-queues and started none; return None when nothing is to be moved"
+                )
+        return started
+
+    def _start(self, job: JobView, device: int, started: list[tuple[int, JobView]]) -> None:
+        """Let an idle device run a job."""
+        self.state.running[device] = Running(job, self.state.now)
+        started.append((device, job))
+
+    def _withdraw(self, decision: Decision) -> JobView:
+        """Take a job that was decided out of its queue."""
+        state, number = self.state, decision.job
+        if number in state.main:
+            job = state.main.take(number)
+        else:
+            homes = (q for q in state.queues if any(job.job == number for job in q))
+            queue = next(homes, None)
+            if queue is None:
+                raise InputError(f"the policy moved job {number!r}, which does not wait")
+            job = queue.take(number)
+        cls = state.classes[decision.device]
+        if cls not in job.declared:
+            raise InputError(f"job {job.job} ({job.app}) has no version for a {cls}")
+        return job

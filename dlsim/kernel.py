@@ -1,1 +1,0 @@
-"""Names of `dlsim.compiled` and `dlsim.cache` as they were before."""
