@@ -9,7 +9,8 @@ import pytest
 
 from dlsim.cpugpu import POLICIES, History, JobView, Machine, Policy, Reading, State, simulate
 from dlsim.cpugpu.jobs import Running
-from dlsim.cpugpu.rules import RULES, decide
+from dlsim.cpugpu.model import POLICY_RULES
+from dlsim.cpugpu.rules import decide
 from dlsim.cpugpu.scheduler import OnlineScheduler
 
 
@@ -347,4 +348,4 @@ def test_declared_times_decide_and_realised_ones_run():
 
 
 def test_the_table_of_policies_names_each_rule():
-    assert {row.rule for row in POLICIES.values()} == set(RULES)
+    assert {row.rule for row in POLICIES.values()} == set(POLICY_RULES)

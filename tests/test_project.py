@@ -179,7 +179,7 @@ def test_no_import_cycles():
 CHECKS = {
     "dlsim.realtime.check": {"model", "partition", "evidence"},
     "dlsim.realtime.evidence": {"model", "partition"},
-    "dlsim.cpugpu.check": {"model", "given"},
+    "dlsim.cpugpu.check": {"model", "given", "jobs"},
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
 }

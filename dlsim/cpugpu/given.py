@@ -12,8 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dlsim.compiled import latest_finish
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import CLASSES, JobView
-from dlsim.cpugpu.model import Machine, Policy, Reading
-from dlsim.cpugpu.rules import RULES
+from dlsim.cpugpu.model import WITH_TARGET, Machine, Policy, Reading
 from dlsim.errors import InputError, ScheduleError
 from dlsim.given import Floats, column, label, table, theirs, usual
 from dlsim.rounding import not_after
@@ -152,8 +151,7 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
 
 def check_targets(given: Given, policy: Policy, name: str) -> None:
     """Refuse jobs without a version for the one class that a policy uses."""
-    has_target = not callable(policy.rule) and RULES[policy.rule].has_target
-    if has_target and policy.target != "preferred":
+    if policy.rule in WITH_TARGET and policy.target != "preferred":
         has = given.has[:, CLASSES.index(policy.target)]
         if not has.all():
             j = int(np.argmin(has))

@@ -8,12 +8,13 @@ S. Chakradhar, CCGrid 2012.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import pandas as pd
 
 from dlsim.cpugpu.jobs import CLASSES
-from dlsim.cpugpu.rules import RULES, Decide
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, whole
 from dlsim.reading import BaseReading
@@ -88,6 +89,19 @@ class Measures:
         return float(self.jobs.get("completion", self.jobs["end"] - self.jobs["arrival"]).mean())
 
 
+#: Every rule of a `Policy`, and what it does (`dlsim.cpugpu.rules` has their functions).
+POLICY_RULES = {
+    "history": "the paper's five rules, on measured times",
+    "mct": "minimum completion time by declared times",
+    "fifo": "one first-come queue per class",
+    "strict": "the head of the queue waits for its class",
+    "round-robin": "devices in turn",
+    "speed-up": "the largest speed-up first",
+    "shortest": "the shortest job first, where it is fastest",
+    "ideal": "every schedule of a few jobs is tried",
+}
+#: The rules that may send every job to one class (`Policy.target`).
+WITH_TARGET = ("fifo", "strict")
 #: Options of the other words of a `Policy`.
 CHOICES = {
     "target": (*CLASSES, "preferred"),
@@ -104,11 +118,11 @@ class Policy:
     Parameters
     ----------
     rule : str or callable
-        A name of `RULES`: ``history``: the paper's five rules; ``mct``: minimum completion time
-        by declared times; ``fifo``: one queue per class; ``strict``: the head of the main queue
-        waits for its class; ``round-robin``; ``speed-up``: RSC and its kin; ``shortest``: ASJF;
-        ``ideal``: exhaustive. Or a function of (state, policy, reading) that returns a `Decision`
-        or None.
+        A name of `POLICY_RULES`: ``history``: the paper's five rules; ``mct``: minimum completion
+        time by declared times; ``fifo``: one queue per class; ``strict``: the head of the main
+        queue waits for its class; ``round-robin``; ``speed-up``: RSC and its kin; ``shortest``:
+        ASJF; ``ideal``: exhaustive. Or a function of (state, policy, reading) that returns a
+        `Decision` or None.
     target : {"preferred", "cpu", "gpu"}
         ``fifo`` and ``strict``: the class that each job goes to.
     cross_class : {"if_speedup_small", "never", "always"}
@@ -131,7 +145,7 @@ class Policy:
         it should finish sooner here.
     """
 
-    rule: str | Decide = "history"
+    rule: str | Callable[..., Any] = "history"
     target: str = "preferred"
     cross_class: str = "if_speedup_small"
     objective: str = "makespan"
@@ -143,7 +157,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if not callable(self.rule):
-            option("rule", self.rule, RULES)
+            option("rule", self.rule, POLICY_RULES)
         for name, options in CHOICES.items():
             option(name, getattr(self, name), options)
         vars(self).update(

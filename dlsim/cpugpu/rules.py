@@ -19,18 +19,14 @@ they do here is our reading.
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from dlsim.compiled import TOL, latest_finish
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import CLASSES, JobView, Running, other_class
+from dlsim.cpugpu.model import POLICY_RULES, Policy, Reading
 from dlsim.cpugpu.queues import ByPreferredClass, BySpeedUp, ByTime, ByVersions, MainQueue, SubQueue
-
-if TYPE_CHECKING:
-    from dlsim.cpugpu.model import Policy, Reading
-
 
 #: The first free device of each class, None without one.
 Free = dict[str, int | None]
@@ -120,14 +116,14 @@ class Decision(NamedTuple):
 
 
 #: A policy's decision: the next job to move, or None if nothing can be decided now.
-Decide = Callable[[State, "Policy", "Reading"], Decision | None]
+Decide = Callable[[State, Policy, Reading], Decision | None]
 
 
 # --- what is expected of runs -------------------------------------------------------------------
 
 
 def expected_times(
-    state: State, job: JobView, policy: "Policy", reading: "Reading"
+    state: State, job: JobView, policy: Policy, reading: Reading
 ) -> dict[str, float]:
     """Return the expected time of a job by class, for the classes where one is known."""
     found = {}
@@ -138,7 +134,7 @@ def expected_times(
     return found
 
 
-def unknown_time(state: State, cls: str, policy: "Policy", reading: "Reading") -> float:
+def unknown_time(state: State, cls: str, policy: Policy, reading: Reading) -> float:
     """Return what is assumed of a run that was never measured (`Reading.unknown_remaining`)."""
     if reading.unknown_remaining != "avg":
         return math.inf if reading.unknown_remaining == "inf" else 0.0
@@ -146,7 +142,7 @@ def unknown_time(state: State, cls: str, policy: "Policy", reading: "Reading") -
     return average if average == average else 0.0
 
 
-def ready_by_history(state: State, policy: "Policy", reading: "Reading") -> list[float]:
+def ready_by_history(state: State, policy: Policy, reading: Reading) -> list[float]:
     """Return when each device should have done what it runs and all of its sub-queue."""
     expected, each = state.history.expected, []
     estimate, deviations = policy.estimate, reading.deviations
@@ -186,9 +182,7 @@ def ready_as_declared(state: State) -> list[float]:
 # --- the five rules -----------------------------------------------------------------------------
 
 
-def rule_2(
-    state: State, job: JobView, free: Free, policy: "Policy", reading: "Reading"
-) -> int | None:
+def rule_2(state: State, job: JobView, free: Free, policy: Policy, reading: Reading) -> int | None:
     """Rule 2: return a free device of a class that was never assigned this application."""
     if reading.both_free == "best" and len(job.declared) > 1 and None not in free.values():
         return None
@@ -201,14 +195,14 @@ def rule_2(
     return None
 
 
-def _is_untried(state: State, app: str, cls: str, policy: "Policy") -> bool:
+def _is_untried(state: State, app: str, cls: str, policy: Policy) -> bool:
     """Tell whether rule 2 tries a class, for the first time or again (`Policy.re_explore`)."""
     record = state.history.record(app, cls)
     is_due = policy.re_explore > 0 and record.elsewhere >= policy.re_explore
     return record.assigned < policy.min_samples or is_due
 
 
-def _is_trifle(state: State, job: JobView, policy: "Policy", reading: "Reading") -> bool:
+def _is_trifle(state: State, job: JobView, policy: Policy, reading: Reading) -> bool:
     """Tell whether a job is a small part of the known work that waits (`Policy.bound`)."""
 
     def least_known(app: str, classes: tuple[str, ...]) -> float:
@@ -247,7 +241,7 @@ def rule_4(
     return Decision(job.job, found, "R4" if state.is_free(found) else "R4q", finishes)
 
 
-def history_rule(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+def history_rule(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Decide the head of the main queue by the five rules; not while every device is busy."""
     free = state.free_by_class()
     if free["gpu"] is None and free["cpu"] is None:
@@ -265,7 +259,7 @@ def history_rule(state: State, policy: "Policy", reading: "Reading") -> Decision
 
 
 def _place_unmeasured(
-    state: State, job: JobView, free: Free, policy: "Policy", reading: "Reading"
+    state: State, job: JobView, free: Free, policy: Policy, reading: Reading
 ) -> Decision:
     """Place a job of which nothing is measured though every class at hand was tried.
 
@@ -290,7 +284,7 @@ class _Gain(NamedTuple):
     device: int
 
 
-def _gains(state: State, policy: "Policy", reading: "Reading") -> Iterator[_Gain]:
+def _gains(state: State, policy: Policy, reading: Reading) -> Iterator[_Gain]:
     """Yield the moves of a sub-queue's last job that should make it finish sooner."""
     ready = ready_by_history(state, policy, reading)
     for queue, end in zip(state.queues, ready, strict=True):
@@ -303,7 +297,7 @@ def _gains(state: State, policy: "Policy", reading: "Reading") -> Iterator[_Gain
                 yield _Gain(here - end, end, job, device)
 
 
-def _steal(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+def _steal(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Move the last job of a sub-queue to a free device where it should finish sooner.
 
     The most that is gained counts, up to the one tolerance, then the first device.
@@ -323,7 +317,7 @@ def _steal(state: State, policy: "Policy", reading: "Reading") -> Decision | Non
 # --- the rivals ---------------------------------------------------------------------------------
 
 
-def minimum_completion_time(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+def minimum_completion_time(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Every job, as it arrives, where it completes earliest (M. Maheswaran et al., HCW 1999)."""
     if not state.main:
         return None
@@ -332,7 +326,7 @@ def minimum_completion_time(state: State, policy: "Policy", reading: "Reading") 
     return found._replace(rule="mct")
 
 
-def first_come(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+def first_come(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """One first-come queue per class; a job waits for the class it is meant for."""
     for cls in CLASSES:
         device = state.first_free(cls)
@@ -346,7 +340,7 @@ def first_come(state: State, policy: "Policy", reading: "Reading") -> Decision |
     return None
 
 
-def head_of_line(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+def head_of_line(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """TORQUE with one queue: no job passes its head, which waits for its class."""
     if not state.main:
         return None
@@ -355,7 +349,7 @@ def head_of_line(state: State, policy: "Policy", reading: "Reading") -> Decision
     return None if device is None else Decision(job.job, device, "fifo")
 
 
-def round_robin(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+def round_robin(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Blind round robin: the i-th job to device i mod n, or the next that has a version."""
     if not state.main:
         return None
@@ -365,7 +359,7 @@ def round_robin(state: State, policy: "Policy", reading: "Reading") -> Decision 
     return Decision(job.job, device, "turn")
 
 
-def by_speed_up(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+def by_speed_up(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """RSC and its kin: best speed-up first, and an idle device may take from the tail.
 
     Our reading of "Relative Speedup based policy with Conservative assignment" (paper C,
@@ -392,7 +386,7 @@ def by_speed_up(state: State, policy: "Policy", reading: "Reading") -> Decision 
     return None
 
 
-def shortest_first(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+def shortest_first(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """ASJF: shortest first, and an idle device takes what it would finish sooner.
 
     Our reading of "Adaptive Shortest Job First" (paper C, section 7): one queue per preferred
@@ -429,40 +423,21 @@ def _work_left(state: State, cls: str) -> float:
     return left
 
 
-@dataclass(frozen=True)
-class Rule:
-    """A rule by its name: what decides, and what it does in a few words.
-
-    Attributes
-    ----------
-    decide : callable or None
-        None where every decision is planned beforehand (`dlsim.cpugpu.ideal`).
-    about : str
-        For lists and panels.
-    has_target : bool
-        Whether it may send every job to one class (`Policy.target`).
-    """
-
-    decide: Decide | None
-    about: str
-    has_target: bool = False
-
-
-#: Every rule of a `Policy`.
-RULES: dict[str, Rule] = {
-    "history": Rule(history_rule, "the paper's five rules, on measured times"),
-    "mct": Rule(minimum_completion_time, "minimum completion time by declared times"),
-    "fifo": Rule(first_come, "one first-come queue per class", has_target=True),
-    "strict": Rule(head_of_line, "the head of the queue waits for its class", has_target=True),
-    "round-robin": Rule(round_robin, "devices in turn"),
-    "speed-up": Rule(by_speed_up, "the largest speed-up first"),
-    "shortest": Rule(shortest_first, "the shortest job first, where it is fastest"),
-    "ideal": Rule(None, "every schedule of a few jobs is tried"),
+#: What decides under each rule of a `Policy`; "ideal" follows a plan (`dlsim.cpugpu.ideal`).
+DECIDE: dict[str, Decide] = {
+    "history": history_rule,
+    "mct": minimum_completion_time,
+    "fifo": first_come,
+    "strict": head_of_line,
+    "round-robin": round_robin,
+    "speed-up": by_speed_up,
+    "shortest": shortest_first,
 }
+if {*DECIDE, "ideal"} != set(POLICY_RULES):
+    raise ImportError(f"every rule needs a function: {set(POLICY_RULES) ^ {*DECIDE, 'ideal'}}")
 
 
-def decide(state: State, policy: "Policy", reading: "Reading") -> Decision | None:
+def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Ask the policy's rule for its next decision in a state."""
-    rule = policy.rule if callable(policy.rule) else RULES[policy.rule].decide
-    assert rule is not None
+    rule = policy.rule if callable(policy.rule) else DECIDE[policy.rule]
     return rule(state, policy, reading)

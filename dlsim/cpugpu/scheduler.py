@@ -11,7 +11,7 @@ from typing import NamedTuple
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import JobView, Running
 from dlsim.cpugpu.model import Machine, Policy, Reading, policy_named
-from dlsim.cpugpu.rules import RULES, Decide, Decision, State
+from dlsim.cpugpu.rules import DECIDE, Decide, Decision, State
 from dlsim.errors import InputError
 from dlsim.given import floats, instance, theirs, whole
 
@@ -30,9 +30,7 @@ class Move(NamedTuple):
 def decider(policy: Policy) -> Decide:
     """Return what decides for a policy; the answers of a user's function are checked."""
     if not callable(policy.rule):
-        rule = RULES[policy.rule].decide
-        assert rule is not None, "a policy that plans beforehand is given what decides"
-        return rule
+        return DECIDE[policy.rule]
     own, name = policy.rule, f"policy {policy_named(policy)[0]}"
 
     def ask(state: State, policy: Policy, reading: Reading) -> Decision | None:
