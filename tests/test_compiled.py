@@ -196,5 +196,5 @@ def test_small_work_is_done_uncompiled_until_there_is_much(capsys, monkeypatch):
 
 
 def test_an_engine_that_is_not_there_is_refused():
-    with pytest.raises(InputError, match="engine must be .*auto.*got 'fast'"):
+    with pytest.raises(InputError, match=r"engine must be .*auto.*got 'fast'"):
         Core("dlsim.steady.core", 1, 1).at_speed("fast", 1).__enter__()
