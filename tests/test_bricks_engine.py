@@ -18,7 +18,6 @@ from dlsim.bricks import (
     best_server,
     engine,
     simulate,
-    workload,
 )  # fmt: skip
 from dlsim.bricks.workload import draw
 from tests.bricks_environments import environments, readings, schedulers
@@ -516,9 +515,8 @@ def test_run_many_is_simulate_scheduler_by_scheduler(reading, predictor):
     reading = replace(reading, predictor=predictor)
     own = [Scheduler("deadline", 0.6, max_fallbacks=n) for n in (0, 2)]
     own += [Scheduler(), Scheduler(opt=0.5), Scheduler(lambda view: int(np.argmin(view.ours)))]
-    known = {}
     for r in (reading, replace(reading, probe=7.0)):
-        for scheduler, o in zip(own, bricks.run_many(env, own, r, known), strict=True):
+        for scheduler, o in zip(own, bricks.run_many(env, own, r), strict=True):
             alone = simulate(env, scheduler, r)
             told = (o.failure_rate, o.cost, o.drain, o.beyond_traces)  # before there is a table
             assert told == (alone.failure_rate, alone.cost, alone.drain, alone.beyond_traces)
@@ -527,45 +525,6 @@ def test_run_many_is_simulate_scheduler_by_scheduler(reading, predictor):
             assert told[0] == o.requests["missed"].mean() == o.failure_rate
             assert (o.scheduler, o.reading) == (scheduler, r)
             o.check()
-
-
-@EXAMPLES
-@given(environments(), schedulers(), readings())
-def test_what_is_run_once_for_two_cases_is_the_same_in_both(env, scheduler, reading):
-    """Switches that a scheduler cannot feel are one case: the records are shared."""
-    known = {}
-    others = [replace(reading, cost="work_weighted"), replace(reading, fallback_time="at_arrival")]
-    for r in (reading, *others):
-        (o,) = bricks.run_many(env, [scheduler], r, known)
-        wanted = simulate(env, scheduler, r)
-        pd.testing.assert_frame_equal(o.requests, wanted.requests, check_exact=True)
-    assert len(known) <= 1 + (scheduler.max_fallbacks > 0)
-
-
-# ---------------------------------------------------------------- background of any length
-
-
-@pytest.mark.parametrize("window", [500, 5_000])
-@pytest.mark.parametrize("reading", [
-    Reading(), Reading("util"), Reading("queue", predictor="mean", probe=7.0),
-    Reading("queue", predictor="perfect"), Reading("ext", network="packet"),
-])  # fmt: skip
-def test_background_drawn_as_time_advances_is_the_one_that_is_kept(monkeypatch, window, reading):
-    size = {"horizon": 3600.0, "domains": 3}
-    scheduler = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2)
-    kept = Environment.random(3, 8, **size)
-    monkeypatch.setattr(workload, "MOST_KEPT", 1_000)
-    monkeypatch.setattr(workload, "WINDOW", window)
-    drawn = Environment.random(3, 8, **size)
-    assert len(kept.background.times) > 20_000
-    assert len(drawn.background.times) == 2
-    for k in range(len(kept.servers)):
-        np.testing.assert_array_equal(kept.background.of(k), drawn.background.of(k))
-    wanted, found = (simulate(env, scheduler, reading) for env in (kept, drawn))
-    names = ["server", "fallbacks", "missed"]
-    pd.testing.assert_frame_equal(wanted.requests[names], found.requests[names])
-    pd.testing.assert_frame_equal(wanted.requests, found.requests, rtol=1e-11)
-    found.check()
 
 
 def test_a_run_of_several_steps_says_how_far_it_is(monkeypatch):

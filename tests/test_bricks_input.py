@@ -235,7 +235,7 @@ def test_a_users_predictor_must_return_a_value_per_series(answer):
         ({"performance": 300}, "performance must be a range"),
         ({"interval_scope": "world"}, "interval_scope must be one of client, system"),
         ({"server_background": "data"}, "server_background must be one of jobs, trace"),
-        ({"background_work": 1e-6}, "background arrivals are more than"),
+        ({"background_work": 1e-6}, "background jobs .* cannot fit in memory: .* larger"),
         ({"H": 1.5}, "H"),
         ({"nodes": (1.5, 3)}, "nodes must be a whole number of at least 0, got 1.5"),
         ({"trace_method": "wavelets"}, "trace_method must be one of"),

@@ -11,10 +11,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim import given
-from dlsim.bricks.core.network import Stream, left_over, marked, packed
+from dlsim.bricks.core.network import Stream, left_over, pack_arrivals
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import MOST_VALUES, Seed, curves, numbers, refuse_end
-from dlsim.bricks.workload import Poisson, draw
+from dlsim.bricks.workload import draw
 from dlsim.compiled import clock_origin
 from dlsim.errors import InputError
 from dlsim.given import MOST, MOST_WHOLE, Floats, column, number, positive, table
@@ -54,11 +54,11 @@ def _lists(name: str, what: str, lists: Any) -> list[Floats]:
     return [numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
 
 
-def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
+def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
     """Pack arrivals, one sorted list per queue, and their sizes."""
     lists: list[Floats]
-    if isinstance(times, Stream | Poisson):  # of an environment of which this is a variant
-        got = len(times.rates if isinstance(times, Poisson) else times.first[1:])
+    if isinstance(times, Stream):  # of an environment of which this is a variant
+        got = len(times.first) - 1
         if got == queues:
             return times
         lists = [times.times] * got if len(times.times) else []
@@ -73,11 +73,11 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream | Poisson:
         if (np.diff(one) < 0).any():
             raise InputError(f"{name} arrival times of queue {k} must not decrease; sort them")
     if np.isscalar(sizes):
-        return packed(lists, np.array([float(number(f"size of {name}", sizes))]))
+        return pack_arrivals(lists, np.array([float(number(f"size of {name}", sizes))]))
     own = _lists(name, "sizes", sizes)
     if [one.shape for one in own] != [one.shape for one in lists]:
         raise InputError(f"{name} needs one finite size of at least 0 per arrival, in lists alike")
-    return packed(lists, np.concatenate([np.empty(0), *own]))
+    return pack_arrivals(lists, np.concatenate([np.empty(0), *own]))
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,15 +245,6 @@ class Environment:
         if not len(self.link_background.times):
             return self.rates
         return left_over(self.rates, self.step, self.link_background)
-
-    @functools.cached_property
-    def marks(self) -> Floats:
-        """Where the followers of background queues may jump to; empty where they must walk."""
-        kept = isinstance(self.background, Stream) and len(self.background.sizes) == 1
-        if self.load_traces is not None or not kept:
-            return np.empty(0)
-        jobs = self.since_origin(self.background)
-        return marked(jobs, self.servers["performance"].to_numpy())
 
     @functools.cached_property
     def origin(self) -> float:

@@ -42,13 +42,58 @@ hold under every reading:
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
+from dlsim.bricks.core import state
 from dlsim.given import number, option, whole
 from dlsim.reading import BaseReading, switch
 
-ALGORITHMS = ("greedy", "deadline")
 
+class Method(NamedTuple):
+    """A method of the simulator: its name, what it does, and its code in the kernels."""
+
+    name: str
+    about: str
+    code: int
+
+
+class Registry(dict[str, Method]):
+    """Methods of one kind by name, the default first."""
+
+    def __init__(self, kind: str, *methods: Method) -> None:
+        """Register methods."""
+        super().__init__({method.name: method for method in methods})
+        self.kind = kind
+
+    def code_of(self, value: Any) -> int:
+        """Return the code of a method, or that of a user's function; refuse an unknown one."""
+        if callable(value):
+            return state.USER
+        return self[option(self.kind, value, tuple(self))].code
+
+
+#: Schedulers of section 3.1; a user's own is a function.
+ALGORITHMS = Registry(
+    "algorithm",
+    Method("greedy", "the server with the smallest T_Si (eq. 2)", state.GREEDY),
+    Method("deadline", "the server with T_Si nearest below Opt (eq. 1, 3, 4)", state.DEADLINE),
+)
+#: Predictors of links and loads; a user's own is a function.
+PREDICTORS = Registry(
+    "predictor",
+    Method("last", "the value that was measured last", state.LAST),
+    Method("mean", "the mean of the last ten measurements", state.MEAN),
+    Method("perfect", "the true value of this very instant", state.PERFECT),
+    Method("adaptive", "the forecaster that erred least so far", state.ADAPTIVE),
+)
+#: What the monitor reports as Load of a server.
+LOADS = Registry(
+    "load",
+    Method("clients", "client jobs on the server, and the external load", state.CLIENTS),
+    Method("util", "busy fraction of the last probe interval", state.UTILISATION),
+    Method("queue", "all jobs on the server", state.QUEUE),
+    Method("ext", "the external load alone", state.EXTERNAL),
+)
 #: Most fallbacks of one request.
 MOST_FALLBACKS = 1000
 #: Most packets of a run.
@@ -113,7 +158,7 @@ class Scheduler:
     def __post_init__(self) -> None:
         """Refuse what is not a scheduler."""
         if not callable(self.algorithm):
-            option("algorithm", self.algorithm, ALGORITHMS)
+            option("algorithm", self.algorithm, tuple(ALGORITHMS))
         seconds = "a finite number of seconds, at least 0"
         vars(self).update(
             opt=number("opt", self.opt, 0, 1, above=True, rule="above 0 and at most 1 (eq. 3)"),
@@ -186,9 +231,9 @@ class Reading(BaseReading):
     listed in `DRAWN`.
     """
 
-    load: str = switch("clients", "util", "queue", "ext")
+    load: str = switch(*LOADS)
     probe: float = 60.0
-    predictor: str | Callable[[Any], Any] = switch("last", "mean", "perfect", "adaptive")  # noqa: RUF009
+    predictor: str | Callable[[Any], Any] = switch(*PREDICTORS)  # noqa: RUF009
     fallback_time: str = switch("at_submit", "at_arrival")
     fallback_strict: bool = switch(True, False)
     network: str = switch("fluid", "packet")

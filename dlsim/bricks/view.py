@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.core.state import Floats, Rules, State, Whole, World
+from dlsim.bricks.core.state import Config, EnvironmentArrays, Floats, State, Whole
 from dlsim.compiled import latest_finish
 
 
@@ -135,54 +135,76 @@ def _read_only(values: Any) -> Any:
     return values
 
 
-#: What a `Witness` has beside `Tasks`, and what stands there for what is not known yet.
+#: Columns of a `ViewBuilder` beside `Tasks`, with what stands for a value that is not known yet.
 BLANKS = {"submitted": 0.0, "server": -1, "returned": 0, "completion": np.nan}
 
 
-class Witness:
-    """What a user's scheduler has seen of a run: copies, so that nothing leads to the rest."""
+class ViewBuilder:
+    """Builds the views of one run: copies, so that a user's scheduler reaches nothing else."""
 
-    def __init__(self, w: World, r: Rules) -> None:
+    def __init__(self, env: EnvironmentArrays, cfg: Config) -> None:
         """Begin with nothing seen."""
-        self.come = self.tried = self.done = 0
-        self.columns = {name: np.empty(0, getattr(w, name).dtype) for name in Tasks._fields}
+        self.seen = self.attempts = self.done = 0
+        self.columns = {name: np.empty(0, getattr(env, name).dtype) for name in Tasks._fields}
         self.columns |= {name: np.full(0, blank) for name, blank in BLANKS.items()}
-        self.opt, self.memory = r.opt, dict[str, Any]()
-        self.performance = _read_only(w.performance.copy())
+        self.opt, self.memory = cfg.opt, dict[str, Any]()
+        self.performance = _read_only(env.performance.copy())
 
-    def _see(self, row: int, w: World, s: State) -> dict[str, Any]:
-        """Take over what has happened since the last decision; return all columns so far."""
-        head, c = s.head[0], self.columns
-        old, new, tried, done = self.come, max(int(head["new"]), row + 1), self.tried, self.done
-        if new > len(c["time"]):
-            for name, column in c.items():
-                c[name] = np.full(2 * new, BLANKS.get(name, 0), column.dtype)
-                c[name][: len(column)] = column
+    def _make_room(self, rows: int) -> None:
+        """Lengthen the columns where they are shorter than so many rows."""
+        if rows <= len(self.columns["time"]):
+            return
+        for name, column in self.columns.items():
+            longer = np.full(2 * rows, BLANKS.get(name, 0), column.dtype)
+            longer[: len(column)] = column
+            self.columns[name] = longer
+
+    def _update_columns(self, row: int, env: EnvironmentArrays, state: State) -> None:
+        """Take over what has happened since the last decision."""
+        counters, columns = state.counters[0], self.columns
+        seen = max(int(counters["new"]), row + 1)
+        self._make_room(seen)
         for name in Tasks._fields:
-            c[name][old:new] = getattr(w, name)[old:new]
-        self.come, self.tried, self.done = new, int(head["attempts"]), int(head["done"])
-        fresh = s.attempts[tried : self.tried]
-        rows = fresh["row"]
-        c["server"][rows], c["submitted"][rows] = fresh["server"], fresh["submitted"]
-        rows = c["returned"][done : self.done] = s.returned[done : self.done]
-        c["completion"][rows] = s.jobs["completion"][rows]
-        seen = {k: _read_only(one[: self.done if k == "returned" else new]) for k, one in c.items()}
-        return {
-            "tasks": Tasks(*map(seen.pop, Tasks._fields)), **seen, "memory": self.memory,
-            "now": float(head["now"]), "opt": self.opt, "performance": self.performance,
-            "load": _read_only(s.predicted[len(w.rates) :].copy()),
-            "ours": _read_only(np.array(s.servers["ours"])),
-        }  # fmt: skip
+            columns[name][self.seen : seen] = getattr(env, name)[self.seen : seen]
+        attempts = state.attempts[self.attempts : int(counters["attempts"])]
+        columns["server"][attempts["row"]] = attempts["server"]
+        columns["submitted"][attempts["row"]] = attempts["submitted"]
+        returned = state.returned[self.done : int(counters["done"])]
+        columns["returned"][self.done : int(counters["done"])] = returned
+        columns["completion"][returned] = state.requests["completion"][returned]
+        self.seen, self.attempts = seen, int(counters["attempts"])
+        self.done = int(counters["done"])
 
-    def view(self, w: World, s: State) -> View:
-        """Show a user's scheduler what it may know."""
-        terms, row = s.moving[:, w.server_domain], int(s.head[0]["row"])
-        job = s.jobs[row]
-        fallbacks = int(job["fallbacks"])
-        promised = float(s.attempts[job["attempt"]]["promised"]) if fallbacks else np.nan
+    def view(self, env: EnvironmentArrays, state: State) -> View:
+        """Show a user's scheduler what it may know of the request at hand."""
+        counters = state.counters[0]
+        row = int(counters["row"])
+        self._update_columns(row, env, state)
+        columns = {name: _read_only(column[: self.seen]) for name, column in self.columns.items()}
+        request = state.requests[row]
+        fallbacks = int(request["fallbacks"])
+        promised = float(state.attempts[request["attempt"]]["promised"]) if fallbacks else np.nan
         return View(
-            row=row, send=float(w.send[row]), recv=float(w.recv[row]), work=float(w.work[row]),
-            deadline=float(w.deadline[row]), fallbacks=fallbacks, promised=promised,
-            estimates=terms[0] + terms[1] + w.work[row] * s.slowness, sending=terms[0],
-            receiving=terms[1], barred=_read_only(s.barred.copy()), **self._see(row, w, s),
-        )  # fmt: skip
+            row=row,
+            now=float(counters["now"]),
+            send=float(env.send[row]),
+            recv=float(env.recv[row]),
+            work=float(env.work[row]),
+            deadline=float(env.deadline[row]),
+            fallbacks=fallbacks,
+            promised=promised,
+            opt=self.opt,
+            estimates=state.estimates.copy(),
+            sending=state.send_time.copy(),
+            receiving=state.recv_time.copy(),
+            performance=self.performance,
+            load=_read_only(state.predicted[len(env.rates) :].copy()),
+            ours=_read_only(np.array(state.servers["scheduled"])),
+            barred=_read_only(state.excluded.copy()),
+            submitted=columns["submitted"],
+            server=columns["server"],
+            returned=_read_only(self.columns["returned"][: self.done]),
+            completion=columns["completion"],
+            tasks=Tasks(*(columns[name] for name in Tasks._fields)),
+            memory=self.memory,
+        )

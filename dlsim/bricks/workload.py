@@ -7,7 +7,6 @@ behind data sizes, work and deadline factors whatever their ranges.
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,13 +17,9 @@ from numpy.typing import NDArray
 
 from dlsim import given
 from dlsim.bricks import traces
-from dlsim.bricks.core import state
-from dlsim.bricks.core.network import Stream, marked, packed
-from dlsim.bricks.core.servers import absorb_all
-from dlsim.bricks.core.state import Rules, State, World
+from dlsim.bricks.core.network import Stream
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
-from dlsim.compiled import TOL
 from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, child, generator, number, option, span, whole
 
@@ -34,10 +29,6 @@ Range = tuple[float, float]
 
 #: Spawn keys of the purposes.
 NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
-#: Most background jobs that are kept, 0.5 GiB, and most in all, which would take hours to draw.
-MOST_KEPT, MOST_ARRIVALS = 2**26, 2**40
-#: Arrivals that a run holds at a time, of all queues together.
-WINDOW = 2**22
 #: Most requests, and most nodes.
 MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 #: Traces and background go on after the horizon, for this share of it.
@@ -46,83 +37,19 @@ LONGER = 0.5
 LOAD_STD = 0.5
 
 
-def _drawn(rate: float, begun: float, end: float, stream: Generator) -> tuple[Floats, float]:
-    """Draw arrivals after a sum of unit gaps up to a time, seldom too few at once; and the sum."""
-    parts = []
-    while rate > 0 and begun / rate < end:
-        expected = rate * end - begun
-        gaps = stream.standard_exponential(math.ceil(expected + 6 * math.sqrt(expected)) + 8)
-        gaps[0] += begun
-        sums = np.cumsum(gaps, out=gaps)
-        begun = float(sums[-1])
-        sums /= rate
-        parts.append(sums)
-    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0), *parts]), begun
-
-
 def arrivals(rate: float, end: float, stream: Generator) -> Floats:
     """Draw Poisson arrivals, `rate` per second, rising from 0 to below `end`."""
-    times, _ = _drawn(rate, 0.0, end, stream)
+    parts, sum_of_gaps = [np.empty(0)], 0.0
+    while rate > 0 and sum_of_gaps / rate < end:
+        expected = rate * end - sum_of_gaps
+        gaps = stream.standard_exponential(math.ceil(expected + 6 * math.sqrt(expected)) + 8)
+        gaps[0] += sum_of_gaps
+        sums = np.cumsum(gaps, out=gaps)
+        sum_of_gaps = float(sums[-1])
+        sums /= rate
+        parts.append(sums)
+    times = parts[1] if len(parts) == 2 else np.concatenate(parts)
     return times[: np.searchsorted(times, end)]
-
-
-@dataclass(frozen=True, eq=False)
-class Poisson:
-    """Arrivals at several queues that are too many to be kept; those of `arrivals`."""
-
-    rates: Floats
-    end: float
-    sizes: Floats
-    seed: Seed
-    purpose: int
-
-    @property
-    def times(self) -> Floats:
-        """Between which times they lie."""
-        return np.array([0.0, self.end])
-
-    def of(self, queue: int) -> Floats:
-        """Draw all arrivals at a queue."""
-        return arrivals(self.rates[queue], self.end, generator(self.seed, self.purpose, queue))
-
-    def sizes_of(self, _queue: int) -> Floats:
-        """Return the one size of all."""
-        return self.sizes
-
-
-class Ahead:
-    """What has been drawn of a `Poisson` in one run: from what somebody still looks at on."""
-
-    def __init__(self, source: Poisson) -> None:
-        """Begin at 0, with nothing drawn."""
-        self.source, queues = source, len(source.rates)
-        self.streams = [generator(source.seed, source.purpose, k) for k in range(queues)]
-        self.sums, self.held = np.zeros(queues), [np.empty(0)] * queues
-
-    def move(self, w: World, r: Rules, s: State) -> World:
-        """Leave out what nobody looks at any more, and draw what comes after now."""
-        now, rates = float(s.head[0]["now"]), self.source.rates
-        absorb_all(now, w, s)
-        busy = (state.BUSY, state.BEFORE)[: 1 + (r.predictor == state.PERFECT)]
-        followed = {state.QUEUE: (state.SEEN, state.GONE), state.UTIL: busy}.get(r.load, ())
-        low = np.min([s.servers.at, *(s.cursors.at[:, c] for c in followed)], axis=0)
-        until = now + WINDOW / float(rates.sum())
-        for k, gone in enumerate(low - w.jobs.first[:-1]):
-            begun, end, stream = float(self.sums[k]), min(until, self.source.end), self.streams[k]
-            more, self.sums[k] = _drawn(float(rates[k]), begun, end, stream)
-            more = more[: np.searchsorted(more, self.source.end)]
-            self.held[k] = np.concatenate([self.held[k][gone:], more])
-        jobs = packed(self.held, self.source.sizes)
-        s.servers.at += jobs.first[:-1] - low
-        s.cursors.at += (jobs.first[:-1] - low)[:, None]
-        span = float(jobs.sizes[0] / w.performance.min())
-        known: Any = min(until, self.source.end) - 4 * TOL * (until + span + r.probe)
-        new = w._replace(jobs=jobs, until=np.inf if until >= self.source.end else float(known))
-        if len(w.loads[0]) == 0:
-            new = new._replace(marks=marked(jobs, w.performance))
-        for one in (*new.jobs, new.marks):
-            one.flags.writeable = False
-        return new
 
 
 def _between(limits: Range, unit: Floats) -> Floats:
@@ -136,25 +63,21 @@ def _noise(
     return traces.draw(mean, steps, child(seed, purpose), H=H, std=std, method=method).values
 
 
-def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream | Poisson:
-    """Draw Poisson arrivals at several queues, or promise them where they are too many."""
-    most = MOST_ARRIVALS if purpose == JOBS else traces.MOST_VALUES
-    count, sizes = float(rates.sum()) * end, np.array([float(size)])
+def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream:
+    """Draw Poisson arrivals at several queues."""
+    count = float(rates.sum()) * end
     what = f"{count:.3g} background arrivals"
     remedy = "use larger background jobs, a shorter horizon or the trace model"
-    if count > most:
-        raise InputError(f"{what} are more than {most}; {remedy}")
-    promised = Poisson(rates, end, sizes, seed, purpose)
-    if purpose == JOBS and count > MOST_KEPT:
-        return promised
+    if purpose == DATA and count > traces.MOST_VALUES:
+        raise InputError(f"{what} are more than {traces.MOST_VALUES}; {remedy}")
     given.need_memory(what, 8 * count, remedy)
     times, first = np.empty(math.ceil(count + 8 * math.sqrt(count)) + 64), np.zeros(1, np.int64)
     for queue in range(len(rates)):  # lists of all queues and all of them packed would be twice
-        one = promised.of(queue)
+        one = arrivals(rates[queue], end, generator(seed, purpose, queue))
         first = np.append(first, first[-1] + len(one))
         times = times if first[-1] <= len(times) else np.append(times[: first[-2]], one)
         times[first[-2] : first[-1]] = one
-    return Stream(first, times[: first[-1]], sizes)
+    return Stream(first, times[: first[-1]], np.array([float(size)]))
 
 
 def _request_times(
@@ -267,13 +190,8 @@ def draw(
     Raises
     ------
     InputError
-        For an unknown option, an empty range, a load of 1 or more, more background jobs than
-        `MOST_ARRIVALS`, or what would not fit in memory.
+        For an unknown option, an empty range, a load of 1 or more, or what would not fit in memory.
 
-    Notes
-    -----
-    Background jobs beyond `MOST_KEPT` are drawn as a run advances, the same ones, so that its
-    memory does not grow with them; everything else is kept and grows with the horizon.
     """
     chosen = locals()
     for name, options in DRAWN.items():
@@ -303,7 +221,7 @@ def draw(
     _check_size("trace entries", entries, traces.MOST_VALUES, "a longer trace_step")
     speeds = _between(performance, generator(seed, SPEEDS).random(len(servers)))
     means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
-    jobs = min(MOST_KEPT, end * server_load * float(speeds.sum()) / background_work)
+    jobs = end * server_load * float(speeds.sum()) / background_work
     loads = steps * len(servers) * (server_background == "trace")
     given.need_memory(
         "traces, background jobs and requests together",

@@ -1,7 +1,7 @@
 """Links and their traces: how long a transfer takes, and what other users' data leave.
 
-Source: paper B, section 2.1. A trace is a row of `rates` (Mbit/s), one entry per `step`
-seconds; the last entry is held for ever. A path is ``hops[first:last]``.
+Source: paper B, section 2.1. A trace is a row of throughputs (Mbit/s), one entry per `step`
+seconds; the last entry is held for ever. A path is an array of links.
 """
 
 from typing import NamedTuple
@@ -16,8 +16,6 @@ Whole = NDArray[np.int64]
 
 #: What other users' data leave of a link at least.
 LEAST_LEFT = 0.01
-#: Jobs between two marks of `marked`, and between two that `absorb_background` jumps to.
-APART, FAR_APART = 8, 64
 
 
 class Stream(NamedTuple):
@@ -38,10 +36,16 @@ class Stream(NamedTuple):
         return self.sizes[self.first[queue] : self.first[queue + 1]]
 
 
-def packed(lists: list[Floats], sizes: Floats) -> Stream:
+def pack_arrivals(lists: list[Floats], sizes: Floats) -> Stream:
     """Join arrivals at several queues."""
     first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     return Stream(first, np.concatenate([np.empty(0), *lists]), sizes)
+
+
+@compiled(inline=True)
+def size_of(arrival, sizes):
+    """Return the size of an arrival of a stream, whose sizes are one for all or one for each."""
+    return sizes[arrival if sizes.shape[0] > 1 else 0]
 
 
 @compiled(inline=True)
@@ -57,73 +61,82 @@ def entry_seen(time, step, steps):
 
 
 @compiled(inline=True)
-def bottleneck(k, rates, hops, first, last):
-    """Return the smallest throughput on a path in entry k; inf without a hop."""
-    least = np.inf
-    for h in range(first, last):
-        least = min(least, rates[hops[h], k])
-    return least
+def bottleneck(entry, rates, path):
+    """Return the smallest throughput on a path in an entry of the traces; inf without a link."""
+    smallest = np.inf
+    for link in path:
+        smallest = min(smallest, rates[link, entry])
+    return smallest
 
 
 @compiled(inline=True)
-def least_on_path(a, b, values, w):
-    """Return the smallest value on the path from domain a to b; inf for an empty path."""
-    least, pair = np.inf, a * w.domains + b
-    for h in range(w.first[pair], w.first[pair + 1]):
-        least = min(least, values[w.hops[h]])
-    return least
-
-
-@compiled(inline=True)
-def finish_transfer(start, data, rates, origin, step, hops, first, last):
+def finish_transfer(start, data, rates, path, origin, step):
     """Return when data that flow at the smallest throughput of a path have all arrived."""
-    if data <= 0 or first == last:
+    if data <= 0 or path.shape[0] == 0:
         return start
     steps, now, left = rates.shape[1], start, data
-    k = entry_at(origin + start, step, steps)
-    while k < steps - 1:
-        rate, until = bottleneck(k, rates, hops, first, last), (k + 1) * step - origin
+    entry = entry_at(origin + start, step, steps)
+    while entry < steps - 1:
+        rate, until = bottleneck(entry, rates, path), (entry + 1) * step - origin
         room = rate * (until - now)
         if left <= room:
             return now + left / rate
         left -= room
-        now, k = until, k + 1
-    return now + left / bottleneck(k, rates, hops, first, last)
+        now, entry = until, entry + 1
+    return now + left / bottleneck(entry, rates, path)
+
+
+@compiled(inline=True)
+def path_between(source, target, env):
+    """Return where in ``env.path_links`` the path from a domain to another begins and ends."""
+    pair = source * env.domains + target
+    return env.path_start[pair], env.path_start[pair + 1]
+
+
+@compiled(inline=True)
+def smallest_on_path(source, target, values, env):
+    """Return the smallest value of the links between two domains; inf without a link."""
+    first, last = path_between(source, target, env)
+    smallest = np.inf
+    for hop in range(first, last):
+        smallest = min(smallest, values[env.path_links[hop]])
+    return smallest
+
+
+@compiled(inline=True)
+def finish_on_link(link, start, data, env):
+    """Return when data that have a link to themselves from a time on have left it."""
+    path = env.link_rows[link : link + 1]
+    return finish_transfer(start, data, env.capacity, path, env.origin, env.step)
+
+
+@compiled(inline=True)
+def absorb_link_background(link, time, env, state):
+    """Let other users' data arrive at a link up to a time."""
+    record, last = state.links[link], env.link_background.first[link + 1]
+    while record.next_background < last:
+        data = size_of(record.next_background, env.link_background.sizes)
+        arrival = env.link_background.times[record.next_background]
+        if arrival > latest_finish(time, data / env.capacity[link, -1]):
+            break
+        record.free = finish_on_link(link, max(record.free, arrival), data, env)
+        record.next_background += 1
 
 
 @compiled
-def _spread(busy, rates, step, every, first, times, sizes):
-    """Write the seconds per step in which other users' data occupy each link."""
-    steps, unit = busy.shape[1], 1 if sizes.shape[0] > 1 else 0
+def _add_busy_time(busy, rates, step, link_rows, first, times, sizes):
+    """Add the seconds per step in which other users' data occupy each link."""
+    steps = busy.shape[1]
     for link in range(busy.shape[0]):
-        free = 0.0
-        for j in range(first[link], first[link + 1]):
-            start = max(free, times[j])
-            size = sizes[j * unit]
-            free = finish_transfer(start, size, rates, 0.0, step, every, link, link + 1)
-            k = entry_at(start, step, steps + 1)
-            while k < steps and start < free:
-                until = min(free, (k + 1) * step)
-                busy[link, k] += until - start
-                start, k = until, k + 1
-
-
-@compiled
-def _mark(marks, speed, first, times, size):
-    """Write when everything before every job of a round number is done."""
-    for queue in range(speed.shape[0]):
-        free, span = -np.inf, size / speed[queue]
-        for j in range(first[queue], first[queue + 1]):
-            if j % APART == 0:
-                marks[j // APART] = free
-            free = max(free, times[j]) + span
-
-
-def marked(jobs: Stream, speed: Floats) -> Floats:
-    """Return when servers that have nothing else to do have done other users' jobs."""
-    marks = np.full(-(-len(jobs.times) // APART), -np.inf)
-    _mark(marks, speed, jobs.first, jobs.times, jobs.sizes[0])
-    return marks
+        free, path = 0.0, link_rows[link : link + 1]
+        for arrival in range(first[link], first[link + 1]):
+            start = max(free, times[arrival])
+            free = finish_transfer(start, size_of(arrival, sizes), rates, path, 0.0, step)
+            entry = entry_at(start, step, steps + 1)
+            while entry < steps and start < free:
+                until = min(free, (entry + 1) * step)
+                busy[link, entry] += until - start
+                start, entry = until, entry + 1
 
 
 def left_over(rates: Floats, step: float, data: Stream) -> Floats:
@@ -131,6 +144,6 @@ def left_over(rates: Floats, step: float, data: Stream) -> Floats:
     steps = max(rates.shape[1], int(data.times.max(initial=0.0) / step) + 1)
     longer = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")
     busy = np.zeros((len(rates), steps))
-    _spread(busy, rates, step, np.arange(len(rates)), *data)
+    _add_busy_time(busy, rates, step, np.arange(len(rates)), *data)
     longer[:, :-1] *= np.maximum(LEAST_LEFT, 1 - busy / step)
     return np.ascontiguousarray(longer)

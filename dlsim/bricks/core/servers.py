@@ -1,202 +1,139 @@
 """Servers: queues of client and background jobs, first come, first served.
 
 Background jobs are not events. A queue is followed job by job (the recursion of Lindley:
-a job starts when it has arrived and the one before has ended) as far as somebody looks.
+a job starts when it has arrived and the one before has ended) as far as it is looked at.
 Source: paper B, sections 2.1 and 3.3.
 """
 
 import numpy as np
 
-from dlsim.bricks.core.network import APART, FAR_APART, entry_at
+from dlsim.bricks.core.network import entry_at, size_of
+from dlsim.bricks.core.state import NONE
 from dlsim.compiled import compiled, latest_finish
 
 
 @compiled(inline=True)
-def finish_service(server, start, work, w):
+def finish_service(server, start, work, env):
     """Return when a server ends work that it starts at a time."""
-    steps, speed = w.loads.shape[1], w.performance[server]
+    steps, speed = env.load_traces.shape[1], env.performance[server]
     if steps == 0 or work <= 0:
         return start + work / speed
-    k, now, left = entry_at(w.origin + start, w.step, steps), start, work
-    while k < steps - 1:
-        until = (k + 1) * w.step - w.origin
-        room = speed / (1 + w.loads[server, k]) * (until - now)
+    entry, now, left = entry_at(env.origin + start, env.step, steps), start, work
+    while entry < steps - 1:
+        until = (entry + 1) * env.step - env.origin
+        room = speed / (1 + env.load_traces[server, entry]) * (until - now)
         if left <= room:
             break
         left -= room
-        now, k = until, k + 1
-    return now + left * (1 + w.loads[server, k]) / speed
+        now, entry = until, entry + 1
+    return now + left * (1 + env.load_traces[server, entry]) / speed
 
 
 @compiled(inline=True)
-def first_after(limit, at, last, times):
-    """Return the first of some sorted arrivals that comes after a time; `last` for none.
-
-    It is looked for around the place where it would be if they came evenly: few of many are read.
-    """
-    if at == last:
-        return last
-    span, step, low, high = times[last - 1] - times[at], APART, at, last
-    share = (limit - times[at]) / span if span > 0 else 0.0
-    guess = at + int(max(0.0, min(1.0, share)) * (last - 1 - at))
-    if times[guess] <= limit:
-        low = guess + 1
-        while low + step < last and times[low + step] <= limit:
-            low += step
-            step *= 2
-        high = min(last, low + step)
-    else:
-        high = guess
-        while high - step > at and times[high - step] > limit:
-            high -= step
-            step *= 2
-        low = max(at, high - step)
-    while low < high:
-        middle = (low + high) // 2
-        if times[middle] <= limit:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
-@compiled(inline=True)
-def comes_by(time, server, at, w):
-    """Tell whether a background job arrives by a time; its span is the duration at hand."""
-    if w.jobs.times[at] <= time:
+def arrives_by(time, server, job, env):
+    """Tell whether a background job arrives by a time; its service is the duration at hand."""
+    arrival = env.background.times[job]
+    if arrival <= time:
         return True
-    size = w.jobs.sizes[at if w.jobs.sizes.shape[0] > 1 else 0]
-    return w.jobs.times[at] <= latest_finish(time, size / w.performance[server])
+    service = size_of(job, env.background.sizes) / env.performance[server]
+    return arrival <= latest_finish(time, service)
 
 
 @compiled(inline=True)
-def absorb_background(server, time, w, s):
-    r"""Let the background jobs of a server arrive up to a time.
-
-    Jobs of one span p are not walked one by one: what a server that has other work too has
-    done with n more of them is :math:`\max(V, F + n p)`, V when it would be done without
-    that work (`dlsim.bricks.core.network.marked`) and F when it was before.
-    """
-    one = s.servers[server]
-    at, last, free = one.at, w.jobs.first[server + 1], one.free
-    if w.marks.shape[0]:
-        span = w.jobs.sizes[0] / w.performance[server]
-        limit = latest_finish(time, span)
-        if at + 2 * FAR_APART < last and w.jobs.times[at + 2 * FAR_APART] <= limit:
-            jump = first_after(limit, at + 2 * FAR_APART, last, w.jobs.times) // FAR_APART
-            jump -= jump * FAR_APART == last
-            jump *= FAR_APART
-            free = max(w.marks[jump // APART], free + (jump - at) * span)
-            at = jump
-        while at < last and w.jobs.times[at] <= limit:
-            free = max(free, w.jobs.times[at]) + span
-            at += 1
-    else:
-        unit = 1 if w.jobs.sizes.shape[0] > 1 else 0
-        while at < last and comes_by(time, server, at, w):
-            start = max(free, w.jobs.times[at])
-            free = finish_service(server, start, w.jobs.sizes[at * unit], w)
-            at += 1
-    one.at, one.free = at, free
+def finish_background(server, job, free, env):
+    """Return when a server that is free at a time starts and ends a background job."""
+    start = max(free, env.background.times[job])
+    return start, finish_service(server, start, size_of(job, env.background.sizes), env)
 
 
 @compiled
-def absorb_all(time, w, s):
-    """Let the background jobs of all servers arrive up to a time, as far as they are known."""
-    for server in range(w.performance.shape[0]):
-        absorb_background(server, time, w, s)
+def absorb_background(server, time, env, state):
+    """Let the background jobs of a server arrive up to a time."""
+    record, last = state.servers[server], env.background.first[server + 1]
+    job, free = record.next_background, record.free
+    while job < last and arrives_by(time, server, job, env):
+        _, free = finish_background(server, job, free, env)
+        job += 1
+    record.next_background, record.free = job, free
 
 
 @compiled(inline=True)
-def accept(server, row, time, w, s):
-    """Put a request at the end of a queue whose background has been absorbed."""
-    one, job = s.servers[server], s.jobs[row]
-    job.start = max(one.free, time)
-    job.end = finish_service(server, job.start, w.work[row], w)
-    one.free = job.end
-    if one.tail < 0:
-        one.head = row
+def enqueue_request(row, server, time, env, state):
+    """Put a request at the end of a queue whose background jobs have been absorbed."""
+    record, request = state.servers[server], state.requests[row]
+    request.start = max(record.free, time)
+    request.end = finish_service(server, request.start, env.work[row], env)
+    record.free = request.end
+    if record.last_client == NONE:
+        record.first_client = row
     else:
-        s.jobs[one.tail].next = row
-    one.tail = row
+        state.requests[record.last_client].next_client = row
+    record.last_client = row
 
 
 @compiled(inline=True)
-def touch(server, time, s):
-    """Note that a client job has joined or left a server."""
-    one, head = s.servers[server], s.head[0]
-    one.touched = time
-    if not one.listed:
-        one.listed = 1
-        s.changed[head.changed] = server
-        head.changed += 1
+def next_client(server, row, state):
+    """Return the client job after one on its server, after NONE the first; NONE at the end."""
+    return state.servers[server].first_client if row == NONE else state.requests[row].next_client
 
 
 @compiled(inline=True)
-def following(server, job, s):
-    """Return the client job after one on its server, after -1 the first; -1 for none."""
-    return s.servers[server].head if job < 0 else s.jobs[job].next
+def count_arrived_clients(server, cursor, bound, state):
+    """Return how many client jobs have arrived by an instant; move their cursor."""
+    row = next_client(server, cursor.last_client, state)
+    while row != NONE and state.requests[row].arrived <= bound:
+        cursor.last_client = row
+        cursor.count += 1
+        row = state.requests[row].next_client
+    return cursor.count
 
 
 @compiled(inline=True)
-def count_clients(c, server, bound, are_gone, s):
-    """Return how many client jobs have arrived, or ended, by an instant; move their cursor."""
-    job = following(server, c.job, s)
-    while job >= 0 and (s.jobs[job].end if are_gone else s.jobs[job].arrived) <= bound:
-        c.job = job
-        c.count += 1
-        job = s.jobs[job].next
-    return c.count
+def count_ended_clients(server, cursor, bound, state):
+    """Return how many client jobs have ended by an instant; move their cursor."""
+    row = next_client(server, cursor.last_client, state)
+    while row != NONE and state.requests[row].end <= bound:
+        cursor.last_client = row
+        cursor.count += 1
+        row = state.requests[row].next_client
+    return cursor.count
 
 
 @compiled(inline=True)
-def leap(c, ours, bound, last, span, w):
-    """Move a cursor past background jobs that have ended by an instant and came before ours.
+def count_arrived_jobs(server, cursor, bound, env, state):
+    """Return how many jobs, client and background, have arrived by an instant."""
+    count_arrived_clients(server, cursor, bound, state)
+    job, last = cursor.next_background, env.background.first[server + 1]
+    while job < last and env.background.times[job] <= bound:
+        job += 1
+    cursor.count += job - cursor.next_background
+    cursor.next_background = job
+    return cursor.count
 
-    See `absorb_background`; the ends rise, so that steps are doubled, and halved from the first
-    one that is too long.
+
+@compiled
+def pass_ended_jobs(server, cursor, bound, time, env, state):
+    """Move a cursor past all jobs that have ended by an instant; return the seconds of service.
+
+    The service up to `time` of the job that is being served then is included.
     """
-    at, free, step, is_longer = c.at, c.free, APART, True
-    goal = c.at // APART * APART
-    while step >= APART:
-        new = goal + step
-        good = new < last and free + (new - at) * span <= bound and w.marks[new // APART] <= bound
-        if good and w.jobs.times[new - 1] <= ours:
-            goal = new
-        else:
-            is_longer = False
-        step = 2 * step if is_longer else step // 2
-    if goal > at:
-        c.count += goal - at
-        c.busy += (goal - at) * span
-        c.at, c.free = goal, max(w.marks[goal // APART], free + (goal - at) * span)
-
-
-@compiled(inline=True)
-def follow(server, c, bound, time, w, s):
-    """Move a cursor past every job of a queue, of whomever, that has ended by an instant."""
-    last, unit = w.jobs.first[server + 1], 1 if w.jobs.sizes.shape[0] > 1 else 0
+    last = env.background.first[server + 1]
     while True:
-        job = following(server, c.job, s)
-        ours = s.jobs[job].arrived if job >= 0 else np.inf
-        if w.marks.shape[0]:
-            leap(c, ours, bound, last, w.jobs.sizes[0] / w.performance[server], w)
-        at = c.at
-        theirs = w.jobs.times[at] if at < last else np.inf
-        if ours == np.inf and theirs == np.inf:
-            return c.busy
-        theirs_first = at < last and comes_by(ours, server, at, w)
-        if theirs_first:
-            start = max(c.free, theirs)
-            end = finish_service(server, start, w.jobs.sizes[at * unit], w)
+        row, job = next_client(server, cursor.last_client, state), cursor.next_background
+        client_arrival = state.requests[row].arrived if row != NONE else np.inf
+        is_background = job < last and arrives_by(client_arrival, server, job, env)
+        if is_background:
+            start, end = finish_background(server, job, cursor.free, env)
+        elif row != NONE:
+            start, end = state.requests[row].start, state.requests[row].end
         else:
-            start, end = s.jobs[job].start, s.jobs[job].end
+            return cursor.busy
         if end > bound:
-            return c.busy + max(0.0, time - start)
-        c.busy += end - start
-        c.free = end
-        c.count += 1
-        if theirs_first:
-            c.at += 1
+            return cursor.busy + max(0.0, time - start)
+        cursor.busy += end - start
+        cursor.free = end
+        cursor.count += 1
+        if is_background:
+            cursor.next_background += 1
         else:
-            c.job = job
+            cursor.last_client = row

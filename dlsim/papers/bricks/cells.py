@@ -4,7 +4,6 @@ Beyond it: what users pay in other economies (section 1 prices a resource by its
 section 6 names better ones as future work).
 """
 
-import itertools
 import time
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -180,18 +179,9 @@ def row_of(o: Outcome) -> Row:
     }  # fmt: skip
 
 
-class Drawn(NamedTuple):
-    """An environment, and what was run in it."""
-
-    env: Environment
-    known: dict[Any, Any]
-
-
 #: Environments, and their traces and background, that this process has drawn, the latest last.
-_DRAWN: dict[str, Drawn] = {}
+_DRAWN: dict[str, Environment] = {}
 _PARTS: dict[Any, Any] = {}
-#: What an environment finds out of arrivals, the same wherever these are shared.
-OF_ARRIVALS = (("marks", "background"), ("open_rates", "link_background"))
 #: Most bytes that are kept when another one is drawn.
 MOST_BYTES = 2**28
 
@@ -199,13 +189,12 @@ MOST_BYTES = 2**28
 def _kept() -> int:
     """Return how many bytes they take, about."""
     arrays = [getattr(part, "times", part) for part in _PARTS.values()]
-    for env, known in _DRAWN.values():
+    for env in _DRAWN.values():
         arrays += [env.traces, env.background.times, env.link_background.times]
-        arrays += itertools.chain.from_iterable(known.values())
     return sum({id(one): one.nbytes for one in arrays if one is not None}.values())
 
 
-def drawn(seed: Any, interval: float, options: Given) -> Drawn:
+def drawn(seed: Any, interval: float, options: Given) -> Environment:
     """Draw an environment, or take it, or parts of it, where this process has them still."""
     key = repr((seed.entropy, seed.spawn_key, interval, sorted(options.items())))
     if key not in _DRAWN:
@@ -213,10 +202,10 @@ def drawn(seed: Any, interval: float, options: Given) -> Drawn:
             oldest: dict[Any, Any] = _DRAWN or _PARTS
             del oldest[next(iter(oldest))]
         env = Environment(**draw(seed, interval, _PARTS, **options))
-        for (other, _), (found, of) in itertools.product(_DRAWN.values(), OF_ARRIVALS):
-            if getattr(env, of) is getattr(other, of) and found in vars(other):
-                vars(env)[found] = vars(other)[found]
-        _DRAWN[key] = Drawn(env, {})
+        for other in _DRAWN.values():  # what other users' data leave is dear to compute
+            if env.link_background is other.link_background and "open_rates" in vars(other):
+                vars(env)["open_rates"] = other.open_rates
+        _DRAWN[key] = env
     _DRAWN[key] = _DRAWN.pop(key)
     return _DRAWN[key]
 
@@ -241,11 +230,13 @@ def together(
     ]
 
 
-def run_all(place: Drawn, schedulers: Iterable[Sequence[Any]], s: Switches, seed: Any) -> list[Row]:
+def run_all(
+    env: Environment, schedulers: Iterable[Sequence[Any]], s: Switches, seed: Any
+) -> list[Row]:
     """Run schedulers in one environment; the last run of the first replicate is verified."""
     kinds = [Kind(*one) for one in schedulers]
     own = [scheduler_of(kind, s.reading.probe, **s.scheduler) for kind in kinds]
-    outcomes = run_many(place.env, own, s.reading, place.known)
+    outcomes = run_many(env, own, s.reading)
     verified(outcomes[-1], seed)
     return [{**kind._asdict(), **row_of(o)} for kind, o in zip(kinds, outcomes, strict=True)]
 
@@ -256,8 +247,8 @@ def compare(
 ) -> list[Row]:  # fmt: skip
     """Run schedulers in one environment (Figures 3 to 6)."""
     s = split_switches(switches)
-    place = drawn(seed, interval, {**options, **s.drawn})
-    return run_all(place, schedulers, s._replace(scheduler={**s.scheduler, **mechanism}), seed)
+    env = drawn(seed, interval, {**options, **s.drawn})
+    return run_all(env, schedulers, s._replace(scheduler={**s.scheduler, **mechanism}), seed)
 
 
 def vary(parameter: str, value: float, *, options: Given, switches: Given, **how: Any) -> list[Row]:
@@ -279,10 +270,10 @@ def foretold(
 ) -> list[Row]:  # fmt: skip
     """Compute failure rates at a probe interval from what herding is (`expected_failure`)."""
     s = split_switches(switches)
-    place, rows = drawn(seed, interval, {**options, **s.drawn}), []
+    env, rows = drawn(seed, interval, {**options, **s.drawn}), []
     for name, opt in opts.items():
         corrected = [scheduler_of(Kind(name, 1))]
-        [fresh] = run_many(place.env, corrected, s.reading, place.known)
+        [fresh] = run_many(env, corrected, s.reading)
         told = expected_failure(fresh, [value], opt, int(seed.generate_state(1)[0])).iloc[0]
         rows.append({"policy": name, "expected": told["expected"], "alike": told["alike"]})
     return rows
@@ -294,12 +285,12 @@ def attainable(
 ) -> list[Row]:  # fmt: skip
     """Run schedulers, and one with perfect foresight, beside what none can beat at their cost."""
     s = split_switches(switches)
-    place = drawn(seed, interval, {**options, **s.drawn})
-    rows = run_all(place, schedulers, s, seed)
+    env = drawn(seed, interval, {**options, **s.drawn})
+    rows = run_all(env, schedulers, s, seed)
     if s.reading.network != "fluid" or s.reading.cost != "mean":  # the bound speaks of no other
         return [{**row, "least": np.nan} for row in rows]
-    bound = frontier(place.env)
-    seer = simulate(place.env, Scheduler(follow(foresee(place.env, bound.shares))), s.reading)
+    bound = frontier(env)
+    seer = simulate(env, Scheduler(follow(foresee(env, bound.shares))), s.reading)
     seer.check()
     rows.append({**Kind("clairvoyant")._asdict(), **row_of(seer)})
     lines = {f"line {price:g}": height for price, height in bound.lines.items()}
@@ -404,10 +395,10 @@ def priced(
 ) -> list[Row]:
     """Bill `BUYERS` in one environment."""
     s = split_switches(switches)
-    place = drawn(seed, interval, {**options, **s.drawn})
+    env = drawn(seed, interval, {**options, **s.drawn})
     own = [scheduler_of(Kind(name, 0, fallbacks)) for name in BUYERS]
     return [
         {"policy": name, "economy": economy, "bill": bill, "failure": o.failure_rate}
-        for name, o in zip(BUYERS, run_many(place.env, own, s.reading, place.known), strict=True)
+        for name, o in zip(BUYERS, run_many(env, own, s.reading), strict=True)
         for economy, bill in bills(o).items()
     ]

@@ -1,0 +1,247 @@
+"""The event loop: submissions, transfers, queues, results (paper B, Figure 1 and section 3)."""
+
+import numpy as np
+
+from dlsim.bricks.core.events import (
+    comes_before,
+    pop_event,
+    push_event,
+    replace_event,
+    schedule_event,
+)
+from dlsim.bricks.core.monitor import update_monitor
+from dlsim.bricks.core.network import (
+    absorb_link_background,
+    finish_on_link,
+    finish_transfer,
+    path_between,
+)
+from dlsim.bricks.core.schedulers import (
+    accepts_request,
+    choose_server,
+    exclude_rejecting,
+    promise_completion,
+    refresh_estimates,
+)
+from dlsim.bricks.core.servers import absorb_background, enqueue_request
+from dlsim.bricks.core.state import (
+    CHOOSE,
+    DONE,
+    EVENTS_PER_PAUSE,
+    HEAP_FULL,
+    INPUT_ARRIVAL,
+    NONE,
+    PACKET,
+    PAUSE,
+    REFUSED,
+    RESULT_ARRIVAL,
+    SERVICE_END,
+    SUBMISSION,
+    USER,
+)
+from dlsim.compiled import TOL, compiled
+
+
+@compiled(inline=True)
+def transfer_path(row, env, state):
+    """Return where in ``env.path_links`` the path of a request's input or result lies."""
+    request = state.requests[row]
+    home, there = env.client_domain[env.client[row]], env.server_domain[request.server]
+    if request.is_returning:
+        return path_between(there, home, env)
+    return path_between(home, there, env)
+
+
+@compiled(inline=True)
+def transfer_size(row, env, state):
+    """Return the data of a request's transfer under way."""
+    return env.recv[row] if state.requests[row].is_returning else env.send[row]
+
+
+@compiled(inline=True)
+def count_transfer(row, change, env, state):
+    """Note that a transfer begins or ends on its links."""
+    first, last = transfer_path(row, env, state)
+    for hop in range(first, last):
+        state.links[env.path_links[hop]].transfers += change
+
+
+@compiled(inline=True)
+def schedule_arrival(row, time, state):
+    """Schedule the end of a request's transfer under way."""
+    kind = RESULT_ARRIVAL if state.requests[row].is_returning else INPUT_ARRIVAL
+    schedule_event(time, kind, row, state)
+
+
+@compiled(inline=True)
+def start_transfer(row, now, env, cfg, state):
+    """Start the transfer of a request's input or result."""
+    count_transfer(row, 1, env, state)
+    first, last = transfer_path(row, env, state)
+    data = transfer_size(row, env, state)
+    if cfg.packets and data > 0 and first < last:
+        state.requests[row].packets = max(1, int(np.ceil(data / env.packet * (1 - TOL))))
+        schedule_event(now, PACKET, row, state)
+    else:
+        path = env.path_links[first:last]
+        end = finish_transfer(now, data, env.rates, path, env.origin, env.step)
+        schedule_arrival(row, end, state)
+
+
+@compiled(inline=True)
+def forward_packet(env, state):
+    """Let the packet that comes first pass a link, and offer it to the next link of its path.
+
+    The packet after it is offered to the first link once this one has left that link.
+    """
+    event = state.heap[0]
+    now, row, packet, hop = event.time, event.row, event.packet, event.hop
+    first, last = transfer_path(row, env, state)
+    link, last_packet = env.path_links[first + hop], state.requests[row].packets - 1
+    size = env.packet
+    if packet == last_packet:
+        size = max(0.0, transfer_size(row, env, state) - last_packet * env.packet)
+    absorb_link_background(link, now, env, state)
+    left = finish_on_link(link, max(state.links[link].free, now), size, env)
+    state.links[link].free = left
+    if first + hop + 1 < last:
+        replace_event(left, PACKET, row, packet, hop + 1, state)
+    else:
+        pop_event(state)
+        if packet == last_packet:
+            schedule_arrival(row, left, state)
+    if hop == 0 and packet < last_packet:
+        push_event(left, PACKET, row, packet + 1, 0, state)
+
+
+@compiled(inline=True)
+def refuse_request(row, state):
+    """Refuse a request, as a user's scheduler has decided."""
+    request = state.requests[row]
+    request.server, request.completion = NONE, np.inf
+    request.submitted = request.arrived = request.start = request.end = np.nan
+
+
+@compiled(inline=True)
+def submit_request(row, server, now, env, cfg, state):
+    """Submit a request to the server that was chosen, and start to send its input."""
+    counters, request = state.counters[0], state.requests[row]
+    attempt = state.attempts[counters.attempts]
+    attempt.row, attempt.server, attempt.submitted = row, server, now
+    attempt.estimate = state.estimates[server]
+    request.server, request.submitted, request.is_returning = server, now, 0
+    request.attempt = counters.attempts
+    counters.attempts += 1
+    state.servers[server].scheduled += 1
+    start_transfer(row, now, env, cfg, state)
+
+
+@compiled(inline=True)
+def receive_input(row, now, env, cfg, state):
+    """Take a request whose input has arrived into the queue, or let it fall back (eq. 6, 7)."""
+    count_transfer(row, -1, env, state)
+    request = state.requests[row]
+    server, attempt = request.server, state.attempts[request.attempt]
+    absorb_background(server, now, env, state)
+    promised = promise_completion(row, now, env, state)
+    request.arrived = attempt.arrived = now
+    attempt.promised = promised
+    attempt.accepted = accepts_request(row, now, promised, env, cfg, state)
+    if attempt.accepted:
+        enqueue_request(row, server, now, env, state)
+        schedule_event(request.end, SERVICE_END, row, state)
+        return
+    if cfg.exclude_rejecting:
+        state.rejected_by[row, request.fallbacks] = server
+    request.fallbacks += 1
+    state.servers[server].scheduled -= 1
+    schedule_event(now, SUBMISSION, row, state)
+
+
+@compiled(inline=True)
+def end_service(row, now, env, cfg, state):
+    """Start to send back the result of a request that its server has run."""
+    request = state.requests[row]
+    request.is_returning = 1
+    if cfg.corrected_until_served:
+        state.servers[request.server].scheduled -= 1
+    start_transfer(row, now, env, cfg, state)
+
+
+@compiled(inline=True)
+def receive_result(row, now, env, cfg, state):
+    """Complete a request whose result has come back to its client."""
+    count_transfer(row, -1, env, state)
+    counters, request = state.counters[0], state.requests[row]
+    request.completion = now
+    state.returned[counters.done] = row
+    counters.done += 1
+    if not cfg.corrected_until_served:
+        state.servers[request.server].scheduled -= 1
+
+
+@compiled(inline=True)
+def is_new_request_next(env, state):
+    """Tell whether the next event is the first submission of a request."""
+    counters = state.counters[0]
+    if counters.new == env.time.shape[0]:
+        return False
+    time = env.time[counters.new]
+    return counters.events == 0 or not comes_before(
+        state.heap[0], time, SUBMISSION, counters.new, 0
+    )
+
+
+@compiled
+def run_events(env, cfg, state):
+    """Carry out events until all is done or the caller has to act; say which.
+
+    DONE, CHOOSE (write the server for request ``counters.row`` to ``counters.choice``), PREDICT
+    (probe ``counters.probes`` - 1 has been measured), HEAP_FULL, TOO_MANY_PROBES or PAUSE.
+    """
+    counters = state.counters[0]
+    while counters.events > 0 or counters.new < env.time.shape[0]:
+        if counters.events + 2 > state.heap.shape[0]:  # an event adds one more at most
+            return HEAP_FULL
+        counters.steps += 1
+        if counters.steps % EVENTS_PER_PAUSE == 0:
+            return PAUSE
+        is_new = is_new_request_next(env, state)
+        if is_new:
+            kind, row, now = SUBMISSION, counters.new, env.time[counters.new]
+        else:
+            kind, row, now = state.heap[0].kind, state.heap[0].row, state.heap[0].time
+        if kind == PACKET:
+            forward_packet(env, state)
+            continue
+        counters.now = now
+        if counters.choice == NONE and (kind == SUBMISSION or kind == INPUT_ARRIVAL):
+            reason = update_monitor(now, env, cfg, state)
+            if reason != DONE:
+                return reason
+        if kind == SUBMISSION and counters.choice == NONE:
+            refresh_estimates(row, env, cfg, state)
+            if cfg.exclude_rejecting:
+                exclude_rejecting(row, state)
+            if cfg.algorithm == USER:
+                counters.row = row
+                return CHOOSE
+            counters.choice = choose_server(row, now, env, cfg, state)
+        if is_new:
+            counters.new += 1
+        else:
+            pop_event(state)
+        if kind == SUBMISSION:
+            choice = counters.choice
+            counters.choice = NONE
+            if choice == REFUSED:
+                refuse_request(row, state)
+            else:
+                submit_request(row, choice, now, env, cfg, state)
+        elif kind == INPUT_ARRIVAL:
+            receive_input(row, now, env, cfg, state)
+        elif kind == SERVICE_END:
+            end_service(row, now, env, cfg, state)
+        else:
+            receive_result(row, now, env, cfg, state)
+    return DONE
