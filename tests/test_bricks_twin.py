@@ -1,6 +1,8 @@
 """The engine of paper B against hand cases and an event-by-event twin, switch by switch."""
 
 import functools
+import itertools
+import json
 import os
 import random
 import subprocess
@@ -13,6 +15,7 @@ import pandas as pd
 import pytest
 
 from dlsim.bricks import REFUSE, SWITCHES, Environment, Reading, Scheduler, simulate, topology
+from dlsim.bricks.model import ALGORITHMS, LOADS, PREDICTORS
 from tests.scale import LONG
 from tests.twins import bricks as twin
 
@@ -185,19 +188,34 @@ def test_no_server_is_busy_for_less_than_no_time(run):
     assert run(env, Scheduler(), reading) == [(0, 0, 3.0)]
 
 
-# The hand case of `test_load_correction_sees_what_a_blind_monitor_does_not`.
-def test_the_kernels_run_uncompiled_too():
-    code = """
-from dlsim.bricks import Reading, Scheduler
-from tests.test_bricks_twin import by_engine, environment
-env = environment([200.0, 100.0], [(t, 0, 0, 20_000, 999) for t in range(3)])
-found = by_engine(env, Scheduler(load_correction=True), Reading(load="ext"))
-assert [row[2] for row in found] == [100.0, 200.0, 202.0], found
+UNCOMPILED = """
+import json, sys
+from tests.test_bricks_twin import stalled
+json.dump(stalled(), sys.stdout)
 """
+
+
+def stalled():
+    """Every built-in method where links are at 0 for a while, with all mechanisms."""
+    rows = [(t, 40, 60, 900, 40 + t) for t in range(0, 12, 2)]
+    env = environment([100.0, 60.0], rows, [0.0, 20.0, 0.0, 50.0], step=3.0, background=[[1.0], []])
+    found = []
+    for algorithm, network in itertools.product(ALGORITHMS, SWITCHES["network"]):
+        scheduler = Scheduler(algorithm, 0.9, True, 1.0, 2, True, True)
+        for load, predictor in zip(LOADS, PREDICTORS, strict=True):
+            reading = Reading(load=load, probe=2.0, predictor=predictor, network=network)
+            found += by_engine(env, scheduler, reading)
+    return [list(map(float, row)) for row in found]
+
+
+def test_the_uncompiled_kernels_give_the_same_bytes_without_a_warning():
     settings = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    done = subprocess.run([sys.executable, "-c", code], env=settings, capture_output=True,
-                          text=True, check=False, cwd=ROOT)  # fmt: skip
+    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", UNCOMPILED]
+    done = subprocess.run(
+        command, env=settings, capture_output=True, text=True, check=False, cwd=ROOT
+    )
     assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == stalled()
 
 
 # ---------------------------------------------------------------- random instances
