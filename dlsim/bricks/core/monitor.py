@@ -53,7 +53,8 @@ def count_jobs(server, bound, time, env, state):
 def busy_fraction(server, bound, time, env, cfg, state):
     """Return the share of the last probe interval in which a server was busy."""
     begin = max(-env.origin, time - cfg.probe)
-    before = state.cursors[server, BUSY_BEFORE]
+    # an interval begins at the probe before, or, without probes, maybe before the last decision
+    before = state.cursors[server, BUSY_BEFORE if cfg.predictor == PERFECT else BUSY]
     since = pass_ended_jobs(server, before, bound - cfg.probe, begin, env, state)
     until = pass_ended_jobs(server, state.cursors[server, BUSY], bound, time, env, state)
     return max(0.0, until - since) / cfg.probe
