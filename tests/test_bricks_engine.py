@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim import bricks
+from dlsim import reading as reading_module
 from dlsim.bricks import (
     DRAWN,
     Environment,
@@ -17,9 +18,11 @@ from dlsim.bricks import (
     Scheduler,
     best_server,
     engine,
+    model,
     simulate,
 )  # fmt: skip
 from dlsim.bricks.workload import draw
+from dlsim.errors import InputError
 from tests.bricks_environments import environments, readings, schedulers
 from tests.scale import LONG
 
@@ -329,7 +332,7 @@ def test_a_scheduler_that_cheats_finds_nothing_of_what_is_to_come():
         assert [len(x) for x in (*view.tasks, view.server, view.completion)] == [
             len(set(calls))
         ] * 8
-        for one in (view.estimates, view.load, view.ours, view.barred, view.server):
+        for one in (view.estimates, view.load, view.ours, view.excluded, view.server):
             base = one if one.base is None else one.base
             base.flags.writeable = True
             base[:] = np.zeros(1, base.dtype)[0]  # of its own copies only
@@ -534,3 +537,33 @@ def test_a_run_of_several_steps_says_how_far_it_is(monkeypatch):
     simulate(env, Scheduler(), Reading(network="packet"))
     assert told == sorted(told)
     assert 0 < told[-1] <= len(env.requests)
+
+
+# ---------------------------------------------------------------- registries
+
+
+@pytest.mark.parametrize(
+    ("registry", "simulate_it"),
+    [
+        ("ALGORITHMS", lambda env: simulate(env, Scheduler("strange"))),
+        ("LOADS", lambda env: simulate(env, reading=Reading("strange"))),
+        ("PREDICTORS", lambda env: simulate(env, reading=Reading(predictor="strange"))),
+    ],
+)
+def test_a_method_that_no_kernel_handles_is_refused(monkeypatch, registry, simulate_it):
+    """A record alone makes no method: the kernel that dispatches it says so."""
+    methods = getattr(model, registry)
+    monkeypatch.setattr(model, "option", lambda name, value, options: value)
+    monkeypatch.setattr(reading_module, "option", lambda name, value, options: value)
+    monkeypatch.setitem(methods, "strange", model.Method("strange", "nothing", 99))
+    with pytest.raises(ValueError, match="has this code"):
+        simulate_it(grid([100.0], [(0, 0, 0, 100, 9)]))
+
+
+def test_an_unknown_method_is_refused_with_those_that_are_known():
+    for registry in (model.ALGORITHMS, model.LOADS, model.PREDICTORS):
+        rule = f"{registry.kind} must be one of {', '.join(registry)}"
+        with pytest.raises(InputError, match=rule):
+            registry.code_of("strange")
+        assert len({method.code for method in registry.values()}) == len(registry)
+        assert all(method.about for method in registry.values())

@@ -202,7 +202,7 @@ def test_a_users_scheduler_must_name_a_server(answer):
         simulate(Environment(**parts()), Scheduler(mine))
 
 
-@pytest.mark.parametrize("name", ["load", "ours", "barred", "submitted", "server", "completion"])
+@pytest.mark.parametrize("name", ["load", "ours", "excluded", "submitted", "server", "completion"])
 def test_a_users_scheduler_cannot_change_the_run(name):
     def mine(view):
         getattr(view, name)[:] = 1

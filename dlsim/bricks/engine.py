@@ -240,5 +240,5 @@ def run_many(
                 show(before + done)
 
             records = _run(arrays, scheduler, reading, show_done)
-            outcomes.append(Outcome.of(*records, env, scheduler, reading))
+            outcomes.append(Outcome.from_records(*records, env, scheduler, reading))
     return outcomes

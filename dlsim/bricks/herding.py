@@ -76,7 +76,8 @@ def expected_failure(
     top, mean = env.topology, env.open_rates.mean(axis=1)
     least = [mean[top.of(pair)].min(initial=np.inf) for pair in range(top.domains**2)]
     rate = np.reshape(least, (top.domains, top.domains))
-    arrived, end, server = (fresh.column(name) for name in ("arrived", "end", "server"))
+    names = ("arrived", "end", "server")
+    arrived, end, server = (fresh.requests[name].to_numpy() for name in names)
     everyone, real = len(r) / float(env.horizon or 1.0), speed * (1 - env.server_load)
     rng, rows = generator(seed), []
     who = rng.integers(len(r), size=(DRAWS, 1 + OTHERS))  # the first of a herd, and others

@@ -50,11 +50,15 @@ from dlsim.reading import BaseReading, switch
 
 
 class Method(NamedTuple):
-    """A method of the simulator: its name, what it does, and its code in the kernels."""
+    """A method of the simulator: its name, what it does, its code in the kernels, its legend.
+
+    The legend is that of Figures 3 and 5, where it has one; ``{opt:g}`` stands for Opt.
+    """
 
     name: str
     about: str
     code: int
+    legend: str = ""
 
 
 class Registry(dict[str, Method]):
@@ -75,8 +79,13 @@ class Registry(dict[str, Method]):
 #: Schedulers of section 3.1; a user's own is a function.
 ALGORITHMS = Registry(
     "algorithm",
-    Method("greedy", "the server with the smallest T_Si (eq. 2)", state.GREEDY),
-    Method("deadline", "the server with T_Si nearest below Opt (eq. 1, 3, 4)", state.DEADLINE),
+    Method("greedy", "the server with the smallest T_Si (eq. 2)", state.GREEDY, "Greedy"),
+    Method(
+        "deadline",
+        "the server with T_Si nearest below T_target, else as greedy (eq. 1, 3, 4)",
+        state.DEADLINE,
+        "D-{opt:g}",
+    ),
 )
 #: Predictors of links and loads; a user's own is a function.
 PREDICTORS = Registry(
@@ -175,7 +184,7 @@ class Scheduler:
         if callable(self.algorithm):
             short = str(getattr(self.algorithm, "__name__", type(self.algorithm).__name__))
         else:
-            short = "Greedy" if self.algorithm == "greedy" else f"D-{self.opt:g}"
+            short = ALGORITHMS[self.algorithm].legend.format(opt=self.opt)
         fallback = "F" if self.max_fallbacks else "x"
         return f"{short} {'L' if self.load_correction else 'x'}/{fallback}"
 

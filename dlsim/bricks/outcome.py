@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.bricks.check import COLUMNS, check_outcome
+from dlsim.bricks.check import check_outcome
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
 from dlsim.compiled import latest_finish
@@ -17,6 +17,38 @@ def _mean(values: NDArray[Any]) -> float:
     """Return the mean of what is known: a request that was refused has no server."""
     values = values[np.isfinite(values)]
     return float(values.mean()) if len(values) else np.nan
+
+
+def requests_table(records: np.recarray, env: Environment) -> pd.DataFrame:
+    """Return what became of every request, from the records of a run."""
+    due, time = (env.requests[name].to_numpy() for name in ("deadline", "time"))
+    latest = latest_finish(due - env.origin, np.abs(due - time))
+    performance = env.servers["performance"].to_numpy()
+    columns = {
+        "server": records["server"].copy(),
+        "fallbacks": records["fallbacks"].copy(),
+        "completion": env.origin + records["completion"],
+        "missed": records["completion"] > latest,
+        "cost": np.where(records["server"] < 0, np.nan, performance[records["server"]]),
+    }
+    for name in ("submitted", "arrived", "start", "end"):
+        columns[name] = env.origin + records[name]
+    return pd.DataFrame(columns, index=env.requests.index)
+
+
+def attempts_table(records: Any, env: Environment) -> pd.DataFrame:
+    """Return every submission, in order, from the records of a run."""
+    return pd.DataFrame(
+        {
+            "request": env.requests.index.to_numpy()[records["row"]],
+            "server": records["server"].copy(),
+            "submitted": env.origin + records["submitted"],
+            "estimate": records["estimate"].copy(),
+            "arrived": env.origin + records["arrived"],
+            "promised": env.origin + records["promised"],
+            "accepted": records["accepted"].astype(bool),
+        }
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,74 +81,42 @@ class Outcome:
     reading: Reading
 
     @classmethod
-    def of(cls, jobs: np.recarray, attempts: np.recarray, *about: Any) -> Self:
-        """Keep the records of a run, of which tables are made when they are asked for."""
-        new = object.__new__(cls)
-        names = ("environment", "scheduler", "reading")
-        new.__dict__.update(zip(names, about, strict=True))
-        new.__dict__.update(_jobs=jobs, _attempts=attempts)
-        return new
-
-    def __getattr__(self, name: str) -> Any:
-        """Make a table of a run's records."""
-        if name not in COLUMNS or "_jobs" not in self.__dict__:
-            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-        index = self.environment.requests.index
-        if name == "requests":
-            table = pd.DataFrame({k: self.column(k) for k in COLUMNS[name]}, index=index)
-        else:
-            done, origin = self._attempts, self.environment.origin
-            found = {"request": index.to_numpy()[done.row], "server": done.server}
-            found |= {k: origin + done[k] for k in ("submitted", "arrived", "promised")}
-            found |= {"estimate": done.estimate, "accepted": done.accepted.astype(bool)}
-            table = pd.DataFrame({k: found[k] for k in COLUMNS[name]})
-        self.__dict__[name] = table
-        return table
-
-    def column(self, name: str) -> NDArray[Any]:
-        """Return a column of `requests`, without making a table of all of them."""
-        if "requests" in self.__dict__:
-            return self.requests[name].to_numpy()
-        kept = self.__dict__.setdefault("_columns", {})
-        if name not in kept:
-            kept[name] = self._column(name)
-        return kept[name]
-
-    def _column(self, name: str) -> NDArray[Any]:
-        """Make a column of the records of a run."""
-        env = self.environment
-        if name == "cost":
-            performance = env.servers["performance"].to_numpy()
-            server = self._jobs.server
-            return np.where(server < 0, np.nan, performance[server])
-        if name == "missed":
-            due, time = (env.requests[k].to_numpy() for k in ("deadline", "time"))
-            latest = latest_finish(due - env.origin, np.abs(due - time))
-            return np.asarray(self._jobs.completion > latest)
-        values = np.array(self._jobs[name])
-        return values if values.dtype.kind == "i" else env.origin + values
+    def from_records(
+        cls,
+        requests: np.recarray,
+        attempts: Any,
+        env: Environment,
+        scheduler: Scheduler,
+        reading: Reading,
+    ) -> Self:
+        """Make the tables of a run's records, on the clock of the environment."""
+        tables = requests_table(requests, env), attempts_table(attempts, env)
+        return cls(*tables, env, scheduler, reading)
 
     @property
     def fate(self) -> pd.Series:
         """What became of every request: returned, or refused by a user's scheduler."""
-        found = np.where(self.column("server") < 0, "refused", "returned")
+        found = np.where(self.requests["server"].to_numpy() < 0, "refused", "returned")
         return pd.Series(found, self.environment.requests.index, name="fate")
 
     @property
     def failure_rate(self) -> float:
         """Requests that missed their deadline per request (section 4.2); NaN without requests."""
-        return _mean(self.column("missed"))
+        return _mean(self.requests["missed"].to_numpy())
 
     @property
     def mean_cost(self) -> float:
         """Mean Mops/s of the servers over all requests, missed ones included; NaN without any."""
-        return _mean(self.column("cost"))
+        return _mean(self.requests["cost"].to_numpy())
 
     @property
     def work_weighted_cost(self) -> float:
         """The same, weighted by work; NaN where there is none."""
-        known = np.isfinite(self.column("cost"))
-        work, cost = self.environment.requests["work"].to_numpy()[known], self.column("cost")[known]
+        known = np.isfinite(self.requests["cost"].to_numpy())
+        work, cost = (
+            self.environment.requests["work"].to_numpy()[known],
+            self.requests["cost"].to_numpy()[known],
+        )
         return float((cost * work).sum() / work.sum()) if work.any() else np.nan
 
     @property
@@ -127,21 +127,24 @@ class Outcome:
     @property
     def lateness(self) -> float:
         """Mean seconds past the deadline of results that missed it; NaN where none did."""
-        late = self.column("completion") - self.environment.requests["deadline"].to_numpy()
-        return _mean(late[self.column("missed")])
+        late = (
+            self.requests["completion"].to_numpy()
+            - self.environment.requests["deadline"].to_numpy()
+        )
+        return _mean(late[self.requests["missed"].to_numpy()])
 
     @property
     def drain(self) -> float:
         """Seconds from the horizon until the last result is in, at least 0."""
         assert self.environment.horizon is not None
-        done = self.column("completion")
+        done = self.requests["completion"].to_numpy()
         last = float(done[np.isfinite(done)].max(initial=-np.inf))
         return max(0.0, last - self.environment.horizon)
 
     @property
     def beyond_traces(self) -> float:
         """Share of the requests that came back after the links' traces; NaN without any."""
-        done = self.column("completion")
+        done = self.requests["completion"].to_numpy()
         return _mean(np.isfinite(done) & (done > self.environment.trace_end))
 
     def check(self) -> None:

@@ -26,7 +26,7 @@ def _chance(view: View, seed: int) -> np.random.Generator:
 
 def in_time(view: View, opt: float) -> Any:
     """Return the servers that are estimated to be in time at Opt."""
-    fits = ~view.barred & (view.estimates <= (view.deadline - view.now) * opt)
+    fits = ~view.excluded & (view.estimates <= (view.deadline - view.now) * opt)
     return np.flatnonzero(fits)
 
 
@@ -65,7 +65,7 @@ def best_of(d: int = 2, seed: int = 0) -> Algorithm:
     d, seed = whole("d", d, 1), whole("seed", seed, 0)
 
     def choose(view: View) -> int:
-        free = np.flatnonzero(~view.barred)
+        free = np.flatnonzero(~view.excluded)
         drawn = _chance(view, seed).choice(free, min(d, len(free)), replace=False)
         estimates = np.full(len(view.estimates), np.inf)
         estimates[drawn] = view.estimates[drawn]
@@ -118,7 +118,7 @@ def interpreted(period: float, opt: float = 1.0, seed: int = 0) -> Algorithm:
     def choose(view: View) -> int:
         more = period * len(view.tasks.time) / max(view.now, period)
         some = in_time(view, opt)
-        some = some if some.size else np.flatnonzero(~view.barred)
+        some = some if some.size else np.flatnonzero(~view.excluded)
         shares = filled(view.load[some], view.performance[some], more)
         return int(_chance(view, seed).choice(some, p=shares))
 

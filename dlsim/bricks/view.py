@@ -60,7 +60,7 @@ class View(NamedTuple):
         Mops/s; the predicted Load, without Load Correction.
     ours : ndarray of int, shape (servers,)
         numjobs of eq. (5).
-    barred : ndarray of bool, shape (servers,)
+    excluded : ndarray of bool, shape (servers,)
         Excluded servers.
     submitted, server : ndarray, shape (requests so far,)
         Latest submission of every request so far and the server it went to; -1 for those
@@ -90,7 +90,7 @@ class View(NamedTuple):
     performance: Floats
     load: Floats
     ours: Whole
-    barred: NDArray[np.bool_]
+    excluded: NDArray[np.bool_]
     submitted: Floats
     server: Whole
     returned: Whole
@@ -121,11 +121,11 @@ def best_server(view: View, estimates: Floats, target: float) -> int:
         The server whose estimate is not over the target and nearest to it, else the one with
         the smallest; of several within the tolerance the first.
     """
-    clock = view.now + np.where(view.barred, np.inf, estimates)
+    clock = view.now + np.where(view.excluded, np.inf, estimates)
     fits = clock <= latest_finish(view.now + target, abs(target))
     if not fits.any():
         best = float(clock.min())
-        return int(np.argmax((clock <= latest_finish(best, best - view.now)) & ~view.barred))
+        return int(np.argmax((clock <= latest_finish(best, best - view.now)) & ~view.excluded))
     best = float(clock[fits].max())
     return int(np.argmax(fits & (best <= latest_finish(clock, best - view.now))))
 
@@ -200,7 +200,7 @@ class ViewBuilder:
             performance=self.performance,
             load=_read_only(state.predicted[len(env.rates) :].copy()),
             ours=_read_only(np.array(state.servers["scheduled"])),
-            barred=_read_only(state.excluded.copy()),
+            excluded=_read_only(state.excluded.copy()),
             submitted=columns["submitted"],
             server=columns["server"],
             returned=_read_only(self.columns["returned"][: self.done]),

@@ -83,7 +83,7 @@ def outcomes(policy: str, setting: Setting, beside: tuple[str, ...] = CURVE) -> 
 def point(policy: str, setting: Setting, beside: tuple[str, ...] = CURVE) -> tuple[float, float]:
     """Return the mean cost of all environments, Mops/s, and the percent of requests failed."""
     runs = outcomes(policy, setting, beside)
-    missed = np.concatenate([o.column("missed") for o in runs])
+    missed = np.concatenate([o.requests["missed"].to_numpy() for o in runs])
     return float(np.mean([o.cost for o in runs])), PERCENT * float(missed.mean())
 
 

@@ -170,8 +170,10 @@ def split_switches(switches: Given) -> Switches:
 
 def row_of(o: Outcome) -> Row:
     """Sum up a run."""
-    fallbacks, due = o.column("fallbacks"), o.environment.requests["deadline"].to_numpy()
-    late = (o.column("completion") - due).clip(min=0) * o.column("missed")
+    due = o.environment.requests["deadline"].to_numpy()
+    names = ("fallbacks", "completion", "missed")
+    fallbacks, completion, missed = (o.requests[name].to_numpy() for name in names)
+    late = (completion - due).clip(min=0) * missed
     return {
         "failure": o.failure_rate, "cost": o.cost, "work_cost": o.work_weighted_cost,
         "tardiness": float(late.mean()) / 60 if len(due) else np.nan, "drain": o.drain / 3600,
@@ -309,7 +311,7 @@ def switched_on(at: float) -> Callable[[View], int]:
 
 def queues(o: Outcome, times: Floats) -> Floats:
     """Count the client jobs on every server at some instants, shape (servers, instants)."""
-    server, arrived, end = (o.column(name) for name in ("server", "arrived", "end"))
+    server, arrived, end = (o.requests[name].to_numpy() for name in ("server", "arrived", "end"))
     rows = [
         [np.searchsorted(np.sort(when[server == k]), times, "right") for when in (arrived, end)]
         for k in range(len(o.environment.servers))
