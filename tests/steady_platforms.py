@@ -47,6 +47,27 @@ def shared_link():
     return Platform([0, 0, 10], [20] * 3, links, routes, [1, 1, 0], [1] * 3, [1] * 3)
 
 
+def light_data():
+    """A load of 1e12 work and 1 data per unit on a slow site, one fat link from a fast site."""
+    links = pd.DataFrame({"bandwidth": [1e9], "max_connect": [10]})
+    routes = {(0, 1): [0], (1, 0): [0]}
+    return Platform([1e9, 1e12], [1e9, 1e9], links, routes, [1], [1e12], [1], origin=[0])
+
+
+def draw_extreme(seed):
+    """A platform whose data reach down to 1e-10 and whose priorities span six decades."""
+    rng = np.random.default_rng(seed)
+    clusters = int(rng.integers(2, 7))
+    if rng.random() < 0.5:
+        connectivity, most = (float(rng.choice(some)) for some in ((0.3, 0.6, 0.9), (1, 3, 10)))
+        p = topology.random(clusters, connectivity, max_connect=most, seed=seed)
+    else:
+        p = topology.tiers(clusters, seed=seed, wan=8, mans=3, man=5)
+    ranges = {"data": (-10, 1), "priority": (-3, 3), "work": (-2, 2)}
+    drawn = {name: 10 ** rng.uniform(*ends, p.applications) for name, ends in ranges.items()}
+    return replace(p, **drawn)
+
+
 def _routes(graph, number, rng, missing, empty):
     routes = {}
     for k, to in ((k, to) for k in graph for to in graph if k < to):

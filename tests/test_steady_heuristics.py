@@ -24,7 +24,16 @@ from dlsim.steady.engine import (
 from dlsim.steady.reduction import instance
 from tests.benchmarks.steady_peers import Program, full_program
 from tests.scale import ENOUGH, LONG, SCALE
-from tests.steady_platforms import alone, as_instance, draw_platform, pair, platforms, shared_link
+from tests.steady_platforms import (
+    alone,
+    as_instance,
+    draw_extreme,
+    draw_platform,
+    light_data,
+    pair,
+    platforms,
+    shared_link,
+)
 from tests.twins import steady_heuristics as twin
 
 #: What rounding explains, relative, where the linear programs are solved to 1e-9.
@@ -376,6 +385,36 @@ def test_bound_optimum_heuristics(p, seed, batch):
         found = solve(p, method, seed, batch=batch)
         assert found.objective <= optimum * (1 + ROUNDING) + ROUNDING
         assert found.method == method
+
+
+def test_the_optimum_of_a_load_with_little_data():
+    found = {name: solve(light_data(), name) for name in METHODS}
+    assert {name: round(a.objective, 6) for name, a in found.items()} == {
+        "LP": 1.001, "MILP": 1.001, "G": 1.001, "LPR": 0.001, "LPRG": 1.001, "LPRR": 0.001,
+    }  # fmt: skip
+    assert found["MILP"].is_proved
+
+
+def test_milp_is_never_below_a_heuristic_on_extreme_platforms():
+    above = 0
+    for seed in range(round(200 * LONG)):
+        p = draw_extreme(seed)
+        best = solve(p, "MILP", seed)
+        others = [solve(p, name, seed).objective for name in ("G", "LPR", "LPRG", "LPRR")]
+        assert best.objective >= max(others)
+        assert best.objective <= best.upper * (1 + ROUNDING)
+        assert best.upper <= bound(p)
+        above += best.objective > max(others) * (1 + 1e-3)
+    assert above >= 5
+
+
+def test_milp_is_never_below_a_heuristic_however_short_its_search():
+    for seed in range(round(30 * LONG)):
+        p = draw_extreme(seed)
+        best = solve(p, "MILP", seed, batch=2, runs=3, most_nodes=0, most_seconds=0)
+        others = {"G": {}, "LPRG": {}, "LPRR": {"batch": 2, "runs": 3}}
+        for name, words in others.items():
+            assert best.objective >= solve(p, name, seed, **words).objective
 
 
 @settings(max_examples=round(60 * LONG), deadline=None)

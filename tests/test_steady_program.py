@@ -132,6 +132,16 @@ def test_the_mixed_program_is_what_trying_everything_finds():
         assert exact <= best.upper + CLOSE
 
 
+def test_the_mixed_program_is_right_where_a_load_has_little_data():
+    """Half of the applications need at most 1e-3 of a connection, down to 1e-10."""
+    for seed in range(int(60 * LONG)):
+        p, rng = crowded(seed), np.random.default_rng(seed)
+        light = 10 ** rng.uniform(-10, -3, p.applications)
+        p = dataclasses.replace(p, data=np.where(rng.random(p.applications) < 0.5, light, p.data))
+        exact = float(twin.brute_force(as_instance(p)))
+        assert solve_program(p).objective == pytest.approx(exact, rel=CLOSE, abs=CLOSE)
+
+
 def test_some_of_these_platforms_have_a_gap_and_some_are_limited():
     tight = [crowded(seed) for seed in range(60)]
     short = [p for p in tight if solve_program(p).objective < bound(p) * (1 - 1e-3)]

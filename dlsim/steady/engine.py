@@ -66,9 +66,9 @@ def solve(
     platform : Platform
         What to schedule on.
     method : str
-        LP (the relaxed program, an upper bound with broken connections), MILP (the
-        optimum), G, LPR, LPRG or LPRR, then any suffixes: ``+least`` (not G, MILP),
-        ``+polish`` (not LP), ``+fair`` (see `SUFFIXES`).
+        LP (the relaxed program, an upper bound with broken connections), MILP (the optimum,
+        or the best that is found, never below a heuristic), G, LPR, LPRG or LPRR, then any
+        suffixes: ``+least`` (not G, MILP), ``+polish`` (not LP), ``+fair`` (see `SUFFIXES`).
     seed : int or SeedSequence
         Of LPRR's draws; the others draw nothing.
     reading : Reading, optional
@@ -121,7 +121,7 @@ def solve(
         least = least_connections(platform, work)
         found = Allocation(platform, work, least, is_relaxed=True, upper=bound(platform))
     elif name == "MILP":
-        start = polish(platform, heuristic("LPRR", platform, seed, reading, batch=8)[1])
+        start = best_start(platform, seed, reading, batch, runs)
         found = solve_program(platform, True, start, most_nodes, most_seconds)
     else:
         found = Allocation(platform, *heuristic(name, platform, seed, reading, batch, runs))
@@ -322,3 +322,22 @@ def heuristic(
     rounds = (randomised_rounding(p, generator(seed, k), batch, least) for k in range(runs))
     found = ((trim(p, done.work, done.connections), done.connections) for done in rounds)
     return max(found, key=lambda one: (one[0] * p.worth).sum(axis=1)[p.counted].min())
+
+
+def best_start(
+    p: Platform, seed: Seed, reading: Reading, batch: int = 1, runs: int = 1
+) -> Allocation:
+    """Return the best allocation of G, LPRG and LPRR, as found and with its best work.
+
+    LPRR is run as asked for, and with eight routes between two solutions.
+    """
+    found = []
+    for name, routes, repeats in (
+        ("LPRR", 8, 1),
+        ("LPRR", batch, runs),
+        ("LPRG", 1, 1),
+        ("G", 1, 1),
+    ):
+        work, connections = heuristic(name, p, seed, reading, routes, repeats)
+        found += [polish(p, connections), Allocation(p, work, connections)]
+    return max(found, key=lambda one: one.objective)

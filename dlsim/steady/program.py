@@ -53,6 +53,20 @@ def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
     return matrix, np.concatenate([rows.limit, np.zeros(routes), t.capacity])
 
 
+def single_use_rows(rows: Rows) -> csr_array:
+    """Return the rows ``cell <= connections`` of the cells that need less than one connection.
+
+    A cell is at most 1, so these rows change no whole-number solution. Without them a solver that
+    takes 1e-8 connections for none lets a load of little data through a route that is closed.
+    """
+    n, routes = len(rows.app), len(rows.platform.tables.pairs)
+    light = np.flatnonzero((rows.route >= 0) & (rows.per_unit < 1))
+    row = np.arange(len(light))
+    entries = np.concatenate([np.ones(len(light)), -np.ones(len(light))])
+    column = np.concatenate([1 + light, 1 + n + rows.route[light]])
+    return coo_array((entries, (np.tile(row, 2), column)), shape=(len(light), 1 + n + routes))
+
+
 def solve_program(
     platform: Platform, integer: bool = True, start: Allocation | None = None,
     most_nodes: int = MOST_NODES, most_seconds: float = math.inf,
@@ -98,6 +112,9 @@ def solve_program(
     rows = Rows.of(platform)
     matrix, limit = full_rows(rows)
     if integer:
+        light = single_use_rows(rows)
+        matrix = vstack([matrix, light], format="csr")
+        limit = np.append(limit, np.zeros(light.shape[0]))
         return _mixed(rows, matrix, limit, start, ends)
     values = np.array(run(new_solver(matrix, limit, rows.is_plenty)).col_value)
     _, amounts, opened = np.split(values, [1, 1 + len(rows.app)])
