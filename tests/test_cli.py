@@ -17,6 +17,7 @@ from dlsim.cli import words as shared
 from dlsim.cpugpu import POLICIES as DEVICES
 from dlsim.errors import InputError
 from dlsim.realtime import POLICIES, Cluster, simulate, workload
+from dlsim.steady.engine import METHODS, SUFFIXES
 from dlsim.study.notebooks import NotebookResult
 from tests.children import alive, marked, none_left, spawn, until
 
@@ -87,13 +88,21 @@ def test_simulate_csv_gives_the_hand_cases(capsys, tasks_csv, tmp_path):
     assert (out_dir / "gantt.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_list_names_every_method_of_paper_s(capsys):
+    _, out, _ = run(capsys, "list", "policies")
+    lines = [line.split() for line in out.partition("methods of")[2].splitlines()[1:]]
+    assert [words[0] for words in lines] == [*METHODS, *(f"+{name}" for name in SUFFIXES)]
+    assert "(LP, LPR, LPRG, LPRR)" in out
+
+
 def test_list_by_topic(capsys):
     _, every, _ = run(capsys, "list")
     parts = [run(capsys, "list", topic)[1] for topic in ("figures", "policies", "readings")]
     assert every == "\n".join(parts)
     lines = [line.split(None, 1) for line in parts[1].splitlines() if line.startswith("  ")]
     assert len({name for name, _ in lines}) == len(lines)
-    assert {*POLICIES, *DEVICES} == {name for name, _ in lines}
+    methods = {*METHODS, *(f"+{name}" for name in SUFFIXES)}
+    assert {*POLICIES, *DEVICES, *methods} == {name for name, _ in lines}
     code, _, err = run(capsys, "list", "polices")
     assert code == 2
     assert "did you mean policies?" in err

@@ -12,15 +12,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
-from dlsim.steady import Platform, Reading, ReducedProgram, bound, engine, relaxation, solve_program
-from dlsim.steady.engine import (
+from dlsim.steady import (
     METHODS,
-    randomised_rounding,
-    round_off,
-    run_greedy,
+    Platform,
+    Reading,
+    ReducedProgram,
+    bound,
+    heuristics,
+    relaxation,
     solve,
-    split_connections,
+    solve_program,
 )
+from dlsim.steady.engine import SUFFIXES, Method, Suffix, register
+from dlsim.steady.heuristics import round_off, round_randomly, run_greedy, split_connections
 from dlsim.steady.reduction import instance
 from tests.benchmarks.steady_peers import Program, full_program
 from tests.scale import ENOUGH, LONG, SCALE
@@ -123,7 +127,7 @@ def outcomes(p, batch=1, least=False):
     while waiting:
         rng = Script(waiting.pop())
         given_length = len(rng.script)
-        done = randomised_rounding(p, rng, batch, least)
+        done = round_randomly(p, rng, batch, least)
         for at in range(given_length, len(rng.script)):
             waiting += [[*rng.script[:at], c] for c in range(1, rng.widths[at])]
         chance = 1.0
@@ -211,28 +215,11 @@ def test_lprg_reclaims_what_its_twin_does(name, start):
     assert moved > 20
 
 
-def test_leaps_take_the_same_steps():
-    leaps = 0
-    for seed in range(round(150 * LONG)):
-        p = draw_platform(seed, False, odd=0.02)
-        narrow = p.links.assign(bandwidth=p.links["bandwidth"] / 300)
-        p = type(p)(
-            p.speed, p.gateway, narrow, p.routes, p.priority, p.work, p.data, limits=p.limits
-        )
-        for reading in READINGS.values():
-            slow = run_greedy(p, reading, traced=1)
-            fast = run_greedy(p, reading)
-            assert fast.steps == slow.steps
-            assert fast.connections.tolist() == slow.connections.tolist()
-            np.testing.assert_allclose(fast.work, slow.work, rtol=1e-8, atol=1e-8)
-            leaps += slow.steps > 1000
-    assert leaps > 20
-
-
 def test_greedy_ends_where_steps_are_tiny():
+    """Steps of the printed size would be 2e12."""
     p = pair((1e6, 1e6), bandwidth=1e-6)
     found = run_greedy(p, Reading())
-    assert found.steps > 1e11
+    assert found.steps < 2**22
     assert found.work.sum() == pytest.approx(2e6)
 
 
@@ -297,7 +284,7 @@ def recorded(monkeypatch):
         made[-1].solve(least)
         return made[-1]
 
-    monkeypatch.setattr("dlsim.steady.engine.unfixed", build)
+    monkeypatch.setattr("dlsim.steady.heuristics.unfixed", build)
     return made
 
 
@@ -309,7 +296,7 @@ def test_lprr_rounds_as_its_twin(monkeypatch, recorded, batch, least, everything
     skipped = fixed = 0
     for seed in range(int(30 * ENOUGH)):
         p = draw_platform(seed, seed % 2 == 0, clusters=5)
-        done = randomised_rounding(p, np.random.default_rng(seed), batch, least)
+        done = round_randomly(p, np.random.default_rng(seed), batch, least)
         log = recorded[-1].log
         plain, at_all, program = as_instance(p), [], Program(p)
 
@@ -331,14 +318,14 @@ def test_lprr_rounds_as_its_twin(monkeypatch, recorded, batch, least, everything
     assert skipped > 0
 
 
-@pytest.mark.parametrize("few", [engine.FEW, 0], ids=["all columns", "narrowed"])
+@pytest.mark.parametrize("few", [heuristics.SMALL_LP_CELLS, 0], ids=["all columns", "narrowed"])
 @pytest.mark.parametrize("batch", [1, 4, 100])
 def test_a_solution_that_is_kept_is_still_optimal(monkeypatch, batch, few):
     """The last solution has the value of the full program with every connection fixed."""
-    monkeypatch.setattr(engine, "FEW", few)
+    monkeypatch.setattr(heuristics, "SMALL_LP_CELLS", few)
     for seed in range(round(20 * LONG)):
         p = draw_platform(seed, False, clusters=6, odd=0.02)
-        done = randomised_rounding(p, np.random.default_rng(seed), batch)
+        done = round_randomly(p, np.random.default_rng(seed), batch)
         values = {tuple(route): done.connections[tuple(route)] for route in p.tables.pairs}
         best = full_program(p, values).objective
         found = solve(p, "LPRR", seed, batch=batch)
@@ -351,8 +338,8 @@ def test_a_second_run_does_what_the_first_did():
     """The first takes the solver of the platform's program over, the second makes its own."""
     for seed in range(int(10 * SCALE)):
         p = draw_platform(seed, False, clusters=6, odd=0.02)
-        orders = [randomised_rounding(p, np.random.default_rng(1)).order for _ in range(2)]
-        alone = randomised_rounding(replace(p), np.random.default_rng(1)).order
+        orders = [round_randomly(p, np.random.default_rng(1)).order for _ in range(2)]
+        alone = round_randomly(replace(p), np.random.default_rng(1)).order
         assert orders[0] == orders[1] == alone
 
 
@@ -466,6 +453,61 @@ def test_milp_is_the_best_of_all_connections(seed):
     if solve(p, "MILP").connections.max(initial=0) <= 2:
         assert found == pytest.approx(best, rel=ROUNDING)
     assert found == pytest.approx(solve_program(p).objective, rel=1e-6)
+
+
+# ------------------------------------------------------------- registry of methods
+
+
+def test_every_method_answers_and_takes_its_suffixes():
+    for name, record in METHODS.items():
+        for suffix in ("", *record.suffixes):
+            found = solve(pair(), f"{name}+{suffix}" if suffix else name)
+            assert found.is_relaxed == record.is_relaxed
+        for suffix in set(SUFFIXES) - set(record.suffixes):
+            with pytest.raises(InputError, match=f"suffix of {name} must be one of"):
+                solve(pair(), f"{name}+{suffix}")
+
+
+def test_a_method_depends_on_no_other_switch_than_its_record_names():
+    for seed in range(int(20 * SCALE)):
+        p = draw_platform(seed, clusters=5)
+        for name, record in METHODS.items():
+            unnamed = {s: o[1] for s, o in Reading.switches().items() if s not in record.switches}
+            one, other = solve(p, name), solve(p, name, reading=Reading.of(unnamed))
+            np.testing.assert_array_equal(one.work, other.work)
+
+
+@pytest.mark.parametrize("method", ["LPX", "lprg", "", "LPRG+polished", "LPRG+", "+polish", 3])
+def test_an_unknown_method_is_refused(method):
+    with pytest.raises(InputError, match=r"must be one of|must be a name"):
+        solve(pair(), method)
+
+
+@pytest.mark.parametrize(
+    ("define", "message"),
+    [
+        (lambda: Method("X", "does nothing", None), "method 'X' must have a function, got None"),
+        (lambda: Method("X", "text", solve, ("best",)), "suffix of X must be one of least"),
+        (lambda: Method("X", "text", solve, (), ("side",)), "switch of X must be one of local"),
+        (lambda: Suffix("best", "text"), "suffix 'best' must change the reading or improve"),
+        (lambda: register("method", [METHODS["G"]] * 2), "method 'G' must be defined once"),
+        (lambda: register("method", [Method("A+B", "text", solve)]), "a name without a plus"),
+        (lambda: register("method", [Method("A", "", solve)]), "and a text"),
+    ],
+)
+def test_a_record_that_no_code_handles_is_refused_where_it_is_defined(define, message):
+    with pytest.raises(InputError, match=message):
+        define()
+
+
+def test_a_method_is_one_record(monkeypatch):
+    def half(platform, options):
+        found = METHODS["G"].find(platform, options)
+        return replace(found, work=found.work / 2)
+
+    monkeypatch.setitem(METHODS, "HALF", Method("HALF", "half of G", half, ("polish",)))
+    assert solve(pair(), "HALF").objective == pytest.approx(2)
+    assert solve(pair(), "HALF+polish").objective == pytest.approx(6)
 
 
 # --------------------------------------------------------------------- interface

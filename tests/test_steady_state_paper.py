@@ -17,8 +17,8 @@ from dlsim.given import generator
 from dlsim.papers import steady_state as ss
 from dlsim.papers.steady_state import cells, claims, draw
 from dlsim.steady import SWITCHES, Allocation, Reading, bound, solve, topology
-from dlsim.steady.engine import SNAP, Rounding, randomised_rounding
 from dlsim.steady.graphs import prune
+from dlsim.steady.heuristics import SNAP, RandomisedRounding, round_randomly
 from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import ReducedProgram
 from dlsim.study.claims import load_claims, verdict_of
@@ -222,9 +222,9 @@ def test_programs_are_those_of_the_paper(monkeypatch):
     given = {"kind": "Tiers", "switches": {}, "seed": seed_of(1), "costly_every": 1}
     row = cells.compare(8, costly_to=8, **given)
     p = cells.of_kind("Tiers", 8, seed_of(1))
-    solve_again, again = Rounding.solve, []
-    monkeypatch.setattr(Rounding, "solve", lambda one: again.append(solve_again(one)))
-    done = randomised_rounding(p, generator(cells.rounding(seed_of(1)), 0))
+    solve_again, again = RandomisedRounding.solve, []
+    monkeypatch.setattr(RandomisedRounding, "solve", lambda one: again.append(solve_again(one)))
+    done = round_randomly(p, generator(cells.rounding(seed_of(1)), 0))
     programs = 1 + sum(used > SNAP for _, used, _ in done.order)
     assert row["programs"] == programs >= 1 + len(again)
     assert row["LPRR"] == direct("Tiers", 8, 1, "LPRR")

@@ -8,6 +8,7 @@ from dlsim.cpugpu import model as cpugpu
 from dlsim.files import suite_notebooks
 from dlsim.given import option, word
 from dlsim.realtime.model import POLICIES, about
+from dlsim.steady.engine import METHODS, SUFFIXES
 from dlsim.study.figures import load_figures, paper_of
 
 
@@ -30,6 +31,12 @@ def _policies() -> None:
     print("\npolicies of paper C:")
     for name in cpugpu.POLICIES:
         print(f"  {name:<20}{cpugpu.ABOUT[name]}")
+    print("\nmethods of dlsim solve and paper S:")
+    for name, method in METHODS.items():
+        print(f"  {name:<20}{method.text}")
+    for name, suffix in SUFFIXES.items():
+        takers = ", ".join(method.name for method in METHODS.values() if name in method.suffixes)
+        print(f"  {'+' + name:<20}{suffix.text} ({takers})")
 
 
 def _readings() -> None:

@@ -21,13 +21,20 @@ from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say
 from dlsim.given import Floats
 from dlsim.papers.steady_state.cells import SWITCHES, TIE, split_switches
 from dlsim.papers.steady_state.draw import draw_links, flows, link_keys
+from dlsim.steady import METHODS as ALL_METHODS
 from dlsim.steady import Allocation, Platform, Reading, bound, solve, topology
+from dlsim.steady.engine import split_method
 from dlsim.study.style import INK, style_of
 
-#: Heuristics that may be drawn, and the optimum itself.
-METHODS = ("LPRG", "G", "LPR", "LPRR", "LPRG+polish", "LPRR+polish", "MILP")
-#: Networks that are drawn at random, and methods with a greedy step.
-DRAWN, GREEDY = ("Tiers-like", "random", "Abilene"), ("G", "LPRG", "LPRG+polish")
+#: What may be drawn: every method that answers with a schedule, and two of them polished.
+METHODS = (
+    "LPRG",
+    *(name for name, known in ALL_METHODS.items() if not known.is_relaxed and name != "LPRG"),
+    "LPRG+polish",
+    "LPRR+polish",
+)
+#: Networks that are drawn at random.
+DRAWN = ("Tiers-like", "random", "Abilene")
 #: Where the search for the optimum ends; from there on the relaxed bound stands for it.
 NODES = 1
 #: A Tiers-like network of the paper's kind, small enough for a picture.
@@ -111,6 +118,11 @@ def _places(p: Platform) -> dict[Any, Any]:
         places |= dict(zip(nodes, spots + np.array([right, 0.0]), strict=True))
         right += float(spots[:, 0].max()) + 1.0
     return places
+
+
+def _depends_on(switch: str, values: Mapping[str, Any]) -> bool:
+    """Tell whether the method shown depends on a switch of the reading."""
+    return switch in split_method(values["method"])[0].switches
 
 
 @functools.lru_cache(maxsize=64)
@@ -210,8 +222,10 @@ def _bars(ax: Axes, a: Allocation, best: Allocation, top: float) -> None:
         "seed": lambda v: v["network"] in DRAWN or v["method"].startswith("LPRR"),
         "speeds": lambda v: bool(v["network"] == "chain by hand"),
         "table2": lambda v: bool(v["network"] == "random"),
-        "local_amount": lambda v: v["method"] in GREEDY, "stuck": lambda v: v["method"] in GREEDY,
-        "lprg_start": lambda v: v["method"].startswith("LPRG"),
+        **{
+            switch: functools.partial(_depends_on, switch)
+            for switch in ("local_amount", "stuck", "lprg_start")
+        },
     },
 )  # fmt: skip
 def wan(

@@ -177,10 +177,11 @@ class Broker:
         instance("network", network, Network)
         self.period = number("period", period, above=True)
         self.trust = number("trust", trust, high=1, rule="a number from 0 to 1")
-        split_method(method)
+        record, _ = split_method(method)
         given.sequence(seed)
-        if method.partition("+")[0] == "LP":
-            raise InputError("a broker needs whole connections; use another method than LP")
+        if record.is_relaxed:
+            what = f"use another method than {record.name}"
+            raise InputError(f"a broker needs whole connections; {what}")
         self.most_seconds = seconds(most_seconds)
         self.now = 0.0
         self._allocation: Allocation | None = None

@@ -10,7 +10,7 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.steady import Reading, ReducedProgram, bound, solve, topology
-from dlsim.steady.engine import randomised_rounding, run_greedy
+from dlsim.steady.heuristics import round_randomly, run_greedy
 from tests.benchmarks import steady_peers
 from tests.benchmarks.parts import Part, timed
 
@@ -49,7 +49,7 @@ def lprr_race(seed=0, tasks=10_000, sizes=(20, 50, 90), ways=WAYS, sample=SAMPLE
         for clusters in sizes:
             p = build(clusters, seed)
             top, limit = bound(p), None if clusters <= whole else sample
-            routes = len(randomised_rounding(p, np.random.default_rng(seed)).order)
+            routes = len(round_randomly(p, np.random.default_rng(seed)).order)
             built, program = timed(functools.partial(steady_peers.Program, p), 1)
             peer, (value, programs, ended) = timed(
                 functools.partial(steady_peers.lprr, p, seed, limit, program), 1

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dlsim.steady import Reading, bound, solve
-from dlsim.steady.engine import run_greedy
+from dlsim.steady.heuristics import run_greedy
 from tests.benchmarks import steady, steady_peers
 from tests.steady_platforms import draw_platform
 

@@ -26,8 +26,8 @@ from dlsim.papers.steady_state.executed import execute
 from dlsim.steady import SWITCHES as OF_ENGINE
 from dlsim.steady import Allocation, Limits, Platform, Reading, Share, bound, solve, topology
 from dlsim.steady.broker import day
-from dlsim.steady.engine import HEURISTICS, SNAP, randomised_rounding, rounded, served
 from dlsim.steady.graphs import prune
+from dlsim.steady.heuristics import SNAP, fill_greedily, round_down, round_randomly
 from dlsim.steady.model import Floats
 from dlsim.steady.outcome import trim
 from dlsim.steady.program import polish, solve_program
@@ -52,6 +52,10 @@ MIDDLE = {"gateway": 450.0, "bandwidth": 50.0, "max_connect": 25.0, "heterogenei
 _TOPOLOGY, _NUMBERS, _ORDER, _ROUNDING = range(10**6, 10**6 + 4)
 #: Switches of the engine, then of the platforms, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**OF_ENGINE, **topology.SWITCHES}
+#: The paper's heuristics in the order of its legends, and those run on every platform: LPRR takes
+#: a program for every route.
+HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
+CHEAP = ("G", "LPR", "LPRG")
 #: What a second stage and a last linear program add.
 IMPROVED = (
     "G", "G+polish", "LPR", "LPR+least", "LPR+polish", "LPRG", "LPRG+least", "LPRG+polish",
@@ -188,7 +192,7 @@ def optimum(p: Platform, found: Sequence[Allocation], rng: np.random.Generator) 
     def starts() -> Iterator[Allocation]:
         for one in sorted(found, key=lambda a: a.objective, reverse=True):
             yield polish(p, one.connections)
-        yield polish(p, randomised_rounding(p, rng).connections)
+        yield polish(p, round_randomly(p, rng).connections)
 
     better = starts()
     best = next(better)
@@ -230,11 +234,11 @@ def compare(
     reading, drawn = split_switches(switches)
     p = of_kind(kind, clusters, seed, connectivity, **drawn)
     costly = (int(seed.spawn_key[-1]) + round(10 * connectivity)) % costly_every == 0
-    top, found = bound(p), {name: solve(p, name, reading=reading) for name in HEURISTICS[:3]}
+    top, found = bound(p), {name: solve(p, name, reading=reading) for name in CHEAP}
     row: Row = dict.fromkeys((*HEURISTICS, "MILP", "programs"), np.nan)
     if costly and clusters <= costly_to:
         rng, least = generator(rounding(seed), 0), reading.vertex == "least_connections"
-        done = randomised_rounding(p, rng, least=least)
+        done = round_randomly(p, rng, least_connections=least)
         found["LPRR"] = Allocation(p, trim(p, done.work, done.connections), done.connections)
         found["LPRR"].check()
         row["programs"] = 1 + sum(used > SNAP for _, used, _ in done.order)
@@ -258,8 +262,8 @@ def at_vertices(
     for vertex in range(1 if named else count):
         if not named:
             program.draw(rng)
-        start = rounded(p, program)
-        lpr, lprg = (Allocation(p, *one) for one in (start, served(p, reading, start)))
+        start = round_down(p, program)
+        lpr, lprg = (Allocation(p, *one) for one in (start, fill_greedily(p, reading, start)))
         row: Row = {"vertex": vertex, "G": greedy}
         row |= {"LPR": share(lpr.objective, top), "LPRG": share(lprg.objective, top)}
         rows.append({**row, **network_use(p, program.usage, lpr), "own_use": own_use(p, lpr, lprg)})

@@ -1,7 +1,7 @@
 """Heuristic G of paper S, section 5.1, step by step.
 
 Every step serves the application with the smallest share: it opens one connection to the
-cluster that pays most, or computes at home an amount of local work.
+cluster with the best pay-off, or computes some of the application's work at its home.
 """
 
 from typing import NamedTuple
@@ -13,55 +13,52 @@ from dlsim.compiled import TOL, compiled
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+
+#: Below this part of its first amount, a resource counts as used up.
+EXHAUSTED = 1e-9
+#: After so many steps their size doubles, and again after each `STEPS_PER_DOUBLING`: G ends even
+#: where a step is smaller than the rounding error of what is left. Of 450 platforms drawn by the
+#: paper's Table 1 the longest run takes 699,085 steps.
+STEPS_OF_PRINTED_SIZE, STEPS_PER_DOUBLING = 2**20, 2**16
 
 
-#: Below this part of what there was at first, nothing is left of a resource.
-DUST = 1e-9
-#: Turns of `serve` after which steps double, and again after each MORE: it always ends, also
-#: where a step is less than a rounding of what is left.
-MANY, MORE = 2**20, 2**16
+class GreedyNetwork(NamedTuple):
+    """What does not change: applications, clusters, routes and links."""
 
-
-class Network(NamedTuple):
-    """What does not change: applications, speed rows (or caps on parts of a speed), routes."""
-
-    origin: Ints  # (A,)
-    priority: Floats  # (A, K); 0: work there does not count, so none is sent
-    highest: Floats  # (A,) largest priority
-    weight: Floats  # (A,) work per unit
-    data: Floats  # (A,) data per unit
-    rows_of: Ints  # (K + 1,) first speed row of each cluster
-    member: NDArray[np.bool_]  # (S, A) whose work a speed row bounds
-    bandwidth: Floats  # (K, K) of one connection; infinite on empty routes, 0 without a route
-    route: Ints  # (K, K) number of the route, -1 for none and for empty ones
-    start: Ints  # (R + 1,) offsets into `link`
-    link: Ints
-    link_of: Ints  # (L + 1,) offsets into `link_routes`
+    origin: Ints  # (A,) home cluster of each application
+    priority: Floats  # (A, K); where it is 0 the work does not count, and none is sent
+    largest_priority: Floats  # (A,)
+    work_per_unit: Floats  # (A,)
+    data_per_unit: Floats  # (A,)
+    first_speed_row: Ints  # (K + 1,) offsets of each cluster's speed rows
+    is_limited: Flags  # (S, A) whether a speed row limits an application
+    connection_bandwidth: Floats  # (K, K) inf on an empty route, 0 without a route
+    route_number: Ints  # (K, K); -1 without a route, and for empty routes
+    first_link: Ints  # (R + 1,) offsets into `route_links`
+    route_links: Ints
+    first_route: Ints  # (L + 1,) offsets into `link_routes`
     link_routes: Ints  # numbers of the routes over each link
-    row_first: Floats  # (S,)
-    gateway_first: Floats  # (K,)
-
-
-class Left(NamedTuple):
-    """What every step changes."""
-
-    row: Floats  # (S,) speed left
+    speed: Floats  # (S,) the limit of each speed row
     gateway: Floats  # (K,)
-    link: Floats  # (L,) connections left
-    full: Ints  # (R,) links of each route with less than one connection left
-    work: Floats  # (A, K)
+
+
+class Remaining(NamedTuple):
+    """What is left of the resources, and what has been allocated."""
+
+    speed: Floats  # (S,)
+    gateway: Floats  # (K,)
+    connections_left: Floats  # (L,)
+    full_links: Ints  # (R,) links of each route with less than one connection left
+    work: Floats  # (A, K) load units of each application on each cluster
     connections: Ints  # (K, K)
     share: Floats  # (A,) sum of work / priority
-    active: NDArray[np.bool_]  # (A,) the list L
-    benefit: Floats  # (K,) scratch: units the selected application could place
-    amount: Floats  # (A,) scratch of `_leap`: units of its repeated local step
-    need: Floats  # (S,) scratch of `_leap`: speed that keeps every choice as it is
-    use: Floats  # (S,) scratch of `_leap`: speed that one step of each takes
-    pace: Floats  # (S,) scratch of `_leap`: speed per unit of share
+    is_active: Flags  # (A,) the list L of the paper
+    benefit: Floats  # (K,) load units that the selected application could place on each cluster
 
 
 class Trace(NamedTuple):
-    """The steps taken, as far as there is room for them."""
+    """The steps taken, as far as the arrays have room for them."""
 
     application: Ints
     cluster: Ints
@@ -69,269 +66,226 @@ class Trace(NamedTuple):
 
 
 @compiled
-def _exceeds(a, b):
-    return a > b + TOL * abs(b)
+def is_larger(value, other):
+    """Tell whether a value is larger than another one by more than the tolerance."""
+    return value > other + TOL * abs(other)
 
 
 @compiled
-def _room(net, left, a, m):
-    """Units of application a that the speed rows of cluster m still allow."""
+def limit_by_speed(network, remaining, application, cluster):
+    """Return the units of an application that the speed rows of a cluster still allow."""
     least = np.inf
-    for r in range(net.rows_of[m], net.rows_of[m + 1]):
-        if net.member[r, a]:
-            least = min(least, left.row[r])
-    return least / net.weight[a] if least > 0 else 0.0
+    for row in range(network.first_speed_row[cluster], network.first_speed_row[cluster + 1]):
+        if network.is_limited[row, application]:
+            least = min(least, remaining.speed[row])
+    return least / network.work_per_unit[application] if least > 0 else 0.0
 
 
 @compiled
-def _carry(net, left, a, m):
-    """Units of application a that one more connection can take to cluster m."""
-    k = net.origin[a]
-    if net.route[k, m] >= 0 and left.full[net.route[k, m]]:
+def limit_by_connection(network, remaining, application, cluster):
+    """Return the units of an application that one more connection can carry to a cluster."""
+    home = network.origin[application]
+    route = network.route_number[home, cluster]
+    if route >= 0 and remaining.full_links[route]:
         return 0.0
-    least = min(left.gateway[k], net.bandwidth[k, m], left.gateway[m])
-    return least / net.data[a] if least > 0 else 0.0
+    bandwidth = network.connection_bandwidth[home, cluster]
+    least = min(remaining.gateway[home], bandwidth, remaining.gateway[cluster])
+    return least / network.data_per_unit[application] if least > 0 else 0.0
 
 
 @compiled
-def _select(net, left):
-    """Application of the smallest share; ties: the largest priority, then the first."""
-    least, found = np.inf, -1
-    for a in range(len(left.active)):
-        if left.active[a] and left.share[a] < least:
-            least, found = left.share[a], a
-    for a in range(len(left.active)):
-        tied = left.active[a] and not _exceeds(left.share[a], least)
-        if tied and a != found:
-            mine, other = net.highest[a], net.highest[found]
-            if mine > other or (mine == other and a < found):
-                found = a
-    return found
+def select_application(network, remaining):
+    """Return the active application of the smallest share, -1 if none is active.
 
-
-@compiled
-def _choose(net, left, a):
-    """Cluster of the best pay-off benefit / priority; ties: home, then the first.
-
-    Also the best pay-off elsewhere, and the cluster where most units could go.
+    Ties go to the largest priority, then to the first.
     """
-    k, clusters = net.origin[a], len(net.route)
-    best = most = 0.0
-    to = widest = -1
-    for m in range(clusters):
-        left.benefit[m] = 0.0
-        if net.priority[a, m] > 0:
-            left.benefit[m] = _room(net, left, a, m)
-            if m != k:
-                left.benefit[m] = min(left.benefit[m], _carry(net, left, a, m))
-                if _exceeds(left.benefit[m], most):
-                    most, widest = left.benefit[m], m
-                if _exceeds(left.benefit[m] / net.priority[a, m], best):
-                    best, to = left.benefit[m] / net.priority[a, m], m
-    if left.benefit[k] > 0 and not _exceeds(best, left.benefit[k] / net.priority[a, k]):
-        to = k
-    return to, best, widest
+    least, selected = np.inf, -1
+    for application in range(len(remaining.is_active)):
+        if remaining.is_active[application] and remaining.share[application] < least:
+            least, selected = remaining.share[application], application
+    for application in range(len(remaining.is_active)):
+        if not remaining.is_active[application] or application == selected:
+            continue
+        if is_larger(remaining.share[application], least):
+            continue
+        priority = network.largest_priority[application]
+        selected_priority = network.largest_priority[selected]
+        is_first = priority == selected_priority and application < selected
+        if priority > selected_priority or is_first:
+            selected = application
+    return selected
 
 
 @compiled
-def _guests(net, left, a):
-    """Most work of another application that its home could place on the home of a."""
-    k, most, guest = net.origin[a], 0.0, -1
-    for b in range(len(net.origin)):
-        if net.origin[b] != k:
-            work = min(_carry(net, left, b, k), _room(net, left, b, k)) * net.weight[b]
-            if _exceeds(work, most):
-                most, guest = work, b
-    return most / net.weight[a], guest
+def choose_cluster(network, remaining, application):
+    """Return the cluster of the best pay-off, -1 if there is none; fill `benefit`.
 
-
-@compiled
-def _fair_rest(net, left, a):
-    """Units of a that bring all applications of its home to one share of what is left there."""
-    k, level, lower = net.origin[a], np.inf, np.inf
-    while lower < level or level == np.inf:
-        level, weight, filled = lower, 0.0, left.benefit[k] * net.weight[a]
-        for b in range(len(net.origin)):
-            if net.origin[b] == k and left.active[b] and left.share[b] < level:
-                weight += net.weight[b] * net.priority[b, k]
-                filled += net.weight[b] * net.priority[b, k] * left.share[b]
-        if weight == 0:  # what is left is nothing beside the shares
-            return left.benefit[k]
-        lower = filled / weight
-    amount = (level - left.share[a]) * net.priority[a, k]
-    return min(left.benefit[k], amount) if amount > 0 else left.benefit[k]
-
-
-@compiled
-def _local(net, left, a, widest, prose, rest):
-    """Step 5 at home: units, and the cluster or guest that sets them (-1: all that is left).
-
-    As printed, the most that one connection could take away; or, `prose`, the most that
-    another application could bring. Where the printed amount is 0: the prose amount
-    unless `rest`, then the application's part of all that is left.
+    The pay-off is benefit / priority. Ties go to the home cluster, then to the first. The second
+    value returned is the other cluster that could take most units, -1 if none can take any.
     """
-    k = net.origin[a]
-    if not prose and widest >= 0:
-        return min(left.benefit[widest], left.benefit[k]), widest, -1
-    if prose or not rest:
-        amount, guest = _guests(net, left, a)
-        if guest >= 0:
-            return min(amount, left.benefit[k]), -1, guest
-    return _fair_rest(net, left, a), -1, -1
+    home, benefit = network.origin[application], remaining.benefit
+    best_payoff = most_units = 0.0
+    chosen = largest_elsewhere = -1
+    for cluster in range(len(network.route_number)):
+        benefit[cluster] = 0.0
+        priority = network.priority[application, cluster]
+        if priority > 0:
+            benefit[cluster] = limit_by_speed(network, remaining, application, cluster)
+            if cluster != home:
+                carried = limit_by_connection(network, remaining, application, cluster)
+                benefit[cluster] = min(benefit[cluster], carried)
+                if is_larger(benefit[cluster], most_units):
+                    most_units, largest_elsewhere = benefit[cluster], cluster
+                if is_larger(benefit[cluster] / priority, best_payoff):
+                    best_payoff, chosen = benefit[cluster] / priority, cluster
+    if benefit[home] > 0:
+        home_payoff = benefit[home] / network.priority[application, home]
+        if not is_larger(best_payoff, home_payoff):
+            chosen = home
+    return chosen, largest_elsewhere
 
 
 @compiled
-def _take(values, first, i, amount):
-    values[i] -= amount
-    if values[i] <= DUST * first[i]:
-        values[i] = 0.0
+def largest_guest(network, remaining, application):
+    """Return, in units of an application, the most that another one could place at its home."""
+    home, most_work = network.origin[application], 0.0
+    for guest in range(len(network.origin)):
+        if network.origin[guest] != home:
+            carried = limit_by_connection(network, remaining, guest, home)
+            units = min(carried, limit_by_speed(network, remaining, guest, home))
+            work = units * network.work_per_unit[guest]
+            if is_larger(work, most_work):
+                most_work = work
+    return most_work / network.work_per_unit[application]
 
 
 @compiled
-def _connect(net, left, k, m, count):
-    """Open connections from k to m, and close the routes over links that are full then."""
-    r = net.route[k, m]
-    if r < 0:
+def equal_rest(network, remaining, application):
+    """Return the units that bring all applications of one home to equal shares of what is left."""
+    home = network.origin[application]
+    available = remaining.benefit[home]
+    level, lower_level = np.inf, np.inf
+    while lower_level < level or level == np.inf:
+        level, weight = lower_level, 0.0
+        filled = available * network.work_per_unit[application]
+        for other in range(len(network.origin)):
+            is_here = network.origin[other] == home and remaining.is_active[other]
+            if is_here and remaining.share[other] < level:
+                other_weight = network.work_per_unit[other] * network.priority[other, home]
+                weight += other_weight
+                filled += other_weight * remaining.share[other]
+        if weight == 0:  # what is left is smaller than the rounding error of the shares
+            return available
+        lower_level = filled / weight
+    amount = (level - remaining.share[application]) * network.priority[application, home]
+    return min(available, amount) if amount > 0 else available
+
+
+@compiled
+def local_amount(network, remaining, application, largest_elsewhere, as_in_prose, takes_rest):
+    """Return the units that an application computes at its home in step 5.
+
+    As printed, the most that one connection could take away; `as_in_prose`, the most that another
+    application could bring. Where the printed amount is 0: the amount of the prose unless
+    `takes_rest`, then the application's part of all that is left.
+    """
+    available = remaining.benefit[network.origin[application]]
+    if not as_in_prose and largest_elsewhere >= 0:
+        return min(remaining.benefit[largest_elsewhere], available)
+    if as_in_prose or not takes_rest:
+        amount = largest_guest(network, remaining, application)
+        if amount > 0:
+            return min(amount, available)
+    return equal_rest(network, remaining, application)
+
+
+@compiled
+def bundle_connections(network, remaining, application, cluster, most):
+    """Return the units that several connections carry to a cluster, and their number.
+
+    They are as many as are left and of use, at most `most`.
+    """
+    home = network.origin[application]
+    route, count = network.route_number[home, cluster], most
+    if route < 0:
+        return remaining.benefit[cluster], 1
+    for place in range(network.first_link[route], network.first_link[route + 1]):
+        count = min(count, np.floor(remaining.connections_left[network.route_links[place]]))
+    bandwidth = network.connection_bandwidth[home, cluster]
+    carried = min(remaining.gateway[home], count * bandwidth, remaining.gateway[cluster])
+    data = network.data_per_unit[application]
+    amount = min(limit_by_speed(network, remaining, application, cluster), carried / data)
+    return amount, int(min(count, np.ceil(amount * data / bandwidth)))
+
+
+@compiled
+def open_connections(network, remaining, home, cluster, count):
+    """Open connections, and close the routes over links that are full then."""
+    route = network.route_number[home, cluster]
+    if route < 0:
         return
-    left.connections[k, m] += count
-    for i in range(net.start[r], net.start[r + 1]):
-        link = net.link[i]
-        left.link[link] -= count
-        if left.link[link] < 1:
-            for j in range(net.link_of[link], net.link_of[link + 1]):
-                left.full[net.link_routes[j]] += 1
+    remaining.connections[home, cluster] += count
+    for place in range(network.first_link[route], network.first_link[route + 1]):
+        link = network.route_links[place]
+        remaining.connections_left[link] -= count
+        if remaining.connections_left[link] < 1:
+            for other in range(network.first_route[link], network.first_route[link + 1]):
+                remaining.full_links[network.link_routes[other]] += 1
 
 
 @compiled
-def _bundle(net, left, a, m, times):
-    """Units of a on m over several connections, as many as there are and are of use."""
-    k, r, count = net.origin[a], net.route[net.origin[a], m], times
-    if r < 0:
-        return left.benefit[m], 1
-    for i in range(net.start[r], net.start[r + 1]):
-        count = min(count, np.floor(left.link[net.link[i]]))
-    least = min(left.gateway[k], count * net.bandwidth[k, m], left.gateway[m])
-    amount = min(_room(net, left, a, m), least / net.data[a])
-    return amount, int(min(count, np.ceil(amount * net.data[a] / net.bandwidth[k, m])))
+def take(left, first, index, amount):
+    """Take an amount of a resource; what is hardly any of the first amount becomes 0."""
+    left[index] -= amount
+    if left[index] <= EXHAUSTED * first[index]:
+        left[index] = 0.0
 
 
 @compiled
-def _spend(net, left, a, m, amount):
-    """Step 6: book some units of application a on cluster m."""
-    k = net.origin[a]
-    for r in range(net.rows_of[m], net.rows_of[m + 1]):
-        if net.member[r, a]:
-            _take(left.row, net.row_first, r, amount * net.weight[a])
-    if m != k:
-        _take(left.gateway, net.gateway_first, k, amount * net.data[a])
-        _take(left.gateway, net.gateway_first, m, amount * net.data[a])
-    left.work[a, m] += amount
-    if net.priority[a, m] > 0:
-        left.share[a] += amount / net.priority[a, m]
+def allocate(network, remaining, application, cluster, amount):
+    """Allocate units of an application to a cluster (step 6)."""
+    home = network.origin[application]
+    for row in range(network.first_speed_row[cluster], network.first_speed_row[cluster + 1]):
+        if network.is_limited[row, application]:
+            work = amount * network.work_per_unit[application]
+            take(remaining.speed, network.speed, row, work)
+    if cluster != home:
+        data = amount * network.data_per_unit[application]
+        take(remaining.gateway, network.gateway, home, data)
+        take(remaining.gateway, network.gateway, cluster, data)
+    remaining.work[application, cluster] += amount
+    remaining.share[application] += amount / network.priority[application, cluster]
 
 
 @compiled
-def _require(net, left, a, m, speed):
-    for r in range(net.rows_of[m], net.rows_of[m + 1]):
-        if net.member[r, a]:
-            left.need[r] = max(left.need[r], speed)
-
-
-@compiled
-def _prepare(net, left, prose, rest):
-    """Gather the local steps that applications would repeat; return where others act.
-
-    Shares below the number returned grow by equal local steps only, as long as every
-    speed row keeps its `need`.
-    """
-    for scratch in (left.need, left.use, left.pace):
-        scratch[:] = 0.0
-    until = np.inf
-    for a in range(len(left.active)):
-        left.amount[a] = 0.0
-        if not left.active[a]:
-            continue
-        k = net.origin[a]
-        to, best, widest = _choose(net, left, a)
-        amount, source, guest = 0.0, -1, -1
-        if to == k:
-            amount, source, guest = _local(net, left, a, widest, prose, rest)
-        if source < 0 and guest < 0:
-            until = min(until, left.share[a])
-            continue
-        left.amount[a], speed = amount, amount * net.weight[a]
-        _require(net, left, a, k, max(speed, best * net.priority[a, k] * net.weight[a]))
-        if source >= 0:
-            _require(net, left, a, source, speed)
-        if guest >= 0:
-            _require(net, left, guest, k, speed)
-        for r in range(net.rows_of[k], net.rows_of[k + 1]):
-            if net.member[r, a]:
-                left.use[r] += speed
-                left.pace[r] += net.weight[a] * net.priority[a, k]
-    return until
-
-
-@compiled
-def _leap(net, left, prose, rest):
-    """Take many equal local steps at once; return their number.
-
-    While every application repeats one local step, the steps taken before all shares have
-    reached a level are those that start below it, in whatever order.
-    """
-    until = _prepare(net, left, prose, rest)
-    least = np.inf
-    for a in range(len(left.active)):
-        if left.active[a]:
-            least = min(least, left.share[a])
-    for r in range(len(left.row)):
-        if left.pace[r] > 0:
-            until = min(until, least + (left.row[r] - left.need[r] - left.use[r]) / left.pace[r])
-    taken = 0
-    for a in range(len(left.active)):
-        k = net.origin[a]
-        if left.amount[a] > 0 and left.share[a] < until and until < np.inf:
-            step = left.amount[a] / net.priority[a, k]
-            times = np.ceil((until - left.share[a]) / step - DUST)
-            _spend(net, left, a, k, times * left.amount[a])
-            taken += int(min(times, 2.0**52))
-    return taken
-
-
-@compiled
-def serve(net, left, trace, prose, rest):
-    """Run steps 2 to 7 until the list is empty."""
-    steps, streak, patience, turns, times = 0, 0, 8 * len(left.active), 0, 1.0
+def allocate_greedily(network, remaining, trace, as_in_prose, takes_rest):
+    """Run steps 2 to 7 until no application is active; return the number of steps."""
+    steps, turns, factor = 0, 0, 1.0
     while True:
         turns += 1
-        if turns > MANY and turns % MORE == 0:
-            times *= 2
-        a = _select(net, left)
-        if a < 0:
+        if turns > STEPS_OF_PRINTED_SIZE and turns % STEPS_PER_DOUBLING == 0:
+            factor *= 2
+        application = select_application(network, remaining)
+        if application < 0:
             return steps
-        to, _, widest = _choose(net, left, a)
-        if to < 0:
-            left.active[a] = False
+        cluster, largest_elsewhere = choose_cluster(network, remaining, application)
+        if cluster < 0:
+            remaining.is_active[application] = False
             continue
-        k, amount, count = net.origin[a], left.benefit[to], 1
-        if to == k:
-            amount, _, _ = _local(net, left, a, widest, prose, rest)
-            streak += 1
+        home, amount = network.origin[application], remaining.benefit[cluster]
+        if cluster == home:
+            amount = local_amount(
+                network, remaining, application, largest_elsewhere, as_in_prose, takes_rest
+            )
+            if factor > 1:
+                amount = min(remaining.benefit[home], factor * amount)
         else:
-            streak = 0
-        if times > 1 and to == k:
-            amount = min(left.benefit[k], times * amount)
-        elif times > 1:
-            amount, count = _bundle(net, left, a, to, times)
-        if to != k:
-            _connect(net, left, k, to, count)
-        _spend(net, left, a, to, amount)
+            count = 1
+            if factor > 1:
+                amount, count = bundle_connections(network, remaining, application, cluster, factor)
+            open_connections(network, remaining, home, cluster, count)
+        allocate(network, remaining, application, cluster, amount)
         if steps < len(trace.amount):
-            trace.application[steps], trace.cluster[steps] = a, to
+            trace.application[steps], trace.cluster[steps] = application, cluster
             trace.amount[steps] = amount
         steps += 1
-        if streak > patience and len(trace.amount) == 0:
-            more = _leap(net, left, prose, rest)
-            # no more than a whole number holds: an overflow would write before `trace`
-            steps, streak = min(steps + more, 2**60), 0
-            patience = 8 * len(left.active) if more > patience else 2 * patience
