@@ -197,7 +197,7 @@ def test_random_vertices_are_optima_that_differ(kind):
         program.draw(rng)
         reached = (trim(p, program.work) * p.worth).sum(axis=1)[p.counted].min()
         assert reached == pytest.approx(best, rel=1e-6)
-        found.append(program.usage.round(9).tobytes())
+        found.append(program.connections_used.round(9).tobytes())
     assert len(set(found)) > 3
     assert program.solve() == pytest.approx(best, rel=1e-8)  # none of it stays in the program
 

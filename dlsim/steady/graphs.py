@@ -12,7 +12,7 @@ from scipy.sparse.csgraph import breadth_first_order
 
 from dlsim.errors import InputError
 from dlsim.given import number, option
-from dlsim.steady.routes import Routes, link_type, listed, need_pairs
+from dlsim.steady.routes import Routes, listed, need_pairs
 
 
 def check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
@@ -74,7 +74,7 @@ def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Ind
     joined = (hops < FAR) & ~np.eye(clusters, dtype=bool)
     pairs = np.stack([ends.astype(np.int32) for ends in np.nonzero(joined)], axis=1)
     start = np.append(0, np.cumsum(hops[joined], dtype=np.int64))
-    link = np.empty(start[-1], dtype=link_type(len(labels)))
+    link = np.empty(start[-1], dtype=np.int32)
     number = np.empty((clusters, clusters), dtype=np.int32)
     number[joined] = np.arange(len(pairs))
     k, to = pairs[pairs[:, 0] < pairs[:, 1]].T

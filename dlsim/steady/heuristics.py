@@ -149,7 +149,7 @@ def round_off(platform: Platform, work: Floats, usage: Floats) -> Found:
 
 def round_down(platform: Platform, program: ReducedProgram) -> Found:
     """Return what rounding down leaves of the optimum that a program is at (LPR)."""
-    work, connections = round_off(platform, program.work, program.usage)
+    work, connections = round_off(platform, program.work, program.connections_used)
     return trim(platform, work, connections), connections
 
 
@@ -170,7 +170,7 @@ class RandomisedRounding:
         self.platform, self.least_connections = platform, least_connections
         self.program = unfixed(platform, least_connections)
         if len(self.program.cells) > SMALL_LP_CELLS:
-            self.program = self.program.narrowed()
+            self.program = self.program.narrow()
         self.order: list[tuple[int, float, int]] = []
         self._fixed_values = np.zeros(len(self.program.fixed), dtype=np.int64)
         self._refresh()
@@ -191,21 +191,24 @@ class RandomisedRounding:
         self._refresh()
 
     def _refresh(self) -> None:
-        free_usage = np.where(self.program.fixed, 0.0, self.program.usage)
+        free_usage = np.where(self.program.fixed, 0.0, self.program.connections_used)
         self._free_load = self.platform.tables.load(free_usage)
         self.is_optimal = True
 
     def free_routes(self, used_above: float) -> Ints:
         """Return the routes that are not fixed and use more of a connection."""
-        return np.flatnonzero(~self.program.fixed & (self.program.usage > used_above))
+        return np.flatnonzero(~self.program.fixed & (self.program.connections_used > used_above))
 
     def fix_route(self, route: int, wanted: int) -> None:
         """Fix a route to the connections wanted, or to as many as its links have left."""
-        links, used = self.platform.tables.links_of(route), float(self.program.usage[route])
-        value = int(min(wanted, self.program.room[links].min()))
-        self.program.fix(route, value)
+        links, used = (
+            self.platform.tables.links_of(route),
+            float(self.program.connections_used[route]),
+        )
+        value = int(min(wanted, self.program.capacity_left[links].min()))
+        self.program.fix_route(route, value)
         self._free_load[links] = self._free_load[links] - used
-        fits = (self._free_load[links] <= self.program.room[links] + WITHIN).all()
+        fits = (self._free_load[links] <= self.program.capacity_left[links] + WITHIN).all()
         # a fixed value takes solutions away and adds none: where this one stays it stays optimal
         self.is_optimal &= bool(fits) and used <= value + WITHIN
         self._fixed_values[route] = value
@@ -233,7 +236,7 @@ def round_randomly(
             place = int(rng.integers(len(candidates)))
             route = int(candidates[place])
             candidates = np.delete(candidates, place)
-            whole_part, fraction = split_connections(rounding.program.usage[route])
+            whole_part, fraction = split_connections(rounding.program.connections_used[route])
             rounding.fix_route(route, int(whole_part) + int(rng.random() < fraction))
         if not rounding.is_optimal:
             rounding.solve()

@@ -12,7 +12,7 @@ from dlsim.given import instance, number, whole
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.relaxation import FEASIBLE, ReducedProgram, bound, new_solver, run
-from dlsim.steady.rows import Rows
+from dlsim.steady.rows import LpRows
 
 #: A solver's connections within this of the least that carry the work are the least.
 LEAST = 1e-6
@@ -35,7 +35,7 @@ def seconds(value: object) -> float:
     return float(number("most_seconds", value, high=math.inf, rule=rule))
 
 
-def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
+def full_rows(rows: LpRows) -> tuple[csr_array, Floats]:
     """Return (6) in full: the columns t, the cells of `rows`, one per numbered route."""
     t, n = rows.platform.tables, len(rows.app)
     routes = len(t.pairs)
@@ -53,7 +53,7 @@ def full_rows(rows: Rows) -> tuple[csr_array, Floats]:
     return matrix, np.concatenate([rows.limit, np.zeros(routes), t.capacity])
 
 
-def single_use_rows(rows: Rows) -> csr_array:
+def single_use_rows(rows: LpRows) -> csr_array:
     """Return the rows ``cell <= connections`` of the cells that need less than one connection.
 
     A cell is at most 1, so these rows change no whole-number solution. Without them a solver that
@@ -109,7 +109,7 @@ def solve_program(
         "mip_max_nodes": whole("most_nodes", most_nodes, 0),
         "time_limit": seconds(most_seconds),
     }
-    rows = Rows.of(platform)
+    rows = LpRows.from_platform(platform)
     matrix, limit = full_rows(rows)
     if integer:
         light = single_use_rows(rows)
@@ -132,7 +132,7 @@ def _checked(p: Platform, work: Floats, connections: Any, **more: Any) -> Alloca
 
 
 def _mixed(
-    rows: Rows, matrix: csr_array, limit: Floats, start: Allocation | None, ends: dict[str, Any]
+    rows: LpRows, matrix: csr_array, limit: Floats, start: Allocation | None, ends: dict[str, Any]
 ) -> Allocation:
     p, n = rows.platform, len(rows.app)
     top = bound(p)
@@ -218,7 +218,7 @@ def fair(platform: Platform, connections: Any = None) -> Allocation:
     program = ReducedProgram(platform, connections)
     free = int(platform.counted.sum())
     program.solve()
-    while free := free - program.hold():
+    while free := free - program.freeze_at_optimum():
         try:
             program.solve()
         except StudyError:

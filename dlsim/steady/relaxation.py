@@ -1,8 +1,7 @@
 """The rational relaxation of (6) with the connections eliminated, and its certified bound.
 
 In the relaxation a route needs exactly work * data / g connections, so that the links
-limit the work directly: 3K + b rows instead of K^2. Of many cells only those that the
-optimum needs become columns.
+limit the work directly: 3K + b rows instead of K^2.
 """
 
 import copy
@@ -18,7 +17,7 @@ from scipy.sparse import csr_array, hstack
 from dlsim.errors import InputError, StudyError
 from dlsim.given import instance
 from dlsim.steady.model import Floats, Ints, Platform, numbers
-from dlsim.steady.rows import Rows
+from dlsim.steady.rows import LpRows
 
 #: What the solver may leave of a limit, in the rows' own units (near 1).
 FEASIBLE = 1e-9
@@ -39,10 +38,8 @@ TRIES: tuple[dict[str, Any], ...] = (
     {}, {"simplex_strategy": 4}, {"presolve": "on"},
     *(dict.fromkeys(_LOOSER, factor * FEASIBLE) for factor in (10, 100)),
 )  # fmt: skip
-#: Up to so many cells all become columns at once: the vertex found is then that of the whole.
-ALL = 12_000
-#: Columns that a cluster's own application or its guests gain in a round.
-GAINED = 3
+#: Columns that a narrowed program gains in a round, of each application and on each cluster.
+COLUMNS_PER_ROUND = 3
 #: A proven bound this near to the optimum claimed, in scales, needs no second opinion.
 NEAR = 1e-6
 
@@ -111,48 +108,44 @@ class ReducedProgram:
     ----------
     objective : float
         Of the last `solve`; nan before.
-    usage : ndarray of float, shape (R,)
+    connections_used : ndarray of float, shape (R,)
         Connections that each route of ``platform.tables.pairs`` fills after the last
         `solve`, work * data / g; for fixed routes too.
-    room : ndarray of float, shape (L',)
+    capacity_left : ndarray of float, shape (L',)
         Capacity of each link (and limited pair) that no fixed route has reserved.
     fixed : ndarray of bool, shape (R,)
         Which routes are fixed.
 
     Notes
     -----
-    Where an application cannot do anything at all the objective is 0. Up to `ALL` cells
-    (109 clusters with an application each) every cell is a column and the optimum found is
-    that of earlier versions; beyond, and in LPRR beyond 2,048 cells, columns are added as
-    long as one helps: the same value, at another of its many vertices.
+    Where an application cannot do anything at all the objective is 0. Every cell is a column,
+    but in a program of `narrow`: there a cell becomes one when it would help. The value is the
+    same, at another of its many vertices.
     """
 
     def __init__(
         self, platform: Platform, connections: Any = None, cells: Ints | None = None
     ) -> None:
         self.platform = instance("platform", platform, Platform)
-        self.rows = rows = Rows.of(platform)
+        self.rows = rows = LpRows.from_platform(platform)
         tables = platform.tables
-        self.room = tables.capacity.copy()
+        self.capacity_left = tables.capacity.copy()
         self.fixed = np.zeros(len(tables.pairs), dtype=bool)
-        self.usage: Floats = np.zeros(len(tables.pairs))
+        self.connections_used: Floats = np.zeros(len(tables.pairs))
         self.objective = np.nan
         self._amounts = np.zeros(len(rows.app))
         self._free = np.ones(int(platform.counted.sum()), dtype=bool)
-        routed = np.flatnonzero(rows.route >= 0).astype(np.int32)
-        self._order = routed[np.argsort(rows.route[routed], kind="stable")]
-        numbers = np.arange(len(tables.pairs) + 1, dtype=np.int32)
-        self._at = np.searchsorted(rows.route[self._order], numbers).astype(np.int32)
-        self._most = np.where(rows.is_plenty, np.float32(1.0), np.float32(np.inf))
+        routed = np.flatnonzero(rows.route >= 0)
+        self._by_route = routed[np.argsort(rows.route[routed], kind="stable")]
+        numbers = np.arange(len(tables.pairs) + 1)
+        self._first_of_route = np.searchsorted(rows.route[self._by_route], numbers)
+        self._most = np.where(rows.is_plenty, 1.0, np.inf)
         self._with_links = connections is None
         self._first_link = len(rows.limit)
         self.limit = np.append(rows.limit, tables.capacity)
-        if cells is None:
-            cells = np.arange(len(rows.app))
-            if len(cells) > ALL:  # first those at home, and of each application that could do most
-                cells = np.union1d(self._at_home(), _foremost(rows.app, rows.unit))
-        self.cells, self.matrix = cells, self._columns(cells)
-        self._place = np.full(len(rows.app), -1, dtype=np.int32)
+        self.cells = cells = np.arange(len(rows.app)) if cells is None else cells
+        self.matrix = self._columns(cells)
+        self._place = np.full(len(rows.app), -1)
         self._place[cells] = 1 + np.arange(len(cells))
         self._solver = new_solver(self.matrix, self.limit, rows.is_plenty[cells])
         if connections is not None:
@@ -165,16 +158,11 @@ class ReducedProgram:
             matrix.resize(len(self.limit), matrix.shape[1])
         return matrix
 
-    def _at_home(self) -> Ints:
-        return np.flatnonzero(self.platform.origin[self.rows.app] == self.rows.cluster)
-
     def _add(self, cells: Ints) -> None:
         some = self._columns(cells).tocsc()[:, 1:]
-        most = self._most[cells].astype(float)
-        self._solver.addCols(
-            len(cells), np.zeros(len(cells)), np.zeros(len(cells)), most, some.nnz,
-            some.indptr[:-1], some.indices, some.data,
-        )  # fmt: skip
+        count, zeros = len(cells), np.zeros(len(cells))
+        starts, rows, values = some.indptr[:-1], some.indices, some.data
+        self._solver.addCols(count, zeros, zeros, self._most[cells], some.nnz, starts, rows, values)
         self._place[cells] = 1 + len(self.cells) + np.arange(len(cells))
         self.cells = np.append(self.cells, cells)
         self.matrix = hstack([self.matrix, some], format="csr")
@@ -188,16 +176,15 @@ class ReducedProgram:
             k, to = lost[0]
             raise InputError(f"connections {k} -> {to} must have a route with a link to be kept")
         wanted = kept[tuple(p.tables.pairs.T)]
-        self._most[np.append(wanted == 0, False)[self.rows.route]] = 0.0
-        inside = self.rows.route[self.cells]
-        for r in np.union1d(np.flatnonzero(wanted), inside[inside >= 0]).tolist():
-            self._bound(r, float(wanted[r]))
+        routes = np.unique(self.rows.route)
+        for route in routes[routes >= 0].tolist():
+            self._limit_route(route, float(wanted[route]))
         self.fixed[:] = True
-        self.room -= p.tables.load(wanted)
+        self.capacity_left -= p.tables.load(wanted)
 
-    def _bound(self, r: int, value: float) -> None:
-        """Let route `r` carry what `value` connections can, and no more."""
-        cells = self._cells(r)
+    def _limit_route(self, route: int, value: float) -> None:
+        """Let a route carry what `value` connections can, and no more."""
+        cells = self._cells(route)
         if not value:
             self._most[cells] = 0.0
             cells = cells[self._place[cells] >= 0]
@@ -211,27 +198,28 @@ class ReducedProgram:
             each = self.rows.per_unit[cells]
             self._solver.addRow(-np.inf, value, len(cells), at.astype(np.int32), each)
 
-    def _cells(self, r: int) -> Any:
-        return self._order[self._at[r] : self._at[r + 1]]
+    def _cells(self, route: int) -> Any:
+        first, end = self._first_of_route[route : route + 2]
+        return self._by_route[first:end]
 
-    def fix(self, r: int, value: int) -> None:
-        """Reserve a whole number of connections, at most the room, for a route not fixed before."""
-        links = self.platform.tables.links_of(r)
-        most = self.room[links].min()
-        if self.fixed[r] or not 0 <= value <= most or value != int(value):
+    def fix_route(self, route: int, value: int) -> None:
+        """Reserve a whole number of connections, as far as there are, for a route not yet fixed."""
+        links = self.platform.tables.links_of(route)
+        most = self.capacity_left[links].min()
+        if self.fixed[route] or not 0 <= value <= most or value != int(value):
             rule = f"must be fixed once, to a whole number from 0 to {most:g}"
-            raise InputError(f"route {r} {rule}; got {value!r}")
-        self.fixed[r] = True
-        self.room[links] -= value
-        self._bound(r, float(value))
-        solver, at = self._solver, self._place[self._cells(r)]
+            raise InputError(f"route {route} {rule}; got {value!r}")
+        self.fixed[route] = True
+        self.capacity_left[links] -= value
+        self._limit_route(route, float(value))
+        solver, at = self._solver, self._place[self._cells(route)]
         for link in map(int, links):
-            if np.isfinite(self.room[link]):
+            if np.isfinite(self.capacity_left[link]):
                 row = self._first_link + link
                 for column in at[at >= 0].tolist():
                     solver.changeCoeff(row, column, 0.0)
                 if value:
-                    solver.changeRowBounds(row, -np.inf, self.room[link])
+                    solver.changeRowBounds(row, -np.inf, self.capacity_left[link])
 
     def solve(self, least_connections: bool = False) -> float:
         """Solve from the last basis and return the objective.
@@ -264,7 +252,7 @@ class ReducedProgram:
         routed = self.rows.route >= 0
         filled = (self._amounts * self.rows.per_unit)[routed]
         usage = np.bincount(self.rows.route[routed], filled, minlength=len(self.fixed))
-        self.usage = usage.astype(float)
+        self.connections_used = usage.astype(float)
 
     def _run(self, worth: Floats) -> Floats:
         """Solve for what cells are worth, with more columns as long as one outside would help."""
@@ -279,7 +267,7 @@ class ReducedProgram:
             found = np.flatnonzero(outside)
             # those that help most, a few of each application and on each cluster
             kinds = (self.rows.app[found], self.rows.cluster[found])
-            chosen = np.concatenate([_foremost(kind, helps[found]) for kind in kinds])
+            chosen = np.concatenate([_largest_of_each(kind, helps[found]) for kind in kinds])
             self._add(found[np.unique(chosen)])
             some = slice(len(values) - 1, None)
             for cell, value in zip(self.cells[some], worth[self.cells[some]], strict=True):
@@ -305,7 +293,7 @@ class ReducedProgram:
         costs = np.append(first, worth[self.cells])
         self._solver.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
 
-    def hold(self) -> int:
+    def freeze_at_optimum(self) -> int:
         """Keep every application that no optimum of the last `solve` can raise at its value.
 
         Returns how many more are held, at least 1 while any is free; the objective of the next
@@ -333,37 +321,34 @@ class ReducedProgram:
     @property
     def connections(self) -> Floats:
         """Return the connections that the last `solve` fills, shape (K, K), as real numbers."""
-        return self.platform.tables.spread(self.usage)
+        return self.platform.tables.spread(self.connections_used)
 
     def duals(self) -> Floats:
         """Return the duals of the last `solve`, at least 0, in the order of the rows."""
         return np.maximum(np.array(self._solver.getSolution().row_dual), 0.0)[: len(self.limit)]
 
-    def narrowed(self) -> "ReducedProgram":
-        """Return the program on the cells at home and those of the last solution."""
-        cells = np.union1d(self._at_home(), np.flatnonzero(self._amounts))
-        few = ReducedProgram(self.platform, cells=cells)
-        few.objective, few.usage, few._amounts = self.objective, self.usage, self._amounts
-        return few
+    def narrow(self) -> "ReducedProgram":
+        """Return the program on the cells at home and those of the last solution.
 
-    def proved(self, duals: Floats) -> float:
-        """Return the bound of the whole program that duals prove, in scales."""
-        fair = len(self._free)
-        if len(self.cells) == len(self.rows.app):
-            return certified(self.matrix, self.limit, duals, fair)
-        duals = np.where(np.isfinite(self.limit), duals, 0.0)
-        sharper = np.append(duals[:fair] * (1 + NEAR), duals[fair:])
-        inside = self._place >= 0
-        tight = ~inside & (self.rows.priced(sharper) < 0 if duals[:fair].any() else True)
-        some = self._columns(np.flatnonzero(tight)).tocsc()[:, 1:]
-        return certified(hstack([self.matrix, some], format="csr"), self.limit, duals, fair)
+        Other cells become columns when they would help: most never do.
+        """
+        at_home = np.flatnonzero(self.platform.origin[self.rows.app] == self.rows.cluster)
+        cells = np.union1d(at_home, np.flatnonzero(self._amounts))
+        narrow = type(self)(self.platform, cells=cells)
+        narrow.objective, narrow._amounts = self.objective, self._amounts
+        narrow.connections_used = self.connections_used
+        return narrow
+
+    def prove(self, duals: Floats) -> float:
+        """Return the bound of the program, in scales, that duals prove; no cell is left out."""
+        return certified(self.matrix, self.limit, duals, len(self._free))
 
 
-def _foremost(kind: Ints, value: Floats) -> Any:
-    """Return where the `GAINED` largest values of each kind are."""
+def _largest_of_each(kind: Ints, value: Floats) -> Any:
+    """Return where the `COLUMNS_PER_ROUND` largest values of each kind are."""
     order = np.lexsort((-value, kind))
     rank = np.arange(len(order)) - np.searchsorted(kind[order], kind[order])
-    return order[rank < GAINED]
+    return order[rank < COLUMNS_PER_ROUND]
 
 
 def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> float:
@@ -454,7 +439,7 @@ def bound(platform: Platform) -> float:
         return _BOUNDS[platform]
     can = np.isin(np.flatnonzero(platform.counted), program.rows.app)
     # where one that counts can do nothing anywhere there is nothing to prove
-    scale, proved = program.rows.scale, program.proved(duals) if can.all() else 0.0
+    scale, proved = program.rows.scale, program.prove(duals) if can.all() else 0.0
     for options in TRIES:  # where the duals of one try are loose, those of more
         if proved * scale <= program.objective + NEAR * scale:
             break
@@ -464,5 +449,5 @@ def bound(platform: Platform) -> float:
                 program.solve()
         except StudyError:
             break
-        proved = min(proved, program.proved(program.duals()))
+        proved = min(proved, program.prove(program.duals()))
     return _BOUNDS.setdefault(platform, float(proved * scale))

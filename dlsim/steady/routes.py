@@ -22,8 +22,6 @@ from dlsim.given import Floats, instance, need_memory, number, whole
 Ints = NDArray[np.int64]
 Pair = tuple[int, int]
 
-#: Routes that are looked at together where all are: memory stays small.
-CHUNK = 2**14
 #: Bytes that a platform takes at least: per pair of clusters, per cluster and router.
 PAIR, TREE = 36, 26
 
@@ -33,11 +31,6 @@ def need_pairs(clusters: int, routers: int = 0) -> None:
     what = f"a platform of {clusters:,} clusters" + f" on {routers:,} routers" * (routers > 0)
     size = clusters * max(PAIR * clusters, TREE * routers)
     need_memory(what, size, "take fewer clusters")
-
-
-def link_type(links: int) -> type[np.integer[Any]]:
-    """Return the type of the numbers of links: the routes of a wide platform hold many."""
-    return np.uint16 if links <= 2**16 else np.int32
 
 
 def floored(name: str, values: Floats) -> Floats:
@@ -190,7 +183,7 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
         return cls(
             labels, clusters, np.array(list(numbered), dtype=np.int32).reshape(-1, 2),
             np.cumsum([0, *map(len, numbered.values())]),
-            np.array([i for way in numbered.values() for i in way], dtype=link_type(len(place))),
+            np.array([i for way in numbered.values() for i in way], dtype=np.int32),
             np.array([at[pair] for pair in ways], dtype=np.int32),
         )  # fmt: skip
 
@@ -231,13 +224,14 @@ class Tables:
         """Lay the routes over links out."""
         clusters, lengths = len(routes.number), np.diff(routes.start)
         over = lengths > 0
-        pairs, start, link = routes.pairs, routes.start, routes.link
-        if not over.all():  # what is held twice counts where routes are many
-            pairs, start = pairs[over], np.append(0, np.cumsum(lengths[over]))
+        pairs, link = routes.pairs[over], routes.link
+        start = np.append(0, np.cumsum(lengths[over]))
         capacity = links["max_connect"].to_numpy(dtype=float)
         bandwidth = np.where(np.eye(clusters, dtype=bool), np.inf, 0.0)
         bandwidth[tuple(routes.pairs[~over].T)] = np.inf
-        bandwidth[tuple(pairs.T)] = _over(np.minimum, links["bandwidth"].to_numpy(), start, link)
+        bandwidth[tuple(pairs.T)] = _reduce_links(
+            np.minimum, links["bandwidth"].to_numpy(), start, link
+        )
         if limits.pairs is not None:
             extra: dict[Pair, int] = {}
             added = np.full(len(pairs), -1)
@@ -245,9 +239,7 @@ class Tables:
                 if limits.between(k, to) < math.inf:
                     added[r] = extra.setdefault((min(k, to), max(k, to)), len(extra))
             limited = added >= 0
-            link = np.insert(
-                link.astype(np.int32), start[1:][limited], len(capacity) + added[limited]
-            )
+            link = np.insert(link, start[1:][limited], len(capacity) + added[limited])
             start = start + np.append(0, np.cumsum(limited))
             capacity = np.append(capacity, [limits.between(*both) for both in extra])
         route = np.full((clusters, clusters), -1, dtype=np.int32)
@@ -272,11 +264,11 @@ class Tables:
 
     def least(self, values: Floats) -> Floats:
         """Return the least over the links of each route of a number of every link."""
-        return _over(np.minimum, values, self.start, self.link)
+        return _reduce_links(np.minimum, values, self.start, self.link)
 
     def total(self, values: Floats) -> Floats:
         """Return the sum over the links of each route of a number of every link."""
-        return _over(np.add, values, self.start, self.link)
+        return _reduce_links(np.add, values, self.start, self.link)
 
     def load(self, filled: Floats) -> Floats:
         """Return the sum over the routes through each link of a number of every route."""
@@ -285,8 +277,6 @@ class Tables:
         return np.bincount(link, filled[some][at], len(self.capacity)).astype(float)
 
 
-def _over(verb: np.ufunc, values: Floats, start: Ints, link: Any) -> Floats:
-    """Reduce the values of the links of each route, some routes at a time."""
-    some = [start[i : i + CHUNK + 1] for i in range(0, len(start) - 1, CHUNK)]
-    parts = [verb.reduceat(values[link[s[0] : s[-1]]], s[:-1] - s[0]) for s in some]
-    return np.concatenate([np.zeros(0), *parts])
+def _reduce_links(verb: np.ufunc, values: Floats, start: Ints, link: Any) -> Floats:
+    """Reduce the values of the links of each route, of which every one has a link."""
+    return verb.reduceat(values[link], start[:-1]) if len(start) > 1 else np.zeros(0)

@@ -38,7 +38,7 @@ def most_work(p: Platform) -> Floats:
 
 
 @dataclass(frozen=True, eq=False)
-class Rows:
+class LpRows:
     """Cells and rows of (6) without its connections."""
 
     platform: Platform
@@ -52,7 +52,7 @@ class Rows:
     scale: float
 
     @classmethod
-    def of(cls, p: Platform) -> Self:
+    def from_platform(cls, p: Platform) -> Self:
         """Lay out the cells of a platform."""
         most, counted = most_work(p), p.counted
         app, cluster = (index.astype(np.int32) for index in np.nonzero(most))

@@ -266,7 +266,13 @@ def at_vertices(
         lpr, lprg = (Allocation(p, *one) for one in (start, fill_greedily(p, reading, start)))
         row: Row = {"vertex": vertex, "G": greedy}
         row |= {"LPR": share(lpr.objective, top), "LPRG": share(lprg.objective, top)}
-        rows.append({**row, **network_use(p, program.usage, lpr), "own_use": own_use(p, lpr, lprg)})
+        rows.append(
+            {
+                **row,
+                **network_use(p, program.connections_used, lpr),
+                "own_use": own_use(p, lpr, lprg),
+            }
+        )
     return rows
 
 
