@@ -224,6 +224,13 @@ def test_dropped_tasks_are_late_ones():
         with_tasks(DROPS, tasks).check()
 
 
+@pytest.mark.parametrize("policy", ["FIFOANNA", "EDFANNA"])
+def test_without_admission_a_factor_of_negotiation_changes_no_deadline(policy):
+    """A late task is dropped, and a deadline twice as long would have been met: E(2) = 4."""
+    s = ran(policy, [[0, 3, 3]], reading={"late": "drop"}, negotiate=2.0)
+    assert s.tasks["start"].isna().all()
+
+
 def test_strict_refuses_shares_that_are_not_positive():
     with pytest.raises(ScheduleError, match=r"^every share is positive: broken by task 0 \(FIFOAN"):
         ran("FIFOAN", [[0, 21, 40]], COSTLY).check(strict=True)

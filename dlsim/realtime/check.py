@@ -155,7 +155,8 @@ def _service_rules(s: Evidence) -> Iterator[Rule]:
         n = s.given.wanted
     elif s.policy.nodes != "all" or s.reading.an_nodes == "best":
         n = best_counts(s.sigma, s.table)
-    possible = s.table.fixed[n] + s.sigma * s.table.unit[n] <= max(1.0, s.negotiate) * s.deadline
+    factor = max(1.0, s.negotiate) if s.policy.admission else 1.0  # only refused tasks negotiate
+    possible = s.table.fixed[n] + s.sigma * s.table.unit[n] <= factor * s.deadline
     ends = np.where(s.ran, np.fmax(s.estimate, _link_free(s)), -np.inf)
     busy = np.concatenate([[-np.inf], np.maximum.accumulate(ends)])
     before: Rows = np.arange(len(ends))
