@@ -17,7 +17,7 @@ from dlsim.realtime.core import state
 from dlsim.realtime.core.demand import earliest, has_failed, idle_at, longest, prepare, rank_at
 from dlsim.realtime.core.line import admit_in_line, dispatch
 from dlsim.realtime.core.partition import duration, fastest, fewest
-from dlsim.realtime.core.plan import admit, admit_anew
+from dlsim.realtime.core.plan import admit_anew
 
 #: Up to so many nodes all are tried at once: a processor does that without a branch.
 FEW = 32
@@ -82,12 +82,10 @@ def run(passing, asked, kept, q, r, s, members, probe, deadline, admitted, d, c)
                 possible, ok, due = prepare(x, now, now + given, q, r, s, c), False, np.inf
                 if passing is None:  # a hopeless one too: who is before it is planned, and counted
                     ok, due = admit_in_line(x, now, q, r, s, c)
-                elif r.in_line:
+                elif possible:
                     ok, due = admit_anew(x, now, q, r, s, c)
                     if has_failed(r.own):
                         return answer
-                elif possible:
-                    ok, due = admit(x, now, q, r, s, c)
                 admitted[x] = ok and possible
                 if not possible:
                     due = min(due, earliest(x, now, q, r, c))

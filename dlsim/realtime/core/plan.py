@@ -1,14 +1,6 @@
 """The admission tests where a task may pass a waiting one, or ranks change with time.
 
-Paper M's test rests on two facts, each checked against the plain twin in the tests:
-
-* n_min never falls as time goes on, so a task's count is searched upwards from its last;
-* planning again without a newcomer gives the plan in force again (paper M's default
-  reading). So the plan in force is followed up to the first instant at which the newcomer
-  enters it, and only what comes later is planned anew. Where a reading breaks this fact
-  (cost derivative with order_when=once or without overtaking), all is planned anew; so it is
-  where whoever fits may pass on nodes as they are released (paper I's partitions), and where
-  rules of one's own are asked.
+All tasks that wait are planned anew, from instant to instant at which nodes become free.
 
 Source: paper M, section 5, MCDF() and Schedulability_Test(); line numbers cite them.
 """
@@ -18,135 +10,6 @@ import numpy as np
 from dlsim.compiled import compiled, latest_finish, same_instant
 from dlsim.realtime.core import demand, state
 from dlsim.realtime.core.line import all_at_release, fewest_carrying, next_optimum, search
-
-
-@compiled(inline=True)
-def follow(x, now, q, r, s, c):
-    """Walk the plan in force to the first instant at which newcomer x enters it."""
-    idle, block, cursor, stop = s.head[0].idle, s.head[0].block, s.head[0].first, s.head[0].last
-    link, size, t, later = s.head[0].link, 0, now, np.inf
-    n, time, span = q[x].low, q[x].length, s.head[0].span
-    if idle == 0 or (r.shared and not state.has_come(link, t, span)):
-        t = max(t, state.next_instant(t, idle, link, block, size, r.shared, s))
-    if r.dc and (r.strict or r.once):  # planning again may change the plan in force
-        return True, t, link, idle, block, size, cursor, later
-    while True:
-        idle, block, size = state.absorb(t, idle, block, size, s)
-        turn, rank, blocked = r.offers or n <= idle, 0.0, False
-        if turn:  # at fewer idle nodes x stays out, and its count never falls
-            n, time = demand.update_count(x, t, n, time, q, r, c)
-            later = min(later, demand.next_due(x, t, n, time, q, r, c))
-            if n == 0:
-                return False, t, link, idle, block, size, cursor, later
-            rank = demand.rank_of(x, n, q, r, c)
-        while True:
-            entry = s.plan[0, cursor]
-            here = cursor < stop and state.has_come(entry.start, t, span)
-            ahead = (
-                turn and cursor < stop and state.goes_before(rank, x, entry.rank, entry.task, span)
-            )
-            if turn and (ahead or not here):
-                turn = False
-                if ahead and r.edf:  # a tie that x wins by its index ends beyond the tolerance
-                    due = entry.rank
-                    later = min(later, due if due > rank else latest_finish(due, span))
-                if not blocked and n <= idle:
-                    return True, t, link, idle, block, size, cursor, later
-            if not here:
-                break
-            idle -= entry.nodes
-            size = state.push(s.heap, size, entry.end, entry.nodes)
-            if r.shared:
-                link = max(link, demand.sent_by(entry.task, entry.nodes, entry.start, q, r))
-                blocked = not state.has_come(link, t, span)
-            cursor += 1
-        t = state.next_instant(t, idle, link, block, size, r.shared, s)
-
-
-@compiled(inline=True)
-def recount(k, x, t, later, q, r, s, c):
-    """Return a waiting task's count and duration at t, and when the newcomer's would change."""
-    i = s.todo[k].task
-    n, time = demand.update_count(i, t, s.todo[k].nodes, s.todo[k].time, q, r, c)
-    return n, time, min(later, demand.next_due(i, t, n, time, q, r, c)) if i == x else later
-
-
-@compiled(inline=True)
-def replan(x, t, link, idle, block, size, todo, slot, later, q, r, s, c):
-    """Place all of todo from instant t on, or find that a deadline breaks (l.6-26)."""
-    waiting, unsorted, smallest, calm, first = r.offers, True, 0, -np.inf, 0
-    while True:
-        idle, block, size = state.absorb(t, idle, block, size, s)
-        # where nothing fits and no count changes: on to the next instant
-        if waiting or smallest <= idle or t >= calm:
-            if r.offers or (r.dc and (unsorted or not r.once)):
-                for k in range(first, todo):
-                    i = s.todo[k].task
-                    n, time, later = recount(k, x, t, later, q, r, s, c)
-                    if n == 0:
-                        return False, later
-                    unsorted = unsorted or n != s.todo[k].nodes
-                    s.todo[k].nodes, s.todo[k].time = n, time
-            if unsorted:
-                for k in range(first, todo):
-                    s.todo[k].rank = demand.rank_of(s.todo[k].task, s.todo[k].nodes, q, r, c)
-                state.sort_todo(first, todo, s)
-                unsorted = False
-            kept, blocked, smallest, calm, k = first, False, r.nodes + 1, np.inf, first
-            # who fails now fails later too: nobody is looked at once nothing is left
-            while k < todo and (r.offers or (idle > 0 and not blocked)):
-                i = s.todo[k].task
-                n, time, later = recount(k, x, t, later, q, r, s, c)
-                if n == 0:
-                    return False, later
-                k += 1
-                if n <= idle and not blocked:  # l.15-20
-                    one = s.plan[1, slot]
-                    one.task, one.nodes, one.start, one.end = i, n, t, t + time
-                    one.rank, one.ready = s.todo[k - 1].rank, t
-                    one.kind, one.rounds, one.marks = 0, 1, 0
-                    slot, idle = slot + 1, idle - n
-                    size = state.push(s.heap, size, t + time, n)
-                    waiting = waiting and i != x
-                    if r.shared:
-                        link = max(link, demand.sent_by(i, n, t, q, r))
-                        blocked = not state.has_come(link, t, s.head[0].span)
-                    continue
-                blocked = blocked or r.strict
-                smallest, calm = min(smallest, n), min(calm, q[i].limit - time)
-                state.fill_todo(kept, i, n, time, s.todo[k - 1].rank, s)
-                kept += 1
-            if k < todo:
-                smallest = 0
-            placed = k - kept
-            while placed > 0 and kept > first:  # who stays moves up to those not looked at
-                kept -= 1
-                stays = s.todo[kept]
-                state.fill_todo(
-                    kept + placed, stays.task, stays.nodes, stays.time, stays.rank, s
-                )  # fmt: skip
-            first += placed
-            if first == todo:
-                s.head[0].last = slot
-                return True, later
-        t = state.next_instant(t, idle, link, block, size, r.shared, s)
-
-
-@compiled(inline=True)
-def admit(x, now, q, r, s, c):
-    """Test newcomer x at `now`; put the new plan in force if all deadlines hold."""
-    ok, t, link, idle, block, size, cursor, later = follow(x, now, q, r, s, c)
-    if not ok:
-        return False, later
-    todo = s.head[0].last - cursor + 1
-    for k in range(todo):
-        i = s.plan[0, cursor + k - 1].task if k else x
-        state.fill_todo(k, i, q[i].low, q[i].length, 0.0, s)
-    ok, later = replan(x, t, link, idle, block, size, todo, cursor, later, q, r, s, c)
-    if not ok:
-        return False, later
-    state.move_plan(s.plan[1, cursor : s.head[0].last], s.plan[0, cursor:])
-    return True, later
 
 
 @compiled
@@ -173,7 +36,8 @@ def count_at(i, t, idle, groups, waiting, asked, q, r, s, c):
         n, total, g = fewest_carrying(s.free, groups, one.limit, one.sigma, part, c.unit)
         if asked and g > 0:
             later = next_optimum(s.free, g, total, n, i, q, r, c)
-        return (n if n > 0 else r.nodes + 1 if t < one.limit and idle < r.nodes else -1), later
+        waits = idle < r.nodes and (t < one.limit or asked)
+        return (n if n > 0 else r.nodes + 1 if waits else -1), later
     n, later = search(i, t, 0, r.nodes, asked, q, r, c)
     if r.method == state.FRAGMENT and 0 < n <= idle:
         n = max(n, min(idle, one.top))
@@ -235,28 +99,35 @@ def take(n, groups, s):
 
 
 @compiled
-def order_at(t, idle, groups, todo, q, r, s, c):
-    """Count and order all who wait as a rule of one's own has it at t; tell if nobody is late."""
+def order_at(x, t, idle, groups, todo, q, r, s, c):
+    """Order all tasks that wait by their ranks at t; tell whether all can still be in time.
+
+    Return also the smallest later deadline of the newcomer x at which its number of nodes at t
+    would change.
+    """
+    later = np.inf
     for k in range(todo):
         i = s.todo[k].task
-        n, _ = count_at(i, t, idle, groups, todo, False, q, r, s, c)
+        n, beyond = count_at(i, t, idle, groups, todo, r.offers and i == x, q, r, s, c)
+        if i == x:
+            later = beyond
         if n < 0:
-            return False
+            return False, later
         s.todo[k].rank = demand.rank_at(i, min(n, r.nodes), t, idle, todo, q, r, c)
     state.sort_todo(0, todo, s)
-    return not demand.has_failed(r.own)
+    return not demand.has_failed(r.own), later
 
 
 @compiled
 def admit_anew(x, now, q, r, s, c):
-    """Test newcomer x where whoever fits may pass, or by rules of one's own; plan all anew."""
+    """Test newcomer x: plan all tasks that wait anew; put the plan in force if all are in time."""
     first, stop, link = s.head[0].first, s.head[0].last, s.head[0].link
     todo, slot, size, block = stop - first + 1, 0, 0, s.head[0].block
     for k in range(todo):
         i = s.plan[0, first + k - 1].task if k else x
         state.fill_todo(k, i, 0, 0.0, demand.rank_of(i, 0, q, r, c), s)
     state.sort_todo(0, todo, s)
-    unsorted = r.timed
+    unsorted = r.timed or r.dc
     together = r.part == state.BY_OPR or r.part == state.BY_EQUAL or r.part == state.BY_UMR
     later = next_rank(x, todo, q, r, s)
     groups, idle = 0, s.head[0].idle
@@ -269,14 +140,16 @@ def admit_anew(x, now, q, r, s, c):
     while True:
         groups, idle, block, size = absorb_groups(t, now, groups, idle, block, size, s)
         if unsorted:
-            if not order_at(t, idle, groups, todo, q, r, s, c):
+            ok, beyond = order_at(x, t, idle, groups, todo, q, r, s, c)
+            later = min(later, beyond)
+            if not ok:
                 return False, later
             unsorted = not r.once
         kept, blocked = 0, False
         for k in range(todo):
             i = s.todo[k].task
             floor = max(now, link) if r.shared else now
-            if r.mine and together:
+            if together:
                 floor = max(floor, t)
             for g in range(groups):
                 s.free[g].time = max(s.free[g].time, floor)
