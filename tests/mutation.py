@@ -3,7 +3,7 @@
 ``pip install cosmic-ray``, then from a checkout, in the environment of the tests::
 
     python tests/mutation.py                        # every module, 20 mutants each
-    python tests/mutation.py realtime/core/plan cpugpu/core/rules --mutants 5 --seed 7
+    python tests/mutation.py realtime/core/admission cpugpu/core/rules --mutants 5 --seed 7
     python tests/mutation.py --minutes 30           # stop after half an hour
 
 A mutant is one small change to a module: ``<`` for ``<=``, ``+`` for ``-``, ``0`` for ``1``. It is
@@ -46,19 +46,20 @@ LINE = ["tests/test_realtime_engine.py", "tests/test_inserted_idle.py",
 #: Module under dlsim, scale of the random tests, arguments of pytest.
 MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/partition": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
-    "realtime/core/partition": (0.3, ["tests/test_partition.py",
-                                      "tests/test_partition_inserted.py"]),
+    "realtime/core/formulas": (0.3, ["tests/test_partition.py",
+                                     "tests/test_partition_inserted.py"]),
+    "realtime/core/splits": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
     "realtime/engine": (0.3, ["tests/test_partition_inserted.py", "tests/test_inserted_input.py",
                               "tests/test_realtime_engine.py::"
                               "test_a_users_order_returns_one_number_per_task"]),
-    "realtime/core/plan": (0.5, ["tests/test_realtime_engine.py",
+    "realtime/core/admission": (0.5, ["tests/test_realtime_engine.py",
                                "tests/test_inserted_idle.py::"
                                "test_every_decision_is_the_twins[FIFO-EXACT-N]",
                                "tests/test_inserted_idle.py::"
                                "test_every_switch_alone_is_the_twins[backfill]",
                                "-k", "hand or planned or every_decision or offer or backfill]"]),
-    "realtime/core/line": (1, LINE),
-    "realtime/core/demand": (1, LINE),
+    "realtime/core/node_rules": (1, LINE),
+    "realtime/core/placement": (1, LINE),
     "theory/zero": (1, ["tests/test_theory.py"]),
     "theory/closed_forms": (1, ["tests/test_theory.py"]),
     "steady/core/greedy": (1, ["tests/test_steady_heuristics.py", "-k",

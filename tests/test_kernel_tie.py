@@ -12,7 +12,7 @@ import sympy as sp
 from dlsim import theory
 from dlsim.compiled import latest_finish, meets, same_instant
 from dlsim.realtime import partition
-from dlsim.realtime.core import partition as core
+from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
 from dlsim.theory.words import B, G, share
 from tests.scale import LONG, SCALE
@@ -20,7 +20,8 @@ from tests.scale import LONG, SCALE
 EPS = 2.0**-52
 NODES = 8
 _NAMES = (
-    "growth_sums cost_coefficients derivative_coefficients duration cost_derivative fastest fewest"
+    "growth_sums cost_coefficients derivative_coefficients duration cost_derivative n_star_of"
+    " n_min_of"
 )
 
 
@@ -100,7 +101,7 @@ def test_the_fewest_nodes_are_found_from_any_lower_bound():
     """The engine searches upwards from the count of an earlier instant."""
     tables = Kernels(Fraction(3), Fraction(7), Fraction(1, 5), Fraction(2))
     unit, fixed = tables.unit, tables.fixed
-    run = plain(core.fewest)
+    run = plain(core.n_min_of)
     times = {n: plain(core.duration)(Fraction(40), n, unit, fixed) for n in range(1, NODES + 1)}
     top = min(times, key=times.get)
     for n in range(1, top + 1):
@@ -196,11 +197,11 @@ def test_fractions_are_exact(case):
         assert k.time(size, n) == times[n - 1]
         assert k.rise_of_cost(size, n) == (n + 1) * times[n] - n * times[n - 1]
     best = min(range(1, NODES + 1), key=lambda n: times[n - 1])
-    assert plain(core.fastest)(size, k.least, NODES) == best
+    assert plain(core.n_star_of)(size, k.least, NODES) == best
     for wanted in range(1, best + 1):
         for budget in (times[wanted - 1], times[wanted - 1] - Fraction(1, 10**9)):
             fits = [n for n in range(1, best + 1) if times[n - 1] <= budget]
-            found = plain(core.fewest)(0, budget, size, 1, best, k.unit, k.fixed)
+            found = plain(core.n_min_of)(0, budget, size, 1, best, k.unit, k.fixed)
             assert found == (fits[0] if fits else 0)
 
 
@@ -302,9 +303,9 @@ def test_a_deadline_at_the_very_end_is_met_by_just_that_many_nodes(setup):
         table = partition.table_of(one)
         top = partition.fastest_nodes(size, one)
         args = (size, 1, top, table.unit, table.fixed)
-        assert core.fewest(t, latest_finish(due, time), *args) == n
+        assert core.n_min_of(t, latest_finish(due, time), *args) == n
         # and a deadline that is really earlier is not met by n
-        assert core.fewest(t, latest_finish(due - 5e-4, time), *args) != n
+        assert core.n_min_of(t, latest_finish(due - 5e-4, time), *args) != n
     assert found > TRIALS / 2
 
 

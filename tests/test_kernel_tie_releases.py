@@ -11,8 +11,8 @@ import sympy as sp
 
 from dlsim import compiled as compiled_module
 from dlsim import theory
-from dlsim.realtime.core import partition
-from dlsim.realtime.core.partition import (
+from dlsim.realtime.core import formulas, splits
+from dlsim.realtime.core.splits import (
     EQUAL,
     EVEN,
     OPR,
@@ -26,9 +26,11 @@ from tests.scale import SCALE
 from tests.test_kernel_tie import _NAMES, Kernels, cms, cps, exact_time, plain, sigma
 
 
-def plain_kernels(module):
-    """Return the module's kernels uncompiled, each calling the others uncompiled too."""
-    names = vars(compiled_module) | vars(module)
+def plain_kernels(*modules):
+    """Return the modules' kernels uncompiled, each calling the others uncompiled too."""
+    names = dict(vars(compiled_module))
+    for module in modules:
+        names |= vars(module)
     for name, value in list(names.items()):
         if plain(value) is not value:
             names[name] = types.FunctionType(plain(value).__code__, names, name)
@@ -36,7 +38,7 @@ def plain_kernels(module):
     return SimpleNamespace(**names)
 
 
-K = plain_kernels(partition)
+K = plain_kernels(formulas, splits)
 
 
 def pool(times, nodes=None):
@@ -46,12 +48,21 @@ def pool(times, nodes=None):
 
 
 def test_every_kernel_is_tied():
-    kernels = {n for n, v in vars(partition).items() if plain(v) is not v and not n.startswith("_")}
-    own = {n for n in kernels if getattr(partition, n).py_func.__module__ == partition.__name__}
-    assert own == set(_NAMES.split()) | {
-        "remodelled_time", "idle_sum", "constraint_one", "constraint_two", "carried", "reach_of",
-        "optimum", "instalment", "first_chunk", "rounds_time", "fewest_in_rounds", "spread",
-        "ends_in_groups", "write_fall", "fill_fewest",
+    own = {
+        name
+        for module in (formulas, splits)
+        for name, value in vars(module).items()
+        if plain(value) is not value and value.py_func.__module__ == module.__name__
+    }
+    chosen = {name for name in own if name.startswith("split_")}  # held by the twins
+    assert own - chosen == set(_NAMES.split()) | {
+        "remodelled_time", "idle_sum", "constraint_one", "constraint_two", "load_completed_by",
+        "send_fraction",
+        "optimum", "instalment", "first_chunk", "rounds_time", "n_min_in_rounds", "chunk_times",
+        "ends_in_groups", "write_falling_ends", "fill_n_min", "fill_opr_loads", "fill_equal_loads",
+        "fill_equal_finish_loads", "fill_remodel_loads", "fill_optimum_loads", "fill_round_loads",
+        "is_in_rounds", "starts_together", "receiving_nodes", "time_from_common_start",
+        "choose_split", "ends_together",
     }  # fmt: skip
 
 
@@ -103,13 +114,15 @@ def draws(count, seed):
 
 
 def laid(kind, tau, chi, size, r, rounds=1, end=None, st=Q(0), sc=Q(0), shared=False):
-    """Rows (alpha, send_start, send_end, compute_end) and what `spread` returns."""
+    """Rows (alpha, send_start, send_end, compute_end) and what `chunk_times` returns."""
     n, out = len(r), [[None] * 4 for _ in range(len(r) * rounds)]
     table = Kernels(tau, chi, st, sc, nodes=n)
     rows = Grid(out)
     lead = [None, *(st * sum(range(m)) for m in range(1, n + 1))]  # unused but under OPR
-    told = K.spread(kind, r, n, size, rounds, end, (tau, chi, st, sc), table.unit, lead, shared,
-                    rows, 0)  # fmt: skip
+    costs = (tau, chi, st, sc)
+    told = K.chunk_times(
+        kind, r, n, size, rounds, end, costs, table.unit, lead, shared, rows, 0
+    )  # fmt: skip
     return out, told
 
 
@@ -196,13 +209,15 @@ def test_nodes_of_a_group_end_step_by_step():
     time, step, q = sp.symbols("f s q", positive=True)
     values = {time: Q(50), step: Q(3), q: Q(2, 3)}
     out = [SimpleNamespace() for _ in range(4)]
-    assert K.write_fall(*(values[k] for k in (time, step, q)), 4, Q(0), 0, out) == 4
+    assert K.write_falling_ends(*(values[k] for k in (time, step, q)), 4, Q(0), 0, out) == 4
     assert [(one.time, one.nodes) for one in out] == [
         ((time - step * (1 - q**k) / (1 - q)).subs(values), 1) for k in range(4)
     ]
-    assert K.write_fall(Q(50), Q(1, 10**15), q, 9, Q(1), 0, out) == 1  # one instant
+    assert K.write_falling_ends(Q(50), Q(1, 10**15), q, 9, Q(1), 0, out) == 1  # one instant
     assert (out[0].time, out[0].nodes) == (50, 9)
-    assert K.write_fall(Q(50), Q(4, 10**12), Q(1, 2), 6, Q(1), 0, out) == 4  # the last four by two
+    assert (
+        K.write_falling_ends(Q(50), Q(4, 10**12), Q(1, 2), 6, Q(1), 0, out) == 4
+    )  # the last four by two
     assert [((50 - one.time) * 10**12, one.nodes) for one in out] == [
         (0, 1), (4, 1), (6, 2), (Q(15, 2), 2)
     ]  # fmt: skip
@@ -215,7 +230,7 @@ def test_the_optimum_is_the_greatest_bound_of_opt_blk():
         beta, part = chi / (tau + chi), tau / (tau + chi)
         unit = Kernels(tau, chi, Q(0), Q(0), nodes=len(r)).unit
         for m in range(1, len(r) + 1):
-            assert K.reach_of(m, part, unit) == 1 - beta**m
+            assert K.send_fraction(m, part, unit) == 1 - beta**m
         end, nodes, _ = K.optimum(pool(r), len(r), size, part, unit)
         bounds = []
         for cut in cuts(nodes):
@@ -228,7 +243,7 @@ def test_the_optimum_is_the_greatest_bound_of_opt_blk():
         assert sum(row[0] for row in rows) == 1
         assert min(row[0] for row in rows) > 0
         assert {row[3] for row in rows} == {end} == {found}
-        assert K.carried(pool(r), len(r), end, part, unit) == size
+        assert K.load_completed_by(pool(r), len(r), end, part, unit) == size
         waiting += any(row[1] > x for row, x in zip(rows, r, strict=False))
         fewer += nodes < len(r)
     assert waiting > 0
@@ -272,7 +287,7 @@ def test_opr_is_the_recurrence_4_7_to_4_11():
         n, table = len(r), Kernels(tau, chi, Q(0), Q(0), nodes=len(r))
         lead = [Q(0)] * (n + 2)
         out = [[None] * 4 for _ in r]
-        K.spread(OPR, r, n, size, 1, None, (tau, chi, Q(0), Q(0)), table.unit, lead, False,
+        K.chunk_times(OPR, r, n, size, 1, None, (tau, chi, Q(0), Q(0)), table.unit, lead, False,
                  Grid(out), 0)  # fmt: skip
         whole = exact_time((tau, chi, Q(0), Q(0), size), n)
         assert {row[3] for row in out} == {r[-1] + whole}

@@ -10,7 +10,7 @@ import pytest
 from dlsim import compiled
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, Policy, Reading, own, run, simulate, split_load, workload
-from dlsim.realtime.core import demand, events
+from dlsim.realtime.core import loop, user_rules
 from dlsim.realtime.model import KINDS
 from tests import strategies
 from tests.scale import SCALE
@@ -154,20 +154,21 @@ def test_rules_are_called_with_the_types_they_are_compiled_for(monkeypatch):
 
     def keeps(*given):
         kept.append(given)
-        return events.run(*given)
+        return loop.run_admission(*given)
 
     def defines(typing, address, given):
         asked.append(given.types)
         return define(typing, address, given)
 
-    monkeypatch.setattr(run, "events", type("Kept", (), {"run": staticmethod(keeps)}))
-    monkeypatch.setattr(demand, "call_at", numba.extending.intrinsic(defines))
+    monkeypatch.setattr(run, "loop", type("Kept", (), {"run_admission": staticmethod(keeps)}))
+    monkeypatch.setattr(user_rules, "call_at", numba.extending.intrinsic(defines))
     simulate(TASKS.head(5), CLUSTER, policy_of("edf", "one_more", "halves", False))
     _, _, _, q, r, s, *_, c = kept[0]
-    row, costs = numba.njit(demand.ask.py_func), (10.0, 10.0, 10.0, 0.0, 0.0)
-    assert row(r.own, 2, 0, 1, 0.0, 4, 1, q, r, c) >= 0
-    numba.njit(demand.fill_shares.py_func)(r.own, 0, 6.0, s.release, 2, costs, c, s.rows, 0)
-    np.testing.assert_allclose(s.rows[:2, 0], [2 / 3, 1 / 3])
+    row, costs = numba.njit(user_rules.ask_rule.py_func), (10.0, 10.0, 10.0, 0.0, 0.0)
+    assert row(2, 0, 1, 0.0, 4, 1, q, r, c) >= 0
+    share = numba.njit(user_rules.fill_user_shares.py_func)
+    share(r.user, 0, 6.0, s.release, 2, costs, c, s.chunks, 0)
+    np.testing.assert_allclose(s.chunks[:2, 0], [2 / 3, 1 / 3])
     assert [tuple(types) for types in asked] == [
         own._signature(kind).args for kind in ("nodes", "partition")
     ]

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster, execution_time, fastest_nodes, fewest_nodes, shares, total_cost
 from dlsim.realtime import partition as p
-from dlsim.realtime.core import partition as core
+from dlsim.realtime.core import formulas as core
 from tests.scale import SCALE
 from tests.twins.realtime import Costs
 
@@ -245,7 +245,7 @@ def test_the_kernels_are_exact_on_fractions():
         table = fraction_table(costs)
         for sigma in (Q(source.randint(1, 90), source.randint(1, 9)), table.least[nodes] or Q(1)):
             times = [costs.E(sigma, n) for n in range(1, nodes + 2)]
-            top = plain(core.fastest)(sigma, table.least, nodes)
+            top = plain(core.n_star_of)(sigma, table.least, nodes)
             assert top == costs.fastest(sigma)
             for n, time in enumerate(times[:nodes], 1):
                 assert plain(core.duration)(sigma, n, table.unit, table.fixed) == time
@@ -256,7 +256,7 @@ def test_the_kernels_are_exact_on_fractions():
                 for start in (Q(0), Q(17, 3)):
                     for due in (start + time, start + time - Q(1, 10**9)):
                         wanted = costs.n_min(sigma, start, due)
-                        found = plain(core.fewest)(
+                        found = plain(core.n_min_of)(
                             start, due, sigma, 1, top, table.unit, table.fixed
                         )
                         assert found == (0 if wanted > nodes else wanted)

@@ -13,15 +13,9 @@ import pytest
 from scipy.optimize import linprog
 
 from dlsim.realtime import Cluster, execution_time, split_load
-from dlsim.realtime.core.partition import (
-    OPTIMUM,
-    REMODEL,
-    ends_in_groups,
-    optimum,
-    remodelled_time,
-    spread,
-)
-from dlsim.realtime.core.state import BLOCK, fresh_state, insert_own
+from dlsim.realtime.core.formulas import optimum, remodelled_time
+from dlsim.realtime.core.splits import OPTIMUM, REMODEL, chunk_times, ends_in_groups
+from dlsim.realtime.core.state import BLOCK, fresh_state, insert_completions
 from dlsim.realtime.partition import table_for
 from tests.scale import SCALE
 from tests.twins import inserted, splits
@@ -284,7 +278,7 @@ def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
         end, n, groups = optimum(pool, groups, sigma, cms / (cms + cps), unit)
     release, rows = np.repeat(pool.time, nodes), np.empty((n, 4))
     costs = (cms, cps, 0.0, 0.0)
-    wanted = spread(kind, release, n, sigma, 1, end, costs, unit, lead, False, rows, 0)
+    wanted = chunk_times(kind, release, n, sigma, 1, end, costs, unit, lead, False, rows, 0)
     own = np.empty(n, BLOCK).view(np.recarray)
     *found, count = ends_in_groups(
         kind, pool, groups, n, sigma, end, cms, cps, unit, kind == REMODEL, 0.0, own
@@ -299,21 +293,19 @@ def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
 def test_releases_in_any_order_are_inserted_among_those_in_order(seed):
     """Whatever runs they are made of: falling, rising, many short ones, equal times."""
     rng = np.random.default_rng(seed)
-    rules = SimpleNamespace(nodes=40, finish=True, part=0, rounds=1)
+    rules = SimpleNamespace(nodes=40, finish=True, partition=0, rounds=1)
     s = fresh_state(3, rules, 1.0)
-    s.head["idle"] = 0
+    s.counters["idle"] = 0
     known = []
     while len(known) < 60:
         steps = rng.integers(-3, 4, int(rng.integers(1, 20))) * rng.choice([1, 0, -1])
         steps = np.sort(steps) if seed % 3 == 0 else steps
         new = [(float(t), k) for k, t in enumerate(rng.integers(0, 30) + np.cumsum(steps))]
         for k, (time, nodes) in enumerate(new):
-            s.own[k]["time"], s.own[k]["nodes"] = time, nodes
-        insert_own(len(new), s)
+            s.node_completions[k]["time"], s.node_completions[k]["nodes"] = time, nodes
+        insert_completions(len(new), s)
         known += new
-        head = s.head[0]
-        found = [
-            (float(b["time"]), int(b["nodes"])) for b in s.blocks[head["block"] : head["stop"]]
-        ]
+        begin, end = s.counters[0]["first_running"], s.counters[0]["end_running"]
+        found = [(float(b["time"]), int(b["nodes"])) for b in s.running[begin:end]]
         assert sorted(found) == sorted(known)
         assert [time for time, _ in found] == sorted(time for time, _ in known)

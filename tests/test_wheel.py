@@ -98,7 +98,7 @@ def test_the_wheel_compiles_into_the_users_cache(installed, tmp_path):
     )
     assert float(said([python, "-c", code], env=environment, cwd=tmp_path)) == pytest.approx(3.6)
     found = {path.parents[1].name for path in (Path(environment["DLSIM_CACHE"])).rglob("*.nbi")}
-    modules = "dlsim.compiled", "dlsim.realtime.core.partition"
+    modules = "dlsim.compiled", "dlsim.realtime.core.formulas"
     assert found == {f"kernels-{core_digest(module)}" for module in modules}
     assert list(command.parents[1].rglob("*.nbi")) == []
 

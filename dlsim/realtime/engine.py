@@ -2,7 +2,7 @@
 
 What is simulated is taken in here as columns, or refused; `dlsim.realtime.run` decides,
 `dlsim.realtime.outcome` tells what became of it (papers M and I). `split_load` is the friendly
-face of `dlsim.realtime.core.partition`, for experiments without an admission test.
+face of `dlsim.realtime.core.splits`, for experiments without an admission test.
 """
 
 from collections.abc import Callable, Sequence
@@ -16,7 +16,9 @@ from dlsim.compiled import clock_origin, records
 from dlsim.errors import InputError
 from dlsim.given import Floats, column, instance, number, table, theirs, usual
 from dlsim.realtime import model
-from dlsim.realtime.core.demand import divide, fill_releases, lay
+from dlsim.realtime.core.node_rules import fill_releases
+from dlsim.realtime.core.placement import compute_chunks
+from dlsim.realtime.core.splits import choose_split
 from dlsim.realtime.core.state import TASK, fresh_state
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import KINDS, MOST_ROUNDS, Cluster, Policy, Reading
@@ -112,14 +114,14 @@ def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
 
 def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
     """Return the rank of every task in a static order; the table's where there is none."""
-    if not callable(policy.order) or policy.is_timed:
+    if policy.order_key is None or policy.is_timed:
         return np.arange(float(len(tasks)))
     rule = (
-        f"order function {getattr(policy.order, '__name__', 'order')} must return one number "
+        f"order function {getattr(policy.order_key, '__name__', 'order')} must return one number "
         f"per task, shape ({len(tasks)},) without NaN"
     )
     with theirs(rule):
-        keys = np.array(policy.order(tasks))
+        keys = np.array(policy.order_key(tasks))
         keys = keys if keys.dtype.kind in "cmMSU" else keys.astype(np.float64)
     if keys.dtype != np.float64 or keys.shape != (len(tasks),) or np.isnan(keys).any():
         raise InputError(f"{rule}; got {keys.dtype} of shape {keys.shape}")
@@ -207,21 +209,22 @@ def split_load(
     model.check_partition(partition, rounds, cluster)
     times = model.release_times(release, cluster)
     rules = rules_of(cluster, policy, Reading())
-    q, s = records(1, TASK), fresh_state(len(times), rules, 0.0)
-    s = s._replace(release=np.empty(len(times)), rows=np.empty((len(times) * MOST_ROUNDS, 4)))
-    q["sigma"], q["top"] = float(sigma), len(times)
+    task, s = records(1, TASK), fresh_state(len(times), rules, 0.0)
+    chunks = np.empty((len(times) * MOST_ROUNDS, 4))
+    s = s._replace(release=np.empty(len(times)), chunks=chunks)
+    task["sigma"], task["n_star"] = float(sigma), len(times)
     if cluster.cps == 0 and partition in ("exact", "exact-n"):  # computing is free
         times = times[:1]
     origin = clock_origin(times)
-    groups, sizes = np.unique(times - origin, return_counts=True)
-    s.pool["time"][: len(groups)], s.pool["nodes"][: len(groups)] = groups, sizes
-    c = table_for(cluster, partition)
-    kind, m, _, end, n, filled = divide(0, len(times), len(groups), q, rules, s, c)
-    fill_releases(filled, s.pool, s.release)
-    completion, _ = lay(0, kind, m, n, end, q, rules, s, c)
-    rows = s.rows[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
-    if rules.mine:
-        blame(rules.own, policy, ["the load"], s.release)
+    releases, sizes = np.unique(times - origin, return_counts=True)
+    groups, pool, table = len(releases), s.chosen_nodes, table_for(cluster, partition)
+    pool["time"][:groups], pool["nodes"][:groups] = releases, sizes
+    kind, m, _, end, n, filled = choose_split(0, len(times), groups, pool, task, rules, table)
+    fill_releases(filled, pool, s.release)
+    completion, _ = compute_chunks(0, kind, m, n, end, task, rules, s, table)
+    rows = chunks[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
+    if rules.has_user_rules:
+        blame(rules.user, policy, ["the load"], s.release)
     estimate = completion if KINDS[kind] in ("rounds from releases", "own") else end
     share = rows[..., 0].copy()
     if share.min() <= 0:

@@ -18,10 +18,103 @@ from numpy.typing import NDArray
 from dlsim.errors import InputError
 from dlsim.given import MOST, column, flag, floats, label, named, number, option, table, whole
 from dlsim.reading import BaseReading, switch
-from dlsim.realtime.core.partition import MOST_ROUNDS
+from dlsim.realtime.core.formulas import MOST_ROUNDS
+
+#: What a rule may be, its parameters, and what it must return.
+RULES = {
+    "order": (("task", "n", "t", "state"), "a number, not NaN"),
+    "nodes": (("task", "t", "state"), "a whole number of nodes in 0..N, 0 to refuse the task"),
+    "partition": (("sigma", "release", "state"), "a positive share per node, with the sum 1"),
+}
+
+
+def takes(function: Callable[..., Any]) -> int:
+    """Return how many arguments a function can be called with, -1 where that is not known."""
+    try:
+        return len(signature(getattr(function, "py_func", function)).parameters)
+    except (TypeError, ValueError):
+        return -1
+
+
+def check_rule(kind: str, function: Callable[..., Any]) -> None:
+    """Refuse a function that cannot be called as such a rule."""
+    (names, returns), count = RULES[kind], takes(function)
+    counts = (len(names), 1) if kind == "order" else (len(names),)
+    what = f"{kind} function {getattr(function, '__name__', kind)} must"
+    if count not in counts:
+        table = "(tasks) with one key per task, or " if kind == "order" else ""
+        raise InputError(
+            f"{what} take {table}({', '.join(names)}) and return {returns};"
+            f" it takes {count if count >= 0 else 'an unknown number of'} arguments"
+        )
+    if count > 1 and not pd.api.types.is_hashable(function):  # compiled once, and found again
+        raise InputError(f"{what} be hashable, got {function!r}; freeze its dataclass, or wrap it")
+
+
+@dataclass(frozen=True)
+class Order:
+    """An order in which tasks are served, the smallest key first.
+
+    Parameters
+    ----------
+    name : str
+        The word of a `Policy`.
+    about : str
+        What it means, in a few words.
+    key : callable
+        ``key(tasks)``, one key per task, or ``key(task, n, t, state)``, the key of a task that
+        would run on n nodes from t on; see `Policy`.
+    when : {"once", "instant"}
+        Whether the key is asked of the whole table, or at every instant at which nodes get free.
+
+    Raises
+    ------
+    InputError
+        For an order without a key, or a key that cannot be asked when `when` says.
+    """
+
+    name: str
+    about: str
+    key: Callable[..., Any]
+    when: str = "once"
+
+    def __post_init__(self) -> None:
+        """Refuse what is not an order."""
+        option("when", self.when, ("once", "instant"))
+        if not callable(self.key):
+            raise InputError(f"order {self.name!r} needs a key, a function; got {self.key!r}")
+        check_rule("order", self.key)
+        if (takes(self.key) == 1) != (self.when == "once"):
+            arguments = "(tasks)" if self.when == "once" else "(task, n, t, state)"
+            raise InputError(f"order {self.name!r}, asked {self.when!r}, needs a key{arguments}")
+
+
+def arrival_place(tasks: pd.DataFrame) -> NDArray[np.int64]:
+    """Return the place of every task in the order of arrival, by which tables are sorted."""
+    return np.arange(len(tasks))
+
+
+def absolute_deadline(tasks: pd.DataFrame) -> pd.Series:
+    """Return the absolute deadline of every task."""
+    return tasks["arrival"] + tasks["deadline"]
+
+
+def cost_derivative(task: "TaskView", n: int, t: float, state: "StateView") -> float:
+    """Return the cost derivative W(n + 1) - W(n) of a task, negative: the largest goes first."""
+    return float(-(state.rise[n] + task.sigma * state.slope[n]))
+
 
 #: The words of a `Policy`, and what they mean in a few more.
-ORDERS = {"fifo": "by arrival", "edf": "by deadline", "dc": "by the slope of the cost"}
+ORDERS = {
+    order.name: order
+    for order in (
+        Order("fifo", "by arrival", arrival_place),
+        Order("edf", "by deadline", absolute_deadline),
+        Order("dc", "by the slope of the cost", cost_derivative, "instant"),
+    )
+}
+#: Orders of the papers, which the core ranks by itself; the key of any other is asked.
+CORE_ORDERS = ("fifo", "edf", "dc")
 NODES = {
     "min": "the fewest nodes", "all": "all nodes", "fragment": "the fewest, and idle ones",
     "user": "as many nodes as the user asks",
@@ -42,7 +135,7 @@ IN_ROUNDS = ("umr", "umr-iit")
 
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
 MOST_NODES = 10_000_000
-#: What a load was split by, after a constraint was tested; codes in `core.partition`.
+#: What a load was split by, after a constraint was tested; codes in `core.splits`.
 KINDS = (
     "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
     "rounds from releases", "own",
@@ -213,37 +306,6 @@ class StateView(NamedTuple):
     rise: NDArray[np.float64]
 
 
-#: What a rule may be, its parameters, and what it must return.
-RULES = {
-    "order": (("task", "n", "t", "state"), "a number, not NaN"),
-    "nodes": (("task", "t", "state"), "a whole number of nodes in 0..N, 0 to refuse the task"),
-    "partition": (("sigma", "release", "state"), "a positive share per node, with the sum 1"),
-}
-
-
-def takes(function: Callable[..., Any]) -> int:
-    """Return how many arguments a function can be called with, -1 where that is not known."""
-    try:
-        return len(signature(getattr(function, "py_func", function)).parameters)
-    except (TypeError, ValueError):
-        return -1
-
-
-def check_rule(kind: str, function: Callable[..., Any]) -> None:
-    """Refuse a function that cannot be called as such a rule."""
-    (names, returns), count = RULES[kind], takes(function)
-    counts = (len(names), 1) if kind == "order" else (len(names),)
-    what = f"{kind} function {getattr(function, '__name__', kind)} must"
-    if count not in counts:
-        table = "(tasks) with one key per task, or " if kind == "order" else ""
-        raise InputError(
-            f"{what} take {table}({', '.join(names)}) and return {returns};"
-            f" it takes {count if count >= 0 else 'an unknown number of'} arguments"
-        )
-    if count > 1 and not pd.api.types.is_hashable(function):  # compiled once, and found again
-        raise InputError(f"{what} be hashable, got {function!r}; freeze its dataclass, or wrap it")
-
-
 @dataclass(frozen=True)
 class Policy:
     """What an algorithm decides, as data.
@@ -321,8 +383,15 @@ class Policy:
 
     @property
     def is_timed(self) -> bool:
-        """Whether the order is asked at every instant, and not once of the whole table."""
-        return callable(self.order) and takes(self.order) != 1
+        """Whether a key is asked at every instant, and not once of the whole table."""
+        return self.order_key is not None and takes(self.order_key) != 1
+
+    @property
+    def order_key(self) -> Callable[..., Any] | None:
+        """The function that ranks tasks, None for an order that the core ranks by itself."""
+        if callable(self.order):
+            return self.order
+        return None if self.order in CORE_ORDERS else ORDERS[self.order].key
 
     @property
     def is_own(self) -> bool:
@@ -470,7 +539,9 @@ def under(name: str, reading: Reading) -> str:
 
 def about(policy: Policy) -> str:
     """Say what a policy does in a line."""
-    order = ORDERS.get(str(policy.order), "by an order of its own")
+    order = "by an order of its own"
+    if not callable(policy.order):
+        order = ORDERS[policy.order].about
     end = "" if policy.admission else "; nobody is refused"
     passes = ", who fits may pass" if policy.overtake else ""
     nodes = NODES.get(str(policy.nodes), "as many nodes as it finds")

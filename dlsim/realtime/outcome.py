@@ -14,8 +14,8 @@ from dlsim.compiled import CLOCK, clock_origin, latest_finish
 from dlsim.errors import InputError, ScheduleError
 from dlsim.given import Floats, label, number
 from dlsim.realtime.check import check_schedule
-from dlsim.realtime.core.demand import fill_chunks
-from dlsim.realtime.core.state import COUNT_RULES, COUNTED
+from dlsim.realtime.core.placement import fill_chunks
+from dlsim.realtime.core.state import COUNT_RULES, IIT_COLUMNS
 from dlsim.realtime.evidence import WINDOW, Given
 from dlsim.realtime.model import KINDS, Cluster, Policy, Reading, under
 from dlsim.realtime.own import blame, own_rules
@@ -183,7 +183,7 @@ class Schedule:
                 f"backfill and split='piece'; got {under(self.name, self.reading)}"
             )
         rules = pd.Index(COUNT_RULES, name="rule")
-        table = pd.DataFrame(counted.copy(), rules, list(COUNTED), dtype="Int64")
+        table = pd.DataFrame(counted.copy(), rules, list(IIT_COLUMNS), dtype="Int64")
         table.loc["rtgrid", "opt_iits_ii"] = pd.NA
         return table
 

@@ -84,7 +84,7 @@ def _pointer(kind: str, rule: Callable[..., Any]) -> Callable[..., Any]:
     def ask(i, n, t, fewest, idle, waiting, q, costs, c):  # type: ignore[no-untyped-def]
         one, (nodes, cms, cps, st, sc) = q[i], costs
         given = one.due - one.arrival
-        task = TaskView(one.arrival, one.sigma, given, one.due, one.wanted, fewest)
+        task = TaskView(one.arrival, one.sigma, given, one.due, one.requested, fewest)
         state = StateView(
             idle, waiting, int(nodes), cms, cps, st, sc, c.unit, c.fixed, c.slope, c.rise
         )
@@ -145,7 +145,7 @@ def own_rules(policy: Policy) -> Own:
     """Return the rules of one's own of a policy."""
     if policy.is_own:
         RAISED.clear()
-    own = (policy.is_timed and policy.order, policy.nodes, policy.partition)
+    own = (policy.is_timed and policy.order_key, policy.nodes, policy.partition)
     found = [
         _compiled(kind, one) if callable(one) else None
         for kind, one in zip(RULES, own, strict=True)
@@ -162,6 +162,8 @@ def blame(own: Own, policy: Policy, labels: Any, release: Floats) -> None:
         return
     kind = list(RULES)[int(own.fault[0]) - 1]
     function, (names, returns) = getattr(policy, kind), RULES[kind]
+    if kind == "order":
+        function = policy.order_key
     name, task = getattr(function, "__name__", kind), labels[int(own.fault[1])]
     n, found = int(own.fault[3]), own.fault[4]
     if RAISED and not isinstance(RAISED[0], Exception):

@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.given import MOST, Floats, column, instance, number, theirs, whole
-from dlsim.realtime.core import partition as core
+from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
 
 #: The rule of a data size.
@@ -247,7 +247,7 @@ def fastest_nodes(sigma: float, cluster: Cluster) -> int:
     N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
     """
     sigma, _ = _checked(sigma, 1, cluster)
-    return int(core.fastest(sigma, table_of(cluster).least, cluster.nodes))
+    return int(core.n_star_of(sigma, table_of(cluster).least, cluster.nodes))
 
 
 def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) -> Any:
@@ -295,7 +295,7 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
         return _one_by_one(fewest, sigma, budget)
     found, table = np.empty(each[0].shape, dtype=np.int64), table_of(cluster)
     sizes, left, begin = (np.array(x, order="C").ravel() for x in each)
-    core.fill_fewest(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
+    core.fill_n_min(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
     return found if found.ndim else int(found)
 
 

@@ -15,9 +15,7 @@ from dlsim.compiled import clock_origin, latest_finish, records
 from dlsim.errors import InputError
 from dlsim.given import Floats, need_memory
 from dlsim.realtime import model
-from dlsim.realtime.core import events, state
-from dlsim.realtime.core.partition import OPR
-from dlsim.realtime.core.state import BY_OWN
+from dlsim.realtime.core import loop, node_rules, opr_loop, orders, splits, state
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.own import blame, own_rules
@@ -39,70 +37,136 @@ class Run(NamedTuple):
     offers: NDArray[Any] | None  # to every task that was refused, by the names of OFFER
 
 
-def places(due: Floats, span: float) -> Floats:
+def deadline_ranks(due: Floats, span: float) -> Floats:
     """Number deadlines from the smallest up; those that are one instant share a number."""
     order = np.argsort(due, kind="stable")
     inner = due[order]
     apart = inner[1:] > latest_finish(inner[:-1], span)
-    places = np.empty(len(due))
-    places[order] = np.concatenate([[0], np.cumsum(apart)])[: len(due)]
-    return places
+    ranks = np.empty(len(due))
+    ranks[order] = np.concatenate([[0], np.cumsum(apart)])[: len(due)]
+    return ranks
+
+
+#: What the core knows: orders, rules for the number of nodes, and partitions by their words.
+ORDER_CODES = {"fifo": orders.STATIC, "edf": orders.DEADLINE, "dc": orders.COST_DERIVATIVE}
+NODE_CODES = {
+    "min": node_rules.FEWEST,
+    "all": node_rules.ALL_NODES,
+    "fragment": node_rules.FRAGMENT,
+    "user": node_rules.REQUESTED,
+}
+#: Partitions that have a rule of their own for the fewest nodes.
+FEWEST_CODES = {
+    "exact-n": node_rules.FEWEST_BY_OPTIMUM,
+    "umr": node_rules.FEWEST_IN_ROUNDS,
+    "umr-iit": node_rules.FEWEST_IN_ROUNDS,
+}
+PARTITION_CODES = {
+    "opr": splits.BY_OPR,
+    "equal": splits.BY_EQUAL,
+    "pieces": splits.BY_PIECES,
+    "dlt": splits.BY_DLT,
+    "I": splits.BY_I,
+    "II": splits.BY_II,
+    "exact": splits.BY_EXACT,
+    "exact-n": splits.BY_EXACT_N,
+    "umr": splits.BY_UMR,
+    "umr-iit": splits.BY_UMR_IIT,
+}
+
+
+def code_of(kind: str, word: Any, codes: dict[str, int]) -> int:
+    """Return the core's code of a word of a policy, or refuse a word that no code handles."""
+    if word not in codes:
+        raise InputError(
+            f"{kind} {word!r} is registered, but the engine has no code for it: give a function,"
+            f" or one of {', '.join(codes)}"
+        )
+    return codes[word]
+
+
+def order_code(policy: Policy) -> int:
+    """Return how the core orders tasks: by a key of the table, or by a rule of its own."""
+    if policy.order_key is not None:
+        return orders.USER_ORDER if policy.is_timed else orders.STATIC
+    return code_of("order", policy.order, ORDER_CODES)
+
+
+def node_code(policy: Policy) -> int:
+    """Return how the core finds a task's number of nodes."""
+    if callable(policy.nodes):
+        return node_rules.USER_NODES
+    code = code_of("nodes", policy.nodes, NODE_CODES)
+    if code != node_rules.FEWEST:
+        return code
+    if callable(policy.partition):
+        return node_rules.FEWEST_BY_SHARES
+    return FEWEST_CODES.get(policy.partition, code)
+
+
+def partition_code(policy: Policy) -> int:
+    """Return how the core splits a load."""
+    if callable(policy.partition):
+        return splits.BY_OWN
+    return code_of("partition", policy.partition, PARTITION_CODES)
 
 
 def _switches(
     cluster: Cluster, policy: Policy, reading: Reading, negotiate: float = 0.0, offers: bool = False
 ) -> dict[str, Any]:
-    """Return a policy under a reading as the planner's switches; the reading's by their rules."""
-    backfill, every = reading.backfill == "on", policy.nodes == "all"
+    """Return a policy under a reading as the core's switches; the reading's by their rules."""
+    every = policy.nodes == "all"
     switches = reading.rules()
-    strict = switches["strict"] or every or not (policy.overtake or backfill)
-    switches |= {"strict": strict, "frozen": switches["frozen"] and not every}
-    part, method = BY_OWN, state.FEWEST
-    if not callable(policy.partition):
-        part = list(model.PARTITIONS).index(policy.partition)
-        method = state.CAPACITY if policy.partition == "exact-n" else method
-        method = state.SCAN if policy.partition in model.IN_ROUNDS else method
-    takes_turns = policy.order != "dc" and (strict or policy.partition != "opr")
-    known = {name: float(cost) for name, cost in vars(cluster).items()}
-    known |= {"nodes": int(cluster.nodes), "negotiate": float(negotiate)}
+    may_pass = policy.overtake or reading.backfill == "on"
+    switches["strict"] = switches["strict"] or every or not may_pass
+    switches["frozen"] = switches["frozen"] and not every
+    is_static = policy.order != "dc" and (switches["strict"] or policy.partition != "opr")
+    in_line = policy.is_own or policy.nodes in ("all", "fragment") or is_static
+    known: dict[str, Any] = {name: float(cost) for name, cost in vars(cluster).items()}
     return known | {
-        "edf": policy.order == "edf", "dc": policy.order == "dc", "all_nodes": every, "part": part,
-        "in_line": policy.is_own or policy.nodes in ("all", "fragment") or takes_turns,
-        "method": state.FRAGMENT if policy.nodes == "fragment" else method,
+        "nodes": int(cluster.nodes),
+        "negotiate": float(negotiate),
+        "order": order_code(policy),
+        "node_rule": node_code(policy),
+        "partition": partition_code(policy),
         "rounds": 0 if policy.rounds == "best" else int(policy.rounds),
-        "offers": offers, "own": own_rules(policy), "mine": policy.is_own, "timed": policy.is_timed,
-        "counts": callable(policy.nodes), **switches,
-    }  # fmt: skip
+        "all_nodes": every,
+        "in_line": in_line,
+        "offers": offers,
+        "user": own_rules(policy),
+        "has_user_rules": policy.is_own,
+        **switches,
+    }
 
 
 Rules: Any = namedtuple("Rules", _switches(Cluster(), model.POLICIES["MCDF"], Reading()))  # type: ignore[misc]
 
 
 def rules_of(*given: Any, **offers: Any) -> Any:
-    """Return a policy under a reading as the planner knows it."""
+    """Return a policy under a reading as the core knows it."""
     return Rules(**_switches(*given, **offers))
 
 
 def is_plain(rules: Any) -> bool:
-    """Tell whether `dlsim.realtime.core.events.run_opr` decides all that the rules ask for."""
-    in_line = rules.in_line and rules.strict and not (rules.all_nodes or rules.frozen)
-    usual = rules.part == state.BY_OPR and rules.method == state.FEWEST and rules.st == 0
+    """Tell whether `dlsim.realtime.core.opr_loop.run_opr` decides all that the rules ask for."""
+    usual = rules.partition == splits.BY_OPR and rules.node_rule == node_rules.FEWEST
+    in_line = is_served_in_line(rules) and not rules.frozen and rules.st == 0
     batches = rules.by_policy or rules.commit or rules.test_first
-    other = rules.mine or rules.last or rules.offers or rules.cps == 0
-    return in_line and usual and not (batches or other)
+    return usual and in_line and not (batches or rules.last or rules.offers or rules.cps == 0)
 
 
-def _waits(rules: Any) -> bool:
-    """Tell whether nobody passes another in line."""
-    return bool(rules.in_line and rules.strict and not rules.mine)
+def is_served_in_line(rules: Any) -> bool:
+    """Tell whether no task passes another that waits."""
+    return bool(rules.in_line and rules.strict and not rules.has_user_rules)
 
 
-def _test(offers: Any, q: Any, rules: Any, s: Any, *more: Any) -> float:
-    """Admit tasks or refuse them as they arrive; see `dlsim.realtime.core.events.run`."""
-    passing, kept, members = None if _waits(rules) else True, None, np.empty(len(q), np.int64)
+def _run_admission(offers: Any, tasks: Any, rules: Any, s: Any, *more: Any) -> float:
+    """Admit or refuse tasks as they arrive; see `dlsim.realtime.core.loop.run_admission`."""
+    overtaking, kept = None if is_served_in_line(rules) else True, None
+    members = np.empty(len(tasks), np.int64)
     if offers is not None:
-        offers["deadline"], kept = np.nan, records(len(q) + 2, state.ENTRY)
-    return float(events.run(passing, offers, kept, q, rules, s, members, *more))
+        offers["deadline"], kept = np.nan, records(len(tasks) + 2, state.ENTRY)
+    return float(loop.run_admission(overtaking, offers, kept, tasks, rules, s, members, *more))
 
 
 def _run_plain(
@@ -115,23 +179,30 @@ def _run_plain(
     m = len(arrival)
     rooms = 3, 2 * min(m, rules.nodes) + 2
     (start, end), (nodes, order) = np.empty((2, m)), np.empty((2, m), dtype=np.int64)
-    ran = events.run_opr(
-        arrival, given.sigma, given.deadline, given.key, rules.edf, rules.cms, rules.shared, span,
-        table.unit, table.fixed, np.empty(rooms), np.empty(rooms, dtype=np.int64),
-        records(m + 1, state.ENTRY, blank=False), order, start, end, nodes,
+    ran = opr_loop.run_opr(
+        arrival, given.sigma, given.deadline, given.key, rules.order == orders.DEADLINE,
+        rules.cms, rules.shared, span, table.unit, table.fixed, np.empty(rooms),
+        np.empty(rooms, dtype=np.int64), records(m + 1, state.ENTRY, blank=False), order, start,
+        end, nodes,
     )  # fmt: skip
     done = {"start": start, "estimate": end, "end": end, "nodes": nodes, "order": order[:ran]}
-    return done | {"kind": OPR, "rounds": 1}
+    return done | {"kind": splits.OPR, "rounds": 1}
 
 
 def run_policy(
-    given: Given, cluster: Cluster, policy: Policy, reading: Reading,
-    negotiate: float, probe: int = -1, count: bool = False, ask: Any = None,
-) -> Run:  # fmt: skip
+    given: Given,
+    cluster: Cluster,
+    policy: Policy,
+    reading: Reading,
+    negotiate: float,
+    probe: int = -1,
+    count: bool = False,
+    ask: Any = None,
+) -> Run:
     """Simulate tasks; with a `probe`, up to the test of that row, which gets an offer.
 
-    With `ask`, a flag per task, those of them who are refused get one.
-    Under plain rules nothing is counted unless asked for: the loop that counts is slower.
+    With `ask`, a flag per task, the refused tasks among these get one. Table 1 is counted under
+    plain rules only with `count`: the loop that counts is slower.
     """
     m, deadline = len(given.arrival), given.deadline.copy()
     what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
@@ -149,30 +220,32 @@ def run_policy(
     arrival = given.arrival - origin if origin > 0 else given.arrival
     span, offer, counts, offers = span_of(given.sigma, table), np.nan, None, None
     admitted = np.ones(m, dtype=bool)
-    if callable(policy.order) and span > 1:
+    if policy.order_key is not None and span > 1:
         # ranks of a static order are no instants: however long tasks last, two are never one
         given = given._replace(key=given.key * span)
     if policy.admission and is_plain(rules) and not (count or ask is not None):
         done = _run_plain(given, arrival, rules, span, table)
         admitted = done["nodes"] > 0
     else:
-        q, results = records(m, state.TASK), state.fresh_results(m)
-        q["arrival"], q["sigma"], q["due"] = arrival, given.sigma, arrival + deadline
-        q["key"], q["wanted"] = given.key, given.wanted
+        tasks, results = records(m, state.TASK), state.fresh_results(m)
+        tasks["arrival"], tasks["sigma"], tasks["due"] = arrival, given.sigma, arrival + deadline
+        tasks["rank"], tasks["requested"] = given.key, given.wanted
         if policy.admission:
             s = state.fresh_state(m, rules, span)
             if ask is not None:
                 offers = records(m, state.OFFER)
                 offers["nodes"] = np.where(ask, 0, -1)
-            offer = _test(offers, q, rules, s, probe, deadline, admitted, results, table)
-            counts = s.counts[: state.PLANNED] if _waits(rules) else None
-            if rules.mine:
-                blame(rules.own, policy, given.labels, s.release)
+            offer = _run_admission(
+                offers, tasks, rules, s, probe, deadline, admitted, results, table
+            )
+            counts = s.counts[: state.IN_FORCE] if is_served_in_line(rules) else None
+            if rules.has_user_rules:
+                blame(rules.user, policy, given.labels, s.release)
         else:
             waiting, drop = records(m, state.BLOCK), reading.late == "drop"
-            if rules.edf:
-                q["key"] = places(arrival + deadline, span)
-            events.run_all_admitted(q, rules, waiting, drop, span, results, table)
+            if rules.order == orders.DEADLINE:
+                tasks["rank"] = deadline_ranks(arrival + deadline, span)
+            loop.run_all_admitted(tasks, rules, waiting, drop, span, results, table)
         done = {name: np.ascontiguousarray(results[name]) for name in state.RESULT.names or ()}
     return Run(origin, deadline, admitted, done, offer, counts, offers)
 
@@ -194,7 +267,12 @@ class Plan(NamedTuple):
 
 def need_online(policy: Policy, cluster: Cluster) -> None:
     """Refuse a policy that makes no promise, or needs more than a size and a deadline."""
-    if not policy.admission or callable(policy.order) or policy.is_own or policy.nodes == "user":
+    if (
+        not policy.admission
+        or policy.order_key is not None
+        or policy.is_own
+        or policy.nodes == "user"
+    ):
         raise InputError(
             "a promise needs admission control, an order of the papers and nodes that the policy "
             f"chooses; got {policy}: use EDF-OPR-MN, EDF-DLT or EDF-EXACT-N"
@@ -214,14 +292,15 @@ def plan(
     """
     m, table = len(sigma), table_for(cluster, policy.partition)
     rules, sizes = rules_of(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
-    q, results, offers = records(m, state.TASK), state.fresh_results(m), records(m, state.OFFER)
+    tasks, results, offers = records(m, state.TASK), state.fresh_results(m), records(m, state.OFFER)
     asked, admitted = np.array(deadline, dtype=float), np.ones(m, dtype=bool)
-    q["sigma"], q["due"], q["key"] = sizes, asked, np.arange(m)
+    tasks["sigma"], tasks["due"], tasks["rank"] = sizes, asked, np.arange(m)
     s = state.fresh_state(m + cluster.nodes, rules, span_of(sizes, table))
     later = np.sort([time for time in release if time > 0])
-    head = s.head[0]
-    head["idle"], head["stop"], head["link"] = cluster.nodes - len(later), len(later), max(link, 0)
-    s.blocks["time"][: len(later)], s.blocks["nodes"][: len(later)] = later, 1
-    _test(offers, q, rules, s, -1, asked, admitted, results, table)
+    counters, busy = s.counters[0], len(later)
+    counters["idle"], counters["end_running"] = cluster.nodes - busy, busy
+    counters["link_free"] = max(link, 0)
+    s.running["time"][:busy], s.running["nodes"][:busy] = later, 1
+    _run_admission(offers, tasks, rules, s, -1, asked, admitted, results, table)
     found = results["start"], results["estimate"], results["nodes"], offers["deadline"]
     return Plan(admitted, *map(np.ascontiguousarray, found))

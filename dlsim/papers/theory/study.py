@@ -13,7 +13,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlsim.realtime import Cluster, shares
-from dlsim.realtime.core.partition import duration
+from dlsim.realtime.core.formulas import duration
 from dlsim.realtime.partition import execution_time, fastest_nodes, fewest_nodes, table_of
 from dlsim.steady.program import solve_program
 from dlsim.steady.reduction import instance, largest_independent_set

@@ -1,25 +1,21 @@
-"""The compiled core: arrays and floats in and out, one vocabulary.
+"""The compiled core: arrays and floats in and out.
 
-======== =====================================================================================
-x, i     a newcomer, and any task: rows of the task table
-n, time  how many nodes it takes, and how long it occupies them
-t, now   a decision instant; the instant of the arrival that is tested
-link     when the head node's link becomes free
-idle     nodes that are idle; free nodes are counted, never listed
-block    the next running block of `State.blocks`
-size     entries of `State.heap`, the planned completions
-pool     groups (time, nodes) in order of release, of which ``groups`` count
-slot     the next place of the plan that is being made, ``State.plan[1]``
-later    the smallest later deadline of the newcomer at which an answer could change
-known    a number of nodes that need not be searched; 0 where it must
-part     the partition (BY_OPR ...), but of a load Cms / (Cms + Cps); kind: what came of it
-q        the tasks (TASK)
-r        the policy under its reading (`dlsim.realtime.run.Rules`)
-s        what the head node knows (`State`)
-c        E(n) and what goes with it (`dlsim.realtime.partition.Table`)
-d        what became of the tasks (RESULT)
-======== =====================================================================================
+Arguments that every kernel shares, in this order:
 
-Rooms: `state` (records, heap, blocks), `partition` (formulas of one load), `demand` (one task, and
-its chunks), `line` and `plan` (admission tests), `events` (the loops).
+======== =========================================================================================
+task     a task: its row of the task table; `newcomer` is the one that is tested
+tasks    the task table (`state.TASK`)
+rules    the policy under its reading (`dlsim.realtime.run.Rules`)
+state    what the head node knows (`state.State`): running tasks, the plan in force, room to plan
+table    the coefficients of E(n) (`dlsim.realtime.partition.Table`)
+results  what became of the tasks (`state.RESULT`)
+======== =========================================================================================
+
+t, now are a decision instant and the instant of the arrival that is tested; a pool is a list of
+groups (time, nodes) in order of release; `later` is the smallest later deadline of the newcomer
+at which an answer could change.
+
+Modules, each of which uses only those above it: `formulas` of one load, `splits` of a load over
+nodes, `state`, `user_rules`, `orders`, `node_rules` (how many nodes), `placement` of one task,
+`idle_times` (Table 1), `admission` tests, `loop`, and `opr_loop`, a faster one for two policies.
 """

@@ -1,7 +1,8 @@
-"""What the head node knows while it plans, as arrays: queues, running blocks, instants.
+"""What the head node knows while it plans, as arrays: running tasks, the plan in force, room.
 
-Free nodes are counted, never listed: sorted (time, count) blocks of running tasks. The cost
-follows the number of blocks, not of nodes: one a task, or one a node that ends by itself.
+Idle nodes are counted, not listed: sorted blocks (time, nodes) say when nodes are released. The
+cost of a test follows the number of blocks, not the number of nodes: one block for each task, or
+one for each node that ends by itself.
 """
 
 from typing import Any, NamedTuple
@@ -10,57 +11,50 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.compiled import compiled, records, same_instant
-from dlsim.realtime.core.partition import MOST_ROUNDS
+from dlsim.realtime.core.formulas import MOST_ROUNDS
+from dlsim.realtime.core.splits import BY_OPR, BY_PIECES
 
 Records = NDArray[np.void]
 
-# Shell sort: sub-quadratic, and an insertion sort on the short queues of every day.
+# Shell sort: faster than quadratic on long queues, an insertion sort on short ones.
 _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
 
-#: Sorted runs of releases are inserted one by one, more of them merged before.
+#: Up to this many sorted runs of releases are inserted one by one; more are merged first.
 FEW_RUNS = 4
-
-#: How a policy splits loads: places in `dlsim.realtime.model.PARTITIONS`.
-BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N = range(8)
-BY_UMR, BY_UMR_IIT, BY_OWN = range(8, 11)
-#: How a task's number of nodes is found; see `dlsim.realtime.run.Rules`.
-FEWEST, FRAGMENT, CAPACITY, SCAN = range(4)
-
-#: Bits of an entry's `marks`: nodes released at different instants; Constraints 1 and 2 of
-#: paper I under them; a constraint that holds with a share <= 0; one node before r_n.
-IDLE, FIRST, SECOND, NEGATIVE, SINGLE = 1, 2, 4, 8, 16
 
 #: Counting rules of `Schedule.counts`, the rows, and what they count, the columns.
 COUNT_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
-COUNTED = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
-#: The row below them: what is marked in the plan in force, where `State.rest` is of it.
-PLANNED = len(COUNT_RULES)
+IIT_COLUMNS = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
+#: Places of the rows; the last row, below the counting rules, counts the plan in force.
+ADMITTED, ARRIVAL, REPLANNED, DISPATCHED, RTGRID, IN_FORCE = range(6)
 
-
-#: What the planner knows per task: absolute times and sizes (`due` moves when an offer is
-#: accepted), static rank, latest finish that meets `due`, N*, the node count at the first
-#: test with its duration (a lower bound of n_min; the count itself where it is fixed), and
-#: the nodes that its user asks for.
+#: A task. Instants are absolute; `due` moves when an offer is accepted. `due_tol` is the latest
+#: completion that meets `due`, `rank` the place in a static order, `n_star` N*, `n_min` the fewest
+#: nodes at the task's test (or its fixed number), `duration` how long it occupies these, and
+#: `requested` the number of nodes that its user asks for.
 TASK = np.dtype(
-    [(name, "f8") for name in ("arrival", "sigma", "due", "key", "limit", "length")]
-    + [(name, "i8") for name in ("top", "low", "wanted")]
+    [(name, "f8") for name in ("arrival", "sigma", "due", "rank", "due_tol", "duration")]
+    + [(name, "i8") for name in ("n_star", "n_min", "requested")]
 )
-#: Nodes that become idle at a time: a running block or a planned completion.
+#: Nodes that are released at a time.
 BLOCK = np.dtype([("time", "f8"), ("nodes", "i8")])
-#: A placed task; `rank` is what it was sorted by at its start, `ready` when the last of its
-#: nodes is released, `kind` what it is split by, `marks` what the counters saw.
+#: A planned task; `rank` is the rank at its start, `ready` the instant at which the last of its
+#: nodes is released, `kind` how it is split, and `iit_flags` what Table 1 counts.
 ENTRY = np.dtype(
     [("task", "i8"), ("nodes", "i8")]
     + [(name, "f8") for name in ("start", "end", "rank", "ready")]
-    + [(name, "i8") for name in ("kind", "rounds", "marks")]
+    + [(name, "i8") for name in ("kind", "rounds", "iit_flags")]
 )
-#: A task still to be placed, with its count and duration at the latest instant looked at.
-PENDING = np.dtype([("task", "i8"), ("nodes", "i8"), ("time", "f8"), ("rank", "f8")])
-#: Idle nodes; first and end of the running blocks; first and end of the plan in force;
-#: tasks dispatched; when the link becomes free; the scale of the tolerance between instants.
-HEAD = np.dtype(
-    [(k, "i8") for k in ("idle", "block", "stop", "first", "last", "done")]
-    + [("link", "f8"), ("span", "f8")]
+#: A task that is still to be planned, with the nodes it took at the latest instant looked at.
+PENDING = np.dtype([("task", "i8"), ("nodes", "i8"), ("rank", "f8")])
+#: Idle nodes; first and end of the running blocks; first and end of the plan in force; how many
+#: tasks are dispatched; when the link becomes free; the scale of the tolerance between instants.
+COUNTERS = np.dtype(
+    [
+        (name, "i8")
+        for name in ("idle", "first_running", "end_running", "first_planned", "end_planned")
+    ]
+    + [("dispatched", "i8"), ("link_free", "f8"), ("span", "f8")]
 )
 #: What a refused task is offered: its smallest admissible deadline, and how it would run.
 OFFER = np.dtype([("deadline", "f8"), ("nodes", "i8"), ("start", "f8"), ("end", "f8")])
@@ -72,38 +66,48 @@ RESULT = np.dtype(
 
 
 class State(NamedTuple):
-    """What the head node knows: running blocks, the plan in force, room to plan in."""
+    """What the head node knows: running tasks, the plan in force, and room to plan in."""
 
-    head: Records  # counters (HEAD)
-    blocks: Records  # running blocks, sorted by time
-    plan: Records  # row 0 is the plan in force, row 1 the one being made
-    todo: Records  # tasks still to be placed in this test
-    heap: Records  # planned completions, a binary heap
-    pool: Records  # release times of the task being placed,
-    free: Records  # of the nodes idle at an instant,
-    own: Records  # when the nodes of a task that end by themselves do, mostly ever earlier
-    release: NDArray[np.float64]  # and node by node
-    rows: NDArray[np.float64]  # its chunks
-    counts: NDArray[np.int64]  # what the counters saw, by `COUNT_RULES`, `PLANNED`, `COUNTED`
-    rest_head: Records  # what the plan leaves over, if its `last` is that of `head`; the link
-    rest: Records  # when nodes are released once all of the plan has run, sorted by time
+    counters: Records  # one record of COUNTERS
+    running: Records  # when nodes of running tasks are released, sorted by time
+    plan: Records  # row 0 is the plan in force, row 1 the one that is being made
+    pending: Records  # tasks that are still to be planned in this test
+    planned_ends: Records  # when nodes of planned tasks are released, a binary heap
+    chosen_nodes: Records  # releases of the nodes of the task that is being placed
+    idle_nodes: Records  # releases of the nodes that are idle at an instant
+    node_completions: Records  # ends of the nodes of a task, where each ends by itself
+    release: NDArray[np.float64]  # releases of the chosen nodes, node by node
+    chunks: NDArray[np.float64]  # the chunks of the task that is being placed
+    counts: NDArray[np.int64]  # by `COUNT_RULES` and `IN_FORCE`, and `IIT_COLUMNS`
+    counters_after_plan: Records  # COUNTERS after the whole plan, if `end_planned` agrees
+    after_plan: Records  # when nodes are released after the whole plan, sorted by time
 
 
 def fresh_state(tasks: int, rules: Any, span: float) -> State:
     """Return the state of an idle cluster with room for all tasks at once."""
     room, n = tasks + 2, rules.nodes
-    single = rules.finish or rules.part == BY_PIECES  # node by node
-    groups = 2 * n + 2 if single else room
-    pool = min(n, 4 * groups) + 2
-    head, rest_head = records(1, HEAD), records(1, HEAD)
-    head["idle"], head["span"], rest_head["span"], rest_head["last"] = n, span, span, -1
-    one_by_one = n if rules.part > BY_OPR else 0
+    node_by_node = rules.finish or rules.partition == BY_PIECES
+    blocks = 2 * n + 2 if node_by_node else room
+    groups = min(n, 4 * blocks) + 2
+    counters, after_plan = records(1, COUNTERS), records(1, COUNTERS)
+    counters["idle"], counters["span"] = n, span
+    after_plan["span"], after_plan["end_planned"] = span, -1
+    single = n if rules.partition > BY_OPR else 0
     return State(
-        head, records(groups, BLOCK), records((2, room), ENTRY), records(room, PENDING),
-        records(pool, BLOCK), records(pool, BLOCK), records(pool, BLOCK), records(pool, BLOCK),
-        np.empty(one_by_one), np.empty((one_by_one * (rules.rounds or MOST_ROUNDS), 4)),
-        np.zeros((PLANNED + 1, len(COUNTED)), dtype=np.int64), rest_head, records(2 * pool, BLOCK),
-    )  # fmt: skip
+        counters=counters,
+        running=records(blocks, BLOCK),
+        plan=records((2, room), ENTRY),
+        pending=records(room, PENDING),
+        planned_ends=records(groups, BLOCK),
+        chosen_nodes=records(groups, BLOCK),
+        idle_nodes=records(groups, BLOCK),
+        node_completions=records(groups, BLOCK),
+        release=np.empty(single),
+        chunks=np.empty((single * (rules.rounds or MOST_ROUNDS), 4)),
+        counts=np.zeros((IN_FORCE + 1, len(IIT_COLUMNS)), dtype=np.int64),
+        counters_after_plan=after_plan,
+        after_plan=records(2 * groups, BLOCK),
+    )
 
 
 def fresh_results(tasks: int) -> Records:
@@ -116,25 +120,26 @@ def fresh_results(tasks: int) -> Records:
 
 
 @compiled
-def fill_todo(k, task, nodes, time, rank, s):
-    """Write one task still to be placed."""
-    one = s.todo[k]
-    one.task, one.nodes, one.time, one.rank = task, nodes, time, rank
+def set_pending(place, task, nodes, rank, state):
+    """Write one task that is still to be planned."""
+    one = state.pending[place]
+    one.task, one.nodes, one.rank = task, nodes, rank
 
 
 @compiled
-def move_block(i, block, blocks):
-    """Write a block field by field: a record as a whole is copied byte by byte."""
-    blocks[i].time, blocks[i].nodes = block.time, block.nodes
+def copy_block(block, place, blocks):
+    """Copy a block to a place, field by field: a whole record is copied byte by byte."""
+    blocks[place].time, blocks[place].nodes = block.time, block.nodes
 
 
 @compiled
-def move_plan(entries, to):
-    """Write places of a plan over others, field by field."""
+def copy_plan(entries, to):
+    """Copy planned tasks over others, field by field."""
     for k in range(len(entries)):
-        a, b = to[k], entries[k]
-        a.task, a.nodes, a.start, a.end, a.rank = b.task, b.nodes, b.start, b.end, b.rank
-        a.ready, a.kind, a.rounds, a.marks = b.ready, b.kind, b.rounds, b.marks
+        new, old = to[k], entries[k]
+        new.task, new.nodes, new.start, new.end = old.task, old.nodes, old.start, old.end
+        new.rank, new.ready, new.kind = old.rank, old.ready, old.kind
+        new.rounds, new.iit_flags = old.rounds, old.iit_flags
 
 
 @compiled
@@ -145,7 +150,7 @@ def push(heap, size, time, nodes):
         above = heap[(i - 1) // 2]
         if above.time < time or (above.time == time and above.nodes <= nodes):
             break
-        move_block(i, above, heap)
+        copy_block(above, i, heap)
         i = (i - 1) // 2
     heap[i].time, heap[i].nodes = time, nodes
     return size + 1
@@ -165,99 +170,99 @@ def pop(heap, size):
             k += 1
         if heap[k].time > time or (heap[k].time == time and heap[k].nodes >= nodes):
             break
-        move_block(i, heap[k], heap)
+        copy_block(heap[k], i, heap)
         i = k
     heap[i].time, heap[i].nodes = time, nodes
     return size
 
 
 @compiled(inline=True)
-def has_come(time, t, span):
+def is_due(time, t, span):
     """Tell whether an instant is t or before it, up to the one tolerance."""
     return time <= t or same_instant(time, t, span)
 
 
-@compiled(inline=True)
-def absorb(t, idle, block, size, s):
-    """Count as idle what is free by t, of running blocks and planned completions."""
-    stop, span = s.head[0].stop, s.head[0].span
-    while block < stop and has_come(s.blocks[block].time, t, span):
-        idle += s.blocks[block].nodes
+@compiled
+def idle_at(now, state):
+    """Return how many nodes are idle at an instant, and the first block that is released later."""
+    counters = state.counters[0]
+    idle, block = counters.idle, counters.first_running
+    while block < counters.end_running and is_due(state.running[block].time, now, counters.span):
+        idle += state.running[block].nodes
         block += 1
-    while size > 0 and has_come(s.heap[0].time, t, span):
-        idle += s.heap[0].nodes
-        size = pop(s.heap, size)
-    return idle, block, size
+    return idle, block
 
 
 @compiled
-def next_instant(t, idle, link, block, size, shared, s):
-    """Return the next decision instant t_k after t, or inf (l.25 k++)."""
-    if shared and idle > 0 and not has_come(link, t, s.head[0].span):
+def next_release(t, idle, link, block, size, shared, state):
+    """Return the next instant after t at which a task may start, or inf (l.25 k++)."""
+    if shared and idle > 0 and not is_due(link, t, state.counters[0].span):
         return link
-    free = s.blocks[block].time if block < s.head[0].stop else np.inf
-    if size > 0 and s.heap[0].time < free:
-        free = s.heap[0].time
+    free = state.running[block].time if block < state.counters[0].end_running else np.inf
+    if size > 0 and state.planned_ends[0].time < free:
+        free = state.planned_ends[0].time
     return max(free, link) if shared else free
 
 
 @compiled
-def goes_before(rank, i, other, j, span):
-    """Tell whether task i of a rank is served before task j of another, ties by table order.
+def precedes(rank, task, other_rank, other_task, span):
+    """Tell whether a task is served before another, ties by table order.
 
-    Ranks that are one up to the one tolerance are a tie: equal deadlines and equal cost
+    Ranks that are equal up to the one tolerance are a tie: equal deadlines and equal cost
     derivatives are often reached by different roundings.
     """
-    if rank == other or (abs(rank - other) < np.inf and same_instant(rank, other, span)):
-        return i < j
-    return rank < other
+    if rank == other_rank or (
+        abs(rank - other_rank) < np.inf and same_instant(rank, other_rank, span)
+    ):
+        return task < other_task
+    return rank < other_rank
 
 
 @compiled
-def sort_todo(first, stop, s):
-    """Order some tasks still to be placed by rank, ties by table order (l.12)."""
-    span = s.head[0].span
+def sort_pending(first, end, state):
+    """Order tasks that are still to be planned by rank, ties by table order (l.12)."""
+    span = state.counters[0].span
     for gap in _GAPS:
-        for i in range(first + gap, stop):
-            one = s.todo[i]
-            task, nodes, time, rank = one.task, one.nodes, one.time, one.rank
+        for i in range(first + gap, end):
+            one = state.pending[i]
+            task, nodes, rank = one.task, one.nodes, one.rank
             j = i
             while j >= first + gap:
-                other = s.todo[j - gap]
-                if not goes_before(rank, task, other.rank, other.task, span):
+                other = state.pending[j - gap]
+                if not precedes(rank, task, other.rank, other.task, span):
                     break
-                fill_todo(j, other.task, other.nodes, other.time, other.rank, s)
+                set_pending(j, other.task, other.nodes, other.rank, state)
                 j -= gap
-            fill_todo(j, task, nodes, time, rank, s)
+            set_pending(j, task, nodes, rank, state)
 
 
 @compiled
-def make_room(blocks, s):
+def make_room(blocks, state):
     """Move the running blocks to the front where there is no room for more at the end."""
-    head = s.head[0]
-    if head.stop + blocks > len(s.blocks):
-        for j in range(head.block, head.stop):
-            move_block(j - head.block, s.blocks[j], s.blocks)
-        head.stop -= head.block
-        head.block = 0
+    counters = state.counters[0]
+    if counters.end_running + blocks > len(state.running):
+        for j in range(counters.first_running, counters.end_running):
+            copy_block(state.running[j], j - counters.first_running, state.running)
+        counters.end_running -= counters.first_running
+        counters.first_running = 0
 
 
 @compiled
-def insert_block(time, nodes, s):
+def insert_block(time, nodes, state):
     """Add a running block."""
-    make_room(1, s)
-    head = s.head[0]
-    j = head.stop
-    while j > head.block and s.blocks[j - 1].time > time:
-        move_block(j, s.blocks[j - 1], s.blocks)
+    make_room(1, state)
+    counters = state.counters[0]
+    j = counters.end_running
+    while j > counters.first_running and state.running[j - 1].time > time:
+        copy_block(state.running[j - 1], j, state.running)
         j -= 1
-    s.blocks[j].time, s.blocks[j].nodes = time, nodes
-    head.stop += 1
+    state.running[j].time, state.running[j].nodes = time, nodes
+    counters.end_running += 1
 
 
 @compiled
 def end_of_run(first, count, blocks):
-    """Return where blocks cease to fall, or all to rise, that do so from a place on."""
+    """Return where blocks that fall from a place on, or else rise, cease to do so."""
     end = first + 1
     while end < count and blocks[end].time <= blocks[end - 1].time:
         end += 1
@@ -268,7 +273,7 @@ def end_of_run(first, count, blocks):
 
 
 @compiled
-def runs_in(count, blocks, ends):
+def find_runs(count, blocks, ends):
     """Write where runs of blocks end, and return how many there are; turn those that rise."""
     first, runs = 0, 0
     while first < count:
@@ -276,7 +281,7 @@ def runs_in(count, blocks, ends):
         i, j = first, end - 1
         while i < j and blocks[i].time < blocks[j].time:
             time, nodes = blocks[i].time, blocks[i].nodes
-            move_block(i, blocks[j], blocks)
+            copy_block(blocks[j], i, blocks)
             blocks[j].time, blocks[j].nodes = time, nodes
             i, j = i + 1, j - 1
         ends[runs].nodes = first = end
@@ -285,8 +290,8 @@ def runs_in(count, blocks, ends):
 
 
 @compiled
-def merge_runs(count, blocks, other):
-    """Merge blocks into others, each falling run with the next one."""
+def merge_runs(count, blocks, merged):
+    """Merge blocks into `merged`, each falling run with the next one."""
     first = 0
     while first < count:
         middle = end_of_run(first, count, blocks)
@@ -294,34 +299,35 @@ def merge_runs(count, blocks, other):
         i, j = first, middle
         for k in range(first, last):
             if j == last or (i < middle and blocks[i].time >= blocks[j].time):
-                move_block(k, blocks[i], other)
+                copy_block(blocks[i], k, merged)
                 i += 1
             else:
-                move_block(k, blocks[j], other)
+                copy_block(blocks[j], k, merged)
                 j += 1
         first = last
 
 
 @compiled
-def insert_own(count, s):
-    """Add running blocks: the first of `State.own`, run by run."""
-    own, other, head, blocks, k = s.own, s.heap, s.head[0], s.blocks, 0
-    runs = runs_in(count, own, other)
+def insert_completions(count, state):
+    """Add running blocks: the first of `State.node_completions`, run by run."""
+    new, other, counters = state.node_completions, state.planned_ends, state.counters[0]
+    running, k = state.running, 0
+    runs = find_runs(count, new, other)
     while runs > FEW_RUNS:
-        merge_runs(count, own, other)
-        own, other = other, own
-        runs = runs_in(count, own, other)
-    make_room(count, s)
+        merge_runs(count, new, other)
+        new, other = other, new
+        runs = find_runs(count, new, other)
+    make_room(count, state)
     for run in range(runs):
-        last, i = other[run].nodes, head.stop - 1
-        head.stop += last - k
-        while i >= head.block and blocks[i].time > own[last - 1].time:
-            if blocks[i].time > own[k].time:
-                move_block(i + last - k, blocks[i], blocks)
+        last, i = other[run].nodes, counters.end_running - 1
+        counters.end_running += last - k
+        while i >= counters.first_running and running[i].time > new[last - 1].time:
+            if running[i].time > new[k].time:
+                copy_block(running[i], i + last - k, running)
                 i -= 1
             else:
-                move_block(i + last - k, own[k], blocks)
+                copy_block(new[k], i + last - k, running)
                 k += 1
         while k < last:
-            move_block(i + last - k, own[k], blocks)
+            copy_block(new[k], i + last - k, running)
             k += 1

@@ -1,4 +1,4 @@
-r"""How one load is split: over nodes released together (OPR) or one by one, in rounds.
+r"""The formulas of one load: execution time, fewest nodes, cost, optimum, rounds.
 
 With :math:`G_n = 1 + \beta + \dots + \beta^{n-1}` the coefficients u_n, f_n and l_n of
 `dlsim.realtime.partition`, whose `Table` holds them, give E(n) and n_min of nodes that start
@@ -22,9 +22,6 @@ from dlsim.compiled import TOL, compiled, latest_finish, meets, same_instant
 
 #: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
 MOST_ROUNDS = 64
-#: What a load was split by, after a constraint was tested: places in `model.KINDS`.
-OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY, OWN = range(9)
-
 #: Of the rounds that reach the least makespan to within this part, the fewest are taken.
 ROUND_GAIN = 1e-9
 
@@ -89,7 +86,7 @@ def duration(sigma, n, unit, fixed):
 
 
 @compiled
-def fastest(sigma, least, nodes):
+def n_star_of(sigma, least, nodes):
     """Return N*, the largest n <= nodes whose shares are all positive: E is smallest there.
 
     `least` are the thresholds of a `Table`, non-decreasing.
@@ -107,7 +104,7 @@ def fastest(sigma, least, nodes):
 
 
 @compiled
-def fewest(start, limit, sigma, low, top, unit, fixed):
+def n_min_of(start, limit, sigma, low, top, unit, fixed):
     """Return n_min: the smallest n in low..top with start + E(n) <= limit, or 0.
 
     Gallops from `low`, a number known not to exceed n_min, because n_min never falls as time
@@ -133,12 +130,12 @@ def fewest(start, limit, sigma, low, top, unit, fixed):
 
 
 @compiled
-def fill_fewest(sigma, budget, start, least, unit, fixed, out):
+def fill_n_min(sigma, budget, start, least, unit, fixed, out):
     """Write the fewest nodes of many loads."""
     for k in range(len(sigma)):
-        top = fastest(sigma[k], least, len(unit) - 2)
+        top = n_star_of(sigma[k], least, len(unit) - 2)
         limit = latest_finish(start[k] + budget[k], budget[k])
-        out[k] = fewest(start[k], limit, sigma[k], 1, top, unit, fixed)
+        out[k] = n_min_of(start[k], limit, sigma[k], 1, top, unit, fixed)
 
 
 @compiled
@@ -203,7 +200,7 @@ def constraint_two(pool, groups, end, part, skip_ties):
 
 
 @compiled
-def carried(pool, groups, end, part, unit):
+def load_completed_by(pool, groups, end, part, unit):
     """Return the most data that nodes can receive and compute by `end`.
 
     Every node takes all it can, in order of release: what is moved to a later node gains
@@ -214,7 +211,7 @@ def carried(pool, groups, end, part, unit):
         time = pool[k].time
         if not time < end:
             break
-        if run > 0 and time > head + (end - head) * reach_of(run, part, unit):
+        if run > 0 and time > head + (end - head) * send_fraction(run, part, unit):
             total = total + (end - head) / unit[run]
             head, run = time, 0
         run += pool[k].nodes
@@ -224,7 +221,7 @@ def carried(pool, groups, end, part, unit):
 
 
 @compiled
-def reach_of(run, part, unit):
+def send_fraction(run, part, unit):
     """Return the part of a run's time that its sends take, 1 - beta^m = Cms / u_m."""
     return part * unit[1] / unit[run]
 
@@ -242,12 +239,12 @@ def optimum(pool, groups, sigma, part, unit):
     while low < high:
         middle = (low + high + 1) // 2
         time = pool[middle - 1].time
-        if carried(pool, middle - 1, time, part, unit) < sigma:
+        if load_completed_by(pool, middle - 1, time, part, unit) < sigma:
             low = middle
         else:
             high = middle - 1
     if low > 1:  # nothing but a rounding would be left for the last group
-        before = carried(pool, low - 1, pool[low - 1].time, part, unit)
+        before = load_completed_by(pool, low - 1, pool[low - 1].time, part, unit)
         alone = pool[low - 1].time + (sigma - before) * unit[1]
         if same_instant(alone, pool[low - 1].time, sigma * unit[1]):
             low -= 1
@@ -262,7 +259,7 @@ def optimum(pool, groups, sigma, part, unit):
         head, run = 0 * end, 0
         for k in range(low):
             time = pool[k].time - origin
-            if run > 0 and time > head + (end - head) * reach_of(run, part, unit):
+            if run > 0 and time > head + (end - head) * send_fraction(run, part, unit):
                 data, slope, count = data + head / unit[run], slope + 1 / unit[run], count + 1
                 head, run = time, 0
             run += pool[k].nodes
@@ -329,7 +326,7 @@ def rounds_time(sigma, n, rounds, cms, cps, st, sc):
 
 
 @compiled
-def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
+def n_min_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
     """Return the smallest n in low..high whose UMR makespan meets a deadline, or 0.
 
     The makespan is not monotone in n: every n is tried.
@@ -341,132 +338,3 @@ def fewest_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
             return n, least
         least = min(least, time)
     return 0, least
-
-
-@compiled
-def write_fall(time, step, ratio, nodes, span, count, out):
-    """Write when nodes end, each `step` before the one before; those of one instant as one."""
-    begin, first, out[count].time = time, 0, time
-    if same_instant(time, time - (nodes - 1) * step, span):
-        out[count].nodes = nodes
-        return count + 1
-    if not same_instant(time, time - step * ratio ** max(nodes - 2, 0) / 2, span):  # not even two
-        for k in range(count, count + nodes):
-            out[k].time, out[k].nodes = time, 1
-            time, step = time - step, step * ratio
-        return count + nodes
-    for k in range(1, nodes):
-        time, step = time - step, step * ratio
-        if not same_instant(time, begin, span):
-            out[count].nodes = k - first
-            count, begin, first = count + 1, time, k
-            out[count].time = time
-    out[count].nodes = nodes - first
-    return count + 1
-
-
-@compiled
-def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, own, span, out):
-    r"""Return when a task is computed and when its last send ends, group by group.
-
-    Nodes of one release share geometrically. The remodel's shares x_k of a group, with
-    :math:`q = \chi_g/(\tau+\chi_g)`, end earlier and earlier,
-
-    .. math:: f_{k+1} - f_k = x_k \tau \left(1 - \frac{\tau+\chi}{\tau+\chi_g}\right) \leq 0,
-
-    so that the first of each group decides; the optimum ends at once. `end` is the estimate. Where
-    the remodel's nodes are each their `own`, write when they end into `out`; return also how many
-    places are filled.
-    """
-    clock, count = pool[0].time, 0
-    if kind == OPTIMUM:
-        head, run = clock, 0
-        for g in range(groups):
-            if pool[g].time > clock:
-                head, run = pool[g].time, 0
-            run += pool[g].nodes
-            clock = head + (end - head) * reach_of(run, cms / (cms + cps), unit)
-        return end, clock, 0
-    time, last, completion = sigma * unit[n], pool[groups - 1].time, clock
-    chi = cps * time / (time + (last - clock))
-    whole = end - last
-    if last - clock > time:  # shares over so long a wait multiply what the clock has rounded
-        whole = remodelled_time(pool, groups, sigma, cms, cps, time)
-    load = whole / (cms + chi)
-    for g in range(groups):
-        ahead, m = cps * time / (time + (last - pool[g].time)), pool[g].nodes
-        if g > 0:
-            load = load * chi / (cms + ahead)
-        chi, clock = ahead, max(clock, pool[g].time)
-        finish = clock + load * cms + load * cps
-        completion = max(completion, finish)
-        if own and m == 1:
-            out[count].time, out[count].nodes = finish, 1
-            count += 1
-        elif own:
-            step = load * cms * (cps - chi) / (cms + chi)
-            count = write_fall(finish, step, chi / (cms + chi), m, span, count, out)
-        if m == 1 or chi == 0:  # without computing the first has all of it
-            clock, load = clock + load * cms, load * (m == 1)
-            continue
-        decay = np.log1p(cms / chi)
-        clock = clock - load * (cms + chi) * np.expm1(-m * decay)
-        load = load * np.exp(-(m - 1) * decay)
-    return completion, clock, count
-
-
-@compiled
-def spread(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):
-    """Lay one task out: every send and computation, in order of transmission.
-
-    Shares of one's own stand in `out` already.
-    """
-    cms, cps, st, sc = costs
-    w, last = cms + cps, release[n - 1]
-    together = kind == OPR or kind == EQUAL or kind == ROUNDS
-    clock = last if together else release[0]
-    time = sigma * unit[n]
-    load = sigma / n  # equal shares and pieces
-    shift, chi = 0 * sigma, cps
-    if kind == OPR:
-        load = (lead[n] + sigma * unit[n]) / w
-    elif kind == EVEN:
-        for i in range(n):
-            shift += last - release[i]
-        shift = (sigma * w - shift) / n
-    elif kind == REMODEL:
-        total, passed = 0 * sigma, 1 + 0 * sigma
-        for i in range(n):
-            chi = cps * time / (time + (last - release[i]))
-            total += passed / (cms + chi)
-            passed *= chi / (cms + chi)
-        chi = cps * time / (time + (last - release[0]))
-        load = sigma / total / (cms + chi)
-    completion = clock
-    for j in range(rounds):
-        if kind == ROUNDS or kind == ROUNDS_EARLY:
-            load = instalment(j, sigma, n, rounds, cms, cps, st, sc)
-        for i in range(n):
-            row, busy = base + j * n + i, i > 0 and release[i] <= clock
-            if kind == PIECES and not shared:
-                clock = release[i]
-            elif not together:
-                clock = max(clock, release[i])
-            if kind == OWN:
-                load = out[row, 0] * sigma
-            elif kind == EVEN:
-                load = (shift + (last - release[i])) / w
-            elif kind == OPTIMUM:
-                # behind another: w x load = end - clock without the difference
-                load = load * (cps / w) if busy else (end - clock) / w
-            out[row, 0], out[row, 1] = load / sigma, clock
-            clock = clock + (st + load * cms)
-            begins = clock if j == 0 else max(clock, out[row - n, 3])
-            out[row, 2], out[row, 3] = clock, begins + (sc + load * cps)
-            completion = max(completion, out[row, 3])
-            if kind == OPR:
-                load = load * (cps / w) - st / w
-            elif kind == REMODEL and i + 1 < n:
-                ahead = cps * time / (time + (last - release[i + 1]))
-                load, chi = load * chi / (cms + ahead), ahead
-    return completion, clock

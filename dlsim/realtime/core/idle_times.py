@@ -1,0 +1,52 @@
+"""What Table 1 of paper I counts: inserted idle times, and where a constraint holds under them."""
+
+from dlsim.compiled import compiled, same_instant
+from dlsim.realtime.core.formulas import constraint_one, constraint_two, idle_sum
+from dlsim.realtime.core.state import RTGRID, is_due
+
+#: Bits of an entry's `iit_flags`: nodes released at different instants; Constraints 1 and 2 of
+#: paper I under them; a constraint that holds with a share <= 0; one node before r_n.
+IDLE, FIRST, SECOND, NEGATIVE, SINGLE = 1, 2, 4, 8, 16
+
+
+@compiled
+def has_later_release(time, block, size, state):
+    """Tell whether a node that is not taken is released after `time`."""
+    end, span = state.counters[0].end_running, state.counters[0].span
+    if block < end and not is_due(state.running[end - 1].time, time, span):
+        return True
+    for k in range(size):
+        if not is_due(state.planned_ends[k].time, time, span):
+            return True
+    return False
+
+
+@compiled
+def find_iit_flags(task, n, groups, block, size, tasks, rules, state):
+    """Return what Table 1 counts of a task on the chosen nodes, as bits."""
+    pool, sigma = state.chosen_nodes, tasks[task].sigma
+    if n == 1 and not rules.single:
+        return 0
+    if groups == 1 and not (rules.every and has_later_release(pool[0].time, block, size, state)):
+        return 0
+    work, last = sigma * (rules.cms + rules.cps), pool[groups - 1].time
+    end = last + (work - idle_sum(pool, groups)) / n
+    part = rules.cms / (rules.cms + rules.cps)
+    positive = end > last and not same_instant(end, last, work / n)
+    first = constraint_one(pool, groups, sigma * rules.cms, rules.skip_ties)
+    second = constraint_two(pool, groups, end, part, rules.skip_ties)
+    flags = IDLE | SINGLE * (groups == 2 and pool[0].nodes == 1)
+    if not positive:
+        return flags | NEGATIVE * (first or second)
+    return flags | FIRST * first | SECOND * second
+
+
+@compiled
+def count_iits(rule, flags, times, state):
+    """Count flags by one counting rule (a row of `COUNT_RULES`)."""
+    if flags > 0:
+        constraint_one_holds = (flags & (SINGLE if rule == RTGRID else FIRST)) > 0
+        state.counts[rule, 0] += times
+        state.counts[rule, 1] += times * constraint_one_holds
+        state.counts[rule, 2] += times * ((flags & SECOND) > 0)
+        state.counts[rule, 3] += times * ((flags & NEGATIVE) > 0)

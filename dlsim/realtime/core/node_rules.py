@@ -1,0 +1,319 @@
+"""How many nodes a task takes: one function for each rule, and what a newcomer brings.
+
+Every rule is asked at an instant t for which a pool of nodes is free: how many nodes does the
+task take if it starts at t? The answer is a number that may exceed the pool, so that the task
+waits for more nodes, or NEVER where its deadline can no longer be met. n_min never falls as time
+goes on; so a number that was found is the lower bound of the next search.
+
+Source: paper M, section 5, l.8-10 of Schedulability_Test(); paper I, sections 4.2 to 4.5, and
+its reference [6] as the authors' later simulator has it: the fewest n with r_n + E(n) <= A + D.
+"""
+
+import numpy as np
+
+from dlsim.compiled import compiled, latest_finish
+from dlsim.realtime.core.formulas import (
+    duration,
+    n_min_in_rounds,
+    n_min_of,
+    n_star_of,
+    optimum,
+    rounds_time,
+    send_fraction,
+)
+from dlsim.realtime.core.splits import (
+    BY_EXACT,
+    BY_OWN,
+    OWN,
+    chunk_times,
+    is_in_rounds,
+    time_from_common_start,
+)
+from dlsim.realtime.core.state import idle_at
+from dlsim.realtime.core.user_rules import NODES, ask_rule, fill_user_shares, has_failed
+
+#: The rules: all nodes; the user's number; the fewest by E(n); the fewest, and all that are idle
+#: then ([9] of paper I); the fewest by the true optimum; by UMR; by a user's shares; a user's
+#: function.
+ALL_NODES, REQUESTED, FEWEST, FRAGMENT, FEWEST_BY_OPTIMUM = range(5)
+FEWEST_IN_ROUNDS, FEWEST_BY_SHARES, USER_NODES = range(5, 8)
+#: The answer of a task that cannot meet its deadline at t, nor later.
+NEVER = -1
+
+
+@compiled
+def is_fixed(rules):
+    """Tell whether the number of nodes is known at the task's arrival."""
+    return rules.frozen or rules.node_rule == ALL_NODES or rules.node_rule == REQUESTED
+
+
+@compiled
+def asks_user(rules):
+    """Tell whether a user's function or shares decide the number of nodes."""
+    return rules.node_rule == USER_NODES or rules.node_rule == FEWEST_BY_SHARES
+
+
+# --- the rules ------------------------------------------------------------------------------------
+
+
+@compiled
+def fixed_nodes(task, t, idle, groups, pool, tasks, rules, table):
+    """Return the number that was known at arrival, while E(n) meets the deadline."""
+    one = tasks[task]
+    if asks_user(rules):
+        return one.n_min if one.n_min > 0 else NEVER
+    if rules.partition == BY_OWN:
+        return one.n_min
+    if rules.partition == BY_EXACT and rules.all_nodes:  # its optimum says when the task ends
+        if one.n_min <= idle:
+            part = rules.cms / (rules.cms + rules.cps)
+            if optimum(pool, groups, one.sigma, part, table.unit)[0] > one.due_tol:
+                return NEVER
+        return one.n_min
+    if one.n_min == 0 or t + one.duration > one.due_tol:
+        return NEVER
+    if rules.node_rule == FRAGMENT and one.n_min <= idle:
+        return max(one.n_min, min(idle, one.n_star))
+    return one.n_min
+
+
+@compiled(inline=True)
+def fewest_nodes(task, t, low, tasks, table):
+    """Return n_min, the fewest nodes with t + E(n) by the deadline; they are at least `low`."""
+    one = tasks[task]
+    n = n_min_of(t, one.due_tol, one.sigma, max(1, low), one.n_star, table.unit, table.fixed)
+    return n if n > 0 else NEVER
+
+
+@compiled
+def fewest_nodes_by_optimum(task, t, idle, groups, pool, asked, tasks, rules, table):
+    """Return the fewest nodes of a pool whose true optimum meets the deadline."""
+    one = tasks[task]
+    part = rules.cms / (rules.cms + rules.cps)
+    n, _ = count_carrying(pool, groups, one.due_tol, one.sigma, part, table.unit)
+    if n > 0:
+        return n
+    # an offer may be met by all nodes, where the deadline asked for has passed
+    waits = idle < rules.nodes and (t < one.due_tol or asked)
+    return rules.nodes + 1 if waits else NEVER
+
+
+@compiled
+def fewest_nodes_in_rounds(task, t, tasks, rules):
+    """Return the fewest nodes whose UMR makespan from t on meets the deadline."""
+    one = tasks[task]
+    n, _ = n_min_in_rounds(
+        t, one.due_tol, one.sigma, 1, rules.nodes, rules.rounds, rules.cms, rules.cps, rules.st,
+        rules.sc,
+    )  # fmt: skip
+    return n if n > 0 else NEVER
+
+
+@compiled
+def fewest_nodes_by_shares(task, nodes, tasks, rules, state, table):
+    """Return the fewest nodes of `State.release` that are in time by a user's shares, or 0."""
+    one, costs = tasks[task], (rules.cms, rules.cps, rules.st, rules.sc)
+    for n in range(1, nodes + 1):
+        fill_user_shares(
+            rules.user, task, one.sigma, state.release, n, (float(rules.nodes), *costs), table,
+            state.chunks, 0,
+        )  # fmt: skip
+        completion, _ = chunk_times(
+            OWN, state.release, n, one.sigma, 1, 0.0, costs, table.unit, table.lead,
+            rules.shared, state.chunks, 0,
+        )  # fmt: skip
+        if completion <= one.due_tol or has_failed(rules.user):
+            return n
+    return 0
+
+
+@compiled
+def nodes_by_user(task, t, idle, groups, pool, waiting, tasks, rules, state, table):
+    """Return the number that a user's function or shares ask for at t."""
+    if rules.node_rule == USER_NODES:
+        n = int(ask_rule(NODES, task, 0, t, idle, waiting, tasks, rules, table))
+        return n if n > 0 else NEVER
+    fill_releases(groups, pool, state.release)
+    n = fewest_nodes_by_shares(task, idle, tasks, rules, state, table)
+    if n > 0:
+        return n
+    return rules.nodes + 1 if t < tasks[task].due_tol and idle < rules.nodes else NEVER
+
+
+@compiled(inline=True)
+def nodes_wanted(
+    task, t, low, idle, groups, pool, waiting, asked, tasks, rules, state, table
+):  # fmt: skip
+    """Return how many nodes a task takes if it starts at t; more than are idle to wait; NEVER.
+
+    The pool holds the releases of the idle nodes, `low` is a lower bound of n_min, `waiting` how
+    many tasks are still to be planned, and `asked` tells whether an offer is sought.
+    """
+    if is_fixed(rules):
+        return fixed_nodes(task, t, idle, groups, pool, tasks, rules, table)
+    if rules.node_rule == FEWEST:
+        return fewest_nodes(task, t, low, tasks, table)
+    if rules.node_rule == FRAGMENT:
+        n = fewest_nodes(task, t, low, tasks, table)
+        return max(n, min(idle, tasks[task].n_star)) if 0 < n <= idle else n
+    if rules.node_rule == FEWEST_BY_OPTIMUM:
+        return fewest_nodes_by_optimum(task, t, idle, groups, pool, asked, tasks, rules, table)
+    if rules.node_rule == FEWEST_IN_ROUNDS:
+        return fewest_nodes_in_rounds(task, t, tasks, rules)
+    return nodes_by_user(task, t, idle, groups, pool, waiting, tasks, rules, state, table)
+
+
+@compiled
+def next_deadline(task, t, n, most, groups, pool, tasks, rules, table):
+    """Return the smallest later deadline at which a rule's answer n at t would change.
+
+    Only answers of up to `most` nodes count.
+    """
+    one = tasks[task]
+    if is_fixed(rules):
+        if rules.partition == BY_EXACT and rules.all_nodes:
+            part = rules.cms / (rules.cms + rules.cps)
+            end = optimum(pool, groups, one.sigma, part, table.unit)[0]
+            return end if n == NEVER and one.n_min <= most else np.inf
+        return t + one.duration if n == NEVER and one.n_min <= most else np.inf
+    if rules.node_rule == FEWEST_BY_OPTIMUM:
+        return next_optimum(task, n, groups, pool, tasks, rules, table)
+    if rules.node_rule == FEWEST_IN_ROUNDS:
+        fewer, least = most if n == NEVER else min(n - 1, most), np.inf
+        for k in range(1, fewer + 1):
+            time, _ = rounds_time(
+                one.sigma, k, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc
+            )
+            least = min(least, time)
+        return t + least
+    if rules.node_rule == FRAGMENT and n != NEVER:  # the idle nodes beyond n_min change nothing
+        n = fewest_nodes(task, t, 1, tasks, table)
+    fewer = min(one.n_star if n == NEVER else n - 1, most)
+    return t + duration(one.sigma, fewer, table.unit, table.fixed) if fewer > 0 else np.inf
+
+
+# --- the true optimum on a pool -------------------------------------------------------------------
+
+
+@compiled
+def add_group(due, head, run, closed, time, before, total, sigma, part, unit):
+    """Add a group to nodes that are filled up to a deadline; find where they carry the load.
+
+    `head`, `run` and `closed` are the release and the nodes of the run of sends in progress and
+    the data of the runs before it; the group releases the nodes before+1..total at `time`.
+    Return the fewest nodes that carry sigma, 0 if none of these, and the three with the group.
+    """
+    if run > 0 and time > head + (due - head) * send_fraction(run, part, unit):
+        closed = closed + (due - head) / unit[run]
+        run = 0
+    if run == 0:
+        head = time
+    count = total - before
+    if not closed + (due - head) / unit[run + count] >= sigma:
+        return 0, head, run + count, closed
+    low, high = 0, count
+    while high - low > 1:
+        middle = (low + high) // 2
+        if closed + (due - head) / unit[run + middle] >= sigma:
+            high = middle
+        else:
+            low = middle
+    return before + high, head, run + high, closed
+
+
+@compiled
+def count_carrying(pool, groups, due, sigma, part, unit):
+    """Return the fewest nodes of a pool that carry sigma by a deadline, or 0; and their groups."""
+    head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
+    while n == 0 and g < groups:
+        before, total = total, total + pool[g].nodes
+        if pool[g].time < due:
+            n, head, run, closed = add_group(
+                due, head, run, closed, pool[g].time, before, total, sigma, part, unit
+            )
+        g += 1
+    return n, g
+
+
+@compiled
+def next_optimum(task, n, groups, pool, tasks, rules, table):
+    """Return the deadline at which one node less than n would do, or all where n do not."""
+    one, part = tasks[task], rules.cms / (rules.cms + rules.cps)
+    if n == 1 or groups == 0:
+        return np.inf
+    found, g = count_carrying(pool, groups, one.due_tol, one.sigma, part, table.unit)
+    if found == 0:
+        return optimum(pool, groups, one.sigma, part, table.unit)[0]
+    total = 0
+    for k in range(g):
+        total += pool[k].nodes
+    last = pool[g - 1].nodes
+    pool[g - 1].nodes = last - (total - found) - 1
+    filled = g - 1 if pool[g - 1].nodes == 0 else g
+    end = optimum(pool, filled, one.sigma, part, table.unit)[0]
+    pool[g - 1].nodes = last
+    return end
+
+
+# --- a newcomer -----------------------------------------------------------------------------------
+
+
+@compiled
+def fill_releases(groups, pool, release):
+    """Write the releases of a pool node by node; return how many there are."""
+    n = 0
+    for g in range(groups):
+        for k in range(n, n + pool[g].nodes):
+            release[k] = pool[g].time
+        n += pool[g].nodes
+    return n
+
+
+@compiled(inline=True)
+def init_newcomer(task, now, due, tasks, rules, state, table):
+    """Set a newcomer's deadline and its nodes at its test; tell whether it could meet it alone."""
+    one = tasks[task]
+    one.due, one.due_tol = due, latest_finish(due, due - now)
+    one.n_star = n_star_of(one.sigma, table.least, rules.nodes)
+    if asks_user(rules):
+        one.n_min = 0
+        if rules.node_rule == USER_NODES:
+            idle, _ = idle_at(now, state)
+            one.n_min = int(ask_rule(NODES, task, 0, now, idle, 1, tasks, rules, table))
+        elif rules.frozen or rules.by_policy:
+            state.release[:] = now
+            one.n_min = fewest_nodes_by_shares(task, rules.nodes, tasks, rules, state, table)
+        return True
+    if rules.node_rule == ALL_NODES or rules.node_rule == REQUESTED:
+        one.n_min = rules.nodes if rules.node_rule == ALL_NODES else one.requested
+        if rules.partition == BY_EXACT:  # if computing is free, the first node has all of it
+            one.n_min = one.n_star
+        one.duration = time_from_common_start(task, one.n_min, tasks, rules, table)
+        return now + one.duration <= one.due_tol
+    if is_in_rounds(rules.partition):
+        one.n_min, _ = n_min_in_rounds(
+            now, one.due_tol, one.sigma, 1, rules.nodes, rules.rounds, rules.cms, rules.cps,
+            rules.st, rules.sc,
+        )  # fmt: skip
+    else:
+        one.n_min = n_min_of(now, one.due_tol, one.sigma, 1, one.n_star, table.unit, table.fixed)
+    one.duration = time_from_common_start(task, max(1, one.n_min), tasks, rules, table)
+    return one.n_min > 0
+
+
+@compiled
+def earliest_deadline(task, now, tasks, rules, table):
+    """Return the smallest absolute deadline that a task could meet if it started now, alone."""
+    one = tasks[task]
+    if is_in_rounds(rules.partition):
+        _, time = n_min_in_rounds(
+            now, -np.inf, one.sigma, 1, rules.nodes, rules.rounds, rules.cms, rules.cps,
+            rules.st, rules.sc,
+        )  # fmt: skip
+        return now + time
+    n = n_star_of(one.sigma, table.least, rules.nodes)
+    if rules.all_nodes and not rules.best:
+        n = rules.nodes
+    elif rules.node_rule == REQUESTED:
+        n = one.requested
+    return now + duration(one.sigma, n, table.unit, table.fixed)

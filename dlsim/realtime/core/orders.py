@@ -1,0 +1,33 @@
+"""The orders of papers M and I: the rank of a task, the smallest of which is served first."""
+
+from dlsim.compiled import compiled
+from dlsim.realtime.core.formulas import cost_derivative
+from dlsim.realtime.core.user_rules import ORDER, ask_rule
+
+#: Orders that the core ranks by: a key that is known before the run (the arrival, or what a
+#: user's function makes of the table), the absolute deadline, the cost derivative, and a user's
+#: function of the instant.
+STATIC, DEADLINE, COST_DERIVATIVE, USER_ORDER = range(4)
+
+
+@compiled
+def line_rank(task, tasks, rules):
+    """Return the rank of a task in an order that does not change with time."""
+    return tasks[task].due if rules.order == DEADLINE else tasks[task].rank
+
+
+@compiled
+def mcdf_rank(task, nodes, tasks, rules, table):
+    """Return MCDF's rank: the largest cost derivative W(n + 1) - W(n) first (paper M)."""
+    sigma, top = tasks[task].sigma, rules.infinite_top
+    return -cost_derivative(sigma, nodes, rules.nodes, top, table.slope, table.rise)
+
+
+@compiled
+def rank_at(task, nodes, t, idle, waiting, tasks, rules, table):
+    """Return the rank at t of a task that would run on so many nodes from then on."""
+    if rules.order == USER_ORDER:
+        return ask_rule(ORDER, task, nodes, t, idle, waiting, tasks, rules, table)
+    if rules.order == COST_DERIVATIVE:
+        return mcdf_rank(task, nodes, tasks, rules, table)
+    return line_rank(task, tasks, rules)

@@ -1,0 +1,193 @@
+"""One task on chosen nodes: its place in a plan, when its nodes are released, and its chunks."""
+
+from dlsim.compiled import compiled
+from dlsim.realtime.core.node_rules import fill_releases
+from dlsim.realtime.core.splits import (
+    BY_DLT,
+    BY_OPR,
+    BY_UMR,
+    EQUAL,
+    OPR,
+    OPTIMUM,
+    OWN,
+    PIECES,
+    REMODEL,
+    ROUNDS,
+    ROUNDS_EARLY,
+    choose_split,
+    chunk_times,
+    ends_in_groups,
+    ends_together,
+    receiving_nodes,
+    split_on_common_release,
+)
+from dlsim.realtime.core.state import is_due, push
+from dlsim.realtime.core.user_rules import fill_user_shares
+
+#: On at most this many nodes a task's ends are computed node by node.
+FEW_NODES = 64
+
+
+@compiled
+def opr_send_end(task, n, start, tasks, rules):
+    """Return when the last send of a task ends if its sends follow each other."""
+    sends = receiving_nodes(task, n, tasks, rules)
+    return start + tasks[task].sigma * rules.cms + sends * rules.st
+
+
+@compiled
+def compute_chunks(task, kind, rounds, n, end, tasks, rules, state, table):
+    """Compute the chunks of a task on the nodes of `State.release` into `State.chunks`."""
+    sigma, costs = tasks[task].sigma, (rules.cms, rules.cps, rules.st, rules.sc)
+    if kind == OWN:
+        fill_user_shares(
+            rules.user, task, sigma, state.release, n, (float(rules.nodes), *costs), table,
+            state.chunks, 0,
+        )  # fmt: skip
+    return chunk_times(
+        kind, state.release, n, sigma, rounds, end, costs, table.unit, table.lead, rules.shared,
+        state.chunks, 0,
+    )  # fmt: skip
+
+
+@compiled
+def compute_ends(
+    task, kind, rounds, n, groups, end, per_node, tasks, rules, state, table
+):  # fmt: skip
+    """Return when a task on the chosen nodes is computed, and when its last send ends.
+
+    If its nodes end `per_node`, `State.node_completions` says when; return also its length.
+    """
+    if n > FEW_NODES and (kind == REMODEL or (kind == OPTIMUM and not per_node)):
+        return ends_in_groups(
+            kind, state.chosen_nodes, groups, n, tasks[task].sigma, end, rules.cms, rules.cps,
+            table.unit, per_node, state.counters[0].span, state.node_completions,
+        )  # fmt: skip
+    fill_releases(groups, state.chosen_nodes, state.release)
+    completion, sent = compute_chunks(task, kind, rounds, n, end, tasks, rules, state, table)
+    for k in range(n if per_node else 0):
+        one = state.node_completions[k]
+        one.time, one.nodes = state.chunks[(rounds - 1) * n + k, 3], 1
+    return completion, sent, n
+
+
+@compiled(inline=True)
+def release_nodes(
+    is_new, has_successor, task, kind, rounds, n, groups, start, end, size, link,
+    tasks, rules, state, table,
+):  # fmt: skip
+    """Release the nodes of a planned task; return planned ends, link, and the end of a new task.
+
+    If no later task needs the nodes (`has_successor`), only the completion of a new task is
+    computed, where its chunks decide it.
+    """
+    even, count = ends_together(kind, groups), 0
+    per_node = kind == PIECES or (rules.finish and not even)
+    ends_by_chunks = kind == ROUNDS_EARLY or kind == OWN or (kind == PIECES and rules.shared)
+    needs_ends = has_successor and (per_node or (rules.shared and not even))
+    if needs_ends or (is_new and ends_by_chunks):
+        completion, sent, count = compute_ends(
+            task, kind, rounds, n, groups, end, per_node, tasks, rules, state, table
+        )
+        if is_new and ends_by_chunks:
+            end = completion
+    else:
+        sent = opr_send_end(task, n, start, tasks, rules)
+    if not has_successor:
+        return size, link, end
+    if rules.shared:
+        link = max(link, sent)
+    if not per_node:
+        return push(state.planned_ends, size, end, n), link, end
+    for k in range(count - 1, -1, -1):  # mostly ever later: a push costs least
+        one = state.node_completions[k]
+        size = push(state.planned_ends, size, one.time, one.nodes)
+    return size, link, end
+
+
+@compiled(inline=True)
+def place_task(
+    has_successor, task, n, groups, place, rank, size, link, tasks, rules, state, table
+):  # fmt: skip
+    """Split a task over the chosen nodes, write it into the new plan and release its nodes."""
+    pool, used, filled = state.chosen_nodes, n, groups
+    if rules.partition == BY_OPR or (groups == 1 and BY_DLT <= rules.partition < BY_UMR):
+        last = pool[groups - 1].time
+        kind, rounds, start, end = split_on_common_release(task, n, last, tasks, rules, table)
+    else:
+        kind, rounds, start, end, used, filled = choose_split(
+            task, n, groups, pool, tasks, rules, table
+        )
+    for g in range(filled, groups):
+        size = push(state.planned_ends, size, pool[g].time, pool[g].nodes)
+    size, link, end = release_nodes(
+        True, has_successor, task, kind, rounds, used, filled, start, end, size, link,
+        tasks, rules, state, table,
+    )  # fmt: skip
+    entry = state.plan[1, place]
+    entry.task, entry.nodes, entry.start, entry.end, entry.rank = task, used, start, end, rank
+    entry.ready, entry.kind, entry.rounds = pool[filled - 1].time, kind, rounds
+    entry.iit_flags = 0
+    return size, link
+
+
+# --- chunks of a finished run ---------------------------------------------------------------------
+
+
+@compiled
+def choose_nodes(start, n, early, span, free, chosen, release):
+    """Find n nodes for a task: the lowest idle ones, then those that are released first."""
+    found = 0
+    for node in range(len(free)):
+        if found < n and is_due(free[node], start, span):
+            chosen[found], release[found] = node, start
+            found += 1
+    if found < n and not early:
+        return False
+    after, last = start, -1  # in order of (free, node)
+    while found < n:
+        best = -1
+        for node in range(len(free)):
+            time = free[node]
+            if is_due(time, start, span):
+                continue
+            passed = time < after or (time == after and node <= last)
+            if not passed and (best < 0 or time < free[best]):
+                best = node
+        if best < 0:
+            return False
+        after, last = free[best], best
+        chosen[found], release[found] = best, free[best]
+        found += 1
+    return True
+
+
+@compiled
+def fill_chunks(
+    user, runs, first, times, costs, table, switches, span, free, chosen, release, ints, out
+):  # fmt: skip
+    """Fill one row per chunk, task by task in order of dispatch; return a task that lacks nodes.
+
+    `user` are the user's functions, `switches` whether the link is shared and whether each node
+    is free at its own finish. Return -1 if every task finds its nodes.
+    """
+    shared, finish = switches
+    for task in range(len(runs)):
+        n, kind, rounds = runs[task, 0], runs[task, 1], runs[task, 2]
+        size, start, end = times[task, 0], times[task, 1], times[task, 2]
+        early = kind != OPR and kind != EQUAL and kind != ROUNDS
+        if not choose_nodes(start, n, early, span, free, chosen, release):
+            return task
+        base = first[task]
+        if kind == OWN:
+            all_costs = (float(len(free)), *costs)
+            fill_user_shares(user, task, size, release, n, all_costs, table, out, base)
+        chunk_times(
+            kind, release, n, size, rounds, end, costs, table.unit, table.lead, shared, out, base
+        )
+        for row in range(base, base + n * rounds):
+            ints[row, 0], ints[row, 1] = task, chosen[(row - base) % n]
+        for k in range(n):
+            per_node = kind == PIECES or (finish and kind != OPR)
+            free[chosen[k]] = out[base + (rounds - 1) * n + k, 3] if per_node else end
+    return -1

@@ -1,0 +1,351 @@
+r"""How one load is split over nodes: one function per split, and the chunks that follow.
+
+On nodes that start together: the optimal partitioning rule (OPR), equal shares, several rounds.
+On nodes as they are released: pieces of a size, the remodel of reference [6] of paper I, its
+equal finish under Constraint 1 or 2, the true optimum, rounds, shares of a user's own.
+
+Source: paper M, section 4; paper I, sections 4.2 to 4.5.
+"""
+
+import numpy as np
+
+from dlsim.compiled import compiled, same_instant
+from dlsim.realtime.core.formulas import (
+    constraint_one,
+    constraint_two,
+    duration,
+    idle_sum,
+    instalment,
+    optimum,
+    remodelled_time,
+    rounds_time,
+    send_fraction,
+)
+
+#: How a policy splits loads: places in `dlsim.realtime.model.PARTITIONS`, a user's function last.
+BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N = range(8)
+BY_UMR, BY_UMR_IIT, BY_OWN = range(8, 11)
+#: How a load was split, after a constraint was tested: places in `dlsim.realtime.model.KINDS`.
+OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY, OWN = range(9)
+
+
+@compiled
+def is_in_rounds(partition):
+    """Tell whether a partition sends to every node several times."""
+    return partition == BY_UMR or partition == BY_UMR_IIT
+
+
+@compiled
+def starts_together(partition):
+    """Tell whether a partition uses its nodes from one instant on."""
+    return partition == BY_OPR or partition == BY_EQUAL or partition == BY_UMR
+
+
+@compiled
+def receiving_nodes(task, n, tasks, rules):
+    """Return how many of its n nodes receive a chunk of a task."""
+    return tasks[task].n_star if rules.all_nodes and rules.best else n
+
+
+@compiled
+def time_from_common_start(task, n, tasks, rules, table):
+    """Return how long a task occupies n nodes that start together."""
+    sigma = tasks[task].sigma
+    if is_in_rounds(rules.partition):
+        return rounds_time(
+            sigma, n, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc
+        )[0]  # fmt: skip
+    return duration(sigma, receiving_nodes(task, n, tasks, rules), table.unit, table.fixed)
+
+
+# --- the splits -----------------------------------------------------------------------------------
+# Each returns how the load is split, in how many rounds, when the task starts and is planned to
+# end, how many of its nodes receive data, and how many groups of releases these fill.
+
+
+@compiled
+def split_at_last_release(task, n, groups, pool, tasks, rules, table):
+    """Split by the optimal partitioning rule or equally, once the last node is released."""
+    last = pool[groups - 1].time
+    end = last + time_from_common_start(task, n, tasks, rules, table)
+    return rules.partition, 1, last, end, n, groups
+
+
+@compiled
+def split_in_pieces(task, n, groups, pool, tasks, rules, table):
+    """Give each node an equal piece as a task of its own (User Split)."""
+    end = pool[groups - 1].time + time_from_common_start(task, n, tasks, rules, table)
+    return PIECES, 1, pool[0].time, end, n, groups
+
+
+@compiled
+def split_by_remodel(task, n, groups, pool, tasks, rules, table):
+    """Split by the heterogeneous remodel of [6]."""
+    sigma, last = tasks[task].sigma, pool[groups - 1].time
+    time = duration(sigma, n, table.unit, table.fixed)
+    if groups > 1:
+        time = min(time, remodelled_time(pool, groups, sigma, rules.cms, rules.cps, time))
+    return REMODEL, 1, pool[0].time, last + time, n, groups
+
+
+@compiled
+def split_by_equal_finish(task, n, groups, pool, tasks, rules, table):
+    """Split by eqs. (2)-(4) of paper I where Constraint 1 (I) or 2 (II) holds, else remodel."""
+    sigma, last = tasks[task].sigma, pool[groups - 1].time
+    if groups > 1:
+        each = sigma * (rules.cms + rules.cps) / n
+        end = last + (sigma * (rules.cms + rules.cps) - idle_sum(pool, groups)) / n
+        if end > last and not same_instant(end, last, each):
+            if rules.partition == BY_I:
+                holds = constraint_one(pool, groups, sigma * rules.cms, False)
+            else:
+                part = rules.cms / (rules.cms + rules.cps)
+                holds = constraint_two(pool, groups, end, part, False)
+            if holds:
+                return EVEN, 1, pool[0].time, end, n, groups
+    return split_by_remodel(task, n, groups, pool, tasks, rules, table)
+
+
+@compiled
+def split_by_optimum(task, groups, pool, tasks, rules, table):
+    """Split so that the last of the nodes ends as early as one round allows."""
+    part = rules.cms / (rules.cms + rules.cps)
+    end, n, filled = optimum(pool, groups, tasks[task].sigma, part, table.unit)
+    return OPTIMUM, 1, pool[0].time, end, n, filled
+
+
+@compiled
+def split_in_rounds(task, n, groups, pool, tasks, rules):
+    """Split by UMR: from the last release on, or from each node's own on."""
+    time, rounds = rounds_time(
+        tasks[task].sigma, n, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc
+    )
+    last = pool[groups - 1].time
+    if rules.partition == BY_UMR:
+        return ROUNDS, rounds, last, last + time, n, groups
+    return ROUNDS_EARLY, rounds, pool[0].time, last + time, n, groups
+
+
+@compiled
+def choose_split(task, n, groups, pool, tasks, rules, table):
+    """Split a task over the nodes of a pool by the policy's partition; see above."""
+    if rules.partition == BY_OPR or rules.partition == BY_EQUAL:
+        return split_at_last_release(task, n, groups, pool, tasks, rules, table)
+    if rules.partition == BY_PIECES:
+        return split_in_pieces(task, n, groups, pool, tasks, rules, table)
+    if rules.partition == BY_DLT:
+        return split_by_remodel(task, n, groups, pool, tasks, rules, table)
+    if rules.partition == BY_I or rules.partition == BY_II:
+        return split_by_equal_finish(task, n, groups, pool, tasks, rules, table)
+    if is_in_rounds(rules.partition):
+        return split_in_rounds(task, n, groups, pool, tasks, rules)
+    if rules.partition == BY_OWN:  # it ends when its chunks do
+        return OWN, 1, pool[0].time, pool[groups - 1].time, n, groups
+    return split_by_optimum(task, groups, pool, tasks, rules, table)
+
+
+@compiled
+def split_on_common_release(task, n, release, tasks, rules, table):
+    """Split a task over nodes that are released together, where this is as by the OPR rule."""
+    kind = OPTIMUM
+    if rules.partition == BY_OPR:
+        kind = OPR
+    elif rules.partition <= BY_II:
+        kind = REMODEL
+    n_used = receiving_nodes(task, n, tasks, rules)
+    end = release + duration(tasks[task].sigma, n_used, table.unit, table.fixed)
+    return kind, 1, release, end
+
+
+@compiled
+def ends_together(kind, groups):
+    """Tell whether a task is split as by the optimal partitioning rule."""
+    return kind == OPR or (groups == 1 and REMODEL <= kind <= OPTIMUM)
+
+
+# --- loads of the nodes, in order of transmission -------------------------------------------------
+
+
+@compiled
+def fill_opr_loads(n, sigma, cms, cps, st, unit, lead, out, base):
+    """Write the loads of the optimal partitioning rule (paper M, eqs. 4.5 and 4.11)."""
+    w = cms + cps
+    load = (lead[n] + sigma * unit[n]) / w
+    for i in range(n):
+        out[base + i, 0] = load
+        load = load * (cps / w) - st / w
+
+
+@compiled
+def fill_equal_loads(n, sigma, out, base):
+    """Write equal loads."""
+    for i in range(n):
+        out[base + i, 0] = sigma / n
+
+
+@compiled
+def fill_equal_finish_loads(release, n, sigma, cms, cps, out, base):
+    """Write the loads with which all nodes finish together, each from its release on (3)-(4)."""
+    w, last, waits = cms + cps, release[n - 1], 0 * sigma
+    for i in range(n):
+        waits += last - release[i]
+    common = (sigma * w - waits) / n
+    for i in range(n):
+        out[base + i, 0] = (common + (last - release[i])) / w
+
+
+@compiled
+def fill_remodel_loads(release, n, sigma, cms, cps, unit, out, base):
+    """Write the loads of the heterogeneous remodel of [6]."""
+    last, time = release[n - 1], sigma * unit[n]
+    total, passed = 0 * sigma, 1 + 0 * sigma
+    for i in range(n):
+        chi = cps * time / (time + (last - release[i]))
+        total += passed / (cms + chi)
+        passed *= chi / (cms + chi)
+    chi = cps * time / (time + (last - release[0]))
+    load = sigma / total / (cms + chi)
+    for i in range(n):
+        out[base + i, 0] = load
+        if i + 1 < n:
+            ahead = cps * time / (time + (last - release[i + 1]))
+            load, chi = load * chi / (cms + ahead), ahead
+
+
+@compiled
+def fill_optimum_loads(release, n, end, cms, cps, out, base):
+    """Write the loads with which every node computes until `end`."""
+    w, clock, load = cms + cps, release[0], 0 * end
+    for i in range(n):
+        # behind another send: w * load = end - clock without the difference
+        is_behind = i > 0 and release[i] <= clock
+        clock = max(clock, release[i])
+        load = load * (cps / w) if is_behind else (end - clock) / w
+        out[base + i, 0] = load
+        clock = clock + load * cms
+
+
+@compiled
+def fill_round_loads(n, sigma, rounds, cms, cps, st, sc, out, base):
+    """Write the loads of UMR, round by round."""
+    for j in range(rounds):
+        load = instalment(j, sigma, n, rounds, cms, cps, st, sc)
+        for i in range(n):
+            out[base + j * n + i, 0] = load
+
+
+@compiled
+def chunk_times(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):
+    """Write share, begin and end of the send, and end of the computation, of every chunk.
+
+    In order of transmission; shares of a user's own stand in `out` already. Return when the
+    task is computed and when its last send ends.
+    """
+    cms, cps, st, sc = costs
+    if kind == OPR:
+        fill_opr_loads(n, sigma, cms, cps, st, unit, lead, out, base)
+    elif kind == EQUAL or kind == PIECES:
+        fill_equal_loads(n, sigma, out, base)
+    elif kind == EVEN:
+        fill_equal_finish_loads(release, n, sigma, cms, cps, out, base)
+    elif kind == REMODEL:
+        fill_remodel_loads(release, n, sigma, cms, cps, unit, out, base)
+    elif kind == OPTIMUM:
+        fill_optimum_loads(release, n, end, cms, cps, out, base)
+    elif kind == ROUNDS or kind == ROUNDS_EARLY:
+        fill_round_loads(n, sigma, rounds, cms, cps, st, sc, out, base)
+    else:
+        for i in range(n):
+            out[base + i, 0] = out[base + i, 0] * sigma
+    together = kind == OPR or kind == EQUAL or kind == ROUNDS
+    clock = release[n - 1] if together else release[0]
+    completion = clock
+    for j in range(rounds):
+        for i in range(n):
+            row = base + j * n + i
+            if kind == PIECES and not shared:
+                clock = release[i]
+            elif not together:
+                clock = max(clock, release[i])
+            load = out[row, 0]
+            out[row, 0], out[row, 1] = load / sigma, clock
+            clock = clock + (st + load * cms)
+            begins = clock if j == 0 else max(clock, out[row - n, 3])
+            out[row, 2], out[row, 3] = clock, begins + (sc + load * cps)
+            completion = max(completion, out[row, 3])
+    return completion, clock
+
+
+# --- ends of many nodes, group by group -----------------------------------------------------------
+
+
+@compiled
+def write_falling_ends(time, step, ratio, nodes, span, count, out):
+    """Write when nodes end, each `step` before the one before; those of one instant as one."""
+    begin, first, out[count].time = time, 0, time
+    if same_instant(time, time - (nodes - 1) * step, span):
+        out[count].nodes = nodes
+        return count + 1
+    if not same_instant(time, time - step * ratio ** max(nodes - 2, 0) / 2, span):  # not even two
+        for k in range(count, count + nodes):
+            out[k].time, out[k].nodes = time, 1
+            time, step = time - step, step * ratio
+        return count + nodes
+    for k in range(1, nodes):
+        time, step = time - step, step * ratio
+        if not same_instant(time, begin, span):
+            out[count].nodes = k - first
+            count, begin, first = count + 1, time, k
+            out[count].time = time
+    out[count].nodes = nodes - first
+    return count + 1
+
+
+@compiled
+def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, per_node, span, out):
+    r"""Return when a task is computed and when its last send ends, group by group.
+
+    Nodes of one release share geometrically. The remodel's shares x_k of a group, with
+    :math:`q = \chi_g/(\tau+\chi_g)`, end earlier and earlier,
+
+    .. math:: f_{k+1} - f_k = x_k \tau \left(1 - \frac{\tau+\chi}{\tau+\chi_g}\right) \leq 0,
+
+    so that the first of each group decides; the optimum ends at once. `end` is the estimate. If
+    nodes of a remodel end `per_node`, write when they end into `out`; return also how many places
+    are filled.
+    """
+    clock, count = pool[0].time, 0
+    if kind == OPTIMUM:
+        head, run = clock, 0
+        for g in range(groups):
+            if pool[g].time > clock:
+                head, run = pool[g].time, 0
+            run += pool[g].nodes
+            clock = head + (end - head) * send_fraction(run, cms / (cms + cps), unit)
+        return end, clock, 0
+    time, last, completion = sigma * unit[n], pool[groups - 1].time, clock
+    chi = cps * time / (time + (last - clock))
+    whole = end - last
+    if last - clock > time:  # shares over so long a wait multiply what the clock has rounded
+        whole = remodelled_time(pool, groups, sigma, cms, cps, time)
+    load = whole / (cms + chi)
+    for g in range(groups):
+        ahead, m = cps * time / (time + (last - pool[g].time)), pool[g].nodes
+        if g > 0:
+            load = load * chi / (cms + ahead)
+        chi, clock = ahead, max(clock, pool[g].time)
+        finish = clock + load * cms + load * cps
+        completion = max(completion, finish)
+        if per_node and m == 1:
+            out[count].time, out[count].nodes = finish, 1
+            count += 1
+        elif per_node:
+            step = load * cms * (cps - chi) / (cms + chi)
+            count = write_falling_ends(finish, step, chi / (cms + chi), m, span, count, out)
+        if m == 1 or chi == 0:  # without computing the first has all of it
+            clock, load = clock + load * cms, load * (m == 1)
+            continue
+        decay = np.log1p(cms / chi)
+        clock = clock - load * (cms + chi) * np.expm1(-m * decay)
+        load = load * np.exp(-(m - 1) * decay)
+    return completion, clock, count
