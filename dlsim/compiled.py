@@ -168,8 +168,9 @@ class Core:
                     parent, _, child = name.rpartition(".")
                     setattr(sys.modules[parent], child, module)
         plain = {"records": record_arrays, "call_at": _call}
-        for module in map(vars, modules.values()):
-            module.update({name: plain[name] for name in plain.keys() & module.keys()})
+        for names_of_module in map(vars, modules.values()):
+            shared = plain.keys() & names_of_module.keys()
+            names_of_module.update({name: plain[name] for name in shared})
         return SimpleNamespace(**modules)
 
     @property
