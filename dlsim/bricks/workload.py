@@ -107,16 +107,18 @@ def _requests(
     return pd.DataFrame(columns | {"deadline": due})
 
 
-def _once(known: dict[Any, Any], seed: Seed, function: Callable[..., Any], *given: Any) -> Any:
-    """Draw by a seed and what is given, or take what has been drawn by the same."""
-    words = (x.tobytes() if isinstance(x, np.ndarray) else repr(x) for x in given)
+def cached_draw(
+    cache: dict[Any, Any], seed: Seed, function: Callable[..., Any], *arguments: Any
+) -> Any:
+    """Draw by a seed and arguments, or take what has been drawn by the same."""
+    words = (x.tobytes() if isinstance(x, np.ndarray) else repr(x) for x in arguments)
     key = (repr(seed), function, *words)
-    known[key] = known.pop(key) if key in known else function(seed, *given)
-    return known[key]
+    cache[key] = cache.pop(key) if key in cache else function(seed, *arguments)
+    return cache[key]
 
 
 def draw(
-    seed: Seed, interval: float = 60.0, known: dict[Any, Any] | None = None, *, domains: int = 10,
+    seed: Seed, interval: float = 60.0, cache: dict[Any, Any] | None = None, *, domains: int = 10,
     nodes: tuple[int, int] = (5, 10), horizon: float = 86_400.0, interval_scope: str = "client",
     performance: Range = (100.0, 500.0), lan: Range = (50.0, 100.0),
     wan: Range = (500.0, 1000.0), data_range: Range = (100.0, 5000.0),
@@ -134,7 +136,7 @@ def draw(
         Root of all randomness.
     interval : float
         Int: mean minutes between two requests (Poisson arrivals).
-    known : dict, optional
+    cache : dict, optional
         Traces and background that have been drawn, the latest used last, to which is added.
     domains : int
         Number of local domains; with a `topology` its own.
@@ -229,7 +231,7 @@ def draw(
         "choose a longer trace_step, larger background jobs or a shorter horizon",
     )
 
-    once = partial(_once, {} if known is None else known, seed)
+    once = partial(cached_draw, {} if cache is None else cache, seed)
     noise = partial(once, _noise, math.ceil(steps), H, trace_method)
 
     parts: dict[str, Any] = {
