@@ -281,27 +281,28 @@ class Recorded(ReducedProgram):
 
 @pytest.fixture
 def recorded(monkeypatch):
-    made = []
+    """Let LPRR keep every solution of its program."""
 
-    def build(p, least):
-        made.append(Recorded(p))
-        made[-1].solve(least)
-        return made[-1]
+    def solve_recorded(p, least):
+        program = Recorded(p)
+        program.solve(least)
+        return program
 
-    monkeypatch.setattr("dlsim.steady.heuristics.unfixed", build)
-    return made
+    monkeypatch.setattr(heuristics, "ReducedProgram", Recorded)
+    monkeypatch.setattr(heuristics, "relaxed_program", solve_recorded)
 
 
 @pytest.mark.parametrize("small", [heuristics.SMALL_LP_CELLS, 0], ids=["all columns", "narrow"])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("least", [False, True])
-def test_lprr_rounds_as_its_twin(monkeypatch, recorded, batch, least, small):
+@pytest.mark.usefixtures("recorded")
+def test_lprr_rounds_as_its_twin(monkeypatch, batch, least, small):
     monkeypatch.setattr(heuristics, "SMALL_LP_CELLS", small)
     skipped = fixed = 0
     for seed in range(int(30 * ENOUGH)):
         p = draw_platform(seed, seed % 2 == 0, clusters=5)
         done = round_randomly(p, np.random.default_rng(seed), batch, least)
-        log = recorded[-1].log
+        log = done.program.log
         plain, at_all, program = as_instance(p), [], Program(p)
 
         def relaxed(values, at_all=at_all, log=log, program=program):
@@ -339,7 +340,6 @@ def test_a_solution_that_is_kept_is_still_optimal(monkeypatch, batch, few):
 
 
 def test_a_second_run_does_what_the_first_did():
-    """The first takes the solver of the platform's program over, the second makes its own."""
     for seed in range(int(10 * SCALE)):
         p = draw_platform(seed, False, clusters=6, odd=0.02)
         orders = [round_randomly(p, np.random.default_rng(1)).order for _ in range(2)]

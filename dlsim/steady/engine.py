@@ -17,7 +17,7 @@ from dlsim.steady.heuristics import Found, fill_greedily, round_down, round_rand
 from dlsim.steady.model import Platform, Reading
 from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.program import MOST_NODES, fair, polish, seconds, solve_program
-from dlsim.steady.relaxation import bound, relaxed
+from dlsim.steady.relaxation import bound, relaxed_program
 
 #: Bytes that a method takes at least per application and cluster.
 BYTES_PER_CELL, BYTES_PER_MIXED_CELL = 150, 500
@@ -151,7 +151,7 @@ SUFFIXES: dict[str, Suffix] = register(
 
 def find_relaxed(platform: Platform, options: SolveOptions) -> Allocation:
     """Return the optimum of the relaxed program."""
-    work = trim(platform, relaxed(platform, options.needs_least_connections).work)
+    work = trim(platform, relaxed_program(platform, options.needs_least_connections).work)
     opened = least_connections(platform, work)
     return Allocation(platform, work, opened, is_relaxed=True, upper=bound(platform))
 
@@ -162,7 +162,7 @@ def find_greedy(platform: Platform, options: SolveOptions) -> Allocation:
 
 
 def _round_down(platform: Platform, options: SolveOptions) -> Found:
-    return round_down(platform, relaxed(platform, options.needs_least_connections))
+    return round_down(platform, relaxed_program(platform, options.needs_least_connections))
 
 
 def find_rounded_down(platform: Platform, options: SolveOptions) -> Allocation:

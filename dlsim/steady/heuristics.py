@@ -12,7 +12,7 @@ import pandas as pd
 from dlsim.steady.core.greedy import EXHAUSTED, GreedyNetwork, Remaining, Trace, allocate_greedily
 from dlsim.steady.model import Floats, Ints, Platform, Reading
 from dlsim.steady.outcome import trim
-from dlsim.steady.relaxation import ReducedProgram, unfixed
+from dlsim.steady.relaxation import ReducedProgram, relaxed_program
 
 #: Work (A, K) and whole connections (K, K).
 Found = tuple[Floats, Ints]
@@ -168,9 +168,12 @@ class RandomisedRounding:
 
     def __init__(self, platform: Platform, least_connections: bool) -> None:
         self.platform, self.least_connections = platform, least_connections
-        self.program = unfixed(platform, least_connections)
-        if len(self.program.cells) > SMALL_LP_CELLS:
-            self.program = self.program.narrow()
+        solved = relaxed_program(platform, least_connections)
+        if len(solved.cells) > SMALL_LP_CELLS:
+            self.program = solved.narrow()
+        else:
+            self.program = ReducedProgram(platform)
+            self.program.solve(least_connections)
         self.order: list[tuple[int, float, int]] = []
         self._fixed_values = np.zeros(len(self.program.fixed), dtype=np.int64)
         self._refresh()

@@ -380,36 +380,20 @@ def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> flo
     return float((multipliers[binding] @ limit[binding]) * (1 + slack))
 
 
-#: Per platform the program as first solved, its duals, and its solver until it is taken; and
-#: what is proved.
-_SOLVED: "weakref.WeakKeyDictionary[Platform, dict[bool, list[Any]]]" = weakref.WeakKeyDictionary()
+#: Per platform its program solved, by whether with the fewest connections, and what is proved.
+_SOLVED: "weakref.WeakKeyDictionary[Platform, dict[bool, ReducedProgram]]"
+_SOLVED = weakref.WeakKeyDictionary()
 _BOUNDS: "weakref.WeakKeyDictionary[Platform, float]" = weakref.WeakKeyDictionary()
 
 
-def _solved(platform: Platform, least: bool) -> list[Any]:
-    kept = _SOLVED.setdefault(instance("platform", platform, Platform), {})
-    if least not in kept:
+def relaxed_program(platform: Platform, least_connections: bool = False) -> ReducedProgram:
+    """Return the platform's program solved, once for all methods: only to be read."""
+    solved = _SOLVED.setdefault(instance("platform", platform, Platform), {})
+    if least_connections not in solved:
         program = ReducedProgram(copy.copy(platform))  # a key is held by no value
-        program.solve(least)
-        kept[least] = [program, program.duals(), program]
-    return kept[least]
-
-
-def relaxed(platform: Platform, least: bool = False) -> ReducedProgram:
-    """Return the platform's program as first solved, once for all methods: only to be read."""
-    return _solved(platform, least)[0]
-
-
-def unfixed(platform: Platform, least: bool = False) -> ReducedProgram:
-    """Return the same program to fix routes in; the first to ask gets the very solver."""
-    kept = _solved(platform, least)
-    if len(kept) == 3:
-        program: ReducedProgram = kept.pop()
-        kept[0] = copy.copy(program)
-    else:
-        program = ReducedProgram(platform)
-        program.solve(least)
-    return program
+        program.solve(least_connections)
+        solved[least_connections] = program
+    return solved[least_connections]
 
 
 def bound(platform: Platform) -> float:
@@ -434,12 +418,12 @@ def bound(platform: Platform) -> float:
     StudyError
         If the solver proves no optimum.
     """
-    program, duals, *_ = _solved(platform, False)
+    program = relaxed_program(platform)
     if platform in _BOUNDS:
         return _BOUNDS[platform]
     can = np.isin(np.flatnonzero(platform.counted), program.rows.app)
     # where one that counts can do nothing anywhere there is nothing to prove
-    scale, proved = program.rows.scale, program.prove(duals) if can.all() else 0.0
+    scale, proved = program.rows.scale, program.prove(program.duals()) if can.all() else 0.0
     for options in TRIES:  # where the duals of one try are loose, those of more
         if proved * scale <= program.objective + NEAR * scale:
             break

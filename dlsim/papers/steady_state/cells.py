@@ -31,7 +31,7 @@ from dlsim.steady.heuristics import SNAP, fill_greedily, round_down, round_rando
 from dlsim.steady.model import Floats
 from dlsim.steady.outcome import trim
 from dlsim.steady.program import polish, solve_program
-from dlsim.steady.relaxation import unfixed
+from dlsim.steady.relaxation import ReducedProgram
 from dlsim.study.cells import verified
 
 #: Platforms in the paper, and configurations per topology and per combination of Table 2.
@@ -257,7 +257,8 @@ def at_vertices(
     reading, drawn = split_switches(switches)
     p = of_kind(kind, clusters, seed, connectivity, **drawn)
     named = reading.vertex == "least_connections"
-    top, program, rng = bound(p), unfixed(p, named), np.random.default_rng(rounding(seed))
+    top, program, rng = bound(p), ReducedProgram(p), np.random.default_rng(rounding(seed))
+    program.solve(named)
     greedy, rows = share(solve(p, "G", reading=reading).objective, top), []
     for vertex in range(1 if named else count):
         if not named:
