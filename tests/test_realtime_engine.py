@@ -18,6 +18,7 @@ from dlsim.realtime import (
     Policy,
     Reading,
     execution_time,
+    model,
     simulate,
     workload,
 )
@@ -487,3 +488,58 @@ def test_the_strategies_cover_all_rows_and_switches():
     assert set(POLICIES) <= set(ALL_ROWS)
     assert strategies.twin.DEFAULTS | inserted.DEFAULTS == {k: v[0] for k, v in SWITCHES.items()}
     assert set(SWITCHES_M) == set(strategies.twin.DEFAULTS)
+
+
+# --- orders as records ----------------------------------------------------------------------------
+
+
+def smallest_first(tasks):
+    return tasks["sigma"]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"key": None}, "order 'sjf' needs a key, a function; got None"),
+        ({"key": smallest_first, "when": "instant"}, "needs a key\\(task, n, t, state\\)"),
+        ({"key": smallest_first, "when": "never"}, "when"),
+        ({"key": lambda task, n: 1}, "it takes 2 arguments"),
+    ],
+)
+def test_an_order_without_a_key_is_refused_when_it_is_defined(given, message):
+    with pytest.raises(InputError, match=message):
+        model.Order("sjf", "the smallest first", **given)
+
+
+def test_a_registered_order_is_ranked_by_its_key(monkeypatch):
+    """Never first come, first served: a word and a row are all that a new order needs."""
+    tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)
+    order = model.Order("sjf", "the smallest first", smallest_first)
+    monkeypatch.setitem(model.ORDERS, "sjf", order)
+    found = simulate(tasks, Cluster(10, 10, 10), Policy("sjf", "min", overtake=True))
+    found.check()
+    wanted = simulate(tasks, Cluster(10, 10, 10), Policy(smallest_first, "min", overtake=True))
+    pd.testing.assert_frame_equal(found.tasks, wanted.tasks)
+    fifo = simulate(tasks, Cluster(10, 10, 10), "FIFOMN")
+    assert not found.tasks.equals(fifo.tasks)
+    monkeypatch.setattr(model, "CORE_ORDERS", (*model.CORE_ORDERS, "sjf"))
+    with pytest.raises(InputError, match="order 'sjf' is registered, but the engine has no code"):
+        simulate(tasks, Cluster(10, 10, 10), Policy("sjf", "min"))
+
+
+@pytest.mark.parametrize("kind", ["nodes", "partition"])
+def test_a_word_that_no_code_handles_is_refused(kind, monkeypatch):
+    registry = {"nodes": model.NODES, "partition": model.PARTITIONS}[kind]
+    monkeypatch.setitem(registry, "half", "one half of them")
+    policy = Policy(**{"order": "edf", "nodes": "min", kind: "half"})
+    tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)
+    with pytest.raises(InputError, match=f"{kind} 'half' is registered, but the engine has no"):
+        simulate(tasks, Cluster(10, 10, 10), policy)
+
+
+@pytest.mark.parametrize(("name", "word"), [("EDFMN", "edf"), ("FIFOMN", "fifo"), ("MCDF", "dc")])
+def test_the_papers_orders_are_those_of_their_keys(name, word):
+    tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 10_000, 2)
+    key = model.ORDERS[word].key
+    by_key = simulate(tasks, Cluster(10, 10, 10), Policy(key, "min", overtake=True))
+    pd.testing.assert_frame_equal(by_key.tasks, simulate(tasks, Cluster(10, 10, 10), name).tasks)
