@@ -23,7 +23,6 @@ from typing import Any
 import numba
 import numba.extending
 import numpy as np
-from llvmlite import ir
 from numpy.typing import NDArray
 
 from dlsim.cache import ROOT, cache_folder, digest_of, private_folder, source_digest
@@ -167,7 +166,7 @@ class Core:
                 for name, module in kept.items():
                     parent, _, child = name.rpartition(".")
                     setattr(sys.modules[parent], child, module)
-        plain = {"records": record_arrays, "call_at": _call}
+        plain = {"records": record_arrays, "call_rule": _call}
         for names_of_module in map(vars, modules.values()):
             shared = plain.keys() & names_of_module.keys()
             names_of_module.update({name: plain[name] for name in shared})
@@ -210,31 +209,18 @@ class Core:
 
 
 def _call(function: Any, given: Any) -> Any:
-    """Call a function that returns a number."""
+    """Call a user's function, which returns a number."""
     return function(*given)
 
 
 if numba.config.DISABLE_JIT:
-    call_at = _call
-
+    call_rule = _call
 else:
 
-    @numba.extending.intrinsic
-    def call_at(typing: Any, address: Any, given: Any) -> Any:
-        """Call what `numba.cfunc` has compiled for arguments of these types, to a float.
-
-        Kernels are compiled once for all such functions, where a typed pointer among their
-        arguments would have them compiled once more.
-        """
-
-        def call(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            kinds = [context.get_value_type(kind) for kind in given.types]
-            pointer = ir.FunctionType(ir.DoubleType(), kinds).as_pointer()
-            whole = range(len(kinds))
-            found = [builder.extract_value(values[1], k) for k in whole]
-            return builder.call(builder.inttoptr(values[0], pointer), found)
-
-        return numba.float64(numba.int64, given), call
+    @numba.extending.register_jitable
+    def call_rule(function: Any, given: Any) -> Any:
+        """Stand in a compiled core for a user's function, which only an uncompiled one calls."""
+        return np.nan
 
 
 @numba.extending.register_jitable  # plain in Python: it runs on Fractions, and in both cores

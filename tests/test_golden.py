@@ -5,7 +5,7 @@ A test that fails here found a result that moved: explain it and freeze anew, or
 
 import pytest
 
-from tests.golden import blocks, versions
+from tests.golden import blocks, realtime_runs, versions
 from tests.golden.engines import ENGINES
 from tests.scale import SCALE
 
@@ -27,6 +27,14 @@ def test_random_runs_decide_as_before(engine, part):
     assert len(frozen) == blocks.RUNS
     for number in numbers(part):
         assert f"# {number} {ENGINES[engine](number)}" == frozen[number]
+
+
+@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_both_speeds_decide_alike(engine, part):
+    frozen = blocks.frozen("realtime")
+    for number in numbers(part):
+        assert f"# {number} {realtime_runs.run(number, engine)}" == frozen[number]
 
 
 @pytest.mark.parametrize("part", range(PARTS))

@@ -12,20 +12,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.compiled import clock_origin, records
+from dlsim.compiled import clock_origin
 from dlsim.errors import InputError
 from dlsim.given import Floats, column, instance, number, table, theirs, usual
 from dlsim.realtime import model
-from dlsim.realtime.core.node_rules import fill_releases
-from dlsim.realtime.core.placement import compute_chunks
-from dlsim.realtime.core.splits import choose_split
-from dlsim.realtime.core.state import TASK, fresh_state
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import KINDS, MOST_ROUNDS, Cluster, Policy, Reading
 from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.own import blame
 from dlsim.realtime.partition import SIZE, table_for
 from dlsim.realtime.run import rules_of, run_policy
+from dlsim.realtime.speeds import core_for
 
 
 def simulate(
@@ -34,6 +31,7 @@ def simulate(
     policy: str | Policy,
     reading: Reading | None = None,
     negotiate: float = 0.0,
+    engine: str = "auto",
 ) -> Schedule:
     """Schedule divisible tasks as they arrive, under one policy and one reading.
 
@@ -51,6 +49,9 @@ def simulate(
     negotiate : float
         0 for no negotiation; x >= 1: a refused task accepts the smallest admissible
         deadline if it is at most x times its own.
+    engine : {"auto", "compiled", "python"}
+        The same decisions at two speeds: compiled, which takes some 20 s once per version, or
+        uncompiled, as "auto" takes small work and functions of one's own.
 
     Returns
     -------
@@ -90,9 +91,9 @@ def simulate(
             raise InputError("negotiate needs whole tasks; use the reading split='all'")
         pieces = tasks.iloc[given.owners].reset_index(drop=True)
         pieces = pieces.assign(sigma=pieces["sigma"] / pieces["user_nodes"], user_nodes=1)
-        inner = simulate(pieces, cluster, policy, replace(reading, split="all"))
+        inner = simulate(pieces, cluster, policy, replace(reading, split="all"), engine=engine)
         return Schedule.of_pieces(inner, given, cluster, policy, name, reading, 0.0)
-    run = run_policy(given, cluster, policy, reading, negotiate)
+    run = run_policy(given, cluster, policy, reading, negotiate, engine=engine)
     return Schedule.of(run, given, cluster, policy, name, reading, float(negotiate))
 
 
@@ -209,19 +210,23 @@ def split_load(
     model.check_partition(partition, rounds, cluster)
     times = model.release_times(release, cluster)
     rules = rules_of(cluster, policy, Reading())
-    task, s = records(1, TASK), fresh_state(len(times), rules, 0.0)
-    chunks = np.empty((len(times) * MOST_ROUNDS, 4))
-    s = s._replace(release=np.empty(len(times)), chunks=chunks)
-    task["sigma"], task["n_star"] = float(sigma), len(times)
-    if cluster.cps == 0 and partition in ("exact", "exact-n"):  # computing is free
-        times = times[:1]
-    origin = clock_origin(times)
-    releases, sizes = np.unique(times - origin, return_counts=True)
-    groups, pool, table = len(releases), s.chosen_nodes, table_for(cluster, partition)
-    pool["time"][:groups], pool["nodes"][:groups] = releases, sizes
-    kind, m, _, end, n, filled = choose_split(0, len(times), groups, pool, task, rules, table)
-    fill_releases(filled, pool, s.release)
-    completion, _ = compute_chunks(0, kind, m, n, end, task, rules, s, table)
+    with core_for(policy, "auto", 1) as core:
+        task = core.state.records(1, core.state.TASK)
+        s = core.state.fresh_state(len(times), rules, 0.0)
+        chunks = np.empty((len(times) * MOST_ROUNDS, 4))
+        s = s._replace(release=np.empty(len(times)), chunks=chunks)
+        task["sigma"], task["n_star"] = float(sigma), len(times)
+        if cluster.cps == 0 and partition in ("exact", "exact-n"):  # computing is free
+            times = times[:1]
+        origin = clock_origin(times)
+        releases, sizes = np.unique(times - origin, return_counts=True)
+        groups, pool, table = len(releases), s.chosen_nodes, table_for(cluster, partition)
+        pool["time"][:groups], pool["nodes"][:groups] = releases, sizes
+        kind, m, _, end, n, filled = core.splits.choose_split(
+            0, len(times), groups, pool, task, rules, table
+        )
+        core.node_rules.fill_releases(filled, pool, s.release)
+        completion, _ = core.placement.compute_chunks(0, kind, m, n, end, task, rules, s, table)
     rows = chunks[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
     if rules.has_user_rules:
         blame(rules.user, policy, ["the load"], s.release)

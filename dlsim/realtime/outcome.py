@@ -14,13 +14,13 @@ from dlsim.compiled import CLOCK, clock_origin, latest_finish
 from dlsim.errors import InputError, ScheduleError
 from dlsim.given import Floats, label, number
 from dlsim.realtime.check import check_schedule
-from dlsim.realtime.core.placement import fill_chunks
 from dlsim.realtime.core.state import COUNT_RULES, IIT_COLUMNS
 from dlsim.realtime.evidence import WINDOW, Given
 from dlsim.realtime.model import KINDS, Cluster, Policy, Reading, under
 from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import has_positive_shares, span_of, table_for
 from dlsim.realtime.run import Run, run_policy
+from dlsim.realtime.speeds import core_for
 
 #: Most refused tasks that are all told what they could have been promised, where others may pass.
 MOST_OFFERS = 20_000
@@ -365,7 +365,10 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         part = slice(begin, end)
         size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
-        bad = fill_chunks(mine, how[part], first, times[part], *given, *work, ints, out)
+        with core_for(s.policy, "auto", end - begin) as core:
+            bad = core.placement.fill_chunks(
+                mine, how[part], first, times[part], *given, *work, ints, out
+            )
         if callable(s.policy.partition):
             blame(mine, s.policy, labels[part], work[1])
         if bad >= 0:

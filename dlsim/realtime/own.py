@@ -1,29 +1,22 @@
-"""Rules of one's own in the compiled engine: an order, a number of nodes, a partition.
+"""Rules of one's own: an order, a number of nodes, a partition, called by the uncompiled core.
 
-A function that `numba.njit` has decorated is called at its address: the engine is compiled once,
-for all of them and for none, a new function in half a second, and a call costs 0.1 us. (An engine
-compiled for each function would cost nothing per call, and a quarter of a minute first.) A plain
-function is called back in Python, which takes some 15 us. A study is told of policies and workloads
-of one's own by name, in place of a paper's.
+A study is told of policies and workloads of one's own by name, in place of a paper's.
 """
 
-import functools
 import importlib
+import math
 import runpy
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numba
 import numpy as np
 import pandas as pd
-from numba.extending import is_jitted
 
 from dlsim.errors import InputError
 from dlsim.given import Floats, table, theirs
 from dlsim.realtime import model
-from dlsim.realtime.core.state import TASK
 from dlsim.realtime.model import RULES, Cluster, Policy, StateView, TaskView
 from dlsim.realtime.partition import Table
 from dlsim.realtime.workload import realised_load
@@ -32,127 +25,79 @@ from dlsim.realtime.workload import realised_load
 class Own(NamedTuple):
     """Rules of one's own as the engine calls them; `fault` is what one of them did wrong."""
 
-    rules: Any  # by RULES, where each is to be called; 0 for none
+    rules: Any  # by RULES, the function or None; an array of 0 where there is none at all
     fault: Floats  # place in RULES + 1, task, time or size, number of nodes, what was returned
 
 
-#: Functions that can be called at any time; who is used least is forgotten.
-MOST = 1024
-#: What plain functions have raised, until it is told.
+#: What functions of a user have raised, until it is told.
 RAISED: list[BaseException] = []
 
 
-def _guarded(function: Callable[..., Any], kind: str) -> Callable[..., Any]:
-    """Keep what a plain function raises: nothing may fly through compiled code."""
-
-    def call(*given: Any) -> Any:
-        try:
-            found = np.array(function(*given), dtype=np.float64, ndmin=1).ravel()
-            return found if kind == "partition" else np.array([found.item()])
-        except BaseException as error:
-            RAISED.append(error)
-            return np.array([np.nan])
-
-    return call
-
-
-def _called(function: Callable[..., Any], kind: str) -> Any:
-    """Return what compiled code can call, told n too: the rule, or what calls it back in Python."""
-    rule: Callable[..., Any] = function
-    if kind == "nodes":
-        rule = lambda task, n, t, state: function(task, t, state)  # noqa: E731
-    if is_jitted(function):
-        return numba.njit(rule) if kind == "nodes" else rule
-    guarded = _guarded(rule, kind)
-
-    def order(task, n, t, state):  # type: ignore[no-untyped-def]
-        with numba.objmode(found="float64[:]"):
-            found = guarded(task, n, t, state)
-        return found[0]
-
-    def partition(sigma, release, state):  # type: ignore[no-untyped-def]
-        with numba.objmode(found="float64[:]"):
-            found = guarded(sigma, release, state)
-        return found
-
-    return numba.njit(partition if kind == "partition" else order)
+def _views(costs: Sequence[float], table: Table, idle: int, waiting: int) -> StateView:
+    """Return what a function is told of the cluster."""
+    nodes, cms, cps, st, sc = costs
+    return StateView(
+        idle,
+        waiting,
+        int(nodes),
+        cms,
+        cps,
+        st,
+        sc,
+        table.unit,
+        table.fixed,
+        table.slope,
+        table.rise,
+    )
 
 
-def _pointer(kind: str, rule: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the function of the engine's signature that asks a rule; NaN where it fails."""
+def _ask(function: Callable[..., Any], *given: Any) -> Floats:
+    """Call a user's function; what it raises is kept, to be told with its task."""
+    try:
+        return np.array(function(*given), dtype=np.float64, ndmin=1).ravel()
+    except BaseException as error:
+        RAISED.append(error)
+        return np.full(1, np.nan)
 
-    def ask(i, n, t, fewest, idle, waiting, q, costs, c):  # type: ignore[no-untyped-def]
-        one, (nodes, cms, cps, st, sc) = q[i], costs
-        given = one.due - one.arrival
-        task = TaskView(one.arrival, one.sigma, given, one.due, one.requested, fewest)
-        state = StateView(
-            idle, waiting, int(nodes), cms, cps, st, sc, c.unit, c.fixed, c.slope, c.rise
-        )
-        try:
-            return float(rule(task, n, t, state))
-        except Exception:
-            return np.nan
 
-    def share(sigma, release, n, costs, c, out, base):  # type: ignore[no-untyped-def]
-        nodes, cms, cps, st, sc = costs
-        state = StateView(n, 0, int(nodes), cms, cps, st, sc, c.unit, c.fixed, c.slope, c.rise)
-        total, least = 0.0, np.inf
-        try:
-            found = rule(sigma, release[:n].copy(), state)
-            if len(found) != n:
-                return np.nan
-            for k in range(n):
-                out[base + k, 0] = found[k]
-                total += found[k]
-                least = min(least, found[k])
-        except Exception:
-            return np.nan
-        return total if least > 0 else np.nan
+def _as_rule(kind: str, function: Callable[..., Any]) -> Callable[..., float]:
+    """Return a user's function as the core calls it; NaN where it fails."""
+
+    def ask(
+        row: int, n: int, t: float, fewest: int, idle: int, waiting: int, tasks: Any, costs: Any,
+        table: Table,
+    ) -> float:  # fmt: skip
+        one = tasks[row]
+        arrival, sigma, due = float(one.arrival), float(one.sigma), float(one.due)
+        task = TaskView(arrival, sigma, due - arrival, due, int(one.requested), fewest)
+        state = _views(costs, table, idle, waiting)
+        found = _ask(function, task, *([n] if kind == "order" else []), float(t), state)
+        if len(found) != 1:
+            RAISED.append(ValueError("can only convert an array of size 1 to a number"))
+            return math.nan
+        return float(found[0])
+
+    def share(
+        sigma: float, release: Floats, n: int, costs: Any, table: Table, out: Floats, base: int
+    ) -> float:
+        found = _ask(function, sigma, release[:n].copy(), _views(costs, table, n, 0))
+        if len(found) != n:
+            return math.nan
+        out[base : base + n, 0] = found
+        return math.fsum(found) if found.min() > 0 else math.nan
 
     return share if kind == "partition" else ask
 
 
-@functools.cache
-def _signature(kind: str) -> Any:
-    """Return how the engine calls such a rule."""
-    column = np.empty(0)
-    column.flags.writeable = False
-    table, costs = numba.typeof(Table(*[column] * len(Table._fields))), (0.0,) * 5
-    given: Any = (0, 0, 0.0, 0, 0, 0, np.zeros(0, TASK), costs, None)
-    if kind == "partition":
-        given = (0.0, np.empty(0), 0, costs, None, np.empty((0, 4)), 0)
-    return numba.float64(*(table if x is None else numba.typeof(x) for x in given))
-
-
-@functools.lru_cache(MOST)
-def _compiled(kind: str, function: Callable[..., Any]) -> Any:
-    """Return a rule as the engine calls it."""
-    pointer = _pointer(kind, _called(function, kind))
-    if numba.config.DISABLE_JIT:
-        return pointer
-    try:
-        return numba.cfunc(_signature(kind))(pointer)
-    except Exception as error:  # numba's own are of many kinds
-        name, (names, returns) = getattr(function, "__name__", kind), RULES[kind]
-        why = " ".join(str(error).split())[:300]
-        raise InputError(
-            f"{kind} function {name}({', '.join(names)}) cannot be compiled to return {returns}:"
-            f" {why}; without numba.njit it is called in Python"
-        ) from error
-
-
 def own_rules(policy: Policy) -> Own:
-    """Return the rules of one's own of a policy."""
-    if policy.is_own:
-        RAISED.clear()
+    """Return the functions of a policy as the uncompiled core calls them; for none, zeros."""
+    if not policy.is_own:
+        return Own(np.zeros(len(RULES), dtype=np.int64), np.zeros(5))
+    RAISED.clear()
     own = (policy.is_timed and policy.order_key, policy.nodes, policy.partition)
-    found = [
-        _compiled(kind, one) if callable(one) else None
-        for kind, one in zip(RULES, own, strict=True)
+    rules = [
+        _as_rule(kind, one) if callable(one) else None for kind, one in zip(RULES, own, strict=True)
     ]
-    rules: Any = found
-    if not numba.config.DISABLE_JIT:
-        rules = np.array([one.address if one else 0 for one in found], dtype=np.int64)
     return Own(rules, np.zeros(5))
 
 

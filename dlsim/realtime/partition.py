@@ -25,8 +25,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.given import MOST, Floats, column, instance, number, theirs, whole
-from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
+from dlsim.realtime.speeds import formulas_for
 
 #: The rule of a data size.
 SIZE = "a finite size above 0"
@@ -53,7 +53,7 @@ def table_of(cluster: Cluster) -> Table:
     """Tabulate the execution time of a cluster for every number of nodes."""
     size = cluster.nodes + 2
     cms, cps, st, sc = map(float, (cluster.cms, cluster.cps, cluster.st, cluster.sc))
-    n = np.arange(size)
+    n, core = np.arange(size), formulas_for(size)
     unit, fixed, least = np.zeros(size), np.zeros(size), np.zeros(size)
     if cms > 0 and cps > 0:
         growth = growth_closed(n, cms, cps)
@@ -70,7 +70,8 @@ def table_of(cluster: Cluster) -> Table:
             fixed[1:] += st * (n[1:] - 1)
             least[2:] = np.inf
     slope, rise = np.zeros(size), np.zeros(size)
-    core.derivative_coefficients(growth, cms, cps, st, sc, slope, rise)
+    with np.errstate(over="ignore", invalid="ignore"):
+        core.derivative_coefficients(growth, cms, cps, st, sc, slope, rise)
     lead = np.zeros(size)
     lead[2:] = st * np.cumsum(growth[1:-1]) / growth[2:]
     return _read_only(unit, fixed, least, slope, rise, lead)
@@ -247,7 +248,7 @@ def fastest_nodes(sigma: float, cluster: Cluster) -> int:
     N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
     """
     sigma, _ = _checked(sigma, 1, cluster)
-    return int(core.n_star_of(sigma, table_of(cluster).least, cluster.nodes))
+    return int(formulas_for(1).n_star_of(sigma, table_of(cluster).least, cluster.nodes))
 
 
 def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) -> Any:
@@ -295,7 +296,8 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
         return _one_by_one(fewest, sigma, budget)
     found, table = np.empty(each[0].shape, dtype=np.int64), table_of(cluster)
     sizes, left, begin = (np.array(x, order="C").ravel() for x in each)
-    core.fill_n_min(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
+    fill_n_min = formulas_for(len(sizes)).fill_n_min
+    fill_n_min(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
     return found if found.ndim else int(found)
 
 

@@ -6,20 +6,22 @@ cluster is told (`plan`).
 
 from collections import namedtuple
 from collections.abc import Sequence
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import clock_origin, latest_finish, records
+from dlsim.compiled import clock_origin, latest_finish
 from dlsim.errors import InputError
 from dlsim.given import Floats, need_memory
 from dlsim.realtime import model
-from dlsim.realtime.core import loop, node_rules, opr_loop, orders, splits, state
+from dlsim.realtime.core import node_rules, orders, splits
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import Table, span_of, table_for
+from dlsim.realtime.speeds import core_for
 
 #: Bytes that a run takes per task and per node, at least.
 TASK_BYTES, NODE_BYTES = 130, 60
@@ -160,17 +162,19 @@ def is_served_in_line(rules: Any) -> bool:
     return bool(rules.in_line and rules.strict and not rules.has_user_rules)
 
 
-def _run_admission(offers: Any, tasks: Any, rules: Any, s: Any, *more: Any) -> float:
+def _run_admission(
+    core: SimpleNamespace, offers: Any, tasks: Any, rules: Any, s: Any, *more: Any
+) -> float:
     """Admit or refuse tasks as they arrive; see `dlsim.realtime.core.loop.run_admission`."""
     overtaking, kept = None if is_served_in_line(rules) else True, None
     members = np.empty(len(tasks), np.int64)
     if offers is not None:
-        offers["deadline"], kept = np.nan, records(len(tasks) + 2, state.ENTRY)
-    return float(loop.run_admission(overtaking, offers, kept, tasks, rules, s, members, *more))
+        offers["deadline"], kept = np.nan, core.state.records(len(tasks) + 2, core.state.ENTRY)
+    return float(core.loop.run_admission(overtaking, offers, kept, tasks, rules, s, members, *more))
 
 
 def _run_plain(
-    given: Given, arrival: Floats, rules: Any, span: float, table: Table
+    core: SimpleNamespace, given: Given, arrival: Floats, rules: Any, span: float, table: Table
 ) -> dict[str, Any]:
     """Return what became of tasks under plain rules, all as estimated, by the names of RESULT.
 
@@ -178,12 +182,12 @@ def _run_plain(
     """
     m = len(arrival)
     rooms = 3, 2 * min(m, rules.nodes) + 2
+    waiting = core.state.records(m + 1, core.state.ENTRY, blank=False)
     (start, end), (nodes, order) = np.empty((2, m)), np.empty((2, m), dtype=np.int64)
-    ran = opr_loop.run_opr(
+    ran = core.opr_loop.run_opr(
         arrival, given.sigma, given.deadline, given.key, rules.order == orders.DEADLINE,
         rules.cms, rules.shared, span, table.unit, table.fixed, np.empty(rooms),
-        np.empty(rooms, dtype=np.int64), records(m + 1, state.ENTRY, blank=False), order, start,
-        end, nodes,
+        np.empty(rooms, dtype=np.int64), waiting, order, start, end, nodes,
     )  # fmt: skip
     done = {"start": start, "estimate": end, "end": end, "nodes": nodes, "order": order[:ran]}
     return done | {"kind": splits.OPR, "rounds": 1}
@@ -198,6 +202,7 @@ def run_policy(
     probe: int = -1,
     count: bool = False,
     ask: Any = None,
+    engine: str = "auto",
 ) -> Run:
     """Simulate tasks; with a `probe`, up to the test of that row, which gets an offer.
 
@@ -223,30 +228,37 @@ def run_policy(
     if policy.order_key is not None and span > 1:
         # ranks of a static order are no instants: however long tasks last, two are never one
         given = given._replace(key=given.key * span)
-    if policy.admission and is_plain(rules) and not (count or ask is not None):
-        done = _run_plain(given, arrival, rules, span, table)
-        admitted = done["nodes"] > 0
-    else:
-        tasks, results = records(m, state.TASK), state.fresh_results(m)
-        tasks["arrival"], tasks["sigma"], tasks["due"] = arrival, given.sigma, arrival + deadline
-        tasks["rank"], tasks["requested"] = given.key, given.wanted
-        if policy.admission:
-            s = state.fresh_state(m, rules, span)
-            if ask is not None:
-                offers = records(m, state.OFFER)
-                offers["nodes"] = np.where(ask, 0, -1)
-            offer = _run_admission(
-                offers, tasks, rules, s, probe, deadline, admitted, results, table
-            )
-            counts = s.counts[: state.IN_FORCE] if is_served_in_line(rules) else None
-            if rules.has_user_rules:
-                blame(rules.user, policy, given.labels, s.release)
+    with core_for(policy, engine, m) as core:
+        if policy.admission and is_plain(rules) and not (count or ask is not None):
+            done = _run_plain(core, given, arrival, rules, span, table)
+            admitted = done["nodes"] > 0
         else:
-            waiting, drop = records(m, state.BLOCK), reading.late == "drop"
-            if rules.order == orders.DEADLINE:
-                tasks["rank"] = deadline_ranks(arrival + deadline, span)
-            loop.run_all_admitted(tasks, rules, waiting, drop, span, results, table)
-        done = {name: np.ascontiguousarray(results[name]) for name in state.RESULT.names or ()}
+            tasks, results = core.state.records(m, core.state.TASK), core.state.fresh_results(m)
+            tasks["arrival"], tasks["sigma"], tasks["due"] = (
+                arrival,
+                given.sigma,
+                arrival + deadline,
+            )
+            tasks["rank"], tasks["requested"] = given.key, given.wanted
+            if policy.admission:
+                s = core.state.fresh_state(m, rules, span)
+                if ask is not None:
+                    offers = core.state.records(m, core.state.OFFER)
+                    offers["nodes"] = np.where(ask, 0, -1)
+                offer = _run_admission(
+                    core, offers, tasks, rules, s, probe, deadline, admitted, results, table
+                )
+                counts = s.counts[: core.state.IN_FORCE] if is_served_in_line(rules) else None
+                if rules.has_user_rules:
+                    blame(rules.user, policy, given.labels, s.release)
+            else:
+                waiting, drop = core.state.records(m, core.state.BLOCK), reading.late == "drop"
+                if rules.order == orders.DEADLINE:
+                    tasks["rank"] = deadline_ranks(arrival + deadline, span)
+                core.loop.run_all_admitted(tasks, rules, waiting, drop, span, results, table)
+            done = {
+                name: np.ascontiguousarray(results[name]) for name in core.state.RESULT.names or ()
+            }
     return Run(origin, deadline, admitted, done, offer, counts, offers)
 
 
@@ -282,7 +294,7 @@ def need_online(policy: Policy, cluster: Cluster) -> None:
 
 def plan(
     sigma: Sequence[float], deadline: Sequence[float], release: Sequence[float], cluster: Cluster,
-    policy: Policy, reading: Reading, link: float = 0.0,
+    policy: Policy, reading: Reading, link: float = 0.0, engine: str = "auto",
 ) -> Plan:  # fmt: skip
     """Test tasks one after another at one instant, on N nodes that may still be busy.
 
@@ -292,15 +304,18 @@ def plan(
     """
     m, table = len(sigma), table_for(cluster, policy.partition)
     rules, sizes = rules_of(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
-    tasks, results, offers = records(m, state.TASK), state.fresh_results(m), records(m, state.OFFER)
     asked, admitted = np.array(deadline, dtype=float), np.ones(m, dtype=bool)
-    tasks["sigma"], tasks["due"], tasks["rank"] = sizes, asked, np.arange(m)
-    s = state.fresh_state(m + cluster.nodes, rules, span_of(sizes, table))
-    later = np.sort([time for time in release if time > 0])
-    counters, busy = s.counters[0], len(later)
-    counters["idle"], counters["end_running"] = cluster.nodes - busy, busy
-    counters["link_free"] = max(link, 0)
-    s.running["time"][:busy], s.running["nodes"][:busy] = later, 1
-    _run_admission(offers, tasks, rules, s, -1, asked, admitted, results, table)
+    with core_for(policy, engine, m) as core:
+        state = core.state
+        results = state.fresh_results(m)
+        tasks, offers = state.records(m, state.TASK), state.records(m, state.OFFER)
+        tasks["sigma"], tasks["due"], tasks["rank"] = sizes, asked, np.arange(m)
+        s = state.fresh_state(m + cluster.nodes, rules, span_of(sizes, table))
+        later = np.sort([time for time in release if time > 0])
+        counters, busy = s.counters[0], len(later)
+        counters["idle"], counters["end_running"] = cluster.nodes - busy, busy
+        counters["link_free"] = max(link, 0)
+        s.running["time"][:busy], s.running["nodes"][:busy] = later, 1
+        _run_admission(core, offers, tasks, rules, s, -1, asked, admitted, results, table)
     found = results["start"], results["estimate"], results["nodes"], offers["deadline"]
     return Plan(admitted, *map(np.ascontiguousarray, found))

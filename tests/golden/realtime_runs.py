@@ -83,8 +83,8 @@ def draw_reading(rng: np.random.Generator) -> dict[str, str]:
     return {k: str(rng.choice(v)) for k, v in SWITCHES.items() if rng.random() < 0.4}
 
 
-def run(number: int) -> str:
-    """Return the block of a run."""
+def run(number: int, engine: str = "auto") -> str:
+    """Return the block of a run; functions of a user are called uncompiled, whatever is asked."""
     rng = np.random.default_rng([1, number])
     name = list(ROWS)[number % len(ROWS)]
     policy, own = ROWS[name], name in OWN
@@ -92,7 +92,9 @@ def run(number: int) -> str:
     tasks = draw_tasks(rng, cluster, int(rng.integers(3, 16)))
     pieces = policy.partition == "pieces" and changes.get("split") == "piece"
     negotiate = 1.5 if policy.admission and not own and not pieces and rng.random() < 0.2 else 0.0
-    s = simulate(tasks, cluster, policy, Reading.of(changes), negotiate)
+    s = simulate(
+        tasks, cluster, policy, Reading.of(changes), negotiate, "auto" if policy.is_own else engine
+    )
     text = [f"{name} {changes} {negotiate}", lines(s.tasks, DECIDED)]
     text.append("chunks " + digest(*(s.chunks[c] for c in s.chunks.columns)))
     refused = s.tasks.index[~s.tasks["admitted"]]

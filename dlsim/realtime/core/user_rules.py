@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dlsim.compiled import call_at, compiled
+from dlsim.compiled import call_rule, compiled
 from dlsim.realtime.core.formulas import n_min_in_rounds, n_min_of
 from dlsim.realtime.core.splits import BY_OWN, is_in_rounds
 
@@ -35,7 +35,7 @@ def ask_rule(kind, task, nodes, t, idle, waiting, tasks, rules, table):
     given = (
         int(task), int(nodes), float(t), int(n_min), int(idle), int(waiting), tasks, costs, table
     )  # fmt: skip
-    found = call_at(user.rules[kind - 1], given)  # the types are those of `dlsim.realtime.own`
+    found = call_rule(user.rules[kind - 1], given)
     good = found == found
     if kind == NODES:
         good = 0 <= found <= rules.nodes and found == np.floor(found)
@@ -54,7 +54,7 @@ def fill_user_shares(user, task, sigma, release, n, costs, table, chunks, base):
     """Write the shares of a user's partition; none where only a table of results says so."""
     if not user.rules[PARTITION - 1]:
         return
-    total = call_at(
+    total = call_rule(
         user.rules[PARTITION - 1], (float(sigma), release, int(n), costs, table, chunks, int(base))
     )
     good = abs(total - 1) <= SHARES_TOL
