@@ -27,7 +27,7 @@ STRANGER = 65534
 US = os.geteuid() if hasattr(os, "geteuid") else -1
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of POSIX")
 LEAF = f"kernels-{compiled.core_digest('dlsim.realtime.core')}"
-SIMULATE = ("simulate", "--paper", "mcdf", "--horizon", "3000")
+SIMULATE = ("simulate", "--paper", "mcdf", "--horizon", "1000000")
 MAIN = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
 USE = """
 import numpy as np

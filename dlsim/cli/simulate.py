@@ -12,7 +12,6 @@ import numpy as np
 import pandas as pd
 
 from dlsim.cli.words import folder_of, left_out, names_of, png_of, reading_of, shown, write_tables
-from dlsim.compiled import is_compiled
 from dlsim.errors import InputError
 from dlsim.joblog import processors_of, read_header
 from dlsim.owned import Owned
@@ -203,8 +202,6 @@ def main(args: argparse.Namespace) -> int:
     cluster, reading = Cluster(nodes, cms, cps, args.st, args.sc), Reading.of(switches)
     home = folder_of(args, "simulate")
     names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))
-    if not is_compiled("dlsim.realtime.core"):
-        print("compiling the engine, once per version of it (some seconds) ...", file=sys.stderr)
     step("loading the engine")
     nothing = pd.DataFrame(1.0, [0], ["arrival", "sigma", "deadline", "user_nodes"])
     for name in names:  # compiles, and refuses a policy or a factor before anything is read
