@@ -97,10 +97,11 @@ def test_the_wheel_compiles_into_the_users_cache(installed, tmp_path):
         "from dlsim.realtime import Cluster, execution_time as E; print(E(2, 2, Cluster(2, 1, 2)))"
     )
     assert float(said([python, "-c", code], env=environment, cwd=tmp_path)) == pytest.approx(3.6)
-    found = {path.parents[1].name for path in (Path(environment["DLSIM_CACHE"])).rglob("*.nbi")}
-    modules = "dlsim.compiled", "dlsim.realtime.core.formulas"
-    assert found == {f"kernels-{core_digest(module)}" for module in modules}
-    assert list(command.parents[1].rglob("*.nbi")) == []
+    cache = Path(environment["DLSIM_CACHE"])
+    found = {path.relative_to(cache).parts[0] for path in cache.rglob("*.kernel")}
+    assert found == {f"kernels-{core_digest('dlsim.realtime.core')}"}
+    for pattern in ("*.nbi", "*.kernel"):
+        assert list(command.parents[1].rglob(pattern)) == []
 
 
 def test_the_wheel_opens_the_lab(installed, tmp_path):
