@@ -94,7 +94,10 @@ def test_the_wheel_compiles_into_the_users_cache(installed, tmp_path):
     command, environment = installed
     python = command.parent / "python"
     code = (
-        "from dlsim.realtime import Cluster, execution_time as E; print(E(2, 2, Cluster(2, 1, 2)))"
+        "import pandas as pd; from dlsim.realtime import Cluster, simulate\n"
+        "tasks = pd.DataFrame({'arrival': [0.0], 'sigma': [2.0], 'deadline': [3.7]})\n"
+        "s = simulate(tasks, Cluster(2, 1, 2), 'EDF-OPR-MN', engine='compiled')\n"
+        "print(s.tasks['completion'][0])"
     )
     assert float(said([python, "-c", code], env=environment, cwd=tmp_path)) == pytest.approx(3.6)
     cache = Path(environment["DLSIM_CACHE"])
