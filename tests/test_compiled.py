@@ -170,8 +170,8 @@ def test_a_core_is_imported_a_second_time_without_the_compiler():
     plain, fast = core.python, core.compiled
     assert sys.modules["dlsim.steady.core.greedy"] is fast.greedy
     assert {name for name in before if sys.modules.get(name) is not before[name]} == set()
-    assert not hasattr(plain.greedy.serve, "py_func")
-    assert hasattr(fast.greedy.serve, "py_func")
+    assert not hasattr(plain.greedy.allocate_greedily, "py_func")
+    assert hasattr(fast.greedy.allocate_greedily, "py_func")
     assert vars(plain.greedy).keys() == vars(fast.greedy).keys()
 
 

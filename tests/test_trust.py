@@ -31,7 +31,7 @@ SIMULATE = ("simulate", "--paper", "mcdf", "--horizon", "1000000")
 MAIN = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
 USE = """
 import numpy as np
-from dlsim.realtime.core.partition import duration
+from dlsim.realtime.core.formulas import duration
 duration(1.0, 2, np.ones(4), np.ones(4))
 print(duration.stats.cache_path)
 """
