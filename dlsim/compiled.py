@@ -121,6 +121,12 @@ def record_arrays(shape: int | tuple[int, int], dtype: np.dtype, *, blank: bool 
     return (np.zeros(shape, dtype) if blank else np.empty(shape, dtype)).view(np.recarray)
 
 
+def _say(line: str) -> None:
+    """Print a line on standard error, unless it is closed."""
+    if sys.stderr is not None:
+        print(line, file=sys.stderr)
+
+
 class Core:
     """An engine's core at two speeds.
 
@@ -199,13 +205,11 @@ class Core:
         self._is_used = True
         if is_new:
             name = self.package.removesuffix(".core")
-            print(
-                f"compiling {name}, once per version: about {self.seconds} s ...", file=sys.stderr
-            )
+            _say(f"compiling {name}, once per version: about {self.seconds} s ...")
         yield self.compiled
         if is_new:
             took = time.perf_counter() - begin
-            print(f"compiled and run in {took:.0f} s", file=sys.stderr)
+            _say(f"compiled and run in {took:.0f} s")
 
 
 def _call(function: Any, given: Any) -> Any:
