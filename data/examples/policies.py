@@ -2,12 +2,10 @@
 
 import numpy as np
 import pandas as pd
-from numba import njit
 
 from dlsim.realtime import Policy
 
 
-@njit
 def laxity(task, n, t, state):
     """Return how long a task could still wait: an order that changes with time."""
     return task.due - t - (state.fixed[n] + task.sigma * state.unit[n])

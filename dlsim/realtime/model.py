@@ -347,10 +347,11 @@ class Policy:
     Notes
     -----
     Functions of one's own are told of a `TaskView` and a `StateView`, and are called by the
-    uncompiled engine, whatever they do. With one of them everybody who waits is planned anew at each arrival, from instant to instant
-    as nodes get free: all are counted and ordered, and whoever fits starts, until one does not
-    (`overtake`: past those who do not). A newcomer is refused where somebody would be late. No
-    offers are made: at which deadline such a function changes its mind, nobody knows.
+    uncompiled engine, whatever they do. With one of them all tasks that wait are planned anew at
+    each arrival, from instant to instant as nodes get free: all are counted and ordered, and a task
+    that fits starts, until one does not (`overtake`: past those that do not). A newcomer is refused
+    where a task would be late. No offers are made: it is not known at which deadline such a
+    function changes its mind.
 
     Examples
     --------
