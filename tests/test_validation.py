@@ -32,7 +32,7 @@ def times_by(shown, name, **changed):
 
 def hops_of(run):
     """How many packets cross how many links."""
-    env, sent_to = run.environment, run.column("server").astype(int)
+    env, sent_to = run.environment, run.requests["server"].to_numpy(int)
     home, place = env.clients["domain"].to_numpy(), env.servers["domain"].to_numpy()
     count = 0
     for one, server in zip(env.requests.itertuples(), sent_to, strict=True):
@@ -84,13 +84,13 @@ def test_packets_met(shown):
     run = shown["runs"]["B: greedy"]
     r, env, top = run.environment.requests, run.environment, run.environment.topology
     home = env.clients["domain"].to_numpy()[r["client"]]
-    there = env.servers["domain"].to_numpy()[run.column("server").astype(int)]
+    there = env.servers["domain"].to_numpy()[run.requests["server"].to_numpy(int)]
     paths = [top.path(int(a), int(b)) for a, b in zip(home, there, strict=True)]
     alone = [
         send / (rate := env.open_rates[hops, 0]).min() + (env.packet / rate).sum()
         for send, hops in zip(r["send"], paths, strict=True)
     ]
-    assert (run.column("arrived") - r["time"] > np.array(alone)).mean() > 0.1
+    assert (run.requests["arrived"].to_numpy() - r["time"] > np.array(alone)).mean() > 0.1
     assert all(len(run.environment.requests) > 50 for name, run in shown["runs"].items()
                if name != "B: by hand")  # fmt: skip
 

@@ -297,7 +297,8 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     found, table = np.empty(each[0].shape, dtype=np.int64), table_of(cluster)
     sizes, left, begin = (np.array(x, order="C").ravel() for x in each)
     fill_n_min = formulas_for(len(sizes)).fill_n_min
-    fill_n_min(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
+    with np.errstate(invalid="ignore"):
+        fill_n_min(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
     return found if found.ndim else int(found)
 
 
