@@ -36,7 +36,7 @@ CLOCK = 1024
 CORES = ("dlsim.realtime.core", "dlsim.bricks.core", "dlsim.steady.core")
 #: What a user may ask for.
 ENGINES = ("auto", "compiled", "python")
-#: Whether a core is being imported uncompiled, and who may do that.
+#: Whether a core is being imported uncompiled, and the lock of that import.
 _uncompiled_import = False
 _IMPORTING = threading.RLock()
 

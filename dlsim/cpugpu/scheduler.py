@@ -102,7 +102,7 @@ class OnlineScheduler:
         return running.job
 
     def dispatch(self, now: float) -> list[tuple[int, JobView]]:
-        """Follow rule 1 and the policy until nothing more can be decided; return who starts."""
+        """Follow rule 1 and the policy to the last decision; return the jobs that start."""
         state, moves = self.state, 0
         state.now = now
         started: list[tuple[int, JobView]] = []
