@@ -412,10 +412,10 @@ def test_dots_in_texts_and_comments_part_no_key(tmp_path, quotes):
     assert files.read_toml(path) == {"x": LONG_KEY}
 
 
-def test_a_million_escaped_quotes_are_read_in_one_pass(tmp_path):
+def test_many_escaped_quotes_are_read_in_one_pass(tmp_path):
     path = tmp_path / "c.toml"
-    path.write_text('x = "' + '\\"' * 1_000_000 + '"\n')  # half an hour if each was tried again
-    assert len(files.read_toml(path)["x"]) == 1_000_000
+    path.write_text('x = "' + '\\"' * 500_000 + '"\n')  # minutes if each was tried again
+    assert len(files.read_toml(path)["x"]) == 500_000
 
 
 def test_more_columns_than_a_table_has(tmp_path):
