@@ -381,10 +381,13 @@ def panel(
 #: Controls stand in a narrow column beside the picture where the window has room for both.
 #: A picture that does not belong to the values shown is pale, after a moment, or it would flicker.
 _STYLE = """<style>
-.dlsim-panel {--jp-widgets-font-size: 13px; font-size: 14px; line-height: 1.35}
+.dlsim-panel {--jp-widgets-font-size: 13px; font-size: 14px}
+.dlsim-panel .widget-html-content {line-height: 1.35}
 .dlsim-field.widget-inline-hbox {flex-flow: row wrap; height: auto; align-items: center}
 .dlsim-field.widget-inline-hbox > .widget-label {flex: 1 0 100%; height: auto; text-align: left;
-  white-space: normal; line-height: 1.25; margin-top: 3px}
+  white-space: normal; line-height: 1.25; margin: 2px 0 0}
+.dlsim-field .slider-container {flex: 1 1 6em; min-width: 0}
+.dlsim-field .widget-readout {flex: 0 0 3.4em; min-width: 0}
 .dlsim-panel code {overflow-wrap: anywhere; white-space: normal}
 .dlsim-picture {height: auto !important}
 .dlsim-stale {opacity: 0.12; filter: grayscale(1); transition: opacity 0s 0.3s}
