@@ -397,6 +397,7 @@ _STYLE = """<style>
 </style>"""
 _COLUMN = {"flex": "0 0 13.5em", "min_width": "12em"}
 _PICTURE = {"flex": "1 1 24em", "min_width": "min(22em, 100%)", "max_width": "60em"}
+_PICTURE |= {"overflow": "visible"}  # or a narrow window has scroll bars within the page
 _WIDE_GRID = "repeat(auto-fill, minmax(min(20em, 100%), 1fr))"
 #: Screen readers need names of sliders and pictures, which ipywidgets does not give them.
 _NAMES = """window.dlsimNames ??= new MutationObserver(() => {
