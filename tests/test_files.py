@@ -233,7 +233,9 @@ HEAD = b"arrival,sigma,deadline\n"
     ("data", "message"),
     [
         (b"", r"line 1, field arrival: no such column; the first line names none"),
-        (b"arrival\tsigma\tdeadline\n0\t1\t2\n", r"line 1, field arrival: no such column"),
+        (b"arrival\tsigma\tdeadline\n0\t1\t2\n", r"line 1, .* separated by tabs: save .* commas"),
+        (b"arrival|sigma|deadline\n0|1|2\n", r"line 1, .* separated by bars: save the file with"),
+        (b"# exported\narrival,sigma,deadline\n", r"line 1, .* it is a comment: remove it"),
         (b"arrival;sigma;deadline\n0;1,5;1.234,5\n", r"line 2, field deadline: .*'1.234.5'"),
         (b"arrival;sigma;deadline\n0;1,5\n", r"line 2: 2 fields instead of 3"),
         (b"arrival,sigma\n0,1\n", r"line 1, field deadline: no such column.*names arrival, sigma"),
