@@ -21,7 +21,7 @@ SCHEDULER = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2
 
 def dlsim_engine(env, scheduler):
     """The engine under test, in the peers' words."""
-    table = simulate(env, scheduler).requests
+    table = simulate(env, scheduler, engine="compiled").requests
     return tuple(table[name].to_numpy() for name in ("server", "fallbacks", "completion"))
 
 
