@@ -19,6 +19,7 @@ from dlsim.errors import InputError
 from dlsim.given import MOST, column, flag, floats, label, named, number, option, table, whole
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core.formulas import MOST_ROUNDS
+from dlsim.user_code import resolve_user_code
 
 #: What a rule may be, its parameters, and what it must return.
 RULES = {
@@ -371,7 +372,9 @@ class Policy:
     def __post_init__(self) -> None:
         """Refuse what no engine can run."""
         for kind, known in (("order", ORDERS), ("nodes", NODES), ("partition", PARTITIONS)):
-            if callable(rule := getattr(self, kind)):
+            rule = resolve_user_code(kind, getattr(self, kind))
+            vars(self)[kind] = rule
+            if callable(rule):
                 check_rule(kind, rule)
             else:
                 option(kind, rule, known)
