@@ -13,7 +13,11 @@ STATIC, DEADLINE, COST_DERIVATIVE, USER_ORDER = range(4)
 @compiled
 def line_rank(task, tasks, rules):
     """Return the rank of a task in an order that does not change with time."""
-    return tasks[task].due if rules.order == DEADLINE else tasks[task].rank
+    if rules.order == DEADLINE:
+        return tasks[task].due
+    if rules.order == STATIC or rules.order == COST_DERIVATIVE or rules.order == USER_ORDER:
+        return tasks[task].rank  # of an order that changes with time, the one it had last
+    raise ValueError("no order has this code")
 
 
 @compiled
