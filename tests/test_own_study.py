@@ -78,7 +78,7 @@ def test_verdicts_are_of_the_policy_in_the_place():
         ({"policies": ["MCFD"]}, "did you mean MCDF"),
         ({"policies": ["nowhere.py:mine"]}, "policy 'nowhere.py:mine' must be module:name .*File"),
         ({"policies": [f"{FILE}:nobody"]}, "KeyError: 'nobody'"),
-        ({"policies": [f"{FILE}:bursts"]}, "policy must be one of"),
+        ({"policies": [f"{FILE}:bursts"]}, "bursts.* must be a Policy, got <function bursts"),
         ({"policies": ["EDFMN", "EDFMN"]}, "must have a label of its own"),
         ({"policies": ["MCDF=EDFANNA"]}, "cannot stand for MCDF"),
         ({"workload": "math:pi"}, "workload must be a function .* got 3.14"),

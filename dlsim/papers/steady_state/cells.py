@@ -305,10 +305,11 @@ def timed(clusters: int, *, methods: Sequence[str], switches: Switches, seed: An
     small, p = topology.tiers(3), of_kind("Tiers", clusters, seed)
     rows = []
     for name in methods:
-        solve(small, name, reading=reading)  # whatever is loaded or compiled once
+        # what is loaded or compiled once
+        solve(small, name, reading=reading, engine="compiled")
         search = {"most_nodes": MOST_NODES} if name == "MILP" else {}
         fresh, begun = replace(p), time.process_time()
-        found = solve(fresh, name, rounding(seed), reading, **search)
+        found = solve(fresh, name, rounding(seed), reading, engine="compiled", **search)
         row: Row = {"policy": name, "seconds": time.process_time() - begun}
         rows.append({**row, "proved": float(found.is_proved) if search else np.nan})
     return rows
