@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
@@ -26,7 +27,6 @@ _VERDICT = re.compile(rf"\*\*claim (\w+) ({'|'.join(sorted(SYMBOLS, key=len, rev
 FILE = files.shared_file("data/examples/policies.py")
 #: What a notebook computes here at the quick scale, as far as parameters do not say it.
 SMALL = {
-    "mcdf": {"ratio_horizon": 1e5, "pools": 20, "reading_loads": (0.5,)},
     "inserted_idle_time": {"horizon": 3e5, "map_horizon": 1e5, "pools": 8},
     "steady_state": {
         "vertices": 8, "vertex_clusters": (5, 8), "timed_clusters": (5, 8),
@@ -97,6 +97,7 @@ def in_one_space(path, folder, given=()):
             shown[f"{cell.id} said"] = printed.getvalue()
             for value in last:
                 shown[cell.id] = eval(compile(ast.Expression(value), cell.id, "eval"), names)
+            plt.close("all")  # as a kernel does at the end of a cell
             if "parameters" in cell.metadata.get("tags", ()):
                 names.update(given)
     return names, shown
