@@ -28,10 +28,6 @@ def of_mcdf(study):
     return SimpleNamespace(main=study.main(), **nothing)
 
 
-def of_steady_state(study):
-    return SimpleNamespace(**dict(zip(("tiers", "random"), study.samples(), strict=True)))
-
-
 #: Paper: parameters of its reduced study, what it runs, and claims whose weakest point lies
 #: in it.
 SAMPLES = {
@@ -44,14 +40,6 @@ SAMPLES = {
         {"runs": 4, "loads": (0.1, 0.2, 0.3, 0.7, 1.0)},
         lambda study: study.evidence,
         ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
-    ),
-    "steady-state": (
-        {
-            "tiers_clusters": (5, 25, 45, 65, 85), "random_clusters": (5, 15),
-            "connectivities": (0.4,), "side_clusters": (5,), "runs": 0 if LONG >= 1 else 8,
-        },
-        of_steady_state,
-        ("2a", "2b", "3c", "4b"),
     ),
     "bricks": (
         {"runs": 4, "intervals": (60.0,)},
