@@ -459,12 +459,22 @@ def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> An
         raise refusal(path, line, what, name) from None
 
 
+def _header_remedy(names: list[str]) -> str:
+    """Say what is wrong with a first line whose columns are not found: a comment, or tabs."""
+    if names and names[0].startswith("#"):
+        return "; it is a comment: remove it"
+    for separator, word in (("\t", "tabs"), ("|", "bars")):
+        if any(separator in name for name in names):
+            return f"; they are separated by {word}: save the file with commas"
+    return ""
+
+
 def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[str]:
     names = [name.strip() for name in row]
     if missing := [name for name in required if name not in names]:
         near = nearest(missing[0], names)
         what = f"no such column{near}; the first line names {', '.join(names)[:200] or 'none'}"
-        raise refusal(path, 1, what, missing[0])
+        raise refusal(path, 1, what + _header_remedy(names), missing[0])
     if len(names) > MOST_COLUMNS:
         raise refusal(path, 1, f"{len(names)} columns, more than {MOST_COLUMNS}; leave some out")
     for name, count in Counter(names).items():
