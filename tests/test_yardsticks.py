@@ -1,6 +1,5 @@
 """What is left in paper C: gaps, the price of learning."""
 
-import numpy as np
 import pytest
 from numpy.random import SeedSequence
 
