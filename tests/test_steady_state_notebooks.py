@@ -10,8 +10,10 @@ import papermill
 import pytest
 from numpy.random import SeedSequence
 
+from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
 from dlsim.given import generator
+from dlsim.papers.packets import execute_periods
 from dlsim.steady import Allocation, Platform, Reading, bound, solve
 from dlsim.steady.heuristics import SNAP, RandomisedRounding, round_randomly
 from dlsim.steady.samples import rounding_seed, sample_platform
@@ -171,14 +173,14 @@ def test_execution_by_hand():
     # and computes 40 at speed 10
     period = solve(two_clusters(), "MILP").periodic(10)
     assert period.units.tolist() == [[60, 0], [40, 20]]
-    outcome, reached, longest = beyond.execute(period, 12, "connections", 20, 0.0)
+    outcome, reached, longest = execute_periods(period, 12)
     outcome.check()
     arrives = 0.1 + 20 / 3 + 0.1
     assert longest == pytest.approx((arrives + 4) / 10)
     assert reached == pytest.approx(1)
     # over the backbone alone the same bandwidth; a latency of a tenth of a period comes on top
-    assert beyond.execute(period, 12, "backbone", 20, 0.0)[2] == pytest.approx(longest)
-    late = beyond.execute(period, 12, "connections", 20, 0.1)[2]
+    assert execute_periods(period, 12, "backbone").longest == pytest.approx(longest)
+    late = execute_periods(period, 12, latency=0.1).longest
     assert late == pytest.approx((1 + arrives + 4) / 10)
 
 
@@ -188,13 +190,15 @@ def test_execution_shows_a_promise_that_cannot_be_kept():
     units = good.units.copy()
     units[1] = [80, 20]
     broken = type(good)(good.platform, 10, units, good.connections)
-    assert beyond.execute(broken, 20, "connections", 20, 0.0)[1] < 0.95
+    assert execute_periods(broken, 20).reached < 0.95
+    with pytest.raises(InputError, match="network must be one of connections, backbone"):
+        execute_periods(good, 2, "wire")
 
 
 def test_all_work_at_home_needs_no_network():
     work = np.array([[Fraction(5), Fraction(0)], [Fraction(0), Fraction(2)]])
     allocation = Allocation(two_clusters(), work, np.zeros((2, 2), dtype=int))
-    assert beyond.execute(allocation.periodic(1), 6, "connections", 20, 0.0)[1:] == (1, 1)
+    assert execute_periods(allocation.periodic(1), 6)[1:] == (1, 1)
 
 
 def test_features_of_a_path():
