@@ -294,11 +294,19 @@ def read_json(path: StrPath, limit: int = DOCUMENT) -> Any:
     return parse_json(path, read_text(path, limit))
 
 
-#: A dotted key of more parts than `DEPTH`. The parser's time and memory grow with the square
-#: of the parts: 64 kB of them take 4 GB.
-_DOTTED = re.compile(
-    rf"""(?<![\w"'-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEPTH}}}"""
+#: What may hold dots in TOML that part no key: a comment, a text in any quotes; one that is not
+#: closed reaches to the end.
+_QUOTED = re.compile(
+    r"""\#[^\n]*+
+    |\"{3}(?:[^"\\]|\\.|"(?!""))*+(?:\"{3}|\Z)
+    |'{3}(?:[^']|'(?!''))*+(?:'{3}|\Z)
+    |"(?:[^"\\\n]|\\[^\n])*+"?
+    |'[^'\n]*+'?""",
+    re.DOTALL | re.VERBOSE,
 )
+#: A dotted key of more parts than `DEPTH`, quoted parts written as q. The parser's time and memory
+#: grow with the square of the parts: 64 kB of them take 4 GB.
+_DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{DEPTH}}}")
 
 
 def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
@@ -308,8 +316,10 @@ def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
 
 def _toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
     text = "".join(_text_lines(path, limit))
-    if found := _DOTTED.search(text):
-        line = text.count("\n", 0, found.start()) + 1
+    # one pass, however many quotes are escaped; the lines stay
+    unquoted = _QUOTED.sub(lambda quoted: "q" + "\n" * quoted[0].count("\n"), text)
+    if found := _DOTTED.search(unquoted):
+        line = unquoted.count("\n", 0, found.start()) + 1
         raise refusal(path, line, f"a key of more than {DEPTH} parts; flatten it")
     try:
         document = tomllib.loads(text)
