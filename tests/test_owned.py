@@ -252,7 +252,7 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_runs(
 
 def test_a_study_refuses_a_folder_of_somebody_elses_before_it_computes(tmp_path):
     (tmp_path / "thesis.tex").write_text("years")
-    for make in (mcdf.Study, lambda out: explore.save_pictures(out)):
+    for make in (mcdf.Study, lambda out: explore.timing.save(out=out)):
         with pytest.raises(InputError, match=r"it holds thesis\.tex"):
             make(out=str(tmp_path))
 

@@ -108,7 +108,7 @@ MAY_IMPORT = {
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),
     "papers": FLOOR_2,
     "live": FLOOR_2,
-    "explore": FLOOR_2 | {"papers"},
+    "explore": FLOOR_2,
     "cli": FLOOR_2 | {"papers"},
     "__main__": {"", "cli"},
 }
