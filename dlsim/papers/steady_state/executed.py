@@ -13,7 +13,6 @@ import pandas as pd
 
 from dlsim.bricks import Environment, Outcome, Reading, Scheduler, simulate
 from dlsim.bricks.topology import Topology
-from dlsim.bricks.yardstick import follow
 from dlsim.given import option
 from dlsim.steady import Period
 
@@ -90,7 +89,8 @@ def execute(
         place.assign(performance=p.speed), place, wide[:, None], length, table, paths=topology,
         packet=max(float(data.max(initial=0.0)) / packets, 1e-9),
     )  # fmt: skip
-    plan = Scheduler(follow(table["server"]))
+    servers = table["server"].tolist()
+    plan = Scheduler(lambda view: int(servers[view.row]))
     outcome = simulate(env, plan, Reading(network="packet", probe=periods * length))
     done, half = outcome.requests["completion"].to_numpy(), periods // 2 * length
     reached = table[(done > half) & (done <= periods * length)].groupby("app")["units"].sum()
