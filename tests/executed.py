@@ -33,7 +33,6 @@ SMALL = {
         "reading_clusters": (5,), "churn_hours": 3.0,
     },
     "cpu_gpu": {"draws": 4, "words": 300},
-    "bricks": {"front_hours": 4.0, "other_hours": 2.0, "other_runs": 2},
 }  # fmt: skip
 _COMMAND = """from importlib import import_module
 from dlsim.study import warm

@@ -53,11 +53,6 @@ SAMPLES = {
         of_steady_state,
         ("2a", "2b", "3c", "4b"),
     ),
-    "bricks": (
-        {"runs": 4, "intervals": (60.0,)},
-        lambda study: SimpleNamespace(main=study.main),
-        ("2b", "4", "5", "6b", "7a", "7b"),
-    ),
     "cpu-gpu": (
         {"runs": 8 if LONG >= 1 else 3},
         lambda study: study.measure(),
