@@ -29,7 +29,6 @@ FILE = files.shared_file("data/examples/policies.py")
 SMALL = {
     "inserted_idle_time": {"horizon": 3e5, "map_horizon": 1e5, "pools": 8},
     "cpu_gpu": {"draws": 4, "words": 300},
-    "bricks": {"front_hours": 4.0, "other_hours": 2.0, "other_runs": 2},
 }  # fmt: skip
 _COMMAND = """from importlib import import_module
 from dlsim.study import warm

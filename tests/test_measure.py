@@ -23,7 +23,7 @@ from dlsim.study.measure import (
 from dlsim.study.stats import mean_interval, summary
 
 #: Papers whose measures are in a package of their own.
-PAPERS = ("inserted_idle_time", "cpu_gpu", "bricks")
+PAPERS = ("inserted_idle_time", "cpu_gpu")
 ENDS = ["estimate", "low", "high"]
 
 
@@ -33,6 +33,7 @@ def _claims():
         importlib.import_module(f"dlsim.papers.{paper}.claims")
     importlib.import_module("dlsim.papers.mcdf")
     importlib.import_module("dlsim.papers.steady_state")
+    importlib.import_module("dlsim.papers.bricks")
 
 
 def values():

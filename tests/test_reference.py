@@ -74,11 +74,6 @@ SAMPLES = {
         lambda study: study.evidence,
         ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
     ),
-    "bricks": (
-        {"runs": 4, "intervals": (60.0,)},
-        lambda study: SimpleNamespace(main=study.main),
-        ("2b", "4", "5", "6b", "7a", "7b"),
-    ),
     "cpu-gpu": (
         {"runs": 8 if LONG >= 1 else 3},
         lambda study: study.measure(),
@@ -89,10 +84,7 @@ SAMPLES = {
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(name, marks=[deep] * (name not in ("mcdf", "bricks")))
-        for name in (*FRAMES, *SAMPLES)
-    ],
+    params=[pytest.param(name, marks=[deep] * (name != "mcdf")) for name in (*FRAMES, *SAMPLES)],
 )
 def sample(request, tmp_path_factory):
     """A paper, its reference results, and what was run again."""
