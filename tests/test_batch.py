@@ -22,7 +22,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals, sets 
 
 KILLS = max(2, round(3 * SCALE))
 LOADS, REPLICATES, WORKERS = 15, 4, 2
-SWEEP = """from dlsim.study import sweep
+SWEEP = """from dlsim.study.sweeps import sweep
 from dlsim.study.report import Results
 from tests import sweep_functions as functions
 table = sweep(functions.marked, {"load": range(LOADS)}, REPLICATES, seed, jobs=jobs,

@@ -14,7 +14,7 @@ from dlsim.papers.inserted_idle_time import cells as cells_i
 from dlsim.papers.mcdf import cells
 from dlsim.realtime import POLICIES, Cluster, Policy
 from dlsim.realtime.own import drawn_by
-from dlsim.study import sweep
+from dlsim.study.sweeps import sweep
 from dlsim.study.cells import doing
 from tests import sweep_functions as functions
 from tests.executed import FILE

@@ -18,7 +18,7 @@ import pytest
 
 from dlsim import cache, compiled, kernel_files
 from dlsim.errors import InputError
-from dlsim.study import sweep
+from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.scale import deep
 
