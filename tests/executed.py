@@ -11,6 +11,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
@@ -32,7 +33,6 @@ SMALL = {
         "vertices": 8, "vertex_clusters": (5, 8), "timed_clusters": (5, 8),
         "reading_clusters": (5,), "churn_hours": 3.0,
     },
-    "cpu_gpu": {"draws": 4, "words": 300},
     "bricks": {"front_hours": 4.0, "other_hours": 2.0, "other_runs": 2},
 }  # fmt: skip
 _COMMAND = """from importlib import import_module
@@ -97,6 +97,7 @@ def in_one_space(path, folder, given=()):
             shown[f"{cell.id} said"] = printed.getvalue()
             for value in last:
                 shown[cell.id] = eval(compile(ast.Expression(value), cell.id, "eval"), names)
+            plt.close("all")  # as a kernel does at the end of a cell
             if "parameters" in cell.metadata.get("tags", ()):
                 names.update(given)
     return names, shown

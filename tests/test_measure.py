@@ -23,7 +23,7 @@ from dlsim.study.measure import (
 )
 from dlsim.study.stats import mean_interval, summary
 
-PAPERS = ("mcdf", "inserted_idle_time", "steady_state", "cpu_gpu", "bricks")
+PAPERS = ("mcdf", "inserted_idle_time", "steady_state", "bricks")
 ENDS = ["estimate", "low", "high"]
 
 

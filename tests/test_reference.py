@@ -58,11 +58,6 @@ SAMPLES = {
         lambda study: SimpleNamespace(main=study.main),
         ("2b", "4", "5", "6b", "7a", "7b"),
     ),
-    "cpu-gpu": (
-        {"runs": 8 if LONG >= 1 else 3},
-        lambda study: study.measure(),
-        ("1a", "2a", "2b", "3", "6a", "6b", "7a", "14a", "18a"),
-    ),
 }  # fmt: skip
 
 

@@ -105,7 +105,10 @@ def reading_of(words: Sequence[str]) -> dict[str, str]:
 def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
     """Return the switches of a notebook's paper, without loading its study."""
     paper = paper_of(notebook).replace("-", "_")
-    if not Path(papers.__path__[0], paper, "cells.py").is_file():
+    folder = Path(papers.__path__[0])
+    if (folder / f"{paper}.py").is_file():
+        return dict(importlib.import_module(f"dlsim.papers.{paper}").SWITCHES)
+    if not (folder / paper / "cells.py").is_file():
         return {}
     return dict(importlib.import_module(f"dlsim.papers.{paper}.cells").SWITCHES)
 

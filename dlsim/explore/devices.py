@@ -22,10 +22,11 @@ from dlsim.cpugpu.model import ABOUT
 from dlsim.cpugpu.pipeline import Gpu, Timeline, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Numbers, Slider, new_figure, panel, say, title
-from dlsim.papers.cpu_gpu.draw import STAGE_INK
 from dlsim.study.gantt import plot_blocks, task_colors
 from dlsim.study.style import INK
 
+#: Colours of the stages of a chunk.
+STAGE_INK = {"h2d": INK["sky"], "map": INK["green"], "d2h": INK["orange"]}
 #: Most applications and most jobs of a queue.
 APPS, JOBS = 8, 24
 #: What the history may hold at the start.
