@@ -27,7 +27,6 @@ _VERDICT = re.compile(rf"\*\*claim (\w+) ({'|'.join(sorted(SYMBOLS, key=len, rev
 FILE = files.shared_file("data/examples/policies.py")
 #: What a notebook computes here at the quick scale, as far as parameters do not say it.
 SMALL = {
-    "mcdf": {"ratio_horizon": 1e5, "pools": 20, "reading_loads": (0.5,)},
     "inserted_idle_time": {"horizon": 3e5, "map_horizon": 1e5, "pools": 8},
     "steady_state": {
         "vertices": 8, "vertex_clusters": (5, 8), "timed_clusters": (5, 8),

@@ -333,8 +333,9 @@ def readings_asked(capsys, tmp_path, monkeypatch, *words):
         ("steady-state-fig4b --reading table2=het", {"40-steady-state": {"table2": "het"}}),
         ("mcdf inserted-idle-time --reading link=shared,base=nominal,size=uniform",
          {"20-mcdf": {"link": "shared", "base": "nominal"},
+          "21-mcdf-beyond": {"link": "shared", "base": "nominal"},
           "30-inserted-idle-time": {"link": "shared", "size": "uniform"}}),
-        ("mcdf", {"20-mcdf": {}}),
+        ("mcdf", {"20-mcdf": {}, "21-mcdf-beyond": {}}),
     ],
 )  # fmt: skip
 def test_a_notebook_gets_the_switches_of_its_paper(capsys, tmp_path, monkeypatch, words, expected):
@@ -343,7 +344,7 @@ def test_a_notebook_gets_the_switches_of_its_paper(capsys, tmp_path, monkeypatch
 
 def test_a_switch_without_papers_named_reaches_those_that_know_it(capsys, tmp_path, monkeypatch):
     asked = readings_asked(capsys, tmp_path, monkeypatch, "--reading", "link=shared")
-    knows = {"20-mcdf", "30-inserted-idle-time"}
+    knows = {"20-mcdf", "21-mcdf-beyond", "30-inserted-idle-time"}
     assert {name for name, reading in asked.items() if reading == {"link": "shared"}} == knows
     assert {name for name, reading in asked.items() if not reading} >= {"40-steady-state"}
 

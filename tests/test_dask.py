@@ -12,8 +12,8 @@ from dlsim.cli import main
 from dlsim.errors import InputError, StudyError
 from dlsim.files import write_csv
 from dlsim.study import workers
-from dlsim.study.sweeps import sweep
 from dlsim.study.notebooks import run_all
+from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.children import until
 

@@ -20,9 +20,9 @@ import pytest
 
 from dlsim import compiled
 from dlsim.files import write_csv
-from dlsim.study.sweeps import sweep
 from dlsim.study.execution import first_problem
 from dlsim.study.notebooks import _WORK
+from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.children import alive, marked, none_left, spawn, until
 from tests.scale import SCALE, deep

@@ -18,7 +18,6 @@ from dlsim.cpugpu import workload as queues
 from dlsim.errors import InputError
 from dlsim.papers.bricks.study import Study as StudyB
 from dlsim.papers.inserted_idle_time.study import Study as StudyI
-from dlsim.papers.mcdf.study import Study as StudyM
 from dlsim.papers.steady_state.study import Study as StudyS
 from dlsim.realtime import workload
 from dlsim.steady import topology
@@ -217,7 +216,7 @@ WHOLES = {
         "sweep": lambda x: sweep(one_row, {"a": [1]}, 1, x, jobs=1, cache=False),
     }.items()},
     **{f"{study.__module__} {n}": (lambda x, study=study, n=n: study(**{n: x}), 2)
-       for study in (StudyM, StudyI, StudyS, StudyB) for n in ("runs", "seed", "jobs")},
+       for study in (StudyI, StudyS, StudyB) for n in ("runs", "seed", "jobs")},
 }  # fmt: skip
 
 NONE = [True, False, np.True_, "1", b"1", Decimal(1), 1j, None, math.nan, [1]]

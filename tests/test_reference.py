@@ -11,8 +11,11 @@ from types import SimpleNamespace
 import pandas as pd
 import pytest
 
+from dlsim.papers import mcdf
+from dlsim.realtime import Cluster, simulate, workload
+from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of
-from dlsim.study.measure import measured
+from dlsim.study.measure import REGISTERED, measured
 from tests.scale import LONG, deep
 
 SEED = 1
@@ -23,23 +26,35 @@ KEPT = re.compile(
 )
 
 
-def of_mcdf(study):
-    nothing = {"ratios": None, "half": None, "orders": None, "newcomers": None, "doubled": None}
-    return SimpleNamespace(main=study.main(), **nothing)
+def run_mcdf(load, setup, seed):
+    """Run all policies of paper M on the same tasks, as long as the paper does."""
+    cluster = Cluster(10, 10, 10, setup, setup)
+    tasks = workload.mcdf(cluster, load, 1_000_000.0, seed)
+    runs = {name: simulate(tasks, cluster, name) for name in mcdf.POLICIES}
+    return [
+        {
+            "policy": name,
+            "ratio": run.reject_ratio if run.policy.admission else run.miss_ratio,
+            "tasks": len(tasks),
+        }
+        for name, run in runs.items()
+    ]
+
+
+def frames_of_mcdf(_folder):
+    grid = {"load": [0.1, 0.5, 1.0], "setup": [0]}
+    return {"main": sweep(run_mcdf, grid, replicates=4, seed=SEED, jobs=1)}
 
 
 def of_steady_state(study):
     return SimpleNamespace(**dict(zip(("tiers", "random"), study.samples(), strict=True)))
 
 
+#: Papers whose measures take frames: what is run, and claims whose weakest point lies in it.
+FRAMES = {"mcdf": (frames_of_mcdf, ("1", "2", "4a", "5a", "5b"))}
 #: Paper: parameters of its reduced study, what it runs, and claims whose weakest point lies
 #: in it.
 SAMPLES = {
-    "mcdf": (
-        {"runs": 4, "loads": (0.1, 0.5, 1.0), "setups": (0.0, 10.0, 20.0)},
-        of_mcdf,
-        ("1", "2", "4a", "5a", "5b"),
-    ),
     "inserted-idle-time": (
         {"runs": 4, "loads": (0.1, 0.2, 0.3, 0.7, 1.0)},
         lambda study: study.evidence,
@@ -64,18 +79,24 @@ SAMPLES = {
 @pytest.fixture(
     scope="module",
     params=[
-        pytest.param(name, marks=[deep] * (name not in ("mcdf", "bricks"))) for name in SAMPLES
+        pytest.param(name, marks=[deep] * (name not in ("mcdf", "bricks")))
+        for name in (*FRAMES, *SAMPLES)
     ],
 )
 def sample(request, tmp_path_factory):
     """A paper, its reference results, and what was run again."""
-    paper, (parameters, run, names) = request.param, SAMPLES[request.param]
+    paper = request.param
+    kept = pd.read_csv(reference_of(paper), keep_default_na=False).set_index("id")
+    if paper in FRAMES:
+        run, names = FRAMES[paper]
+        frames = run(tmp_path_factory.mktemp(paper))
+        return SimpleNamespace(paper=paper, names=names, frames=frames, kept=kept)
+    parameters, run, names = SAMPLES[paper]
     package = f"dlsim.papers.{paper.replace('-', '_')}"
     study = importlib.import_module(f"{package}.study").Study(
         scale="paper", seed=SEED, jobs=1, out=str(tmp_path_factory.mktemp(paper)), **parameters
     )
-    kept = pd.read_csv(reference_of(paper), keep_default_na=False)
-    return SimpleNamespace(paper=paper, names=names, evidence=run(study), kept=kept.set_index("id"))
+    return SimpleNamespace(paper=paper, names=names, evidence=run(study), kept=kept)
 
 
 def number(text):
@@ -89,7 +110,10 @@ def test_a_smaller_sample_meets_the_reference(sample):
         claim = known[f"{sample.paper}-{name}"]
         kept = KEPT.fullmatch(sample.kept.loc[claim.id, "measured"])
         assert kept, f"{claim.id}: the reference names no point"
-        points = measured(claim, sample.evidence)
+        if sample.paper in FRAMES:
+            points = REGISTERED[claim.id].function(**sample.frames)
+        else:
+            points = measured(claim, sample.evidence)
         here = points[points["point"] == kept["point"]] if kept["point"] else points
         assert len(here) == 1, f"{claim.id}: no point {kept['point']!r} in the smaller sample"
         factor = 100 if kept["unit"] in ("%", "points") else 1

@@ -78,7 +78,7 @@ def test_a_kernel_with_another_command_is_started_afresh(tmp_path, monkeypatch):
 
 @deep
 @forks
-@pytest.mark.parametrize("names", [["20-mcdf"], pytest.param([], marks=deep)])
+@pytest.mark.parametrize("names", [["30-inserted-idle-time"], pytest.param([], marks=deep)])
 def test_the_warm_process_has_no_thread_and_no_socket_of_its_own(names):
     """One that serves some notebooks, or all of them."""
     code = (
@@ -87,7 +87,8 @@ def test_the_warm_process_has_no_thread_and_no_socket_of_its_own(names):
         "from dlsim.study import warm\n"
         "known = suite_notebooks()\n"
         "warm._load(warm.modules(known[name] for name in sys.argv[1:] or known))\n"
-        "names = ['matplotlib_inline.backend_inline', 'lark', 'dlsim.papers.mcdf.study',\n"
+        "names = ['matplotlib_inline.backend_inline', 'lark',\n"
+        "         'dlsim.papers.inserted_idle_time.study',\n"
         "         'dlsim.study.pictures', 'dlsim.study.report', 'seaborn', 'nbformat']\n"
         "print(threading.active_count(), zmq.Context._instance, *(n in sys.modules for n in names))"
     )

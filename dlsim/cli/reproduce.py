@@ -23,7 +23,7 @@ def _notebooks(names: Sequence[str]) -> list[str]:
     for name in names:
         fits = [n for n in there if name in (n, paper_of(n)) or n == home.get(name)]
         if not fits:
-            known = list(map(paper_of, there))
+            known = list(dict.fromkeys(map(paper_of, there)))
             near = get_close_matches(name, [*known, *there, *home], n=3)
             guess = f" did you mean {' or '.join(near)}?" if near else ""
             also = f"known: {', '.join(known)}, and the figures that dlsim list prints"
