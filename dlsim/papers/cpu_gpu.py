@@ -43,33 +43,10 @@ VARIANTS: dict[str, Policy] = {
 }
 #: Every policy by its name in the legends.
 POLICIES: dict[str, Policy] = {**OF_ENGINE, **VARIANTS}
-#: Policies that decide job by job, in the order of the legends.
-ONLINE = (
-    "history",
-    "cpu-only",
-    "gpu-only",
-    "preferred",
-    "round-robin",
-    "mct",
-    "torque-strict",
-    "rsc",
-    "rsc-strict",
-    "rsa",
-    "asjf",
-)
 #: Policies of the paper and of its second source.
 OURS = ("history", "rsc", "asjf")
 #: What the conclusion names as the two existing schemes, for moldable jobs on several nodes.
 EXISTING = ("torque-strict", "torque", "mct")
-#: Schedulers of moldable jobs that can take a queue of any length.
-MOLDABLE = ("torque-strict", "torque", "mct", "mct-any", "flexible", "area")
-#: Mean times of copy in, map and copy out of a chunk, by the name of the profile.
-PROFILES: dict[str, tuple[float, float, float]] = {
-    "balanced": (2.0, 2.0, 2.0),
-    "map-heavy": (1.0, 6.0, 1.0),
-    "copy-heavy": (4.0, 2.0, 3.0),
-    "small output": (4.0, 4.0, 0.4),
-}
 
 
 def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
