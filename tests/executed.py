@@ -28,7 +28,6 @@ FILE = files.shared_file("data/examples/policies.py")
 #: What a notebook computes here at the quick scale, as far as parameters do not say it.
 SMALL = {
     "inserted_idle_time": {"horizon": 3e5, "map_horizon": 1e5, "pools": 8},
-    "cpu_gpu": {"draws": 4, "words": 300},
 }  # fmt: skip
 _COMMAND = """from importlib import import_module
 from dlsim.study import warm

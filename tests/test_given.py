@@ -16,7 +16,6 @@ from dlsim.bricks import traces
 from dlsim.cli import main
 from dlsim.cpugpu import workload as queues
 from dlsim.errors import InputError
-from dlsim.papers.cpu_gpu.study import Study as StudyC
 from dlsim.papers.inserted_idle_time.study import Study as StudyI
 from dlsim.realtime import workload
 from dlsim.steady import topology
@@ -215,7 +214,7 @@ WHOLES = {
         "sweep": lambda x: sweep(one_row, {"a": [1]}, 1, x, jobs=1, cache=False),
     }.items()},
     **{f"{study.__module__} {n}": (lambda x, study=study, n=n: study(**{n: x}), 2)
-       for study in (StudyI, StudyC) for n in ("runs", "seed", "jobs")},
+       for study in (StudyI,) for n in ("runs", "seed", "jobs")},
 }  # fmt: skip
 
 NONE = [True, False, np.True_, "1", b"1", Decimal(1), 1j, None, math.nan, [1]]

@@ -18,7 +18,7 @@ from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.measure import REGISTERED, measured
 from tests.notebook_code import defined_in
-from tests.scale import LONG, deep
+from tests.scale import deep
 
 importlib.import_module("dlsim.papers.steady_state")  # registers its measures
 SEED = 1
@@ -73,11 +73,6 @@ SAMPLES = {
         {"runs": 4, "loads": (0.1, 0.2, 0.3, 0.7, 1.0)},
         lambda study: study.evidence,
         ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
-    ),
-    "cpu-gpu": (
-        {"runs": 8 if LONG >= 1 else 3},
-        lambda study: study.measure(),
-        ("1a", "2a", "2b", "3", "6a", "6b", "7a", "14a", "18a"),
     ),
 }  # fmt: skip
 
