@@ -6,7 +6,6 @@ import time
 from dlsim.live.calibration import Costs, Measurement
 from dlsim.live.job import Job
 from dlsim.live.loads import as_load
-from dlsim.live.planner import cut_gaps, decreasing_sizes
 
 #: Tests with workers in their own process let functions go on with this event.
 GO = threading.Event()
@@ -65,8 +64,5 @@ def new_job(planner, units, deadline, now=0.0, number=0, costs=None):
     load = as_load(range(units))
     job = Job(None, number, "f", list_numbers, None, load, costs, deadline, arrival=now)
     job.due = now + deadline
-    count = planner.workers
-    if planner.is_pulled:
-        count = planner.piece_count(costs, units)
-    job.to_send = cut_gaps(load, [(0, units)], decreasing_sizes(units, count, planner.workers))
+    planner.cut(job, [(0, units)])
     return job

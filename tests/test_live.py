@@ -31,7 +31,7 @@ from dlsim.live.planner import (
     PIECES_AT_ONCE,
     SAMPLE_SHARES,
     Planner,
-    cut_gaps,
+    cut_ranges,
     decreasing_sizes,
     sample_piece,
     sample_places,
@@ -56,7 +56,7 @@ def text_file(tmp_path):
 @pytest.mark.parametrize("count", [1, 2, 7, 100, 10_000])
 def test_lines_are_cut_whole_and_none_is_lost(text_file, send, count):
     load, content = lines(text_file, send), text_file.read_bytes()
-    pieces = cut_gaps(load, [(0, load.size)], [load.size / count] * count, is_sorted=False)
+    pieces = cut_ranges(load, [(0, load.size)], [load.size / count] * count, is_sorted=False)
     parts = [load.piece(piece.start, piece.stop)() for piece in pieces]
     assert "".join(parts).encode() == content
     assert all(part.endswith("\n") for part in parts[:-1])
@@ -101,7 +101,7 @@ def test_records_are_cut_whole(tmp_path):
     numbers = np.arange(1001, dtype="<i8")
     path.write_bytes(numbers.tobytes())
     load = records(path, 8)
-    pieces = cut_gaps(load, [(0, load.size)], [load.size / 6] * 6, is_sorted=False)
+    pieces = cut_ranges(load, [(0, load.size)], [load.size / 6] * 6, is_sorted=False)
     parts = [np.frombuffer(load.piece(p.start, p.stop)(), "<i8") for p in pieces]
     assert len(parts) == 6
     np.testing.assert_array_equal(np.concatenate(parts), numbers)
@@ -136,7 +136,7 @@ def test_pieces_cover_what_is_left_once(units, workers, count, ends):
     ends = sorted({min(end, units) for end in ends})
     gaps = list(zip(ends[::2], ends[1::2], strict=False))
     load, left = as_load(range(units)), sum(stop - start for start, stop in gaps)
-    pieces = cut_gaps(load, gaps, decreasing_sizes(left, count, workers))
+    pieces = cut_ranges(load, gaps, decreasing_sizes(left, count, workers))
     found = sorted(k for piece in pieces for k in range(piece.start, piece.stop))
     assert found == [k for start, stop in gaps for k in range(start, stop)]
     assert all(piece.units > 0 for piece in pieces)
@@ -399,7 +399,7 @@ def test_a_lost_worker_withdraws_what_cannot_be_kept():
     job = submit(planner, 100, 1000)
     send_all(planner, 0.0)
     assert planner.late_jobs(0.0) == []
-    planner.workers = 1
+    planner.set_workers(1)
     ((late, end),) = planner.late_jobs(0.0)
     assert late is job
     assert 80 < end <= 100  # 100 s of work on one worker, half of a piece taken as done
@@ -412,7 +412,7 @@ def test_a_withdrawn_load_does_not_block_the_plan():
     submit(planner, 400, 1000)
     send_all(planner, 0.0)
     waiting = submit(planner, 40, 1000)
-    planner.workers = 1  # neither can be in time any more
+    planner.set_workers(1)  # neither can be in time any more
     newcomer = submit(planner, 10, 10_000)
     assert newcomer.promise.admitted
     assert waiting.due > waiting.arrival + waiting.promise.end
@@ -451,7 +451,7 @@ def test_whatever_happens_each_unit_is_computed_once(seed, policy):
             jobs.append(job)
             done[job] = []
         elif event == 1 and source.random() < 0.1:
-            planner.workers = int(source.integers(1, 6))
+            planner.set_workers(int(source.integers(1, 6)))
         elif on_cluster:
             job, piece = on_cluster.pop(source.integers(len(on_cluster)))
             done[job] += range(piece.start, piece.stop)

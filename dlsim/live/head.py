@@ -6,13 +6,14 @@ cluster. All of them change the plan under one lock.
 """
 
 import os
+import secrets
 import socket
 import sys
 import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import InvalidStateError
+from concurrent.futures import CancelledError, InvalidStateError
 from contextlib import suppress
 from functools import partial
 from typing import Any, Self
@@ -29,8 +30,6 @@ from dlsim.live.planner import (
     PULL,
     SAMPLE_SHARES,
     Planner,
-    cut_gaps,
-    decreasing_sizes,
     join_ranges,
     sample_piece,
     sample_places,
@@ -108,6 +107,7 @@ class Head:
         self._planner = Planner(policy, self.quantile)
         is_known = costs is not None and os.path.exists(costs)
         self.costs = read_costs(costs) if costs is not None and is_known else defaultdict(Costs)
+        self._key = secrets.token_hex(4)
         self._futures: dict[Piece, Any] = {}
         self._last_end: dict[Any, float] = {}
         self._changed = threading.Condition(threading.RLock())
@@ -140,7 +140,7 @@ class Head:
     def wait(self) -> None:
         """Wait until all promised loads are done, failed or cancelled."""
         for job in self._admitted():
-            with suppress(BaseException):
+            with suppress(CancelledError):
                 job.future.exception()
 
     def _admitted(self) -> list[Job]:
@@ -193,7 +193,7 @@ class Head:
         LoadFailedError
             If the function raises while it is measured.
         """
-        seconds = duration("deadline", deadline)
+        arrival, seconds = time.monotonic(), duration("deadline", deadline)
         whole("retries", retries, 0)
         for what, one in (("function", function), ("combine", combine)):
             if not (callable(one) or (what == "combine" and one is None)):
@@ -203,11 +203,9 @@ class Head:
         name = name or getattr(function, "__name__", type(function).__name__)
         with self._submitting:
             self._require_open()
-            job = Job(
-                self, len(self.jobs), name, function, combine, load, self.costs[key], seconds,
-                retries,
-            )  # fmt: skip
-            job.due = job.arrival + seconds
+            number_, costs = len(self.jobs), self.costs[key]
+            job = Job(self, number_, name, function, combine, load, costs, seconds, retries)
+            job.arrival, job.due = arrival, arrival + seconds
             self.jobs.append(job)
             gaps = [(0, load.size)] if load.size else []
             if gaps and not job.costs.pieces:
@@ -233,12 +231,7 @@ class Head:
                 job.started = elapsed
                 self._finish(job)
             return
-        units = sum(stop - start for start, stop in gaps)
-        count = planner.workers
-        if planner.is_pulled:
-            count = planner.piece_count(job.costs, units)
-        sizes = decreasing_sizes(units, count, planner.workers)
-        job.to_send = cut_gaps(job.load, gaps, sizes)
+        planner.cut(job, gaps)
         job.promise = planner.promise(job, now)
         if job.promise.admitted:
             planner.admit(job, job.promise)
@@ -335,7 +328,7 @@ class Head:
         piece.sent = time.monotonic()
         place = {"workers": [worker], "allow_other_workers": True} if worker else {}
         read = job.load.piece(piece.start, piece.stop)
-        key = f"{job.name}-{id(self):x}-{job.number}-{piece.start}"
+        key = f"{job.name}-{self._key}-{job.number}-{piece.start}"
         with self._dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
             future = self.client.submit(
                 run_piece, job.function, read, key=key, pure=False, retries=job.retries, **place
@@ -371,18 +364,10 @@ class Head:
             job.on_cluster.remove(piece)
             job.last_event = now
             if not (piece.is_sample or job.on_cluster or job.to_send):
-                self._complete(job, now)
+                self._planner.remove(job)
+                threading.Thread(target=self._finish, args=(job,), daemon=True).start()
             self._feed()
             self._changed.notify_all()
-
-    def _complete(self, job: Job, now: float) -> None:
-        """Take a load whose pieces are all computed out of the plan, and learn from its time."""
-        self._planner.remove(job)
-        is_late = job.promise is not None and now - job.arrival > job.promise.end
-        if job.is_undisturbed or (is_late and job.planned_seconds > 0):
-            seconds = now - job.arrival - job.started
-            job.costs.ratios.append(max(seconds, MIN_SECONDS) / job.planned_seconds)
-        threading.Thread(target=self._finish, args=(job,), daemon=True).start()
 
     def _finish(self, job: Job) -> None:
         """Combine the results of a load in its order, and let its callers go on."""
@@ -394,16 +379,24 @@ class Head:
                 self._fail(job, error)
             return
         job.ended = time.monotonic() - job.arrival
-        job.results.clear()
-        with suppress(InvalidStateError):
+        with self._changed:
+            job.results.clear()
+            self._learn(job)
+        with suppress(InvalidStateError):  # of a load that was cancelled
             job.future.set_result(result)
         with self._changed:
-            if self.costs_path is not None:
-                try:
-                    write_costs(self.costs_path, self.costs)
-                except Exception as error:
-                    self._say(f"measured costs are not kept: {error}")
             self._changed.notify_all()
+
+    def _learn(self, job: Job) -> None:
+        """Remember how long a load took beside what was expected, and write the costs down."""
+        if job.planned_seconds > 0 and (job.is_undisturbed or not job.is_kept):
+            seconds = max(job.ended - job.started, MIN_SECONDS)
+            job.costs.ratios.append(seconds / job.planned_seconds)
+        if self.costs_path is not None:
+            try:
+                write_costs(self.costs_path, self.costs)
+            except Exception as error:
+                self._say(f"measured costs are not kept: {error}")
 
     def _fail(self, job: Job, error: BaseException) -> None:
         """End a load that cannot be computed; called under the lock."""
@@ -456,7 +449,8 @@ class Head:
 
     def _set_workers(self, workers: dict[str, int]) -> None:
         count = sum(workers.values())
-        before, self._planner.workers = self._planner.workers, count
+        before = self._planner.workers
+        self._planner.set_workers(count)
         if count < before:
             self._say(f"{before - count} of {before} workers are gone")
 

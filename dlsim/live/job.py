@@ -6,14 +6,11 @@ import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from dlsim.errors import DlsimError, InputError
 from dlsim.live.calibration import Costs
 from dlsim.live.loads import Load
-
-if TYPE_CHECKING:
-    from dlsim.live.head import Head
 
 #: Seconds between two looks of a progress bar.
 PROGRESS_SECONDS = 0.2
@@ -85,7 +82,7 @@ class Job:
         What was computed so far, in the order of completion.
     """
 
-    head: "Head" = field(repr=False)
+    head: Any = field(repr=False)
     number: int
     name: str
     function: Callable[[Any], Any]

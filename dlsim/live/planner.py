@@ -62,6 +62,13 @@ class Planner:
         self.waiting: list[Job] = []
         self.running: list[Job] = []
 
+    def set_workers(self, count: int) -> None:
+        """Plan with so many workers; nothing is learned from loads that gain or lose some."""
+        if count != self.workers:
+            for job in self.running:
+                job.planned_seconds, job.is_undisturbed = math.nan, False
+        self.workers = count
+
     # --- what a load takes ------------------------------------------------------------------------
 
     def piece_count(self, costs: Costs, units: float) -> int:
@@ -70,7 +77,14 @@ class Planner:
         affordable = math.inf
         if fit.start_up > 0:
             affordable = MAX_START_UP_SHARE * fit.per_unit * units / fit.start_up
-        return int(max(self.workers, min(PIECES_PER_WORKER * self.workers, affordable)))
+        return int(max(1, self.workers, min(PIECES_PER_WORKER * self.workers, affordable)))
+
+    def cut(self, job: Job, ranges: Sequence[tuple[int, int]]) -> None:
+        """Cut ranges of a load into the pieces that are sent."""
+        units = sum(stop - start for start, stop in ranges)
+        count = self.piece_count(job.costs, units) if self.is_pulled else max(1, self.workers)
+        sizes = decreasing_sizes(units, count, max(1, self.workers))
+        job.to_send = cut_ranges(job.load, ranges, sizes)
 
     def seconds_on_all(self, job: Job) -> tuple[float, float]:
         """Return the expected seconds of a load on all workers, and its margin."""
@@ -188,12 +202,13 @@ class Planner:
         """Return loads whose promised end cannot be kept any more, and the end to be expected."""
         if not self.workers:
             return []
-        late = []
-        for job in self.running:
-            end = self.expected_end(job, now)
-            if job.promise and math.isnan(job.withdrawn) and end > job.arrival + job.promise.end:
-                late.append((job, end))
-        return late
+        ends = [(job, self.expected_end(job, now)) for job in self.running]
+        ends += [(job, now + self.seconds_on_all(job)[0]) for job in self.waiting]
+        return [
+            (job, end)
+            for job, end in ends
+            if job.promise and math.isnan(job.withdrawn) and end > job.arrival + job.promise.end
+        ]
 
     # --- what starts ------------------------------------------------------------------------------
 
@@ -268,8 +283,10 @@ class Planner:
         size = max(self._compute_seconds(job), SOON)
         split = split_load(size, releases, cluster, self.partition, self.policy.rounds)
         units = sum(piece.units for piece in job.to_send)
-        gaps = join_ranges((piece.start, piece.stop) for piece in job.to_send)
-        return cut_gaps(job.load, gaps, (np.ravel(split.alpha) * units).tolist(), is_sorted=False)
+        ranges = join_ranges((piece.start, piece.stop) for piece in job.to_send)
+        return cut_ranges(
+            job.load, ranges, (np.ravel(split.alpha) * units).tolist(), is_sorted=False
+        )
 
 
 def join_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
@@ -298,8 +315,8 @@ def decreasing_sizes(units: float, count: int, workers: int) -> list[float]:
     return [units * weight / sum(weights) for weight in weights]
 
 
-def cut_gaps(
-    load: Load, gaps: Sequence[tuple[int, int]], sizes: Sequence[float], is_sorted: bool = True
+def cut_ranges(
+    load: Load, ranges: Sequence[tuple[int, int]], sizes: Sequence[float], is_sorted: bool = True
 ) -> list[Piece]:
     """Cut ranges of a load into pieces of about these sizes, at boundaries of records.
 
@@ -308,7 +325,7 @@ def cut_gaps(
     """
     wanted, pieces = iter(sizes), []
     shortest = min(sizes, default=1) / 2
-    for start, end in gaps:
+    for start, end in ranges:
         while start < end:
             size = 1 if isinstance(load, Parts) else max(1, round(next(wanted, end - start)))
             stop = min(end, max(start + 1, load.boundary(min(start + size, load.size))))
