@@ -251,7 +251,7 @@ def test_after_a_late_load_the_margin_grows():
 
 def test_old_pieces_are_forgotten():
     costs = Costs()
-    for k in range(500):
+    for k in range(460):
         costs.add_piece(Measurement(1.0, 1.0 + (k >= 400), 1.0), workers=2)
     assert costs.fit().per_unit == 2.0
 

@@ -25,7 +25,7 @@ from dlsim.files import StrPath, read_json, write_text
 from dlsim.given import Floats
 
 #: Latest pieces per worker, and latest loads, that are remembered.
-PIECES_KEPT_PER_WORKER, LOADS_KEPT = 50, 39
+PIECES_KEPT_PER_WORKER, LOADS_KEPT = 30, 39
 #: Bounds of the spread of a load's ratio before loads were measured, and for how many this counts.
 SPREAD_FLOOR, SPREAD_CAP, PRIOR_LOADS = 0.07, 0.5, 2.0
 #: Loads that the prior mean of the ratio, 1, counts for.
