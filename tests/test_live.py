@@ -348,11 +348,25 @@ def test_a_load_behind_another_waits_for_it_and_is_promised_so():
     send_all(planner, 0.0)
     assert first in planner.running
     second = submit(planner, 20, 1000)
-    # the first is expected for 50 s; then two workers, or one, take 10 or 20 s for the second
-    assert MARGIN * 55 < second.promise.end < MARGIN * 75
+    # the first load takes 50 s; then both workers take 10 s for the second
+    assert second.promise.expected == pytest.approx(60, rel=0.1)
+    assert second.promise.end == pytest.approx(MARGIN * second.promise.expected, rel=1e-6)
     third = submit(planner, 20, 30)
     assert not third.promise.admitted
     assert MARGIN * 50 < third.promise.offer < MARGIN * 90
+
+
+def test_behind_loads_that_wait_the_fewest_workers_are_planned():
+    planner = planner_of(4)
+    for _ in range(2):
+        submit(planner, 100, 1000)
+        send_all(planner, 0.0)
+    assert len(planner.waiting) == 1
+    third = submit(planner, 100, 1000)
+    assert third.promise.workers == 1  # 50 s for the others, then 100 s on one worker
+    assert MARGIN * 140 < third.promise.end <= 1000
+    urgent = submit(planner, 100, 1.1 * MARGIN * 75)  # the earliest end on four workers is 75 s
+    assert urgent.promise.workers > 1
 
 
 def test_the_offer_to_a_refused_load_is_kept_when_it_comes_again():

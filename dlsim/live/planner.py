@@ -134,11 +134,13 @@ class Planner:
         if not found.admitted[-1]:
             return Promise(False, offer=elapsed + float(found.offer[-1]))
         seconds, margin = self.seconds_on_all(job)
-        if self.is_pulled and not (self.waiting or self.running):
-            end, workers = margin * seconds, self.workers
-        else:
+        if self.waiting or not self.is_pulled:
             end, workers = float(found.estimate[-1]), int(found.nodes[-1])
-        return Promise(True, elapsed + end, elapsed + end / margin, workers)
+            return Promise(True, elapsed + end, elapsed + end / margin, workers)
+        work = seconds * self.workers
+        end = equal_finish(margin * work, self._releases(now))
+        expected = equal_finish(work, self._releases(now, with_margin=False))
+        return Promise(True, elapsed + end, elapsed + expected, self.workers)
 
     def _test(self, jobs: Sequence[Job], now: float) -> Plan:
         """Run the admission test on loads in this order; times are seconds from now on.
@@ -179,13 +181,13 @@ class Planner:
         sc = max(max(0.0, one.start_up - st) for one in occupied)
         return Cluster(self.workers, cms, max(1.0 - cms, 1e-9), st, sc)
 
-    def _releases(self, now: float) -> list[float]:
+    def _releases(self, now: float, with_margin: bool = True) -> list[float]:
         """Return when each worker is expected to be free of the loads that run, from now on."""
         free: list[float] = []
         for job in sorted(self.running, key=attrgetter("due")):
             left = len(job.to_send) + len(job.on_cluster)
             _, spread = self._imbalance(job)
-            margin = job.costs.margin(self.quantile, spread)
+            margin = job.costs.margin(self.quantile, spread) if with_margin else 1.0
             seconds = margin * (self.expected_end(job, now) - now)
             count = min(left, job.workers, self.workers - len(free))
             free += [max(seconds, SOON)] * count
@@ -287,6 +289,16 @@ class Planner:
         return cut_ranges(
             job.load, ranges, (np.ravel(split.alpha) * units).tolist(), is_sorted=False
         )
+
+
+def equal_finish(work: float, releases: Sequence[float]) -> float:
+    """Return when so many seconds of work end if every worker takes its share once it is free.
+
+    >>> equal_finish(10, [0, 0]), equal_finish(10, [0, 4]), equal_finish(10, [0, 20])
+    (5.0, 7.0, 10.0)
+    """
+    times = np.sort(np.array(releases, dtype=float))
+    return float(((work + np.cumsum(times)) / np.arange(1, len(times) + 1)).min())
 
 
 def join_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
