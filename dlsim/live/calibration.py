@@ -27,7 +27,7 @@ from dlsim.given import Floats
 #: Latest pieces per worker, and latest loads, that are remembered.
 PIECES_KEPT_PER_WORKER, LOADS_KEPT = 30, 39
 #: Bounds of the spread of a load's ratio before loads were measured, and for how many this counts.
-SPREAD_FLOOR, SPREAD_CAP, PRIOR_LOADS = 0.07, 0.5, 2.0
+SPREAD_FLOOR, SPREAD_CAP, PRIOR_LOADS = 0.1, 0.5, 2.0
 #: Loads that the prior mean of the ratio, 1, counts for.
 PRIOR_MEAN_LOADS = 1.0
 #: A margin exceeds the largest ratio that was seen, or the prior's, by this power at most.
