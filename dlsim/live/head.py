@@ -160,9 +160,9 @@ class Head:
     ) -> Job:
         """Ask for a load to be done by a deadline; it is promised or refused.
 
-        A function that was not measured on this cluster is measured first: every worker computes
-        some pieces of the load, a tenth of it at most, once the promised loads are done. Their
-        results are not lost.
+        A function that was not measured on this cluster is measured first, once the promised loads
+        are done: every worker computes some pieces of the load, a tenth of the load at most, but
+        at least a record. Their results count.
 
         Parameters
         ----------
