@@ -62,7 +62,9 @@ def new_job(planner, units, deadline, now=0.0, number=0, costs=None):
     """A load of so many units that is cut for a planner, not yet promised."""
     costs = costs or exact_costs()
     load = as_load(range(units))
-    job = Job(None, number, "f", list_numbers, None, load, costs, deadline, arrival=now)
+    job = Job(
+        None, number, "f", list_numbers, None, load, costs, costs.ratios, deadline, arrival=now
+    )
     job.due = now + deadline
     planner.cut(job, [(0, units)])
     return job

@@ -209,9 +209,20 @@ def test_a_dask_bag_and_delayed_values(head, cluster):
 def test_a_policy_of_the_papers_sends_each_worker_one_piece(cluster):
     with Head(cluster, policy="EDF-DLT") as head:
         know(head, work.list_numbers)
-        job = head.submit(work.list_numbers, range(1000), deadline=7)
+        job = head.submit(work.list_numbers, range(1000), deadline=12)
         assert work.concatenate(job.result(LONG)) == list(range(1000))
         assert len(job.pieces) == job.promise.workers == 2
+
+
+def test_a_first_load_says_how_far_samples_can_be_trusted(head):
+    first = head.submit(work.list_slowly, range(60), deadline=600)
+    first.result(LONG)
+    known = head.submit(work.list_slowly, range(60), deadline=600)
+    known.result(LONG)
+    assert first.ratios is not known.ratios
+    assert list(first.ratios) == [(first.ended - first.started) / first.planned_seconds]
+    another = head.submit(work.list_numbers, range(60), deadline=600)
+    assert another.ratios is first.ratios
 
 
 def test_costs_are_kept_for_the_next_session(cluster, tmp_path):
@@ -261,11 +272,10 @@ def test_a_worker_that_joins_late_is_used_and_a_cluster_that_goes_ends_its_loads
         until(lambda: len(job.on_cluster) == 4)  # two pieces in hand for each worker
         work.GO.set()
         assert work.concatenate(job.result(LONG)) == list(range(500))
-        work.GO.clear()
-        waiting = head.submit(work.wait_for_go, range(500), deadline=600)
-        work.GO.set()  # workers of this process must end
+        know(head, work.list_slowly)
+        unfinished = head.submit(work.list_slowly, range(2000), deadline=600)  # 10 s of work
     with pytest.raises(LoadFailedError, match="the cluster is gone"):
-        waiting.result(LONG)
+        unfinished.result(LONG)
     until(lambda: client.status != "running")
     with pytest.raises(InputError, match="its cluster is gone; make a new Head"):
         head.submit(len, [1, 2], deadline=60)

@@ -38,6 +38,9 @@ RESAMPLES = 100
 MIN_SECONDS_PER_UNIT = 1e-15
 #: Relative errors beyond this count as outliers.
 OUTLIER = 0.1
+#: Under which key the ratios of first loads are kept. Their expected times come from a sample, so
+#: they say how far samples can be trusted, whatever the function.
+FIRST_LOADS = "first loads of functions"
 #: Format of the file of costs.
 FILE_VERSION = 1
 
@@ -172,23 +175,24 @@ class Costs:
         spread = math.hypot(SPREAD_FLOOR, of_fit, of_load)
         return float(makespans.mean()), min(spread, SPREAD_CAP)
 
-    def margin(self, quantile: float, spread: float) -> float:
-        """Return the factor on the expected time that the next load keeps with a probability.
 
-        Once there are enough loads, as many of the latest ratios are above it as the next may be
-        (the order statistic that exchangeable ratios allow; V. Vovk and others, Algorithmic
-        Learning in a Random World, 2005). Before that, ratios are taken as lognormal with unknown
-        mean and variance, the prior of the variance being the `spread`: a quantile of Student's t
-        (A. Gelman and others, Bayesian Data Analysis, 3rd edition, section 3.3), bounded by
-        `OUTLIER_BOUND`. A late load widens it.
-        """
-        place = math.ceil(quantile * (len(self.ratios) + 1))
-        if place <= len(self.ratios):
-            return max(1.0, sorted(self.ratios)[place - 1])
-        prior = _predicted_log(np.zeros(0), quantile, spread)
-        logs = np.log(self.ratios) if self.ratios else np.zeros(0)
-        bound = OUTLIER_BOUND * max(prior, logs.max(initial=0.0))
-        return max(1.0, math.exp(min(bound, _predicted_log(logs, quantile, spread))))
+def margin(ratios: Sequence[float], quantile: float, spread: float) -> float:
+    """Return the factor on the expected time that the next load keeps with a probability.
+
+    Once there are enough loads, as many of the latest ratios are above it as the next may be (the
+    order statistic that exchangeable ratios allow; V. Vovk and others, Algorithmic Learning in a
+    Random World, 2005). Before that, ratios are taken as lognormal with unknown mean and variance,
+    the prior of the variance being the `spread`: a quantile of Student's t (A. Gelman and others,
+    Bayesian Data Analysis, 3rd edition, section 3.3), bounded by `OUTLIER_BOUND`. A late load
+    widens it.
+    """
+    place = math.ceil(quantile * (len(ratios) + 1))
+    if place <= len(ratios):
+        return max(1.0, sorted(ratios)[place - 1])
+    prior = _predicted_log(np.zeros(0), quantile, spread)
+    logs = np.log(ratios) if ratios else np.zeros(0)
+    bound = OUTLIER_BOUND * max(prior, logs.max(initial=0.0))
+    return max(1.0, math.exp(min(bound, _predicted_log(logs, quantile, spread))))
 
 
 def _predicted_log(logs: Floats, quantile: float, spread: float) -> float:
@@ -261,6 +265,6 @@ def write_costs(path: StrPath, costs: dict[str, Costs]) -> None:
     functions = {
         key: {"pieces": [list(piece) for piece in one.pieces], "ratios": list(one.ratios)}
         for key, one in costs.items()
-        if one.pieces
+        if one.pieces or one.ratios
     }
     write_text(path, json.dumps({"version": FILE_VERSION, "functions": functions}) + "\n")

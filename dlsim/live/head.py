@@ -23,7 +23,14 @@ import pandas as pd
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.given import duration, extra, instance, number, whole
-from dlsim.live.calibration import Costs, Measurement, function_key, read_costs, write_costs
+from dlsim.live.calibration import (
+    FIRST_LOADS,
+    Costs,
+    Measurement,
+    function_key,
+    read_costs,
+    write_costs,
+)
 from dlsim.live.job import Job, LoadFailedError, Piece, Promise, first_line, format_seconds
 from dlsim.live.loads import as_load
 from dlsim.live.planner import (
@@ -204,7 +211,8 @@ class Head:
         with self._submitting:
             self._require_open()
             number_, costs = len(self.jobs), self.costs[key]
-            job = Job(self, number_, name, function, combine, load, costs, seconds, retries)
+            ratios = costs.ratios if costs.pieces else self.costs[FIRST_LOADS].ratios
+            job = Job(self, number_, name, function, combine, load, costs, ratios, seconds, retries)
             job.arrival, job.due = arrival, arrival + seconds
             self.jobs.append(job)
             gaps = [(0, load.size)] if load.size else []
@@ -391,7 +399,7 @@ class Head:
         """Remember how long a load took beside what was expected, and write the costs down."""
         if job.planned_seconds > 0 and (job.is_undisturbed or not job.is_kept):
             seconds = max(job.ended - job.started, MIN_SECONDS)
-            job.costs.ratios.append(seconds / job.planned_seconds)
+            job.ratios.append(seconds / job.planned_seconds)
         if self.costs_path is not None:
             try:
                 write_costs(self.costs_path, self.costs)

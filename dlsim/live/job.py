@@ -3,6 +3,7 @@
 import html
 import math
 import time
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
@@ -89,6 +90,7 @@ class Job:
     combine: Callable[[list[Any]], Any] | None
     load: Load = field(repr=False)
     costs: Costs = field(repr=False)
+    ratios: deque[float] = field(repr=False)
     deadline: float
     retries: int = 0
     promise: Promise | None = None

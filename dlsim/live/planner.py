@@ -13,7 +13,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from dlsim.live.calibration import Costs
+from dlsim.live.calibration import Costs, margin
 from dlsim.live.job import Job, Piece, Promise
 from dlsim.live.loads import Load, Parts
 from dlsim.realtime import Cluster, Policy, Reading, split_load
@@ -92,7 +92,7 @@ class Planner:
         work = sum(fit.time(piece.units) for piece in job.to_send)
         imbalance, spread = self._imbalance(job)
         seconds = work / self.workers * imbalance
-        return seconds, job.costs.margin(self.quantile, spread)
+        return seconds, margin(job.ratios, self.quantile, spread)
 
     def _imbalance(self, job: Job) -> tuple[float, float]:
         """Return by what a load takes longer than its even share of work, and the spread of that.
@@ -133,12 +133,12 @@ class Planner:
         elapsed = now - job.arrival
         if not found.admitted[-1]:
             return Promise(False, offer=elapsed + float(found.offer[-1]))
-        seconds, margin = self.seconds_on_all(job)
+        seconds, factor = self.seconds_on_all(job)
         if self.waiting or not self.is_pulled:
             end, workers = float(found.estimate[-1]), int(found.nodes[-1])
-            return Promise(True, elapsed + end, elapsed + end / margin, workers)
+            return Promise(True, elapsed + end, elapsed + end / factor, workers)
         work = seconds * self.workers
-        end = equal_finish(margin * work, self._releases(now))
+        end = equal_finish(factor * work, self._releases(now))
         expected = equal_finish(work, self._releases(now, with_margin=False))
         return Promise(True, elapsed + end, elapsed + expected, self.workers)
 
@@ -151,12 +151,12 @@ class Planner:
         left = [max(job.due - now, SOON) for job in jobs]
         if self.is_pulled:
             cluster = Cluster(self.workers, cms=0.0, cps=1.0)
-            sizes = [max(seconds * margin * self.workers, SOON) for seconds, margin in times]
+            sizes = [max(seconds * factor * self.workers, SOON) for seconds, factor in times]
         else:
             cluster = self._cluster([job.costs for job in jobs])
             sizes = [
-                max(margin * self._compute_seconds(job), SOON)
-                for job, (_, margin) in zip(jobs, times, strict=True)
+                max(factor * self._compute_seconds(job), SOON)
+                for job, (_, factor) in zip(jobs, times, strict=True)
             ]
         reading = Reading(link="per_task" if self.is_pulled else "shared")
         releases = self._releases(now)
@@ -187,8 +187,8 @@ class Planner:
         for job in sorted(self.running, key=attrgetter("due")):
             left = len(job.to_send) + len(job.on_cluster)
             _, spread = self._imbalance(job)
-            margin = job.costs.margin(self.quantile, spread) if with_margin else 1.0
-            seconds = margin * (self.expected_end(job, now) - now)
+            factor = margin(job.ratios, self.quantile, spread) if with_margin else 1.0
+            seconds = factor * (self.expected_end(job, now) - now)
             count = min(left, job.workers, self.workers - len(free))
             free += [max(seconds, SOON)] * count
         return free + [0.0] * (self.workers - len(free))
