@@ -1,6 +1,5 @@
 """Every kind of file that dlsim reads: its reader, a good file, and what a refusal can name."""
 
-import copy
 import json
 from functools import partial
 from pathlib import Path
@@ -16,7 +15,7 @@ from dlsim.realtime import workload as tasks
 from dlsim.steady import read_platform
 from dlsim.study import cells
 from dlsim.study.claims import load_claims, read_scorecard
-from dlsim.study.notebooks import first_problem, parameters_of
+from dlsim.study.notebooks import parameters_of
 from dlsim.study.report import load_figures, read_headline
 from dlsim.study.workers import _address
 from tests.test_files import LOG, TABLE
@@ -69,26 +68,6 @@ IDENTITY = "f(x=1)"
 CELL = cells._sealed(IDENTITY, json.dumps({"x": [1, 2.5]})).encode()
 
 
-def executed_book():
-    """A notebook that ran: text, an output, a widget."""
-    book = copy.deepcopy(BOOK)
-    book.cells.append(nbformat.v4.new_markdown_cell("Done.", id="cell-9"))
-    for cell in book.cells[:2]:
-        cell["execution_count"] = 1
-    shown = nbformat.v4.new_output("display_data", {"text/plain": "1"})
-    book.cells[1]["outputs"] = [shown]
-    book.metadata["widgets"] = {"state": {"a": {"outputs": [shown]}}}
-    return nbformat.writes(book).encode()
-
-
-def executed(path):
-    """Refuse as `first_problem` tells, which is asked of every notebook that has run."""
-    problem = first_problem(path)
-    assert problem is None or problem
-    if problem:
-        raise InputError(f"{path.name}: {problem}")
-
-
 def cell(path):
     """A cell of a sweep's cache is not refused but computed again: None."""
     if cells.load(path.parent, IDENTITY) is None:
@@ -108,7 +87,6 @@ READERS = {
     "figures.toml": (load_figures, FIGURES, False),
     "platform.toml": (read_platform, PLATFORM, False),
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
-    "executed.ipynb": (executed, executed_book(), False),
     "run.json": (lambda path: read_headline(path.parent), RUN, False),
     "scheduler.json": (_address, b'{"address": "tcp://127.0.0.1:8786"}', False),
     "text.txt": (files.read_text, "Größe 1\n".encode(), False),

@@ -229,10 +229,6 @@ def test_imports_are_light():
     drawing = {"matplotlib", "seaborn", "sympy", "nbformat", "papermill"}
     assert not brought_in("import dlsim") & (drawing | {"numba", "pandas"})
     assert not brought_in("import dlsim.cli.reproduce, dlsim.study.report") & drawing
-    code = "from dlsim.study import warm\nwith warm.without_grammars(): import papermill"
-    found = brought_in(code)
-    assert "papermill" in found
-    assert not {"lark", "rfc3987_syntax"} & found
 
 
 # -------------------------------------------------------- top level and README

@@ -129,7 +129,7 @@ def test_the_verdicts_of_a_notebook_are_marked(run):
     assert "whose" not in scorecard.verdicts(frame).data
 
 
-def test_the_notebook_reads_the_run_it_belongs_to(run, one_warm_process):
+def test_the_notebook_reads_the_run_it_belongs_to(run):
     (result,) = run_all(["90-scorecard"], out=run)
     assert (result.status, result.error) == ("ok", "")
     text = result.path.read_text("utf-8")

@@ -22,8 +22,8 @@ from dlsim.steady.heuristics import SNAP, RandomisedRounding, round_randomly
 from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import ReducedProgram
 from dlsim.study.claims import load_claims, verdict_of
-from dlsim.study.execution import parameters_of
 from dlsim.study.measure import MEASURES, measured
+from dlsim.study.notebooks import parameters_of
 from dlsim.study.stats import mean_interval
 from tests.executed import execute, shown_beside_the_shipped, unsaid
 from tests.scale import deep

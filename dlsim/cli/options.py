@@ -61,10 +61,8 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
         ("--figures", ("png", "svg", "pdf"), "write every picture in this format, too, beside the "
          "PNG that the report shows"),
         ("--force", bool, "run notebooks again even if nothing changed"),
-        ("--cell-limit", float, "seconds a cell may run before its notebook is ended (default "
+        ("--cell-seconds", float, "seconds a cell may run before its notebook is ended (default "
          "1800, at --scale paper 21600; 0: no limit)", "S"),
-        ("--limit", float, "seconds a notebook may run (default 7200, at --scale paper 172800; "
-         "0: no limit)", "S"),
     ]),
     "book": ("make a book of a run: chapters, theory, how-to, gallery, reference", [
         ("--from", LATEST, f"folder of the run (default {LATEST})", "DIR", {"dest": "run"}),

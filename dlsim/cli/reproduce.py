@@ -50,10 +50,10 @@ def main(args: argparse.Namespace) -> int:
     out, dask = Path(args.out), args.dask or os.environ.get(workers.DASK, "")
     if dask:
         print(f"sweeps run on {workers.check(dask)}", file=sys.stderr)
+    parameters = {"scale": args.scale, "seed": args.seed, "runs": args.runs}
     results = run_all(
-        names, scale=args.scale, out=out, jobs=args.jobs, seed=args.seed, runs=args.runs,
-        readings=readings, force=args.force, dask=dask, cell_limit=args.cell_limit,
-        limit=args.limit, figures=args.figures,
+        names, out=out, parameters=parameters, readings=readings, jobs=args.jobs,
+        force=args.force, cell_seconds=args.cell_seconds, figures=args.figures, dask=dask,
     )  # fmt: skip
     meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading,
             "figures": args.figures}  # fmt: skip

@@ -20,7 +20,6 @@ from dlsim import files
 from dlsim.owned import Owned
 from dlsim.study.claims import SYMBOLS
 from dlsim.study.style import VERDICT_INK
-from dlsim.study.warm import without_grammars
 
 #: A notebook's folder below a folder of results; lines of a cell that is shown folded.
 _FOLDER, _LONG = "notebooks", 14
@@ -139,8 +138,7 @@ def sentences(paths: Iterable[Path], pictures: Mapping[bytes, str]) -> dict[str,
 
     A picture is known by its bytes.
     """
-    with without_grammars():
-        import nbformat
+    import nbformat
 
     found, shown = dict[str, str](), list[str]()
     for cell in (cell for path in paths for cell in nbformat.read(path, 4).cells):
@@ -209,8 +207,7 @@ class _Shown:
 
     def write(self, path: Path, others: Sequence[str]) -> None:
         """Write the page of an executed notebook beside it."""
-        with without_grammars():
-            import nbformat
+        import nbformat
         from pygments import highlight
         from pygments.formatters import HtmlFormatter
         from pygments.lexers import PythonLexer
