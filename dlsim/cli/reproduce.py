@@ -50,9 +50,9 @@ def main(args: argparse.Namespace) -> int:
     out, dask = Path(args.out), args.dask or os.environ.get(workers.DASK, "")
     if dask:
         print(f"sweeps run on {workers.check(dask)}", file=sys.stderr)
-    parameters = {"scale": args.scale, "seed": args.seed, "runs": args.runs}
+    common = {"scale": args.scale, "seed": args.seed, "runs": args.runs}
     results = run_all(
-        names, out=out, parameters=parameters, readings=readings, jobs=args.jobs,
+        names, out=out, common=common, readings=readings, jobs=args.jobs,
         force=args.force, cell_seconds=args.cell_seconds, figures=args.figures, dask=dask,
     )  # fmt: skip
     meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading,

@@ -375,6 +375,7 @@ def run_all(
     *,
     out: StrPath = "results/latest",
     parameters: Mapping[str, Any] | None = None,
+    common: Mapping[str, Any] | None = None,
     readings: Mapping[str, Mapping[str, Any]] | None = None,
     jobs: int = 0,
     force: bool = False,
@@ -393,6 +394,8 @@ def run_all(
         Folder of results, as `dlsim.owned.Owned` takes it.
     parameters : mapping, optional
         Parameters by name. Each must be known to at least one notebook.
+    common : mapping, optional
+        Parameters, such as ``scale``, that only notebooks which know them get.
     readings : mapping, optional
         The parameter ``reading`` of single notebooks, by their names.
     jobs : int
@@ -420,16 +423,17 @@ def run_all(
     """
     count, paths = workers.count(jobs), list(dict.fromkeys(find_notebook(name) for name in names))
     home = Owned(out, remedy="choose a new or empty folder with --out")
-    given = {"out": str(home.folder), "jobs": 1, **(parameters or {})}
+    parameters, readings = parameters or {}, readings or {}
+    given = {"out": str(home.folder), "jobs": 1, **(common or {}), **parameters}
     known = {path: parameters_of(path) for path in paths}
-    _refuse_unknown(parameters or {}, [name for one in known.values() for name in one])
+    _refuse_unknown(parameters, [name for one in known.values() for name in one])
     scale = str(given.get("scale", "quick"))
     limit = CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
     if cell_seconds is not None:
         limit = number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
     environment = {KIND_VARIABLE: option("figures", figures, KINDS), workers.JOBS: "1"}
     environment |= {workers.DASK: dask} if dask else {}
-    plan, readings = [], readings or {}
+    plan = []
     for path in paths:
         own = {"reading": readings[path.stem]} if path.stem in readings else {}
         values = {name: value for name, value in (given | own).items() if name in known[path]}
