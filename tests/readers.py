@@ -15,8 +15,8 @@ from dlsim.realtime import workload as tasks
 from dlsim.steady import read_platform
 from dlsim.study import cells
 from dlsim.study.claims import load_claims, read_scorecard
+from dlsim.study.figures import load_figures
 from dlsim.study.notebooks import parameters_of
-from dlsim.study.report import load_figures, read_headline
 from dlsim.study.workers import _address
 from tests.test_files import LOG, TABLE
 
@@ -63,7 +63,6 @@ FIGURES = b"\n[[figure]]".join(FIGURES[:3]) + b"\n"
 SCORES = (
     files.shared_file("data/reference/mcdf/mcdf-claims.csv").read_bytes().splitlines(keepends=True)
 )
-RUN = json.dumps({"schema_version": 1, "headline": "9 claims: 9 hold"}).encode()
 IDENTITY = "f(x=1)"
 CELL = cells._sealed(IDENTITY, json.dumps({"x": [1, 2.5]})).encode()
 
@@ -87,7 +86,6 @@ READERS = {
     "figures.toml": (load_figures, FIGURES, False),
     "platform.toml": (read_platform, PLATFORM, False),
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
-    "run.json": (lambda path: read_headline(path.parent), RUN, False),
     "scheduler.json": (_address, b'{"address": "tcp://127.0.0.1:8786"}', False),
     "text.txt": (files.read_text, "Größe 1\n".encode(), False),
     cells._path(Path(), IDENTITY).name: (cell, CELL, False),

@@ -20,8 +20,8 @@ from dlsim.papers import cpu_gpu as cg
 from dlsim.papers.cpu_gpu import cells, claims, draw
 from dlsim.papers.cpu_gpu.study import SCALES
 from dlsim.study.claims import load_claims
+from dlsim.study.figures import load_figures
 from dlsim.study.measure import MEASURES
-from dlsim.study.report import load_figures
 from dlsim.study.style import STYLES
 from tests.executed import execute, shown_beside_the_shipped, unsaid
 from tests.scale import deep, some_of

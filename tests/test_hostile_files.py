@@ -111,7 +111,6 @@ NUMBERS = {
     "figures.toml": "[[figure]]\nid = {}\n",
     "platform.toml": "[[cluster]]\nspeed = {}\n",
     "book.ipynb": '{{"nbformat": {}, "cells": []}}',
-    "run.json": '{{"headline": {}}}',
     "scheduler.json": '{{"address": {}}}',
 }
 JSON = [name for name in NUMBERS if name.endswith(("json", "ipynb", "jsonl"))]
@@ -129,7 +128,7 @@ SPECIAL = [
     *((name, f"{n} digits", of_text(text.format(DIGITS[n])))
       for name, text in NUMBERS.items() for n in DIGITS),
     *((name, what, of_text(text)) for name in JSON for what, text in NESTED.items()
-      if len(text) < 2**20 or name == "run.json"),
+      if len(text) < 2**20 or name == "scheduler.json"),
     *((name, "a key of 32,000 parts", of_text(".".join("a" * 32000) + " = 1\n")) for name in TOML),
     *((name, "quoted parts", of_text("[" + " . ".join(['"a\\"b"', "'c'"] * 9000) + "]\n"))
       for name in TOML),

@@ -228,7 +228,7 @@ def brought_in(code):
 def test_imports_are_light():
     drawing = {"matplotlib", "seaborn", "sympy", "nbformat", "papermill"}
     assert not brought_in("import dlsim") & (drawing | {"numba", "pandas"})
-    assert not brought_in("import dlsim.cli.reproduce, dlsim.study.report") & drawing
+    assert not brought_in("import dlsim.cli, dlsim.study.results_page, dlsim.study.pages") & drawing
 
 
 # -------------------------------------------------------- top level and README
