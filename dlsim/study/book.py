@@ -22,6 +22,13 @@ from dlsim.study.pages import harmless, set_formulas
 
 #: The folder of the book in a folder of results.
 BOOK = "book"
+#: What the theme leaves out for readers who use a keyboard or a screen reader.
+_ACCESSIBLE = {
+    b'role="heading"': b'role="heading" aria-level="2"',
+    b"<pre>": b'<pre tabindex="0">',
+    b'<div class="table-wrapper': b'<div tabindex="0" class="table-wrapper',
+    b'<div class="scroll">': b'<div class="scroll" tabindex="0">',
+}
 _DIRECTIVE = re.compile(r"^([ \t>*+-]*(?:`{3,}|~{3,}|:{3,}))[ \t]*\{([^}\n]*)\}", re.M)
 _ROLE = re.compile(r"\{[\w:.+-]+\}(?=`)")
 _LINK = re.compile(r"(!?)\[([^]]*)\]\(\s*<?([^)>\s]*)[^)]*\)")
@@ -52,9 +59,11 @@ def write_book(home: Owned) -> Path:
         if done.returncode:
             raise DlsimError(f"Sphinx could not make the book:\n{done.stderr.strip()[-2000:]}")
         for path in sorted(path for path in made.rglob("*") if path.is_file()):
-            place = path.relative_to(made).as_posix()
+            place, data = path.relative_to(made).as_posix(), files.read_bytes(path, LIMIT)
+            for theirs, ours in _ACCESSIBLE.items() if path.suffix == ".html" else ():
+                data = data.replace(theirs, ours)
             if not path.name.startswith("."):
-                home.write(f"{BOOK}/{place}", files.read_bytes(path, LIMIT))
+                home.write(f"{BOOK}/{place}", data)
     return home.folder / BOOK / "index.html"
 
 

@@ -129,14 +129,14 @@ def page_of(root: Path, notebook: Path, page: Path, frame: PageFrame) -> str:
         exclude_output_prompt=True,
     )
     book = harmless(nbformat.reads(files.read_text(notebook, LIMIT), as_version=4))
-    pages = pages_of_run(root)
-    results = pages.pop(SCORECARD, None)
     stem = notebook.name.partition(".")[0]
+    # links to notebooks, which become links to their pages with all others below
+    links = {name: f"{name}.ipynb" for name in pages_of_run(root)}
     about = {
         "name": stem,
         "title": _title(book) or stem,
-        "results": _address(results, page) if results else "",
-        "notebooks": {one: _address(path, page) for one, path in pages.items()},
+        "results": links.pop(SCORECARD, ""),
+        "notebooks": links,
         "alarms": frame.alarms,
         "facts": frame.facts,
     }
