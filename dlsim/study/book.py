@@ -33,6 +33,7 @@ _DIRECTIVE = re.compile(r"^([ \t>*+-]*(?:`{3,}|~{3,}|:{3,}))[ \t]*\{([^}\n]*)\}"
 _ROLE = re.compile(r"\{[\w:.+-]+\}(?=`)")
 _LINK = re.compile(r"(!?)\[([^]]*)\]\(\s*<?([^)>\s]*)[^)]*\)")
 _DEFINITION = re.compile(r"^[ \t]{0,3}\[([^]]+)\]:", re.M)
+_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FRONT_MATTER = re.compile(r"\A\s*---")
 
 
@@ -108,6 +109,8 @@ def as_text(book: Any, notebooks: Collection[str]) -> Any:
             cell.source = markdown_as_text(cell.source, notebooks)
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
+            if "text" in output:
+                output["text"] = _COLOUR.sub("", output["text"])
             if "text/html" in data:
                 linked = re.sub(r'(href="[\w-]+)\.ipynb', r"\1.html", data["text/html"])
                 data["text/html"] = set_formulas(linked)
