@@ -1,6 +1,6 @@
 """`dlsim reproduce` itself under kills and faults: nothing lost, same bytes, nobody left over.
 
-The command runs in a checkout of its own, which is this one but for its notebooks: two small
+The command runs in a checkout of its own, which is this one but for its notebooks: three small
 ones, one of which sweeps. DLSIM_TEST_SCALE multiplies the number of kills (50 gives 100).
 """
 
@@ -46,6 +46,8 @@ from tests import sweep_functions as functions
 table = sweep(functions.marked, {{"load": range({LOADS})}}, {REPLICATES}, seed, jobs=jobs,
               fixed={{"marks": os.environ["MARKS"], "wait": {WAIT}}})
 Results(out).table("result", table)"""
+#: What a run of the small notebook leaves beside its stamps.
+SMALL_RUN = {"01-small.ipynb", "01-small.html", "90-scorecard.ipynb"}
 LARGE = "print('x' * 400_000)"
 
 
@@ -66,6 +68,7 @@ def checkout(tmp_path_factory):
     (folder / "notebooks").mkdir()
     write_notebook(folder / "notebooks" / "01-small.ipynb", SWEEP)
     write_notebook(folder / "notebooks" / "02-large.ipynb", LARGE)
+    write_notebook(folder / "notebooks" / "90-scorecard.ipynb", "print('no verdicts')")
     return folder
 
 
@@ -210,7 +213,7 @@ def test_kills_of_the_command_lose_nothing_and_leave_nobody(checkout, tmp_path, 
         assert (run.out / "data" / "result.csv").read_bytes() == expected, said
         twice += done(place) - CELLS
         names = {path.name for path in (run.out / "notebooks").iterdir()}
-        assert {n for n in names if not n.startswith(".")} == {"01-small.ipynb", "01-small.html"}
+        assert {n for n in names if not n.startswith(".")} == SMALL_RUN
     with capsys.disabled():
         left = sum("still there" in line for line in bad)
         print(f"\n{KILLS} kills, {late} too late: {twice} cells run twice, {left} processes left")
