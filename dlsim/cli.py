@@ -138,8 +138,9 @@ def lab_environment(folder: Path) -> dict[str, str]:
 
 def run(args: argparse.Namespace) -> int:
     """Run one notebook, of dlsim or of the user, and make a page of it."""
-    from dlsim.study.notebooks import check_parameters, find_notebook, is_of_suite, run_all
+    from dlsim.study.notebooks import find_notebook, is_of_suite, run_all
     from dlsim.study.pages import PageFrame, write_page
+    from dlsim.study.parameters import check_parameters
 
     source = find_notebook(args.notebook)
     parameters = check_parameters(source, _parameters_of_words(args.parameters))

@@ -16,7 +16,7 @@ from dlsim.steady import read_platform
 from dlsim.study import cells
 from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.figures import load_figures
-from dlsim.study.notebooks import parameters_of
+from dlsim.study.parameters import parameters_of
 from dlsim.study.workers import _address
 from tests.test_files import LOG, TABLE
 

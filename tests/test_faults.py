@@ -21,7 +21,8 @@ import pytest
 from dlsim import compiled
 from dlsim.files import write_csv
 from dlsim.study import sweep
-from dlsim.study.notebooks import RUNNING, first_problem
+from dlsim.study.notebook_process import first_problem
+from dlsim.study.notebooks import RUNNING
 from tests import sweep_functions as functions
 from tests.children import alive, marked, none_left, spawn, until
 from tests.scale import SCALE, deep
@@ -107,7 +108,10 @@ class Run:
                 words = " ".join(process.cmdline())
             except psutil.Error:
                 continue
-            kinds = {"kernel": "ipykernel" in words, "child": "dlsim.study.notebooks" in words}
+            kinds = {
+                "kernel": "ipykernel" in words,
+                "child": "dlsim.study.notebook_process" in words,
+            }
             if kinds.get(kind):
                 return process.pid
         return self.process.pid

@@ -23,7 +23,7 @@ from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import ReducedProgram
 from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.measure import MEASURES, measured
-from dlsim.study.notebooks import parameters_of
+from dlsim.study.parameters import parameters_of
 from dlsim.study.stats import mean_interval
 from tests.executed import execute, shown_beside_the_shipped, unsaid
 from tests.scale import deep

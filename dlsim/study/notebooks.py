@@ -1,22 +1,17 @@
 """Run notebooks with papermill: each in a process of its own, several at once.
 
 A notebook is arbitrary code: running one that somebody else wrote means running their
-program with your rights. Nothing here is a sandbox. Parameters are checked before anything
-runs, because papermill only warns of a name that it does not know. An executed notebook
-appears under its name when every cell has run without an error; otherwise what there is of
-it appears as ``NAME.failed.ipynb``. A notebook that ended well is not run again as long as its
+program with your rights. Nothing here is a sandbox. An executed notebook appears under its
+name when every cell has run without an error; otherwise what there is of it appears as
+``NAME.failed.ipynb``. A notebook that ended well is not run again as long as its
 bytes, its parameters, the package and its results are the same.
 """
 
-import ast
-import contextlib
 import functools
 import json
-import os
 import re
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import threading
@@ -29,30 +24,22 @@ from typing import Any
 
 from dlsim import files, processes, progress
 from dlsim.cache import source_digest
-from dlsim.errors import DlsimError, InputError, StudyError
+from dlsim.errors import InputError
 from dlsim.files import LIMIT, StrPath, read_bytes, read_json, read_text
 from dlsim.given import number, option
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
 from dlsim.study import workers
 from dlsim.study.figures import KIND_VARIABLE, KINDS, paper_of
+from dlsim.study.parameters import check_parameters, parameters_of
 
 #: Seconds that a cell may run, by scale.
 CELL_SECONDS = {"quick": 1800.0, "paper": 6 * 3600.0}
-#: Seconds between two looks at a running notebook, between two reports of a batch that is not
-#: shown on a terminal, and for the start of a kernel.
-POLL_SECONDS, REPORT_SECONDS, START_SECONDS = 0.1, 30.0, 120.0
+#: Seconds between two looks at a running notebook, and between two reports of what it computes.
+POLL_SECONDS, REPORT_SECONDS = 0.1, 30.0
 #: The folder of executed notebooks in a folder of results, and that of running ones.
 NOTEBOOKS, RUNNING = "notebooks", ".dlsim-running"
 #: Results do not depend on these parameters.
 _WITHOUT_EFFECT = ("jobs", "out")
-_TYPES: dict[str, Any] = {
-    "int": int,
-    "float": (int, float),
-    "bool": bool,
-    "str": str,
-    "list": (list, tuple),
-    "dict": dict,
-}
 
 
 @dataclass(frozen=True)
@@ -83,18 +70,6 @@ class NotebookResult:
     reused: bool = False
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a notebook, as its parameters cell declares it."""
-
-    name: str
-    kind: str
-    default: Any
-
-
-# ----------------------------------------------------------------- notebooks and parameters
-
-
 def find_notebook(name: StrPath) -> Path:
     """Find a notebook by path, by full name (``20-mcdf``) or by name without its number."""
     if str(name).endswith(".ipynb"):
@@ -109,97 +84,6 @@ def find_notebook(name: StrPath) -> Path:
 def is_of_suite(path: Path) -> bool:
     """Tell whether a notebook is one of those that come with dlsim."""
     return path in files.suite_notebooks().values()
-
-
-def parameters_of(path: StrPath) -> dict[str, Parameter]:
-    """Return the parameters of a notebook by name: what its tagged cell assigns.
-
-    This is not `papermill.inspect_notebook`, which loses a parameter whose comment holds a "=".
-
-    Raises
-    ------
-    InputError
-        If the file is not a notebook, or its parameters cell is not Python.
-    """
-    found: dict[str, Parameter] = {}
-    try:
-        cells = read_json(path)["cells"]
-        tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
-        source = "".join(tagged[0]["source"]) if tagged else ""
-        for node in ast.parse(source).body:
-            if not isinstance(node, ast.Assign | ast.AnnAssign):
-                continue
-            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
-            if isinstance(target, ast.Name):
-                default = _literal(ast.unparse(node.value)) if node.value else None
-                kind = type(default).__name__
-                if isinstance(node, ast.AnnAssign):
-                    kind = ast.unparse(node.annotation)
-                found[target.id] = Parameter(target.id, kind, default)
-    except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
-        raise _not_a_notebook(path, f"{type(error).__name__}: {error}") from error
-    except (MemoryError, RecursionError) as error:
-        raise _not_a_notebook(path, "an expression is nested too deeply") from error
-    return found
-
-
-def _not_a_notebook(path: StrPath, why: str) -> InputError:
-    remedy = "open it in JupyterLab, or fetch it again"
-    return InputError(f"{os.fspath(path)}: not a notebook that can be run ({why}); {remedy}")
-
-
-def _literal(text: str) -> Any:
-    """Read a value that is written in Python or JSON; any other text stays a text."""
-    for read in (json.loads, ast.literal_eval):
-        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
-            return read(text)
-    return text
-
-
-def check_parameters(path: StrPath, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as the notebook declares them: texts of a command line become values.
-
-    Raises
-    ------
-    InputError
-        If the notebook has no parameter of a name, or a value is of another type or not finite.
-    """
-    known, checked = parameters_of(path), {}
-    for name, value in given.items():
-        if name not in known:
-            names = ", ".join(known) or "none"
-            raise InputError(f"{Path(path).name}: no parameter {name!r}; it has: {names}")
-        kind = known[name].kind.partition("[")[0]
-        checked[name] = _value_of_text(value, kind) if isinstance(value, str) else value
-        if not _is_of_kind(checked[name], kind):
-            what = f"parameter {name} must be a finite {known[name].kind}, got {value!r}"
-            raise InputError(f"{Path(path).name}: {what}")
-    return checked
-
-
-def _value_of_text(text: str, kind: str) -> Any:
-    """Read a parameter from the command line: a dict also as ``link=shared,late=drop``."""
-    if kind == "str":
-        return text
-    if kind == "bool" and text.lower() in ("true", "yes", "false", "no"):
-        return text.lower() in ("true", "yes")
-    if kind == "dict" and "=" in text and "{" not in text:
-        pairs = (pair.partition("=") for pair in text.split(","))
-        return {name.strip(): _literal(value.strip()) for name, _, value in pairs}
-    return _literal(text)
-
-
-def _is_of_kind(value: Any, kind: str) -> bool:
-    """Tell whether a value is of a type and made of plain, finite data."""
-    if kind in _TYPES and not isinstance(value, _TYPES[kind]):
-        return False
-    if kind in ("int", "float") and isinstance(value, bool):
-        return False
-    try:
-        json.dumps(value, allow_nan=False)
-        return kind != "float" or abs(float(value)) < float("inf")
-    except (ValueError, TypeError, OverflowError, RecursionError):
-        return False
 
 
 # ------------------------------------------------------------ one notebook, seen from outside
@@ -297,7 +181,13 @@ def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
     environment.pop("MPLBACKEND", None)  # pictures belong into the notebook
     with (job.work / "log").open("wb") as log:
         return subprocess.Popen(
-            [sys.executable, "-P", "-m", "dlsim.study.notebooks", str(job.work / "request.json")],
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "dlsim.study.notebook_process",
+                str(job.work / "request.json"),
+            ],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -439,6 +329,8 @@ def run_all(
         values = {name: value for name, value in (given | own).items() if name in known[path]}
         checked = check_parameters(path, values)
         plan.append(_Job(path, home, checked, limit, environment, folder))
+    if not plan:
+        return []
     with home.locked():
         return _run_plan(plan, count, force)
 
@@ -451,56 +343,64 @@ def _refuse_unknown(parameters: Mapping[str, Any], known: Sequence[str]) -> None
 
 
 def _run_plan(plan: Sequence[_Job], count: int, force: bool) -> list[NotebookResult]:
-    """Take what is done already, and run the rest."""
+    """Take what is done already, and run the rest; the scorecards wait for the others."""
     results: dict[str, NotebookResult] = {}
     for job in plan:
-        earlier = None if force or job.name.startswith("90-") else _reusable(job)
+        earlier = None if force or _is_last(job) else _reusable(job)
         if earlier:
             results[job.name] = earlier
     todo = [job for job in plan if job.name not in results]
-    if todo:
-        running = todo[0].home.folder / RUNNING
-        if running.is_symlink() or running.is_file():
-            todo[0].home.clear(RUNNING)
-        shutil.rmtree(running, ignore_errors=True)  # of a run that was killed
-        last = [job for job in todo if job.name.startswith("90-")]
-        first = [job for job in todo if job not in last]
-        try:
-            display = _Display(len(todo))
-            for wave in (first, last):
+    home, display = plan[0].home, _Display(len(todo))
+    running = home.folder / RUNNING
+    if running.is_symlink() or running.is_file():
+        home.clear(RUNNING)
+    shutil.rmtree(running, ignore_errors=True)  # of a run that was killed
+    try:
+        for last in (False, True):
+            wave = [job for job in todo if _is_last(job) == last]
+            if not any(result.status == "interrupted" for result in results.values()):
                 _run_wave(wave, count, display, results)
-        finally:
-            shutil.rmtree(running, ignore_errors=True)
+    finally:
+        shutil.rmtree(running, ignore_errors=True)
     never = (NotebookResult(job.name, None, "interrupted", 0.0) for job in plan)
     return [results.get(result.name, result) for result in never]
+
+
+def _is_last(job: _Job) -> bool:
+    return job.name.startswith("90-")
 
 
 def _run_wave(
     wave: Sequence[_Job], count: int, display: "_Display", results: dict[str, NotebookResult]
 ) -> None:
     """Run notebooks at the same time, each in a thread that waits for its process."""
-    if any(result.status == "interrupted" for result in results.values()):
-        return
-    if len(wave) == 1:  # its sweeps get all workers
-        values = dict(wave[0].values)
-        if "jobs" in values:
-            values["jobs"] = 0 if workers.DASK in wave[0].environment else count
-        environment = wave[0].environment | {workers.JOBS: str(count)}
-        wave = [replace(wave[0], values=values, environment=environment)]
+    if len(wave) == 1:
+        wave = [_with_workers(wave[0], count)]
     stop = threading.Event()
     with ThreadPoolExecutor(count) as pool:
-        tasks: dict[Future[NotebookResult], _Job] = {}
+        tasks = {pool.submit(run_notebook, job, stop): job for job in wave}
         try:
-            tasks = {pool.submit(run_notebook, job, stop): job for job in wave}
             while not all(task.done() for task in tasks):
                 wait(tasks, timeout=2 * POLL_SECONDS)
-                for job in (job for task, job in tasks.items() if task.running()):
-                    display.show(job)
+                for task, job in tasks.items():
+                    if task.running():
+                        display.show(job)
                 _collect(tasks, display, results)
         except KeyboardInterrupt:
             stop.set()
             wait(tasks)
+        except BaseException:
+            stop.set()
+            raise
         _collect(tasks, display, results)
+
+
+def _with_workers(job: _Job, count: int) -> _Job:
+    """Return a notebook that runs alone: its sweeps get all workers, or all of the cluster."""
+    values = dict(job.values)
+    if "jobs" in values:
+        values["jobs"] = 0 if workers.DASK in job.environment else count
+    return replace(job, values=values, environment=job.environment | {workers.JOBS: str(count)})
 
 
 def _collect(
@@ -516,164 +416,40 @@ def _collect(
 
 
 class _Display:
-    """Lines on standard error: what every notebook of a batch does."""
+    """Lines on standard error: what the notebooks of a batch do."""
 
     def __init__(self, total: int) -> None:
         self.total, self.ended = total, 0
-        self.shown: dict[str, tuple[str, float]] = {}
-
-    def _say(self, line: str) -> None:
-        if sys.stderr:  # None where it is closed
-            print(line, file=sys.stderr, flush=True)
+        self.due: dict[str, float] = {}
 
     def show(self, job: _Job) -> None:
-        """Say what a running notebook computes: at once if that is new, else now and then."""
-        label, done = _reported(job)
-        before, since = self.shown.get(job.name, ("", 0.0))
+        """Say that a notebook has begun, and now and then what its sweeps reported last."""
         now = time.monotonic()
-        if label != before or now >= since + REPORT_SECONDS:
-            self._say(f"{job.name}: {label}{done}")
-            self.shown[job.name] = (label, now)
+        if job.name not in self.due:
+            _say(f"{job.name}: begins")
+        elif now < self.due[job.name]:
+            return
+        else:
+            _say(f"{job.name}: {_reported(job)}")
+        self.due[job.name] = now + REPORT_SECONDS
 
     def end(self, result: NotebookResult) -> None:
         """Say what became of a notebook, and how many have ended."""
         self.ended += 1
         seconds, count = f"{result.seconds:.0f} s", f"{self.ended} of {self.total} done"
         error = f": {result.error}" if result.error else ""
-        self._say(f"{result.name}: {result.status} in {seconds}, {count}{error}")
+        _say(f"{result.name}: {result.status} in {seconds}, {count}{error}")
 
 
-def _reported(job: _Job) -> tuple[str, str]:
-    """Return what the sweeps of a running notebook reported last: what, and how much of it."""
+def _say(line: str) -> None:
+    if sys.stderr:  # None where it is closed
+        print(line, file=sys.stderr, flush=True)
+
+
+def _reported(job: _Job) -> str:
+    """Return what the sweeps of a running notebook reported last."""
     try:
         news = read_json(job.work / "progress.json")
-        return str(news["label"]), f", {news['done']:.0f} of {news['total']:.0f}"
+        return f"{news['label']}, {news['done']:.0f} of {news['total']:.0f}"
     except (OSError, ValueError, TypeError, KeyError):
-        return "running", ""
-
-
-# ---------------------------------------------------------- in the process of a notebook
-
-
-def main(request_file: str) -> int:
-    """Run the notebook that the batch asks for, and leave its result or an error beside it."""
-    request = json.loads(Path(request_file).read_text())
-    work = Path(request_file).parent
-    threading.Thread(target=_end_with_parent, args=[request["mark"]], daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the batch decides
-    try:
-        _execute(request, work)
-    except DlsimError as error:
-        (work / "error").write_text(str(error))
-        return 1
-    return 0
-
-
-def _end_with_parent(mark: str) -> None:
-    """End this process and all that it started when the batch is gone."""
-    while os.read(0, 4096):
-        pass
-    processes.end_run(mark)
-    os._exit(1)
-
-
-def _execute(request: Mapping[str, Any], work: Path) -> None:
-    """Execute a notebook with papermill; refuse to take half of it for the whole."""
-    _make_kernel(work / "jupyter" / "kernels" / "python3", request["folder"])
-    os.environ["JUPYTER_PATH"] = str(work / "jupyter")
-    sys.modules["rfc3987_syntax"] = None  # type: ignore[assignment]  # takes a second to import
-    import nbformat
-    import papermill
-    from nbclient.exceptions import CellTimeoutError
-    from traitlets.config import Config
-
-    executed = work / "executed.ipynb"
-    try:
-        papermill.execute_notebook(
-            _plain_path(request["notebook"]),
-            _plain_path(executed),
-            request["values"],
-            kernel_name="python3",
-            progress_bar=False,
-            cwd=request["folder"],
-            start_timeout=START_SECONDS,
-            execution_timeout=request["cell_seconds"] or None,
-            config=Config({"KernelManager": {"transport_encryption": "auto"}}),
-        )
-    except papermill.PapermillExecutionError:
-        pass  # the executed notebook holds the error
-    except CellTimeoutError as error:
-        seconds = f"{request['cell_seconds']:g} s (--cell-seconds)"
-        what = f"code cell {_cells_begun(executed)} ran longer than its limit of {seconds}"
-        raise StudyError(what) from error
-    except OSError as error:
-        raise files.unwritable(executed, error) from error
-    except Exception as error:  # a kernel that dies raises what its transport raises
-        where = f"code cell {_cells_begun(executed)}: " if executed.exists() else ""
-        raise StudyError(f"{where}{type(error).__name__}: {error}") from error
-    book = nbformat.read(executed, as_version=4)
-    name = Path(request["notebook"]).name
-    book.metadata["papermill"] |= {"input_path": name, "output_path": name}
-    nbformat.write(book, executed)
-    if problem := first_problem(book):
-        raise StudyError(problem)
-
-
-def _make_kernel(folder: Path, imports_from: str) -> None:
-    """Describe a kernel of this very Python, which imports from a folder after all packages.
-
-    A file called random.py in that folder, or the kernel of another Python that has the same
-    name, changes nothing.
-    """
-    append = f"__import__('sys').path.append({imports_from!r})"
-    words = ["-f", "{connection_file}", "--IPKernelApp.ignore_cwd=True"]
-    words.append(f"--IPKernelApp.exec_lines={append}")
-    kernel = {
-        "argv": [sys.executable, "-P", "-m", "ipykernel_launcher", *words],
-        "display_name": "Python 3",
-        "language": "python",
-    }
-    folder.mkdir(parents=True)
-    (folder / "kernel.json").write_text(json.dumps(kernel))
-
-
-def _plain_path(path: StrPath) -> str:
-    """Return a path in which papermill finds no placeholder to fill in."""
-    return os.fspath(path).replace("{", "{{").replace("}", "}}")
-
-
-def _cells_begun(executed: Path) -> int:
-    """Return the number of the code cell that was the last to begin."""
-    with contextlib.suppress(InputError, KeyError, TypeError):
-        cells = [c for c in read_json(executed, LIMIT)["cells"] if c["cell_type"] == "code"]
-        begun = [cell["metadata"].get("papermill", {}).get("start_time") for cell in cells]
-        return sum(bool(time) for time in begun)
-    return 0
-
-
-def first_problem(book: Any) -> str:
-    """Return why an executed notebook is not whole: an error, or a cell that did not run.
-
-    papermill does not notice an error inside the callback of a widget.
-    """
-    number = 0
-    for cell in book.cells:
-        if cell.cell_type != "code" or not cell.source.strip():
-            continue
-        number += 1
-        for output in cell.outputs:
-            if output.output_type == "error":
-                return f"code cell {number}: {output.ename}: {output.evalue}"
-        if cell.execution_count is None:
-            return f"code cell {number} did not run to its end"
-    states = book.metadata.get("widgets", {}).values()
-    widgets = [one for kind in states for one in kind.get("state", {}).values()]
-    for widget in widgets:
-        for output in widget.get("state", {}).get("outputs", ()):
-            if output.get("output_type") == "error":
-                return f"inside a widget: {output.get('ename')}: {output.get('evalue')}"
-    return ""
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1]))
+        return "running"

@@ -165,4 +165,3 @@ def _show(part: str, *arguments: Any, papers: Mapping[str, str]) -> Any:
     names |= {"papers": papers, "zip": zip}
     template = environment.get_template("overview.html.j2", globals=names)
     return HTML(str(getattr(template.module, part)(*arguments)))
-

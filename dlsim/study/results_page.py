@@ -71,9 +71,7 @@ def write_results_page(
     return str(record["headline"])
 
 
-def _verdicts_of(
-    folder: Path, results: Sequence[NotebookResult]
-) -> tuple[pd.DataFrame, list[str]]:
+def _verdicts_of(folder: Path, results: Sequence[NotebookResult]) -> tuple[pd.DataFrame, list[str]]:
     """Collect the verdicts that the notebooks of this batch left, and what cannot be read."""
     tables, problems = [claims.scorecard([])], []
     for result in results:
