@@ -5,16 +5,14 @@ Ratios within one run count, not wall times: the machine is named with every tab
 
 import functools
 import math
-import tempfile
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
 from dlsim.live.planner import Planner
 from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
 from tests import live_work
-from tests.benchmarks.parts import Part, run_dlsim, timed
+from tests.benchmarks.parts import Part, timed
 from tests.benchmarks.peers import PEERS
 
 #: Paper I, section 5: the baseline cluster.
@@ -159,36 +157,6 @@ def many_nodes(seed=0, tasks=3_000):
             yield {"release": release, "N": n, **row, "ratio": row["us_per_task"] / first}
 
 
-#: Jobs and nodes of the made-up log.
-LOG = 188_041, 24_515
-
-
-def write_log(path, jobs, nodes, seed):
-    """Write a made-up log in the Standard Workload Format: powers of two, log-normal times."""
-    rng = np.random.default_rng(seed)
-    arrival = np.cumsum(rng.exponential(60.0, jobs)).astype(int)
-    width, run = (
-        2 ** rng.integers(0, 11, jobs),
-        np.maximum(1, rng.lognormal(7, 2, jobs)).astype(int),
-    )
-    with open(path, "w", encoding="ascii") as out:
-        out.write(f"; Version: 2.2\n; MaxProcs: {nodes}\n")
-        for k, (at, n, time) in enumerate(zip(arrival, width, run, strict=True)):
-            rest = f"{n} {2 * time} -1 1 1 1 1 1 -1 -1 -1"
-            out.write(f"{k + 1} {at} 0 {time} {n} -1 -1 {rest}\n")
-
-
-def whole_log(seed=0, tasks=10_000):
-    """``dlsim simulate --swf`` on a made-up log, in a process of its own: time and memory."""
-    jobs, nodes = max(1, LOG[0] * tasks // 10_000), LOG[1]
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.swf"
-        write_log(log, jobs, nodes, seed)
-        words = [f"--nodes={nodes}", "--cms=0.001", "--cps=1", "--policy=EDFMN"]
-        run = run_dlsim("simulate", "--swf", log, *words, "--out", f"{folder}/out")
-    yield {"jobs": jobs, "nodes": nodes, **run}
-
-
 def promises(seed=0, tasks=10_000, repeats=5):
     """CPU time of a promise of a live cluster's head, behind so many loads that wait."""
     source = np.random.default_rng(seed)
@@ -212,7 +180,6 @@ PARTS = {
     "queue": Part("N = 16, load 2, ever longer lines; beside the shortest", long_queues),
     "nodes": Part("FIFO-DLT, ever more nodes; beside the fewest", many_nodes),
     "promise": Part("a promise of a live cluster, behind loads that wait", promises),
-    "log": Part("a made-up log of 188,041 jobs on 24,515 nodes, with --out", whole_log),
     "nodes.same": Part("EDF-OPR-MN against N, all else in proportion", cost_against_nodes, True),
     "nodes.only": Part(
         "EDF-OPR-MN against N, nothing else changed",

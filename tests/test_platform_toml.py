@@ -1,11 +1,10 @@
-"""``dlsim solve`` and platforms in TOML: hand cases, names, routes, refusals."""
+"""Platforms in TOML: names, routes, limits, refusals."""
 
 import re
 
-import pandas as pd
 import pytest
 
-from dlsim.cli import main
+from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.steady import Limits, Share, solve
 from dlsim.steady.store import read_platform, write_platform
@@ -49,43 +48,6 @@ def written(tmp_path, text, name="p.toml"):
     path = tmp_path / name
     path.write_text(text)
     return str(path)
-
-
-def test_what_to_send_where_is_told_by_name(tmp_path, capsys):
-    out = tmp_path / "out"
-    path = written(tmp_path, TWO)
-    assert main(["solve", path, "--compare", "G,LPR,MILP,LP", "--out", str(out), "--method",
-                 "LPRG"]) == 0  # fmt: skip
-    said = capsys.readouterr().out
-    assert "p.toml: 2 sites, 2 applications; no schedule is better than 6 (LP)" in said
-    assert "repeats every T_p = 1 units of time" in said
-    work = pd.read_csv(out / "LPRG-work.csv").set_index(["application", "to"])
-    assert list(work["units_per_time"]) == [6, 4, 2]
-    assert work.loc[("winds", "lyon"), "data_sent_per_time"] == 4
-    assert work.loc[("winds", "lyon"), "units_per_period"] == 4
-    opened = pd.read_csv(out / "LPRG-connections.csv")
-    assert opened.iloc[0].tolist() == ["nice", "lyon", 2, 3.0, "rhone"]
-    table = pd.read_csv(out / "summary.csv").set_index("method")
-    assert table["objective"].round(9).to_dict() == {
-        "LPRG": 6,
-        "G": 4,
-        "LPR": 5,
-        "MILP": 6,
-        "LP": 6,
-    }
-    assert table["gap"].round(9).to_dict() == {"LPRG": 0, "G": 0.5, "LPR": 0.2, "MILP": 0, "LP": 0}
-    assert table["ratio_to_lp"].round(3).to_dict()["G"] == 0.667
-    assert table["period"].isna().to_dict()["LP"]  # broken connections have no period
-    assert (out / "flows.png").read_bytes().startswith(b"\x89PNG")
-
-
-def test_a_given_period_and_a_time_limit_are_taken(capsys, tmp_path):
-    path = written(tmp_path, TWO)
-    assert main(["solve", path, "--method", "MILP", "--period", "5", "--seconds", "0"]) == 0
-    assert "T_p = 5" in capsys.readouterr().out
-    assert main(["solve", path, "--period", "0"]) == 2
-    assert main(["solve", path, "--seconds", "-1", "--method", "MILP"]) == 2
-    assert "most_seconds must be" in capsys.readouterr().err
 
 
 def test_names_numbers_and_routes_say_the_same(tmp_path):
@@ -159,10 +121,11 @@ def test_names_come_back_from_a_file(tmp_path):
         ("[[link]]", LINK.format("two", "nice", "lyon", "") + "[[link]]", "link 1: joins two"),
     ],
 )  # fmt: skip
-def test_a_refusal_names_line_and_name(tmp_path, capsys, old, new, words):
+def test_a_refusal_names_line_and_name(tmp_path, old, new, words):
     path = written(tmp_path, TWO.replace(old, new, 1))
-    assert main(["solve", path]) == 2
-    said = capsys.readouterr().err
-    assert said.startswith(f"dlsim: {path}")
+    with pytest.raises(InputError) as refusal:
+        read_platform(path)
+    said = str(refusal.value)
+    assert said.startswith(path)
     assert re.search(words, said)
     assert said.count(path) == 1
