@@ -27,6 +27,8 @@ from dlsim.progress import step, told
 LATEST, COPY = "results/latest", "dlsim-notebooks"
 #: The notebook that ``dlsim lab`` opens.
 FIRST_NOTEBOOK = "notebooks/00-start-here.ipynb"
+#: Notebooks that measure the machine they run on, and reproduce nothing of a paper.
+MEASURE_A_MACHINE = ("25-live-cluster",)
 #: The letters by which notebooks and README call the papers.
 PAPER_LETTERS = {
     "M": "mcdf",
@@ -235,7 +237,10 @@ def _require_docs() -> None:
 
 
 def notebooks_of(names: Sequence[str]) -> list[str]:
-    """Return the notebooks of papers, figures or notebooks by name; all of them for none."""
+    """Return the notebooks of papers, figures or notebooks by name.
+
+    Without names, these are all but those that measure the machine they run on.
+    """
     from dlsim.study.figures import load_figures, paper_of
 
     there, chosen = list(files.suite_notebooks()), []
@@ -251,7 +256,7 @@ def notebooks_of(names: Sequence[str]) -> list[str]:
             also = f"known: {', '.join(known)}, and the figures that dlsim list prints"
             raise InputError(f"nothing to reproduce is called {name!r};{guess} {also}")
         chosen += fits
-    return list(dict.fromkeys(chosen)) if names else there
+    return list(dict.fromkeys(chosen)) or [one for one in there if one not in MEASURE_A_MACHINE]
 
 
 def switches_of_words(words: Sequence[str]) -> dict[str, str]:
