@@ -1,5 +1,7 @@
 """What a notebook calls: start, judge, save, the scorecard, the map of readings."""
 
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -98,6 +100,29 @@ def test_made_up_frames_are_supported_and_contradicted(out):
     assert some.count("\n\n") == 1
     assert "mcdf-2 is contradicted" in some  # half of the deadlines are missed, not 99 %
     assert some._repr_markdown_() == str(some)
+
+
+def test_the_verdict_is_said_in_plain_words(out):
+    """One comparison at each of three loads: the best rival decides, 30 points from MCDF."""
+    said = judge("mcdf-1", all_policies(0.5))
+    assert said.startswith("✓ **mcdf-1 is supported.** *Of the seven policies MCDF has the lowest")
+    assert "Of 3 comparisons 3 support the claim." in said
+    assert "Closest to failing: " in said
+    [number] = re.findall(r"load [\d.]+: \*\*([\d.]+)\*\* points \(95 %: [\d.]+ to [\d.]+\)", said)
+    assert float(number) == pytest.approx(30, abs=0.5)
+    said = judge("mcdf-1", all_policies(0.1, EDFAN=0.1))
+    assert "Of 3 comparisons 3 contradict the claim." in said
+    assert "Furthest from the claim: " in said
+    said = judge("mcdf-2", all_policies(0.995, EDFANNA=0.9))
+    assert "Asked, in our reading: more than 99 %. Printed: 99 %." in said
+    assert "Of 6 comparisons 3 support the claim, 3 contradict it." in said
+    rows = all_policies(0.5)
+    noise = 0.001 * np.random.default_rng(3).standard_normal(len(rows))
+    said = judge("mcdf-1", rows.assign(ratio=rows["ratio"].where(rows["load"] < 1, 0.2 + noise)))
+    assert "mcdf-1 is partly supported" in said
+    assert "Of 3 comparisons 2 support the claim, 1 shows nothing." in said
+    assert "With so few runs only effects above 0." in said
+    assert "would be noticed (in 4 of 5 cases)" in said
 
 
 def test_points_are_differences_on_the_same_tasks(out):
