@@ -58,6 +58,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _PACKAGE = Path(__file__).parent
 _SHARED = ("data", "notebooks")
+#: Environment variable that names the folder in which notebooks leave their results.
+RESULTS_VARIABLE = "DLSIM_RESULTS"
 
 
 def project_root() -> Path | None:
@@ -87,6 +89,19 @@ def shared_file(name: str) -> Path:
 def suite_notebooks() -> dict[str, Path]:
     """Return the notebooks that travel with the suite by name, in reading order."""
     return {path.stem: path for path in sorted(shared_folder("notebooks").glob("*.ipynb"))}
+
+
+def results_folder(name: str) -> Path:
+    """Return the folder of results of a name, where no folder was asked for.
+
+    It lies in the folder that `RESULTS_VARIABLE` names. Without one it lies in ``results`` of the
+    current folder, or of the checkout if the current folder is inside it.
+    """
+    if named := os.environ.get(RESULTS_VARIABLE):
+        return Path(named) / name
+    root, here = project_root(), Path.cwd()
+    is_inside = root is not None and here.is_relative_to(root)
+    return (root if root and is_inside else here) / "results" / name
 
 
 def unwritable(path: StrPath, error: Exception) -> DlsimError:
@@ -459,12 +474,22 @@ def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> An
         raise refusal(path, line, what, name) from None
 
 
+def _header_remedy(names: list[str]) -> str:
+    """Say what is wrong with a first line whose columns are not found: a comment, or tabs."""
+    if names and names[0].startswith("#"):
+        return "; it is a comment: remove it"
+    for separator, word in (("\t", "tabs"), ("|", "bars")):
+        if any(separator in name for name in names):
+            return f"; they are separated by {word}: save the file with commas"
+    return ""
+
+
 def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[str]:
     names = [name.strip() for name in row]
     if missing := [name for name in required if name not in names]:
         near = nearest(missing[0], names)
         what = f"no such column{near}; the first line names {', '.join(names)[:200] or 'none'}"
-        raise refusal(path, 1, what, missing[0])
+        raise refusal(path, 1, what + _header_remedy(names), missing[0])
     if len(names) > MOST_COLUMNS:
         raise refusal(path, 1, f"{len(names)} columns, more than {MOST_COLUMNS}; leave some out")
     for name, count in Counter(names).items():

@@ -42,7 +42,7 @@ def drawn_again(setting, **more):
             np.random.SeedSequence(setting.seed, spawn_key=(k,)), setting.interval,
             horizon=8 * 3600, domains=2, nodes=(8, 8), **more,
         )
-        for k in range(4)
+        for k in range(ENVIRONMENTS)
     ]  # fmt: skip
 
 

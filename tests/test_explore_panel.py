@@ -139,8 +139,8 @@ class Law:
 def test_docstrings_say_what_switches_mean():
     panel = replace(TOY, explained=(Law,))
     meaning = "Where it leads, and E/L. Beyond it is nothing."
-    assert panel.meanings() == dict.fromkeys(("link", "flag"), meaning)
-    menus = panel.reading_menus()
+    assert panel.meanings == dict.fromkeys(("link", "flag"), meaning)
+    menus = panel.reading_menus
     assert [menu.label for menu in menus.values()] == 2 * ["Where it leads, and E/L"] + ["base"]
     assert menus["link"].tooltip == meaning
 
@@ -148,7 +148,7 @@ def test_docstrings_say_what_switches_mean():
 @pytest.mark.parametrize("name", PANELS)
 def test_every_switch_of_a_panel_is_explained(name):
     panel = getattr(explore, name)
-    assert set(panel.meanings()) == set(panel.switches)
+    assert set(panel.meanings) == set(panel.switches)
 
 
 def test_a_call_leaves_defaults_out():
@@ -364,13 +364,13 @@ class TestPanel:
     def test_has_few_controls_and_explains_its_switches(self, name):
         panel = explore.PANELS[name]
         assert 4 <= len(panel.controls) <= MOST_CONTROLS
-        labels = [control.label for control in panel.all_controls().values()]
+        labels = [control.label for control in panel.all_controls.values()]
         assert len(set(labels)) == len(labels)
-        assert set(panel.meanings()) == set(panel.switches)
+        assert set(panel.meanings) == set(panel.switches)
         assert len(panel.words) >= 5
 
     def test_sliders_start_at_one_of_their_stops(self, name):
-        for control in explore.PANELS[name].all_controls().values():
+        for control in explore.PANELS[name].all_controls.values():
             if isinstance(control, Stops):
                 assert control.default in control.stops
                 assert list(control.stops) == sorted(set(control.stops))
@@ -380,7 +380,7 @@ class TestPanel:
 
     def test_each_control_at_its_ends_draws_or_says_why_not(self, name):
         panel = explore.PANELS[name]
-        for number, control in enumerate(panel.all_controls().values()):
+        for number, control in enumerate(panel.all_controls.values()):
             ends = ends_of(control)
             for value in ends if LONG >= 1 else ends[number % len(ends) :][:1]:
                 given = {control.name: value}
@@ -435,7 +435,7 @@ def values_of(control):
 
 def any_values(panel):
     switches = {name: st.sampled_from(options) for name, options in panel.switches.items()}
-    controls = {name: values_of(control) for name, control in panel.all_controls().items()}
+    controls = {name: values_of(control) for name, control in panel.all_controls.items()}
     return st.fixed_dictionaries(
         {}, optional=controls | {"reading": st.fixed_dictionaries({}, optional=switches)}
     )

@@ -31,7 +31,7 @@ from dlsim.study.gantt import draw_boxes
 from dlsim.study.style import INK, style_of
 
 #: Every environment: hours, domains, nodes of each (half of them servers); how many are drawn.
-HOURS, DOMAINS, NODES, ENVIRONMENTS = 8.0, 2, (8, 8), 4
+HOURS, DOMAINS, NODES, ENVIRONMENTS = 8.0, 2, (8, 8), 3
 #: Values of Opt along the curve.
 OPTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Switches that would take longer than a picture may; the probe interval has a slider.

@@ -17,6 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -248,19 +249,22 @@ class Panel:
     explained: tuple[Any, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
 
+    @cached_property
     def all_controls(self) -> dict[str, Control]:
         """Return the controls in view and those of the settings by name."""
         return {control.name: control for control in (*self.controls, *self.settings)}
 
+    @cached_property
     def reading_menus(self) -> dict[str, Choice]:
         """Return a menu per switch, labelled by the first sentence of its meaning."""
         menus = {}
         for name, options in self.switches.items():
-            meaning = self.meanings().get(name, name)
+            meaning = self.meanings.get(name, name)
             label = meaning.partition(". ")[0].rstrip(".")
             menus[name] = Choice(name, label, options, tooltip=meaning)
         return menus
 
+    @cached_property
     def meanings(self) -> dict[str, str]:
         """Return what each switch decides, from the docstrings of `explained`."""
         found: dict[str, str] = {}
@@ -280,7 +284,7 @@ class Panel:
             For an unknown parameter or switch, or a value out of range.
         """
         reading = mapping("reading", given.pop("reading", {}))
-        controls, menus = self.all_controls(), self.reading_menus()
+        controls, menus = self.all_controls, self.reading_menus
         for name in given:
             option(f"parameter of {self.name}", name, [*controls, "reading"])
         for name, value in reading.items():
@@ -292,7 +296,7 @@ class Panel:
 
     def changes(self, **given: Any) -> dict[str, Any]:
         """Return the parameters that differ from the defaults."""
-        controls = self.all_controls()
+        controls = self.all_controls
         return {
             name: value
             for name, value in self.values(**given).items()
@@ -397,6 +401,7 @@ _STYLE = """<style>
 </style>"""
 _COLUMN = {"flex": "0 0 13.5em", "min_width": "12em"}
 _PICTURE = {"flex": "1 1 24em", "min_width": "min(22em, 100%)", "max_width": "60em"}
+_PICTURE |= {"overflow": "visible"}  # or a narrow window has scroll bars within the page
 _WIDE_GRID = "repeat(auto-fill, minmax(min(20em, 100%), 1fr))"
 #: Screen readers need names of sliders and pictures, which ipywidgets does not give them.
 _NAMES = """window.dlsimNames ??= new MutationObserver(() => {
@@ -420,11 +425,11 @@ class PanelView(w.VBox):
     def __init__(self, panel: Panel, values: dict[str, Any]) -> None:
         self.panel = panel
         self.controls = {
-            name: control.widget(values[name]) for name, control in panel.all_controls().items()
+            name: control.widget(values[name]) for name, control in panel.all_controls.items()
         }
         self.readings = {
             name: menu.widget(values["reading"].get(name, menu.default))
-            for name, menu in panel.reading_menus().items()
+            for name, menu in panel.reading_menus.items()
         }
         self.image = w.Image(format="png", layout=w.Layout(max_width="100%", display="none"))
         self.sentence, self.link, self.saved = w.HTML(), w.HTML(), w.HTML()

@@ -95,8 +95,9 @@ def wan(
     bars = rows[1].subgridspec(1, 2, width_ratios=[4, 1])
     name = "optimum" if best.is_proved else "best found"
     links = link_use(shown)
-    _draw_map(figure.add_subplot(maps[0]), shown, f"{method}: {shown.objective:.4g}")
-    _draw_map(figure.add_subplot(maps[1]), best, f"{name}: {best.objective:.4g}")
+    _draw_map(figure.add_subplot(maps[0]), shown, links, f"{method}: {shown.objective:.4g}")
+    best_links = links if best is shown else link_use(best)
+    _draw_map(figure.add_subplot(maps[1]), best, best_links, f"{name}: {best.objective:.4g}")
     _draw_bars(figure.add_subplot(bars[0]), shown, best, relaxed, name)
     figure.legend(handles=_map_legend(), loc="lower center", ncols=4, columnspacing=1.2)
     return figure, _sentence(shown, best, relaxed, links)
@@ -176,9 +177,9 @@ def work_for_others(allocation: Allocation) -> "np.ndarray[Any, Any]":
     return np.divide(foreign, platform.speed, out=zeros, where=platform.speed > 0)
 
 
-def _draw_map(ax: Axes, allocation: Allocation, title: str) -> None:
+def _draw_map(ax: Axes, allocation: Allocation, links: pd.DataFrame, title: str) -> None:
     """Draw links by the data they carry and clusters by their speed."""
-    platform, links = allocation.platform, link_use(allocation)
+    platform = allocation.platform
     places = place_routers(platform)
     ends = [(places[u], places[v]) for u, v in zip(links["start"], links["end"], strict=True)]
     most = max(float(links["data"].max()) if len(links) else 0.0, 1e-9)

@@ -263,7 +263,8 @@ class _Sweep:
                     text = future.result()
                 self.finish(futures[future], text)
         finally:
-            for future in futures:
+            # a pool of ours is ended instead, and fails where it finds what was cancelled
+            for future in () if isinstance(executor, worker_pool.WorkerPool) else futures:
                 future.cancel()
 
     def run_on_pool(self, jobs: int) -> None:

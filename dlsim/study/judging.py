@@ -128,7 +128,7 @@ def claim_points(name: str) -> pd.DataFrame:
     return pd.DataFrame() if points is None or points.empty else claims.intervals(points, claim)
 
 
-def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None) -> Axes:
+def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None, **place: Any) -> Axes:
     """Draw the points that a claim was judged by, with the intervals that hold all of them at once.
 
     The dashed line is the end of what the claim says.
@@ -139,10 +139,16 @@ def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None) -> 
         Id of a claim that was judged.
     x, hue : str
         Columns of `claim_points`: along the axis, and one line per value.
+    ax : Axes, optional
+        Where to draw; by default in a new figure.
+    **place
+        Values of further columns, of which only these rows are drawn: ``setup=5``.
     """
     from dlsim.study import plot, style
 
     claim, table = find_claim(name), claim_points(name)
+    for column, value in place.items():
+        table = table[table[column] == value]
     colors = {one: style.style_of(str(one)).color for one in table[hue].unique()}
     edge = claim.margin if claim.direction not in claims.PRINTED else claim.printed[0]
     ax = plot.judged(table, x, hue, claim.unit, edge, ax, colors=colors)

@@ -41,6 +41,8 @@ class Session:
     #: Verdicts and the points that were judged, by the id of the claim.
     verdicts: "dict[str, Verdict]" = field(default_factory=dict)
     points: dict[str, pd.DataFrame | None] = field(default_factory=dict)
+    #: The figure that was saved last as the current one.
+    saved_figure: Any = None
 
     @property
     def module(self) -> ModuleType:
@@ -136,6 +138,8 @@ def start(
     InputError
         For an unknown paper, scale or switch, or a folder that is not dlsim's to write into.
     """
+    import matplotlib.pyplot as plt
+
     from dlsim.study import style
     from dlsim.study.report import Results
 
@@ -158,6 +162,7 @@ def start(
         )
     ]
     style.use()
+    plt.rcParams["figure.constrained_layout.use"] = False  # seaborn lays its grids out itself
     return size
 
 
@@ -177,7 +182,7 @@ def save(
     table : DataFrame, optional
         The numbers; a column ``values`` of replicates is left out.
     figure : Figure, Axes or a seaborn grid, optional
-        The picture; by default the current figure of pyplot, if the cell has drawn one.
+        The picture; by default the current figure of pyplot, unless it was saved before.
     formats : sequence of {"svg", "pdf"}
         Further formats of the picture.
     latex : bool
@@ -185,12 +190,13 @@ def save(
     """
     import matplotlib.pyplot as plt
 
-    results = current().folder_of_results
+    here = current()
+    results = here.folder_of_results
     if table is not None:
         results.table(name, table)
         if latex:
             results.latex(name, table)
-    if figure is None and plt.get_fignums():
-        figure = plt.gcf()
+    if figure is None and plt.get_fignums() and plt.gcf() is not here.saved_figure:
+        figure = here.saved_figure = plt.gcf()
     if figure is not None:
         results.figure(name, getattr(figure, "figure", figure), formats)

@@ -28,7 +28,7 @@ def stops(control, count):
 
 def moves(panel, count=3):
     """Every control of a panel at some of its values."""
-    for name, control in panel.all_controls().items():
+    for name, control in panel.all_controls.items():
         yield from ({name: value} for value in stops(control, count))
 
 
