@@ -28,10 +28,6 @@ FILE = files.shared_file("data/examples/policies.py")
 #: What a notebook computes here at the quick scale, as far as parameters do not say it.
 SMALL = {
     "inserted_idle_time": {"horizon": 3e5, "map_horizon": 1e5, "pools": 8},
-    "steady_state": {
-        "vertices": 8, "vertex_clusters": (5, 8), "timed_clusters": (5, 8),
-        "reading_clusters": (5,), "churn_hours": 3.0,
-    },
     "bricks": {"front_hours": 4.0, "other_hours": 2.0, "other_runs": 2},
 }  # fmt: skip
 _COMMAND = """from importlib import import_module

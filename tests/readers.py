@@ -10,7 +10,6 @@ import nbformat
 from dlsim import files
 from dlsim.cpugpu import workload as applications
 from dlsim.errors import InputError
-from dlsim.joblog import read_log
 from dlsim.realtime import Cluster
 from dlsim.realtime import workload as tasks
 from dlsim.steady import read_platform
@@ -19,6 +18,7 @@ from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.notebooks import first_problem, parameters_of
 from dlsim.study.report import load_figures, read_headline
 from dlsim.study.workers import _address
+from dlsim.swf import read_log
 from tests.test_files import LOG, TABLE
 
 CLUSTER = Cluster(4, 1.0, 100.0)

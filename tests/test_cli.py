@@ -134,7 +134,7 @@ def test_simulate_negotiates(capsys, tasks_csv):
 
 
 def test_simulate_a_log_says_what_it_skipped(capsys, tmp_path):
-    jobs = ["; MaxNodes: 8"]
+    jobs = ["; MaxProcs: 8"]
     for number in range(1, 21):
         seconds = 0 if number == 7 else 50 * number
         jobs.append(f"{number} {60 * number} -1 {seconds} 4 -1 -1 4 -1 -1 1 1 1 1 1 -1 -1 -1")

@@ -43,7 +43,7 @@ def test_a_file_brings_policy_and_workload():
         ({"policies": ["MCFD"]}, "did you mean MCDF"),
         ({"policies": ["nowhere.py:mine"]}, "policy 'nowhere.py:mine' must be module:name .*File"),
         ({"policies": [f"{FILE}:nobody"]}, "KeyError: 'nobody'"),
-        ({"policies": [f"{FILE}:bursts"]}, "policy must be one of"),
+        ({"policies": [f"{FILE}:bursts"]}, "bursts.* must be a Policy, got <function bursts"),
         ({"policies": ["EDFMN", "EDFMN"]}, "must have a label of its own"),
         ({"policies": ["EDF-DLT=EDFANNA"]}, "cannot stand for EDF-DLT"),
         ({"workload": "math:pi"}, "workload must be a function .* got 3.14"),

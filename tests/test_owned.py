@@ -17,7 +17,6 @@ from dlsim.cli import lab, main
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.owned import ASIDE, KINDS, RECORD, Owned
-from dlsim.papers import inserted_idle_time
 from dlsim.study import start
 from dlsim.study.report import Results
 from tests.scale import SCALE
@@ -253,11 +252,7 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_runs(
 
 def test_a_study_refuses_a_folder_of_somebody_elses_before_it_computes(tmp_path):
     (tmp_path / "thesis.tex").write_text("years")
-    for make in (
-        lambda out: start("mcdf", out=out),
-        inserted_idle_time.Study,
-        lambda out: explore.save_pictures(out),
-    ):
+    for make in (lambda out: start("mcdf", out=out), lambda out: explore.timing.save(out=out)):
         with pytest.raises(InputError, match=r"it holds thesis\.tex"):
             make(out=str(tmp_path))
 

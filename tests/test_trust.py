@@ -309,7 +309,7 @@ def test_no_file_is_ever_unpickled_or_run():
         if (calls := list(unsafe(path.read_text("utf-8"))))
     }
     # kernels in a folder that is the user's alone, and policies named as FILE.py:name
-    assert found == {"kernel_files.py": ["pickle.loads(content[SEAL:])"], "own.py": ["runpy"]}
+    assert found == {"kernel_files.py": ["pickle.loads(content[SEAL:])"], "user_code.py": ["runpy"]}
 
 
 def test_the_readme_says_what_is_trusted():

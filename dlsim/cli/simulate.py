@@ -13,13 +13,13 @@ import pandas as pd
 
 from dlsim.cli.words import folder_of, left_out, names_of, png_of, reading_of, shown, write_tables
 from dlsim.errors import InputError
-from dlsim.joblog import processors_of, read_header
 from dlsim.owned import Owned
 from dlsim.progress import step
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.evidence import WINDOW
 from dlsim.realtime.model import policy_named
 from dlsim.realtime.outcome import Schedule
+from dlsim.swf import read_swf, stated_processors
 
 #: Chunks drawn in the Gantt picture: more cannot be told apart.
 DRAWN = 400
@@ -198,7 +198,7 @@ def main(args: argparse.Namespace) -> int:
     given = zip((args.nodes, args.cms, args.cps), usual, strict=True)
     nodes, cms, cps = (default if value is None else value for value, default in given)
     if args.swf and args.nodes is None:
-        nodes = processors_of(read_header(args.swf)) or nodes
+        nodes = stated_processors(read_swf(args.swf)[1]) or nodes
     cluster, reading = Cluster(nodes, cms, cps, args.st, args.sc), Reading.of(switches)
     home = folder_of(args, "simulate")
     names = names_of(args.compare, args.policy, DEFAULTS.get(args.paper, "MCDF"))

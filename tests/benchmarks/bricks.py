@@ -21,7 +21,7 @@ SCHEDULER = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2
 
 def dlsim_engine(env, scheduler):
     """The engine under test, in the peers' words."""
-    table = simulate(env, scheduler).requests
+    table = simulate(env, scheduler, engine="compiled").requests
     return tuple(table[name].to_numpy() for name in ("server", "fallbacks", "completion"))
 
 
@@ -83,7 +83,7 @@ def cost_of_readings(seed=0, tasks=10_000, hours=24.0, repeats=3, cases=CASES):
         drawing, env = timed(
             functools.partial(Environment.random, seed, 60, horizon=horizon, **options), 1
         )
-        call = functools.partial(simulate, env, SCHEDULER, Reading(**reading))
+        call = functools.partial(simulate, env, SCHEDULER, Reading(**reading), engine="compiled")
         call()
         seconds, out = timed(call, repeats)
         first = first or seconds
@@ -101,7 +101,9 @@ def cost_against_nodes(seed=0, tasks=10_000, domains=(1, 10, 1333), hours=24.0, 
             background_work=500.0,
         )  # fmt: skip
         drawing, env = timed(draw, 1)
-        seconds, out = timed(functools.partial(simulate, env, SCHEDULER), repeats)
+        seconds, out = timed(
+            functools.partial(simulate, env, SCHEDULER, engine="compiled"), repeats
+        )
         asked = len(out.attempts)
         yield {
             "nodes": len(env.servers) + len(env.clients), "draw_s": drawing, "run_s": seconds,
@@ -116,7 +118,7 @@ def cost_of_python(seed=0, tasks=10_000, hours=24.0, repeats=3):
         "compiled": "greedy", "a function, once per request": lambda v: int(v.estimates.argmin()),
     }  # fmt: skip
     for name, algorithm in own.items():
-        call = functools.partial(simulate, env, Scheduler(algorithm))
+        call = functools.partial(simulate, env, Scheduler(algorithm), engine="compiled")
         call()
         seconds, out = timed(call, repeats)
         asked = len(out.attempts)

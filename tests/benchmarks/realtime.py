@@ -40,7 +40,7 @@ def first_tasks(count=10_000, seed=0, cluster=BASELINE, load=0.8, dc_ratio=2.0):
 def dlsim_engine(tasks, cluster, policy="EDF-OPR-MN"):
     """The engine under test, in the peers' words."""
     rule, reading = RULES[policy]
-    table = simulate(tasks, cluster, rule, reading=reading).tasks
+    table = simulate(tasks, cluster, rule, reading=reading, engine="compiled").tasks
     return tuple(table[name].to_numpy() for name in ("nodes", "start", "completion"))
 
 
@@ -84,8 +84,10 @@ def race(seed=0, tasks=10_000, repeats=5, policies=RULES):
 def cost(tasks, cluster, policy="EDF-OPR-MN", reading=None, repeats=3):
     """Microseconds per task of the engine, and what it had to do."""
     rule, reading = RULES[policy] if reading is None else (policy, reading)
-    simulate(tasks.head(10), cluster, rule, reading)
-    seconds, table = timed(lambda: simulate(tasks, cluster, rule, reading).tasks, repeats)
+    simulate(tasks.head(10), cluster, rule, reading, engine="compiled")
+    seconds, table = timed(
+        lambda: simulate(tasks, cluster, rule, reading, engine="compiled").tasks, repeats
+    )
     nodes, start, end = (table[name].to_numpy() for name in ("nodes", "start", "completion"))
     ran, arrival = nodes > 0, tasks["arrival"].to_numpy()
     return {

@@ -9,29 +9,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim import explore
-from dlsim.bricks import Environment, Reading, Scheduler, simulate
+from dlsim.bricks import DRAWN, SWITCHES, Environment, Reading, Scheduler, simulate
 from dlsim.errors import InputError
-from dlsim.explore import deadlines
-from dlsim.explore.deadlines import OPTS, Setting, environments, outcomes, per_server, point
-from dlsim.papers.bricks.cells import SWITCHES as OF_PAPER
+from dlsim.explore.grid import (
+    ENVIRONMENTS,
+    OPTS,
+    Setting,
+    cost_and_failure,
+    count_by_server,
+    draw_environments,
+    outcomes_of,
+)
 from tests.scale import SCALE
 from tests.twins import bricks as twin
 
 PANEL = explore.grid
 
-PLAIN = Setting(60.0, 0, 1, 0, 60.0)
-BUSY = Setting(30.0, 0, 2, 1, 300.0)
-#: Switches that are arguments of `Environment.random`, of `Scheduler`; the rest read a run.
-DRAWN = (
-    "work_range", "interval_scope", "deadline_communication", "server_load", "server_background",
-    "H", "trace_std", "trace_method",
-)  # fmt: skip
+PLAIN = Setting(60.0, 0, 1, False, 60.0)
+BUSY = Setting(30.0, 0, 2, True, 300.0)
 
 
 def draw(**given):
-    """The words on one line, the curve, the servers."""
-    figure = PANEL.update(**PANEL.values(**given))
-    return " ".join(figure.get_suptitle().split()), *figure.axes
+    """Return the sentence, the axes of the curve, and those of the servers."""
+    figure, sentence = PANEL.picture(**given)
+    return sentence, *figure.axes
 
 
 def drawn_again(setting, **more):
@@ -41,7 +42,7 @@ def drawn_again(setting, **more):
             np.random.SeedSequence(setting.seed, spawn_key=(k,)), setting.interval,
             horizon=8 * 3600, domains=2, nodes=(8, 8), **more,
         )
-        for k in range(4)
+        for k in range(ENVIRONMENTS)
     ]  # fmt: skip
 
 
@@ -95,11 +96,11 @@ def test_curve_holds_every_opt_and_the_chosen_point():
     envs = drawn_again(PLAIN)
     kinds = [Scheduler("deadline", opt=opt, max_fallbacks=1) for opt in OPTS]
     wanted = [by_hand(envs, kind, Reading())[:2] for kind in kinds]
-    assert found["Deadline, Opt fixed"] == pytest.approx(np.array(wanted))
+    assert found["Deadline"] == pytest.approx(np.array(wanted))
     assert found["Greedy"][0] == pytest.approx(
         by_hand(envs, Scheduler("greedy", max_fallbacks=1), Reading())[:2]
     )
-    for label, fallbacks in (("as chosen", 1), ("as chosen, but x/x", 0)):
+    for label, fallbacks in (("as chosen", 1), ("without either", 0)):
         kind = Scheduler("deadline", opt=0.75, max_fallbacks=fallbacks)
         assert found[label][0] == pytest.approx(by_hand(envs, kind, Reading())[:2])
     shown = [t.get_text() for t in left.texts if t.get_text()]
@@ -107,13 +108,13 @@ def test_curve_holds_every_opt_and_the_chosen_point():
 
 
 def test_no_arrow_without_fallback_and_correction():
-    assert "as chosen, but x/x" not in lines(draw(fallbacks=0)[1])
+    assert "without either" not in lines(draw(fallbacks=0)[1])
 
 
 def test_runs_are_the_twins():
     """The plain twin of the simulator, in the first environment."""
-    env = environments(120.0, 5)[0]
-    own = outcomes("D-0.7", Setting(120.0, 5, 2, 1, 900.0))[0]
+    env = draw_environments(120.0, 5)[0]
+    own = outcomes_of("D-0.7", Setting(120.0, 5, 2, True, 900.0))[0]
     told = twin.simulate(
         env, Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2),
         Reading(probe=900.0),
@@ -125,12 +126,14 @@ def test_runs_are_the_twins():
 
 def test_all_points_share_requests_and_servers():
     """Common random numbers: the scheduler changes nothing that is drawn."""
-    groups = [outcomes(name, PLAIN) for name in ("Greedy", "D-0.4", "D-1")]
+    groups = [outcomes_of(name, PLAIN) for name in ("Greedy", "D-0.4", "D-1")]
     for same in zip(*groups, strict=True):
         assert len({id(o.environment) for o in same}) == 1
-    assert [id(env) for env in environments(60.0, 0, ())] == [id(o.environment) for o in groups[0]]
-    servers = [tuple(env.servers["performance"]) for env in environments(60.0, 0)]
-    assert len(set(servers)) == deadlines.RUNS
+    assert [id(env) for env in draw_environments(60.0, 0, ())] == [
+        id(o.environment) for o in groups[0]
+    ]
+    servers = [tuple(env.servers["performance"]) for env in draw_environments(60.0, 0)]
+    assert len(set(servers)) == ENVIRONMENTS
 
 
 # ------------------------------------------------------------------------ what must always hold
@@ -148,8 +151,8 @@ def test_bars_count_every_request_once(policy, opt, fallbacks, correction, probe
         interval=interval, seed=seed,
     )  # fmt: skip
     name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
-    setting = Setting(interval, seed, fallbacks, int(correction), probe)
-    runs = outcomes(name, setting)
+    setting = Setting(interval, seed, fallbacks, correction, probe)
+    runs = outcomes_of(name, setting)
     o = runs[0]
     met, missed, refused = ([bar.get_height() for bar in group] for group in right.containers)
     assert sum(met) + sum(missed) == len(o.environment.requests)
@@ -158,7 +161,7 @@ def test_bars_count_every_request_once(policy, opt, fallbacks, correction, probe
     speeds = [float(tick.get_text()) for tick in right.get_xticklabels()]
     assert speeds == sorted(speeds)
     assert max(np.add(np.add(met, missed), refused)) < right.get_ylim()[1]
-    cost, failure = point(name, setting)
+    cost, failure = cost_and_failure(name, setting)
     assert lines(left)["as chosen"][0] == pytest.approx([cost, failure])
     slowest = [min(run.environment.servers["performance"]) for run in runs]
     assert np.mean(slowest) <= cost <= 500
@@ -179,11 +182,11 @@ def test_servers_by_hand():
             "deadline": [150, 250, 250],
         }),
     )  # fmt: skip
-    table = per_server(simulate(env, Scheduler("greedy"), Reading(load="ext")))
+    table = count_by_server(simulate(env, Scheduler("greedy"), Reading(load="ext")))
     assert table.to_dict("list") == {
-        "performance": [100, 200], "met": [0, 2], "missed": [0, 1], "refused": [0, 0],
+        "performance": [100, 200], "in time": [0, 2], "late": [0, 1], "refused": [0, 0],
     }  # fmt: skip
-    own = per_server(simulate(env, Scheduler("greedy", max_fallbacks=1), Reading(load="ext")))
+    own = count_by_server(simulate(env, Scheduler("greedy", max_fallbacks=1), Reading(load="ext")))
     assert own["refused"].tolist() == [0, 1]
 
 
@@ -199,22 +202,22 @@ def test_switch_changes_a_point(name, value):
     settings = [BUSY, BUSY._replace(seed=1), PLAIN._replace(fallbacks=1)]
     for setting in settings:
         other = setting._replace(reading=((name, value),))
-        if point("D-0.7", setting) != point("D-0.7", other):
+        if cost_and_failure("D-0.7", setting) != cost_and_failure("D-0.7", other):
             return
     pytest.fail(f"{name}={value} changes no picture")
 
 
-def test_readings_are_the_papers_but_for_the_slow_ones():
-    left_out = set(OF_PAPER) - set(PANEL.switches)
-    assert left_out == {"network", "trace_step", "link_background", "probe"}
-    assert PANEL.switches["load"] == ("clients", "util", "queue", "ext")
-    assert set(DRAWN) <= set(PANEL.switches)
-    assert all(PANEL.switches[name] == OF_PAPER[name] for name in PANEL.switches)
+def test_readings_are_those_of_the_engine_but_for_the_slow_ones():
+    engine = {**SWITCHES, **DRAWN}
+    assert set(engine) - set(PANEL.switches) == {"network", "trace_step", "link_background"}
+    assert set(PANEL.switches) - set(engine) == {"exclude_rejecting"}
+    assert all(PANEL.switches[name] == options for name, options in engine.items()
+               if name in PANEL.switches)  # fmt: skip
 
 
 def test_no_request_is_refused_with_the_way_out():
     with pytest.raises(InputError, match="interval must be shorter"):
-        environments(5e7, 0)
+        draw_environments(5e7, 0)
 
 
 @pytest.mark.parametrize(
@@ -229,15 +232,14 @@ def test_no_request_is_refused_with_the_way_out():
 )
 def test_bad_values_are_refused(given, message):
     with pytest.raises(InputError, match=message):
-        PANEL.figure(**given)
+        PANEL.picture(**given)
 
 
-def test_words_lie_inside_and_bytes_are_the_same():
-    figure, png = PANEL.drawn(fallbacks=5, correction=True, interval=30.0)
-    assert PANEL.drawn(fallbacks=5, correction=True, interval=30.0)[1] == png
+def test_words_lie_inside():
+    figure, _ = PANEL.picture(fallbacks=5, correction=True, interval=30.0)
     renderer, width = figure.canvas.get_renderer(), figure.canvas.get_width_height()[0]
     legends = [text for ax in figure.axes for text in ax.get_legend().get_texts()]
-    for text in (figure._suptitle, *legends, *figure.axes[0].texts):
+    for text in (*legends, *figure.axes[0].texts):
         box = text.get_window_extent(renderer)
         assert box.x0 >= 0, text.get_text()
         assert box.x1 <= width, text.get_text()
