@@ -58,6 +58,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _PACKAGE = Path(__file__).parent
 _SHARED = ("data", "notebooks")
+#: Environment variable that names the folder in which notebooks leave their results.
+RESULTS_VARIABLE = "DLSIM_RESULTS"
 
 
 def project_root() -> Path | None:
@@ -87,6 +89,19 @@ def shared_file(name: str) -> Path:
 def suite_notebooks() -> dict[str, Path]:
     """Return the notebooks that travel with the suite by name, in reading order."""
     return {path.stem: path for path in sorted(shared_folder("notebooks").glob("*.ipynb"))}
+
+
+def results_folder(name: str) -> Path:
+    """Return the folder of results of a name, where no folder was asked for.
+
+    It lies in the folder that `RESULTS_VARIABLE` names. Without one it lies in ``results`` of the
+    current folder, or of the checkout if the current folder is inside it.
+    """
+    if named := os.environ.get(RESULTS_VARIABLE):
+        return Path(named) / name
+    root, here = project_root(), Path.cwd()
+    is_inside = root is not None and here.is_relative_to(root)
+    return (root if root and is_inside else here) / "results" / name
 
 
 def unwritable(path: StrPath, error: Exception) -> DlsimError:

@@ -15,9 +15,9 @@ from dlsim.cpugpu.split import ideal_split
 from dlsim.errors import InputError
 from dlsim.papers import cpu_gpu
 from dlsim.study.claims import intervals, load_claims, reference_of
+from dlsim.study.figures import load_figures
 from dlsim.study.measure import REGISTERED
 from dlsim.study.readings import list_readings
-from dlsim.study.report import load_figures
 from dlsim.study.session import read_scales, start
 from dlsim.study.style import STYLES
 from tests.executed import in_one_space, shown_beside_the_shipped

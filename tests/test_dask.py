@@ -94,7 +94,7 @@ def test_a_notebook_runs_its_sweeps_there_and_loses_a_worker(address, tmp_path, 
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     flag = tmp_path / "died"
     (there,) = run_all([tmp_path / "one.ipynb"], out=tmp_path / "a", dask=address,
-                       extra={"flag": str(flag)})  # fmt: skip
+                       parameters={"flag": str(flag)})  # fmt: skip
     assert (there.status, flag.exists()) == ("ok", True), there.error
     monkeypatch.delenv(workers.DASK)
     expected = sweep(functions.deadly, {"load": range(40, 60)}, 2, 0, jobs=1, cache=False,

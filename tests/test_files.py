@@ -440,7 +440,6 @@ OWN = {
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory
     "cli/book.py", "study/pages.py",  # notebooks of a run
-    "live/loads.py", "live/journal.py",  # what lies in memory
 }  # fmt: skip
 
 

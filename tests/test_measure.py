@@ -23,7 +23,7 @@ from dlsim.study.measure import (
 from dlsim.study.stats import mean_interval, summary
 
 #: Papers whose measures are in a package of their own.
-PAPERS = ("inserted_idle_time", "bricks")
+PAPERS = ("inserted_idle_time",)
 ENDS = ["estimate", "low", "high"]
 
 
@@ -31,9 +31,8 @@ ENDS = ["estimate", "low", "high"]
 def _claims():
     for paper in PAPERS:
         importlib.import_module(f"dlsim.papers.{paper}.claims")
-    importlib.import_module("dlsim.papers.mcdf")
-    importlib.import_module("dlsim.papers.steady_state")
-    importlib.import_module("dlsim.papers.cpu_gpu")
+    for paper in ("mcdf", "steady_state", "cpu_gpu", "bricks"):
+        importlib.import_module(f"dlsim.papers.{paper}")
 
 
 def values():

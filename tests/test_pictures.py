@@ -13,9 +13,9 @@ from matplotlib.figure import Figure
 from PIL import Image
 
 from dlsim.study import pictures
-from dlsim.study.execution import run_notebook
+from dlsim.study.notebooks import run_all
 from dlsim.study.plot import axes_of
-from tests.test_watch import write
+from tests.small_notebooks import write_notebook
 
 
 @pytest.fixture(autouse=True)
@@ -146,19 +146,20 @@ SHOW = """import matplotlib.pyplot as plt
 from dlsim.study.report import Results
 _, ax = plt.subplots()
 ax.plot([1, 2])
-Results(f"{pids}-results").figure("one", ax);"""
+Results(out).figure("one", ax);"""
 
 
 def test_a_notebook_shows_the_picture_that_was_written(tmp_path, monkeypatch):
     monkeypatch.delenv("MPLBACKEND", raising=False)
-    source = write(tmp_path / "one.ipynb", SHOW, f"{SHOW}\nax.set_xlabel('changed since');")
-    (tmp_path / "r").mkdir()
-    done = run_notebook(source, tmp_path / "out" / "one.ipynb", {"pids": f"{tmp_path}/r"})
+    changed = f"{SHOW}\nax.set_xlabel('changed since');"
+    source = write_notebook(tmp_path / "one.ipynb", SHOW, changed)
+    (result,) = run_all([source], out=tmp_path / "out")
+    done = result.path
     shown = [
         output for cell in nbformat.read(done, 4).cells for output in cell.get("outputs", [])
         if "image/png" in output.get("data", {})
     ]  # fmt: skip
-    written = (tmp_path / "r-results" / "figures" / "one.png").read_bytes()
+    written = (tmp_path / "out" / "figures" / "one.png").read_bytes()
     pngs = [base64.b64decode(output.data["image/png"]) for output in shown]
     assert pngs[0] == written
     assert pngs[1] != written

@@ -18,7 +18,7 @@ from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.measure import REGISTERED, measured
 from tests.notebook_code import defined_in
-from tests.scale import LONG, deep
+from tests.scale import deep
 
 importlib.import_module("dlsim.papers.steady_state")  # registers its measures
 SEED = 1
@@ -74,20 +74,12 @@ SAMPLES = {
         lambda study: study.evidence,
         ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
     ),
-    "bricks": (
-        {"runs": 4, "intervals": (60.0,)},
-        lambda study: SimpleNamespace(main=study.main),
-        ("2b", "4", "5", "6b", "7a", "7b"),
-    ),
 }  # fmt: skip
 
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(name, marks=[deep] * (name not in ("mcdf", "bricks")))
-        for name in (*FRAMES, *SAMPLES)
-    ],
+    params=[pytest.param(name, marks=[deep] * (name != "mcdf")) for name in (*FRAMES, *SAMPLES)],
 )
 def sample(request, tmp_path_factory):
     """A paper, its reference results, and what was run again."""

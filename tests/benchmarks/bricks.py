@@ -6,11 +6,12 @@ table. Inputs (traces and background jobs) are drawn beforehand and shared by al
 
 import functools
 import time
+from dataclasses import replace
 
 import numpy as np
 
-from dlsim.bricks import Environment, Reading, Scheduler, simulate
-from dlsim.papers.bricks import cells
+from dlsim.bricks import Environment, Reading, Scheduler, run_many, simulate
+from dlsim.papers.bricks import VERSIONS
 from tests.benchmarks.bricks_peers import PEERS
 from tests.benchmarks.parts import Part, timed
 
@@ -130,16 +131,21 @@ def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
 
     All of a row is in it: drawing the environments, tables of none of the runs.
     """
-    versions = [*cells.VERSIONS.values(), *((0, n) for n in range(2, 6))]
-    names = ["Greedy", *map(cells.deadline, (0.5, 0.6, 0.7, 0.8, 0.9))]
-    how = {"schedulers": [cells.Kind(name, *v) for name in names for v in versions]}
-    how["options"] = {"horizon": 3600 * hours * share(tasks)}
+    versions = [*VERSIONS.values(), *((0, n) for n in range(2, 6))]
+    kinds = [Scheduler(), *(Scheduler("deadline", opt) for opt in (0.5, 0.6, 0.7, 0.8, 0.9))]
+    schedulers = [
+        replace(one, load_correction=bool(corrected), max_fallbacks=n)
+        for one in kinds
+        for corrected, n in versions
+    ]
     seeds = [np.random.SeedSequence(seed, spawn_key=(1 + k,)) for k in range(3)]
     for switches in ({}, {"cost": "work_weighted"}, {"fallback_time": "at_arrival"}):
         begin = time.process_time()
-        done = [cells.compare(60.0, switches=switches, seed=one, **how) for one in seeds]
+        for one in seeds:
+            env = Environment.random(one, 60.0, horizon=3600 * hours * share(tasks))
+            run_many(env, schedulers, Reading(**switches))
         seconds = time.process_time() - begin
-        runs = len(seeds) * len(done[0])
+        runs = len(seeds) * len(schedulers)
         yield {
             "reading": str(switches), "runs": runs, "seconds": seconds,
             "ms_a_run": 1e3 * seconds / runs,
