@@ -58,6 +58,8 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _PACKAGE = Path(__file__).parent
 _SHARED = ("data", "notebooks")
+#: Environment variable that names the folder in which notebooks leave their results.
+RESULTS_VARIABLE = "DLSIM_RESULTS"
 
 
 def project_root() -> Path | None:
@@ -87,6 +89,19 @@ def shared_file(name: str) -> Path:
 def suite_notebooks() -> dict[str, Path]:
     """Return the notebooks that travel with the suite by name, in reading order."""
     return {path.stem: path for path in sorted(shared_folder("notebooks").glob("*.ipynb"))}
+
+
+def results_folder(name: str) -> Path:
+    """Return the folder of results of a name, where no folder was asked for.
+
+    It lies in the folder that `RESULTS_VARIABLE` names. Without one it lies in ``results`` of the
+    current folder, or of the checkout if the current folder is inside it.
+    """
+    if named := os.environ.get(RESULTS_VARIABLE):
+        return Path(named) / name
+    root, here = project_root(), Path.cwd()
+    is_inside = root is not None and here.is_relative_to(root)
+    return (root if root and is_inside else here) / "results" / name
 
 
 def unwritable(path: StrPath, error: Exception) -> DlsimError:
@@ -294,11 +309,19 @@ def read_json(path: StrPath, limit: int = DOCUMENT) -> Any:
     return parse_json(path, read_text(path, limit))
 
 
-#: A dotted key of more parts than `DEPTH`. The parser's time and memory grow with the square
-#: of the parts: 64 kB of them take 4 GB.
-_DOTTED = re.compile(
-    rf"""(?<![\w"'-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEPTH}}}"""
+#: What may hold dots in TOML that part no key: a comment, a text in any quotes; one that is not
+#: closed reaches to the end.
+_QUOTED = re.compile(
+    r"""\#[^\n]*+
+    |\"{3}(?:[^"\\]|\\.|"(?!""))*+(?:\"{3}|\Z)
+    |'{3}(?:[^']|'(?!''))*+(?:'{3}|\Z)
+    |"(?:[^"\\\n]|\\[^\n])*+"?
+    |'[^'\n]*+'?""",
+    re.DOTALL | re.VERBOSE,
 )
+#: A dotted key of more parts than `DEPTH`, quoted parts written as q. The parser's time and memory
+#: grow with the square of the parts: 64 kB of them take 4 GB.
+_DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{DEPTH}}}")
 
 
 def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
@@ -308,8 +331,10 @@ def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
 
 def _toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
     text = "".join(_text_lines(path, limit))
-    if found := _DOTTED.search(text):
-        line = text.count("\n", 0, found.start()) + 1
+    # one pass, however many quotes are escaped; the lines stay
+    unquoted = _QUOTED.sub(lambda quoted: "q" + "\n" * quoted[0].count("\n"), text)
+    if found := _DOTTED.search(unquoted):
+        line = unquoted.count("\n", 0, found.start()) + 1
         raise refusal(path, line, f"a key of more than {DEPTH} parts; flatten it")
     try:
         document = tomllib.loads(text)

@@ -28,9 +28,6 @@ WROTE_VARIABLE = "DLSIM_WROTE"
 KINDS = {
     "results": "results of dlsim reproduce or of a notebook",
     "lab": "the copy of the notebooks that dlsim lab made, with your changes",
-    "simulate": "tables of dlsim simulate",
-    "solve": "what dlsim solve found",
-    "book": "the book of dlsim book",
 }
 
 

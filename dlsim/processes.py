@@ -8,11 +8,9 @@ it is found whoever its parent is by then.
 import contextlib
 import os
 import signal
-import sys
 import threading
 import time
 from collections.abc import Iterator
-from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -26,8 +24,6 @@ VARIABLE = "DLSIM_RUN"
 #: How long a process that was killed may take to be gone.
 GONE_SECONDS = 5.0
 _HAS_MASKS = hasattr(signal, "pthread_sigmask")  # Windows has none
-#: Stands in the environment of a process for the mark of one that will be forked from it.
-ROOM = "-" * 16
 
 
 def marked(mark: str) -> dict[str, str]:
@@ -47,38 +43,6 @@ def of_run(mark: str) -> "list[psutil.Process]":
             if mark in marks and process.pid != os.getpid():
                 found.append(process)
     return found
-
-
-def _places() -> list[int]:
-    """Return where the system looks for the arguments and environment of this process, or []."""
-    if sys.platform != "linux":
-        return []
-    try:
-        with Path("/proc/self/stat").open() as stat:
-            numbers = stat.read().rpartition(")")[2].split()[45:49]
-    except OSError:
-        return []
-    return [int(number) for number in numbers] if "0" not in numbers else []
-
-
-def can_claim() -> bool:
-    """Tell whether a forked process can be given a mark of its own."""
-    return len(_places()) == 4
-
-
-def claim(mark: str, title: str) -> None:
-    """Give this forked process a mark by which it is found, and a title to be shown with.
-
-    The system shows the environment with which a process was started: the mark takes the next
-    `ROOM` in there, to be seen by all that is forked from here on.
-    """
-    import ctypes
-
-    start, end, environment, its_end = _places()
-    shown = ctypes.string_at(environment, its_end - environment)
-    room = shown.index(ROOM.encode(), shown.index(f"{VARIABLE}=".encode()))
-    ctypes.memmove(environment + room, mark.encode(), len(ROOM))
-    ctypes.memmove(start, title.encode()[: end - start - 1].ljust(end - start, b"\0"), end - start)
 
 
 def _runs(process: "psutil.Process") -> bool:

@@ -56,15 +56,6 @@ def pytest_collection():
         gc.enable()
 
 
-@pytest.fixture(scope="module")
-def one_warm_process():
-    """Let all batches of a module's tests fork their notebooks from one process."""
-    from tests import executed
-
-    with executed.one_warm_process():
-        yield
-
-
 def pytest_collection_modifyitems(config, items):
     """Leave the tests that are marked so to where a scale is asked for (see `tests.scale`)."""
     if WHOLE:

@@ -1,22 +1,20 @@
 """Notebooks that tests execute, and what an executed one shows."""
 
 import ast
-import atexit
 import contextlib
 import functools
 import io
 import re
-import shutil
-import sys
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
 
 from dlsim import files
-from dlsim.study import notebooks, warm
+from dlsim.study import notebooks
 from dlsim.study.claims import SYMBOLS, reference_of
 
 _VERDICT = re.compile(rf"\*\*claim (\w+) ({'|'.join(sorted(SYMBOLS, key=len, reverse=True))})\*\*")
@@ -26,58 +24,28 @@ _VERDICT = re.compile(rf"\*\*claim (\w+) ({'|'.join(sorted(SYMBOLS, key=len, rev
 FILE = files.shared_file("data/examples/policies.py")
 #: What a notebook computes here at the quick scale, as far as parameters do not say it.
 SMALL = {
-    "mcdf": {"ratio_horizon": 1e5, "pools": 20, "reading_loads": (0.5,)},
     "inserted_idle_time": {"horizon": 3e5, "map_horizon": 1e5, "pools": 8},
-    "steady_state": {
-        "vertices": 8, "vertex_clusters": (5, 8), "timed_clusters": (5, 8),
-        "reading_clusters": (5,), "churn_hours": 3.0,
-    },
-    "cpu_gpu": {"draws": 4, "words": 300},
-    "bricks": {"front_hours": 4.0, "other_hours": 2.0, "other_runs": 2},
 }  # fmt: skip
-_COMMAND = """from importlib import import_module
-from dlsim.study import warm
-load, small = warm._load, {small}
-def lighter(names):
-    load(names)
-    import_module("dlsim.study.pictures")._DPI = 40
-    for paper, sizes in small.items():
-        scales = import_module(f"dlsim.papers.{{paper}}.study").SCALES
-        scales["quick"] = scales["quick"]._replace(**sizes)
-warm._load = lighter
+#: What a kernel does before the first cell of a paper's notebook.
+_START = """from importlib import import_module
+import_module("dlsim.study.pictures")._DPI = 40
+scales = import_module("dlsim.papers.{paper}.study").SCALES
+scales["quick"] = scales["quick"]._replace(**{sizes})
+del import_module, scales
 """
 
 
-class _Shared(warm.Warm):
-    """A warm process that outlives its batches; its notebooks draw and compute less."""
-
-    end = warm.Warm.close
-
-    def fork(self, request):
-        command = [sys.executable, "-c", _COMMAND.format(small=SMALL) + warm._COMMAND[-1]]
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(warm, "_COMMAND", command)
-            return super().fork(request)
-
-    def close(self):
-        """Stay for the next batch."""
-
-
-@functools.cache
-def _shared():
-    """All that the notebooks of one process of tests need is imported once, not by each."""
-    folder = Path(tempfile.mkdtemp(prefix="dlsim-tests-"))
-    shared = _Shared(files.suite_notebooks().values(), folder)
-    atexit.register(shutil.rmtree, folder, ignore_errors=True)
-    atexit.register(shared.end)
-    return shared
-
-
 @contextlib.contextmanager
-def one_warm_process():
-    """Let batches fork their notebooks from one process; `tests.test_warm` looks at their own."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(warm, "Warm", lambda *_: _shared())
+def lighter_kernels(name):
+    """Let the kernels of a notebook compute and draw less at the quick scale."""
+    paper = re.sub(r"^\d+-", "", name).replace("-", "_")
+    with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
+        if paper in SMALL:
+            startup = Path(folder, "profile_default", "startup")
+            startup.mkdir(parents=True)
+            text = _START.format(paper=paper, sizes=SMALL[paper])
+            (startup / "00-lighter.py").write_text(text)
+            patch.setenv("IPYTHONDIR", folder)
         yield
 
 
@@ -97,6 +65,7 @@ def in_one_space(path, folder, given=()):
             shown[f"{cell.id} said"] = printed.getvalue()
             for value in last:
                 shown[cell.id] = eval(compile(ast.Expression(value), cell.id, "eval"), names)
+            plt.close("all")  # as a kernel does at the end of a cell
             if "parameters" in cell.metadata.get("tags", ()):
                 names.update(given)
     return names, shown
@@ -104,8 +73,8 @@ def in_one_space(path, folder, given=()):
 
 def execute(name, out, **values):
     """Run one notebook as a batch of ``dlsim reproduce`` does; return where it appeared."""
-    with one_warm_process():
-        (result,) = notebooks.run_all([name], out=out, jobs=1, extra=values)
+    with lighter_kernels(name):
+        (result,) = notebooks.run_all([name], out=out, jobs=1, parameters=values)
     assert result.status == "ok", result.error
     return result.path
 

@@ -1,6 +1,5 @@
 """Every kind of file that dlsim reads: its reader, a good file, and what a refusal can name."""
 
-import copy
 import json
 from functools import partial
 from pathlib import Path
@@ -15,8 +14,8 @@ from dlsim.realtime import workload as tasks
 from dlsim.steady import read_platform
 from dlsim.study import cells
 from dlsim.study.claims import load_claims, read_scorecard
-from dlsim.study.notebooks import first_problem, parameters_of
-from dlsim.study.report import load_figures, read_headline
+from dlsim.study.figures import load_figures
+from dlsim.study.parameters import parameters_of
 from dlsim.study.workers import _address
 from dlsim.swf import read_log
 from tests.test_files import LOG, TABLE
@@ -64,29 +63,8 @@ FIGURES = b"\n[[figure]]".join(FIGURES[:3]) + b"\n"
 SCORES = (
     files.shared_file("data/reference/mcdf/mcdf-claims.csv").read_bytes().splitlines(keepends=True)
 )
-RUN = json.dumps({"schema_version": 1, "headline": "9 claims: 9 hold"}).encode()
 IDENTITY = "f(x=1)"
 CELL = cells._sealed(IDENTITY, json.dumps({"x": [1, 2.5]})).encode()
-
-
-def executed_book():
-    """A notebook that ran: text, an output, a widget."""
-    book = copy.deepcopy(BOOK)
-    book.cells.append(nbformat.v4.new_markdown_cell("Done.", id="cell-9"))
-    for cell in book.cells[:2]:
-        cell["execution_count"] = 1
-    shown = nbformat.v4.new_output("display_data", {"text/plain": "1"})
-    book.cells[1]["outputs"] = [shown]
-    book.metadata["widgets"] = {"state": {"a": {"outputs": [shown]}}}
-    return nbformat.writes(book).encode()
-
-
-def executed(path):
-    """Refuse as `first_problem` tells, which is asked of every notebook that has run."""
-    problem = first_problem(path)
-    assert problem is None or problem
-    if problem:
-        raise InputError(f"{path.name}: {problem}")
 
 
 def cell(path):
@@ -108,8 +86,6 @@ READERS = {
     "figures.toml": (load_figures, FIGURES, False),
     "platform.toml": (read_platform, PLATFORM, False),
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
-    "executed.ipynb": (executed, executed_book(), False),
-    "run.json": (lambda path: read_headline(path.parent), RUN, False),
     "scheduler.json": (_address, b'{"address": "tcp://127.0.0.1:8786"}', False),
     "text.txt": (files.read_text, "Größe 1\n".encode(), False),
     cells._path(Path(), IDENTITY).name: (cell, CELL, False),

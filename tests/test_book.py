@@ -1,52 +1,54 @@
-"""The book of a run: whole, read from a folder, refused without a run."""
+"""The book of a run: whole, read from a folder, and nothing of a notebook acts in it."""
 
 import functools
 import re
-import shutil
-import subprocess
-import sys
 from html import unescape
 from urllib.parse import unquote
 
+import nbformat
 import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from dlsim.cli import main
-from dlsim.study.report import Results, write_report
-from tests.scale import deep
-from tests.test_report import drawing, ran, verdicts, write_notebook
+from dlsim.errors import InputError
+from dlsim.owned import Owned
+from dlsim.study.book import as_text, markdown_as_text, write_book
+from tests.made_up_run import make_run
 
-pytest.importorskip("sphinx", reason="needs the extra 'docs'")
-for name in ("furo", "myst_nb", "numpydoc"):
+for name in ("sphinx", "furo", "myst_nb", "numpydoc"):
     pytest.importorskip(name, reason="needs the extra 'docs'")
 
-PAGES = {"index", "how-to", "gallery", "claims", "readings", "commands", "api", "search"}
-
-
-def made(run, out):
-    words = [sys.executable, "-m", "dlsim", "book", "--from", str(run), "--out", str(out)]
-    return subprocess.run(words, capture_output=True, text=True, check=False)
-
-
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("book") / "latest"
-    results = Results(folder)
-    picture = results.figure("mcdf-fig4", drawing()[1])
-    results.verdicts("mcdf", verdicts())
-    write_notebook(folder / "notebooks" / "20-mcdf.ipynb", picture)
-    write_report(folder, [ran(folder)], {"scale": "quick", "seconds": 3.5})
-    return folder
-
-
-@pytest.fixture(scope="module")
-def book(run):
-    done = made(run, run.parent / "book")
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip() == f"open {run.parent / 'book' / 'index.html'}"
-    return run.parent / "book"
-
-
 LINK = re.compile(r"<(\w+)[^>]*? (?:src|href)=\"([^\"]+)\"")
+SECRET = "a line of a file that no book shows"
+
+
+def hostile(secret):
+    """A notebook with every way in which MyST reads files or imports modules."""
+    acts = [
+        f"```{{literalinclude}} {secret}\n```",
+        f":::{{include}} {secret}\n:::",
+        f"> ```{{include}} {secret}\n> ```",
+        "```{eval-rst}\n.. automodule:: antigravity\n```",
+        "```{autodata} os.environ\n```",
+        f"{{download}}`x <{secret}>`",
+        f"[x]({secret})",
+        f"![x]({secret})",
+        f"[y]: {secret}\n\n[see][y]",
+        "<script>alert(1)</script>",
+    ]
+    outputs = [new_output("display_data", {"text/markdown": "\n\n".join(acts)})]
+    cells = [new_markdown_cell(act) for act in acts]
+    cells.append(new_code_cell("1", outputs=outputs))
+    return new_notebook(cells=[new_markdown_cell("---\nmyst: {}\n---\n# Hostile"), *cells])
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory):
+    folder = make_run(tmp_path_factory.mktemp("book") / "latest")
+    secret = folder.parent / "secret.txt"
+    secret.write_text(SECRET)
+    nbformat.write(hostile(secret), folder / "notebooks" / "95-hostile.ipynb")
+    assert write_book(Owned(folder)) == folder / "book" / "index.html"
+    return folder / "book"
 
 
 @functools.cache
@@ -55,10 +57,9 @@ def names_in(page):
     return {unescape(name) for name in re.findall(r' id="([^"]+)"', page.read_text("utf-8"))}
 
 
-def test_the_book_is_whole_and_asks_nobody(book):
+def test_the_book_is_whole_and_asks_no_server(book):
     pages = {path.relative_to(book).as_posix(): path for path in book.rglob("*.html")}
-    assert {f"{name}.html" for name in PAGES} <= set(pages)
-    assert "notebooks/20-mcdf.html" in pages
+    assert {"index.html", "api.html", "search.html", "notebooks/20-mcdf.html"} <= set(pages)
     dead = []
     for name, path in pages.items():
         for tag, place in LINK.findall(path.read_text("utf-8")):
@@ -70,53 +71,41 @@ def test_the_book_is_whole_and_asks_nobody(book):
                 if not there.exists() or (part and part not in names_in(there)):
                     dead.append((name, place))
     assert dead == []
-    assert (book / "searchindex.js").is_file()
-
-
-def test_the_book_says_what_the_run_found(book):
-    text = {name: (book / f"{name}.html").read_text("utf-8") for name in PAGES}
-    first = verdicts().iloc[0]
-    assert first["claim"] in text["index"]
-    assert first["reason"].split(".")[0] in text["claims"]
-    assert 'id="mcdf-fig4"' in text["gallery"]
-    assert "dlsim.realtime.simulate" in text["api"]
-    assert "--scale" in text["commands"]
-    assert "per_task" in text["readings"]
-    assert "<math" in text["api"]
     chapter = (book / "notebooks" / "20-mcdf.html").read_text("utf-8")
-    assert chapter.count("<math") == 2
-    assert "_images/mcdf-fig4.png" in text["gallery"]
-    assert ":::" not in text["gallery"]  # every picture and its caption are closed
-    assert (book / "figures" / "mcdf-fig4.png").is_file()
+    assert chapter.count("<math") == 3
+    assert "dlsim.realtime.simulate" in (book / "api.html").read_text("utf-8")
 
 
-@deep
-def test_what_sphinx_warns_of_is_no_book(run, tmp_path):
-    path = run / "notebooks" / "20-mcdf.ipynb"
-    kept = path.read_text()
-    path.write_text(kept.replace("10-theory.ipynb", "nowhere.ipynb"))
-    try:
-        done = made(run, tmp_path / "book")
-    finally:
-        path.write_text(kept)
-    assert done.returncode == 1
-    assert "the book has faults" in done.stderr
-    assert "nowhere" in done.stderr
-    assert not (tmp_path / "book").exists()
+def test_nothing_of_a_notebook_acts_when_the_book_is_made(book):
+    page = (book / "notebooks" / "95-hostile.html").read_text("utf-8")
+    text = re.sub(r"<[^>]+>", "", page)
+    assert "alert(1)" in text
+    assert "<script>alert(1)" not in page
+    assert "automodule:: antigravity" in text  # shown, not done
+    assert 'id="module-antigravity"' not in page
+    assert "PATH" not in text
+    for path in book.rglob("*"):
+        if path.is_file():
+            assert SECRET.encode() not in path.read_bytes(), path
 
 
-def test_without_a_run_there_is_no_book(tmp_path, capsys):
-    assert main(["book", "--from", str(tmp_path), "--out", str(tmp_path / "book")]) == 2
-    assert "no executed notebooks; run dlsim reproduce first" in capsys.readouterr().err
+def test_the_shapes_of_directives():
+    for mark in ("```", "~~~~", ":::"):
+        assert "{" not in markdown_as_text(f"{mark}{{name}} a\n{mark}", [])
+    assert markdown_as_text("$x_{a}$ and {a, b}", []) == "$x_{a}$ and {a, b}"
+    link = "[20](20-mcdf.ipynb#a) [web](https://example.org) [here](#x)"
+    assert markdown_as_text(link, ["20-mcdf.ipynb"]) == link
+    assert markdown_as_text(link, []) == "20 [web](https://example.org) [here](#x)"
+    picture = "![p](../data/figures/mcdf-fig5.png)"
+    assert markdown_as_text(picture, []) == picture
+    assert markdown_as_text("![p](../data/../../x.png)", []) == "p"
 
 
-@pytest.mark.parametrize("text", [
-    "x", "{}", '{"nbformat": 4, "nbformat_minor": 5, "cells": ["x"]}',
-])  # fmt: skip
-def test_a_damaged_run_has_no_book(run, tmp_path, capsys, text):
-    shutil.copytree(run, tmp_path / "run")
-    (tmp_path / "run" / "notebooks" / "20-mcdf.ipynb").write_text(text)
-    words = ["book", "--from", str(tmp_path / "run"), "--out", str(tmp_path / "book")]
-    assert main(words) == 2
-    assert re.search(r"20-mcdf\.ipynb: not a notebook \(.*\); run dlsim", capsys.readouterr().err)
-    assert not (tmp_path / "book").exists()
+def test_cells_that_are_neither_code_nor_text_are_left_out():
+    raw = nbformat.v4.new_raw_cell("<script>", metadata={"raw_mimetype": "text/html"})
+    assert as_text(new_notebook(cells=[raw]), []).cells == []
+
+
+def test_without_a_run_there_is_no_book(tmp_path):
+    with pytest.raises(InputError, match="no executed notebooks; run dlsim reproduce"):
+        write_book(Owned(tmp_path))

@@ -19,7 +19,7 @@ from urllib.parse import urlparse
 import nbformat
 import pytest
 
-from dlsim.cli import lab as lab_command
+from dlsim.cli import lab_environment
 
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
@@ -113,7 +113,7 @@ def lab(folder):
     own = {name: folder / "own" / name for name in OWN}
     for path in own.values():
         path.mkdir(parents=True)
-    usual = lab_command.environment()
+    usual = lab_environment(folder)
     inherited = {key: value for key, value in usual.items() if key != "MPLBACKEND"}
     environment = inherited | {
         "JUPYTER_CONFIG_DIR": str(own["config"]), "JUPYTER_DATA_DIR": str(own["data"]),

@@ -1,46 +1,41 @@
-"""Report and book in a real browser: two widths, two themes, by keyboard, and read to somebody.
+"""Pages and book in a real browser: two widths, two themes, by keyboard, and by axe-core.
 
 Deselected by default, as tests/test_browser.py is, which says how to run both.
 """
 
 import pytest
 
-from tests.test_report import drawing, ran, verdicts, write_notebook
-
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
 pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
 
-from dlsim.study.report import Results, write_report  # noqa: E402
-from tests.test_book import made  # noqa: E402
+from dlsim.owned import Owned  # noqa: E402
+from dlsim.study.book import write_book  # noqa: E402
+from dlsim.study.results_page import write_results_page  # noqa: E402
+from tests.made_up_run import META, ended, make_run  # noqa: E402
 from tests.test_browser import browser, faults  # noqa: E402, F401
+from tests.test_report import verdicts  # noqa: E402
 
 pytestmark = pytest.mark.browser
 LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]
 LOCAL = ("file:", "data:")
 #: Leaves the first sections of the reference: of all of them axe-core would read for minutes.
 SHORTER = "[...document.querySelectorAll('section > section')].slice(3).forEach(e => e.remove())"
-REPORT = ("report.html", "notebooks/20-mcdf.html")
-BOOK = ("index", "claims", "gallery", "how-to", "readings", "commands", "api", "search",
-        "notebooks/20-mcdf")  # fmt: skip
+PAGES = ("report.html", "notebooks/20-mcdf.html")
+BOOK = ("index", "api", "search", "notebooks/20-mcdf", "notebooks/90-scorecard")
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     folder = tmp_path_factory.mktemp("pages") / "latest"
-    results = Results(folder)
-    picture = results.figure("mcdf-fig4", drawing()[1])
-    results.verdicts("mcdf", verdicts().assign(reference="contrary", agreement="CONTRADICTS"))
-    write_notebook(folder / "notebooks" / "20-mcdf.ipynb", picture)
-    write_report(folder, [ran(folder)], {"scale": "quick"})
+    make_run(folder, verdicts().assign(reference="contrary", agreement="CONTRADICTS"))
+    write_results_page(folder, [ended(folder), ended(folder, "90-scorecard")], META)
     return folder
 
 
 @pytest.fixture(scope="module")
 def book(run):
     pytest.importorskip("furo", reason="needs the extra 'docs'")
-    done = made(run, run.parent / "book")
-    assert done.returncode == 0, done.stderr
-    return run.parent / "book"
+    return write_book(Owned(run)).parent
 
 
 def new_tab(browser):  # noqa: F811
@@ -78,8 +73,8 @@ def looked_at(tab, path, width, theme):
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
-@pytest.mark.parametrize("name", REPORT)
-def test_the_report_can_be_read_by_all(tab, run, name, width, theme):
+@pytest.mark.parametrize("name", PAGES)
+def test_the_pages_can_be_read_by_all(tab, run, name, width, theme):
     looked_at(tab, run / name, width, theme)
 
 
@@ -91,25 +86,32 @@ def test_the_book_can_be_read_by_all(tab, book, name, width, theme):
 
 def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(own_tab, run):
     page, wrong = opened(own_tab, run / "report.html", 1280, "light")
-    rows = page.locator("tr[data-verdict]")
     shown = "() => [...document.querySelectorAll('tr[data-verdict]')].filter(r => r.offsetParent)"
-    shown += ".map(r => r.dataset.verdict)"
-    words = list(verdicts()["verdict"])
+    shown += ".filter(r => r.dataset.paper == 'mcdf').map(r => r.dataset.verdict)"
+    words = [word.replace(" ", "-") for word in verdicts()["verdict"]]
     assert page.evaluate(shown) == words
     page.keyboard.press("Tab")  # to the first link, which leads past the contents
     assert page.evaluate("document.activeElement.className") == "skip"
     page.locator("select.by-verdict").focus()
     page.keyboard.type("contrary")
     assert page.evaluate(shown) == ["contrary"] * words.count("contrary")
-    assert rows.count() == len(words)
+    page.locator("select.by-paper").focus()
+    page.keyboard.press("End")
+    assert page.evaluate(shown) == []
     before = page.evaluate("getComputedStyle(document.body).backgroundColor")
     page.locator(".theme select").focus()
     page.keyboard.type("dark")
     assert page.evaluate("getComputedStyle(document.body).backgroundColor") != before
-    page.locator("#figures ~ details summary").first.focus()
-    page.keyboard.press("Enter")
     page.locator(".contents summary").focus()
     page.keyboard.press("Enter")
     page.keyboard.press("Tab")
-    assert page.evaluate("document.activeElement.getAttribute('href')") == "#figures-mcdf"
+    link = "document.activeElement.getAttribute('href')"
+    assert page.evaluate(link) == "notebooks/20-mcdf.html"
+    assert wrong == []
+
+
+def test_a_thumbnail_opens_large(own_tab, run):
+    page, wrong = opened(own_tab, run / "report.html", 1280, "light")
+    page.locator(".finding a:has(img)").first.click()
+    page.wait_for_url("**/figures/mcdf-fig4.png")
     assert wrong == []

@@ -1,6 +1,6 @@
 """`dlsim reproduce` itself under kills and faults: nothing lost, same bytes, nobody left over.
 
-The command runs in a checkout of its own, which is this one but for its notebooks: two small
+The command runs in a checkout of its own, which is this one but for its notebooks: three small
 ones, one of which sweeps. DLSIM_TEST_SCALE multiplies the number of kills (50 gives 100).
 """
 
@@ -21,8 +21,8 @@ import pytest
 from dlsim import compiled
 from dlsim.files import write_csv
 from dlsim.study import sweep
-from dlsim.study.execution import first_problem
-from dlsim.study.notebooks import _WORK
+from dlsim.study.notebook_process import first_problem
+from dlsim.study.notebooks import RUNNING
 from tests import sweep_functions as functions
 from tests.children import alive, marked, none_left, spawn, until
 from tests.scale import SCALE, deep
@@ -33,7 +33,7 @@ ROOT = Path(__file__).parents[1]
 KILLS = max(2, round(2 * SCALE))
 #: So many kills are followed by one run that nobody disturbs.
 ROUND = 4
-VICTIMS = ("parent", "warm", "child", "kernel", "group")
+VICTIMS = ("parent", "child", "kernel", "group")
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
 #: What a kill waits for, and the longest it waits after that, in seconds.
 MOMENTS = {"start": 6.0, "kernel": 3.0, "cells": 0.2, "end": 0.6}
@@ -41,12 +41,14 @@ LOADS, REPLICATES, WORKERS, WAIT = 15, 4, 2, 0.05
 CELLS = LOADS * REPLICATES
 PARAMETERS = 'seed: int = 0\njobs: int = 0\nout: str = ""'
 SWEEP = f"""import os
-from dlsim.study import sweep
+from dlsim.study.sweeps import sweep
 from dlsim.study.report import Results
 from tests import sweep_functions as functions
 table = sweep(functions.marked, {{"load": range({LOADS})}}, {REPLICATES}, seed, jobs=jobs,
               fixed={{"marks": os.environ["MARKS"], "wait": {WAIT}}})
 Results(out).table("result", table)"""
+#: What a run of the small notebook leaves beside its stamps.
+SMALL_RUN = {"01-small.ipynb", "01-small.html", "90-scorecard.ipynb"}
 LARGE = "print('x' * 400_000)"
 
 
@@ -67,6 +69,7 @@ def checkout(tmp_path_factory):
     (folder / "notebooks").mkdir()
     write_notebook(folder / "notebooks" / "01-small.ipynb", SWEEP)
     write_notebook(folder / "notebooks" / "02-large.ipynb", LARGE)
+    write_notebook(folder / "notebooks" / "90-scorecard.ipynb", "print('no verdicts')")
     return folder
 
 
@@ -102,11 +105,13 @@ class Run:
         """Find a process of this run; the command itself where that one is not there yet."""
         for process in alive(self.mark):
             try:
-                words, parent = " ".join(process.cmdline()), process.ppid()
+                words = " ".join(process.cmdline())
             except psutil.Error:
                 continue
-            kinds = {"kernel": "ipykernel" in words, "child": "dlsim notebook" in words,
-                     "warm": parent == self.process.pid}  # fmt: skip
+            kinds = {
+                "kernel": "ipykernel" in words,
+                "child": "dlsim.study.notebook_process" in words,
+            }
             if kinds.get(kind):
                 return process.pid
         return self.process.pid
@@ -148,12 +153,12 @@ def half_written(run, cache, expected):
     """Yield every file under a final name that is not whole."""
     for path in run.out.rglob("*") if run.out.exists() else ():
         words = path.name.split(".")
-        unfinished = _WORK in path.parts or "failed" in words
+        unfinished = RUNNING in path.parts or "failed" in words
         if not path.is_file() or path.name.startswith(".") or unfinished:
             continue
         if path.name == "result.csv" and path.read_bytes() != expected:
             yield path
-        if path.suffix == ".ipynb" and first_problem(path) is not None:
+        if path.suffix == ".ipynb" and first_problem(nbformat.read(path, 4)):
             yield path
         if path.suffix == ".html" and "</html>" not in path.read_text("utf-8")[-20:]:
             yield path
@@ -188,7 +193,7 @@ def test_kills_of_the_command_lose_nothing_and_leave_nobody(checkout, tmp_path, 
         bad.extend(f"{what}: half a file: {path}" for path in half_written(run, cache, expected))
         bad.extend(f"{what}: still there after 10 s: {words}" for words in left)
         if own_end:  # who was killed outright cannot tidy up
-            halves = [p for p in run.out.rglob(_WORK) if p.stat().st_mtime > run.begun]
+            halves = [p for p in run.out.rglob(RUNNING) if p.stat().st_mtime > run.begun]
             left = [path.name for path in (*run.temporary.iterdir(), *halves)]
             bad.extend(f"{what}: left behind: {name}" for name in left)
         told.append(f"{what}: exit {code}")
@@ -212,7 +217,7 @@ def test_kills_of_the_command_lose_nothing_and_leave_nobody(checkout, tmp_path, 
         assert (run.out / "data" / "result.csv").read_bytes() == expected, said
         twice += done(place) - CELLS
         names = {path.name for path in (run.out / "notebooks").iterdir()}
-        assert {n for n in names if not n.startswith(".")} == {"01-small.ipynb", "01-small.html"}
+        assert {n for n in names if not n.startswith(".")} == SMALL_RUN
     with capsys.disabled():
         left = sum("still there" in line for line in bad)
         print(f"\n{KILLS} kills, {late} too late: {twice} cells run twice, {left} processes left")

@@ -386,6 +386,40 @@ def test_a_dotted_key_is_bounded_and_dots_elsewhere_are_not(tmp_path):
     assert len(files.read_toml(path)["x"]) == 500
 
 
+LONG_KEY = ".".join("a" * 150)
+
+
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ('# """\n', 2),
+        ('x = {a = """\nit\'s""", ', 2),
+        ('x = "# "\n', 2),
+        ('x = "\\\\"\n', 2),
+        ("x = [ # it's\n1, 2]\n", 3),
+        ('"a" . ', 1),
+    ],
+)
+def test_a_long_key_is_found_behind_any_text(tmp_path, before, line):
+    path = tmp_path / "c.toml"
+    path.write_text(f"{before}{LONG_KEY} = 1\n")
+    with pytest.raises(InputError, match=rf"c\.toml, line {line}: a key of more than 100 parts"):
+        files.read_toml(path)
+
+
+@pytest.mark.parametrize("quotes", ['"', "'", '"""', "'''"])
+def test_dots_in_texts_and_comments_part_no_key(tmp_path, quotes):
+    path = tmp_path / "c.toml"
+    path.write_text(f"x = {quotes}{LONG_KEY}{quotes} # {LONG_KEY}\n")
+    assert files.read_toml(path) == {"x": LONG_KEY}
+
+
+def test_many_escaped_quotes_are_read_in_one_pass(tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text('x = "' + '\\"' * 500_000 + '"\n')  # minutes if each was tried again
+    assert len(files.read_toml(path)["x"]) == 500_000
+
+
 def test_more_columns_than_a_table_has(tmp_path):
     names = [f"c{i}" for i in range(files.MOST_COLUMNS + 1)]
     (tmp_path / "t.csv").write_text(",".join(names) + "\n")
@@ -406,7 +440,6 @@ OWN = {
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory
     "cli/book.py", "study/pages.py",  # notebooks of a run
-    "live/loads.py", "live/journal.py",  # what lies in memory
 }  # fmt: skip
 
 

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from dlsim import owned
-from dlsim.cli import lab, main
+from dlsim import cli, files, owned
+from dlsim.cli import copy_notebooks, main
 from dlsim.errors import InputError
 from dlsim.files import shared_folder
 from dlsim.owned import RECORD
@@ -40,7 +40,7 @@ def suite(tmp_path, monkeypatch):
     (root / "notebooks" / "20-mcdf.ipynb").write_text('<img src=\\"../data/figures/b.png\\">')
     for name in "abc":
         (root / "data" / "figures" / f"{name}.png").write_text(name)
-    monkeypatch.setattr(lab.files, "shared_folder", lambda name: root / name)
+    monkeypatch.setattr(cli.files, "shared_folder", lambda name: root / name)
     return root
 
 
@@ -53,14 +53,14 @@ def test_notebooks_and_the_pictures_they_link_to_are_copied(suite, tmp_path):
     copy = tmp_path / "copy"
     pictures = {f"data/figures/{name}.png" for name in "ab"}
     notebooks = {"notebooks/00-start-here.ipynb", "notebooks/20-mcdf.ipynb"}
-    assert set(lab.copy(copy)["copied"]) == notebooks | pictures == set(tree(copy))
+    assert set(copy_notebooks(copy)["copied"]) == notebooks | pictures == set(tree(copy))
     before = {p: p.stat().st_mtime_ns for p in copy.rglob("*")}
-    assert lab.copy(copy) == {"copied": [], "updated": [], "kept": []}
+    assert copy_notebooks(copy) == {"copied": [], "updated": [], "kept": []}
     assert {p: p.stat().st_mtime_ns for p in copy.rglob("*")} == before
 
 
 def test_every_picture_of_the_real_notebooks_is_reachable(tmp_path):
-    lab.copy(tmp_path)
+    copy_notebooks(tmp_path)
     for path in (tmp_path / "notebooks").glob("*.ipynb"):
         for link in re.findall(r"\.\./data/[\w./-]+\.png", path.read_text("utf-8")):
             assert (path.parent / link).is_file(), (path.name, link)
@@ -68,14 +68,14 @@ def test_every_picture_of_the_real_notebooks_is_reachable(tmp_path):
 
 def test_what_the_user_changed_stays_and_the_rest_follows(suite, tmp_path):
     copy = tmp_path / "copy"
-    lab.copy(copy)
+    copy_notebooks(copy)
     mine, theirs = (copy / "notebooks" / f"{n}.ipynb" for n in ("00-start-here", "20-mcdf"))
     mine.write_text("mine")
     (copy / "notebooks" / "own.ipynb").write_text("own")
     (copy / "data" / "figures" / "a.png").unlink()
     for path in (suite / "notebooks").iterdir():
         path.write_text(path.read_text() + " newer")
-    done = lab.copy(copy)
+    done = copy_notebooks(copy)
     assert done == {
         "copied": ["data/figures/a.png"],
         "updated": ["notebooks/20-mcdf.ipynb"],
@@ -84,9 +84,9 @@ def test_what_the_user_changed_stays_and_the_rest_follows(suite, tmp_path):
     assert mine.read_text() == "mine"
     assert theirs.read_text().endswith(" newer")
     assert (copy / "notebooks" / "own.ipynb").read_text() == "own"
-    assert lab.copy(copy)["kept"] == ["notebooks/00-start-here.ipynb"]  # and again
+    assert copy_notebooks(copy)["kept"] == ["notebooks/00-start-here.ipynb"]  # and again
     mine.unlink()
-    assert lab.copy(copy)["copied"] == ["notebooks/00-start-here.ipynb"]
+    assert copy_notebooks(copy)["copied"] == ["notebooks/00-start-here.ipynb"]
 
 
 @pytest.mark.parametrize(
@@ -103,26 +103,26 @@ def test_what_the_user_changed_stays_and_the_rest_follows(suite, tmp_path):
 )
 def test_without_a_record_nothing_is_overwritten(suite, tmp_path, record, said):
     copy = tmp_path / "copy"
-    lab.copy(copy)
+    copy_notebooks(copy)
     (copy / "notebooks" / "20-mcdf.ipynb").write_text("mine")
     (copy / RECORD).unlink()
     if record is not None:
         (copy / RECORD).write_text(record)
     before = tree(copy)
     with pytest.raises(InputError, match=rf"{said}.*choose another folder with --dir"):
-        lab.copy(copy)
+        copy_notebooks(copy)
     assert tree(copy) == before
 
 
 def test_a_line_of_the_record_that_is_damaged_protects_its_file(suite, tmp_path):
     copy = tmp_path / "copy"
-    lab.copy(copy)
+    copy_notebooks(copy)
     lines = (copy / RECORD).read_text().splitlines()
     (copy / RECORD).write_text("\n".join([lines[0], *(line[:-9] for line in lines[1:])]))
     for path in (suite / "notebooks").iterdir():
         path.write_text("newer")
     before = tree(copy)
-    assert len(lab.copy(copy)["kept"]) == 2
+    assert len(copy_notebooks(copy)["kept"]) == 2
     assert tree(copy) == before
 
 
@@ -137,17 +137,17 @@ def test_a_copy_that_stopped_half_way_goes_on(suite, tmp_path, monkeypatch):
 
     monkeypatch.setattr(owned, "write_bytes", full)
     with pytest.raises(InputError):
-        lab.copy(copy)
+        copy_notebooks(copy)
     monkeypatch.setattr(owned, "write_bytes", real)
-    done = lab.copy(copy)
+    done = copy_notebooks(copy)
     assert (len(done["copied"]), done["kept"]) == (2, [])
     (suite / "notebooks" / "00-start-here.ipynb").write_text("newer")
-    assert lab.copy(copy)["updated"] == ["notebooks/00-start-here.ipynb"]
+    assert copy_notebooks(copy)["updated"] == ["notebooks/00-start-here.ipynb"]
 
 
 def test_links_and_folders_of_the_user_are_left_alone(suite, tmp_path):
     copy, elsewhere = tmp_path / "copy", tmp_path / "elsewhere.ipynb"
-    lab.copy(copy)
+    copy_notebooks(copy)
     target = copy / "notebooks" / "20-mcdf.ipynb"
     elsewhere.write_bytes(target.read_bytes())
     target.unlink()
@@ -155,7 +155,7 @@ def test_links_and_folders_of_the_user_are_left_alone(suite, tmp_path):
     (copy / "data" / "figures" / "a.png").unlink()
     (copy / "data" / "figures" / "a.png").mkdir()
     (suite / "notebooks" / "20-mcdf.ipynb").write_text("newer")
-    assert lab.copy(copy)["kept"] == ["notebooks/20-mcdf.ipynb", "data/figures/a.png"]
+    assert copy_notebooks(copy)["kept"] == ["notebooks/20-mcdf.ipynb", "data/figures/a.png"]
     assert elsewhere.read_text() != "newer"
 
 
@@ -173,7 +173,7 @@ def test_what_cannot_be_is_refused_in_words(suite, tmp_path, capsys, monkeypatch
     assert (code, "choose another --dir" in said) == (2, True)
     code, said = run(capsys, "--dir", str(tmp_path / "copy"), "--port", "70000")
     assert (code, "--port must be from 1 to 65535" in said) == (2, True)
-    monkeypatch.setattr(lab, "find_spec", lambda name: None)
+    monkeypatch.setattr(cli.importlib.util, "find_spec", lambda name: None)
     code, said = run(capsys, "--dir", str(tmp_path / "copy"))
     assert (code, "pip install jupyterlab" in said) == (2, True)
     assert not (tmp_path / "copy").exists()
@@ -184,6 +184,7 @@ def test_further_words_go_to_jupyter_lab(suite, tmp_path, monkeypatch, capsys):
 
     def become(path, words, env):
         assert env["JUPYTER_CONFIG_PATH"] == os.pathsep.join([str(suite / "data" / "lab"), "mine"])
+        assert env[files.RESULTS_VARIABLE] == str(tmp_path / "c" / "results")
         seen.append(words)
         raise SystemExit(0)
 
@@ -193,8 +194,8 @@ def test_further_words_go_to_jupyter_lab(suite, tmp_path, monkeypatch, capsys):
     for words in (["--no-browser", "--port", "8901", "--ip=0.0.0.0"], ["--", "--debug"]):
         with pytest.raises(SystemExit):
             main(["lab", "--dir", str(tmp_path / "c"), *words])
-    assert seen[0][:3] == [sys.executable, "-m", "jupyterlab"]
-    assert seen[0][3:] == [
+    assert seen[0][:4] == [sys.executable, "-P", "-m", "jupyterlab"]
+    assert seen[0][4:] == [
         f"--ServerApp.root_dir={tmp_path / 'c'}",
         "--LabApp.default_url=/lab/tree/notebooks/00-start-here.ipynb",
         "--no-browser",

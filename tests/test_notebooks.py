@@ -1,10 +1,11 @@
-"""Notebooks: refused parameters, hidden failures, kills and interrupts, nothing done twice."""
+"""Notebooks in batch: refused parameters, hidden failures, limits, interrupts, reuse."""
 
 import json
 import os
 import re
 import signal
 import sys
+import threading
 from pathlib import Path
 
 import nbformat
@@ -12,82 +13,52 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.errors import InputError, StudyError
+from dlsim.errors import InputError
 from dlsim.owned import RECORD, Owned
-from dlsim.study import execution
-from dlsim.study.notebooks import (
-    _Display,
-    _earlier,
-    _plan,
-    check_parameters,
-    find_notebook,
-    first_problem,
-    parameters_of,
-    run_all,
-    run_notebook,
-)
-from dlsim.study.report import write_report
+from dlsim.study import notebooks
+from dlsim.study.notebook_process import first_problem
+from dlsim.study.notebooks import find_notebook, run_all
+from dlsim.study.parameters import check_parameters, parameters_of
 from tests.children import marked, none_left, spawn, until
 from tests.scale import deep
+from tests.small_notebooks import PARAMETERS, write_notebook
 
-pytestmark = pytest.mark.usefixtures("one_warm_process")
-
-PARAMETERS = """scale: str = "quick"  # quick or paper
-seed: int = 0
-runs: int = 0  # 0 = what the scale says
-jobs: int = 0
-out: str = ""
-reading: dict = {}  # switches
-width: float = 1.5
-wide: bool = False
-loads: list[float] = [0.5, 1.0]
-names: dict[str, int] = {"a": 1}
-bare = 3
-"""
+ROOT = Path(__file__).parents[1]
 WIDGET = """import ipywidgets as widgets
 def redraw(x):
     raise ValueError("inside")
 slider = widgets.IntSlider()
 display(slider, widgets.interactive_output(redraw, {"x": slider}))"""
-RESULT = """import os, pathlib
-folder = pathlib.Path(out) / "data"
-folder.mkdir(exist_ok=True)
-(folder / "good.csv").write_text(f"{runs},{loads},{reading},{os.environ['DLSIM_JOBS']}")
+RESULT = """import os, pandas as pd
+from dlsim.study.report import Results
+values = {"runs": runs, "loads": str(loads), "reading": str(reading)}
+values["workers"] = os.environ["DLSIM_JOBS"]
+Results(out).table("good", pd.DataFrame([values]))
 print(os.getcwd())"""
-# tells how far it is, then waits until it may go on
-SLOW = """import json, os, pathlib, time
-progress = pathlib.Path(os.environ["DLSIM_PROGRESS"])
-here = pathlib.Path(out)
-progress.write_text(json.dumps({"label": "halfway", "done": 1, "total": 2}))
-(here / f"pid-{os.getpid()}").touch()
-while not (here / "go").exists():
-    time.sleep(0.05)"""
-
-
-def write(path, *cells, parameters=PARAMETERS):
-    book = nbformat.v4.new_notebook()
-    book.cells = [nbformat.v4.new_code_cell(text) for text in (parameters, *cells)]
-    book.cells[0].metadata["tags"] = ["parameters"]
-    book.metadata["kernelspec"] = {"name": "gone", "display_name": "Gone", "language": "python"}
-    nbformat.write(book, path)
-    return path
+#: A child that ignores its parent's end, then a cell that never ends.
+ENDLESS = """import pathlib, subprocess, sys
+child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
+pathlib.Path(out, "started").touch()
+while True:
+    pass"""
+#: What a user may have in a folder, and what Python itself imports by the same name.
+SHADOWS = ("random", "email", "numbers", "types", "enum", "select", "signal", "dlsim")
 
 
 @pytest.fixture(scope="module")
 def book(tmp_path_factory):
-    return write(tmp_path_factory.mktemp("books") / "good.ipynb", RESULT)
+    return write_notebook(tmp_path_factory.mktemp("books") / "good.ipynb", RESULT)
 
 
 # ----------------------------------------------------------------- parameters
 
 
-def test_parameters_are_listed_with_types_defaults_and_help(book):
+def test_parameters_are_listed_with_types_and_defaults(book):
     known = parameters_of(book)
     assert list(known) == [line.split(":")[0].split(" ")[0] for line in PARAMETERS.splitlines()]
-    assert tuple(known["scale"]) == ("scale", "str", "quick", "quick or paper")
-    assert known["loads"].kind == "list[float]"
-    assert known["loads"].default == [0.5, 1.0]
-    assert known["bare"].kind == "int"
+    assert (known["scale"].kind, known["scale"].default) == ("str", "quick")
+    assert (known["loads"].kind, known["loads"].default) == ("list[float]", [0.5, 1.0])
+    assert (known["bare"].kind, known["bare"].default) == ("int", 3)
 
 
 @pytest.mark.parametrize(
@@ -97,17 +68,16 @@ def test_parameters_are_listed_with_types_defaults_and_help(book):
         ({"runs": "3"}, 3),
         ({"scale": "3"}, "3"),  # a text stays one
         ({"scale": "'); import os"}, "'); import os"),
-        ({"width": 2}, 2.0),
+        ({"width": 2}, 2),
         ({"width": "1e-3"}, 0.001),
         ({"wide": True}, True),
         ({"wide": "yes"}, True),
         ({"wide": "False"}, False),
-        ({"loads": "[0.25, 1]"}, [0.25, 1.0]),
-        ({"loads": (0.25,)}, [0.25]),
+        ({"loads": "[0.25, 1]"}, [0.25, 1]),
+        ({"loads": (0.25,)}, (0.25,)),
         ({"reading": "link=shared,late=drop"}, {"link": "shared", "late": "drop"}),
         ({"reading": '{"link": "shared"}'}, {"link": "shared"}),
         ({"reading": {"a": [1, None, True, {"b": 0.5}]}}, {"a": [1, None, True, {"b": 0.5}]}),
-        ({"names": "b=2"}, {"b": 2}),
     ],
 )
 def test_good_parameters(book, given, value):
@@ -119,17 +89,15 @@ def test_good_parameters(book, given, value):
 @pytest.mark.parametrize(
     "given",
     [
-        {"runs": 1.5}, {"runs": "1.5"}, {"runs": True}, {"runs": None}, {"runs": "three"},
-        {"runs": float("nan")}, {"runs": "__import__('os')"},
-        {"width": float("inf")}, {"width": "nan"}, {"width": "1e999"}, {"width": "Infinity"},
-        {"width": False}, {"width": 10**400},
-        {"wide": 1}, {"wide": "1"}, {"scale": 3}, {"scale": None},
-        {"loads": 0.5}, {"loads": "0.5"}, {"loads": [0.5, "x"]}, {"loads": [float("nan")]},
-        {"loads": {"a": 1}}, {"reading": [1]}, {"reading": {1: 2}}, {"reading": {"a": object()}},
-        {"reading": {"a": float("inf")}}, {"reading": "link"}, {"names": {"a": "x"}},
-        {"names": "a=x"}, {"bare": "x y"},
+        *({"runs": value} for value in (1.5, "1.5", True, None, "three", "__import__('os')")),
+        *({"width": value} for value in (float("inf"), "nan", "1e999", "Infinity", False, 10**400)),
+        *({"wide": value} for value in (1, "1")),
+        *({"scale": value} for value in (3, None)),
+        *({"loads": value} for value in (0.5, "0.5", [float("nan")], {"a": 1})),
+        *({"reading": value} for value in ([1], {"a": object()}, {"a": float("inf")}, "link")),
+        {"bare": "x y"},
     ],
-)  # fmt: skip
+)
 def test_ill_typed_parameters_are_refused_by_name(book, given):
     ((name, _),) = given.items()
     with pytest.raises(InputError, match=rf"good\.ipynb: parameter {name} must be a finite"):
@@ -155,14 +123,13 @@ def test_what_is_no_notebook_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(InputError, match="not a notebook that can be run"):
         parameters_of(path)
-    assert "unreadable" in first_problem(path)
 
 
 @settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_mutated_notebooks_are_read_or_refused(tmp_path_factory, data):
     path = tmp_path_factory.getbasetemp() / "mutated.ipynb"
-    source = write(path, "1").read_bytes()
+    source = write_notebook(path, "1").read_bytes()
     at = data.draw(st.integers(0, len(source) - 1))
     cut = data.draw(st.integers(0, 40))
     path.write_bytes(source[:at] + data.draw(st.binary(max_size=4)) + source[at + cut :])
@@ -189,17 +156,18 @@ def test_notebooks_are_found_by_name_or_refused(tmp_path, monkeypatch):
 
 @pytest.fixture(scope="module")
 def batch(tmp_path_factory):
-    """A good notebook, and three that fail in their own ways, run once."""
+    """A good notebook, and some that fail in their own ways, run once."""
     folder = tmp_path_factory.mktemp("batch {with} braces")
-    books = [
-        write(folder / "good.ipynb", RESULT),
-        write(folder / "bad.ipynb", "1 / 0", "print('never')"),
-        write(folder / "widget.ipynb", WIDGET, "1 + 1"),
-        write(folder / "dies.ipynb", "import os; os._exit(1)", "2"),
-    ]
-    out = folder / "out"
-    extra = {"loads": "[0.25]", "reading": {"link": "shared"}}
-    common = {"out": out, "runs": 3, "extra": extra}
+    cells = {
+        "good": [RESULT],
+        "bad": ["1 / 0", "print('never')"],
+        "widget": [WIDGET, "1 + 1"],
+        "dies": ["import os; os._exit(1)", "2"],
+        "leaves": ["raise SystemExit", "2"],
+    }
+    books = [write_notebook(folder / f"{name}.ipynb", *some) for name, some in cells.items()]
+    parameters = {"runs": 3, "loads": "[0.25]", "reading": {"link": "shared"}}
+    common = {"out": folder / "out", "parameters": parameters}
     return books, common, run_all(books, jobs=2, **common)
 
 
@@ -208,11 +176,13 @@ def test_a_good_notebook_appears_under_its_name(batch):
     good = results[0]
     assert (good.name, good.status, good.error, good.reused) == ("good", "ok", "", False)
     assert good.path == common["out"] / "notebooks" / "good.ipynb"
-    assert first_problem(good.path) is None
-    # one worker: several notebooks ran at once
     said = (common["out"] / "data" / "good.csv").read_text()
-    assert said == "3,[0.25],{'link': 'shared'},1"
-    assert str(good.path.parent) in good.path.read_text()  # the kernel's folder
+    # one worker, because several notebooks ran at once
+    assert said.splitlines()[1] == "3,[0.25],{'link': 'shared'},1"
+    text = good.path.read_text()
+    assert str(good.path.parent) in text  # the kernel's folder
+    about = json.loads(text)["metadata"]["papermill"]
+    assert (about["input_path"], about["output_path"]) == ("good.ipynb",) * 2
 
 
 @pytest.mark.parametrize(
@@ -220,221 +190,224 @@ def test_a_good_notebook_appears_under_its_name(batch):
     [
         (1, r"bad\.ipynb failed: code cell 3: ZeroDivisionError"),
         (2, r"widget\.ipynb failed: inside a widget: ValueError"),
-        (3, r"dies\.ipynb failed: code cell 3, after \d+ s: DeadKernelError"),
+        (3, r"dies\.ipynb failed: code cell 3: DeadKernelError"),
+        (4, r"leaves\.ipynb failed: code cell 3: SystemExit"),
     ],
 )
 def test_a_failed_notebook_is_kept_under_a_name_that_says_so(batch, place, message):
     _, common, results = batch
     result = results[place]
     assert result.status == "failed"
-    assert re.match(message, result.error)
+    assert re.match(message, result.error), result.error
     assert result.path.name == f"{result.name}.failed.ipynb"
     assert result.path.exists()
     assert not (common["out"] / "notebooks" / f"{result.name}.ipynb").exists()
 
 
 def test_nothing_half_done_is_left(batch):
-    _, common, _ = batch
+    _, common, results = batch
     names = {path.name for path in (common["out"] / "notebooks").iterdir()}
-    failed = {f"{name}.failed.ipynb" for name in ("bad", "widget", "dies")}
+    failed = {f"{result.name}.failed.ipynb" for result in results[1:]}
     assert names == {"good.ipynb", ".good.stamp.json"} | failed
+    assert not (common["out"] / notebooks.RUNNING).exists()
 
 
-def test_a_finished_notebook_is_not_run_again_until_something_changes(batch):
+def test_a_finished_notebook_is_not_run_again_until_something_changes(batch, monkeypatch):
     books, common, results = batch
     out, good = common["out"], books[0]
-    stamp = out / "notebooks" / ".good.stamp.json"
-
-    def reused(**change):
-        (result,) = run_all([good], **(common | change))
-        assert result.status == "ok"
-        return result.reused
-
+    stamp, table = out / "notebooks" / ".good.stamp.json", out / "data" / "good.csv"
     before = results[0].path.stat().st_mtime_ns
-    assert reused()
-    assert reused(jobs=1)  # results do not depend on it
-    extra = dict(common["extra"])
-    assert reused(readings={"good": extra.pop("reading"), "bad": {}}, extra=extra)
+    for change in ({}, {"jobs": 1}):  # results do not depend on the number of workers
+        (result,) = run_all([good], **common, **change)
+        assert (result.status, result.reused) == ("ok", True)
     assert results[0].path.stat().st_mtime_ns == before
-    (out / "data" / "good.csv").unlink()
-    assert not reused()  # a result of it is gone
-    # a single notebook's sweeps get all the workers
-    assert (out / "data" / "good.csv").read_text().endswith(",2") or os.cpu_count() == 1
-    for spoil in (
-        lambda: stamp.write_text("{"),
-        lambda: stamp.write_text(stamp.read_text().replace('"sources": "', '"sources": "x')),
-        lambda: results[0].path.write_text(results[0].path.read_text()[:-20]),
+    run = []
+    pretended = notebooks.NotebookResult("good", None, "ok", 1.0)
+    monkeypatch.setattr(notebooks, "run_notebook", lambda *job: run.append(job) or pretended)
+    for file, spoil in (
+        (stamp, lambda text: "{"),
+        (stamp, lambda text: text.replace('"sources": "', '"sources": "x')),
+        (stamp, lambda text: text.replace('"runs": 3', '"runs": 4')),
+        (table, lambda text: text.replace("0.25", "0.5")),  # a forged result
+        (results[0].path, lambda text: text[:-20]),
     ):
-        kept = stamp.read_text(), results[0].path.read_text()
-        spoil()
-        values = {"scale": "quick", "seed": 0, "runs": 3, **common["extra"]}
-        plan = _plan(good, out, values)
-        assert _earlier(plan) is None
-        stamp.write_text(kept[0])
-        results[0].path.write_text(kept[1])
-        assert _earlier(plan) is not None
+        kept = file.read_text()
+        file.write_text(spoil(kept))
+        run_all([good], **common)
+        file.write_text(kept)
+        assert len(run) == 1, file
+        run.clear()
+    run_all([good], **common, force=True)
+    assert len(run) == 1
 
 
 def test_parameters_are_refused_before_anything_runs(batch, tmp_path):
-    books, common, _ = batch
-    for change, message in (
-        ({"extra": {"lods": [1]}}, "no notebook has a parameter 'lods'; they have: bare"),
+    books, _, _ = batch
+    for parameters, message in (
+        ({"lods": [1]}, "no notebook has a parameter 'lods'; they have: bare"),
         ({"runs": 1.5}, "parameter runs must be"),
-        ({"extra": {"reading": {"link": float("nan")}}}, "parameter reading must be"),
+        ({"reading": {"link": float("nan")}}, "parameter reading must be"),
     ):
         with pytest.raises(InputError, match=message):
-            run_all(books, **(common | {"out": tmp_path / "out"} | change))
+            run_all(books, out=tmp_path / "out", parameters=parameters)
     assert not (tmp_path / "out").exists()
-
-
-# --------------------------------------------------------------- one notebook
-
-
-def test_one_notebook_failing_and_then_not(tmp_path, monkeypatch):
-    source, target = tmp_path / "one.ipynb", tmp_path / "out" / "one.ipynb"
-    write(source, "import os; assert os.environ['DLSIM_PROGRESS'] == '/p'; assert runs == 2")
-    monkeypatch.setenv("DLSIM_PROGRESS", "/p")
-    with pytest.raises(StudyError, match=r"one\.ipynb failed: code cell 3: AssertionError"):
-        run_notebook(source, target, {"runs": 1})
-    assert {path.name for path in target.parent.iterdir()} == {RECORD, "one.failed.ipynb"}
-    assert run_notebook(source, target, {"runs": 2}) == target
-    assert {path.name for path in target.parent.iterdir()} == {RECORD, "one.ipynb"}
-
-
-def test_a_start_that_fails_is_tried_again(tmp_path, monkeypatch):
-    import papermill
-
-    calls = []
-
-    def fail_twice(source, target, values, **options):
-        calls.append(options["kernel_name"])
-        if len(calls) < 3:
-            raise RuntimeError("Kernel died before replying to kernel_info")
-        done = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", execution_count=1)])
-        nbformat.write(done, target)
-
-    monkeypatch.setattr(papermill, "execute_notebook", fail_twice)
-    monkeypatch.setattr(execution.time, "sleep", lambda seconds: None)
-    source = write(tmp_path / "late.ipynb", "1")
-    assert run_notebook(source, tmp_path / "out" / "late.ipynb").exists()
-    assert calls == ["python3"] * 3
-
-
-def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
-    source = write(tmp_path / "one.ipynb", "1")
     (tmp_path / "file").touch()
-    with pytest.raises(InputError, match="choose another folder"):
-        run_notebook(source, tmp_path / "file" / "one.ipynb")
     with pytest.raises(InputError, match=r"file: cannot be written to.*with --out"):
-        run_all([source], out=tmp_path / "file")
+        run_all(books[:1], out=tmp_path / "file")
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda cell: None, None),
-        (lambda cell: cell.update(execution_count=None), "code cell 1 did not run to its end"),
-        (lambda cell: cell.update(source="  \n", execution_count=None), None),
-    ],
-)
-def test_existence_is_not_success(tmp_path, change, message):
-    done = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", execution_count=1)])
-    change(done.cells[0])
-    nbformat.write(done, tmp_path / "done.ipynb")
-    assert first_problem(tmp_path / "done.ipynb") == message
+def test_the_scorecard_waits_for_the_others_to_end(tmp_path, monkeypatch):
+    waves = []
+
+    def pretend(wave, count, display, results):
+        waves.append([job.name for job in wave])
+        for job in wave:
+            results[job.name] = notebooks.NotebookResult(job.name, None, "ok", 1.0)
+
+    monkeypatch.setattr(notebooks, "_run_wave", pretend)
+    done = run_all(["90-scorecard", "20-mcdf", "10-theory"], out=tmp_path)
+    assert waves == [["20-mcdf", "10-theory"], ["90-scorecard"]]
+    assert [result.name for result in done] == ["90-scorecard", "20-mcdf", "10-theory"]
 
 
-# ------------------------------------------------------------ kill, interrupt
+# ------------------------------------------------- what is around a notebook changes nothing
 
 
-def start(source, out):
-    """Run the slow notebook in another process."""
-    code = (
-        "import sys; from dlsim.study.notebooks import run_all\n"
-        "for r in run_all(sys.argv[1:2], out=sys.argv[2]): print(r.name, r.status)"
-    )
-    with open(f"{out}.said", "w") as said, open(f"{out}.told", "w") as told:
-        return spawn(
-            [sys.executable, "-c", code, str(source), str(out)], stdout=said, stderr=told,
-            env=marked(str(out)),
-        )  # fmt: skip
+def test_files_of_the_user_and_foreign_kernels_change_nothing(tmp_path, monkeypatch):
+    """The kernel is this Python's, and imports from the user's folder after all packages."""
+    here = tmp_path / "here"
+    here.mkdir()
+    for name in SHADOWS:
+        (here / f"{name}.py").write_text("raise SystemExit('the file of the user')")
+    (here / "helper.py").write_text("answer = 42")
+    foreign = tmp_path / "jupyter" / "kernels" / "python3"
+    foreign.mkdir(parents=True)
+    kernel = {"argv": ["/nowhere/python", "{connection_file}"], "display_name": "Python 3"}
+    (foreign / "kernel.json").write_text(json.dumps(kernel | {"language": "python"}))
+    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
+    monkeypatch.chdir(here)
+    imports = "import sys, helper\nfrom dlsim.realtime import Cluster\nimport random, email, select"
+    source = write_notebook(here / "one.ipynb", imports, "print(sys.executable, helper.answer)")
+    (result,) = run_all([source], out=tmp_path / "out", folder=here)
+    assert result.status == "ok", result.error
+    assert f"{sys.executable} 42" in result.path.read_text()
 
 
-@deep
-def test_stopped_half_way_is_not_taken_for_done(tmp_path):
-    outs = {kind: tmp_path / kind.name for kind in (signal.SIGKILL, signal.SIGINT)}
-    parents = {}
-    for kind, out in outs.items():
-        out.mkdir()
-        parents[kind] = start(write(tmp_path / f"{kind.name}.ipynb", SLOW), out)
-    for kind, parent in parents.items():
-        told, out = tmp_path / f"{kind.name}.told", outs[kind]
-        assert until(lambda told=told: ": halfway" in told.read_text(), parent), told.read_text()
-        assert until(lambda out=out: list(out.glob("pid-*")), parent), told.read_text()
-        parent.send_signal(kind)
-        parent.wait(60)
-        assert none_left(str(outs[kind])) == []
-    left = {kind: {p.name for p in (out / "notebooks").iterdir()} for kind, out in outs.items()}
-    assert (tmp_path / "SIGINT.said").read_text().split() == ["SIGINT", "interrupted"]
-    assert left == {signal.SIGKILL: set(), signal.SIGINT: set()}
-    out = outs[signal.SIGKILL]
-    (out / "go").touch()
-    (result,) = run_all([tmp_path / "SIGKILL.ipynb"], out=out)
-    assert (result.status, result.reused) == ("ok", False)
-    names = {path.name for path in (out / "notebooks").iterdir()}
-    assert names == {"SIGKILL.ipynb", ".SIGKILL.stamp.json"}
+def test_a_notebook_that_changes_while_it_runs_runs_as_it_was(tmp_path):
+    source = tmp_path / "one.ipynb"
+    spoil = f"import pathlib; pathlib.Path({str(source)!r}).write_text('spoilt')"
+    write_notebook(source, spoil, "print('as it was')")
+    (result,) = run_all([source], out=tmp_path / "out")
+    assert result.status == "ok", result.error
+    assert "as it was" in result.path.read_text()
 
 
-def test_progress_that_is_not_what_was_agreed_is_ignored(tmp_path, capsys):
-    job = _plan(write(tmp_path / "a.ipynb", "1"), tmp_path, {})
-    job.folder = tmp_path
-    display = _Display(["a"])
-    for text in (
-        "",
-        "{",
-        "[]",
-        "null",
-        '{"label": "x"}',
-        '{"label": "x", "done": "?", "total": 1}',
-    ):
-        (tmp_path / "progress.json").write_text(text)
-        display.poll(job)
-    assert capsys.readouterr().err == ""
-    (tmp_path / "progress.json").write_text(json.dumps({"label": "x", "done": 1, "total": 2}))
-    display.poll(job)
-    display.poll(job)
-    assert capsys.readouterr().err == "a: x\n"
-
-
-def test_a_module_says_that_a_notebook_is_code():
-    for module in ("notebooks", "execution"):
-        text = (Path(execution.__file__).parent / f"{module}.py").read_text()
-        assert "arbitrary code" in text
-
-
-def test_what_stands_in_the_way_of_a_batch_is_said_or_kept(tmp_path, monkeypatch, capsys):
-    source = write(tmp_path / "big.ipynb", "print('x' * 34_000_000)")
+def test_what_stands_in_the_way_of_a_batch_is_said_or_kept(tmp_path, monkeypatch):
+    source = write_notebook(tmp_path / "one.ipynb", "1")
     out, mine = tmp_path / "out", tmp_path / "mine"
     (out / "data").mkdir(parents=True)
     mine.mkdir()
     (mine / "a").touch()
     Owned(mine.parent / "new").claim()  # so that the folder is dlsim's from the beginning
     os.replace(mine.parent / "new" / RECORD, out / RECORD)
-    (out / "data" / "mine.csv").symlink_to(tmp_path / "nowhere")
-    (out / ".dlsim-running").symlink_to(mine)
+    (out / notebooks.RUNNING).symlink_to(mine)
     monkeypatch.setattr("sys.stderr", None)  # as where it is closed
     (done,) = run_all([source], out=out)
     assert done.status == "ok", done.error
-    assert done.path.stat().st_size > 34_000_000
-    assert (out / "changed" / ".dlsim-running").readlink() == mine
+    assert (out / "changed" / notebooks.RUNNING).readlink() == mine
     assert (mine / "a").exists()
-    assert (out / "data" / "mine.csv").is_symlink()
-    (again,) = run_all([source], out=out)
-    assert again.reused
 
 
-def test_pictures_of_another_format_lie_beside_those_of_the_page(tmp_path):
-    """The page shows the PNG and names the other; what was run for one serves the PNG alone."""
+# ---------------------------------------------------------------- limits and interrupts
+
+
+def test_a_cell_that_never_ends_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
+    monkeypatch.setenv("DLSIM_TEST_RUN", str(tmp_path))
+    (tmp_path / "out").mkdir()
+    source = write_notebook(tmp_path / "endless.ipynb", "1", ENDLESS)
+    (result,) = run_all([source], out=tmp_path / "out", cell_seconds=4)
+    said = r"endless\.ipynb failed: code cell 4 ran longer than its limit of 4 s \(--cell-seconds\)"
+    assert re.match(said, result.error), result.error
+    assert result.path.name == "endless.failed.ipynb"
+    monkeypatch.delenv("DLSIM_TEST_RUN")
+    assert none_left(str(tmp_path)) == []
+
+
+def start(source, out):
+    """Run a notebook in another process."""
+    code = (
+        "import sys; from dlsim.study.notebooks import run_all\n"
+        "for r in run_all(sys.argv[1:2], out=sys.argv[2]): print(r.name, r.status)"
+    )
+    with open(f"{out}.said", "w") as said, open(f"{out}.errors", "w") as errors:
+        command = [sys.executable, "-c", code, str(source), str(out)]
+        return spawn(command, stdout=said, stderr=errors, env=marked(str(out)))
+
+
+@deep
+@pytest.mark.skipif(os.name != "posix", reason="sends signals")
+def test_stopped_half_way_is_not_taken_for_done(tmp_path):
+    for kind in (signal.SIGKILL, signal.SIGINT):
+        out = tmp_path / kind.name
+        out.mkdir()
+        process = start(write_notebook(tmp_path / f"{kind.name}.ipynb", ENDLESS), out)
+        assert until((out / "started").exists, process), Path(f"{out}.errors").read_text()
+        process.send_signal(kind)
+        process.wait(60)
+        assert none_left(str(out)) == []
+        assert list((out / "notebooks").iterdir()) == []
+    assert (tmp_path / "SIGINT.said").read_text().split() == ["SIGINT", "interrupted"]
+    assert not (tmp_path / "SIGINT" / notebooks.RUNNING).exists()
+    write_notebook(tmp_path / "SIGKILL.ipynb", "1")
+    (result,) = run_all([tmp_path / "SIGKILL.ipynb"], out=tmp_path / "SIGKILL")
+    assert (result.status, result.reused) == ("ok", False)
+
+
+def test_progress_that_is_not_what_was_agreed_is_ignored(tmp_path, capsys):
+    home = Owned(tmp_path)
+    job = notebooks._Job(tmp_path / "a.ipynb", home, {}, 1.0, {}, None)
+    job.work.mkdir(parents=True)
+    display = notebooks._Display(1)
+    display.show(job)
+    display.show(job)  # too soon to say more
+    assert capsys.readouterr().err == "a: begins\n"
+    for text in ("", "{", "[]", "null", '{"label": "x"}', '{"label": 1, "done": "?", "total": 1}'):
+        (job.work / "progress.json").write_text(text)
+        assert notebooks._reported(job) == "running"
+    (job.work / "progress.json").write_text('{"label": "x", "done": 1, "total": 2}')
+    assert notebooks._reported(job) == "x, 1 of 2"
+
+
+def test_nothing_is_started_after_an_interrupt(tmp_path):
+    stop = threading.Event()
+    stop.set()
+    job = notebooks._Job(tmp_path / "a.ipynb", Owned(tmp_path / "out"), {}, 1.0, {}, None)
+    assert notebooks.run_notebook(job, stop).status == "interrupted"
+    assert not (tmp_path / "out").exists()
+
+
+# ------------------------------------------------------------------ whole or not
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda cell: None, ""),
+        (lambda cell: cell.update(execution_count=None), "code cell 1 did not run to its end"),
+        (lambda cell: cell.update(source="  \n", execution_count=None), ""),
+    ],
+)
+def test_existence_is_not_success(change, message):
+    done = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", execution_count=1)])
+    change(done.cells[0])
+    assert first_problem(done) == message
+
+
+def test_the_module_says_that_a_notebook_is_code():
+    assert "arbitrary code" in notebooks.__doc__
+
+
+def test_pictures_of_another_format_lie_beside_the_png(tmp_path):
     draw = (
         "from matplotlib.figure import Figure\n"
         "from dlsim.study import style\n"
@@ -444,17 +417,13 @@ def test_pictures_of_another_format_lie_beside_those_of_the_page(tmp_path):
         "figure.subplots().plot([1, 2])\n"
         "Results(out, 'theory').figure('mcdf-fig2', figure)"
     )
-    book, out = write(tmp_path / "10-theory.ipynb", draw), tmp_path / "out"
+    book, out = write_notebook(tmp_path / "10-theory.ipynb", draw), tmp_path / "out"
     with pytest.raises(InputError, match="figures must be one of svg, pdf, png; got 'gif'"):
         run_all([book], out=out, figures="gif")
-    for kind, begin, reused in (("svg", b"<?xml", False), ("pdf", b"%PDF", False)):
-        results = run_all([book], out=out, figures=kind)
-        assert [(one.status, one.reused) for one in results] == [("ok", reused)]
-        data = (out / "figures" / f"mcdf-fig2.{kind}").read_bytes()
-        assert data.startswith(begin)
-        assert not re.search(rb"20\d\d-?\d\d-?\d\d", data)
-        assert run_all([book], out=out, figures=kind)[0].reused
-    assert run_all([book], out=out)[0].reused
-    page = write_report(out, results, {}).read_text()
-    assert 'src="figures/mcdf-fig2.png' in page
-    assert all(f'href="figures/mcdf-fig2.{kind}"' in page for kind in ("svg", "pdf"))
+    (result,) = run_all([book], out=out, figures="svg")
+    assert (result.status, result.reused) == ("ok", False)
+    data = (out / "figures" / "mcdf-fig2.svg").read_bytes()
+    assert data.startswith(b"<?xml")
+    assert not re.search(rb"20\d\d-?\d\d-?\d\d", data)
+    assert (out / "figures" / "mcdf-fig2.png").exists()
+    assert run_all([book], out=out, figures="svg")[0].reused

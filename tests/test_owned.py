@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from dlsim import explore
-from dlsim.cli import lab, main
+from dlsim.cli import copy_notebooks, main
 from dlsim.errors import InputError
-from dlsim.files import shared_file
 from dlsim.owned import ASIDE, KINDS, RECORD, Owned
-from dlsim.papers import mcdf
+from dlsim.study import start
 from dlsim.study.report import Results
 from tests.scale import SCALE
 
@@ -201,7 +200,7 @@ def test_results_of_a_notebook_are_kept_from_what_is_there(tmp_path, capsys):
 
 def test_lab_then_an_edit_then_reproduce_into_it_ends_in_a_refusal(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    lab.copy(tmp_path / "dlsim-notebooks")
+    copy_notebooks(tmp_path / "dlsim-notebooks")
     mine = tmp_path / "dlsim-notebooks" / "notebooks" / "00-start-here.ipynb"
     book = json.loads(mine.read_text("utf-8"))
     book["cells"][0]["source"] = "what I wrote"
@@ -215,12 +214,7 @@ def test_lab_then_an_edit_then_reproduce_into_it_ends_in_a_refusal(tmp_path, cap
     assert {p: p.read_bytes() for p in tmp_path.rglob("*") if p.is_file()} == before
 
 
-COMMANDS = {
-    "reproduce": ["reproduce", "start-here"],
-    "simulate": ["simulate", "--paper", "mcdf", "--horizon", "1000"],
-    "solve": ["solve", str(shared_file("data/examples/wan.toml"))],
-    "book": ["book", "--from", "nowhere"],
-}
+COMMANDS = {"reproduce": ["reproduce", "start-here"], "run": ["run", "theory"]}
 
 
 @pytest.mark.parametrize("verb", COMMANDS)
@@ -252,30 +246,6 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_runs(
 
 def test_a_study_refuses_a_folder_of_somebody_elses_before_it_computes(tmp_path):
     (tmp_path / "thesis.tex").write_text("years")
-    for make in (mcdf.Study, lambda out: explore.timing.save(out=out)):
+    for make in (lambda out: start("mcdf", out=out), lambda out: explore.timing.save(out=out)):
         with pytest.raises(InputError, match=r"it holds thesis\.tex"):
             make(out=str(tmp_path))
-
-
-def test_a_command_keeps_what_was_changed_in_its_tables(tmp_path, capsys):
-    words = [*COMMANDS["solve"], "--out", str(tmp_path / "out")]
-    assert main(words) == 0
-    before = (tmp_path / "out" / "summary.csv").read_bytes()
-    (tmp_path / "out" / "summary.csv").write_text("notes")
-    (tmp_path / "out" / "notes.txt").write_text("notes")
-    assert main(words) == 0
-    assert (tmp_path / "out" / "summary.csv").read_bytes() == before
-    assert (tmp_path / "out" / ASIDE / "summary.csv").read_text() == "notes"
-    assert "notes.txt" not in capsys.readouterr().out
-    assert (tmp_path / "out" / "notes.txt").read_text() == "notes"
-
-
-def test_tables_of_an_earlier_run_are_told_from_those_of_this_one(tmp_path, capsys):
-    words = [*COMMANDS["solve"], "--out", str(tmp_path / "out")]
-    assert main(words) == 0
-    assert "earlier run" not in capsys.readouterr().out
-    assert main([*words, "--method", "G"]) == 0
-    said = capsys.readouterr().out
-    assert said.endswith(
-        "of an earlier run, and not renewed: LPRG-connections.csv, LPRG-work.csv\n"
-    )

@@ -7,14 +7,15 @@ import struct
 import matplotlib.pyplot as plt
 import nbformat
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 from PIL import Image
 
 from dlsim.study import pictures
-from dlsim.study.execution import run_notebook
+from dlsim.study.notebooks import run_all
 from dlsim.study.plot import axes_of
-from tests.test_watch import write
+from tests.small_notebooks import write_notebook
 
 
 @pytest.fixture(autouse=True)
@@ -127,12 +128,15 @@ def test_a_cache_that_cannot_be_used_costs_only_time(cache, drawn):
 
 
 def test_every_picture_of_the_house_style_is_known_again(drawn, tmp_path):
-    from dlsim.papers import mcdf
     from dlsim.study import style
+    from dlsim.study.plot import policy_lines
+    from dlsim.study.report import Results
 
     style.use()
+    table = pd.DataFrame({"policy": ["MCDF", "EDFMN"] * 2, "load": [1, 1, 2, 2], "estimate": 0.5})
     for place in "ab":
-        mcdf.fig1(mcdf.Study(out=str(tmp_path / place)), axes_of(None, (5, 4)))
+        ax = policy_lines(table, "load", ax=axes_of(None, (5, 4)))
+        Results(tmp_path / place).figure("lines", ax)
     one, other = ((tmp_path / place / "figures").glob("*.png") for place in "ab")
     assert [p.read_bytes() for p in one] == [p.read_bytes() for p in other]
     assert len(drawn) == 1
@@ -142,19 +146,20 @@ SHOW = """import matplotlib.pyplot as plt
 from dlsim.study.report import Results
 _, ax = plt.subplots()
 ax.plot([1, 2])
-Results(f"{pids}-results").figure("one", ax);"""
+Results(out).figure("one", ax);"""
 
 
 def test_a_notebook_shows_the_picture_that_was_written(tmp_path, monkeypatch):
     monkeypatch.delenv("MPLBACKEND", raising=False)
-    source = write(tmp_path / "one.ipynb", SHOW, f"{SHOW}\nax.set_xlabel('changed since');")
-    (tmp_path / "r").mkdir()
-    done = run_notebook(source, tmp_path / "out" / "one.ipynb", {"pids": f"{tmp_path}/r"})
+    changed = f"{SHOW}\nax.set_xlabel('changed since');"
+    source = write_notebook(tmp_path / "one.ipynb", SHOW, changed)
+    (result,) = run_all([source], out=tmp_path / "out")
+    done = result.path
     shown = [
         output for cell in nbformat.read(done, 4).cells for output in cell.get("outputs", [])
         if "image/png" in output.get("data", {})
     ]  # fmt: skip
-    written = (tmp_path / "r-results" / "figures" / "one.png").read_bytes()
+    written = (tmp_path / "out" / "figures" / "one.png").read_bytes()
     pngs = [base64.b64decode(output.data["image/png"]) for output in shown]
     assert pngs[0] == written
     assert pngs[1] != written

@@ -6,8 +6,6 @@ import threading
 import pytest
 
 from dlsim import progress
-from dlsim.cli import main
-from dlsim.cli import simulate as command
 from tests.children import until
 
 
@@ -33,17 +31,3 @@ def test_a_short_run_tells_nothing_and_leaves_no_thread(capsys):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == ""
     assert not [one for one in threading.enumerate() if one.name == "dlsim-progress"]
-
-
-def test_simulate_says_which_policy_it_is_at(capsys, monkeypatch, tmp_path):
-    """Each step of a run is the one that stands there while it is done."""
-    steps = []
-    monkeypatch.setattr(command, "step", steps.append)
-    (tmp_path / "tasks.csv").write_text("arrival,sigma,deadline\n0,6,10\n0,18,64\n")
-    words = ["--csv", str(tmp_path / "tasks.csv"), "--nodes", "2", "--cms", "1", "--cps", "1"]
-    assert main(["simulate", *words, "--compare", "MCDF,EDFMN", "--out", str(tmp_path / "o")]) == 0
-    assert steps == [
-        "loading the engine", "reading or drawing the tasks", "2 tasks under MCDF", "checking MCDF",
-        "2 tasks under EDFMN", "checking EDFMN", "what MCDF could have promised",
-        "what EDFMN could have promised", "drawing and writing the tables",
-    ]  # fmt: skip

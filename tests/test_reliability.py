@@ -29,7 +29,7 @@
    test_theory (test_mutant_falls) and ``python tests/mutation.py``.
 
 10. Nothing is written over, moved or removed but what dlsim wrote; what is reused is what was
-   computed: test_owned (stateful: ``Folder``), test_lab, test_cpugpu_store.
+   computed: test_owned (stateful: ``Folder``), test_lab, test_cpugpu_database.
 11. A fault is told, and leaves nobody behind. The table of faults: test_faults (kills of the
    command by signal, victim and moment; two runs on one cache; a full disk, a read-only folder, no
    home, a stranger's cache), test_watch (a kernel that stops, hangs, dies, waits or loses a

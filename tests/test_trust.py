@@ -18,7 +18,7 @@ import pytest
 
 from dlsim import cache, compiled, kernel_files
 from dlsim.errors import InputError
-from dlsim.study import sweep
+from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.scale import deep
 
@@ -27,7 +27,17 @@ STRANGER = 65534
 US = os.geteuid() if hasattr(os, "geteuid") else -1
 posix = pytest.mark.skipif(not hasattr(os, "geteuid"), reason="owners and modes of POSIX")
 LEAF = f"kernels-{compiled.core_digest('dlsim.realtime.core')}"
-SIMULATE = ("simulate", "--paper", "mcdf", "--horizon", "1000000")
+#: Simulates so many tasks that the engine is compiled; a refusal ends with exit code 2.
+SIMULATE = """
+import sys
+from dlsim.errors import InputError
+from dlsim.realtime import Cluster, simulate, workload
+cluster = Cluster(10, 10.0, 10.0)
+try:
+    simulate(workload.mcdf(cluster, 0.5, 1e6, 0), cluster, "MCDF", engine="compiled")
+except InputError as error:
+    sys.exit(print(f"dlsim: {error}", file=sys.stderr) or 2)
+"""
 MAIN = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
 USE = """
 import numpy as np
@@ -89,8 +99,8 @@ def test_a_planted_file_of_compiled_code_is_not_read_from_a_strangers_folder(tmp
     assert mark.exists()  # a kernel's file is a pickle: whoever writes there runs
     mark.rmdir()
     pretend = give_away(folder / LEAF)
-    for code, words in ((USE, ()), (MAIN, SIMULATE)):
-        done = run(pretend + code, *words, DLSIM_CACHE=str(folder))
+    for code in (USE, SIMULATE):
+        done = run(pretend + code, DLSIM_CACHE=str(folder))
         assert not mark.exists()
         assert f"{folder / LEAF} cannot be used: it belongs to user " in done.stderr
         assert "set the environment variable DLSIM_CACHE to a folder of your own" in done.stderr
@@ -102,7 +112,7 @@ def test_a_planted_file_of_compiled_code_is_not_read_from_a_strangers_folder(tmp
 def test_the_folder_that_numba_is_given_is_held_to_the_same(tmp_path):
     (tmp_path / LEAF).mkdir()
     pretend = give_away(tmp_path / LEAF)
-    done = run(pretend + MAIN, *SIMULATE, NUMBA_CACHE_DIR=str(tmp_path))
+    done = run(pretend + SIMULATE, NUMBA_CACHE_DIR=str(tmp_path))
     assert done.returncode == 2
     assert f"{tmp_path / LEAF} cannot be used: it belongs to user" in done.stderr
     assert "NUMBA_CACHE_DIR to a folder of your own" in done.stderr
@@ -131,17 +141,20 @@ pwd.getpwuid = pwd.getpwnam = unknown
 
 @posix
 @pytest.mark.parametrize(
-    ("words", "environment", "code", "said"),
+    ("program", "words", "environment", "code", "said"),
     [
-        (SIMULATE, {}, 2, "you have no home folder"),
-        pytest.param(SIMULATE, {"DLSIM_CACHE": "/dev/null"}, 2, "/dev/null/kernels-", marks=deep),
-        (SIMULATE, {"NUMBA_DISABLE_JIT": "1"}, 0, ""),
-        (("claims", "mcdf"), {}, 0, ""),
-        pytest.param(("list",), {"DLSIM_CACHE": "/dev/null"}, 0, "", marks=deep),
+        (SIMULATE, (), {}, 2, "you have no home folder"),
+        pytest.param(
+            SIMULATE, (), {"DLSIM_CACHE": "/dev/null"}, 2, "/dev/null/kernels-", marks=deep
+        ),
+        (MAIN, ("claims", "mcdf"), {}, 0, ""),
+        pytest.param(MAIN, ("list",), {"DLSIM_CACHE": "/dev/null"}, 0, "", marks=deep),
     ],
 )
-def test_without_a_home_or_a_cache_only_compiling_ends_in_words(words, environment, code, said):
-    done = run(NO_HOME + MAIN, *words, **environment)
+def test_without_a_home_or_a_cache_only_compiling_ends_in_words(
+    program, words, environment, code, said
+):
+    done = run(NO_HOME + program, *words, **environment)
     assert done.returncode == code, done.stderr
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -309,7 +322,7 @@ def test_no_file_is_ever_unpickled_or_run():
         if (calls := list(unsafe(path.read_text("utf-8"))))
     }
     # kernels in a folder that is the user's alone, and policies named as FILE.py:name
-    assert found == {"kernel_files.py": ["pickle.loads(content[SEAL:])"], "own.py": ["runpy"]}
+    assert found == {"kernel_files.py": ["pickle.loads(content[SEAL:])"], "user_code.py": ["runpy"]}
 
 
 def test_the_readme_says_what_is_trusted():

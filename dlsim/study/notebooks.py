@@ -1,49 +1,73 @@
-"""Run a batch of notebooks: a process each, progress bars, nothing done twice.
-
-Every notebook runs in a process of its own that ends when this one does, with its kernel and
-all that the kernel started. A notebook that ended well leaves a stamp beside its result with
-the digests of what went in and of what came out; as long as they hold, it is not run again.
+"""Run notebooks with papermill: each in a process of its own, several at once.
 
 A notebook is arbitrary code: running one that somebody else wrote means running their
-program with your rights. Nothing here is a sandbox.
+program with your rights. Nothing here is a sandbox. An executed notebook appears under its
+name when every cell has run without an error; otherwise what there is of it appears as
+``NAME.failed.ipynb``. A notebook that ended well is not run again as long as its
+bytes, its parameters, the package and its results are the same.
 """
 
-import contextlib
 import functools
 import json
-import math
-import os
 import re
 import secrets
 import shutil
-import signal
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tqdm import tqdm
-
 from dlsim import files, processes, progress
 from dlsim.cache import source_digest
-from dlsim.errors import DlsimError, InputError
+from dlsim.errors import InputError
 from dlsim.files import LIMIT, StrPath, read_bytes, read_json, read_text
 from dlsim.given import number, option
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
-from dlsim.study import warm, workers
-from dlsim.study.execution import check_parameters, first_problem, parameters_of, run_notebook
+from dlsim.study import workers
 from dlsim.study.figures import KIND_VARIABLE, KINDS, paper_of
+from dlsim.study.parameters import check_parameters, parameters_of
 
-#: How often a batch looks after its notebooks, and tells of them where there are no bars.
-POLL_SECONDS, TELL_SECONDS = 0.2, 30.0
-#: How long a notebook's process may show no sign of life, and take to end when asked to.
-SILENT_SECONDS, POLITE_SECONDS = 120.0, 5.0
-#: Seconds that a cell, and a notebook, may run, by scale: some twenty times what they take.
-LIMITS = {"quick": (1800.0, 7200.0), "paper": (6 * 3600.0, 48 * 3600.0)}
+#: Seconds that a cell may run, by scale.
+CELL_SECONDS = {"quick": 1800.0, "paper": 6 * 3600.0}
+#: Seconds between two looks at a running notebook, and between two reports of what it computes.
+POLL_SECONDS, REPORT_SECONDS = 0.1, 30.0
+#: The folder of executed notebooks in a folder of results, and that of running ones.
+NOTEBOOKS, RUNNING = "notebooks", ".dlsim-running"
+#: Results do not depend on these parameters.
+_WITHOUT_EFFECT = ("jobs", "out")
+
+
+@dataclass(frozen=True)
+class NotebookResult:
+    """What became of one notebook of a batch.
+
+    Attributes
+    ----------
+    name : str
+        The notebook's name, without its ending.
+    path : Path or None
+        The executed notebook, or the failed one.
+    status : {"ok", "failed", "interrupted"}
+        How it ended.
+    seconds : float
+        How long it ran.
+    error : str
+        What went wrong.
+    reused : bool
+        Whether an earlier, unchanged result was taken.
+    """
+
+    name: str
+    path: Path | None
+    status: str
+    seconds: float
+    error: str = ""
+    reused: bool = False
 
 
 def find_notebook(name: StrPath) -> Path:
@@ -53,404 +77,379 @@ def find_notebook(name: StrPath) -> Path:
             return Path(name).absolute()
         raise InputError(f"{name}: no such notebook; check the path")
     known = files.suite_notebooks()
-    full = {paper_of(stem): stem for stem in known}.get(str(name), str(name))
-    return known[option("notebook", full, known)]
+    full_name = {paper_of(stem): stem for stem in reversed(known)}.get(str(name), str(name))
+    return known[option("notebook", full_name, known)]
+
+
+def is_of_suite(path: Path) -> bool:
+    """Tell whether a notebook is one of those that come with dlsim."""
+    return path in files.suite_notebooks().values()
+
+
+# ------------------------------------------------------------ one notebook, seen from outside
 
 
 @dataclass(frozen=True)
-class NotebookResult:
-    """What became of one notebook of a batch: status is ok, failed or interrupted."""
-
-    name: str
-    path: Path | None  # of the executed notebook, or the failed one
-    status: str
-    seconds: float
-    error: str = ""
-    reused: bool = False  # whether an earlier, unchanged result was taken
-
-
-@dataclass
 class _Job:
-    """One notebook of a batch, before, while and after it runs."""
+    """One notebook of a batch and what it runs with."""
 
-    path: Path
-    target: Path
-    values: dict[str, Any]
-    stamp: dict[str, Any]
+    source: Path
     home: Owned
-    process: Any = None
-    forks: warm.Warm | None = None
-    folder: Path = Path()
-    started: float = 0.0
-    label: str = ""
-    told: float = 0.0
-    dask: str = ""
-    limits: tuple[float, float] = (math.inf, math.inf)
-    figures: str = "png"
-    mark: str = field(default_factory=lambda: secrets.token_hex(8))
-    sign: tuple[bytes, float] = (b"", math.inf)
-    cause: str = ""
+    values: dict[str, Any]
+    cell_seconds: float
+    environment: dict[str, str]
+    folder: Path | None  # the current folder of the kernel; None: that of the executed notebook
 
     @property
     def name(self) -> str:
-        return self.path.stem
-
-    def place(self, ending: str = ".ipynb") -> str:
-        """Return the name of the result below the folder of results."""
-        return f"{_FOLDER}/{self.name}{ending}"
+        return self.source.stem
 
     @property
-    def stamp_name(self) -> str:
-        return f"{_FOLDER}/.{self.name}.stamp.json"
+    def work(self) -> Path:
+        """The folder in which it runs, gone when it has ended."""
+        return self.home.folder / RUNNING / self.name
 
-    def look(self) -> None:
-        """End the notebook's process where it takes too long, or shows no sign of life."""
-        now, alive = time.monotonic(), self.folder / "alive.json"
-        with contextlib.suppress(OSError):
-            text = alive.read_bytes()
-            if text != self.sign[0] or self.sign[1] == math.inf:
-                self.sign = (text, now)
-        seconds, silent = time.time() - self.started, now - self.sign[1]
-        if seconds > self.limits[1]:
-            limit = f"longer than its limit of {self.limits[1]:g} s (--limit)"
-            self.cause = f"ran {seconds:.0f} s, {limit}"
-        elif silent > SILENT_SECONDS:
-            self.cause = f"its process has shown no sign of life for {silent:.0f} s"
-        if self.cause:
-            with contextlib.suppress(ValueError, TypeError):
-                cell, ran = json.loads(self.sign[0])
-                self.cause += f", in code cell {cell} for {ran:.0f} s" if cell else ""
-            processes.end_run(self.mark)
+    @property
+    def target(self) -> Path:
+        return self.home.folder / NOTEBOOKS / self.source.name
 
-
-# Results do not depend on these, so a rerun with others may take them over.
-_NOT_STAMPED = ("jobs", "out")
-_FOLDER, _RESULT_FOLDERS = "notebooks", ("data", "figures")
-#: Where a run keeps what is not done; gone when it ends, or else when the next one begins.
-_WORK = ".dlsim-running"
-
-
-def _plan(
-    path: Path, out: Path, given: dict[str, Any], dask: str = "",
-    limits: tuple[float, float] = (math.inf, math.inf), figures: str = "png",
-) -> _Job:  # fmt: skip
-    known = parameters_of(path)
-    values = check_parameters(path, {name: given[name] for name in given if name in known})
-    home = Owned(out, remedy="choose a new or empty folder with --out")
-    stamp = {
-        "notebook": digest(read_bytes(path)),
-        "sources": source_digest(),
-        "material": _material_digest(),
-        "parameters": {k: v for k, v in values.items() if k not in _NOT_STAMPED},
-    } | ({} if figures == "png" else {"figures": figures})
-    return _Job(path, home.folder / _FOLDER / path.name, values, stamp, home, dask=dask,
-                limits=limits, figures=figures)  # fmt: skip
+    def key(self) -> dict[str, Any]:
+        """Return all that its results depend on."""
+        return {
+            "notebook": digest(read_bytes(self.source)),
+            "sources": source_digest(),
+            "material": _material_digest(),
+            "figures": self.environment.get(KIND_VARIABLE, "png"),
+            "parameters": {k: v for k, v in self.values.items() if k not in _WITHOUT_EFFECT},
+        }
 
 
 @functools.cache
 def _material_digest() -> str:
-    """Return a digest of the data of the suite that notebooks read."""
+    """Return a digest of the data that notebooks of the suite read."""
     data = files.shared_folder("data")
     paths = sorted(path for path in data.rglob("*") if path.suffix in (".csv", ".toml"))
-    parts = [f"{path.relative_to(data).as_posix()} {digest(read_bytes(path))}" for path in paths]
-    return digest("\n".join(parts).encode())
+    lines = [f"{path.relative_to(data).as_posix()} {digest(read_bytes(path))}" for path in paths]
+    return digest("\n".join(lines).encode())
 
 
-def _earlier(job: _Job) -> float | None:
-    """Return the seconds of an earlier run whose result still stands, else None."""
-    home = job.home
+def run_notebook(job: _Job, stop: threading.Event) -> NotebookResult:
+    """Run a notebook in a process of its own, and put the result into place when it is whole."""
+    begun, mark = time.time(), secrets.token_hex(8)
+    if stop.is_set():
+        return NotebookResult(job.name, None, "interrupted", 0.0)
     try:
-        stamp = read_json(home.folder / job.stamp_name)
-        if any(stamp[key] != value for key, value in job.stamp.items()):
+        job.work.mkdir(parents=True)
+        process = _start(job, mark)
+        try:
+            while process.poll() is None and not stop.wait(POLL_SECONDS):
+                pass
+        finally:
+            processes.end_run(mark)  # the process, its kernel, and what the kernel started
+            process.wait()
+            assert process.stdin
+            process.stdin.close()
+        seconds = time.time() - begun
+        if stop.is_set():
+            return NotebookResult(job.name, None, "interrupted", seconds)
+        return _put_into_place(job, process.returncode, seconds)
+    except OSError as error:
+        raise files.unwritable(job.target, error) from error
+    finally:
+        shutil.rmtree(job.work, ignore_errors=True)
+
+
+def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
+    """Start the process of a notebook; its standard input closes when this process is gone."""
+    copy = job.work / job.source.name
+    copy.write_bytes(read_bytes(job.source, LIMIT))
+    request = {
+        "notebook": str(copy),
+        "values": job.values,
+        "cell_seconds": job.cell_seconds,
+        "folder": str(job.folder or job.target.parent),
+        "mark": mark,
+    }
+    (job.work / "request.json").write_text(json.dumps(request))
+    job.target.parent.mkdir(parents=True, exist_ok=True)
+    environment = processes.marked(mark) | job.environment
+    environment |= {
+        progress.VARIABLE: str(job.work / "progress.json"),
+        WROTE_VARIABLE: str(job.work / "wrote"),
+        "TMPDIR": str(job.work),
+    }
+    environment.pop("MPLBACKEND", None)  # pictures belong into the notebook
+    with (job.work / "log").open("wb") as log:
+        return subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-m",
+                "dlsim.study.notebook_process",
+                str(job.work / "request.json"),
+            ],
+            stdin=subprocess.PIPE,
+            stdout=log,
+            stderr=log,
+            env=environment,
+            start_new_session=True,
+        )
+
+
+def _put_into_place(job: _Job, code: int, seconds: float) -> NotebookResult:
+    """Move what the process left to where it belongs, and record it."""
+    executed, error_file = job.work / "executed.ipynb", job.work / "error"
+    target, failed = (f"{NOTEBOOKS}/{job.name}{end}" for end in (".ipynb", ".failed.ipynb"))
+    if code == 0:
+        job.home.write(target, read_bytes(executed, LIMIT))
+        job.home.clear(failed)
+        _copy_linked_pictures(job)
+        _write_stamp(job, seconds)
+        return NotebookResult(job.name, job.target, "ok", seconds)
+    if error_file.exists():
+        error = read_text(error_file)
+    else:
+        log = (job.work / "log").read_text("utf-8", "replace").strip()
+        error = f"its process was killed by signal {-code}" if code < 0 else log[-500:]
+    path = None
+    if executed.exists():
+        path = job.home.write(failed, read_bytes(executed, LIMIT))
+        job.home.clear(target)
+    return NotebookResult(job.name, path, "failed", seconds, f"{job.source.name} failed: {error}")
+
+
+def _copy_linked_pictures(job: _Job) -> None:
+    """Copy the pictures of the suite that the text links to, so that its links still hold."""
+    for link in set(re.findall(r"]\(\.\./(data/figures/[\w.-]+)\)", read_text(job.source))):
+        picture = job.source.parent.parent / link
+        if picture.is_file():
+            job.home.write(link, read_bytes(picture))
+
+
+def _stamp_name(job: _Job) -> str:
+    return f"{NOTEBOOKS}/.{job.name}.stamp.json"
+
+
+def _write_stamp(job: _Job, seconds: float) -> None:
+    """Record what was run, and the digests of all results that it wrote."""
+    wrote = {row["file"] for row in objects(job.work / "wrote") if "file" in row}
+    names = sorted(wrote | {f"{NOTEBOOKS}/{job.source.name}"})
+    contents = {name: job.home.content(name) for name in names}
+    stamp = job.key() | {"seconds": round(seconds, 3), "files": contents}
+    text = json.dumps(stamp, indent=1, sort_keys=True) + "\n"
+    job.home.write(_stamp_name(job), text.encode())
+
+
+def _reusable(job: _Job) -> NotebookResult | None:
+    """Return the result of an earlier run if all that went in and came out is the same."""
+    try:
+        stamp = read_json(job.home.folder / _stamp_name(job))
+        if any(stamp[name] != value for name, value in job.key().items()):
             return None
-        changed = [name for name, sha256 in stamp["files"].items() if home.content(name) != sha256]
-        seconds = float(stamp["seconds"])
+        seconds, contents = float(stamp["seconds"]), stamp["files"].items()
+        changed = [name for name, sha256 in contents if job.home.content(name) != sha256]
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
-    problem = f"{changed[0]} is not as it was left" if changed else first_problem(job.target)
-    if not problem:
-        return seconds
-    print(f"{job.name}: {problem}; run again", file=sys.stderr, flush=True)
-    for name in changed:
-        home.clear(name)
-    return None
+    if changed:
+        what = f"{changed[0]} is not as it was left; run again"
+        print(f"{job.name}: {what}", file=sys.stderr, flush=True)
+        return None
+    return NotebookResult(job.name, job.target, "ok", seconds, reused=True)
 
 
-def _stamp(job: _Job, seconds: float) -> None:
-    """Record what was run, and which results were written meanwhile."""
-    home = job.home
-    wrote = {row["file"] for row in objects(job.folder / "wrote") if "file" in row}
-    known = {name for name, _ in home.known()}
-    for path in (path for name in _RESULT_FOLDERS for path in (home.folder / name).glob("*")):
-        name = path.relative_to(home.folder).as_posix()
-        if name not in known and path.lstat().st_mtime >= job.started - 1:
-            wrote.add(name)  # by the notebook's own code
-    contents = {name: home.content(name) for name in sorted(wrote - {job.place(".failed.ipynb")})}
-    stamp = job.stamp | {"seconds": round(seconds, 3), "files": contents}
-    home.write(job.stamp_name, (json.dumps(stamp, indent=1, sort_keys=True) + "\n").encode())
-
-
-def _start(job: _Job, jobs: int, folder: Path) -> None:
-    """Start the notebook in a process group of its own; its stdin ends when we do."""
-    job.folder, job.started = folder, time.time()
-    folder.mkdir()
-    if "jobs" in job.values:
-        job.values["jobs"] = 0 if job.dask else jobs
-    environment = processes.marked(job.mark)
-    environment |= {workers.JOBS: str(jobs), workers.DASK: job.dask, KIND_VARIABLE: job.figures}
-    environment[progress.VARIABLE] = str(folder / "progress.json")
-    environment[WROTE_VARIABLE] = str(folder / "wrote")
-    environment["TMPDIR"] = str(folder)  # what a kernel that is killed leaves goes with it
-    environment.pop("MPLBACKEND", None)  # the kernel's own draws into the notebook
-    request = {
-        "path": str(job.path), "out": str(job.target), "root": str(job.home.folder),
-        "cell_limit": job.limits[0], "parameters": job.values, "folder": str(folder),
-        "environment": environment, "mark": job.mark,
-    }  # fmt: skip
-    job.process = job.forks.fork(request) if job.forks else None
-    job.process = job.process or warm.start(folder / "log", environment, request)
-    job.sign = (b"", time.monotonic())
-
-
-def run(request: Mapping[str, Any], kernel: warm.Kernel | None) -> None:
-    """Run the notebook that the batch asks for, in the process started for it."""
-    folder = Path(request["folder"])
-
-    def watch() -> None:
-        warm.wait_for_end()
-        processes.end_run(request["mark"])  # the parent is gone
-        os._exit(1)
-
-    def tell(cell: int, seconds: float) -> None:
-        with contextlib.suppress(OSError):  # a full disk does not end the watch
-            (folder / "alive.json").write_text(json.dumps([cell, seconds]))
-
-    threading.Thread(target=watch, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell may have it ignored
-    try:
-        with processes.termination_interrupts():
-            run_notebook(
-                request["path"], request["out"], request["parameters"], root=request["root"],
-                work=folder, cell_limit=request["cell_limit"], tell=tell, kernel=kernel,
-            )  # fmt: skip
-    except DlsimError as error:
-        files.write_text(folder / "error", str(error))
-        sys.exit(1)
-    except KeyboardInterrupt:
-        sys.exit(130)
-
-
-def _hang_up(job: _Job) -> None:
-    """Close the pipe whose end tells the notebook's process that we are gone."""
-    if job.process and job.process.stdin:
-        with contextlib.suppress(BrokenPipeError):
-            job.process.stdin.close()
-
-
-def _result(job: _Job) -> NotebookResult:
-    """Turn an ended process into a result, and stamp it if all went well."""
-    assert job.process
-    _hang_up(job)
-    seconds, code = time.time() - job.started, job.process.returncode
-    log = (job.folder / "log").read_text(errors="replace")
-    for line in log.splitlines():
-        if line.startswith("dlsim: "):
-            print(line, file=sys.stderr, flush=True)
-    if code == 0:
-        _stamp(job, seconds)
-        return NotebookResult(job.name, job.target, "ok", seconds)
-    processes.end_run(job.mark)
-    error_file, half = job.folder / "error", job.folder / job.path.name
-    if not error_file.exists() and half.exists():  # it could not keep what there is itself
-        job.home.write(job.place(".failed.ipynb"), read_bytes(half, LIMIT))
-        job.home.clear(job.place())
-    if job.cause:
-        error = f"{job.path.name} failed: {job.cause}"
-    elif error_file.exists():
-        error = read_text(error_file)
-    elif code < 0:
-        error = f"{job.path.name} was killed by signal {-code}"
-    else:
-        error = f"{job.path.name} ended with code {code}: {log.strip()[-500:]}"
-    failed = job.home.folder / job.place(".failed.ipynb")
-    return NotebookResult(job.name, failed if failed.exists() else None, "failed", seconds, error)
-
-
-def _interrupt(jobs: Sequence[_Job]) -> None:
-    """End the notebooks under way: politely, then by force, kernels included."""
-    running = [job.process for job in jobs if job.process and job.process.poll() is None]
-    try:
-        for process in running:
-            process.send_signal(signal.SIGINT)
-        deadline = time.monotonic() + POLITE_SECONDS
-        for process in running:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(max(0.1, deadline - time.monotonic()))
-    finally:
-        for job in jobs:
-            processes.end_run(job.mark)
-        for process in running:
-            process.wait()
-
-
-class _Display:
-    """One progress bar per notebook on a terminal, plain lines elsewhere."""
-
-    def __init__(self, names: Sequence[str]) -> None:
-        self.bars: dict[str, Any] = {}
-        self.total, self.ended = len(names), 0
-        if sys.stderr and sys.stderr.isatty():  # none where it is closed
-            look = "{desc:<42.42} {percentage:3.0f}%|{bar}| {elapsed}"
-            for row, name in enumerate(names):
-                self.bars[name] = tqdm(total=1, desc=name, position=row, bar_format=look)
-
-    def show(self, name: str, text: str, done: float = 0, total: float = 0) -> None:
-        """Show where a notebook is; a line only when its text changes."""
-        bar = self.bars.get(name)
-        if bar is None:
-            print(f"{name}: {text}", file=sys.stderr, flush=True)
-            return
-        bar.set_description_str(f"{name}: {text}", refresh=False)
-        bar.total, bar.n = max(1, total), done
-        bar.refresh()
-
-    def end(self, result: NotebookResult) -> None:
-        """Say what became of a notebook, and how many have ended."""
-        self.ended += 1
-        text = f"{result.status} in {result.seconds:.0f} s, {self.ended} of {self.total} done"
-        self.show(result.name, f"{text}: {result.error}" if result.error else text, 1, 1)
-
-    def close(self) -> None:
-        for bar in self.bars.values():
-            bar.close()
-
-    def poll(self, job: _Job) -> None:
-        """Show what the notebook's sweeps wrote last."""
-        try:
-            news = read_json(job.folder / "progress.json")
-            label, done, total = str(news["label"]), float(news["done"]), float(news["total"])
-        except (ValueError, TypeError, KeyError):  # an InputError is a ValueError
-            return
-        if self.bars:
-            self.show(job.name, label, done, total)
-        elif label != job.label or time.monotonic() - job.told >= TELL_SECONDS:
-            same = label == job.label
-            self.show(job.name, f"{label}, {done:.0f} of {total:.0f}" if same else label)
-            job.told = time.monotonic()
-        job.label = label
-
-
-def _run_wave(
-    waiting: list[_Job], jobs: int, folder: Path, display: _Display, results: dict[str, Any]
-) -> None:
-    """Run notebooks, at most `jobs` at once, until all have ended."""
-    share = jobs if len(waiting) == 1 else 1
-    running: list[_Job] = []
-    try:
-        while waiting or running:
-            while waiting and len(running) < jobs:
-                running.append(job := waiting.pop(0))
-                display.show(job.name, "starting")
-                _start(job, share, folder / job.name)
-            time.sleep(POLL_SECONDS)
-            for job in list(running):
-                display.poll(job)
-                job.look()
-                if job.process and job.process.poll() is not None:
-                    running.remove(job)
-                    result = results[job.name] = _result(job)
-                    display.end(result)
-    finally:
-        _interrupt(running)
-        for job in running:
-            _hang_up(job)
-            seconds = time.time() - job.started if job.process else 0.0
-            results[job.name] = NotebookResult(job.name, None, "interrupted", seconds)
+# ------------------------------------------------------------------------------- a batch
 
 
 def run_all(
-    names: Sequence[StrPath], *, scale: str = "quick", out: StrPath = "results/latest",
-    jobs: int = 0, seed: int = 0, runs: int = 0, extra: Mapping[str, Any] | None = None,
-    readings: Mapping[str, Mapping[str, Any]] | None = None, force: bool = False, dask: str = "",
-    cell_limit: float | None = None, limit: float | None = None, figures: str = "png",
-) -> list[NotebookResult]:  # fmt: skip
-    """Run a batch of notebooks, each in a process of its own, several at once.
+    names: Sequence[StrPath],
+    *,
+    out: StrPath = "results/latest",
+    parameters: Mapping[str, Any] | None = None,
+    common: Mapping[str, Any] | None = None,
+    readings: Mapping[str, Mapping[str, Any]] | None = None,
+    jobs: int = 0,
+    force: bool = False,
+    cell_seconds: float | None = None,
+    figures: str = "png",
+    dask: str = "",
+    folder: Path | None = None,
+) -> list[NotebookResult]:
+    """Run notebooks, several at once; those whose name starts with 90 run after the others.
 
-    A notebook whose bytes, parameters and sources did not change since it last ended
-    well in this folder is not run again. An interrupt ends the kernels, keeps what is
-    done and returns. Whatever cannot be used is refused before anything runs.
+    Parameters
+    ----------
+    names : sequence of str or path
+        Notebooks as `find_notebook` takes them.
+    out : path
+        Folder of results, as `dlsim.owned.Owned` takes it.
+    parameters : mapping, optional
+        Parameters by name. Each must be known to at least one notebook.
+    common : mapping, optional
+        Parameters, such as ``scale``, that only notebooks which know them get.
+    readings : mapping, optional
+        The parameter ``reading`` of single notebooks, by their names.
+    jobs : int
+        Notebooks at once, or workers of a single notebook's sweeps; 0 for all cores.
+    force : bool
+        Whether notebooks run again if nothing changed.
+    cell_seconds : float, optional
+        Seconds that a cell may run, 0 for no limit; by default `CELL_SECONDS` of the scale.
+    figures : {"png", "svg", "pdf"}
+        A format in which every picture is written, beside PNG.
+    dask : str
+        A scheduler of Dask, as `dlsim.study.workers.connect` takes it, on which sweeps run.
+    folder : path, optional
+        Current folder of the kernels; by default that of the executed notebooks.
 
-    Names are those of `find_notebook`; the ones that start with 90 run last. `jobs` processes
-    (0 for all cores) are so many notebooks, or so many workers of a single notebook's sweeps.
-    `readings` are those of single notebooks, by name; each of the `extra` parameters must be known
-    to at least one notebook; `dask` is a scheduler as for `dlsim.study.workers.connect`.
-    `cell_limit` and `limit` are the seconds that a cell, and a notebook, may run: 0 for no limit,
-    by default `LIMITS`. With `figures` "svg" or "pdf" every picture is written in that format, too,
-    beside the PNG that the report shows.
+    Returns
+    -------
+    list of NotebookResult
+        In the order of the names. An interrupt ends the kernels and returns what there is.
+
+    Raises
+    ------
+    InputError
+        Before anything runs, if a name, a parameter or the folder cannot be used.
     """
-    folder, extra, readings = Path(out).absolute(), dict(extra or {}), readings or {}
-    count = workers.count(jobs)
-    common = {"scale": scale, "seed": seed, "runs": runs, "jobs": count, "out": str(folder)}
-    paths = list(dict.fromkeys(find_notebook(name) for name in names))
-    known = {name for path in paths for name in parameters_of(path)}
-    if strangers := [name for name in extra if name not in known]:
-        what = f"no notebook has a parameter {strangers[0]!r}"
-        raise InputError(f"{what}; they have: {', '.join(sorted(known))}")
-    dask = dask or os.environ.get(workers.DASK, "")
-    usual = LIMITS.get(scale, LIMITS["paper"])
-    limits = _limit("cell_limit", cell_limit, usual[0]), _limit("limit", limit, usual[1])
-    own = {path: {"reading": dict(readings.get(path.stem, {}))} for path in paths}
-    kind = option("figures", figures, KINDS)
-    given = {path: common | one | extra for path, one in own.items()}
-    plan = [_plan(path, Path(out), one, dask, limits, kind) for path, one in given.items()]
+    count, paths = workers.count(jobs), list(dict.fromkeys(find_notebook(name) for name in names))
+    home = Owned(out, remedy="choose a new or empty folder with --out")
+    parameters, readings = parameters or {}, readings or {}
+    given = {"out": str(home.folder), "jobs": 1, **(common or {}), **parameters}
+    known = {path: parameters_of(path) for path in paths}
+    _refuse_unknown(parameters, [name for one in known.values() for name in one])
+    scale = str(given.get("scale", "quick"))
+    limit = CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
+    if cell_seconds is not None:
+        limit = number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
+    environment = {KIND_VARIABLE: option("figures", figures, KINDS), workers.JOBS: "1"}
+    environment |= {workers.DASK: dask} if dask else {}
+    plan = []
+    for path in paths:
+        own = {"reading": readings[path.stem]} if path.stem in readings else {}
+        values = {name: value for name, value in (given | own).items() if name in known[path]}
+        checked = check_parameters(path, values)
+        plan.append(_Job(path, home, checked, limit, environment, folder))
     if not plan:
         return []
+    with home.locked():
+        return _run_plan(plan, count, force)
+
+
+def _refuse_unknown(parameters: Mapping[str, Any], known: Sequence[str]) -> None:
+    for name in parameters:
+        if known and name not in known:
+            names = ", ".join(sorted(set(known)))
+            raise InputError(f"no notebook has a parameter {name!r}; they have: {names}")
+
+
+def _run_plan(plan: Sequence[_Job], count: int, force: bool) -> list[NotebookResult]:
+    """Take what is done already, and run the rest; the scorecards wait for the others."""
     results: dict[str, NotebookResult] = {}
-    with plan[0].home.locked():
-        for job in plan:
-            seconds = None if force or _is_last(job) else _earlier(job)
-            if seconds is not None:
-                results[job.name] = NotebookResult(job.name, job.target, "ok", seconds, reused=True)
-        todo = [job for job in plan if job.name not in results]
-        _run_waves(todo, count, results)
+    for job in plan:
+        earlier = None if force or _is_last(job) else _reusable(job)
+        if earlier:
+            results[job.name] = earlier
+    todo = [job for job in plan if job.name not in results]
+    home, display = plan[0].home, _Display(len(todo))
+    running = home.folder / RUNNING
+    if running.is_symlink() or running.is_file():
+        home.clear(RUNNING)
+    shutil.rmtree(running, ignore_errors=True)  # of a run that was killed
+    try:
+        for last in (False, True):
+            wave = [job for job in todo if _is_last(job) == last]
+            if not any(result.status == "interrupted" for result in results.values()):
+                _run_wave(wave, count, display, results)
+    finally:
+        shutil.rmtree(running, ignore_errors=True)
     never = (NotebookResult(job.name, None, "interrupted", 0.0) for job in plan)
-    return [results.get(one.name, one) for one in never]
-
-
-def _limit(name: str, value: float | None, usual: float) -> float:
-    rule = "seconds, at least 0 (0 = no limit)"
-    return usual if value is None else number(name, value, 0, math.inf, rule=rule) or math.inf
+    return [results.get(result.name, result) for result in never]
 
 
 def _is_last(job: _Job) -> bool:
     return job.name.startswith("90-")
 
 
-def _run_waves(todo: list[_Job], jobs: int, results: dict[str, NotebookResult]) -> None:
-    """Run the notebooks, those that only read results after the others."""
-    display = _Display([job.name for job in todo])
-    # what a notebook takes from its study tells how long it takes; short ones fill the gaps
-    todo = sorted(todo, key=lambda job: -len(re.findall(r"\bstudy\b", read_text(job.path))))
-    waves = [[job for job in todo if _is_last(job) == last] for last in (False, True)]
-    if todo:
-        folder = todo[0].home.folder / _WORK
-        shutil.rmtree(folder, ignore_errors=True)  # what a run that was killed has left
-        todo[0].home.clear(_WORK)  # what stands there though dlsim makes it a folder
-        forks = warm.Warm((job.path for job in todo), folder) if processes.can_claim() else None
-        for job in todo:
-            job.forks = forks
+def _run_wave(
+    wave: Sequence[_Job], count: int, display: "_Display", results: dict[str, NotebookResult]
+) -> None:
+    """Run notebooks at the same time, each in a thread that waits for its process."""
+    if len(wave) == 1:
+        wave = [_with_workers(wave[0], count)]
+    stop = threading.Event()
+    with ThreadPoolExecutor(count) as pool:
+        tasks = {pool.submit(run_notebook, job, stop): job for job in wave}
         try:
-            folder.mkdir()
-            for wave in waves:
-                _run_wave(wave, jobs, folder, display, results)
-        except OSError as error:
-            raise files.unwritable(folder, error) from error
-        except KeyboardInterrupt:  # those that never began follow from the plan
-            pass
-        finally:
-            try:
-                display.close()
-                if forks:
-                    forks.close()
-            finally:  # an interrupt may come while they are closed
-                shutil.rmtree(folder, ignore_errors=True)
+            while not all(task.done() for task in tasks):
+                wait(tasks, timeout=2 * POLL_SECONDS)
+                for task, job in tasks.items():
+                    if task.running():
+                        display.show(job)
+                _collect(tasks, display, results)
+        except KeyboardInterrupt:
+            stop.set()
+            wait(tasks)
+        except BaseException:
+            stop.set()
+            raise
+        _collect(tasks, display, results)
+
+
+def _with_workers(job: _Job, count: int) -> _Job:
+    """Return a notebook that runs alone: its sweeps get all workers, or all of the cluster."""
+    values = dict(job.values)
+    if "jobs" in values:
+        values["jobs"] = 0 if workers.DASK in job.environment else count
+    return replace(job, values=values, environment=job.environment | {workers.JOBS: str(count)})
+
+
+def _collect(
+    tasks: Mapping["Future[NotebookResult]", _Job],
+    display: "_Display",
+    results: dict[str, NotebookResult],
+) -> None:
+    """Note what has ended, and raise what a thread raised."""
+    for task, job in tasks.items():
+        if task.done() and job.name not in results:
+            results[job.name] = task.result()
+            display.end(results[job.name])
+
+
+class _Display:
+    """Lines on standard error: what the notebooks of a batch do."""
+
+    def __init__(self, total: int) -> None:
+        self.total, self.ended = total, 0
+        self.due: dict[str, float] = {}
+
+    def show(self, job: _Job) -> None:
+        """Say that a notebook has begun, and now and then what its sweeps reported last."""
+        now = time.monotonic()
+        if job.name not in self.due:
+            _say(f"{job.name}: begins")
+        elif now < self.due[job.name]:
+            return
+        else:
+            _say(f"{job.name}: {_reported(job)}")
+        self.due[job.name] = now + REPORT_SECONDS
+
+    def end(self, result: NotebookResult) -> None:
+        """Say what became of a notebook, and how many have ended."""
+        self.ended += 1
+        seconds, count = f"{result.seconds:.0f} s", f"{self.ended} of {self.total} done"
+        error = f": {result.error}" if result.error else ""
+        _say(f"{result.name}: {result.status} in {seconds}, {count}{error}")
+
+
+def _say(line: str) -> None:
+    if sys.stderr:  # None where it is closed
+        print(line, file=sys.stderr, flush=True)
+
+
+def _reported(job: _Job) -> str:
+    """Return what the sweeps of a running notebook reported last."""
+    try:
+        news = read_json(job.work / "progress.json")
+        return f"{news['label']}, {news['done']:.0f} of {news['total']:.0f}"
+    except (OSError, ValueError, TypeError, KeyError):
+        return "running"

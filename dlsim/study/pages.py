@@ -1,254 +1,211 @@
-"""Pages that ask nobody for anything: templates, mathematics as MathML, notebooks to read.
+"""Pages of executed notebooks: nbconvert with one template; they ask no server for anything.
 
-No page holds a script. A filter or a switch of the theme is a menu and a rule of style.css.
+A notebook may be somebody else's. Its page therefore runs no script and loads nothing: a content
+security policy forbids both to the browser, widgets and scripts are left out, tags that act are
+turned into text, and of the files of this machine a page holds only pictures of its own folders.
 """
 
 import base64
 import html
 import os
 import re
-import struct
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
-
-import jinja2
-from markupsafe import Markup
+from urllib.parse import quote, unquote
 
 from dlsim import files
+from dlsim.files import LIMIT
 from dlsim.owned import Owned
-from dlsim.study.claims import SYMBOLS
-from dlsim.study.style import VERDICT_INK
-from dlsim.study.warm import without_grammars
 
-#: A notebook's folder below a folder of results; lines of a cell that is shown folded.
-_FOLDER, _LONG = "notebooks", 14
-#: What makes the MathML of a formula, and the HTML of a program, half as long.
-_SHORTER: tuple[tuple[str, Any], ...] = (
-    (' xmlns="[^"]*"| display="inline"', ""), ("<mrow>(<(m[ion])>[^<]*</\\2>)</mrow>", r"\1"),
-    ("&#x0*(?!3C;|3E;|26;)([0-9A-F]+);", lambda one: chr(int(one[1], 16))),
-)  # fmt: skip
-_PLAIN = re.compile(r'<span class="[^ksmc][^"]*">([^<]*)</span>')
-_MATH = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", re.S)
-_BOOK = re.compile(r"\[([^]]*)\]\(([\w-]+)\.ipynb(?:#[^)]*)?\)")
-_PLACE = re.compile(r'(?<=\s)(src|href)="(?!#|\w+:)([^"]+)"')
-
-
-def duration(seconds: float) -> str:
-    """Say how long a run took."""
-    if seconds < 120:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    return f"{minutes} min {rest} s"
-
-
-def mathml(tex: str, block: bool = False) -> str:
-    """Write a formula of LaTeX as MathML, which a browser sets by itself."""
-    from latex2mathml.converter import convert
-
-    tex = re.sub(r"\\operatorname\*?\{", r"\\mathrm{", tex.strip())
-    try:
-        found = str(convert(tex, display="block" if block else "inline"))
-    except Exception:  # whatever it cannot read, a reader may
-        return f"<code>{html.escape(tex)}</code>"
-    for more, less in _SHORTER:
-        found = re.sub(more, less, found)
-    return found
+TEMPLATES = Path(__file__).parent / "templates"
+#: The page of the notebook 90-scorecard: the results page of a folder of results.
+RESULTS_PAGE, SCORECARD = "report.html", "90-scorecard"
+#: Kinds of output in the order in which one of them is shown.
+SHOWN_KINDS = [
+    "image/png",
+    "image/jpeg",
+    "image/svg+xml",
+    "text/html",
+    "text/markdown",
+    "text/latex",
+    "text/plain",
+]
+PANEL = "An interactive panel: open this notebook with `dlsim lab` to use it."
+_PICTURES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".svg": "svg+xml"}
+_FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", re.S)
+_CODE_OR_TAG = re.compile(r"(<(script|style|pre|code|title)\b.*?</\2>|<[^>]+>)", re.S)
+_ACTING_TAG = re.compile(
+    r"<(?=/?(?:script|iframe|object|embed|link|meta|base|form|frame|frameset)\b)", re.I
+)
+_RELATIVE = re.compile(r'(<a\b[^>]*?\bhref|<img\b[^>]*?\bsrc)="(?!#|[a-z][a-z0-9+.-]*:)([^"]+)"')
 
 
-def typeset(text: str) -> str:
-    """Set the formulas between dollar signs in the HTML that a notebook shows."""
+@dataclass(frozen=True)
+class PageFrame:
+    """What a page shows around the cells of its notebook, and where their pictures come from.
 
-    def formula(found: re.Match[str]) -> str:
-        return mathml(html.unescape(found[1] or found[2]), bool(found[1]))
-
-    return _MATH.sub(formula, text)
-
-
-def slug(title: str) -> str:
-    """Name a heading as Jupyter does, whose notebooks link to it."""
-    return title.replace(" ", "-")
-
-
-def present(text: str, there: Iterable[str]) -> str:
-    """Leave only the words of a link to a notebook of the suite that a run does not have."""
-    absent = set(files.suite_notebooks()) - set(there)
-    return _BOOK.sub(lambda one: one[1] if one[2] in absent else one[0], text)
-
-
-def pages_of(folder: Path) -> jinja2.Environment:
-    """Return the templates of the suite for a page in a folder.
-
-    What comes from outside is escaped. `there` finds a file of the folder; the filters
-    `address` and `read` write the way to a file and to a notebook's page, `extent` a picture's
-    size.
+    Attributes
+    ----------
+    alarms : sequence of str
+        Sentences about what went wrong.
+    facts : mapping of str to str
+        Where the results come from.
+    with_code : bool
+        Whether code is shown.
+    source : Path or None
+        The folder of the notebook as its author wrote it; None for that of the suite.
     """
 
-    def there(place: str) -> Path | None:
-        return path if (path := folder / place).is_file() else None
+    alarms: Sequence[str] = ()
+    facts: Mapping[str, str] = field(default_factory=dict)
+    with_code: bool = True
+    source: Path | None = None
 
-    def address(path: Path) -> str:
-        return quote(Path(os.path.relpath(path, folder)).as_posix(), safe="/#.-")
 
-    def extent(path: Path) -> str:
-        with files.opened(path) as stream:
-            head = stream.read(24)
-        if head[:4] != b"\x89PNG" or len(head) < 24:
-            return ""
-        width, height = struct.unpack(">ii", head[16:])
-        return Markup(f' width="{width}" height="{height}"')
+def mathml(formula: str, block: bool = False) -> str:
+    r"""Return a formula of LaTeX as MathML, which a browser sets without help.
 
-    def read(path: Path) -> str:
-        page = path.with_suffix(".html")
-        return address(page if page.is_file() else path)
+    >>> mathml(r"\alpha", block=True)[:39]
+    '<math xmlns="http://www.w3.org/1998/Mat'
+    """
+    from latex2mathml.converter import convert
 
-    pages = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent), autoescape=True, trim_blocks=True,
-        lstrip_blocks=True, undefined=jinja2.StrictUndefined,
-    )  # fmt: skip
-    pages.filters |= {"duration": duration, "address": address}
-    pages.filters |= {"extent": extent, "read": read}
-    pages.globals |= {"there": there, "symbols": SYMBOLS, "ink": VERDICT_INK}
+    formula = re.sub(r"\\operatorname\*?\{", r"\\mathrm{", formula.strip())
+    try:
+        return str(convert(formula, display="block" if block else "inline"))
+    except Exception:  # the converter raises many kinds; a reader can read the LaTeX
+        return f"<code>{html.escape(formula)}</code>"
+
+
+def set_formulas(page: str) -> str:
+    """Set the formulas in the text of a page, not those in its code, styles and tags."""
+
+    def formula(found: re.Match[str]) -> str:
+        return mathml(html.unescape(found[1] or found[2]), block=bool(found[1]))
+
+    parts = _CODE_OR_TAG.split(page)
+    # every third part is text, the next is a tag or code, and the third the name of that tag
+    texts, tags = parts[::3], [*parts[1::3], ""]
+    return "".join(_FORMULA.sub(formula, text) + tag for text, tag in zip(texts, tags, strict=True))
+
+
+def write_page(home: Owned, notebook: Path, name: str, frame: PageFrame | None = None) -> Path:
+    """Write the page of an executed notebook into a folder of results.
+
+    Parameters
+    ----------
+    home : Owned
+        The folder of results.
+    notebook : Path
+        The executed notebook, or a failed one.
+    name : str
+        Where the page appears in the folder of results.
+    frame : PageFrame, optional
+        What is shown around the cells.
+
+    Returns
+    -------
+    Path
+        The page.
+    """
+    page = page_of(home.folder, notebook, home.folder / name, frame or PageFrame())
+    return home.write(name, page.encode("utf-8", "backslashreplace"))
+
+
+def page_of(root: Path, notebook: Path, page: Path, frame: PageFrame) -> str:
+    """Return the page of a notebook as HTML, with its links as they are seen from there."""
+    import nbformat
+    from nbconvert import HTMLExporter
+    from traitlets.config import Config
+
+    exporter = HTMLExporter(
+        config=Config({"NbConvertBase": {"display_data_priority": SHOWN_KINDS}}),
+        template_name="dlsim",
+        extra_template_basedirs=[str(TEMPLATES)],
+        exclude_input=not frame.with_code,
+        exclude_input_prompt=True,
+        exclude_output_prompt=True,
+    )
+    book = harmless(nbformat.reads(files.read_text(notebook, LIMIT), as_version=4))
+    stem = notebook.name.partition(".")[0]
+    # links to notebooks, which become links to their pages with all others below
+    links = {name: f"{name}.ipynb" for name in pages_of_run(root)}
+    about = {
+        "name": stem,
+        "title": _title(book) or stem,
+        "results": links.pop(SCORECARD, ""),
+        "notebooks": links,
+        "alarms": frame.alarms,
+        "facts": frame.facts,
+    }
+    text, _ = exporter.from_notebook_node(book, {"page": about})
+    source = frame.source or files.shared_folder("notebooks")
+    return set_formulas(_RELATIVE.sub(lambda one: _mend(one, root, notebook, page, source), text))
+
+
+def pages_of_run(root: Path) -> dict[str, Path]:
+    """Return where the pages of a folder's notebooks are, or will be, by name in reading order."""
+    names = {path.name.partition(".")[0] for path in (root / "notebooks").glob("[0-9]*.ipynb")}
+    pages = {name: root / "notebooks" / f"{name}.html" for name in sorted(names)}
+    if SCORECARD in pages:
+        pages[SCORECARD] = root / RESULTS_PAGE
     return pages
 
 
-def markdown(escape: bool = False) -> Callable[[str], Any]:
-    """Return what turns a notebook's Markdown into HTML; what is HTML already may be escaped."""
-    import mistune
-
-    class Renderer(mistune.HTMLRenderer):
-        def heading(self, text: str, level: int, **_: Any) -> str:
-            name = html.escape(slug(html.unescape(re.sub("<[^>]+>", "", text))))
-            return f'<h{level} id="{name}">{text}</h{level}>\n'
-
-        def table(self, text: str) -> str:
-            return f'<div class="scroll" tabindex="0"><table>\n{text}</table></div>\n'
-
-        def block_math(self, text: str) -> str:
-            return mathml(text, block=True)
-
-        def inline_math(self, text: str) -> str:
-            return mathml(text)
-
-    return mistune.create_markdown(renderer=Renderer(escape=escape), plugins=["math", "table"])
+def _title(book: Any) -> str:
+    """Return the first heading of a notebook."""
+    texts = (cell.source for cell in book.cells if cell.cell_type == "markdown")
+    found = re.search(r"^#+ +(.+)$", next(texts, ""), re.M)
+    return found[1] if found else ""
 
 
-def sentences(paths: Iterable[Path], pictures: Mapping[bytes, str]) -> dict[str, str]:
-    """Return what executed notebooks computed of their pictures: Markdown by a picture's name.
-
-    A picture is known by its bytes.
-    """
-    with without_grammars():
-        import nbformat
-
-    found, shown = dict[str, str](), list[str]()
-    for cell in (cell for path in paths for cell in nbformat.read(path, 4).cells):
+def harmless(book: Any) -> Any:
+    """Return a notebook without scripts, without widgets, and with acting tags as text."""
+    book.metadata.pop("widgets", None)
+    for cell in book.cells:
         if cell.cell_type == "markdown":
-            shown = []
-        outputs = [one.get("data", {}) for one in cell.get("outputs", [])]
-        for data in sorted(outputs, key=lambda one: "text/markdown" in one):
-            if "image/png" in data:
-                shown.append(pictures.get(base64.b64decode(data["image/png"]), ""))
-            elif "text/markdown" in data:
-                text = " ".join("".join(data["text/markdown"]).split())
-                found, shown = found | dict.fromkeys(shown, text), []
-    return found
+            cell.source = _ACTING_TAG.sub("&lt;", cell.source)
+        for output in cell.get("outputs", ()):
+            data = output.get("data", {})
+            if data.pop("application/vnd.jupyter.widget-view+json", None):
+                data.clear()
+                data["text/markdown"] = PANEL
+            if data and not set(SHOWN_KINDS) & set(data):
+                data["text/plain"] = "This output cannot be shown on a page."
+            for kind in ("text/html", "text/markdown"):
+                if kind in data:
+                    data[kind] = _ACTING_TAG.sub("&lt;", "".join(data[kind]))
+    return book
 
 
-class _Shown:
-    """The pictures and files that a notebook's page needs, each where a run has it, or beside."""
-
-    def __init__(self, home: Owned) -> None:
-        self.home, self.figures = home, home.folder / "figures"
-        self.known = {files.read_bytes(path): path.name for path in self.figures.glob("*.png")}
-        self.kept: set[str] = set()
-
-    def png(self, png: bytes, name: str) -> str:
-        """Return the way to a picture that a notebook shows."""
-        if png in self.known:
-            return f"../figures/{quote(self.known[png])}"
-        self.home.write(f"{_FOLDER}/{name}.png", png)
-        return f"{quote(name)}.png"
-
-    def linked(self, found: re.Match[str]) -> str:
-        """Point a link of the suite's notebooks to a page or a file of this run."""
-        kind, place = found.groups()
-        name = Path(place).name
-        source = files.shared_folder("data").parent / place.removeprefix("../")
-        if place.endswith(".ipynb"):
-            place = place.removesuffix(".ipynb") + ".html"
-        elif (self.figures / name).is_file():
-            place = f"../figures/{name}"
-        elif place.startswith("../data/") and ".." not in place[3:] and source.is_file():
-            if name not in self.kept:
-                self.home.write(f"{_FOLDER}/{name}", files.read_bytes(source))
-            self.kept.add(name)
-            place = name
-        return f'{kind}="{place}"'
-
-    def output(self, output: Any, name: str) -> str:
-        """Show one output of a cell: picture, table, sentence, formula or text."""
-        data = output.get("data", {})
-        if "image/png" in data:
-            png = base64.b64decode(data["image/png"])
-            size = output.get("metadata", {}).get("image/png", {}).get("width")
-            width = f' style="width: {size:.0f}px"' if size else ""
-            place = self.png(png, name)
-            return f'<img src="{place}" alt="{Path(place).stem}" loading="lazy"{width}>'
-        if "text/html" in data:
-            return f'<div class="scroll" tabindex="0">{typeset("".join(data["text/html"]))}</div>'
-        if "text/markdown" in data:  # a computed sentence
-            return str(markdown(escape=True)("".join(data["text/markdown"])))
-        if "text/latex" in data:
-            return mathml("".join(data["text/latex"]).strip("$ \n"), block=True)
-        failed = "\n".join(output.get("traceback", ()))
-        text = output.get("text") or data.get("text/plain") or failed
-        text = re.sub(r"\x1b\[[0-9;]*m", "", text)
-        return f"<pre>{html.escape(text)}</pre>" if text else ""
-
-    def write(self, path: Path, others: Sequence[str]) -> None:
-        """Write the page of an executed notebook beside it."""
-        with without_grammars():
-            import nbformat
-        from pygments import highlight
-        from pygments.formatters import HtmlFormatter
-        from pygments.lexers import PythonLexer
-
-        text_of, code, cells = markdown(), HtmlFormatter(), []
-        for k, cell in enumerate(nbformat.read(path, 4).cells):
-            one: dict[str, Any] = {"text": "", "outputs": []}
-            if cell.cell_type == "markdown":
-                one["text"] = Markup(_PLACE.sub(self.linked, text_of(present(cell.source, others))))
-            elif cell.cell_type == "code" and cell.source.strip():
-                coloured = highlight(cell.source, PythonLexer(), code)
-                one["code"] = Markup(_PLAIN.sub(r"\1", coloured))
-                one["folded"] = cell.source.count("\n") >= _LONG
-                found = (self.output(o, f"{path.stem}-{k}-{n}") for n, o in enumerate(cell.outputs))
-                one["outputs"] = [Markup(shown) for shown in found if shown]
-            else:
-                continue
-            cells.append(one)
-        page = pages_of(path.parent).get_template("notebook.html")
-        text = page.render(title=path.stem, headline=path.stem, cells=cells, others=others)
-        self.home.write(f"{_FOLDER}/{path.stem}.html", text.encode("utf-8", "backslashreplace"))
+def _address(target: Path, page: Path) -> str:
+    """Return the address of a file as seen from a page."""
+    return quote(Path(os.path.relpath(target, page.parent)).as_posix())
 
 
-def write_pages(home: Owned, paths: Mapping[Path, bool]) -> list[str]:
-    """Write a page for every executed notebook, but for an old one that has one; say what failed.
+def _mend(found: re.Match[str], root: Path, notebook: Path, page: Path, source: Path) -> str:
+    """Return a link or a picture of a notebook as it is seen from its page.
 
-    Every page links to all others.
+    A link to a notebook leads to its page. A picture that is not among the results is put into
+    the page if it is one of the suite or lies with the notebook. Other files are left out.
     """
-    for page in (home.folder / _FOLDER).glob("*.html"):
-        if not page.with_suffix(".ipynb").exists():  # of a notebook that had failed
-            home.clear(f"{_FOLDER}/{page.name}")
-    done = {path for path, old in paths.items() if old and path.with_suffix(".html").is_file()}
-    new = [path for path in paths if path.is_file() and path not in done]
-    problems, shown = [], _Shown(home) if new else None
-    for path in new:
-        assert shown
-        try:
-            shown.write(path, [one.stem for one in paths])
-        except Exception as error:  # whatever a damaged notebook holds, the report is written
-            problems.append(f"{path.name} could not be made a page: {error}")
-    return problems
+    attribute, place = found.groups()
+    path, _, part = unquote(html.unescape(place)).partition("#")
+    target = Path(os.path.normpath(notebook.parent / path))
+    fragment = f"#{quote(part)}" if part else ""
+    if target.suffix == ".ipynb":
+        target = pages_of_run(root).get(target.name.partition(".")[0], target)
+        if target.suffix == ".html":
+            return f'{attribute}="{_address(target, page)}{fragment}"'
+    elif target.is_relative_to(root) and target.is_file():
+        return f'{attribute}="{_address(target, page)}{fragment}"'
+    picture = (source / path).resolve()
+    allowed = source.resolve(), files.shared_folder("data").resolve()
+    is_allowed = any(picture.is_relative_to(folder) for folder in allowed)
+    kind = _PICTURES.get(picture.suffix.lower())
+    if attribute.endswith("src") and is_allowed and kind and picture.is_file():
+        code = base64.b64encode(files.read_bytes(picture, LIMIT)).decode()
+        return f'{attribute}="data:image/{kind};base64,{code}"'
+    return attribute.removesuffix("href").removesuffix("src") + 'data-absent=""'

@@ -13,14 +13,12 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, project_root, read_csv, read_json, shared_file
+from dlsim.files import StrPath, read_csv, read_json, results_folder, shared_file
 from dlsim.study import stats
 from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, reference_of, scorecard
 from dlsim.study.plot import axes_of
 from dlsim.study.style import VERDICT_INK
 
-#: The folder of `dlsim reproduce`, where none is given.
-LATEST = Path("results") / "latest"
 REFERENCE = "reference, at the papers' scale"
 
 
@@ -40,7 +38,7 @@ def _origin(folder: Path, paper: str) -> str:
 
 def read(out: StrPath = "") -> pd.DataFrame:
     """Collect all scorecards, each from `out` ("": results/latest) or else from data/reference."""
-    folder = Path(out) if out else (project_root() or Path.cwd()) / LATEST
+    folder = Path(out) if out else results_folder("latest")
     parts = [scorecard([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):
         own, ours = folder / "data" / f"{paper}-claims.csv", reference_of(paper)

@@ -5,19 +5,14 @@ Ratios within one run count, not wall times: the machine is named with every tab
 
 import functools
 import math
-import tempfile
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 
-from dlsim.live.costs import Sample
-from dlsim.live.job import Job, Task
-from dlsim.live.loads import Items
 from dlsim.live.planner import Planner
 from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
-from dlsim.realtime.model import policy_named
-from tests.benchmarks.parts import Part, run_dlsim, timed
+from tests import live_work
+from tests.benchmarks.parts import Part, timed
 from tests.benchmarks.peers import PEERS
 
 #: Paper I, section 5: the baseline cluster.
@@ -40,7 +35,7 @@ def first_tasks(count=10_000, seed=0, cluster=BASELINE, load=0.8, dc_ratio=2.0):
 def dlsim_engine(tasks, cluster, policy="EDF-OPR-MN"):
     """The engine under test, in the peers' words."""
     rule, reading = RULES[policy]
-    table = simulate(tasks, cluster, rule, reading=reading).tasks
+    table = simulate(tasks, cluster, rule, reading=reading, engine="compiled").tasks
     return tuple(table[name].to_numpy() for name in ("nodes", "start", "completion"))
 
 
@@ -84,8 +79,10 @@ def race(seed=0, tasks=10_000, repeats=5, policies=RULES):
 def cost(tasks, cluster, policy="EDF-OPR-MN", reading=None, repeats=3):
     """Microseconds per task of the engine, and what it had to do."""
     rule, reading = RULES[policy] if reading is None else (policy, reading)
-    simulate(tasks.head(10), cluster, rule, reading)
-    seconds, table = timed(lambda: simulate(tasks, cluster, rule, reading).tasks, repeats)
+    simulate(tasks.head(10), cluster, rule, reading, engine="compiled")
+    seconds, table = timed(
+        lambda: simulate(tasks, cluster, rule, reading, engine="compiled").tasks, repeats
+    )
     nodes, start, end = (table[name].to_numpy() for name in ("nodes", "start", "completion"))
     ran, arrival = nodes > 0, tasks["arrival"].to_numpy()
     return {
@@ -160,53 +157,18 @@ def many_nodes(seed=0, tasks=3_000):
             yield {"release": release, "N": n, **row, "ratio": row["us_per_task"] / first}
 
 
-#: Jobs and nodes of the made-up log.
-LOG = 188_041, 24_515
-
-
-def write_log(path, jobs, nodes, seed):
-    """Write a made-up log in the Standard Workload Format: powers of two, log-normal times."""
-    rng = np.random.default_rng(seed)
-    arrival = np.cumsum(rng.exponential(60.0, jobs)).astype(int)
-    width, run = (
-        2 ** rng.integers(0, 11, jobs),
-        np.maximum(1, rng.lognormal(7, 2, jobs)).astype(int),
-    )
-    with open(path, "w", encoding="ascii") as out:
-        out.write(f"; Version: 2.2\n; MaxProcs: {nodes}\n")
-        for k, (at, n, time) in enumerate(zip(arrival, width, run, strict=True)):
-            rest = f"{n} {2 * time} -1 1 1 1 1 1 -1 -1 -1"
-            out.write(f"{k + 1} {at} 0 {time} {n} -1 -1 {rest}\n")
-
-
-def whole_log(seed=0, tasks=10_000):
-    """``dlsim simulate --swf`` on a made-up log, in a process of its own: time and memory."""
-    jobs, nodes = max(1, LOG[0] * tasks // 10_000), LOG[1]
-    with tempfile.TemporaryDirectory() as folder:
-        log = Path(folder) / "log.swf"
-        write_log(log, jobs, nodes, seed)
-        words = [f"--nodes={nodes}", "--cms=0.001", "--cps=1", "--policy=EDFMN"]
-        run = run_dlsim("simulate", "--swf", log, *words, "--out", f"{folder}/out")
-    yield {"jobs": jobs, "nodes": nodes, **run}
-
-
-def promises(seed=0, tasks=10_000, repeats=20):
+def promises(seed=0, tasks=10_000, repeats=5):
     """CPU time of a promise of a live cluster's head, behind so many loads that wait."""
     source = np.random.default_rng(seed)
-    for policy in ("EDF-OPR-MN", "EDF-DLT", "EDF-EXACT-N"):
-        plan = Planner(policy_named(policy)[1], Reading(link="shared"), 0.95, print, print)
-        for k in range(8):
-            plan.join(f"w{k}")
-            for units in (100.0, 300.0, 1000.0):
-                costs = plan.costs["f"]
-                costs.add(Sample(f"w{k}", units, 1e-5 * units, 1e-3 * units * source.uniform(1, 2)))
-        for waiting in (0, 10, 100, 1000):
-            while len(plan.waiting) < waiting + 1:
-                load = Items(range(source.integers(100, 1000)))
-                job = Job(len(plan.waiting), len, None, load, costs, 0.0, 1e6)
-                plan.waiting.append(Task(job, load, job.due))
-            newcomer = plan.waiting.pop()
-            seconds, promise = timed(lambda: plan.promise(newcomer, 0.0), repeats)  # noqa: B023
+    for policy in ("pull", "EDF-OPR-MN", "EDF-DLT"):
+        planner = Planner(policy, 0.95)
+        planner.workers = 8
+        for waiting in (0, 10, 100):
+            while len(planner.waiting) < waiting + 1:
+                units = int(source.integers(100, 1000))
+                planner.waiting.append(live_work.new_job(planner, units, 1e6))
+            newcomer = planner.waiting.pop()
+            seconds, promise = timed(lambda: planner.promise(newcomer, 0.0), repeats)  # noqa: B023
             yield {
                 "policy": policy, "waiting": waiting, "promised": promise.admitted,
                 "milliseconds": 1e3 * seconds,
@@ -218,7 +180,6 @@ PARTS = {
     "queue": Part("N = 16, load 2, ever longer lines; beside the shortest", long_queues),
     "nodes": Part("FIFO-DLT, ever more nodes; beside the fewest", many_nodes),
     "promise": Part("a promise of a live cluster, behind loads that wait", promises),
-    "log": Part("a made-up log of 188,041 jobs on 24,515 nodes, with --out", whole_log),
     "nodes.same": Part("EDF-OPR-MN against N, all else in proportion", cost_against_nodes, True),
     "nodes.only": Part(
         "EDF-OPR-MN against N, nothing else changed",

@@ -6,7 +6,6 @@ import pytest
 
 from dlsim.realtime import Cluster, workload
 from tests.benchmarks import parts, peers, realtime
-from tests.scale import deep
 
 #: Relative difference in time that rounding explains (sums of a few hundred terms).
 ROUNDING = 5e-12
@@ -102,28 +101,9 @@ def test_clusters_of_every_size_are_measured():
     assert same["nodes_per_task"].is_monotonic_increasing
 
 
-def test_a_made_up_log_is_read_as_it_was_made_up(tmp_path):
-    jobs, nodes = 564, realtime.LOG[1]
-    realtime.write_log(tmp_path / "log.swf", jobs, nodes, 0)
-    tasks = workload.from_swf(tmp_path / "log.swf", Cluster(nodes, 0.001, 1.0))
-    rows = np.loadtxt(tmp_path / "log.swf", comments=";")
-    assert tasks["sigma"].to_list() == (rows[:, 3] * rows[:, 4]).tolist()
-    assert tasks["arrival"].to_list() == (rows[:, 1] - rows[0, 1]).tolist()
-    assert len(tasks) == jobs
-
-
 @pytest.mark.parametrize(("word", "code"), [("--version", 0), ("nothing", 2)])
 def test_the_command_line_is_measured_in_a_process_of_its_own(word, code, capfd):
     row = parts.run_dlsim(word)
     assert row["exit"] == code
     assert 0 < row["cpu_seconds"]
     assert 10 < row["peak_MB"] < 1000
-
-
-@deep
-def test_a_made_up_log_goes_through_the_command_line():
-    (row,) = realtime.whole_log(0, 30)
-    assert row["exit"] == 0
-    assert row["jobs"] == realtime.LOG[0] * 30 // 10_000
-    assert row["cpu_seconds"] > 0
-    assert 50 < row["peak_MB"] < 1000

@@ -1,0 +1,614 @@
+"""The command ``dlsim``: open the notebooks, run them, and reproduce five papers."""
+
+import argparse
+import importlib
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import nullcontext
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, NoReturn
+from urllib.parse import quote
+
+from dlsim import __version__, files
+from dlsim.errors import DlsimError, InputError
+from dlsim.given import nearest, option, whole, word
+from dlsim.owned import Owned, digest
+from dlsim.processes import termination_interrupts
+from dlsim.progress import step, told
+
+#: The folder of results of ``dlsim reproduce``, and the copy of the notebooks of ``dlsim lab``.
+LATEST, COPY = "results/latest", "dlsim-notebooks"
+#: The notebook that ``dlsim lab`` opens.
+FIRST_NOTEBOOK = "notebooks/00-start-here.ipynb"
+#: The letters by which notebooks and README call the papers.
+PAPER_LETTERS = {
+    "M": "mcdf",
+    "I": "inserted-idle-time",
+    "S": "steady-state",
+    "C": "cpu-gpu",
+    "B": "bricks",
+}
+NEW_FOLDER = "choose a new or empty folder with --out"
+EXIT_CODES = """exit codes:
+  0    every notebook ran to its end (a claim that is contradicted is a finding, not a failure)
+  1    a notebook failed; the results page shows which, and how
+  2    something that was asked for cannot be used; nothing was run
+  130  interrupted; the same command goes on where it stopped
+"""
+
+
+# --------------------------------------------------------------------------------- dlsim lab
+
+
+def lab(args: argparse.Namespace) -> int:
+    """Copy the notebooks and serve them until JupyterLab ends."""
+    if importlib.util.find_spec("jupyterlab") is None:
+        raise InputError("JupyterLab is not installed; pip install jupyterlab, then again")
+    if args.port is not None and not 0 < args.port < 65536:
+        raise InputError(f"--port must be from 1 to 65535, got {args.port}")
+    folder = Path(args.dir).expanduser().absolute()
+    done = copy_notebooks(folder)
+    counts = ", ".join(f"{len(names)} {what}" for what, names in done.items() if names)
+    print(f"notebooks in {args.dir}: {counts or 'all there, none changed'}")
+    for name in done["kept"]:
+        print(f"  {name} was changed, or run and saved, in your copy: it stays as it is")
+    sys.stdout.flush()
+    command = lab_command(folder, args)
+    if os.name == "posix":
+        os.execve(command[0], command, lab_environment(folder))
+    return subprocess.call(command, env=lab_environment(folder))
+
+
+def copy_notebooks(folder: Path) -> dict[str, list[str]]:
+    """Copy the notebooks, and the files that their text links to, into a folder of the user.
+
+    A file that is still as it was copied follows the suite. A file that was changed is never
+    touched again.
+
+    Returns
+    -------
+    dict of str to list of str
+        The names that were copied, updated, and kept as the user changed them.
+    """
+    if folder.resolve() == files.shared_folder("notebooks").parent.resolve():
+        raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
+    home = Owned(folder, "lab", "choose another folder with --dir").claim()
+    done: dict[str, list[str]] = {"copied": [], "updated": [], "kept": []}
+    recorded = home.known()
+    for name, source in _lab_files():
+        ours = files.read_bytes(source)
+        try:
+            there = home.content(name)
+        except OSError as error:
+            what = f"{folder / name}: cannot be read ({error.strerror}); choose another --dir"
+            raise InputError(what) from error
+        if there == digest(ours):
+            continue
+        what = "copied" if there is None else "updated" if (name, there) in recorded else "kept"
+        if what != "kept":
+            home.write(name, ours)
+        done[what].append(name)
+    return done
+
+
+def _lab_files() -> Iterator[tuple[str, Path]]:
+    """Yield the notebooks and the files that their text links to."""
+    linked: set[str] = set()
+    for path in files.suite_notebooks().values():
+        yield f"notebooks/{path.name}", path
+        text = files.read_text(path)
+        linked.update(re.findall(r"""(?:]\(|src=\\?["'])\.\./(data/[\w./-]+)""", text))
+    for name in sorted(linked):
+        source = files.shared_folder("notebooks").parent / name
+        if source.is_file() and ".." not in source.parts:
+            yield name, source
+
+
+def lab_command(folder: Path, args: argparse.Namespace) -> list[str]:
+    """Return the command that starts JupyterLab on a copy; options of the user come last."""
+    command = [sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
+    if (folder / FIRST_NOTEBOOK).is_file():
+        command.append(f"--LabApp.default_url=/lab/tree/{quote(FIRST_NOTEBOOK)}")
+    command += ["--no-browser"] if args.no_browser else []
+    command += [f"--ServerApp.port={args.port}"] if args.port is not None else []
+    return command + [word for word in args.extra if word != "--"]
+
+
+def lab_environment(folder: Path) -> dict[str, str]:
+    """Return the environment of JupyterLab.
+
+    JupyterLab then asks no server for news, keeps the state of panels in the notebook, and
+    notebooks write their results beside the copy. Whatever the user has set stays.
+    """
+    config = str(files.shared_folder("data") / "lab")
+    paths = [config, os.environ.get("JUPYTER_CONFIG_PATH", "")]
+    own = {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
+    return {files.RESULTS_VARIABLE: str(folder / "results")} | os.environ | own
+
+
+# --------------------------------------------------------------------------------- dlsim run
+
+
+def run(args: argparse.Namespace) -> int:
+    """Run one notebook, of dlsim or of the user, and make a page of it."""
+    from dlsim.study.notebooks import find_notebook, is_of_suite, run_all
+    from dlsim.study.pages import PageFrame, write_page
+    from dlsim.study.parameters import check_parameters
+
+    source = find_notebook(args.notebook)
+    parameters = check_parameters(source, _parameters_of_words(args.parameters))
+    out = Path(_checked_folder(f"results/{source.stem}" if args.out is None else args.out))
+    here = Path.cwd() if is_of_suite(source) else source.parent
+    (result,) = run_all(
+        [source],
+        out=out,
+        parameters=parameters,
+        jobs=args.jobs,
+        force=True,
+        cell_seconds=args.cell_seconds,
+        folder=here,
+    )
+    if result.status == "interrupted":
+        raise KeyboardInterrupt
+    if result.path:
+        frame = PageFrame([result.error] if result.error else [], source=source.parent)
+        page = write_page(Owned(out), result.path, f"{source.stem}.html", frame)
+        print(f"open {page}")
+    if result.status == "failed":
+        print(f"dlsim: {result.error}", file=sys.stderr)
+    return int(result.status != "ok")
+
+
+def _parameters_of_words(pairs: Sequence[Sequence[str]]) -> dict[str, str]:
+    """Turn the pairs of ``-p name value`` into a mapping; refuse a name that is given twice."""
+    found: dict[str, str] = {}
+    for name, value in pairs:
+        if name in found:
+            raise InputError(f"-p gives {name} twice; give it once")
+        found[name] = value
+    return found
+
+
+# --------------------------------------------------------------------------- dlsim reproduce
+
+
+def reproduce(args: argparse.Namespace) -> int:
+    """Run the notebooks of papers and write the results page."""
+    begun, names = time.perf_counter(), notebooks_of(args.names)
+    reading = switches_of_words(args.reading)
+    meanings = {"runs": " (0: what the scale says)", "seed": "", "jobs": " (0: all cores)"}
+    for name, meaning in meanings.items():
+        rule = f"a whole number of at least 0{meaning}"
+        whole(f"--{name}", getattr(args, name), 0, float("inf"), rule)
+    out = Path(_checked_folder(args.out))
+    if args.book:
+        _require_docs()
+    # imported here: these modules take a second, and a refusal should not
+    from dlsim.compiled import require_cache
+    from dlsim.study import workers
+    from dlsim.study.notebooks import run_all
+    from dlsim.study.results_page import SCORECARD, write_results_page
+
+    readings = readings_by_notebook(reading, names)
+    require_cache()
+    dask = args.dask or os.environ.get(workers.DASK, "")
+    if dask:
+        print(f"sweeps run on {workers.check(dask)}", file=sys.stderr)
+    results = run_all(
+        [*(name for name in names if name != SCORECARD), SCORECARD],
+        out=out,
+        common={"scale": args.scale, "seed": args.seed, "runs": args.runs},
+        readings=readings,
+        jobs=args.jobs,
+        force=args.force,
+        cell_seconds=args.cell_seconds,
+        figures=args.figures,
+        dask=dask,
+    )
+    meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading}
+    meta |= {"figures": args.figures, "seconds": time.perf_counter() - begun}
+    print(write_results_page(out, results, meta))
+    bad = [result for result in results if result.status != "ok"]
+    for result in bad:
+        print(f"{result.name} {result.status}: {result.error}", file=sys.stderr)
+    if any(result.status == "interrupted" for result in bad):
+        print("interrupted; the same command resumes", file=sys.stderr)
+        return 130
+    if args.book:
+        from dlsim.study.book import write_book
+
+        print(f"open {write_book(Owned(out))}")
+    return 1 if bad else 0
+
+
+def _require_docs() -> None:
+    for name in ("sphinx", "myst_nb", "furo", "numpydoc"):
+        if importlib.util.find_spec(name) is None:
+            raise InputError(f"{name} is not installed; pip install 'dlsim[docs]', then again")
+
+
+def notebooks_of(names: Sequence[str]) -> list[str]:
+    """Return the notebooks of papers, figures or notebooks by name; all of them for none."""
+    from dlsim.study.figures import load_figures, paper_of
+
+    there, chosen = list(files.suite_notebooks()), []
+    notebook_of_figure = {row.id: row.notebook for row in load_figures()[1]}
+    for name in names:
+        asked = PAPER_LETTERS.get(name, name)
+        by_figure = notebook_of_figure.get(asked)
+        fits = [one for one in there if asked in (one, paper_of(one)) or one == by_figure]
+        if not fits:
+            known = [paper_of(one) for one in there]
+            near = get_close_matches(asked, [*known, *there, *notebook_of_figure], n=3)
+            guess = f" did you mean {' or '.join(near)}?" if near else ""
+            also = f"known: {', '.join(known)}, and the figures that dlsim list prints"
+            raise InputError(f"nothing to reproduce is called {name!r};{guess} {also}")
+        chosen += fits
+    return list(dict.fromkeys(chosen)) if names else there
+
+
+def switches_of_words(words: Sequence[str]) -> dict[str, str]:
+    """Turn words such as ``link=shared`` or ``link=shared,late=drop`` into a mapping."""
+    found: dict[str, str] = {}
+    for pair in (pair for text in words for pair in text.split(",")):
+        name, sign, value = pair.partition("=")
+        if not sign:
+            raise InputError(f"--reading takes name=value, such as link=shared; got {pair!r}")
+        if name in found:
+            twice = f"to {found[name]!r} and {value!r}"
+            raise InputError(f"--reading sets {name} twice, {twice}; give one")
+        found[name] = value
+    return found
+
+
+def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
+    """Return the switches of the paper of a notebook, the default of each first."""
+    from dlsim.study.figures import paper_of
+
+    paper = f"dlsim.papers.{paper_of(notebook).replace('-', '_')}"
+    if importlib.util.find_spec(paper) is None:
+        return {}
+    for module in (f"{paper}.cells", paper):
+        try:
+            found = getattr(importlib.import_module(module), "SWITCHES", None)
+        except ModuleNotFoundError:
+            continue
+        if found is not None:
+            return dict(found)
+    return {}
+
+
+def readings_by_notebook(
+    reading: Mapping[str, str], notebooks: Sequence[str]
+) -> dict[str, dict[str, Any]]:
+    """Return, for every notebook, those switches that its paper knows."""
+    tables = {name: switches_of(name) if reading else {} for name in notebooks}
+    for switch, value in reading.items():
+        known = [word(v) for table in tables.values() for v in table.get(switch, ())]
+        if not known:
+            each = "; ".join(f"{name}: {', '.join(one)}" for name, one in tables.items() if one)
+            what = f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}"
+            raise InputError(f"{what}; they know: {each or 'none'}")
+        option(switch, value, dict.fromkeys(known))
+    return {
+        name: {s: v for s in reading for v in table.get(s, ()) if word(v) == reading[s]}
+        for name, table in tables.items()
+    }
+
+
+def _checked_folder(out: str) -> str:
+    """Return the folder of results, refused before anything runs if it cannot be used."""
+    if out == "":
+        raise InputError(f"--out must name a folder, got ''; {NEW_FOLDER}")
+    Owned(out, "results", NEW_FOLDER).check()
+    return out
+
+
+# -------------------------------------------------------------------------------- dlsim list
+
+
+def list_topics(args: argparse.Namespace) -> int:
+    """Print what can be reproduced, and which policies and readings there are."""
+    topics = {"figures": _list_figures, "policies": _list_policies, "readings": _list_readings}
+    chosen = [option("topic", args.topic, topics)] if args.topic else list(topics)
+    for number, topic in enumerate(chosen):
+        print(end="\n" if number else "")
+        topics[topic]()
+    return 0
+
+
+def _list_figures() -> None:
+    from dlsim.study.figures import load_figures
+
+    rows, there = load_figures()[1], files.suite_notebooks()
+    print("dlsim reproduce NAME, where NAME is a paper, a notebook or a figure:")
+    for notebook in there:
+        print(f"\n{notebook}")
+        for row in (row for row in rows if row.notebook == notebook):
+            print(f"  {row.id:<36}{row.printed:<18}{row.title} ({row.status})")
+    waiting = [row.id for row in rows if row.notebook not in there]
+    if waiting:
+        print(f"\nwithout their notebook: {', '.join(waiting)}")
+
+
+def _list_policies() -> None:
+    from dlsim.cpugpu import model as cpugpu
+    from dlsim.realtime.model import POLICIES, about
+    from dlsim.steady.engine import METHODS, SUFFIXES
+
+    print("policies of papers M and I:")
+    for name, policy in POLICIES.items():
+        print(f"  {name:<20}{about(policy)}")
+    print("\npolicies of paper C:")
+    for name in cpugpu.POLICIES:
+        print(f"  {name:<20}{cpugpu.ABOUT[name]}")
+    print("\nmethods of paper S:")
+    for name, method in METHODS.items():
+        print(f"  {name:<20}{method.text}")
+    for name, suffix in SUFFIXES.items():
+        takers = ", ".join(method.name for method in METHODS.values() if name in method.suffixes)
+        print(f"  {'+' + name:<20}{suffix.text} ({takers})")
+
+
+def _list_readings() -> None:
+    from dlsim.study.figures import paper_of
+
+    print("readings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
+    for notebook in files.suite_notebooks():
+        if table := switches_of(notebook):
+            print(f"\n{paper_of(notebook)}")
+            for name, options in table.items():
+                print(f"  {name:<13} {' | '.join(map(word, options))}")
+
+
+# ------------------------------------------------------------------------------ dlsim claims
+
+
+def claims(args: argparse.Namespace) -> int:
+    """Print claims with what was measured and the verdict."""
+    import pandas as pd
+
+    from dlsim.study.claims import SYMBOLS, headline, load_claims, read_scorecard, reference_of
+
+    name = PAPER_LETTERS.get(args.name, args.name)
+    wanted = [claim for claim in load_claims() if name in (None, claim.paper, claim.id)]
+    wanted = wanted or load_claims(name)  # refuses the name
+    cards = []
+    for paper in dict.fromkeys(claim.paper for claim in wanted):
+        path = reference_of(paper)
+        if args.results:
+            path = Path(args.results) / "data" / path.name
+        if not path.exists():
+            raise InputError(f"{path} is not there; first: dlsim reproduce {paper}")
+        cards.append(read_scorecard(path))
+    card = pd.concat(cards, ignore_index=True)
+    card = card[card["id"].isin([claim.id for claim in wanted])]
+    if args.json:
+        print(card.to_json(orient="records", indent=1, force_ascii=False))
+        return 0
+    for row in card.to_dict("records"):
+        print(f"{SYMBOLS[row['verdict']]} {row['id']} ({row['where']}) {row['verdict']}")
+        printed = f"Printed: {row['printed']}. " if row["printed"] else ""
+        for text in (row["claim"], f"{printed}Measured: {row['measured'] or '-'}", row["reason"]):
+            print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))
+    for claim in wanted:
+        if claim.id not in set(card["id"]):
+            print(f"  {claim.id} ({claim.where}) is not in these results")
+    where = args.results or "the reference results at paper scale"
+    print(f"\n{headline(card['verdict'])} - from {where}, default reading unless stated there")
+    return 0
+
+
+# ------------------------------------------------------------------- dlsim prove, dlsim bench
+
+
+def prove(args: argparse.Namespace) -> int:
+    """Print the status of every statement about the papers, or the steps of its proof."""
+    from dlsim import theory
+    from dlsim.theory.claim import plain
+
+    step("proving what was asked for")
+    if not args.steps:
+        return theory.main(args.keys)
+    for proven in theory.prove(args.keys):
+        print(f"{proven.key} ({proven.status}): {plain(proven.statement.source)}")
+        for number, part in enumerate(proven.steps, start=1):
+            print(f"\n  {number}. {part.kind}: {plain(part.why)}")
+            print(textwrap.indent(part.claim.text(), "       "))
+        print()
+    return 0
+
+
+def bench(args: argparse.Namespace) -> int:
+    """Print each measurement as it is made; 2 where what it compares with is not installed."""
+    whole("--tasks", args.tasks)
+    whole("--seed", args.seed, 0)
+    root = files.project_root()
+    try:
+        if root is None:
+            raise ImportError("no checkout")
+        sys.path.insert(0, str(root))
+        parts = importlib.import_module("tests.benchmarks.parts")
+        parts.parts()
+    except ImportError as error:
+        need = f"dlsim bench needs a checkout of dlsim and its extra test ({error})"
+        print(f"{need}: pip install -e '.[test]'", file=sys.stderr)
+        return 2
+    lines = parts.listing() if args.list else parts.report(args.parts, args.seed, args.tasks)
+    for line in lines:
+        print(line, flush=True)
+    return 0
+
+
+# --------------------------------------------------------------------------- the command line
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that asks which word was meant."""
+
+    def error(self, message: str) -> NoReturn:
+        """End with the message, and the nearest word of those it could have been."""
+        if found := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
+            message += nearest(found[1], re.findall(r"[^', ]+", found[2]))
+        super().error(message)
+
+
+def parser() -> argparse.ArgumentParser:
+    """Build the command line."""
+    shape = argparse.RawDescriptionHelpFormatter
+    examples = "examples:\n  dlsim lab\n  dlsim reproduce mcdf\n"
+    text = "Open the notebooks, run them, and reproduce five papers."
+    top = Parser("dlsim", description=text, epilog=examples, formatter_class=shape)
+    top.add_argument("--version", action="version", version=f"dlsim {__version__}")
+    commands = top.add_subparsers(dest="verb", metavar="command")
+
+    def command(function: Any, text: str, *lines: str, before: str = "") -> Any:
+        name = "list" if function is list_topics else function.__name__
+        epilog = before + "examples:\n" + "".join(f"  dlsim {line}\n" for line in lines)
+        one = commands.add_parser(
+            name, help=text, description=text, epilog=epilog, formatter_class=shape
+        )
+        one.set_defaults(function=function)
+        return one
+
+    one = command(
+        lab,
+        "open a copy of the notebooks in JupyterLab",
+        "lab",
+        "lab --dir my-notebooks --no-browser --port 8901",
+        before="Further options go to jupyter lab, for instance --ip=0.0.0.0.\n\n",
+    )
+    one.allow_abbrev = False
+    text = f"folder of your copy (default {COPY}); your changes stay, results go beside it"
+    one.add_argument("--dir", default=COPY, metavar="DIR", help=text)
+    one.add_argument("--no-browser", action="store_true", help="serve, and print the address")
+    one.add_argument("--port", type=int, help="port of the server (default 8888 or the next)")
+
+    one = command(
+        run,
+        "run one notebook, of dlsim or your own, and make a page of it",
+        "run 20-mcdf -p seed 1",
+        "run MINE.ipynb -p file data.csv --out results/mine",
+    )
+    one.add_argument("notebook", help="a notebook of dlsim by name, or a file NAME.ipynb")
+    text = "a parameter of the notebook; may be repeated. Files are looked for in the current "
+    text += "folder, or, for a notebook of your own, in its folder"
+    pair = {"nargs": 2, "metavar": ("NAME", "VALUE"), "action": "append", "default": []}
+    one.add_argument("-p", "--parameters", help=text, **pair)
+    text = "folder of results (default results/NAME in the current folder)"
+    one.add_argument("--out", metavar="DIR", help=text)
+    _add_limits(one)
+
+    one = command(
+        reproduce,
+        "run the notebooks of the papers and write the results page",
+        "reproduce",
+        "reproduce mcdf --scale paper --out results/mcdf-paper",
+        before=EXIT_CODES + "\n",
+    )
+    text = "papers, notebooks or figures (default: all)"
+    one.add_argument("names", nargs="*", help=text)
+    text = "quick: every figure in minutes; paper: the papers' own sizes"
+    one.add_argument("--scale", choices=("quick", "paper"), default="quick", help=text)
+    text = f"folder of results (default {LATEST})"
+    one.add_argument("--out", default=LATEST, metavar="DIR", help=text)
+    one.add_argument("--seed", type=int, default=0, help="root of all randomness (default 0)")
+    text = "runs per point (default: what the scale says)"
+    one.add_argument("--runs", type=int, default=0, help=text)
+    text = "read a paper differently, for instance link=shared; may be repeated"
+    one.add_argument("--reading", action="append", default=[], metavar="NAME=VALUE", help=text)
+    text = "write every picture in this format, too, beside the PNG of the page"
+    one.add_argument("--figures", choices=("png", "svg", "pdf"), default="png", help=text)
+    text = "run the sweeps on this Dask cluster (extra cluster): the address of its scheduler, "
+    text += "such as tcp://127.0.0.1:8786, or its scheduler file FILE.json"
+    one.add_argument("--dask", default="", metavar="ADDRESS", help=text)
+    text = "run notebooks again even if nothing changed"
+    one.add_argument("--force", action="store_true", help=text)
+    text = "make a book of the results in DIR/book, too (extra docs)"
+    one.add_argument("--book", action="store_true", help=text)
+    _add_limits(one)
+
+    one = command(
+        list_topics,
+        "list what can be reproduced, and policies and readings by name",
+        "list",
+        "list policies",
+    )
+    text = "only this: figures, policies or readings"
+    one.add_argument("topic", nargs="?", help=text)
+
+    one = command(
+        claims,
+        "print what the papers claim, what we measured, and the verdict",
+        "claims mcdf",
+        "claims mcdf-1 --results results/latest",
+    )
+    text = "a paper (mcdf, or its letter M) or a claim (mcdf-1); default: all"
+    one.add_argument("name", nargs="?", help=text)
+    one.add_argument("--results", metavar="DIR", help="results of your own instead of ours")
+    one.add_argument("--json", action="store_true", help="print the scorecard as JSON")
+
+    one = command(
+        prove,
+        "prove the formulas and theorems of the papers, symbolically",
+        "prove",
+        "prove 5.1 --steps",
+    )
+    one.add_argument("keys", nargs="*", metavar="KEY", help="keys or their beginnings")
+    one.add_argument("--steps", action="store_true", help="print every checked step")
+
+    one = command(
+        bench,
+        "measure speed against SimPy, SciPy and plain Python on the same work",
+        "bench --list",
+        "bench realtime --tasks 1000",
+    )
+    text = "an engine such as steady, or a part of it (default: all but the long ones)"
+    one.add_argument("parts", nargs="*", metavar="PART", help=text)
+    one.add_argument("--list", action="store_true", help="say which parts there are")
+    one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
+    one.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default 0)")
+    return top
+
+
+def _add_limits(one: argparse.ArgumentParser) -> None:
+    """Add the options of the commands that run notebooks."""
+    text = "processes at once (default: all cores)"
+    one.add_argument("--jobs", type=int, default=0, help=text)
+    text = "seconds that a cell may run (default 1800; 21600 at the papers' sizes; 0: no limit)"
+    one.add_argument("--cell-seconds", type=float, metavar="S", help=text)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line and return the exit code."""
+    for stream in (sys.stdout, sys.stderr):  # whatever encoding a terminal has
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    whole_parser = parser()
+    args, extra = whole_parser.parse_known_args(argv)
+    args.extra = extra
+    if args.verb is None and not args.extra:
+        whole_parser.print_help(sys.stderr)
+        return 2
+    if args.extra and args.verb != "lab":
+        whole_parser.error(f"unrecognized arguments: {' '.join(args.extra)}")
+    shows_progress = args.verb in ("run", "reproduce", "lab", "bench")
+    quiet = nullcontext() if shows_progress else told(f"dlsim {args.verb}")
+    try:
+        with termination_interrupts(), quiet:
+            return int(args.function(args))
+    except DlsimError as error:
+        print(f"dlsim: {error}", file=sys.stderr)
+        return 2 if isinstance(error, InputError) else 1
+    except KeyboardInterrupt as stop:
+        print(f"\ndlsim: interrupted{f'; {stop}' if str(stop) else ''}", file=sys.stderr)
+        return 130
+    except BrokenPipeError:
+        return 0

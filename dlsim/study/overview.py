@@ -1,0 +1,167 @@
+"""What the results page shows of all papers: findings, claims and figures, for 90-scorecard.
+
+Each function returns HTML that a notebook displays. Links lead from the folder of the notebook to
+the files of a folder of results; the page that `dlsim.study.pages` makes mends them.
+"""
+
+import os
+import re
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+import pandas as pd
+
+from dlsim.files import StrPath
+from dlsim.study.claims import SYMBOLS
+from dlsim.study.figures import FigureRow, load_figures
+from dlsim.study.pages import TEMPLATES
+from dlsim.study.style import VERDICT_INK
+
+#: What the verdicts mean, for a reader who meets them for the first time.
+MEANINGS = {
+    "holds": "Every comparison that the claim makes comes out as claimed (each with 95 % "
+    "confidence).",
+    "in part": "Some comparisons come out as claimed, and none is shown to be otherwise.",
+    "mixed": "Some comparisons come out as claimed, and others are shown to be otherwise.",
+    "contrary": "Some comparisons are shown to be otherwise, and none comes out as claimed. This "
+    "also happens where the paper's number is exceeded in the paper's favour: look at the "
+    "measured value.",
+    "undecided": "With this number of runs the intervals are too wide to say.",
+    "cannot be checked": "The paper does not say enough to measure it, or it is not about numbers.",
+}
+
+
+def findings(card: pd.DataFrame, out: StrPath) -> Any:
+    """Show, for every paper, its main claim, what was found, and how many claims hold.
+
+    Parameters
+    ----------
+    card : DataFrame
+        The verdicts, as `dlsim.study.scorecard.read` returns them.
+    out : path
+        The folder of results.
+
+    Returns
+    -------
+    IPython.display.HTML
+    """
+    papers, found = load_figures()[0], []
+    folder = Path(out)
+    notebooks = {row.paper: row.notebook for row in reversed(load_figures()[1])}
+    for paper, rows in _by_paper(card).items():
+        about = papers.get(paper, {})
+        lead = next((row for row in rows if row["id"] == about.get("claim")), rows[0])
+        notebook = folder / "notebooks" / f"{notebooks.get(paper, '')}.ipynb"
+        found.append(
+            {
+                "paper": paper,
+                "title": about.get("title", paper),
+                "source": about.get("source", ""),
+                "found": about.get("found", ""),
+                "lead": lead,
+                "rows": rows,
+                "supported": sum(row["verdict"] == "holds" for row in rows),
+                "is_quick": any(row["reference"] for row in rows),
+                "picture": _address(folder / "figures" / f"{lead['figure']}.png"),
+                "notebook": _address(notebook),
+            }
+        )
+    return _show("findings", found, papers=_titles(card))
+
+
+def claims(card: pd.DataFrame) -> Any:
+    """Show all claims with their verdicts, and menus that show only some of them."""
+    rows = [row | {"comparisons": comparisons(row["points"])} for row in card.to_dict("records")]
+    return _show("claims", rows, papers=_titles(card))
+
+
+def comparisons(points: str) -> str:
+    """Say how many comparisons of a claim support it.
+
+    >>> comparisons("2 for, 7 open, 13 against, of 22")
+    'Of 22 comparisons 2 support the claim, 13 contradict it, and 7 show nothing.'
+    """
+    counts = re.fullmatch(r"(\d+) for, (\d+) open, (\d+) against, of (\d+)", str(points))
+    if not counts:
+        return ""
+    support, nothing, contradict, total = counts.groups()
+    what = f"{support} support the claim, {contradict} contradict it, and {nothing} show nothing"
+    return f"Of {total} comparisons {what}."
+
+
+def figures(card: pd.DataFrame, out: StrPath) -> Any:
+    """Show a card for every figure and table of the notebooks that a run has executed.
+
+    Parameters and return value are those of `findings`.
+    """
+    papers, rows = load_figures()
+    folder = Path(out)
+    there = {path.name.partition(".")[0] for path in (folder / "notebooks").glob("*.ipynb")}
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in (row for row in rows if row.notebook in there):
+        title = papers.get(row.paper, {}).get("title", row.paper)
+        groups.setdefault(title, []).append(_card_of(row, card, folder))
+    absent = [row for row in rows if row.notebook not in there]
+    return _show("figures", list(groups.items()), absent, papers=_titles(card))
+
+
+def _card_of(row: FigureRow, card: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    """Return what is shown of a figure: its picture, its claims, and links to its files."""
+    about = card[card["figure"] == row.id].to_dict("records")
+    failed = folder / "notebooks" / f"{row.notebook}.failed.ipynb"
+    files_of_figure = {
+        "numbers (CSV)": folder / "data" / f"{row.id}.csv",
+        "picture (SVG)": folder / "figures" / f"{row.id}.svg",
+        "picture (PDF)": folder / "figures" / f"{row.id}.pdf",
+        "notebook": failed if failed.is_file() else failed.with_name(f"{row.notebook}.ipynb"),
+    }
+    links = {text: _address(path) for text, path in files_of_figure.items()}
+    return {
+        "row": row,
+        "claims": about,
+        "words": [str(one["verdict"]).replace(" ", "-") for one in about] or ["none"],
+        "picture": _address(folder / "figures" / f"{row.id}.png"),
+        "has_failed": failed.is_file(),
+        "links": {text: address for text, address in links.items() if address},
+    }
+
+
+def _by_paper(card: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for row in card.to_dict("records"):
+        groups.setdefault(str(row["paper"]), []).append({str(k): v for k, v in row.items()})
+    return groups
+
+
+def _titles(card: pd.DataFrame) -> dict[str, str]:
+    """Return the title of every paper that has verdicts, by its key."""
+    papers = load_figures()[0]
+    keys = dict.fromkeys(str(paper) for paper in card["paper"])
+    return {key: papers.get(key, {}).get("title", key) for key in keys}
+
+
+def _address(path: Path) -> str:
+    """Return the way to a file from the notebook that is shown, or "" where there is none."""
+    if not path.is_file():
+        return ""
+    return quote(Path(os.path.relpath(path)).as_posix())
+
+
+def _show(part: str, *arguments: Any, papers: Mapping[str, str]) -> Any:
+    """Return a part of the template as HTML in which texts are escaped."""
+    import jinja2
+    from IPython.display import HTML
+
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(TEMPLATES),
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=jinja2.StrictUndefined,
+    )
+    names: dict[str, Any] = {"symbols": SYMBOLS, "inks": VERDICT_INK, "meanings": MEANINGS}
+    names |= {"papers": papers, "zip": zip}
+    template = environment.get_template("overview.html.j2", globals=names)
+    return HTML(str(getattr(template.module, part)(*arguments)))

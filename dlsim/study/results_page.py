@@ -1,0 +1,211 @@
+"""What a batch of notebooks leaves beside them: their pages, the results page, and run.json.
+
+The results page is the page of the notebook 90-scorecard. Pages are written when a notebook
+failed, too.
+"""
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+import dlsim
+from dlsim import files
+from dlsim.cache import source_digest
+from dlsim.errors import InputError
+from dlsim.files import StrPath
+from dlsim.owned import Owned
+from dlsim.study import claims, workers
+from dlsim.study.figures import load_figures, paper_of
+from dlsim.study.notebooks import NotebookResult
+from dlsim.study.pages import RESULTS_PAGE, SCORECARD, PageFrame, pages_of_run, write_page
+
+SCHEMA_VERSION = 1
+
+
+def write_results_page(
+    out: StrPath, results: Sequence[NotebookResult], meta: Mapping[str, Any]
+) -> str:
+    """Write the pages of a batch and run.json into its folder of results.
+
+    Parameters
+    ----------
+    out : path
+        The folder of results.
+    results : sequence of NotebookResult
+        What became of the notebooks.
+    meta : mapping
+        The parameters of the batch, for run.json: scale, seed, runs, reading, seconds.
+
+    Returns
+    -------
+    str
+        How many claims hold, how many notebooks failed, and where the results page is, in one
+        line.
+    """
+    home = Owned(out)
+    problems = [f"{one.name} {one.status}: {one.error}" for one in results if one.status != "ok"]
+    card, unread = _verdicts_of(home.folder, results)
+    problems += unread + _write_pages(home, results)
+    line = claims.headline(card["verdict"])
+    for status in ("failed", "interrupted"):
+        if count := sum(one.status == status for one in results):
+            line += f"; {count} notebook{'s' * (count > 1)} {status}"
+    page = home.folder / RESULTS_PAGE
+    there = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
+    record = _record(home.folder, results, meta, card)
+    record |= {"headline": f"{line} - {there}", "problems": problems}
+    home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
+    if all(one.status != "interrupted" for one in results):
+        _write_results_page(home, results, problems, _facts(record))
+    return str(record["headline"])
+
+
+def _verdicts_of(folder: Path, results: Sequence[NotebookResult]) -> tuple[pd.DataFrame, list[str]]:
+    """Collect the verdicts that the notebooks of this batch left, and what cannot be read."""
+    tables, problems = [claims.scorecard([])], []
+    for result in results:
+        path = folder / "data" / f"{paper_of(result.name)}-claims.csv"
+        if not path.is_file() or result.status != "ok":  # not every notebook judges claims
+            continue
+        try:
+            tables.append(claims.read_scorecard(path))
+        except InputError as error:
+            problems.append(f"{path.name} could not be read: {error}")
+    return pd.concat(tables, ignore_index=True), problems
+
+
+def _write_pages(home: Owned, results: Sequence[NotebookResult]) -> list[str]:
+    """Write a page for every new notebook but the scorecard; return what went wrong."""
+    problems = []
+    for result in results:
+        page = f"notebooks/{result.name}.html"
+        is_old = result.reused and (home.folder / page).is_file()
+        if not result.path or result.name == SCORECARD or is_old:
+            continue
+        frame = PageFrame([result.error] if result.error else [])
+        try:
+            write_page(home, result.path, page, frame)
+        except InputError:
+            raise
+        except Exception as error:  # whatever a notebook holds, the results page is written
+            problems.append(f"{result.name} could not be made a page: {error}")
+    known = {path.name for path in pages_of_run(home.folder).values()}
+    for path in (home.folder / "notebooks").glob("*.html"):
+        if path.name not in known:  # of a notebook that is gone
+            home.clear(f"notebooks/{path.name}")
+    return problems
+
+
+def _write_results_page(
+    home: Owned, results: Sequence[NotebookResult], problems: list[str], facts: dict[str, str]
+) -> None:
+    """Write the page of the scorecard; without one, a page that says what went wrong."""
+    scorecard = next((one.path for one in results if one.name == SCORECARD and one.path), None)
+    frame = PageFrame(alarms=problems, facts=facts, with_code=False)
+    if scorecard is None:
+        import nbformat
+
+        empty = nbformat.v4.new_notebook()
+        empty.cells = [nbformat.v4.new_markdown_cell("# There is no scorecard of this run")]
+        name = f"notebooks/{SCORECARD}.failed.ipynb"
+        scorecard = home.write(name, nbformat.writes(empty).encode())
+    write_page(home, scorecard, RESULTS_PAGE, frame)
+
+
+def _record(
+    folder: Path, results: Sequence[NotebookResult], meta: Mapping[str, Any], card: pd.DataFrame
+) -> dict[str, Any]:
+    """Return what run.json says of a batch."""
+    names = {result.name for result in results}
+    rows = [row for row in load_figures()[1] if row.notebook in names]
+    notebooks = []
+    for result in results:
+        path = os.path.relpath(result.path, folder) if result.path else None
+        about = {"path": path, "seconds": round(result.seconds, 3)}
+        notebooks.append(asdict(result) | about)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "software": {
+            "name": "dlsim",
+            "version": dlsim.__version__,
+            "commit": _commit(),
+            "sources": source_digest(),
+        },
+        "parameters": dict(meta),
+        "environment": _environment(),
+        "notebooks": notebooks,
+        "claims": card.to_dict("records"),
+        "figures": [
+            {
+                "id": row.id,
+                "status": row.status,
+                "drawn": (folder / "figures" / f"{row.id}.png").is_file(),
+            }
+            for row in rows
+        ],
+    }
+
+
+def _facts(record: Mapping[str, Any]) -> dict[str, str]:
+    """Return where results come from, in words."""
+    given, machine = record["parameters"], record["environment"]
+    reading = given.get("reading") or {}
+    statuses = [notebook["status"] for notebook in record["notebooks"]]
+    counts = [f"{statuses.count(word)} {word}" for word in dict.fromkeys(statuses)]
+    facts = {
+        "Scale": given.get("scale", ""),
+        "Seed": str(given.get("seed", "")),
+        "Runs per point": str(given.get("runs") or "as the scale says"),
+        "Reading": ", ".join(f"{name}={value}" for name, value in reading.items()) or "default",
+        "Notebooks": ", ".join(counts),
+        "Duration": f"{given['seconds']:.0f} s" if "seconds" in given else "",
+        "dlsim": f"{record['software']['version']} {record['software']['commit']}",
+        "Machine": f"{machine['processor']}, {machine['cores']} cores, {machine['system']}",
+        "Python": machine["python"],
+        "Written": time.strftime("%Y-%m-%d %H:%M %Z"),
+    }
+    return {name: text for name, text in facts.items() if text}
+
+
+def _commit() -> str:
+    """Return the commit of the checkout, marked where files were changed since."""
+    root = files.project_root()
+    if root is None or not (root / ".git").exists():
+        return ""
+
+    def git(*words: str) -> str:  # describe --dirty would lock the index: killed, it leaves that
+        command = ["git", "--no-optional-locks", "-C", str(root), *words]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=10, check=True)
+        return done.stdout.strip()
+
+    try:
+        dirty = git("status", "--porcelain", "--untracked-files=no")
+        return git("describe", "--always", "--abbrev=12") + ("-dirty" if dirty else "")
+    except (OSError, subprocess.SubprocessError):
+        return ""
+
+
+def _environment() -> dict[str, Any]:
+    """Return the machine, Python, and the version of everything dlsim depends on."""
+    found, needed = None, importlib.metadata.requires("dlsim") or []
+    names = [re.split(r"[^\w.-]", one, maxsplit=1)[0] for one in needed if "extra ==" not in one]
+    with suppress(OSError):
+        found = re.search(r"model name\s*:\s*(.+)", Path("/proc/cpuinfo").read_text())
+    return {
+        "python": platform.python_version(),
+        "system": f"{platform.system()} {platform.release()}",
+        "processor": found[1].strip() if found else platform.processor() or platform.machine(),
+        "cores": workers.count(),
+        "packages": {name: importlib.metadata.version(name) for name in sorted(names)},
+    }

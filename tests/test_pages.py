@@ -1,0 +1,332 @@
+"""Pages: they need nothing but the folder, run nothing, and say what went wrong."""
+
+import html
+import json
+import os
+import re
+import subprocess
+from html.parser import HTMLParser
+
+import matplotlib.pyplot as plt
+import nbformat
+import pytest
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from dlsim.errors import InputError
+from dlsim.owned import Owned
+from dlsim.study import overview, results_page, scorecard
+from dlsim.study.claims import SYMBOLS, load_claims
+from dlsim.study.figures import load_figures
+from dlsim.study.pages import PageFrame, set_formulas, write_page
+from dlsim.study.report import Results
+from dlsim.study.results_page import write_results_page
+from tests.made_up_run import META, ended, make_run, write_scorecard_notebook
+from tests.test_report import verdicts
+
+
+@pytest.fixture(autouse=True)
+def _close_figures():
+    yield
+    plt.close("all")
+
+
+class Page(HTMLParser):
+    """Collects what a browser would fetch, run or show."""
+
+    def __init__(self, path):
+        super().__init__()
+        self.ids, self.links, self.sources, self.tags, self.text = [], [], [], [], ""
+        self.inside = []
+        self.whole = path.read_text("utf-8")
+        self.feed(self.whole)
+
+    def handle_starttag(self, tag, attributes):
+        values = dict(attributes)
+        self.tags.append(tag)
+        self.ids += [values["id"]] if "id" in values else []
+        self.links += [values["href"]] if "href" in values else []
+        self.sources += [values["src"]] if "src" in values else []
+        if tag == "style":
+            self.inside.append(tag)
+
+    def handle_endtag(self, tag):
+        if tag == "style":
+            self.inside.pop()
+
+    def handle_data(self, data):
+        self.text += "" if self.inside else data
+
+
+@pytest.fixture
+def folder(tmp_path):
+    return make_run(tmp_path / "results" / "latest")
+
+
+def pages_of(folder, *results, **meta):
+    """Write the pages of a run, and return the results page."""
+    results = results or (ended(folder), ended(folder, "90-scorecard"))
+    write_results_page(folder, results, META | meta)
+    return Page(folder / "report.html")
+
+
+# ------------------------------------------------------------------- alone in the world
+
+
+def test_the_pages_need_nothing_but_the_folder(folder):
+    page = pages_of(folder)
+    notebook = folder / "notebooks" / "20-mcdf.html"
+    for place, shown in ((folder, page), (notebook.parent, Page(notebook))):
+        assert not re.search(r'(src|href)="(https?:)?//|@import|url\(', shown.whole)
+        assert not {"script", "link", "iframe", "object", "form"} & set(shown.tags)
+        assert "default-src 'none'" in shown.whole
+        assert len(set(shown.ids)) == len(shown.ids)
+        assert shown.sources
+        for address in shown.sources + shown.links:
+            if address.startswith("#"):
+                assert address[1:] in shown.ids
+            elif not address.startswith("data:image/png;base64,"):
+                assert (place / address).is_file(), address
+
+
+def test_formulas_links_and_pictures_of_a_notebook(folder):
+    pages_of(folder)
+    page = Page(folder / "notebooks" / "20-mcdf.html")
+    assert page.tags.count("math") == 3  # in the text, in a table of the text, in an output
+    assert re.search(r"<msup>\s*<mi>β</mi>", html.unescape(page.whole))
+    assert "# $y$" in page.text  # code is left alone, and so is what a cell prints
+    assert "costs $1 or $2" in page.text
+    assert "1 < 2" in page.text
+    assert "\x1b" not in page.whole
+    assert page.whole.count("data:image/png;base64,") == 2  # one drawn, one linked
+    assert page.links[:3] == ["#main", "../report.html", "20-mcdf.html"]
+    assert not [link for link in page.links if "theory" in link]  # it did not run here
+    assert '<div class="scroll" tabindex="0"><table>' in page.whole
+
+
+def test_formulas_are_set_in_text_only():
+    kept = '<pre>$a$</pre><code>$b$</code><i title="$c$">x</i><style>$d$</style>'
+    assert set_formulas(kept) == kept
+    assert "<msup>" in set_formulas("<p>$a^2$</p>")
+    assert "<mo>&#x0003C;</mo>" in set_formulas("<p>$a &lt; b$</p>")
+    assert 'display="block"' in set_formulas("$$a$$")
+    assert set_formulas("$\\begin{nothing$") == "<code>\\begin{nothing</code>"
+
+
+ACTS = (
+    "<script>alert(1)</script>",
+    "<iframe src='https://example.org'></iframe>",
+    "<meta http-equiv=refresh content='0; url=https://example.org'>",
+    "<base href='https://example.org'>",
+    "<form action='https://example.org'><input></form>",
+    "<link rel=stylesheet href='https://example.org/a.css'>",
+    "<OBJECT data='x'></OBJECT>",
+)
+
+
+def test_a_notebook_of_somebody_else_does_nothing(tmp_path):
+    """Tags that act become text; widgets, scripts and files of this machine are left out."""
+    widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "a"}, "text/plain": "VBox"}
+    outputs = [
+        new_output("display_data", {"text/html": "".join(ACTS)}),
+        new_output("display_data", {"application/javascript": "alert(2)"}),
+        new_output("display_data", widget),
+        new_output("display_data", {"text/markdown": "".join(ACTS)}),
+    ]
+    text = "![x](/etc/passwd) ![y](../../../../etc/passwd) [z](../../../etc/passwd)\n\n"
+    cells = [new_markdown_cell(text + "\n\n".join(ACTS)), new_code_cell("1", outputs=outputs)]
+    home = Owned(tmp_path / "out").claim()
+    path = home.write("notebooks/own.ipynb", nbformat.writes(new_notebook(cells=cells)).encode())
+    page = Page(write_page(home, path, "own.html", PageFrame(source=tmp_path)))
+    acting = {"script", "iframe", "form", "link", "object", "base"}
+    assert not acting & set(page.tags)
+    assert page.tags.count("meta") == 4  # of the template itself
+    assert page.text.count("alert(1)") == 3  # shown as text
+    assert "alert(2)" not in page.whole
+    assert "dlsim lab" in page.text
+    assert "passwd" not in page.whole
+
+
+# --------------------------------------------------------------------- the results page
+
+
+def test_the_first_screen_says_what_was_found(folder):
+    page = pages_of(folder)
+    told = {row["id"]: row for row in verdicts().to_dict("records")}
+    first = page.text[: page.text.index("What the paper says, in our words")]
+    assert told["mcdf-1"]["claim"] in first
+    papers, known = load_figures()[0], {claim.id for claim in load_claims()}
+    five = [about for about in papers.values() if "claim" in about]
+    assert len(five) == 5
+    for about in five:
+        assert about["claim"] in known
+        assert about["found"] in first
+    for meaning in overview.MEANINGS.values():
+        assert meaning in first
+    assert set(overview.MEANINGS) == set(SYMBOLS)
+
+
+def test_bars_count_every_verdict(folder):
+    page = pages_of(folder)
+    words = list(verdicts()["verdict"])
+    first = page.whole[: page.whole.index('class="bar"', page.whole.index('class="bar"') + 9)]
+    shown = {word: int(n) for n, word in re.findall(r'title="(\d+) ([a-z ]+)"', first)}
+    assert shown == {word: words.count(word) for word in dict.fromkeys(words)}
+
+
+def test_the_page_shows_every_claim_and_figure(folder):
+    page = pages_of(folder)
+    for row in verdicts().to_dict("records"):
+        assert row["claim"] in page.text
+        assert f"claim-{row['id']}" in page.ids
+        assert overview.comparisons(row["points"]) in page.text
+    for row in load_figures()[1]:
+        assert row.title in page.text
+        assert (row.id in page.ids) == (row.notebook == "20-mcdf"), row.id
+    assert page.whole.count('loading="lazy"') == 2
+    assert {"data/mcdf-fig4.csv", "notebooks/20-mcdf.html"} <= set(page.links)
+    for fact in ("quick", "link=shared", "12 s", "as the scale says"):
+        assert fact in page.text[page.text.index("Where these results come from") :]
+
+
+def test_what_comes_from_outside_is_escaped(folder):
+    error = "<script>alert(1)</script>"
+    failed = ended(folder, status="failed", error=error)
+    page = pages_of(folder, failed, ended(folder, "90-scorecard"))
+    assert "<b> & co" in page.text
+    assert "script" not in page.tags
+    assert error in page.text
+
+
+def test_beside_a_quick_verdict_stands_that_of_the_papers_size(tmp_path):
+    card = verdicts().assign(reference="contrary", agreement="CONTRADICTS")
+    page = pages_of(make_run(tmp_path / "r", card))
+    assert f'title="{len(card)} contrary"' in page.whole
+    assert page.text.count("at the paper's own size: contrary") == len(card)
+
+
+def test_the_line_of_the_terminal(folder, monkeypatch):
+    monkeypatch.chdir(folder.parent.parent)
+    results = ended(folder), ended(folder, "90-scorecard")
+    line = write_results_page(folder, results, META)
+    words = list(verdicts()["verdict"])
+    assert line.startswith(f"{len(words)} claims: {words.count('holds')} hold")
+    assert line.endswith(", 1 cannot be checked - results/latest/report.html")
+    failed = ended(folder, status="failed", error="no")
+    assert "; 1 notebook failed - " in write_results_page(folder, [failed], META)
+
+
+def test_a_failed_notebook_has_a_page_and_its_pictures_are_doubted(folder):
+    source = folder / "notebooks" / "20-mcdf.ipynb"
+    failed_path = source.rename(source.with_name("20-mcdf.failed.ipynb"))
+    write_scorecard_notebook(folder)
+    error = "20-mcdf.ipynb failed: code cell 3: ValueError: no"
+    failed = ended(folder, path=failed_path, status="failed", error=error)
+    page = pages_of(folder, failed, ended(folder, "90-scorecard"))
+    assert error in page.text
+    assert "what is shown here may be from an earlier run" in page.text
+    assert "notebooks/20-mcdf.html" in page.links
+    assert error in Page(folder / "notebooks" / "20-mcdf.html").text
+
+
+def test_without_a_scorecard_there_is_still_a_page(tmp_path):
+    failed = ended(tmp_path, "90-scorecard", path=None, status="failed", error="no kernel")
+    page = pages_of(tmp_path / "out", failed)
+    assert "no kernel" in page.text
+    assert "There is no scorecard of this run" in page.text
+
+
+def test_an_interrupted_run_leaves_its_record_and_no_new_page(tmp_path):
+    stopped = ended(tmp_path, path=None, status="interrupted")
+    write_results_page(tmp_path / "out", [stopped], META)
+    assert (tmp_path / "out" / "run.json").is_file()
+    assert not (tmp_path / "out" / "report.html").exists()
+
+
+def test_what_is_no_notebook_and_a_broken_scorecard_are_said(folder):
+    (folder / "notebooks" / "20-mcdf.ipynb").write_text("{}")
+    (folder / "data" / "mcdf-claims.csv").write_text("a,b\n1,2\n")
+    page = pages_of(folder)
+    assert "20-mcdf could not be made a page" in page.text
+    assert "mcdf-claims.csv could not be read" in page.text
+    assert json.loads((folder / "run.json").read_text())["claims"] == []
+
+
+def test_the_page_of_an_unchanged_notebook_is_kept(folder):
+    pages_of(folder)
+    place = folder / "notebooks" / "20-mcdf.html"
+    before = place.stat().st_mtime_ns
+    reused = ended(folder, reused=True)
+    pages_of(folder, reused, ended(folder, "90-scorecard"))
+    assert place.stat().st_mtime_ns == before
+    pages_of(folder)
+    assert place.stat().st_mtime_ns > before
+
+
+def test_run_json_holds_the_record(folder):
+    pages_of(folder)
+    record = json.loads((folder / "run.json").read_text())
+    assert record["schema_version"] == 1
+    assert record["parameters"] == META
+    assert re.fullmatch(r"[0-9a-f]{16}", record["software"]["sources"])
+    assert {"numpy", "numba", "papermill"} <= set(record["environment"]["packages"])
+    assert record["environment"]["cores"] >= 1
+    assert record["notebooks"][0] == {
+        "name": "20-mcdf",
+        "path": "notebooks/20-mcdf.ipynb",
+        "status": "ok",
+        "seconds": 3.2,
+        "error": "",
+        "reused": False,
+    }
+    assert [row["verdict"] for row in record["claims"]] == list(verdicts()["verdict"])
+    drawn = {row["id"] for row in record["figures"] if row["drawn"]}
+    assert drawn == {"mcdf-fig4", "mcdf-gantt"}
+    assert record["problems"] == []
+
+
+def test_results_of_another_run_in_the_folder_are_not_in_the_record(folder):
+    Results(folder).table("bricks-claims", verdicts().assign(paper="bricks"))
+    pages_of(folder)
+    record = json.loads((folder / "run.json").read_text())
+    assert {row["paper"] for row in record["claims"]} == {"mcdf"}
+
+
+def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="cannot be written to"):
+        write_results_page(tmp_path / "file", [], {})
+
+
+def test_verdicts_are_shown_where_nothing_was_run(tmp_path, monkeypatch):
+    """In JupyterLab, before any run, the shipped verdicts are shown without links."""
+    monkeypatch.chdir(tmp_path)
+    card = scorecard.read(tmp_path)
+    assert len(card) > 100
+    assert "<img" not in overview.findings(card, tmp_path).data
+    shown = overview.figures(card, tmp_path).data
+    assert f"{len(load_figures()[1])} figures and tables are not part" in shown
+
+
+def test_asking_for_the_commit_writes_nothing_into_the_checkout(tmp_path, monkeypatch):
+    """A killed report must leave no lock behind: git is not to write its index at all."""
+    author = ("-c", "user.name=a", "-c", "user.email=a@b")
+    (tmp_path / "file").write_text("1")
+    for words in (("init", "-q"), ("add", "file"), (*author, "commit", "-q", "-m", "one")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    monkeypatch.setattr(results_page.files, "project_root", lambda: tmp_path)
+    index = tmp_path / ".git" / "index"
+    os.utime(tmp_path / "file", (1, 1))  # git would note the new time
+    before = index.read_bytes(), index.stat().st_ino
+    commit = results_page._commit()
+    assert re.fullmatch(r"[0-9a-f]{12}", commit)
+    assert (index.read_bytes(), index.stat().st_ino) == before
+    (tmp_path / "file").write_text("2")
+    assert results_page._commit() == f"{commit}-dirty"
+
+
+def test_without_git_the_commit_is_left_out(monkeypatch):
+    def missing(*_, **__):
+        raise FileNotFoundError
+
+    monkeypatch.setattr(subprocess, "run", missing)
+    assert results_page._commit() == ""
