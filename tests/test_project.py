@@ -85,6 +85,7 @@ BASE = {
     "reading",
     "rounding",
     "swf",
+    "user_code",
 }
 ENGINES = {"realtime", "steady", "cpugpu", "bricks"}
 FLOOR_2 = BASE | ENGINES | {"theory", "study"}
@@ -103,6 +104,7 @@ MAY_IMPORT = {
     "reading": {"", "given"},
     "rounding": {"", "compiled"},
     "swf": {"", "errors", "files"},
+    "user_code": {"", "errors"},
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),
     "papers": FLOOR_2,
     "live": FLOOR_2,
