@@ -309,11 +309,19 @@ def read_json(path: StrPath, limit: int = DOCUMENT) -> Any:
     return parse_json(path, read_text(path, limit))
 
 
-#: A dotted key of more parts than `DEPTH`. The parser's time and memory grow with the square
-#: of the parts: 64 kB of them take 4 GB.
-_DOTTED = re.compile(
-    rf"""(?<![\w"'-])(?:(?:[\w-]++|"(?:[^"\\\n]|\\.)*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{DEPTH}}}"""
+#: What may hold dots in TOML that part no key: a comment, a text in any quotes; one that is not
+#: closed reaches to the end.
+_QUOTED = re.compile(
+    r"""\#[^\n]*+
+    |\"{3}(?:[^"\\]|\\.|"(?!""))*+(?:\"{3}|\Z)
+    |'{3}(?:[^']|'(?!''))*+(?:'{3}|\Z)
+    |"(?:[^"\\\n]|\\[^\n])*+"?
+    |'[^'\n]*+'?""",
+    re.DOTALL | re.VERBOSE,
 )
+#: A dotted key of more parts than `DEPTH`, quoted parts written as q. The parser's time and memory
+#: grow with the square of the parts: 64 kB of them take 4 GB.
+_DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{DEPTH}}}")
 
 
 def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
@@ -323,8 +331,10 @@ def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
 
 def _toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
     text = "".join(_text_lines(path, limit))
-    if found := _DOTTED.search(text):
-        line = text.count("\n", 0, found.start()) + 1
+    # one pass, however many quotes are escaped; the lines stay
+    unquoted = _QUOTED.sub(lambda quoted: "q" + "\n" * quoted[0].count("\n"), text)
+    if found := _DOTTED.search(unquoted):
+        line = unquoted.count("\n", 0, found.start()) + 1
         raise refusal(path, line, f"a key of more than {DEPTH} parts; flatten it")
     try:
         document = tomllib.loads(text)
@@ -464,12 +474,22 @@ def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> An
         raise refusal(path, line, what, name) from None
 
 
+def _header_remedy(names: list[str]) -> str:
+    """Say what is wrong with a first line whose columns are not found: a comment, or tabs."""
+    if names and names[0].startswith("#"):
+        return "; it is a comment: remove it"
+    for separator, word in (("\t", "tabs"), ("|", "bars")):
+        if any(separator in name for name in names):
+            return f"; they are separated by {word}: save the file with commas"
+    return ""
+
+
 def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[str]:
     names = [name.strip() for name in row]
     if missing := [name for name in required if name not in names]:
         near = nearest(missing[0], names)
         what = f"no such column{near}; the first line names {', '.join(names)[:200] or 'none'}"
-        raise refusal(path, 1, what, missing[0])
+        raise refusal(path, 1, what + _header_remedy(names), missing[0])
     if len(names) > MOST_COLUMNS:
         raise refusal(path, 1, f"{len(names)} columns, more than {MOST_COLUMNS}; leave some out")
     for name, count in Counter(names).items():

@@ -26,6 +26,7 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
+from dlsim.user_code import load_user_code, names_user_code
 
 Seed = int | SeedSequence
 Floats = NDArray[np.float64]
@@ -139,8 +140,15 @@ def option(name: str, value: Any, options: Iterable[Any]) -> Any:
 def named(
     name: str, value: Any, rows: Mapping[str, Any], own: Callable[[Any], str]
 ) -> tuple[str, Any]:
-    """Return a row with its name: looked up, or taken as given and, if new, named by `own`."""
-    if not isinstance(value, type(next(iter(rows.values())))):
+    """Return a row with its name: looked up, or taken as given and, if new, named by `own`.
+
+    A row of a user that is named as ``FILE.py:name`` has that name.
+    """
+    kind = type(next(iter(rows.values())))
+    if names_user_code(value):
+        row, title = load_user_code(name, value), value.rpartition(":")[2]
+        return title, instance(f"{name} {value!r}", row, kind)
+    if not isinstance(value, kind):
         return option(name, value, rows), rows[value]
     return next((known for known, row in rows.items() if row == value), own(value)), value
 

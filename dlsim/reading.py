@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
 from dlsim.given import mapping, number, option
+from dlsim.user_code import resolve_user_code
 
 
 def switch(*options: Any, rule: str = "", papers: str = "") -> Any:
@@ -30,6 +31,9 @@ class BaseReading:
     def __post_init__(self) -> None:
         for one in fields(self):
             name, value = one.name, getattr(self, one.name)
+            if name in self.OPEN:
+                value = resolve_user_code(name, value)
+                object.__setattr__(self, name, value)
             if name in self.NUMBERS:
                 object.__setattr__(self, name, number(name, value, **self.NUMBERS[name]))
             elif not (name in self.OPEN and callable(value)):

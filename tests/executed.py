@@ -8,6 +8,7 @@ import re
 import tempfile
 from pathlib import Path
 
+import matplotlib.pyplot as plt
 import nbformat
 import pandas as pd
 import pytest
@@ -23,14 +24,7 @@ _VERDICT = re.compile(rf"\*\*claim (\w+) ({'|'.join(sorted(SYMBOLS, key=len, rev
 FILE = files.shared_file("data/examples/policies.py")
 #: What a notebook computes here at the quick scale, as far as parameters do not say it.
 SMALL = {
-    "mcdf": {"ratio_horizon": 1e5, "pools": 20, "reading_loads": (0.5,)},
     "inserted_idle_time": {"horizon": 3e5, "map_horizon": 1e5, "pools": 8},
-    "steady_state": {
-        "vertices": 8, "vertex_clusters": (5, 8), "timed_clusters": (5, 8),
-        "reading_clusters": (5,), "churn_hours": 3.0,
-    },
-    "cpu_gpu": {"draws": 4, "words": 300},
-    "bricks": {"front_hours": 4.0, "other_hours": 2.0, "other_runs": 2},
 }  # fmt: skip
 #: What a kernel does before the first cell of a paper's notebook.
 _START = """from importlib import import_module
@@ -71,6 +65,7 @@ def in_one_space(path, folder, given=()):
             shown[f"{cell.id} said"] = printed.getvalue()
             for value in last:
                 shown[cell.id] = eval(compile(ast.Expression(value), cell.id, "eval"), names)
+            plt.close("all")  # as a kernel does at the end of a cell
             if "parameters" in cell.metadata.get("tags", ()):
                 names.update(given)
     return names, shown

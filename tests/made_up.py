@@ -1,7 +1,7 @@
 """Data made up so that a claim must hold, and so that it must be contrary."""
 
 from dlsim.study.claims import load_claims, verdict_of
-from dlsim.study.measure import MEASURES, measured
+from dlsim.study.measure import MEASURES, REGISTERED, measured
 
 
 def assert_each_way(paper, makers, not_made=()):
@@ -20,4 +20,23 @@ def assert_each_way(paper, makers, not_made=()):
         number: tuple(verdict_of(due[number], measured(due[number], one)).word for one in both)
         for number, both in makers.items()
     }
+    assert found == dict.fromkeys(makers, ("holds", "contrary"))
+
+
+def assert_judged_each_way(paper, makers, not_made=()):
+    """Judge every measured claim on frames that support it and on frames that contradict it.
+
+    `makers` gives, by the number in the claim's id, two dicts of frames by the names that the
+    claim's measure has; `not_made` names the claims that can take only one word.
+    """
+    due = {
+        claim.id.removeprefix(f"{paper}-"): claim
+        for claim in load_claims(paper)
+        if claim.id in REGISTERED and claim.kind == "measured"
+    }
+    assert set(makers) | set(not_made) == set(due)
+    found = {}
+    for number, both in makers.items():
+        measure = REGISTERED[due[number].id].function
+        found[number] = tuple(verdict_of(due[number], measure(**one)).word for one in both)
     assert found == dict.fromkeys(makers, ("holds", "contrary"))

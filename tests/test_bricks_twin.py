@@ -2,11 +2,8 @@
 
 import functools
 import itertools
-import json
-import os
 import random
-import subprocess
-import sys
+import traceback
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -14,12 +11,21 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.bricks import REFUSE, SWITCHES, Environment, Reading, Scheduler, simulate, topology
+from dlsim.bricks import (
+    REFUSE,
+    SWITCHES,
+    Environment,
+    Reading,
+    Scheduler,
+    simulate,
+    speeds,
+    topology,
+)
+from dlsim.bricks.engine import configure, environment_arrays
 from dlsim.bricks.model import ALGORITHMS, LOADS, PREDICTORS
+from dlsim.errors import InputError
 from tests.scale import LONG
 from tests.twins import bricks as twin
-
-ROOT = Path(__file__).parents[1]
 
 # ---------------------------------------------------------------- two simulators, one shape
 
@@ -186,36 +192,6 @@ def test_no_server_is_busy_for_less_than_no_time(run):
     env = environment([100.0], [(2, 0, 0, 100, 9)], background=[[0.1]], background_work=70.0)
     reading = Reading(load="util", probe=0.8, predictor=lambda values: values[:, -1])
     assert run(env, Scheduler(), reading) == [(0, 0, 3.0)]
-
-
-UNCOMPILED = """
-import json, sys
-from tests.test_bricks_twin import stalled
-json.dump(stalled(), sys.stdout)
-"""
-
-
-def stalled():
-    """Every built-in method where links are at 0 for a while, with all mechanisms."""
-    rows = [(t, 40, 60, 900, 40 + t) for t in range(0, 12, 2)]
-    env = environment([100.0, 60.0], rows, [0.0, 20.0, 0.0, 50.0], step=3.0, background=[[1.0], []])
-    found = []
-    for algorithm, network in itertools.product(ALGORITHMS, SWITCHES["network"]):
-        scheduler = Scheduler(algorithm, 0.9, True, 1.0, 2, True, True)
-        for load, predictor in zip(LOADS, PREDICTORS, strict=True):
-            reading = Reading(load=load, probe=2.0, predictor=predictor, network=network)
-            found += by_engine(env, scheduler, reading)
-    return [list(map(float, row)) for row in found]
-
-
-def test_the_uncompiled_kernels_give_the_same_bytes_without_a_warning():
-    settings = os.environ | {"NUMBA_DISABLE_JIT": "1"}
-    command = [sys.executable, "-W", "error::RuntimeWarning", "-c", UNCOMPILED]
-    done = subprocess.run(
-        command, env=settings, capture_output=True, text=True, check=False, cwd=ROOT
-    )
-    assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout) == stalled()
 
 
 # ---------------------------------------------------------------- random instances
@@ -481,3 +457,87 @@ def test_refusing_is_as_the_twin_says(block):
         out.check()
         assert out.fate.tolist() == [one.fate for one in wanted]
         are_the_same(told_of(wanted), told_by(out), (scheduler, reading))
+
+
+# ---------------------------------------------------------------- both speeds
+
+
+def same_bytes_at_both_speeds(env, scheduler, reading):
+    """The uncompiled core gives what the compiled one gives, without a warning of numpy's."""
+    fast, plain = (simulate(env, scheduler, reading, engine) for engine in ("compiled", "python"))
+    pd.testing.assert_frame_equal(fast.requests, plain.requests, check_exact=True)
+    pd.testing.assert_frame_equal(fast.attempts, plain.attempts, check_exact=True)
+
+
+ALGORITHMS_AND_OWN = (*ALGORITHMS, least_promised, fussy)
+PREDICTORS_AND_OWN = (*PREDICTORS, mean_of_two)
+
+
+@pytest.mark.parametrize("network", SWITCHES["network"])
+@pytest.mark.parametrize("algorithm", ALGORITHMS_AND_OWN, ids=told)
+def test_both_speeds_give_the_same_bytes(algorithm, network):
+    for load, predictor in itertools.product(LOADS, PREDICTORS_AND_OWN):
+        source = random.Random(repr(("speeds", told(algorithm), network, load, told(predictor))))
+        scheduler, reading = draw(OF_SCHEDULER, source), draw(OF_READING, source)
+        env = draw_environment(source, **draw(OF_ENVIRONMENT, source))
+        same_bytes_at_both_speeds(
+            env,
+            Scheduler(**{**scheduler, "algorithm": algorithm}),
+            Reading(**{**reading, "network": network, "load": load, "predictor": predictor}),
+        )
+
+
+def test_both_speeds_give_the_same_bytes_where_links_stand_still():
+    """Every built-in method where links are at 0 for a while, with all mechanisms."""
+    rows = [(t, 40, 60, 900, 40 + t) for t in range(0, 12, 2)]
+    env = environment([100.0, 60.0], rows, [0.0, 20.0, 0.0, 50.0], step=3.0, background=[[1.0], []])
+    for algorithm, network in itertools.product(ALGORITHMS, SWITCHES["network"]):
+        scheduler = Scheduler(algorithm, 0.9, True, 1.0, 2, True, True)
+        for load, predictor in zip(LOADS, PREDICTORS, strict=True):
+            reading = Reading(load=load, probe=2.0, predictor=predictor, network=network)
+            same_bytes_at_both_speeds(env, scheduler, reading)
+
+
+def test_other_users_data_take_the_same_of_links_at_both_speeds():
+    env = Environment.random(3, 60.0, horizon=120.0, domains=2, link_background="data")
+    core = speeds.CORE
+    assert 1000 < len(env.link_background.times) <= speeds.SMALL_STREAM
+    left = [
+        modules.network.left_over(env.rates, env.step, env.link_background)
+        for modules in (core.compiled, core.python)
+    ]
+    np.testing.assert_array_equal(*left)
+    np.testing.assert_array_equal(env.open_rates, left[0])
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+def test_what_a_users_function_raises_keeps_its_traceback(engine):
+    """Functions are called directly at both speeds: the error is theirs, with its own lines."""
+
+    def fails(view):
+        return {}[view.row]
+
+    env = environment([100.0], [(0, 10, 10, 100, 99)])
+    for scheduler, reading in (
+        (Scheduler(fails), Reading()),
+        (Scheduler(), Reading(predictor=lambda values: {}[len(values)])),
+    ):
+        with pytest.raises(InputError, match="KeyError") as caught:
+            simulate(env, scheduler, reading, engine)
+        cause = caught.value.__cause__
+        assert isinstance(cause, KeyError)
+        assert Path(traceback.extract_tb(cause.__traceback__)[-1].filename) == Path(__file__)
+
+
+@pytest.mark.parametrize(("hours", "is_small"), [(1, True), (24, False)])
+def test_auto_runs_an_hour_uncompiled_and_a_day_compiled(hours, is_small):
+    """An hour of the paper's servers takes .2 s uncompiled, a day 6 s."""
+    env = environment_arrays(Environment.random(0, 60.0, horizon=3600.0 * hours))
+    work = speeds.uncompiled_microseconds(env, configure(Scheduler(), Reading()))
+    assert (work <= speeds.CORE.work) is is_small
+
+
+def test_an_engine_that_is_not_there_is_refused():
+    env = environment([100.0], [(0, 10, 10, 100, 99)])
+    with pytest.raises(InputError, match=r"engine must be .*got 'fast'"):
+        simulate(env, engine="fast")

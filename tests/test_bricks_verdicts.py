@@ -1,18 +1,22 @@
-"""Paper B's claims on evidence made up so that they must hold, and so that they must not."""
+"""Paper B's claims on frames made up so that they must be supported, or contradicted."""
+
+import inspect
+import re
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.papers.bricks import cells, claims
-from dlsim.study.claims import load_claims, verdict_of
-from dlsim.study.measure import measured
-from tests.made_up import assert_each_way
+from dlsim.bricks import Environment, Scheduler, simulate
+from dlsim.papers import bricks
+from dlsim.study import sweep
+from dlsim.study.claims import intervals, load_claims, reference_of, verdict_of
+from dlsim.study.measure import REGISTERED, ratio
 
-OPTS = (0.5, 0.7, 0.9)
-NAMES = ("Greedy", *map(cells.deadline, OPTS))
+NAMES = ("Greedy", "D-0.5", "D-0.7", "D-0.9")
 RUNS = 8
 RNG = np.random.default_rng(0)
+CLAIMS = {claim.id: claim for claim in load_claims("bricks")}
 
 
 def runs(failure, cost=lambda *_: 1.0, most=5, **at):
@@ -40,22 +44,27 @@ def gaining(gain, column, places):
 
 
 def evidence(failure, cost, gain, in_large, dearer, spread):
-    """Evidence on all claims."""
+    """Frames for all claims, by their names in `dlsim.papers.bricks`."""
     models = {"trace": 1.0, "extraneous": dearer}
     timed = [
         {"resource": resource, "model": model, "replicate": k, "seconds": seconds}
-        for resource in cells.EXTRANEOUS for model, seconds in models.items() for k in range(RUNS)
-    ]  # fmt: skip
+        for resource in ("servers", "links")
+        for model, seconds in models.items()
+        for k in range(RUNS)
+    ]
     drawn = [
         {"model": model, "replicate": k, "spread": 1.0 + k / 100 + (model != "trace") * spread * k}
-        for model in models for k in range(1, RUNS)
-    ]  # fmt: skip
-    return claims.Evidence(
-        pd.concat([runs(failure, cost, interval=i) for i in (60.0, 120.0)], ignore_index=True),
-        gaining(lambda name: 0.02 if name == "as it is" else gain, "condition", cells.CONDITIONS),
-        gaining(lambda _: in_large, "value", (4.0, 75.0, 300.0)),
-        pd.DataFrame(drawn), pd.DataFrame(timed),
-    )  # fmt: skip
+        for model in models
+        for k in range(1, RUNS)
+    ]
+    usual = bricks.CONDITIONS
+    return {
+        "runs": pd.concat([runs(failure, cost, interval=i) for i in (60, 120)], ignore_index=True),
+        "causes": gaining(lambda name: 0.02 if name == "as it is" else gain, "condition", usual),
+        "sizes": gaining(lambda _: in_large, "nodes", (4, 75, 300)),
+        "background": pd.DataFrame(drawn),
+        "seconds": pd.DataFrame(timed),
+    }
 
 
 #: Failure rate and cost as the paper finds them, and the other way round.
@@ -72,33 +81,116 @@ AGAINST_IT = evidence(
 NUMBERS = "1a 1b 2a 2b 3 4 5 6a 6b 7a 7b 8a 8b 9 10 11 12a 12b".split()
 
 
-def word_of(number, e):
-    [one] = [one for one in load_claims("bricks") if one.id == f"bricks-{number}"]
-    return verdict_of(one, measured(one, e))
+def points_of(number, frames):
+    """Measure a claim on the frames that its measure names."""
+    function = REGISTERED[f"bricks-{number}"].function
+    return function(**{name: frames[name] for name in inspect.signature(function).parameters})
 
 
-def test_every_claim_can_hold_and_can_be_contrary():
-    assert_each_way("bricks", dict.fromkeys(NUMBERS, (FOR_IT, AGAINST_IT)))
+def judge(number, frames):
+    return verdict_of(CLAIMS[f"bricks-{number}"], points_of(number, frames))
+
+
+def test_every_claim_has_a_measure():
+    assert (
+        {f"bricks-{number}" for number in NUMBERS}
+        == set(CLAIMS)
+        == {name for name in REGISTERED if name.startswith("bricks-")}
+    )
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_claim_can_be_supported_and_contradicted(number):
+    assert judge(number, FOR_IT).word == "holds"
+    assert judge(number, AGAINST_IT).word == "contrary"
 
 
 def test_ten_points_are_asked_only_where_so_many_fail():
     rare = evidence(lambda *_: 0.05, lambda *_: 1.0, 0.0, 0.0, 1.0, 0.0)
-    verdict = word_of("1a", rare)
+    verdict = judge("1a", rare)
     assert verdict.word == "cannot be checked"
     assert "Nowhere" in verdict.reason
 
 
 def test_no_gain_in_any_run_is_bounded_by_the_requests_that_gained_nothing():
-    sizes = FOR_IT.sizes.assign(failure=0.1)
-    verdict = word_of("11", FOR_IT._replace(sizes=sizes))
+    verdict = judge("11", {"sizes": FOR_IT["sizes"].assign(failure=0.1)})
     assert verdict.word == "holds"
     # eight runs of 1000 requests: minus the logarithm of 0.025
     assert verdict.weakest["high"] * 8000 == pytest.approx(3.688, abs=1e-3)
 
 
 def test_opt_is_judged_over_its_whole_range():
-    main = FOR_IT.main.copy()
-    main.loc[main["policy"] == "D-0.7", "failure"] *= 0.5
-    verdict = word_of("3", FOR_IT._replace(main=main))
+    rows = FOR_IT["runs"].copy()
+    rows.loc[rows["policy"] == "D-0.7", "failure"] *= 0.5
+    verdict = judge("3", {"runs": rows})
     assert verdict.word == "holds"
     assert "Of 16 steps to a neighbour 8 go the other way." in verdict.reason
+
+
+def test_measures_of_a_hand_case():
+    """Two environments, one Int: every estimate by hand."""
+    names = ("Greedy", "D-0.5", "D-0.9")
+    base = dict(zip(names, (0.4, 0.2, 0.3), strict=True))
+    failure = {(p, c, n): base[p] / 2**n - 0.05 * c for p in names for c in (0, 1) for n in (0, 1)}
+    failure |= {(p, 0, 3): base[p] / 8 for p in names}
+    rows = []
+    for (p, c, n), rate in failure.items():
+        for k, shift in enumerate((-0.01, 0.01)):
+            row = {"interval": 60, "replicate": k, "policy": p, "corrected": c, "fallbacks": n}
+            row |= {"failure": rate + shift, "cost": 100.0 * (1 + n), "requests": 100}
+            rows.append(row)
+    frames = {"runs": pd.DataFrame(rows)}
+
+    def got(number, point):
+        return points_of(number, frames).set_index("point").loc[point, "estimate"]
+
+    assert got("1a", "Greedy x/x - x/F, interval 60") == pytest.approx(0.2)
+    assert got("1b", "D-0.5, interval 60") == pytest.approx(0.5)
+    assert got("2a", "D-0.9 x/F - L/F, interval 60") == pytest.approx(0.05)
+    assert got("1b", "Greedy, corrected, interval 60") == pytest.approx(0.2 / 0.35)
+    assert got("3", "x/x over opt, interval 60") == pytest.approx(0.1)
+    assert got("5", "x/x over opt, interval 60") == 0
+    assert got("6a", "D-0.5 L/x, interval 60") == pytest.approx(0.4 - 0.15)  # Greedy x/x
+    assert got("6b", "D-0.5 x/F, interval 60") == -1
+    assert got("7a", "Greedy, interval 60") == pytest.approx(0.875)
+    assert got("7b", "Greedy, interval 60") == pytest.approx(0.75)
+    assert got("8a", "Greedy, interval 60") == pytest.approx(3.0)
+    assert got("9", "failure, 3 fallbacks, interval 60") == pytest.approx(0.1 / 8)
+
+
+def test_lateness_is_the_ratio_of_means():
+    frame = pd.DataFrame(
+        {"replicate": [0, 1], "policy": "a", "tardiness": [2.0, 4.0], "failure": [0.1, 0.3]}
+    )
+    assert ratio(frame, "tardiness", "failure", ["policy"])["estimate"].item() == pytest.approx(
+        6 / 0.4
+    )
+
+
+def run_day(interval, seed):
+    """Run every scheduler of the paper for a day, as the paper does."""
+    env, rows = Environment.random(seed, interval), []
+    versions = [*bricks.VERSIONS.values(), *((0, n) for n in range(2, 6))]
+    for policy in bricks.POLICIES:
+        opt = float(policy.removeprefix("D-")) if policy != "Greedy" else 1.0
+        for corrected, n in versions:
+            name = "greedy" if policy == "Greedy" else "deadline"
+            options = {"load_correction": bool(corrected), "max_fallbacks": n}
+            o = simulate(env, Scheduler(name, opt=opt, **options))
+            row = {"policy": policy, "corrected": corrected, "fallbacks": n}
+            row |= {"failure": o.failure_rate, "cost": o.cost, "requests": len(o.requests)}
+            rows.append(row)
+    return rows
+
+
+def test_a_smaller_sample_meets_the_reference():
+    """Four environments of another seed, where the shipped verdicts name their furthest point."""
+    frames = {"runs": sweep(run_day, {"interval": [60]}, replicates=4, seed=1, jobs=1)}
+    card = pd.read_csv(reference_of("bricks"), index_col="id")["measured"]
+    for number in ("2b", "4", "5", "6b", "7a", "7b"):
+        claim = CLAIMS[f"bricks-{number}"]
+        text = re.search(r"weakest at (.*): \S+ \S+ \[(\S+), (\S+)\];", card[claim.id])
+        table = intervals(points_of(number, frames), claim).set_index("point")
+        low, high = 100 * table.loc[text[1], ["low", "high"]].astype(float)
+        assert low - 0.005 <= float(text[3]), number
+        assert high + 0.005 >= float(text[2]), number

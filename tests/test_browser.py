@@ -32,14 +32,14 @@ PAPER = "30-inserted-idle-time"
 EXPLORE = "70-explore"
 #: Few points of each figure: all that is drawn and said is there, sooner.
 SMALL = {"loads": [0.5, 1.0], "taus": [8, 1], "dc_ratios": [2, 5], "clusters": [4]}
-#: Longest wait for anything, in milliseconds: kernels are compiled on the way.
-PATIENCE = 600_000
+#: Longest wait for anything, in milliseconds (DLSIM_PATIENCE in seconds): kernels are compiled.
+PATIENCE = 1000 * int(os.environ.get("DLSIM_PATIENCE", 600))
 TOKEN = "t"
 FLAGS = (
     "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync",
     "--disable-component-update", "--disable-dev-shm-usage",
 )  # fmt: skip
-PANELS = ("timing", "schedules", "idle_times", "wan", "grid", "queue", "pipeline")
+PANELS = ("timing", "schedules", "wan", "grid", "queue")
 #: JupyterLab's own: pictures of a cell get no name (a sentence below says it), and what is wider
 #: than the notebook, a table or a line of code, is scrolled by keys though it is no stop of Tab.
 OF_THE_LAB = {"image-alt", "scrollable-region-focusable"}
@@ -229,17 +229,18 @@ class Notebook:
             kind,
         )
 
-    def dress(self, width, theme):
-        """Give the lab a width and a theme, and the notebook all of it."""
-        if self.look == (width, theme):
+    def dress(self, width, theme, height=1000, side_bar=False):
+        """Give the lab a size, a theme, and a side bar or none."""
+        if self.look == (width, theme, height, side_bar):
             return
-        self.look = width, theme
-        self.page.set_viewport_size({"width": width, "height": 1000})
+        self.look = width, theme, height, side_bar
+        self.page.set_viewport_size({"width": width, "height": height})
         self.page.evaluate(
-            "async theme => { const lab = window.jupyterapp; lab.shell.collapseLeft();"
+            "async ([theme, open]) => { const lab = window.jupyterapp;"
+            " if (open) lab.shell.expandLeft('filebrowser'); else lab.shell.collapseLeft();"
             " lab.shell.collapseRight();"
             " await lab.commands.execute('apputils:change-theme', {theme}); }",
-            f"JupyterLab {theme.title()}",
+            [f"JupyterLab {theme.title()}", side_bar],
         )
         light = "false" if theme == "dark" else "true"
         self.page.wait_for_selector(f"body[data-jp-theme-light={light}]", state="attached")
@@ -275,6 +276,8 @@ def test_a_slider_moved_by_keyboard_changes_picture_and_call(explorer, name):
     before, call = state_of(output)
     assert call.startswith(f"explore.{name}(")
     explorer.keep(name)
+    if name == "queue":  # its sliders are behind a button
+        output.get_by_role("button", name="more settings").click()
     handle = output.locator(".widget-slider .noUi-handle").first
     handle.focus()
     explorer.page.keyboard.press("ArrowLeft")
@@ -290,24 +293,56 @@ def test_a_slider_moved_by_keyboard_changes_picture_and_call(explorer, name):
         " !document.activeElement.classList.contains('noUi-handle-lower-first')"
     )
     assert there
+    if name == "queue":
+        output.get_by_role("button", name="more settings").click()
 
 
-def test_a_menu_and_the_meanings_open_by_keyboard(explorer):
+def test_readings_and_their_menus_open_by_keyboard(explorer):
     output = explorer.show("explore.timing(")
     link = output.locator(".dlsim-link code")
     link.wait_for()
     call = link.inner_text()
-    output.locator("select").last.focus()  # JupyterLab takes the arrow keys of a closed menu
+    output.get_by_role("button", name="readings").focus()
+    explorer.page.keyboard.press("Enter")
+    menu = output.locator("select").last
+    menu.wait_for()
+    menu.focus()  # JupyterLab takes the arrow keys of a closed menu
     for key in ("Space", "ArrowDown", "Enter"):
         explorer.page.keyboard.press(key)
         explorer.page.wait_for_timeout(500)
     sync_api.expect(link).not_to_have_text(call, timeout=PATIENCE)
     assert "reading={'an_nodes': 'best'}" in link.inner_text()
     output = explorer.show("explore.wan(")
-    output.locator(".dlsim-meanings summary").focus()
+    output.get_by_role("button", name="words").focus()
     explorer.page.keyboard.press("Enter")
-    sync_api.expect(output.locator(".dlsim-meanings li").first).to_be_visible()
-    explorer.keep("meanings")
+    sync_api.expect(output.locator("dt").first).to_be_visible()
+    explorer.keep("words")
+    explorer.page.keyboard.press("Enter")
+
+
+#: Where the picture begins below the top of its cell, how tall the panel is, and whether the
+#: picture stands beside the controls.
+PLACES = """box => { const at = part => box.querySelector(part).getBoundingClientRect();
+  const cell = box.closest('.jp-Cell').getBoundingClientRect(), picture = at('.dlsim-picture');
+  return {top: picture.top - cell.top, height: at('.dlsim-panel').height,
+    beside: picture.left - at('.dlsim-field').right, width: picture.width}; }"""
+
+
+@pytest.mark.parametrize("name", PANELS)
+@pytest.mark.parametrize(("width", "side_bar"), [(1280, True), (1024, False), (1024, True)])
+def test_controls_and_picture_are_on_one_screen(explorer, name, width, side_bar):
+    explorer.dress(width, "light", height=800, side_bar=side_bar)
+    output = explorer.show(f"explore.{name}(")
+    output.locator(".dlsim-link code").wait_for()
+    explorer.page.wait_for_timeout(500)
+    explorer.keep(f"{name}-{width}-{'open' if side_bar else 'closed'}")
+    box = output.locator(".dlsim-panel")
+    found = output.evaluate(PLACES)
+    assert box.count() == 1
+    assert found["top"] <= 200
+    assert found["height"] <= 560
+    assert found["beside"] >= 0
+    assert found["width"] >= 350
 
 
 def test_a_refused_value_leaves_no_picture_that_looks_valid(explorer):
@@ -328,7 +363,7 @@ def test_a_refused_value_leaves_no_picture_that_looks_valid(explorer):
 
 def test_a_button_saves_the_picture_and_says_where(explorer, folder):
     output = explorer.show("explore.timing(")
-    output.get_by_role("button", name="Save as SVG").click()
+    output.get_by_role("button", name="SVG").click()
     kept = output.locator(".dlsim-kept code")
     kept.wait_for()
     path = Path(kept.inner_text())

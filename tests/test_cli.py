@@ -259,8 +259,9 @@ def test_exit_codes_of_reproduce(capsys, tmp_path, asked, status, code):
         ("steady-state-fig4b --reading table2=het", {"40-steady-state": {"table2": "het"}}),
         ("M inserted-idle-time --reading link=shared,base=nominal,size=uniform",
          {"20-mcdf": {"link": "shared", "base": "nominal"},
+          "21-mcdf-beyond": {"link": "shared", "base": "nominal"},
           "30-inserted-idle-time": {"link": "shared", "size": "uniform"}}),
-        ("mcdf", {"20-mcdf": {}}),
+        ("mcdf", {"20-mcdf": {}, "21-mcdf-beyond": {}}),
     ],
 )  # fmt: skip
 def test_a_notebook_gets_the_switches_of_its_paper(capsys, tmp_path, asked, words, expected):
@@ -272,7 +273,7 @@ def test_a_notebook_gets_the_switches_of_its_paper(capsys, tmp_path, asked, word
 def test_a_switch_without_papers_named_reaches_those_that_know_it(capsys, tmp_path, asked):
     run(capsys, "reproduce", "--reading", "link=shared", "--out", str(tmp_path / "r"))
     shared = {name for name, one in asked["readings"].items() if one == {"link": "shared"}}
-    assert shared == {"20-mcdf", "30-inserted-idle-time"}
+    assert shared == {"20-mcdf", "21-mcdf-beyond", "30-inserted-idle-time"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")

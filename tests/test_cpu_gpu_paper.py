@@ -1,122 +1,97 @@
-"""Paper C's study: its measures against direct simulation and hand cases, its pictures."""
+"""Paper C: the experiments of its notebook against direct simulation, its measures by hand."""
 
-import itertools
 from collections import Counter
+from itertools import product
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
 import pytest
 
 from dlsim import cpugpu
-from dlsim.cpugpu import POLICIES, History, Machine, Reading, simulate, workload
-from dlsim.cpugpu.gpu import Cut
+from dlsim.cpugpu import POLICIES, Gpu, History, Machine, Reading, run_chunks, simulate, workload
 from dlsim.cpugpu.mapdata import words_of
-from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.split import ideal_split
 from dlsim.errors import InputError
-from dlsim.papers import cpu_gpu as cg
-from dlsim.papers.cpu_gpu import cells, claims, draw
-from dlsim.papers.cpu_gpu.study import SCALES
-from dlsim.study.claims import load_claims
+from dlsim.papers import cpu_gpu
+from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.figures import load_figures
-from dlsim.study.measure import MEASURES
+from dlsim.study.measure import REGISTERED
+from dlsim.study.readings import list_readings
+from dlsim.study.session import read_scales, start
 from dlsim.study.style import STYLES
-from tests.executed import execute, shown_beside_the_shipped, unsaid
-from tests.scale import deep, some_of
+from tests.executed import in_one_space, shown_beside_the_shipped
+from tests.notebook_functions import FOLDER, functions_of
+from tests.scale import deep
 
 KEY = "cpu-gpu"
-alternatives = list(cg.Study.alternatives())
-MIXES = ("lee", "gpuheavy")
-SMALL = {"mixes": MIXES, "queue": 8, "batches": 3, "apps": 5, "jobs": 1}
-SETTING = cells.Setting(1, 1, 5, 8, 3, 0.1, 0.02, 5.0)
+NOISE = {"cv": 0.1, "outliers": 0.02, "factor": 5.0}
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    with pytest.MonkeyPatch.context() as patch:
-        small = SCALES["quick"]._replace(draws=5, words=300)
-        patch.setitem(SCALES, "quick", small)
-        study = cg.Study(runs=3, out=str(tmp_path_factory.mktemp("cpu-gpu")), **SMALL)
-        assert study.size.words == 300  # cached from here on
-    return study
+def notebook(tmp_path_factory):
+    """What 50-cpu-gpu defines, with five applications and three batches of eight jobs."""
+    out = str(tmp_path_factory.mktemp(KEY))
+    return functions_of("50-cpu-gpu", out=out, apps=5, queue=8, batches=3, words=300, draws=2)
 
 
-@pytest.fixture(autouse=True)
-def _close_figures():
-    yield
-    plt.close("all")
+@pytest.fixture(scope="module")
+def beyond(tmp_path_factory):
+    out = str(tmp_path_factory.mktemp(KEY))
+    return functions_of("51-cpu-gpu-beyond", out=out, apps=6, queue=12, batches=4)
 
 
-def key(replicate=0, seed=0):
+def stream(replicate=0, seed=0):
     return np.random.SeedSequence(seed, spawn_key=(replicate,))
 
 
-def batches(mix, replicate):
-    """The jobs of a replicate, drawn without sweep or cells."""
-    table = workload.applications(mix, 5, key(replicate))
-    drawn = workload.draw(table, 8, key(replicate), 0.1, 0.02, 5.0, batches=3)
-    return table, [part for _, part in drawn.groupby("batch")]
+def draw_directly(mix, replicate):
+    """Draw the applications and the batches of a replicate without the notebook."""
+    applications = workload.applications(mix, 5, stream(replicate))
+    jobs = workload.draw(applications, 8, stream(replicate), batches=3, **NOISE)
+    return applications, [part for _, part in jobs.groupby("batch")]
 
 
-def direct(mix, replicate, policy):
-    """The schedules of a replicate, one batch after another."""
-    known, schedules = None, []
-    for part in batches(mix, replicate)[1]:
-        schedules.append(simulate(part, Machine(1, 1), policy, known))
-        known = schedules[-1].history
+def run_directly(mix, replicate, policy):
+    """Run the batches of a replicate one after another, without the notebook."""
+    history, schedules = None, []
+    for part in draw_directly(mix, replicate)[1]:
+        schedules.append(simulate(part, Machine(1, 1), policy, history))
+        history = schedules[-1].history
     return schedules
 
 
-# ----------------------------------------------------------------------- drawings
-
-
-def test_figure_3_counts_words_as_by_hand():
-    steps = draw.flow_of()
-    found = sorted(line for box in steps["reduce"] for line in box.split("\n"))
-    assert found == ["dog 1", "fox 2", "quick 1", "the 3"]
-    assert steps["split"] == ["the quick", "fox the dog", "the fox"]
-    pairs = [line for box in steps["partition, sort"] for line in box.split("\n")]
-    assert Counter(pairs) == {"the 1": 3, "fox 1": 2, "dog 1": 1, "quick 1": 1}
-    for box in steps["partition, sort"]:
-        assert box.split("\n") == sorted(box.split("\n"))
+# --- the queue on one machine ---------------------------------------------------------------------
 
 
 def test_hadoop_schedulers_end_as_by_hand():
     # specification of paper C, section 10, case 10
-    names = pd.Index(["A", "B", "C"], name="job")
     three = {"tasks": [8, 4, 4], "queue": ["x", "x", "y"], "share": [0.25, 0.25, 0.75]}
-    ends = {name: run_slots(pd.DataFrame(three, names), 4, name).jobs["end"].tolist()
-            for name in ("fifo", "fair", "capacity")}  # fmt: skip
+    jobs = pd.DataFrame(three, pd.Index(["A", "B", "C"], name="job"))
+    schedulers = ("fifo", "fair", "capacity")
+    ends = {name: run_slots(jobs, 4, name).jobs["end"].tolist() for name in schedulers}
     assert ends == {"fifo": [2, 3, 4], "fair": [4, 4, 4], "capacity": [3, 4, 2]}
 
 
 def test_torque_is_the_preferred_device_on_one_machine():
     assert POLICIES["torque"] == POLICIES["preferred"]
-    assert set(cells.ONLINE) <= set(POLICIES) & set(STYLES)
+    assert set(POLICIES) - {"ideal-mean"} <= set(STYLES)
 
 
-# ----------------------------------------------------------------------- cells
+@pytest.mark.parametrize(("mix", "replicate"), [("lee", 0), ("gpuheavy", 2)])
+def test_batches_are_those_of_direct_simulation(notebook, mix, replicate):
+    names = ["history", "rsc", "preferred"]
+    runs = notebook["compare_policies"](mix, 0.0, names, stream(replicate))
+    for name in names:
+        found = runs[runs["policy"] == name]["makespan"].tolist()
+        assert found == pytest.approx([s.makespan for s in run_directly(mix, replicate, name)])
 
 
-@pytest.mark.parametrize("policy", ["history", "rsc", "preferred"])
-def test_batches_are_those_of_direct_simulation(study, policy):
-    main = study.evidence.main
-    for mix, replicate in itertools.product(MIXES, (0, 2)):
-        rows = main[
-            (main["mix"] == mix) & (main["replicate"] == replicate) & (main["policy"] == policy)
-        ]
-        found = [s.makespan for s in direct(mix, replicate, policy)]
-        assert rows["makespan"].tolist() == pytest.approx(found)
-
-
-def test_unfair_jobs_are_counted():
-    rows = pd.DataFrame(
-        cells.fairness("lee", 0.1, significant=0.1, setting=SETTING, switches={}, seed=key())
-    ).set_index(["fair", "above"])
-    schedules = direct("lee", 0, "history")
-    for fair in cells.FAIR:
+def test_unfair_jobs_are_counted(notebook):
+    rows = pd.DataFrame(notebook["measure_lateness"]("lee", 0.1, stream()))
+    rows = rows.set_index(["fair", "above"])
+    schedules = run_directly("lee", 0, "history")
+    for fair in ("local", "global"):
         judged = pd.concat([s.fairness(fair).jobs for s in schedules])
         assert rows.loc[(fair, 0.0), "share"] == pytest.approx(judged["late"].mean())
         alone = judged["late"] & (judged["excuse"] == "")
@@ -140,47 +115,59 @@ def test_the_base_is_the_class_whose_times_the_mixes_draw():
     assert gains[0] == pytest.approx(gains[1])
 
 
-def test_right_first_samples_do_no_harm():
-    given = {"setting": SETTING, "switches": {}, "seed": key()}
-    rows = cells.poison("lee", 1.0, poisoned="all", **given)
-    table, _ = batches("lee", 0)
-    parts = cells.batches_of(table, SETTING._replace(outliers=0.0), key())
-    found = list(cells.follow(parts, SETTING, "history", Reading(), History.exact(table)))
-    assert [row["makespan"] for row in rows] == pytest.approx([s.makespan for s in found])
+def test_right_first_samples_do_no_harm(notebook):
+    follow, reading = notebook["follow_wrong_sample"], Reading()
+    applications, calm = notebook["draw_batches"]("lee", stream(), "cpu", outliers=0.0)
+    rows = follow("lee", 1.0, stream(), poisoned="all")
+    right = notebook["run_batches"](calm, reading, History.exact(applications))
+    assert [row["makespan"] for row in rows] == pytest.approx([s.makespan for s in right])
     one, every = (
-        sum(row["makespan"] for row in cells.poison("lee", 100.0, poisoned=which, **given))
-        for which in cells.SWITCHES["poisoned"]
+        sum(row["makespan"] for row in follow("lee", 100.0, stream(), poisoned=which))
+        for which in cpu_gpu.SWITCHES["poisoned"]
     )
     assert sum(row["makespan"] for row in rows) < one < every
 
 
-def test_without_outliers_nothing_has_to_be_smoothed_out():
-    calm, often = (
-        cells.outlying("wide", setting=SETTING._replace(outliers=p), switches={}, seed=key())
-        for p in (0.0, 0.5)
-    )
-    assert [(row["batch"], row["excess"]) for row in calm] == [(1, 0.0), (2, 0.0)]
-    assert [row["excess"] != 0 for row in often] == [False, True]
+def test_without_outliers_nothing_has_to_be_smoothed_out(tmp_path):
+    for probability, changed in ((0.0, [False, False]), (0.5, [False, True])):
+        noise = NOISE | {"outliers": probability}
+        given = {"out": str(tmp_path), "apps": 5, "queue": 8, "batches": 3, "noise": noise}
+        rows = functions_of("50-cpu-gpu", **given)["follow_outliers"]("wide", stream())
+        assert [row["batch"] for row in rows] == [1, 2]
+        assert [row["excess"] != 0 for row in rows] == changed
 
 
-def test_nobody_beats_the_exhaustive_schedule(study):
-    assert (study.evidence.ideal[["makespan", "completion"]] >= -1e-12).all().all()
+def test_no_policy_beats_the_exhaustive_schedule(notebook):
+    names = ["history", "mct", "rsc", "asjf", "round-robin", "gpu-only"]
+    for replicate in range(3):
+        for row in notebook["compare_with_ideal"]("lee", names, stream(replicate)):
+            assert min(row["makespan"], row["completion"]) >= -1e-12, row
 
 
-def test_a_cold_batch_of_equal_speed_ups_has_no_slower_surprise():
-    rows = cells.break_even(
-        0.0, 4, policies=("history", "gpu-only"), setting=SETTING, switches={}, seed=key()
-    )
-    assert [row["policy"] for row in rows] == ["history", "gpu-only"]
-    assert rows[0]["makespan"] < rows[1]["makespan"]  # two devices, the slower half as fast
+def test_jobs_in_the_queues_are_counted(notebook):
+    # four jobs A(40/10) from an empty history: 2 start at once, one more at 10, the last at 20
+    four = pd.DataFrame({"app": "A", "arrival": [0.0] * 4, "cpu_time": 40.0, "gpu_time": 10.0})
+    lengths = notebook["queue_lengths"](simulate(four, Machine(1, 1)).jobs)
+    main = lengths[lengths["queue"] == "main"].set_index("time")["jobs"]
+    assert main.to_dict() == {0.0: 2, 10.0: 1, 20.0: 0}
+    assert set(lengths[lengths["queue"] != "main"]["jobs"]) == {0}
 
 
-# ----------------------------------------------------------------------- systems
+# --- several nodes, the inside of a GPU, MapReduce ------------------------------------------------
 
 
-def test_pipelines_follow_the_closed_forms():
+def test_moldable_jobs_ask_for_nodes_that_are_there(notebook):
+    for nodes, asked in ((4, {1, 2, 4}), (2, {1, 2})):
+        jobs = notebook["draw_moldable"]("lee", 40, 0.0, nodes, "cpu", stream())
+        assert set(jobs["nodes"]) == asked
+    rows = notebook["schedule_moldable"]("lee", 0.0, stream())
+    assert {*cpu_gpu.EXISTING, "flexible", "area"} <= {row["scheduler"] for row in rows}
+
+
+def test_pipelines_follow_the_closed_forms(tmp_path):
     # specification, P4: C = 24 chunks of (2, 2, 2): S = 6, X = 2
-    rows = pd.DataFrame(cells.pipeline("balanced", chunks=24, cv=0.0, seed=key()))
+    given = {"out": str(tmp_path), "noise": NOISE | {"cv": 0.0}}
+    rows = pd.DataFrame(functions_of("50-cpu-gpu", **given)["overlap_chunks"]("balanced", stream()))
     two = rows[rows["engines"] == 2].set_index("streams")["makespan"]
     assert two[1] == pytest.approx(24 * 6)
     assert two[2] == pytest.approx(11 * 6 + 6 + 2)
@@ -188,238 +175,233 @@ def test_pipelines_follow_the_closed_forms():
     assert rows["use"].tolist() == pytest.approx((48 / rows["makespan"]).tolist())
 
 
-def test_the_scheduled_order_loses_nothing_where_times_are_their_means():
-    given = {"profile": "balanced", "chunks": 9, "draws": 1, "seed": key()}
-    for queues, engines in itertools.product(("per-engine", "single"), (1, 2)):
-        mean, other = (
-            {row["order"]: row["slowdown"] for row in cells.issue(queues, engines, cv=cv, **given)}
-            for cv in (0.0, 0.3)
-        )
-        assert mean["scheduled"] == pytest.approx(1.0)
-        assert (other["scheduled"] > 1.01) == (engines == 1)  # planned without knowing them
+def test_the_scheduled_order_loses_little_and_threads_lose_more(notebook):
+    for queues, engines in product(("per-engine", "single"), (1, 2)):
+        rows = pd.DataFrame(notebook["issue_operations"](queues, engines, stream()))
+        slowdown = rows.groupby("order")["slowdown"].mean()
+        assert set(slowdown.index) == {"threads", "depth", "breadth", "scheduled"}
+        # planned from mean times: with two copy engines nothing is lost
+        assert (slowdown["scheduled"] > 1.01) == (engines == 1)
+        assert slowdown["threads"] > slowdown["scheduled"]
 
 
-def test_an_outsider_keeps_the_optimiser_from_its_ideal():
+def test_an_outsider_keeps_the_optimiser_from_its_ideal(notebook):
     # the rounds approach max(T, a): by hand from the shares' fixed point
-    rows = cells.adapt("an outsider", devices=3, rounds=60, seed=key(1))
-    source = np.random.default_rng(key(1))
-    unit = np.exp(source.uniform(np.log(0.5), np.log(5), 3))
+    rows = notebook["split_repeatedly"]("an outsider", stream(1))
+    source = np.random.default_rng(stream(1))
+    unit = np.exp(source.uniform(np.log(0.5), np.log(5), 4))
     ideal = 100 / (1 / unit).sum()
-    fixed = 0.3 * ideal * source.random(3)
+    fixed = 0.3 * ideal * source.random(4)
     fixed[-1] = 3 * ideal
     time = ideal_split(100.0, fixed.tolist(), unit.tolist()).time
-    assert rows[-1]["excess"] == pytest.approx(fixed[-1] / time - 1, rel=1e-3)
-    assert cells.adapt("no start-up", devices=3, rounds=3, seed=key(1))[-1]["excess"] < 1e-9
+    assert rows[-1]["excess"] == pytest.approx(fixed[-1] / time - 1, rel=0.05)
+    assert rows[-1]["excess"] < rows[0]["excess"]
+    assert notebook["split_repeatedly"]("no start-up", stream(1))[-1]["excess"] < 1e-9
 
 
-def test_memory_is_never_exceeded_and_modes_follow_the_sizes():
-    table = cells.memory().set_index("size")
-    # 1.25 units for each unit of input: in core up to 0.8, in the host up to 6.4
-    assert table["mode"].tolist() == ["in-core"] * 2 + ["out-of-core"] * 3 + ["disk"] * 3
-    assert (table[["gpu", "host"]] <= 1).all().all()
-    assert table["mapped"].tolist() == pytest.approx([1.0] * len(table))
-
-
-def test_peaks_count_chunks_that_are_there_at_once():
-    chunks = equal_chunks(5, h2d=3, map=1, d2h=2)
+def test_chunks_that_are_there_at_once_are_counted(notebook):
+    chunks = cpugpu.equal_chunks(5, h2d=3, map=1, d2h=2)
     for streams, most in ((1, 1), (2, 2), (3, 2)):
-        t = run_chunks(chunks, Gpu(streams))
-        peaks = cells.peaks(Cut(chunks, "out-of-core", 0, 4.0), t, 0.5)
-        assert peaks == {"gpu": most * 6.0, "host": 5 * 6.0}
+        assert notebook["chunks_at_once"](run_chunks(chunks, Gpu(streams)).ops) == most
 
 
-def test_words_are_counted_from_the_text_given():
-    text = "a b a c " * 40
-    fixed = {"words": 10, "text": text, "policy": "history", "seed": key()}
-    (own,) = cells.count_words("both", 2, 3, **fixed)
-    assert own["throughput"] * own["makespan"] == pytest.approx(len(text) / 1000)
-    drawn = words_of(cells.zipf_text(2000, 1))
-    assert len(drawn) == 2000
-    (_, first), (_, second) = Counter(drawn).most_common(2)
+def test_drawn_words_are_as_frequent_as_in_a_language(notebook):
+    found = notebook["count_words"]("both", 2, 3, stream())
+    # every word takes 8 letters and a space: thousands of letters per unit of time
+    assert found["throughput"] * found["makespan"] == pytest.approx((300 * 8 - 1) / 1000)
+    assert notebook["draw_text"](3, stream()).count("word") == 3
+    (_, first), (_, second) = Counter(words_of(notebook["draw_text"](3000, stream()))).most_common(
+        2
+    )
     assert 1.3 < first / second < 3  # 1/1 against 1/2
 
 
-# ----------------------------------------------------------------------- measures
+# --- beyond the paper -----------------------------------------------------------------------------
+
+
+def test_a_cold_batch_of_equal_speed_ups_has_no_slower_surprise(beyond):
+    rows = beyond["run_cold_batch"](0.0, 4, ["history", "gpu-only"], stream())
+    assert [row["policy"] for row in rows] == ["history", "gpu-only"]
+    assert rows[0]["makespan"] < rows[1]["makespan"]  # two devices, the slower half as fast
+
+
+@pytest.mark.parametrize("arrivals", ["batch", "online"])
+def test_no_rule_is_below_the_least(beyond, arrivals):
+    names = ["history", "mct", "rsc"]
+    for length in (7, 40):
+        rows = beyond["measure_gap"]("lee", arrivals, length, names, stream(1, 2))
+        assert min(row["over"] for row in rows) >= -1e-9
+
+
+def test_the_bound_is_no_more_than_the_optimum():
+    for replicate in range(5):
+        jobs = workload.draw(workload.applications("wide", 6, replicate), 7, replicate)
+        best = simulate(jobs, Machine(), "ideal")
+        assert 0 < best.bound <= best.makespan * (1 + 1e-12)
+
+
+def test_regret_from_its_definition(beyond):
+    rows = beyond["measure_regret"]("lee", 3, ["history"], stream(1, 2))
+    table = workload.applications("lee", 6, stream(1, 2))
+    jobs = workload.draw(table, 12, stream(1, 2), batches=3, **NOISE)
+    lost, first, history = 0.0, None, None
+    for row, (_, part) in zip(rows, jobs.groupby("batch"), strict=True):
+        known = simulate(part, Machine(), "history", History.exact(table)).makespan
+        cold = simulate(part, Machine(), "history", history)
+        lost, history, first = lost + cold.makespan - known, cold.history, first or known
+        assert row["regret"] == pytest.approx(lost / first)
+    gaps = (table["cpu_time"] - table["gpu_time"]).abs()
+    assert [row["jobs"] for row in rows] == [12, 24, 36]
+    assert rows[0]["bound"] == pytest.approx(gaps.sum() / first)  # two runs each: explored once
+    assert rows[2]["bound"] > rows[1]["bound"] > rows[0]["bound"]
+
+
+def test_break_even_needs_to_stay(beyond):
+    first_stay = beyond["first_stay"]
+    assert first_stay(pd.Series([False, True, False, True, True])) == "4"
+    assert first_stay(pd.Series([True, True])) == "1"
+    assert first_stay(pd.Series([True, False])) == "never"
+
+
+# --- measures and tables --------------------------------------------------------------------------
 
 
 def batch_frame(values):
-    """mix, replicate, policy, batch, makespan from {policy: batches}, the same twice."""
-    return pd.DataFrame(
-        [("m", r, policy, b, x) for r in (0, 1) for policy, own in values.items()
-         for b, x in enumerate(own)],
-        columns=["mix", "replicate", "policy", "batch", "makespan"],
-    )  # fmt: skip
-
-
-def evidence(**frames):
-    return claims.Evidence(**{**dict.fromkeys(claims.Evidence._fields), **frames})
+    """Return mix, replicate, policy, batch, makespan from {policy: batches}, the same twice."""
+    rows = [
+        ("m", replicate, policy, batch, makespan)
+        for replicate in (0, 1)
+        for policy, own in values.items()
+        for batch, makespan in enumerate(own)
+    ]
+    return pd.DataFrame(rows, columns=["mix", "replicate", "policy", "batch", "makespan"])
 
 
 def test_savings_and_learning_by_hand():
-    frame = batch_frame({"history": [30, 10, 11, 9], "mct": [10] * 4, "gpu-only": [25] * 4})
-    e = evidence(main=frame)
-    assert MEASURES["cpu-gpu-2a"].function(e)["estimate"].tolist() == pytest.approx([1 - 60 / 100])
-    row = claims.improves(e).iloc[0]
+    runs = batch_frame({"history": [30, 10, 11, 9], "mct": [10] * 4, "gpu-only": [25] * 4})
+    assert cpu_gpu.saves_against_gpu(runs)["estimate"].tolist() == pytest.approx([1 - 60 / 100])
+    row = cpu_gpu.improves(runs).iloc[0]
     # least squares of 3, 1, 1.1, .9 over 0, 1, 2, 3, times 3
     assert row["estimate"] == pytest.approx(-3 * (-1.5 * 3 - 0.5 * 1 + 0.5 * 1.1 + 1.5 * 0.9) / 5)
     assert (row["point"], row["steps"], row["wrong"]) == ("fall, mix m", 3, 1)
-    assert claims.improves(e, since=1).iloc[0]["estimate"] == pytest.approx(0.1)
-    assert claims.improves(e, since=3).empty  # one batch is no way
-
-
-def test_break_even_needs_to_stay():
-    assert claims.first_stay(pd.Series([False, True, False, True, True])) == "4"
-    assert claims.first_stay(pd.Series([True, True])) == "1"
-    assert claims.first_stay(pd.Series([True, False])) == "never"
+    assert cpu_gpu.continues_to_improve(runs).iloc[0]["estimate"] == pytest.approx(0.1)
+    assert cpu_gpu.improves(runs[runs["batch"] == 0]).empty  # one batch shows no way
 
 
 def test_gain_is_over_the_best_rival_in_the_mix_that_other_queues_choose():
+    times = {"torque-strict": 30, "torque": 20, "mct": 12, "flexible": 10, "area": 8}
+    other = {"torque-strict": 30, "torque": 11, "mct": 12, "flexible": 10, "area": 10}
     rows = [
-        (mix, 0.0, r, name, x)
-        for r in range(4)
-        for mix, times in (
-            (
-                "a",
-                {"torque-strict": 30, "torque": 20, "mct": 12, "flexible": 10 + r % 2, "area": 8},
-            ),
-            ("b", {"torque-strict": 30, "torque": 11, "mct": 12, "flexible": 10, "area": 10}),
-        )
-        for name, x in times.items()
+        (mix, 0.0, replicate, name, makespan + (replicate % 2 if name == "flexible" else 0))
+        for replicate in range(4)
+        for mix, own in (("a", times), ("b", other))
+        for name, makespan in own.items()
     ]
-    frame = pd.DataFrame(rows, columns=["mix", "error", "replicate", "scheduler", "makespan"])
-    table = claims.greatest_gain(evidence(moulded=frame)).set_index("scheduler")
+    moldable = pd.DataFrame(rows, columns=["mix", "error", "replicate", "scheduler", "makespan"])
+    table = cpu_gpu.greatest_gain(moldable).set_index("scheduler")
     assert table["estimate"].to_dict() == pytest.approx({"flexible": 12 / 11 - 1, "area": 0.5})
     assert table["mix"].tolist() == ["a", "a"]
-    every = claims.throughput_gain(evidence(moulded=frame)).set_index(["scheduler", "mix"])
+    every = cpu_gpu.gain_in_every_mix(moldable).set_index(["scheduler", "mix"])
     assert every.loc[("area", "b"), "estimate"] == pytest.approx(0.1)
 
 
-def test_wrong_samples_are_compared_with_right_ones(study):
-    table = claims.excess_of_poison(study.evidence.poisoned)
-    assert set(table["wrong"]) == {5.0, 20.0, 100.0}
-    frame = study.evidence.poisoned.set_index(["mix", "wrong", "replicate", "batch"])["makespan"]
-    row = table.iloc[-1]
-    place = (row["mix"], row["replicate"], row["batch"])
-    wrong, right = (frame[(place[0], x, *place[1:])] for x in (row["wrong"], 1.0))
-    assert row["excess"] == pytest.approx(wrong / right - 1)
+def test_wrong_samples_are_compared_with_right_ones():
+    rows = [("m", wrong, 0, 1, makespan) for wrong, makespan in ((1.0, 10.0), (5.0, 12.0))]
+    frame = pd.DataFrame(rows, columns=["mix", "wrong", "replicate", "batch", "makespan"])
+    table = cpu_gpu.excess_of_wrong_samples(frame)
+    assert table["wrong"].tolist() == [5.0]
+    assert table["excess"].tolist() == pytest.approx([0.2])
 
 
-def test_the_cost_of_errors_has_the_right_sign(study):
-    table = claims.tolerates_errors(study.evidence).set_index(["policy", "mix"])
-    sums = {
-        error: frame[(frame["policy"] == "rsc") & (frame["mix"] == "lee")]["makespan"].sum()
-        for error, frame in ((0.0, study.evidence.main), (0.2, study.evidence.wrong))
-    }
-    assert table.loc[("rsc", "lee"), "estimate"] == pytest.approx(sums[0.2] / sums[0.0] - 1)
+def test_the_cost_of_errors_has_the_right_sign():
+    runs = batch_frame({"rsc": [10, 10], "asjf": [10, 10]})
+    wrong = batch_frame({"rsc": [11, 12], "asjf": [9, 9]}).assign(error=0.2)
+    columns = ["scheduler", "mix", "replicate", "error", "makespan"]
+    moldable = [
+        (s, "m", r, e, 1 + e) for s in ("flexible", "area") for r in (0, 1) for e in (0, 0.2)
+    ]
+    found = cpu_gpu.tolerates_errors(runs, wrong, pd.DataFrame(moldable, columns=columns))
+    found = found.set_index("policy")["estimate"]
+    assert found["rsc"] == pytest.approx(23 / 20 - 1)
+    assert found["asjf"] == pytest.approx(-0.1)
+    assert found["problem 2: area"] == pytest.approx(0.2)
 
 
-def test_every_claim_has_a_measure_and_a_verdict(study):
+def test_every_claim_has_a_measure_or_is_true_by_construction():
     listed = load_claims(KEY)
     numbers = {claim.id.removeprefix(f"{KEY}-").rstrip("ab") for claim in listed}
     assert numbers == {str(number) for number in range(1, 19)}
-    unmeasured = {claim.id for claim in listed if claim.id not in MEASURES}
+    unmeasured = {claim.id for claim in listed if claim.id not in REGISTERED}
     assert unmeasured == {claim.id for claim in listed if "by construction" in claim.reason}
-    assert unmeasured == {v.claim.id for v in study.verdicts if "by construction" in v.reason}
     assert unmeasured == {f"{KEY}-{number}" for number in (5, 16, 17)}
     quoted = {claim.id for claim in listed if claim.whose == "quoted"}
     assert quoted == {f"{KEY}-{number}" for number in ("2a", "2b", "8a", "8b", "9", "10b")}
 
 
 def test_the_inventory_names_what_runs_and_what_shows_it():
-    table = cg.inventory()
+    table = cpu_gpu.list_mechanisms()
     assert table.index.tolist() == list(range(1, 23))
     shown = {row.id.removeprefix(f"{KEY}-") for row in load_figures()[1] if row.paper == KEY}
-    assert set(table["shown by"]) <= {*shown, *cg.__all__, ""}
+    assert set(table["shown by"]) <= {*shown, ""}
     assert table["mechanism"].is_unique
 
 
 def test_an_inventory_of_what_is_not_there_is_refused(monkeypatch, tmp_path):
     path = tmp_path / "mechanisms.csv"
     path.write_text("mechanism,section,runs in,shown by\na dream,8,rules.rule_6,\n")
-    monkeypatch.setattr(draw, "shared_file", lambda name: path)
+    monkeypatch.setattr(cpu_gpu, "shared_file", lambda name: path)
     with pytest.raises(InputError, match="rule_6"):
-        draw.inventory()
+        cpu_gpu.list_mechanisms()
 
 
-# ----------------------------------------------------------------------- readings, input
+# --- readings -------------------------------------------------------------------------------------
+
+READINGS = list(list_readings(cpu_gpu.SWITCHES))[1:]
 
 
-@deep
-def test_the_heat_map_begins_with_the_scorecard(study, monkeypatch):
-    some = [{}, *some_of(alternatives[1:])]
-    monkeypatch.setattr(cg.Study, "alternatives", lambda *_: iter(some))
-    table = study.by_reading
-    own = {verdict.claim.id: str(verdict) for verdict in study.verdicts}
-    found = {name: cell.split(" ")[:1] for name, cell in table["default"].items()}
-    assert found == {name: own[name].split(" ")[:1] for name in table.index}
-    assert table.shape == (14, len(some))
-
-
-#: What a switch that is not the engine's changes, and nothing else of what is measured.
-CHANGED = {"poisoned": "poisoned", "significant": "fair"} | dict.fromkeys(
-    ("exponent", "both", "nodes"), "moulded"
-)
+def test_a_reading_gives_every_switch_a_value():
+    chosen = cpu_gpu.choose_reading({"base": "gpu", "gpu_cpu_share": "0.05"})
+    assert chosen["engine"] == Reading(gpu_cpu_share=0.05)
+    assert chosen["base"] == "gpu"
+    assert chosen["nodes"] == 4
 
 
 @pytest.mark.parametrize(
-    "switches", alternatives[1:], ids=lambda s: ",".join(f"{k}={v}" for k, v in s.items())
+    ("reading", "named"), [({"both_fre": "best"}, "both_fre"), ({"both_free": "worst"}, "worst")]
 )
-def test_every_switch_changes_what_it_concerns(study, switches):
-    own, other = (e._asdict() for e in (study.evidence, study.measure(switches)))
-    changed = {
-        name for name, frame in other.items() if frame is not None and frame is not own[name]
-    }
-    (switch,) = switches
-    if switch in CHANGED:
-        assert changed == {CHANGED[switch]}
-        assert not own[CHANGED[switch]].equals(other[CHANGED[switch]])
-        return
-    assert changed == {"main", "fair", "outlying", "poisoned"} | (
-        {"moulded"} if switch == "base" else set()
-    )
-
-
-@pytest.mark.parametrize(
-    "switches", [s for s in alternatives[1:] if not {*s} & {*CHANGED}], ids=str
-)
-def test_every_switch_of_the_engine_and_the_base_change_some_result(switches):
-    for replicate in range(6):
-        hows = [cg.Study(**SMALL).given_to(cells.compare, given) for given in ({}, switches)]
-        seed = key(replicate + 1)
-        frames = [
-            cells.compare("wide", 0.0, policies=("history",), seed=seed, **how) for how in hows
-        ]
-        if not frames[0].equals(frames[1]):
-            return
-    pytest.fail(f"{switches} changed nothing")
-
-
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [
-        ({"scale": "huge"}, "huge"),
-        ({"mixes": "balanced"}, "mixes must be a list of names; got 'balanced'"),
-        ({"runs": -1}, "-1"),
-        ({"mixes": ()}, "mixes"),
-        ({"mixes": ("lea",)}, "lea"),
-        ({"gpus": 0}, "gpus"),
-        ({"batches": 1}, "batches"),
-        ({"reading": {"both_fre": "best"}}, "both_fre"),
-        ({"reading": {"both_free": "worst"}}, "worst"),
-        ({"reading": {"base": "both"}}, "base"),
-        ({"reading": {"nodes": 3}}, "nodes"),
-        ({"cv": -1.0}, "cv"),
-        ({"nodes": 0}, "nodes"),
-    ],
-)
-def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
+def test_an_unknown_reading_is_refused_before_anything_runs(reading, named, tmp_path):
     with pytest.raises(InputError, match=named):
-        cg.Study(**wrong)
+        start(KEY, str(tmp_path), reading=reading)
+    with pytest.raises(InputError, match=named):
+        cpu_gpu.choose_reading(reading)
 
 
-def test_a_text_that_is_not_there_is_named():
-    with pytest.raises(InputError, match=r"no-such\.txt"):
-        _ = cg.Study(text="no-such.txt", **SMALL).words
+@pytest.mark.parametrize("reading", READINGS, ids=str)
+def test_every_switch_changes_some_result(notebook, reading):
+    (switch,) = reading
+    chosen = cpu_gpu.choose_reading(reading)
+    given = {name: chosen[name] for name in ("engine", "base")}
+    for replicate in range(6):
+        mix, seed = "wide", stream(replicate + 1)
+        if switch in ("exponent", "both", "nodes"):
+            run = notebook["schedule_moldable"]
+            frames = run(mix, 0.0, seed), run(mix, 0.0, seed, **reading)
+        elif switch == "poisoned":
+            run = notebook["follow_wrong_sample"]
+            frames = run(mix, 20.0, seed), run(mix, 20.0, seed, **reading)
+        elif switch == "significant":
+            run = notebook["measure_lateness"]
+            frames = run(mix, 0.1, seed), run(mix, 0.1, seed, **reading)
+        else:
+            run = notebook["compare_policies"]
+            names = ["history"]
+            frames = run(mix, 0.0, names, seed), run(mix, 0.0, names, seed, **given)
+        if not pd.DataFrame(frames[0]).equals(pd.DataFrame(frames[1])):
+            return
+    pytest.fail(f"{reading} changed nothing")
+
+
+# --- the notebooks --------------------------------------------------------------------------------
 
 
 def test_the_engine_offers_its_rooms():
@@ -428,25 +410,54 @@ def test_the_engine_offers_its_rooms():
         _ = cpugpu.no_such
 
 
-# ----------------------------------------------------------------------- pictures
-
-
-@deep  # tests.test_mcdf executes one with all that these share
-def test_the_notebook_runs_and_leaves_every_picture(tmp_path):
-    (tmp_path / "own.txt").write_text("to be or not to be " * 20)
-    given = {"mixes": ["lee"], "queue": 6, "batches": 2, "apps": 3, "runs": 2}
-    given["reading"] = {"both_free": "best"}
-    given["text"], out = str(tmp_path / "own.txt"), tmp_path / "results"
-    done = execute(f"50-{KEY}", out, **given)
-    pictures = {path.stem for path in (out / "figures").glob("*.png")}
-    names = (
-        "fig1 fig2 fig3 amdahl assumption even fairness gantt ideal issue judged learning "
-        "left mapreduce memory moulding nodes optimiser overlap poison readings savings slots "
-        "tradeoff"
-    )
-    assert pictures == {f"{KEY}-{name}" for name in names.split()}
-    assert unsaid(done, out / "data" / f"{KEY}-claims.csv") == []
+@deep
+@pytest.mark.filterwarnings("ignore")  # of seaborn and matplotlib, which a notebook may show
+@pytest.mark.parametrize("name", ["50-cpu-gpu", "51-cpu-gpu-beyond"])
+def test_a_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch, name):
+    scales = read_scales(KEY)
+    scales["quick"] |= {"draws": 2, "words": 300}
+    monkeypatch.setattr("dlsim.study.session.read_scales", lambda paper: scales)
+    monkeypatch.setattr("dlsim.study.pictures._DPI", 40)
+    given = {"mixes": ["lee", "wide"], "runs": 2, "jobs": 1, "reading": {"both_free": "best"}}
+    out = tmp_path / "results"
+    names, _ = in_one_space(FOLDER / f"{name}.ipynb", tmp_path, given | {"out": str(out)})
+    rows = [row for row in load_figures()[1] if row.notebook == name]
+    due = {row.id for row in rows if row.status != "cannot be reproduced"}
+    assert {path.stem for path in (out / "figures").glob("*.png")} == due
+    others = {
+        "50-cpu-gpu": {"claims", "readings-intervals"},
+        "51-cpu-gpu-beyond": {"break-even", "variants"},
+    }
     tables = {path.stem for path in (out / "data").glob("*.csv")}
-    others = ("claims", "break-even", "variants", "readings-intervals")
-    assert tables == pictures | {f"{KEY}-{name}" for name in others}
-    assert shown_beside_the_shipped(out, KEY, "both_free=best")
+    assert tables == due | {f"{KEY}-{one}" for one in others[name]}
+    if name == "50-cpu-gpu":
+        card = pd.read_csv(out / "data" / f"{KEY}-claims.csv")
+        assert (card["reason"] != "It was not measured.").all()
+        assert shown_beside_the_shipped(out, KEY, "both_free=best")
+    else:  # the second session begins with what the first has measured
+        explored = {
+            one: set(done["rule"]) & {"R2", "R2*"} for one, done in names["sessions"].items()
+        }
+        assert explored["first"]
+        assert not explored["second"]
+
+
+@deep
+def test_a_smaller_sample_meets_the_reference(tmp_path):
+    notebook = functions_of("50-cpu-gpu", out=str(tmp_path))
+    names = ["history", "cpu-only", "gpu-only", "preferred", "round-robin", "mct", "rsc", "asjf"]
+    parts = [
+        notebook["compare_policies"](mix, 0.0, names, stream(replicate)).assign(
+            mix=mix, replicate=replicate
+        )
+        for mix, replicate in product(workload.MIXES, range(8))
+    ]
+    runs = pd.concat(parts, ignore_index=True)
+    kept = pd.read_csv(reference_of(KEY).parent / f"{KEY}-readings-intervals.csv")
+    kept = kept[kept["reading"] == "default"].set_index("claim")
+    for claim in load_claims(KEY):
+        if claim.number in ("1a", "2a", "2b", "3", "14a", "18a", "18b"):
+            points = intervals(REGISTERED[claim.id].function(runs), claim).set_index("point")
+            was, now = kept.loc[claim.id], points.loc[kept.loc[claim.id, "point"]]
+            assert now["low"] <= was["high"], claim.id
+            assert now["high"] >= was["low"], claim.id

@@ -11,8 +11,9 @@ from dlsim.cache import source_digest
 from dlsim.cli import main
 from dlsim.errors import InputError, StudyError
 from dlsim.files import write_csv
-from dlsim.study import sweep, workers
+from dlsim.study import workers
 from dlsim.study.notebooks import run_all
+from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.children import until
 
@@ -75,7 +76,7 @@ def test_an_error_on_the_cluster_names_its_cell(address):
         sweep(functions.fails, {"load": range(6)}, replicates=4)
 
 
-NOTEBOOK = """from dlsim.study import sweep
+NOTEBOOK = """from dlsim.study.sweeps import sweep
 from dlsim.study.report import Results
 from tests import sweep_functions as functions
 table = sweep(functions.deadly, {"load": range(40, 60)}, 2, seed, jobs=jobs,

@@ -6,7 +6,7 @@ import pytest
 
 from dlsim.errors import InputError
 
-PAPERS = ("mcdf", "inserted_idle_time", "steady_state", "cpu_gpu", "bricks", "theory")
+PAPERS = ("inserted_idle_time", "theory")
 
 
 @pytest.mark.parametrize("paper", PAPERS)

@@ -41,7 +41,7 @@ LOADS, REPLICATES, WORKERS, WAIT = 15, 4, 2, 0.05
 CELLS = LOADS * REPLICATES
 PARAMETERS = 'seed: int = 0\njobs: int = 0\nout: str = ""'
 SWEEP = f"""import os
-from dlsim.study import sweep
+from dlsim.study.sweeps import sweep
 from dlsim.study.report import Results
 from tests import sweep_functions as functions
 table = sweep(functions.marked, {{"load": range({LOADS})}}, {REPLICATES}, seed, jobs=jobs,

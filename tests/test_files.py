@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 
 from dlsim import files
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.joblog import SWF_FIELDS, read_swf
+from dlsim.swf import SWF_FIELDS, read_swf
 from tests.scale import SCALE
 
 TASKS = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
@@ -233,7 +233,9 @@ HEAD = b"arrival,sigma,deadline\n"
     ("data", "message"),
     [
         (b"", r"line 1, field arrival: no such column; the first line names none"),
-        (b"arrival\tsigma\tdeadline\n0\t1\t2\n", r"line 1, field arrival: no such column"),
+        (b"arrival\tsigma\tdeadline\n0\t1\t2\n", r"line 1, .* separated by tabs: save .* commas"),
+        (b"arrival|sigma|deadline\n0|1|2\n", r"line 1, .* separated by bars: save the file with"),
+        (b"# exported\narrival,sigma,deadline\n", r"line 1, .* it is a comment: remove it"),
         (b"arrival;sigma;deadline\n0;1,5;1.234,5\n", r"line 2, field deadline: .*'1.234.5'"),
         (b"arrival;sigma;deadline\n0;1,5\n", r"line 2: 2 fields instead of 3"),
         (b"arrival,sigma\n0,1\n", r"line 1, field deadline: no such column.*names arrival, sigma"),
@@ -384,6 +386,40 @@ def test_a_dotted_key_is_bounded_and_dots_elsewhere_are_not(tmp_path):
     assert len(files.read_toml(path)["x"]) == 500
 
 
+LONG_KEY = ".".join("a" * 150)
+
+
+@pytest.mark.parametrize(
+    ("before", "line"),
+    [
+        ('# """\n', 2),
+        ('x = {a = """\nit\'s""", ', 2),
+        ('x = "# "\n', 2),
+        ('x = "\\\\"\n', 2),
+        ("x = [ # it's\n1, 2]\n", 3),
+        ('"a" . ', 1),
+    ],
+)
+def test_a_long_key_is_found_behind_any_text(tmp_path, before, line):
+    path = tmp_path / "c.toml"
+    path.write_text(f"{before}{LONG_KEY} = 1\n")
+    with pytest.raises(InputError, match=rf"c\.toml, line {line}: a key of more than 100 parts"):
+        files.read_toml(path)
+
+
+@pytest.mark.parametrize("quotes", ['"', "'", '"""', "'''"])
+def test_dots_in_texts_and_comments_part_no_key(tmp_path, quotes):
+    path = tmp_path / "c.toml"
+    path.write_text(f"x = {quotes}{LONG_KEY}{quotes} # {LONG_KEY}\n")
+    assert files.read_toml(path) == {"x": LONG_KEY}
+
+
+def test_many_escaped_quotes_are_read_in_one_pass(tmp_path):
+    path = tmp_path / "c.toml"
+    path.write_text('x = "' + '\\"' * 500_000 + '"\n')  # minutes if each was tried again
+    assert len(files.read_toml(path)["x"]) == 500_000
+
+
 def test_more_columns_than_a_table_has(tmp_path):
     names = [f"c{i}" for i in range(files.MOST_COLUMNS + 1)]
     (tmp_path / "t.csv").write_text(",".join(names) + "\n")
@@ -404,7 +440,6 @@ OWN = {
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory
     "cli/book.py", "study/pages.py",  # notebooks of a run
-    "live/loads.py", "live/journal.py",  # what lies in memory
 }  # fmt: skip
 
 
@@ -468,7 +503,7 @@ def test_odd_values_are_data(tmp_path):
         ("; MaxRecords: many", r"header says MaxRecords 'many', the jobs say 2"),
         ("; MaxJobs: 1", r"header says MaxJobs '1', the jobs say 2"),
         ("; MaxProcs: 64", r"header says MaxProcs '64', the jobs say 128"),
-        ("; MaxProcs: -" + "9" * 5000, r"header says MaxProcs '-9+', the jobs say 128"),
+        ("; MaxProcs: -" + "9" * 5000, r"header line MaxProcs: '-9+' is no number .* not used"),
         (b"; Installation: Universit\xe4t", r"line 1: a comment is not UTF-8, read as Latin-1"),
         (JOB.replace("1 0", "3 99", 1), r"submit times are not in order"),
         (JOB, r"1 lines have the number of a job before them, and count as jobs too"),

@@ -15,11 +15,7 @@ from dlsim.bricks import topology as ways
 from dlsim.bricks import traces
 from dlsim.cpugpu import workload as queues
 from dlsim.errors import InputError
-from dlsim.papers.bricks.study import Study as StudyB
-from dlsim.papers.cpu_gpu.study import Study as StudyC
 from dlsim.papers.inserted_idle_time.study import Study as StudyI
-from dlsim.papers.mcdf.study import Study as StudyM
-from dlsim.papers.steady_state.study import Study as StudyS
 from dlsim.realtime import workload
 from dlsim.steady import topology
 from dlsim.study.stats import mean_interval
@@ -217,7 +213,7 @@ WHOLES = {
         "sweep": lambda x: sweep(one_row, {"a": [1]}, 1, x, jobs=1, cache=False),
     }.items()},
     **{f"{study.__module__} {n}": (lambda x, study=study, n=n: study(**{n: x}), 2)
-       for study in (StudyM, StudyI, StudyS, StudyB, StudyC) for n in ("runs", "seed", "jobs")},
+       for study in (StudyI,) for n in ("runs", "seed", "jobs")},
 }  # fmt: skip
 
 NONE = [True, False, np.True_, "1", b"1", Decimal(1), 1j, None, math.nan, [1]]
@@ -411,7 +407,6 @@ WIDE = {
     "random": lambda: topology.random(10),
     "file": lambda: steady.Platform(links=LINKS, routes=ROUTES, **PLATFORM),
     "method": lambda: steady.solve(GIVEN_PLATFORM, "MILP"),
-    "study": lambda: StudyS(side_clusters=(100,)),
     "tasks": lambda: realtime.simulate(TASKS, CLUSTER, "MCDF"),
     "nodes": lambda: realtime.simulate(TASKS[:1], realtime.Cluster(nodes=10), "EDF-DLT"),
     "traces": lambda: traces.noise(200, 0.8),

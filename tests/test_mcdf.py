@@ -1,7 +1,8 @@
-"""Paper M's study: its measures against direct simulation, its readings, its pictures."""
+"""Paper M's notebooks: small runs against direct simulation, readings, a policy of the user."""
 
+import builtins
 import itertools
-import runpy
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -9,56 +10,62 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.papers import mcdf
-from dlsim.papers.mcdf import cells
-from dlsim.papers.mcdf.study import SCALES
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
-from dlsim.study.claims import load_claims, verdict_of
-from dlsim.study.measure import MEASURES, measured
+from dlsim.study import session
+from dlsim.study.claims import load_claims
+from dlsim.study.measure import REGISTERED
+from dlsim.study.readings import list_readings
 from dlsim.study.stats import mean_interval
-from tests.executed import (
-    FILE,
-    brought,
-    execute,
-    shown_beside_the_shipped,
-    shows_what_is_brought,
-    unsaid,
-)
-from tests.scale import deep, some_of
+from tests.executed import FILE, in_one_space
 
-alternatives = list(mcdf.Study.alternatives())
+FOLDER = Path(__file__).parents[1] / "notebooks"
+ALTERNATIVES = list(list_readings(mcdf.SWITCHES))
+LOADS, RUNS = [0.2, 0.5], 3
+GIVEN = {"loads": LOADS, "runs": RUNS, "jobs": 1, "policies": ["mine=EDFMN"]}
+SIZES = {"horizon": 1e5, "ratio_horizon": 1e5, "runs": 10, "pools": 8, "reading_loads": [0.5]}
 
-LOADS = (0.2, 0.5)
-bursts = runpy.run_path(str(FILE))["bursts"]
+
+def run(name, folder, **given):
+    """Run a notebook of paper M in this process, at small sizes; return its names and folder."""
+    out = folder / "results"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("DLSIM_CACHE", str(folder / "cache"))
+        patch.setattr(session, "read_scales", lambda paper: {"quick": SIZES, "paper": SIZES})
+        patch.setattr(builtins, "display", lambda thing: None, raising=False)
+        names, shown = in_one_space(
+            FOLDER / f"{name}.ipynb", folder, GIVEN | given | {"out": str(out)}
+        )
+    return names, shown, out
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
-    out = str(tmp_path_factory.mktemp("mcdf"))
-    with pytest.MonkeyPatch.context() as patch:  # shorter, fewer queues, readings at one load
-        small = SCALES["quick"]._replace(ratio_horizon=1e5, pools=8, reading_loads=(0.5,))
-        patch.setitem(SCALES, "quick", small)
-        study = mcdf.Study(
-            runs=3, jobs=1, out=out, loads=LOADS, setups=(0.0, 5.0, 10.0), ratios=(0.5, 3.0)
-        )
-        assert study.size.pools == 8  # cached from here on
-    return study
+def seen(tmp_path_factory):
+    axes = {"setups": [0, 5, 10], "ratios": [0.5, 3]}
+    return run("20-mcdf", tmp_path_factory.mktemp("mcdf"), **axes)
 
 
-def direct(study, load, setup, replicate, name, reading=None, law=workload.mcdf):
-    """One cell, computed without sweep, cells or claims."""
-    cluster = Cluster(10, 10, 10, setup, setup)
+@pytest.fixture(scope="module")
+def beyond(tmp_path_factory):
+    return run("21-mcdf-beyond", tmp_path_factory.mktemp("beyond"))
+
+
+def direct(cluster, load, replicate, policy, reading=None, horizon=1e5):
+    """One cell, computed without a sweep or the notebook."""
     seed = np.random.SeedSequence(0, spawn_key=(replicate,))
-    tasks = law(cluster, load, study.size.horizon, seed)
-    return simulate(tasks, cluster, name, reading or Reading())
+    tasks = workload.mcdf(cluster, load, horizon, seed)
+    return simulate(tasks, cluster, policy, reading or Reading())
 
 
-def test_leads_are_means_of_paired_differences(study):
-    table = MEASURES["mcdf-1"].function(study.evidence).set_index("point")
+TEN = Cluster(10, 10, 10)
+
+
+def test_leads_are_means_of_paired_differences(seen):
+    names, _, _ = seen
+    table = mcdf.lead_over_all(names["main"]).set_index("point")
     differences = [
-        direct(study, 0.5, 0.0, k, "FIFOAN").reject_ratio
-        - direct(study, 0.5, 0.0, k, "MCDF").reject_ratio
-        for k in range(3)
+        direct(TEN, 0.5, k, "FIFOAN").reject_ratio - direct(TEN, 0.5, k, "MCDF").reject_ratio
+        for k in range(RUNS)
     ]
     wanted = mean_interval(differences)
     row = table.loc["FIFOAN, load 0.5"]
@@ -66,175 +73,160 @@ def test_leads_are_means_of_paired_differences(study):
     assert len(table) == 6 * len(LOADS)
 
 
-def test_the_realised_load_lies_above_the_nominal_one(study):
-    """It is 5.5 times that, but for chance."""
-    loads = study.main()[["load", "realised_load"]]
-    assert (loads["realised_load"] > loads["load"]).mean() > 0.9
-
-
-def test_miss_ratios_are_those_of_the_engine(study):
-    table = MEASURES["mcdf-2"].function(study.evidence).set_index("point")
-    ratios = [direct(study, 0.2, 0.0, k, "EDFANNA").miss_ratio for k in range(3)]
+def test_miss_ratios_are_those_of_the_engine(seen):
+    table = mcdf.missed_without_admission(seen[0]["main"]).set_index("point")
+    ratios = [direct(TEN, 0.2, k, "EDFANNA").miss_ratio for k in range(RUNS)]
     assert table.loc["EDFANNA, load 0.2", "estimate"] == pytest.approx(np.mean(ratios), abs=1e-12)
 
 
-def test_trends_over_setups_average_over_the_loads(study):
-    table = MEASURES["mcdf-8"].function(study.evidence).set_index("point")
-    mean = {
-        setup: np.mean(
-            [direct(study, x, setup, k, "EDFMN").reject_ratio for x in LOADS for k in range(3)]
-        )
-        for setup in (5.0, 10.0)
+def test_trends_over_setups_average_over_the_loads(seen):
+    table = mcdf.growth_of_rivals(seen[0]["main"]).set_index("point")
+    mean = {}
+    for setup in (5, 10):
+        cluster = Cluster(10, 10, 10, setup, setup)
+        places = itertools.product(LOADS, range(RUNS))
+        mean[setup] = np.mean([direct(cluster, x, k, "EDFMN").reject_ratio for x, k in places])
+    assert table.loc["EDFMN", "estimate"] == pytest.approx(mean[10] - mean[5])
+    assert table.loc["EDFMN", "wrong"] == (mean[10] < mean[5])
+
+
+def test_sensitivity_at_two_loads_is_their_difference(seen):
+    table = mcdf.sensitivity_where_sending_is_dear(seen[0]["at_costs"]).set_index("point")
+    means = {
+        load: np.mean([direct(Cluster(10, 30, 10), load, k, "MCDF").reject_ratio for k in range(3)])
+        for load in LOADS
     }
-    assert table.loc["EDFMN", "estimate"] == pytest.approx(mean[10.0] - mean[5.0])
-    assert table.loc["EDFMN", "wrong"] == (mean[10.0] < mean[5.0])
-
-
-def test_sensitivity_at_two_loads_is_their_difference(study):
-    table = MEASURES["mcdf-12"].function(study.evidence).set_index("point")
-    cluster = Cluster(10, 30, 10)
-    ratios = {load: [] for load in LOADS}
-    for load, k in itertools.product(LOADS, range(3)):
-        seed = np.random.SeedSequence(0, spawn_key=(k,))
-        tasks = workload.mcdf(cluster, load, study.size.ratio_horizon, seed)
-        ratios[load].append(simulate(tasks, cluster, "MCDF").reject_ratio)
-    wanted = np.mean(ratios[0.5]) - np.mean(ratios[0.2])
+    wanted = means[0.5] - means[0.2]
     assert table.loc["vary_cms, value 3", "estimate"] == pytest.approx(wanted)
 
 
 def test_latency_share_is_a_third():
     # 8 Gbit at 40 Gbit/s take 0.2 s, and the latency is 0.1 s
-    assert MEASURES["mcdf-19"].function(None)["estimate"].tolist() == pytest.approx([1 / 3])
+    assert mcdf.share_of_latency()["estimate"].tolist() == pytest.approx([1 / 3])
 
 
-def test_mcdf_order_is_beaten_in_the_counterexample():
-    # specification of the theory, erratum 34: MCDF's order costs 32, order 1, 2, 3 costs 30
-    pool = pd.DataFrame({"arrival": 0.0, "sigma": [3.0, 6.0, 6.0], "deadline": [17.0, 32.0, 19.0]})
-    cluster = Cluster(2, 1, 1)
-    costs = cells._costs(pool, cluster, Reading())["cost"]
-    assert simulate(pool, cluster, "MCDF").total_cost == pytest.approx(32)
-    assert costs.min() == pytest.approx(30)
+def test_the_smallest_instance_is_the_one_worked_by_hand(seen):
+    names, _, _ = seen
+    three, two_nodes = names["three"], names["two_nodes"]
+    assert simulate(three, two_nodes, "MCDF").total_cost == pytest.approx(12 + 12 + 2 * 4)
+    assert simulate(three, two_nodes, "FIFOMN").total_cost == pytest.approx(6 + 12 + 12)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setitem(names, "small_cluster", two_nodes)
+        costs = names["cost_of_orders"](three, Reading())["cost"]
     assert len(costs) == 6
+    assert costs.min() == pytest.approx(30)
 
 
-def test_every_claim_has_a_measure_and_a_verdict(study):
-    for claim in load_claims("mcdf"):
-        assert claim.id in MEASURES, claim.id
-    words = {verdict.claim.id: verdict.word for verdict in study.verdicts}
-    assert len(words) == len(load_claims("mcdf")) == 21  # 19 of the specification; 4, 5 both ways
-    assert words["mcdf-19"] == "holds"
-    assert words["mcdf-13"] == "holds"  # sizes below 507 have N* < 10 (specification of the theory)
+def test_every_claim_is_judged_but_the_one_of_long_runs(seen):
+    _, _, out = seen
+    card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id")
+    assert list(card.index) == [claim.id for claim in load_claims("mcdf")]
+    assert len(card) == 21  # 19 of the specification; 4 and 5 both ways
+    assert card.loc["mcdf-19", "verdict"] == "holds"
+    assert card.loc["mcdf-13", "verdict"] == "holds"  # sizes below 507 have N* < 10
+    assert card.loc["mcdf-18", "verdict"] == "cannot be checked"
+    assert "--scale paper" in card.loc["mcdf-18", "reason"]
+    assert {claim.id for claim in load_claims("mcdf")} == {
+        name for name in REGISTERED if name.startswith("mcdf-")
+    }
 
 
-def test_results_do_not_depend_on_the_number_of_processes(study, tmp_path):
-    options = {"runs": 3, "loads": LOADS, "setups": (0.0, 5.0, 10.0)}
-    frames = []
-    for jobs, place in ((1, "one"), (2, "two")):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("DLSIM_CACHE", str(tmp_path / place))
-            frames.append(mcdf.Study(jobs=jobs, **options).main().to_csv())
-    assert frames[0] == frames[1]
+def test_figures_have_their_pictures_and_numbers(seen, beyond):
+    wanted = "fig4 fig5 fig6 fig7 fig10 setups sensitivity stability gantt readings"
+    more = "fig5-lead fig6-lead fig7-lead"
+    pictures = {path.stem for path in (seen[2] / "figures").glob("*.png")}
+    assert pictures == {f"mcdf-{name}" for name in f"{wanted} {more}".split()}
+    tables = {path.stem for path in (seen[2] / "data").glob("*.csv")}
+    only_tables = "claims fig4-lead sensitivities readings-intervals"
+    assert tables == pictures | {f"mcdf-{name}" for name in only_tables.split()}
+    wanted = "overload overload-lead weighted negotiation left"
+    pictures = {path.stem for path in (beyond[2] / "figures").glob("*.png")}
+    assert pictures == {f"mcdf-{name}" for name in wanted.split()}
+    tables = {path.stem for path in (beyond[2] / "data").glob("*.csv")}
+    assert tables == pictures | {"mcdf-lead"}
+
+
+@pytest.mark.parametrize("name", ["fig4", "fig6", "setups", "stability", "overload", "negotiation"])
+def test_a_policy_of_the_user_has_a_line_in_every_figure(seen, beyond, name):
+    """It is EDFMN under another name, so it has the same numbers."""
+    out = beyond[2] if name in ("overload", "negotiation") else seen[2]
+    table = pd.read_csv(out / "data" / f"mcdf-{name}.csv").set_index("policy")
+    ours, theirs = table.loc["mine"], table.loc["EDFMN"]
+    assert len(ours) > 1
+    pd.testing.assert_frame_equal(ours.reset_index(drop=True), theirs.reset_index(drop=True))
+
+
+def test_a_policy_of_the_user_is_no_part_of_the_papers_claims(seen):
+    """A rival that led MCDF under another name would change claim 1."""
+    names, _, out = seen
+    assert "mine" in set(names["main"]["policy"])
+    for name in ("fig5-lead", "fig6-lead"):
+        judged = set(pd.read_csv(out / "data" / f"mcdf-{name}.csv")["what"])
+        assert {"EDFMN", "FIFOAN"} <= judged
+        assert "mine" not in judged
+
+
+def test_a_label_of_the_paper_is_not_given_to_another_policy():
+    with pytest.raises(InputError, match="MCDF is a policy of the paper"):
+        mcdf.own_policies(["MCDF=FIFOMN"])
+    with pytest.raises(InputError, match="did you mean MCDF"):
+        mcdf.own_policies(["MCFD"])
+    assert list(mcdf.own_policies([f"LLF={FILE}:least_laxity", "FIFO-DLT"])) == ["LLF", "FIFO-DLT"]
+
+
+def test_the_map_of_a_quick_run_shows_its_verdicts_beside_the_shipped_ones(seen):
+    _, _, out = seen
+    table = pd.read_csv(out / "data" / "mcdf-readings.csv", index_col="claim")
+    card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id")["verdict"]
+    own, first, *others = table
+    assert (own, first) == ("this run: default", "default")
+    assert len(others) == len(ALTERNATIVES) - 1
+    words = table[own].str.replace(r" \d+/\d+$", "", regex=True)
+    assert words.to_dict() == card[table.index].to_dict()
+
+
+def test_the_experiments_of_a_reading_are_those_of_the_notebook(seen, tmp_path, monkeypatch):
+    names, _, _ = seen
+    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path))
+    frames = names["run_under"]({"link": "shared"})
+    assert set(frames) == {"main", "ratios", "doubled"}
+    row = frames["main"].query("policy == 'MCDF' and load == 0.5 and setup == 0 and replicate == 1")
+    wanted = direct(TEN, 0.5, 1, "MCDF", Reading(link="shared")).reject_ratio
+    assert row["ratio"].item() == wanted
+    assert wanted != direct(TEN, 0.5, 1, "MCDF").reject_ratio
 
 
 def test_other_readings_are_one_switch_each():
-    assert alternatives[0] == {}
-    assert all(len(switches) == 1 for switches in alternatives[1:])
+    assert ALTERNATIVES[0] == {}
+    assert all(len(switches) == 1 for switches in ALTERNATIVES[1:])
     engine = sum(len(options) - 1 for options in SWITCHES_M.values())
     law = sum(len(options) - 1 for options in workload.SWITCHES["mcdf"].values())
-    assert len(alternatives) == 1 + engine + law
+    assert len(ALTERNATIVES) == 1 + engine + law
 
 
-@pytest.mark.parametrize("switches", alternatives[1:], ids=lambda s: "=".join(*s.items()))
+@pytest.mark.parametrize("switches", ALTERNATIVES[1:], ids=lambda s: "=".join(*s.items()))
 def test_every_switch_changes_some_schedule(switches):
     """A switch that never changes anything would be no switch."""
-    names = (*cells.WITH_ADMISSION, *cells.WITHOUT_ADMISSION)
     for seed, (cluster, load) in itertools.product(
         range(30), ((Cluster(10, 10, 10, 20, 20), 0.3), (Cluster(3, 1, 10), 1.0))
     ):
         both = []
         for reading in ({}, switches):
-            tasks, engine = cells.tasks_and_reading(cluster, load, 60_000.0, seed, reading)
+            rules, drawing = workload.split_reading(reading, "mcdf")
+            tasks = workload.mcdf(cluster, load, 60_000.0, seed, **drawing)
             if "same_time" in switches:  # arrivals that coincide with starts need whole numbers
                 tasks = (tasks / 50).round().clip(lower=1) * 50
-            both.append([simulate(tasks, cluster, name, engine).tasks for name in names])
+            engine = Reading.of(rules)
+            both.append([simulate(tasks, cluster, name, engine).tasks for name in mcdf.POLICIES])
         if any(not a.equals(b) for a, b in zip(*both, strict=True)):
             return
     pytest.fail(f"{switches} changed nothing")
 
 
-def test_the_heat_map_begins_with_the_scorecard(study, monkeypatch):
-    """All columns, the first too, are run on the loads of readings."""
-    some = [{}, *some_of(alternatives[1:])]
-    monkeypatch.setattr(mcdf.Study, "alternatives", lambda *_: iter(some))
-    table = study.by_reading
-    assert table.columns[0] == "default"
-    light = study.measure({})
-    own = {one.id: verdict_of(one, measured(one, light)) for one in load_claims("mcdf")}
-    words = {key: f"{own[key].word}{_counts(own[key])}" for key in table.index}
-    assert table["default"].to_dict() == words
-    assert table.shape[1] == len(some)
-
-
-def _counts(verdict):
-    return f" {verdict.counts[0]}/{sum(verdict.counts)}" if verdict.counts else ""
-
-
-def test_claims_of_long_runs_are_left_to_the_paper_scale(study):
-    words = {verdict.claim.id: verdict for verdict in study.verdicts}
-    assert words["mcdf-18"].word == "cannot be checked"
-    assert "--scale paper" in words["mcdf-18"].reason
-
-
-@pytest.mark.parametrize(
-    "mine",
-    [brought("EDFMN"), pytest.param({}, marks=deep)],
-    ids=["a policy and a workload brought", "of the paper"],
-)
-def test_the_notebook_says_the_verdicts_of_its_reading(study, tmp_path, mine):
-    """What is brought is on every figure, and drawn on its workload to the map of readings."""
-    out = tmp_path / "results"
-    given = {"loads": list(LOADS), "setups": [0.0, 5.0, 10.0], "ratios": [0.5, 3.0], **mine}
-    done = execute("20-mcdf", out, **given, runs=2, reading={"link": "shared"})
-    assert unsaid(done, out / "data" / "mcdf-claims.csv") == []
-    pictures = {path.stem for path in (out / "figures").glob("*.png")}
-    tables = {path.stem for path in (out / "data").glob("*.csv")}
-    names = "fig1 fig4 fig5 fig6 fig7 fig10 stability gantt overload weighted negotiation readings"
-    names += " setups sensitivity left"
-    assert pictures == {f"mcdf-{name}" for name in names.split()}
-    more = "claims sensitivities readings-intervals lead fig4-lead fig5-lead fig6-lead fig7-lead"
-    more += " overload-lead"
-    assert tables == (pictures - {"mcdf-fig1"}) | {f"mcdf-{name}" for name in more.split()}
-    fig4 = pd.read_csv(out / "data" / "mcdf-fig4.csv").set_index(["policy", "load"])
-    beside = {"mine"} if mine else set()
-    assert set(fig4.index.unique("policy")) == {*cells.WITH_ADMISSION, *beside}
-    law = bursts if mine else workload.mcdf
-    shared = Reading(link="shared")
-    ran = [direct(study, 0.5, 0.0, k, "MCDF", shared, law) for k in range(2)]
-    want = np.mean([schedule.reject_ratio for schedule in ran])
-    assert fig4.loc[("MCDF", 0.5), "estimate"] == pytest.approx(want)
-    assert shown_beside_the_shipped(out, "mcdf", "link=shared")
-    if mine:
-        shown = "fig4 fig5 fig6 fig7 setups gantt overload weighted negotiation stability"
-        assert shows_what_is_brought(out, "mcdf", "EDFMN", shown)
-    else:
-        for name in ("fig4", "fig10", "overload", "weighted", "negotiation"):
-            table = pd.read_csv(out / "data" / f"mcdf-{name}.csv")
-            assert (table["realised_load"] > table["load"]).mean() > 0.9
-
-
-@pytest.mark.parametrize(
-    ("wrong", "named"),
-    [
-        ({"scale": "huge"}, "huge"),
-        ({"loads": 0.5}, r"loads must be one value or more, such as \(1, 2\); got 0.5"),
-        ({"loads": "0.5"}, "loads must be one value or more"),
-        ({"loads": (0.1, "a")}, "loads must be a finite number, got 'a'"),
-        ({"runs": -1}, "-1"),
-        ({"setups": (0.0, 5.0)}, "setups"),
-        ({"reading": {"lnik": "shared"}}, "lnik"),
-        ({"reading": {"link": "both"}}, "both"),
-    ],
-)
-def test_bad_parameters_are_refused_before_anything_runs(wrong, named):
-    with pytest.raises(InputError, match=named):
-        mcdf.Study(**wrong)
+def test_the_bound_is_below_every_policy(beyond):
+    names, _, _ = beyond
+    bound = names["bound"].query("what == 'tasks'").set_index(["load", "replicate"])["ratio"]
+    rows = names["admitted"].set_index(["load", "replicate"])["ratio"]
+    both = rows.to_frame("policy").join(bound.rename("bound"), how="inner")
+    assert len(both) == 2 * 2 * 6  # loads, runs of the bound, policies
+    assert (both["bound"] <= both["policy"]).all()

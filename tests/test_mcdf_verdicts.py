@@ -6,13 +6,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.papers.mcdf import cells, claims
+from dlsim.papers import mcdf
 from dlsim.study.claims import judge, load_claims
-from dlsim.study.measure import MEASURES
-from tests.made_up import assert_each_way
+from tests.made_up import assert_judged_each_way
 
 LOADS, SETUPS, RATIOS = (0.1, 0.5, 1.0), (0.0, 5.0, 10.0, 20.0), (0.1, 0.5, 3.0, 5.0)
-EVERYONE = (*cells.WITH_ADMISSION, *cells.WITHOUT_ADMISSION)
+BASE = ("Cms", "Cps", "N", "ST", "SC", "mean size")
 
 
 def frame(value, column="ratio", **axes):
@@ -25,14 +24,12 @@ def frame(value, column="ratio", **axes):
 
 
 def policies(value, column="ratio", others=0.9):
-    """Evidence of Figures 4 to 9: reject ratios by policy, load and set-up cost."""
+    """Frames of Figures 4 to 9: reject ratios by policy, load and set-up cost."""
 
     def one(policy, load, setup):
-        return value(policy, load, setup) if policy in cells.WITH_ADMISSION else others
+        return value(policy, load, setup) if policy in mcdf.WITH_ADMISSION else others
 
-    return claims.Evidence(
-        frame(one, column, policy=EVERYONE, load=LOADS, setup=SETUPS), None, None
-    )
+    return {"main": frame(one, column, policy=mcdf.POLICIES, load=LOADS, setup=SETUPS)}
 
 
 def mine(value, rivals=0.4):
@@ -53,8 +50,8 @@ def near(policies_near):
 
 def unrefused(ratio=0.9, delay=1.0):
     """The same for the policies without admission control."""
-    both = policies(lambda *at: 0.1, others=ratio).main
-    return claims.Evidence(both.assign(delay_growth=delay * (1 + both["ratio"])), None, None)
+    both = policies(lambda *at: 0.1, others=ratio)["main"]
+    return {"main": both.assign(delay_growth=delay * (1 + both["ratio"]))}
 
 
 def costs(value):
@@ -63,50 +60,50 @@ def costs(value):
     def one(value_, policy, at, load):
         return value_(at, load) if policy == "MCDF" else 0.4
 
-    axes = {"policy": cells.WITH_ADMISSION, "mode": ("vary_cms", "vary_cps"), "load": LOADS}
+    axes = {"policy": mcdf.WITH_ADMISSION, "mode": ("vary_cms", "vary_cps"), "load": LOADS}
     table = frame(lambda policy, mode, at, load: one(value, policy, at, load), at=RATIOS, **axes)
-    return claims.Evidence(None, table.rename(columns={"at": "value"}), None)
+    return {"ratios": table.rename(columns={"at": "value"})}
 
 
-def stable(mcdf, rivals):
+def stable(ours, rivals):
     """Evidence of all axes: how far MCDF moves on each, and the others."""
-    how = {name: mcdf if name == "MCDF" else rivals for name in cells.WITH_ADMISSION}
-    main = policies(lambda policy, load, setup: how[policy] * (load + setup / 20)).main
-    axes = {"policy": cells.WITH_ADMISSION, "mode": ("vary_cms",), "load": LOADS, "at": RATIOS}
+    how = {name: ours if name == "MCDF" else rivals for name in mcdf.WITH_ADMISSION}
+    main = policies(lambda policy, load, setup: how[policy] * (load + setup / 20))["main"]
+    axes = {"policy": mcdf.WITH_ADMISSION, "mode": ("vary_cms",), "load": LOADS, "at": RATIOS}
     ratios = frame(lambda policy, mode, load, at: how[policy] * at, **axes)
-    return claims.Evidence(main, ratios.rename(columns={"at": "value"}), None)
+    return {"main": main, "ratios": ratios.rename(columns={"at": "value"})}
 
 
 def effects(cms_and_cps, others):
     """Evidence of section 6.4: what doubling Cms or Cps adds, and doubling another parameter."""
-    added = dict.fromkeys(cells.BASE, others) | {"Cms": cms_and_cps, "Cps": cms_and_cps, "base": 0}
-    axes = {"parameter": ("base", *cells.BASE), "load": LOADS, "policy": ("MCDF",)}
-    return claims.Evidence(None, None, frame(lambda parameter, **_: 0.2 + added[parameter], **axes))
+    added = dict.fromkeys(BASE, others) | {"Cms": cms_and_cps, "Cps": cms_and_cps, "base": 0}
+    axes = {"parameter": ("base", *BASE), "load": LOADS, "policy": ("MCDF",)}
+    return {"doubled": frame(lambda parameter, **_: 0.2 + added[parameter], **axes)}
 
 
 def newcomers(cheap, dear):
     both = [frame(lambda load, x=x: x, "share", load=LOADS) for x in (cheap, dear)]
     apart = 0.01 * both[1]["share"]  # two draws of the same noise would cancel
     table = both[0].assign(cheap=both[0]["share"], dear=dear + apart)
-    return claims.Evidence(None, None, None, newcomers=table)
+    return {"newcomers": table}
 
 
 def lengths(apart):
-    main = mine(lambda load, setup: 0.1).main
+    main = mine(lambda load, setup: 0.1)["main"]
     half = main[main["setup"] == 0].assign(ratio=lambda rows: apart + 1.01 * rows["ratio"])
-    return claims.Evidence(main, None, None, half)
+    return {"main": main, "half": half}
 
 
 def test_every_claim_can_hold_and_can_be_contrary():
     low, high = mine(lambda *at: 0.1), mine(lambda *at: 0.9)
-    assert_each_way(
+    assert_judged_each_way(
         "mcdf",
         {
             "1": (low, high),
             "2": (unrefused(ratio=0.999), unrefused(ratio=0.9)),
             "3": (unrefused(delay=1.0), unrefused(delay=-1.0)),
-            "4a": (near(claims.ALL_NODES), near(claims.FEWEST_NODES)),
-            "4b": (near(claims.ALL_NODES), near(claims.FEWEST_NODES)),
+            "4a": (near(mcdf.ALL_NODES), near(mcdf.FEWEST_NODES)),
+            "4b": (near(mcdf.ALL_NODES), near(mcdf.FEWEST_NODES)),
             "5a": (mine(lambda *at: 0.36), low),
             "5b": (mine(lambda *at: 0.3), low),
             "6": (low, high),
@@ -116,7 +113,7 @@ def test_every_claim_can_hold_and_can_be_contrary():
             "10": (costs(lambda at, load: load / 2), costs(lambda at, load: 0.1)),
             "11": (costs(lambda at, load: load / (1 + at)), costs(lambda at, load: load * at)),
             "12": (costs(lambda at, load: 0.1), costs(lambda at, load: load / 2)),
-            "14": (stable(mcdf=0.1, rivals=0.4), stable(mcdf=0.4, rivals=0.1)),
+            "14": (stable(ours=0.1, rivals=0.4), stable(ours=0.4, rivals=0.1)),
             "16": (newcomers(0.9, 0.8), newcomers(0.8, 0.9)),
             "17": (effects(0.3, others=0.1), effects(0.1, others=0.3)),
             "18": (lengths(apart=0.0), lengths(apart=0.1)),
@@ -128,8 +125,8 @@ def test_every_claim_can_hold_and_can_be_contrary():
 def test_one_better_rival_decides_a_load():
     """The rivals of a load are one point: MCDF does not lead where one of them leads."""
     better = policies(lambda policy, *at: {"MCDF": 0.2, "EDFMN": 0.1}.get(policy, 0.4))
-    for name in ("mcdf-1", "mcdf-6"):
-        table = MEASURES[name].function(better)
+    for name, measure in {"mcdf-1": mcdf.lead_over_all, "mcdf-6": mcdf.lead_with_setup}.items():
+        table = measure(**better)
         assert table["group"].nunique() in (len(LOADS), len(LOADS) * (len(SETUPS) - 1))
         assert set(table.groupby("group")["estimate"].min().round(1)) == {-0.1}
         verdict = judge(table, next(one for one in load_claims("mcdf") if one.id == name))
@@ -139,13 +136,12 @@ def test_one_better_rival_decides_a_load():
 
 def test_equal_miss_ratios_are_judged_by_the_number_of_tasks():
     all_late = unrefused()
-    all_late = all_late._replace(main=all_late.main.assign(ratio=1.0))
-    table = MEASURES["mcdf-2"].function(all_late)
+    table = mcdf.missed_without_admission(all_late["main"].assign(ratio=1.0))
     assert set(table["total"]) == {8 * 1000}
 
 
 def overload(value):
-    table = policies(value).main
+    table = policies(value)["main"]
     return table[table["setup"] == 0]
 
 
@@ -155,10 +151,10 @@ def overload(value):
 )
 def test_the_load_from_which_mcdf_leads(lead, wanted):
     """A straight lead of known root; a lead at all loads; none at any."""
-    found = claims.begins_to_lead(
+    found = mcdf.begins_to_lead(
         overload(lambda policy, load, _: 2.0 if policy == "MCDF" else 2.0 + lead(load))
     ).set_index("rival")
-    assert list(found.index) == [*claims.RIVALS, "all rivals"]
+    assert list(found.index) == [*mcdf.RIVALS, "all rivals"]
     assert found["estimate"].tolist() == pytest.approx([wanted] * 5, abs=0.01)
     assert (found["low"] <= found["estimate"]).all()
     assert (found["estimate"] <= found["high"]).all()
@@ -171,6 +167,6 @@ def test_the_interval_of_that_load_holds_it():
     for _ in range(40):
         table = overload(lambda policy, load, _: 0.0 if policy == "MCDF" else load - 0.4)
         table["ratio"] += rng.normal(0, 0.1, len(table))
-        found = claims.begins_to_lead(table)
+        found = mcdf.begins_to_lead(table)
         missed += int(((found["low"] > 0.4) | (found["high"] < 0.4)).iloc[:4].any())
     assert missed <= 5

@@ -9,17 +9,14 @@ import pytest
 from numba import njit
 
 from dlsim.errors import InputError
-from dlsim.papers import inserted_idle_time, mcdf
+from dlsim.papers import inserted_idle_time
 from dlsim.papers.inserted_idle_time import cells as cells_i
-from dlsim.papers.mcdf import cells
-from dlsim.realtime import POLICIES, Cluster, Policy
+from dlsim.realtime import Cluster
 from dlsim.realtime.own import drawn_by
-from dlsim.study import sweep
 from dlsim.study.cells import doing
+from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.executed import FILE
-
-SMALL = {"load": (0.2, 0.8), "setup": (0.0,)}
 
 
 @pytest.fixture(autouse=True)
@@ -29,27 +26,7 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def ratios(study, **more):
-    """Return the reject ratios of a small Figure 4, a column per policy."""
-    rows = study.sweep(cells.compare, SMALL, "small", 2, horizon=20_000.0, jobs=1, **more)
-    return rows.pivot(index=["load", "replicate"], columns="policy", values="ratio")
-
-
-def test_a_policy_stands_in_the_place_of_another_and_beside_all():
-    usual = ratios(mcdf.Study())
-    other = ratios(mcdf.Study(policies={"MCDF": POLICIES["EDFMN"], "mine": "FIFOAN"}))
-    assert other["MCDF"].equals(usual["EDFMN"].rename("MCDF"))
-    assert other["mine"].equals(usual["FIFOAN"].rename("mine"))
-    rest = [name for name in usual if name != "MCDF"]
-    pd.testing.assert_frame_equal(other[rest], usual[rest])
-
-
 def test_a_file_brings_policy_and_workload():
-    study = mcdf.Study(policies=[f"LLF={FILE}:least_laxity"], workload=f"{FILE}:bursts")
-    assert study.admitting == (*cells.WITH_ADMISSION, "LLF")
-    rows = study.sweep(cells.compare, SMALL, "small", 1, horizon=50_000.0, jobs=1)
-    assert set(rows["policy"]) == {*cells.WITH_ADMISSION, "LLF"}
-    assert set(rows["tasks"]) == {10, 25}  # five at each of 1 + load x 5 points
     paper_i = inserted_idle_time.Study(policies=["EDF-DLT=EDF-OPR-MN", f"{FILE}:least_laxity"])
     assert paper_i.beside == ("least_laxity",)
     grid = {"load": (0.5,)}
@@ -59,18 +36,6 @@ def test_a_file_brings_policy_and_workload():
     assert rows["ratio"]["EDF-DLT"] == rows["ratio"]["EDF-OPR-MN"]
 
 
-def test_verdicts_are_of_the_policy_in_the_place():
-    """With FIFOMN in the place of MCDF it leads itself by nothing: no lead over FIFOMN."""
-    axes = {"loads": (0.5, 1.0), "setups": (0.0, 5.0, 20.0), "ratios": (0.1, 1.0)}
-    study = mcdf.Study(policies=["MCDF=FIFOMN"], **axes)
-    main = study.sweep(
-        cells.compare, {"load": axes["loads"], "setup": axes["setups"]}, "small", 3,
-        horizon=20_000.0, without=cells.WITHOUT_ADMISSION, jobs=1,
-    )  # fmt: skip
-    found = mcdf.study.claims.leads(main[main["setup"] == 0]).set_index(["what", "load"])
-    assert (found.loc["FIFOMN", "estimate"] == 0).all()
-
-
 @pytest.mark.parametrize(
     ("given", "message"),
     [
@@ -78,19 +43,17 @@ def test_verdicts_are_of_the_policy_in_the_place():
         ({"policies": ["MCFD"]}, "did you mean MCDF"),
         ({"policies": ["nowhere.py:mine"]}, "policy 'nowhere.py:mine' must be module:name .*File"),
         ({"policies": [f"{FILE}:nobody"]}, "KeyError: 'nobody'"),
-        ({"policies": [f"{FILE}:bursts"]}, "policy must be one of"),
+        ({"policies": [f"{FILE}:bursts"]}, "bursts.* must be a Policy, got <function bursts"),
         ({"policies": ["EDFMN", "EDFMN"]}, "must have a label of its own"),
-        ({"policies": ["MCDF=EDFANNA"]}, "cannot stand for MCDF"),
+        ({"policies": ["EDF-DLT=EDFANNA"]}, "cannot stand for EDF-DLT"),
         ({"workload": "math:pi"}, "workload must be a function .* got 3.14"),
         ({"workload": lambda cluster: None}, "workload must be a function"),
         ({"workload": dict}, "workload must be a function"),
     ],
 )
 def test_what_a_study_cannot_take_is_refused(given, message):
-    for study in (mcdf.Study, inserted_idle_time.Study):
-        if "EDFANNA" not in str(given) or study is mcdf.Study:
-            with pytest.raises(InputError, match=message):
-                study(**given)
+    with pytest.raises(InputError, match=message):
+        inserted_idle_time.Study(**given)
 
 
 def failing(cluster, load, horizon, seed):
@@ -172,10 +135,3 @@ def test_a_module_that_changed_is_not_run_by_another_process(tmp_path, monkeypat
 
     frame = sweep(functions.asked, {"load": [1]}, 1, fixed={"rule": anew.rule}, jobs=1)
     assert frame["said"].tolist() == [10]
-
-
-def test_an_own_policy_is_the_same_study_twice(cache):
-    study = mcdf.Study(policies={"mine": Policy("edf", "min")})
-    first, files = ratios(study), len(list(cache.rglob("*.txt")))
-    pd.testing.assert_frame_equal(ratios(study), first)
-    assert len(list(cache.rglob("*.txt"))) == files == 4

@@ -16,7 +16,7 @@ from dlsim import explore
 from dlsim.cli import copy_notebooks, main
 from dlsim.errors import InputError
 from dlsim.owned import ASIDE, KINDS, RECORD, Owned
-from dlsim.papers import mcdf
+from dlsim.study import start
 from dlsim.study.report import Results
 from tests.scale import SCALE
 
@@ -246,6 +246,6 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_runs(
 
 def test_a_study_refuses_a_folder_of_somebody_elses_before_it_computes(tmp_path):
     (tmp_path / "thesis.tex").write_text("years")
-    for make in (mcdf.Study, lambda out: explore.save_pictures(out)):
+    for make in (lambda out: start("mcdf", out=out), lambda out: explore.timing.save(out=out)):
         with pytest.raises(InputError, match=r"it holds thesis\.tex"):
             make(out=str(tmp_path))

@@ -23,6 +23,7 @@ from dlsim.realtime import (
     workload,
 )
 from dlsim.realtime import run as room
+from dlsim.realtime.core import node_rules, splits
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
 from tests.scale import LONG, SCALE
@@ -522,19 +523,55 @@ def test_a_registered_order_is_ranked_by_its_key(monkeypatch):
     pd.testing.assert_frame_equal(found.tasks, wanted.tasks)
     fifo = simulate(tasks, Cluster(10, 10, 10), "FIFOMN")
     assert not found.tasks.equals(fifo.tasks)
-    monkeypatch.setattr(model, "CORE_ORDERS", (*model.CORE_ORDERS, "sjf"))
-    with pytest.raises(InputError, match="order 'sjf' is registered, but the engine has no code"):
-        simulate(tasks, Cluster(10, 10, 10), Policy("sjf", "min"))
 
 
-@pytest.mark.parametrize("kind", ["nodes", "partition"])
-def test_a_word_that_no_code_handles_is_refused(kind, monkeypatch):
-    registry = {"nodes": model.NODES, "partition": model.PARTITIONS}[kind]
-    monkeypatch.setitem(registry, "half", "one half of them")
-    policy = Policy(**{"order": "edf", "nodes": "min", kind: "half"})
+@pytest.mark.parametrize(
+    "define",
+    [
+        lambda: model.NodeRule("half", "one half of them", node_rules.USER_NODES),
+        lambda: model.Partition("halves", "in halves", splits.BY_OWN),
+        lambda: model.Partition("halves", "in halves", splits.BY_OPR, fewest=99),
+    ],
+)
+def test_a_record_with_a_code_that_the_core_does_not_have_is_refused(define):
+    with pytest.raises(InputError, match=r"(code|fewest) of .*hal.* must be one of 0, 1, 2"):
+        define()
+
+
+def test_two_records_of_one_name_are_refused():
+    with pytest.raises(InputError, match="every rule for nodes must have a name of its own"):
+        model.register("rule for nodes", model.NODES["min"], model.NODES["min"])
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+@pytest.mark.parametrize(
+    ("registry", "record", "word"),
+    [
+        ("NODES", model.NodeRule("half", "one half of them", node_rules.FEWEST), "nodes"),
+        ("PARTITIONS", model.Partition("half", "in halves", splits.BY_OPR), "partition"),
+    ],
+)
+def test_the_core_refuses_a_code_that_it_does_not_handle(
+    registry, record, word, engine, monkeypatch
+):
+    """Never "else": a code that no branch handles is an error, not the last branch."""
+    vars(record)["code"] = 99
+    monkeypatch.setitem(getattr(model, registry), "half", record)
+    policy = Policy(**{"order": "edf", "nodes": "min", word: "half"})
     tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)
-    with pytest.raises(InputError, match=f"{kind} 'half' is registered, but the engine has no"):
-        simulate(tasks, Cluster(10, 10, 10), policy)
+    with pytest.raises(ValueError, match="has this code"):
+        simulate(tasks, Cluster(10, 10, 10), policy, engine=engine)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+@pytest.mark.parametrize("partition", ["opr", "equal"])
+def test_the_core_refuses_an_order_that_it_does_not_handle(partition, engine, monkeypatch):
+    order = model.Order("sjf", "the smallest first", smallest_first)
+    monkeypatch.setitem(model.ORDERS, "sjf", order)
+    monkeypatch.setitem(model.CORE_ORDERS, smallest_first, 99)
+    tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)
+    with pytest.raises(ValueError, match="no order has this code"):
+        simulate(tasks, Cluster(10, 10, 10), Policy("sjf", "min", partition), engine=engine)
 
 
 @pytest.mark.parametrize(("name", "word"), [("EDFMN", "edf"), ("FIFOMN", "fifo"), ("MCDF", "dc")])

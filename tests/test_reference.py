@@ -5,16 +5,22 @@ names as its weakest, the new interval must meet the one that is kept there.
 """
 
 import importlib
+import inspect
 import re
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
+from dlsim.papers import mcdf
+from dlsim.realtime import Cluster, simulate, workload
+from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of
-from dlsim.study.measure import measured
-from tests.scale import LONG, deep
+from dlsim.study.measure import REGISTERED, measured
+from tests.notebook_code import defined_in
+from tests.scale import deep
 
+importlib.import_module("dlsim.papers.steady_state")  # registers its measures
 SEED = 1
 #: ``13.11 to 98.01 points; weakest at K 5: 13.11 points [4.59, 21.63]; 12 runs``
 KEPT = re.compile(
@@ -23,64 +29,72 @@ KEPT = re.compile(
 )
 
 
-def of_mcdf(study):
-    nothing = {"ratios": None, "half": None, "orders": None, "newcomers": None, "doubled": None}
-    return SimpleNamespace(main=study.main(), **nothing)
+def run_mcdf(load, setup, seed):
+    """Run all policies of paper M on the same tasks, as long as the paper does."""
+    cluster = Cluster(10, 10, 10, setup, setup)
+    tasks = workload.mcdf(cluster, load, 1_000_000.0, seed)
+    runs = {name: simulate(tasks, cluster, name) for name in mcdf.POLICIES}
+    return [
+        {
+            "policy": name,
+            "ratio": run.reject_ratio if run.policy.admission else run.miss_ratio,
+            "tasks": len(tasks),
+        }
+        for name, run in runs.items()
+    ]
 
 
-def of_steady_state(study):
-    return SimpleNamespace(**dict(zip(("tiers", "random"), study.samples(), strict=True)))
+def frames_of_mcdf(_folder):
+    grid = {"load": [0.1, 0.5, 1.0], "setup": [0]}
+    return {"main": sweep(run_mcdf, grid, replicates=4, seed=SEED, jobs=1)}
 
 
+def frames_of_steady_state(_folder):
+    """Solve fewer platforms of the paper's sizes by the function of its notebook."""
+    solve = defined_in("40-steady-state").solve_by_all
+    cheap = {"costly_every": 10**6, "lprr_to": 0}
+    sizes = {"Tiers": [5, 25, 45, 65, 85], "random": [5, 15]}
+    tiers, random = (
+        sweep(solve, {"clusters": k}, 8, SEED, jobs=1, fixed={"kind": kind, **cheap})
+        for kind, k in sizes.items()
+    )
+    return {"tiers": tiers, "random": random.assign(connectivity=0.4)}
+
+
+#: Papers whose measures take frames: what is run, and claims whose weakest point lies in it.
+FRAMES = {
+    "mcdf": (frames_of_mcdf, ("1", "2", "4a", "5a", "5b")),
+    "steady-state": (frames_of_steady_state, ("2a", "2b", "3c", "4b")),
+}
 #: Paper: parameters of its reduced study, what it runs, and claims whose weakest point lies
 #: in it.
 SAMPLES = {
-    "mcdf": (
-        {"runs": 4, "loads": (0.1, 0.5, 1.0), "setups": (0.0, 10.0, 20.0)},
-        of_mcdf,
-        ("1", "2", "4a", "5a", "5b"),
-    ),
     "inserted-idle-time": (
         {"runs": 4, "loads": (0.1, 0.2, 0.3, 0.7, 1.0)},
         lambda study: study.evidence,
         ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
-    ),
-    "steady-state": (
-        {
-            "tiers_clusters": (5, 25, 45, 65, 85), "random_clusters": (5, 15),
-            "connectivities": (0.4,), "side_clusters": (5,), "runs": 0 if LONG >= 1 else 8,
-        },
-        of_steady_state,
-        ("2a", "2b", "3c", "4b"),
-    ),
-    "bricks": (
-        {"runs": 4, "intervals": (60.0,)},
-        lambda study: SimpleNamespace(main=study.main),
-        ("2b", "4", "5", "6b", "7a", "7b"),
-    ),
-    "cpu-gpu": (
-        {"runs": 8 if LONG >= 1 else 3},
-        lambda study: study.measure(),
-        ("1a", "2a", "2b", "3", "6a", "6b", "7a", "14a", "18a"),
     ),
 }  # fmt: skip
 
 
 @pytest.fixture(
     scope="module",
-    params=[
-        pytest.param(name, marks=[deep] * (name not in ("mcdf", "bricks"))) for name in SAMPLES
-    ],
+    params=[pytest.param(name, marks=[deep] * (name != "mcdf")) for name in (*FRAMES, *SAMPLES)],
 )
 def sample(request, tmp_path_factory):
     """A paper, its reference results, and what was run again."""
-    paper, (parameters, run, names) = request.param, SAMPLES[request.param]
+    paper = request.param
+    kept = pd.read_csv(reference_of(paper), keep_default_na=False).set_index("id")
+    if paper in FRAMES:
+        run, names = FRAMES[paper]
+        frames = run(tmp_path_factory.mktemp(paper))
+        return SimpleNamespace(paper=paper, names=names, frames=frames, kept=kept)
+    parameters, run, names = SAMPLES[paper]
     package = f"dlsim.papers.{paper.replace('-', '_')}"
     study = importlib.import_module(f"{package}.study").Study(
         scale="paper", seed=SEED, jobs=1, out=str(tmp_path_factory.mktemp(paper)), **parameters
     )
-    kept = pd.read_csv(reference_of(paper), keep_default_na=False)
-    return SimpleNamespace(paper=paper, names=names, evidence=run(study), kept=kept.set_index("id"))
+    return SimpleNamespace(paper=paper, names=names, evidence=run(study), kept=kept)
 
 
 def number(text):
@@ -94,7 +108,12 @@ def test_a_smaller_sample_meets_the_reference(sample):
         claim = known[f"{sample.paper}-{name}"]
         kept = KEPT.fullmatch(sample.kept.loc[claim.id, "measured"])
         assert kept, f"{claim.id}: the reference names no point"
-        points = measured(claim, sample.evidence)
+        if sample.paper in FRAMES:
+            measure = REGISTERED[claim.id].function
+            needed = inspect.signature(measure).parameters
+            points = measure(**{name: sample.frames[name] for name in needed})
+        else:
+            points = measured(claim, sample.evidence)
         here = points[points["point"] == kept["point"]] if kept["point"] else points
         assert len(here) == 1, f"{claim.id}: no point {kept['point']!r} in the smaller sample"
         factor = 100 if kept["unit"] in ("%", "points") else 1

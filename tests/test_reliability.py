@@ -17,7 +17,7 @@
    (test_one_and_two_jobs_and_any_executor_give_the_same_bytes), test_dask
    (test_an_executor_of_the_callers_gives_the_same_bytes).
 6. A broken file is refused by name, line and field: test_files (test_mutated_files_never_crash),
-   test_joblog, test_notebooks, test_claims, test_steady_model.
+   test_swf, test_notebooks, test_claims, test_steady_model.
 7. Parameters of a notebook are values of the declared type, never code: test_notebooks
    (test_ill_typed_parameters_are_refused_by_name).
 8. No answer of a solver is believed unchecked: test_steady_program
@@ -29,7 +29,7 @@
    test_theory (test_mutant_falls) and ``python tests/mutation.py``.
 
 10. Nothing is written over, moved or removed but what dlsim wrote; what is reused is what was
-   computed: test_owned (stateful: ``Folder``), test_lab, test_cpugpu_store.
+   computed: test_owned (stateful: ``Folder``), test_lab, test_cpugpu_database.
 11. A fault is told, and leaves nobody behind. The table of faults: test_faults (kills of the
    command by signal, victim and moment; two runs on one cache; a full disk, a read-only folder, no
    home, a stranger's cache), test_watch (a kernel that stops, hangs, dies, waits or loses a

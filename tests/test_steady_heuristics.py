@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from dlsim.compiled import Core
 from dlsim.errors import InputError
 from dlsim.steady import (
     METHODS,
@@ -21,6 +22,7 @@ from dlsim.steady import (
     heuristics,
     solve,
     solve_program,
+    speeds,
 )
 from dlsim.steady.engine import SUFFIXES, Method, Suffix, register
 from dlsim.steady.heuristics import round_off, round_randomly, run_greedy, split_connections
@@ -161,9 +163,12 @@ def test_seeds_follow_the_law():
 
 
 def same_steps(p, reading):
-    """Run kernel and twin; return their steps as comparable pairs, and the number."""
+    """Compare the steps of both kernels and of the twin; return their number."""
     alpha, beta, steps = twin.greedy(as_instance(p), reading.local_amount, reading.stuck)
-    ours = run_greedy(p, reading, traced=len(steps) + 1)
+    ours = run_greedy(p, reading, traced=len(steps) + 1, engine="compiled")
+    plain = run_greedy(p, reading, traced=len(steps) + 1, engine="python")
+    pd.testing.assert_frame_equal(ours.trace, plain.trace, check_exact=True)
+    assert (ours.work.tobytes(), ours.steps) == (plain.work.tobytes(), plain.steps)
     assert ours.connections.tolist() == beta
     np.testing.assert_allclose(ours.work, np.array(alpha, float), rtol=1e-9, atol=1e-9)
     table = ours.trace
@@ -220,6 +225,19 @@ def test_greedy_ends_where_steps_are_tiny():
     found = run_greedy(p, Reading())
     assert found.steps < 2**22
     assert found.work.sum() == pytest.approx(2e6)
+
+
+@pytest.mark.parametrize("turns", [0, 1, 2, 7, 1000])
+@pytest.mark.parametrize("name", READINGS)
+def test_greedy_goes_on_compiled_where_it_stops_uncompiled(monkeypatch, name, turns):
+    for seed in range(5):
+        monkeypatch.setattr(speeds, "CORE", Core("dlsim.steady.core", 10**6, 3))
+        p = draw_platform(seed, seed % 2 == 0, clusters=3)
+        whole = run_greedy(p, READINGS[name], traced=100, engine="python")
+        monkeypatch.setattr(speeds, "UNCOMPILED_TURNS", turns * p.clusters)
+        parts = run_greedy(p, READINGS[name], traced=100)
+        pd.testing.assert_frame_equal(whole.trace, parts.trace, check_exact=True)
+        assert (whole.work.tobytes(), whole.steps) == (parts.work.tobytes(), parts.steps)
 
 
 def uneven_platform(seed):
@@ -547,3 +565,8 @@ def test_same_seed_same_allocation():
 def test_refusals_name_value_and_rule(kwargs, words):
     with pytest.raises(InputError, match=words):
         solve(pair(), "LPRR", **kwargs)
+
+
+def test_an_engine_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match=r"engine must be .*got 'fast'"):
+        solve(pair(), "G", engine="fast")

@@ -637,3 +637,10 @@ def test_fairness_by_hand():
     p = Platform((2, 7), (1, 1), pd.DataFrame({"bandwidth": [], "max_connect": []}), {}, (1, 1),
                  (1, 1), (1, 1))  # fmt: skip
     assert fair(p).values == pytest.approx([2, 7])
+
+
+@pytest.mark.parametrize("method", ["LP", "MILP", "LPRR"])
+def test_solvers_write_nothing_on_standard_output(capfd, method):
+    platform = topology.random(6, 0.5, seed=1)
+    assert solve(platform, method, seed=0).objective > 0
+    assert capfd.readouterr() == ("", "")

@@ -1,13 +1,19 @@
-"""Paper S's claims on evidence made up so that they hold, and so that they are contrary."""
+"""The measures of paper S's claims: on frames made up to support and to contradict; by hand."""
 
+import inspect
 import itertools
 
 import numpy as np
 import pandas as pd
+import pytest
 
-from dlsim.papers.steady_state import claims
-from dlsim.papers.steady_state.cells import STRUCTURES
-from tests.made_up import assert_each_way
+from dlsim.papers import steady_state
+from dlsim.papers.steady_state import HEURISTICS, compare_methods, mean_ratio
+from dlsim.steady.samples import STRUCTURES
+from dlsim.study.claims import load_claims, verdict_of
+from dlsim.study.measure import REGISTERED
+from dlsim.study.stats import mean_interval
+from tests.made_up import assert_judged_each_way
 
 RUNS, SIZES, LINKS = 50, (5, 15, 25, 35, 45), (0.1, 0.8)
 
@@ -30,7 +36,7 @@ def samples(**columns):
     """Both samples with the same columns, and a vertex of each platform."""
     frame = filled(cross(clusters=SIZES, connectivity=LINKS), **columns)
     both = pd.concat([frame.assign(kind=kind) for kind in ("Tiers", "random")])
-    return claims.Evidence(frame.drop(columns="connectivity"), frame, vertices=both)
+    return {"tiers": frame.drop(columns="connectivity"), "random": frame, "vertices": both}
 
 
 def some(share):
@@ -46,7 +52,7 @@ def over_k(first, last):
 def spread(first, last):
     frame = cross(heterogeneity=(0.4, 0.6, 0.8), clusters=(15, 25))
     lead = first + (last - first) * (frame["heterogeneity"] - 0.4) / 0.4
-    return claims.Evidence(None, None, spread=filled(frame, G=0.6, LPRG=0.6 + lead))
+    return {"spread": filled(frame, G=0.6, LPRG=0.6 + lead)}
 
 
 def crossed(network, numbers):
@@ -54,12 +60,12 @@ def crossed(network, numbers):
     frame = cross(structure=STRUCTURES, numbers=("Table 1", "Table 2"), clusters=(15,))
     lead = network * frame["structure"].str.startswith("Tiers")
     lead += numbers * (frame["numbers"] == "Table 1")
-    return claims.Evidence(None, None, crossed=filled(frame, LPRG=0.5, G=0.5 + lead))
+    return {"crossed": filled(frame, LPRG=0.5, G=0.5 + lead)}
 
 
 def ends(lost):
     frame = cross(kind=("Tiers", "random"), count=(100,))
-    return claims.Evidence(None, None, ends=frame.assign(ends=lost))
+    return {"ends": frame.assign(ends=lost)}
 
 
 def losing(more):
@@ -113,5 +119,133 @@ MADE = {
 }
 
 
+def frames_of(number, frames):
+    """Return the frames that the measure of a claim names."""
+    function = REGISTERED[f"steady-state-{number}"].function
+    return {name: frames[name] for name in inspect.signature(function).parameters}
+
+
 def test_every_claim_can_hold_and_can_be_contrary():
-    assert_each_way("steady-state", MADE)
+    made = {number: tuple(frames_of(number, one) for one in both) for number, both in MADE.items()}
+    assert_judged_each_way("steady-state", made)
+
+
+# ----------------------------------------------------------------------- by hand
+
+
+def measure(number, frames):
+    """Measure a claim on the frames that its measure names."""
+    function = REGISTERED[f"steady-state-{number}"].function
+    return function(**frames_of(number, frames))
+
+
+def frames(**columns):
+    """Two replicates at K = 5, 15, 25: each column a list of six ratios."""
+    keys = pd.DataFrame(itertools.product((5, 15, 25), (0, 1)), columns=["clusters", "replicate"])
+    frame = keys.assign(connectivity=0.4, **columns)
+    both = pd.concat([frame.assign(kind=kind) for kind in ("Tiers", "random")])
+    return {"tiers": frame, "random": frame, "vertices": both}
+
+
+def test_differences_between_sizes_by_hand():
+    made = frames(G=[0.8] * 6, LPRG=[0.7, 0.9, 0.9, 0.9, 0.6, 0.8])
+    # means 0.8, 0.9, 0.7 at three K: of least squares only the ends count
+    fall = {"estimate": 0.1, "wrong": 1, "steps": 2}
+    for number in ("11", "3b"):
+        row = measure(number, made).iloc[-1]
+        assert row[list(fall)].to_dict() == pytest.approx(fall)
+    assert measure("4d", made)["estimate"].tolist() == pytest.approx([-0.1])
+    assert measure("4b", made)["estimate"].tolist() == pytest.approx([0.0])
+    assert measure("4c", made)["point"].tolist() == ["LPRG - G, K 25"]
+    assert measure("3a", made)["estimate"].tolist() == pytest.approx([0.0])
+    assert measure("3c", made)["estimate"].tolist() == pytest.approx([0.0])
+
+
+def test_one_ratio_makes_a_mean_by_hand():
+    made = frames(G=[1, 1, 1, 1, 1, 0], LPRG=[1.0, 1, 1, 2, 10, 5])
+    row = mean_ratio(made["tiers"].drop(columns="connectivity"), "LPRG", "G").iloc[0]
+    assert (row["estimate"], row["n"]) == (pytest.approx(3), 5)
+    assert row["low"] < 3 < row["high"] <= 10
+    told = "median 1, largest 10 at K 25, replicate 0, mean without it 1.25"
+    assert row["beside"] == told
+    by_numbers = mean_ratio(made["random"], "LPRG", "G").iloc[0]  # of 4 and 3/2
+    assert (by_numbers["estimate"], by_numbers["n"]) == (pytest.approx(2.75), 2)
+
+
+def test_losers_are_compared_with_the_others_by_hand():
+    one, other = (
+        frames(G=[1] * 6, LPRG=lprg, below=below)["vertices"]
+        for lprg, below in (
+            ([0.5, 0.5, 1, 1, 1, 1], [0.6, 0.8, 0.1, 0.2, 0.9, np.nan]),
+            ([1] * 6, [0.2, 0.2, 0.3, 0.3, 0.9, 0.9]),
+        )
+    )
+    # LPRG loses at one of two vertices of both platforms with K = 5; other sizes say nothing
+    want = mean_interval([0.4, 0.6])
+    made = {"vertices": pd.concat([one, other])}
+    got = measure("10a", made)[["estimate", "low", "high"]].iloc[0]
+    assert tuple(got) == pytest.approx(want[:3])
+
+
+def test_the_best_heuristic_is_held_against_the_optimum_by_hand():
+    made = frames(
+        G=[0.5] * 6,
+        LPR=[0.0] * 6,
+        LPRG=[0.6] * 6,
+        MILP=[0.8, np.nan, 0.8, 0.8, 1, 1],
+        LPRR=[0.8, 0.1, 0.6, 0.8, 1, 0.9],
+    )
+    got = measure("13", made)
+    assert set(got["what"]) == {"1 - best/optimum"}
+    tiers = got[got["point"].str.contains("Tiers")].set_index("point")["estimate"]
+    assert tiers.tolist() == pytest.approx([0, 0.125, 0.05])
+    frame = made["tiers"]
+    less = frame.assign(LPRR=frame["LPRR"].where(frame["clusters"] < 25))
+    got = measure("13", made | {"tiers": less}).set_index("point")["estimate"]
+    assert got.filter(like="Tiers").tolist() == pytest.approx([0, 0.125, 0.4])  # LPRG at K = 25
+
+
+def test_structure_and_numbers_are_separated_by_hand():
+    rows = []
+    for replicate, structure, numbers in itertools.product(
+        (0, 1), STRUCTURES, ("Table 1", "Table 2")
+    ):
+        lead = 0.3 * structure.startswith("Tiers") + 0.1 * (numbers == "Table 1")
+        rows.append((structure, numbers, 15, replicate, 0.5 + lead + 0.01 * replicate, 0.5))
+    names = ["structure", "numbers", "clusters", "replicate", "G", "LPRG"]
+    made = {"crossed": pd.DataFrame(rows, columns=names)}
+    assert measure("12b", made)["estimate"].tolist() == pytest.approx([0.2])
+    assert measure("12a", made)["estimate"].tolist() == pytest.approx([0.3] * 6)
+
+
+def test_two_methods_by_hand():
+    frame = pd.DataFrame({"a": [0.5, 1.0, 1.0, 0.9, 0.3], "b": [1.0, 1.0, 0.25, 0.3, 0.0]})
+    got = compare_methods(frame, "a", "b")
+    assert (got["better"], got["tie"], got["worse"]) == pytest.approx((0.6, 0.2, 0.2))
+    # ratios 0.5, 1, 4, 3; the last platform has none
+    assert got["mean"] == pytest.approx(8.5 / 4)
+    assert got["mean without it"] == pytest.approx(4.5 / 3)
+    assert got["geometric"] == pytest.approx(6**0.25)
+    assert got["q50"] == pytest.approx(2)
+    assert got["zero"] == pytest.approx(0.2)
+
+
+def test_every_claim_has_a_measure_or_a_reason():
+    listed = {claim.id: claim for claim in load_claims("steady-state")}
+    missing = set(listed) - set(REGISTERED)
+    assert missing == {"steady-state-7a", "steady-state-8"}
+    assert "Pentium" in verdict_of(listed["steady-state-7a"]).reason
+    assert verdict_of(listed["steady-state-8"]).word == "in part"  # with corrected indices
+
+
+def test_claims_without_data_are_left_open():
+    columns = (*HEURISTICS, "MILP", "programs")
+    empty = frames(**dict.fromkeys(columns, [np.nan] * 6))
+    for claim in load_claims("steady-state"):
+        number = claim.id.removeprefix("steady-state-")
+        if number in ("6a", "6b", "6c", "6d", "7b", "13"):
+            assert verdict_of(claim, measure(number, empty)).word == "cannot be checked"
+
+
+def test_switches_are_those_of_the_engine_and_of_the_platforms():
+    assert set(steady_state.SWITCHES) == {"local_amount", "stuck", "vertex", "lprg_start", "table2"}

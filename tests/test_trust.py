@@ -18,7 +18,7 @@ import pytest
 
 from dlsim import cache, compiled, kernel_files
 from dlsim.errors import InputError
-from dlsim.study import sweep
+from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.scale import deep
 
@@ -322,7 +322,7 @@ def test_no_file_is_ever_unpickled_or_run():
         if (calls := list(unsafe(path.read_text("utf-8"))))
     }
     # kernels in a folder that is the user's alone, and policies named as FILE.py:name
-    assert found == {"kernel_files.py": ["pickle.loads(content[SEAL:])"], "own.py": ["runpy"]}
+    assert found == {"kernel_files.py": ["pickle.loads(content[SEAL:])"], "user_code.py": ["runpy"]}
 
 
 def test_the_readme_says_what_is_trusted():

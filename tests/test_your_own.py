@@ -58,7 +58,7 @@ def test_the_policy_of_a_file_stands_beside_the_papers_on_its_figure(seen):
     labels = [text.get_text() for text in shown["own-11f"].axes[0].get_legend().get_texts()]
     assert labels[-1] == "LLF"
     assert {"MCDF", "EDFMN"} <= set(labels)
-    assert set(names["table"]["policy"]) == set(labels)
+    assert set(names["rows"]["policy"]) == set(labels)
 
 
 def test_two_connections_carry_twenty_of_twenty_one_units(seen):

@@ -6,7 +6,7 @@
 >>> o.check()
 """
 
-from dlsim.bricks import herding, rivals, topology, traces, tuning, workload, yardstick
+from dlsim.bricks import topology, traces, workload
 from dlsim.bricks.engine import run_many, simulate
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import DRAWN, SWITCHES, Reading, Scheduler
@@ -15,6 +15,5 @@ from dlsim.bricks.view import REFUSE, View, best_server
 
 __all__ = [
     "DRAWN", "REFUSE", "SWITCHES", "Environment", "Outcome", "Reading", "Scheduler", "View",
-    "best_server", "herding", "rivals", "run_many", "simulate", "topology", "traces", "tuning",
-    "workload", "yardstick",
+    "best_server", "run_many", "simulate", "topology", "traces", "workload",
 ]  # fmt: skip

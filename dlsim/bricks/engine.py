@@ -5,12 +5,12 @@ event loop runs.
 """
 
 from collections.abc import Callable, Iterable
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.core import loop
 from dlsim.bricks.core.network import Stream
 from dlsim.bricks.core.state import (
     CHOOSE,
@@ -26,13 +26,12 @@ from dlsim.bricks.core.state import (
     Config,
     EnvironmentArrays,
     State,
-    fresh_state,
-    grow_heap,
 )
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import ALGORITHMS, LOADS, MOST_PACKETS, PREDICTORS, Reading, Scheduler
 from dlsim.bricks.outcome import Outcome
 from dlsim.bricks.predictors import UserPredictor
+from dlsim.bricks.speeds import core_for
 from dlsim.bricks.view import REFUSE, Tasks, ViewBuilder
 from dlsim.errors import InputError
 from dlsim.given import instance, theirs, usual
@@ -122,17 +121,21 @@ def _ask_scheduler(
 
 
 def _run(
-    env: EnvironmentArrays, scheduler: Scheduler, reading: Reading, show_done: Callable[[int], None]
+    core: SimpleNamespace,
+    env: EnvironmentArrays,
+    cfg: Config,
+    scheduler: Scheduler,
+    reading: Reading,
+    show_done: Callable[[int], None],
 ) -> tuple[np.recarray, Any]:
     """Run one scheduler; return the records of its requests and of their submissions."""
-    cfg = configure(scheduler, reading)
-    state = fresh_state(env, cfg)
+    state = core.state.fresh_state(env, cfg)
     views = ViewBuilder(env, cfg)
     predictor = UserPredictor(reading.predictor, cfg.probe) if callable(reading.predictor) else None
-    while (reason := loop.run_events(env, cfg, state)) != DONE:
+    while (reason := core.loop.run_events(env, cfg, state)) != DONE:
         counters = state.counters[0]
         if reason == HEAP_FULL:
-            state = grow_heap(state)
+            state = core.state.grow_heap(state)
         elif reason == PAUSE:
             show_done(int(counters.done))
         elif reason == CHOOSE:
@@ -151,7 +154,10 @@ def _run(
 
 
 def simulate(
-    env: Environment, scheduler: Scheduler | None = None, reading: Reading | None = None
+    env: Environment,
+    scheduler: Scheduler | None = None,
+    reading: Reading | None = None,
+    engine: str = "auto",
 ) -> Outcome:
     """Run all requests of an environment through a scheduler, under one reading.
 
@@ -163,6 +169,9 @@ def simulate(
         How servers are picked; default `Scheduler()`, Greedy.
     reading : Reading, optional
         How ambiguous sentences are understood; default `Reading()`.
+    engine : {"auto", "compiled", "python"}
+        The same decisions at two speeds: compiled, which takes some 20 s once per version, or
+        uncompiled, as "auto" takes small work: up to about a second and a half in a process.
 
     Returns
     -------
@@ -172,13 +181,13 @@ def simulate(
     Raises
     ------
     InputError
-        For what is no environment, scheduler or reading, or a user's function that returns
-        what cannot be used.
+        For what is no environment, scheduler, reading or engine, or a user's function that
+        raises or returns what cannot be used.
 
     Notes
     -----
-    The event loop is compiled; a user's scheduler or predictor is a plain function that is
-    called back from it, once per submission or probe.
+    A user's scheduler or predictor is a plain function. Whenever it has to be asked, once per
+    submission or probe, the event loop stops and the function is called directly, at both speeds.
 
     Examples
     --------
@@ -201,17 +210,20 @@ def simulate(
     >>> o.failure_rate, o.cost
     (0.0, 166.66666666666666)
     """
-    return run_many(env, [Scheduler() if scheduler is None else scheduler], reading)[0]
+    return run_many(env, [Scheduler() if scheduler is None else scheduler], reading, engine)[0]
 
 
 def run_many(
-    env: Environment, schedulers: Iterable[Scheduler], reading: Reading | None = None
+    env: Environment,
+    schedulers: Iterable[Scheduler],
+    reading: Reading | None = None,
+    engine: str = "auto",
 ) -> list[Outcome]:
     """Run several schedulers in one environment, each as `simulate` does.
 
     Parameters
     ----------
-    env, reading
+    env, reading, engine
         As in `simulate`.
     schedulers : iterable of Scheduler
         How servers are picked.
@@ -239,6 +251,8 @@ def run_many(
             def show_done(done: int, before: int = requests * number) -> None:
                 show(before + done)
 
-            records = _run(arrays, scheduler, reading, show_done)
+            cfg = configure(scheduler, reading)
+            with core_for(arrays, cfg, engine) as core:
+                records = _run(core, arrays, cfg, scheduler, reading, show_done)
             outcomes.append(Outcome.from_records(*records, env, scheduler, reading))
     return outcomes

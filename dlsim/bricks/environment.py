@@ -11,7 +11,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim import given
-from dlsim.bricks.core.network import Stream, left_over, pack_arrivals
+from dlsim.bricks.core.network import Stream, pack_arrivals
+from dlsim.bricks.speeds import network_for
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
 from dlsim.bricks.traces import MOST_VALUES, Seed, curves, numbers, refuse_end
 from dlsim.bricks.workload import draw
@@ -244,7 +245,9 @@ class Environment:
         """What other users' data leave of the links, shape (links, steps); else `rates`."""
         if not len(self.link_background.times):
             return self.rates
-        return left_over(self.rates, self.step, self.link_background)
+        network = network_for(len(self.link_background.times))
+        left: Floats = network.left_over(self.rates, self.step, self.link_background)
+        return left
 
     @functools.cached_property
     def origin(self) -> float:

@@ -47,6 +47,7 @@ from typing import Any, NamedTuple
 from dlsim.bricks.core import state
 from dlsim.given import number, option, whole
 from dlsim.reading import BaseReading, switch
+from dlsim.user_code import resolve_user_code
 
 
 class Method(NamedTuple):
@@ -130,7 +131,7 @@ class Scheduler:
         The server with the smallest :math:`T_{S_i}`; or, with :math:`T_{target} = (T_{deadline} -
         now) \, Opt` (eq. 1, 3), the largest :math:`T_{S_i} \le T_{target}`, and where there is none
         the smallest (eq. 4); or a plain function of a `dlsim.bricks.View` that returns the row of a
-        server or `dlsim.bricks.REFUSE`.
+        server or `dlsim.bricks.REFUSE`, or its name as ``FILE.py:name`` or ``module:name``.
     opt : float
         Opt, in (0, 1].
     load_correction : bool
@@ -166,6 +167,7 @@ class Scheduler:
 
     def __post_init__(self) -> None:
         """Refuse what is not a scheduler."""
+        vars(self)["algorithm"] = resolve_user_code("algorithm", self.algorithm)
         if not callable(self.algorithm):
             option("algorithm", self.algorithm, tuple(ALGORITHMS))
         seconds = "a finite number of seconds, at least 0"
@@ -212,7 +214,7 @@ class Reading(BaseReading):
         last, that returns one value per series. A function of two arguments is given the whole
         past instead, (series, n), and the time of each measurement, (n,), on the clock of a
         `dlsim.bricks.View`. A function that remembers what it was shown carries it from one run
-        into the next; take the whole past instead.
+        into the next; take the whole past instead. A function may be named as ``FILE.py:name``.
     fallback_time : {"at_submit", "at_arrival"}
         Whether T_until_deadline of (6) is counted from the latest submission, or from the
         arrival of the input, which counts T_send twice.

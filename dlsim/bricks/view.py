@@ -11,10 +11,10 @@ from dlsim.compiled import latest_finish
 
 
 class Refuse:
-    """A scheduler's answer: nobody shall run this request. Say `REFUSE`."""
+    """Type of the sentinel `REFUSE`, which a scheduler returns to reject a request."""
 
 
-#: The one of its kind.
+#: What a scheduler returns to reject a request.
 REFUSE = Refuse()
 
 

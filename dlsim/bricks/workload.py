@@ -6,7 +6,6 @@ behind data sizes, work and deadline factors whatever their ranges.
 """
 
 import math
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -107,18 +106,8 @@ def _requests(
     return pd.DataFrame(columns | {"deadline": due})
 
 
-def cached_draw(
-    cache: dict[Any, Any], seed: Seed, function: Callable[..., Any], *arguments: Any
-) -> Any:
-    """Draw by a seed and arguments, or take what has been drawn by the same."""
-    words = (x.tobytes() if isinstance(x, np.ndarray) else repr(x) for x in arguments)
-    key = (repr(seed), function, *words)
-    cache[key] = cache.pop(key) if key in cache else function(seed, *arguments)
-    return cache[key]
-
-
 def draw(
-    seed: Seed, interval: float = 60.0, cache: dict[Any, Any] | None = None, *, domains: int = 10,
+    seed: Seed, interval: float = 60.0, *, domains: int = 10,
     nodes: tuple[int, int] = (5, 10), horizon: float = 86_400.0, interval_scope: str = "client",
     performance: Range = (100.0, 500.0), lan: Range = (50.0, 100.0),
     wan: Range = (500.0, 1000.0), data_range: Range = (100.0, 5000.0),
@@ -136,8 +125,6 @@ def draw(
         Root of all randomness.
     interval : float
         Int: mean minutes between two requests (Poisson arrivals).
-    cache : dict, optional
-        Traces and background that have been drawn, the latest used last, to which is added.
     domains : int
         Number of local domains; with a `topology` its own.
     nodes : tuple of int
@@ -231,8 +218,7 @@ def draw(
         "choose a longer trace_step, larger background jobs or a shorter horizon",
     )
 
-    once = partial(cached_draw, {} if cache is None else cache, seed)
-    noise = partial(once, _noise, math.ceil(steps), H, trace_method)
+    noise = partial(_noise, seed, math.ceil(steps), H, trace_method)
 
     parts: dict[str, Any] = {
         "servers": pd.DataFrame({"domain": servers, "performance": speeds}),
@@ -246,10 +232,10 @@ def draw(
         capacity = means / (1 - link_load)
         parts["traces"] = capacity[:, None]
         rates = link_load * capacity / link_data
-        parts["link_background"] = once(_streams, rates, end, link_data, DATA)
+        parts["link_background"] = _streams(seed, rates, end, link_data, DATA)
     if server_background == "jobs":
         rates = server_load * speeds / background_work
-        parts["background"] = once(_streams, rates, end, background_work, JOBS)
+        parts["background"] = _streams(seed, rates, end, background_work, JOBS)
     elif server_load > 0:
         parts["load_traces"] = noise(np.full(len(servers), server_load), LOADS, LOAD_STD)
     come = _request_times(interval, interval_scope, len(clients), horizon, seed)

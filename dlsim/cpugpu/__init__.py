@@ -10,6 +10,7 @@ MapReduce: `run_mapreduce`; Hadoop's slots: `run_slots`.
 """
 
 from dlsim.cpugpu import workload
+from dlsim.cpugpu.database import HistoryDatabase
 from dlsim.cpugpu.engine import learn, simulate
 from dlsim.cpugpu.gpu import Rates, cut_input
 from dlsim.cpugpu.history import History
@@ -23,12 +24,39 @@ from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.rules import Decision, State
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
-from dlsim.cpugpu.store import Store
 
 __all__ = [
-    "POLICIES", "SCHEDULERS", "SWITCHES", "Costs", "Decision", "Gpu", "History", "JobView",
-    "Machine", "MapReduce", "NodeGroup", "NodePool", "Policy", "Rates", "Reading", "Schedule",
-    "Scheduler", "State", "Store", "adapt_split", "amdahl_bound", "cut_input", "equal_chunks",
-    "ideal_split", "learn", "run_chunks", "run_mapreduce", "run_moldable", "run_slots", "simulate",
-    "split_text", "word_count", "workload",
-]  # fmt: skip
+    "POLICIES",
+    "SCHEDULERS",
+    "SWITCHES",
+    "Costs",
+    "Decision",
+    "Gpu",
+    "History",
+    "HistoryDatabase",
+    "JobView",
+    "Machine",
+    "MapReduce",
+    "NodeGroup",
+    "NodePool",
+    "Policy",
+    "Rates",
+    "Reading",
+    "Schedule",
+    "Scheduler",
+    "State",
+    "adapt_split",
+    "amdahl_bound",
+    "cut_input",
+    "equal_chunks",
+    "ideal_split",
+    "learn",
+    "run_chunks",
+    "run_mapreduce",
+    "run_moldable",
+    "run_slots",
+    "simulate",
+    "split_text",
+    "word_count",
+    "workload",
+]

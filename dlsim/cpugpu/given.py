@@ -165,7 +165,7 @@ def check_targets(given: Given, policy: Policy, name: str) -> None:
 def need_known(reading: Reading | None, history: History | None) -> tuple[Reading, History]:
     """Return a reading, and a copy of what is known at the start."""
     reading = usual("reading", reading, Reading, "; see Reading.of(mapping)")
-    return reading, usual("history", history, History, "; see Store.history()").copy()
+    return reading, usual("history", history, History, "; see HistoryDatabase.history()").copy()
 
 
 def near(a: Any, b: Any, span: Any) -> bool:

@@ -1,7 +1,7 @@
 """What is known of run times: per application and device class (paper C, rule 5).
 
-`History` lives in memory and is what a policy reads; `Store` keeps every measured run in an
-SQLite file, from which a history is built.
+`History` lives in memory and is what a policy reads; `HistoryDatabase` keeps every measured run
+in an SQLite file, from which a history is built.
 """
 
 import math

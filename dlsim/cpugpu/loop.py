@@ -78,7 +78,8 @@ class DeviceClock:
 
     def end_until(self, limit: float) -> list[tuple[float, int]]:
         """Take off the jobs that end by an instant, in order of their ends."""
-        ended = sorted((end, d) for d, end in enumerate(self.ends) if end <= limit)
+        ended = [(end, device) for device, end in enumerate(self.ends) if end <= limit]
+        ended.sort()
         for _, device in ended:
             self.ends[device] = math.inf
         return ended

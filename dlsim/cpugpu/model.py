@@ -18,6 +18,7 @@ from dlsim.cpugpu.jobs import CLASSES
 from dlsim.errors import InputError
 from dlsim.given import flag, named, number, option, whole
 from dlsim.reading import BaseReading
+from dlsim.user_code import resolve_user_code
 
 #: Most devices of one class, and most of what is counted one by one.
 MOST_DEVICES, MOST_COUNT = 10_000, 10**7
@@ -122,7 +123,7 @@ class Policy:
         time by declared times; ``fifo``: one queue per class; ``strict``: the head of the main
         queue waits for its class; ``round-robin``; ``speed-up``: RSC and its kin; ``shortest``:
         ASJF; ``ideal``: exhaustive. Or a function of (state, policy, reading) that returns a
-        `Decision` or None.
+        `Decision` or None, or its name as ``FILE.py:name`` or ``module:name``.
     target : {"preferred", "cpu", "gpu"}
         ``fifo`` and ``strict``: the class that each job goes to.
     cross_class : {"if_speedup_small", "never", "always"}
@@ -156,6 +157,7 @@ class Policy:
     steal: bool = False
 
     def __post_init__(self) -> None:
+        vars(self)["rule"] = resolve_user_code("rule", self.rule)
         if not callable(self.rule):
             option("rule", self.rule, POLICY_RULES)
         for name, options in CHOICES.items():

@@ -1,59 +1,19 @@
 """Panels to explore the papers with sliders, in a notebook.
 
 >>> from dlsim import explore
->>> explore.timing.link(nodes=8)
+>>> explore.timing.call(nodes=8)
 'explore.timing(nodes=8)'
 
-Calling a panel shows it; its line at the bottom is the call that brings it back.
+Calling a panel shows it; the line below its picture is the call that brings the picture back.
 """
 
-import importlib
-from pathlib import Path
-from typing import Any
+from dlsim.explore.grid import grid
+from dlsim.explore.queue import queue
+from dlsim.explore.schedules import schedules
+from dlsim.explore.timing import timing
+from dlsim.explore.wan import wan
 
-#: Every panel by name, with the module that makes it.
-PANELS = {
-    "timing": "loads",
-    "schedules": "rivals",
-    "idle_times": "loads",
-    "wan": "flows",
-    "grid": "deadlines",
-    "queue": "devices",
-    "pipeline": "devices",
-}
+#: Every panel by name, in the order of the papers.
+PANELS = {panel.name: panel for panel in (timing, schedules, wan, grid, queue)}
 
-__all__ = ["PANELS", "save_pictures", *PANELS]
-
-
-def __getattr__(name: str) -> Any:
-    """Import a panel when it is first asked for: each needs an engine."""
-    if (home := PANELS.get(name)) is None:
-        raise AttributeError(f"dlsim.explore has no panel {name!r}; it has {', '.join(PANELS)}")
-    return getattr(importlib.import_module(f"dlsim.explore.{home}"), name)
-
-
-def save_pictures(folder: str | Path) -> list[Path]:
-    """Write every panel as it opens as figures/explore-<name>.png; equal pictures, equal bytes.
-
-    Parameters
-    ----------
-    folder : path
-        Of results, as of `dlsim.study.report.Results`; made if need be.
-
-    Returns
-    -------
-    list of Path
-        One file per panel.
-
-    Raises
-    ------
-    InputError
-        For a folder that cannot be written to, or that holds something else.
-    """
-    from dlsim.study.report import Results
-
-    results = Results(folder, "explore")
-    return [
-        results.picture(f"explore-{name.replace('_', '-')}", __getattr__(name).saved("png"))
-        for name in PANELS
-    ]
+__all__ = ["PANELS", "grid", "queue", "schedules", "timing", "wan"]

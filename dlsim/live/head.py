@@ -1,539 +1,477 @@
-"""The head node of a real cluster: promises, sends, computes, combines (papers M and I).
+"""The head of a Dask cluster: it measures, promises, divides, and combines (papers M and I).
 
-Dask moves the data and runs the functions; who gets what, and when, the planner decides. One
-thread plans, one sends, a chunk at a time (the papers' one-port model), one hears of workers that
-come and go.
+Dask runs the pieces and moves their data; which load gets which workers the planner decides. What
+happens, happens in three threads: the caller's, Dask's for results, and one that looks after the
+cluster. All of them change the plan under one lock.
 """
 
-import functools
-import math
+import os
+import secrets
+import socket
+import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
-from concurrent.futures import InvalidStateError
-from contextlib import ExitStack, suppress
-from queue import SimpleQueue
+from collections import defaultdict
+from collections.abc import Callable
+from concurrent.futures import CancelledError, InvalidStateError
+from contextlib import suppress
+from functools import partial
 from typing import Any, Self
 
 import pandas as pd
 
 from dlsim.errors import InputError
+from dlsim.files import StrPath
 from dlsim.given import duration, extra, instance, number, whole
-from dlsim.live.costs import Costs, Sample
-from dlsim.live.job import Chunk, Job, LoadFailedError, Promise, Task, Worker
-from dlsim.live.journal import Journal, function_named, name_of
-from dlsim.live.loads import File, Load, Piece
-from dlsim.live.planner import MOST_TRIES, SOON, CutError, Planner
-from dlsim.realtime import Cluster, Policy, Reading
-from dlsim.realtime.model import policy_named
-from dlsim.realtime.run import need_online
-from dlsim.study.workers import connect
+from dlsim.live.calibration import (
+    FIRST_LOADS,
+    Costs,
+    Measurement,
+    function_key,
+    read_costs,
+    write_costs,
+)
+from dlsim.live.job import Job, LoadFailedError, Piece, Promise, first_line, format_seconds
+from dlsim.live.loads import as_load
+from dlsim.live.planner import (
+    PULL,
+    SAMPLE_SHARES,
+    Planner,
+    join_ranges,
+    sample_piece,
+    sample_places,
+)
+from dlsim.realtime import Policy
 
-#: Seconds the scheduler may take to notice that a worker is gone, and between looks after it.
-PATIENCE = 10.0
-#: Shares of the whole load that `calibrate` sends by default, and how often to each worker.
-SHARES, REPEATS = (0.02, 0.05, 0.1), 3
-#: What is done with a piece of a load.
-Function = Callable[[Any], Any]
-_GONE = "the scheduler is gone; start it again, and this head: with a log it goes on"
+#: Seconds between two looks at the cluster.
+WATCH_SECONDS = 0.5
+#: Seconds that a head waits at most for its last look when it is closed.
+CLOSE_SECONDS = 10.0
+#: Seconds of a piece, at least: a clock may not resolve less.
+MIN_SECONDS = 1e-6
 
 
-def _run(function: Function, read: Function, data: Any) -> Any:
-    """What a worker does with a chunk."""
-    return function(read(data))
+def run_piece(function: Callable[[Any], Any], read: Callable[[], Any]) -> Any:
+    """Compute a piece on a worker; return which worker it was, its seconds, and the result."""
+    begun = time.perf_counter()
+    result = function(read())
+    worker = socket.gethostname(), os.getpid(), threading.get_ident()
+    return worker, time.perf_counter() - begun, result
 
 
-def _measured_as(function: Function, load: Load | None) -> str:
-    """Return under which name a function is measured: reading a shared file has other costs."""
-    return name_of(function) + " of a shared file" * (getattr(load, "where", "head") == "shared")
+def print_error(text: str) -> None:
+    """Write a sentence to standard error."""
+    print(text, file=sys.stderr, flush=True)
 
 
 class Head:
-    """The head node of a Dask cluster (extra ``cluster``), as a context.
+    """The head of a Dask cluster, which promises when loads are done.
 
     Parameters
     ----------
-    address : str, optional
-        Of a Dask scheduler, such as ``tcp://127.0.0.1:8786``, or the file FILE.json it left;
-        default a cluster of processes here.
-    workers : int
-        How many of these, where no address is given; 0 for one per core.
+    client : dask.distributed.Client
+        Of any Dask cluster (extra ``cluster``): ``Client()`` starts workers on this machine. The
+        workers need this dlsim. A head counts on having the cluster to itself.
     policy : str or Policy
-        Who is served first, on how many nodes, split how: one that promises.
-    reading : Reading, optional
-        Default: the link is shared by all loads, as the head's is.
+        "pull": a load is cut into about ten pieces per worker, which idle workers pull. Or a
+        policy of papers M and I, such as "EDF-DLT": one piece per worker, to compare.
     quantile : float
-        With which probability a promise is to hold.
-    log : path, optional
-        An SQLite file: what was admitted is finished after a kill, by the same command. Functions
-        must then be importable, and loads be files. Without one, what is not done when the
-        context ends is given up.
-    security : optional
-        `distributed.Security`, passed through: TLS. Functions travel as Dask sends them, by
-        cloudpickle.
-    tell : callable, optional
-        Gets a sentence whenever a worker is lost, straggles, or a promise cannot be kept.
+        Probability with which a promised end is to be kept.
+    costs : path, optional
+        A JSON file of numbers in which measured costs are kept from one session to the next.
+    tell : callable
+        Gets a sentence whenever a promise is withdrawn or workers are lost; default: standard
+        error.
 
     Raises
     ------
     InputError
-        For a policy that makes no promise, a cluster that does not answer or has no worker, a
-        log that another head writes to.
+        For what is no client of a running cluster, a policy that makes no promise, or a file that
+        holds no costs.
+
+    References
+    ----------
+    Paper M, section 5 (the admission test); paper I, section 4.
     """
 
     def __init__(
-        self, address: str = "", *, workers: int = 0, policy: str | Policy = "EDF-OPR-MN",
-        reading: Reading | None = None, quantile: float = 0.95, log: Any = None,
-        security: Any = None, tell: Callable[[str], object] = lambda text: None,
-    ) -> None:  # fmt: skip
-        self.name, self.policy = policy_named(policy)
-        need_online(self.policy, Cluster())
-        self.reading = Reading(link="shared") if reading is None else reading
-        instance("reading", self.reading, Reading)
-        self.quantile = number("quantile", quantile, 0.5, 1, above=True)
-        self._distributed = extra("a live cluster", "cluster", "distributed")
-        self.address, self._count = address, whole("workers", workers, 0, 10_000)
-        self._security, self._log, self.tell = security, log, tell
+        self,
+        client: Any,
+        *,
+        policy: str | Policy = PULL,
+        quantile: float = 0.95,
+        costs: StrPath | None = None,
+        tell: Callable[[str], object] = print_error,
+    ) -> None:
+        distributed = extra("a live cluster", "cluster", "distributed")
+        self._dask = extra("a live cluster", "cluster", "dask")
+        instance("client", client, distributed.Client, "; see dask.distributed.Client")
+        if client.asynchronous or client.status != "running":
+            raise InputError(f"client must be connected and not asynchronous, got {client!r}")
+        self.client, self.tell, self.costs_path = client, tell, costs
+        self.quantile = number("quantile", quantile, 0.5, 0.999)
         self.jobs: list[Job] = []
-        self._plan = Planner(self.policy, self.reading, self.quantile, self._say, self._keep)
-        self.costs = self._plan.costs
-        self._journal: Journal | None = None
-        self._closed, self._why = True, ""
-        self._changed, self._asking = threading.Condition(), threading.Lock()
-        self._news: SimpleQueue[Any] = SimpleQueue()
-
-    # -------------------------------------------------------------- coming and going
+        self._planner = Planner(policy, self.quantile)
+        is_known = costs is not None and os.path.exists(costs)
+        self.costs = read_costs(costs) if costs is not None and is_known else defaultdict(Costs)
+        self._key = secrets.token_hex(4)
+        self._futures: dict[Piece, Any] = {}
+        self._last_end: dict[Any, float] = {}
+        self._changed = threading.Condition(threading.RLock())
+        self._submitting = threading.Lock()
+        self._is_closed = threading.Event()
+        self._set_workers(client.nthreads())
+        if not self._planner.workers:
+            raise InputError("the cluster has no worker; start some, such as cluster.scale(2)")
+        self._watcher = threading.Thread(target=self._watch, name="dlsim-head", daemon=True)
+        self._watcher.start()
 
     def __enter__(self) -> Self:
-        with ExitStack() as stack:
-            if self._log is not None:
-                self._journal = stack.enter_context(Journal(self._log))
-            place = self.address
-            if not place:
-                local = self._distributed.LocalCluster(
-                    n_workers=self._count or None, threads_per_worker=1, dashboard_address=":0",
-                    silence_logs="ERROR", security=self._security,
-                )  # fmt: skip
-                place = stack.enter_context(local).scheduler_address
-            self._client = stack.enter_context(connect(place, self._security))
-            # its thread must never wait for ours
-            self._client.subscribe_topic("all", self._news.put)
-            for address in self._client.scheduler_info(n_workers=-1)["workers"]:
-                self._plan.join(address)
-            if not self._plan.workers:
-                raise InputError(f"{place}: no worker is there; start some: dask worker {place}")
-            self._plan.warm()
-            if self._journal:
-                self._resume(self._journal)
-            self._closed = False
-            stack.callback(self._stop, [
-                self._thread(loop) for loop in (self._plan_on, self._send_on, self._hear_on)
-            ])  # fmt: skip
-            self._open = stack.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._open.close()
+        self.close()
 
-    def _thread(self, loop: Callable[[], None]) -> threading.Thread:
-        thread = threading.Thread(target=self._guard, args=(loop,), daemon=True)
-        thread.start()
-        return thread
+    def __repr__(self) -> str:
+        open_jobs = sum(not job.future.done() for job in self._admitted())
+        return f"head of {self._planner.workers} workers: {open_jobs} loads to be done"
 
-    def _stop(self, threads: Sequence[threading.Thread]) -> None:
-        """Let the threads end; what is not done is nobody's any more."""
-        with self._changed:
-            self._closed = True
-            self._changed.notify_all()
-        if self._client.status == "running":
-            self._client.unsubscribe_topic("all")
-        self._news.put(None)
-        for thread in threads:
-            thread.join(timeout=PATIENCE)
-        for job in self.jobs:
-            job.future.cancel()
+    def close(self) -> None:
+        """Cancel what is not done and stop looking after the cluster; the client stays open."""
+        self._is_closed.set()
+        for job in self._admitted():
+            job.cancel()
+        if threading.current_thread() is not self._watcher:
+            self._watcher.join(CLOSE_SECONDS)
 
     def wait(self) -> None:
-        """Wait until all that was admitted is done."""
-        for job in self.jobs:
-            if job.promise.admitted:
+        """Wait until all promised loads are done, failed or cancelled."""
+        for job in self._admitted():
+            with suppress(CancelledError):
                 job.future.exception()
 
-    def _guard(self, call: Callable[..., None], *args: Any) -> None:
-        """Do what must not fail unheard: where it does, every load ends, and nobody waits."""
-        try:
-            call(*args)
-        except BaseException as error:
-            with self._changed:
-                if self._closed:
-                    return
-                self._closed, self._why = True, f" ({error})"
-                self._changed.notify_all()
-            for job in self.jobs:  # the log knows of no end: the next head goes on
-                if job.promise.admitted:
-                    _settle(job, error)
+    def _admitted(self) -> list[Job]:
+        return [job for job in self.jobs if job.promise and job.promise.admitted]
 
-    def _say(self, text: str) -> None:
-        with suppress(Exception):  # a load does not fail because nobody could be told
-            self.tell(text)
-
-    def _keep(self, job: Job, chunks: list[Chunk]) -> None:
-        if self._journal:
-            self._journal.add_chunks(job, chunks)
-
-    def _hear_on(self) -> None:
-        """Hear of workers that come and go, until the head is closed."""
-        while (event := self._news.get()) is not None:
-            _, what = event
-            if not isinstance(what, dict):
-                continue
-            given_up: list[Job] = []
-            with self._changed:
-                if self._closed:
-                    return
-                if what.get("action") == "add-worker":
-                    self._plan.join(what["worker"])
-                elif what.get("action") == "remove-worker":
-                    given_up = self._plan.lose(what["worker"])
-                self._changed.notify_all()
-            for job in given_up:
-                why = f"a chunk of it was on {MOST_TRIES} workers that went; does it end them?"
-                self._fail(job, RuntimeError(why))
-
-    def _is_gone(self, worker: Worker) -> bool:
-        """Tell whether a worker is gone; if it went just now, that is heard of."""
-        with self._changed:
-            workers = self._plan.workers
-            return self._changed.wait_for(
-                lambda: workers.get(worker.address) is not worker or self._closed, PATIENCE
-            )
-
-    # -------------------------------------------------------------- what is asked
-
-    def _need_open(self) -> None:
-        if self._closed:
-            remedy = "use it as a context: with Head(...) as head"
-            raise InputError(f"the head is closed{self._why}; {remedy}")
-
-    def calibrate(
-        self, function: Function, load: Load, shares: Sequence[float] = SHARES,
-        repeats: int = REPEATS,
-    ) -> pd.DataFrame:  # fmt: skip
-        """Measure what a function costs here, with pieces of several sizes on every worker.
-
-        Parameters
-        ----------
-        function : callable
-            Of a piece.
-        load : Load
-            Pieces of it are sent.
-        shares : sequence of float
-            How large they are, as parts of the load.
-        repeats : int
-            How often each is sent to every worker; the first round warms up and is not counted.
-
-        Returns
-        -------
-        DataFrame
-            ST, Cms, SC and Cps with 95 % intervals, and quantiles of measured over fitted times.
-
-        Raises
-        ------
-        InputError
-            While loads wait or run.
-        LoadFailedError
-            Where the function raises.
-        """
-        whole("repeats", repeats, 1, 1000)
-        shares = [number("share", share, 0, 1, above=True) for share in shares]
-        _need_work(function, load)
-        with self._asking:
-            with self._changed:
-                self._need_open()
-                if self._plan.waiting or self._plan.running:
-                    raise InputError("calibrate while nothing waits or runs; see Head.wait()")
-                workers = list(self._plan.workers.values())
-            costs = self.measured(function, load)
-            pieces = [load.cut([share, 1 - share])[0] for share in shares]
-            # of a load of a few records, too short for such shares, all is sent
-            sizes = [piece for piece in pieces if piece] or [p for p in load.cut([1.0]) if p]
-            for turn in range(repeats + 1):
-                for piece in sizes:
-                    for worker in workers:
-                        sample = self._measured(function, piece, worker)
-                        if turn and sample:
-                            with self._changed:
-                                self._learn(costs, _measured_as(function, load), sample)
-            if not costs.samples:
-                raise LoadFailedError(
-                    f"{name_of(function)} was not measured: every worker that got a piece went; "
-                    "does it end them, or need more memory than they have?"
-                )
-            return costs.summary()
-
-    def _measured(self, function: Function, piece: Piece, worker: Worker) -> Sample | None:
-        """Send a piece to a worker and wait for it; None where the worker is gone."""
-        if self._plan.workers.get(worker.address) is not worker:
-            return None  # to send to it would wait for it
-        start = time.time()
-        try:
-            sent, running = self._sent(piece, worker, function)
-            while not running.done() and self._plan.workers.get(worker.address) is worker:
-                with suppress(TimeoutError):
-                    running.result(PATIENCE)
-            if not running.done():
-                return None
-            running.result()
-        except Exception as error:
-            if self._is_gone(worker):
-                return None
-            raise LoadFailedError(f"{name_of(function)} failed: {error}") from error
-        return Sample(worker.address, piece.units, sent - start, time.time() - sent)
+    # --- what is asked ----------------------------------------------------------------------------
 
     def submit(
-        self, function: Function, load: Load, deadline: float | str,
-        combine: Callable[[Any, Any], Any] | None = None, name: str = "",
-    ) -> Job:  # fmt: skip
-        """Ask for a load to be done within so many seconds; it is promised, or refused.
+        self,
+        function: Callable[[Any], Any],
+        load: Any,
+        *,
+        deadline: float | str,
+        combine: Callable[[list[Any]], Any] | None = None,
+        name: str = "",
+        retries: int = 0,
+    ) -> Job:
+        """Ask for a load to be done by a deadline; it is promised or refused.
+
+        A function that was not measured on this cluster is measured first, once the promised loads
+        are done: every worker computes some pieces of the load, a tenth of the load at most, but
+        at least a record. Their results count.
 
         Parameters
         ----------
         function : callable
-            Of a piece of the load, as its kind says; runs on the workers.
-        load : Load
-            See `dlsim.live.loads`.
+            Of a piece of the load: the text of lines, bytes of records, a slice of a sequence, a
+            part of a Dask collection.
+        load : Load, sequence or Dask collection
+            `lines`, `records`, a list, an array, a table, a Dask bag, a list of delayed values.
         deadline : float or str
-            Seconds from now, or such as "90 s", "1.5 min".
+            Seconds from now on, or such as "90s", "5 min", "2h".
         combine : callable, optional
-            Of two results, in the order of the load; default: a list of all.
+            Of the list of the pieces' results, in the order of the load; default: the list itself.
         name : str
-            A word for tables and pictures.
+            A name for messages and tables; default: the function's.
+        retries : int
+            How often a piece whose function raised is computed again. The pieces of a worker that
+            dies are computed again in any case.
 
         Returns
         -------
         Job
-            Its `promise` stands; `result` waits for it.
+            Its `promise` stands; `Job.result` waits for the load.
 
         Raises
         ------
         InputError
-            For a deadline that is not positive, a function that was not calibrated, a head that
-            is closed, and, with a log, for what cannot be found again after a kill.
+            For a load that cannot be cut, a deadline that is not positive, a head that is closed.
+        LoadFailedError
+            If the function raises while it is measured.
         """
-        limit = duration("deadline", deadline)
-        _need_work(function, load, combine)
-        if not self.knows(function, load):
-            raise InputError(f"{name_of(function)} was not measured here; Head.calibrate it first")
-        with self._asking, self._changed:
-            self._need_open()
-            if not self._plan.workers:
-                raise InputError("no worker is left; start some: dask worker ADDRESS")
-            now, costs = time.time(), self.measured(function, load)
-            number_ = self._journal.next() if self._journal else len(self.jobs)
-            job = Job(number_, function, combine, load, costs, now, limit, name)
-            if self._journal:
-                self._journal.need(job)
-            task = Task(job, load, job.due)
-            job.promise = self._plan.promise(task, now)
-            job.unit = costs.fits()[0].unit, costs.fits()[1].unit
-            if self._journal:
-                self._journal.add_job(job)
+        arrival, seconds = time.monotonic(), duration("deadline", deadline)
+        whole("retries", retries, 0)
+        for what, one in (("function", function), ("combine", combine)):
+            if not (callable(one) or (what == "combine" and one is None)):
+                raise InputError(f"{what} must be a function, got {one!r}")
+        load = as_load(load)
+        key = function_key(function)
+        name = name or getattr(function, "__name__", type(function).__name__)
+        with self._submitting:
+            self._require_open()
+            number_, costs = len(self.jobs), self.costs[key]
+            ratios = costs.ratios if costs.pieces else self.costs[FIRST_LOADS].ratios
+            job = Job(self, number_, name, function, combine, load, costs, ratios, seconds, retries)
+            job.arrival, job.due = arrival, arrival + seconds
             self.jobs.append(job)
-            if job.promise.admitted:
-                self._plan.waiting.append(task)
-                self._changed.notify_all()
-            return job
+            gaps = [(0, load.size)] if load.size else []
+            if gaps and not job.costs.pieces:
+                gaps = self._measure(job)
+            with self._changed:
+                self._decide(job, gaps)
+        return job
 
-    def measured(self, function: Function, load: Load | None = None) -> Costs:
-        """Return what was measured of a function here, on such a load."""
-        return self.costs[_measured_as(function, load)]
+    def _require_open(self) -> None:
+        if self._is_closed.is_set() or self.client.status != "running":
+            raise InputError("the head is closed or its cluster is gone; make a new Head(client)")
+        if not self._planner.workers:
+            raise InputError("no worker is left; start some, such as cluster.scale(2)")
 
-    def knows(self, function: Function, load: Load | None = None) -> bool:
-        """Tell whether a function was measured here, on such a load."""
-        return bool(self.measured(function, load).samples)
-
-    def cluster(
-        self, function: Function, with_margin: bool = True, load: Load | None = None
-    ) -> Cluster:
-        """Return what was measured of a function as a cluster for `dlsim.realtime.simulate`."""
-        costs = self.measured(function, load)
-        return self._plan.cluster(costs, self._plan.margin(costs) if with_margin else 1.0)
+    def _decide(self, job: Job, gaps: list[tuple[int, int]]) -> None:
+        """Promise or refuse what is left of a load."""
+        now, planner = time.monotonic(), self._planner
+        if not gaps:  # empty, or all of it was the sample
+            elapsed = now - job.arrival
+            is_in_time = elapsed <= job.deadline
+            job.promise = Promise(is_in_time, elapsed, elapsed, planner.workers, offer=elapsed)
+            if is_in_time:
+                job.started = elapsed
+                self._finish(job)
+            return
+        planner.cut(job, gaps)
+        job.promise = planner.promise(job, now)
+        if job.promise.admitted:
+            planner.admit(job, job.promise)
+            self._feed()
 
     def table(self) -> pd.DataFrame:
-        """Return a row per load: what it was told, what became of it, and on which fit.
+        """Return a row per load: what was promised and what became of it.
 
-        Times are seconds; Cms and Cps, to send and to compute a unit, drift from load to load, as
-        each chunk that is done is one more measurement.
+        Returns
+        -------
+        DataFrame
+            Index `load`; columns name, units, deadline, admitted, promised, expected, workers,
+            offer, started, ended (seconds since the load was submitted), status, kept (whether it
+            ended by its promised end) and withdrawn.
         """
-        rows = [
-            (j.number, j.name, j.load.size, j.arrival, j.deadline, *j.promise,
-             j.expected - j.arrival, j.end - j.arrival, j.end <= j.due, len(j.broken), *j.unit)
-            for j in self.jobs
-        ]  # fmt: skip
-        names = ["load", "name", "units", "arrival", "deadline", *Promise._fields, "expected",
-                 "completion", "kept", "broken", "Cms", "Cps"]  # fmt: skip
-        return pd.DataFrame(rows, columns=names).set_index("load")
+        rows = []
+        for job in self.jobs:
+            promise = job.promise or Promise(False)
+            rows.append({
+                "load": job.number, "name": job.name, "units": job.load.size,
+                "deadline": job.deadline, "admitted": promise.admitted, "promised": promise.end,
+                "expected": promise.expected, "workers": promise.workers, "offer": promise.offer,
+                "started": job.started, "ended": job.ended, "status": job.status,
+                "kept": job.is_kept, "withdrawn": job.withdrawn,
+            })  # fmt: skip
+        return pd.DataFrame(rows).set_index("load") if rows else pd.DataFrame()
 
-    # -------------------------------------------------------------- planning, sending, computing
+    # --- measuring --------------------------------------------------------------------------------
 
-    def _plan_on(self) -> None:
-        """Plan whenever something changed or a start has come, until the head is closed."""
-        with self._changed:
-            while not self._closed:
-                if self._client.status == "closed":
-                    raise ConnectionError(_GONE)
-                try:
-                    wake = self._plan.step(time.time())
-                except CutError as error:
-                    self._fail(error.args[0], error.__cause__ or error)
-                    continue
-                if self._plan.to_send:
-                    self._changed.notify_all()
-                self._changed.wait(min(max(wake, SOON / 2), PATIENCE))
-
-    def _sent(self, piece: Piece, worker: Worker, function: Any) -> tuple[float, Any]:
-        """Send a piece to a worker; return when it is there, and its computation."""
-        to = [worker.address]
-        data = self._client.scatter([piece.data], workers=to, direct=True, hash=False)[0]
-        there = time.time()
-        return there, self._client.submit(
-            _run, function, piece.read, data, workers=to, allow_other_workers=False, pure=False
-        )
-
-    def _send_on(self) -> None:
-        """Send the chunks that are queued, one after another, until the head is closed."""
-        while True:
-            with self._changed:
-                found = self._plan.next(time.time())
-                while not (found or self._closed):
-                    self._changed.wait()
-                    found = self._plan.next(time.time())
-                if self._closed or not found:
-                    return
-                (chunk, job), piece = found, found[0].piece
-            try:
-                sent, running = self._sent(piece, chunk.worker, job.function)
-            except Exception as error:
-                if not self._is_gone(chunk.worker):
-                    self._fail(job, error)
+    def _measure(self, job: Job) -> list[tuple[int, int]]:
+        """Compute a sample of a load on all workers at once; return what is left of the load."""
+        self._wait_until_idle()
+        slots = [
+            worker for worker, threads in self.client.nthreads().items() for _ in range(threads)
+        ]
+        rest, first = [], 0
+        for round_, places in enumerate(sample_places(job.load, len(slots))):
+            pieces = [
+                sample_piece(job.load, place, round_, len(slots), lambda: self._per_unit(job))
+                for place in places
+            ]
+            sampled = job.units_done + sum(piece.units for piece in pieces)
+            if job.costs.pieces and sampled > sum(SAMPLE_SHARES) * job.load.size:
+                rest += places
                 continue
+            if round_ == 1:  # the first round had to warm the workers up
+                first = len(job.costs.pieces)
             with self._changed:
-                chunk.sent = sent
-            running.add_done_callback(functools.partial(self._guard, self._computed, chunk, job))
+                for piece, worker in zip(pieces, slots, strict=False):
+                    job.on_cluster.append(piece)
+                    self._send(job, piece, worker)
+                self._changed.wait_for(lambda: not job.on_cluster or job.future.done())
+            if job.future.done():
+                self._raise_failure(job)
+            rest += [
+                (piece.stop, end)
+                for piece, (_, end) in zip(pieces, places, strict=True)
+                if piece.stop < end
+            ]
+        if first and len(job.costs.pieces) > first:
+            job.costs.forget_first(first)
+        return join_ranges(rest)
 
-    def _computed(self, chunk: Chunk, job: Job, running: Any) -> None:
-        """Take a result in, the first one of its chunk."""
-        now, result, error = time.time(), None, None
-        if self._closed:
-            return
-        try:
-            if running.status in ("cancelled", "lost"):
-                raise ConnectionError("Dask let go of it")
-            result = running.result()
-        except Exception as raised:  # by the function, or of a result that cannot be sent
-            error, killed = raised, self._distributed.KilledWorker
-            dask_errors = {"error": killed, "finished": OSError}.get(running.status, Exception)
-            if isinstance(error, dask_errors):
-                if self._client.status != "running":
-                    raise ConnectionError(_GONE) from error
-                if self._is_gone(chunk.worker):
-                    return
+    def _wait_until_idle(self) -> None:
+        """Wait until no load that was promised waits or runs, so that measuring delays none."""
+        planner = self._planner
         with self._changed:
-            if self._closed:
+            self._changed.wait_for(
+                lambda: not (planner.waiting or planner.running) or self._is_closed.is_set()
+            )
+        self._require_open()
+
+    def _per_unit(self, job: Job) -> float:
+        return max(job.costs.fit(has_start_up=False).per_unit, 1e-12)
+
+    def _raise_failure(self, job: Job) -> None:
+        job.promise = Promise(False)
+        error = job.future.exception()
+        raise error if error else InputError("the load was cancelled")
+
+    # --- sending and receiving --------------------------------------------------------------------
+
+    def _feed(self) -> None:
+        """Send pieces as long as workers can take some; called under the lock."""
+        while found := self._planner.next_piece(time.monotonic()):
+            job, piece = found
+            try:
+                self._send(job, piece)
+            except Exception as error:  # what the load's own class or pickle raises
+                self._fail(job, error)
+
+    def _send(self, job: Job, piece: Piece, worker: str = "") -> None:
+        """Send a piece to the cluster, a piece of a sample to a given worker."""
+        piece.sent = time.monotonic()
+        place = {"workers": [worker], "allow_other_workers": True} if worker else {}
+        read = job.load.piece(piece.start, piece.stop)
+        key = f"{job.name}-{self._key}-{job.number}-{piece.start}"
+        with self._dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
+            future = self.client.submit(
+                run_piece, job.function, read, key=key, pure=False, retries=job.retries, **place
+            )
+        self._futures[piece] = future
+        future.add_done_callback(partial(self._on_done, job, piece))
+
+    def _on_done(self, job: Job, piece: Piece, future: Any) -> None:
+        """Take in the result of a piece."""
+        now = time.monotonic()
+        try:
+            if future.status in ("cancelled", "lost"):
+                raise ConnectionError("the cluster is gone")
+            worker, computing, result = future.result()
+        except BaseException as error:
+            with self._changed:
+                if self._futures.pop(piece, None) is not None:
+                    self._fail(job, error)
+                    self._feed()
+            return
+        with self._changed:
+            if self._futures.pop(piece, None) is None or job.future.done():
+                self._feed()
                 return
-            is_first = self._plan.free(chunk, job, now)
-            if error is None:
-                took = chunk.sent - chunk.sent_from, now - chunk.sent
-                sample = Sample(chunk.worker.address, chunk.piece.units, *took)
-                self._learn(job.costs, _measured_as(job.function, job.load), sample)
+            begun = max(piece.sent, self._last_end.get(worker, piece.sent))
+            self._last_end[worker] = now
+            occupied = max(now - begun, computing, MIN_SECONDS)
+            measurement = Measurement(piece.units, occupied, computing)
+            job.costs.add_piece(measurement, self._planner.workers)
+            job.pieces.append(piece)
+            job.results[piece.start] = result
+            job.units_done += piece.units
+            job.on_cluster.remove(piece)
+            job.last_event = now
+            if not (piece.is_sample or job.on_cluster or job.to_send):
+                self._planner.remove(job)
+                threading.Thread(target=self._finish, args=(job,), daemon=True).start()
+            self._feed()
             self._changed.notify_all()
-            if not is_first:
-                return
-            if error is None:
-                job.done[chunk.key] = result
-                if self._journal:
-                    self._journal.add_result(job, chunk.key, result)
-                job.open -= 1
-                if job.open:
-                    return
-        self._fail(job, error) if error else self._finish(job)
+
+    def _finish(self, job: Job) -> None:
+        """Combine the results of a load in its order, and let its callers go on."""
+        parts = [job.results[start] for start in sorted(job.results)]
+        try:
+            result = job.combine(parts) if job.combine else parts
+        except BaseException as error:
+            with self._changed:
+                self._fail(job, error)
+            return
+        job.ended = time.monotonic() - job.arrival
+        with self._changed:
+            job.results.clear()
+            self._learn(job)
+        with suppress(InvalidStateError):  # of a load that was cancelled
+            job.future.set_result(result)
+        with self._changed:
+            self._changed.notify_all()
+
+    def _learn(self, job: Job) -> None:
+        """Remember how long a load took beside what was expected, and write the costs down."""
+        if job.planned_seconds > 0 and (job.is_undisturbed or not job.is_kept):
+            seconds = max(job.ended - job.started, MIN_SECONDS)
+            job.ratios.append(seconds / job.planned_seconds)
+        if self.costs_path is not None:
+            try:
+                write_costs(self.costs_path, self.costs)
+            except Exception as error:
+                self._say(f"measured costs are not kept: {error}")
 
     def _fail(self, job: Job, error: BaseException) -> None:
-        """End a load that cannot be computed."""
-        with self._changed:
-            self._plan.forget(job)
-        self._finish(job, error)
+        """End a load that cannot be computed; called under the lock."""
+        self._drop(job)
+        failure = LoadFailedError(f"load {job.number} ({job.name}) failed: {first_line(error)}")
+        failure.__cause__ = error
+        with suppress(InvalidStateError):
+            job.future.set_exception(failure)
+        self._changed.notify_all()
 
-    def _finish(self, job: Job, error: BaseException | None = None) -> None:
-        """Combine the results in the order of the load."""
-        result: Any = None
-        if error is None:
+    def _cancel(self, job: Job) -> bool:
+        """Withdraw a load; see `Job.cancel`."""
+        with self._changed:
+            if job.status == "refused" or not job.future.cancel():
+                return False
+            self._drop(job)
+            if not self._is_closed.is_set():
+                self._feed()
+            self._changed.notify_all()
+        return True
+
+    def _drop(self, job: Job) -> None:
+        """Take a load out of the plan, and its pieces from the cluster."""
+        self._planner.remove(job)
+        futures = [self._futures.pop(piece, None) for piece in job.on_cluster]
+        job.on_cluster.clear()
+        job.results.clear()
+        with suppress(Exception):  # of a cluster that is gone
+            self.client.cancel([future for future in futures if future is not None])
+
+    # --- looking after the cluster ----------------------------------------------------------------
+
+    def _watch(self) -> None:
+        """Look for workers that come and go and promises that cannot be kept, until closed."""
+        while not self._is_closed.wait(WATCH_SECONDS):
             try:
-                parts = [job.done[key] for key in sorted(job.done)]
-                result = functools.reduce(job.combine, parts) if job.combine else parts
-            except Exception as raised:
-                error = raised
-        with self._changed:
-            if job.future.done():
-                return
-            job.done.clear()
-            if self._journal:
-                self._journal.add_end(job, error)
-            if error is None:
-                job.end = time.time()
-            else:
-                self._say(f"load {job.number} failed: {error}")
-            if error is None and not math.isnan(job.begun):
-                job.costs.ratios.append((job.end - job.begun) / (job.expected - job.begun))
-        _settle(job, error, result)
+                workers = self.client.nthreads()
+            except Exception:
+                workers = {}
+            with self._changed:
+                if self.client.status != "running":
+                    self._is_closed.set()
+                    for job in self.jobs:
+                        if job.status in ("measuring", "waiting", "running"):
+                            self._fail(job, ConnectionError("the cluster is gone"))
+                    return
+                self._set_workers(workers)
+                self._withdraw(time.monotonic())
+                self._feed()
 
-    def _learn(self, costs: Costs, name: str, sample: Sample) -> None:
-        """Remember how long a chunk took."""
-        costs.add(sample)
-        if self._journal:
-            self._journal.add_sample(name, sample)
+    def _set_workers(self, workers: dict[str, int]) -> None:
+        count = sum(workers.values())
+        before = self._planner.workers
+        self._planner.set_workers(count)
+        if count < before:
+            self._say(f"{before - count} of {before} workers are gone")
 
-    # -------------------------------------------------------------- after a kill
+    def _withdraw(self, now: float) -> None:
+        """Say of every promise that it cannot be kept, once."""
+        for job, end in self._planner.late_jobs(now):
+            job.withdrawn = end - job.arrival
+            promised = job.promise.end if job.promise else job.deadline
+            self._say(
+                f"load {job.number} ({job.name}): the promised end of {format_seconds(promised)} "
+                f"cannot be kept; it is expected by {format_seconds(job.withdrawn)}"
+            )
 
-    def _resume(self, journal: Journal) -> None:
-        """Take up what a journal tells: measurements, and loads without an end."""
-        for name, samples in journal.samples.items():
-            for sample in samples:
-                self.costs[name].add(sample)
-        for one in list(journal.unfinished.values()):
-            row, left = one.row, one.left
-            told: Any = [math.nan if x is None else x for x in row["promise"]]
-            function = function_named(row["function"])
-            combine = row["combine"] and function_named(row["combine"])
-            load = File(row["path"], row["where"], row["is_table"], tuple(row["span"]))
-            job = Job(
-                row["job"], function, combine, load, self.measured(function, load),
-                row["arrival"], row["deadline"], row["name"],
-                Promise(*told),
-            )  # fmt: skip
-            job.open, job.done = len(left), one.done
-            self.jobs.append(job)
-            self._plan.waiting += [Task(job, rest, job.due, key, -math.inf) for key, rest in left]
-            if not left:
-                self._finish(job)
-
-
-def _settle(job: Job, error: BaseException | None, result: Any = None) -> None:
-    """Tell who waits; a load that was settled or cancelled before stays so."""
-    with suppress(InvalidStateError):
-        if error is None:
-            job.future.set_result(result)
-        else:
-            failed = LoadFailedError(f"load {job.number} failed: {error}")
-            failed.__cause__ = error
-            job.future.set_exception(failed)
-
-
-def _need_work(function: Any, load: Any, combine: Any = None) -> None:
-    """Refuse what could only fail later."""
-    for name, one in (("function", function), ("combine", combine)):
-        if not (callable(one) or (name == "combine" and one is None)):
-            raise InputError(f"{name} must be a function, got {one!r}")
-    if not (hasattr(load, "size") and hasattr(load, "cut")):
-        raise InputError(f"load must be one such as loads.items(...), got {load!r:.60}")
-    number("size of the load", load.size, above=True)
+    def _say(self, text: str) -> None:
+        with suppress(Exception):  # a load does not fail because a message was not shown
+            self.tell(text)

@@ -1,194 +1,232 @@
-"""What a head node is asked to do, and what becomes of it: loads, their chunks, the workers."""
+"""A load that was submitted: its pieces, its promise, its result."""
 
+import html
 import math
-from collections.abc import Callable, Sequence
+import time
+from collections import deque
+from collections.abc import Callable
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-import numpy as np
-import pandas as pd
-
 from dlsim.errors import DlsimError, InputError
-from dlsim.live.costs import Costs
-from dlsim.live.loads import Load, Piece
+from dlsim.live.calibration import Costs
+from dlsim.live.loads import Load
+
+#: Seconds between two looks of a progress bar.
+PROGRESS_SECONDS = 0.2
 
 
 class LoadFailedError(DlsimError):
-    """A load that cannot be done, such as one whose function raised; its own error is the cause."""
+    """A load that cannot be computed; the error of its function is the cause."""
 
 
 class Promise(NamedTuple):
-    """What a load was told when it came.
+    """What was said of a load when it was submitted; times are seconds since then.
 
     Attributes
     ----------
     admitted : bool
-        Whether it will be done by its deadline.
-    nodes : int
-        On how many workers, as planned then.
-    finish : float
-        When it will be done with the stated probability, in seconds since it came.
-    margin : float
-        By what factor the fitted times were stretched to that end.
+        Whether the load is done by its deadline.
+    end : float
+        When it is done with the head's probability; NaN where it was refused.
+    expected : float
+        When it is expected to be done; NaN where it was refused.
+    workers : int
+        On how many workers it was planned. A worker is a thread of a Dask worker.
     offer : float
-        The smallest deadline that could be promised where it was refused, in seconds; NaN where
-        none could.
+        The earliest deadline that could be promised where it was refused; else NaN.
     """
 
-    admitted: bool = False
-    nodes: int = 0
-    finish: float = math.nan
-    margin: float = 1.0
+    admitted: bool
+    end: float = math.nan
+    expected: float = math.nan
+    workers: int = 0
     offer: float = math.nan
 
 
 @dataclass(eq=False)
-class Chunk:
-    """A piece of a load on its way; times are seconds since the epoch, planned and real."""
+class Piece:
+    """The units of a load from start to stop, and when the piece was sent to the cluster."""
 
-    key: tuple[int, ...]
-    piece: Piece = field(repr=False)
-    worker: "Worker"
-    planned: tuple[float, float, float]
-    sent_from: float = math.nan
+    start: int
+    stop: int
     sent: float = math.nan
-    computed: float = math.nan
-    limit: float = math.inf  # seconds of computing beyond which it straggles
-    is_straggler: bool = False
-    tries: int = 0
-    is_over: bool = False
+    is_sample: bool = False
 
-    def close(self) -> None:
-        """Be over, and hold no data any more."""
-        self.is_over, self.piece = True, self.piece._replace(data=None, load=None)
-
-
-@dataclass(eq=False)
-class Worker:
-    """A node: one chunk at a time, and those that are planned for it."""
-
-    address: str
-    free: float = 0.0
-    chunk: Chunk | None = None
-
-
-@dataclass(eq=False)
-class Task:
-    """What is planned as one: a load, or what was lost of it with a worker."""
-
-    job: "Job"
-    load: Load
-    due: float
-    key: tuple[int, ...] = ()
-    start: float = math.inf
-    tries: int = 0
-
-    def __post_init__(self) -> None:
-        self.size = self.load.size
+    @property
+    def units(self) -> int:
+        """Number of units."""
+        return self.stop - self.start
 
 
 @dataclass(eq=False)
 class Job:
-    """A load that was submitted.
+    """A load that was submitted to a head.
 
     Attributes
     ----------
     number : int
-        The how manieth of its head.
-    promise : Promise
-        What it was told when it came.
-    arrival, deadline : float
-        When it came, in seconds since the epoch; its deadline from then on.
-    broken : list of (float, float)
-        When a promise turned out not to be kept, and the deadline that is kept instead.
-    expected, end : float
-        When it was expected to be done as it was sent off, and when it was.
-    unit : tuple of float
-        Seconds to send and to compute a unit, as they were fitted when it came.
+        How many loads were submitted to the head before.
+    name : str
+        The name of its function, or a name that was given.
+    deadline : float
+        Seconds since it was submitted.
+    promise : Promise or None
+        What was promised; None while its function is measured.
+    withdrawn : float
+        If the promised end turned out not to be kept, the end that was expected then, in seconds
+        since the load was submitted; else NaN.
+    started, ended : float
+        Seconds since it was submitted; NaN before. The sample of the load came before its start.
+    pieces : list of Piece
+        What was computed so far, in the order of completion.
     """
 
+    head: Any = field(repr=False)
     number: int
+    name: str
     function: Callable[[Any], Any]
-    combine: Callable[[Any, Any], Any] | None
-    load: Load
+    combine: Callable[[list[Any]], Any] | None
+    load: Load = field(repr=False)
     costs: Costs = field(repr=False)
-    arrival: float
+    ratios: deque[float] = field(repr=False)
     deadline: float
-    name: str = ""
-    promise: Promise = field(default_factory=Promise)
-    begun: float = math.nan
-    expected: float = math.nan
-    end: float = math.nan
-    unit: tuple[float, float] = (math.nan, math.nan)
-    broken: list[tuple[float, float]] = field(default_factory=list)
-    done: dict[tuple[int, ...], Any] = field(default_factory=dict, repr=False)
-    sent: list[Chunk] = field(default_factory=list, repr=False)
-    open: int = field(default=1, repr=False)
+    retries: int = 0
+    promise: Promise | None = None
+    withdrawn: float = math.nan
+    started: float = math.nan
+    ended: float = math.nan
+    pieces: list[Piece] = field(default_factory=list, repr=False)
     future: "Future[Any]" = field(default_factory=Future, repr=False)
+    # what the planner knows; instants are those of time.monotonic()
+    arrival: float = field(default_factory=time.monotonic, repr=False)
+    due: float = math.inf
+    workers: int = 0
+    to_send: list[Piece] = field(default_factory=list, repr=False)
+    on_cluster: list[Piece] = field(default_factory=list, repr=False)
+    results: dict[int, Any] = field(default_factory=dict, repr=False)
+    units_done: int = 0
+    last_event: float = math.nan
+    planned_seconds: float = math.nan
+    is_undisturbed: bool = False
+    shape: tuple[int, float, float] | None = field(default=None, repr=False)
 
     @property
-    def due(self) -> float:
-        """Its deadline, in seconds since the epoch."""
-        return self.arrival + self.deadline
+    def status(self) -> str:
+        """Measuring, refused, waiting, running, done, failed or cancelled."""
+        if self.future.cancelled():
+            return "cancelled"
+        if self.future.done():
+            return "failed" if self.future.exception() else "done"
+        if self.promise is None:
+            return "measuring"
+        if not self.promise.admitted:
+            return "refused"
+        return "waiting" if math.isnan(self.started) else "running"
 
     @property
-    def told(self) -> float:
-        """The deadline that was told last: another one where the promise is broken."""
-        return self.broken[-1][1] if self.broken else self.due
+    def progress(self) -> float:
+        """Computed share of the load, 0 to 1."""
+        return self.units_done / self.load.size if self.load.size else 1.0
 
-    def result(self, timeout: float | None = None) -> Any:
-        """Wait until it is computed, and return what its chunks' results combine to.
+    @property
+    def is_kept(self) -> bool:
+        """Whether the load was done by its promised end."""
+        return bool(self.promise and self.ended <= self.promise.end)
+
+    def result(self, timeout: float | None = None, progress: bool = False) -> Any:
+        """Wait until the load is computed.
+
+        Parameters
+        ----------
+        timeout : float, optional
+            Most seconds to wait.
+        progress : bool
+            Whether a bar shows the computed share.
+
+        Returns
+        -------
+        object
+            What the pieces' results combine to; without a function for that, their list.
 
         Raises
         ------
         InputError
-            Where it was refused.
+            For a load that was refused.
         LoadFailedError
-            Where its function or its combination raised, or the head cannot go on.
+            If the function raised, its error being the cause, or the cluster went away.
+        concurrent.futures.CancelledError
+            For a load that was cancelled.
+        TimeoutError
+            After so many seconds.
         """
-        if not self.promise.admitted:
-            raise InputError(
-                f"load {self.number} was refused, so there is no result; the smallest deadline "
-                f"that could have been promised is {self.promise.offer:.3g} s"
-            )
+        if self.status == "refused":
+            raise InputError(f"{self!r}: submit it again with a later deadline")
+        if progress:
+            self._show_progress(timeout)
         return self.future.result(timeout)
 
-    @property
-    def chunks(self) -> pd.DataFrame:
-        """Return a row per chunk: worker, units, planned and real times since it came."""
-        names = ["worker", "units", "planned_send_start", "planned_send_end", "planned_compute_end",
-                 "send_start", "send_end", "compute_end", "straggler", "tries"]  # fmt: skip
-        rows = [
-            (c.worker.address, c.piece.units, *(at - self.arrival for at in c.planned),
-             c.sent_from - self.arrival, c.sent - self.arrival, c.computed - self.arrival,
-             c.is_straggler, c.tries)
-            for c in self.sent
-        ]  # fmt: skip
-        return pd.DataFrame(rows, columns=names)
+    def _show_progress(self, timeout: float | None) -> None:
+        from tqdm.auto import tqdm
 
-    def gantt(self, ax: Any = None) -> Any:
-        """Draw its chunks, planned above real, on axes of matplotlib; return them."""
-        from dlsim.live.draw import draw_chunks_of
+        until = time.monotonic() + (math.inf if timeout is None else timeout)
+        with tqdm(total=self.load.size, desc=self.name, unit="unit", leave=False) as bar:
+            while not self.future.done() and time.monotonic() < until:
+                bar.update(self.units_done - bar.n)
+                time.sleep(PROGRESS_SECONDS)
 
-        return draw_chunks_of(self.chunks, self.deadline, self.promise.finish, ax)
+    def cancel(self) -> bool:
+        """Withdraw the load; pieces that are computed now end, no other begins.
+
+        Returns
+        -------
+        bool
+            False for a load that was done, failed, cancelled or refused before.
+        """
+        return self.head._cancel(self)
+
+    def _sentence(self) -> str:
+        """Say what was promised, or what became of the load."""
+        status, promise = self.status, self.promise
+        if status == "failed":
+            error = self.future.exception()
+            return f"failed: {first_line(error.__cause__ if error else error)}"
+        if promise is None or status == "cancelled":
+            return status
+        if not promise.admitted:
+            if math.isnan(promise.offer):
+                return "refused; no deadline could be promised"
+            return f"refused; could be promised by {format_seconds(promise.offer)}"
+        end, percent = format_seconds(promise.end), 100 * self.head.quantile
+        workers = f"{promise.workers} worker{'s' * (promise.workers != 1)}"
+        if status == "done":
+            return f"done after {format_seconds(self.ended)}; promised by {end}"
+        said = f"promised: done by {end} ({percent:.4g} %), {workers}"
+        if not math.isnan(self.withdrawn):
+            said += f"; withdrawn, expected by {format_seconds(self.withdrawn)}"
+        return said
+
+    def __repr__(self) -> str:
+        return f"load {self.number} ({self.name}): {self._sentence()}"
+
+    def _repr_html_(self) -> str:
+        name, sentence = html.escape(self.name), html.escape(self._sentence())
+        return (
+            f"<b>load {self.number} ({name})</b><br>{sentence}<br>"
+            f"deadline {format_seconds(self.deadline)}, {self.progress:.0%} computed"
+        )
 
 
-@dataclass(frozen=True)
-class _Whole:
-    """A piece that its load does not know how to cut again."""
-
-    piece: Piece
-
-    @property
-    def size(self) -> float:
-        return self.piece.units
-
-    def cut(self, shares: Sequence[float]) -> list[Piece | None]:
-        largest = int(np.argmax(shares))
-        return [self.piece if k == largest else None for k in range(len(shares))]
+def first_line(error: BaseException | None) -> str:
+    """Return the kind of an error and the first line of its message."""
+    return f"{type(error).__name__}: {error}".splitlines()[0]
 
 
-def load_of(piece: Piece) -> Load:
-    """Return a piece as a load."""
-    return piece.load or _Whole(piece)
+def format_seconds(seconds: float) -> str:
+    """Write a time with three digits, and enough of them for its unit.
+
+    >>> format_seconds(0.12345), format_seconds(71.4), format_seconds(4321)
+    ('0.123 s', '71.4 s', '4321 s')
+    """
+    return f"{seconds:.0f} s" if seconds >= 1000 else f"{seconds:.3g} s"

@@ -1,207 +1,254 @@
-"""Divisible loads: what can be cut into pieces of about any size, never inside a record.
+"""Divisible loads: data that can be cut into pieces between two records."""
 
-A load says how long it is, in units, and cuts itself by shares; a piece of it is fetched where it
-is computed: its data travel with it from the head, or, of a file that workers can read too, only
-the place in it does (``where="shared"``).
-"""
-
-import io
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
-
-import numpy as np
-import pandas as pd
+from dataclasses import dataclass
+from typing import Any, Protocol, runtime_checkable
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, opened
-from dlsim.given import column, option, theirs
+from dlsim.given import extra, whole
 
-#: Where a piece's data come from: sent by the head, or read by the worker from a shared file.
-WHERE = ("head", "shared")
-#: Bytes that are read at once where a file is searched for the end of a record.
-_BLOCK = 1 << 16
-
-
-class Piece(NamedTuple):
-    """A part of a load.
-
-    Attributes
-    ----------
-    units : float
-        How long it is.
-    read : callable
-        What the worker makes of `data`, before the function gets it.
-    data : object
-        What is sent.
-    load : Load, optional
-        The same part as a load, to be cut again where its worker is lost; None: it runs as one.
-    """
-
-    units: float
-    read: Callable[[Any], Any]
-    data: Any
-    load: "Load | None" = None
+#: First bytes of files that are no plain text: what they are, and how they become plain text.
+NOT_PLAIN = {
+    b"\x1f\x8b": ("compressed with gzip", "decompress it first: gunzip -k {path}"),
+    b"BZh": ("compressed with bzip2", "decompress it first: bunzip2 -k {path}"),
+    b"\xfd7zXZ\x00": ("compressed with xz", "decompress it first: unxz -k {path}"),
+    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "decompress it first: unzstd {path}"),
+    b"PK\x03\x04": ("a zip archive", "unpack it first: unzip {path}"),
+    b"\xff\xfe": ("text in UTF-16", "convert it first: iconv -f UTF-16 -t UTF-8 {path}"),
+    b"\xfe\xff": ("text in UTF-16", "convert it first: iconv -f UTF-16 -t UTF-8 {path}"),
+}
 
 
+@runtime_checkable
 class Load(Protocol):
-    """What a head node can divide: arrays, lists, bytes, lines and rows of files, or your own."""
+    """A load that a head can divide; a class of one's own with these members is one, too."""
 
     @property
-    def size(self) -> float:
-        """Its length in units, positive."""
+    def size(self) -> int:
+        """Length of the load in its unit: bytes of a file, items of a sequence."""
 
-    def cut(self, shares: Sequence[float]) -> list[Piece | None]:
-        """Cut it all into consecutive pieces, each within a record of its share; None: nothing."""
+    def boundary(self, position: int) -> int:
+        """Return the first end of a record at or after a position, 0 <= position <= size."""
 
-
-def counts(total: int, shares: Sequence[float]) -> list[int]:
-    """Round shares of a total to whole numbers that sum to it, by largest remainder.
-
-    >>> counts(10, [0.5, 0.25, 0.25])
-    [5, 3, 2]
-    """
-    wanted = column("shares", np.array(shares, dtype=float))
-    if not len(wanted) or not wanted.sum() > 0:
-        raise InputError(f"shares must be at least one, with a positive sum; got {shares!r}")
-    wanted = wanted / wanted.sum() * total
-    found = np.floor(wanted).astype(np.int64)
-    order = np.argsort(found - wanted, kind="stable")
-    found[order[: total - int(found.sum())]] += 1
-    return [int(n) for n in found]
+    def piece(self, start: int, stop: int) -> Callable[[], Any]:
+        """Return a function, which a worker calls, that returns the records from start to stop."""
 
 
-def _bounds(total: int, shares: Sequence[float]) -> list[tuple[int, int]]:
-    return list(pairwise(np.cumsum([0, *counts(total, shares)]).tolist()))
+@dataclass(frozen=True)
+class FileRange:
+    """Bytes of a file, read where it is called."""
+
+    path: str
+    start: int
+    stop: int
+    is_text: bool
+
+    def __call__(self) -> Any:
+        """Read the bytes, or their text."""
+        with opened(self.path) as stream:
+            stream.seek(self.start)
+            data = stream.read(self.stop - self.start)
+        if len(data) != self.stop - self.start:
+            raise InputError(
+                f"{self.path} was changed: it ends at byte {self.start + len(data)} instead of "
+                f"{self.stop}; put it back, or submit the load again"
+            )
+        return data.decode("utf-8", "surrogateescape") if self.is_text else data
 
 
-def _itself(data: Any) -> Any:
-    return data
+@dataclass(frozen=True)
+class Values:
+    """Data that travel from the head to the worker."""
+
+    data: Any
+
+    def __call__(self) -> Any:
+        """Return the data."""
+        return self.data
+
+
+@dataclass(frozen=True)
+class DelayedPart:
+    """A part of a Dask collection, computed where it is called."""
+
+    part: Any
+
+    def __call__(self) -> Any:
+        """Compute the part."""
+        return self.part.compute(scheduler="synchronous")
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The lines of a text file; its unit is a byte."""
+
+    path: str
+    size: int
+    is_sent: bool = False
+
+    def boundary(self, position: int) -> int:
+        """Return the end of the line to which the byte before the position belongs."""
+        if position <= 0:
+            return 0
+        with opened(self.path) as stream:
+            stream.seek(position - 1)
+            stream.readline()
+            return min(stream.tell(), self.size)
+
+    def piece(self, start: int, stop: int) -> Callable[[], Any]:
+        """Return the text of whole lines."""
+        return _file_piece(FileRange(self.path, start, stop, is_text=True), self.is_sent)
+
+
+@dataclass(frozen=True)
+class Records:
+    """The records of a binary file, all of one length; its unit is a byte."""
+
+    path: str
+    size: int
+    record_bytes: int
+    is_sent: bool = False
+
+    def boundary(self, position: int) -> int:
+        """Round a position up to a multiple of the record's length."""
+        return -(-position // self.record_bytes) * self.record_bytes
+
+    def piece(self, start: int, stop: int) -> Callable[[], Any]:
+        """Return the bytes of whole records."""
+        return _file_piece(FileRange(self.path, start, stop, is_text=False), self.is_sent)
+
+
+def _file_piece(piece: FileRange, is_sent: bool) -> Callable[[], Any]:
+    return Values(piece()) if is_sent else piece
 
 
 @dataclass(frozen=True)
 class Items:
-    """A sequence that can be sliced: a list, an array by its first axis, bytes; a unit is an item.
-
-    Every function gets what a slice of it is.
-    """
+    """A sequence: a list, an array (by its first axis), a table (by its rows); unit: an item."""
 
     data: Any
+    size: int
 
-    def __post_init__(self) -> None:
-        with theirs(f"a load must have a length and slices, as {self.data!r:.60} has not"):
-            count = len(self.data) and len(self.data[:1])
-        if not count:
-            raise InputError("a load must hold at least one item, got none")
+    def boundary(self, position: int) -> int:
+        """Return the position: an item is a record."""
+        return position
 
-    @property
-    def size(self) -> float:
-        """Number of items."""
-        return float(len(self.data))
-
-    def cut(self, shares: Sequence[float]) -> list[Piece | None]:
-        """Cut at items."""
-        places = _bounds(len(self.data), shares)
-        parts = [(end - start, self.data[start:end]) for start, end in places]
-        return [Piece(float(n), _itself, part, Items(part)) if n else None for n, part in parts]
-
-
-def _bytes_of(place: tuple[str, int, int]) -> bytes:
-    path, start, end = place
-    with opened(path) as stream:
-        stream.seek(start)
-        data = stream.read(end - start)
-    if len(data) != end - start:
-        raise InputError(
-            f"{path}: ends at byte {start + len(data)}, not at {end}: it was changed; put it back"
-        )
-    return data
-
-
-def _text(places: Sequence[Any]) -> str:
-    """Return the text of bytes, or of places in a file."""
-    return b"".join(one if isinstance(one, bytes) else _bytes_of(one) for one in places).decode(
-        "utf-8", "surrogateescape"
-    )
-
-
-def _table(places: Sequence[Any]) -> pd.DataFrame:
-    """Return the table of a header and its rows."""
-    return pd.read_csv(io.StringIO(_text(places)))
+    def piece(self, start: int, stop: int) -> Callable[[], Any]:
+        """Return a slice."""
+        return Values(getattr(self.data, "iloc", self.data)[start:stop])
 
 
 @dataclass(frozen=True)
-class File:
-    """A text file of lines; a unit is a byte, and no piece ends inside a line.
+class Parts:
+    """Parts of a Dask collection, or delayed values: the function gets one part at a time."""
 
-    A function gets the text of its lines; of a table (`is_table`) whose first line is its header,
-    a DataFrame of its rows. A value of a table may hold no line break. `span` is the part of the
-    file that is meant, from the first line (below the header) to its end where nothing is said.
-    """
-
-    path: str
-    where: str = "head"
-    is_table: bool = False
-    span: tuple[int, int] = (0, 0)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "path", os.path.abspath(os.fspath(self.path)))
-        option("where", self.where, WHERE)
-        if self.span == (0, 0):
-            with opened(self.path) as stream:
-                first = len(stream.readline()) if self.is_table else 0
-                object.__setattr__(self, "span", (first, stream.seek(0, os.SEEK_END)))
-        if not self.size > 0:
-            what = "a row below its header" if self.is_table else "a line"
-            raise InputError(f"{self.path}: a load must hold at least {what}, got none")
+    parts: Sequence[Any]
 
     @property
-    def size(self) -> float:
-        """Number of bytes."""
-        return float(self.span[1] - self.span[0])
+    def size(self) -> int:
+        """Number of parts."""
+        return len(self.parts)
 
-    def cut(self, shares: Sequence[float]) -> list[Piece | None]:
-        """Cut at the nearer end of the line into which a cut would fall."""
-        first, last = self.span
-        with opened(self.path) as stream:
-            header = (self.path, 0, len(stream.readline()))
-            inner = (_line_end(stream, first + at) for _, at in _bounds(last - first, shares)[:-1])
-            ends = np.maximum.accumulate([first, *inner, last]).tolist()
-        pieces: list[Piece | None] = []
-        for span in pairwise(ends):
-            places: list[Any] = [header] * self.is_table + [(self.path, *span)]
-            data = places if self.where == "shared" else [_bytes_of(place) for place in places]
-            read, units = _table if self.is_table else _text, float(span[1] - span[0])
-            part = replace(self, span=span) if units else None
-            pieces.append(Piece(units, read, data, part) if part else None)
-        return pieces
+    def boundary(self, position: int) -> int:
+        """Return the position: a part is a record."""
+        return position
+
+    def piece(self, start: int, stop: int) -> Callable[[], Any]:
+        """Return one part, without the graph of the other parts."""
+        dask = extra("a Dask collection", "cluster", "dask")
+        return DelayedPart(dask.optimize(self.parts[start])[0])
 
 
-def _line_end(stream: Any, at: int) -> int:
-    """Return the end of a line that is nearest to a place, the earlier one of two."""
-    before, found = at, -1
-    while before > 0 and found < 0:
-        start = max(0, before - _BLOCK)
-        stream.seek(start)
-        found = stream.read(before - start).rfind(b"\n")
-        found, before = (start + found if found >= 0 else -1), start
-    stream.seek(at)
-    after = at + len(stream.readline())
-    return int(found + 1 if at - (found + 1) <= after - at else after)
+def lines(path: StrPath, send: bool = False) -> Lines:
+    """Divide a text file at the ends of its lines.
+
+    Parameters
+    ----------
+    path : path
+        A UTF-8 file. A function gets the text of whole lines, a str.
+    send : bool
+        False: workers read the file themselves, as on one machine or a shared file system. True:
+        the head reads it and sends every piece.
+
+    Returns
+    -------
+    Lines
+        A load whose unit is a byte.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, is compressed, or is encoded in UTF-16.
+    """
+    path = os.path.abspath(os.fspath(path))
+    with opened(path) as stream:
+        head = stream.read(max(map(len, NOT_PLAIN)))
+        size = stream.seek(0, os.SEEK_END)
+    for magic, (what, remedy) in NOT_PLAIN.items():
+        if head.startswith(magic):
+            raise InputError(
+                f"{path} is {what} and cannot be cut at lines; {remedy.format(path=path)}"
+            )
+    return Lines(path, size, send)
 
 
-def items(data: Any) -> Items:
-    """Divide a list, an array (by its first axis), bytes, or a DataFrame (by its rows)."""
-    return Items(data)
+def records(path: StrPath, record_bytes: int, send: bool = False) -> Records:
+    """Divide a binary file into records of one length.
+
+    Parameters
+    ----------
+    path : path
+        The file. A function gets the bytes of whole records; see `numpy.frombuffer`.
+    record_bytes : int
+        Length of a record in bytes.
+    send : bool
+        Whether the head reads the file and sends every piece; see `lines`.
+
+    Returns
+    -------
+    Records
+        A load whose unit is a byte.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, or that does not consist of whole records.
+    """
+    whole("record_bytes", record_bytes)
+    path = os.path.abspath(os.fspath(path))
+    with opened(path) as stream:
+        size = stream.seek(0, os.SEEK_END)
+    if size % record_bytes:
+        raise InputError(
+            f"{path} has {size} bytes, which is no multiple of record_bytes={record_bytes}"
+        )
+    return Records(path, size, record_bytes, send)
 
 
-def lines(path: StrPath, where: str = "head") -> File:
-    """Divide a text file at the ends of its lines; ``where="shared"``: workers read it too."""
-    return File(os.fspath(path), where)
-
-
-def rows(path: StrPath, where: str = "head") -> File:
-    """Divide a CSV file at its rows; of Parquet, divide ``items(pandas.read_parquet(path))``."""
-    return File(os.fspath(path), where, is_table=True)
+def as_load(data: Any) -> Load:
+    """Return data as a load: a load, a Dask collection, delayed values, or a sequence."""
+    if isinstance(data, Load):
+        return data
+    if isinstance(data, str):
+        raise InputError(
+            f"a load must be lines(path), records(path, record_bytes) or a sequence, got the text "
+            f"{data!r:.60}; of a file use lines({data!r:.60})"
+        )
+    if hasattr(data, "to_delayed"):
+        distributed = extra("a Dask collection", "cluster", "distributed")
+        if distributed.futures_of(data):
+            raise InputError("the parts of this collection are computed; give it without persist()")
+        parts = data.to_delayed()
+        return Parts(list(parts.ravel() if hasattr(parts, "ravel") else parts))
+    try:
+        size, _ = len(data), getattr(data, "iloc", data)[:0]
+    except Exception as error:
+        raise InputError(
+            "a load must be lines(path), records(path, record_bytes), a Dask collection or a "
+            f"sequence with a length and slices, got {data!r:.60} ({error})"
+        ) from error
+    if size and isinstance(data, list | tuple) and all(hasattr(x, "dask") for x in data):
+        return Parts(data)
+    return Items(data, size)

@@ -1,284 +1,374 @@
-"""Who computes what, and when: what waits, what is on its way, which workers are there.
+"""Which loads are promised, when they start, on how many workers, in which pieces.
 
-The planner knows no clock, no thread and no network; all that is decided, it decides, by the
-simulator's own admission test (`dlsim.realtime.run.plan`) on costs that were measured. Times are
-seconds since the epoch.
+The planner knows no cluster and no clock. Loads are promised by the simulator's own admission test
+(`dlsim.realtime.run.plan`; paper M, section 5, and paper I, section 4) on the costs that were
+measured. By default a load is cut into pieces that idle workers pull; under a policy of papers M
+and I it is cut into one piece per worker, to compare.
 """
 
 import math
-from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from itertools import pairwise
 from operator import attrgetter
 
 import numpy as np
 
-from dlsim.errors import InputError
-from dlsim.live.costs import Costs, Sample
-from dlsim.live.job import Chunk, Job, Promise, Task, Worker, load_of
+from dlsim.live.calibration import Costs, margin
+from dlsim.live.job import Job, Piece, Promise
+from dlsim.live.loads import Load, Parts
 from dlsim.realtime import Cluster, Policy, Reading, split_load
-from dlsim.realtime.run import Plan, plan
+from dlsim.realtime.model import WITHOUT_SETUP, policy_named
+from dlsim.realtime.run import Plan, need_online, plan
 
-#: A start that is planned within so many seconds is now.
+#: The policy under which idle workers pull pieces, and the test that decides what is promised.
+PULL, PULL_TEST = "pull", "EDF-DLT"
+#: Pieces per worker, and the most of a load's time that their start-ups may take.
+PIECES_PER_WORKER, MAX_START_UP_SHARE = 10, 0.1
+#: Pieces that a worker is given at once, so that it need not wait for the head.
+PIECES_AT_ONCE = 2
+#: Shares of a load that its sample takes in all, by round; the first round warms the workers up.
+SAMPLE_SHARES = (0.004, 0.016, 0.08)
+#: Most seconds that a piece of a round of the sample is to take.
+SAMPLE_SECONDS = (math.inf, 0.3, 2.0)
+#: A start that is planned within so many seconds is now; so late a deadline is to come.
 SOON = 0.002
-#: A chunk whose time is over is expected to take this part of its time yet.
-OVERDUE = 0.1
-#: What came off its plan is planned anew for an end that is later by this factor.
-PLAY = 1.1
-#: A chunk is a straggler beyond so many times its expected time, and beyond half as much again
-#: as the slowest that was measured.
-STRAGGLES, BEYOND = 2.0, 1.5
-#: A load fails whose chunk was on so many workers that went.
-MOST_TRIES = 5
-
-
-class CutError(Exception):
-    """A load, the argument, that cannot be cut: its file was changed, say."""
+#: A load whose promised end cannot be kept is planned for an end later than its best by this.
+RELAXED = 1.1
 
 
 class Planner:
-    """The plan of a head; `say` gets sentences, `keep` what a load was divided into."""
+    """The plan of a head.
 
-    def __init__(
-        self, policy: Policy, reading: Reading, quantile: float, say: Callable[[str], object],
-        keep: Callable[[Job, list[Chunk]], object],
-    ) -> None:  # fmt: skip
-        self.policy, self.reading, self.quantile = policy, reading, quantile
-        self.partition, self.say, self.keep = str(policy.partition), say, keep
-        self.costs: dict[str, Costs] = defaultdict(Costs)
-        self.workers: dict[str, Worker] = {}
-        self.waiting: list[Task] = []
-        self.to_send: list[Chunk] = []
-        self.running: dict[Chunk, Job] = {}
-        self.sending: dict[Job, float] = {}  # until when each load takes the link, as planned
+    Parameters
+    ----------
+    policy : str or Policy
+        "pull", or a policy of papers M and I.
+    quantile : float
+        Probability with which a promised end is to be kept.
 
-    def warm(self) -> None:
-        """Compile and import what plans, before anything is promised."""
-        one, costs = Cluster(1), Costs()
-        for k in range(6):
-            costs.add(Sample("ab"[k % 2], 1.0, 1.0, 1.0 + k))
-        costs.slowest()
-        plan([1.0], [1.0], [0.0], one, self.policy, self.reading)
-        split_load(1.0, [0.0], one, self.partition, self.policy.rounds)
+    Raises
+    ------
+    InputError
+        For a policy that makes no promise.
+    """
 
-    def margin(self, costs: Costs) -> float:
-        """Return the factor that makes fitted times a promise."""
-        return costs.margin(len(self.workers), self.partition, self.quantile)
+    def __init__(self, policy: str | Policy, quantile: float) -> None:
+        self.is_pulled = isinstance(policy, str) and policy == PULL
+        _, self.policy = policy_named(PULL_TEST if self.is_pulled else policy)
+        need_online(self.policy, Cluster())
+        self.partition = str(self.policy.partition)
+        self.quantile = quantile
+        self.workers = 0
+        self.waiting: list[Job] = []
+        self.running: list[Job] = []
 
-    def cluster(self, costs: Costs, margin: float = 1.0) -> Cluster:
-        """Return the cluster that was measured, all times stretched."""
-        one = costs.cluster(len(self.workers), self.partition)
-        return Cluster(one.nodes, *(margin * cost for cost in (one.cms, one.cps, one.st, one.sc)))
+    def set_workers(self, count: int) -> None:
+        """Plan with so many workers; nothing is learned from loads that gain or lose some."""
+        if count != self.workers:
+            for job in self.running:
+                job.planned_seconds, job.is_undisturbed = math.nan, False
+        self.workers = count
 
-    def _link(self, now: float) -> float:
-        """Return when the link is expected to be free, from now on."""
-        return max([0.0, *(end - now for end in self.sending.values())])
+    # --- what a load takes ------------------------------------------------------------------------
 
-    # -------------------------------------------------------------- what is promised
+    def piece_count(self, costs: Costs, units: float) -> int:
+        """Return into how many pieces idle workers pull a load is cut."""
+        fit = costs.fit()
+        affordable = math.inf
+        if fit.start_up > 0:
+            affordable = MAX_START_UP_SHARE * fit.per_unit * units / fit.start_up
+        return int(max(1, self.workers, min(PIECES_PER_WORKER * self.workers, affordable)))
 
-    def promise(self, newcomer: Task, now: float) -> Promise:
-        """Test a newcomer behind all that wait."""
-        found, margin = self._planned(now, newcomer)
-        if self._relaxed(found, now):
-            found, margin = self._planned(now, newcomer)
-        is_kept, offer = bool(found.admitted[-1]), float(found.offer[-1])
-        told = int(found.nodes[-1]), float(found.estimate[-1]), margin
-        return Promise(is_kept, *told, math.nan if is_kept else offer)
+    def cut(self, job: Job, ranges: Sequence[tuple[int, int]]) -> None:
+        """Cut ranges of a load into the pieces that are sent."""
+        units = sum(stop - start for start, stop in ranges)
+        count = self.piece_count(job.costs, units) if self.is_pulled else max(1, self.workers)
+        sizes = decreasing_sizes(units, count, max(1, self.workers))
+        job.to_send = cut_ranges(job.load, ranges, sizes)
 
-    def _planned(
-        self, now: float, newcomer: Task | None = None, is_likely: bool = False
-    ) -> tuple[Plan, float]:
-        """Test all that wait, in the order of their last plan, and a newcomer behind them.
+    def seconds_on_all(self, job: Job) -> tuple[float, float]:
+        """Return the expected seconds of a load on all workers, and its margin."""
+        fit = job.costs.fit()
+        work = sum(fit.time(piece.units) for piece in job.to_send)
+        imbalance, spread = self._imbalance(job)
+        seconds = work / self.workers * imbalance
+        return seconds, margin(job.ratios, self.quantile, spread)
 
-        What is likely is planned without a margin, for the deadlines that were told. Loads of
-        several functions are measured in the newest one's units, by the dearer of sending and
-        computing: never too short.
+    def _imbalance(self, job: Job) -> tuple[float, float]:
+        """Return by what a load takes longer than its even share of work, and the spread of that.
+
+        Both are simulated once for a number of workers: they hardly depend on the latest fit.
         """
-        self.waiting.sort(key=attrgetter("start"))
-        tasks = [*self.waiting, *([newcomer] if newcomer else [])]
-        margins = {
-            costs: 1.0 if is_likely else self.margin(costs)
-            for costs in dict.fromkeys(task.job.costs for task in tasks)
-        }
-        slow = {costs: self.cluster(costs, margin) for costs, margin in margins.items()}
-        last = tasks[-1].job.costs
-        base, dearer = slow[last], {}
-        for costs, own in slow.items():
-            pairs = (own.cms, base.cms), (own.cps, base.cps)
-            dearer[costs] = max(a / b for a, b in pairs if b > 0)
-        setups = {name: max(getattr(c, name) for c in slow.values()) for name in ("st", "sc")}
-        cluster = Cluster(base.nodes, base.cms, base.cps, **setups)
-        sizes = [task.size * dearer[task.job.costs] for task in tasks]
-        left = [max((t.job.told if is_likely else t.due) - now, SOON) for t in tasks]
-        release = [self._release(worker, now) for worker in self.workers.values()]
-        found = plan(sizes, left, release, cluster, self.policy, self.reading, self._link(now))
-        return found, margins[last]
+        if job.shape is None or job.shape[0] != self.workers:
+            sizes = [piece.units for piece in job.to_send] or [job.load.size]
+            fit = job.costs.fit()
+            even = sum(fit.time(size) for size in sizes) / self.workers
+            mean, spread = job.costs.simulate(sizes, self.workers)
+            job.shape = self.workers, mean / even, spread
+        return job.shape[1:]
 
-    def _release(self, worker: Worker, now: float) -> float:
-        """Return when a worker is expected to be free, from now on."""
-        held = [c for c in (worker.chunk, *self.to_send) if c and c.worker is worker]
-        rest = OVERDUE * sum(c.planned[2] - c.planned[0] for c in held)
-        return max(worker.free - now, rest) if held else 0.0
+    def expected_end(self, job: Job, now: float) -> float:
+        """Return when a load that runs is expected to end, from what is left of it.
 
-    def _relaxed(self, found: Plan, now: float) -> bool:
-        """Let those that came off their plan be planned later; tell whether there are any.
-
-        A promise is broken where not even the fitted times, without a margin, keep it; that, and
-        which end is expected instead, is said at once.
+        Of the pieces that are computed now one half is taken to be done.
         """
-        late = np.flatnonzero(~found.admitted[: len(self.waiting)]).tolist()
-        if late:
-            likely, _ = self._planned(now, is_likely=True)
-        for k in late:
-            task, later = self.waiting[k], float(found.offer[k])
-            job, told = task.job, task.job.told
-            task.due = now + PLAY * (later if later < math.inf else job.deadline)
-            if not likely.admitted[k] and task.due > told:
-                job.broken.append((now, task.due))
-                self.say(
-                    f"load {job.number}: its deadline of {job.deadline:.3g} s cannot be kept; it "
-                    f"will be done by {task.due - job.arrival:.3g} s"
-                )
-        return bool(late)
+        fit = job.costs.fit()
+        workers = max(1, min(job.workers, self.workers))
+        begun = [fit.time(piece.units) for piece in job.on_cluster]
+        left = sum(begun) - sum(begun[:workers]) / 2
+        left += sum(fit.time(piece.units) for piece in job.to_send)
+        return max(now, job.last_event + left / workers)
 
-    # -------------------------------------------------------------- what starts
+    # --- what is promised -------------------------------------------------------------------------
 
-    def step(self, now: float) -> float:
-        """Start what is to start now; return in how many seconds something else is."""
-        wake = self._watch(now)
+    def promise(self, job: Job, now: float) -> Promise:
+        """Test a load behind all that wait, and say what is promised."""
+        if not self.workers:
+            return Promise(False)
+        jobs = [*self.waiting, job]
+        found = self._test(jobs, now)
+        if not found.admitted[:-1].all():
+            self._relax(found, now)
+            found = self._test(jobs, now)
+        elapsed = now - job.arrival
+        if not found.admitted[-1]:
+            return Promise(False, offer=elapsed + float(found.offer[-1]))
+        seconds, factor = self.seconds_on_all(job)
+        if self.waiting or not self.is_pulled:
+            end, workers = float(found.estimate[-1]), int(found.nodes[-1])
+            return Promise(True, elapsed + end, elapsed + end / factor, workers)
+        work = seconds * self.workers
+        end = equal_finish(factor * work, self._releases(now))
+        expected = equal_finish(work, self._releases(now, with_margin=False))
+        return Promise(True, elapsed + end, elapsed + expected, self.workers)
+
+    def _test(self, jobs: Sequence[Job], now: float) -> Plan:
+        """Run the admission test on loads in this order; times are seconds from now on.
+
+        The unit of a load is a second of work, so that one cluster serves all functions.
+        """
+        times = [self.seconds_on_all(job) for job in jobs]
+        left = [max(job.due - now, SOON) for job in jobs]
+        if self.is_pulled:
+            cluster = Cluster(self.workers, cms=0.0, cps=1.0)
+            sizes = [max(seconds * factor * self.workers, SOON) for seconds, factor in times]
+        else:
+            cluster = self._cluster([job.costs for job in jobs])
+            sizes = [
+                max(factor * self._compute_seconds(job), SOON)
+                for job, (_, factor) in zip(jobs, times, strict=True)
+            ]
+        reading = Reading(link="per_task" if self.is_pulled else "shared")
+        releases = self._releases(now)
+        return plan(sizes, left, releases, cluster, self.policy, reading, engine="python")
+
+    def _compute_seconds(self, job: Job) -> float:
+        """Return the seconds in which one worker computes a load, without start-up."""
+        units = sum(piece.units for piece in job.to_send)
+        return job.costs.fit(self._has_start_up()).per_unit * units
+
+    def _has_start_up(self) -> bool:
+        return self.partition not in WITHOUT_SETUP
+
+    def _cluster(self, costs: Sequence[Costs]) -> Cluster:
+        """Return the cluster on which a unit is a second of computing, with the dearest costs."""
+        has_start_up = self._has_start_up()
+        sending = [one.fit_sending(has_start_up) for one in costs]
+        occupied = [one.fit(has_start_up) for one in costs]
+        ratios = [one.per_unit / all_.per_unit for one, all_ in zip(sending, occupied, strict=True)]
+        cms = min(max(ratios), 1.0)
+        st = max(one.start_up for one in sending)
+        sc = max(max(0.0, one.start_up - st) for one in occupied)
+        return Cluster(self.workers, cms, max(1.0 - cms, 1e-9), st, sc)
+
+    def _releases(self, now: float, with_margin: bool = True) -> list[float]:
+        """Return when each worker is expected to be free of the loads that run, from now on."""
+        free: list[float] = []
+        for job in sorted(self.running, key=attrgetter("due")):
+            left = len(job.to_send) + len(job.on_cluster)
+            _, spread = self._imbalance(job)
+            factor = margin(job.ratios, self.quantile, spread) if with_margin else 1.0
+            seconds = factor * (self.expected_end(job, now) - now)
+            count = min(left, job.workers, self.workers - len(free))
+            free += [max(seconds, SOON)] * count
+        return free + [0.0] * (self.workers - len(free))
+
+    def _relax(self, found: Plan, now: float) -> None:
+        """Plan loads whose promised end fails the test for the earliest end that passes it."""
+        for job, admitted, offer in zip(self.waiting, found.admitted, found.offer, strict=False):
+            if not admitted:
+                best = float(offer) if math.isfinite(offer) else job.due - now + job.deadline
+                job.due = max(job.due, now + RELAXED * best)
+
+    def late_jobs(self, now: float) -> list[tuple[Job, float]]:
+        """Return loads whose promised end cannot be kept any more, and the end to be expected."""
+        if not self.workers:
+            return []
+        ends = [(job, self.expected_end(job, now)) for job in self.running]
+        ends += [(job, now + self.seconds_on_all(job)[0]) for job in self.waiting]
+        return [
+            (job, end)
+            for job, end in ends
+            if job.promise and math.isnan(job.withdrawn) and end > job.arrival + job.promise.end
+        ]
+
+    # --- what starts ------------------------------------------------------------------------------
+
+    def admit(self, job: Job, promise: Promise) -> None:
+        """Let a promised load wait for its start."""
+        job.promise, job.due = promise, job.arrival + promise.end
+        self.waiting.append(job)
+
+    def start_next(self, now: float) -> Job | None:
+        """Start the load whose planned start has come, if there is one."""
         if not self.waiting or not self.workers:
-            return wake
-        found, _ = self._planned(now)
-        if self._relaxed(found, now):
-            return 0.0
-        for task, start in zip(self.waiting, found.start.tolist(), strict=True):
-            task.start = now + start
-        first = int(np.argmin(found.start))
-        if self.waiting[first].start > now + SOON:
-            return min(wake, self.waiting[first].start - now)
-        self._dispatch(self.waiting.pop(first), int(found.nodes[first]), now)
-        return 0.0
-
-    def _dispatch(self, task: Task, nodes: int, now: float) -> None:
-        """Divide a load over the workers that are free first, and queue its chunks."""
-        job, costs = task.job, task.job.costs
-        cluster, margin = self.cluster(costs), self.margin(costs)
-        link = self._link(now)
-        free = {w: max(self._release(w, now), link) for w in self.workers.values()}
-        chosen = sorted(free, key=free.__getitem__)[:nodes]
-        times = [free[worker] for worker in chosen]
-        while True:
-            try:
-                split = split_load(
-                    task.load.size, times, cluster, self.partition, self.policy.rounds
-                )
-                break
-            except InputError:  # a node that would get nothing: one less does
-                if len(times) == 1:
-                    raise
-                times = times[:-1]
-        order = np.argsort(split.send_start, axis=None, kind="stable")
-        shares, *planned = (
-            np.ravel(x)[order]
-            for x in (split.alpha, split.send_start, split.send_end, split.compute_end)
-        )
-        places = (order % split.alpha.shape[-1]).tolist()
-        chunks, slack = [], max(STRAGGLES, BEYOND * costs.worst())
-        try:
-            pieces = task.load.cut(shares.tolist())
-        except Exception as error:  # whatever a load of one's own raises
-            raise CutError(job) from error
-        for k, piece in enumerate(pieces):
-            if piece:
-                worker, at = chosen[places[k]], tuple(now + float(times[k]) for times in planned)
-                chunk = Chunk((*task.key, k), piece, worker, at, tries=task.tries)  # type: ignore[arg-type]
-                chunk.limit = slack * costs.computing(piece.units)
-                chunks.append(chunk)
-                worker.free = now + margin * float(planned[2][k])
-        if not task.key:
-            job.begun, job.expected = now, now + float(split.completion)
-        self.sending = {one: end for one, end in self.sending.items() if end > now}
-        self.sending[job] = now + margin * float(planned[1].max())
-        job.open += len(chunks) - 1
-        job.sent += chunks
-        self.running.update(dict.fromkeys(chunks, job))
-        self.to_send += chunks
-        self.keep(job, chunks)
-
-    def _watch(self, now: float) -> float:
-        """Flag stragglers, run them elsewhere where that helps; return when to look again."""
-        wake = math.inf
-        for chunk, job in list(self.running.items()):
-            if math.isnan(chunk.sent) or chunk.is_straggler or chunk.is_over:
-                continue
-            if now < chunk.sent + chunk.limit:
-                wake = min(wake, chunk.sent + chunk.limit - now)
-                continue
-            expected = job.costs.computing(chunk.piece.units)
-            chunk.is_straggler = True
-            self.say(f"load {job.number}: a chunk straggles on {chunk.worker.address}")
-            idle = [w for w in self.workers.values() if not self._release(w, now)]
-            if idle and now + expected <= job.told:
-                at = (now, now, now + expected)
-                again = Chunk(chunk.key, chunk.piece, idle[0], at, tries=chunk.tries + 1)
-                self.running[again] = job
-                job.sent.append(again)
-                self.to_send.insert(0, again)
-        return wake
-
-    # -------------------------------------------------------------- what happens
-
-    def next(self, now: float) -> tuple[Chunk, Job] | None:
-        """Return the next chunk to send, if there is one whose worker is idle."""
-        chunk = next((c for c in self.to_send if c.worker.chunk is None), None)
-        if chunk is None:
             return None
-        self.to_send.remove(chunk)
-        chunk.worker.chunk, chunk.sent_from = chunk, now
-        return chunk, self.running[chunk]
+        found = self._test(self.waiting, now)
+        if not found.admitted.all():
+            self._relax(found, now)
+            found = self._test(self.waiting, now)
+        starts = np.where(found.admitted, found.start, 0.0)  # what cannot be in time starts now
+        first = int(np.argmin(starts))
+        if starts[first] > SOON:
+            return None
+        job = self.waiting[first]
+        is_alone = len(self.waiting) == 1
+        planned = int(found.nodes[first]) or self.workers
+        job.workers = self.workers if is_alone and self.is_pulled else planned
+        job.started, job.last_event = now - job.arrival, now
+        seconds, _ = self.seconds_on_all(job)
+        job.planned_seconds = seconds * self.workers / job.workers
+        job.is_undisturbed = job.workers == self.workers and not self.running
+        if not self.is_pulled:
+            job.to_send = self._one_piece_per_worker(job, now)
+        self.waiting.remove(job)
+        self.running.append(job)
+        self.running.sort(key=attrgetter("due"))
+        return job
 
-    def free(self, chunk: Chunk, job: Job, now: float) -> bool:
-        """Let a worker be free of a chunk; tell whether it is the first of its place to end."""
-        is_first = not (chunk.is_over or chunk.key in job.done or job.future.done())
-        worker, chunk.computed = chunk.worker, now
-        chunk.close()
-        self.running.pop(chunk, None)
-        if worker.chunk is chunk:
-            worker.chunk = None
-            if not any(c.worker is worker for c in self.to_send):
-                worker.free = now
-        return is_first
+    def next_piece(self, now: float) -> tuple[Job, Piece] | None:
+        """Take the piece that the cluster gets next, or None while no worker can take one.
 
-    def join(self, address: str) -> None:
-        """Plan with a worker that came."""
-        self.workers.setdefault(address, Worker(address))
+        First, loads get the workers that were planned for them, in the order of their promised
+        ends; then a load that waits starts; where none waits, workers that would be idle take
+        pieces of the loads that run.
+        """
+        at_once = PIECES_AT_ONCE if self.is_pulled else 1
+        busy = sum(len(job.on_cluster) for job in self.running)
+        if busy >= at_once * self.workers:
+            return None
+        unsent = [job for job in self.running if job.to_send]
+        short = [job for job in unsent if len(job.on_cluster) < at_once * job.workers]
+        chosen = short[0] if short else self.start_next(now)
+        if chosen is None and unsent and not self.waiting:
+            chosen = unsent[0]
+            chosen.is_undisturbed = False
+        if chosen is None:
+            return None
+        piece = chosen.to_send.pop(0)
+        chosen.on_cluster.append(piece)
+        return chosen, piece
 
-    def lose(self, address: str) -> list[Job]:
-        """Plan anew what a worker that is gone had to do; return the loads that are given up."""
-        worker = self.workers.pop(address, None)
-        held = [c for c in self.running if c.worker is worker]
-        self.to_send = [c for c in self.to_send if c.worker is not worker]
-        jobs, given_up = [self.running.pop(chunk) for chunk in held], []
-        lost = [(c, job) for c, job in zip(held, jobs, strict=True) if not c.is_over]
-        if worker is not None:
-            self.say(f"{address} is gone; {len(lost)} chunks are planned anew on the others")
-        for chunk, job in lost:
-            load, tries = load_of(chunk.piece), chunk.tries + (not math.isnan(chunk.sent_from))
-            chunk.close()
-            another = any(c.key == chunk.key for c, own in self.running.items() if own is job)
-            if another or chunk.key in job.done or job.future.done():
-                continue
-            if tries >= MOST_TRIES:
-                given_up.append(job)
-            self.waiting.append(Task(job, load, job.told, chunk.key, -math.inf, tries))
-        return given_up
+    def remove(self, job: Job) -> None:
+        """Take a load out of the plan."""
+        for jobs in (self.waiting, self.running):
+            if job in jobs:
+                jobs.remove(job)
+        job.to_send.clear()
 
-    def forget(self, job: Job) -> None:
-        """Drop what is left of a load; the link is free of it but for what is being sent."""
-        self.waiting = [task for task in self.waiting if task.job is not job]
-        self.to_send = [c for c in self.to_send if self.running.get(c) is not job]
-        for chunk in [c for c, own in self.running.items() if own is job]:
-            chunk.close()
-            if chunk.worker.chunk is not chunk:
-                self.running.pop(chunk)
-        left = [c for c, own in self.running.items() if own is job and math.isnan(c.sent)]
-        self.sending[job] = max((c.planned[1] for c in left), default=0.0)
+    # --- how a load is cut ------------------------------------------------------------------------
+
+    def _one_piece_per_worker(self, job: Job, now: float) -> list[Piece]:
+        """Cut what is left of a load as its policy splits it over the workers released first."""
+        cluster = self._cluster([job.costs])
+        releases = sorted(self._releases(now))[: job.workers]
+        size = max(self._compute_seconds(job), SOON)
+        split = split_load(size, releases, cluster, self.partition, self.policy.rounds)
+        units = sum(piece.units for piece in job.to_send)
+        ranges = join_ranges((piece.start, piece.stop) for piece in job.to_send)
+        return cut_ranges(
+            job.load, ranges, (np.ravel(split.alpha) * units).tolist(), is_sorted=False
+        )
+
+
+def equal_finish(work: float, releases: Sequence[float]) -> float:
+    """Return when so many seconds of work end if every worker takes its share once it is free.
+
+    >>> equal_finish(10, [0, 0]), equal_finish(10, [0, 4]), equal_finish(10, [0, 20])
+    (5.0, 7.0, 10.0)
+    """
+    times = np.sort(np.array(releases, dtype=float))
+    return float(((work + np.cumsum(times)) / np.arange(1, len(times) + 1)).min())
+
+
+def join_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Return ranges of units in order, neighbours joined."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if joined and joined[-1][1] == start:
+            joined[-1] = joined[-1][0], stop
+        else:
+            joined.append((start, stop))
+    return joined
+
+
+def decreasing_sizes(units: float, count: int, workers: int) -> list[float]:
+    """Return sizes of pieces that decrease linearly from round to round, with the given sum.
+
+    The trapezoid self-scheduling of T. H. Tzeng and L. M. Ni (IEEE Transactions on Parallel and
+    Distributed Systems 4(1), 1993): large pieces first, so that little is left to wait for at the
+    end.
+
+    >>> decreasing_sizes(60, 6, 2)
+    [15.0, 15.0, 10.0, 10.0, 5.0, 5.0]
+    """
+    rounds = -(-count // workers)
+    weights = [rounds - k // workers for k in range(count)]
+    return [units * weight / sum(weights) for weight in weights]
+
+
+def cut_ranges(
+    load: Load, ranges: Sequence[tuple[int, int]], sizes: Sequence[float], is_sorted: bool = True
+) -> list[Piece]:
+    """Cut ranges of a load into pieces of about these sizes, at boundaries of records.
+
+    Pieces come largest first where they are sorted. The last piece of a range takes what would be
+    too short for a piece of its own; a collection of parts is cut into its parts.
+    """
+    wanted, pieces = iter(sizes), []
+    shortest = min(sizes, default=1) / 2
+    for start, end in ranges:
+        while start < end:
+            size = 1 if isinstance(load, Parts) else max(1, round(next(wanted, end - start)))
+            stop = min(end, max(start + 1, load.boundary(min(start + size, load.size))))
+            if end - stop < shortest and not isinstance(load, Parts):
+                stop = end
+            pieces.append(Piece(start, stop))
+            start = stop
+    return sorted(pieces, key=lambda piece: -piece.units) if is_sorted else pieces
+
+
+def sample_places(load: Load, workers: int) -> list[list[tuple[int, int]]]:
+    """Return, for each round of the sample, a range within which each worker gets a piece.
+
+    Ranges are spread over the load, begin at boundaries of records and do not overlap.
+    """
+    rounds = len(SAMPLE_SHARES)
+    count = rounds * workers
+    grid = sorted({load.boundary(load.size * k // count) for k in range(count)} | {load.size})
+    cells = list(pairwise(grid))
+    if len(cells) < count:  # few records: the first rounds get what there is
+        return [cells[k * workers : (k + 1) * workers] for k in range(rounds)]
+    return [cells[k::rounds] for k in range(rounds)]
+
+
+def sample_piece(
+    load: Load, place: tuple[int, int], round_: int, workers: int, per_unit: Callable[[], float]
+) -> Piece:
+    """Return a worker's piece in a round of the sample: a share of the load, or a time at most."""
+    units = SAMPLE_SHARES[round_] * load.size / workers
+    if math.isfinite(SAMPLE_SECONDS[round_]):
+        units = min(units, SAMPLE_SECONDS[round_] / per_unit())
+    start, end = place
+    stop = start + 1 if isinstance(load, Parts) else load.boundary(start + max(1, int(units)))
+    return Piece(start, min(end, max(start + 1, stop)), is_sample=True)

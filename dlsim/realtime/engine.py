@@ -43,7 +43,8 @@ def simulate(
     cluster : Cluster
         Nodes and costs.
     policy : str or Policy
-        A name of `POLICIES` or a row of one's own.
+        A name of `POLICIES`, a row of one's own, or its name as ``FILE.py:name`` or
+        ``module:name``.
     reading : Reading, optional
         How ambiguous sentences are understood; default `Reading()`.
     negotiate : float

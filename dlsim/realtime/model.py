@@ -18,7 +18,9 @@ from numpy.typing import NDArray
 from dlsim.errors import InputError
 from dlsim.given import MOST, column, flag, floats, label, named, number, option, table, whole
 from dlsim.reading import BaseReading, switch
+from dlsim.realtime.core import node_rules, orders, splits
 from dlsim.realtime.core.formulas import MOST_ROUNDS
+from dlsim.user_code import resolve_user_code
 
 #: What a rule may be, its parameters, and what it must return.
 RULES = {
@@ -88,6 +90,11 @@ class Order:
             arguments = "(tasks)" if self.when == "once" else "(task, n, t, state)"
             raise InputError(f"order {self.name!r}, asked {self.when!r}, needs a key{arguments}")
 
+    @property
+    def code(self) -> int | None:
+        """The code of the order in the core, None where the key is asked."""
+        return CORE_ORDERS.get(self.key)
+
 
 def arrival_place(tasks: pd.DataFrame) -> NDArray[np.int64]:
     """Return the place of every task in the order of arrival, by which tables are sorted."""
@@ -104,34 +111,133 @@ def cost_derivative(task: "TaskView", n: int, t: float, state: "StateView") -> f
     return float(-(state.rise[n] + task.sigma * state.slope[n]))
 
 
-#: The words of a `Policy`, and what they mean in a few more.
-ORDERS = {
-    order.name: order
-    for order in (
-        Order("fifo", "by arrival", arrival_place),
-        Order("edf", "by deadline", absolute_deadline),
-        Order("dc", "by the slope of the cost", cost_derivative, "instant"),
-    )
-}
-#: Orders of the papers, which the core ranks by itself; the key of any other is asked.
-CORE_ORDERS = ("fifo", "edf", "dc")
-NODES = {
-    "min": "the fewest nodes", "all": "all nodes", "fragment": "the fewest, and idle ones",
-    "user": "as many nodes as the user asks",
-}  # fmt: skip
-PARTITIONS = {
-    "opr": "that start together", "equal": "that start together, equal shares",
-    "pieces": "each with a piece of its own", "dlt": "as they come free, remodelled",
-    "I": "as they come free, Constraint 1", "II": "as they come free, Constraint 2",
-    "exact": "as they come free, true optimum",
-    "exact-n": "as they come free, n from the true optimum",
-    "umr": "that start together, several rounds", "umr-iit": "as they come free, several rounds",
-}  # fmt: skip
+@dataclass(frozen=True)
+class NodeRule:
+    """A rule for the number of nodes of a task.
 
+    Parameters
+    ----------
+    name, about : str
+        The word of a `Policy`, and what it means, in a few words.
+    code : int
+        The code of the rule in `dlsim.realtime.core.node_rules`.
+
+    Raises
+    ------
+    InputError
+        For a code that the core does not know.
+    """
+
+    name: str
+    about: str
+    code: int
+
+    def __post_init__(self) -> None:
+        """Refuse what the core does not handle."""
+        option(f"code of nodes {self.name!r}", self.code, node_rules.CODES)
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A way to split a load over nodes.
+
+    Parameters
+    ----------
+    name, about : str
+        The word of a `Policy`, and what it means, in a few words.
+    code : int
+        The code of the split in `dlsim.realtime.core.splits`.
+    fewest : int
+        How the fewest nodes are found under it, a code of `dlsim.realtime.core.node_rules`.
+    has_setups : bool
+        Whether it is defined on clusters with set-up times.
+    is_in_rounds : bool
+        Whether it sends to a node several times.
+
+    Raises
+    ------
+    InputError
+        For a code that the core does not know.
+    """
+
+    name: str
+    about: str
+    code: int
+    fewest: int = node_rules.FEWEST
+    has_setups: bool = True
+    is_in_rounds: bool = False
+
+    def __post_init__(self) -> None:
+        """Refuse what the core does not handle."""
+        option(f"code of partition {self.name!r}", self.code, splits.CODES)
+        option(f"fewest of partition {self.name!r}", self.fewest, node_rules.CODES)
+
+
+def register(kind: str, *records: Any) -> dict[str, Any]:
+    """Return records by their names, or refuse two of one name."""
+    by_name = {record.name: record for record in records}
+    if len(by_name) < len(records):
+        raise InputError(f"every {kind} must have a name of its own, got {records}")
+    return by_name
+
+
+#: Orders by the word of a `Policy`.
+ORDERS: dict[str, Order] = register(
+    "order",
+    Order("fifo", "by arrival", arrival_place),
+    Order("edf", "by deadline", absolute_deadline),
+    Order("dc", "by the slope of the cost", cost_derivative, "instant"),
+)
+#: Orders that the core ranks by itself, by their keys; every other key is asked.
+CORE_ORDERS: dict[Callable[..., Any], int] = {
+    arrival_place: orders.STATIC,
+    absolute_deadline: orders.DEADLINE,
+    cost_derivative: orders.COST_DERIVATIVE,
+}
+#: Rules for the number of nodes by the word of a `Policy`.
+NODES: dict[str, NodeRule] = register(
+    "rule for nodes",
+    NodeRule("min", "the fewest nodes", node_rules.FEWEST),
+    NodeRule("all", "all nodes", node_rules.ALL_NODES),
+    NodeRule("fragment", "the fewest, and idle ones", node_rules.FRAGMENT),
+    NodeRule("user", "as many nodes as the user asks", node_rules.REQUESTED),
+)
+#: Partitions by the word of a `Policy`.
+PARTITIONS: dict[str, Partition] = register(
+    "partition",
+    Partition("opr", "that start together", splits.BY_OPR),
+    Partition("equal", "that start together, equal shares", splits.BY_EQUAL),
+    Partition("pieces", "each with a piece of its own", splits.BY_PIECES),
+    Partition("dlt", "as they come free, remodelled", splits.BY_DLT, has_setups=False),
+    Partition("I", "as they come free, Constraint 1", splits.BY_I, has_setups=False),
+    Partition("II", "as they come free, Constraint 2", splits.BY_II, has_setups=False),
+    Partition("exact", "as they come free, true optimum", splits.BY_EXACT, has_setups=False),
+    Partition(
+        "exact-n",
+        "as they come free, n from the true optimum",
+        splits.BY_EXACT_N,
+        node_rules.FEWEST_BY_OPTIMUM,
+        has_setups=False,
+    ),
+    Partition(
+        "umr",
+        "that start together, several rounds",
+        splits.BY_UMR,
+        node_rules.FEWEST_IN_ROUNDS,
+        is_in_rounds=True,
+    ),
+    Partition(
+        "umr-iit",
+        "as they come free, several rounds",
+        splits.BY_UMR_IIT,
+        node_rules.FEWEST_IN_ROUNDS,
+        is_in_rounds=True,
+    ),
+)
 #: Partitions that serve nodes from different release times and know no set-up times.
-WITHOUT_SETUP = ("dlt", "I", "II", "exact", "exact-n")
+WITHOUT_SETUP = tuple(one.name for one in PARTITIONS.values() if not one.has_setups)
 #: Partitions in several rounds.
-IN_ROUNDS = ("umr", "umr-iit")
+IN_ROUNDS = tuple(one.name for one in PARTITIONS.values() if one.is_in_rounds)
 
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
 MOST_NODES = 10_000_000
@@ -371,7 +477,9 @@ class Policy:
     def __post_init__(self) -> None:
         """Refuse what no engine can run."""
         for kind, known in (("order", ORDERS), ("nodes", NODES), ("partition", PARTITIONS)):
-            if callable(rule := getattr(self, kind)):
+            rule = resolve_user_code(kind, getattr(self, kind))
+            vars(self)[kind] = rule
+            if callable(rule):
                 check_rule(kind, rule)
             else:
                 option(kind, rule, known)
@@ -391,7 +499,7 @@ class Policy:
         """The function that ranks tasks, None for an order that the core ranks by itself."""
         if callable(self.order):
             return self.order
-        return None if self.order in CORE_ORDERS else ORDERS[self.order].key
+        return ORDERS[self.order].key if ORDERS[self.order].code is None else None
 
     @property
     def is_own(self) -> bool:
@@ -544,8 +652,11 @@ def about(policy: Policy) -> str:
         order = ORDERS[policy.order].about
     end = "" if policy.admission else "; nobody is refused"
     passes = ", who fits may pass" if policy.overtake else ""
-    nodes = NODES.get(str(policy.nodes), "as many nodes as it finds")
-    split = PARTITIONS.get(str(policy.partition), "split in a way of its own")
+    nodes, split = "as many nodes as it finds", "split in a way of its own"
+    if not callable(policy.nodes):
+        nodes = NODES[policy.nodes].about
+    if not callable(policy.partition):
+        split = PARTITIONS[policy.partition].about
     return f"{nodes} {split}; {order}{passes}{end}"
 
 

@@ -3,12 +3,9 @@
 A study is told of policies and workloads of one's own by name, in place of a paper's.
 """
 
-import importlib
 import math
-import runpy
 from collections.abc import Callable, Mapping, Sequence
 from inspect import signature
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +17,7 @@ from dlsim.realtime import model
 from dlsim.realtime.model import RULES, Cluster, Policy, StateView, TaskView
 from dlsim.realtime.partition import Table
 from dlsim.realtime.workload import realised_load
+from dlsim.user_code import load_user_code
 
 
 class Own(NamedTuple):
@@ -125,20 +123,6 @@ def blame(own: Own, policy: Policy, labels: Any, release: Floats) -> None:
     ) from (RAISED[0] if RAISED else None)
 
 
-def found(what: str, text: str) -> Any:
-    """Return what a text such as ``module:name`` or ``folder/file.py:name`` names."""
-    place, _, name = text.rpartition(":")
-    rule = f"{what} {text!r} must be module:name or FILE.py:name"
-    try:
-        if not (place and name):
-            raise ValueError("there is no colon between two names")
-        if place.endswith(".py"):
-            return runpy.run_path(place, run_name=Path(place).stem)[name]
-        return getattr(importlib.import_module(place), name)
-    except Exception as error:  # whatever the user's file does
-        raise InputError(f"{rule}; {type(error).__name__}: {error}") from error
-
-
 def policies_of(given: Any, known: Sequence[str]) -> dict[str, Policy]:
     """Return policies by their labels: those `known` are replaced, all others are added.
 
@@ -151,8 +135,6 @@ def policies_of(given: Any, known: Sequence[str]) -> dict[str, Policy]:
     for label, one in rows:
         if label is None and isinstance(one, str) and "=" in one:
             label, _, one = one.partition("=")
-        if isinstance(one, str) and ":" in one:
-            label, one = label or one.rpartition(":")[2], found("policy", one)
         name, policy = model.policy_named(one)
         label = label or name
         if not isinstance(label, str) or label in chosen:
@@ -168,7 +150,7 @@ def policies_of(given: Any, known: Sequence[str]) -> dict[str, Policy]:
 
 def workload_of(given: Any) -> Callable[..., Any] | None:
     """Return a workload of one's own, None for the paper's."""
-    one = found("workload", given) if isinstance(given, str) and given else given
+    one = load_user_code("workload", given) if isinstance(given, str) and given else given
     if not one:
         return None
     if not callable(one) or model.takes(one) < 4:

@@ -49,68 +49,30 @@ def deadline_ranks(due: Floats, span: float) -> Floats:
     return ranks
 
 
-#: What the core knows: orders, rules for the number of nodes, and partitions by their words.
-ORDER_CODES = {"fifo": orders.STATIC, "edf": orders.DEADLINE, "dc": orders.COST_DERIVATIVE}
-NODE_CODES = {
-    "min": node_rules.FEWEST,
-    "all": node_rules.ALL_NODES,
-    "fragment": node_rules.FRAGMENT,
-    "user": node_rules.REQUESTED,
-}
-#: Partitions that have a rule of their own for the fewest nodes.
-FEWEST_CODES = {
-    "exact-n": node_rules.FEWEST_BY_OPTIMUM,
-    "umr": node_rules.FEWEST_IN_ROUNDS,
-    "umr-iit": node_rules.FEWEST_IN_ROUNDS,
-}
-PARTITION_CODES = {
-    "opr": splits.BY_OPR,
-    "equal": splits.BY_EQUAL,
-    "pieces": splits.BY_PIECES,
-    "dlt": splits.BY_DLT,
-    "I": splits.BY_I,
-    "II": splits.BY_II,
-    "exact": splits.BY_EXACT,
-    "exact-n": splits.BY_EXACT_N,
-    "umr": splits.BY_UMR,
-    "umr-iit": splits.BY_UMR_IIT,
-}
-
-
-def code_of(kind: str, word: Any, codes: dict[str, int]) -> int:
-    """Return the core's code of a word of a policy, or refuse a word that no code handles."""
-    if word not in codes:
-        raise InputError(
-            f"{kind} {word!r} is registered, but the engine has no code for it: give a function,"
-            f" or one of {', '.join(codes)}"
-        )
-    return codes[word]
-
-
 def order_code(policy: Policy) -> int:
     """Return how the core orders tasks: by a key of the table, or by a rule of its own."""
     if policy.order_key is not None:
         return orders.USER_ORDER if policy.is_timed else orders.STATIC
-    return code_of("order", policy.order, ORDER_CODES)
+    return model.CORE_ORDERS[model.ORDERS[str(policy.order)].key]
 
 
 def node_code(policy: Policy) -> int:
     """Return how the core finds a task's number of nodes."""
     if callable(policy.nodes):
         return node_rules.USER_NODES
-    code = code_of("nodes", policy.nodes, NODE_CODES)
+    code = model.NODES[policy.nodes].code
     if code != node_rules.FEWEST:
         return code
     if callable(policy.partition):
         return node_rules.FEWEST_BY_SHARES
-    return FEWEST_CODES.get(policy.partition, code)
+    return model.PARTITIONS[policy.partition].fewest
 
 
 def partition_code(policy: Policy) -> int:
     """Return how the core splits a load."""
     if callable(policy.partition):
         return splits.BY_OWN
-    return code_of("partition", policy.partition, PARTITION_CODES)
+    return model.PARTITIONS[policy.partition].code
 
 
 def _switches(
@@ -152,6 +114,7 @@ def rules_of(*given: Any, **offers: Any) -> Any:
 def is_plain(rules: Any) -> bool:
     """Tell whether `dlsim.realtime.core.opr_loop.run_opr` decides all that the rules ask for."""
     usual = rules.partition == splits.BY_OPR and rules.node_rule == node_rules.FEWEST
+    usual = usual and rules.order in (orders.STATIC, orders.DEADLINE)
     in_line = is_served_in_line(rules) and not rules.frozen and rules.st == 0
     batches = rules.by_policy or rules.commit or rules.test_first
     return usual and in_line and not (batches or rules.last or rules.offers or rules.cps == 0)

@@ -25,7 +25,7 @@ import pandas as pd
 from numpy.random import Generator
 from scipy.special import ndtr
 
-from dlsim import files, given, joblog
+from dlsim import files, given, swf
 from dlsim.compiled import TOL
 from dlsim.errors import InputError
 from dlsim.given import Floats, Seed, instance, mapping, option, positive, streams, theirs
@@ -526,16 +526,17 @@ def from_swf(
     rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
     unit, dc_ratio, time_scale = positive(**rule)
     max_jobs = None if max_jobs is None else given.whole("max_jobs", max_jobs)
-    jobs, _, notes = joblog.read_swf(path, limit)
+    jobs, _, notes = swf.read_swf(path, limit)
     draws = 0.5 + streams(seed, PURPOSES)["deadlines"].random(len(jobs))
-    processors = joblog.widths(jobs)
+    processors = swf.processors_of_jobs(jobs)
     with np.errstate(over="ignore"):
         sigma = processors * jobs["run_time"] / unit
         least = least_times(sigma, cluster)
         deadline = least * np.maximum(1.0, dc_ratio * draws)
         tasks = _frame(jobs["submit"] * time_scale, sigma, deadline)
     fits = given.in_range(tasks).all(axis=1) & (tasks["sigma"] != 0)
-    order, skipped = joblog.usable_jobs(path, jobs, processors, fits, max_jobs, "task")
+    unfit = {"value out of range": ~fits}
+    order, skipped = swf.usable_jobs(path, jobs, processors, unfit, max_jobs, "task")
     tasks = tasks.loc[order]
     tasks["arrival"] -= tasks["arrival"].iloc[0]
     numbers = jobs["job"][tasks.index]

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from dlsim.compiled import ENGINES
 from dlsim.errors import InputError
 from dlsim.given import Seed, generator, instance, need_memory, option, usual, whole
 from dlsim.steady.heuristics import Found, fill_greedily, round_down, round_randomly
@@ -35,6 +36,7 @@ class SolveOptions:
     runs: int
     most_nodes: int
     most_seconds: float
+    engine: str
 
     @property
     def needs_least_connections(self) -> bool:
@@ -158,7 +160,7 @@ def find_relaxed(platform: Platform, options: SolveOptions) -> Allocation:
 
 def find_greedy(platform: Platform, options: SolveOptions) -> Allocation:
     """Return the allocation of heuristic G (5.1)."""
-    return Allocation(platform, *fill_greedily(platform, options.reading))
+    return Allocation(platform, *fill_greedily(platform, options.reading, engine=options.engine))
 
 
 def _round_down(platform: Platform, options: SolveOptions) -> Found:
@@ -173,7 +175,7 @@ def find_rounded_down(platform: Platform, options: SolveOptions) -> Allocation:
 def find_rounded_and_filled(platform: Platform, options: SolveOptions) -> Allocation:
     """Return the allocation of heuristic LPRG (5.2.2)."""
     start = _round_down(platform, options)
-    return Allocation(platform, *fill_greedily(platform, options.reading, start))
+    return Allocation(platform, *fill_greedily(platform, options.reading, start, options.engine))
 
 
 def find_rounded_randomly(platform: Platform, options: SolveOptions) -> Allocation:
@@ -288,6 +290,7 @@ def solve(
     runs: int = 1,
     most_nodes: int = MOST_NODES,
     most_seconds: float = math.inf,
+    engine: str = "auto",
 ) -> Allocation:
     """Find a steady state by one of the paper's methods.
 
@@ -310,6 +313,10 @@ def solve(
         Runs of LPRR, the best of which is kept; 1 in the paper.
     most_nodes, most_seconds
         Where the search of MILP ends, as in `solve_program`.
+    engine : {"auto", "compiled", "python"}
+        The same greedy steps (in G, LPRG and MILP) at two speeds: compiled, which takes some 3 s
+        once per version, or uncompiled, as "auto" takes small platforms: at most .34 s for 20
+        clusters, about a second in a process.
 
     Returns
     -------
@@ -349,6 +356,7 @@ def solve(
         runs=whole("runs", runs),
         most_nodes=whole("most_nodes", most_nodes, 0),
         most_seconds=seconds(most_seconds),
+        engine=option("engine", engine, ENGINES),
     )
     cells = platform.applications * platform.clusters
     what = f"{record.name} for {platform.applications:,} applications on"

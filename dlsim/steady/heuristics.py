@@ -9,10 +9,11 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.steady.core.greedy import EXHAUSTED, GreedyNetwork, Remaining, Trace, allocate_greedily
+from dlsim.steady.core.greedy import ALL_TURNS, EXHAUSTED, STEPS, GreedyNetwork, Remaining, Trace
 from dlsim.steady.model import Floats, Ints, Platform, Reading
 from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import ReducedProgram, relaxed_program
+from dlsim.steady.speeds import core_for, first_turns
 
 #: Work (A, K) and whole connections (K, K).
 Found = tuple[Floats, Ints]
@@ -83,6 +84,7 @@ def subtract_allocation(
         share=np.zeros(platform.applications),
         is_active=network.largest_priority > 0,
         benefit=np.zeros(platform.clusters),
+        counters=np.zeros(2, dtype=np.int64),
     )
 
 
@@ -96,11 +98,16 @@ class GreedyRun(NamedTuple):
 
 
 def run_greedy(
-    platform: Platform, reading: Reading, start: Found | None = None, traced: int = 0
+    platform: Platform,
+    reading: Reading,
+    start: Found | None = None,
+    traced: int = 0,
+    engine: str = "auto",
 ) -> GreedyRun:
     """Allocate by greedy steps (5.1), from nothing or from an allocation.
 
-    The first `traced` steps are returned as a table: application, cluster, amount.
+    The first `traced` steps are returned as a table: application, cluster, amount. For `engine`
+    see `dlsim.steady.solve`.
     """
     p, network = platform, build_network(platform)
     work, connections = start or (
@@ -113,14 +120,23 @@ def run_greedy(
     applications, clusters = np.zeros((2, traced), dtype=np.int64)
     trace = Trace(applications, clusters, np.zeros(traced))
     as_in_prose, takes_rest = reading.local_amount == "prose", reading.stuck == "rest"
-    steps = int(allocate_greedily(network, remaining, trace, as_in_prose, takes_rest))
+    last_turn, is_done = first_turns(platform, engine), False
+    while not is_done:
+        with core_for(platform, engine) as core:
+            is_done = core.greedy.allocate_greedily(
+                network, remaining, trace, as_in_prose, takes_rest, last_turn
+            )
+        engine, last_turn = "compiled", ALL_TURNS
+    steps = int(remaining.counters[STEPS])
     table = pd.DataFrame(trace._asdict()).head(steps)
     return GreedyRun(remaining.work, remaining.connections, steps, table)
 
 
-def fill_greedily(platform: Platform, reading: Reading, start: Found | None = None) -> Found:
+def fill_greedily(
+    platform: Platform, reading: Reading, start: Found | None = None, engine: str = "auto"
+) -> Found:
     """Return what greedy steps allocate, from nothing (G) or from an allocation (LPRG)."""
-    run = run_greedy(platform, reading, start)
+    run = run_greedy(platform, reading, start, engine=engine)
     return trim(platform, run.work, run.connections), run.connections
 
 

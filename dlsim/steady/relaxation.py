@@ -44,6 +44,14 @@ COLUMNS_PER_ROUND = 3
 NEAR = 1e-6
 
 
+class _SilentHighs(highspy.Highs):
+    """HiGHS that prints no header: its first call would, so that call comes after the switch."""
+
+    def enableCallbacks(self) -> None:
+        self.setOptionValue("output_flag", False)
+        super().enableCallbacks()
+
+
 def new_solver(
     matrix: csr_array, limit: Floats, is_plenty: Any, options: dict[str, Any] = SIMPLEX
 ) -> Any:
@@ -63,7 +71,7 @@ def new_solver(
     lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
     lp.a_matrix_.start_, lp.a_matrix_.index_ = matrix.indptr, matrix.indices
     lp.a_matrix_.value_ = matrix.data
-    solver = highspy.Highs()
+    solver = _SilentHighs()
     for name, value in options.items():
         solver.setOptionValue(name, value)
     solver.passModel(lp)

@@ -1,17 +1,57 @@
-"""Study machinery that knows no paper: sweeps, statistics, claims, notebooks, report."""
+"""What the notebooks of all papers use: sweeps, verdicts, results, pictures.
 
+A notebook starts a paper, sweeps functions of its own over grids, judges the paper's sentences on
+the frames, and saves tables and pictures::
+
+    size = start("mcdf", out, scale, seed, runs, jobs, reading)
+    runs = sweep(reject_ratios, {"load": loads})
+    sns.lineplot(runs, x="load", y="ratio", **policy_style(runs["policy"]))
+    save("mcdf-fig4", summary(runs, ["policy", "load"], "ratio"))
+    judge("mcdf-1", runs)
+"""
+
+import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dlsim.study.sweeps import sweep
+    from dlsim.study.grid import sweep
+    from dlsim.study.judging import claim_points, judge, plot_claim, show_scorecard
+    from dlsim.study.readings import map_of_readings
+    from dlsim.study.session import save, start
+    from dlsim.study.stats import summary
+    from dlsim.study.style import policy_style, student_interval
 
-__all__ = ["sweep"]
+__all__ = [
+    "claim_points",
+    "judge",
+    "map_of_readings",
+    "plot_claim",
+    "policy_style",
+    "save",
+    "show_scorecard",
+    "start",
+    "student_interval",
+    "summary",
+    "sweep",
+]
+
+_MODULE_OF = {
+    "claim_points": "judging",
+    "judge": "judging",
+    "map_of_readings": "readings",
+    "plot_claim": "judging",
+    "policy_style": "style",
+    "save": "session",
+    "show_scorecard": "judging",
+    "start": "session",
+    "student_interval": "style",
+    "summary": "stats",
+    "sweep": "grid",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """Load what sweeps need where one is asked for: who lists figures needs no compiler."""
-    if name == "sweep":
-        from dlsim.study.sweeps import sweep
-
-        return sweep
+    """Import a function when it is asked for: listing figures needs no compiler."""
+    if name in _MODULE_OF:
+        return getattr(importlib.import_module(f"dlsim.study.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

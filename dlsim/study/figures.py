@@ -41,8 +41,12 @@ _FIELDS = files.fields_of(FigureRow, **_NEEDED, status=partial(option, options=S
 
 
 def paper_of(notebook: str) -> str:
-    """Return a notebook's name without its number: the key of its paper, where it has one."""
-    return re.sub(r"^\d+-", "", notebook)
+    """Return the key of a notebook's paper, where it has one: its name without its number.
+
+    >>> paper_of("20-mcdf"), paper_of("21-mcdf-beyond")
+    ('mcdf', 'mcdf')
+    """
+    return re.sub(r"^\d+-|-beyond$", "", notebook)
 
 
 def load_figures(path: StrPath | None = None) -> tuple[dict[str, dict[str, str]], list[FigureRow]]:

@@ -25,12 +25,35 @@ _SHORT = {"clusters": "K", "heterogeneity": "", "kind": "", "numbers": "", "what
 class Measure(NamedTuple):
     """What measures a claim: the function, and whether readings matter."""
 
-    function: Callable[[Any], pd.DataFrame | None]
+    function: Callable[..., pd.DataFrame | None]
     readings: bool = True
 
 
 #: Every measure by the id of its claim, known once the paper's claims are imported.
 MEASURES: dict[str, Measure] = {}
+#: Measures of the papers whose notebooks call `dlsim.study.judge`, by the id of the claim.
+REGISTERED: dict[str, Measure] = {}
+
+
+def measures(*claims: str, readings: bool = True) -> Callable[[Any], Any]:
+    """Register the decorated function as the measure of claims.
+
+    Its parameters name the frames that the claim is measured on, as `dlsim.study.judge` and
+    `dlsim.study.map_of_readings` are given them; it returns the points of the claim's grid.
+
+    Parameters
+    ----------
+    *claims : str
+        Ids of data/claims.toml.
+    readings : bool
+        Whether the map of readings has a row for these claims.
+    """
+
+    def register(function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
+        REGISTERED.update(dict.fromkeys(claims, Measure(function, readings)))
+        return function
+
+    return register
 
 
 def tie(paper: str, measures: Mapping[str, Callable[[Any], Any]], readings: bool = True) -> None:

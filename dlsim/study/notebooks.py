@@ -77,7 +77,7 @@ def find_notebook(name: StrPath) -> Path:
             return Path(name).absolute()
         raise InputError(f"{name}: no such notebook; check the path")
     known = files.suite_notebooks()
-    full_name = {paper_of(stem): stem for stem in known}.get(str(name), str(name))
+    full_name = {paper_of(stem): stem for stem in reversed(known)}.get(str(name), str(name))
     return known[option("notebook", full_name, known)]
 
 

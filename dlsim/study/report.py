@@ -2,6 +2,7 @@
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -39,10 +40,16 @@ class Results:
         text = files.csv_text(frame.drop(columns="values", errors="ignore"))
         return self._write("data", name, ".csv", text.encode())
 
-    def figure(self, name: str, drawn: "Axes | Figure") -> Path:
+    def latex(self, name: str, frame: pd.DataFrame) -> Path:
+        """Write a table as data/<name>.tex and return its path."""
+        text = frame.drop(columns="values", errors="ignore").to_latex(index=False, escape=True)
+        return self._write("data", name, ".tex", text.encode())
+
+    def figure(self, name: str, drawn: "Axes | Figure", formats: Sequence[str] = ()) -> Path:
         """Write a picture as figures/<name>.png and return its path; no date or tool is in it.
 
-        A run that was asked for another format, too (`KIND_VARIABLE`), finds it beside that.
+        A run that was asked for another format, too (`KIND_VARIABLE`), finds it beside that, as
+        do further `formats`.
         """
         from matplotlib.axes import Axes  # not at the top: a batch draws nothing itself
         from matplotlib.figure import Figure
@@ -52,8 +59,9 @@ class Results:
         figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
         assert isinstance(figure, Figure)
         kind = option(KIND_VARIABLE, os.environ.get(KIND_VARIABLE) or "png", KINDS)
-        if kind != "png":
-            self.picture(name, picture_of(figure, kind), kind)
+        for one in {kind, *formats} - {"png"}:
+            option("a format", one, KINDS)
+            self.picture(name, picture_of(figure, one), one)
         return self.picture(name, picture_of(figure))
 
     def picture(self, name: str, data: bytes, kind: str = "png") -> Path:

@@ -117,6 +117,55 @@ def policy_order(names: Iterable[str]) -> list[str]:
     return sorted(set(map(str, names)), key=lambda name: (rank.get(name, len(rank)), name))
 
 
+#: Colours of policies that a user adds, which no policy of a paper has.
+OWN_INK = ("#7B3FA0", "#8B5A2B", "#A51C4B", "#5A7302")
+
+
+def _own_styles(names: Iterable[str]) -> dict[str, Style]:
+    """Give each policy of a user a colour of its own, as long as there are enough."""
+    own = [name for name in names if name not in STYLES]
+    return {
+        name: style_of(name)._replace(color=OWN_INK[k % len(OWN_INK)]) for k, name in enumerate(own)
+    }
+
+
+def policy_style(policies: Iterable[Any]) -> dict[str, Any]:
+    """Return the keywords by which seaborn draws one line per policy in its colour for life.
+
+    Parameters
+    ----------
+    policies : iterable of str
+        The column of policies, or their names. One that no paper has gets a colour of its own.
+
+    Returns
+    -------
+    dict
+        hue, style (both "policy"), hue_order, style_order, palette, markers and dashes, for
+        ``seaborn.lineplot`` and ``seaborn.relplot``.
+    """
+    names = policy_order(policies)
+    styles = {name: STYLES[name] for name in names if name in STYLES} | _own_styles(names)
+    return {
+        "hue": "policy",
+        "style": "policy",
+        "hue_order": names,
+        "style_order": names,
+        "palette": {name: styles[name].color for name in names},
+        "markers": {name: styles[name].marker for name in names},
+        "dashes": {
+            name: "" if styles[name].dash == "-" else styles[name].dash[1] for name in names
+        },
+    }
+
+
+def student_interval(values: Any) -> tuple[float, float]:
+    """Return Student's 95 % interval of a mean: ``errorbar=student_interval`` of seaborn."""
+    from dlsim.study.stats import mean_interval
+
+    found = mean_interval(values)
+    return found.low, found.high
+
+
 def use() -> None:
     """Set the one theme of all figures (seaborn over matplotlib), for this process."""
     import seaborn as sns  # and with it SciPy's statistics: only where something is drawn

@@ -6,11 +6,12 @@ table. Inputs (traces and background jobs) are drawn beforehand and shared by al
 
 import functools
 import time
+from dataclasses import replace
 
 import numpy as np
 
-from dlsim.bricks import Environment, Reading, Scheduler, simulate
-from dlsim.papers.bricks import cells
+from dlsim.bricks import Environment, Reading, Scheduler, run_many, simulate
+from dlsim.papers.bricks import VERSIONS
 from tests.benchmarks.bricks_peers import PEERS
 from tests.benchmarks.parts import Part, timed
 
@@ -21,7 +22,7 @@ SCHEDULER = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2
 
 def dlsim_engine(env, scheduler):
     """The engine under test, in the peers' words."""
-    table = simulate(env, scheduler).requests
+    table = simulate(env, scheduler, engine="compiled").requests
     return tuple(table[name].to_numpy() for name in ("server", "fallbacks", "completion"))
 
 
@@ -83,7 +84,7 @@ def cost_of_readings(seed=0, tasks=10_000, hours=24.0, repeats=3, cases=CASES):
         drawing, env = timed(
             functools.partial(Environment.random, seed, 60, horizon=horizon, **options), 1
         )
-        call = functools.partial(simulate, env, SCHEDULER, Reading(**reading))
+        call = functools.partial(simulate, env, SCHEDULER, Reading(**reading), engine="compiled")
         call()
         seconds, out = timed(call, repeats)
         first = first or seconds
@@ -101,7 +102,9 @@ def cost_against_nodes(seed=0, tasks=10_000, domains=(1, 10, 1333), hours=24.0, 
             background_work=500.0,
         )  # fmt: skip
         drawing, env = timed(draw, 1)
-        seconds, out = timed(functools.partial(simulate, env, SCHEDULER), repeats)
+        seconds, out = timed(
+            functools.partial(simulate, env, SCHEDULER, engine="compiled"), repeats
+        )
         asked = len(out.attempts)
         yield {
             "nodes": len(env.servers) + len(env.clients), "draw_s": drawing, "run_s": seconds,
@@ -116,7 +119,7 @@ def cost_of_python(seed=0, tasks=10_000, hours=24.0, repeats=3):
         "compiled": "greedy", "a function, once per request": lambda v: int(v.estimates.argmin()),
     }  # fmt: skip
     for name, algorithm in own.items():
-        call = functools.partial(simulate, env, Scheduler(algorithm))
+        call = functools.partial(simulate, env, Scheduler(algorithm), engine="compiled")
         call()
         seconds, out = timed(call, repeats)
         asked = len(out.attempts)
@@ -128,16 +131,21 @@ def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
 
     All of a row is in it: drawing the environments, tables of none of the runs.
     """
-    versions = [*cells.VERSIONS.values(), *((0, n) for n in range(2, 6))]
-    names = ["Greedy", *map(cells.deadline, (0.5, 0.6, 0.7, 0.8, 0.9))]
-    how = {"schedulers": [cells.Kind(name, *v) for name in names for v in versions]}
-    how["options"] = {"horizon": 3600 * hours * share(tasks)}
+    versions = [*VERSIONS.values(), *((0, n) for n in range(2, 6))]
+    kinds = [Scheduler(), *(Scheduler("deadline", opt) for opt in (0.5, 0.6, 0.7, 0.8, 0.9))]
+    schedulers = [
+        replace(one, load_correction=bool(corrected), max_fallbacks=n)
+        for one in kinds
+        for corrected, n in versions
+    ]
     seeds = [np.random.SeedSequence(seed, spawn_key=(1 + k,)) for k in range(3)]
     for switches in ({}, {"cost": "work_weighted"}, {"fallback_time": "at_arrival"}):
         begin = time.process_time()
-        done = [cells.compare(60.0, switches=switches, seed=one, **how) for one in seeds]
+        for one in seeds:
+            env = Environment.random(one, 60.0, horizon=3600 * hours * share(tasks))
+            run_many(env, schedulers, Reading(**switches))
         seconds = time.process_time() - begin
-        runs = len(seeds) * len(done[0])
+        runs = len(seeds) * len(schedulers)
         yield {
             "reading": str(switches), "runs": runs, "seconds": seconds,
             "ms_a_run": 1e3 * seconds / runs,

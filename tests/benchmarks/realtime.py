@@ -9,12 +9,9 @@ from itertools import pairwise
 
 import numpy as np
 
-from dlsim.live.costs import Sample
-from dlsim.live.job import Job, Task
-from dlsim.live.loads import Items
 from dlsim.live.planner import Planner
 from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
-from dlsim.realtime.model import policy_named
+from tests import live_work
 from tests.benchmarks.parts import Part, timed
 from tests.benchmarks.peers import PEERS
 
@@ -38,7 +35,7 @@ def first_tasks(count=10_000, seed=0, cluster=BASELINE, load=0.8, dc_ratio=2.0):
 def dlsim_engine(tasks, cluster, policy="EDF-OPR-MN"):
     """The engine under test, in the peers' words."""
     rule, reading = RULES[policy]
-    table = simulate(tasks, cluster, rule, reading=reading).tasks
+    table = simulate(tasks, cluster, rule, reading=reading, engine="compiled").tasks
     return tuple(table[name].to_numpy() for name in ("nodes", "start", "completion"))
 
 
@@ -82,8 +79,10 @@ def race(seed=0, tasks=10_000, repeats=5, policies=RULES):
 def cost(tasks, cluster, policy="EDF-OPR-MN", reading=None, repeats=3):
     """Microseconds per task of the engine, and what it had to do."""
     rule, reading = RULES[policy] if reading is None else (policy, reading)
-    simulate(tasks.head(10), cluster, rule, reading)
-    seconds, table = timed(lambda: simulate(tasks, cluster, rule, reading).tasks, repeats)
+    simulate(tasks.head(10), cluster, rule, reading, engine="compiled")
+    seconds, table = timed(
+        lambda: simulate(tasks, cluster, rule, reading, engine="compiled").tasks, repeats
+    )
     nodes, start, end = (table[name].to_numpy() for name in ("nodes", "start", "completion"))
     ran, arrival = nodes > 0, tasks["arrival"].to_numpy()
     return {
@@ -158,23 +157,18 @@ def many_nodes(seed=0, tasks=3_000):
             yield {"release": release, "N": n, **row, "ratio": row["us_per_task"] / first}
 
 
-def promises(seed=0, tasks=10_000, repeats=20):
+def promises(seed=0, tasks=10_000, repeats=5):
     """CPU time of a promise of a live cluster's head, behind so many loads that wait."""
     source = np.random.default_rng(seed)
-    for policy in ("EDF-OPR-MN", "EDF-DLT", "EDF-EXACT-N"):
-        plan = Planner(policy_named(policy)[1], Reading(link="shared"), 0.95, print, print)
-        for k in range(8):
-            plan.join(f"w{k}")
-            for units in (100.0, 300.0, 1000.0):
-                costs = plan.costs["f"]
-                costs.add(Sample(f"w{k}", units, 1e-5 * units, 1e-3 * units * source.uniform(1, 2)))
-        for waiting in (0, 10, 100, 1000):
-            while len(plan.waiting) < waiting + 1:
-                load = Items(range(source.integers(100, 1000)))
-                job = Job(len(plan.waiting), len, None, load, costs, 0.0, 1e6)
-                plan.waiting.append(Task(job, load, job.due))
-            newcomer = plan.waiting.pop()
-            seconds, promise = timed(lambda: plan.promise(newcomer, 0.0), repeats)  # noqa: B023
+    for policy in ("pull", "EDF-OPR-MN", "EDF-DLT"):
+        planner = Planner(policy, 0.95)
+        planner.workers = 8
+        for waiting in (0, 10, 100):
+            while len(planner.waiting) < waiting + 1:
+                units = int(source.integers(100, 1000))
+                planner.waiting.append(live_work.new_job(planner, units, 1e6))
+            newcomer = planner.waiting.pop()
+            seconds, promise = timed(lambda: planner.promise(newcomer, 0.0), repeats)  # noqa: B023
             yield {
                 "policy": policy, "waiting": waiting, "promised": promise.admitted,
                 "milliseconds": 1e3 * seconds,

@@ -71,8 +71,8 @@ def greedy_race(seed=0, tasks=10_000, sizes=(20, 50, 90), repeats=3):
     for name, build in NETWORKS.items():
         for clusters in sizes:
             p = build(clusters, seed)
-            run_greedy(p, Reading())
-            ours, served = timed(lambda p=p: run_greedy(p, Reading()), repeats)
+            run_greedy(p, Reading(), engine="compiled")
+            ours, served = timed(lambda p=p: run_greedy(p, Reading(), engine="compiled"), repeats)
             peer, (work, steps) = timed(lambda p=p: steady_peers.greedy(p))
             apart = np.abs(work - served.work).max() / work.max()
             yield {
@@ -165,7 +165,7 @@ def ready(rows):
 
     @functools.wraps(rows)
     def later(*given, **named):
-        run_greedy(tiers_like(5), Reading())
+        run_greedy(tiers_like(5), Reading(), engine="compiled")
         yield from rows(*given, **named)
 
     return later

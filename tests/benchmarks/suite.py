@@ -8,16 +8,20 @@ import tempfile
 from tests.benchmarks.parts import Part, run_dlsim
 
 _REALTIME = "realtime import Cluster, simulate, workload"
-_LOADS = "simulate(workload.mcdf(Cluster(4, 1, 9), 0.5, 1e4), Cluster(4, 1, 9), {!r})"
+_LOADS = "simulate(workload.mcdf(Cluster(4, 1, 9), 0.5, 1e4), Cluster(4, 1, 9), {!r}, engine={!r})"
 _JOBS = "workload.draw(workload.applications('lee', seed=1), jobs=24, seed=1)"
-#: A first call of every engine.
+#: A first call of every engine, compiled; and one of the size of the README's example as it comes.
 FIRST = {
-    "paper I's baseline": (_REALTIME, _LOADS.format("EDF-OPR-MN")),
-    "papers M and I": (_REALTIME, _LOADS.format("FIFOMN")),
-    "paper S": ("steady import solve, topology", "solve(topology.random(8, 0.4, seed=1), 'LPRG')"),
+    "paper I's baseline": (_REALTIME, _LOADS.format("EDF-OPR-MN", "compiled")),
+    "papers M and I": (_REALTIME, _LOADS.format("FIFOMN", "compiled")),
+    "papers M and I, auto": (_REALTIME, _LOADS.format("FIFOMN", "auto")),
+    "paper S": (
+        "steady import solve, topology",
+        "solve(topology.random(8, 0.4, seed=1), 'LPRG', engine='compiled')",
+    ),
     "paper B": (
         "bricks import Environment, Scheduler, simulate",
-        "simulate(Environment.random(1, horizon=3600.0), Scheduler('greedy'))",
+        "simulate(Environment.random(1, horizon=3600.0), Scheduler('greedy'), engine='compiled')",
     ),
     "paper C": (
         "cpugpu import Machine, simulate, workload", f"simulate({_JOBS}, Machine(1, 1), 'history')",

@@ -4,8 +4,12 @@ import numpy as np
 import pandas as pd
 
 from dlsim.bricks import REFUSE, SWITCHES, Environment, Reading, Scheduler, simulate
+from dlsim.bricks.engine import configure, environment_arrays
+from dlsim.bricks.speeds import uncompiled_microseconds
 from tests.golden.blocks import cell, lines
 
+#: Runs that take longer uncompiled are compiled.
+MOST_MICROSECONDS = 300_000
 DECIDED = ["server", "fallbacks", "submitted", "arrived", "start", "end", "completion", "missed"]
 
 
@@ -95,11 +99,13 @@ def draw_reading(rng: np.random.Generator) -> Reading:
     return Reading(probe=float(rng.choice([60.0, 0.5, 7.0, 1e6])), **options)
 
 
-def run(number: int) -> str:
-    """Return the block of a run."""
+def run(number: int, engine: str = "auto") -> str:
+    """Return the block of a run; one that takes seconds uncompiled is always compiled."""
     rng = np.random.default_rng([2, number])
     env, scheduler, reading = draw_environment(rng), draw_scheduler(rng), draw_reading(rng)
-    o = simulate(env, scheduler, reading)
+    work = uncompiled_microseconds(environment_arrays(env), configure(scheduler, reading))
+    engine = "compiled" if work > MOST_MICROSECONDS else engine
+    o = simulate(env, scheduler, reading, engine)
     head = f"{scheduler.name} {reading.network} {reading.load} probe {reading.probe:g}"
     summary = [cell(x) for x in (o.failure_rate, o.cost, o.lateness)]
     return "\n".join([head, lines(o.requests, DECIDED), " ".join(summary)])

@@ -77,12 +77,12 @@ def draw_platform(rng: np.random.Generator) -> Platform:
     return topology.tiers(int(rng.integers(3, 9)), seed=seed, wan=8, mans=3, man=5)
 
 
-def run(number: int) -> str:
+def run(number: int, engine: str = "auto") -> str:
     """Return the block of a run."""
     rng = np.random.default_rng([3, number])
     method, p = METHODS[number % len(METHODS)], draw_platform(rng)
     changes = {k: str(rng.choice(v)) for k, v in SWITCHES.items() if rng.random() < 0.3}
-    a = solve(p, method, seed=number, reading=Reading.of(changes))
+    a = solve(p, method, seed=number, reading=Reading.of(changes), engine=engine)
     text = [f"{method} {changes}", f"{cell(a.objective)} of {cell(bound(p))}"]
     work = pd.DataFrame(np.asarray(a.work, dtype=float))
     return "\n".join([*text, lines(work), lines(pd.DataFrame(np.asarray(a.connections)))])

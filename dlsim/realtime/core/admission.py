@@ -121,7 +121,7 @@ def choose_idle_nodes(n, groups, state):
     return filled, groups - used
 
 
-@compiled
+@compiled(inline=True)
 def order_pending(
     newcomer, t, is_new, idle, groups, first, end, tasks, rules, state, table
 ):  # fmt: skip

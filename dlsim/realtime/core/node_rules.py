@@ -37,6 +37,8 @@ from dlsim.realtime.core.user_rules import NODES, ask_rule, fill_user_shares, ha
 #: function.
 ALL_NODES, REQUESTED, FEWEST, FRAGMENT, FEWEST_BY_OPTIMUM = range(5)
 FEWEST_IN_ROUNDS, FEWEST_BY_SHARES, USER_NODES = range(5, 8)
+#: Codes of `dlsim.realtime.model.NODES` and of the fewest nodes under a partition.
+CODES = range(FEWEST_BY_SHARES)
 #: The answer of a task that cannot meet its deadline at t, nor later.
 NEVER = -1
 
@@ -160,7 +162,9 @@ def nodes_wanted(
         return fewest_nodes_by_optimum(task, t, idle, groups, pool, asked, tasks, rules, table)
     if rules.node_rule == FEWEST_IN_ROUNDS:
         return fewest_nodes_in_rounds(task, t, tasks, rules)
-    return nodes_by_user(task, t, idle, groups, pool, waiting, tasks, rules, state, table)
+    if asks_user(rules):
+        return nodes_by_user(task, t, idle, groups, pool, waiting, tasks, rules, state, table)
+    raise ValueError("no rule for nodes has this code")
 
 
 @compiled

@@ -10,20 +10,24 @@ from dlsim.realtime.core.user_rules import ORDER, ask_rule
 STATIC, DEADLINE, COST_DERIVATIVE, USER_ORDER = range(4)
 
 
-@compiled
+@compiled(inline=True)
 def line_rank(task, tasks, rules):
     """Return the rank of a task in an order that does not change with time."""
-    return tasks[task].due if rules.order == DEADLINE else tasks[task].rank
+    if rules.order == DEADLINE:
+        return tasks[task].due
+    if rules.order == STATIC or rules.order == COST_DERIVATIVE or rules.order == USER_ORDER:
+        return tasks[task].rank  # of an order that changes with time, the one it had last
+    raise ValueError("no order has this code")
 
 
-@compiled
+@compiled(inline=True)
 def mcdf_rank(task, nodes, tasks, rules, table):
     """Return MCDF's rank: the largest cost derivative W(n + 1) - W(n) first (paper M)."""
     sigma, top = tasks[task].sigma, rules.infinite_top
     return -cost_derivative(sigma, nodes, rules.nodes, top, table.slope, table.rise)
 
 
-@compiled
+@compiled(inline=True)
 def rank_at(task, nodes, t, idle, waiting, tasks, rules, table):
     """Return the rank at t of a task that would run on so many nodes from then on."""
     if rules.order == USER_ORDER:

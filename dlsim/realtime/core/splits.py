@@ -22,9 +22,11 @@ from dlsim.realtime.core.formulas import (
     send_fraction,
 )
 
-#: How a policy splits loads: places in `dlsim.realtime.model.PARTITIONS`, a user's function last.
+#: How a policy splits loads, a user's function last.
 BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N = range(8)
 BY_UMR, BY_UMR_IIT, BY_OWN = range(8, 11)
+#: Codes of `dlsim.realtime.model.PARTITIONS`.
+CODES = range(BY_OWN)
 #: How a load was split, after a constraint was tested: places in `dlsim.realtime.model.KINDS`.
 OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY, OWN = range(9)
 
@@ -141,7 +143,9 @@ def choose_split(task, n, groups, pool, tasks, rules, table):
         return split_in_rounds(task, n, groups, pool, tasks, rules)
     if rules.partition == BY_OWN:  # it ends when its chunks do
         return OWN, 1, pool[0].time, pool[groups - 1].time, n, groups
-    return split_by_optimum(task, groups, pool, tasks, rules, table)
+    if rules.partition == BY_EXACT or rules.partition == BY_EXACT_N:
+        return split_by_optimum(task, groups, pool, tasks, rules, table)
+    raise ValueError("no partition has this code")
 
 
 @compiled

@@ -21,6 +21,10 @@ EXHAUSTED = 1e-9
 #: where a step is smaller than the rounding error of what is left. Of 450 platforms drawn by the
 #: paper's Table 1 the longest run takes 699,085 steps.
 STEPS_OF_PRINTED_SIZE, STEPS_PER_DOUBLING = 2**20, 2**16
+#: Entries of `Remaining.counters`.
+TURNS, STEPS = range(2)
+#: More turns than a run can take.
+ALL_TURNS = 2**62
 
 
 class GreedyNetwork(NamedTuple):
@@ -55,6 +59,7 @@ class Remaining(NamedTuple):
     share: Floats  # (A,) sum of work / priority
     is_active: Flags  # (A,) the list L of the paper
     benefit: Floats  # (K,) load units that the selected application could place on each cluster
+    counters: Ints  # (2,) turns and steps so far: a turn takes a step or ends an application
 
 
 class Trace(NamedTuple):
@@ -258,16 +263,25 @@ def allocate(network, remaining, application, cluster, amount):
 
 
 @compiled
-def allocate_greedily(network, remaining, trace, as_in_prose, takes_rest):
-    """Run steps 2 to 7 until no application is active; return the number of steps."""
-    steps, turns, factor = 0, 0, 1.0
-    while True:
-        turns += 1
-        if turns > STEPS_OF_PRINTED_SIZE and turns % STEPS_PER_DOUBLING == 0:
-            factor *= 2
+def step_factor(turns):
+    """Return how many times the printed size a step has after so many turns."""
+    doublings = max(0, turns - STEPS_OF_PRINTED_SIZE) // STEPS_PER_DOUBLING
+    return 2.0 ** min(doublings, 1000)
+
+
+@compiled
+def allocate_greedily(network, remaining, trace, as_in_prose, takes_rest, last_turn):
+    """Run steps 2 to 7 until no application is active; tell whether none is.
+
+    A run stops after the turn of number `last_turn`, and goes on where it is called again.
+    """
+    counters = remaining.counters
+    while counters[TURNS] < last_turn:
+        counters[TURNS] += 1
+        factor = step_factor(counters[TURNS])
         application = select_application(network, remaining)
         if application < 0:
-            return steps
+            return True
         cluster, largest_elsewhere = choose_cluster(network, remaining, application)
         if cluster < 0:
             remaining.is_active[application] = False
@@ -285,7 +299,9 @@ def allocate_greedily(network, remaining, trace, as_in_prose, takes_rest):
                 amount, count = bundle_connections(network, remaining, application, cluster, factor)
             open_connections(network, remaining, home, cluster, count)
         allocate(network, remaining, application, cluster, amount)
-        if steps < len(trace.amount):
-            trace.application[steps], trace.cluster[steps] = application, cluster
-            trace.amount[steps] = amount
-        steps += 1
+        step = counters[STEPS]
+        if step < len(trace.amount):
+            trace.application[step], trace.cluster[step] = application, cluster
+            trace.amount[step] = amount
+        counters[STEPS] += 1
+    return False

@@ -1,0 +1,78 @@
+"""The core of paper B at two speeds."""
+
+from contextlib import AbstractContextManager
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from dlsim.bricks.core.state import (
+    ADAPTIVE,
+    QUEUE,
+    USER,
+    UTILISATION,
+    WINDOW,
+    Config,
+    EnvironmentArrays,
+)
+from dlsim.compiled import Core
+
+#: Uncompiled, a process simulates for a second or two: an hour of the paper's 40 servers takes
+#: .2 s, a day 6 s. Loading the compiled core takes .3 s, compiling it some 20 s.
+CORE = Core("dlsim.bricks.core", work=1_500_000, seconds=20)
+
+#: Microseconds that the uncompiled core takes, measured on an Intel Xeon.
+MICROSECONDS = {
+    "estimate": 36,  # of one server for a request
+    "measurement": 20,  # of a link or a server
+    "arrival": 1,  # of a background job, where only the end of the queue is asked for
+    "service": 20,  # of a background job that is followed through its queue
+    "packet": 270,  # that passes a link
+    "link data": 10,  # of another user, that pass a link
+    "entry": 3,  # of a trace, passed by a transfer or a service
+}
+
+#: Data of other users beyond that are put on their links by the compiled core.
+SMALL_STREAM = 50_000
+
+
+def count_packets(env: EnvironmentArrays) -> float:
+    """Return about how often a packet of a request passes a link."""
+    hops = np.diff(env.path_start).max(initial=0)
+    return float((env.send.sum() + env.recv.sum()) / env.packet * hops)
+
+
+def count_trace_entries(env: EnvironmentArrays) -> float:
+    """Return about how many entries of traces transfers and services pass."""
+    transfers = (env.send.sum() + env.recv.sum()) / env.rates.mean() if env.rates.any() else 0.0
+    services = env.work.sum() / env.performance.mean() if env.load_traces.size else 0.0
+    return float(transfers + services) / env.step
+
+
+def uncompiled_microseconds(env: EnvironmentArrays, cfg: Config) -> int:
+    """Return about how many microseconds a run takes uncompiled, mostly more than it does."""
+    servers, submissions = len(env.performance), len(env.time) * (cfg.max_fallbacks + 1)
+    probes = env.time.max(initial=0.0) / cfg.probe
+    if cfg.predictor not in (ADAPTIVE, USER):  # the others skip probes before the last ten
+        probes = min(probes, WINDOW * submissions)
+    follows_all = cfg.load in (UTILISATION, QUEUE)
+    total = MICROSECONDS["estimate"] * submissions * servers
+    total += MICROSECONDS["measurement"] * probes * (len(env.rates) + servers)
+    total += MICROSECONDS["service" if follows_all else "arrival"] * len(env.background.times)
+    total += MICROSECONDS["entry"] * count_trace_entries(env)
+    if cfg.packets:
+        total += MICROSECONDS["packet"] * count_packets(env)
+        total += MICROSECONDS["link data"] * len(env.link_background.times)
+    return int(total)
+
+
+def core_for(
+    env: EnvironmentArrays, cfg: Config, engine: str
+) -> AbstractContextManager[SimpleNamespace]:
+    """Give the modules of the core for a run."""
+    return CORE.at_speed(engine, uncompiled_microseconds(env, cfg))
+
+
+def network_for(arrivals: int) -> Any:
+    """Return the network module of the core, for so many data of other users."""
+    return (CORE.python if arrivals <= SMALL_STREAM else CORE.compiled).network

@@ -1,0 +1,249 @@
+"""Failure rate against cost on the Grid, under Opt, fallbacks and probe interval.
+
+Source: paper B (bricks), section 4. The environments are smaller and shorter than those of
+Table 1, so that a picture takes a fraction of a second; every other number is the table's.
+"""
+
+import functools
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Patch
+from matplotlib.ticker import MaxNLocator
+
+from dlsim.bricks import (
+    DRAWN,
+    SWITCHES,
+    Environment,
+    Outcome,
+    Reading,
+    Scheduler,
+    run_many,
+    workload,
+)
+from dlsim.errors import InputError
+from dlsim.explore.panel import Choice, Slider, Stops, new_figure, panel, set_title
+from dlsim.given import child
+from dlsim.study.gantt import draw_boxes
+from dlsim.study.style import INK, style_of
+
+#: Every environment: hours, domains, nodes of each (half of them servers); how many are drawn.
+HOURS, DOMAINS, NODES, ENVIRONMENTS = 8.0, 2, (8, 8), 3
+#: Values of Opt along the curve.
+OPTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
+#: Switches that would take longer than a picture may; the probe interval has a slider.
+_SLOW = ("network", "trace_step", "link_background", "probe")
+#: The one switch of `Scheduler`.
+_OF_SCHEDULER = {"exclude_rejecting": (False, True)}
+SWITCHES_SHOWN: dict[str, tuple[Any, ...]] = {
+    name: options
+    for name, options in {**SWITCHES, **DRAWN, **_OF_SCHEDULER}.items()
+    if name not in _SLOW
+}
+
+WORDS = {
+    "Greedy": "sends a request to the server that should finish it first",
+    "Deadline": "sends it to the slowest server that should finish it by Opt times its deadline",
+    "fallback": "a server that would finish too late refuses; the request is scheduled again",
+    "Load Correction": "the scheduler adds the requests that it has sent itself to the measured "
+    "load of a server (L in the paper)",
+    "probe interval": "time between two measurements of all servers and links",
+    "failure rate": "percent of the requests that end after their deadline",
+    "cost": "mean speed of the servers used, in Mops/s: a fast server is dear",
+    "Int": "mean time between two requests of a client",
+    "without either": "the same scheduler without fallback and Load Correction",
+}
+
+
+class Setting(NamedTuple):
+    """What all points of a picture have in common; `interval` in minutes, `probe` in seconds."""
+
+    interval: float
+    seed: int
+    fallbacks: int
+    correction: bool
+    probe: float
+    reading: tuple[tuple[str, Any], ...] = ()
+
+
+@panel(
+    "Deadlines on the Grid: failure rate against cost",
+    Choice("policy", "scheduler", ("Deadline", "Greedy")),
+    Slider("opt", "Opt (of Deadline)", 0.1, 1.0, 0.05, 0.7),
+    Slider("fallbacks", "most fallbacks per request", 0, 5, 1, 1),
+    Choice("correction", "Load Correction", (False, True)),
+    Stops("probe", "probe interval, seconds", (15, 30, 60, 120, 300, 600, 1200, 1800, 3600), 60.0),
+    Slider("interval", "Int, minutes", 30.0, 150.0, 5.0, 60.0),
+    settings=(Slider("seed", "seed of the environments", 0, 99, 1, 0),),
+    switches=SWITCHES_SHOWN,
+    explained=(Reading, Scheduler, workload.draw),
+    words=WORDS,
+)
+def grid(
+    policy: str,
+    opt: float,
+    fallbacks: int,
+    correction: bool,
+    probe: float,
+    interval: float,
+    seed: int,
+    reading: dict[str, Any],
+) -> tuple[Figure, str]:
+    """Draw failure rate against cost, and what happened at every server."""
+    switches = tuple(sorted(reading.items()))
+    setting = Setting(interval, seed, fallbacks, correction, probe, switches)
+    name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
+    figure = new_figure(0.55, 0.48, 0.1, 0.24, wspace=0.2)
+    left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
+    _draw_curve(left, name, setting)
+    _draw_servers(right, outcomes_of(name, setting)[0])
+    return figure, _sentence(name, setting)
+
+
+@functools.lru_cache(maxsize=24)
+def draw_environments(
+    interval: float, seed: int, drawn: tuple[tuple[str, Any], ...] = ()
+) -> tuple[Environment, ...]:
+    """Draw the environments that all schedulers share."""
+    size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES}
+    environments = tuple(
+        Environment.random(child(seed, k), interval, **size, **dict(drawn))
+        for k in range(ENVIRONMENTS)
+    )
+    if any(environment.requests.empty for environment in environments):
+        rule = "interval must be shorter, or interval_scope 'client'"
+        found = f"in {HOURS:g} hours with one request in {interval:g} minutes none came"
+        raise InputError(f"{rule}: {found}; take another seed")
+    return environments
+
+
+def make_scheduler(name: str, setting: Setting) -> Scheduler:
+    """Return the scheduler of a name such as ``"Greedy"`` or ``"D-0.7"``."""
+    options: dict[str, Any] = {name: value for name, value in setting.reading
+                               if name in _OF_SCHEDULER}  # fmt: skip
+    options |= {"load_correction": setting.correction, "max_fallbacks": setting.fallbacks}
+    if name == "Greedy":
+        return Scheduler("greedy", **options)
+    return Scheduler("deadline", opt=float(name.removeprefix("D-")), **options)
+
+
+@functools.lru_cache(maxsize=128)
+def _run_all(names: tuple[str, ...], setting: Setting) -> dict[str, list[Outcome]]:
+    """Run some schedulers in every environment."""
+    drawn = tuple(sorted((k, v) for k, v in setting.reading if k in DRAWN))
+    rules = {k: v for k, v in setting.reading if k not in DRAWN and k not in _OF_SCHEDULER}
+    reading = Reading.of({**rules, "probe": setting.probe})
+    schedulers = [make_scheduler(name, setting) for name in names]
+    outcomes = [
+        run_many(environment, schedulers, reading)
+        for environment in draw_environments(setting.interval, setting.seed, drawn)
+    ]
+    return dict(zip(names, map(list, zip(*outcomes, strict=True)), strict=True))
+
+
+def outcomes_of(name: str, setting: Setting) -> list[Outcome]:
+    """Return the outcome of a scheduler in every environment."""
+    curve = ("Greedy", *(f"D-{opt:g}" for opt in OPTS))
+    return _run_all(curve if name in curve else (name,), setting)[name]
+
+
+def summarize(outcomes: list[Outcome]) -> tuple[float, float]:
+    """Return the mean cost in Mops/s, and the percent of all requests that failed."""
+    missed = np.concatenate([outcome.requests["missed"].to_numpy() for outcome in outcomes])
+    return float(np.mean([outcome.cost for outcome in outcomes])), 100 * float(missed.mean())
+
+
+def cost_and_failure(name: str, setting: Setting) -> tuple[float, float]:
+    """Return what `summarize` says of a scheduler in all environments."""
+    return summarize(outcomes_of(name, setting))
+
+
+def count_by_server(outcome: Outcome) -> pd.DataFrame:
+    """Count what became of the requests on every server, the slowest server first."""
+    servers, missed = outcome.environment.servers, outcome.requests["missed"].astype(bool)
+    refused = outcome.attempts["server"][~outcome.attempts["accepted"]]
+    parts = {
+        "in time": outcome.requests["server"][~missed],
+        "late": outcome.requests["server"][missed],
+        "refused": refused,
+    }
+    counts = pd.DataFrame({name: part.value_counts() for name, part in parts.items()})
+    counts = counts.reindex(servers.index).fillna(0).astype(int)
+    table = servers[["performance"]].join(counts)
+    return table.sort_values("performance", kind="stable")
+
+
+def _draw_curve(ax: Axes, name: str, setting: Setting) -> None:
+    """Draw failure against cost for all values of Opt, Greedy, and the chosen scheduler."""
+    curve = [cost_and_failure(f"D-{opt:g}", setting) for opt in OPTS]
+    costs, failures = np.transpose(curve)
+    ax.plot(costs, failures, "o-", color=INK["blue"], ms=4.5, lw=1.4, label="Deadline", zorder=2)
+    for opt, point in zip(OPTS, curve, strict=True):
+        look: dict[str, Any] = {"textcoords": "offset points", "fontsize": 8}
+        ax.annotate(f"{opt:g}", point, (4, 4), **look)
+    greedy = style_of("Greedy")
+    x, y = cost_and_failure("Greedy", setting)
+    ax.plot(x, y, greedy.marker, color=greedy.color, ms=7, label="Greedy")
+    _draw_chosen(ax, name, setting)
+    ax.set(xlabel="cost: mean Mops/s of the servers used", ylabel="failure rate, %")
+    ax.margins(0.12)
+    ax.autoscale_view()
+    low, high = ax.get_ylim()
+    ax.set_ylim(max(low, -0.03 * high), high + 0.3 * (high - low))  # room for the legend
+    ax.xaxis.set_major_locator(MaxNLocator(5))
+    ax.yaxis.set_major_locator(MaxNLocator(5))
+    ax.legend(ncols=2, loc="upper right")
+
+
+def _draw_chosen(ax: Axes, name: str, setting: Setting) -> None:
+    """Draw the chosen scheduler, with an arrow from what it is without its two mechanisms."""
+    here = cost_and_failure(name, setting)
+    plain = setting._replace(fallbacks=0, correction=False)
+    before = here if setting == plain else summarize(_run_all((name,), plain)[name])
+    if before != here:
+        arrow = {"arrowstyle": "->", "color": "#444444", "lw": 1.1, "shrinkA": 4, "shrinkB": 8}
+        ax.annotate("", here, before, zorder=3, arrowprops=arrow)
+        ax.plot(*before, "s", color="white", mec="#444444", ms=6, zorder=3, label="without either")
+    ax.plot(*here, "*", color=INK["vermillion"], ms=15, mec="white", zorder=4, label="as chosen")
+
+
+def _draw_servers(ax: Axes, outcome: Outcome) -> None:
+    """Draw the counts of `count_by_server` as stacked bars."""
+    table = count_by_server(outcome)
+    places, base, entries = np.arange(len(table)), np.zeros(len(table)), []
+    for name, ink, hatch in (
+        ("in time", INK["sky"], ""),
+        ("late", INK["vermillion"], "////"),
+        ("refused", "white", "...."),
+    ):
+        top = base + table[name].to_numpy()
+        ax.bar(places, top - base, 0.72, base, color=ink, edgecolor="#333333", lw=0.6)
+        if hatch:
+            look = {"hatch": hatch, "edgecolors": "#333333", "linewidths": 0.0}
+            draw_boxes(ax, places - 0.36, places + 0.36, base, top, [0.0] * 4, **look)
+        entries.append(Patch(fc=ink, hatch=hatch, ec="#333333", lw=0.6, label=name))
+        base = top
+    ax.set_xticks(places, [f"{speed:.0f}" for speed in table["performance"]])
+    ax.set(xlabel="server, Mops/s", ylabel="requests", ylim=(0, 1.3 * max(base.max(), 1.0)))
+    ax.grid(visible=False, axis="x")
+    ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
+    ax.legend(handles=entries, ncols=3, loc="upper center", columnspacing=1.0, handlelength=1.4)
+    set_title(ax, f"first of {ENVIRONMENTS} environments")
+
+
+def _sentence(name: str, setting: Setting) -> str:
+    """Say how often the chosen scheduler and another one are late, and at which cost."""
+    fallbacks = "1 fallback" if setting.fallbacks == 1 else f"{setting.fallbacks or 'no'} fallbacks"
+    correction = " and Load Correction" if setting.correction else ""
+    count = sum(len(outcome.requests) for outcome in outcomes_of(name, setting))
+    cost, failure = cost_and_failure(name, setting)
+    other = "D-0.7" if name == "Greedy" else "Greedy"
+    other_cost, other_failure = cost_and_failure(other, setting)
+    return (
+        f"{name} with {fallbacks}{correction}, probes every {setting.probe:.4g} s: "
+        f"{failure:.3g} % of {count} requests late at a cost of {cost:.4g} Mops/s; "
+        f"{other}: {other_failure:.3g} % at {other_cost:.4g}."
+    )

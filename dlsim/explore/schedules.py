@@ -1,0 +1,338 @@
+"""Two policies on one workload, one admission test after the other (papers M and I)."""
+
+import textwrap
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from dlsim.compiled import same_instant
+from dlsim.errors import InputError
+from dlsim.explore.panel import Choice, Slider, Stops, new_figure, panel, set_title
+from dlsim.given import label
+from dlsim.realtime import (
+    POLICIES,
+    SWITCHES,
+    Cluster,
+    Offer,
+    Reading,
+    Schedule,
+    execution_time,
+    simulate,
+    workload,
+)
+from dlsim.realtime.model import ABOUT
+from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_rows, task_colors
+from dlsim.study.style import INK
+
+#: Most tasks and nodes that can be told apart in the picture.
+MAX_TASKS, MAX_NODES = 24, 8
+#: Number of chunks from which the link's row is drawn without hatching, which takes time.
+MANY_CHUNKS = 100
+#: Letters of a title that fit into one line.
+TITLE_LETTERS = 88
+#: The workloads of two papers, each with the mean size of its tasks.
+SOURCES = {"paper M": 100.0, "paper I": 200.0}
+#: Switches that change no picture: those of counting, and the order within a batch, since the
+#: tests go by the order of the table.
+_WITHOUT_EFFECT = ("batch_order", "scope", "ties", "count_single")
+SWITCHES_SHOWN = {name: options for name, options in SWITCHES.items()
+                  if name not in _WITHOUT_EFFECT}  # fmt: skip
+SWITCHES_SHOWN |= {name: workload.SWITCHES["mcdf"][name] for name in ("batch", "interval")}
+
+WORDS = {
+    "admission test": "when a task arrives, the policy plans it together with the waiting tasks; "
+    "the task is accepted only if all of them meet their deadlines",
+    "planned": "tasks that have not started; a later arrival may change their plan",
+    "load": "1 means that the tasks need all nodes all the time",
+    "due": "arrival plus deadline",
+    "data": "sum of the sizes of the tasks",
+    **{name: text for name, text in ABOUT.items() if name in POLICIES},
+}
+
+
+@panel(
+    "Two policies on one workload: which tasks are accepted, and why others are not",
+    Slider("step", "admission tests so far", 1, MAX_TASKS, 1, 12),
+    Choice("upper", "upper policy", tuple(ABOUT), "MCDF"),
+    Choice("lower", "lower policy", tuple(ABOUT), "FIFOMN"),
+    Slider("load", "load", 0.1, 3.0, 0.1, 1.0),
+    Slider("seed", "seed of the tasks", 0, 99, 1, 0),
+    Slider("nodes", "nodes N", 1, MAX_NODES, 1, 6),
+    settings=(
+        Choice("source", "tasks as in", tuple(SOURCES)),
+        Slider("count", "tasks drawn", 1, MAX_TASKS, 1, 12),
+        Stops("cms", "time to send a unit Cms", (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100), 10.0),
+        Stops(
+            "cps", "time to compute a unit Cps", (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000), 10.0
+        ),
+        Slider("setup", "set-up of a node ST = SC", 0.0, 20.0, 1.0, 0.0),
+    ),
+    switches=SWITCHES_SHOWN,
+    explained=(Reading, workload.mcdf),
+    words=WORDS,
+)
+def schedules(
+    upper: str,
+    lower: str,
+    step: int,
+    source: str,
+    seed: int,
+    load: float,
+    count: int,
+    nodes: int,
+    cms: float,
+    cps: float,
+    setup: float,
+    reading: dict[str, str],
+) -> tuple[Figure, str]:
+    """Draw the plans of two policies after one admission test."""
+    cluster = Cluster(nodes, cms, cps, setup, setup)
+    engine_switches, workload_switches = workload.split_reading(reading, "mcdf")
+    tasks = draw_tasks(source, cluster, count, load, seed, workload_switches)
+    if not len(tasks):
+        raise InputError(f"no task came with seed={seed} and load={load:g}: take another seed")
+    rules = Reading.of(engine_switches)
+    runs = [run_up_to(tasks, step, cluster, name, rules) for name in (upper, lower)]
+    colors = task_colors(list(tasks.index))
+    begin, end = _time_limits([schedule for schedule, _ in runs])
+    figure = new_figure(0.62, 0.72, 0.1, 0.34, hspace=0.34)
+    axes = figure.subplots(2, 1, sharex=True)
+    rows = ["link", *(f"node {k}" for k in range(1, nodes + 1))]
+    for ax, (schedule, refusal) in zip(axes, runs, strict=True):
+        _draw_plan(ax, schedule, colors)
+        name_rows(ax, rows, begin, end, fontsize=8.5)
+        title = f"{schedule.name}: {describe_test(schedule, refusal)}"
+        set_title(ax, textwrap.fill(title, TITLE_LETTERS))
+        ax.title.set_fontsize(9)
+    axes[1].set_xlabel("time", labelpad=1)
+    figure.legend(
+        handles=_legend_entries(), loc="lower center", ncols=7, handlelength=1.4, columnspacing=1.1
+    )
+    return figure, _sentence([schedule for schedule, _ in runs], len(tasks))
+
+
+def draw_tasks(
+    source: str, cluster: Cluster, count: int, load: float, seed: int, switches: dict[str, Any]
+) -> pd.DataFrame:
+    """Draw the first tasks of a workload, numbered from 1."""
+    mean_size = SOURCES[source]
+    horizon = 4 * count * execution_time(mean_size, cluster.nodes, cluster) / load
+    if source == "paper M":
+        tasks = workload.mcdf(cluster, load, horizon, seed, **switches)
+    else:
+        tasks = workload.dcratio(cluster, load, horizon, seed)
+    tasks = workload.user_split(tasks.head(count), cluster, seed)
+    return tasks.set_axis(range(1, len(tasks) + 1))
+
+
+class Refusal(NamedTuple):
+    """Why a task was refused; what the engine cannot answer is None.
+
+    `offer` is the earliest deadline that would have been accepted, `fits_alone` whether the task
+    could end in time if no other task waited, `rival` the waiting task with which it cannot.
+    """
+
+    offer: Offer | None
+    fits_alone: bool | None
+    rival: object
+
+
+def run_up_to(
+    tasks: pd.DataFrame, step: int, cluster: Cluster, policy: str, reading: Reading
+) -> tuple[Schedule, Refusal | None]:
+    """Run a policy up to one admission test; explain the last task's refusal."""
+    seen = tasks.head(step)
+    schedule = simulate(seen, cluster, policy, reading)
+    task = schedule.tasks.index[-1]
+    admitted = schedule.tasks.loc[task, "admitted"]
+    return schedule, None if admitted else explain_refusal(schedule, seen, task)
+
+
+def explain_refusal(schedule: Schedule, tasks: pd.DataFrame, task: Any) -> Refusal:
+    """Explain a refusal by asking the engine again, with fewer waiting tasks.
+
+    Tasks that had started are given to the engine as arriving at their start: they then start at
+    once on as many nodes, so that the last task meets the state that it met before. Where the
+    engine does not repeat its decisions that way, only the offer is known.
+    """
+    try:
+        offer = schedule.offer(task)
+    except InputError:  # the pieces of a task are admitted one by one
+        offer = None
+    unknown = Refusal(offer, None, None)
+    started, waiting = _tasks_before(schedule, task)
+    if not schedule.policy.admission or schedule.parts is not None:
+        return unknown
+    if (waiting["deadline"] <= 0).any():
+        return unknown
+    newcomer = schedule.tasks.loc[[task]]
+
+    def run_with(count: int) -> pd.DataFrame:
+        """Run the policy with the first `count` waiting tasks and the newcomer."""
+        some = pd.concat([started, waiting.iloc[:count], newcomer])
+        some = some[["arrival", "sigma", "deadline"]]
+        if "user_nodes" in tasks:
+            some = some.join(tasks["user_nodes"])
+        return simulate(some, schedule.cluster, schedule.policy, schedule.reading).tasks
+
+    repeated = run_with(len(waiting))
+    others = repeated.drop(index=task)
+    same = _runs_are_equal(schedule.tasks.loc[others.index], others)
+    if repeated.loc[task, "admitted"] or not same:
+        return unknown
+    for count in range(len(waiting) + 1):
+        if not run_with(count).loc[task, "admitted"]:
+            rival = label(waiting.index[count - 1]) if count else None
+            return Refusal(offer, count > 0, rival)
+    return unknown
+
+
+def _tasks_before(schedule: Schedule, task: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return the tasks that had started when a task came, and those that waited, by start."""
+    now, others = schedule.tasks.loc[task, "arrival"], schedule.tasks.drop(index=task)
+    has_started = (others["start"] <= now) & (others["arrival"] < now)
+    due = others["arrival"] + others["deadline"]
+
+    def moved(rows: "pd.Series[bool]", arrival: Any) -> pd.DataFrame:
+        """Return tasks with another arrival and the same absolute deadline."""
+        some = others.assign(arrival=arrival, deadline=due - arrival)[rows]
+        return some.sort_values("start", kind="stable")
+
+    waits = others["admitted"].astype(bool) & ~has_started
+    return moved(has_started, others["start"]), moved(waits, now)
+
+
+def _runs_are_equal(old: pd.DataFrame, new: pd.DataFrame) -> bool:
+    """Tell whether tasks have the same start, nodes and estimated end in two runs."""
+    if not new["admitted"].all() or (new["nodes"] != old["nodes"]).any():
+        return False
+    return all(
+        same_instant(float(before), float(after), float(span))
+        for name in ("start", "estimate")
+        for before, after, span in zip(old[name], new[name], old["deadline"], strict=True)
+    )
+
+
+def describe_test(schedule: Schedule, refusal: Refusal | None) -> str:
+    """Say what the last admission test decided, and why."""
+    task, row = schedule.tasks.index[-1], schedule.tasks.iloc[-1]
+    due = row["arrival"] + row["deadline"]
+    if refusal is None:
+        if np.isnan(row["start"]):
+            return f"task {task} is dropped: its deadline passed before it could start."
+        nodes = "1 node" if row["nodes"] == 1 else f"{int(row['nodes'])} nodes"
+        run = f"starts at {row['start']:.5g} on {nodes} and ends at {row['estimate']:.5g}"
+        if schedule.policy.admission:
+            return f"task {task} is accepted: it {run}, due {due:.5g}."
+        late = ", too late" if row["missed"] else ""
+        return f"without an admission test, task {task} {run}, due {due:.5g}{late}."
+    text = f"task {task}, due {due:.5g}, is refused"
+    if refusal.fits_alone is False:
+        text += ": even if no other task waited, it could not end in time"
+    elif refusal.rival is not None:
+        text += f": it and waiting task {refusal.rival} cannot both end in time"
+    if refusal.offer is None:
+        return text + ("." if schedule.parts is not None else "; no deadline would be accepted.")
+    offer, due = refusal.offer, row["arrival"] + refusal.offer.deadline
+    would = f"start at {offer.start:.5g} on {offer.nodes} and end at {offer.completion:.5g}"
+    return f"{text}; due {due:.5g} it would {would}."
+
+
+def _draw_plan(ax: Axes, schedule: Schedule, colors: dict[Any, Any]) -> None:
+    """Draw the plan in force, the deadlines, and which tasks were accepted when they came."""
+    now = float(schedule.tasks["arrival"].iloc[-1])
+    chunks = schedule.chunks
+    chunks = chunks.assign(planned=chunks["task"].map(schedule.tasks["start"]) > now)
+    _draw_chunks(ax, chunks, np.array([colors[t] for t in chunks["task"]]).reshape(-1, 3))
+    _draw_deadlines(ax, schedule, colors)
+    _draw_task_numbers(ax, chunks)
+    ax.axvline(now, color=INK["black"], linewidth=1.2, linestyle="--", zorder=4)
+    for answer, marker, ink in ((True, "o", INK["green"]), (False, "x", INK["vermillion"])):
+        arrivals = schedule.tasks.loc[schedule.tasks["admitted"] == answer, "arrival"]
+        above = np.full(len(arrivals), -0.6)
+        ax.plot(arrivals, above, marker, color=ink, ms=5, mew=1.6, zorder=5, clip_on=False)
+
+
+def _draw_chunks(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -> None:
+    """Draw every chunk on its node and on the link; solid once its task has started."""
+    send_start, send_end, compute_end = (
+        chunks[name].to_numpy(float) for name in ("send_start", "send_end", "compute_end")
+    )
+    rows = chunks["node"].to_numpy() + 1
+    # a node computes the chunk of a round once it has finished that of the round before
+    previous_end = chunks.groupby(["task", "node"])["compute_end"].shift().fillna(-np.inf)
+    compute_start = np.minimum(np.maximum(send_end, previous_end.to_numpy(float)), compute_end)
+    lanes = lanes_of(send_start, send_end)
+    height = 0.72 / (lanes.max(initial=0) + 1)
+    link_rows = -0.36 + (lanes + 0.5) * height
+    planned, possible = chunks["planned"].to_numpy(), chunks["alpha"].to_numpy() > 0
+    for part, send, compute in (
+        (~planned & possible, "send", "compute"),
+        (planned & possible, "planned send", "planned"),
+        (~possible, "impossible", "impossible"),
+    ):
+        link = "many sends" if len(chunks) > MANY_CHUNKS and send == "send" else send
+        times = [values[part] for values in (send_start, send_end, compute_start, compute_end)]
+        draw_bars(ax, link_rows[part], times[0], times[1], inks[part], link, height)
+        draw_chunks(ax, rows[part], times, inks[part], (send, compute))
+
+
+def _draw_deadlines(ax: Axes, schedule: Schedule, colors: dict[Any, Any]) -> None:
+    """Draw the absolute deadline of every task over the nodes that it has."""
+    rows = schedule.chunks.groupby("task")["node"].agg(["min", "max"])
+    due = (schedule.tasks["arrival"] + schedule.tasks["deadline"])[rows.index]
+    inks = [colors[task] for task in rows.index]
+    top, bottom = rows["min"] + 0.5, rows["max"] + 1.5
+    ax.vlines(due, top, bottom, colors=inks, linewidth=1.8, zorder=3)
+    ax.scatter(due, top, 26, inks, marker="v", edgecolors="#333333", linewidths=0.5, zorder=4)
+
+
+def _draw_task_numbers(ax: Axes, chunks: pd.DataFrame) -> None:
+    """Write the number of every task on its longest chunk."""
+    plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.75}
+    look: dict[str, Any] = {"ha": "center", "va": "center", "clip_on": True, "zorder": 5}
+    lengths = chunks["compute_end"] - chunks["send_start"]
+    longest = chunks.loc[lengths.groupby(chunks["task"]).idxmax()]
+    middles = (longest["send_start"] + longest["compute_end"]) / 2
+    for task, x, node in zip(longest["task"], middles, longest["node"], strict=True):
+        ax.text(x, node + 1, str(task), fontsize=8.5, fontweight="bold", bbox=plate, **look)
+
+
+def _legend_entries() -> list[Any]:
+    return [
+        key("send", "sending"),
+        key("compute", "computing"),
+        key("planned", "planned"),
+        mark("deadline", color="#555555", marker="v"),
+        mark("accepted", color=INK["green"], linestyle="none", marker="o"),
+        mark("refused", color=INK["vermillion"], linestyle="none", marker="x", mew=1.8),
+        mark("now", color=INK["black"], linestyle="--"),
+    ]
+
+
+def _time_limits(schedules: list[Schedule]) -> tuple[float, float]:
+    """Return the ends of the time axis: all plans, and the last deadline where it is near."""
+    arrivals = schedules[0].tasks["arrival"]
+    first, now = float(arrivals.iloc[0]), float(arrivals.iloc[-1])
+    ends = [float(schedule.tasks["completion"].max()) for schedule in schedules]
+    due = max(float((s.tasks["arrival"] + s.tasks["deadline"]).iloc[-1]) for s in schedules)
+    last = max([now, *(end for end in ends if np.isfinite(end))])
+    if due - first < 1.4 * (last - first):
+        last = max(last, due)
+    last = max(last, first + 1e-9)
+    return first - 0.01 * (last - first), last + 0.03 * (last - first)
+
+
+def _sentence(schedules: list[Schedule], count: int) -> str:
+    """Say how many tasks each policy has accepted, and how much data."""
+    accepted = []
+    for schedule in schedules:
+        sizes = schedule.tasks["sigma"][schedule.tasks["admitted"]]
+        verb = "accepted" if schedule.policy.admission else "run"
+        accepted.append(f"{schedule.name} has {verb} {len(sizes)} ({sizes.sum():.4g} of data)")
+    tasks = schedules[0].tasks
+    now = float(tasks["arrival"].iloc[-1])
+    return f"Test {len(tasks)} of {count}, at time {now:.5g}: {', '.join(accepted)}."

@@ -1,0 +1,270 @@
+r"""What pieces of a function cost on this cluster, and how wide a promise must be.
+
+A piece of x units occupies a worker for
+
+.. math:: t = SC + C_{ps}\,x
+
+seconds (paper M, section 3, with what sending costs included), fitted to measured pieces by least
+squares of relative errors. A promise is later than the expected end by a margin: the 95 % quantile
+of the next ratio of real to expected time, predicted from the ratios of earlier loads.
+"""
+
+import hashlib
+import heapq
+import json
+import math
+from collections import defaultdict, deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dlsim.errors import InputError
+from dlsim.files import StrPath, read_json, write_text
+from dlsim.given import Floats
+
+#: Latest pieces per worker, and latest loads, that are remembered.
+PIECES_KEPT_PER_WORKER, LOADS_KEPT = 30, 39
+#: Bounds of the spread of a load's ratio before loads were measured, and for how many this counts.
+SPREAD_FLOOR, SPREAD_CAP, PRIOR_LOADS = 0.1, 0.5, 2.0
+#: Loads that the prior mean of the ratio, 1, counts for.
+PRIOR_MEAN_LOADS = 1.0
+#: A margin exceeds the largest ratio that was seen, or the prior's, by this power at most.
+OUTLIER_BOUND = 1.25
+#: Simulated loads behind an expected time.
+RESAMPLES = 100
+#: Seconds of a unit where measured times do not grow with the units.
+MIN_SECONDS_PER_UNIT = 1e-15
+#: Relative errors beyond this count as outliers.
+OUTLIER = 0.1
+#: Under which key the ratios of first loads are kept. Their expected times come from a sample, so
+#: they say how far samples can be trusted, whatever the function.
+FIRST_LOADS = "first loads of functions"
+#: Format of the file of costs.
+FILE_VERSION = 1
+
+
+class Fit(NamedTuple):
+    """A line through measured times: seconds of a piece, and of each unit in it."""
+
+    start_up: float
+    per_unit: float
+
+    def time(self, units: Floats | float) -> Any:
+        """Return the fitted seconds of a piece of so many units."""
+        return self.start_up + self.per_unit * units
+
+
+def fit_times(units: Floats, seconds: Floats, has_start_up: bool = True) -> Fit:
+    """Fit start-up and seconds per unit, neither negative, so that all pieces together fit.
+
+    Relative errors count, and outliers little (`scipy.optimize.least_squares`, soft L1).
+
+    >>> fit_times(np.array([2.0, 4.0]), np.array([1.0, 2.0]), has_start_up=False)
+    Fit(start_up=0.0, per_unit=0.5)
+    """
+    from scipy.optimize import least_squares
+
+    mean = max(float(seconds.sum() / units.sum()), MIN_SECONDS_PER_UNIT)
+    if not has_start_up or len(np.unique(units)) == 1:
+        return Fit(0.0, mean)
+    logs = np.log(np.maximum(seconds, 1e-9))
+    smallest = max(float(seconds.min()), 1e-9)
+
+    def errors(parameters: Floats) -> Floats:
+        return np.log(parameters[0] * smallest + parameters[1] * mean * units + 1e-12) - logs
+
+    found = least_squares(errors, [0.1, 1.0], bounds=(0, np.inf), loss="soft_l1", f_scale=OUTLIER)
+    start_up, per_unit = found.x[0] * smallest, found.x[1] * mean
+    scale = seconds.sum() / (start_up * len(units) + per_unit * units.sum())
+    return Fit(float(scale * start_up), max(float(scale * per_unit), MIN_SECONDS_PER_UNIT))
+
+
+class Measurement(NamedTuple):
+    """A piece as it was: its units, seconds that it occupied a worker, and seconds of computing."""
+
+    units: float
+    occupied: float
+    computing: float
+
+
+@dataclass(eq=False)
+class Costs:
+    """What is known of one function on one cluster.
+
+    Attributes
+    ----------
+    pieces : deque of Measurement
+        The latest measured pieces.
+    ratios : deque of float
+        Of the latest loads, the real time from start to end over the expected time.
+    """
+
+    pieces: deque[Measurement] = field(default_factory=deque)
+    ratios: deque[float] = field(default_factory=lambda: deque(maxlen=LOADS_KEPT))
+    _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+
+    def add_piece(self, measurement: Measurement, workers: int) -> None:
+        """Learn from a piece on a cluster of so many workers, and forget old ones."""
+        self.pieces.append(measurement)
+        while len(self.pieces) > PIECES_KEPT_PER_WORKER * workers:
+            self.pieces.popleft()
+        self._cache.clear()
+
+    def forget_first(self, count: int) -> None:
+        """Forget the first pieces, which had to warm the workers up."""
+        for _ in range(count):
+            self.pieces.popleft()
+        self._cache.clear()
+
+    def _columns(self) -> tuple[Floats, Floats, Floats]:
+        units, occupied, computing = np.array(self.pieces, dtype=float).T
+        return units, occupied, computing
+
+    def fit(self, has_start_up: bool = True) -> Fit:
+        """Return the time that pieces occupy a worker, fitted."""
+
+        def find() -> Fit:
+            units, occupied, _ = self._columns()
+            return fit_times(units, occupied, has_start_up)
+
+        return self._cached(("fit", has_start_up), find)
+
+    def fit_sending(self, has_start_up: bool = True) -> Fit:
+        """Return the time that pieces occupy a worker without computing, fitted."""
+
+        def find() -> Fit:
+            units, occupied, computing = self._columns()
+            return fit_times(units, np.maximum(occupied - computing, 0.0), has_start_up)
+
+        return self._cached(("sending", has_start_up), find)
+
+    def _cached(self, key: Any, find: Callable[[], Any]) -> Any:
+        if key not in self._cache:
+            self._cache[key] = find()
+        return self._cache[key]
+
+    def simulate(self, sizes: Sequence[float], workers: int) -> tuple[float, float]:
+        """Simulate a load whose pieces idle workers pull, with measured ratios drawn again.
+
+        Parameters
+        ----------
+        sizes : sequence of float
+            Units of the pieces, in the order in which they are pulled.
+        workers : int
+            Number of workers.
+
+        Returns
+        -------
+        float
+            Mean of the seconds from the start to the end of the last piece.
+        float
+            Their relative spread, the uncertainty of the fit included.
+        """
+        units, occupied, _ = self._columns()
+        fitted = self.fit().time(units)
+        source = np.random.default_rng(np.random.SeedSequence(0))
+        seconds = self.fit().time(np.array(sizes, dtype=float))
+        # a second of work is as likely to be drawn from a short piece as from a long one
+        weights = fitted / fitted.sum()
+        ratios = source.choice(occupied / fitted, (RESAMPLES, len(seconds)), p=weights)
+        makespans = np.array([_pull(times, workers) for times in (ratios * seconds).tolist()])
+        of_fit = float(ratios.std()) / math.sqrt(len(units))
+        of_load = float(makespans.std() / makespans.mean())
+        spread = math.hypot(SPREAD_FLOOR, of_fit, of_load)
+        return float(makespans.mean()), min(spread, SPREAD_CAP)
+
+
+def margin(ratios: Sequence[float], quantile: float, spread: float) -> float:
+    """Return the factor on the expected time that the next load keeps with a probability.
+
+    Once there are enough loads, as many of the latest ratios are above it as the next may be (the
+    order statistic that exchangeable ratios allow; V. Vovk and others, Algorithmic Learning in a
+    Random World, 2005). Before that, ratios are taken as lognormal with unknown mean and variance,
+    the prior of the variance being the `spread`: a quantile of Student's t (A. Gelman and others,
+    Bayesian Data Analysis, 3rd edition, section 3.3), bounded by `OUTLIER_BOUND`. A late load
+    widens it.
+    """
+    place = math.ceil(quantile * (len(ratios) + 1))
+    if place <= len(ratios):
+        return max(1.0, sorted(ratios)[place - 1])
+    prior = _predicted_log(np.zeros(0), quantile, spread)
+    logs = np.log(ratios) if ratios else np.zeros(0)
+    bound = OUTLIER_BOUND * max(prior, logs.max(initial=0.0))
+    return max(1.0, math.exp(min(bound, _predicted_log(logs, quantile, spread))))
+
+
+def _predicted_log(logs: Floats, quantile: float, spread: float) -> float:
+    """Return the quantile of the next logarithm of a ratio, after these."""
+    from scipy.special import stdtrit
+
+    count, degrees = PRIOR_MEAN_LOADS + len(logs), PRIOR_LOADS + len(logs)
+    mean = logs.sum() / count
+    squares = ((logs - mean) ** 2).sum() + PRIOR_MEAN_LOADS * mean**2
+    variance = (PRIOR_LOADS * spread**2 + squares) / degrees
+    return float(mean + stdtrit(degrees, quantile) * math.sqrt(variance * (1 + 1 / count)))
+
+
+def _pull(times: Sequence[float], workers: int) -> float:
+    """Return when the last piece ends if every idle worker takes the next one."""
+    ends = [0.0] * workers
+    for seconds in times:
+        heapq.heapreplace(ends, ends[0] + seconds)
+    return max(ends)
+
+
+def function_key(function: Callable[..., Any]) -> str:
+    """Return a function's name with a digest of its code, under which its costs are kept."""
+    kind = function if hasattr(function, "__qualname__") else type(function)
+    digest = hashlib.sha256()
+    _hash_code(getattr(function, "__code__", None), digest.update)
+    return f"{kind.__module__}.{kind.__qualname__} {digest.hexdigest()[:8]}"
+
+
+def _hash_code(code: Any, update: Callable[[bytes], object]) -> None:
+    """Hash the instructions and constants of a function and of the functions within it."""
+    if code is None:
+        return
+    update(code.co_code + repr(code.co_names).encode())
+    for constant in code.co_consts:
+        if hasattr(constant, "co_code"):
+            _hash_code(constant, update)
+        elif isinstance(constant, frozenset):  # its order changes from process to process
+            update(repr(sorted(map(repr, constant))).encode())
+        else:
+            update(repr(constant).encode())
+
+
+def read_costs(path: StrPath) -> defaultdict[str, Costs]:
+    """Read costs by function from a file of numbers, or refuse it."""
+    found: defaultdict[str, Costs] = defaultdict(Costs)
+    document = read_json(path)
+    try:
+        if document["version"] != FILE_VERSION:
+            raise ValueError(f"version {document['version']} instead of {FILE_VERSION}")
+        for key, row in document["functions"].items():
+            pieces = np.array(row["pieces"], dtype=float).reshape(-1, 3)
+            ratios = np.array(row["ratios"], dtype=float).reshape(-1)
+            if not (np.isfinite(pieces).all() and np.isfinite(ratios).all()):
+                raise ValueError(f"{key}: a number is not finite")
+            if (pieces[:, :2] <= 0).any() or (pieces[:, 2] < 0).any() or (ratios <= 0).any():
+                raise ValueError(f"{key}: a number is not positive")
+            found[key].pieces.extend(Measurement(*piece) for piece in pieces.tolist())
+            found[key].ratios.extend(ratios.tolist())
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            f"{path} holds no costs of a head ({type(error).__name__}: {error}); delete it, and "
+            "functions are measured anew"
+        ) from error
+    return found
+
+
+def write_costs(path: StrPath, costs: dict[str, Costs]) -> None:
+    """Write costs by function as a JSON file of numbers."""
+    functions = {
+        key: {"pieces": [list(piece) for piece in one.pieces], "ratios": list(one.ratios)}
+        for key, one in costs.items()
+        if one.pieces or one.ratios
+    }
+    write_text(path, json.dumps({"version": FILE_VERSION, "functions": functions}) + "\n")

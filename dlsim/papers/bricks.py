@@ -1,0 +1,275 @@
+"""Paper B: the constants of its experiments, and what measures each of its claims.
+
+Source: A. Takefusa, S. Matsuoka, H. Casanova, F. Berman, "A Study of Deadline Scheduling for
+Client-Server Systems on the Computational Grid", HPDC 2001.
+
+The experiments are cells of notebooks/60-bricks.ipynb. A measure takes the frames that these
+leave and returns the points of a claim's grid; the names of its parameters say which frames:
+
+runs
+    Figures 3 to 6, one row per scheduler, interval and environment: interval, replicate, policy,
+    corrected (0 or 1), fallbacks, failure, cost, requests.
+causes
+    The same columns with condition (a key of `CONDITIONS`) in place of interval.
+sizes
+    The same columns with nodes in place of interval.
+background
+    model ("trace" or "extraneous"), replicate, spread.
+seconds
+    resource, model, replicate, seconds.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dlsim.bricks import DRAWN
+from dlsim.bricks import SWITCHES as ENGINE_SWITCHES
+from dlsim.study.measure import counted, differences, measures, named, points, trend, wide
+from dlsim.study.stats import relative_reduction
+
+#: The schedulers of Figures 3 to 6.
+POLICIES = ("Greedy", "D-0.5", "D-0.6", "D-0.7", "D-0.8", "D-0.9")
+#: The four versions of Figures 3 and 4: Load Correction, and fallbacks.
+VERSIONS = {"x/x": (0, 0), "L/x": (1, 0), "x/F": (0, 1), "L/F": (1, 1)}
+#: Pairs of versions that differ in Fallback, and in Load Correction.
+FALLBACK_PAIRS = (("x/x", "x/F"), ("L/x", "L/F"))
+CORRECTION_PAIRS = (("x/x", "L/x"), ("x/F", "L/F"))
+#: Switches of a reading with their options, the default first: of the simulator, of
+#: `Environment.random`, and of the scheduler.
+SWITCHES: dict[str, tuple[Any, ...]] = {
+    **ENGINE_SWITCHES,
+    "probe": (60.0, 1.0, 900.0),
+    **DRAWN,
+    "exclude_rejecting": (False, True),
+}
+#: What section 4.2 makes responsible for the small gain of Load Correction, taken away; each is a
+#: change of the reading.
+CONDITIONS: dict[str, dict[str, Any]] = {
+    "as it is": {},
+    "no noise on links": {"trace_std": 0.0},
+    "no outside jobs": {"server_load": 0.0},
+    "perfect prediction": {"predictor": "perfect"},
+    "none of the three": {"trace_std": 0.0, "server_load": 0.0, "predictor": "perfect"},
+}
+#: Nodes from which on a system counts as large (claim 11): the paper's own.
+LARGE = 75
+#: A reduction by more than so many points is dramatic (claim 1a): it needs as many failures.
+DRAMATIC = 0.10
+
+
+def name_version(corrected: int, fallbacks: int) -> str:
+    """Return the paper's sign for Load Correction and Fallback, such as ``"L/x"``."""
+    return f"{'L' if corrected else 'x'}/{'F' if fallbacks else 'x'}"
+
+
+def add_version(frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the column version, such as ``"L/x"``, to the rows of runs."""
+    return frame.assign(version=list(map(name_version, frame["corrected"], frame["fallbacks"])))
+
+
+# ------------------------------------------------------------------ parts of the measures
+
+
+def by_scheduler(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.DataFrame:
+    """Return one column per policy, correction and fallbacks, one row per point and environment."""
+    return wide(frame, [by], column, ["policy", "corrected", "fallbacks"])
+
+
+def sort_opts(policies: Iterable[str]) -> list[str]:
+    """Return the legends of Deadline among some policies, the smallest Opt first."""
+    return sorted({name for name in policies if name.startswith("D-")}, key=lambda n: float(n[2:]))
+
+
+def estimate_changes(changes: Any, by: str = "interval") -> pd.DataFrame:
+    """Estimate paired changes at every point of an axis, one column of changes per name."""
+    return points(pd.DataFrame(changes), [by]).sort_values(by, kind="stable", ignore_index=True)
+
+
+def pair_versions(
+    table: pd.DataFrame, pairs: Sequence[tuple[str, str]]
+) -> dict[str, tuple[Any, Any]]:
+    """Name the columns of every policy in two versions, such as ``"Greedy x/x - x/F"``."""
+    return {
+        f"{name} {a} - {b}": ((name, *VERSIONS[a]), (name, *VERSIONS[b]))
+        for a, b in pairs
+        for name in ("Greedy", *sort_opts(table.columns.unique("policy")))
+    }
+
+
+def subtract_corrected(frame: pd.DataFrame, by: str = "interval") -> pd.DataFrame:
+    """Subtract, policy by policy, the failure rate with Load Correction from that without."""
+    table = by_scheduler(frame, "failure", by)
+    return differences(table, pair_versions(table, CORRECTION_PAIRS))
+
+
+def gains_of_correction(frame: pd.DataFrame, by: str = "interval") -> pd.DataFrame:
+    """Estimate what Load Correction takes from the failure rate.
+
+    Where no run has any gain, the number of requests bounds it.
+    """
+    table = estimate_changes(subtract_corrected(frame, by), by)
+    requests = frame.groupby([by, "replicate"])["requests"].first().groupby(by).sum()
+    return counted(table, table[by].map(requests))
+
+
+def removed_failures(
+    runs: pd.DataFrame, most: int, fewest: int, corrected: Sequence[int] = (0,)
+) -> pd.DataFrame:
+    """Estimate the share of failures that more fallbacks remove, by policy and interval."""
+    rows = runs[runs["corrected"].isin(corrected)]
+    rows = rows.assign(what=rows["policy"] + rows["corrected"].map({0: "", 1: ", corrected"}))
+    at = ["what", "interval"]
+    return named(relative_reduction(rows, "failure", "fallbacks", most, fewest, at=at), at)
+
+
+def trend_over_opt(runs: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Estimate the trend of Deadline over Opt in every version: of failures, or of cost saved."""
+    rows = add_version(runs[(runs["fallbacks"] <= 1) & runs["policy"].str.startswith("D-")])
+    rows["opt"] = rows["policy"].str.removeprefix("D-").astype(float)
+    table = wide(rows, ["interval", "opt"], column, "version")
+    if column == "cost":
+        table = 1 - table / table.groupby(level=["interval", "replicate"]).transform("first")
+    return trend(table, "opt")
+
+
+def compare_columns(table: pd.DataFrame, a: Any, b: Any, column: str) -> "pd.Series[float]":
+    """Return by how much b fails less than a, in points; or by which fraction it costs less."""
+    return table[a] - table[b] if column == "failure" else 1 - table[b] / table[a]
+
+
+def compare_with_greedy(
+    runs: pd.DataFrame, column: str, names: slice, same_version: bool = False
+) -> pd.DataFrame:
+    """Compare Deadline in every version with Greedy x/x, or with Greedy in the same version."""
+    table = by_scheduler(runs, column)
+    opts = sort_opts(table.columns.unique("policy"))[names]
+    changes = {}
+    for sign, version in VERSIONS.items():
+        greedy = ("Greedy", *(version if same_version else (0, 0)))
+        for name in opts:
+            changes[f"{name} {sign}"] = compare_columns(table, greedy, (name, *version), column)
+    return estimate_changes(changes)
+
+
+# ------------------------------------------------------------------ one measure per claim
+
+
+@measures("bricks-1a")
+def fallback_in_points(runs: pd.DataFrame) -> pd.DataFrame | None:
+    """Failure rate that one fallback removes, where at least as many fail without it."""
+    table = by_scheduler(runs, "failure")
+    pairs = pair_versions(table, FALLBACK_PAIRS)
+    without = estimate_changes({name: table[a] for name, (a, _) in pairs.items()})
+    found = estimate_changes(differences(table, pairs))[without["estimate"] > DRAMATIC]
+    return None if found.empty else found
+
+
+@measures("bricks-1b")
+def fallback_in_shares(runs: pd.DataFrame) -> pd.DataFrame:
+    """Share of the failures that one fallback removes."""
+    return removed_failures(runs, 1, 0, corrected=(0, 1))
+
+
+@measures("bricks-2a", "bricks-2b")
+def correction_in_points(runs: pd.DataFrame) -> pd.DataFrame:
+    """Failure rate that Load Correction removes."""
+    return gains_of_correction(runs)
+
+
+@measures("bricks-3")
+def failures_over_opt(runs: pd.DataFrame) -> pd.DataFrame:
+    """Rise of the failure rate along Opt."""
+    return trend_over_opt(runs, "failure")
+
+
+@measures("bricks-4")
+def cost_below_greedy(runs: pd.DataFrame) -> pd.DataFrame:
+    """How much less Deadline costs than Greedy in the same version."""
+    return compare_with_greedy(runs, "cost", slice(None), same_version=True)
+
+
+@measures("bricks-5")
+def cost_over_opt(runs: pd.DataFrame) -> pd.DataFrame:
+    """Fall of the cost along Opt."""
+    return trend_over_opt(runs, "cost")
+
+
+@measures("bricks-6a")
+def conservative_fails_less(runs: pd.DataFrame) -> pd.DataFrame:
+    """How much less the smallest Opt fails than Greedy x/x."""
+    return compare_with_greedy(runs, "failure", slice(1))
+
+
+@measures("bricks-6b")
+def conservative_costs_less(runs: pd.DataFrame) -> pd.DataFrame:
+    """How much less the smallest Opt costs than Greedy x/x."""
+    return compare_with_greedy(runs, "cost", slice(1))
+
+
+@measures("bricks-7a")
+def fallbacks_against_none(runs: pd.DataFrame) -> pd.DataFrame:
+    """Share of the failures without fallbacks that the most fallbacks remove."""
+    return removed_failures(runs, runs["fallbacks"].max(), 0)
+
+
+@measures("bricks-7b")
+def fallbacks_against_one(runs: pd.DataFrame) -> pd.DataFrame:
+    """Share of the failures with one fallback that the most fallbacks remove."""
+    return removed_failures(runs, runs["fallbacks"].max(), 1)
+
+
+@measures("bricks-8a", "bricks-8b")
+def cost_of_fallbacks(runs: pd.DataFrame) -> pd.DataFrame:
+    """Cost with the most fallbacks over that without, minus one."""
+    table, most = by_scheduler(runs, "cost"), runs["fallbacks"].max()
+    names = ("Greedy", *sort_opts(table.columns.unique("policy")))
+    return estimate_changes({n: table[(n, 0, most)] / table[(n, 0, 0)] - 1 for n in names})
+
+
+@measures("bricks-9")
+def trade_off(runs: pd.DataFrame) -> pd.DataFrame:
+    """From the smallest to the largest Opt: rise of the failure rate, and fall of the cost."""
+    parts = []
+    for column in ("failure", "cost"):
+        table = by_scheduler(runs, column)
+        smallest, *_, largest = sort_opts(table.columns.unique("policy"))
+        a, b = (largest, smallest) if column == "failure" else (smallest, largest)
+        changes = {
+            f"{column}, {n} fallbacks": compare_columns(table, (a, 0, n), (b, 0, n), column)
+            for n in (0, 1, runs["fallbacks"].max())
+        }
+        parts.append(estimate_changes(changes))
+    return pd.concat(parts, ignore_index=True)
+
+
+@measures("bricks-10")
+def gain_without_causes(causes: pd.DataFrame) -> pd.DataFrame:
+    """Gain of Load Correction without a blamed cause, minus the gain with it."""
+    table, usual = subtract_corrected(causes, "condition"), "as it is"
+    others = [name for name in table.index.unique("condition") if name != usual]
+    apart = [(table.loc[name] - table.loc[usual]).add_prefix(f"{name}: ") for name in others]
+    return pd.concat(map(points, apart), ignore_index=True)
+
+
+@measures("bricks-11")
+def gain_in_large_systems(sizes: pd.DataFrame) -> pd.DataFrame:
+    """Gain of Load Correction in systems of `LARGE` nodes and more."""
+    return gains_of_correction(sizes[sizes["nodes"] >= LARGE], "nodes")
+
+
+@measures("bricks-12a", readings=False)
+def time_of_models(seconds: pd.DataFrame) -> pd.DataFrame:
+    """Share of the environments in which a run with extraneous users takes more CPU time."""
+    table = wide(seconds, ["resource"], "seconds", "model")
+    dearer = (table["extraneous"] > table["trace"]).astype(float)
+    found = points(dearer.unstack("resource"))
+    return found.assign(total=found["n"], values=None)
+
+
+@measures("bricks-12b")
+def spread_of_models(background: pd.DataFrame) -> pd.DataFrame:
+    """Spread of the links' coefficients of variation, extraneous data minus traces."""
+    table = wide(background, [], "spread", "model")
+    return points(differences(table, {"links": ("extraneous", "trace")}))

@@ -1,0 +1,395 @@
+"""Paper C, on scheduling for CPU-GPU clusters with MapReduce, by S. Goyat and A. K. Sahoo.
+
+The experiments stand in notebooks/50-cpu-gpu.ipynb. Here are the constants that they share with
+tests and other notebooks, and one measure per claim: from the frames of a sweep to the points of
+the claim's grid (`dlsim.study.judge`).
+"""
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from dlsim.cpugpu import POLICIES as OF_ENGINE
+from dlsim.cpugpu import SWITCHES as SWITCHES_OF_ENGINE
+from dlsim.cpugpu import Policy, Reading, workload
+from dlsim.errors import InputError
+from dlsim.files import read_csv, shared_file
+from dlsim.study.measure import counted, estimates, joined, measures, mirrored, named, tidy, trend
+from dlsim.study.measure import wide as one_column_per_policy
+from dlsim.study.stats import relative_reduction
+
+#: What the paper leaves open, the default first: to the engine; the class whose times the mixes
+#: draw; whose first sample is wrong; from which relative error on a prediction is significantly
+#: wrong; how jobs speed up with nodes, what both devices of one give together, how many there are.
+SWITCHES: dict[str, tuple[Any, ...]] = {
+    **SWITCHES_OF_ENGINE,
+    "base": workload.BASES,
+    "poisoned": ("one", "all"),
+    "significant": (0.1, 0.05, 0.2),
+    "exponent": (0.9, 0.7, 1.0),
+    "both": (0.95, 0.8, 1.0),
+    "nodes": (4, 2, 8),
+}
+#: Variants of the five rules that the paper does not have.
+VARIANTS: dict[str, Policy] = {
+    "history, 3 samples": Policy(min_samples=3),
+    "history, re-explore": Policy(re_explore=8),
+    "history, bounded": Policy(bound=0.1),
+    "history, median": Policy(estimate="median"),
+    "history, ewma": Policy(estimate="ewma"),
+    "history, steal": Policy(steal=True),
+}
+#: Every policy by its name in the legends.
+POLICIES: dict[str, Policy] = {**OF_ENGINE, **VARIANTS}
+#: Policies of the paper and of its second source.
+OURS = ("history", "rsc", "asjf")
+#: What the conclusion names as the two existing schemes, for moldable jobs on several nodes.
+EXISTING = ("torque-strict", "torque", "mct")
+
+
+def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the value of every switch; the engine's own are one `Reading` under "engine".
+
+    Parameters
+    ----------
+    reading : mapping
+        Switches of `SWITCHES` that differ from the default.
+
+    Raises
+    ------
+    InputError
+        For a switch or a value that is not known.
+    """
+    unknown = set(reading) - set(SWITCHES)
+    if unknown:
+        raise InputError(f"the reading has no switch {sorted(unknown)[0]!r}; known: {[*SWITCHES]}")
+    own = {name: values[0] for name, values in SWITCHES.items() if name not in SWITCHES_OF_ENGINE}
+    of_engine = {name: value for name, value in reading.items() if name in SWITCHES_OF_ENGINE}
+    return own | {"engine": Reading.of(of_engine)} | {k: reading[k] for k in own if k in reading}
+
+
+def list_mechanisms() -> pd.DataFrame:
+    """List every mechanism of the paper with its section, what runs it and what shows it.
+
+    >>> list_mechanisms().loc[8, "runs in"]
+    'rules.minimum_completion_time'
+    """
+    table = read_csv(shared_file("data/papers/cpu-gpu-mechanisms.csv"), {"mechanism": "text"})
+    for module, name in table["runs in"].str.rsplit(".", n=1):
+        if not hasattr(importlib.import_module(f"dlsim.cpugpu.{module}"), name):
+            raise InputError(f"dlsim.cpugpu.{module} must hold {name}, which the inventory names")
+    return table.set_index(pd.RangeIndex(1, len(table) + 1, name="row"))
+
+
+# --- tables that pictures and claims share --------------------------------------------------------
+
+
+def total_saved(
+    runs: pd.DataFrame, policies: Sequence[str], rival: str, column: str = "makespan"
+) -> pd.DataFrame:
+    """Estimate by which fraction totals over all batches are smaller than a rival's.
+
+    Parameters
+    ----------
+    runs : DataFrame
+        Columns mix, replicate, policy, batch and `column`.
+    policies, rival : sequence of str, str
+        Whose totals are compared.
+
+    Returns
+    -------
+    DataFrame
+        One row per policy and mix: estimate, low, high (95 %), n, and ``values``, one per
+        replicate, whose mean is the estimate.
+    """
+    sums = runs.groupby(["mix", "replicate", "policy"], sort=False)[column].sum().reset_index()
+    parts = []
+    for policy in policies:
+        table = relative_reduction(sums, column, "policy", policy, rival, at=["mix"])
+        parts.append(named(table, ["mix"], f"{policy} against {rival}").assign(policy=policy))
+    return pd.concat(parts, ignore_index=True)
+
+
+def compare_with(runs: pd.DataFrame, is_base: Any, keys: Sequence[str]) -> pd.DataFrame:
+    """Add ``base``, the makespan of the rows that `is_base` marks, and ``ratio`` to it."""
+    base = runs[is_base].set_index(list(keys))["makespan"].rename("base")
+    table = runs.join(base, on=list(keys))
+    return table.assign(ratio=table["makespan"] / table["base"])
+
+
+def compare_with_mct(runs: pd.DataFrame) -> pd.DataFrame:
+    """Compare every batch with MCT, which knows the mean times from the start."""
+    return compare_with(runs, runs["policy"] == "mct", ["mix", "replicate", "batch"])
+
+
+def excess_of_wrong_samples(first_samples: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much wrong first samples lengthen each batch."""
+    right = first_samples["wrong"] == 1
+    table = compare_with(first_samples, right, ["mix", "replicate", "batch"])
+    return table[table["wrong"] != 1].assign(excess=lambda wrong: wrong["ratio"] - 1)
+
+
+def throughput_gains(moldable: pd.DataFrame, rivals: Sequence[str] = EXISTING) -> pd.DataFrame:
+    """Return the gain in throughput over the best of some rivals, queue by queue."""
+    keys = ["mix", "error", "replicate"]
+    best = moldable[moldable["scheduler"].isin(rivals)].groupby(keys)["makespan"].min()
+    flexible = moldable[moldable["scheduler"].isin(("flexible", "area"))]
+    table = flexible.join(best.rename("best"), on=keys)
+    return table.assign(gain=table["best"] / table["makespan"] - 1)
+
+
+def times_by_gpus(word_counts: pd.DataFrame, streams: int, devices: str) -> pd.DataFrame:
+    """Return the times of a word count: one row per replicate, one column per number of GPUs."""
+    rows = word_counts[(word_counts["streams"] == streams) & (word_counts["devices"] == devices)]
+    return rows.pivot(index="replicate", columns="gpus", values="makespan")
+
+
+def estimate_by_gpus(values: pd.DataFrame) -> pd.DataFrame:
+    """Estimate every column of a table with one column per number of GPUs."""
+    return estimates(tidy(values, [], "gain", "gpus"), ["gpus"], "gain")
+
+
+def excess_over(runs: pd.DataFrame, by: str, value: float, at: list[str]) -> pd.DataFrame:
+    """Estimate how much longer schedules are at a value of a column than where it is 0."""
+    return mirrored(relative_reduction(runs, "makespan", by, value, 0.0, at=at))
+
+
+def cost_of_threads(threads: pd.DataFrame) -> pd.DataFrame:
+    """Estimate how much longer schedules are if the thread of a GPU job takes part of the CPU."""
+    sums = threads.groupby(["mix", "replicate", "share"])["makespan"].sum().reset_index()
+    shares = sorted(set(sums["share"]) - {0.0})
+    parts = [excess_over(sums, "share", share, ["mix"]).assign(share=share) for share in shares]
+    return named(pd.concat(parts, ignore_index=True), ["share", "mix"])
+
+
+def _last(frame: pd.DataFrame, number: str) -> pd.DataFrame:
+    """Return the rows of the last batch or round."""
+    return frame[frame[number] == frame[number].max()]
+
+
+def _estimate_at(values: Any, by: Sequence[str]) -> pd.DataFrame:
+    """Estimate paired values at every point of a grid."""
+    return estimates(values.rename("value").reset_index(), by, "value")
+
+
+# --- measures: what each claim is judged by -------------------------------------------------------
+
+
+def _falls(runs: pd.DataFrame, first: int) -> pd.DataFrame:
+    """Estimate by how much the makespan over MCT's falls from a batch to the last."""
+    table = compare_with_mct(runs)
+    table = table[(table["policy"] == "history") & (table["batch"] >= first)]
+    if table["batch"].nunique() < 2:
+        return table.iloc[:0]
+    return trend(-table.set_index(["mix", "replicate", "batch"])[["ratio"]], "batch", "fall")
+
+
+@measures("cpu-gpu-1a")
+def improves(runs: pd.DataFrame) -> pd.DataFrame:
+    """Makespan over MCT's: by how much it falls from the first batch to the last."""
+    return _falls(runs, 0)
+
+
+@measures("cpu-gpu-1b")
+def continues_to_improve(runs: pd.DataFrame) -> pd.DataFrame:
+    """Makespan over MCT's: by how much it falls from the second batch to the last."""
+    return _falls(runs, 1)
+
+
+@measures("cpu-gpu-2a")
+def saves_against_gpu(runs: pd.DataFrame) -> pd.DataFrame:
+    """Part of the total run time saved against GPU only."""
+    return total_saved(runs, ["history"], "gpu-only")
+
+
+@measures("cpu-gpu-2b")
+def saves_against_preferred(runs: pd.DataFrame) -> pd.DataFrame:
+    """Part of the total run time saved against the preferred device."""
+    return total_saved(runs, ["history"], "preferred")
+
+
+@measures("cpu-gpu-3")
+def saves_against_round_robin(runs: pd.DataFrame) -> pd.DataFrame:
+    """Part of the total run time saved against blind round robin."""
+    return total_saved(runs, OURS, "round-robin")
+
+
+@measures("cpu-gpu-14a")
+def saves_against_cpu(runs: pd.DataFrame) -> pd.DataFrame:
+    """Part of the total run time saved against CPU only."""
+    return total_saved(runs, ["history"], "cpu-only")
+
+
+def _trade(runs: pd.DataFrame, column: str) -> pd.DataFrame:
+    """What ASJF waits less than RSC, and what RSC completes sooner than ASJF."""
+    parts = {
+        "mean wait": total_saved(runs, ["asjf"], "rsc", "mean_wait"),
+        column.replace("_", " "): total_saved(runs, ["rsc"], "asjf", column),
+    }
+    return joined(parts)
+
+
+@measures("cpu-gpu-18a")
+def trades_waits_for_completions(runs: pd.DataFrame) -> pd.DataFrame:
+    """ASJF against RSC: mean wait, and mean completion time of a job."""
+    return _trade(runs, "mean_completion")
+
+
+@measures("cpu-gpu-18b")
+def trades_waits_for_makespans(runs: pd.DataFrame) -> pd.DataFrame:
+    """ASJF against RSC: mean wait, and makespan of the batch."""
+    return _trade(runs, "makespan")
+
+
+def _unexcused(lateness: pd.DataFrame, fair: str) -> pd.DataFrame:
+    """Share of the jobs that are late and under neither exception."""
+    rows = lateness[(lateness["above"] == 0) & (lateness["fair"] == fair)]
+    jobs = rows.groupby("mix", sort=False)["jobs"].sum().reset_index(drop=True)
+    return counted(estimates(rows, ["mix"], "unexcused"), jobs)
+
+
+@measures("cpu-gpu-6a")
+def is_fair_locally(lateness: pd.DataFrame) -> pd.DataFrame:
+    """Unexcused lateness against the end behind what was assigned to the preferred device."""
+    return _unexcused(lateness, "local")
+
+
+@measures("cpu-gpu-6b")
+def is_fair_globally(lateness: pd.DataFrame) -> pd.DataFrame:
+    """Unexcused lateness against the schedule in which every job has its preferred device."""
+    return _unexcused(lateness, "global")
+
+
+@measures("cpu-gpu-7a")
+def smooths_outliers(outliers: pd.DataFrame) -> pd.DataFrame:
+    """Excess of the last batch after batches with outliers."""
+    return estimates(_last(outliers, "batch"), ["mix"], "excess")
+
+
+@measures("cpu-gpu-7b")
+def smooths_wrong_samples(first_samples: pd.DataFrame) -> pd.DataFrame:
+    """Excess of the last batch after a wrong first sample."""
+    table = excess_of_wrong_samples(first_samples)
+    return estimates(_last(table, "batch"), ["wrong", "mix"], "excess")
+
+
+def _mean_gain(moldable: pd.DataFrame) -> pd.DataFrame:
+    """Mean gain in throughput over the best of TORQUE and MCT."""
+    exact = moldable[moldable["error"] == 0]
+    return estimates(throughput_gains(exact), ["scheduler", "mix"], "gain")
+
+
+@measures("cpu-gpu-8a")
+def greatest_gain(moldable: pd.DataFrame) -> pd.DataFrame:
+    """The gain of every second queue, in the mix where it is largest in the others."""
+    chosen, judged = (_mean_gain(moldable[moldable["replicate"] % 2 == k]) for k in (0, 1))
+    best = chosen.groupby("scheduler", sort=False)["estimate"].idxmax()
+    return judged.merge(chosen.loc[best, ["scheduler", "mix"]])
+
+
+@measures("cpu-gpu-8b")
+def gain_in_every_mix(moldable: pd.DataFrame) -> pd.DataFrame:
+    """The mean gain over the best of TORQUE and MCT in every mix."""
+    return _mean_gain(moldable)
+
+
+@measures("cpu-gpu-4", readings=False)
+def approximates_the_ideal(short_queues: pd.DataFrame) -> pd.DataFrame:
+    """Excess over the exhaustive schedules."""
+    rows = short_queues[short_queues["policy"].isin(OURS)]
+    columns = {"makespan": "makespan", "mean completion": "completion"}
+    return joined({name: estimates(rows, ["policy", "mix"], of) for name, of in columns.items()})
+
+
+@measures("cpu-gpu-9", readings=False)
+def tolerates_errors(
+    runs: pd.DataFrame, wrong_times: pd.DataFrame, moldable: pd.DataFrame
+) -> pd.DataFrame:
+    """Estimate how much longer schedules are if declared times are wrong by up to 20 %."""
+    one = pd.concat([runs.assign(error=0.0), wrong_times])
+    sums = one.groupby(["mix", "replicate", "error", "policy"])["makespan"].sum().reset_index()
+    two = moldable.assign(policy="problem 2: " + moldable["scheduler"])
+    rows, at = pd.concat([sums, two[sums.columns]]), ["policy", "mix"]
+    rows = rows[rows["policy"].isin(["rsc", "asjf", "problem 2: flexible", "problem 2: area"])]
+    return named(excess_over(rows, "error", rows["error"].max(), at), at)
+
+
+def _compare_streams(
+    rows: pd.DataFrame, by: list[str], column: str, compare: Callable[[Any, Any], Any]
+) -> pd.DataFrame:
+    """Compare what three streams do with what one does."""
+    table = one_column_per_policy(rows, by, column, "streams")
+    return _estimate_at(compare(table[3], table[1]), by)
+
+
+@measures("cpu-gpu-10a", readings=False)
+def uses_the_gpu(pipelines: pd.DataFrame) -> pd.DataFrame:
+    """Share of the time in which the GPU maps: three streams less one."""
+    by = ["profile", "engines"]
+    return _compare_streams(pipelines, by, "use", lambda three, one: three - one)
+
+
+@measures("cpu-gpu-10b", readings=False)
+def speeds_up_by_overlap(pipelines: pd.DataFrame) -> pd.DataFrame:
+    """Makespan without overlap over that with three streams and two copy engines."""
+    two = pipelines[pipelines["engines"] == 2]
+    return _compare_streams(two, ["profile"], "makespan", lambda three, one: one / three)
+
+
+@measures("cpu-gpu-11", readings=False)
+def stabilises(orders: pd.DataFrame) -> pd.DataFrame:
+    """Distance from the mean slowdown, and slowdown, beyond those of the scheduled order."""
+    keys = ["queues", "engines"]
+    mean = orders.groupby([*keys, "order"])["slowdown"].transform("mean")
+    rows = orders.assign(distance=(orders["slowdown"] / mean - 1).abs())
+    runs = rows.groupby([*keys, "replicate", "order"])[["distance", "slowdown"]].mean()
+    distance, slowdown = (runs[name].unstack("order") for name in ("distance", "slowdown"))
+    columns = {
+        "spread": distance["threads"] - distance["scheduled"],
+        "mean": slowdown["threads"] / slowdown["scheduled"] - 1,
+    }
+    return joined({name: _estimate_at(column, keys) for name, column in columns.items()})
+
+
+@measures("cpu-gpu-12a", readings=False)
+def moves_to_the_ideal(splits: pd.DataFrame) -> pd.DataFrame:
+    """Excess over equal finish: by how much it falls over the rounds."""
+    return trend(-splits.set_index(["case", "replicate", "round"]), "round", "fall")
+
+
+@measures("cpu-gpu-12b", readings=False)
+def reaches_the_ideal(splits: pd.DataFrame) -> pd.DataFrame:
+    """Excess over equal finish in the last round."""
+    return estimates(_last(splits, "round"), ["case"], "excess")
+
+
+@measures("cpu-gpu-13", readings=False)
+def thread_is_free(threads: pd.DataFrame) -> pd.DataFrame:
+    """Excess if the thread of a GPU job takes a part of the CPU."""
+    return cost_of_threads(threads)
+
+
+@measures("cpu-gpu-14b", readings=False)
+def word_count_beats_cpus(word_counts: pd.DataFrame) -> pd.DataFrame:
+    """Part of a word count's time saved against CPUs only."""
+    cpus_only = times_by_gpus(word_counts, 3, "cpu").iloc[:, 0]
+    return estimate_by_gpus(1 - times_by_gpus(word_counts, 3, "both").div(cpus_only, axis=0))
+
+
+@measures("cpu-gpu-15a", readings=False)
+def more_gpus_are_faster(word_counts: pd.DataFrame) -> pd.DataFrame:
+    """Time of a word count on one GPU over that on several, less 1."""
+    times = times_by_gpus(word_counts, 3, "gpu")
+    return estimate_by_gpus(times.drop(columns=1).rdiv(times[1], axis=0) - 1)
+
+
+@measures("cpu-gpu-15b", readings=False)
+def overlap_is_faster(word_counts: pd.DataFrame) -> pd.DataFrame:
+    """Time of a word count without overlap over that with it, less 1."""
+    parts = {}
+    for devices in ("gpu", "both"):
+        plain, overlapped = (times_by_gpus(word_counts, streams, devices) for streams in (1, 3))
+        parts[devices] = estimate_by_gpus(plain / overlapped - 1)
+    return joined(parts)

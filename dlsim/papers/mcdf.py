@@ -1,0 +1,332 @@
+"""Paper M, "Real-Time Divisible Load Scheduling for Cluster Computing" (mcdf.txt).
+
+Its policies, the switches of its readings, and the measures of its claims: frames of notebook
+20-mcdf in, points of a grid out. A frame ``main`` has the columns load, setup, replicate, policy,
+ratio (share of refused tasks, or of late ones of a policy that refuses none).
+"""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim.errors import InputError
+from dlsim.realtime import Policy, workload
+from dlsim.realtime.model import SWITCHES_M
+from dlsim.realtime.own import policies_of
+from dlsim.study.claims import LEVEL
+from dlsim.study.measure import counted, estimates, exact, lead, measures, points, rise, trend, wide
+from dlsim.study.stats import family
+
+#: Policies with admission control, in the order of the paper's legends.
+WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")
+#: Policies that refuse no task, and are judged by missed deadlines.
+WITHOUT_ADMISSION = ("FIFOANNA", "EDFANNA")
+POLICIES = (*WITH_ADMISSION, *WITHOUT_ADMISSION)
+RIVALS = tuple(name for name in WITH_ADMISSION if name != "MCDF")
+ALL_NODES = ("FIFOAN", "EDFAN")
+FEWEST_NODES = ("FIFOMN", "EDFMN")
+#: Switches of the engine, then of the workload, with their options, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"]}
+
+
+def own_policies(policies: Any) -> dict[str, Policy]:
+    """Return a user's policies by their labels.
+
+    Parameters
+    ----------
+    policies : sequence or mapping
+        Names of policies of `dlsim.realtime`, policies, or texts "FILE.py:function", each of
+        the texts also with a label before it, as in "mine=FILE.py:function".
+
+    Raises
+    ------
+    InputError
+        If one has the label of a policy of the paper: its claims are about that one.
+    """
+    found = policies_of(policies, ())
+    for label in found:
+        if label in POLICIES:
+            raise InputError(f"{label} is a policy of the paper: give yours a label, mine=...")
+    return found
+
+
+# ------------------------------------------------------------------ parts of the frames
+
+
+def ratios_without_setup(main: pd.DataFrame, column: str = "ratio") -> pd.DataFrame:
+    """Return a column without set-up costs: a column per policy, a row per load and replicate."""
+    return wide(main[main["setup"] == 0], ["load"], column)
+
+
+def ratios_with_setup(main: pd.DataFrame, column: str = "ratio") -> pd.DataFrame:
+    """Return a column with set-up costs: a row per set-up cost, load and replicate."""
+    rows = main[(main["setup"] > 0) & main["policy"].isin(WITH_ADMISSION)]
+    return wide(rows, ["setup", "load"], column)
+
+
+def _decided_by_best(values: pd.DataFrame, by: list[str]) -> pd.DataFrame:
+    """Return points of which the rivals at a place speak as one: the best of them decides."""
+    return points(values, by).assign(group=lambda table: table.groupby(by).ngroup())
+
+
+def _with_exact_bounds(table: pd.DataFrame, rows: pd.DataFrame, axis: str) -> pd.DataFrame:
+    """Give shares of tasks exact bounds where they are the same in all runs."""
+    tasks = rows.groupby(["policy", axis])["tasks"].sum()
+    return counted(table, table.join(tasks, on=["what", axis])["tasks"])
+
+
+# ------------------------------------------------------------------ Figures 4 and 5
+
+
+@measures("mcdf-1")
+def lead_over_all(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what each of the six other policies has more than MCDF at every load."""
+    table = ratios_without_setup(main)
+    return _decided_by_best(lead(table, "MCDF", (*RIVALS, *WITHOUT_ADMISSION)), ["load"])
+
+
+@measures("mcdf-2")
+def missed_without_admission(main: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of late tasks of the policies that refuse none."""
+    table = points(ratios_without_setup(main)[list(WITHOUT_ADMISSION)], ["load"])
+    return _with_exact_bounds(table, main[main["setup"] == 0], "load")
+
+
+@measures("mcdf-3")
+def growth_of_delay(main: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean delay in the last quarter of a run minus that in the first."""
+    table = ratios_without_setup(main, "delay_growth")
+    return points(table[list(WITHOUT_ADMISSION)], ["load"])
+
+
+def _distances(main: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return how far the policies of fewest nodes, and those of all, are from MCDF."""
+    far = lead(ratios_without_setup(main), "MCDF", RIVALS).abs()
+    fewest, every = far[list(FEWEST_NODES)], far[list(ALL_NODES)]
+    return fewest.set_axis(list(ALL_NODES), axis=1), every
+
+
+@measures("mcdf-4a")
+def nearer_like_with_like(main: pd.DataFrame) -> pd.DataFrame:
+    """Return how much nearer to MCDF all nodes are than fewest, FIFO with FIFO, EDF with EDF."""
+    fewest, every = _distances(main)
+    return points(fewest - every, ["load"])
+
+
+@measures("mcdf-4b")
+def nearer_of_each_kind(main: pd.DataFrame) -> pd.DataFrame:
+    """Return how much nearer to MCDF the nearest of all nodes is than that of fewest nodes."""
+    fewest, every = _distances(main)
+    return points((fewest.min(axis=1) - every.min(axis=1)).to_frame("nearest"), ["load"])
+
+
+def _decrement(main: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return MCDF's lead over FIFOAN and EDFAN, averaged over the loads, and the means."""
+    mean = ratios_without_setup(main).groupby("replicate").mean()
+    return lead(mean, "MCDF", ALL_NODES), mean
+
+
+@measures("mcdf-5a")
+def relative_decrement(main: pd.DataFrame) -> pd.DataFrame:
+    """Return by which share MCDF refuses less than FIFOAN and EDFAN, averaged over the loads."""
+    less, mean = _decrement(main)
+    return points(less / mean[list(ALL_NODES)])
+
+
+@measures("mcdf-5b")
+def decrement_in_points(main: pd.DataFrame) -> pd.DataFrame:
+    """Return by how many points MCDF refuses less than FIFOAN and EDFAN, over the loads."""
+    return points(_decrement(main)[0])
+
+
+def leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) -> pd.DataFrame:
+    """Return what each rival refuses more than MCDF along an axis, with the claims' intervals."""
+    table = points(lead(wide(frame, [by]), "MCDF", RIVALS), [by])
+    ends = ["low", "high", "least", "most"]
+    return table.assign(**family(list(table["values"]), level)[ends])
+
+
+# ------------------------------------------------------------------ Figures 6 to 9
+
+
+@measures("mcdf-6")
+def lead_with_setup(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what each rival refuses more than MCDF at every set-up cost and load."""
+    table = lead(ratios_with_setup(main), "MCDF", RIVALS)
+    return _decided_by_best(table, ["setup", "load"])
+
+
+def _trend_over_setup(table: pd.DataFrame) -> pd.DataFrame:
+    """Return the trend over the set-up costs of the mean over the loads."""
+    return trend(table.groupby(["setup", "replicate"]).mean(), "setup", "{what}")
+
+
+@measures("mcdf-7")
+def growth_of_lead(main: pd.DataFrame) -> pd.DataFrame:
+    """Return how far MCDF's lead over each rival rises over the set-up costs."""
+    return _trend_over_setup(lead(ratios_with_setup(main), "MCDF", RIVALS))
+
+
+@measures("mcdf-8")
+def growth_of_rivals(main: pd.DataFrame) -> pd.DataFrame:
+    """Return how far each rival's reject ratio rises over the set-up costs."""
+    return _trend_over_setup(ratios_with_setup(main)[list(RIVALS)])
+
+
+@measures("mcdf-9")
+def ratio_at_setups(main: pd.DataFrame) -> pd.DataFrame:
+    """Return MCDF's reject ratio at every set-up cost, one part of the grid per load."""
+    rows = main[(main["setup"] > 0) & (main["policy"] == "MCDF")]
+    table = estimates(rows, ["load", "setup"], "ratio")
+    return table.assign(part=table["point"].str.partition(",")[0])
+
+
+@measures("mcdf-13", readings=False)
+def tasks_with_fewer_nodes(main: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of tasks that are fastest on fewer than all nodes."""
+    table = ratios_with_setup(main, "fewer")[["MCDF"]]
+    means = points(table.groupby(["setup", "replicate"]).mean(), ["setup"])
+    return _with_exact_bounds(means, main, "setup")
+
+
+# ------------------------------------------------------------------ Figure 10
+
+
+def _by_ratio(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return MCDF's reject ratio in Figure 10, one column per cost that is varied."""
+    rows = ratios[ratios["policy"] == "MCDF"]
+    return wide(rows, ["value", "load"], columns="mode")
+
+
+def sensitivity(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return how far MCDF's reject ratio rises over the loads, at every ratio of the costs."""
+    return trend(_by_ratio(ratios), "load", "{what}")
+
+
+@measures("mcdf-10")
+def sensitivity_where_sending_is_cheap(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return the sensitivity to the load at Cms/Cps up to 0.5."""
+    return sensitivity(ratios).query("value <= 0.5")
+
+
+@measures("mcdf-11")
+def fall_of_sensitivity(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return how far the sensitivity to the load falls over the ratios Cms/Cps."""
+    return trend(0.0 - rise(_by_ratio(ratios), "load"), "value", "{what}")
+
+
+@measures("mcdf-12")
+def sensitivity_where_sending_is_dear(ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return the sensitivity to the load at Cms/Cps from 3 on."""
+    return sensitivity(ratios).query("value >= 3")
+
+
+def ranges(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return the range of the reject ratio over load, set-up cost and Cms/Cps, per policy."""
+    names = list(ratios["policy"].unique())
+    rows = main[main["policy"].isin(names)]
+    axes: dict[str, tuple[pd.DataFrame, list[str]]] = {
+        "load": (ratios_without_setup(main), []),
+        "set-up cost": (wide(rows, ["setup", "load"]), ["load"]),
+        "Cms/Cps": (wide(ratios, ["mode", "value", "load"]), ["mode", "load"]),
+    }
+    parts = {}
+    for axis, (table, others) in axes.items():
+        groups = table.groupby([*others, "replicate"])
+        parts[axis] = (groups.max() - groups.min()).groupby("replicate").mean()[names]
+    return pd.concat(parts, names=["axis"])
+
+
+@measures("mcdf-14")
+def lead_in_stability(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
+    """Return each rival's range of the reject ratio over an axis minus MCDF's."""
+    return _decided_by_best(lead(ranges(main, ratios), "MCDF", RIVALS), ["axis"])
+
+
+# ------------------------------------------------------------------ sections 4 to 6
+
+
+@measures("mcdf-15", readings=False)
+def excess_of_rule(orders: pd.DataFrame) -> pd.DataFrame:
+    """Return how much dearer MCDF's order is than the cheapest; one queue refutes the claim."""
+    words = {"excess": "mean excess", "beaten": "queues beaten"}
+    table = orders.rename(columns=words).groupby("queue")[list(words.values())].mean()
+    table = table.reset_index().melt("queue", var_name="what", value_name="estimate")
+    return exact(table.assign(point=table["what"] + ", queue " + table["queue"].astype(str)))
+
+
+@measures("mcdf-16", readings=False)
+def newcomers_behind_cheap_plans(newcomers: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of newcomers admitted behind the cheapest plan minus behind the dearest."""
+    table = newcomers.set_index(["load", "replicate"])
+    more = (table["cheap"] - table["dear"]).to_frame("more admitted")
+    return points(more, ["load"])
+
+
+def effects(doubled: pd.DataFrame) -> pd.DataFrame:
+    """Return the change of the reject ratio when one parameter doubles, over the loads."""
+    table = wide(doubled, ["parameter", "load"]).groupby(["parameter", "replicate"]).mean()
+    base = table.xs("base", level="parameter")
+    names = [name for name in doubled["parameter"].unique() if name != "base"]
+    parts = {name: table.xs(name, level="parameter") - base for name in names}
+    return pd.concat(parts, names=["parameter"])
+
+
+@measures("mcdf-17")
+def costs_against_others(doubled: pd.DataFrame) -> pd.DataFrame:
+    """Return the effect of doubling Cms or Cps minus that of doubling another parameter."""
+    table = effects(doubled)["MCDF"].abs().unstack("parameter")
+    costs = ("Cms", "Cps")
+    others = [name for name in doubled["parameter"].unique() if name not in ("base", *costs)]
+    pairs = {f"{a} against {b}": table[a] - table[b] for a in costs for b in others}
+    made = points(pd.DataFrame(pairs))
+    return made.assign(group=made["what"].str.partition(" ")[0])
+
+
+@measures("mcdf-18")
+def half_against_full_length(main: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
+    """Return the ratio at half the length of a run minus that at full length."""
+    return points(wide(half, ["load"]) - ratios_without_setup(main), ["load"])
+
+
+@measures("mcdf-19", readings=False)
+def share_of_latency() -> pd.DataFrame:
+    """Return the share of latency in the time to send 1 GB at 40 Gbit/s, 100 ms latency."""
+    return exact(pd.DataFrame({"point": ["1 GB"], "estimate": [0.1 / (0.1 + 8e9 / 40e9)]}))
+
+
+# ------------------------------------------------------------------ beyond the paper
+
+
+def _start_of_lead(values: "pd.Series[float]") -> float:
+    """Return from which load a lead stays above 0; between two loads it runs straight."""
+    x, y = values.index.to_numpy(float), values.to_numpy(float)
+    if np.isnan(y).any():
+        return np.nan
+    last = int(np.flatnonzero(np.append(True, y <= 0))[-1])  # loads up to the last without a lead
+    if last in (0, len(x)):
+        return float(x[0]) if last == 0 else np.inf
+    k = last - 1
+    return float(x[k] - y[k] * (x[last] - x[k]) / (y[last] - y[k]))
+
+
+def begins_to_lead(frame: pd.DataFrame, rivals: Sequence[str] = RIVALS) -> pd.DataFrame:
+    """Return from which load on MCDF refuses less than each rival, and than all of them.
+
+    The interval holds the loads at which a lead of 0 cannot be excluded: a test at each load,
+    its error rate split over the rivals, so that all these loads lie in theirs with 95 %. The
+    least load stands for a lead at all loads, infinity for none at the greatest.
+    """
+    ends = {"estimate": "estimate", "low": "high", "high": "low"}
+    table = leads(frame, level=1 - (1 - LEVEL) / len(rivals))
+    by_end = {end: table.pivot(index="load", columns="what", values=at) for end, at in ends.items()}
+    parts = {**{rival: [rival] for rival in rivals}, "all rivals": list(rivals)}
+    return pd.DataFrame(
+        {
+            "rival": name,
+            **{end: _start_of_lead(by_end[end][some].min(axis="columns")) for end in ends},
+        }
+        for name, some in parts.items()
+    )

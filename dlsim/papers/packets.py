@@ -1,0 +1,131 @@
+"""A steady state of paper S executed in the packet engine of paper B.
+
+Program (6) promises a throughput if every connection has its bandwidth and a cluster's link is
+shared without loss. Here the chunks of a period are requests: at the begin of each period every
+cluster sends, packet by packet, first come, first served; a chunk is computed once all of it has
+arrived. Paper B's engine has no latencies; data enter the network so much later instead.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from dlsim.bricks import Environment, Outcome, Reading, Scheduler, simulate
+from dlsim.bricks.topology import Topology
+from dlsim.given import option
+from dlsim.steady import Period
+
+#: What joins two clusters beside their own links: all connections of the pair as one link of their
+#: joint bandwidth, which is the paper's model; or the backbone's links, of which each carries as
+#: much as its open connections together, whichever pair they belong to.
+NETWORKS = ("connections", "backbone")
+
+
+class ExecutedPeriods(NamedTuple):
+    """What a schedule delivers when it is executed."""
+
+    outcome: Outcome
+    #: Throughput over what was promised, of the worst application that counts, over the second
+    #: half of the periods.
+    reached: float
+    #: Periods from the begin of a chunk's period to its end; the schedule says two.
+    longest: float
+
+
+def lay_out_links(period: Period, network: str) -> tuple[Topology, Any]:
+    """Return the links of the clusters and what joins them, and the bandwidth of each."""
+    platform, opened = period.platform, np.asarray(period.connections, dtype=float)
+    count, labels = platform.clusters, list(platform.links.index)
+    rates = platform.gateway.tolist()
+    place = {label: count + number for number, label in enumerate(labels)}
+    if network == "backbone":
+        rates += [0.0] * len(labels)
+    first, hops = [0], list[int]()
+    for source, target in np.ndindex(count, count):
+        if source != target and (source, target) in platform.routes:
+            route = list(platform.routes[source, target])
+            between = [place[label] for label in route]
+            one = platform.connection_bandwidth(source, target)
+            bandwidth = opened[source, target] * one if route else np.inf
+            if network == "connections":
+                between = [len(rates)] * bool(0 < bandwidth < np.inf)
+                rates += [bandwidth] * len(between)
+            else:
+                for link in between:
+                    rates[link] += bandwidth
+            hops += [source, *between, target]
+        first.append(len(hops))
+    names = pd.DataFrame({"name": [f"link {number}" for number in range(len(rates))]})
+    paths = Topology(names, count, np.array(first), np.array(hops, dtype=np.int64))
+    return paths, np.maximum(rates, 1e-9)  # nothing is sent over a link of rate 0
+
+
+def execute_periods(
+    period: Period,
+    periods: int,
+    network: str = NETWORKS[0],
+    packets: int = 20,
+    latency: float = 0.0,
+) -> ExecutedPeriods:
+    """Run periods of a schedule in paper B's packet engine.
+
+    Parameters
+    ----------
+    period : Period
+        The schedule (`dlsim.steady.Allocation.periodic`).
+    periods : int
+        How many periods are run.
+    network : {"connections", "backbone"}
+        What joins two clusters beside their own links (`NETWORKS`).
+    packets : int
+        Number of packets that the largest chunk is cut into; all packets have one size.
+    latency : float
+        Latency of every link of the backbone on a route, in periods.
+    """
+    option("network", network, NETWORKS)
+    platform, length = period.platform, float(period.length)
+    paths, rates = lay_out_links(period, network)
+    app, target = np.nonzero(period.units > 0)
+    units, home = period.units[app, target].astype(float), platform.origin[app]
+    links = [
+        len(platform.routes[source, at]) if source != at else 0
+        for source, at in zip(home, target, strict=True)
+    ]
+    data = np.where(home == target, 0.0, units * platform.data[app])
+    begins = np.arange(periods)[:, None] * length
+    requests = pd.DataFrame(
+        {
+            "time": (begins + latency * length * np.array(links)).ravel(),
+            "client": np.tile(home, periods),
+            "recv": 0.0,
+            "send": np.tile(data, periods),
+            "work": np.tile(units * platform.work[app], periods),
+            "deadline": (begins + length * np.ones(len(app))).ravel(),
+            "server": np.tile(target, periods),
+            "app": np.tile(app, periods),
+            "units": np.tile(units, periods),
+            "begin": np.repeat(begins.ravel(), len(app)),
+        }
+    ).sort_values("time", kind="stable", ignore_index=True)
+    sites = pd.DataFrame({"domain": np.arange(platform.clusters)})
+    environment = Environment(
+        sites.assign(performance=platform.speed),
+        sites,
+        rates[:, None],
+        length,
+        requests,
+        paths=paths,
+        packet=max(float(data.max(initial=0.0)) / packets, 1e-9),
+    )
+    servers = requests["server"].tolist()
+    as_planned = Scheduler(lambda view: servers[view.row])
+    outcome = simulate(environment, as_planned, Reading(network="packet", probe=periods * length))
+    done, half = outcome.requests["completion"].to_numpy(), periods // 2 * length
+    counted = requests[(done > half) & (done <= periods * length)]
+    reached = counted.groupby("app")["units"].sum()
+    promised = requests.groupby("app")["units"].sum() * (periods - periods // 2) / periods
+    part = reached.reindex(promised.index, fill_value=0.0) / promised
+    worst = part[platform.counted[promised.index]].min()
+    longest = ((done - requests["begin"]) / length).max()
+    return ExecutedPeriods(outcome, float(worst), float(longest))

@@ -1,0 +1,427 @@
+"""Paper S, "Steady-State Scheduling of Multiple Divisible Load Applications" (steady-state.txt).
+
+Its heuristics, the switches of its readings, and the measures of its claims: frames of notebook
+40-steady-state in, points of a grid out. A replicate is one platform of each stratum. The frames:
+
+- ``tiers``, ``random``: one row per platform with the columns clusters, replicate (connectivity
+  for random graphs), and per method its objective over the bound of the relaxed program: G, LPR,
+  LPRG, LPRR, MILP (proved optima alone); ``programs``: what the paper's LPRR solves there.
+- ``vertices``: one row per platform and optimal vertex of the relaxed program: kind, clusters,
+  connectivity, replicate, G, LPR, LPRG, and what rounding does there: lost, below, own_use.
+- ``spread``: random platforms by their heterogeneity; ``crossed``: either table's numbers on either
+  kind of network; ``ends``: what start-up and clean-up cost.
+"""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim.steady import SWITCHES as ENGINE_SWITCHES
+from dlsim.steady import topology
+from dlsim.steady.samples import CONNECTIVITY
+from dlsim.study.measure import counted, exact, measures, named, points, ratio, trend, wide
+
+#: Switches of the engine, then of the platforms, with their options, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {**ENGINE_SWITCHES, **topology.SWITCHES}
+#: The paper's heuristics in the order of its legends.
+HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
+#: What LPRR is compared with.
+RIVALS = ("G", "LPRG")
+#: Objectives within this of each other, as a part of the bound, are equal.
+TIE = 1e-6
+#: Periods after which start-up and clean-up are said not to matter.
+MANY_PERIODS = 100
+#: The size up to which the paper speaks of LPRR.
+LPRR_TO = 45
+#: The size beyond which LPRG is said to win on random platforms.
+CROSSING = 15
+#: Into how many classes sizes are put where few platforms of a size are run.
+SIZE_CLASSES = 3
+#: The part of the relaxed program's connections that it is significant not to open.
+SIGNIFICANT = 0.1
+
+Frames = Mapping[str, pd.DataFrame]
+Columns = Mapping[str, Any]
+
+
+# ------------------------------------------------------------------ platforms put together
+
+
+def average_by_size(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """Average platforms of one size within each replicate, whatever their connectivity."""
+    names = list(columns)
+    there = frame.assign(**columns).dropna(subset=names)
+    return there.groupby(["clusters", "replicate"])[names].mean().reset_index()
+
+
+def average_by_class(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """Average platforms of neighbouring sizes within each replicate."""
+    table = average_by_size(frame, columns)
+    classes = np.array_split(sorted(table["clusters"].unique()), SIZE_CLASSES)
+    names = {}
+    for sizes in classes:
+        for size in sizes:
+            names[size] = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
+    keys = [table["clusters"].map(names), "replicate"]
+    return table.groupby(keys, sort=False)[list(columns)].mean().reset_index()
+
+
+def average_over_all(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
+    """Average platforms of all sizes within each replicate."""
+    return frame[["replicate"]].assign(**columns).dropna().groupby("replicate").mean().reset_index()
+
+
+def _points_by_kind(
+    frames: Frames, average: Callable[[pd.DataFrame], pd.DataFrame]
+) -> pd.DataFrame:
+    """Estimate averages of each kind of platforms, at every K where they have one."""
+    parts = []
+    for kind, frame in frames.items():
+        table = average(frame).assign(kind=kind)
+        parts.append(points(table, ["kind", *table.columns.intersection(["clusters"])]))
+    return pd.concat(parts, ignore_index=True)
+
+
+def _shares(
+    frames: Frames, what: str, is_case: Callable[[pd.DataFrame], pd.Series]
+) -> pd.DataFrame:
+    """Estimate the share of platforms of each kind in which something is the case."""
+    table = _points_by_kind(
+        frames, lambda frame: average_over_all(frame, {what: is_case(frame).astype(float)})
+    )
+    stratum = ["clusters", "connectivity", "replicate"]
+    count = {
+        kind: len(frame[frame.columns.intersection(stratum)].drop_duplicates())
+        for kind, frame in frames.items()
+    }
+    return counted(table, table["kind"].map(count))
+
+
+def split_by_kind(vertices: pd.DataFrame) -> Frames:
+    """Return the rows of each kind of platforms."""
+    return {str(kind): rows for kind, rows in vertices.groupby("kind", sort=False)}
+
+
+def lead(frame: pd.DataFrame, method: str = "LPRG", rival: str = "G") -> pd.DataFrame:
+    """Return the ratio of one method minus that of another on the same platforms, at every K."""
+    return average_by_size(frame, {f"{method} - {rival}": frame[method] - frame[rival]})
+
+
+def _falls(table: pd.DataFrame) -> pd.DataFrame:
+    """Estimate by how much columns fall from the least K to the largest."""
+    return trend(-table.set_index(["clusters", "replicate"]), "clusters", "fall of {what} over K")
+
+
+# ------------------------------------------------------------------ G and LPRG (6.2.1)
+
+
+@measures("steady-state-2a")
+def share_where_greedy_leads(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of Tiers platforms on which G is better than LPRG; ties do not count."""
+    return _shares({"Tiers": tiers}, "G > LPRG", lambda f: f["G"] > f["LPRG"] + TIE)
+
+
+@measures("steady-state-2b")
+def share_where_greedy_is_as_good(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of Tiers platforms on which G is at least as good as LPRG."""
+    return _shares({"Tiers": tiers}, "G >= LPRG", lambda f: f["G"] >= f["LPRG"] - TIE)
+
+
+def mean_ratio(frame: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
+    """Estimate the mean of a ratio over platforms, where its denominator is above 0.
+
+    One platform can make such a mean: its interval is bootstrapped (BCa), and the median and
+    the largest ratio are told beside it. Random platforms with the same numbers of Table 2
+    are drawn together.
+    """
+    from scipy.stats import bootstrap  # slow to load
+
+    there = frame[frame[rival] > 0].reset_index(drop=True)
+    means = ratios = there[method] / there[rival]
+    if "connectivity" in there:
+        means = ratios.groupby([there["replicate"], there["connectivity"]]).mean()
+    row: dict[str, Any] = {"point": f"{method}/{rival}", "estimate": means.mean(), "n": len(means)}
+    low = high = math.nan
+    if means.nunique() > 1:
+        low, high = bootstrap((means,), np.mean, rng=0).confidence_interval
+        largest = int(ratios.argmax())
+        platform, rest = there.iloc[largest], ratios.drop(largest)
+        row["beside"] = (
+            f"median {ratios.median():.4g}, largest {ratios.max():.4g} at K "
+            f"{platform['clusters']:.0f}, replicate {platform['replicate']:.0f}, "
+            f"mean without it {rest.mean():.4g}"
+        )
+    return pd.DataFrame([{**row, "low": low, "high": high}])
+
+
+@measures("steady-state-2c")
+def mean_of_greedy_over_lprg(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of G/LPRG on Tiers platforms."""
+    return mean_ratio(tiers, "G", "LPRG")
+
+
+@measures("steady-state-4a")
+def mean_of_lprg_over_greedy(random: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of LPRG/G on random platforms."""
+    return mean_ratio(random, "LPRG", "G")
+
+
+@measures("steady-state-3a")
+def greedy_over_lprg(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean of G over the mean of LPRG on Tiers platforms of all sizes, less 1."""
+    table = average_over_all(tiers, {name: tiers[name] for name in RIVALS})
+    return named(ratio(table, "G", "LPRG", [], less=1), [], "G over LPRG")
+
+
+@measures("steady-state-3b")
+def falls_over_size(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much G and LPRG fall from the bound as K grows, on Tiers platforms."""
+    return _falls(average_by_size(tiers, {name: tiers[name] for name in RIVALS}))
+
+
+@measures("steady-state-3c")
+def share_where_greedy_is_slightly_better(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of Tiers platforms on which G is 5 to 10 % above LPRG."""
+    return _shares(
+        {"Tiers": tiers}, "G 5 to 10 % above", lambda f: (f["G"] / f["LPRG"]).between(1.05, 1.1)
+    )
+
+
+@measures("steady-state-4b")
+def lead_of_greedy_for_few_clusters(random: pd.DataFrame) -> pd.DataFrame:
+    """Return the lead of G over LPRG on the smallest random platforms."""
+    smallest = random[random["clusters"] == random["clusters"].min()]
+    return points(lead(smallest, "G", "LPRG"), ["clusters"])
+
+
+@measures("steady-state-4c")
+def lead_of_lprg_for_many_clusters(random: pd.DataFrame) -> pd.DataFrame:
+    """Return the lead of LPRG over G beyond the size where it is said to win."""
+    return points(lead(random[random["clusters"] > CROSSING]), ["clusters"])
+
+
+@measures("steady-state-4d")
+def growth_of_lead_over_size(random: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much the lead of LPRG over G grows from the least K to the largest."""
+    return trend(lead(random).set_index(["clusters", "replicate"]), "clusters")
+
+
+@measures("steady-state-5")
+def growth_of_lead_over_heterogeneity(spread: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much the lead of LPRG over G grows with heterogeneity, at every K."""
+    frame = spread.assign(lead=spread["LPRG"] - spread["G"])
+    means = frame.groupby(["heterogeneity", "clusters", "replicate"])[["lead"]].mean()
+    return trend(means, "heterogeneity")
+
+
+# ------------------------------------------------------------------ LPRR (6.2.2, 6.2.4)
+
+
+def _leads_of_lprr(
+    tiers: pd.DataFrame, random: pd.DataFrame, value: Callable[[Any], Any]
+) -> pd.DataFrame:
+    """Return a value of what LPRR has more than either rival, over all platforms of a kind."""
+    there = {
+        kind: frame.dropna(subset=["LPRR"])
+        for kind, frame in {"Tiers": tiers, "random": random}.items()
+    }
+    table = _points_by_kind(
+        there,
+        lambda frame: average_over_all(
+            frame, {f"LPRR - {rival}": value(frame["LPRR"] - frame[rival]) for rival in RIVALS}
+        ),
+    )
+    return table.assign(group=table["kind"])
+
+
+@measures("steady-state-6a")
+def mean_lead_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean lead of LPRR over each rival, on each kind of platforms."""
+    return _leads_of_lprr(tiers, random, lambda lead: lead)
+
+
+@measures("steady-state-6d")
+def wins_minus_losses_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of platforms on which LPRR leads minus that on which it trails."""
+    return _leads_of_lprr(tiers, random, lambda lead: np.sign(lead.where(lead.abs() > TIE, 0.0)))
+
+
+@measures("steady-state-6b")
+def gap_of_lprr_to_bound(tiers: pd.DataFrame) -> pd.DataFrame:
+    """Return what LPRR lacks to the bound on Tiers platforms, by class of K."""
+    small = tiers[tiers["clusters"] <= LPRR_TO]
+    return points(average_by_class(small, {"1 - LPRR": 1 - small["LPRR"]}), ["clusters"])
+
+
+@measures("steady-state-6c")
+def share_where_lprr_reaches_bound(random: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of random platforms on which LPRR reaches the bound."""
+    there = random.dropna(subset=["LPRR"])
+    return _shares({"random": there}, "LPRR", lambda frame: frame["LPRR"] >= 1 - TIE)
+
+
+@measures("steady-state-7b")
+def programs_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
+    """Return how many programs LPRR solves, over K squared."""
+    return _points_by_kind(
+        {"Tiers": tiers, "random": random},
+        lambda f: average_by_size(f, {"programs / K^2": f["programs"] / f["clusters"] ** 2}),
+    )
+
+
+# ------------------------------------------------------------------ what rounding does (6.2.3)
+
+
+@measures("steady-state-1a")
+def gap_of_lpr_to_rivals(vertices: pd.DataFrame) -> pd.DataFrame:
+    """Return what LPR lacks to the worse of G and LPRG, by kind and class of K."""
+    return _points_by_kind(
+        split_by_kind(vertices),
+        lambda frame: average_by_class(
+            frame, {"min(G, LPRG) - LPR": frame[list(RIVALS)].min(axis=1) - frame["LPR"]}
+        ),
+    )
+
+
+@measures("steady-state-1b")
+def share_where_lpr_is_zero(vertices: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of cases in which LPR gives some application nothing."""
+    return _shares(split_by_kind(vertices), "LPR = 0", lambda frame: frame["LPR"] <= TIE)
+
+
+@measures("steady-state-9a")
+def connections_lost_by_rounding(vertices: pd.DataFrame) -> pd.DataFrame:
+    """Return the mean part of the relaxed connections that LPR does not open."""
+    return _points_by_kind(
+        split_by_kind(vertices), lambda frame: average_by_class(frame, {"lost": frame["lost"]})
+    )
+
+
+@measures("steady-state-9b")
+def share_where_much_is_lost(vertices: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of cases in which LPR does not open a significant part."""
+    there = {k: frame.dropna(subset=["lost"]) for k, frame in split_by_kind(vertices).items()}
+    return _shares(there, f"more than {SIGNIFICANT:.0%}", lambda f: f["lost"] > SIGNIFICANT)
+
+
+def _where_lprg_loses_minus_elsewhere(vertices: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return the mean over vertices where G beats LPRG minus that elsewhere, at one K."""
+    there = split_by_kind(vertices)["Tiers"].dropna(subset=[column])
+    outcome = np.where(there["G"] > there["LPRG"] + TIE, "loses", "not")
+    mean = there.groupby(["replicate", "clusters", outcome])[column].mean().unstack()
+    mean = mean.reindex(columns=["loses", "not"]).dropna()
+    difference = (mean["loses"] - mean["not"]).groupby("replicate").mean()
+    return points(difference.to_frame(column))
+
+
+@measures("steady-state-10a")
+def small_routes_where_lprg_loses(vertices: pd.DataFrame) -> pd.DataFrame:
+    """Return how many more routes are worth less than one connection where LPRG loses."""
+    return _where_lprg_loses_minus_elsewhere(vertices, "below")
+
+
+@measures("steady-state-10b")
+def own_use_where_lprg_loses(vertices: pd.DataFrame) -> pd.DataFrame:
+    """Return how much more free speed its better-off owners take where LPRG loses."""
+    return _where_lprg_loses_minus_elsewhere(vertices, "own_use")
+
+
+@measures("steady-state-11")
+def fall_of_lprg_on_random(vertices: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much LPRG falls from the bound as K grows, on random platforms."""
+    random = split_by_kind(vertices)["random"]
+    return _falls(average_by_size(random, {"LPRG": random["LPRG"]}))
+
+
+# ------------------------------------------------------------------ networks and numbers
+
+
+def _lead_of_greedy(crossed: pd.DataFrame) -> pd.DataFrame:
+    """Return G minus LPRG: rows numbers, clusters, replicate; columns structures."""
+    frame = crossed.assign(lead=crossed["G"] - crossed["LPRG"])
+    return wide(frame, ["numbers", "clusters"], "lead", "structure")
+
+
+@measures("steady-state-12a", readings=False)
+def structure_helps_greedy(crossed: pd.DataFrame) -> pd.DataFrame:
+    """Return the lead of G over LPRG on a Tiers-like network minus that on a random graph."""
+    table = _lead_of_greedy(crossed)
+    more = table[list(CONNECTIVITY)].rsub(table["Tiers-like"], axis=0)
+    return points(more.groupby(["numbers", "replicate"]).mean(), ["numbers"])
+
+
+@measures("steady-state-12b", readings=False)
+def structure_decides(crossed: pd.DataFrame) -> pd.DataFrame:
+    """Return the effect of the network on that lead minus the effect of the numbers."""
+    table = _lead_of_greedy(crossed)
+    network = table["Tiers-like"] - table[list(CONNECTIVITY)].mean(axis=1)
+    sides = {
+        str(side): rows.mean(axis=1).groupby("replicate").mean()
+        for side, rows in table.groupby(level="numbers")
+    }
+    numbers = sides["Table 1"] - sides["Table 2"]
+    structure = network.groupby("replicate").mean()
+    effects = structure * np.sign(structure.mean()) - numbers * np.sign(numbers.mean())
+    return points(effects.to_frame("network minus numbers"))
+
+
+# ------------------------------------------------------------------ optimum; start-up
+
+
+def gaps_to_optimum(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return what every heuristic lacks to the proved optimum, as a part of it, per platform."""
+    there = frame.dropna(subset=["MILP"])
+    gaps = 1 - there[list(HEURISTICS)].div(there["MILP"], axis=0)
+    return there[["clusters", "replicate"]].join(gaps)
+
+
+def _gap_of_best(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return what the best of the heuristics that were run at a K lacks, by class of K."""
+    table = gaps_to_optimum(frame)
+    best = table.groupby("clusters")[list(HEURISTICS)].mean().idxmin(axis=1)
+    least = [row[best[row["clusters"]]] for _, row in table.iterrows()]
+    column = pd.Series(least, index=table.index, dtype=float)
+    return average_by_class(table, {"1 - best/optimum": column})
+
+
+@measures("steady-state-13")
+def gap_of_best_heuristic(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
+    """Return what the best heuristic of a size lacks to the optimum, by kind and class of K."""
+    return _points_by_kind({"Tiers": tiers, "random": random}, _gap_of_best)
+
+
+@measures("steady-state-14", readings=False)
+def cost_of_start_up(ends: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of the load that start-up and clean-up cost over many periods."""
+    many = ends[ends["count"] == MANY_PERIODS]
+    return exact(points(many.groupby(["kind", "replicate"])[["ends"]].mean(), ["kind"]))
+
+
+# ------------------------------------------------------------------ platform by platform
+
+
+def compare_methods(frame: pd.DataFrame, method: str, rival: str) -> dict[str, Any]:
+    """Count wins, ties and losses, and describe the ratio where both are above 0."""
+    pair: pd.DataFrame = frame[[method, rival]].dropna()
+    x, y = pair[method], pair[rival]
+    better, worse = float((x > y + TIE).mean()), float((x < y - TIE).mean())
+    both = (x > TIE) & (y > TIE)
+    ratios = (x[both] / y[both]).sort_values()
+    rest = ratios.iloc[:-1]
+    return {
+        "platforms": len(pair),
+        "better": better,
+        "tie": 1 - better - worse,
+        "worse": worse,
+        "zero": float((~both).mean()),
+        "mean": ratios.mean(),
+        "sd": ratios.std(),
+        "largest": float(ratios.max()) if len(ratios) else 0.0,
+        "mean without it": rest.mean(),
+        "sd without it": rest.std(),
+        "geometric": float(np.exp(np.log(ratios).mean())),
+        **{f"q{100 * q:g}": ratios.quantile(q) for q in (0.05, 0.5, 0.95)},
+    }

@@ -1,0 +1,159 @@
+"""A digest of everything that decides what a function returns: its code, its globals, its inputs.
+
+The digest is that of a pickle by value, so that a function of a notebook is known by what it does:
+its code, the helpers and values that it uses, its defaults. What makes pickles of one meaning
+differ from process to process (identities of texts, orders of sets, places of source files) is
+left out. Where two pickles differ without need, a sweep only computes again.
+
+Functions and classes of installed packages are written by name, with the package's version; those
+of dlsim by name, with the sources of the engines, of the top modules and of the subpackages used.
+"""
+
+import functools
+import hashlib
+import importlib.metadata
+import io
+import platform
+import sys
+import sysconfig
+import types
+from collections.abc import Iterable
+from typing import Any
+
+import cloudpickle
+
+from dlsim.cache import ROOT, digest_of
+
+#: Subpackages whose sources count where a function uses them; all others count always.
+ON_USE = frozenset(("cli", "explore", "live", "papers", "study"))
+#: Packages that engines compute with, whose versions always count.
+COMPUTING = ("highspy", "networkx", "numba", "numpy", "pandas", "scipy")
+#: Flag of a class that is not part of a compiled module (Py_TPFLAGS_HEAPTYPE).
+_MADE_BY_PYTHON = 1 << 9
+#: Members of every class, which say nothing of what it does.
+_OF_EVERY_CLASS = frozenset(("__dict__", "__weakref__", "__module__", "__doc__", "_abc_impl"))
+
+
+def is_local(module: types.ModuleType | None) -> bool:
+    """Tell whether a module is a file of the user: no part of Python, of dlsim, or installed."""
+    place = getattr(module, "__file__", None)
+    if module is None or not place or module.__name__.partition(".")[0] in ("dlsim", "__main__"):
+        return False
+    installed = "site-packages" in place or "dist-packages" in place
+    return not installed and not place.startswith(sysconfig.get_path("stdlib"))
+
+
+def ship_by_value() -> None:
+    """Let cloudpickle send what files of the user define, as it sends what a notebook defines.
+
+    Workers then need none of these files, and run what this process has in memory.
+    """
+    for module in list(sys.modules.values()):
+        if isinstance(module, types.ModuleType) and is_local(module):
+            if module.__name__ in sys.modules:
+                cloudpickle.register_pickle_by_value(module)
+
+
+def _is_importable(thing: Any) -> bool:
+    """Tell whether a function or class is found by its name in a module that is not local."""
+    if isinstance(thing, type) and not thing.__flags__ & _MADE_BY_PYTHON:
+        return True
+    module = sys.modules.get(str(getattr(thing, "__module__", None)))
+    if module is None or module.__name__ == "__main__" or is_local(module):
+        return False
+    try:
+        return functools.reduce(getattr, thing.__qualname__.split("."), module) is thing
+    except AttributeError:
+        return False
+
+
+class _Digester(cloudpickle.Pickler):
+    """Write a pickle that is only digested, and note the packages that it refers to by name."""
+
+    def __init__(self, packages: set[str]) -> None:
+        self.stream = io.BytesIO()
+        self.packages = packages
+        self.classes: dict[int, type] = {}
+        super().__init__(self.stream, protocol=5)
+
+    def persistent_id(self, thing: Any) -> Any:
+        """Return what is written in place of a thing; None for what is pickled as it is."""
+        if isinstance(thing, str):
+            return thing.encode(errors="surrogatepass")
+        if isinstance(thing, set | frozenset):
+            return "set", sorted(self._digest(member) for member in thing)
+        if isinstance(thing, types.CodeType):
+            return self._code(thing)
+        if hasattr(thing, "py_func"):  # compiled by numba
+            return "compiled", thing.py_func, str(getattr(thing, "targetoptions", ""))
+        if isinstance(thing, type | types.FunctionType | types.BuiltinFunctionType):
+            if isinstance(thing, type) and not _is_importable(thing):
+                return self._class(thing)
+            self.packages.add(str(getattr(thing, "__module__", None)))
+        elif isinstance(thing, types.ModuleType):
+            self.packages.add(thing.__name__)
+        return None
+
+    def _digest(self, thing: Any) -> bytes:
+        other = _Digester(self.packages)
+        other.dump(thing)
+        return hashlib.sha256(other.stream.getvalue()).digest()
+
+    def _code(self, code: types.CodeType) -> Any:
+        """Return what a code object does; where it was written, and comments, are left out."""
+        names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
+        counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
+        table = getattr(code, "co_exceptiontable", b"")
+        return "code", bytes(code.co_code), code.co_consts, names, counts, bytes(table)
+
+    def _class(self, thing: type) -> Any:
+        """Return what a class defines, at its first mention; cloudpickle would draw it a number."""
+        if id(thing) in self.classes:
+            return "class", list(self.classes).index(id(thing))
+        self.classes[id(thing)] = thing
+        members = [(k, v) for k, v in sorted(vars(thing).items()) if k not in _OF_EVERY_CLASS]
+        return "class", thing.__qualname__, thing.__bases__, members
+
+
+@functools.cache
+def _sources(folders: frozenset[str]) -> str:
+    """Digest the sources of dlsim without the subpackages of `ON_USE`, but with these folders."""
+    left_out = [ROOT / name for name in {*ON_USE, "_share"} - folders]
+    return digest_of(
+        path
+        for path in ROOT.rglob("*.py")
+        if not any(path.is_relative_to(folder) for folder in left_out)
+    )
+
+
+@functools.cache
+def _versions() -> list[str]:
+    """Return the versions of Python and of what engines compute with."""
+    installed = [f"{name} {importlib.metadata.version(name)}" for name in COMPUTING]
+    return [platform.python_version(), *installed]
+
+
+def surroundings(modules: Iterable[str]) -> str:
+    """Digest what functions of these modules run on: sources of dlsim, versions of packages."""
+    folders, versions = set(), {*_versions()}
+    for name in modules:
+        top, _, rest = name.partition(".")
+        if top == "dlsim":
+            folders.add(rest.partition(".")[0])
+        elif version := getattr(sys.modules.get(top), "__version__", ""):
+            versions.add(f"{top} {version}")
+    sources = _sources(frozenset(folders & ON_USE))
+    return hashlib.sha256(repr([sources, *sorted(versions)]).encode()).hexdigest()
+
+
+def fingerprint(thing: Any) -> tuple[str, frozenset[str]]:
+    """Return a digest of a function or of values by what they are, and the modules they use.
+
+    Raises
+    ------
+    Exception
+        Whatever pickling raises, of something that has no meaning outside this process.
+    """
+    digester = _Digester(set())
+    digester.dump(thing)
+    return hashlib.sha256(digester.stream.getvalue()).hexdigest(), frozenset(digester.packages)

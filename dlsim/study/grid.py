@@ -1,0 +1,419 @@
+"""Call a function over a grid and replicates, on any executor, and keep every finished cell.
+
+A cell is one call: (function, point of the grid, replicate). Its result is a small text file in the
+cache folder, named by a digest of everything that decides it (`dlsim.study.fingerprint`). A sweep
+that was killed goes on with the cells that have no file; nothing is ever unpickled from disk.
+"""
+
+import functools
+import hashlib
+import itertools
+import json
+import math
+import os
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, as_completed
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import cloudpickle
+import numpy as np
+import pandas as pd
+
+from dlsim import progress
+from dlsim.cache import cache_folder, private_folder
+from dlsim.errors import DlsimError, InputError, StudyError
+from dlsim.files import LIMIT, read_bytes, write_bytes, write_text
+from dlsim.given import label as unwrap_scalar
+from dlsim.given import mapping, whole
+from dlsim.study import session, worker_pool
+from dlsim.study.fingerprint import fingerprint, ship_by_value, surroundings
+
+#: Cells run in this process for so long before worker processes are worth their start.
+SECONDS_BEFORE_WORKERS = 1.0
+#: How often a sweep goes on with fresh workers after some have died.
+RETRIES = 2
+
+Point = dict[str, Any]
+
+
+class Cell(NamedTuple):
+    """One call of a sweep: where it stands in the result, and the file that keeps it."""
+
+    point: Point
+    replicate: int
+    file: Path | None
+
+
+# ------------------------------------------------------------------ the grid
+
+
+def points_of(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]:
+    """Return the points of a grid, in order; refuse none at all, or points that differ in kind."""
+    if isinstance(grid, Mapping):
+        for name, values in grid.items():
+            if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
+                what = f"grid[{name!r}] must be a list of values, got {values!r}:"
+                raise InputError(f"{what} write [value], or give a constant in fixed")
+        rows = [dict(zip(grid, row, strict=True)) for row in itertools.product(*grid.values())]
+    elif isinstance(grid, str) or not hasattr(grid, "__iter__"):
+        raise InputError(f"grid must be a mapping of lists, or a list of points; got {grid!r}")
+    else:
+        rows = [dict(mapping(f"point {k} of the grid", row)) for k, row in enumerate(grid)]
+    if not rows:
+        raise InputError("the grid has no points: give every parameter at least one value")
+    for number, row in enumerate(rows):
+        if row.keys() != rows[0].keys():
+            what = f"point {number} of the grid has parameters {sorted(row)}, point 0 has"
+            raise InputError(f"{what} {sorted(rows[0])}: give all points the same ones")
+    return [{name: unwrap_scalar(value) for name, value in row.items()} for row in rows]
+
+
+def _cells(points: list[Point], replicates: int, seed: int, folder: Path | None) -> list[Cell]:
+    """Return the cells point by point, each with all its replicates."""
+    result = []
+    for point in points:
+        known = fingerprint(point)[0] if folder else ""
+        for replicate in range(replicates):
+            name = hashlib.sha256(f"{known} {seed} {replicate}".encode()).hexdigest()
+            file = folder / f"{name[:32]}.txt" if folder else None
+            result.append(Cell(point, replicate, file))
+    return result
+
+
+def _cell_folder(function: Callable[..., Any], fixed: Point, points: list[Point]) -> Path:
+    """Return the folder of the cells of a function with these fixed arguments."""
+    known, modules = fingerprint((function, sorted(fixed.items())))
+    modules |= fingerprint(points)[1]
+    key = hashlib.sha256(f"{known} {surroundings(modules)}".encode()).hexdigest()
+    return private_folder(cache_folder(), "cells", key[:32])
+
+
+# ------------------------------------------------------------------ results as text
+
+
+def encode(result: Any, taken: set[str]) -> str:
+    """Return what a function returned as one line of JSON, column by column."""
+    if isinstance(result, pd.DataFrame):
+        table = {str(name): column.tolist() for name, column in result.items()}
+    else:
+        rows = [result] if isinstance(result, Mapping) else result
+        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+            what = "the function of a sweep must return a dict, a list of dicts or a DataFrame"
+            raise StudyError(f"{what}, got {type(result).__name__}")
+        names = dict.fromkeys(name for row in rows for name in row)
+        table = {str(name): [row.get(name) for row in rows] for name in names}
+    if clash := taken & table.keys():
+        raise StudyError(f"the result has columns {sorted(clash)} that the grid has too: rename")
+    for name, values in table.items():
+        table[name] = [unwrap_scalar(value) for value in values]
+        for value in table[name]:
+            if value is not None and not isinstance(value, bool | int | float | str):
+                raise StudyError(f"column {name!r} must hold numbers or text, got {value!r}")
+    return json.dumps(table, separators=(",", ":"))
+
+
+def _write(file: Path, text: str) -> None:
+    """Write a finished cell whole or not at all, with a checksum.
+
+    The file is not synchronised to the disk, which would take longer than most cells: what
+    a power failure damages fails its checksum and is computed anew.
+    """
+    body = f"{text}\n{hashlib.sha256(text.encode()).hexdigest()}\n"
+    try:
+        write_bytes(file, body.encode("ascii"), sync=False)
+    except DlsimError as error:
+        raise StudyError(
+            f"cannot keep finished cells in {file.parent} ({error}): free some space, or name"
+            " another folder in the environment variable DLSIM_CACHE"
+        ) from error
+
+
+def _read(file: Path | None) -> dict[str, list[Any]] | None:
+    """Return the result in a finished cell's file; None where it is missing or damaged."""
+    if file is None:
+        return None
+    try:
+        text, checksum, end = read_bytes(file, LIMIT).decode("ascii").split("\n")
+        if end or checksum != hashlib.sha256(text.encode()).hexdigest():
+            return None
+        return dict(json.loads(text))
+    except (ValueError, TypeError, RecursionError):  # an InputError is a ValueError
+        return None
+
+
+def _frame(cells: list[Cell], tables: Sequence[dict[str, list[Any]]]) -> pd.DataFrame:
+    """Return the tidy frame of a sweep."""
+    names = list(dict.fromkeys(name for table in tables for name in table))
+    columns: dict[str, list[Any]] = {name: [] for name in (*cells[0].point, "replicate", *names)}
+    for cell, table in zip(cells, tables, strict=True):
+        rows = len(next(iter(table.values()), ()))
+        for name, value in (*cell.point.items(), ("replicate", cell.replicate)):
+            columns[name].extend([value] * rows)
+        for name in names:
+            columns[name].extend(table.get(name, [None] * rows))
+    return pd.DataFrame(columns)
+
+
+# ------------------------------------------------------------------ one call, here or in a worker
+
+
+def _call(
+    function: Callable[..., Any], fixed: Point, point: Point, seed: int, replicate: int
+) -> str:
+    """Call the function for one cell, and return its result as text."""
+    stream = np.random.SeedSequence(seed, spawn_key=(replicate,))
+    result = function(**point, **fixed, seed=stream)
+    return encode(result, {*point, "replicate"})
+
+
+@functools.lru_cache(maxsize=8)
+def _unpack(shipped: bytes) -> Any:
+    return cloudpickle.loads(shipped)
+
+
+def call_in_worker(
+    shipped: bytes, point: bytes, seed: int, replicate: int, modules: frozenset[str], here: str
+) -> str:
+    """Call a function that was sent to this worker; every error travels back as a StudyError."""
+    if surroundings(modules) != here:
+        what = "dlsim or a package it computes with differs between this worker and the notebook"
+        raise StudyError(f"{what}: restart the kernel, and the workers of a cluster")
+    try:
+        function, fixed = _unpack(shipped)
+        return _call(function, fixed, cloudpickle.loads(point), seed, replicate)
+    except Exception as error:
+        raise StudyError(f"{type(error).__name__}: {error}") from error
+
+
+# ------------------------------------------------------------------ the sweep
+
+
+class _Sweep:
+    """What is done of a sweep, and what is still to do."""
+
+    def __init__(self, function: Callable[..., Any], fixed: Point, seed: int, label: str) -> None:
+        self.function, self.fixed, self.seed, self.label = function, fixed, seed, label
+        self.cells: list[Cell] = []
+        self.results: dict[int, dict[str, list[Any]]] = {}
+        self.show: Callable[[int], object] = abs
+
+    @property
+    def pending(self) -> list[int]:
+        """Numbers of the cells that have no result yet."""
+        return [k for k in range(len(self.cells)) if k not in self.results]
+
+    def load(self) -> None:
+        """Take over the cells that were finished earlier."""
+        for number, cell in enumerate(self.cells):
+            if (found := _read(cell.file)) is not None:
+                self.results[number] = found
+
+    def finish(self, number: int, text: str) -> None:
+        """Keep the result of a cell."""
+        file = self.cells[number].file
+        if file is not None:
+            _write(file, text)
+        self.results[number] = json.loads(text)
+        self.show(len(self.results))
+
+    @contextmanager
+    def named(self, number: int) -> Iterator[None]:
+        """Name the cell whose error this is."""
+        try:
+            yield
+        except (BrokenExecutor, CancelledError):
+            raise
+        except Exception as error:
+            cell = self.cells[number]
+            point = ", ".join(f"{name}={value!r}" for name, value in cell.point.items())
+            where = f"{point or 'its only point'}, replicate {cell.replicate}"
+            told = (
+                str(error) if isinstance(error, StudyError) else f"{type(error).__name__}: {error}"
+            )
+            raise StudyError(f"{self.label} failed at {where}: {told}") from error
+
+    def run_here(self, seconds: float = math.inf) -> None:
+        """Call cells in this process, for a while."""
+        begun = time.perf_counter()
+        for number in self.pending:
+            point, replicate, _ = self.cells[number]
+            with self.named(number):
+                text = _call(self.function, self.fixed, point, self.seed, replicate)
+            self.finish(number, text)
+            if time.perf_counter() - begun > seconds:
+                return
+
+    def run_on(self, executor: Executor) -> None:
+        """Call the pending cells on an executor, and keep each result here as it comes."""
+        shipped = cloudpickle.dumps((self.function, self.fixed))
+        modules = fingerprint((self.function, self.fixed))[1]
+        here = surroundings(modules)
+        futures = {}
+        for number in self.pending:
+            point, replicate, _ = self.cells[number]
+            sent = cloudpickle.dumps(point)
+            call = shipped, sent, self.seed, replicate, modules, here
+            futures[executor.submit(call_in_worker, *call)] = number
+        try:
+            for future in as_completed(futures):
+                with self.named(futures[future]):
+                    text = future.result()
+                self.finish(futures[future], text)
+        finally:
+            # a pool of ours is ended instead, and fails where it finds what was cancelled
+            for future in () if isinstance(executor, worker_pool.WorkerPool) else futures:
+                future.cancel()
+
+    def run_on_pool(self, jobs: int) -> None:
+        """Call the pending cells in worker processes, in fresh ones where some died."""
+        for deaths in itertools.count(1):
+            try:
+                return self.run_on(worker_pool.open_pool(jobs))
+            except (BrokenExecutor, CancelledError) as error:
+                worker_pool.close_pool()
+                if deaths > RETRIES:
+                    why = f"worker processes died {deaths} times, killed or out of memory"
+                    remedy = "Try fewer jobs, or jobs=1 to see the cause"
+                    raise StudyError(f"{self.label}: {why}; {self.status}. {remedy}") from error
+            except BaseException:
+                worker_pool.close_pool()
+                raise
+
+    @property
+    def status(self) -> str:
+        """How far it came, and what a rerun does."""
+        kept = "; a rerun resumes there" if self.cells[0].file else ""
+        return f"{len(self.results)} of {len(self.cells)} cells are done{kept}"
+
+
+def sweep(
+    function: Callable[..., Any],
+    grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    replicates: int | None = None,
+    seed: int | None = None,
+    jobs: int | None = None,
+    executor: Executor | None = None,
+    fixed: Mapping[str, Any] | None = None,
+    label: str = "",
+) -> pd.DataFrame:
+    """Call a function at every point of a grid, several times, and return one tidy frame.
+
+    The result depends on function, grid, replicates, seed and fixed alone: it is the same for any
+    executor and any number of jobs. Finished cells are kept on disk, so that a sweep that was
+    killed, interrupted or failed goes on where it stopped, and a repeated one is read back.
+
+    Parameters
+    ----------
+    function : callable
+        Called as ``function(**point, **fixed, seed=SeedSequence)``; returns a dict, a list
+        of dicts or a DataFrame of numbers and text: one row, or several. A function of a notebook
+        works, with the helpers and values that it uses.
+    grid : mapping of str to list, or list of mapping
+        The values of each parameter (all combinations are visited, the last parameter
+        varies fastest), or the points themselves.
+    replicates : int, optional
+        Number of calls per point; by default what `dlsim.study.start` says, or else 10.
+    seed : int, optional
+        Root of all randomness. Replicate r receives ``SeedSequence(seed, spawn_key=(r,))`` at
+        every point: differences between points are differences of pairs.
+        By default what `start` says, or else 0.
+    jobs : int, optional
+        Number of worker processes; 1 for none, 0 for ``$DLSIM_JOBS`` or all cores.
+        By default what `start` says, or else 0.
+    executor : concurrent.futures.Executor, optional
+        Where to run instead, for instance the ``get_executor(pure=False)`` of a Dask client.
+    fixed : mapping, optional
+        Further arguments, the same for all points; they make no columns.
+    label : str
+        What the progress bar and messages call the sweep; default: the function's name.
+
+    Returns
+    -------
+    DataFrame
+        The grid's columns, ``replicate``, the result's columns; in grid order, then by
+        replicate. A column that a cell did not return is empty there.
+
+    Raises
+    ------
+    InputError
+        For a grid or a number that cannot be, or a cache folder that is not this user's alone.
+    StudyError
+        If a cell fails (the message names its point and replicate) or returns something else than
+        a table of numbers and text, if the cache is full, or if workers die again and again.
+
+    Notes
+    -----
+    A cell is known by what its function does: its code, and the values and functions that the code
+    uses, also those of other files of the user; by the sources of dlsim's engines; by the
+    arguments and the seed. A change of one of these computes the cell anew.
+
+    Examples
+    --------
+    >>> def diagonal(a, b, seed):
+    ...     return {"c": (a * a + b * b) ** 0.5}
+    >>> sweep(diagonal, {"a": [3, 6], "b": [4, 8]}, replicates=1)
+       a  b  replicate          c
+    0  3  4          0   5.000000
+    1  3  8          0   8.544004
+    2  6  4          0   7.211103
+    3  6  8          0  10.000000
+    """
+    points, constants = points_of(grid), dict(mapping("fixed", fixed or {}))
+    names = points[0].keys()
+    for name in {"seed", "replicate"} & (names | constants) | names & constants:
+        raise InputError(f"{name!r} is reserved, or both in grid and fixed: rename it")
+    defaults = session.sweep_defaults()
+    replicates = whole("replicates", defaults.replicates if replicates is None else replicates)
+    seed = whole("seed", defaults.seed if seed is None else seed, 0, math.inf)
+    workers = worker_pool.count_workers(defaults.jobs if jobs is None else jobs)
+    if executor is None and jobs is None:
+        executor = defaults.executor or _executor_of_environment()
+    label = label or str(getattr(function, "__name__", "sweep"))
+    run = _Sweep(function, constants, seed, label)
+    ship_by_value()
+    try:
+        folder = _cell_folder(function, constants, points)
+    except InputError:
+        raise
+    except Exception as error:  # whatever pickling raises
+        print(f"{label}: cannot be sent to workers ({error}); it runs here, and nothing is kept")
+        folder, workers, executor = None, 1, None
+    run.cells = _cells(points, replicates, seed, folder)
+    run.load()
+    total = len(run.cells)
+    try:
+        with progress.shown(label, total, len(run.results), _reporter(label, total)) as run.show:
+            if executor is not None and run.pending:
+                run.run_on(executor)
+            else:
+                run.run_here(SECONDS_BEFORE_WORKERS if workers > 1 else math.inf)
+                if run.pending:
+                    run.run_on_pool(workers)
+    except (BrokenExecutor, CancelledError) as error:
+        what = f"{label}: the executor failed ({type(error).__name__}); {run.status}"
+        raise StudyError(what) from error
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"{label}: {run.status}") from None
+    return _frame(run.cells, [run.results[number] for number in range(total)])
+
+
+def _executor_of_environment() -> Executor | None:
+    """Return the Dask cluster that ``$DLSIM_DASK`` names; None where it names none."""
+    from dlsim.study.workers import cluster
+
+    found = cluster()
+    return found[0] if found else None
+
+
+def _reporter(label: str, total: int) -> Callable[[int], object] | None:
+    """Return the function that tells the run of a notebook how far a sweep is; None outside one."""
+    place = os.environ.get(progress.VARIABLE, "")
+
+    def report(done: int) -> None:
+        with suppress(DlsimError):
+            write_text(place, json.dumps({"label": label, "done": done, "total": total}))
+
+    return report if place else None

@@ -1,0 +1,188 @@
+"""Judge the sentences of a paper on the frames of a notebook, and keep the verdicts."""
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+
+from dlsim.errors import InputError
+from dlsim.given import option
+from dlsim.study import claims, session
+from dlsim.study.claims import SYMBOLS, Claim, Verdict
+from dlsim.study.measure import REGISTERED, Measure
+
+#: The words of verdicts, as a reader sees them.
+SHOWN_WORDS = {
+    "holds": "supported",
+    "in part": "partly supported",
+    "mixed": "mixed",
+    "contrary": "contradicted",
+    "undecided": "inconclusive",
+    "cannot be checked": "not checkable",
+}
+
+
+class MarkdownText(str):
+    """A text that a notebook shows as Markdown."""
+
+    def _repr_markdown_(self) -> str:
+        return str(self)
+
+
+def find_claim(name: str) -> Claim:
+    """Return a claim of the current paper, by its id."""
+    known = {one.id: one for one in claims.load_claims(session.current().paper)}
+    return known[option("a claim", name, known)]
+
+
+def without_own_policies(frame: pd.DataFrame) -> pd.DataFrame:
+    """Leave out the rows of policies that the paper does not have."""
+    known = getattr(session.current().module, "POLICIES", None)
+    if known is None or "policy" not in frame:
+        return frame
+    return frame[frame["policy"].isin(list(known))]
+
+
+def _arguments(
+    claim: Claim, function: Callable[..., Any], frames: Sequence[Any], named: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Give a measure the frames that it names; refuse a call that lacks one."""
+    names = list(inspect.signature(function).parameters)
+    given = dict(zip(names, frames, strict=False)) | {k: v for k, v in named.items() if k in names}
+    missing = [name for name in names if name not in given]
+    if missing or len(frames) > len(names):
+        call = f"judge({claim.id!r}, {', '.join(f'{name}=...' for name in names)})"
+        raise InputError(f"{claim.id} is measured on {', '.join(names) or 'no frame'}: call {call}")
+    return {
+        name: without_own_policies(one) if isinstance(one, pd.DataFrame) else one
+        for name, one in given.items()
+    }
+
+
+def measure_claim(
+    claim: Claim, frames: Sequence[Any] = (), named: Mapping[str, Any] | None = None
+) -> tuple[Verdict, pd.DataFrame | None]:
+    """Measure a claim on frames and judge it; return the points of its grid, too."""
+    if claim.id not in REGISTERED:
+        return claims.verdict_of(claim), None
+    function = REGISTERED[claim.id].function
+    arguments = _arguments(claim, function, frames, named or {})
+    try:
+        points = function(**arguments)
+    except KeyError as error:
+        reason = f"The frame has no {error.args[0]!r}, on which this claim is measured."
+        return Verdict(claim, "cannot be checked", reason), None
+    return claims.verdict_of(claim, points), points
+
+
+def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFrame) -> MarkdownText:
+    """Judge claims of the paper on frames, keep the verdicts, and return them in words.
+
+    Rows of a user's own policies are left out: they are no part of what the paper claims.
+
+    Parameters
+    ----------
+    names : str or sequence of str
+        Ids of claims in data/claims.toml, such as "mcdf-1".
+    *frames, **named : DataFrame
+        What the claims are measured on: the frames that the measure of the claim (a function of
+        dlsim/papers/<paper>.py) has as parameters, in order or by name. A frame that a claim
+        does not use may be named.
+
+    Returns
+    -------
+    MarkdownText
+        One paragraph per claim: verdict, sentence, the number that decides.
+
+    Raises
+    ------
+    InputError
+        For an unknown claim, or frames that its measure does not take.
+    """
+    here, said = session.current(), []
+    for name in [names] if isinstance(names, str) else names:
+        verdict, points = measure_claim(find_claim(name), frames, named)
+        here.verdicts[name], here.points[name] = verdict, points
+        said.append(explain(verdict))
+    return MarkdownText("\n\n".join(said))
+
+
+def explain(verdict: Verdict) -> str:
+    """Say in words what became of a claim, and which number decides it."""
+    claim, word = verdict.claim, verdict.word
+    head = f"{SYMBOLS[word]} **{claim.id} is {SHOWN_WORDS[word]}.** *{claim.text}*"
+    measured = f" Measured: {verdict.statistic}." if verdict.statistic else ""
+    return f"{head}{measured} {verdict.reason}"
+
+
+def claim_points(name: str) -> pd.DataFrame:
+    """Return the points of a claim as they were judged.
+
+    Columns: the place in the grid, ``estimate``, ``low`` and ``high`` (95 % for one point alone),
+    ``least`` and ``most`` (95 % for all points of the claim at once).
+    """
+    claim, known = find_claim(name), session.current().points
+    points = known[option("a claim that was judged", name, known)]
+    return pd.DataFrame() if points is None or points.empty else claims.intervals(points, claim)
+
+
+def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None, **place: Any) -> Axes:
+    """Draw the points that a claim was judged by, with the intervals that hold all of them at once.
+
+    The dashed line is the end of what the claim says.
+
+    Parameters
+    ----------
+    name : str
+        Id of a claim that was judged.
+    x, hue : str
+        Columns of `claim_points`: along the axis, and one line per value.
+    ax : Axes, optional
+        Where to draw; by default in a new figure.
+    **place
+        Values of further columns, of which only these rows are drawn: ``setup=5``.
+    """
+    from dlsim.study import plot, style
+
+    claim, table = find_claim(name), claim_points(name)
+    for column, value in place.items():
+        table = table[table[column] == value]
+    colors = {one: style.style_of(str(one)).color for one in table[hue].unique()}
+    edge = claim.margin if claim.direction not in claims.PRINTED else claim.printed[0]
+    ax = plot.judged(table, x, hue, claim.unit, edge, ax, colors=colors)
+    return plot.legend_of_all(ax)
+
+
+def show_scorecard(*columns: str) -> Any:
+    """Write and show the verdicts on all claims of the paper, in the order of data/claims.toml.
+
+    At quick scale, under the default reading, the verdict at the paper's own size stands beside.
+    Claims that were not judged are shown as such.
+
+    Parameters
+    ----------
+    *columns : str
+        Further columns of the scorecard to show, such as "whose".
+    """
+    from dlsim.study import scorecard
+
+    here = session.current()
+    verdicts = []
+    for claim in claims.load_claims(here.paper):
+        found = here.verdicts.get(claim.id) or measure_claim_without_frames(claim)
+        verdicts.append(found)
+    place = claims.reference_of(here.paper)
+    apart = here.scale == "paper" or here.reading or not place.exists()
+    card = claims.scorecard(verdicts, None if apart else claims.read_scorecard(place))
+    here.folder_of_results.verdicts(here.paper, card)
+    return scorecard.verdicts(card, *columns)
+
+
+def measure_claim_without_frames(claim: Claim) -> Verdict:
+    """Judge a claim whose measure needs no frame; say of any other that it was not judged."""
+    measure: Measure | None = REGISTERED.get(claim.id)
+    if measure is not None and not inspect.signature(measure.function).parameters:
+        return measure_claim(claim)[0]
+    return claims.verdict_of(claim)

@@ -1,0 +1,154 @@
+"""The map of readings: every claim of a paper under every reading, one switch changed at a time."""
+
+import inspect
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim.files import read_csv
+from dlsim.given import word
+from dlsim.study import claims, session
+from dlsim.study.claims import Claim, Verdict
+from dlsim.study.judging import measure_claim
+from dlsim.study.measure import REGISTERED
+from dlsim.study.stats import ENDS
+
+Reading = Mapping[str, Any]
+
+
+def name_reading(reading: Reading) -> str:
+    """Write a reading in one line: what differs from the default.
+
+    >>> name_reading({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})
+    'link=shared, probe=300, work_range=90-1080'
+    """
+    spans = (tuple, list)
+    shown = {
+        name: "-".join(f"{v:.0f}" for v in value) if isinstance(value, spans) else word(value)
+        for name, value in reading.items()
+    }
+    return ", ".join(f"{name}={value}" for name, value in shown.items()) or "default"
+
+
+def list_readings(switches: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
+    """Yield the default reading, then every reading one switch away from it."""
+    yield {}
+    for name, options in switches.items():
+        yield from ({name: value} for value in options[1:])
+
+
+def _row(claim: Claim, verdict: Verdict, points: pd.DataFrame | None) -> dict[str, Any]:
+    """Return a verdict with the numbers of the point that speaks most against the claim."""
+    row = {"point": "", **dict.fromkeys(ENDS, np.nan), **(verdict.weakest or {})}
+    runs, reason = 0, verdict.reason
+    if points is None:
+        reason = claim.reason or "Not run under this reading."
+    elif len(points) and "n" in points:
+        runs = int(points["n"].min())
+    return {
+        "point": row["point"],
+        "mean": row["estimate"],
+        "low": row["low"],
+        "high": row["high"],
+        "runs": runs,
+        "unit": claim.unit,
+        "verdict": verdict.word,
+        "points": verdict.points,
+        "reason": reason,
+    }
+
+
+def _mapped_claims() -> list[Claim]:
+    """Return the claims of the paper to which readings matter."""
+    known = claims.load_claims(session.current().paper)
+    return [one for one in known if one.id in REGISTERED and REGISTERED[one.id].readings]
+
+
+def _judged_here(name: str) -> Iterator[dict[str, Any]]:
+    """Yield what was judged in this session, under the name of a column."""
+    here = session.current()
+    for claim in _mapped_claims():
+        verdict = here.verdicts.get(claim.id) or claims.verdict_of(claim)
+        points = here.points.get(claim.id)
+        yield {"claim": claim.id, "reading": name, **_row(claim, verdict, points)}
+
+
+def _judged_on(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield the verdicts on the frames of a reading; a claim that lacks one is not checked."""
+    for claim in _mapped_claims():
+        needed = inspect.signature(REGISTERED[claim.id].function).parameters
+        verdict, points = claims.verdict_of(claim), None
+        if all(frames.get(one) is not None for one in needed):
+            verdict, points = measure_claim(claim, named=frames)
+        yield {"claim": claim.id, "reading": name, **_row(claim, verdict, points)}
+
+
+def _run_all(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame:
+    """Judge all claims under this notebook's reading, then under all that differ in one switch."""
+    here = session.current()
+    others = {name_reading(one): one for one in list_readings(here.module.SWITCHES)}
+    own = {name_reading(here.reading): dict(here.reading)}
+    rows: list[dict[str, Any]] = []
+    for name, reading in (own | others | own).items():
+        rows += _judged_on(name, run(reading))
+    return pd.DataFrame(rows)
+
+
+def _shipped() -> pd.DataFrame:
+    """Return this run's verdicts, then those of all readings at the paper's own scale."""
+    here = session.current()
+    own = pd.DataFrame(_judged_here(f"this run: {name_reading(here.reading)}"))
+    place = claims.reference_of(here.paper).parent / f"{here.paper}-readings-intervals.csv"
+    shipped = read_csv(place, {"claim": "any", "reading": "any"})
+    ends = ["mean", "low", "high", "runs"]
+    shipped[ends] = shipped[ends].apply(pd.to_numeric)
+    return pd.concat([own, shipped], ignore_index=True)
+
+
+def by_reading(table: pd.DataFrame) -> pd.DataFrame:
+    """Put the verdicts on a claim beside each other, with the number of points for the claim."""
+    for_it = table["points"].str.extract(r"^(\d+) for.*of (\d+)$")
+    count = (" " + for_it[0] + "/" + for_it[1]).fillna("")
+    table = table.assign(cell=table["verdict"] + count)
+    wide = table.pivot(index="claim", columns="reading", values="cell")
+    rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
+    return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
+
+
+def map_of_readings(
+    run: Callable[[dict[str, Any]], Mapping[str, Any]], everything: bool | None = None
+) -> pd.DataFrame:
+    """Draw and keep the verdicts on every claim under every reading, one switch changed at a time.
+
+    At quick scale nothing is run: this run's verdicts stand beside the map that is shipped with
+    dlsim, which was run at the paper's own size.
+
+    Parameters
+    ----------
+    run : callable
+        From a reading, such as {"link": "shared"}, to a dict of frames by the names that the
+        measures of the claims have as parameters: the experiments of the notebook under that
+        reading. A frame that is missing or None leaves its claims unchecked.
+    everything : bool, optional
+        Whether every reading is run; by default at the scale "paper" alone.
+
+    Returns
+    -------
+    DataFrame
+        One row per claim, one column per reading: the word of the verdict, and how many points of
+        how many are for the claim.
+    """
+    from dlsim.study import plot
+
+    here = session.current()
+    full = here.scale == "paper" if everything is None else everything
+    numbers = _run_all(run) if full else _shipped()
+    table = by_reading(numbers)
+    here.folder_of_results.table(f"{here.paper}-readings-intervals", numbers)
+    ax = plot.verdict_heat(table)
+    title = "each reading, run now" if full else "first column: this run; others: shipped"
+    ax.set_title(title, pad=12)
+    session.save(f"{here.paper}-readings", table.reset_index(), ax)
+    return table

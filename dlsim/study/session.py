@@ -1,0 +1,202 @@
+"""The paper that a notebook reproduces: where its results go, how much is computed, its verdicts.
+
+`start` opens a session; `sweep`, `judge`, `save` and the others use it from then on, as pyplot
+uses the current figure.
+"""
+
+import importlib
+import math
+from collections.abc import Mapping, Sequence
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from types import ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import pandas as pd
+
+from dlsim.errors import InputError
+from dlsim.files import read_toml, shared_file
+from dlsim.given import mapping, option, whole
+
+if TYPE_CHECKING:
+    from dlsim.study.claims import Verdict
+    from dlsim.study.report import Results
+
+#: Replicates of a sweep outside a session.
+REPLICATES = 10
+
+
+@dataclass
+class Session:
+    """What `start` was told, and what was judged since."""
+
+    paper: str = ""
+    results: "Results | None" = None
+    scale: str = "quick"
+    seed: int = 0
+    replicates: int = REPLICATES
+    jobs: int = 0
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    executor: Executor | None = None
+    #: Verdicts and the points that were judged, by the id of the claim.
+    verdicts: "dict[str, Verdict]" = field(default_factory=dict)
+    points: dict[str, pd.DataFrame | None] = field(default_factory=dict)
+    #: The figure that was saved last as the current one.
+    saved_figure: Any = None
+
+    @property
+    def module(self) -> ModuleType:
+        """The module of the paper: its measures, policies and switches."""
+        return paper_module(self.paper)
+
+    @property
+    def folder_of_results(self) -> "Results":
+        """Where tables, figures and verdicts are written."""
+        assert self.results is not None
+        return self.results
+
+
+_OPEN: list[Session] = []
+
+
+def paper_module(paper: str) -> ModuleType:
+    """Import the module that holds a paper's measures and constants."""
+    return importlib.import_module(f"dlsim.papers.{paper.replace('-', '_')}")
+
+
+def current() -> Session:
+    """Return the session that `start` opened last.
+
+    Raises
+    ------
+    InputError
+        If there is none.
+    """
+    if not _OPEN:
+        raise InputError('no paper was started: call start("mcdf") or another one first')
+    return _OPEN[-1]
+
+
+def sweep_defaults() -> Session:
+    """Return the current session, or one with the values that a sweep has without any."""
+    return _OPEN[-1] if _OPEN else Session()
+
+
+def read_scales(paper: str) -> dict[str, dict[str, Any]]:
+    """Read how much is computed of a paper at each scale, from data/scales.toml."""
+    rows = read_toml(shared_file("data/scales.toml"))
+    return dict(rows[option("the paper", paper, rows)])
+
+
+def _check_reading(reading: Mapping[str, Any], switches: Mapping[str, Sequence[Any]]) -> None:
+    """Refuse a switch that the paper does not have, or a value that it does not know."""
+    for name, value in mapping("reading", reading).items():
+        option("a switch of the reading", name, switches)
+        known = switches[name]
+        if isinstance(value, str) and all(isinstance(one, str) for one in known):
+            option(f"reading: {name}", value, known)
+
+
+def start(
+    paper: str,
+    out: str = "",
+    scale: str = "quick",
+    seed: int = 0,
+    runs: int = 0,
+    jobs: int = 0,
+    reading: Mapping[str, Any] | None = None,
+    executor: Executor | None = None,
+) -> SimpleNamespace:
+    """Open the results of a paper, set the look of all pictures, and say how much is computed.
+
+    Parameters
+    ----------
+    paper : str
+        Key of the paper in data/figures.toml, such as "mcdf".
+    out : str
+        Folder of the results; empty: results/<paper> of the project or of the current folder.
+    scale : {"quick", "paper"}
+        How much is computed: a row of data/scales.toml.
+    seed : int
+        Root of all randomness of every sweep.
+    runs : int
+        Replicates of every sweep; 0: what the scale says.
+    jobs : int
+        Worker processes of every sweep; 0: all cores.
+    reading : mapping of str to str, optional
+        Switches of the paper that differ from the default, such as {"link": "shared"}.
+    executor : concurrent.futures.Executor, optional
+        Where all sweeps run, in place of processes of this machine.
+
+    Returns
+    -------
+    SimpleNamespace
+        The sizes of the scale by name, such as ``size.horizon``, and ``size.runs``.
+
+    Raises
+    ------
+    InputError
+        For an unknown paper, scale or switch, or a folder that is not dlsim's to write into.
+    """
+    import matplotlib.pyplot as plt
+
+    from dlsim.study import style
+    from dlsim.study.report import Results
+
+    scales = read_scales(paper)
+    size = SimpleNamespace(**scales[option("scale", scale, scales)])
+    rule = "a whole number of at least 0"
+    size.runs = whole("runs", runs, 0, math.inf, f"{rule} (0 = what the scale says)") or size.runs
+    module = paper_module(paper)  # its import registers the measures of the paper's claims
+    _check_reading(reading or {}, getattr(module, "SWITCHES", {}))
+    _OPEN[:] = [
+        Session(
+            paper=paper,
+            results=Results(out, paper),
+            scale=scale,
+            seed=whole("seed", seed, 0, math.inf, rule),
+            replicates=size.runs,
+            jobs=whole("jobs", jobs, 0, math.inf, f"{rule} (0 = all cores)"),
+            reading=dict(reading or {}),
+            executor=executor,
+        )
+    ]
+    style.use()
+    plt.rcParams["figure.constrained_layout.use"] = False  # seaborn lays its grids out itself
+    return size
+
+
+def save(
+    name: str,
+    table: pd.DataFrame | None = None,
+    figure: Any = None,
+    formats: Sequence[str] = (),
+    latex: bool = False,
+) -> None:
+    """Write the numbers behind a picture, and the picture, under an id of data/figures.toml.
+
+    Parameters
+    ----------
+    name : str
+        What the files are called: results/.../data/<name>.csv and .../figures/<name>.png.
+    table : DataFrame, optional
+        The numbers; a column ``values`` of replicates is left out.
+    figure : Figure, Axes or a seaborn grid, optional
+        The picture; by default the current figure of pyplot, unless it was saved before.
+    formats : sequence of {"svg", "pdf"}
+        Further formats of the picture.
+    latex : bool
+        Whether the table is written as data/<name>.tex, too.
+    """
+    import matplotlib.pyplot as plt
+
+    here = current()
+    results = here.folder_of_results
+    if table is not None:
+        results.table(name, table)
+        if latex:
+            results.latex(name, table)
+    if figure is None and plt.get_fignums() and plt.gcf() is not here.saved_figure:
+        figure = here.saved_figure = plt.gcf()
+    if figure is not None:
+        results.figure(name, getattr(figure, "figure", figure), formats)

@@ -1,0 +1,362 @@
+"""Job logs in the Standard Workload Format (SWF), version 2.2.
+
+S. Chapin et al., "Benchmarks and standards for the evaluation of parallel job schedulers", JSSPP
+1999; Parallel Workloads Archive, "The Standard Workload Format".
+"""
+
+import math
+import os
+import re
+from array import array
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+
+from dlsim.errors import InputError
+from dlsim.files import LOG, StrPath, field_value, numbered_lines, refusal
+
+#: The fields of a job line, in their order.
+SWF_FIELDS = tuple(
+    "job submit wait run_time processors cpu_time memory processors_requested time_requested "
+    "memory_requested status user group executable queue partition preceding_job think_time".split()
+)
+#: Labels of a header that are read, in any case and with blanks, as in "Max Procs".
+_LABELS = {
+    label.casefold(): label
+    for label in "MaxProcs MaxJobs MaxRecords UnixStartTime TimeZoneString Queue".split()
+}
+_LABEL = re.compile(r";(\s*)([A-Za-z][\w -]{0,40}?)\s*:\s*(.*)")
+#: Blanks after the semicolon from which a comment continues the label above it.
+_CONTINUATION = 3
+#: Letters of one label's values after which no more are joined: each costs a copy of the others.
+_LONGEST_VALUE = 2**16
+#: A count, with blanks, commas or apostrophes between thousands, perhaps times another one.
+_COUNT = re.compile(
+    r"(\d{1,3}(?:[ ,'’]\d{3})+|\d{1,15})(?:\s*[x*×]\s*(\d{1,6}))?(?![\d.,'’\w]|\s\d)"
+)
+#: Sentences that say that a log does not know when its jobs were submitted.
+_SUBMIT_IS_START = re.compile(r"submit\w*( times?)? (are|is) (\w+ )?(the )?start")
+#: Largest submit time, in seconds; larger numbers are milliseconds, or no times.
+MAX_SECONDS = 1e11
+#: Last second since 1970 of dates that are shown (the year 2250): pandas ends in 2262.
+MAX_DATE = 8.8e9
+
+
+def _read_comment(header: dict[str, str], line: bytes, last_label: str) -> tuple[str, bool]:
+    """Take a line ``; Label: value`` into the header; return its label and whether it was UTF-8."""
+    try:
+        comment, is_utf8 = line.decode(), True
+    except UnicodeDecodeError:
+        comment, is_utf8 = line.decode("latin-1"), False
+    found = _LABEL.match(comment)
+    name = re.sub(r"[ _-]", "", found[2]).casefold() if found else ""
+    indent = len(comment) - len(comment[1:].lstrip()) - 1
+    if name not in _LABELS and last_label and indent >= _CONTINUATION and comment[1:].strip():
+        _append(header, last_label, comment[1:].strip(), " ")
+        return last_label, is_utf8
+    if found is None or (name not in _LABELS and not re.fullmatch(r"\w+", found[2])):
+        return "", is_utf8
+    label = _LABELS.get(name, found[2])
+    _append(header, label, found[3].strip(), "\n")
+    return label, is_utf8
+
+
+def _append(header: dict[str, str], label: str, value: str, separator: str) -> None:
+    before = header.get(label)
+    if before is None:
+        header[label] = value
+    elif len(before) < _LONGEST_VALUE:
+        header[label] = f"{before}{separator}{value}"
+
+
+def finite(path: StrPath, number: int, names: Sequence[str], fields: list[bytes]) -> list[float]:
+    """Return the fields of a line as finite numbers; the first that is none is named."""
+    try:
+        row = [float(field) for field in fields]
+        if math.isfinite(sum(row)) and b"_" not in b"".join(fields):
+            return row
+    except ValueError:
+        pass
+    return [
+        field_value(path, number, name, field.decode("ascii", "backslashreplace"), "known or -1")
+        for name, field in zip(names, fields, strict=True)
+    ]
+
+
+def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+    """Read a log, plain or with .gz, as it is: unknown values are -1.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    limit : int
+        Most bytes, unpacked.
+
+    Returns
+    -------
+    jobs : DataFrame
+        A row per line, with the columns `SWF_FIELDS`.
+    header : dict of str to str
+        The values of each label; those of a label that comes again are joined by line breaks.
+    notes : list of str
+        Where the header contradicts the jobs.
+
+    Raises
+    ------
+    InputError
+        For a line that is no job and no comment, and for a file without jobs.
+    """
+    header: dict[str, str] = {}
+    notes: list[str] = []
+    values, number, label = array("d"), 0, ""
+    for number, line in numbered_lines(path, limit):
+        text = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if text.startswith(b";"):
+            if values:
+                continue
+            label, is_utf8 = _read_comment(header, text, label)
+            if not is_utf8 and not notes:
+                notes.append(f"line {number}: a comment is not UTF-8, read as Latin-1")
+        elif text:
+            fields = text.split()
+            if len(fields) != len(SWF_FIELDS):
+                what = f"{len(fields)} fields instead of {len(SWF_FIELDS)}; a job is a line of "
+                what += "numbers with blanks between, -1 for what is unknown"
+                raise refusal(path, number, what)
+            values.extend(finite(path, number, SWF_FIELDS, fields))
+    if not values:
+        what = "the file ends without a single job line; give a line per job"
+        raise refusal(path, max(1, number), what)
+    rows = np.frombuffer(values).reshape(-1, len(SWF_FIELDS))
+    jobs = pd.DataFrame(rows, columns=list(SWF_FIELDS))
+    return jobs, header, notes + _contradictions(header, jobs)
+
+
+def _contradictions(header: Mapping[str, str], jobs: pd.DataFrame) -> list[str]:
+    """Say where the header and the jobs disagree; the jobs are believed."""
+    notes = []
+    counts = {"MaxRecords": len(jobs), "MaxJobs": jobs["job"].nunique()}
+    for label, count in counts.items():
+        stated = header.get(label, str(count))[:15]
+        if stated != str(count):
+            notes.append(f"header says {label} {stated!r}, the jobs say {count}")
+    widest = int(max(0, jobs["processors"].max()))
+    if "MaxProcs" in header:
+        stated_size = stated_processors(header)
+        text = header["MaxProcs"][:40]
+        if stated_size is None:
+            notes.append(f"header line MaxProcs: {text!r} is no number of processors; not used")
+        elif stated_size < widest:
+            notes.append(f"header says MaxProcs {text!r}, the jobs say {widest}")
+    whole = jobs["job"][(jobs["job"] >= 0) & ~jobs["status"].isin((2, 3, 4))]
+    if again := int(whole.duplicated().sum()):
+        notes.append(f"{again} lines have the number of a job before them, and count as jobs too")
+    if (jobs["submit"].diff() < 0).any():
+        notes.append("submit times are not in order")
+    return notes
+
+
+def stated_processors(header: Mapping[str, str]) -> int | None:
+    """Return how many processors the header says that the machine has (MaxProcs), or None.
+
+    MaxNodes is not read: a node may have many processors.
+
+    >>> [stated_processors({"MaxProcs": text}) for text in ("1,024", "10 x 16", "1e9", "many")]
+    [1024, 160, None, None]
+    """
+    found = _COUNT.match(header.get("MaxProcs", ""))
+    if found is None:
+        return None
+    count = int(re.sub(r"\D", "", found[1])) * int(found[2] or 1)
+    return count or None
+
+
+def processors_of_jobs(jobs: pd.DataFrame) -> pd.Series:
+    """Return how many processors each job had, or asked for where that is unknown."""
+    return jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
+
+
+def most_in_use(start: Any, run_time: Any, processors: Any) -> int:
+    """Return the most processors in use at once: a machine has at least as many.
+
+    >>> most_in_use([0, 5, 10], [10, 10, 10], [2, 3, 4])
+    7
+    """
+    start = np.asarray(start, dtype=float)
+    times = np.concatenate([start + np.asarray(run_time, dtype=float), start])
+    changes = np.concatenate([-np.asarray(processors, dtype=float), processors])
+    order = np.argsort(times, kind="stable")  # of equal times the ends come first
+    return int(changes[order].cumsum().max(initial=0))
+
+
+def usable_jobs(
+    path: StrPath,
+    jobs: pd.DataFrame,
+    size: Any,
+    unfit: Mapping[str, Any],
+    most: int | None,
+    what: str,
+) -> tuple[pd.Index, dict[str, int]]:
+    """Return the labels of the usable jobs by submit time, and count the others by reason.
+
+    Parameters
+    ----------
+    path : path
+        Named by the refusal of a log without a usable job.
+    jobs : DataFrame
+        As of `read_swf`.
+    size : Series of float
+        Processors, or work, of each job; above 0 for a usable one.
+    unfit : mapping of str to Series of bool
+        Further reasons against a job, with the jobs that they hold for.
+    most : int or None
+        Most jobs that are taken.
+    what : str
+        What a usable job is, for the refusal.
+    """
+    reasons = {  # the first one counts
+        "part of a job (status 2, 3 or 4)": jobs["status"].isin((2, 3, 4)),
+        "no submit time": ~(jobs["submit"] >= 0),
+        "run time not above 0": ~(jobs["run_time"] > 0),
+        "no processors": size <= 0,
+        **unfit,
+    }
+    why = pd.Series(np.select([*reasons.values()], [*reasons], ""), jobs.index, dtype=object)
+    order = jobs["submit"][why == ""].sort_values(kind="stable").index
+    if order.empty:
+        counts = ", ".join(f"{reason}: {n}" for reason, n in why.value_counts().items())
+        remedy = "correct these fields, or MaxProcs of its header"
+        raise InputError(f"{os.fspath(path)}: no job that could be a {what} ({counts}); {remedy}")
+    why[order[len(order[:most]) :]] = "beyond max_jobs"
+    return order[:most], {str(k): int(n) for k, n in why[why != ""].value_counts().items()}
+
+
+@dataclass(frozen=True)
+class Log:
+    """A job log as an operator knows it.
+
+    Attributes
+    ----------
+    jobs : DataFrame
+        Usable jobs by submission: submit, wait (NaN where unknown), run_time and estimate (what
+        was requested; NaN) in seconds; processors; user, group, queue as texts, "" where unknown.
+    nodes : int
+        Processors of the machine.
+    nodes_from : str
+        "argument", "header" (MaxProcs) or "estimate": the most that were in use at once.
+    epoch : Timestamp or None
+        The date of second 0, with its time zone.
+    header : mapping of str to str
+        What the file says of itself.
+    skipped : mapping of str to int
+        How many jobs were left out, by reason.
+    notes : sequence of str
+        Where the file contradicts itself.
+    submit_is_start : bool
+        Whether a Note of the header says that submit times are start times.
+    """
+
+    jobs: pd.DataFrame
+    nodes: int
+    nodes_from: str
+    epoch: pd.Timestamp | None
+    header: Mapping[str, str]
+    skipped: Mapping[str, int]
+    notes: Sequence[str]
+    submit_is_start: bool
+
+
+def read_log(path: StrPath, nodes: int | None = None, limit: int = LOG) -> Log:
+    """Read a job log in the Standard Workload Format, plain or with .gz.
+
+    Jobs without run time, processors or submit time, lines for a part of a job (status 2, 3, 4)
+    and jobs wider than the machine are left out and counted.
+
+    Parameters
+    ----------
+    path : path
+        The file.
+    nodes : int, optional
+        Processors of the machine. Without it the header's MaxProcs; without that the most that
+        were in use at once.
+    limit : int
+        Most bytes, unpacked.
+
+    Returns
+    -------
+    Log
+
+    Raises
+    ------
+    InputError
+        As of `read_swf`, and for a log without a usable job.
+    """
+    jobs, header, notes = read_swf(path, limit)
+    note = " ".join(header.get("Note", "").casefold().split())
+    submit_is_start = bool(_SUBMIT_IS_START.search(note))
+    processors = processors_of_jobs(jobs)
+    good = (processors > 0) & (processors <= 1e7) & (processors % 1 == 0) & (jobs["run_time"] > 0)
+    start = jobs["submit"] + jobs["wait"].where(~((jobs["wait"] < 0) & submit_is_start), 0)
+    known = good & ((jobs["wait"] >= 0) | submit_is_start)
+    in_use = most_in_use(start[known], jobs["run_time"][known], processors[known])
+    in_use = max(in_use, int(processors[good].max()) if good.any() else 1)
+    stated = stated_processors(header)
+    size, source = in_use, "estimate"
+    if nodes:
+        size, source = int(nodes), "argument"
+    elif stated:
+        size, source = stated, "header"
+    if size < in_use and source != "estimate":
+        notes.append(
+            f"{in_use} processors were in use at once, more than the {size} of the {source}"
+        )
+    unfit = {
+        "processors not a whole number": processors % 1 != 0,
+        f"wider than the machine ({size})": processors > size,
+        "submit time beyond 1e11 s; milliseconds?": jobs["submit"] > MAX_SECONDS,
+    }
+    order, skipped = usable_jobs(path, jobs, processors, unfit, None, "job of this machine")
+    used = jobs.loc[order]
+    table = pd.DataFrame({
+        "submit": used["submit"], "wait": used["wait"].where(used["wait"] >= 0),
+        "run_time": used["run_time"], "processors": processors[order].astype(np.int64),
+        "estimate": used["time_requested"].where(used["time_requested"] > 0),
+    }).join(_names(used, header))  # fmt: skip
+    table.index = (used.index + 1).rename("row")
+    if used["job"].is_unique and (used["job"] % 1 == 0).all():
+        table.index = pd.Index(used["job"].astype(np.int64), name="job")
+    epoch = _epoch(header, table["submit"])
+    return Log(table, size, source, epoch, header, skipped, notes, submit_is_start)
+
+
+def _epoch(header: Mapping[str, str], submit: "pd.Series[float]") -> pd.Timestamp | None:
+    """Return the date of second 0, in the zone of the machine where it is known."""
+    first, last = submit.iloc[[0, -1]]
+    if not re.fullmatch(r"[1-9]\d{0,9}", header.get("UnixStartTime", "")):
+        # submit times of our days in seconds since 1970 are dates themselves
+        return pd.Timestamp(0, unit="s", tz="UTC") if first >= 5e8 and last < 4e9 else None
+    seconds = int(header["UnixStartTime"])
+    if seconds + last > MAX_DATE:
+        return None
+    try:
+        zone = ZoneInfo(header["TimeZoneString"].split()[0])
+    except (KeyError, IndexError, ValueError, OSError):  # ZoneInfoNotFoundError is a KeyError
+        zone = ZoneInfo("UTC")
+    return pd.Timestamp(seconds, unit="s", tz=zone)
+
+
+def _names(jobs: pd.DataFrame, header: Mapping[str, str]) -> pd.DataFrame:
+    """Return user, group and queue as texts; a queue by its name in the header."""
+    queues = (line.split(None, 1) for line in header.get("Queue", "").splitlines())
+    named = {int(q[0]): q[1] for q in queues if len(q) > 1 and re.fullmatch(r"[0-9]{1,9}", q[0])}
+    texts = {}
+    for column, names in (("user", {}), ("group", {}), ("queue", named)):
+        codes, inverse = np.unique(jobs[column].to_numpy(), return_inverse=True)
+        words = [names.get(int(code), f"{code:g}") if code >= 0 else "" for code in codes]
+        texts[column] = np.array(words, dtype=object)[inverse]
+    return pd.DataFrame(texts, index=jobs.index)

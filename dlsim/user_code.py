@@ -1,0 +1,40 @@
+"""Functions and records of a user that are named in a text: ``FILE.py:name`` or ``module:name``."""
+
+import importlib
+import runpy
+from pathlib import Path
+from typing import Any
+
+from dlsim.errors import InputError
+
+
+def names_user_code(value: Any) -> bool:
+    """Tell whether a value is a text with a colon, as no name of dlsim's own has."""
+    return isinstance(value, str) and ":" in value
+
+
+def load_user_code(what: str, text: str) -> Any:
+    """Return what a text such as ``module:name`` or ``folder/file.py:name`` names.
+
+    The file or module is run.
+
+    Raises
+    ------
+    InputError
+        If the text has no colon between two names, the file cannot be run, or has no such name.
+    """
+    place, _, name = text.rpartition(":")
+    rule = f"{what} {text!r} must be module:name or FILE.py:name"
+    try:
+        if not (place and name):
+            raise ValueError("there is no colon between two names")
+        if place.endswith(".py"):
+            return runpy.run_path(place, run_name=Path(place).stem)[name]
+        return getattr(importlib.import_module(place), name)
+    except Exception as error:  # whatever the user's file does
+        raise InputError(f"{rule}; {type(error).__name__}: {error}") from error
+
+
+def resolve_user_code(what: str, value: Any) -> Any:
+    """Return what a value names in a user's file, and any other value as it is."""
+    return load_user_code(what, value) if names_user_code(value) else value

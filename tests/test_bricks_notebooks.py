@@ -1,0 +1,128 @@
+"""Notebooks 60-bricks and 61-bricks-beyond at a small size: what they leave, and that it is so."""
+
+import json
+
+import nbformat
+import numpy as np
+import pandas as pd
+import papermill
+import pytest
+
+from dlsim.bricks import Environment, Reading, Scheduler, simulate, workload
+from dlsim.files import shared_file, suite_notebooks
+from dlsim.study.claims import load_claims, reference_of
+from dlsim.study.figures import load_figures
+from tests.scale import deep
+
+#: A scheduler of a user's own, and the parameters of a small run under another reading.
+RULE = "def fastest(view):\n    return int(view.performance.argmax())\n"
+SMALL = {"runs": 2, "jobs": 1, "domains": 1, "reading": {"load": "util"}}
+DAY = 24 * 3600.0
+
+
+def execute(name, folder, **values):
+    """Execute a notebook by papermill as it stands."""
+    given = {**SMALL, "out": str(folder / "results"), **values}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("MPLBACKEND", raising=False)  # figures are closed with their cells
+        papermill.execute_notebook(
+            suite_notebooks()[name], folder / f"{name}.ipynb", given, cwd=folder, progress_bar=False
+        )
+
+
+def left_by(folder, notebook):
+    """Ids of the figures of a notebook, and which of them have a picture and numbers."""
+    due = {row.id for row in load_figures()[1] if row.notebook == notebook}
+    pictures = {path.stem for path in (folder / "results" / "figures").iterdir()}
+    tables = {path.stem for path in (folder / "results" / "data").glob("*.csv")}
+    return due, pictures, tables
+
+
+@pytest.fixture(scope="module")
+def paper(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("paper")
+    (folder / "mine.py").write_text(RULE)
+    policies = ["Greedy", "D-0.5", "D-0.9", "mine.py:fastest"]
+    values = {"intervals": [120], "fallbacks": [0, 1, 2], "policies": policies}
+    execute("60-bricks", folder, **values)
+    return folder
+
+
+def test_the_defaults_of_the_simulator_are_table_1():
+    table = pd.read_csv(shared_file("data/papers/bricks-table1.csv"))
+    defaults, checked = workload.draw.__kwdefaults__, 0
+    for row in table.itertuples():
+        if row.argument in defaults:
+            default = defaults[row.argument]
+            ends = default if isinstance(default, tuple) else (default, default)
+            assert ends == (row.low, row.high), row.parameter
+            checked += 1
+    assert checked == 11
+    assert len(table) == 15
+
+
+def test_every_claim_is_judged_in_the_notebook():
+    text = json.dumps(nbformat.read(suite_notebooks()["60-bricks"], as_version=4))
+    for claim in load_claims("bricks"):
+        assert claim.id in text or f'\\"{claim.number}\\"' in text
+
+
+@deep
+def test_the_notebook_leaves_every_picture_and_its_numbers(paper):
+    due, pictures, tables = left_by(paper, "60-bricks")
+    assert due == pictures | {"bricks-table1", "bricks-fig1"}  # a table, and a drawing in data
+    others = {"bricks-seconds", "bricks-claims", "bricks-readings-intervals"}
+    assert tables == due | others
+
+
+@deep
+def test_figure_3_is_that_of_direct_runs(paper):
+    table = pd.read_csv(paper / "results" / "data" / "bricks-fig3.csv")
+    row = table.query("interval == 120 and policy == 'D-0.5' and version == 'x/F'")
+    rates = []
+    for k in range(2):
+        seed = np.random.SeedSequence(0, spawn_key=(k,))
+        env = Environment.random(seed, 120.0, horizon=DAY, domains=1)
+        o = simulate(env, Scheduler("deadline", opt=0.5, max_fallbacks=1), Reading(load="util"))
+        rates.append(o.failure_rate)
+    assert row["estimate"].item() == pytest.approx(np.mean(rates))
+
+
+@deep
+def test_drawn_values_lie_in_their_printed_ranges(paper):
+    table = pd.read_csv(paper / "results" / "data" / "bricks-table1.csv")
+    table = table[table["drawn_low"].notna() & (table["argument"] != "domains")]
+    slack = 0.15 * table["argument"].isin(["lan", "wan"])  # means over a noisy trace
+    assert (table["drawn_low"] >= table["low"] * (1 - slack) - 1e-9).all()
+    assert (table["drawn_high"] <= table["high"] * (1 + slack) + 1e-9).all()
+    assert len(table) == 9
+
+
+@deep
+def test_a_scheduler_of_ones_own_joins_the_pictures_and_no_claim(paper):
+    data = paper / "results" / "data"
+    assert "mine.py:fastest" in set(pd.read_csv(data / "bricks-fig5.csv")["policy"])
+    judged = pd.read_csv(data / "bricks-paired.csv")["what"].dropna()
+    assert len(judged) > 0
+    assert not judged.str.contains("mine").any()
+
+
+@deep
+def test_the_map_has_this_run_beside_what_is_shipped(paper):
+    data = paper / "results" / "data"
+    table = pd.read_csv(data / "bricks-readings.csv", index_col="claim")
+    shipped = pd.read_csv(reference_of("bricks").parent / "bricks-readings.csv", index_col="claim")
+    card = pd.read_csv(data / "bricks-claims.csv", index_col="id")["verdict"]
+    own, *others = table
+    assert own == "this run: load=util"
+    words = table[own].str.replace(r" \d+/\d+$", "", regex=True)
+    assert words.to_dict() == card[table.index].to_dict()
+    assert table[others].to_dict() == shipped.to_dict()
+
+
+@deep
+def test_the_notebook_beyond_the_paper_leaves_every_picture_and_its_numbers(tmp_path):
+    execute("61-bricks-beyond", tmp_path, interval=120, most=1)
+    due, pictures, tables = left_by(tmp_path, "61-bricks-beyond")
+    assert due == pictures
+    assert tables == due | {"bricks-tuning"}

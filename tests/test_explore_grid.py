@@ -1,0 +1,245 @@
+"""The panel of deadlines on the Grid: its points against plain runs, the twin, its bars."""
+
+import re
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlsim import explore
+from dlsim.bricks import DRAWN, SWITCHES, Environment, Reading, Scheduler, simulate
+from dlsim.errors import InputError
+from dlsim.explore.grid import (
+    ENVIRONMENTS,
+    OPTS,
+    Setting,
+    cost_and_failure,
+    count_by_server,
+    draw_environments,
+    outcomes_of,
+)
+from tests.scale import SCALE
+from tests.twins import bricks as twin
+
+PANEL = explore.grid
+
+PLAIN = Setting(60.0, 0, 1, False, 60.0)
+BUSY = Setting(30.0, 0, 2, True, 300.0)
+
+
+def draw(**given):
+    """Return the sentence, the axes of the curve, and those of the servers."""
+    figure, sentence = PANEL.picture(**given)
+    return sentence, *figure.axes
+
+
+def drawn_again(setting, **more):
+    """The environments of a setting, by the generator alone."""
+    return [
+        Environment.random(
+            np.random.SeedSequence(setting.seed, spawn_key=(k,)), setting.interval,
+            horizon=8 * 3600, domains=2, nodes=(8, 8), **more,
+        )
+        for k in range(ENVIRONMENTS)
+    ]  # fmt: skip
+
+
+def by_hand(envs, scheduler, reading):
+    """Cost and failure rate from the requests' own rows, and how many there are."""
+    missed, costs = [], []
+    for env in envs:
+        o = simulate(env, scheduler, reading)
+        o.check()
+        missed += (o.requests["completion"] > env.requests["deadline"]).tolist()
+        costs.append(env.servers["performance"].to_numpy()[o.requests["server"]].mean())
+    return np.mean(costs), 100 * np.mean(missed), len(missed)
+
+
+def lines(ax):
+    """Points of every line of the curve by its label."""
+    return {line.get_label(): line.get_xydata() for line in ax.lines}
+
+
+# ------------------------------------------------------------------------ against plain runs
+
+
+@pytest.mark.parametrize(
+    ("given", "scheduler", "other"),
+    [
+        (
+            {"opt": 0.5, "fallbacks": 2, "correction": True, "probe": 300.0},
+            Scheduler("deadline", opt=0.5, load_correction=True, max_fallbacks=2),
+            Scheduler("greedy", load_correction=True, max_fallbacks=2),
+        ),
+        (
+            {"policy": "Greedy", "fallbacks": 0, "probe": 900.0},
+            Scheduler("greedy"),
+            Scheduler("deadline", opt=0.7),
+        ),
+    ],
+)
+def test_sentence_is_what_plain_runs_say(given, scheduler, other):
+    words = draw(**given, interval=45.0, seed=3)[0]
+    envs = drawn_again(PLAIN._replace(interval=45.0, seed=3))
+    reading = Reading(probe=given["probe"])
+    cost, failure, count = by_hand(envs, scheduler, reading)
+    assert f": {failure:.3g} % of {count} requests late at a cost of {cost:.4g} Mops/s;" in words
+    cost, failure, _ = by_hand(envs, other, reading)
+    assert words.endswith(f": {failure:.3g} % at {cost:.4g}.")
+
+
+def test_curve_holds_every_opt_and_the_chosen_point():
+    _, left, _ = draw(opt=0.75, fallbacks=1)
+    found = lines(left)
+    envs = drawn_again(PLAIN)
+    kinds = [Scheduler("deadline", opt=opt, max_fallbacks=1) for opt in OPTS]
+    wanted = [by_hand(envs, kind, Reading())[:2] for kind in kinds]
+    assert found["Deadline"] == pytest.approx(np.array(wanted))
+    assert found["Greedy"][0] == pytest.approx(
+        by_hand(envs, Scheduler("greedy", max_fallbacks=1), Reading())[:2]
+    )
+    for label, fallbacks in (("as chosen", 1), ("without either", 0)):
+        kind = Scheduler("deadline", opt=0.75, max_fallbacks=fallbacks)
+        assert found[label][0] == pytest.approx(by_hand(envs, kind, Reading())[:2])
+    shown = [t.get_text() for t in left.texts if t.get_text()]
+    assert shown == [f"{opt:g}" for opt in OPTS]
+
+
+def test_no_arrow_without_fallback_and_correction():
+    assert "without either" not in lines(draw(fallbacks=0)[1])
+
+
+def test_runs_are_the_twins():
+    """The plain twin of the simulator, in the first environment."""
+    env = draw_environments(120.0, 5)[0]
+    own = outcomes_of("D-0.7", Setting(120.0, 5, 2, True, 900.0))[0]
+    told = twin.simulate(
+        env, Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2),
+        Reading(probe=900.0),
+    )  # fmt: skip
+    assert own.requests["server"].tolist() == [r.server for r in told]
+    assert own.requests["fallbacks"].tolist() == [r.fallbacks for r in told]
+    assert own.requests["completion"].tolist() == pytest.approx([r.completion for r in told])
+
+
+def test_all_points_share_requests_and_servers():
+    """Common random numbers: the scheduler changes nothing that is drawn."""
+    groups = [outcomes_of(name, PLAIN) for name in ("Greedy", "D-0.4", "D-1")]
+    for same in zip(*groups, strict=True):
+        assert len({id(o.environment) for o in same}) == 1
+    assert [id(env) for env in draw_environments(60.0, 0, ())] == [
+        id(o.environment) for o in groups[0]
+    ]
+    servers = [tuple(env.servers["performance"]) for env in draw_environments(60.0, 0)]
+    assert len(set(servers)) == ENVIRONMENTS
+
+
+# ------------------------------------------------------------------------ what must always hold
+
+
+@given(
+    st.sampled_from(["Deadline", "Greedy"]), st.sampled_from([0.1, 0.55, 0.7, 1.0]),
+    st.integers(0, 5), st.booleans(), st.sampled_from([15.0, 600.0, 3600.0]),
+    st.sampled_from([30.0, 150.0]), st.integers(0, 99),
+)  # fmt: skip
+@settings(max_examples=int(8 * SCALE), deadline=None)
+def test_bars_count_every_request_once(policy, opt, fallbacks, correction, probe, interval, seed):
+    words, left, right = draw(
+        policy=policy, opt=opt, fallbacks=fallbacks, correction=correction, probe=probe,
+        interval=interval, seed=seed,
+    )  # fmt: skip
+    name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
+    setting = Setting(interval, seed, fallbacks, correction, probe)
+    runs = outcomes_of(name, setting)
+    o = runs[0]
+    met, missed, refused = ([bar.get_height() for bar in group] for group in right.containers)
+    assert sum(met) + sum(missed) == len(o.environment.requests)
+    assert sum(missed) == (o.requests["completion"] > o.environment.requests["deadline"]).sum()
+    assert sum(refused) == o.requests["fallbacks"].sum()
+    speeds = [float(tick.get_text()) for tick in right.get_xticklabels()]
+    assert speeds == sorted(speeds)
+    assert max(np.add(np.add(met, missed), refused)) < right.get_ylim()[1]
+    cost, failure = cost_and_failure(name, setting)
+    assert lines(left)["as chosen"][0] == pytest.approx([cost, failure])
+    slowest = [min(run.environment.servers["performance"]) for run in runs]
+    assert np.mean(slowest) <= cost <= 500
+    told = re.search(r": (\S+) % of (\d+) requests late at a cost of (\S+) Mops/s", words)
+    assert float(told[1]) == pytest.approx(failure, rel=1e-2, abs=1e-9)
+    assert float(told[3]) == pytest.approx(cost, rel=1e-3)
+    low, high = left.get_ylim()
+    assert all(low <= y <= high for points in lines(left).values() for _, y in points)
+
+
+def test_servers_by_hand():
+    """Two servers, three jobs of 20 Gops at 0, 1, 2 all to the fast one: 100, 200, 300 s."""
+    env = Environment(
+        servers=pd.DataFrame({"domain": [0, 0], "performance": [200, 100]}),
+        clients=pd.DataFrame({"domain": [0]}), traces=np.full((1, 4, 1), 75.0), step=10.0,
+        requests=pd.DataFrame({
+            "time": [0, 1, 2], "client": 0, "send": 0, "recv": 0, "work": 20_000,
+            "deadline": [150, 250, 250],
+        }),
+    )  # fmt: skip
+    table = count_by_server(simulate(env, Scheduler("greedy"), Reading(load="ext")))
+    assert table.to_dict("list") == {
+        "performance": [100, 200], "in time": [0, 2], "late": [0, 1], "refused": [0, 0],
+    }  # fmt: skip
+    own = count_by_server(simulate(env, Scheduler("greedy", max_fallbacks=1), Reading(load="ext")))
+    assert own["refused"].tolist() == [0, 1]
+
+
+# ------------------------------------------------------------------------ readings, refusals
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [(name, value) for name, options in PANEL.switches.items() for value in options[1:]],
+)
+def test_switch_changes_a_point(name, value):
+    """In a busy system with old knowledge, or with room to fall back once, or under a load."""
+    settings = [BUSY, BUSY._replace(seed=1), PLAIN._replace(fallbacks=1)]
+    for setting in settings:
+        other = setting._replace(reading=((name, value),))
+        if cost_and_failure("D-0.7", setting) != cost_and_failure("D-0.7", other):
+            return
+    pytest.fail(f"{name}={value} changes no picture")
+
+
+def test_readings_are_those_of_the_engine_but_for_the_slow_ones():
+    engine = {**SWITCHES, **DRAWN}
+    assert set(engine) - set(PANEL.switches) == {"network", "trace_step", "link_background"}
+    assert set(PANEL.switches) - set(engine) == {"exclude_rejecting"}
+    assert all(PANEL.switches[name] == options for name, options in engine.items()
+               if name in PANEL.switches)  # fmt: skip
+
+
+def test_no_request_is_refused_with_the_way_out():
+    with pytest.raises(InputError, match="interval must be shorter"):
+        draw_environments(5e7, 0)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"opt": 0.0}, "between 0.1 and 1"),
+        ({"fallbacks": 6}, "between 0 and 5"),
+        ({"probe": 1.0}, "between 15 and 3600"),
+        ({"correction": "maybe"}, "must be one of"),
+        ({"reading": {"network": "packet"}}, "switch of grid must be one of"),
+    ],
+)
+def test_bad_values_are_refused(given, message):
+    with pytest.raises(InputError, match=message):
+        PANEL.picture(**given)
+
+
+def test_words_lie_inside():
+    figure, _ = PANEL.picture(fallbacks=5, correction=True, interval=30.0)
+    renderer, width = figure.canvas.get_renderer(), figure.canvas.get_width_height()[0]
+    legends = [text for ax in figure.axes for text in ax.get_legend().get_texts()]
+    for text in (*legends, *figure.axes[0].texts):
+        box = text.get_window_extent(renderer)
+        assert box.x0 >= 0, text.get_text()
+        assert box.x1 <= width, text.get_text()

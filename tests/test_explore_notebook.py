@@ -1,0 +1,94 @@
+"""What 70-explore shows: its cells, run in one namespace, against numbers worked elsewhere."""
+
+import re
+from fractions import Fraction
+from pathlib import Path
+
+import matplotlib.pyplot as plt
+import pytest
+
+from tests.executed import in_one_space
+
+NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "70-explore.ipynb"
+
+
+def execution_time(n, st, sc):
+    """Time of 100 units on n nodes, Cms = Cps = 10, in fractions: all nodes end together.
+
+    Node i + 1 is sent its share while node i computes: 10 a_i + sc = st + 20 a_(i+1) + sc.
+    """
+    one, rest = Fraction(1), Fraction(0)  # a_i = one * a_1 + rest
+    ones, rests = one, rest
+    for _ in range(n - 1):
+        one, rest = one / 2, (rest * 10 - st) / 20
+        ones, rests = ones + one, rests + rest
+    return st + 20 * (100 - rests) / ones + sc
+
+
+@pytest.fixture(scope="module")
+def seen(tmp_path_factory):
+    """Everything that the notebook's cells leave, and what each shows, by its id."""
+    folder = tmp_path_factory.mktemp("explore")
+    names = in_one_space(NOTEBOOK, folder, {"out": str(folder / "slides")})
+    plt.close("all")
+    return names
+
+
+def test_more_nodes_stop_helping_because_of_the_set_ups(seen):
+    for cell, set_ups in (("explore-21", (40, 20)), ("explore-23", (0, 0))):
+        lines = seen[1][f"{cell} said"].splitlines()
+        fastest = min(range(1, 11), key=lambda n: execution_time(n, *set_ups))
+        assert fastest == {40: 4, 0: 10}[set_ups[0]]
+        for line, n in zip(lines, (3, 4, 5, 10), strict=True):
+            if n <= fastest:  # beyond, the formula is no schedule: shares are negative
+                time = float(execution_time(n, *set_ups))
+                assert f"On {n} of 10 nodes the load ends at {time:.4g}," in line
+            assert re.search(rf"{fastest} (is|are) the fastest", line)
+            assert ("one more set-up costs more" in line) == (n > fastest)
+
+
+def test_the_slides_are_named_after_the_panel_and_hold_its_sentence(seen):
+    slides = seen[0]["slides"]
+    names = [path.name for path in slides]
+    assert names == ["explore-timing-used-5.svg", "explore-timing-used-5-st-0-sc-0.svg"]
+    first, second = (path.read_bytes() for path in slides)
+    assert first.startswith(b"<?xml")
+    assert first != second
+
+
+def titles_of(draw, *values):
+    """Return the numbers at the ends of the titles that a cell's function draws."""
+    draw(*values)
+    ends = [float(ax.get_title(loc="left").split()[-1]) for ax in plt.gcf().axes]
+    plt.close("all")
+    return ends
+
+
+@pytest.mark.parametrize(
+    ("free_at", "ends"),
+    [  # send 1, compute 3, size 14: cases 2 and 3 of paper I, worked by hand
+        ("0, 21", [53, Fraction(424, 11), Fraction(77, 2)]),
+        ("12, 0", [44, None, 34]),
+        ("5, 5", [37, 37, 37]),
+    ],
+)
+def test_ways_of_using_idle_nodes_by_hand(seen, free_at, ends):
+    found = titles_of(seen[0]["compare_ways"], free_at, 14.0, 1.0, 3.0)
+    for value, end in zip(found, ends, strict=False):
+        if end is not None:
+            assert value == pytest.approx(float(end), rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("change", "ends"),
+    [
+        ({}, [30, 18, 18]),
+        ({"copy_engines": 1}, [30, 26, 26]),
+        ({"pinned": False}, [30, 30, 30]),
+        ({"chunks": 1}, [6, 6, 6]),
+    ],
+)
+def test_overlap_of_copies_and_kernels_by_hand(seen, change, ends):
+    given = {"chunks": 5, "copy_in": 3.0, "kernel": 1.0, "copy_out": 2.0}
+    found = titles_of(lambda: seen[0]["overlap"](**{**given, **change}))
+    assert found == ends

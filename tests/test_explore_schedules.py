@@ -1,0 +1,106 @@
+"""The panel of two policies says what the hand cases of papers M and I say."""
+
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlsim import explore
+from dlsim.explore.schedules import describe_test, draw_tasks, run_up_to
+from dlsim.realtime import Cluster, Reading, simulate
+from tests.scale import SCALE
+
+MANY = max(4, int(6 * SCALE))
+
+#: Paper M's third hand case: a batch of three tasks at time 0.
+BATCH = pd.DataFrame(
+    {"arrival": [0.0] * 3, "sigma": [6.0, 18.0, 6.0], "deadline": [10.0, 64.0, 16.0]},
+    index=[1, 2, 3],
+)
+TWO = Cluster(2, 1.0, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("policy", "step", "said"),
+    [
+        ("MCDF", 1, "task 1 is accepted: it starts at 0 on 2 nodes and ends at 8, due 10."),
+        ("MCDF", 2, "task 2, due 64, is refused: it and waiting task 1 cannot both end "
+         "in time; no deadline would be accepted."),
+        ("MCDF", 3, "task 3 is accepted: it starts at 8 on 2 nodes and ends at 16, due 16."),
+        ("FIFOMN", 2, "task 2 is accepted: it starts at 8 on 1 node and ends at 44, due 64."),
+        ("FIFOMN", 3, "task 3, due 16, is refused: it and waiting task 2 cannot both end in "
+                      "time; due 20 it would start at 8 on 1 and end at 20."),
+        ("EDFMN", 3, "task 3 is accepted: it starts at 8 on 2 nodes and ends at 16, due 16."),
+        ("FIFOANNA", 3, "without an admission test, task 3 starts at 32 on 2 nodes and ends at "
+                        "40, due 16, too late."),
+    ],
+)  # fmt: skip
+def test_the_tests_of_the_hand_case(policy, step, said):
+    assert describe_test(*run_up_to(BATCH, step, TWO, policy, Reading())) == said
+
+
+def test_the_sentence_counts_what_was_accepted():
+    figure, sentence = explore.schedules.picture(step=3, seed=4)
+    policies = sentence.split(": ", 1)[1].split(", ")
+    tasks = draw_tasks("paper M", Cluster(6, 10.0, 10.0), 12, 1.0, 4, {}).head(3)
+    for name, ax, said in zip(("MCDF", "FIFOMN"), figure.axes, policies, strict=True):
+        run = simulate(tasks, Cluster(6, 10.0, 10.0), name).tasks
+        size = tasks["sigma"][run["admitted"]].sum()
+        count = int(run["admitted"].sum())
+        assert said.rstrip(".") == f"{name} has accepted {count} ({size:.4g} of data)"
+        assert ax.get_title("left").startswith(f"{name}: task 3")
+
+
+def test_beyond_the_last_test_nothing_changes():
+    opened = [explore.schedules.screen_picture(step=step) for step in (12, 24)]
+    assert opened[0] == opened[1]
+
+
+def test_a_task_that_could_not_run_even_alone():
+    tasks = pd.DataFrame(
+        {"arrival": [0.0, 1.0], "sigma": [18.0, 6.0], "deadline": [30.0, 8.5]}, index=[1, 2]
+    )  # by hand: task 1 takes both nodes from 0 to 24; task 2 is due at 9.5
+    s, why = run_up_to(tasks, 2, TWO, "FIFOMN", Reading())
+    assert not s.tasks.loc[2, "admitted"]
+    assert (why.fits_alone, why.rival) == (False, None)
+    assert "even if no other task waited, it could not end in time" in describe_test(s, why)
+    # at the earliest on both nodes from 24 on, or on one: 24 + 8, counted from arrival 1
+    assert why.offer.deadline == pytest.approx(31.0)
+
+
+def test_a_rival_is_named_in_the_order_of_service():
+    _, why = run_up_to(BATCH, 3, TWO, "FIFOMN", Reading())
+    assert (why.fits_alone, why.rival) == (True, 2)
+    # the same without that task: the newcomer gets in
+    assert simulate(BATCH.loc[[1, 3]], TWO, "FIFOMN").tasks.loc[3, "admitted"]
+
+
+@pytest.mark.parametrize(
+    "reading", [{"mn_count": "frozen"}, {"split": "piece"}, {"link": "shared"}]
+)
+@pytest.mark.parametrize("policy", ["FIFO-US", "FIFOMN"])
+def test_what_is_not_known_is_not_said(policy, reading):
+    tasks = draw_tasks("paper I", Cluster(4, 10.0, 10.0), 8, 2.0, 1, {})
+    for step in range(3, len(tasks) + 1):
+        s, why = run_up_to(tasks, step, Cluster(4, 10.0, 10.0), policy, Reading.of(reading))
+        assert describe_test(s, why).endswith(".")
+        if why is not None and why.rival is not None:
+            assert s.tasks.loc[why.rival, "admitted"]
+
+
+@settings(max_examples=MANY, deadline=None)
+@given(seed=st.integers(0, 99), load=st.floats(0.3, 3.0), nodes=st.integers(1, 6))
+def test_every_test_of_a_walk_is_the_one_of_the_whole_run(seed, load, nodes):
+    cluster = Cluster(nodes, 10.0, 10.0)
+    tasks = draw_tasks("paper M", cluster, 10, load, seed, {})
+    for policy in ("MCDF", "FIFOMN"):
+        whole = simulate(tasks, cluster, policy).tasks
+        for step in range(1, len(tasks) + 1):
+            s, why = run_up_to(tasks, step, cluster, policy, Reading())
+            task = tasks.index[step - 1]
+            assert s.tasks.loc[task, "admitted"] == whole.loc[task, "admitted"]
+            assert (why is None) == s.tasks.loc[task, "admitted"]
+            if why is not None and why.offer is not None:
+                longer = tasks.head(step).copy()
+                longer.loc[task, "deadline"] = why.offer.deadline * (1 + 1e-9)
+                assert simulate(longer, cluster, policy).tasks.loc[task, "admitted"]

@@ -1,0 +1,500 @@
+"""Sweeps: the same bytes on every executor, nothing finished is lost, no result of other code."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from numba import njit
+
+from dlsim.errors import InputError, StudyError
+from dlsim.study import grid as grids
+from dlsim.study import worker_pool
+from dlsim.study.fingerprint import fingerprint, surroundings
+from dlsim.study.grid import sweep
+from tests import sweep_functions as functions
+from tests.children import alive, spawn, until
+from tests.scale import SCALE
+
+ROOT = Path(__file__).parent.parent
+GRID = {"load": [0.5, 1.0, 2.5], "policy": ["MCDF", "FIFO"]}
+
+
+@pytest.fixture(autouse=True)
+def cache(tmp_path, monkeypatch):
+    """Give each test a cache of its own, and no jobs or progress from outside."""
+    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
+    for name in ("DLSIM_JOBS", "DLSIM_PROGRESS", "DLSIM_DASK"):
+        monkeypatch.delenv(name, raising=False)
+    yield tmp_path / "cache"
+    for process in alive_elsewhere(tmp_path / "cache"):
+        process.kill()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _pool():
+    """Let the workers stay from one test to the next: each sweep sends them all they need."""
+    yield
+    worker_pool.close_pool()
+
+
+@pytest.fixture
+def eager(monkeypatch):
+    """Start worker processes after the first cell, however little there is to do."""
+    monkeypatch.setattr(grids, "SECONDS_BEFORE_WORKERS", 0.0)
+
+
+@pytest.fixture
+def marks(tmp_path):
+    folder = tmp_path / "marks"
+    folder.mkdir()
+    return folder
+
+
+def files(cache):
+    return sorted(cache.rglob("cells/*/*.txt"))
+
+
+def contents(cache):
+    return {path: path.stat().st_mtime_ns for path in files(cache)}
+
+
+def text_of(frame):
+    return frame.to_csv(index=False, lineterminator="\n")
+
+
+# ------------------------------------------------------------------ what comes out
+
+
+def test_rows_are_in_grid_order_then_by_replicate():
+    frame = sweep(functions.draw, GRID, replicates=3, jobs=1)
+    expected = [
+        (load, policy, k) for load in GRID["load"] for policy in GRID["policy"] for k in range(3)
+    ]
+    assert list(frame[["load", "policy", "replicate"]].itertuples(index=False)) == expected
+    assert list(frame)[3:] == ["value", "third", "odd", "count", "name", "flag"]
+
+
+def test_random_numbers_are_those_of_the_replicate_at_every_point():
+    frame = sweep(functions.draw, GRID, replicates=2, seed=7, jobs=1)
+    for row in frame.itertuples():
+        stream = np.random.SeedSequence(7, spawn_key=(row.replicate,))
+        assert row.value == row.load * np.random.default_rng(stream).standard_normal()
+
+
+def test_values_read_back_to_the_last_bit():
+    first = sweep(functions.draw, GRID, replicates=5, jobs=1)
+    pd.testing.assert_frame_equal(sweep(functions.draw, GRID, replicates=5, jobs=1), first)
+    assert set(first["name"]) == {"mcdf é\n\u2028", "fifo é\n\u2028"}
+
+
+def test_a_cell_may_return_many_rows_or_none_or_uneven_ones():
+    frame = sweep(functions.several, {"load": [2, 0, 1]}, replicates=1, jobs=1)
+    assert frame["load"].tolist() == [2, 2, 1]
+    frame = sweep(functions.uneven, {"load": [0, 1]}, replicates=1, jobs=1)
+    assert list(frame) == ["load", "replicate", "c", "a", "b"]
+    assert frame["b"].isna().tolist() == [True, True, False]
+
+
+def test_one_and_two_jobs_and_any_executor_give_the_same_bytes(eager, cache, monkeypatch):
+    found = {}
+    for name, options in {"one": {"jobs": 1}, "two": {"jobs": 2}, "threads": {}}.items():
+        monkeypatch.setenv("DLSIM_CACHE", str(cache.with_name(name)))
+        with ThreadPoolExecutor(3) as threads:
+            more = {"executor": threads} if name == "threads" else options
+            found[name] = text_of(sweep(functions.draw, GRID, replicates=4, **more))
+    assert found["one"] == found["two"] == found["threads"]
+
+
+def test_workers_run_what_two_jobs_are_given(eager):
+    frame = sweep(functions.whose, {"load": range(6)}, 2, jobs=2, fixed={"wait": 0.05})
+    others = set(frame["process"]) - {os.getpid()}
+    assert 1 <= len(others) <= 2
+    assert set(frame.loc[frame["process"] != os.getpid(), "jobs"]) == {1}  # no workers of workers
+
+
+# ------------------------------------------------------------------ functions of a notebook
+
+
+def define(source, **names):
+    """Define a function `f` as a cell of a notebook would."""
+    space = {"__name__": "__main__", "np": np, **names}
+    exec(source, space)
+    return space["f"]
+
+
+def test_a_function_of_a_notebook_runs_in_workers_with_its_helpers(eager):
+    source = """
+import os
+nodes = 3
+def helper(x):
+    return nodes * x
+def f(load, seed):
+    return {"value": helper(load), "process": os.getpid()}
+"""
+    frame = sweep(define(source), {"load": range(6)}, replicates=1, jobs=2)
+    assert frame["value"].tolist() == [0, 3, 6, 9, 12, 15]
+    assert set(frame["process"]) - {os.getpid()}
+
+
+def test_a_changed_function_is_never_answered_from_the_cache():
+    def run(factor):
+        rule = define(f"k = {factor}\ndef f(x): return k * x")
+        return sweep(functions.asked, {"load": [1, 2]}, 1, fixed={"rule": rule})["said"].tolist()
+
+    assert [run(1), run(2), run(1)] == [[1, 2], [2, 4], [1, 2]]
+
+
+DIFFERENT = [
+    "def f(task, n, t, state): return task.due - t",
+    "def f(task, n, t, state): return task.due + t",
+    "def f(task, n, t, state): return task.sigma - t",
+    "def f(task, n, t, state): return (lambda: task.due - t)()",
+    "def f(task, n, t, state, k=1): return task.due - t",
+    "def f(task, n, t, state, k=2): return task.due - t",
+    "def f(task, n, t, state, *, k=2): return task.due - t",
+    "def g(x): return x\ndef f(task, n, t, state): return g(task.due - t)",
+    "def g(x): return 2 * x\ndef f(task, n, t, state): return g(task.due - t)",
+    "k = 1\ndef f(task, n, t, state): return k * t",
+    "k = 2\ndef f(task, n, t, state): return k * t",
+    "k = 1.0\ndef f(task, n, t, state): return k * t",
+    "k = True\ndef f(task, n, t, state): return k * t",
+    "k = {'a', 'b'}\ndef f(task, n, t, state): return k",
+    "k = {'a', 'c'}\ndef f(task, n, t, state): return k",
+    "k = frozenset({'a', 'b'})\ndef f(task, n, t, state): return 'a' in k",
+    "k = np.array([1.0, 2.0])\ndef f(task, n, t, state): return k[0] * t",
+    "k = np.array([1.0, 3.0])\ndef f(task, n, t, state): return k[0] * t",
+    "def h(k):\n def f(task, n, t, state): return k * t\n return f\nf = h(1)",
+    "def h(k):\n def f(task, n, t, state): return k * t\n return f\nf = h(2)",
+    "class K:\n a = 1\ndef f(task, n, t, state): return K.a",
+    "class K:\n a = 2\ndef f(task, n, t, state): return K.a",
+    "class K:\n def a(self): return 1\ndef f(task, n, t, state): return K().a()",
+    "class K:\n def a(self): return 2\ndef f(task, n, t, state): return K().a()",
+    "def f(task, n, t, state): return f(task, n, t, state) if t < 0 else 1",
+]
+
+
+def test_functions_that_do_other_things_have_other_digests():
+    known = [fingerprint(define(source))[0] for source in DIFFERENT]
+    assert len(set(known)) == len(known)
+    fast = fingerprint(njit(fastmath=True)(define(DIFFERENT[0])))[0]
+    assert len({known[0], fingerprint(njit(define(DIFFERENT[0])))[0], fast}) == 3
+
+
+@pytest.mark.parametrize("source", DIFFERENT)
+def test_where_a_function_stands_and_comments_do_not_count(source):
+    moved = f"# a comment\n\n\nother = 5\n{source}"
+    assert fingerprint(define(moved))[0] == fingerprint(define(source))[0]
+
+
+IN_A_NEW_PROCESS = """
+import sys
+sys.path.insert(0, sys.argv[1])
+from tests.test_grid import DIFFERENT, define
+from dlsim.study.fingerprint import fingerprint, surroundings
+for source in DIFFERENT:
+    digest, modules = fingerprint(define(source))
+    print(digest, surroundings(modules))
+"""
+
+
+def test_digests_are_the_same_in_every_process():
+    """Orders of sets and identities of texts differ between processes with other hash seeds."""
+    found = set()
+    for seed in ("0", "1", "77"):
+        command = [sys.executable, "-c", IN_A_NEW_PROCESS, str(ROOT)]
+        environment = os.environ | {"PYTHONHASHSEED": seed, "PYTHONPATH": str(ROOT)}
+        found.add(subprocess.check_output(command, env=environment, text=True))
+    assert len(found) == 1
+    assert len(set(found.pop().splitlines())) == len(DIFFERENT)
+
+
+def test_a_file_of_the_user_counts_as_it_was_imported(tmp_path, monkeypatch, eager):
+    """Workers run what this process has in memory, and a file that was imported anew counts."""
+    place = tmp_path / "my_rules.py"
+    place.write_text("factor = 1\ndef rule(x):\n    return factor * x\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    def run(rule):
+        loads = {"load": [1, 2, 3, 4]}
+        return sweep(functions.asked, loads, 1, fixed={"rule": rule}, jobs=2)["said"].tolist()
+
+    import my_rules
+
+    place.write_text("factor = 10\ndef rule(x):\n    return factor * x\n")
+    assert run(my_rules.rule) == [1, 2, 3, 4]
+    monkeypatch.delitem(sys.modules, "my_rules")
+    import my_rules as anew
+
+    assert run(anew.rule) == [10, 20, 30, 40]
+    assert run(my_rules.rule) == [1, 2, 3, 4]
+
+
+def test_sources_of_a_subpackage_count_where_it_is_used():
+    engines = surroundings(["dlsim.realtime.engine", "pandas"])
+    assert engines == surroundings(["pandas", "dlsim.bricks.model"])  # all engines, always
+    assert len({engines, surroundings(["dlsim.papers.x"]), surroundings(["dlsim.study.x"])}) == 3
+
+
+def test_what_cannot_be_sent_runs_here_and_is_not_kept(cache, capsys):
+    run = define("def f(load, seed): return {'free': not lock.locked()}", lock=threading.Lock())
+    frame = sweep(run, {"load": [1, 2]}, 1, jobs=2)
+    assert frame["free"].tolist() == [True, True]
+    assert "cannot be sent to workers" in capsys.readouterr().out
+    assert not files(cache)
+
+
+# ------------------------------------------------------------------ finished cells
+
+
+def test_finished_cells_are_not_computed_again(marks, cache):
+    fixed = {"marks": str(marks)}
+    first = sweep(functions.marked, {"load": [1, 2]}, 3, jobs=1, fixed=fixed)
+    before = contents(cache)
+    assert len(before) == 6
+    assert text_of(sweep(functions.marked, {"load": [1, 2]}, 3, fixed=fixed)) == text_of(first)
+    sweep(functions.marked, {"load": [2, 3]}, 4, jobs=1, fixed=fixed)
+    assert len(list(marks.iterdir())) == 6 + 1 + 4  # a fourth replicate, a third load
+    assert before.items() <= contents(cache).items()
+
+
+def test_another_seed_point_or_argument_is_another_cell(cache):
+    options = {"replicates": 1, "jobs": 1}
+    sweep(functions.echo, {"a": [1]}, **options)
+    for point, more in [
+        ({"a": [1.0]}, {}),
+        ({"a": [True]}, {}),
+        ({"a": ["1"]}, {}),
+        ({"b": [1]}, {}),
+        ({"a": [1]}, {"seed": 1}),
+        ({"a": [1]}, {"fixed": {"b": 1}}),
+    ]:
+        before = len(files(cache))
+        sweep(functions.echo, point, **options, **more)
+        assert len(files(cache)) == before + 1
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        lambda text: "",
+        lambda text: text[: len(text) // 2],
+        lambda text: text[:-1],
+        lambda text: text.replace("value", "valve"),
+        lambda text: text.replace("[1.", "[2."),
+        lambda text: "\0" * len(text),
+        lambda text: "é" + text,
+        lambda text: "[]\n" * 2,
+    ],
+)
+def test_a_damaged_file_is_computed_anew(damage, marks, cache):
+    options = {"fixed": {"marks": str(marks)}, "jobs": 1, "replicates": 3}
+    first = sweep(functions.marked, {"load": [1]}, **options)
+    victim = files(cache)[1]
+    good = victim.read_bytes()
+    victim.write_text(damage(good.decode()), encoding="utf-8")
+    assert text_of(sweep(functions.marked, {"load": [1]}, **options)) == text_of(first)
+    assert len(list(marks.iterdir())) == 4
+    assert victim.read_bytes() == good
+
+
+def test_a_full_disk_is_an_error_and_leaves_no_file(cache, monkeypatch):
+    def full(source, target):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(StudyError, match="No space left on device"):
+        sweep(functions.echo, {"load": [1]}, jobs=1)
+    assert [path for path in cache.rglob("*") if path.is_file()] == []
+
+
+# ------------------------------------------------------------------ deaths, interrupts, errors
+
+SCRIPT = """
+import sys
+from dlsim.study import grid
+from tests.sweep_functions import marked
+grid.SECONDS_BEFORE_WORKERS = 0
+fixed = {"marks": sys.argv[1], "wait": 0.02}
+grid.sweep(marked, {"load": range(int(sys.argv[2]))}, replicates=8, jobs=2, fixed=fixed)
+"""
+
+
+def start_script(marks, loads):
+    return spawn(
+        [sys.executable, "-c", SCRIPT, str(marks), str(loads)],
+        cwd=ROOT,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def sweep_of_script(marks, loads):
+    fixed = {"marks": str(marks), "wait": 0.02}
+    return sweep(functions.marked, {"load": range(loads)}, replicates=8, fixed=fixed, jobs=2)
+
+
+def alive_elsewhere(cache):
+    """Return the processes that work for this cache in a session other than this one."""
+    found = []
+    for process in alive(str(cache), "DLSIM_CACHE"):
+        with suppress(ProcessLookupError):
+            if os.getsid(process.pid) != os.getsid(0):
+                found.append(process)
+    return found
+
+
+def test_a_killed_sweep_loses_no_finished_cell_and_leaves_no_worker(eager, marks, cache):
+    chance, kills = random.Random(time.time_ns()), max(1, round(3 * SCALE))
+    kept = {}
+    for _ in range(kills):
+        process = start_script(marks, 8 * kills)
+        wanted = len(kept) + chance.randrange(60)
+        while len(files(cache)) < wanted and process.poll() is None:
+            time.sleep(0.01)
+        time.sleep(chance.random() / 20)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+        until(lambda: not alive_elsewhere(cache), within=10.0)
+        assert kept.items() <= contents(cache).items()
+        kept = contents(cache)
+    for mark in set(marks.iterdir()):
+        mark.unlink()
+    frame = sweep_of_script(marks, 8 * kills)
+    assert kept.items() <= contents(cache).items()
+    assert len(list(marks.iterdir())) == 64 * kills - len(kept)
+    draws = [
+        np.random.default_rng(np.random.SeedSequence(0, spawn_key=(k,))).random() for k in range(8)
+    ]
+    assert frame["value"].tolist() == [load + draw for load in range(8 * kills) for draw in draws]
+
+
+def test_an_interrupt_keeps_what_is_done_and_says_so(eager, marks, cache):
+    process = start_script(marks, 24)
+    until(lambda: len(files(cache)) >= 30, process)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: workers receive it too
+    _output, errors = process.communicate(timeout=60)
+    assert process.returncode in (-signal.SIGINT, 128 + signal.SIGINT)
+    done = len(files(cache))
+    assert 30 <= done < 192
+    last = errors.strip().splitlines()[-1]
+    assert last.startswith("KeyboardInterrupt: marked: ")
+    assert last.endswith(" of 192 cells are done; a rerun resumes there")
+    assert abs(int(last.split()[2]) - done) <= 2
+    assert errors.count("Traceback") == 1, errors
+    until(lambda: not alive_elsewhere(cache), within=10.0)
+
+
+def test_a_worker_that_dies_costs_nothing_but_its_cell(eager, tmp_path):
+    points = {"load": range(40, 60)}
+    fixed = {"flag": str(tmp_path / "died"), "wait": 0.01}
+    frame = sweep(functions.deadly, points, 2, fixed=fixed, jobs=2)
+    assert (tmp_path / "died").exists()
+    assert frame["load"].tolist() == frame["value"].tolist()
+    assert frame["draw"].nunique() == 2
+
+
+def test_workers_that_die_again_and_again_are_an_error(eager, cache):
+    points, fixed = {"load": range(48, 60)}, {"flag": "", "wait": 0.01}
+    with pytest.raises(StudyError, match=r"died 3 times.* of 12 cells are done; a rerun resumes"):
+        sweep(functions.deadly, points, 1, fixed=fixed, jobs=2)
+    assert len(sweep(functions.deadly, points, 1, fixed=fixed, jobs=1)) == 12
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_names_its_cell_and_the_others_stay(jobs, eager, cache):
+    with pytest.raises(StudyError) as caught:
+        sweep(functions.fails, {"load": range(6)}, replicates=4, jobs=jobs)
+    said = "fails failed at load=3, replicate 1: UntransportableError: 7 and 8"
+    assert str(caught.value) == said
+    before = contents(cache)
+    assert before
+    assert len(sweep(functions.fails, {"load": [0, 1, 2]}, replicates=4, jobs=1)) == 12
+    assert before.items() <= contents(cache).items()
+
+
+@pytest.mark.parametrize(
+    ("what", "message"),
+    [
+        ("number", "must return a dict, a list of dicts or a DataFrame, got int"),
+        ("text", "got str"),
+        ("list", r"column 'a' must hold numbers or text, got \[1\]"),
+        ("time", "column 'a' must hold numbers or text, got datetime"),
+        ("clash", r"columns \['load'\] that the grid has too"),
+    ],
+)
+def test_results_that_are_no_table_are_refused(what, message):
+    with pytest.raises(StudyError, match=message):
+        sweep(functions.wrong, {"load": [1]}, replicates=1, fixed={"what": what})
+
+
+def test_workers_with_another_dlsim_are_refused():
+    with pytest.raises(StudyError, match="restart the kernel, and the workers"):
+        grids.call_in_worker(b"", b"", 0, 0, frozenset(), "another digest")
+
+
+@pytest.mark.parametrize(
+    ("points", "options", "message"),
+    [
+        ({"load": []}, {}, "no points"),
+        ([], {}, "no points"),
+        (5, {}, "grid must be a mapping of lists, or a list of points; got 5"),
+        ([{"a": 1}, 2], {}, "point 1 of the grid must be a mapping such as a dict, got 2"),
+        ({"a": [1]}, {"fixed": [1]}, r"fixed must be a mapping such as a dict, got \[1\]"),
+        ({"policy": "MCDF"}, {}, r"grid\['policy'\] must be a list of values, got 'MCDF'"),
+        ({"load": 0.5}, {}, r"write \[value\]"),
+        ([{"a": 1}, {"b": 1}], {}, r"point 1 of the grid has parameters \['b'\]"),
+        ({"seed": [1]}, {}, "'seed' is reserved"),
+        ({"replicate": [1]}, {}, "'replicate' is reserved"),
+        ({"a": [1]}, {"fixed": {"a": 1}}, "both in grid and fixed"),
+        ({"a": [1]}, {"replicates": 0}, "replicates must be a whole number of at least 1, got 0"),
+        ({"a": [1]}, {"seed": -1}, "seed must be a whole number of at least 0, got -1"),
+        ({"a": [1]}, {"jobs": 1.5}, "jobs must be a whole number"),
+    ],
+)
+def test_bad_input_is_refused(points, options, message):
+    with pytest.raises(InputError, match=message):
+        sweep(functions.echo, points, **options)
+
+
+def test_jobs_come_from_the_argument_then_the_environment_then_the_machine(monkeypatch):
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    assert (worker_pool.count_workers(), worker_pool.count_workers(3)) == (cores, 3)
+    monkeypatch.setenv("DLSIM_JOBS", "5")
+    assert (worker_pool.count_workers(), worker_pool.count_workers(3)) == (5, 3)
+    monkeypatch.setenv("DLSIM_JOBS", "two")
+    with pytest.raises(InputError, match="DLSIM_JOBS must be a whole number"):
+        worker_pool.count_workers()
+
+
+# ------------------------------------------------------------------ a Dask cluster
+
+
+@pytest.mark.filterwarnings("ignore")  # what Dask itself warns of is not ours to mend
+def test_two_workers_of_dask_give_the_same_bytes(cache, monkeypatch):
+    distributed = pytest.importorskip("distributed")
+    source = "import os\nk = 3\ndef f(load, seed): return {'value': k * load, 'at': os.getpid()}"
+    quiet = {"dashboard_address": None, "silence_logs": "CRITICAL"}
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **quiet) as cluster:
+        with distributed.Client(cluster) as client:
+            executor = client.get_executor(pure=False)
+            there = text_of(sweep(functions.draw, GRID, replicates=4, executor=executor))
+            ours = sweep(define(source), {"load": range(8)}, 2, executor=executor)
+            theirs = set(client.run(os.getpid).values())
+    assert set(ours["at"]) <= theirs
+    assert ours["value"].tolist() == [3 * load for load in range(8) for _ in range(2)]
+    assert len(files(cache)) == 24 + 16
+    monkeypatch.setenv("DLSIM_CACHE", str(cache.with_name("here")))
+    assert text_of(sweep(functions.draw, GRID, replicates=4, jobs=1)) == there

@@ -1,0 +1,231 @@
+"""What a notebook calls: start, judge, save, the scorecard, the map of readings."""
+
+import matplotlib.pyplot as plt
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim.errors import InputError
+from dlsim.papers import mcdf
+from dlsim.study import (
+    claim_points,
+    judge,
+    map_of_readings,
+    plot_claim,
+    policy_style,
+    save,
+    session,
+    show_scorecard,
+    start,
+    student_interval,
+    sweep,
+)
+from dlsim.study.readings import by_reading, list_readings, name_reading
+from dlsim.study.stats import mean_interval
+
+LOADS = (0.1, 0.5, 1.0)
+
+
+@pytest.fixture
+def out(tmp_path):
+    """Start paper M in a folder of the test, and leave no session behind."""
+    start("mcdf", out=str(tmp_path / "results"))
+    yield tmp_path / "results"
+    session._OPEN.clear()
+    plt.close("all")
+
+
+def frame(**ratios):
+    """Reject ratios by policy at every load, with a little noise from run to run."""
+    rng = np.random.default_rng(1)
+    rows = [
+        {"load": load, "setup": 0, "replicate": k, "policy": policy, "tasks": 1000}
+        | {"ratio": ratio + 0.001 * rng.standard_normal()}
+        for load in LOADS
+        for k in range(8)
+        for policy, ratio in ratios.items()
+    ]
+    return pd.DataFrame(rows)
+
+
+def all_policies(rivals, ours=0.2, **more):
+    """Frames in which MCDF refuses `ours` and each of its rivals what is said."""
+    return frame(**dict.fromkeys(mcdf.POLICIES, rivals) | {"MCDF": ours} | more)
+
+
+# ------------------------------------------------------------------ start
+
+
+def test_start_says_the_sizes_of_the_scale_and_sets_what_sweeps_take(out):
+    size = start("mcdf", out=str(out), runs=3, seed=7, jobs=1)
+    assert (size.runs, size.horizon, size.reading_loads) == (3, 100_000.0, [0.1, 0.5, 1.0])
+    found = sweep(lambda a, seed: {"entropy": seed.entropy}, {"a": [1, 2]})
+    assert len(found) == 2 * 3
+    assert set(found["entropy"]) == {7}
+    assert start("mcdf", out=str(out)).runs == 10
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"paper": "mdcf"}, "the paper must be one of .*did you mean mcdf"),
+        ({"scale": "huge"}, "scale must be one of quick, paper; got 'huge'"),
+        ({"runs": -1}, "runs must be a whole number .*-1"),
+        ({"jobs": 1.5}, "jobs must be a whole number .*1.5"),
+        ({"seed": -1}, "seed must be a whole number .*-1"),
+        ({"reading": {"lnik": "shared"}}, "a switch of the reading .*did you mean link"),
+        ({"reading": {"link": "both"}}, "reading: link must be one of .*'both'"),
+        ({"reading": "link=shared"}, "reading must be a mapping"),
+    ],
+)
+def test_start_refuses_what_cannot_be(tmp_path, given, message):
+    with pytest.raises(InputError, match=message):
+        start(**{"paper": "mcdf", "out": str(tmp_path / "results")} | given)
+
+
+def test_what_needs_a_paper_asks_for_start():
+    with pytest.raises(InputError, match=r'call start\("mcdf"\)'):
+        judge("mcdf-1")
+
+
+# ------------------------------------------------------------------ judge
+
+
+def test_made_up_frames_are_supported_and_contradicted(out):
+    assert "mcdf-1 is supported" in judge("mcdf-1", all_policies(0.5))
+    assert "mcdf-1 is contradicted" in judge("mcdf-1", all_policies(0.1))
+    some = judge(["mcdf-2", "mcdf-4a"], all_policies(0.5))
+    assert some.count("\n\n") == 1
+    assert "mcdf-2 is contradicted" in some  # half of the deadlines are missed, not 99 %
+    assert some._repr_markdown_() == str(some)
+
+
+def test_points_are_differences_on_the_same_tasks(out):
+    rows = all_policies(0.5)
+    judge("mcdf-1", rows)
+    points = claim_points("mcdf-1").set_index("point")
+    at = rows[rows["load"] == 0.5].pivot(index="replicate", columns="policy", values="ratio")
+    wanted = mean_interval(at["EDFMN"] - at["MCDF"])
+    assert points.loc["EDFMN, load 0.5", "estimate"] == pytest.approx(wanted.estimate)
+    assert (points["least"] <= points["low"]).all()
+    assert (points["most"] >= points["high"]).all()
+
+
+def test_a_policy_of_the_user_changes_no_verdict(out):
+    """It would lead MCDF at every load."""
+    rows = all_policies(0.5, mine=0.0)
+    assert "mcdf-1 is supported" in judge("mcdf-1", rows)
+    assert set(claim_points("mcdf-1")["what"]) == set(mcdf.POLICIES) - {"MCDF"}
+
+
+def test_a_policy_that_was_taken_out_leaves_its_claims_unchecked(out):
+    rows = all_policies(0.5)
+    said = judge("mcdf-2", rows[rows["policy"] != "EDFANNA"])
+    assert "mcdf-2 is not checkable" in said
+    assert "EDFANNA" in said
+
+
+def test_frames_are_given_in_order_or_by_name(out):
+    main = all_policies(0.5)
+    half = main.assign(ratio=main["ratio"] + 0.2)
+    by_name = judge(["mcdf-18", "mcdf-1"], main=main, half=half)
+    assert by_name.split("\n\n")[0] == judge("mcdf-18", main, half)
+    assert "mcdf-18 is contradicted" in by_name
+    with pytest.raises(InputError, match=r"mcdf-18 is measured on main, half: call judge"):
+        judge("mcdf-18", main)
+    with pytest.raises(InputError, match="mcdf-1 is measured on main"):
+        judge("mcdf-1", main, half)
+    with pytest.raises(InputError, match="a claim must be one of mcdf-1"):
+        judge("mcdf-99", main)
+
+
+def test_the_picture_of_a_claim_has_its_simultaneous_intervals(out):
+    judge("mcdf-1", all_policies(0.5))
+    ax = plot_claim("mcdf-1", x="load", what="EDFMN")
+    points = claim_points("mcdf-1")
+    one = points[points["what"] == "EDFMN"]
+    [bars] = [c for c in ax.containers if c.has_yerr]
+    ends = np.array([segment[:, 1] for segment in bars[2][0].get_segments()])
+    assert ends == pytest.approx(100 * one[["least", "most"]].to_numpy())
+
+
+# ------------------------------------------------------------------ results
+
+
+def test_save_writes_the_numbers_and_the_current_picture_once(out):
+    table = pd.DataFrame({"policy": ["a_b"], "ratio": [0.5], "values": [np.ones(3)]})
+    plt.plot([1, 2])
+    save("mcdf-one", table, formats=["svg"], latex=True)
+    save("mcdf-two", table)  # the picture was saved
+    names = sorted(path.name for path in (out / "figures").iterdir())
+    assert names == ["mcdf-one.png", "mcdf-one.svg"]
+    assert (out / "data" / "mcdf-two.csv").read_text() == "policy,ratio\na_b,0.5\n"
+    assert r"a\_b" in (out / "data" / "mcdf-one.tex").read_text()
+    _, ax = plt.subplots()
+    save("mcdf-three", figure=ax)
+    assert (out / "figures" / "mcdf-three.png").exists()
+    with pytest.raises(InputError, match="a format must be one of"):
+        save("mcdf-four", figure=ax, formats=["tiff"])
+
+
+def test_the_scorecard_has_every_claim_and_says_what_was_not_judged(out):
+    judge("mcdf-1", all_policies(0.5))
+    shown = show_scorecard("whose").to_html()
+    card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id", keep_default_na=False)
+    assert len(card) == 21
+    assert card.loc["mcdf-1", "verdict"] == "holds"
+    assert card.loc["mcdf-1", "agreement"] == "CONTRADICTS"  # made up, unlike the reference
+    assert card.loc["mcdf-6", "verdict"] == "cannot be checked"
+    assert card.loc["mcdf-19", "verdict"] == "holds"  # needs no frame
+    assert "authors&#x27; measurement" in shown or "authors&#39; measurement" in shown
+
+
+# ------------------------------------------------------------------ readings
+
+
+def test_readings_differ_in_one_switch():
+    switches = {"link": ("own", "shared"), "span": ((1.0, 2.0), (3.0, 4.0), (5.0, 6.0))}
+    readings = list(list_readings(switches))
+    assert readings == [{}, {"link": "shared"}, {"span": (3.0, 4.0)}, {"span": (5.0, 6.0)}]
+    assert [name_reading(one) for one in readings[1:3]] == ["link=shared", "span=3-4"]
+
+
+def test_the_map_of_all_readings_runs_each_once(out):
+    asked = []
+
+    def run(reading):
+        asked.append(reading)
+        return {"main": all_policies(0.1 if reading == {"link": "shared"} else 0.5)}
+
+    table = map_of_readings(run, everything=True)
+    assert asked == list(list_readings(mcdf.SWITCHES))
+    assert table.loc["mcdf-1", "default"] == "holds 3/3"
+    assert table.loc["mcdf-1", "link=shared"] == "contrary 0/3"
+    assert set(table.loc["mcdf-10"]) == {"cannot be checked"}  # no frame of Figure 10 was given
+    assert "mcdf-19" not in table.index  # readings do not matter to it
+    assert (out / "figures" / "mcdf-readings.png").exists()
+    numbers = pd.read_csv(out / "data" / "mcdf-readings-intervals.csv")
+    pd.testing.assert_frame_equal(by_reading(numbers.fillna({"points": ""})), table)
+
+
+def test_the_notebooks_own_reading_comes_first(tmp_path):
+    start("mcdf", out=str(tmp_path / "r"), reading={"late": "drop"})
+    table = map_of_readings(lambda reading: {"main": all_policies(0.5)}, everything=True)
+    assert list(table)[:2] == ["late=drop", "default"]
+    assert list(table).count("late=drop") == 1
+
+
+# ------------------------------------------------------------------ pictures
+
+
+def test_a_policy_of_the_user_has_a_colour_of_its_own():
+    look = policy_style(["mine", "EDFAN", "MCDF", "yours", "EDFAN"])
+    assert look["hue_order"] == ["MCDF", "EDFAN", "mine", "yours"]
+    assert len(set(look["palette"].values())) == 4
+    papers = set(policy_style(mcdf.POLICIES)["palette"].values())
+    assert not papers & {look["palette"]["mine"], look["palette"]["yours"]}
+
+
+def test_intervals_of_pictures_are_those_of_the_tables():
+    values = [0.1, 0.4, 0.2, 0.9]
+    assert student_interval(values) == mean_interval(values)[1:3]

@@ -1,0 +1,135 @@
+"""FILE.py:name means the same wherever a policy, scheduler, rule or predictor is named."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from dlsim import bricks, cpugpu, realtime
+from dlsim.errors import InputError
+from dlsim.user_code import resolve_user_code
+
+SOURCE = """
+from dlsim import cpugpu
+from dlsim.realtime import Policy
+
+shortest_first = Policy(lambda tasks: tasks["sigma"], "min")
+strict = cpugpu.Policy("strict")
+number = 3
+
+def latest_deadline(task, n, t, state):
+    return -task.due
+
+def all_nodes(task, t, state):
+    return state.nodes
+
+def equal_shares(sigma, release, state):
+    return [1 / len(release)] * len(release)
+
+def last_server(view):
+    return len(view.estimates) - 1
+
+def always_one(values):
+    return 1 + 0 * values[:, -1]
+
+def first_device(state, policy, reading):
+    return None
+"""
+TASKS = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [9, 6, 3], "deadline": [60.0, 60.0, 60.0]})
+CLUSTER = realtime.Cluster(nodes=2, cms=1, cps=1)
+
+
+@pytest.fixture
+def named(tmp_path):
+    """Return how a name of the user's file is written."""
+    (tmp_path / "mine.py").write_text(SOURCE)
+    return lambda name: f"{tmp_path / 'mine.py'}:{name}"
+
+
+def environment():
+    return bricks.Environment(
+        servers=pd.DataFrame({"domain": 0, "performance": [200, 100]}),
+        clients=pd.DataFrame({"domain": [0]}),
+        traces=np.full((1, 4, 1), 100.0),
+        step=10,
+        requests=pd.DataFrame(
+            {"time": [0.0], "client": 0, "send": 0, "recv": 0, "work": 100, "deadline": 9}
+        ),
+    )
+
+
+def test_a_policy_of_papers_m_and_i(named):
+    schedule = realtime.simulate(TASKS, CLUSTER, named("shortest_first"))
+    assert schedule.name == "shortest_first"
+    # deadlines are far, so each task takes one node: the longest waits, though it came first
+    assert schedule.tasks["nodes"].tolist() == [1, 1, 1]
+    assert (schedule.tasks["start"] > 0).tolist() == [True, False, False]
+
+
+def test_the_functions_of_a_policy_of_papers_m_and_i(named):
+    policy = realtime.Policy(named("latest_deadline"), named("all_nodes"), named("equal_shares"))
+    names = [rule.__name__ for rule in (policy.order, policy.nodes, policy.partition)]
+    assert names == ["latest_deadline", "all_nodes", "equal_shares"]
+    assert realtime.simulate(TASKS, CLUSTER, policy).tasks["nodes"].tolist() == [2, 2, 2]
+
+
+def test_a_scheduler_and_a_predictor_of_paper_b(named):
+    scheduler = bricks.Scheduler(named("last_server"))
+    reading = bricks.Reading(predictor=named("always_one"))
+    assert scheduler.name == "last_server x/x"
+    found = bricks.simulate(environment(), scheduler, reading)
+    assert found.requests["server"].tolist() == [1]
+    assert reading.predictor.__name__ == "always_one"
+
+
+def test_a_policy_and_a_rule_of_paper_c(named):
+    assert cpugpu.Policy(named("first_device")).rule.__name__ == "first_device"
+    jobs = pd.DataFrame({"app": ["a"], "arrival": [0.0], "cpu_time": 2.0, "gpu_time": 1.0})
+    jobs = jobs.assign(cpu_estimate=2.0, gpu_estimate=1.0)
+    by_file = cpugpu.simulate(jobs, cpugpu.Machine(1, 1), named("strict"))
+    by_name = cpugpu.simulate(jobs, cpugpu.Machine(1, 1), "torque-strict")
+    pd.testing.assert_frame_equal(by_file.jobs, by_name.jobs)
+
+
+def test_a_module_is_named_as_a_file_is():
+    assert resolve_user_code("policy", "dlsim.realtime:simulate") is realtime.simulate
+    assert resolve_user_code("policy", "EDF-DLT") == "EDF-DLT"
+
+
+@pytest.mark.parametrize(
+    ("place", "message"),
+    [
+        ("nowhere.py:mine", r"'nowhere.py:mine' must be module:name or FILE.py:name; FileNotFound"),
+        (":mine", "no colon between two names"),
+        ("dlsim.realtime:", "no colon between two names"),
+        ("no_such_module:mine", "ModuleNotFoundError"),
+    ],
+)
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda place: realtime.simulate(TASKS, CLUSTER, place),
+        lambda place: realtime.Policy(place, "min"),
+        lambda place: bricks.Scheduler(place),
+        lambda place: bricks.Reading(predictor=place),
+        lambda place: cpugpu.Policy(place),
+    ],
+    ids=["realtime.simulate", "realtime.Policy", "Scheduler", "bricks.Reading", "cpugpu.Policy"],
+)
+def test_what_cannot_be_loaded_is_refused_everywhere_alike(use, place, message):
+    with pytest.raises(InputError, match=message):
+        use(place)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda place: realtime.simulate(TASKS, CLUSTER, place),
+        lambda place: realtime.Policy(place, "min"),
+        lambda place: bricks.Scheduler(place),
+        lambda place: bricks.Reading(predictor=place),
+        lambda place: cpugpu.Policy(place),
+    ],
+)
+def test_what_is_no_function_or_policy_is_refused(use, named):
+    with pytest.raises(InputError, match=r"got 3"):
+        use(named("number"))

@@ -1,0 +1,207 @@
+"""What 65-your-log shows: its cells, run in one namespace, against numbers worked elsewhere."""
+
+import gzip
+from pathlib import Path
+
+import nbformat
+import numpy as np
+import pandas as pd
+import papermill
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dlsim.errors import InputError
+from tests.executed import in_one_space
+from tests.scale import SCALE, deep
+from tests.test_swf import line
+
+NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "65-your-log.ipynb"
+
+
+def run(folder, text="", name="log.swf", **given):
+    """Run the notebook on a log; return the names that its cells leave, and what they show."""
+    if text:
+        (folder / name).write_text(text)
+        given["log"] = str(folder / name)
+    return in_one_space(NOTEBOOK, folder, {"out": str(folder / "results"), **given})
+
+
+@pytest.fixture(scope="module")
+def example(tmp_path_factory):
+    """The notebook on its example."""
+    return run(tmp_path_factory.mktemp("log"))
+
+
+def conclusions(seen):
+    return seen[1]["log-15 said"] + " ".join(seen[0]["lines"])
+
+
+def test_the_example_was_made_by_easy(example):
+    """Its header says so: our EASY repeats every wait of the log, and FCFS does not."""
+    names, _ = example
+    logged = names["job_table"]["wait"]
+    assert names["waits"]["EASY, rigid jobs"].tolist() == logged.tolist()
+    assert (names["waits"]["FCFS, rigid jobs"] != logged).any()
+
+
+def test_one_count_and_one_deadline_on_the_whole_page(example):
+    names, shown = example
+    promises, comparison = names["promises"], names["comparison"]
+    own = promises.query("processors == 32").set_index("factor")["jobs"]
+    said = comparison.query("scheduler == 'promised, divisible jobs'").set_index("factor")[
+        "in_time"
+    ]
+    assert own.to_dict() == said.to_dict()
+    answers = shown["log-11"]["jobs"]
+    assert answers.sum() == len(names["job_table"]) == 230
+    assert answers["promised"] == round(230 * own[2])
+    assert names["by_user"]["refused"].sum() == 230 - answers["promised"]
+    assert f"On 32 processors {answers['promised']} of 230 jobs" in conclusions(example)
+    at_two = comparison.query("factor == 2").set_index("scheduler")["in_time"]
+    for scheduler, wait in names["waits"].items():  # the deadline holds the wait in it
+        done = (wait + names["job_table"]["run_time"]) / names["job_table"]["run_time"]
+        assert at_two[scheduler] == (done <= 2 * (1 + 1e-12)).mean()
+
+
+def test_the_load_is_the_work_of_each_step(example):
+    names, _ = example
+    table = pd.read_csv(names["results"].folder / "data" / "your-log-load.csv")
+    assert table["step"].is_unique
+    seconds = table["load"].sum() * names["step"] * 32
+    assert seconds == pytest.approx(names["work"].sum())
+
+
+def test_a_log_whose_submit_times_are_start_times_is_not_compared(tmp_path):
+    head = "; MaxProcs: 4\n; Note: the given submit\n;       times are actually start times\n"
+    seen = run(tmp_path, head + "\n".join(line(k, 10 * k, -1, 30, 1) for k in range(9)))
+    assert seen[0]["comparison"] is None
+    assert "No comparison" in seen[1]["log-13 said"]
+    assert "no comparison with FCFS or EASY: the submit times of this log are" in conclusions(seen)
+    assert not list((tmp_path / "results").rglob("*comparison*"))
+
+
+def test_an_estimated_size_is_said_and_can_be_set(tmp_path):
+    text = "submit,wait,run_time,processors,user,weight\n"
+    text += "".join(f"{k},0,3600,1,u{k % 5},7\n" for k in range(100))
+    seen = run(tmp_path, text, "log.csv")
+    assert seen[0]["size"] == 100
+    assert "estimate from below: 100 is the least that the log shows" in conclusions(seen)
+    assert "column weight is not used" in conclusions(seen)
+    seen = run(tmp_path, text, "log.csv", nodes=160)
+    assert seen[0]["size"] == 160
+    assert "estimate" not in conclusions(seen)
+
+
+def test_jobs_wider_than_the_machine_are_left_out_after_the_size_is_known(tmp_path):
+    text = "submit,run_time,processors\n0,60,4\n1,60,9\n2,0,1\n"
+    seen = run(tmp_path, text, "log.csv")
+    assert (seen[0]["size"], len(seen[0]["job_table"])) == (9, 2)
+    seen = run(tmp_path, text, "log.csv", nodes=8)
+    assert len(seen[0]["job_table"]) == 1
+    assert "1 jobs left out: wider than the machine (8)" in conclusions(seen)
+    assert "1 jobs left out: no run time or no processors" in conclusions(seen)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("submit\trun_time\tprocessors\n0\t60\t1\n", "separated by tabs"),
+        ("submit,run_time\n0,60\n", "field processors: no such column"),
+        ("submit,run_time,processors\n0,60,1.5\n", "line 2, field processors"),
+        ("submit,run_time,processors\n0,one hour,1\n", "line 2, field run_time"),
+    ],
+)
+def test_a_table_that_is_no_log_is_refused_by_line_and_field(tmp_path, text, message):
+    with pytest.raises(InputError, match=message):
+        run(tmp_path, text, "log.csv")
+
+
+# ----------------------------------------------------------- rigid schedulers, against a twin
+
+RIGID = pd.DataFrame(
+    {
+        "submit": [0, 1, 2, 3, 4],
+        "run_time": [10, 5, 8, 9, 2],
+        "processors": [3, 4, 1, 1, 1],
+        "estimate": np.nan,
+    }
+)
+
+
+def test_rigid_schedulers_by_hand(example):
+    """Four processors. Job 1 needs all of them: from 10 on, in which job 2 fits before, 3 not."""
+    start = example[0]["start_rigid"]
+    assert start(RIGID, 4, False).tolist() == [0, 10, 15, 15, 15]
+    assert start(RIGID, 4, True).tolist() == [0, 10, 2, 15, 15]
+    longer = RIGID.assign(estimate=[10, 5, 9, 9, 2])  # job 2 might end at 11: too late
+    assert start(longer, 4, True).tolist() == [0, 10, 15, 15, 4]
+
+
+def second_by_second(table, size, backfill):
+    """Return the starts by deciding at every whole second: a plain twin of the notebook's."""
+    rows = list(table.itertuples(index=False))
+    starts = [None] * len(rows)
+
+    def in_use(at, now):
+        """Processors in use at a time, as planned at `now` with the estimates."""
+        return sum(
+            row.processors
+            for row, start in zip(rows, starts, strict=True)
+            if start is not None
+            and now < start + row.run_time
+            and start <= at < start + row.estimate
+        )
+
+    for now in range(int(table["submit"].max() + table["run_time"].sum()) + 1):
+        blocked, promised = None, now
+        for job, row in enumerate(rows):
+            if starts[job] is not None or row.submit > now:
+                continue
+            fits = in_use(now, now) + row.processors <= size
+            if blocked is None and fits:
+                starts[job] = now
+            elif blocked is None:
+                blocked = row
+                while in_use(promised, now) + blocked.processors > size:
+                    promised += 1
+            elif backfill and fits:
+                starts[job] = now
+                if in_use(promised, now) + blocked.processors > size:  # breaks the promise
+                    starts[job] = None
+    return starts
+
+
+@st.composite
+def rigid_jobs(draw):
+    """Draw a small machine and jobs for it, in whole seconds."""
+    size = draw(st.integers(1, 5))
+    job = st.tuples(st.integers(0, 12), st.integers(1, 6), st.integers(1, size), st.integers(0, 4))
+    jobs = draw(st.lists(job, min_size=1, max_size=8))
+    table = pd.DataFrame(sorted(jobs), columns=["submit", "run_time", "processors", "more"])
+    return size, table.assign(estimate=table["run_time"] + table["more"])
+
+
+@settings(max_examples=max(20, int(100 * SCALE)), deadline=None)
+@given(rigid_jobs(), st.booleans())
+def test_rigid_schedulers_are_those_of_the_definition(example, drawn, backfill):
+    size, table = drawn
+    starts = example[0]["start_rigid"](table, size, backfill)
+    assert starts.tolist() == second_by_second(table, size, backfill)
+
+
+# ----------------------------------------------------------- in a kernel
+
+
+@deep
+def test_the_conclusions_stand_at_the_top_of_the_page(tmp_path):
+    lines = ["; MaxProcs: 4", *(line(k, 10 * k, 0, 30, 1) for k in range(9))]
+    (tmp_path / "log.swf.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    given = {"log": str(tmp_path / "log.swf.gz"), "out": str(tmp_path / "results")}
+    papermill.execute_notebook(
+        NOTEBOOK, tmp_path / "page.ipynb", given, kernel_name="python3", progress_bar=False
+    )
+    cells = nbformat.read(tmp_path / "page.ipynb", as_version=4).cells
+    first = next(cell for cell in cells if cell.get("outputs"))
+    (output,) = first.outputs
+    assert output.data["text/markdown"].startswith("- **On 4 processors 9 of 9 jobs (100.0%)")
