@@ -29,6 +29,8 @@ LATEST, COPY = "results/latest", "dlsim-notebooks"
 FIRST_NOTEBOOK = "notebooks/00-start-here.ipynb"
 #: Notebooks that measure the machine they run on, and reproduce nothing of a paper.
 MEASURE_A_MACHINE = ("25-live-cluster",)
+#: The folder of the kernel in that copy.
+LAB_KERNELS = ".jupyter"
 #: The letters by which notebooks and README call the papers.
 PAPER_LETTERS = {
     "M": "mcdf",
@@ -57,6 +59,7 @@ def lab(args: argparse.Namespace) -> int:
         raise InputError(f"--port must be from 1 to 65535, got {args.port}")
     folder = Path(args.dir).expanduser().absolute()
     done = copy_notebooks(folder)
+    _write_lab_kernel(folder)
     counts = ", ".join(f"{len(names)} {what}" for what, names in done.items() if names)
     print(f"notebooks in {args.dir}: {counts or 'all there, none changed'}")
     for name in done["kept"]:
@@ -113,6 +116,16 @@ def _lab_files() -> Iterator[tuple[str, Path]]:
             yield name, source
 
 
+def _write_lab_kernel(folder: Path) -> None:
+    """Write the kernel of this Python beside the notebooks, where JupyterLab finds it first."""
+    from dlsim.study.notebook_process import kernel_of_this_python
+
+    home = Owned(folder, "lab", "choose another folder with --dir")
+    name, kernel = f"{LAB_KERNELS}/kernels/python3/kernel.json", kernel_of_this_python()
+    if home.content(name) != digest(kernel):
+        home.write(name, kernel)
+
+
 def lab_command(folder: Path, args: argparse.Namespace) -> list[str]:
     """Return the command that starts JupyterLab on a copy; options of the user come last."""
     command = [sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
@@ -126,13 +139,20 @@ def lab_command(folder: Path, args: argparse.Namespace) -> list[str]:
 def lab_environment(folder: Path) -> dict[str, str]:
     """Return the environment of JupyterLab.
 
-    JupyterLab then asks no server for news, keeps the state of panels in the notebook, and
-    notebooks write their results beside the copy. Whatever the user has set stays.
+    JupyterLab then asks no server for news, keeps the state of panels in the notebook, and runs
+    notebooks with this very Python. Notebooks write their results beside the copy. Whatever the
+    user has set stays.
     """
-    config = str(files.shared_folder("data") / "lab")
-    paths = [config, os.environ.get("JUPYTER_CONFIG_PATH", "")]
-    own = {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
-    return {files.RESULTS_VARIABLE: str(folder / "results")} | os.environ | own
+    first = {
+        "JUPYTER_CONFIG_PATH": str(files.shared_folder("data") / "lab"),
+        "JUPYTER_PATH": str(folder / LAB_KERNELS),
+    }
+    results = {files.RESULTS_VARIABLE: str(folder / "results")}
+    paths = {
+        name: os.pathsep.join(filter(None, [path, os.environ.get(name, "")]))
+        for name, path in first.items()
+    }
+    return results | os.environ | paths
 
 
 # --------------------------------------------------------------------------------- dlsim run
