@@ -84,7 +84,6 @@ VERBS: dict[str, tuple[str, Sequence[Row]]] = {
     "prove": ("prove the papers' formulas and theorems, symbolically", [
         ("keys", str, "keys or their beginnings (default: all)", "KEY", {"nargs": "*"}),
         ("--steps", bool, "print every checked step"),
-        ("--second", bool, "check the claims again, outside SymPy"),
     ]),
     "simulate": ("schedule your own tasks, a job log, or a paper's workload", [
         _SEED,

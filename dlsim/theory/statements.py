@@ -1,0 +1,364 @@
+"""Statements about the papers: what each claims, and the derivation that shows it."""
+
+import importlib
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, TypeVar
+
+import sympy as sp
+
+from dlsim.errors import InputError
+from dlsim.theory import symbols as names
+from dlsim.theory.relations import Claim, ProofError, holds_at, latex
+from dlsim.theory.steps import Line, shows
+
+#: What a statement can turn out to be.
+STATUSES = {
+    "proved": "proved as printed",
+    "corrected": "proved after a correction",
+    "ours": "proved, printed nowhere",
+    "notation": "a slip of notation",
+    "refuted": "refuted",
+}
+#: Where the statements are, in reading order; importing a module enters its statements.
+MODULES = (
+    "paper_m",
+    "paper_m_theorems",
+    "paper_i",
+    "remodel",
+    "multi_round",
+    "bounds",
+    "paper_s",
+    "paper_b",
+)
+#: A point at which hypotheses are shown to hold together, unless a statement names another.
+WITNESS: Mapping[Any, Any] = {
+    names.n: 3,
+    names.j: 1,
+    names.k: 3,
+    names.m: 2,
+    names.x: sp.Rational(7, 2),
+    names.beta: sp.Rational(1, 2),
+    names.w: 2,
+    names.sigma: 3,
+    names.phi: sp.Rational(1, 20),
+    names.SC: 1,
+    names.Delta: 7,
+}
+
+Derivation = Callable[..., list[Line]]
+
+
+@dataclass(frozen=True)
+class Statement:
+    """What a paper claims, or what we claim about it, and its derivation.
+
+    Attributes
+    ----------
+    key : str
+        Short name, such as ``"5.1"``.
+    paper, place : str
+        Initial of the paper (M, I, S, B; "-" for what no paper prints), and where it stands there.
+    words : str
+        The statement in words.
+    status : {"proved", "corrected", "ours", "notation", "refuted"}
+        What its derivation establishes about the print.
+    gap : str
+        What the print lacks or has wrong; empty where it is proved.
+    errata : tuple of int
+        The numbers of the errata that it decides.
+    goals, hypotheses : tuple of Claim
+        What is shown, and what may be taken for granted.
+    witness : mapping
+        A point at which the hypotheses hold together.
+    derive : callable
+        Takes goals, then hypotheses, and returns the lines that show the goals.
+    """
+
+    key: str
+    paper: str
+    place: str
+    words: str
+    status: str
+    gap: str
+    errata: tuple[int, ...]
+    goals: tuple[Claim, ...]
+    hypotheses: tuple[Claim, ...]
+    witness: Mapping[Any, Any] = field(repr=False)
+    derive: Derivation = field(repr=False)
+
+    def prove(
+        self, goals: Iterable[Claim] | None = None, allowed: Iterable[Claim] | None = None
+    ) -> "Proof":
+        """Run the derivation, and check that every goal is shown on the hypotheses alone.
+
+        Parameters
+        ----------
+        goals, allowed : iterable of Claim, optional
+            Other goals, and hypotheses that a goal may rest on (default: those of the statement).
+
+        Raises
+        ------
+        ProofError
+            If a step does not hold, a goal is not shown, or a hypothesis is not needed.
+        """
+        wanted = self.goals if goals is None else tuple(goals)
+        permitted = set(self.hypotheses if allowed is None else allowed)
+        began = time.perf_counter()
+        try:
+            lines = self.derive(*wanted, *self.hypotheses)
+            shown = [self._shown(goal, lines, permitted) for goal in wanted]
+        except ProofError as error:
+            raise ProofError(f"{self.key}: {error}") from None
+        unused = permitted - set().union(*(line.given for line in shown))
+        if unused:
+            raise ProofError(f"{self.key}: not needed: {', '.join(map(str, unused))}")
+        return Proof(self, tuple(shown), time.perf_counter() - began)
+
+    def _shown(self, goal: Claim, lines: Iterable[Line], permitted: set[Claim]) -> Line:
+        """Return the line that shows a goal."""
+        fitting = [line for line in lines if line.given <= permitted]
+        for line in sorted(fitting, key=lambda one: one.claim != goal):
+            if shows(line.claim, goal):
+                return line
+        raise ProofError(f"{goal} is not shown")
+
+    def check_witness(self) -> None:
+        """Check that hypotheses hold together at a point, and the goals with them."""
+        point = {**WITNESS, **self.witness}
+        for claim in self.hypotheses:
+            if not holds_at(claim, point):
+                raise ProofError(f"{self.key}: {claim} does not hold at the witness")
+
+    def __str__(self) -> str:
+        gap = f" ({self.gap})" if self.gap else ""
+        where = f"{self.paper} {self.place}".removeprefix("- ")
+        return f"{self.key:<9} {self.status:<9} {where}: {self.words}{gap}"
+
+
+@dataclass(frozen=True)
+class Proof:
+    """A statement with the lines that show its goals; it prints itself as a numbered derivation."""
+
+    statement: Statement
+    shown: tuple[Line, ...]
+    seconds: float
+
+    @property
+    def key(self) -> str:
+        """The key of the statement."""
+        return self.statement.key
+
+    @property
+    def status(self) -> str:
+        """The status of the statement."""
+        return self.statement.status
+
+    @property
+    def lines(self) -> list[Line]:
+        """The lines on which the goals rest, each after its sources; no fact stands twice."""
+        return list(dict.fromkeys(self._places().values()))
+
+    def _places(self) -> dict[Line, Line]:
+        """Return, for each line, the first line that claims the same on the same hypotheses."""
+        first: dict[tuple[Claim, frozenset[Claim]], Line] = {}
+        places: dict[Line, Line] = {}
+
+        def visit(line: Line) -> None:
+            if line in places:
+                return
+            fact = (line.claim, line.given)
+            if fact not in first:
+                for source, _ in line.sources:
+                    visit(source)
+                first.setdefault(fact, line)
+            places[line] = first[fact]
+
+        for line in self.shown:
+            visit(line)
+        return places
+
+    def _rows(self, write: Callable[[Any], str]) -> Iterator[tuple[int, str, str, str]]:
+        """Yield number, claim, reason and "from which lines, times what"."""
+        places = self._places()
+        number = {line: place for place, line in enumerate(dict.fromkeys(places.values()), start=1)}
+        for line, place in number.items():
+            parts = []
+            for source, times in line.sources:
+                factor = "" if isinstance(times, str) or times == 1 else f" times {write(times)}"
+                parts.append(f"({number[places[source]]}){factor}")
+            yield place, write(line.claim), line.why, f"from {', '.join(parts)}" if parts else ""
+
+    def __str__(self) -> str:
+        rows = self._rows(str)
+        body = [
+            f"  {place:3d}. {claim}\n       {why} {source}".rstrip()
+            for place, claim, why, source in rows
+        ]
+        return "\n".join([str(self.statement), *body])
+
+    def _repr_markdown_(self) -> str:
+        def write(value: Any) -> str:
+            return f"${value.latex() if hasattr(value, 'latex') else latex(sp.sympify(value))}$"
+
+        one = self.statement
+        where = f"{one.paper} {one.place}".removeprefix("- ")
+        gap = f" *{one.gap}*" if one.gap else ""
+        head = f"**{one.key}** ({where}; {STATUSES[one.status]}): {one.words}{gap}\n"
+        rows = [
+            f"{place}. {claim} &emsp; {why} {source}"
+            for place, claim, why, source in self._rows(write)
+        ]
+        goals = " and ".join(write(goal) for goal in one.goals)
+        under = ", ".join(write(claim) for claim in one.hypotheses)
+        shown = f"\nShown: {goals}{f' if {under}' if under else ''}\n"
+        return "\n".join([head, *rows, shown])
+
+
+Record = TypeVar("Record")
+
+
+class Table(list[Record]):
+    """A list of records that prints one per line."""
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self))
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+class Statements(Table[Statement]):
+    """Statements; in a notebook a table."""
+
+    def _repr_markdown_(self) -> str:
+        head = ["| key | where | status | statement |", "|---|---|---|---|"]
+        rows = [
+            f"| {one.key} | {one.paper} {one.place} | {one.status} | {one.words} {one.gap} |"
+            for one in self
+        ]
+        return "\n".join(head + rows)
+
+
+class Proofs(Table[Proof]):
+    """Proofs; in a notebook one derivation after the other."""
+
+    @property
+    def statuses(self) -> dict[str, str]:
+        """The status of each key."""
+        return {proof.key: proof.status for proof in self}
+
+    def _repr_markdown_(self) -> str:
+        return "\n\n".join(proof._repr_markdown_() for proof in self)
+
+    def summary(self) -> str:
+        """Return one line per statement, and how many have which status."""
+        lines = [
+            f"{one.key:<9} {one.status:<9} {one.seconds:5.2f} s {len(one.lines):3d} lines  "
+            f"{one.statement.paper} {one.statement.place}"
+            for one in self
+        ]
+        count = Counter(one.status for one in self)
+        parts = [f"{count[status]} {words}" for status, words in STATUSES.items() if count[status]]
+        return "\n".join([*lines, f"{len(self)} statements: {'; '.join(parts)}"])
+
+
+_STATEMENTS: dict[str, Statement] = {}
+
+
+def statement(
+    key: str,
+    paper: str,
+    place: str,
+    *,
+    goals: Iterable[Claim],
+    hypotheses: Iterable[Claim] = (),
+    witness: Mapping[Any, Any] | None = None,
+    status: str = "proved",
+    gap: str = "",
+    errata: Iterable[int] = (),
+) -> Callable[[Derivation], Derivation]:
+    """Enter a derivation as the proof of a statement; its docstring is the statement in words."""
+
+    def enter(derive: Derivation) -> Derivation:
+        words = " ".join((derive.__doc__ or "").split())
+        _STATEMENTS[key] = Statement(
+            key,
+            paper,
+            place,
+            words,
+            status,
+            gap,
+            tuple(errata),
+            tuple(goals),
+            tuple(hypotheses),
+            witness or {},
+            derive,
+        )
+        return derive
+
+    return enter
+
+
+def lemma(key: str) -> tuple[Line, ...]:
+    """Return one line per goal of another statement, each under the hypotheses it rests on."""
+    if key not in _LEMMAS:
+        shown = _STATEMENTS[key].prove().shown
+        _LEMMAS[key] = tuple(Line(one.claim, f"statement {key}", (), one.given) for one in shown)
+    return _LEMMAS[key]
+
+
+_LEMMAS: dict[str, tuple[Line, ...]] = {}
+
+
+def statements(keys: str | Iterable[str] = ()) -> Statements:
+    """Return the statements that a key or the beginning of one matches; none means all.
+
+    Raises
+    ------
+    InputError
+        For a key that matches nothing, with those that are like it.
+    """
+    for module in MODULES:
+        importlib.import_module(f"dlsim.theory.{module}")
+    wanted = [keys] if isinstance(keys, str) else list(keys)
+    found: dict[str, Statement] = {}
+    for key in wanted:
+        matches = [one for one in _STATEMENTS if one.startswith(key)]
+        if not matches or not key:
+            close = ", ".join(get_close_matches(key, _STATEMENTS, 1))
+            hint = f"did you mean {close}?" if close else f"there are {', '.join(_STATEMENTS)}"
+            raise InputError(f"no statement has the key {key!r}: {hint}")
+        found |= {one: _STATEMENTS[one] for one in matches}
+    return Statements(found.values() if wanted else _STATEMENTS.values())
+
+
+def prove(keys: str | Iterable[str] = ()) -> Proofs:
+    """Run the derivations of all statements that a key or the beginning of one matches.
+
+    Parameters
+    ----------
+    keys : str or iterable of str
+        Keys or their beginnings, such as ``"5.1"`` or ``"U."``; none means all.
+
+    Returns
+    -------
+    Proofs
+        One per statement, with its lines; they print themselves.
+
+    Raises
+    ------
+    InputError
+        For a key that matches nothing.
+    ProofError
+        If a step does not hold.
+
+    Examples
+    --------
+    >>> prove("5.1").statuses
+    {'5.1': 'proved'}
+    """
+    return Proofs(one.prove() for one in statements(keys))
