@@ -10,9 +10,18 @@ that returns the line to print, or raises `ProofError`.
 from dlsim.theory.algebra import is_zero, sign
 from dlsim.theory.errata import Errata, Erratum, errata
 from dlsim.theory.relations import ProofError
-from dlsim.theory.statements import Proof, Proofs, Statement, Statements, prove, statements
+from dlsim.theory.statements import (
+    Derivation,
+    Proof,
+    Proofs,
+    Statement,
+    Statements,
+    prove,
+    statements,
+)
 
 __all__ = [
+    "Derivation",
     "Errata",
     "Erratum",
     "Proof",

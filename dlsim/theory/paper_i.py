@@ -281,7 +281,7 @@ def idle_time_remains(goal: Any, same: Any, first: Any, second: Any, some: Any) 
     hypotheses=[_CONSTRAINT_1, _POSITIVE, WHOLE_LOAD],
     witness={**_apart, alpha: lambda _: sp.Rational(1, 3), w: 2},
     status="corrected",
-    gap="Constraint 2 is the weaker one only if all shares are positive",
+    gap="all shares must be positive",
     errata=[14, 16],
 )
 def constraint_2_is_weaker(goal: Any, first: Any, shares: Any, load: Any) -> list[Line]:
@@ -358,7 +358,7 @@ def _ends_and_optimum(ends: Any, no_idle: Line, by_4: Any) -> list[Line]:
     hypotheses=[_CONSTRAINT_1, *_SCHEDULE],
     witness=_at_constraint_1,
     status="corrected",
-    gap="the waits must add up to less than sigma (tau + chi), so that all shares are positive",
+    gap="the waits must add up to less than sigma (tau + chi)",
     errata=[13],
 )
 def theorem_3(*claims: Any) -> list[Line]:

@@ -118,23 +118,24 @@ def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
     goals=[
         Every(eq(alpha(j), beta ** (j - 1) * alpha(1)), j, 1, n),
         eq(alpha(1), (1 - beta) / (1 - beta**n)),
-        eq((1 - beta) / (1 - beta**1), 1),
+        le(alpha(1), 1),
     ],
     hypotheses=[recurrence(0), WHOLE_LOAD],
     witness={alpha: lambda index: sp.Rational(4, 7) / 2 ** (index - 1)},
     errata=[5],
 )
-def shares_without_setup(solved: Any, first: Any, one: Any, each: Any, load: Any) -> list[Line]:
+def shares_without_setup(solved: Any, first: Any, most: Any, each: Any, load: Any) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
     shares = share_of_recurrence(solved, each, 0)
     added = adds(shares, "all shares added")
     closed = sum_of_shares(0)
     scale = 1 / geometric(n)
     by = {given(load, "the whole load"): scale, added: -scale, closed: -scale}
+    first_of_n = identity(first, "their sum is 1", by)
     return [
         shares,
-        identity(first, "their sum is 1", by),
-        identity(one, "a single node takes all, which the range 0 < alpha_j < 1 excludes"),
+        first_of_n,
+        positive(most, "where n = 1 a single node takes all", {first_of_n: -1}),
     ]
 
 

@@ -84,7 +84,7 @@ _ONCE = Every(le(chosen(i), 1), i, 1, n)
         **dict.fromkeys((work, connections, chosen), lambda node: sp.Integer(node) % 2),
     },
     status="corrected",
-    gap="indices of the links, isolated vertices and priorities of 0 need a correction",
+    gap="indices of the links, isolated vertices and priorities of 0 are corrected",
     errata=[24, 25, 26, 27],
 )
 def reduction(*claims: Any) -> list[Line]:

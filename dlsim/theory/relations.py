@@ -128,7 +128,7 @@ class Iff:
 
     def latex(self) -> str:
         """Return it as LaTeX."""
-        return rf"{self.first.latex()} \iff {self.second.latex()}"
+        return rf"{self.first.latex()} \quad\Leftrightarrow\quad {self.second.latex()}"
 
     def __str__(self) -> str:
         return f"{self.first}  iff  {self.second}"

@@ -49,7 +49,7 @@ WITNESS: Mapping[Any, Any] = {
     names.Delta: 7,
 }
 
-Derivation = Callable[..., list[Line]]
+Derive = Callable[..., list[Line]]
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class Statement:
     goals: tuple[Claim, ...]
     hypotheses: tuple[Claim, ...]
     witness: Mapping[Any, Any] = field(repr=False)
-    derive: Derivation = field(repr=False)
+    derive: Derive = field(repr=False)
 
     def prove(
         self, goals: Iterable[Claim] | None = None, allowed: Iterable[Claim] | None = None
@@ -116,7 +116,7 @@ class Statement:
         unused = permitted - set().union(*(line.given for line in shown))
         if unused:
             raise ProofError(f"{self.key}: not needed: {', '.join(map(str, unused))}")
-        return Proof(self, tuple(shown), time.perf_counter() - began)
+        return Proof(self, Derivation(*shown), time.perf_counter() - began)
 
     def _shown(self, goal: Claim, lines: Iterable[Line], permitted: set[Claim]) -> Line:
         """Return the line that shows a goal."""
@@ -133,18 +133,88 @@ class Statement:
             if not holds_at(claim, point):
                 raise ProofError(f"{self.key}: {claim} does not hold at the witness")
 
+    @property
+    def where(self) -> str:
+        """Paper and place."""
+        return f"{self.paper} {self.place}".removeprefix("- ")
+
     def __str__(self) -> str:
         gap = f" ({self.gap})" if self.gap else ""
-        where = f"{self.paper} {self.place}".removeprefix("- ")
-        return f"{self.key:<9} {self.status:<9} {where}: {self.words}{gap}"
+        return f"{self.key:<9} {self.status:<9} {self.where}: {self.words}{gap}"
+
+
+class Derivation:
+    """Lines with all that they rest on; it prints itself as a numbered list.
+
+    Parameters
+    ----------
+    *shown : Line
+        The lines to end with.
+    known : iterable of Line
+        Lines that stand above already; what they rest on is not printed again.
+    """
+
+    def __init__(self, *shown: Line, known: Iterable[Line] = ()) -> None:
+        self.shown = shown
+        self._known = set(known)
+        self._first: dict[tuple[Claim, frozenset[Claim]], Line] = {}
+        self._places: dict[Line, Line] = {}
+        for line in shown:
+            self._visit(line)
+
+    def _visit(self, line: Line) -> None:
+        """Note, for a line, the first one that claims the same on the same hypotheses."""
+        if line in self._places:
+            return
+        fact = (line.claim, line.given)
+        if fact not in self._first:
+            for source, _ in self._sources(line):
+                self._visit(source)
+            self._first.setdefault(fact, line)
+        self._places[line] = self._first[fact]
+
+    def _sources(self, line: Line) -> tuple[tuple[Line, Any], ...]:
+        return () if line in self._known else line.sources
+
+    @property
+    def lines(self) -> list[Line]:
+        """All lines, each after its sources; no fact stands twice."""
+        return list(dict.fromkeys(self._places.values()))
+
+    def _rows(self, write: Callable[[Any], str]) -> Iterator[tuple[int, str, str]]:
+        """Yield number, claim, and the reason with "from which lines, times what"."""
+        number = {line: place for place, line in enumerate(self.lines, start=1)}
+        for line, place in number.items():
+            parts = []
+            for source, times in self._sources(line):
+                factor = "" if isinstance(times, str) or times == 1 else f" times {write(times)}"
+                parts.append(f"({number[self._places[source]]}){factor}")
+            source_text = f"; from {', '.join(parts)}" if parts else ""
+            why = "shown above" if line in self._known else f"{line.why}{source_text}"
+            yield place, write(line.claim), why
+
+    def __str__(self) -> str:
+        return "\n".join(
+            f"{place:5d}. {claim}\n       {why}" for place, claim, why in self._rows(str)
+        )
+
+    def _repr_markdown_(self) -> str:
+        return "\n".join(
+            f"{place}. {claim} *{why}*" for place, claim, why in self._rows(to_markdown)
+        )
+
+
+def to_markdown(value: Any) -> str:
+    """Return a claim or an expression as inline LaTeX."""
+    return f"${value.latex() if hasattr(value, 'latex') else latex(sp.sympify(value))}$"
 
 
 @dataclass(frozen=True)
 class Proof:
-    """A statement with the lines that show its goals; it prints itself as a numbered derivation."""
+    """A statement with the derivation of its goals."""
 
     statement: Statement
-    shown: tuple[Line, ...]
+    derivation: Derivation
     seconds: float
 
     @property
@@ -159,63 +229,28 @@ class Proof:
 
     @property
     def lines(self) -> list[Line]:
-        """The lines on which the goals rest, each after its sources; no fact stands twice."""
-        return list(dict.fromkeys(self._places().values()))
+        """The lines of the derivation."""
+        return self.derivation.lines
 
-    def _places(self) -> dict[Line, Line]:
-        """Return, for each line, the first line that claims the same on the same hypotheses."""
-        first: dict[tuple[Claim, frozenset[Claim]], Line] = {}
-        places: dict[Line, Line] = {}
-
-        def visit(line: Line) -> None:
-            if line in places:
-                return
-            fact = (line.claim, line.given)
-            if fact not in first:
-                for source, _ in line.sources:
-                    visit(source)
-                first.setdefault(fact, line)
-            places[line] = first[fact]
-
-        for line in self.shown:
-            visit(line)
-        return places
-
-    def _rows(self, write: Callable[[Any], str]) -> Iterator[tuple[int, str, str, str]]:
-        """Yield number, claim, reason and "from which lines, times what"."""
-        places = self._places()
-        number = {line: place for place, line in enumerate(dict.fromkeys(places.values()), start=1)}
-        for line, place in number.items():
-            parts = []
-            for source, times in line.sources:
-                factor = "" if isinstance(times, str) or times == 1 else f" times {write(times)}"
-                parts.append(f"({number[places[source]]}){factor}")
-            yield place, write(line.claim), line.why, f"from {', '.join(parts)}" if parts else ""
+    @property
+    def shown(self) -> tuple[Line, ...]:
+        """The lines that show the goals."""
+        return self.derivation.shown
 
     def __str__(self) -> str:
-        rows = self._rows(str)
-        body = [
-            f"  {place:3d}. {claim}\n       {why} {source}".rstrip()
-            for place, claim, why, source in rows
-        ]
-        return "\n".join([str(self.statement), *body])
+        return f"{self.statement}\n{self.derivation}"
 
     def _repr_markdown_(self) -> str:
-        def write(value: Any) -> str:
-            return f"${value.latex() if hasattr(value, 'latex') else latex(sp.sympify(value))}$"
-
         one = self.statement
-        where = f"{one.paper} {one.place}".removeprefix("- ")
         gap = f" *{one.gap}*" if one.gap else ""
-        head = f"**{one.key}** ({where}; {STATUSES[one.status]}): {one.words}{gap}\n"
-        rows = [
-            f"{place}. {claim} &emsp; {why} {source}"
-            for place, claim, why, source in self._rows(write)
+        goals = " and ".join(to_markdown(line.claim) for line in self.shown)
+        under = ", ".join(to_markdown(claim) for claim in one.hypotheses)
+        parts = [
+            f"**{one.key}** ({one.where}; {STATUSES[one.status]}): {one.words}{gap}",
+            self.derivation._repr_markdown_(),
+            f"Shown: {goals}{f' if {under}' if under else ''}",
         ]
-        goals = " and ".join(write(goal) for goal in one.goals)
-        under = ", ".join(write(claim) for claim in one.hypotheses)
-        shown = f"\nShown: {goals}{f' if {under}' if under else ''}\n"
-        return "\n".join([head, *rows, shown])
+        return "\n\n".join(parts)
 
 
 Record = TypeVar("Record")
@@ -237,8 +272,7 @@ class Statements(Table[Statement]):
     def _repr_markdown_(self) -> str:
         head = ["| key | where | status | statement |", "|---|---|---|---|"]
         rows = [
-            f"| {one.key} | {one.paper} {one.place} | {one.status} | {one.words} {one.gap} |"
-            for one in self
+            f"| {one.key} | {one.where} | {one.status} | {one.words} {one.gap} |" for one in self
         ]
         return "\n".join(head + rows)
 
@@ -258,7 +292,7 @@ class Proofs(Table[Proof]):
         """Return one line per statement, and how many have which status."""
         lines = [
             f"{one.key:<9} {one.status:<9} {one.seconds:5.2f} s {len(one.lines):3d} lines  "
-            f"{one.statement.paper} {one.statement.place}"
+            f"{one.statement.where}"
             for one in self
         ]
         count = Counter(one.status for one in self)
@@ -280,10 +314,10 @@ def statement(
     status: str = "proved",
     gap: str = "",
     errata: Iterable[int] = (),
-) -> Callable[[Derivation], Derivation]:
+) -> Callable[[Derive], Derive]:
     """Enter a derivation as the proof of a statement; its docstring is the statement in words."""
 
-    def enter(derive: Derivation) -> Derivation:
+    def enter(derive: Derive) -> Derive:
         words = " ".join((derive.__doc__ or "").split())
         _STATEMENTS[key] = Statement(
             key,

@@ -34,8 +34,8 @@ class Line:
         """The gap of the relation it claims."""
         return _relation(self).gap
 
-    def _repr_latex_(self) -> str:
-        return rf"${self.claim.latex()}$ $\quad$ {self.why}"
+    def _repr_markdown_(self) -> str:
+        return f"${self.claim.latex()}$ *{self.why}*"
 
 
 By = Mapping[Line, Any]
