@@ -1,5 +1,8 @@
 """Each step of a derivation does what it says, and refuses what does not follow."""
 
+import itertools
+import random
+
 import pytest
 import sympy as sp
 
@@ -63,6 +66,36 @@ def refuses(step, *args, **kwargs):
 )  # fmt: skip
 def test_signs(expression, expected):
     assert sign(expression) == expected
+
+
+def random_expression(draw, depth):
+    """A random expression in symbols of every kind."""
+    if depth == 0:
+        symbols = [beta, beta**n, beta**count, n, count, p, z, a, 2**n]
+        return draw.choice([*symbols, sp.Integer(1), sp.Integer(-2)])
+    one, two = (random_expression(draw, depth - 1) for _ in range(2))
+    return draw.choice([one + two, one - two, one * two, one * two, one**2, one / (1 + p)])
+
+
+POINTS = [
+    dict(zip((beta, n, count, p, z, a), map(sp.Rational, values), strict=True))
+    for values in itertools.product(
+        ("1/9", "8/9"), (1, 4), (0, 3), ("1/7", 5), (0, 2), (-3, 0, "5/2")
+    )
+]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_signs_of_random_expressions_hold_at_points_of_the_boundary(seed):
+    expression = random_expression(random.Random(seed), 3)
+    found = sign(expression)
+    allowed = {">": {1}, ">=": {0, 1}, "=": {0}, "<=": {-1, 0}, "<": {-1}, "": {-1, 0, 1}}
+    values = [expression.subs(point) for point in POINTS]
+    assert {sp.sign(value) for value in values} <= allowed[found]
+    assert is_zero(expression) == (found == "=")
+    assert is_zero(sp.expand(expression) - sp.together(expression))
+    if any(values):
+        assert not is_zero(expression)
 
 
 def test_a_fact_gives_the_sign_of_a_factor():

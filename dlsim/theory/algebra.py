@@ -41,7 +41,7 @@ def flatten(expression: sp.Expr) -> sp.Expr:
         return expression.func(*map(flatten, expression.args))
     if isinstance(expression, sp.Sum):
         return _flat_sum(expression)
-    if isinstance(expression, sp.Derivative):
+    if isinstance(expression, sp.Derivative | sp.Subs):
         return flatten(expression.doit())
     if isinstance(expression, sp.log):
         expanded = sp.expand_log(expression)

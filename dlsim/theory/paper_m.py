@@ -336,8 +336,8 @@ def ends_with_setup(claim: Any) -> list[Line]:
     "M",
     "end of 4.2",
     goals=[
-        eq(execution_time(n).subs({phi: 0, SC: 0}), sigma * w * (1 - beta) / (1 - beta**n)),
-        eq(share(j, alpha_1).subs(phi, 0), beta ** (j - 1) * alpha_1),
+        eq(sp.Subs(execution_time(n), (phi, SC), (0, 0)), sigma * w * (1 - beta) / (1 - beta**n)),
+        eq(sp.Subs(share(j, alpha_1), phi, 0), beta ** (j - 1) * alpha_1),
     ],
 )
 def setup_of_zero(time: Any, shares: Any) -> list[Line]:

@@ -64,10 +64,10 @@ HALF, CENT = sp.Rational(1, 2), sp.Rational(1, 100)
     "Theorem 5.1",
     goals=[
         eq(
-            sp.diff(execution_time(x, 0, 0), x),
+            sp.Derivative(execution_time(x, 0, 0), x),
             beta**x * sp.log(beta) / (1 - beta**x) ** 2 * (1 - beta) * sigma * w,
         ),
-        lt(sp.diff(execution_time(x, 0, 0), x), 0),
+        lt(sp.Derivative(execution_time(x, 0, 0), x), 0),
         gt(execution_time(n, 0, 0), execution_time(n + 1, 0, 0)),
     ],
     errata=[35],
@@ -83,7 +83,7 @@ def time_falls_without_setup(slope: Any, falls: Any, steps: Any) -> list[Line]:
 
 
 C1, C2, C3 = phi - (1 - beta) * sp.log(beta), -phi * sp.log(beta), phi
-_SLOPE = sp.diff(execution_time(x, setup), x)
+_SLOPE = sp.Derivative(execution_time(x, setup), x)
 
 
 def _with_setup(expression: Any) -> Any:
@@ -96,7 +96,7 @@ def _with_setup(expression: Any) -> Any:
     "Theorem 5.2, from E' to n = C4 + C5 ln(C1 + C2 n)",
     goals=[
         eq(
-            sp.diff(execution_time(x), x),
+            sp.Derivative(execution_time(x), x),
             sigma * w * (C3 - C1 * beta**x - C2 * x * beta**x) / (1 - beta**x) ** 2,
         ),
         Iff(eq(_SLOPE, 0), eq(beta**x, _with_setup(C3 / (C1 + C2 * x)))),
@@ -312,8 +312,8 @@ _V = -_c + _MINIMUM * sp.log(beta)
     "M",
     "Theorem 5.2, the minimiser",
     goals=[
-        Iff(gt(sp.diff(first_share(x, setup), x), 0), gt(x, _MINIMUM)),
-        Iff(eq(sp.diff(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
+        Iff(gt(sp.Derivative(first_share(x, setup), x), 0), gt(x, _MINIMUM)),
+        Iff(eq(sp.Derivative(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
         eq(_V * sp.exp(_V), -sp.exp(-_c)),
         lt(_V, -1),
     ],
