@@ -10,29 +10,29 @@ from dlsim.theory.algebra import flatten, is_zero, require_defined, sign
 from dlsim.theory.relations import Every, Iff, ProofError, eq, ge, gt, holds_at, le, lt
 from dlsim.theory.steps import (
     absurd,
-    adds,
-    at,
+    add_up,
+    assume,
     cases,
     ceiling,
+    ceiling_bounds,
     chain,
     climbs,
     compute,
-    computed,
     discharge,
-    every,
+    exact_function,
     extreme,
-    floors,
+    floor_bounds,
     follows,
-    given,
+    generalise,
     identity,
     iff,
     induction,
     logarithm,
     positive,
     root,
-    rounds,
     solves,
     squeeze,
+    substitute,
     sums,
     take,
     whole,
@@ -142,19 +142,19 @@ def test_nothing_is_divided_by_what_may_be_zero():
 
 def test_identity():
     assert identity(eq((a + b) ** 2, a**2 + 2 * a * b + b**2), WHY).given == frozenset()
-    known = given(eq(a, b), WHY)
+    known = assume(eq(a, b), WHY)
     assert identity(eq(2 * a, 2 * b), WHY, {known: 2}).given == {eq(a, b)}
     refuses(identity, eq(2 * a, 2 * b), WHY, {known: 3})
     refuses(identity, eq(a, b), WHY)
     refuses(identity, gt(a + 1, a), WHY)
-    refuses(identity, eq(a, b), WHY, {given(ge(a, b), WHY): 1})
-    product = given(eq(z * a, z * b), WHY)
+    refuses(identity, eq(a, b), WHY, {assume(ge(a, b), WHY): 1})
+    product = assume(eq(z * a, z * b), WHY)
     refuses(identity, eq(a, b), WHY, {product: 1 / z})  # z may be 0
-    identity(eq(a, b), WHY, {product: 1 / z}, [given(gt(z, 0), WHY)])
+    identity(eq(a, b), WHY, {product: 1 / z}, [assume(gt(z, 0), WHY)])
 
 
 def test_positive():
-    known, weak = given(gt(a, b), WHY), given(ge(a, b), WHY)
+    known, weak = assume(gt(a, b), WHY), assume(ge(a, b), WHY)
     assert positive(gt(p * a, p * b), WHY, {known: p}).given == {gt(a, b)}
     positive(ge(z * a, z * b), WHY, {known: z})
     refuses(positive, gt(z * a, z * b), WHY, {known: z})  # z may be 0
@@ -165,12 +165,12 @@ def test_positive():
     refuses(positive, gt(p, q), WHY)
     refuses(positive, eq(a, a), WHY)
     refuses(positive, gt(r(1), 0), WHY)
-    positive(gt(a * c, b * c), WHY, {known: c}, [given(gt(c, 0), WHY)])
-    refuses(positive, gt(a * c, b * c), WHY, {known: c}, [given(ge(c, 0), WHY)])
+    positive(gt(a * c, b * c), WHY, {known: c}, [assume(gt(c, 0), WHY)])
+    refuses(positive, gt(a * c, b * c), WHY, {known: c}, [assume(ge(c, 0), WHY)])
 
 
 def test_every_line_carries_the_hypotheses_of_its_sources_and_of_its_signs():
-    known, factor = given(gt(a, b), WHY), given(gt(c, 0), WHY)
+    known, factor = assume(gt(a, b), WHY), assume(gt(c, 0), WHY)
     line = positive(gt(a * c, b * c), WHY, {known: c}, [factor])
     assert line.given == {gt(a, b), gt(c, 0)}
     assert dict(line.sources) == {known: c, factor: "sign"}
@@ -184,9 +184,9 @@ def test_equivalences():
     refuses(iff, le(a, b), lt(a, b), WHY)
     iff(eq(a, b), eq(-a, -b), WHY, -1)
     refuses(iff, eq(z * a, z * b), eq(a, b), WHY, 1 / z)
-    assert follows(both, given(le(a, p * b), WHY), WHY).claim == le(a / p, b)
-    assert follows(both, given(gt(a / p, b), WHY), WHY).claim == gt(a, p * b)
-    refuses(follows, both, given(ge(a, p * b), WHY), WHY)
+    assert follows(both, assume(le(a, p * b), WHY), WHY).claim == le(a / p, b)
+    assert follows(both, assume(gt(a / p, b), WHY), WHY).claim == gt(a, p * b)
+    refuses(follows, both, assume(ge(a, p * b), WHY), WHY)
     other = iff(le(a / p, b), le(a / p + 1, b + 1), WHY)
     assert chain(both, other, WHY).claim == Iff(le(a, p * b), le(a / p + 1, b + 1))
     refuses(chain, other, both, WHY)
@@ -206,7 +206,7 @@ def test_solves_shows_that_there_is_no_other_solution():
 def test_induction():
     claim = gt(geometric(n), n * beta**n)
     base = positive(claim.subs({n: 1}), WHY)
-    step = positive(claim.subs({n: n + 1}), WHY, {given(claim, WHY): 1})
+    step = positive(claim.subs({n: n + 1}), WHY, {assume(claim, WHY): 1})
     assert induction(claim, n, base, step, WHY).given == frozenset()
     refuses(induction, claim, n, step, step, WHY)
     refuses(induction, claim, n, base, base, WHY)
@@ -214,66 +214,67 @@ def test_induction():
     refuses(induction, claim.subs({n: count}), count, base, step, WHY)  # it starts at 0
     # a hypothesis about the index is no assumption of the induction
     false = lt(n, 2)
-    refuses(induction, false, n, positive(lt(1, 2), WHY), given(lt(n + 1, 2), WHY), WHY)
+    refuses(induction, false, n, positive(lt(1, 2), WHY), assume(lt(n + 1, 2), WHY), WHY)
 
 
 def test_the_first_case_may_not_rest_on_the_index():
     claim = ge(r(n), 0)
-    base = given(ge(r(1), 0), WHY)
+    base = assume(ge(r(1), 0), WHY)
     step = positive(
-        claim.subs({n: n + 1}), WHY, {given(claim, WHY): 1, given(ge(r(n + 1), r(n)), WHY): 1}
+        claim.subs({n: n + 1}), WHY, {assume(claim, WHY): 1, assume(ge(r(n + 1), r(n)), WHY): 1}
     )
     refuses(induction, claim, n, base, step, WHY)  # the step holds for one n only
-    late = positive(ge(r(1), 0), WHY, {base: 1, given(ge(m, n + 1), WHY): 0})
-    good = positive(claim.subs({n: n + 1}), WHY, {given(claim, WHY): 1, given(ge(m, n + 1), WHY): 0,
-                                                given(ge(r(n + 1), r(n)), WHY): 1})  # fmt: skip
+    late = positive(ge(r(1), 0), WHY, {base: 1, assume(ge(m, n + 1), WHY): 0})
+    by = {assume(claim, WHY): 1, assume(ge(m, n + 1), WHY): 0}
+    by |= {assume(ge(r(n + 1), r(n)), WHY): 1}
+    good = positive(claim.subs({n: n + 1}), WHY, by)
     refuses(induction, claim, n, late, good, WHY)
 
 
 def test_induction_up_to_a_bound_takes_the_bound_along():
     rises = Every(ge(r(j + 1), r(j)), j, 1, n - 1)
-    room = given(ge(n, j + 1), WHY)
-    step = take(given(rises, WHY), j, WHY, [room])
+    room = assume(ge(n, j + 1), WHY)
+    step = take(assume(rises, WHY), j, WHY, [room])
     claim = ge(r(j), r(1))
-    after = positive(claim.subs({j: j + 1}), WHY, {step: 1, given(claim, WHY): 1})
+    after = positive(claim.subs({j: j + 1}), WHY, {step: 1, assume(claim, WHY): 1})
     line = induction(claim, j, positive(ge(r(1), r(1)), WHY), after, WHY)
     assert line.given == {ge(n, j), rises}
-    assert every(line, j, 1, n, WHY).given == {rises}
-    refuses(every, line, j, 1, n + 1, WHY)
+    assert generalise(line, j, 1, n, WHY).given == {rises}
+    refuses(generalise, line, j, 1, n + 1, WHY)
 
 
 def test_ranges_are_explicit():
-    rises = given(Every(ge(r(j + 1), r(j)), j, 1, n - 1), WHY)
+    rises = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), WHY)
     refuses(take, rises, n, WHY)  # beyond the last
     refuses(take, rises, 0, WHY)
     refuses(take, rises, j, WHY)  # not known to be in range
-    refuses(take, rises, j, WHY, [given(ge(n, j), WHY)])  # one too many
-    take(rises, j, WHY, [given(ge(n - 1, j), WHY)])
+    refuses(take, rises, j, WHY, [assume(ge(n, j), WHY)])  # one too many
+    take(rises, j, WHY, [assume(ge(n - 1, j), WHY)])
     refuses(take, rises, n / 2, WHY)
 
 
 def test_what_holds_for_one_index_does_not_hold_for_all():
-    refuses(every, given(ge(r(j), 0), WHY), j, 1, n, WHY)
-    refuses(every, positive(gt(n, 0), WHY), n, 0, 5, WHY)  # n stands for 1, 2, ...
-    refuses(every, positive(gt(p, 0), WHY), p, 1, 5, WHY)  # p need not be whole
+    refuses(generalise, assume(ge(r(j), 0), WHY), j, 1, n, WHY)
+    refuses(generalise, positive(gt(n, 0), WHY), n, 0, 5, WHY)  # n stands for 1, 2, ...
+    refuses(generalise, positive(gt(p, 0), WHY), p, 1, 5, WHY)  # p need not be whole
 
 
 def test_sums_of_signs():
-    each = given(Every(gt(r(j), 0), j, 1, n), WHY)
-    assert adds(each, WHY).claim.sign == ">"
-    maybe_none = given(Every(gt(r(j), 0), j, 1, count), WHY)
-    assert adds(maybe_none, WHY).claim.sign == ">="  # count may be 0
-    assert adds(each, WHY, 1, j - 1, [given(ge(n, j), WHY)]).claim.sign == ">="
-    refuses(adds, each, WHY, 1, j - 1)  # j - 1 may be beyond n
-    refuses(adds, each, WHY, 2, 1 + n)
-    refuses(adds, given(Every(gt(r(j), 0), j, 1, count - 2), WHY), WHY)
+    each = assume(Every(gt(r(j), 0), j, 1, n), WHY)
+    assert add_up(each, WHY).claim.sign == ">"
+    maybe_none = assume(Every(gt(r(j), 0), j, 1, count), WHY)
+    assert add_up(maybe_none, WHY).claim.sign == ">="  # count may be 0
+    assert add_up(each, WHY, 1, j - 1, [assume(ge(n, j), WHY)]).claim.sign == ">="
+    refuses(add_up, each, WHY, 1, j - 1)  # j - 1 may be beyond n
+    refuses(add_up, each, WHY, 2, 1 + n)
+    refuses(add_up, assume(Every(gt(r(j), 0), j, 1, count - 2), WHY), WHY)
 
 
 def test_an_empty_sum_is_not_positive():
     """The former checker proved r > r + 1: a sum without terms counted as positive."""
-    one = given(Every(gt(r(j), 0), j, 1, count), WHY)
-    added = adds(one, WHY)
-    nothing = at(added, {count: 0}, WHY)
+    one = assume(Every(gt(r(j), 0), j, 1, count), WHY)
+    added = add_up(one, WHY)
+    nothing = substitute(added, {count: 0}, WHY)
     refuses(positive, gt(0, 0), WHY, {nothing: 1})
     refuses(absurd, gt(a, a + 1), nothing, WHY)
     some = sp.Function("s", positive=True)
@@ -291,7 +292,7 @@ def test_a_root_depends_on_every_symbol_of_its_function():
     slope = positive(gt(sp.diff(function, x), 0), WHY)
     found = root(function, x, 2 * index, low, high, slope, "xi", WHY)
     assert index in found.value.free_symbols
-    one, two = at(found.zero, {index: 1}, WHY), at(found.zero, {index: 2}, WHY)
+    one, two = substitute(found.zero, {index: 1}, WHY), substitute(found.zero, {index: 2}, WHY)
     assert one.claim.left != two.claim.left  # xi(1) = 1, xi(2) = 2: no contradiction
     refuses(identity, eq(1, 2), WHY, {one: 1, two: -1})
     refuses(root, function + 1, x, 2 * index, low, high, slope, "xi", WHY)  # the name is taken
@@ -313,14 +314,14 @@ def test_whole_numbers():
     assert ceiling(n, p, WHY).claim == Iff(ge(n, p), ge(n, sp.ceiling(p)))
     refuses(ceiling, a, p, WHY)
     refuses(ceiling, n, sp.log(a), WHY)
-    up, below = rounds(a, WHY)
+    up, below = ceiling_bounds(a, WHY)
     assert (up.claim, below.claim) == (ge(sp.ceiling(a), a), lt(sp.ceiling(a), a + 1))
-    down, above = floors(a, WHY)
+    down, above = floor_bounds(a, WHY)
     assert (down.claim, above.claim) == (le(sp.floor(a), a), gt(sp.floor(a), a - 1))
-    assert whole(ge(n, k), WHY, given(gt(n, k - 1), WHY)).claim == ge(n, k)
-    refuses(whole, ge(a, b), WHY, given(gt(a, b - 1), WHY))
-    refuses(whole, ge(n, k), WHY, given(ge(n, k - 1), WHY))
-    refuses(whole, ge(n, k + 1), WHY, given(gt(n, k - 1), WHY))
+    assert whole(ge(n, k), WHY, assume(gt(n, k - 1), WHY)).claim == ge(n, k)
+    refuses(whole, ge(a, b), WHY, assume(gt(a, b - 1), WHY))
+    refuses(whole, ge(n, k), WHY, assume(ge(n, k - 1), WHY))
+    refuses(whole, ge(n, k + 1), WHY, assume(gt(n, k - 1), WHY))
 
 
 # ------------------------------------------------------------------ putting in, cases, maxima
@@ -328,28 +329,28 @@ def test_whole_numbers():
 
 def test_values_must_be_what_a_symbol_stands_for():
     line = positive(gt(n, 0), WHY)
-    assert at(line, {n: k + 1}, WHY).claim == gt(k + 1, 0)
+    assert substitute(line, {n: k + 1}, WHY).claim == gt(k + 1, 0)
     for wrong in (0, -1, sp.Rational(1, 2), p, k - 1, a):
-        refuses(at, line, {n: wrong}, WHY)
+        refuses(substitute, line, {n: wrong}, WHY)
     below = positive(lt(beta, 1), WHY)
-    at(below, {beta: p / (p + q)}, WHY)
+    substitute(below, {beta: p / (p + q)}, WHY)
     for wrong in (1, 0, 2, p, -beta):
-        refuses(at, below, {beta: wrong}, WHY)
-    refuses(at, positive(gt(p, 0), WHY), {p: z}, WHY)
-    shown = at(given(gt(a, b), WHY), {a: c}, WHY)
+        refuses(substitute, below, {beta: wrong}, WHY)
+    refuses(substitute, positive(gt(p, 0), WHY), {p: z}, WHY)
+    shown = substitute(assume(gt(a, b), WHY), {a: c}, WHY)
     assert shown.given == {gt(c, b)}  # the hypothesis changes too
 
 
 def test_a_value_may_not_be_caught_by_an_index():
-    line = given(Every(eq(r(j), a), j, 1, n), WHY)
-    refuses(at, line, {a: r(j)}, WHY)
+    line = assume(Every(eq(r(j), a), j, 1, n), WHY)
+    refuses(substitute, line, {a: r(j)}, WHY)
     refuses(
-        at,
-        given(eq(total(alpha, n), a), WHY),
+        substitute,
+        assume(eq(total(alpha, n), a), WHY),
         {alpha: lambda k_: r(sp.Symbol("i", integer=True, positive=True))},
         WHY,
     )
-    free = at(given(eq(total(alpha, n), 1), WHY), {alpha: lambda k_: r(k_) / p}, WHY)
+    free = substitute(assume(eq(total(alpha, n), 1), WHY), {alpha: lambda k_: r(k_) / p}, WHY)
     assert is_zero(free.claim.left - total(r, n) / p)
 
 
@@ -359,12 +360,12 @@ def test_maxima_and_minima():
     extreme(le(minimum, b), WHY)
     refuses(extreme, gt(maximum, a), WHY)
     refuses(extreme, le(maximum, a), WHY)
-    known = given(ge(a, b), WHY)
+    known = assume(ge(a, b), WHY)
     assert extreme(eq(maximum, a), WHY, [known]).given == {ge(a, b)}
     assert extreme(eq(minimum, b), WHY, [known]).claim == eq(minimum, b)
     refuses(extreme, eq(maximum, b), WHY, [known])
     refuses(extreme, eq(maximum, a), WHY)
-    both = [given(ge(c, a), WHY), given(ge(c, b), WHY)]
+    both = [assume(ge(c, a), WHY), assume(ge(c, b), WHY)]
     extreme(le(maximum, c), WHY, both)
     refuses(extreme, le(maximum, c), WHY, both[:1])
     refuses(extreme, lt(maximum, c), WHY, both)
@@ -373,27 +374,27 @@ def test_maxima_and_minima():
 def test_cases_contradictions_and_both_sides():
     case = ge(a, b)
     one = positive(
-        ge(sp.Max(a, b) - b, 0), WHY, {extreme(ge(sp.Max(a, b), b), WHY, [given(case, WHY)]): 1}
+        ge(sp.Max(a, b) - b, 0), WHY, {extreme(ge(sp.Max(a, b), b), WHY, [assume(case, WHY)]): 1}
     )
-    two = extreme(ge(sp.Max(a, b), b), WHY, [given(case.negated, WHY)])
+    two = extreme(ge(sp.Max(a, b), b), WHY, [assume(case.negated, WHY)])
     assert cases(two.claim, one, two, case, WHY).given == frozenset()
     assert cases(two.claim, one, one, case, WHY).given == {case}  # one case is not enough
     refuses(cases, gt(a, b), one, two, case, WHY)
-    false = positive(gt(0, 0), WHY, {given(gt(a, b), WHY): 1, given(gt(b, a), WHY): 1})
+    false = positive(gt(0, 0), WHY, {assume(gt(a, b), WHY): 1, assume(gt(b, a), WHY): 1})
     assert absurd(le(a, b), false, WHY).given == {gt(b, a)}
     refuses(absurd, le(a, b), positive(ge(0, 0), WHY), WHY)
-    up, down = given(ge(a, b), WHY), given(le(a, b), WHY)
+    up, down = assume(ge(a, b), WHY), assume(le(a, b), WHY)
     assert squeeze(eq(a, b), up, down, WHY).given == {ge(a, b), le(a, b)}
     refuses(squeeze, eq(a, b), up, up, WHY)
     refuses(squeeze, eq(a, c), up, down, WHY)
 
 
 def test_a_hypothesis_is_replaced_by_what_shows_it():
-    line = positive(gt(2 * a, 2 * b), WHY, {given(gt(a, b), WHY): 2})
-    known = positive(gt(a, b), WHY, {given(gt(a, b + 1), WHY): 1})
+    line = positive(gt(2 * a, 2 * b), WHY, {assume(gt(a, b), WHY): 2})
+    known = positive(gt(a, b), WHY, {assume(gt(a, b + 1), WHY): 1})
     assert discharge(line, known, WHY).given == {gt(a, b + 1)}
-    refuses(discharge, line, given(gt(a, c), WHY), WHY)
-    refuses(discharge, line, given(ge(a, b), WHY), WHY)  # too weak
+    refuses(discharge, line, assume(gt(a, c), WHY), WHY)
+    refuses(discharge, line, assume(ge(a, b), WHY), WHY)  # too weak
 
 
 # ------------------------------------------------------------------ real numbers, exact numbers
@@ -423,7 +424,7 @@ def test_exact_numbers():
     refuses(compute, gt(sp.Rational(14142, 10000), sp.sqrt(2)), WHY)
     refuses(compute, eq(sp.Float(0.5), sp.Rational(1, 2)), WHY)
     refuses(compute, gt(p, 0), WHY)
-    square = computed("square", lambda value: value**2)
+    square = exact_function("square", lambda value: value**2)
     compute(eq(square(3), 9), WHY)
     refuses(compute, eq(square(3), 8), WHY)
 

@@ -10,7 +10,7 @@ import sympy as sp
 from dlsim.theory.paper_m import WHOLE_LOAD
 from dlsim.theory.relations import Every, eq, ge, gt
 from dlsim.theory.statements import lemma, statement
-from dlsim.theory.steps import Line, adds, at, given, identity, induction, positive, sums
+from dlsim.theory.steps import Line, add_up, assume, identity, induction, positive, substitute, sums
 from dlsim.theory.symbols import SC, ST, alpha, cost, j, k, m, n, sigma, total, w
 
 K = sp.Symbol("K", integer=True, positive=True)
@@ -46,14 +46,14 @@ part = sp.Symbol("a", nonnegative=True)
 )
 def price_of_a_task(goal: Any, some: Any, over: Any, dear: Any, enough: Any) -> list[Line]:
     """A task is worth no more than the node time that it uses, at any prices, and a rest."""
-    paid = adds(
-        given(dear, "where a task uses nodes, they cost at least m"), "added over all intervals"
+    paid = add_up(
+        assume(dear, "where a task uses nodes, they cost at least m"), "added over all intervals"
     )
     by = {
-        given(some, "a task is admitted at most once"): beyond,
-        given(over, "what it is worth beyond the cheapest node time it needs"): part,
+        assume(some, "a task is admitted at most once"): beyond,
+        assume(over, "what it is worth beyond the cheapest node time it needs"): part,
         paid: 1,
-        given(enough, "it gets the node time that it needs"): least,
+        assume(enough, "it gets the node time that it needs"): least,
     }
     return [positive(goal, "so it pays for what it is worth", by)]
 
@@ -76,8 +76,8 @@ gain, rest, held = (sp.Function(name, nonnegative=True) for name in "vzF")
 )
 def prices_of_all(goal: Any, each: Any) -> list[Line]:
     """All admitted tasks are worth at most the free node time at these prices, and the rests."""
-    added = adds(
-        given(each, "each task by Y.price; F_j is what is free before task j"), "all tasks added"
+    added = add_up(
+        assume(each, "each task by Y.price; F_j is what is free before task j"), "all tasks added"
     )
     change = total(lambda i: held(i) - held(i + 1), n)
     cancel = sums(eq(change, held(1) - held(n + 1)), n, "the values before and after cancel")
@@ -98,11 +98,11 @@ def prices_of_all(goal: Any, each: Any) -> list[Line]:
 )
 def least_node_time(time: Any, more: Any, load: Any) -> list[Line]:
     """A task needs node time sigma w + n (ST + SC); n E(n) if its nodes are kept together."""
-    carried = given(load, "the whole load, in one round")
+    carried = assume(load, "the whole load, in one round")
     (step,) = lemma("5.3")
-    first = at(step, {k: n}, "one node more costs more")
-    further = at(step, {k: n + m}, "and so on")
-    second = positive(more.subs({m: m + 1}), "one more", {further: 1, given(more, "assume it"): 1})
+    first = substitute(step, {k: n}, "one node more costs more")
+    further = substitute(step, {k: n + m}, "and so on")
+    second = positive(more.subs({m: m + 1}), "one more", {further: 1, assume(more, "assume it"): 1})
     return [
         identity(time, "each node sends and computes its share", {carried: sigma * w}),
         induction(more, m, first, second, "any number of nodes more"),

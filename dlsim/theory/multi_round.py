@@ -13,9 +13,9 @@ from dlsim.theory.relations import Every, Iff, eq, ge, le
 from dlsim.theory.statements import statement
 from dlsim.theory.steps import (
     Line,
-    every,
+    assume,
     extreme,
-    given,
+    generalise,
     identity,
     iff,
     induction,
@@ -56,13 +56,13 @@ _EVEN = Every(eq(c(h), c(0) + h * kappa), h, 0, M - 1)
 
 def _rounds_by_recurrence(claim: Every, rule: Any, factor: Any, extra: Any) -> Line:
     """Solve the recurrence of the chunks for j = 0..M-1."""
-    room = given(ge(M - 1, h + 1), "a round follows")
-    step = take(given(rule, "the recurrence"), h, "for the next round", [room])
-    before = given(claim.relation, "assume it")
+    room = assume(ge(M - 1, h + 1), "a round follows")
+    step = take(assume(rule, "the recurrence"), h, "for the next round", [room])
+    before = assume(claim.relation, "assume it")
     by = {step: 1, before: factor, **extra}
     after = identity(claim.relation.subs({h: h + 1}), "the next chunk", by)
     base = identity(claim.relation.subs({h: sp.S.Zero}), "the first chunk")
-    return every(
+    return generalise(
         induction(claim.relation, h, base, after, "by induction"), h, 0, M - 1, "for all rounds"
     )
 
@@ -84,7 +84,7 @@ def _rounds_by_recurrence(claim: Every, rule: Any, factor: Any, extra: Any) -> L
 )
 def chunks(claim: Any, rule: Any, fixed: Any) -> list[Line]:
     """c_j = theta^j (c_0 - eta) + eta with eta = kappa/(1 - theta), if theta is not 1."""
-    return [_rounds_by_recurrence(claim, rule, theta, {given(fixed, "the fixed point"): -1})]
+    return [_rounds_by_recurrence(claim, rule, theta, {assume(fixed, "the fixed point"): -1})]
 
 
 @statement(
@@ -120,7 +120,7 @@ def first_chunk(claim: Any, load: Any) -> list[Line]:
     terms = (1 - theta) * total(lambda index: theta**index * (_c0 - eta) + eta, M - 1, 0)
     closed = (1 - theta**M) * (_c0 - eta) + (1 - theta) * M * eta
     added = sums(eq(terms, closed), M, "the sum of the chunks, times 1 - theta")
-    carried = given(load, "the rounds carry the load")
+    carried = assume(load, "the rounds carry the load")
     return [identity(claim, "solved for the first", {added: -1, carried: (1 - theta) / N})]
 
 
@@ -137,7 +137,7 @@ def first_chunk_by_steps(claim: Any, load: Any) -> list[Line]:
     """c_0 = sigma/(N M) - kappa (M - 1)/2, if theta = 1."""
     terms = total(lambda index: _c0 + index * kappa, M - 1, 0)
     added = sums(eq(terms, M * _c0 + kappa * M * (M - 1) / 2), M, "the sum of the chunks")
-    carried = given(load, "the rounds carry the load")
+    carried = assume(load, "the rounds carry the load")
     return [identity(claim, "solved", {added: -1 / M, carried: 1 / (N * M)})]
 
 
@@ -181,17 +181,17 @@ def makespan(time: Any, others: Any, *hypotheses: Any) -> list[Line]:
     """All nodes end by N (ST + tau c_0) + M SC + chi sigma/N; chunks may shrink."""
     balance, some, first, last_node, other_first, other, load, inside = hypotheses
     never_waits, ends = _last_node(balance, first, last_node)
-    carried = given(load, "all rounds carry the load")
+    carried = assume(load, "all rounds carry the load")
     end = take(ends, M, "after all rounds")
     makespan_ = identity(time, "the makespan", {end: 1, carried: chi / N})
-    in_round = given(ge(M, h + 1), "the round is one of them")
-    own = take(given(last_node, "node N computes when it can"), h, "in this round", [in_round])
-    rule = take(given(other, "node i computes when it can"), h, "in this round", [in_round])
+    in_round = assume(ge(M, h + 1), "the round is one of them")
+    own = take(assume(last_node, "node N computes when it can"), h, "in this round", [in_round])
+    rule = take(assume(other, "node i computes when it can"), h, "in this round", [in_round])
     here = le(d(h), D(h))
     busy = take(never_waits, h, "node N does not wait", [in_round])
-    before = given(here, "assume that node i is not behind node N")
-    one_of = given(inside, "i is at most N")
-    chunk = take(given(some, "no chunk is negative"), h, "in this round", [in_round])
+    before = assume(here, "assume that node i is not behind node N")
+    one_of = assume(inside, "i is at most N")
+    chunk = take(assume(some, "no chunk is negative"), h, "in this round", [in_round])
     sent = positive(
         ge(D(h), _received),
         "its chunk is there no later than node N's",
@@ -207,39 +207,39 @@ def makespan(time: Any, others: Any, *hypotheses: Any) -> list[Line]:
     step = positive(
         here.subs({h: h + 1}), "and ends no later", {latest: 1, rule: -1, own: 1, wait: 1, busy: -1}
     )
-    base = given(other_first, "node i has its first chunk no later")
+    base = assume(other_first, "node i has its first chunk no later")
     all_ = induction(here, h, base, step, "in every round")
-    return [makespan_, take(every(all_, h, 0, M, "for all rounds"), M, "after all of them")]
+    return [makespan_, take(generalise(all_, h, 0, M, "for all rounds"), M, "after all of them")]
 
 
 def _last_node(balance: Any, first: Any, last_node: Any) -> tuple[Line, Line]:
     """Show that node N never waits, and when it ends its first j chunks."""
     rule, begin = (
-        given(balance, "computing a chunk takes as long as sending a round"),
-        given(first, "its first chunk"),
+        assume(balance, "computing a chunk takes as long as sending a round"),
+        assume(first, "its first chunk"),
     )
-    follows = given(ge(M - 1, h + 1), "a round follows")
-    step = take(given(last_node, "node N computes when it can"), h, "in this round", [follows])
+    follows = assume(ge(M - 1, h + 1), "a round follows")
+    step = take(assume(last_node, "node N computes when it can"), h, "in this round", [follows])
     even = take(rule, h, "in this round", [follows])
     here = eq(D(h), _sent)
-    before = given(here, "assume that a chunk comes when node N ends the one before")
+    before = assume(here, "assume that a chunk comes when node N ends the one before")
     ready = positive(ge(_sent, D(h)), "then both are ready", {before: -1})
     link = extreme(eq(sp.Max(D(h), _sent), _sent), "at once", [ready])
     after = identity(
         here.subs({h: h + 1}), "and so is the next chunk", {step: 1, link: 1, even: -1}
     )
     base = identity(here.subs({h: sp.S.Zero}), "the first chunk", {begin: 1})
-    never = every(
+    never = generalise(
         induction(here, h, base, after, "by induction"), h, 0, M - 1, "node N never waits"
     )
-    in_round = given(ge(M, h + 1), "the round is one of them")
-    step = take(given(last_node, "node N computes when it can"), h, "in this round", [in_round])
+    in_round = assume(ge(M, h + 1), "the round is one of them")
+    step = take(assume(last_node, "node N computes when it can"), h, "in this round", [in_round])
     busy = take(never, h, "it does not wait", [in_round])
     ready = positive(ge(D(h), _sent), "so its chunk is there", {busy: 1})
     link = extreme(eq(sp.Max(D(h), _sent), D(h)), "and it goes on", [ready])
     claim = eq(D(h), N * (ST + tau * c(0)) + h * SC + chi * total(c, h - 1, 0))
-    by = {step: 1, link: 1, given(claim, "assume it"): 1}
+    by = {step: 1, link: 1, assume(claim, "assume it"): 1}
     after = identity(claim.subs({h: h + 1}), "one chunk more", by)
     base = identity(claim.subs({h: sp.S.Zero}), "no chunk", {begin: 1})
-    ends = every(induction(claim, h, base, after, "by induction"), h, 0, M, "for all rounds")
+    ends = generalise(induction(claim, h, base, after, "by induction"), h, 0, M, "for all rounds")
     return never, ends

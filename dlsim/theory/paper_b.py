@@ -11,7 +11,7 @@ import sympy as sp
 
 from dlsim.theory.relations import Iff, eq, ge, gt, le, lt
 from dlsim.theory.statements import statement
-from dlsim.theory.steps import Line, compute, computed, given, iff, positive
+from dlsim.theory.steps import Line, assume, compute, exact_function, iff, positive
 
 now, deadline = sp.symbols("now T_deadline", real=True)
 target, wider, fast, slow = sp.symbols("T_target T_target' T_1 T_2", real=True)
@@ -46,8 +46,8 @@ def estimate(input_: Any, output: Any, work: Any, to: Any, back: Any, speed: Any
 )
 def target_time(meets: Any, longer: Any, faster: Any, fits: Any, most: Any) -> list[Line]:
     """A server whose predicted time is within T_target meets the deadline, as Opt <= 1."""
-    known = given(fits, "T_S <= T_target = (T_deadline - now) Opt")
-    share = given(most, "Opt is at most 1")
+    known = assume(fits, "T_S <= T_target = (T_deadline - now) Opt")
+    share = assume(most, "Opt is at most 1")
     return [
         positive(meets, "divided by Opt", {known: 1 / optimism, share: server_time / optimism}),
         positive(longer, "(2) rises with the work of the job"),
@@ -74,7 +74,7 @@ def count_differences(most: Any) -> int:
     return sum(by_difference(*case) != slowest_in_time(*case) for case in cases)
 
 
-_differences = computed("differences", count_differences)
+_differences = exact_function("differences", count_differences)
 
 
 @statement(
@@ -90,8 +90,8 @@ def smallest_difference(
     closer: Any, still: Any, none: Any, order: Any, in_time: Any, larger: Any
 ) -> list[Line]:
     """Of servers in time the rule of the smallest Diff takes the slowest, also for a larger Opt."""
-    slower, both = given(order, "T_2 >= T_1"), given(in_time, "both in time")
-    raised = given(larger, "a larger Opt raises the target")
+    slower, both = assume(order, "T_2 >= T_1"), assume(in_time, "both in time")
+    raised = assume(larger, "a larger Opt raises the target")
     times = 2 * target - slow - fast
     positive_times = positive(
         ge(times, 0), "both differences are not negative", {both: 2, slower: 1}
@@ -119,7 +119,7 @@ def smallest_difference(
 )
 def fastest_when_late(closer: Any, order: Any, late: Any) -> list[Line]:
     """If no server is in time, the rule of the smallest |Diff| takes the fastest."""
-    slower, both = given(order, "T_2 >= T_1"), given(late, "both late")
+    slower, both = assume(order, "T_2 >= T_1"), assume(late, "both late")
     times = slow + fast - 2 * target
     sum_ = positive(ge(times, 0), "both are behind the target", {both: 2, slower: 1})
     return [
@@ -175,8 +175,8 @@ def count_fallbacks(limit: Any, printed: bool) -> int:
     return done
 
 
-_strict = computed("strict", lambda limit: count_fallbacks(limit, printed=False))
-_printed = computed("printed", lambda limit: count_fallbacks(limit, printed=True))
+_strict = exact_function("strict", lambda limit: count_fallbacks(limit, printed=False))
+_printed = exact_function("printed", lambda limit: count_fallbacks(limit, printed=True))
 
 
 @statement(
@@ -197,7 +197,7 @@ def fallback_limit(*claims: Any) -> list[Line]:
     return [*lines, compute(printed, "and by the printed one")]
 
 
-_seconds = computed("seconds", lambda gops: 1000 * gops / sp.Integer(300))
+_seconds = exact_function("seconds", lambda gops: 1000 * gops / sp.Integer(300))
 
 
 @statement(

@@ -15,19 +15,19 @@ from dlsim.theory.statements import lemma, statement
 from dlsim.theory.steps import (
     Line,
     absurd,
-    adds,
-    at,
+    add_up,
+    assume,
     cases,
     compute,
-    computed,
     discharge,
-    every,
+    exact_function,
     extreme,
-    given,
+    generalise,
     identity,
     iff,
     induction,
     positive,
+    substitute,
     take,
 )
 from dlsim.theory.symbols import alpha, beta, j, n, r, s, sigma, tau, total, w
@@ -67,20 +67,20 @@ def equal_finish(
     time: Any, shares: Any, third: Any, fourth: Any, ends: Any, load: Any
 ) -> list[Line]:
     """If every node starts when it is free and all end together, (3) and (4) hold."""
-    all_end = given(ends, "every node starts when it is free, and all end at e")
-    whole = given(load, "the whole load")
-    inside = [given(ge(n, j), "node j is one of them")]
+    all_end = assume(ends, "every node starts when it is free, and all end at e")
+    whole = assume(load, "the whole load")
+    inside = [assume(ge(n, j), "node j is one of them")]
     each = take(all_end, j, "of node j", inside)
     first = take(all_end, 1, "of the first node")
-    added = adds(all_end, "all nodes added")
+    added = add_up(all_end, "all nodes added")
     when = identity(time, "as the shares add up to 1", {added: -1 / n, whole: work / n})
     by = {first: 1 / work, when: 1 / work}
     from_first = {each: 1 / work, first: -1 / work}
     return [
         when,
-        every(identity(shares.relation, "solved", {each: 1 / work}), j, 1, n, "for all nodes"),
+        generalise(identity(shares.relation, "solved", {each: 1 / work}), j, 1, n, "for all nodes"),
         identity(third, "(3), with p_i = r_n - r_i", by),
-        every(identity(fourth.relation, "(4)", from_first), j, 1, n, "for all nodes"),
+        generalise(identity(fourth.relation, "(4)", from_first), j, 1, n, "for all nodes"),
     ]
 
 
@@ -101,8 +101,8 @@ def equal_finish(
 )
 def last_share(condition: Any, free: Any, order: Any, sorted_: Any, inside: Any) -> list[Line]:
     """The last share is the smallest; it is positive iff sum (r_n - r_i) < sigma (tau + chi)."""
-    latest = last_is_latest(given(sorted_, "releases are sorted"))
-    later = take(latest, j, "nor is node j", [given(inside, "which is one of them")])
+    latest = last_is_latest(assume(sorted_, "releases are sorted"))
+    later = take(latest, j, "nor is node j", [assume(inside, "which is one of them")])
     return [
         iff(condition.first, condition.second, "times n sigma (tau + chi)", n * work),
         iff(
@@ -121,16 +121,16 @@ _more = sp.Symbol("m", integer=True, nonnegative=True)
 def last_is_latest(gaps: Line) -> Line:
     """Show that no node is free after the last, if none is free after the next."""
     here = ge(r(j + _more), r(j))
-    room = given(ge(n - j, _more + 1), "so many nodes follow")
+    room = assume(ge(n - j, _more + 1), "so many nodes follow")
     gap = take(gaps, j + _more, "from one node to the next", [room])
     base = positive(here.subs({_more: 0}), "a node and itself")
     step = positive(
-        here.subs({_more: _more + 1}), "one more", {given(here, "assume it"): 1, gap: 1}
+        here.subs({_more: _more + 1}), "one more", {assume(here, "assume it"): 1, gap: 1}
     )
     line = induction(here, _more, base, step, "by induction")
-    inside = [given(ge(n, j), "node j is one of them")]
-    return every(
-        at(line, {_more: n - j}, "up to the last", inside), j, 1, n, "no node is free later"
+    inside = [assume(ge(n, j), "node j is one of them")]
+    return generalise(
+        substitute(line, {_more: n - j}, "up to the last", inside), j, 1, n, "no node is free later"
     )
 
 
@@ -150,29 +150,31 @@ FITS = Every(ge(_capacity, _other(j) * work), j, 1, n)
 )
 def optimal(goal: Any, load: Any, fits: Any, sorted_: Any, room: Any) -> list[Line]:
     """No schedule ends before e of (3), at which all nodes end without inserted idle time."""
-    inside = [given(ge(n, j), "node j is one of them")]
-    latest = last_is_latest(given(sorted_, "releases are sorted"))
+    inside = [assume(ge(n, j), "node j is one of them")]
+    latest = last_is_latest(assume(sorted_, "releases are sorted"))
     last = take(latest, j, "nor is node j", inside)
-    short = given(room, "the last share is positive")
+    short = assume(room, "the last share is positive")
     before = positive(gt(optimum, r(j)), "so node j is free before e", {last: 1, short: 1 / n})
-    early = given(lt(_earlier, optimum), "suppose another schedule ended earlier, at e'")
+    early = assume(lt(_earlier, optimum), "suppose another schedule ended earlier, at e'")
     lost = gt(optimum - r(j), _capacity)
-    later = given(ge(_earlier, r(j)), "a node that is free by e'")
+    later = assume(ge(_earlier, r(j)), "a node that is free by e'")
     works = extreme(eq(_capacity, _earlier - r(j)), "can work until e'", [later])
     one = positive(lost, "which is less than until e", {works: -1, early: 1})
-    not_free = given(later.claim.negated, "any other node")
+    not_free = assume(later.claim.negated, "any other node")
     least = positive(ge(0, _earlier - r(j)), "is not free by e'", {not_free: 1})
     none = extreme(eq(_capacity, 0), "and does not work", [least])
     two = positive(lost, "which is less than until e", {none: -1, before: 1})
     less = cases(lost, one, two, later.claim, "so each node can do less than until e")
     each = take(
-        given(fits, "in tau + chi a node receives and computes a unit"), j, "of node j", inside
+        assume(fits, "in tau + chi a node receives and computes a unit"), j, "of node j", inside
     )
     strict = positive(
         gt(optimum - r(j), _other(j) * work), "so its share is smaller", {less: 1, each: 1}
     )
-    added = adds(every(strict, j, 1, n, "for all nodes"), "and all of them are less than the load")
-    whole = given(load, "which they carry")
+    added = add_up(
+        generalise(strict, j, 1, n, "for all nodes"), "and all of them are less than the load"
+    )
+    whole = assume(load, "which they carry")
     false = positive(gt(0, 0), "0 > 0", {added: 1, whole: work})
     return [absurd(goal, false, "so no schedule ends earlier")]
 
@@ -188,21 +190,23 @@ _apart = {r: lambda index: sp.Integer(2 * index), s: lambda index: sp.Integer(2 
 
 def _no_idle_time(goal: Every, gap: Any, first: Any, starts: Any) -> Line:
     """Show that every node starts when it is free, if no gap is shorter than the send before."""
-    room = given(ge(n, j + 1), "a node follows")
-    free = take(given(gap, "Constraint 2"), j, "of the next node", [room])
+    room = assume(ge(n, j + 1), "a node follows")
+    free = take(assume(gap, "Constraint 2"), j, "of the next node", [room])
     start = take(
-        given(starts, "a node starts when it is free and the link is"), j, "of the next", [room]
+        assume(starts, "a node starts when it is free and the link is"), j, "of the next", [room]
     )
     here = goal.relation
-    assumed = given(here, "assume that a node starts when it is free")
+    assumed = assume(here, "assume that a node starts when it is free")
     ready = ge(r(j + 1), s(j) + alpha(j) * sigma * tau)
     sent = positive(ready, "then its send is over before the next is free", {free: 1, assumed: -1})
     release = extreme(eq(sp.Max(*ready.sides), r(j + 1)), "so the release decides", [sent])
     step = identity(
         here.subs({j: j + 1}), "and the next starts when it is free", {start: 1, release: 1}
     )
-    base = given(first, "the first node starts when it is free")
-    return every(induction(here, j, base, step, "no inserted idle time"), j, 1, n, "at any node")
+    base = assume(first, "the first node starts when it is free")
+    return generalise(
+        induction(here, j, base, step, "no inserted idle time"), j, 1, n, "at any node"
+    )
 
 
 @statement(
@@ -221,15 +225,15 @@ def _no_idle_time(goal: Every, gap: Any, first: Any, starts: Any) -> Line:
 )
 def worst_case_starts(goal: Any, same: Any, first: Any, starts: Any, shares: Any) -> list[Line]:
     """If all nodes are free together, s_n = r_n + (alpha_1 + ... + alpha_(n-1)) sigma tau."""
-    room = given(ge(n, j + 1), "a node follows")
+    room = assume(ge(n, j + 1), "a node follows")
     here = goal.relation
-    all_free = given(same, "all nodes are free together")
+    all_free = assume(same, "all nodes are free together")
     next_free = take(all_free, j + 1, "the next node", [room])
-    sent = adds(given(shares, "no share is negative"), "nor is their sum", 1, j, [room])
+    sent = add_up(assume(shares, "no share is negative"), "nor is their sum", 1, j, [room])
     start = take(
-        given(starts, "a node starts when it is free and the link is"), j, "of the next", [room]
+        assume(starts, "a node starts when it is free and the link is"), j, "of the next", [room]
     )
-    assumed = given(here, "assume it")
+    assumed = assume(here, "assume it")
     ready = s(j) + alpha(j) * sigma * tau
     busy = positive(
         ge(ready, r(j + 1)),
@@ -239,9 +243,9 @@ def worst_case_starts(goal: Any, same: Any, first: Any, starts: Any, shares: Any
     link = extreme(eq(sp.Max(r(j + 1), ready), ready), "so the link decides", [busy])
     after = identity(here.subs({j: j + 1}), "and one send more", {start: 1, link: 1, assumed: 1})
     base = identity(
-        here.subs({j: 1}), "the first node", {given(first, "it starts when it is free"): 1}
+        here.subs({j: 1}), "the first node", {assume(first, "it starts when it is free"): 1}
     )
-    return [every(induction(here, j, base, after, "by induction"), j, 1, n, "for all nodes")]
+    return [generalise(induction(here, j, base, after, "by induction"), j, 1, n, "for all nodes")]
 
 
 @statement(
@@ -263,13 +267,13 @@ def worst_case_starts(goal: Any, same: Any, first: Any, starts: Any, shares: Any
 )
 def idle_time_remains(goal: Any, same: Any, first: Any, second: Any, some: Any) -> list[Line]:
     """If two nodes are free together, the second waits for the link, whatever the shares."""
-    equal, begin = given(same, "both are free together"), given(first, "the first starts at once")
-    share = given(some, "with some share")
+    equal, begin = assume(same, "both are free together"), assume(first, "the first starts at once")
+    share = assume(some, "with some share")
     ready = s(1) + alpha(1) * sigma * tau
     why = "its send is over only after that"
     later = positive(gt(ready, r(2)), why, {share: sigma * tau, begin: 1, equal: 1})
     link = extreme(eq(sp.Max(r(2), ready), ready), "so the second waits for the link", [later])
-    start = given(second, "the second starts when it is free and the link is")
+    start = assume(second, "the second starts when it is free and the link is")
     return [positive(goal, "and starts later than it is free", {start: 1, link: 1, later: 1})]
 
 
@@ -286,19 +290,19 @@ def idle_time_remains(goal: Any, same: Any, first: Any, second: Any, some: Any) 
 )
 def constraint_2_is_weaker(goal: Any, first: Any, shares: Any, load: Any) -> list[Line]:
     """If all shares are positive, Constraint 1 implies Constraint 2."""
-    room = given(ge(n - 1, j), "a node follows")
-    gap = take(given(first, "Constraint 1"), j, "of the next node", [room])
+    room = assume(ge(n - 1, j), "a node follows")
+    gap = take(assume(first, "Constraint 1"), j, "of the next node", [room])
     most = at_most_all(
-        given(shares, "all shares are positive"), given(load, "they add up to 1"), room
+        assume(shares, "all shares are positive"), assume(load, "they add up to 1"), room
     )
     short = positive(goal.relation, "hence Constraint 2", {gap: 1, most: sigma * tau})
-    return [every(short, j, 1, n - 1, "for all nodes but the last")]
+    return [generalise(short, j, 1, n - 1, "for all nodes but the last")]
 
 
 def at_most_all(shares: Line, load: Line, room: Line) -> Line:
     """Show that share j, of shares that are positive and add up to 1, is at most 1."""
-    before = adds(shares, "the shares before node j are not negative", 1, j - 1, [room])
-    after = adds(shares, "nor are those after it", j + 1, n, [room])
+    before = add_up(shares, "the shares before node j are not negative", 1, j - 1, [room])
+    after = add_up(shares, "nor are those after it", j + 1, n, [room])
     return positive(ge(1, alpha(j)), "so no share exceeds 1", {before: 1, after: 1, load: -1})
 
 
@@ -314,15 +318,17 @@ def at_most_all(shares: Line, load: Line, room: Line) -> Line:
 )
 def reach_of_constraint_1(goal: Any, first: Any, room: Any) -> list[Line]:
     """Constraint 1 with positive shares needs n (n-1) tau/2 < tau + chi."""
-    inside = [given(ge(n, j + 1), "a node follows")]
-    gap = take(given(first, "Constraint 1"), j, "of the next node", inside)
+    inside = [assume(ge(n, j + 1), "a node follows")]
+    gap = take(assume(first, "Constraint 1"), j, "of the next node", inside)
     apart = ge(j * r(j) - total(r, j), sigma * tau * j * (j - 1) / 2)
     base = positive(apart.subs({j: 1}), "one node does not wait")
-    step = positive(apart.subs({j: j + 1}), "one node more", {given(apart, "assume it"): 1, gap: j})
+    step = positive(
+        apart.subs({j: j + 1}), "one node more", {assume(apart, "assume it"): 1, gap: j}
+    )
     waited = induction(apart, j, base, step, "each gap is waited for by all nodes before it")
-    whole = every(waited, j, 1, n, "up to all nodes")
+    whole = generalise(waited, j, 1, n, "up to all nodes")
     all_ = take(whole, n, "that is, of n nodes")
-    fits = given(room, "the last share is positive")
+    fits = assume(room, "the last share is positive")
     return [positive(goal, "together", {all_: 1 / sigma, fits: 1 / sigma})]
 
 
@@ -342,12 +348,12 @@ _at_constraint_1 = {
 
 def _ends_and_optimum(ends: Any, no_idle: Line, by_4: Any) -> list[Line]:
     """Show that all nodes end at e, and take from Theorem 1 that none can end earlier."""
-    inside = [given(ge(n, j), "node j is one of them")]
+    inside = [assume(ge(n, j), "node j is one of them")]
     start = take(no_idle, j, "node j starts when it is free", inside)
-    share = take(given(by_4, "the shares of (3) and (4)"), j, "of node j", inside)
+    share = take(assume(by_4, "the shares of (3) and (4)"), j, "of node j", inside)
     end_of_node = identity(ends.relation, "its end", {start: 1, share: work})
     (best,) = lemma("1.opt")
-    return [no_idle, every(end_of_node, j, 1, n, "all nodes end together"), best]
+    return [no_idle, generalise(end_of_node, j, 1, n, "all nodes end together"), best]
 
 
 @statement(
@@ -364,26 +370,28 @@ def _ends_and_optimum(ends: Any, no_idle: Line, by_4: Any) -> list[Line]:
 def theorem_3(*claims: Any) -> list[Line]:
     """With Constraint 1 and positive shares, (3) and (4) leave no idle time and are optimal."""
     no_idle, ends, _, first, by_4, begin, starts, room, *_ = claims
-    follow = given(ge(n, j + 1), "a node follows")
-    gap = take(given(first, "Constraint 1"), j, "of the next node", [follow])
+    follow = assume(ge(n, j + 1), "a node follows")
+    gap = take(assume(first, "Constraint 1"), j, "of the next node", [follow])
     later = positive(ge(r(j + 1), r(j)), "releases are sorted", {gap: 1})
-    sorted_ = every(discharge_range(later), j, 1, n - 1, "all of them")
-    inside = [given(ge(n, j), "node j is one of them")]
+    sorted_ = generalise(discharge_range(later), j, 1, n - 1, "all of them")
+    inside = [assume(ge(n, j), "node j is one of them")]
     latest = take(last_is_latest(sorted_), j, "no node is free after the last", inside)
-    share = take(given(by_4, "the shares of (3) and (4)"), j, "of node j", inside)
-    fits = given(room, "the last share is positive")
+    share = take(assume(by_4, "the shares of (3) and (4)"), j, "of node j", inside)
+    fits = assume(room, "the last share is positive")
     some = positive(
         gt(alpha(j), 0), "and so are all", {share: 1, latest: 1 / work, fits: 1 / (n * work)}
     )
-    shares = every(some, j, 1, n, "of all nodes")
-    load = identity(WHOLE_LOAD, "they add up to 1", {adds(given(by_4, "(3) and (4)"), "added"): 1})
+    shares = generalise(some, j, 1, n, "of all nodes")
+    load = identity(
+        WHOLE_LOAD, "they add up to 1", {add_up(assume(by_4, "(3) and (4)"), "added"): 1}
+    )
     most = at_most_all(shares, load, follow)
     short = positive(
         ge(r(j + 1) - r(j), alpha(j) * sigma * tau),
         "so Constraint 2 holds",
         {gap: 1, most: sigma * tau},
     )
-    constraint_2 = every(discharge_range(short), j, 1, n - 1, "for all nodes but the last")
+    constraint_2 = generalise(discharge_range(short), j, 1, n - 1, "for all nodes but the last")
     line = discharge(
         _no_idle_time(no_idle, _CONSTRAINT_2, begin, starts), constraint_2, "Constraint 2 was shown"
     )
@@ -393,7 +401,7 @@ def theorem_3(*claims: Any) -> list[Line]:
 
 def discharge_range(line: Line) -> Line:
     """Write "a node follows" as a range of indices, j = 1..n-1."""
-    last = given(ge(n - 1, j), "j is at most n - 1")
+    last = assume(ge(n - 1, j), "j is at most n - 1")
     return discharge(
         line, positive(ge(n, j + 1), "so a node follows", {last: 1}), "with this range"
     )
@@ -423,8 +431,10 @@ def _shares_of(releases: tuple[int, ...], compute_cost: Fraction) -> list[Fracti
     return [(last - release) / load for release in releases]
 
 
-_share_1 = computed("alpha", lambda node: _shares_of((0, 5), Fraction(1))[int(node) - 1])
-_share_2 = computed("alpha", lambda node: _shares_of((0, 1, 9), Fraction(1, 10))[int(node) - 1])
+_share_1 = exact_function("alpha", lambda node: _shares_of((0, 5), Fraction(1))[int(node) - 1])
+_share_2 = exact_function(
+    "alpha", lambda node: _shares_of((0, 1, 9), Fraction(1, 10))[int(node) - 1]
+)
 
 
 @statement(
@@ -476,7 +486,7 @@ def constraint_2_is_not_weaker(first: Any, second: Any, large: Any, fails: Any) 
 
 
 _rate, _time, _span, _unit, _load = sp.symbols("lambda E T chi SystemLoad", positive=True)
-_baseline = computed("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** int(nodes)))
+_baseline = exact_function("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** int(nodes)))
 
 
 @statement(

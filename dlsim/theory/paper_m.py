@@ -12,21 +12,21 @@ from dlsim.theory.relations import Every, Iff, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, statement
 from dlsim.theory.steps import (
     Line,
-    adds,
-    at,
+    add_up,
+    assume,
     ceiling,
+    ceiling_bounds,
     chain,
     compute,
-    every,
     follows,
-    given,
+    generalise,
     identity,
     iff,
     induction,
     logarithm,
     positive,
-    rounds,
     solves,
+    substitute,
     sums,
     take,
     whole,
@@ -72,16 +72,16 @@ def share_of_recurrence(claim: Every, hypothesis: Every, setup: Any) -> Line:
     """Solve the recurrence of the shares, for j = 1..n."""
     solved = claim.relation
     step = take(
-        given(hypothesis, "each share from the one before"),
+        assume(hypothesis, "each share from the one before"),
         j,
         "for the nodes before the last",
-        [given(ge(n, j + 1), "a node follows")],
+        [assume(ge(n, j + 1), "a node follows")],
     )
-    before = given(solved, "assume it of a node")
+    before = assume(solved, "assume it of a node")
     first = identity(solved.subs({j: 1}), "the first share")
     after = identity(solved.subs({j: j + 1}), "then of the next", {step: 1, before: beta})
     shown = induction(solved, j, first, after, "by induction")
-    return every(shown, j, 1, n, "for all nodes")
+    return generalise(shown, j, 1, n, "for all nodes")
 
 
 def sum_of_shares(setup: Any) -> Line:
@@ -127,10 +127,10 @@ def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
 def shares_without_setup(solved: Any, first: Any, most: Any, each: Any, load: Any) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
     shares = share_of_recurrence(solved, each, 0)
-    added = adds(shares, "all shares added")
+    added = add_up(shares, "all shares added")
     closed = sum_of_shares(0)
     scale = 1 / geometric(n)
-    by = {given(load, "the whole load"): scale, added: -scale, closed: -scale}
+    by = {assume(load, "the whole load"): scale, added: -scale, closed: -scale}
     first_of_n = identity(first, "their sum is 1", by)
     return [
         shares,
@@ -153,7 +153,7 @@ def show_ends(claim: Any, setup: Any) -> Line:
     closed = alpha_1 * geometric(j) - setup * (j - geometric(j)) / (1 - beta)
     terms = total(lambda index: share(index, alpha_1, setup), j)
     sent = sums(eq(terms, closed), j, "sent to the first j nodes")
-    partial = at(sent, {alpha_1: first_share(n, setup)}, "with the first share put in")
+    partial = substitute(sent, {alpha_1: first_share(n, setup)}, "with the first share put in")
     return identity(claim, "every node ends at E", {partial: sigma * Cms})
 
 
@@ -196,7 +196,7 @@ LEAST = sp.log(GAMMA) / sp.log(beta)
 def fewest_nodes(meets: Any, least: Any, room: Any) -> list[Line]:
     """The fewest nodes that meet a deadline are n_min = ceiling(ln gamma/ln beta), at least 1."""
     _, powers = lemma("4.6g")
-    possible = given(room, "some number of nodes is enough")
+    possible = assume(room, "some number of nodes is enough")
     logs = logarithm(le(beta**n, GAMMA), "the logarithm increases", [possible])
     divided = iff(
         logs.claim.second, ge(n, LEAST), "ln beta < 0", -1 / sp.log(beta), signs=[possible]
@@ -208,7 +208,7 @@ def fewest_nodes(meets: Any, least: Any, room: Any) -> list[Line]:
     ratio = positive(
         gt(LEAST, 0), "a quotient of negatives", {negative: -1 / sp.log(beta)}, [possible]
     )
-    up, _ = rounds(LEAST, "the definition of the ceiling", [possible])
+    up, _ = ceiling_bounds(LEAST, "the definition of the ceiling", [possible])
     above = positive(
         gt(sp.ceiling(LEAST), 0), "so the ceiling is positive", {up: 1, ratio: 1}, [possible]
     )
@@ -232,7 +232,7 @@ def fewest_nodes(meets: Any, least: Any, room: Any) -> list[Line]:
 def sending_is_a_floor(floor: Any, missed: Any, none: Any) -> list[Line]:
     """No number of nodes is faster than sending; if gamma <= 0 none meets the deadline."""
     sends = positive(floor, "beta^n > 0")
-    late = given(none, "gamma is not positive")
+    late = assume(none, "gamma is not positive")
     return [
         sends,
         positive(missed, "so the load cannot even be sent in time", {sends: 1, late: Delta}),
@@ -301,9 +301,9 @@ CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
 def first_share_with_setup(first: Any, only: Any, each: Any, load: Any) -> list[Line]:
     """The shares add up to 1 for alpha_1 = B(n), and for no other first share."""
     shares, _ = lemma("4.11r")
-    added = adds(shares, "all shares added")
+    added = add_up(shares, "all shares added")
     scale = 1 / geometric(n)
-    by = {given(load, "the whole load"): scale, added: -scale, sum_of_shares(phi): -scale}
+    by = {assume(load, "the whole load"): scale, added: -scale, sum_of_shares(phi): -scale}
     why = "the sum is linear in alpha_1 with slope G_n > 0"
     return [
         identity(first, "solved for the first share", by),
@@ -370,7 +370,7 @@ def may_be_infeasible(floor: Any, real: Any, *counts: Any) -> list[Line]:
     """A real number of nodes may meet a deadline that no whole one meets."""
     more = ge(n, geometric(n))
     base = positive(more.subs({n: 1}), "one node")
-    step = positive(more.subs({n: n + 1}), "one more", {given(more, "assume it"): 1})
+    step = positive(more.subs({n: n + 1}), "one more", {assume(more, "assume it"): 1})
     count = induction(more, n, base, step, "n >= 1 + beta + ... + beta^(n-1)")
     why = "B(n) > 1 - beta, so no number of nodes gets below this"
     scale = sigma * w * phi / (1 - beta**n)

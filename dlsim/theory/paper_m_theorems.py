@@ -11,22 +11,22 @@ from dlsim.theory.relations import Every, Iff, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, statement
 from dlsim.theory.steps import (
     Line,
-    adds,
-    at,
+    add_up,
+    assume,
+    ceiling_bounds,
     chain,
     climbs,
     compute,
-    computed,
-    every,
+    exact_function,
     follows,
-    given,
+    generalise,
     identity,
     iff,
     induction,
     logarithm,
     positive,
     root,
-    rounds,
+    substitute,
     sums,
     take,
 )
@@ -197,7 +197,7 @@ def one_more_node(difference: Any, helps: Any) -> list[Line]:
 def shares_decrease(difference: Any, earlier: Any, order: Any, later: Any) -> list[Line]:
     """If a share is positive, all before it are, and they decrease."""
     line = identity(difference, "the recurrence")
-    known = given(later, "a later share is positive")
+    known = assume(later, "a later share is positive")
     why = "backwards: alpha_j = (alpha_(j+k) + phi G_k)/beta^k"
     before = positive(earlier, why, {known: beta**-k})
     falls = positive(order, "so it is above the next", {before: 1 - beta, line: 1})
@@ -229,7 +229,7 @@ def sign_of_last_share(sign: Any, rises: Any, bound: Any, one: Any, weak: Any) -
     times = (1 - beta) * (1 - beta**n) / beta ** (n - 1)
     why = "times (1 - beta)(1 - beta^n)/beta^(n-1) > 0"
     more = positive(rises, "the bracket rises")
-    before = given(bound, "assume it")
+    before = assume(bound, "assume it")
     step = positive(bound.subs({n: n + 1}), "each time by at least (1-beta)^2/beta", {before: 1})
     first = positive(bound.subs({n: 1}), "at one node it is 0")
     return [
@@ -256,19 +256,21 @@ _MANY = sp.ceiling(beta / setup) + 1
 )
 def time_does_not_fall(rises: Any) -> list[Line]:
     """If ST > 0 the execution time rises from n = ceiling(beta/phi) + 1 to n + 1."""
-    up, _ = rounds(beta / setup, "the definition of the ceiling")
+    up, _ = ceiling_bounds(beta / setup, "the definition of the ceiling")
     enough = positive(gt(_MANY * setup, beta), "n > beta/phi", {up: setup})
     here = {n: _MANY, phi: setup}
     _, _, height, _, _ = lemma("last")
-    tall = at(at(height, {n: n + 1}, "for one node more"), here, "at this n", [])
+    tall = substitute(substitute(height, {n: n + 1}, "for one node more"), here, "at this n", [])
     times = (1 - beta) ** 2 / beta
     wide = gt(setup * bracket(_MANY + 1), (1 - beta) ** 2)
     large = positive(
         wide, "so the bracket times phi exceeds (1-beta)^2", {tall: setup, enough: times}
     )
-    sign = at(at(lemma("last")[4], {n: n + 1}, "for one node more"), here, "at this n")
+    sign = substitute(
+        substitute(lemma("last")[4], {n: n + 1}, "for one node more"), here, "at this n"
+    )
     none = follows(sign, large, "so the share of one more node would be negative")
-    difference = at(lemma("disc")[0], here, "and E changes by that share")
+    difference = substitute(lemma("disc")[0], here, "and E changes by that share")
     factor = sigma * w * (1 - beta) / (1 - beta**_MANY)
     return [positive(rises, "so E rises", {none: factor, difference: -sigma * w})]
 
@@ -341,7 +343,7 @@ def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
         "so beta^-y >= 1 + yL + (yL)^2/2",
     )
     point = _c / growth
-    there = at(square, {_y: point}, "at y = c/L")
+    there = substitute(square, {_y: point}, "at y = c/L")
     curve = root(
         _CURVE,
         x,
@@ -375,7 +377,7 @@ def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
 )
 def lemma_1(powers: Any, ratio: Any) -> list[Line]:
     """(k+1)/G_(k+1) > k/G_k, as 1 + beta + ... + beta^(k-1) > k beta^k."""
-    assumed = given(powers, "assume it")
+    assumed = assume(powers, "assume it")
     first = positive(powers.subs({k: 1}), "1 > beta")
     step = positive(powers.subs({k: k + 1}), "one more", {assumed: 1})
     more = induction(powers, k, first, step, "by induction")
@@ -410,7 +412,7 @@ def lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
     _, first = lemma("L5.1")
     nodes = gt(k + 1, geometric(k + 1))
     start = positive(nodes.subs({k: 1}), "2 > 1 + beta")
-    step = positive(nodes.subs({k: k + 1}), "one more", {given(nodes, "assume it"): 1})
+    step = positive(nodes.subs({k: k + 1}), "one more", {assume(nodes, "assume it"): 1})
     more = induction(nodes, k, start, step, "k + 1 > 1 + beta + ... + beta^k, by induction")
     above = positive(ratio, "divided by G_(k+1): (5.15)", {more: 1 / geometric(k + 1)})
     sum_ = positive(both, "(5.14): k times Lemma 5.1, and (5.15)", {first: k, above: 1})
@@ -446,13 +448,13 @@ _EARLY = Every(ge(_end, finish(j, j, ST, SC)), j, 1, n)
 )
 def equal_finish_is_optimal(latest: Any, load: Any, early: Any) -> list[Line]:
     """No split of the load ends before E, at which all nodes end together."""
-    inside = [given(ge(n, j), "node j is one of them")]
-    each = take(given(early, "no node ends after M"), j, "of node j", inside)
+    inside = [assume(ge(n, j), "node j is one of them")]
+    each = take(assume(early, "no node ends after M"), j, "of node j", inside)
     scaled = beta**-j
     weighed = positive(
         ge(scaled * _end, scaled * finish(j, j, ST, SC)), "times beta^-j", {each: scaled}
     )
-    added = adds(every(weighed, j, 1, n, "for all nodes"), "all nodes added")
+    added = add_up(generalise(weighed, j, 1, n, "for all nodes"), "all nodes added")
     power = beta**-n
     level = sums(
         eq(total(lambda index: beta**-index, n), (power - 1) / (1 - beta)), n, "the weights added"
@@ -463,7 +465,7 @@ def equal_finish_is_optimal(latest: Any, load: Any, early: Any) -> list[Line]:
     mean = eq(times, delays + sigma * w * power * total(alpha, n))
     whole = sums(mean, n, "every share has the same coefficient in the sum of the ends")
     scale = beta**n * (1 - beta) / (1 - beta**n)
-    carried = given(load, "the whole load")
+    carried = assume(load, "the whole load")
     by = {added: scale, whole: scale, level: -scale * _end, carried: sigma * Cms / (1 - beta**n)}
     return [positive(latest, "so the weighted mean of the ends is E, for every split", by)]
 
@@ -492,12 +494,12 @@ def _plan(order: tuple[int, ...], sizes: list[int], deadlines: list[int]) -> Fra
 
 
 _SIZES, _DEADLINES = [3, 6, 6], [17, 32, 19]
-_cost_of = computed(
+_cost_of = exact_function(
     "cost", lambda *order: _plan(tuple(task - 1 for task in order), _SIZES, _DEADLINES)
 )
-_rise = computed("DC", lambda size: Fraction(8, 3) * size - 2 * size)
+_rise = exact_function("DC", lambda size: Fraction(8, 3) * size - 2 * size)
 _plans = (_plan(order, _SIZES, _DEADLINES) for order in permutations(range(3)))
-_least = computed("least_cost", lambda: min(plan for plan in _plans if plan is not None))
+_least = exact_function("least_cost", lambda: min(plan for plan in _plans if plan is not None))
 
 
 @statement(
@@ -536,12 +538,12 @@ def _first_exact(count: Any, send: Any) -> Any:
     return first_share(count, send / 2000).subs(beta, HALF)
 
 
-_last = computed(
+_last = exact_function(
     "alpha_last",
     lambda count, send: share(count, _first_exact(count, send), send / 2000).subs(beta, HALF),
 )
-_time = computed("E", lambda count, send: 2 * send + 2000 * _first_exact(count, send))
-_size = computed("size", lambda send: send / 20 * (2**9 - 1 - sp.Rational(9, 2)) * 4)
+_time = exact_function("E", lambda count, send: 2 * send + 2000 * _first_exact(count, send))
+_size = exact_function("size", lambda send: send / 20 * (2**9 - 1 - sp.Rational(9, 2)) * 4)
 _TABLE = ((5, 7, 8, 507), (10, 6, 23, 1014), (15, 6, 40, 1520), (20, 5, 58, 2027))
 
 

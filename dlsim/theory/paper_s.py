@@ -12,16 +12,16 @@ from dlsim.theory.relations import Every, eq, ge, gt, le, lt
 from dlsim.theory.statements import statement
 from dlsim.theory.steps import (
     Line,
-    adds,
+    add_up,
+    assume,
     cases,
     ceiling,
     compute,
-    computed,
-    every,
+    exact_function,
     extreme,
-    floors,
+    floor_bounds,
     follows,
-    given,
+    generalise,
     identity,
     positive,
     squeeze,
@@ -92,10 +92,10 @@ def reduction(*claims: Any) -> list[Line]:
     sum_, product, apart, zero_one, size, link, gateway, *hypotheses = claims
     first, second, other, common, own, bandwidth, throughput, tails, heads, free, once = hypotheses
     on_first, on_second = (
-        given(first, "link k is on the route of i_1"),
-        given(second, "and on that of i_2"),
+        assume(first, "link k is on the route of i_1"),
+        assume(second, "and on that of i_2"),
     )
-    differ = given(other, "another vertex")
+    differ = assume(other, "another vertex")
     scale = 1 / (one - two)
     ends = identity(
         sum_,
@@ -107,58 +107,62 @@ def reduction(*claims: Any) -> list[Line]:
     return [
         ends,
         same,
-        _allocation_to_set(apart, given(common, "(3) on the common link of an edge")),
-        _zero_or_one(zero_one, given(own, "(3) on a link of its own")),
+        _allocation_to_set(apart, assume(common, "(3) on the common link of an edge")),
+        _zero_or_one(zero_one, assume(own, "(3) on a link of its own")),
         positive(
             size,
             "so the set is no smaller than the throughput",
             {
-                adds(given(bandwidth, "(4) with delta = g = 1"), "added"): 1,
-                given(throughput, "at least B"): 1,
+                add_up(assume(bandwidth, "(4) with delta = g = 1"), "added"): 1,
+                assume(throughput, "at least B"): 1,
             },
         ),
         _set_to_allocation(link, free, once, tails, heads),
-        positive(gateway, "(2) at cluster 0", {adds(given(once, "each vertex once"), "added"): 1}),
+        positive(
+            gateway, "(2) at cluster 0", {add_up(assume(once, "each vertex once"), "added"): 1}
+        ),
     ]
 
 
 def _allocation_to_set(claim: Every, links: Line) -> Line:
     """Show that connections that share a link are not both opened."""
-    row = take(links, k, "of edge k", [given(ge(m, k), "one of the edges")])
+    row = take(links, k, "of edge k", [assume(ge(m, k), "one of the edges")])
     here, there = connections(tail(k)), connections(head(k))
     goal = le(here * there, 0)
-    opened = given(ge(here, 1), "if the first is opened")
+    opened = assume(ge(here, 1), "if the first is opened")
     first = positive(goal, "the second is not", {row: here, opened: here})
-    closed = given(opened.claim.negated, "if it is not")
+    closed = assume(opened.claim.negated, "if it is not")
     none = whole(ge(0, here), "it has no connection", closed)
     second = positive(goal, "there is nothing to show", {none: there})
     both = cases(goal, first, second, opened.claim, "so at most one of them is opened")
     least = positive(ge(here * there, 0), "numbers of connections are not negative")
     product = squeeze(claim.relation, both, least, "so the opened ones are independent")
-    return every(product, k, 1, m, "for all edges")
+    return generalise(product, k, 1, m, "for all edges")
 
 
 def _zero_or_one(claim: Every, links: Line) -> Line:
     """Show that a route has no connection or one."""
-    row = take(links, i, "of route i", [given(ge(n, i), "one of the routes")])
+    row = take(links, i, "of route i", [assume(ge(n, i), "one of the routes")])
     count = connections(i)
     goal = le(count * (1 - count), 0)
-    opened = given(ge(count, 1), "if it is opened")
+    opened = assume(ge(count, 1), "if it is opened")
     first = positive(goal, "it has at least one", {opened: count})
-    none = whole(ge(0, count), "it has none", given(opened.claim.negated, "if it is not"))
+    none = whole(ge(0, count), "it has none", assume(opened.claim.negated, "if it is not"))
     second = positive(goal, "there is nothing to show", {none: 1 - count}, [row])
     both = cases(goal, first, second, opened.claim, "in both cases")
     least = positive(ge(count * (1 - count), 0), "and it has at most one", {row: count})
-    return every(squeeze(claim.relation, both, least, "so none or one"), i, 1, n, "for all routes")
+    return generalise(
+        squeeze(claim.relation, both, least, "so none or one"), i, 1, n, "for all routes"
+    )
 
 
 def _set_to_allocation(claim: Every, free: Any, once: Any, tails: Any, heads: Any) -> Line:
     """Show that alpha = beta = 1 on an independent set is a valid allocation."""
-    inside = [given(ge(m, k), "one of the edges")]
-    apart = take(given(free, "an independent set"), k, "of edge k", inside)
-    single = given(once, "each vertex at most once")
+    inside = [assume(ge(m, k), "one of the edges")]
+    apart = take(assume(free, "an independent set"), k, "of edge k", inside)
+    single = assume(once, "each vertex at most once")
     ends = [
-        take(given(one_, "an end is a vertex"), k, "of edge k", inside) for one_ in (tails, heads)
+        take(assume(one_, "an end is a vertex"), k, "of edge k", inside) for one_ in (tails, heads)
     ]
     first, second = (
         take(single, end(k), "an end", [in_range])
@@ -166,7 +170,7 @@ def _set_to_allocation(claim: Every, free: Any, once: Any, tails: Any, heads: An
     )
     by = {first: 1 - chosen(head(k)), apart: -1}
     link = positive(claim.relation, "(1 - x_u)(1 - x_v) >= 0, so (3) holds", by, [second])
-    return every(link, k, 1, m, "on all common links")
+    return generalise(link, k, 1, m, "on all common links")
 
 
 # ------------------------------------------------------------------ the linear program
@@ -213,7 +217,7 @@ def rounded(index: Any) -> sp.Expr:
 def rounding_down(*claims: Any) -> list[Line]:
     """Connections rounded down, with the load that they carry, satisfy (6): no row grows."""
     _, some, less, rest, carried, work_row, link_row, work_, links = claims
-    down, above = floors(routes(j), "the definition of the floor")
+    down, above = floor_bounds(routes(j), "the definition of the floor")
     least = whole(
         some.relation, "and whole", positive(gt(sp.floor(routes(j)), -1), "above -1", {above: 1})
     )
@@ -228,23 +232,23 @@ def rounding_down(*claims: Any) -> list[Line]:
         "times w",
         {smaller: price_of_work(j)},
     )
-    row = adds(every(scaled, j, 1, n, "for all routes"), "added")
-    fewer_ = every(down, j, 1, n, "for all routes")
+    row = add_up(generalise(scaled, j, 1, n, "for all routes"), "added")
+    fewer_ = generalise(down, j, 1, n, "for all routes")
     return [
         fewer_,
-        every(least, j, 1, n, "for all routes"),
-        every(smaller, j, 1, n, "for all routes"),
-        every(nothing, j, 1, n, "for all routes"),
-        every(bounded, j, 1, n, "for all routes"),
+        generalise(least, j, 1, n, "for all routes"),
+        generalise(smaller, j, 1, n, "for all routes"),
+        generalise(nothing, j, 1, n, "for all routes"),
+        generalise(bounded, j, 1, n, "for all routes"),
         positive(
             work_row,
             "(6b), and (6c) in the same way",
-            {row: 1, given(work_, "(6b) of the relaxed program"): 1},
+            {row: 1, assume(work_, "(6b) of the relaxed program"): 1},
         ),
         positive(
             link_row,
             "(6d)",
-            {adds(fewer_, "added"): 1, given(links, "(6d) of the relaxed program"): 1},
+            {add_up(fewer_, "added"): 1, assume(links, "(6d) of the relaxed program"): 1},
         ),
     ]
 
@@ -283,18 +287,21 @@ _DUAL = Every(ge(_columns, objective(j)), j, 1, n)
 )
 def relaxation_bounds(goal: Any, rows: Any, dual: Any) -> list[Line]:
     """Prices that are feasible in the rational program bound every allocation, whole or not."""
-    in_rows, in_columns = given(ge(m, k), "one of the rows"), given(ge(n, j), "one of the columns")
-    row = take(given(rows, "an allocation satisfies every row of (6)"), k, "of row k", [in_rows])
+    in_rows, in_columns = (
+        assume(ge(m, k), "one of the rows"),
+        assume(ge(n, j), "one of the columns"),
+    )
+    row = take(assume(rows, "an allocation satisfies every row of (6)"), k, "of row k", [in_rows])
     inner = total(lambda index: coefficient(k, index) * variable(index), n)
     paid = positive(le(price(k) * inner, price(k) * right(k)), "times its price", {row: price(k)})
-    all_rows = adds(every(paid, k, 1, m, "for all rows"), "all rows added")
-    column = take(given(dual, "prices that no column beats"), j, "of column j", [in_columns])
+    all_rows = add_up(generalise(paid, k, 1, m, "for all rows"), "all rows added")
+    column = take(assume(dual, "prices that no column beats"), j, "of column j", [in_columns])
     value = positive(
         ge(_columns * variable(j), objective(j) * variable(j)),
         "times the variable, whole or not",
         {column: variable(j)},
     )
-    all_columns = adds(every(value, j, 1, n, "for all columns"), "all columns added")
+    all_columns = add_up(generalise(value, j, 1, n, "for all columns"), "all columns added")
     by_rows = sp.Sum(price(k) * inner, (k, 1, m))
     by_columns = sp.Sum(_columns * variable(j), (j, 1, n))
     swapped = sums(eq(by_columns, by_rows), n, "the order of the two sums is changed")
@@ -306,7 +313,9 @@ def relaxation_bounds(goal: Any, rows: Any, dual: Any) -> list[Line]:
 fixed = sp.Symbol("v", integer=True, nonnegative=True)
 relaxed, cap = sp.symbols(r"\tilde{\beta} C", real=True)
 whole_cap = sp.Symbol("C", integer=True, nonnegative=True)
-_left_over = computed("choices", lambda routes_: sum(value != 0 for value in [0] * int(routes_)))
+_left_over = exact_function(
+    "choices", lambda routes_: sum(value != 0 for value in [0] * int(routes_))
+)
 
 
 @statement(
@@ -326,7 +335,7 @@ _left_over = computed("choices", lambda routes_: sum(value != 0 for value in [0]
 )
 def rounding_up(fits: Any, real: Any, none: Any, row: Any) -> list[Line]:
     """Rounding a relaxed number of connections up keeps a link feasible if its limit is whole."""
-    room = given(row, "the relaxed program leaves room for it")
+    room = assume(row, "the relaxed program leaves room for it")
     both = ceiling(whole_cap - fixed, relaxed, "whole numbers are left")
     up = follows(both, room, "so there is room for the ceiling")
     return [
@@ -337,7 +346,7 @@ def rounding_up(fits: Any, real: Any, none: Any, row: Any) -> list[Line]:
 
 
 _gateway = sp.Symbol("g_m", nonnegative=True)
-_alloc = computed("alloc", lambda gateway: min(20, 3, int(gateway), 5))
+_alloc = exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
 _benefit, _amount = sp.symbols("benefit_k alloc", nonnegative=True)
 
 
@@ -364,7 +373,7 @@ numerator = sp.Function("u", integer=True, nonnegative=True)
 denominator, multiple = (sp.Function(name, integer=True, positive=True) for name in ("v", "q"))
 rate = sp.Function("alpha", nonnegative=True)
 T = sp.Symbol("T_p", integer=True, positive=True)
-_lcm = computed("lcm", lambda *values: sp.ilcm(*values))
+_lcm = exact_function("lcm", lambda *values: sp.ilcm(*values))
 byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
 
 
@@ -394,14 +403,14 @@ byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
 )
 def period(counts: Any, row: Any, example: Any, rational: Any, common: Any) -> list[Line]:
     """With T_p = lcm of the denominators every route has a whole number alpha T_p of load units."""
-    inside = [given(ge(n, j), "one of the routes")]
-    fraction = take(given(rational, "alpha = u/v"), j, "of route j", inside)
-    multiple_ = take(given(common, "T_p is a multiple of every v"), j, "of route j", inside)
+    inside = [assume(ge(n, j), "one of the routes")]
+    fraction = take(assume(rational, "alpha = u/v"), j, "of route j", inside)
+    multiple_ = take(assume(common, "T_p is a multiple of every v"), j, "of route j", inside)
     units = identity(
         counts.relation, "u q is whole", {fraction: T, multiple_: numerator(j) / denominator(j)}
     )
     return [
-        every(units, j, 1, n, "for all routes"),
+        generalise(units, j, 1, n, "for all routes"),
         identity(row, "and the period changes no row of (1)-(4)"),
         compute(example, "such as this one"),
     ]

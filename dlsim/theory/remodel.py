@@ -13,10 +13,10 @@ from dlsim.theory.relations import Every, Iff, eq, ge, le, lt
 from dlsim.theory.statements import lemma, statement
 from dlsim.theory.steps import (
     Line,
-    adds,
-    every,
+    add_up,
+    assume,
     extreme,
-    given,
+    generalise,
     identity,
     iff,
     induction,
@@ -65,21 +65,21 @@ def share_of(node: Any) -> sp.Expr:
 
 def product_below_one(empty: Any, product: Any) -> tuple[Line, Line]:
     """Show 1 - P_j > 0 for j = 1..n, and 1 - P_n > 0."""
-    room = given(ge(n, j + 1), "a node follows")
-    factors = given(product, "P_j is the product of the first j betas")
-    base_rule = given(empty, "P_0 = 1")
+    room = assume(ge(n, j + 1), "a node follows")
+    factors = assume(product, "P_j is the product of the first j betas")
+    base_rule = assume(empty, "P_0 = 1")
     first, after = take(factors, 1, "the first"), take(factors, j + 1, "one more", [room])
     claim = lt(P(j), 1)
     base = positive(claim.subs({j: 1}), "beta_1 < 1", {first: -1, base_rule: -beta_of(1)})
-    assumed = given(claim, "assume it")
+    assumed = assume(claim, "assume it")
     by = {assumed: beta_of(j + 1), after: -1}
     step = positive(claim.subs({j: j + 1}), "one beta more", by)
-    each = every(induction(claim, j, base, step, "by induction"), j, 1, n, "for all nodes")
+    each = generalise(induction(claim, j, base, step, "by induction"), j, 1, n, "for all nodes")
     return each, take(each, n, "for all of them together")
 
 
 def _take_product(product: Any, inside: list[Line]) -> Line:
-    return take(given(product, "P_j is the product of the first j betas"), j, "of node j", inside)
+    return take(assume(product, "P_j is the product of the first j betas"), j, "of node j", inside)
 
 
 @statement(
@@ -119,21 +119,21 @@ def remodel_recurrence(both: Any) -> list[Line]:
 def remodel_closed(recurrence: Any, whole: Any, first: Any, empty: Any, product: Any) -> list[Line]:
     """The estimate is sigma tau/(1 - P), P = beta_1 ... beta_n, with shares in closed form."""
     _, below = product_below_one(empty, product)
-    room = given(ge(n - 1, j), "a node follows")
+    room = assume(ge(n - 1, j), "a node follows")
     factor = _take_product(product, [room])
     by = {factor: (1 - beta_of(j + 1)) * (tau + cost_of(j + 1)) / (1 - P(n))}
     one = identity(recurrence.relation, "it satisfies the recurrence", by, [below])
-    inside = [given(ge(n, j), "node j is one of them")]
+    inside = [assume(ge(n, j), "node j is one of them")]
     falls = eq((1 - beta_of(j)) * P(j - 1), P(j - 1) - P(j))
     lost = identity(falls, "what the product loses", {_take_product(product, inside): 1})
-    added = adds(every(lost, j, 1, n, "by each node"), "added up")
+    added = add_up(generalise(lost, j, 1, n, "by each node"), "added up")
     telescope = sums(eq(total(lambda i: P(i - 1) - P(i), n), P(0) - P(n)), n, "neighbours cancel")
     scale = 1 / (1 - P(n))
-    base_rule = given(empty, "P_0 = 1")
+    base_rule = assume(empty, "P_0 = 1")
     by = {added: scale, telescope: scale, base_rule: scale}
     times = sigma * (tau + cost_of(1)) * (1 - beta_of(1)) * scale
     return [
-        every(one, j, 1, n - 1, "for all nodes but the last"),
+        generalise(one, j, 1, n - 1, "for all nodes but the last"),
         identity(whole, "so the shares add up to 1", by, [below]),
         identity(first, "the end of the first node", {base_rule: times}, [below]),
     ]
@@ -151,14 +151,14 @@ def remodel_closed(recurrence: Any, whole: Any, first: Any, empty: Any, product:
 def estimate_is_shorter(powers: Any, time: Any, empty: Any, product: Any) -> list[Line]:
     """The estimate of [6] is no longer than paper M's time on nodes that are free together."""
     _, below = product_below_one(empty, product)
-    room = given(ge(n, j + 1), "a node follows")
-    factors, base_rule = given(product, "the product"), given(empty, "P_0 = 1")
+    room = assume(ge(n, j + 1), "a node follows")
+    factors, base_rule = assume(product, "the product"), assume(empty, "P_0 = 1")
     claim = le(P(j), beta**j)
     first, after = take(factors, 1, "the first"), take(factors, j + 1, "one more", [room])
     base = positive(claim.subs({j: 1}), "beta_1 <= beta", {first: -1, base_rule: -beta_of(1)})
-    by = {given(claim, "assume it"): beta_of(j + 1), after: -1}
+    by = {assume(claim, "assume it"): beta_of(j + 1), after: -1}
     step = positive(claim.subs({j: j + 1}), "beta_i <= beta, as chi_i <= chi", by)
-    each = every(induction(claim, j, base, step, "by induction"), j, 1, n, "for all nodes")
+    each = generalise(induction(claim, j, base, step, "by induction"), j, 1, n, "for all nodes")
     less = take(each, n, "for all of them together")
     scale = sigma * tau / ((1 - beta**n) * (1 - P(n)))
     return [less, positive(time, "so the estimate is shorter", {less: scale}, [below])]
@@ -175,15 +175,15 @@ def estimate_is_shorter(powers: Any, time: Any, empty: Any, product: Any) -> lis
 )
 def remodel_of_equal_releases(claim: Any, empty: Any, product: Any, gone: Any) -> list[Line]:
     """If all nodes are free together, the remodel is paper M's split."""
-    room = given(ge(n, j + 1), "a node follows")
-    factors, together = given(product, "the product"), given(gone, "all are free together")
-    base_rule = given(empty, "P_0 = 1")
+    room = assume(ge(n, j + 1), "a node follows")
+    factors, together = assume(product, "the product"), assume(gone, "all are free together")
+    base_rule = assume(empty, "P_0 = 1")
     here = eq(P(j), beta**j)
     waits = E + (1 - beta) * early(j + 1)
     rule, none = take(factors, j + 1, "one more", [room]), take(together, j + 1, "one more", [room])
     by = {
         rule: 1,
-        given(here, "assume it"): beta_of(j + 1),
+        assume(here, "assume it"): beta_of(j + 1),
         none: -(beta ** (j + 1)) * (1 - beta) / waits,
     }
     step = identity(here.subs({j: j + 1}), "one more", by)
@@ -191,7 +191,7 @@ def remodel_of_equal_releases(claim: Any, empty: Any, product: Any, gone: Any) -
     rule, none = take(factors, 1, "the first"), take(together, 1, "the first")
     by = {rule: 1, base_rule: beta_of(1), none: -beta * (1 - beta) / waits}
     base = identity(here.subs({j: 1}), "the first", by)
-    each = every(induction(here, j, base, step, "by induction"), j, 1, n, "for all nodes")
+    each = generalise(induction(here, j, base, step, "by induction"), j, 1, n, "for all nodes")
     return [take(each, n, "for all of them together")]
 
 
@@ -215,29 +215,29 @@ def estimate_is_safe(goal: Any, *hypotheses: Any) -> list[Line]:
     """No node ends after the estimate, each computing at full speed from its own start."""
     empty, product, sorted_, begin, starts, time = hypotheses
     each_below, below = product_below_one(empty, product)
-    room, inside = given(ge(n, j + 1), "a node follows"), given(ge(n, j), "node j is one of them")
+    room, inside = assume(ge(n, j + 1), "a node follows"), assume(ge(n, j), "node j is one of them")
     bound = _r_n - early(j) + sigma * tau * (1 - P(j - 1)) / (1 - P(n))
     claim = le(s(j), bound)
     scale = sigma * tau / (1 - P(n))
-    base_rule = given(empty, "P_0 = 1")
-    first = {given(begin, "the first node starts when it is free"): -1, base_rule: -scale}
+    base_rule = assume(empty, "P_0 = 1")
+    first = {assume(begin, "the first node starts when it is free"): -1, base_rule: -scale}
     base = positive(claim.subs({j: 1}), "at the first node", first, [below])
     follows_ = take(each_below, j, "P_j < 1", [room])
     factor = _take_product(product, [room])
     next_bound = bound.subs(j, j + 1)
     free, linked = _r_n - early(j + 1), s(j) + sigma * tau * share_of(j)
     one = positive(ge(next_bound, free), "the next is free", {follows_: scale}, [below])
-    order = take(given(sorted_, "releases are sorted"), j, "of the next", [room])
-    by = {given(claim, "assume it of a node"): 1, order: 1, factor: -scale}
+    order = take(assume(sorted_, "releases are sorted"), j, "of the next", [room])
+    by = {assume(claim, "assume it of a node"): 1, order: 1, factor: -scale}
     two = positive(ge(next_bound, linked), "and the link is", by, [below])
     latest = extreme(le(sp.Max(free, linked), next_bound), "so it starts no later", [one, two])
     start = take(
-        given(starts, "a node starts when it is free and the link is"), j, "the next", [room]
+        assume(starts, "a node starts when it is free and the link is"), j, "the next", [room]
     )
     step = positive(claim.subs({j: j + 1}), "than this", {latest: 1, start: 1}, [below])
     starts_by = induction(claim, j, base, step, "for every node")
     here = take(each_below, j, "P_j < 1", [inside])
-    equal = given(time, "E is paper M's time")
+    equal = assume(time, "E is paper M's time")
     _, shorter = lemma("6.EhatE")
     part = le(share_of(j) * sigma * cost_of(j), E)
     by = {shorter: 1, here: scale, equal: 1, _take_product(product, [inside]): scale}
@@ -246,7 +246,7 @@ def estimate_is_safe(goal: Any, *hypotheses: Any) -> list[Line]:
     )
     by = {starts_by: 1, fits: early(j) / E}
     end = positive(goal.relation, "so no node ends later", by, [below])
-    return [every(end, j, 1, n, "for all nodes")]
+    return [generalise(end, j, 1, n, "for all nodes")]
 
 
 _p = sp.Symbol("P", positive=True)
@@ -263,7 +263,7 @@ _p = sp.Symbol("P", positive=True)
 )
 def remodel_admission(both: Any, product: Any) -> list[Line]:
     """A deadline is met by the estimate iff P <= gamma = 1 - sigma tau/(A + D - r_n)."""
-    below = given(product, "P is a product of betas")
+    below = assume(product, "P is a product of betas")
     return [iff(both.first, both.second, "times (1 - P)/Delta", (1 - _p) / Delta, signs=[below])]
 
 
@@ -286,9 +286,9 @@ _LATE = Every(ge(_end, _head + tau * total(_load, j) + chi * _load(j)), j, 1, m)
 )
 def run_capacity(goal: Any, late: Any) -> list[Line]:
     """From rho to e' a run of m nodes carries at most (e' - rho)(1 - beta^m)/tau, in any shares."""
-    inside = [given(ge(m, j), "node j is one of them")]
+    inside = [assume(ge(m, j), "node j is one of them")]
     each = take(
-        given(late, "sends follow each other from the release of the first on"),
+        assume(late, "sends follow each other from the release of the first on"),
         j,
         "of node j",
         inside,
@@ -296,7 +296,7 @@ def run_capacity(goal: Any, late: Any) -> list[Line]:
     scale = beta**-j
     ends = _head + tau * total(_load, j) + chi * _load(j)
     weighed = positive(ge(scale * _end, scale * ends), "times beta^-j", {each: scale})
-    added = adds(every(weighed, j, 1, m, "for all nodes"), "all nodes added")
+    added = add_up(generalise(weighed, j, 1, m, "for all nodes"), "all nodes added")
     power = beta**-m
     weights = sums(
         eq(total(lambda i: beta**-i, m), (power - 1) / (1 - beta)), m, "the weights added"
@@ -337,8 +337,8 @@ _ALL = eq(total(_carried, n), sigma)
 )
 def lower_bound_of_runs(goal: Any, capacities: Any, load: Any) -> list[Line]:
     """No schedule ends before (sigma tau + sum r_h w_h)/sum w_h, for any cut into runs."""
-    added = adds(given(capacities, "each run carries at most this (opt.run)"), "all runs added")
-    carried = given(load, "which carry the load")
+    added = add_up(assume(capacities, "each run carries at most this (opt.run)"), "all runs added")
+    carried = assume(load, "which carry the load")
     return [positive(goal, "times tau", {added: tau, carried: tau})]
 
 
@@ -360,15 +360,15 @@ _fill = Every(eq(_room(j + 1), beta * _room(j)), j, 1, m - 1)
 )
 def filled_run(goal: Any, one: Any, fill: Any) -> list[Line]:
     """A run whose nodes are filled up to e as soon as they can be carries its capacity."""
-    room = given(ge(m, j + 1), "a node follows")
+    room = assume(ge(m, j + 1), "a node follows")
     here = eq(_room(j), beta ** (j - 1) * _room(1))
-    after = take(given(fill, "the link decides when the next node starts"), j, "the next", [room])
-    step = identity(here.subs({j: j + 1}), "the next", {after: 1, given(here, "assume it"): beta})
+    after = take(assume(fill, "the link decides when the next node starts"), j, "the next", [room])
+    step = identity(here.subs({j: j + 1}), "the next", {after: 1, assume(here, "assume it"): beta})
     base = identity(here.subs({j: 1}), "the first")
-    each = every(
+    each = generalise(
         induction(here, j, base, step, "by induction"), j, 1, m, "for all nodes of the run"
     )
-    added = adds(each, "all of them added")
+    added = add_up(each, "all of them added")
     closed = eq(
         total(lambda node: beta ** (node - 1) * _room(1), m), _room(1) * (1 - beta**m) / (1 - beta)
     )
@@ -393,9 +393,9 @@ _two = sp.symbols("s_1 s_2 r_a r_b", real=True)
 )
 def nodes_by_release(first: Any, second: Any, served: Any, order: Any, later: Any) -> list[Line]:
     """A schedule that serves a later node first stays one when the two nodes change places."""
-    ready = given(served, "node b starts first, when it is free")
-    sooner = given(order, "though node a is free sooner")
-    other = given(later, "and a starts after it")
+    ready = assume(served, "node b starts first, when it is free")
+    sooner = assume(order, "though node a is free sooner")
+    other = assume(later, "and a starts after it")
     return [
         positive(first, "so a may start in b's place", {ready: 1, sooner: 1}),
         positive(second, "and b in a's", {ready: 1, other: 1}),

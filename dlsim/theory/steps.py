@@ -84,12 +84,12 @@ def shows(found: Claim, wanted: Claim) -> bool:
 # ------------------------------------------------------------------ hypotheses
 
 
-def given(hypothesis: Claim, why: str) -> Line:
+def assume(hypothesis: Claim, why: str) -> Line:
     """Take a hypothesis, or an assumption that a later step discharges."""
     return Line(hypothesis, why, (), frozenset([hypothesis]))
 
 
-def at(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[Line] = ()) -> Line:
+def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[Line] = ()) -> Line:
     """Put values in for symbols, or functions for sequences, in a line and its hypotheses.
 
     Raises
@@ -166,7 +166,7 @@ def _require_range(distance: sp.Expr, inside: Sequence[Line]) -> None:
         raise ProofError(f"it is not known whether {distance} >= 0")
 
 
-def every(line: Line, index: sp.Symbol, low: Any, high: Any, why: str) -> Line:
+def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str) -> Line:
     """Generalise a line to every index from `low` to `high`, the range being discharged."""
     low, high = sp.sympify(low), sp.sympify(high)
     claim = Every(_relation(line), index, low, high)
@@ -351,13 +351,13 @@ def sums(
     """
     start = sp.Integer(1 if index.is_positive else 0)
     base = identity(claim.subs({index: start}), f"{why}: the first", first, signs)
-    assumed = given(claim, f"{why}: assume it")
+    assumed = assume(claim, f"{why}: assume it")
     by = {assumed: factor, **(more or {})}
     step = identity(claim.subs({index: index + 1}), f"{why}: one more", by, signs)
     return induction(claim, index, base, step, why)
 
 
-def adds(
+def add_up(
     each: Line, why: str, low: Any = None, high: Any = None, inside: Sequence[Line] = ()
 ) -> Line:
     """Add up relations that hold for every index, or for those from `low` to `high`.
@@ -395,7 +395,7 @@ def ceiling(count: sp.Expr, real: sp.Expr, why: str, signs: Sequence[Line] = ())
     return _line(both, why, dict.fromkeys(signs, "sign"))
 
 
-def rounds(real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> tuple[Line, Line]:
+def ceiling_bounds(real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> tuple[Line, Line]:
     """Show that the ceiling of a number is at least the number, and less than it plus 1."""
     require_defined([real], _facts(signs))
     if not is_real(real, _facts(signs)):
@@ -404,7 +404,7 @@ def rounds(real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> tuple[Line, L
     return _line(ge(up, real), why, by), _line(lt(up, real + 1), why, by)
 
 
-def floors(real: sp.Expr, why: str) -> tuple[Line, Line]:
+def floor_bounds(real: sp.Expr, why: str) -> tuple[Line, Line]:
     """Show that the floor of a number is at most the number, and more than it less 1."""
     require_defined([real])
     if not is_real(real):
@@ -619,7 +619,7 @@ def root(
 # ------------------------------------------------------------------ exact numbers
 
 
-def computed(name: str, function: Any) -> Any:
+def exact_function(name: str, function: Any) -> Any:
     """Return a SymPy function of exact numbers that is shown by its name and computed by Python."""
 
     def doit(self: Any, **_: Any) -> sp.Expr:
