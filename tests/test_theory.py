@@ -1,6 +1,8 @@
 """Every statement is proved, and no wrong variant of it is."""
 
 import itertools
+import random
+from fractions import Fraction
 
 import pytest
 import sympy as sp
@@ -291,3 +293,71 @@ def test_a_statement_refuses_what_its_derivation_does_not_need():
     one = STATEMENTS["5.1"]
     with pytest.raises(ProofError, match="not needed"):
         one.prove(allowed=[gt(Delta, 0)])
+
+
+# ------------------------------------------------------------------ statements against simulations
+
+
+def chunks_of(nodes, rounds, send_setup, compute_setup, send, compute, load):
+    """The chunks of U.cj and U.sum in exact numbers."""
+    ratio = compute / (nodes * send)
+    step = (compute_setup / nodes - send_setup) / send
+    if ratio == 1:
+        first = load / (nodes * rounds) - step * (rounds - 1) / 2
+    else:
+        fixed = step / (1 - ratio)
+        first = fixed + (load / nodes - rounds * fixed) * (1 - ratio) / (1 - ratio**rounds)
+    chunks = [first]
+    while len(chunks) < rounds:
+        chunks.append(ratio * chunks[-1] + step)
+    return chunks
+
+
+def test_the_makespan_of_rounds_is_that_of_an_event_simulation():
+    """U.mk, for growing, equal and shrinking chunks: one link, rounds in order."""
+    draw, kinds = random.Random(1), []
+    for _ in range(400):
+        nodes, rounds = draw.randint(1, 4), draw.randint(1, 5)
+        costs = [Fraction(draw.randint(0, 3)) for _ in range(2)]
+        costs += [Fraction(draw.randint(1, 8)) for _ in range(2)]
+        chunks = chunks_of(nodes, rounds, *costs, Fraction(60))
+        if min(chunks) <= 0:
+            continue
+        send_setup, compute_setup, send, compute = costs
+        assert nodes * sum(chunks) == 60
+        link, ends = Fraction(0), [Fraction(0)] * nodes
+        for chunk in chunks:
+            for node in range(nodes):
+                link += send_setup + send * chunk
+                ends[node] = max(ends[node], link) + compute_setup + compute * chunk
+        makespan = nodes * (send_setup + send * chunks[0]) + rounds * compute_setup
+        assert max(ends) == ends[-1] == makespan + compute * Fraction(60, nodes)
+        kinds.append(chunks[-1] < chunks[0])
+    assert kinds.count(True) > 50
+    assert kinds.count(False) > 50
+
+
+def test_theorem_3_on_random_releases():
+    """With Constraint 1 and a positive last share all nodes end at (3), no split earlier."""
+    draw, found = random.Random(2), 0
+    for _ in range(300):
+        nodes, send, compute = draw.randint(2, 4), Fraction(1), Fraction(draw.randint(1, 60))
+        releases = list(itertools.accumulate(Fraction(draw.randint(1, 4)) for _ in range(nodes)))
+        work = send + compute
+        end = (sum(releases) + work) / nodes
+        shares = [(end - release) / work for release in releases]
+        if shares[-1] <= 0:
+            continue
+        found += 1
+        link = Fraction(0)
+        for release, share_ in zip(releases, shares, strict=True):
+            start = max(release, link)
+            assert start == release  # no inserted idle time
+            assert start + share_ * work == end
+            link = start + share_ * send
+        other = [Fraction(draw.randint(0, 9)) for _ in releases]
+        if sum(other):
+            parts = [part / sum(other) for part in other]
+            pairs = zip(releases, parts, strict=True)
+            assert max(release + part * work for release, part in pairs if part) >= end
+    assert found > 50
