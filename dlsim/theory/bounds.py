@@ -23,7 +23,6 @@ part = sp.Symbol("a", nonnegative=True)
 
 @statement(
     "Y.price",
-    "-",
     "the bound on what any schedule admits: one task",
     goals=[ge(beyond + total(lambda i: price(i) * used(i), K), worth * part)],
     hypotheses=[
@@ -63,7 +62,6 @@ gain, rest, held = (sp.Function(name, nonnegative=True) for name in "vzF")
 
 @statement(
     "Y.sum",
-    "-",
     "the bound on what any schedule admits: all tasks",
     goals=[ge(held(1) + total(rest, n), total(gain, n))],
     hypotheses=[Every(ge(rest(j) + held(j) - held(j + 1), gain(j)), j, 1, n)],
@@ -86,7 +84,6 @@ def prices_of_all(goal: Any, each: Any) -> list[Line]:
 
 @statement(
     "Y.floor",
-    "-",
     "the least node time of a task",
     goals=[
         eq(total(lambda i: ST + SC + alpha(i) * sigma * w, n), sigma * w + n * (ST + SC)),

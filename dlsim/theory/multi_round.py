@@ -38,7 +38,6 @@ _three = {M: 3, N: 2, ST: sp.Rational(1, 2), SC: 1}
 
 @statement(
     "U.rec",
-    "-",
     "several rounds (announced in M 5, I 6): the recurrence",
     goals=[Iff(_balance, eq(c(h + 1), chi / (N * tau) * c(h) + (SC / N - ST) / tau))],
     status="ours",
@@ -69,7 +68,6 @@ def _rounds_by_recurrence(claim: Every, rule: Any, factor: Any, extra: Any) -> L
 
 @statement(
     "U.cj",
-    "-",
     "several rounds: the chunks",
     goals=[_SOLVED],
     hypotheses=[_GROWS, _FIXED],
@@ -89,7 +87,6 @@ def chunks(claim: Any, rule: Any, fixed: Any) -> list[Line]:
 
 @statement(
     "U.cj1",
-    "-",
     "several rounds: the chunks where theta = 1",
     goals=[_EVEN],
     hypotheses=[Every(eq(c(h + 1), c(h) + kappa), h, 0, M - 2)],
@@ -108,7 +105,6 @@ _even_load = eq(N * total(lambda index: _c0 + index * kappa, M - 1, 0), sigma)
 
 @statement(
     "U.sum",
-    "-",
     "several rounds: the first chunk",
     goals=[eq((1 - theta**M) * (_c0 - eta), (1 - theta) * (sigma / N - M * eta))],
     hypotheses=[_load],
@@ -126,7 +122,6 @@ def first_chunk(claim: Any, load: Any) -> list[Line]:
 
 @statement(
     "U.sum1",
-    "-",
     "several rounds: the first chunk where theta = 1",
     goals=[eq(_c0, sigma / (N * M) - kappa * (M - 1) / 2)],
     hypotheses=[_even_load],
@@ -170,7 +165,6 @@ _shrinking = {
 
 @statement(
     "U.mk",
-    "-",
     "several rounds: the makespan",
     goals=[eq(D(M), N * (ST + tau * c(0)) + M * SC + chi * sigma / N), le(d(M), D(M))],
     hypotheses=[_BALANCE, _SOME, _FIRST, _LAST_NODE, _OTHER_FIRST, _OTHER, _LOAD, ge(N, _i)],

@@ -28,8 +28,7 @@ def estimate(input_: Any, output: Any, work: Any, to: Any, back: Any, speed: Any
 
 @statement(
     "B.1-3",
-    "B",
-    "(1), (2), (3)",
+    "B (1), (2), (3)",
     goals=[
         ge(deadline, now + server_time),
         lt(
@@ -79,8 +78,7 @@ _differences = exact_function("differences", count_differences)
 
 @statement(
     "B.4",
-    "B",
-    "(4), servers in time",
+    "B (4), servers in time",
     goals=[le((target - slow) ** 2, (target - fast) ** 2), ge(wider, slow), eq(_differences(4), 0)],
     hypotheses=[ge(slow, fast), ge(target, slow), ge(wider, target)],
     witness={fast: 1, slow: 2, target: 3, wider: 4},
@@ -111,8 +109,7 @@ def smallest_difference(
 
 @statement(
     "B.4late",
-    "B",
-    "(4), no server in time",
+    "B (4), no server in time",
     goals=[le((fast - target) ** 2, (slow - target) ** 2)],
     hypotheses=[ge(slow, fast), ge(fast, target)],
     witness={target: 1, fast: 2, slow: 3},
@@ -136,8 +133,7 @@ pload, speed, length = sp.symbols("pload P W", positive=True)
 
 @statement(
     "B.5",
-    "B",
-    "(5)",
+    "B (5)",
     goals=[
         gt(measured + jobs * pload, measured),
         gt(length * (1 + measured + jobs * pload) / speed, length * (1 + measured) / speed),
@@ -153,8 +149,7 @@ def load_correction(load: Any, time: Any) -> list[Line]:
 
 @statement(
     "B.6",
-    "B",
-    "(6)",
+    "B (6)",
     goals=[
         Iff(
             lt(deadline - now, send + execute + receive),
@@ -181,8 +176,7 @@ _printed = exact_function("printed", lambda limit: count_fallbacks(limit, printe
 
 @statement(
     "B.7",
-    "B",
-    "(7)",
+    "B (7)",
     goals=[*(eq(_strict(limit), limit) for limit in range(6)), eq(_printed(0), 1)],
     status="notation",
     gap="the sign must be <: with N_max = 0 the printed rule allows one fallback",
@@ -202,8 +196,7 @@ _seconds = exact_function("seconds", lambda gops: 1000 * gops / sp.Integer(300))
 
 @statement(
     "B.Gops",
-    "B",
-    "4.1 and Table 1",
+    "B 4.1 and Table 1",
     goals=[eq(_seconds(sp.Rational(3, 2)), 5), eq(_seconds(90), 300), eq(_seconds(1080), 3600)],
     status="notation",
     gap="1.5 Gops at 300 Mops/s are 5 seconds, not 5 minutes",

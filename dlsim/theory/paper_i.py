@@ -52,8 +52,7 @@ def best_share(index: Any) -> sp.Expr:
 
 @statement(
     "1.3-4",
-    "I",
-    "(2), (3), (4)",
+    "I (2), (3), (4)",
     goals=[
         eq(end, optimum),
         Every(eq(alpha(j), (end - r(j)) / work), j, 1, n),
@@ -86,8 +85,7 @@ def equal_finish(
 
 @statement(
     "1.pos",
-    "I",
-    "Theorem 3 and Corollary 1, the missing condition",
+    "I Theorem 3 and Corollary 1, the missing condition",
     goals=[
         Iff(gt(best_share(n), 0), ROOM),
         Iff(gt(best_share(n), 0), gt(optimum, r(n))),
@@ -142,8 +140,7 @@ FITS = Every(ge(_capacity, _other(j) * work), j, 1, n)
 
 @statement(
     "1.opt",
-    "I",
-    "Theorem 1",
+    "I Theorem 1",
     goals=[ge(_earlier, optimum)],
     hypotheses=[eq(total(_other, n), 1), FITS, SORTED, ROOM],
     witness={**_nodes, _earlier: 9, _other: lambda index: sp.Rational(1, 3), sigma: 4},
@@ -211,8 +208,7 @@ def _no_idle_time(goal: Every, gap: Any, first: Any, starts: Any) -> Line:
 
 @statement(
     "1.s",
-    "I",
-    "4.4, start times in the worst case",
+    "I 4.4, start times in the worst case",
     goals=[Every(eq(s(j), r(1) + sigma * tau * total(alpha, j - 1)), j, 1, n)],
     hypotheses=[Every(eq(r(j), r(1)), j, 1, n), _FIRST, _STARTS, Every(ge(alpha(j), 0), j, 1, n)],
     witness={
@@ -250,8 +246,7 @@ def worst_case_starts(goal: Any, same: Any, first: Any, starts: Any, shares: Any
 
 @statement(
     "1.T2",
-    "I",
-    "Theorem 2",
+    "I Theorem 2",
     goals=[gt(s(2), r(2))],
     hypotheses=[
         eq(r(1), r(2)),
@@ -279,8 +274,7 @@ def idle_time_remains(goal: Any, same: Any, first: Any, second: Any, some: Any) 
 
 @statement(
     "1.C1C2",
-    "I",
-    "4.4, Constraints 1 and 2",
+    "I 4.4, Constraints 1 and 2",
     goals=[_CONSTRAINT_2],
     hypotheses=[_CONSTRAINT_1, _POSITIVE, WHOLE_LOAD],
     witness={**_apart, alpha: lambda _: sp.Rational(1, 3), w: 2},
@@ -308,7 +302,6 @@ def at_most_all(shares: Line, load: Line, room: Line) -> Line:
 
 @statement(
     "1.C1n",
-    "-",
     "I 4.4, the reach of Constraint 1",
     goals=[gt(w, n * (n - 1) * tau / 2)],
     hypotheses=[_CONSTRAINT_1, ROOM],
@@ -358,8 +351,7 @@ def _ends_and_optimum(ends: Any, no_idle: Line, by_4: Any) -> list[Line]:
 
 @statement(
     "1.T3",
-    "I",
-    "Theorem 3",
+    "I Theorem 3",
     goals=_OPTIMAL,
     hypotheses=[_CONSTRAINT_1, *_SCHEDULE],
     witness=_at_constraint_1,
@@ -409,8 +401,7 @@ def discharge_range(line: Line) -> Line:
 
 @statement(
     "1.C2",
-    "I",
-    "Corollary 1",
+    "I Corollary 1",
     goals=_OPTIMAL,
     hypotheses=[_CONSTRAINT_2, SORTED, *_SCHEDULE],
     witness=_at_constraint_1,
@@ -439,8 +430,7 @@ _share_2 = exact_function(
 
 @statement(
     "1.T3cex",
-    "I",
-    "Theorem 3, Corollary 1",
+    "I Theorem 3, Corollary 1",
     goals=[
         ge(5 - 0, 1),
         ge(5 - 0, _share_1(1)),
@@ -463,8 +453,7 @@ def theorem_3_fails(first: Any, second: Any, large: Any, negative: Any) -> list[
 
 @statement(
     "1.C1C2cex",
-    "I",
-    '4.4, "weaker"',
+    'I 4.4, "weaker"',
     goals=[
         ge(1 - 0, 1),
         ge(9 - 1, 1),
@@ -491,8 +480,7 @@ _baseline = exact_function("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** 
 
 @statement(
     "SysLoad",
-    "I",
-    "5.1, SystemLoad",
+    "I 5.1, SystemLoad",
     goals=[
         eq(_rate * _span * _time / _span, _rate * _time),
         Iff(eq(_load, _rate * _time), eq(1 / _rate, _time / _load)),

@@ -93,8 +93,7 @@ def sum_of_shares(setup: Any) -> Line:
 
 @statement(
     "4.5",
-    "M",
-    "(4.1), (4.2), (4.5)",
+    "M (4.1), (4.2), (4.5)",
     goals=[
         eq(Cps / (Cms + Cps), beta),
         Iff(eq(finish(1, 0), finish(2, 0)), eq(alpha(2), beta * alpha(1))),
@@ -113,8 +112,7 @@ def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
 
 @statement(
     "4.1-4.4",
-    "M",
-    "(4.1)-(4.4), text below (4.5)",
+    "M (4.1)-(4.4), text below (4.5)",
     goals=[
         Every(eq(alpha(j), beta ** (j - 1) * alpha(1)), j, 1, n),
         eq(alpha(1), (1 - beta) / (1 - beta**n)),
@@ -157,7 +155,7 @@ def show_ends(claim: Any, setup: Any) -> Line:
     return identity(claim, "every node ends at E", {partial: sigma * Cms})
 
 
-@statement("E(n)", "M", "between (4.5) and (4.6)", goals=[ends_of_nodes(0, 0)])
+@statement("E(n)", "M between (4.5) and (4.6)", goals=[ends_of_nodes(0, 0)])
 def ends_without_setup(claim: Any) -> list[Line]:
     """Without set-up cost every node ends at E = (1 - beta)/(1 - beta^n) sigma (Cms + Cps)."""
     return [show_ends(claim, 0)]
@@ -169,7 +167,7 @@ MEETS = Iff(le(BARE, Delta), le(beta**n, GAMMA))
 
 
 @statement(
-    "4.6g", "M", "(4.6) to n_min", goals=[eq((1 - beta) * sigma * (Cms + Cps), sigma * Cms), MEETS]
+    "4.6g", "M (4.6) to n_min", goals=[eq((1 - beta) * sigma * (Cms + Cps), sigma * Cms), MEETS]
 )
 def deadline_by_powers(same: Any, meets: Any) -> list[Line]:
     """E(n) <= Delta = A + D - s if and only if beta^n <= gamma = 1 - sigma Cms/Delta."""
@@ -185,8 +183,7 @@ LEAST = sp.log(GAMMA) / sp.log(beta)
 
 @statement(
     "n_min",
-    "M",
-    "below (4.6), n_min",
+    "M below (4.6), n_min",
     goals=[Iff(le(BARE, Delta), ge(n, sp.ceiling(LEAST))), ge(sp.ceiling(LEAST), 1)],
     hypotheses=[gt(GAMMA, 0)],
     status="corrected",
@@ -220,8 +217,7 @@ def fewest_nodes(meets: Any, least: Any, room: Any) -> list[Line]:
 
 @statement(
     "4.6inf",
-    "M",
-    "4.1, the condition before n_min",
+    "M 4.1, the condition before n_min",
     goals=[gt(BARE, sigma * Cms), gt(BARE, Delta)],
     hypotheses=[le(GAMMA, 0)],
     witness={Delta: 2},
@@ -241,8 +237,7 @@ def sending_is_a_floor(floor: Any, missed: Any, none: Any) -> list[Line]:
 
 @statement(
     "4.7-4.10",
-    "M",
-    "(4.7)-(4.11)",
+    "M (4.7)-(4.11)",
     goals=[
         Iff(
             eq(finish(j, j, ST, SC), finish(j + 1, j + 1, ST, SC)),
@@ -265,8 +260,7 @@ def equal_finish_with_setup(each: Any, misprint: Any) -> list[Line]:
 
 @statement(
     "4.11r",
-    "M",
-    "text below (4.11)",
+    "M text below (4.11)",
     goals=[
         Every(eq(alpha(j), share(j, alpha(1))), j, 1, n),
         eq(total(lambda power: beta**power * phi, j - 2, 0), geometric(j - 1) * phi),
@@ -288,8 +282,7 @@ CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
 
 @statement(
     "4.12",
-    "M",
-    "(4.12)",
+    "M (4.12)",
     goals=[eq(alpha(1), first_share(n)), Iff(eq(CLOSED, 1), eq(alpha_1, first_share(n)))],
     hypotheses=[recurrence(phi), WHOLE_LOAD],
     witness={
@@ -313,7 +306,6 @@ def first_share_with_setup(first: Any, only: Any, each: Any, load: Any) -> list[
 
 @statement(
     "4.12G",
-    "-",
     "M (4.12) without its cancellation, as the engine computes it",
     goals=[eq(first_share(n), (1 + phi * total(geometric, n - 1)) / geometric(n))],
     status="ours",
@@ -325,7 +317,7 @@ def first_share_by_sums(claim: Any) -> list[Line]:
     return [identity(claim, "put in", {closed: -phi / geometric(n)})]
 
 
-@statement("4.12fin", "M", "(4.12) and the line below", goals=[ends_of_nodes(phi, SC)])
+@statement("4.12fin", "M (4.12) and the line below", goals=[ends_of_nodes(phi, SC)])
 def ends_with_setup(claim: Any) -> list[Line]:
     """With set-up cost every node ends at E = ST + SC + sigma (Cms + Cps) B(n)."""
     return [show_ends(claim, phi)]
@@ -333,8 +325,7 @@ def ends_with_setup(claim: Any) -> list[Line]:
 
 @statement(
     "4.13->4.6",
-    "M",
-    "end of 4.2",
+    "M end of 4.2",
     goals=[
         eq(sp.Subs(execution_time(n), (phi, SC), (0, 0)), sigma * w * (1 - beta) / (1 - beta**n)),
         eq(sp.Subs(share(j, alpha_1), phi, 0), beta ** (j - 1) * alpha_1),
@@ -354,8 +345,7 @@ def _example(count: Any) -> sp.Expr:
 
 @statement(
     "4.13",
-    "M",
-    "(4.13) and the text below it",
+    "M (4.13) and the text below it",
     goals=[
         gt(execution_time(n), ST + SC + sigma * Cms),
         lt(_example(sp.Rational(21, 4)), _BUDGET),

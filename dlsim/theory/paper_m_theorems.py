@@ -60,8 +60,7 @@ HALF, CENT = sp.Rational(1, 2), sp.Rational(1, 100)
 
 @statement(
     "5.1",
-    "M",
-    "Theorem 5.1",
+    "M Theorem 5.1",
     goals=[
         eq(
             sp.Derivative(execution_time(x, 0, 0), x),
@@ -92,8 +91,7 @@ def _with_setup(expression: Any) -> Any:
 
 @statement(
     "5.2a",
-    "M",
-    "Theorem 5.2, from E' to n = C4 + C5 ln(C1 + C2 n)",
+    "M Theorem 5.2, from E' to n = C4 + C5 ln(C1 + C2 n)",
     goals=[
         eq(
             sp.Derivative(execution_time(x), x),
@@ -132,8 +130,7 @@ _C6 = (C2 * _C4).subs(_EXAMPLE)
 
 @statement(
     "5.2b",
-    "M",
-    "Theorem 5.2, from n = C4 + C5 ln(C1 + C2 n) on",
+    "M Theorem 5.2, from n = C4 + C5 ln(C1 + C2 n) on",
     goals=[
         eq(C1 + C2 * _C5 * _k, C1 + phi * _k),
         lt(_SLOPE_OF_EXAMPLE.subs(x, 5), 0),
@@ -166,7 +163,6 @@ def last_share(count: Any, cost_of_setup: Any = phi) -> sp.Expr:
 
 @statement(
     "disc",
-    "-",
     "M Theorem 5.2, for whole numbers of nodes",
     goals=[
         eq(first_share(n) - first_share(n + 1), last_share(n + 1) * (1 - beta) / (1 - beta**n)),
@@ -184,8 +180,7 @@ def one_more_node(difference: Any, helps: Any) -> list[Line]:
 
 @statement(
     "ajmono",
-    "M",
-    "4.2, order of the shares",
+    "M 4.2, order of the shares",
     goals=[
         eq(share(j, alpha_1) - share(j + 1, alpha_1), (1 - beta) * share(j, alpha_1) + phi),
         gt(share(j, alpha_1), 0),
@@ -211,8 +206,7 @@ def bracket(count: Any) -> sp.Expr:
 
 @statement(
     "last",
-    "M",
-    "4.2, range of the shares",
+    "M 4.2, range of the shares",
     goals=[
         Iff(gt(last_share(n), 0), gt((1 - beta) ** 2, phi * bracket(n))),
         gt(bracket(n + 1), bracket(n)),
@@ -246,8 +240,7 @@ _MANY = sp.ceiling(beta / setup) + 1
 
 @statement(
     "5.2",
-    "M",
-    "Theorem 5.2",
+    "M Theorem 5.2",
     goals=[gt(execution_time(_MANY + 1, setup), execution_time(_MANY, setup))],
     witness={setup: CENT},
     status="corrected",
@@ -280,8 +273,7 @@ _ST_ZERO = execution_time(n, 0)
 
 @statement(
     "5.2ST",
-    "M",
-    "Theorem 5.2 and section 2 (monotonicity)",
+    "M Theorem 5.2 and section 2 (monotonicity)",
     goals=[
         gt(_ST_ZERO, execution_time(n + 1, 0)),
         *(
@@ -311,8 +303,7 @@ _V = -_c + _MINIMUM * sp.log(beta)
 
 @statement(
     "5.2c",
-    "M",
-    "Theorem 5.2, the minimiser",
+    "M Theorem 5.2, the minimiser",
     goals=[
         Iff(gt(sp.Derivative(first_share(x, setup), x), 0), gt(x, _MINIMUM)),
         Iff(eq(sp.Derivative(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
@@ -368,8 +359,7 @@ def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
 
 @statement(
     "L5.1",
-    "M",
-    "Lemma 5.1",
+    "M Lemma 5.1",
     goals=[
         gt(geometric(k), k * beta**k),
         gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)), k * (1 - beta) / (1 - beta**k)),
@@ -397,8 +387,7 @@ def _bare_side(count: Any) -> sp.Expr:
 
 @statement(
     "L5.2",
-    "M",
-    "Lemma 5.2, (5.14), (5.15)",
+    "M Lemma 5.2, (5.14), (5.15)",
     goals=[
         gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)) - (k + 1), -k),
         gt(_bare_side(k + 1), _bare_side(k)),
@@ -425,7 +414,7 @@ def lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
     ]
 
 
-@statement("5.3", "M", "Theorem 5.3, (5.16)", goals=[gt(cost(k + 1), cost(k))])
+@statement("5.3", "M Theorem 5.3, (5.16)", goals=[gt(cost(k + 1), cost(k))])
 def cost_rises(rises: Any) -> list[Line]:
     """The cost W(n) = n E(n) increases with every node, also where E(n) is no schedule."""
     _, first = lemma("L5.1")
@@ -440,8 +429,7 @@ _EARLY = Every(ge(_end, finish(j, j, ST, SC)), j, 1, n)
 
 @statement(
     "OPR",
-    "M",
-    "section 4, the optimal partitioning rule",
+    "M section 4, the optimal partitioning rule",
     goals=[ge(_end, execution_time(n))],
     hypotheses=[WHOLE_LOAD, _EARLY],
     witness={_end: 100, alpha: lambda index: sp.Rational(1, 3)},
@@ -504,8 +492,7 @@ _least = exact_function("least_cost", lambda: min(plan for plan in _plans if pla
 
 @statement(
     "5.sum",
-    "M",
-    "section 5, the two rules",
+    "M section 5, the two rules",
     goals=[
         lt(_rise(3), _rise(6)),
         eq(_cost_of(2, 3, 1), 32),
@@ -563,8 +550,7 @@ def _claims_of_row(send: int, nodes: int, tenths: int, size: int) -> list[Any]:
 
 @statement(
     "N*",
-    "M",
-    "6.3, ST = 5, 10, 15, 20 (N = 10, Cms = Cps = 10, sigma = 100)",
+    "M 6.3, ST = 5, 10, 15, 20 (N = 10, Cms = Cps = 10, sigma = 100)",
     goals=[claim for row in _TABLE for claim in _claims_of_row(*row)],
     status="corrected",
     gap="with these set-up costs all ten nodes are no schedule: the last share is negative",
@@ -590,8 +576,7 @@ _real_cost = x * first_share(x, 0)
 
 @statement(
     "M.n+1",
-    "M",
-    "section 5 (the derivative of W) and 6.1 (batches)",
+    "M section 5 (the derivative of W) and 6.1 (batches)",
     goals=[
         eq(
             sp.Rational(sum(range(1, 11)), 10) * _least_time / (_least_time / _load), 11 * _load / 2
@@ -624,8 +609,7 @@ _r = sp.Symbol("r", real=True)
 
 @statement(
     "M.names",
-    "M",
-    "section 4, and I (1), (2): notation",
+    "M section 4, and I (1), (2): notation",
     goals=[eq((n * _r + Delta) / n, _r + Delta / n)],
     status="notation",
     gap="I writes E for an instant, M for a duration; they differ by the start",

@@ -52,8 +52,7 @@ _ONCE = Every(le(chosen(i), 1), i, 1, n)
 
 @statement(
     "S.L1",
-    "S",
-    "Lemma 1, Theorem 1 and the appendix",
+    "S Lemma 1, Theorem 1 and the appendix",
     goals=[
         eq(one + two, a + b),
         eq(one * two, a * b),
@@ -191,8 +190,7 @@ def rounded(index: Any) -> sp.Expr:
 
 @statement(
     "S.LPR",
-    "S",
-    "5.2.1, LPR",
+    "S 5.2.1, LPR",
     goals=[
         Every(le(sp.floor(routes(j)), routes(j)), j, 1, n),
         Every(ge(sp.floor(routes(j)), 0), j, 1, n),
@@ -266,8 +264,7 @@ _DUAL = Every(ge(_columns, objective(j)), j, 1, n)
 
 @statement(
     "S.bound",
-    "S",
-    "5.2, the rational program bounds the mixed one",
+    "S 5.2, the rational program bounds the mixed one",
     goals=[
         le(
             total(lambda index: objective(index) * variable(index), n),
@@ -320,8 +317,7 @@ _left_over = exact_function(
 
 @statement(
     "S.LPRR",
-    "S",
-    "5.2.3, LPRR",
+    "S 5.2.3, LPRR",
     goals=[
         ge(whole_cap, fixed + sp.ceiling(relaxed)),
         gt(sp.ceiling(sp.Rational(5, 2)), sp.Rational(5, 2)),
@@ -352,8 +348,7 @@ _benefit, _amount = sp.symbols("benefit_k alloc", nonnegative=True)
 
 @statement(
     "S.G5",
-    "S",
-    "5.1, heuristic G, step 5",
+    "S 5.1, heuristic G, step 5",
     goals=[eq(_alloc(0), 0), lt(_alloc(0), 10)],
     status="corrected",
     gap="the amount may be 0 although the local benefit is not; then G repeats for ever",
@@ -379,8 +374,7 @@ byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
 
 @statement(
     "S.Tp",
-    "S",
-    "3.2, the period T_p",
+    "S 3.2, the period T_p",
     goals=[
         Every(eq(rate(j) * T, numerator(j) * multiple(j)), j, 1, n),
         eq(
@@ -418,8 +412,7 @@ def period(counts: Any, row: Any, example: Any, rational: Any, common: Any) -> l
 
 @statement(
     "S.period",
-    "S",
-    "2 and 3.2, dimensions",
+    "S 2 and 3.2, dimensions",
     goals=[
         eq(unit / time * time, unit),
         eq(unit / time * (byte / unit) * time, byte),

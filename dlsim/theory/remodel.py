@@ -84,7 +84,6 @@ def _take_product(product: Any, inside: list[Line]) -> Line:
 
 @statement(
     "6.rec",
-    "-",
     "I, reference [6]: the remodel",
     goals=[
         Iff(
@@ -105,7 +104,6 @@ def remodel_recurrence(both: Any) -> list[Line]:
 
 @statement(
     "6.closed",
-    "-",
     "I, reference [6]: closed form",
     goals=[
         Every(eq(share_of(j + 1) * (tau + cost_of(j + 1)), share_of(j) * cost_of(j)), j, 1, n - 1),
@@ -141,7 +139,6 @@ def remodel_closed(recurrence: Any, whole: Any, first: Any, empty: Any, product:
 
 @statement(
     "6.EhatE",
-    "-",
     "I, reference [6]: the estimate",
     goals=[le(P(n), beta**n), le(ESTIMATE, sigma * tau / (1 - beta**n))],
     hypotheses=[EMPTY, PRODUCT],
@@ -166,7 +163,6 @@ def estimate_is_shorter(powers: Any, time: Any, empty: Any, product: Any) -> lis
 
 @statement(
     "6.same",
-    "-",
     "I, reference [6]: equal releases",
     goals=[eq(P(n), beta**n)],
     hypotheses=[EMPTY, PRODUCT, Every(eq(early(j), 0), j, 1, n)],
@@ -204,7 +200,6 @@ _STARTS = Every(
 
 @statement(
     "6.safe",
-    "-",
     "I, reference [6]: the real end against the estimate",
     goals=[Every(le(s(j) + share_of(j) * sigma * w, _r_n + ESTIMATE), j, 1, n)],
     hypotheses=[EMPTY, PRODUCT, _SORTED, _FIRST, _STARTS, eq(E, sigma * tau / (1 - beta**n))],
@@ -254,7 +249,6 @@ _p = sp.Symbol("P", positive=True)
 
 @statement(
     "6.nmin",
-    "-",
     "I, reference [6]: admission",
     goals=[Iff(le(sigma * tau / (1 - _p), Delta), le(_p, 1 - sigma * tau / Delta))],
     hypotheses=[lt(_p, 1)],
@@ -277,7 +271,6 @@ _LATE = Every(ge(_end, _head + tau * total(_load, j) + chi * _load(j)), j, 1, m)
 
 @statement(
     "opt.run",
-    "-",
     "the best single-round split: what a run of nodes can carry",
     goals=[ge(_capacity, total(_load, m))],
     hypotheses=[_LATE],
@@ -323,7 +316,6 @@ _ALL = eq(total(_carried, n), sigma)
 
 @statement(
     "opt.blk",
-    "-",
     "the best single-round split: a lower bound from every cut into runs",
     goals=[ge(_end * total(_weight, n), sigma * tau + total(lambda run: r(run) * _weight(run), n))],
     hypotheses=[_CAPACITIES, _ALL],
@@ -348,7 +340,6 @@ _fill = Every(eq(_room(j + 1), beta * _room(j)), j, 1, m - 1)
 
 @statement(
     "opt.fill",
-    "-",
     "the best single-round split: the bound is reached",
     goals=[
         eq(total(lambda node: _room(node) / w, m), _room(1) * (1 - beta**m) / tau),
@@ -384,7 +375,6 @@ _two = sp.symbols("s_1 s_2 r_a r_b", real=True)
 
 @statement(
     "opt.order",
-    "-",
     "the best single-round split: nodes by release",
     goals=[ge(_two[0], _two[2]), ge(_two[1], _two[3])],
     hypotheses=[ge(_two[0], _two[3]), ge(_two[3], _two[2]), ge(_two[1], _two[0])],

@@ -60,8 +60,8 @@ class Statement:
     ----------
     key : str
         Short name, such as ``"5.1"``.
-    paper, place : str
-        Initial of the paper (M, I, S, B; "-" for what no paper prints), and where it stands there.
+    place : str
+        Initial of the paper (M, I, S, B) and where it stands there, or what it is about.
     words : str
         The statement in words.
     status : {"proved", "corrected", "ours", "notation", "refuted"}
@@ -79,7 +79,6 @@ class Statement:
     """
 
     key: str
-    paper: str
     place: str
     words: str
     status: str
@@ -133,14 +132,9 @@ class Statement:
             if not holds_at(claim, point):
                 raise ProofError(f"{self.key}: {claim} does not hold at the witness")
 
-    @property
-    def where(self) -> str:
-        """Paper and place."""
-        return f"{self.paper} {self.place}".removeprefix("- ")
-
     def __str__(self) -> str:
         gap = f" ({self.gap})" if self.gap else ""
-        return f"{self.key:<9} {self.status:<9} {self.where}: {self.words}{gap}"
+        return f"{self.key:<9} {self.status:<9} {self.place}: {self.words}{gap}"
 
 
 class Derivation:
@@ -246,7 +240,7 @@ class Proof:
         goals = " and ".join(to_markdown(line.claim) for line in self.shown)
         under = ", ".join(to_markdown(claim) for claim in one.hypotheses)
         parts = [
-            f"**{one.key}** ({one.where}; {STATUSES[one.status]}): {one.words}{gap}",
+            f"**{one.key}** ({one.place}; {STATUSES[one.status]}): {one.words}{gap}",
             self.derivation._repr_markdown_(),
             f"Shown: {goals}{f' if {under}' if under else ''}",
         ]
@@ -272,7 +266,7 @@ class Statements(Table[Statement]):
     def _repr_markdown_(self) -> str:
         head = ["| key | where | status | statement |", "|---|---|---|---|"]
         rows = [
-            f"| {one.key} | {one.where} | {one.status} | {one.words} {one.gap} |" for one in self
+            f"| {one.key} | {one.place} | {one.status} | {one.words} {one.gap} |" for one in self
         ]
         return "\n".join(head + rows)
 
@@ -292,7 +286,7 @@ class Proofs(Table[Proof]):
         """Return one line per statement, and how many have which status."""
         lines = [
             f"{one.key:<9} {one.status:<9} {one.seconds:5.2f} s {len(one.lines):3d} lines  "
-            f"{one.statement.where}"
+            f"{one.statement.place}"
             for one in self
         ]
         count = Counter(one.status for one in self)
@@ -305,7 +299,6 @@ _STATEMENTS: dict[str, Statement] = {}
 
 def statement(
     key: str,
-    paper: str,
     place: str,
     *,
     goals: Iterable[Claim],
@@ -321,7 +314,6 @@ def statement(
         words = " ".join((derive.__doc__ or "").split())
         _STATEMENTS[key] = Statement(
             key,
-            paper,
             place,
             words,
             status,
