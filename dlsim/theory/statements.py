@@ -1,6 +1,7 @@
 """Statements about the papers: what each claims, and the derivation that shows it."""
 
 import importlib
+import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -194,8 +195,14 @@ class Derivation:
 
     def _repr_markdown_(self) -> str:
         return "\n".join(
-            f"{place}. {claim} *{why}*" for place, claim, why in self._rows(to_markdown)
+            f"{place}. {claim} — {as_markdown(why)}"
+            for place, claim, why in self._rows(to_markdown)
         )
+
+
+def as_markdown(text: str) -> str:
+    """Return plain text so that Markdown shows it as it is."""
+    return re.sub(r"([|*_<])", r"\\\1", text)
 
 
 def to_markdown(value: Any) -> str:
@@ -236,11 +243,11 @@ class Proof:
 
     def _repr_markdown_(self) -> str:
         one = self.statement
-        gap = f" *{one.gap}*" if one.gap else ""
+        gap = f" ({as_markdown(one.gap)})" if one.gap else ""
         goals = " and ".join(to_markdown(line.claim) for line in self.shown)
         under = ", ".join(to_markdown(claim) for claim in one.hypotheses)
         parts = [
-            f"**{one.key}** ({one.place}; {STATUSES[one.status]}): {one.words}{gap}",
+            f"`{one.key}` ({one.place}; {STATUSES[one.status]}): {as_markdown(one.words)}{gap}",
             self.derivation._repr_markdown_(),
             f"Shown: {goals}{f' if {under}' if under else ''}",
         ]
@@ -266,7 +273,8 @@ class Statements(Table[Statement]):
     def _repr_markdown_(self) -> str:
         head = ["| key | where | status | statement |", "|---|---|---|---|"]
         rows = [
-            f"| {one.key} | {one.place} | {one.status} | {one.words} {one.gap} |" for one in self
+            f"| `{one.key}` | {one.place} | {one.status} | {as_markdown(f'{one.words} {one.gap}')} |"
+            for one in self
         ]
         return "\n".join(head + rows)
 

@@ -35,7 +35,7 @@ class Line:
         return _relation(self).gap
 
     def _repr_markdown_(self) -> str:
-        return f"${self.claim.latex()}$ *{self.why}*"
+        return f"${self.claim.latex()}$ — {self.why}"
 
 
 By = Mapping[Line, Any]
