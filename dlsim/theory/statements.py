@@ -176,7 +176,9 @@ class Derivation:
         """All lines, each after its sources; no fact stands twice."""
         return list(dict.fromkeys(self._places.values()))
 
-    def _rows(self, write: Callable[[Any], str]) -> Iterator[tuple[int, str, str]]:
+    def _rows(
+        self, write: Callable[[Any], str], escape: Callable[[str], str]
+    ) -> Iterator[tuple[int, str, str]]:
         """Yield number, claim, and the reason with "from which lines, times what"."""
         number = {line: place for place, line in enumerate(self.lines, start=1)}
         for line, place in number.items():
@@ -185,18 +187,18 @@ class Derivation:
                 factor = "" if isinstance(times, str) or times == 1 else f" times {write(times)}"
                 parts.append(f"({number[self._places[source]]}){factor}")
             source_text = f"; from {', '.join(parts)}" if parts else ""
-            why = "shown above" if line in self._known else f"{line.why}{source_text}"
+            why = "shown above" if line in self._known else f"{escape(line.why)}{source_text}"
             yield place, write(line.claim), why
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{place:5d}. {claim}\n       {why}" for place, claim, why in self._rows(str)
+            f"{place:5d}. {claim}\n       {why}" for place, claim, why in self._rows(str, str)
         )
 
     def _repr_markdown_(self) -> str:
         return "\n".join(
-            f"{place}. {claim} — {as_markdown(why)}"
-            for place, claim, why in self._rows(to_markdown)
+            f"{place}. {claim} — {why}"
+            for place, claim, why in self._rows(to_markdown, as_markdown)
         )
 
 
@@ -272,9 +274,10 @@ class Statements(Table[Statement]):
 
     def _repr_markdown_(self) -> str:
         head = ["| key | where | status | statement |", "|---|---|---|---|"]
+        words = [as_markdown(f"{one.words} {one.gap}".strip()) for one in self]
         rows = [
-            f"| `{one.key}` | {one.place} | {one.status} | {as_markdown(f'{one.words} {one.gap}')} |"
-            for one in self
+            f"| `{one.key}` | {one.place} | {one.status} | {text} |"
+            for one, text in zip(self, words, strict=True)
         ]
         return "\n".join(head + rows)
 
