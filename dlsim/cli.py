@@ -435,19 +435,16 @@ def claims(args: argparse.Namespace) -> int:
 
 
 def prove(args: argparse.Namespace) -> int:
-    """Print the status of every statement about the papers, or the steps of its proof."""
+    """Derive the statements about the papers; print the status of each, or every line."""
     from dlsim import theory
-    from dlsim.theory.claim import plain
 
     step("proving what was asked for")
-    if not args.steps:
-        return theory.main(args.keys)
-    for proven in theory.prove(args.keys):
-        print(f"{proven.key} ({proven.status}): {plain(proven.statement.source)}")
-        for number, part in enumerate(proven.steps, start=1):
-            print(f"\n  {number}. {part.kind}: {plain(part.why)}")
-            print(textwrap.indent(part.claim.text(), "       "))
-        print()
+    try:
+        proofs = theory.prove(args.keys)
+    except theory.ProofError as error:
+        print(f"dlsim prove: a step does not hold. {error}")
+        return 1
+    print("\n\n".join(map(str, proofs)) if args.steps else proofs.summary())
     return 0
 
 
