@@ -387,7 +387,8 @@ def _list_readings() -> None:
 
     print("readings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
     for notebook in files.suite_notebooks():
-        if table := switches_of(notebook):
+        table = switches_of(notebook)
+        if table and not notebook.endswith("-beyond"):
             print(f"\n{paper_of(notebook)}")
             for name, options in table.items():
                 print(f"  {name:<13} {' | '.join(map(word, options))}")

@@ -76,7 +76,8 @@ def _verdicts_of(folder: Path, results: Sequence[NotebookResult]) -> tuple[pd.Da
     tables, problems = [claims.scorecard([])], []
     for result in results:
         path = folder / "data" / f"{paper_of(result.name)}-claims.csv"
-        if not path.is_file() or result.status != "ok":  # not every notebook judges claims
+        judges = path.is_file() and not result.name.endswith("-beyond")
+        if result.status != "ok" or not judges:
             continue
         try:
             tables.append(claims.read_scorecard(path))
