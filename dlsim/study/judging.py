@@ -123,10 +123,11 @@ def _deciding_number(verdict: Verdict) -> str:
         return ""
     ends = (claims.write_number(row[name], claim.unit) for name in ("estimate", "low", "high"))
     estimate, low, high = ends
+    interval = f" (95 %: {low} to {high})" if row["low"] < row["high"] else ""
     head = "Closest to failing" if verdict.word == "holds" else "Furthest from the claim"
     where = f"{row['point']}: " if sum(verdict.counts) > 1 else ""
     beside = f"; {row['beside']}" if row.get("beside") else ""
-    return f"{head}: {where}**{estimate}** {claim.unit} (95 %: {low} to {high}){beside}."
+    return f"{head}: {where}**{estimate}** {claim.unit}{interval}{beside}."
 
 
 def _smallest_visible_effect(verdict: Verdict) -> str:
