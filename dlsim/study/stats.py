@@ -217,7 +217,7 @@ def calibration(draws: int = 2000, seed: int = 0, jobs: int = 0, **grid: Any) ->
 
     ``draws`` says of how many families.
     """
-    from dlsim.study.sweeps import sweep  # not at the top: who reads claims needs no compiler
+    from dlsim.study.grid import sweep  # not at the top: who reads claims needs no compiler
 
     batch = min(100, whole("draws", draws))
     frame = sweep(

@@ -6,8 +6,11 @@ and dash, so that a figure survives colour blindness and a black-and-white print
 """
 
 import hashlib
+import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
+
+import numpy as np
 
 #: Named colours of the house.
 INK = {
@@ -160,16 +163,22 @@ def policy_style(policies: Iterable[Any]) -> dict[str, Any]:
 
 def student_interval(values: Any) -> tuple[float, float]:
     """Return Student's 95 % interval of a mean: ``errorbar=student_interval`` of seaborn."""
-    from dlsim.study.stats import mean_interval
+    from scipy.special import stdtrit
 
-    found = mean_interval(values)
-    return found.low, found.high
+    sample = np.asarray(values, dtype=float)
+    mean, n = float(sample.mean()), len(sample)
+    if n < 2:
+        return mean, mean
+    half_width = stdtrit(n - 1, 0.975) * sample.std(ddof=1) / np.sqrt(n)
+    return mean - half_width, mean + half_width
 
 
 def use() -> None:
     """Set the one theme of all figures (seaborn over matplotlib), for this process."""
     import seaborn as sns  # and with it SciPy's statistics: only where something is drawn
 
+    # seaborn's grids choose a layout of their own, and warn of it in every cell
+    warnings.filterwarnings("ignore", "The figure layout has changed to tight")
     sns.set_theme(
         context="notebook", style="whitegrid", palette=list(INK.values()),
         rc={
