@@ -38,7 +38,7 @@ del import_module, scales
 @contextlib.contextmanager
 def lighter_kernels(name):
     """Let the kernels of a notebook compute and draw less at the quick scale."""
-    paper = re.sub(r"^\d+-", "", name).replace("-", "_")
+    paper = re.sub(r"^\d+-", "", Path(name).stem).replace("-", "_")
     with tempfile.TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as patch:
         if paper in SMALL:
             startup = Path(folder, "profile_default", "startup")

@@ -143,8 +143,11 @@ def test_prove_prints_statuses_and_steps(capsys):
     assert "1 proved as printed; 1 refuted" in out
     code, out, _ = run(capsys, "prove", "5.1", "--steps")
     assert code == 0
-    assert "5.1 (proved)" in out
+    assert "5.1       proved" in out
+    assert "1 - beta" in out
     assert "\\" not in out  # no LaTeX
+    code, _, err = run(capsys, "prove", "5.1a")
+    assert "did you mean 5.1" in err
     for words in (["nope"], ["nope", "--steps"]):
         code, _, err = run(capsys, "prove", *words)
         assert code == 2

@@ -435,7 +435,7 @@ OPENING = {
     "pd.read_csv", "pd.read_json", "json.load", "tomllib.load", "nbformat.read", "gzip.open",
 }  # fmt: skip
 OWN = {
-    "cache.py", "compiled.py", "files.py", "kernel_files.py", "ledger.py", "owned.py",
+    "cache.py", "compiled.py", "files.py", "kernel_files.py", "owned.py",
     "study/cells.py",
     "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
     "given.py",  # what the system says of its memory

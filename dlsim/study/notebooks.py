@@ -379,22 +379,22 @@ def _run_wave(
     """Run notebooks at the same time, each in a thread that waits for its process."""
     if len(wave) == 1:
         wave = [_with_workers(wave[0], count)]
-    stop = threading.Event()
+    stop, tasks = threading.Event(), dict[Future[NotebookResult], _Job]()
     with ThreadPoolExecutor(count) as pool:
-        tasks = {pool.submit(run_notebook, job, stop): job for job in wave}
         try:
+            for job in wave:
+                tasks[pool.submit(run_notebook, job, stop)] = job
             while not all(task.done() for task in tasks):
                 wait(tasks, timeout=2 * POLL_SECONDS)
                 for task, job in tasks.items():
                     if task.running():
                         display.show(job)
                 _collect(tasks, display, results)
-        except KeyboardInterrupt:
+        except BaseException as error:
             stop.set()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
             wait(tasks)
-        except BaseException:
-            stop.set()
-            raise
         _collect(tasks, display, results)
 
 

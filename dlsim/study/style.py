@@ -6,6 +6,7 @@ and dash, so that a figure survives colour blindness and a black-and-white print
 """
 
 import hashlib
+import warnings
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
@@ -176,6 +177,8 @@ def use() -> None:
     """Set the one theme of all figures (seaborn over matplotlib), for this process."""
     import seaborn as sns  # and with it SciPy's statistics: only where something is drawn
 
+    # seaborn's grids choose a layout of their own, and warn of it in every cell
+    warnings.filterwarnings("ignore", "The figure layout has changed to tight")
     sns.set_theme(
         context="notebook", style="whitegrid", palette=list(INK.values()),
         rc={
