@@ -214,15 +214,15 @@ def reproduce(args: argparse.Namespace) -> int:
         _require_docs()
     # imported here: these modules take a second, and a refusal should not
     from dlsim.compiled import require_cache
-    from dlsim.study import workers
+    from dlsim.study import dask_cluster
     from dlsim.study.notebooks import run_all
     from dlsim.study.results_page import SCORECARD, write_results_page
 
     readings = readings_by_notebook(reading, names)
     require_cache()
-    dask = args.dask or os.environ.get(workers.DASK, "")
+    dask = args.dask or os.environ.get(dask_cluster.DASK, "")
     if dask:
-        print(f"sweeps run on {workers.check(dask)}", file=sys.stderr)
+        print(f"sweeps run on {dask_cluster.check_cluster(dask)}", file=sys.stderr)
     results = run_all(
         [*(name for name in names if name != SCORECARD), SCORECARD],
         out=out,
@@ -387,7 +387,8 @@ def _list_readings() -> None:
 
     print("readings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
     for notebook in files.suite_notebooks():
-        if table := switches_of(notebook):
+        table = switches_of(notebook)
+        if table and not notebook.endswith("-beyond"):
             print(f"\n{paper_of(notebook)}")
             for name, options in table.items():
                 print(f"  {name:<13} {' | '.join(map(word, options))}")

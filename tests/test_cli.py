@@ -258,7 +258,8 @@ def test_exit_codes_of_reproduce(capsys, tmp_path, asked, status, code):
     ("words", "expected"),
     [
         ("S --reading vertex=least_connections",
-         {"40-steady-state": {"vertex": "least_connections"}}),
+         {"40-steady-state": {"vertex": "least_connections"},
+          "41-steady-state-beyond": {"vertex": "least_connections"}}),
         ("steady-state-fig4b --reading table2=het", {"40-steady-state": {"table2": "het"}}),
         ("M inserted-idle-time --reading link=shared,base=nominal,size=uniform",
          {"20-mcdf": {"link": "shared", "base": "nominal"},

@@ -14,7 +14,7 @@ from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_csv, read_json, results_folder, shared_file
-from dlsim.study import stats
+from dlsim.study import calibration
 from dlsim.study.claims import (
     SHOWN_WORDS,
     SYMBOLS,
@@ -139,9 +139,9 @@ def changes() -> Styler:
 def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
     """Tabulate how often the rule errs, in percent; without `draws` as shipped."""
     shipped = read_csv(shared_file("data/reference/suite/suite-calibration.csv"), {"law": "any"})
-    table = stats.calibration(draws, seed, jobs) if draws else shipped
+    table = calibration.calibrate(draws, seed, jobs) if draws else shipped
     rates = ["contrary", "holds"]
-    names = [*(name for name in stats.GRID if name != "points"), "draws"]
+    names = [*(name for name in calibration.GRID if name != "points"), "draws"]
     percent = table.assign(**{name: (100 * table[name]).round(1) for name in rates})
     return percent.pivot(index=names, columns="points", values=rates)
 

@@ -1,9 +1,8 @@
 """Where the papers and the derivations differ: the rows of data/errata.toml."""
 
-import tomllib
 from dataclasses import dataclass
 
-from dlsim.files import shared_file
+from dlsim.files import read_toml, shared_file
 from dlsim.theory.statements import Table, statements
 
 
@@ -65,7 +64,7 @@ class Errata(Table[Erratum]):
 
 def errata() -> Errata:
     """Return all errata, each with the keys of the statements that decide it."""
-    rows = tomllib.loads(shared_file("data/errata.toml").read_text(encoding="utf-8"))["erratum"]
+    rows = read_toml(shared_file("data/errata.toml"))["erratum"]
     found = statements()
 
     def keys_of(number: int) -> tuple[str, ...]:
