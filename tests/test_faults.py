@@ -41,7 +41,7 @@ LOADS, REPLICATES, WORKERS, WAIT = 15, 4, 2, 0.05
 CELLS = LOADS * REPLICATES
 PARAMETERS = 'seed: int = 0\njobs: int = 0\nout: str = ""'
 SWEEP = f"""import os
-from dlsim.study.sweeps import sweep
+from dlsim.study import sweep
 from dlsim.study.report import Results
 from tests import sweep_functions as functions
 table = sweep(functions.marked, {{"load": range({LOADS})}}, {REPLICATES}, seed, jobs=jobs,
@@ -173,7 +173,7 @@ def half_written(run, cache, expected):
 def expected_bytes(folder):
     """What the sweep of the small notebook gives when nobody disturbs it."""
     (folder / "once").mkdir()
-    table = sweep(functions.marked, {"load": range(LOADS)}, REPLICATES, 0, jobs=1, cache=False,
+    table = sweep(functions.marked, {"load": range(LOADS)}, REPLICATES, 0, jobs=1,
                   fixed={"marks": str(folder / "once")})  # fmt: skip
     write_csv(folder / "expected.csv", table)
     return (folder / "expected.csv").read_bytes()

@@ -18,8 +18,8 @@ from dlsim.errors import InputError
 from dlsim.papers.inserted_idle_time.study import Study as StudyI
 from dlsim.realtime import workload
 from dlsim.steady import topology
+from dlsim.study import sweep
 from dlsim.study.stats import mean_interval
-from dlsim.study.sweeps import sweep
 
 CLUSTER = realtime.Cluster(nodes=3, cms=1, cps=10)
 TASKS = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": [6.0, 7.0], "deadline": [90.0, 80.0]})
@@ -198,7 +198,7 @@ WHOLES = {
     "partitions": (lambda x: map_reduce(cpugpu.word_count(x)), 2),
     "replicas": (lambda x: map_reduce(replicas=x), 2),
     "slots": (lambda x: cpugpu.run_slots(pd.DataFrame({"tasks": [3]}), x).check(), 2),
-    "replicates": (lambda x: sweep(one_row, {"a": [1]}, x, jobs=1, cache=False), 2),
+    "replicates": (lambda x: sweep(one_row, {"a": [1]}, x, jobs=1), 2),
     **{f"seed {name}": (call, 2) for name, call in {
         "mcdf": lambda x: mcdf(seed=x),
         "dcratio": lambda x: dcratio(seed=x),
@@ -210,7 +210,7 @@ WHOLES = {
         "noise": lambda x: traces.noise(8, seed=x),
         "applications": lambda x: queues.applications(seed=x),
         "jobs": lambda x: drawn(seed=x),
-        "sweep": lambda x: sweep(one_row, {"a": [1]}, 1, x, jobs=1, cache=False),
+        "sweep": lambda x: sweep(one_row, {"a": [1]}, 1, x, jobs=1),
     }.items()},
     **{f"{study.__module__} {n}": (lambda x, study=study, n=n: study(**{n: x}), 2)
        for study in (StudyI,) for n in ("runs", "seed", "jobs")},
