@@ -88,7 +88,7 @@ READERS = {
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
     "scheduler.json": (_address, b'{"address": "tcp://127.0.0.1:8786"}', False),
     "text.txt": (files.read_text, "Größe 1\n".encode(), False),
-    "cell.txt": (cell, CELL, False),
+    f"{hashlib.sha256(b"").hexdigest()}.txt": (cell, CELL, False),
 }  # fmt: skip
 #: Those with checksums, of which hardly any damage is read.
 SEALED = (list(READERS)[-1],)
