@@ -65,6 +65,7 @@ SCORES = (
 )
 RESULT = json.dumps({"x": [1, 2.5]})
 CELL = f"{RESULT}\n{hashlib.sha256(RESULT.encode()).hexdigest()}\n".encode()
+CELL_NAME = f"{hashlib.sha256(RESULT.encode()).hexdigest()}.txt"
 
 
 def cell(path):
@@ -88,7 +89,7 @@ READERS = {
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
     "scheduler.json": (_address, b'{"address": "tcp://127.0.0.1:8786"}', False),
     "text.txt": (files.read_text, "Größe 1\n".encode(), False),
-    f"{hashlib.sha256(b"").hexdigest()}.txt": (cell, CELL, False),
+    CELL_NAME: (cell, CELL, False),
 }  # fmt: skip
 #: Those with checksums, of which hardly any damage is read.
 SEALED = (list(READERS)[-1],)
