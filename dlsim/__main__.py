@@ -1,8 +1,18 @@
-"""Make ``python -m dlsim`` the command line."""
+"""The command ``dlsim``, also as ``python -m dlsim``."""
 
 import sys
 
-from dlsim.cli import main
+
+def main() -> int:
+    """Run the command line; an interrupt while it is imported ends in words, too."""
+    try:
+        from dlsim import cli
+
+        return cli.main()
+    except KeyboardInterrupt:
+        print("\ndlsim: interrupted", file=sys.stderr)
+        return 130
+
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -27,6 +27,10 @@ from dlsim.progress import step, told
 LATEST, COPY = "results/latest", "dlsim-notebooks"
 #: The notebook that ``dlsim lab`` opens.
 FIRST_NOTEBOOK = "notebooks/00-start-here.ipynb"
+#: Notebooks that measure the machine they run on, and reproduce nothing of a paper.
+MEASURE_A_MACHINE = ("25-live-cluster",)
+#: The folder of the kernel in that copy.
+LAB_KERNELS = ".jupyter"
 #: The letters by which notebooks and README call the papers.
 PAPER_LETTERS = {
     "M": "mcdf",
@@ -55,6 +59,7 @@ def lab(args: argparse.Namespace) -> int:
         raise InputError(f"--port must be from 1 to 65535, got {args.port}")
     folder = Path(args.dir).expanduser().absolute()
     done = copy_notebooks(folder)
+    _write_lab_kernel(folder)
     counts = ", ".join(f"{len(names)} {what}" for what, names in done.items() if names)
     print(f"notebooks in {args.dir}: {counts or 'all there, none changed'}")
     for name in done["kept"]:
@@ -111,6 +116,16 @@ def _lab_files() -> Iterator[tuple[str, Path]]:
             yield name, source
 
 
+def _write_lab_kernel(folder: Path) -> None:
+    """Write the kernel of this Python beside the notebooks, where JupyterLab finds it first."""
+    from dlsim.study.notebook_process import kernel_of_this_python
+
+    home = Owned(folder, "lab", "choose another folder with --dir")
+    name, kernel = f"{LAB_KERNELS}/kernels/python3/kernel.json", kernel_of_this_python()
+    if home.content(name) != digest(kernel):
+        home.write(name, kernel)
+
+
 def lab_command(folder: Path, args: argparse.Namespace) -> list[str]:
     """Return the command that starts JupyterLab on a copy; options of the user come last."""
     command = [sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
@@ -124,13 +139,20 @@ def lab_command(folder: Path, args: argparse.Namespace) -> list[str]:
 def lab_environment(folder: Path) -> dict[str, str]:
     """Return the environment of JupyterLab.
 
-    JupyterLab then asks no server for news, keeps the state of panels in the notebook, and
-    notebooks write their results beside the copy. Whatever the user has set stays.
+    JupyterLab then asks no server for news, keeps the state of panels in the notebook, and runs
+    notebooks with this very Python. Notebooks write their results beside the copy. Whatever the
+    user has set stays.
     """
-    config = str(files.shared_folder("data") / "lab")
-    paths = [config, os.environ.get("JUPYTER_CONFIG_PATH", "")]
-    own = {"JUPYTER_CONFIG_PATH": os.pathsep.join(filter(None, paths))}
-    return {files.RESULTS_VARIABLE: str(folder / "results")} | os.environ | own
+    first = {
+        "JUPYTER_CONFIG_PATH": str(files.shared_folder("data") / "lab"),
+        "JUPYTER_PATH": str(folder / LAB_KERNELS),
+    }
+    results = {files.RESULTS_VARIABLE: str(folder / "results")}
+    paths = {
+        name: os.pathsep.join(filter(None, [path, os.environ.get(name, "")]))
+        for name, path in first.items()
+    }
+    return results | os.environ | paths
 
 
 # --------------------------------------------------------------------------------- dlsim run
@@ -192,15 +214,15 @@ def reproduce(args: argparse.Namespace) -> int:
         _require_docs()
     # imported here: these modules take a second, and a refusal should not
     from dlsim.compiled import require_cache
-    from dlsim.study import workers
+    from dlsim.study import dask_cluster
     from dlsim.study.notebooks import run_all
     from dlsim.study.results_page import SCORECARD, write_results_page
 
     readings = readings_by_notebook(reading, names)
     require_cache()
-    dask = args.dask or os.environ.get(workers.DASK, "")
+    dask = args.dask or os.environ.get(dask_cluster.DASK, "")
     if dask:
-        print(f"sweeps run on {workers.check(dask)}", file=sys.stderr)
+        print(f"sweeps run on {dask_cluster.check_cluster(dask)}", file=sys.stderr)
     results = run_all(
         [*(name for name in names if name != SCORECARD), SCORECARD],
         out=out,
@@ -235,7 +257,10 @@ def _require_docs() -> None:
 
 
 def notebooks_of(names: Sequence[str]) -> list[str]:
-    """Return the notebooks of papers, figures or notebooks by name; all of them for none."""
+    """Return the notebooks of papers, figures or notebooks by name.
+
+    Without names, these are all but those that measure the machine they run on.
+    """
     from dlsim.study.figures import load_figures, paper_of
 
     there, chosen = list(files.suite_notebooks()), []
@@ -251,7 +276,7 @@ def notebooks_of(names: Sequence[str]) -> list[str]:
             also = f"known: {', '.join(known)}, and the figures that dlsim list prints"
             raise InputError(f"nothing to reproduce is called {name!r};{guess} {also}")
         chosen += fits
-    return list(dict.fromkeys(chosen)) if names else there
+    return list(dict.fromkeys(chosen)) or [one for one in there if one not in MEASURE_A_MACHINE]
 
 
 def switches_of_words(words: Sequence[str]) -> dict[str, str]:
@@ -362,7 +387,8 @@ def _list_readings() -> None:
 
     print("readings (default first), dlsim reproduce PAPER --reading NAME=VALUE:")
     for notebook in files.suite_notebooks():
-        if table := switches_of(notebook):
+        table = switches_of(notebook)
+        if table and not notebook.endswith("-beyond"):
             print(f"\n{paper_of(notebook)}")
             for name, options in table.items():
                 print(f"  {name:<13} {' | '.join(map(word, options))}")
@@ -410,19 +436,16 @@ def claims(args: argparse.Namespace) -> int:
 
 
 def prove(args: argparse.Namespace) -> int:
-    """Print the status of every statement about the papers, or the steps of its proof."""
+    """Derive the statements about the papers; print the status of each, or every line."""
     from dlsim import theory
-    from dlsim.theory.claim import plain
 
     step("proving what was asked for")
-    if not args.steps:
-        return theory.main(args.keys)
-    for proven in theory.prove(args.keys):
-        print(f"{proven.key} ({proven.status}): {plain(proven.statement.source)}")
-        for number, part in enumerate(proven.steps, start=1):
-            print(f"\n  {number}. {part.kind}: {plain(part.why)}")
-            print(textwrap.indent(part.claim.text(), "       "))
-        print()
+    try:
+        proofs = theory.prove(args.keys)
+    except theory.ProofError as error:
+        print(f"dlsim prove: a step does not hold. {error}")
+        return 1
+    print("\n\n".join(map(str, proofs)) if args.steps else proofs.summary())
     return 0
 
 

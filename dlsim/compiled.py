@@ -63,9 +63,17 @@ def kernel_place(module: str) -> tuple[Path, str]:
     return Path(base) if base else cache_folder(), f"kernels-{core_digest(module)}"
 
 
-def is_compiled(package: str) -> bool:
-    """Tell whether kernels of an engine's core (`dlsim.realtime.core`) were compiled before."""
-    return any(Path(*kernel_place(package)).rglob("*.kernel"))
+#: The cores of this process, by their packages.
+_CORES: dict[str, "Core"] = {}
+
+
+def say_compiling(module: str) -> None:
+    """Say that kernels of a core are being compiled, once per run of the engine."""
+    core = _CORES.get(module.rpartition(".")[0])
+    if core is not None and core.compiling_since is None:
+        core.compiling_since = time.perf_counter()
+        name = core.package.removesuffix(".core")
+        _say(f"compiling {name}, once per version: about {core.seconds} s ...")
 
 
 def require_cache() -> None:
@@ -95,12 +103,19 @@ def compiled(
         from dlsim import kernel_files
     except (ImportError, AttributeError):  # a numba whose private parts are others
         return _plainly_compiled(function, place)
-    return kernel_files.compile_kernel(function, place, inline)
+    return kernel_files.compile_kernel(function, place, inline, say_compiling)
 
 
 def _plainly_compiled(function: Callable[..., Any], place: tuple[Path, str]) -> Callable[..., Any]:
     """Compile with what numba promises: slower to compile, and always right."""
     kernel = numba.njit(error_model="numpy", nogil=True)(function)
+    compile_it = kernel.compile
+
+    def compile_or_load(signature: Any) -> Any:
+        say_compiling(function.__module__)  # or loading: numba does not tell before
+        return compile_it(signature)
+
+    kernel.compile = compile_or_load
     before = numba.config.CACHE_DIR
     numba.config.CACHE_DIR = str(private_folder(*place))
     try:
@@ -143,6 +158,9 @@ class Core:
     def __init__(self, package: str, work: int, seconds: int) -> None:
         self.package, self.work, self.seconds = package, work, seconds
         self.done, self._is_used = 0, False
+        #: When kernels began to be compiled in a run of the engine.
+        self.compiling_since: float | None = None
+        _CORES[package] = self
 
     @functools.cached_property
     def compiled(self) -> SimpleNamespace:
@@ -200,15 +218,10 @@ class Core:
             self.done += work
             yield self.python
             return
-        begin = time.perf_counter()
-        is_new = not (self._is_used or numba.config.DISABLE_JIT or is_compiled(self.package))
-        self._is_used = True
-        if is_new:
-            name = self.package.removesuffix(".core")
-            _say(f"compiling {name}, once per version: about {self.seconds} s ...")
+        self._is_used, self.compiling_since = True, None
         yield self.compiled
-        if is_new:
-            took = time.perf_counter() - begin
+        if self.compiling_since is not None:
+            took = time.perf_counter() - self.compiling_since
             _say(f"compiled and run in {took:.0f} s")
 
 

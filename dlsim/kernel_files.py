@@ -60,9 +60,14 @@ if not TRIED[0] <= numba.version_info.short <= TRIED[1]:
 
 
 def compile_kernel(
-    function: Callable[..., Any], place: tuple[Path, str], inline: bool
+    function: Callable[..., Any],
+    place: tuple[Path, str],
+    inline: bool,
+    say_compiling: Callable[[str], None],
 ) -> Callable[..., Any]:
     """Return a kernel that Python and other kernels can call, each in the way that is cheapest.
+
+    `say_compiling` is called with the kernel's module where it has to be compiled for Python.
 
     Kernels called by kernels are linked without their Python entry point, the dearest part to
     compile. They are compiled once for an int, not once more for each literal that is passed.
@@ -70,9 +75,10 @@ def compile_kernel(
     options: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
     options["nogil"] = True  # other threads run meanwhile
     options["no_cfunc_wrapper"] = True  # no kernel is called from C
-    called = _keep_on_disk(numba.njit(**options)(function), *place)
+    say = functools.partial(say_compiling, function.__module__)
+    called = _keep_on_disk(numba.njit(**options)(function), say, *place)
     options |= {"no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
-    part = _keep_on_disk(numba.njit(**options)(function), *place, "parts")
+    part = _keep_on_disk(numba.njit(**options)(function), None, *place, "parts")
 
     def template_without_literals(args: Any, kws: Any) -> Any:
         unliteral = numba.types.unliteral
@@ -91,8 +97,8 @@ class KernelFiles:
     of which a damaged one ends the process. A file that cannot be written is left out.
     """
 
-    def __init__(self, folder: Path, name: str) -> None:
-        self.folder, self.name = folder, name
+    def __init__(self, folder: Path, name: str, when_missing: Callable[[], None] | None) -> None:
+        self.folder, self.name, self.when_missing = folder, name, when_missing
 
     def _path(self, key: Any) -> Path:
         """Return the file of a form: its types, its bytecode, the processor, the versions."""
@@ -101,7 +107,13 @@ class KernelFiles:
 
     def load(self, key: Any) -> Any:
         """Return a compiled form, None where there is none; a damaged file is dropped."""
-        path = self._path(key)
+        form = self._read(self._path(key))
+        if form is None and self.when_missing is not None:
+            self.when_missing()
+        return form
+
+    @staticmethod
+    def _read(path: Path) -> Any:
         try:
             content = path.read_bytes()
         except OSError:
@@ -125,7 +137,7 @@ class KernelFiles:
                 partial.unlink()
 
 
-def _keep_on_disk(kernel: Any, *place: Any) -> Any:
+def _keep_on_disk(kernel: Any, when_missing: Callable[[], None] | None, *place: Any) -> Any:
     """Give a kernel its files where it is first compiled: importing it needs no folder."""
     compile_it, name = kernel.compile, f"{kernel.__module__}.{kernel.__qualname__}"
 
@@ -138,7 +150,7 @@ def _keep_on_disk(kernel: Any, *place: Any) -> Any:
                     kernel.enable_caching()
                 finally:
                     numba.config.CACHE_DIR = before
-            kernel._cache._cache_file = KernelFiles(folder, name)
+            kernel._cache._cache_file = KernelFiles(folder, name, when_missing)
         with _one_at_a_time(Path(*place), f"{name}{signature}"):
             entry = compile_it(signature)
         made = kernel.overloads[normalize_signature(signature)[0]]  # with the kernels it calls

@@ -1,6 +1,7 @@
-"""What a notebook defines: its imports, functions and literal constants; nothing else is run."""
+"""What a notebook defines, without the runs and the pictures of its cells."""
 
 import ast
+from contextlib import suppress
 from types import SimpleNamespace
 
 import nbformat
@@ -30,3 +31,30 @@ def defined_in(notebook):
         kept = [one for one in statements if isinstance(one, kinds) or _is_constant(one)]
         exec(compile(ast.Module(kept, []), notebook, "exec"), names)
     return SimpleNamespace(**{key: value for key, value in names.items() if key != "__name__"})
+
+
+#: What marks an assignment that runs something, or that uses what was run.
+RUNS = ("sweep(", "simulate(", "run_chunks(", "run_slots(", "run_moldable(", "plt.", "sns.")
+
+
+def functions_of(name, **values):
+    """Return what a notebook's cells define; `values` stand for constants of the same name.
+
+    Imports, functions and assignments of constants are executed; an assignment that runs an
+    experiment, or that needs the result of one, is left out.
+    """
+    names = {"__name__": "notebook"}
+    for cell in nbformat.read(suite_notebooks()[name], as_version=4).cells:
+        if cell.cell_type != "code":
+            continue
+        for statement in ast.parse(cell.source).body:
+            text = ast.unparse(statement)
+            if isinstance(statement, ast.Import | ast.ImportFrom | ast.FunctionDef):
+                exec(text, names)
+            elif isinstance(statement, ast.Assign | ast.AnnAssign):
+                if any(word in text for word in RUNS):
+                    continue
+                with suppress(Exception):  # it needs what was left out
+                    exec(text, names)
+                names.update({key: values[key] for key in values if key in names})
+    return names

@@ -14,9 +14,9 @@ from dlsim.realtime import workload as tasks
 from dlsim.steady import read_platform
 from dlsim.study import cells
 from dlsim.study.claims import load_claims, read_scorecard
+from dlsim.study.dask_cluster import _address
 from dlsim.study.figures import load_figures
 from dlsim.study.parameters import parameters_of
-from dlsim.study.workers import _address
 from dlsim.swf import read_log
 from tests.test_files import LOG, TABLE
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from dlsim.study.workers import count
+from dlsim.study.worker_pool import count_workers
 
 
 def draw(load, policy="MCDF", seed=None):
@@ -54,7 +54,7 @@ def marked(load, marks, wait=0.0, seed=None):
 def whose(load, wait=0.0, seed=None):
     """Return the process that ran the cell, and how many workers it would use itself."""
     time.sleep(wait)
-    return {"process": os.getpid(), "jobs": count(0)}
+    return {"process": os.getpid(), "jobs": count_workers(0)}
 
 
 def fails(load, seed):

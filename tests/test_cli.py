@@ -143,8 +143,11 @@ def test_prove_prints_statuses_and_steps(capsys):
     assert "1 proved as printed; 1 refuted" in out
     code, out, _ = run(capsys, "prove", "5.1", "--steps")
     assert code == 0
-    assert "5.1 (proved)" in out
+    assert "5.1       proved" in out
+    assert "1 - beta" in out
     assert "\\" not in out  # no LaTeX
+    code, _, err = run(capsys, "prove", "5.1a")
+    assert "did you mean 5.1" in err
     for words in (["nope"], ["nope", "--steps"]):
         code, _, err = run(capsys, "prove", *words)
         assert code == 2
@@ -255,7 +258,8 @@ def test_exit_codes_of_reproduce(capsys, tmp_path, asked, status, code):
     ("words", "expected"),
     [
         ("S --reading vertex=least_connections",
-         {"40-steady-state": {"vertex": "least_connections"}}),
+         {"40-steady-state": {"vertex": "least_connections"},
+          "41-steady-state-beyond": {"vertex": "least_connections"}}),
         ("steady-state-fig4b --reading table2=het", {"40-steady-state": {"table2": "het"}}),
         ("M inserted-idle-time --reading link=shared,base=nominal,size=uniform",
          {"20-mcdf": {"link": "shared", "base": "nominal"},

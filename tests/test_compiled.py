@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -175,9 +176,8 @@ def test_a_core_is_imported_a_second_time_without_the_compiler():
     assert vars(plain.greedy).keys() == vars(fast.greedy).keys()
 
 
-def test_small_work_is_done_uncompiled_until_there_is_much(capsys, monkeypatch):
+def test_small_work_is_done_uncompiled_until_there_is_much(capsys):
     core = Core("dlsim.steady.core", work=10, seconds=3)
-    monkeypatch.setattr(compiled, "is_compiled", lambda package: False)
 
     def speed(engine, work):
         with core.at_speed(engine, work) as modules:
@@ -189,10 +189,33 @@ def test_small_work_is_done_uncompiled_until_there_is_much(capsys, monkeypatch):
     assert [speed("auto", 6), speed("auto", 4)] == ["python", "python"]
     assert capsys.readouterr().err == ""
     assert speed("auto", 1) == "compiled"
-    assert "compiling dlsim.steady, once per version: about 3 s" in capsys.readouterr().err
     assert speed("auto", 1) == "compiled"
     assert speed("python", 1000) == "python"
     assert capsys.readouterr().err == ""
+
+
+COMPILES_TWICE = """
+import pandas as pd
+from dlsim.realtime import Cluster, simulate
+tasks = pd.DataFrame({"arrival": [0.0], "sigma": [6.0], "deadline": [10.0]})
+for policy in ("FIFOMN", "FIFOMN", "FIFO-OPR-MN"):
+    simulate(tasks, Cluster(nodes=2, cms=1, cps=1), policy, engine="compiled")
+"""
+
+
+@jit
+def test_every_compilation_is_said_once_with_its_duration(tmp_path):
+    environment = {**os.environ, "DLSIM_CACHE": str(tmp_path), "NUMBA_CACHE_DIR": ""}
+
+    def said():
+        words = [sys.executable, "-c", COMPILES_TWICE]
+        run = subprocess.run(words, env=environment, capture_output=True, text=True, timeout=600)
+        assert (run.returncode, run.stdout) == (0, ""), run.stderr
+        return re.sub(r" in \d+ s", " in N s", run.stderr).splitlines()
+
+    both = ["compiling dlsim.realtime, once per version: about 20 s ...", "compiled and run in N s"]
+    assert said() == 2 * both  # the second call compiles nothing, the third another loop
+    assert said() == []
 
 
 def test_an_engine_that_is_not_there_is_refused():

@@ -13,6 +13,7 @@ from dlsim.cpugpu.mapdata import words_of
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.split import ideal_split
 from dlsim.errors import InputError
+from dlsim.files import suite_notebooks
 from dlsim.papers import cpu_gpu
 from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.figures import load_figures
@@ -21,7 +22,7 @@ from dlsim.study.readings import list_readings
 from dlsim.study.session import read_scales, start
 from dlsim.study.style import STYLES
 from tests.executed import in_one_space, shown_beside_the_shipped
-from tests.notebook_functions import FOLDER, functions_of
+from tests.notebook_code import functions_of
 from tests.scale import deep
 
 KEY = "cpu-gpu"
@@ -420,7 +421,7 @@ def test_a_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch, name):
     monkeypatch.setattr("dlsim.study.pictures._DPI", 40)
     given = {"mixes": ["lee", "wide"], "runs": 2, "jobs": 1, "reading": {"both_free": "best"}}
     out = tmp_path / "results"
-    names, _ = in_one_space(FOLDER / f"{name}.ipynb", tmp_path, given | {"out": str(out)})
+    names, _ = in_one_space(suite_notebooks()[name], tmp_path, given | {"out": str(out)})
     rows = [row for row in load_figures()[1] if row.notebook == name]
     due = {row.id for row in rows if row.status != "cannot be reproduced"}
     assert {path.stem for path in (out / "figures").glob("*.png")} == due

@@ -11,9 +11,8 @@ from dlsim.cache import source_digest
 from dlsim.cli import main
 from dlsim.errors import InputError, StudyError
 from dlsim.files import write_csv
-from dlsim.study import workers
+from dlsim.study import dask_cluster, sweep
 from dlsim.study.notebooks import run_all
-from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.children import until
 
@@ -28,7 +27,7 @@ QUIET = {"dashboard_address": None, "silence_logs": "CRITICAL"}
 def _cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
     yield
-    workers._client.cache_clear()
+    dask_cluster._client.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -39,16 +38,8 @@ def cluster():
 
 @pytest.fixture
 def address(cluster, monkeypatch):
-    monkeypatch.setenv(workers.DASK, cluster.scheduler_address)
+    monkeypatch.setenv(dask_cluster.DASK, cluster.scheduler_address)
     return cluster.scheduler_address
-
-
-def test_an_executor_of_the_callers_gives_the_same_bytes(cluster):
-    grid = {"load": [0.1, 0.2, 0.3]}
-    here = sweep(functions.echo, grid, replicates=4, jobs=1, cache=False)
-    with distributed.Client(cluster) as client:
-        there = sweep(functions.echo, grid, replicates=4, executor=client.get_executor())
-    assert there.to_csv() == here.to_csv()
 
 
 def test_the_environment_sends_a_sweep_to_the_cluster(address, cluster):
@@ -57,7 +48,7 @@ def test_the_environment_sends_a_sweep_to_the_cluster(address, cluster):
         theirs = set(client.run(os.getpid).values())
     assert set(found["process"]) <= theirs
     assert set(found["jobs"]) == {1}  # no worker opens workers of its own
-    ours = sweep(functions.whose, {"load": [0]}, replicates=1, jobs=1, cache=False)
+    ours = sweep(functions.whose, {"load": [0]}, replicates=1, jobs=1)
     assert set(ours["process"]) == {os.getpid()}  # a number of processes is one of this machine
     kept = sweep(functions.whose, {"load": range(8)}, fixed={"wait": 0.05}, replicates=2)
     assert kept.to_csv() == found.to_csv()
@@ -65,7 +56,7 @@ def test_the_environment_sends_a_sweep_to_the_cluster(address, cluster):
 
 def test_a_killed_worker_costs_nothing_but_its_cells(address, tmp_path):
     grid = {"load": range(40, 60)}
-    expected = sweep(functions.deadly, grid, fixed={"flag": ""}, replicates=2, jobs=1, cache=False)
+    expected = sweep(functions.deadly, grid, fixed={"flag": ""}, replicates=2, jobs=1)
     fixed = {"flag": str(tmp_path / "died"), "wait": 0.01}
     assert sweep(functions.deadly, grid, fixed=fixed, replicates=2).to_csv() == expected.to_csv()
     assert (tmp_path / "died").exists()
@@ -76,10 +67,10 @@ def test_an_error_on_the_cluster_names_its_cell(address):
         sweep(functions.fails, {"load": range(6)}, replicates=4)
 
 
-NOTEBOOK = """from dlsim.study.sweeps import sweep
+NOTEBOOK = """from dlsim.study import sweep
 from dlsim.study.report import Results
 from tests import sweep_functions as functions
-table = sweep(functions.deadly, {"load": range(40, 60)}, 2, seed, jobs=jobs,
+table = sweep(functions.deadly, {"load": range(40, 60)}, 2, seed,
               fixed={"flag": flag, "wait": 0.01})
 Results(out).table("result", table)"""
 
@@ -96,8 +87,8 @@ def test_a_notebook_runs_its_sweeps_there_and_loses_a_worker(address, tmp_path, 
     (there,) = run_all([tmp_path / "one.ipynb"], out=tmp_path / "a", dask=address,
                        parameters={"flag": str(flag)})  # fmt: skip
     assert (there.status, flag.exists()) == ("ok", True), there.error
-    monkeypatch.delenv(workers.DASK)
-    expected = sweep(functions.deadly, {"load": range(40, 60)}, 2, 0, jobs=1, cache=False,
+    monkeypatch.delenv(dask_cluster.DASK)
+    expected = sweep(functions.deadly, {"load": range(40, 60)}, 2, 0, jobs=1,
                      fixed={"flag": ""})  # fmt: skip
     write_csv(tmp_path / "expected.csv", expected)
     written = (tmp_path / "a" / "data" / "result.csv").read_bytes()
@@ -109,12 +100,14 @@ def test_a_notebook_runs_its_sweeps_there_and_loses_a_worker(address, tmp_path, 
 
 def test_a_fitting_cluster_is_told_in_one_line(address):
     line = f"2 workers with 2 threads at {address}"
-    assert until(lambda: workers.check(address) == line)  # one was killed, and comes back
+    assert until(
+        lambda: dask_cluster.check_cluster(address) == line
+    )  # one was killed, and comes back
 
 
 @pytest.mark.parametrize("place", ["tcp://127.0.0.1:9", "127.0.0.1:9", "nowhere", "x://y", "a b"])
 def test_an_address_where_nothing_answers(monkeypatch, place, capsys, tmp_path):
-    monkeypatch.setattr(workers, "ANSWER_SECONDS", 0.5)
+    monkeypatch.setattr(dask_cluster, "ANSWER_SECONDS", 0.5)
     assert main(["reproduce", "theory", "--dask", place, "--out", str(tmp_path / "r")]) == 2
     said = capsys.readouterr().err
     assert f"no Dask scheduler answers at {place!r}" in said
@@ -124,13 +117,13 @@ def test_an_address_where_nothing_answers(monkeypatch, place, capsys, tmp_path):
 
 def test_a_scheduler_file_that_is_not_there(tmp_path):
     with pytest.raises(InputError, match="no such scheduler file"):
-        workers.connect(str(tmp_path / "gone.json"))
+        dask_cluster.connect(str(tmp_path / "gone.json"))
 
 
 def test_without_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(InputError, match=r"pip install 'dlsim\[cluster\]'"):
-        workers.check("tcp://127.0.0.1:9")
+        dask_cluster.check_cluster("tcp://127.0.0.1:9")
 
 
 @pytest.fixture(scope="module")
@@ -140,9 +133,9 @@ def empty():
 
 
 def test_a_scheduler_without_workers(empty, monkeypatch):
-    monkeypatch.setattr(workers, "WORKER_SECONDS", 0.2)
+    monkeypatch.setattr(dask_cluster, "WORKER_SECONDS", 0.2)
     with pytest.raises(InputError, match=r"no worker of tcp.* within 0\.2 s; start some: dask wor"):
-        workers.check(empty.scheduler_address)
+        dask_cluster.check_cluster(empty.scheduler_address)
 
 
 OTHER = "def source_digest():\n    return '0' * 16\n"
@@ -168,7 +161,7 @@ def test_workers_with_another_dlsim_or_none_are_named(empty, tmp_path, sources, 
     )  # fmt: skip
     try:
         with pytest.raises(InputError, match=message.replace("DIGEST", source_digest())):
-            workers.check(empty.scheduler_address)
+            dask_cluster.check_cluster(empty.scheduler_address)
     finally:
         worker.kill()
         worker.wait()
@@ -191,12 +184,12 @@ def test_a_scheduler_that_dies_is_an_error_and_what_came_back_stays(tmp_path, mo
             cwd=tmp_path, stderr=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )  # fmt: skip
-        assert workers.check(str(note)).startswith("1 workers with 1 threads")
-        monkeypatch.setenv(workers.DASK, str(note))
+        assert dask_cluster.check_cluster(str(note)).startswith("1 workers with 1 threads")
+        monkeypatch.setenv(dask_cluster.DASK, str(note))
         marks = tmp_path / "marks"
         marks.mkdir()
         fixed = {"marks": str(marks), "pid": scheduler.pid}
-        with pytest.raises(StudyError, match=r"the executor gave up .* of 40 cells are done"):
+        with pytest.raises(StudyError, match=r"the executor failed .* of 40 cells are done"):
             sweep(functions.orphaned, {"load": range(40)}, fixed=fixed, replicates=1)
     finally:
         for process in (scheduler, worker):

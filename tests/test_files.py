@@ -435,11 +435,11 @@ OPENING = {
     "pd.read_csv", "pd.read_json", "json.load", "tomllib.load", "nbformat.read", "gzip.open",
 }  # fmt: skip
 OWN = {
-    "cache.py", "compiled.py", "files.py", "kernel_files.py", "ledger.py", "owned.py",
-    "study/cells.py",
-    "study/notebooks.py", "study/report.py", "processes.py", "study/warm.py",
+    "cache.py", "compiled.py", "files.py", "kernel_files.py", "owned.py", "processes.py",
     "given.py",  # what the system says of its memory
-    "cli/book.py", "study/pages.py",  # notebooks of a run
+    "study/cells.py", "study/notebooks.py", "study/report.py", "study/pages.py",  # results of a run
+    "study/notebook_process.py",  # what its parent asks for
+    "study/results_page.py",  # what the system says of its processor
 }  # fmt: skip
 
 

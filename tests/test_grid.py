@@ -493,8 +493,12 @@ def test_two_workers_of_dask_give_the_same_bytes(cache, monkeypatch):
             there = text_of(sweep(functions.draw, GRID, replicates=4, executor=executor))
             ours = sweep(define(source), {"load": range(8)}, 2, executor=executor)
             theirs = set(client.run(os.getpid).values())
+            monkeypatch.setenv("DLSIM_DASK", cluster.scheduler_address)
+            named = sweep(functions.whose, {"load": range(4)}, 2, fixed={"wait": 0.02})
+            monkeypatch.delenv("DLSIM_DASK")
     assert set(ours["at"]) <= theirs
+    assert set(named["process"]) <= theirs  # the cluster that the environment names
     assert ours["value"].tolist() == [3 * load for load in range(8) for _ in range(2)]
-    assert len(files(cache)) == 24 + 16
+    assert len(files(cache)) == 24 + 16 + 8
     monkeypatch.setenv("DLSIM_CACHE", str(cache.with_name("here")))
     assert text_of(sweep(functions.draw, GRID, replicates=4, jobs=1)) == there

@@ -1,5 +1,7 @@
 """What a notebook calls: start, judge, save, the scorecard, the map of readings."""
 
+import re
+
 import matplotlib.pyplot as plt
 import numpy as np
 import pandas as pd
@@ -100,6 +102,29 @@ def test_made_up_frames_are_supported_and_contradicted(out):
     assert some._repr_markdown_() == str(some)
 
 
+def test_the_verdict_is_said_in_plain_words(out):
+    """One comparison at each of three loads: the best rival decides, 30 points from MCDF."""
+    said = judge("mcdf-1", all_policies(0.5))
+    assert said.startswith("✓ **mcdf-1 is supported.** *Of the seven policies MCDF has the lowest")
+    assert "Of 3 comparisons 3 support the claim." in said
+    assert "Closest to failing: " in said
+    [number] = re.findall(r"load [\d.]+: \*\*([\d.]+)\*\* points \(95 %: [\d.]+ to [\d.]+\)", said)
+    assert float(number) == pytest.approx(30, abs=0.5)
+    said = judge("mcdf-1", all_policies(0.1, EDFAN=0.1))
+    assert "Of 3 comparisons 3 contradict the claim." in said
+    assert "Furthest from the claim: " in said
+    said = judge("mcdf-2", all_policies(0.995, EDFANNA=0.9))
+    assert "Asked, in our reading: more than 99 %. Printed: 99 %." in said
+    assert "Of 6 comparisons 3 support the claim, 3 contradict it." in said
+    rows = all_policies(0.5)
+    noise = 0.001 * np.random.default_rng(3).standard_normal(len(rows))
+    said = judge("mcdf-1", rows.assign(ratio=rows["ratio"].where(rows["load"] < 1, 0.2 + noise)))
+    assert "mcdf-1 is partly supported" in said
+    assert "Of 3 comparisons 2 support the claim, 1 shows nothing." in said
+    assert "With so few runs only effects above 0." in said
+    assert "would be noticed (in 4 of 5 cases)" in said
+
+
 def test_points_are_differences_on_the_same_tasks(out):
     rows = all_policies(0.5)
     judge("mcdf-1", rows)
@@ -182,6 +207,8 @@ def test_the_scorecard_has_every_claim_and_says_what_was_not_judged(out):
 
 # ------------------------------------------------------------------ readings
 
+FEW_SWITCHES = {name: mcdf.SWITCHES[name] for name in ("link", "late")}
+
 
 def test_readings_differ_in_one_switch():
     switches = {"link": ("own", "shared"), "span": ((1.0, 2.0), (3.0, 4.0), (5.0, 6.0))}
@@ -190,7 +217,8 @@ def test_readings_differ_in_one_switch():
     assert [name_reading(one) for one in readings[1:3]] == ["link=shared", "span=3-4"]
 
 
-def test_the_map_of_all_readings_runs_each_once(out):
+def test_the_map_of_all_readings_runs_each_once(out, monkeypatch):
+    monkeypatch.setattr(mcdf, "SWITCHES", FEW_SWITCHES)
     asked = []
 
     def run(reading):
@@ -208,7 +236,8 @@ def test_the_map_of_all_readings_runs_each_once(out):
     pd.testing.assert_frame_equal(by_reading(numbers.fillna({"points": ""})), table)
 
 
-def test_the_notebooks_own_reading_comes_first(tmp_path):
+def test_the_notebooks_own_reading_comes_first(tmp_path, monkeypatch):
+    monkeypatch.setattr(mcdf, "SWITCHES", FEW_SWITCHES)
     start("mcdf", out=str(tmp_path / "r"), reading={"late": "drop"})
     table = map_of_readings(lambda reading: {"main": all_policies(0.5)}, everything=True)
     assert list(table)[:2] == ["late=drop", "default"]
@@ -228,4 +257,5 @@ def test_a_policy_of_the_user_has_a_colour_of_its_own():
 
 def test_intervals_of_pictures_are_those_of_the_tables():
     values = [0.1, 0.4, 0.2, 0.9]
-    assert student_interval(values) == mean_interval(values)[1:3]
+    assert student_interval(values) == pytest.approx(mean_interval(values)[1:3])
+    assert student_interval([0.5]) == (0.5, 0.5)  # a single run has no width to draw

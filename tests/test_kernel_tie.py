@@ -14,7 +14,7 @@ from dlsim.compiled import latest_finish, meets, same_instant
 from dlsim.realtime import partition
 from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
-from dlsim.theory.words import B, G, share
+from dlsim.theory.symbols import first_share, geometric, share
 from tests.scale import LONG, SCALE
 
 EPS = 2.0**-52
@@ -116,7 +116,7 @@ def derived(formula):
 
 
 def derived_time(n):
-    return st + sc + sigma * (cms + cps) * derived(B(sp.Integer(n)))
+    return st + sc + sigma * (cms + cps) * derived(first_share(sp.Integer(n)))
 
 
 @pytest.fixture(scope="module")
@@ -136,7 +136,7 @@ def test_every_kernel_of_a_split_is_tied():
 @pytest.mark.parametrize("n", range(1, NODES + 1 if LONG >= 1 else NODES - 1))
 class TestSymbols:
     def test_growth(self, symbolic, n):
-        assert theory.is_zero(symbolic.growth[n] - derived(G(sp.Integer(n))))
+        assert theory.is_zero(symbolic.growth[n] - derived(geometric(sp.Integer(n))))
 
     def test_execution_time(self, symbolic, n):
         assert theory.is_zero(symbolic.time(sigma, n) - derived_time(n))
@@ -146,7 +146,7 @@ class TestSymbols:
         assert theory.is_zero(symbolic.rise_of_cost(sigma, n) - difference)
 
     def test_least_size_makes_the_last_share_zero(self, symbolic, n):
-        last = derived(share(sp.Integer(n), B(sp.Integer(n))))
+        last = derived(share(sp.Integer(n), first_share(sp.Integer(n))))
         at_least = symbolic.least[n]
         if n == 1:
             assert at_least == 0
@@ -161,7 +161,7 @@ class TestSymbols:
 
 
 def test_engine_constants_at_the_ends_of_beta():
-    """Statement b->1: shares are equal without transmission time, and one without computing."""
+    """Shares are equal without transmission time, and one without computing."""
     free_link, free_cpu = Kernels(0, cps, st, sc, 4), Kernels(cms, 0 * cms, 0 * st, sc, 4)
     for n in range(1, 5):
         even = cps * sigma / n + sc + st + st * sp.Rational(n - 1, 2)

@@ -184,6 +184,9 @@ def test_further_words_go_to_jupyter_lab(suite, tmp_path, monkeypatch, capsys):
 
     def become(path, words, env):
         assert env["JUPYTER_CONFIG_PATH"] == os.pathsep.join([str(suite / "data" / "lab"), "mine"])
+        kernels = Path(env["JUPYTER_PATH"].split(os.pathsep)[0]) / "kernels"
+        kernel = json.loads((kernels / "python3" / "kernel.json").read_text())
+        assert kernel["argv"][0] == sys.executable
         assert env[files.RESULTS_VARIABLE] == str(tmp_path / "c" / "results")
         seen.append(words)
         raise SystemExit(0)
@@ -251,7 +254,10 @@ def served(words, folder, environment, usual=USUAL):
 @deep
 @pytest.mark.skipif(os.name != "posix", reason="sends a signal")
 def test_a_checkout_serves_its_copy(tmp_path):
-    status, names, picture = served([sys.executable, "-m", "dlsim"], tmp_path, os.environ.copy())
+    for name in ("random", "email", "numbers", "dlsim"):  # what a user may have there
+        (tmp_path / f"{name}.py").write_text("raise SystemExit")
+    command = [sys.executable, "-P", "-m", "dlsim"]
+    status, names, picture = served(command, tmp_path, os.environ.copy())
     assert status["kernels"] == 0
     assert names == {path.name for path in NOTEBOOKS.glob("*.ipynb")}
     assert picture["type"] == "file"

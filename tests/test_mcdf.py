@@ -18,6 +18,7 @@ from dlsim.study.measure import REGISTERED
 from dlsim.study.readings import list_readings
 from dlsim.study.stats import mean_interval
 from tests.executed import FILE, in_one_space
+from tests.scale import deep
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
 ALTERNATIVES = list(list_readings(mcdf.SWITCHES))
@@ -194,6 +195,20 @@ def test_the_experiments_of_a_reading_are_those_of_the_notebook(seen, tmp_path, 
     wanted = direct(TEN, 0.5, 1, "MCDF", Reading(link="shared")).reject_ratio
     assert row["ratio"].item() == wanted
     assert wanted != direct(TEN, 0.5, 1, "MCDF").reject_ratio
+
+
+@deep
+def test_at_paper_scale_every_reading_and_half_the_length_are_run(tmp_path, monkeypatch):
+    few = {name: mcdf.SWITCHES[name] for name in ("link", "size")}
+    monkeypatch.setattr(mcdf, "SWITCHES", few)
+    axes = {"setups": [0, 5, 10], "ratios": [0.5, 3], "runs": 2}
+    _, _, out = run("20-mcdf", tmp_path, scale="paper", **axes)
+    table = pd.read_csv(out / "data" / "mcdf-readings.csv", index_col="claim")
+    assert list(table) == ["default", "link=shared", "size=abs", "size=clip"]
+    card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id")
+    assert card["reference"].isna().all()  # it is the reference itself
+    assert card.loc["mcdf-18", "verdict"] != "cannot be checked"
+    assert table.loc["mcdf-18"].notna().all()
 
 
 def test_other_readings_are_one_switch_each():

@@ -284,6 +284,12 @@ def test_run_json_holds_the_record(folder):
     assert record["problems"] == []
 
 
+def test_verdicts_are_counted_once_where_a_paper_has_two_notebooks(folder):
+    beyond = ended(folder, "21-mcdf-beyond", path=None)
+    line = write_results_page(folder, [ended(folder), beyond], META)
+    assert line.startswith(f"{len(verdicts())} claims: ")
+
+
 def test_results_of_another_run_in_the_folder_are_not_in_the_record(folder):
     Results(folder).table("bricks-claims", verdicts().assign(paper="bricks"))
     pages_of(folder)

@@ -26,7 +26,7 @@
    test_steady_model (test_the_check_and_the_programs_agree_on_the_rows).
 9. A cell that fails fails the run: test_notebooks
    (test_a_failed_notebook_is_kept_under_a_name_that_says_so). A wrong formula fails a test:
-   test_theory (test_mutant_falls) and ``python tests/mutation.py``.
+   test_theory (test_wrong_variants_are_refused) and ``python tests/mutation.py``.
 
 10. Nothing is written over, moved or removed but what dlsim wrote; what is reused is what was
    computed: test_owned (stateful: ``Folder``), test_lab, test_cpugpu_database.

@@ -13,7 +13,7 @@ from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.owned import Owned
 from dlsim.study import scorecard
-from dlsim.study.claims import SYMBOLS, load_claims, reference_of
+from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, load_claims, reference_of
 from dlsim.study.notebooks import run_all
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -108,7 +108,7 @@ def test_tables_escape_and_mark(run):
     assert "&lt;b&gt; &amp; co" in html
     assert html.count("<tr>") == len(frame) + 1
     for word in set(frame["verdict"]):
-        assert f"{SYMBOLS[word]} {word}" in html
+        assert f"{SYMBOLS[word]} {SHOWN_WORDS[word]}" in html
     differ = scorecard.findings(frame).data
     assert "bricks-1" in set(differ["id"])
     assert "bricks-2" not in set(differ["id"])
@@ -118,7 +118,7 @@ def test_the_verdicts_of_a_notebook_are_marked(run):
     frame = scorecard.read(run).query("paper == 'bricks'")
     html = scorecard.verdicts(frame, "whose").to_html()
     for word in (
-        f"{SYMBOLS['contrary']} contrary",
+        f"{SYMBOLS['contrary']} contradicted",
         "CONTRADICTS",
         "Because.",
         "theorem",

@@ -12,11 +12,9 @@ from scipy import stats
 
 from dlsim.errors import InputError
 from dlsim.files import shared_folder
+from dlsim.study.calibration import GRID, LAWS, calibrate
 from dlsim.study.stats import (
-    GRID,
-    LAWS,
     RESAMPLES,
-    calibration,
     family,
     mean_interval,
     relative_reduction,
@@ -206,7 +204,7 @@ def test_relative_reduction_of_nothing_is_undefined():
         (lambda f: summary(f, "load", "policy"), "'policy' must hold numbers"),
         (lambda f: mean_interval([1, 2], 0), "level must be between 0 and 1"),
         (lambda f: mean_interval(["x"]), "must hold numbers"),
-        (lambda f: calibration(-1), "draws must be a whole number of at least 1, got -1"),
+        (lambda f: calibrate(-1), "draws must be a whole number of at least 1, got -1"),
     ],
 )
 def test_refusals_name_the_value_and_the_remedy(call, message):
@@ -334,7 +332,7 @@ def test_the_rule_keeps_its_error_rate(points, runs):
     """Some hundred families a row; the table in 90-scorecard has two thousand."""
     draws = round((400 if points == 1 else 200) * max(LONG, 0.5))
     correlation = [0.0] if points == 1 else [0.0, 0.9]
-    table = calibration(draws, points=[points], correlation=correlation, runs=runs, jobs=1)
+    table = calibrate(draws, points=[points], correlation=correlation, runs=runs, jobs=1)
     most = stats.binom.ppf(0.9995, draws, 0.05) / draws
     assert len(table) == len(LAWS) * len(correlation) * len(runs)
     assert (table[["contrary", "holds"]] <= most).all(axis=None), table

@@ -87,6 +87,14 @@ def test_history_is_done_first(seen):
     assert seen[1]["own-17"].round().tolist() == [216, 177, 133]
 
 
+def test_slurms_accounting_becomes_the_table_of_65(seen):
+    assert seen[1]["own-13f3"].to_csv(index=False).splitlines() == [
+        "submit,wait,run_time,processors,estimate,user,queue",
+        "0.0,60.0,18000,16,21600.0,ann,batch",
+        "8400.0,60.0,93784,32,172800.0,bob,gpu",
+    ]
+
+
 def test_the_refused_share_of_a_job_log_is_that_of_checked_schedules(seen):
     names, shown = seen
     assert shown["own-13f"].index.tolist() == ["EDF-OPR-MN", "EDF-DLT"]

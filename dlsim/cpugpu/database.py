@@ -72,9 +72,15 @@ class HistoryDatabase:
 
     Examples
     --------
-    >>> with HistoryDatabase("history.sqlite") as database:  # doctest: +SKIP
+    >>> import tempfile
+    >>> with (
+    ...     tempfile.TemporaryDirectory() as folder,
+    ...     HistoryDatabase(f"{folder}/history.sqlite") as database,
+    ... ):
     ...     database.add("matmul", "gpu", 2.5, size="4096", host="node7", device="gpu0")
-    ...     history = database.history(host="node7")
+    ...     print(database.history(host="node7").table()[["app", "class", "count", "mean"]])
+                app class  count  mean
+    0  matmul[4096]   gpu      1   2.5
     """
 
     def __init__(self, path: StrPath, create: bool = True) -> None:

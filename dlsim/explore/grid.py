@@ -138,7 +138,7 @@ def _run_all(names: tuple[str, ...], setting: Setting) -> dict[str, list[Outcome
     reading = Reading.of({**rules, "probe": setting.probe})
     schedulers = [make_scheduler(name, setting) for name in names]
     outcomes = [
-        run_many(environment, schedulers, reading)
+        run_many(environment, schedulers, reading, engine="compiled")  # a picture takes 24 runs
         for environment in draw_environments(setting.interval, setting.seed, drawn)
     ]
     return dict(zip(names, map(list, zip(*outcomes, strict=True)), strict=True))

@@ -145,7 +145,7 @@ def run_up_to(
 ) -> tuple[Schedule, Refusal | None]:
     """Run a policy up to one admission test; explain the last task's refusal."""
     seen = tasks.head(step)
-    schedule = simulate(seen, cluster, policy, reading)
+    schedule = simulate(seen, cluster, policy, reading, engine="python")  # a compiler takes 20 s
     task = schedule.tasks.index[-1]
     admitted = schedule.tasks.loc[task, "admitted"]
     return schedule, None if admitted else explain_refusal(schedule, seen, task)
@@ -176,7 +176,8 @@ def explain_refusal(schedule: Schedule, tasks: pd.DataFrame, task: Any) -> Refus
         some = some[["arrival", "sigma", "deadline"]]
         if "user_nodes" in tasks:
             some = some.join(tasks["user_nodes"])
-        return simulate(some, schedule.cluster, schedule.policy, schedule.reading).tasks
+        known = schedule.cluster, schedule.policy, schedule.reading
+        return simulate(some, *known, engine="python").tasks
 
     repeated = run_with(len(waiting))
     others = repeated.drop(index=task)

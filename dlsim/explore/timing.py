@@ -98,7 +98,7 @@ def timing(
 def _chunks_of(sigma: float, deadline: float, cluster: Cluster, reading: Reading) -> pd.DataFrame:
     """Return the chunks of one load on all nodes of a cluster."""
     task = pd.DataFrame({"arrival": [0.0], "sigma": [sigma], "deadline": [deadline]})
-    return simulate(task, cluster, "FIFOANNA", reading).chunks
+    return simulate(task, cluster, "FIFOANNA", reading, engine="python").chunks
 
 
 def _draw_timing_diagram(

@@ -86,7 +86,7 @@ def wan(
     rules = Reading.of(switches)
     platform = make_platform(network, clusters, seed, bandwidth, connections, table2)
     best = find_optimum(platform, tuple(sorted(switches.items())))
-    shown = best if method == "MILP" else solve(platform, method, seed, rules)
+    shown = best if method == "MILP" else solve(platform, method, seed, rules, engine="python")
     relaxed = bound(platform)
 
     figure = new_figure(0.55, 0.66, 0.1, 0.22)
@@ -140,7 +140,7 @@ def make_platform(
 def find_optimum(platform: Platform, switches: tuple[tuple[str, str], ...]) -> Allocation:
     """Return the optimum, or the best schedule found at the root of the search."""
     rules = Reading.of(dict(switches))
-    return solve(platform, "MILP", reading=rules, most_nodes=MAX_SEARCH_NODES)
+    return solve(platform, "MILP", reading=rules, most_nodes=MAX_SEARCH_NODES, engine="python")
 
 
 @functools.lru_cache(maxsize=64)

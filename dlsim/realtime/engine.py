@@ -95,7 +95,8 @@ def simulate(
         inner = simulate(pieces, cluster, policy, replace(reading, split="all"), engine=engine)
         return Schedule.of_pieces(inner, given, cluster, policy, name, reading, 0.0)
     run = run_policy(given, cluster, policy, reading, negotiate, engine=engine)
-    return Schedule.of(run, given, cluster, policy, name, reading, float(negotiate))
+    found = Schedule.of(run, given, cluster, policy, name, reading, float(negotiate))
+    return replace(found, engine=engine)  # offers are asked for at the same speed
 
 
 def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:

@@ -79,6 +79,8 @@ class Schedule:
         Behind `counts`; None where they are made when asked for.
     parts : Schedule, optional
         Under ``split="piece"`` the schedule of the pieces, each a task.
+    engine : str
+        At which speed offers are asked for, as in `dlsim.realtime.simulate`.
     """
 
     tasks: pd.DataFrame
@@ -91,6 +93,7 @@ class Schedule:
     runs: pd.DataFrame | None = field(default=None, repr=False)
     counted: NDArray[np.int64] | None = field(default=None, repr=False)
     parts: "Schedule | None" = field(default=None, repr=False)
+    engine: str = field(default="auto", repr=False)
 
     @classmethod
     def of(cls, run: Run, given: Given, *about: Any) -> Self:
@@ -191,7 +194,7 @@ class Schedule:
         """Repeat the run, with what else `run_policy` can be asked."""
         assert self.given is not None
         known = self.given, self.cluster, self.policy, self.reading, self.negotiate
-        return run_policy(*known, **more)
+        return run_policy(*known, engine=self.engine, **more)
 
     @property
     def reject_ratio(self) -> float:

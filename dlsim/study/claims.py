@@ -63,6 +63,16 @@ SYMBOLS = {
     "cannot be checked": "–",
 }  # fmt: skip
 
+#: The words of the verdicts as a reader sees them; data keep the words of `SYMBOLS`.
+SHOWN_WORDS = {
+    "holds": "supported",
+    "in part": "partly supported",
+    "mixed": "mixed",
+    "contrary": "contradicted",
+    "undecided": "inconclusive",
+    "cannot be checked": "not checkable",
+}
+
 #: The columns of a scorecard.
 COLUMNS = (
     "id paper where whose claim printed measured points verdict reason figure reference agreement"
@@ -128,7 +138,8 @@ class Claim:
         """What the direction and the margin ask of the statistic, in words."""
         words = {"above": "more than", "dramatic": "more than", "below": "less than"}
         words |= {"marginal": "nearer to 0 than", "close": "within", "same": "no two farther than"}
-        return f"{words.get(self.direction, self.direction)} {_said(self.unit, self.margin)}"
+        margin = write_numbers(self.unit, self.margin)
+        return f"{words.get(self.direction, self.direction)} {margin}"
 
     @property
     def region(self) -> tuple[float, float]:
@@ -181,6 +192,9 @@ class Verdict:
     statistic: str = ""
     counts: tuple[int, ...] = ()  # points for, open, against
     weakest: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    #: The smallest effect that these runs would have shown, nan where no point is open.
+    effect: float = field(default=math.nan, compare=False, repr=False)
+    notes: str = field(default="", compare=False, repr=False)  # sentences that end the reason
 
     def __post_init__(self) -> None:
         option("a verdict", self.word, SYMBOLS)
@@ -204,7 +218,7 @@ class Verdict:
         return f"{SYMBOLS[self.word]} **{word}**: {claim.text}{found} {self.reason}"
 
 
-def _number(value: float, unit: str) -> str:
+def write_number(value: float, unit: str) -> str:
     """Write a number without its unit: two decimals for shares, four digits otherwise."""
     if math.isnan(value):
         return "?"
@@ -214,9 +228,9 @@ def _number(value: float, unit: str) -> str:
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def _said(unit: str, *values: float) -> str:
+def write_numbers(unit: str, *values: float) -> str:
     """Write one number, or several from the first to the last, with their unit."""
-    numbers = " to ".join(dict.fromkeys(_number(value, unit) for value in values))
+    numbers = " to ".join(dict.fromkeys(write_number(value, unit) for value in values))
     return f"{numbers} {unit}".strip() if values else ""
 
 
@@ -333,25 +347,32 @@ def _weakest(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
 def _measured(points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: object) -> str:
     """Describe the estimates: their extent, and the point that fits least."""
     unit, all_of_them = claim.unit, points["estimate"]
-    text = _said(unit, row["estimate"])
-    text += f" [{_number(row['low'], unit)}, {_number(row['high'], unit)}]"
+    text = write_numbers(unit, row["estimate"])
+    text += f" [{write_number(row['low'], unit)}, {write_number(row['high'], unit)}]"
     if len(points) > 1:
-        extent = _said(unit, all_of_them.min(), all_of_them.max())
+        extent = write_numbers(unit, all_of_them.min(), all_of_them.max())
         text = f"{extent}; weakest at {row['point']}: {text}"
     text = f"{text}; {runs} runs" if runs is not None else text
     return f"{text}; {row['beside']}" if row.get("beside") else text
 
 
-def _power(frame: pd.DataFrame, sides: Any, claim: Claim) -> str:
-    """Say which effect these runs would have shown at every open point, four times in five."""
+def _smallest_effect(frame: pd.DataFrame, sides: Any) -> float:
+    """Return the effect that these runs would have shown at every open point, 4 times in 5."""
     some = frame[(np.asarray(sides) == "open") & (frame["se"] > 0)]
     if some.empty:
-        return ""
+        return math.nan
     degrees = (some["n"].astype(float) - 1).clip(lower=1)
     effect = ((some["most"] - some["least"]) / 2 + stdtrit(degrees, 0.8) * some["se"]).max()
-    if not math.isfinite(effect):
+    return float(effect) if math.isfinite(effect) else math.inf
+
+
+def _power(effect: float, claim: Claim) -> str:
+    """Say which effect these runs would have shown; nothing where no point is open."""
+    if math.isnan(effect):
+        return ""
+    if math.isinf(effect):
         return " So few runs could have shown no effect at all."
-    what = _said(claim.unit, effect)
+    what = write_numbers(claim.unit, effect)
     return f" These runs would show an effect of {what} at every open point (power 80 %)."
 
 
@@ -380,18 +401,21 @@ def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
     count = Counter(_merged(sides, groups))
     runs = int(points["n"].min()) if "n" in points else None
     counts = tuple(count[side] for side in SIDES)
-    done = Verdict(claim, word, "", _measured(frame, weakest, claim, runs), counts, weakest)
-    reason = f"{done.points}.{_power(frame, sides, claim) if count['open'] else ''}"
+    effect = _smallest_effect(frame, sides) if count["open"] else math.nan
+    statistic = _measured(frame, weakest, claim, runs)
+    done = Verdict(claim, word, "", statistic, counts, weakest, effect)
+    reason = f"{done.points}.{_power(effect, claim)}"
     if claim.margin and claim.direction not in PRINTED:
         reason = f"Asked, in our reading: {claim.asked}. {reason}"
+    notes = ""
     none = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
     if none.any():
         most = f"{frame.loc[none, 'total'].max():,.0f}"
-        reason += f" None at all at {none.sum()} of {len(frame)} points, in up to {most} cases."
+        notes += f" None at all at {none.sum()} of {len(frame)} points, in up to {most} cases."
     if "steps" in points:
         wrong, steps = int(points["wrong"].sum()), int(points["steps"].sum())
-        reason += f" Of {steps} steps to a neighbour {wrong} go the other way."
-    return replace(done, reason=reason)
+        notes += f" Of {steps} steps to a neighbour {wrong} go the other way."
+    return replace(done, reason=reason + notes, notes=notes)
 
 
 def theorem_status(key: str) -> tuple[str, str]:
@@ -442,7 +466,7 @@ def scorecard(verdicts: Iterable[Verdict], beside: pd.DataFrame | None = None) -
     rows = [
         (
             v.claim.id, v.claim.paper, v.claim.where, v.claim.whose, v.claim.text,
-            _said(v.claim.unit, *v.claim.printed), v.statistic, v.points, v.word, v.reason,
+            write_numbers(v.claim.unit, *v.claim.printed), v.statistic, v.points, v.word, v.reason,
             v.claim.figure, known.get(v.claim.id, ""), agreement(v.word, known.get(v.claim.id, "")),
         )
         for v in verdicts

@@ -29,6 +29,7 @@ from dlsim.files import LIMIT, read_bytes, write_bytes, write_text
 from dlsim.given import label as unwrap_scalar
 from dlsim.given import mapping, whole
 from dlsim.study import session, worker_pool
+from dlsim.study.dask_cluster import cluster_executor
 from dlsim.study.fingerprint import fingerprint, ship_by_value, surroundings
 
 #: Cells run in this process for so long before worker processes are worth their start.
@@ -370,7 +371,7 @@ def sweep(
     seed = whole("seed", defaults.seed if seed is None else seed, 0, math.inf)
     workers = worker_pool.count_workers(defaults.jobs if jobs is None else jobs)
     if executor is None and jobs is None:
-        executor = defaults.executor or _executor_of_environment()
+        executor = defaults.executor or cluster_executor()
     label = label or str(getattr(function, "__name__", "sweep"))
     run = _Sweep(function, constants, seed, label)
     ship_by_value()
@@ -398,14 +399,6 @@ def sweep(
     except KeyboardInterrupt:
         raise KeyboardInterrupt(f"{label}: {run.status}") from None
     return _frame(run.cells, [run.results[number] for number in range(total)])
-
-
-def _executor_of_environment() -> Executor | None:
-    """Return the Dask cluster that ``$DLSIM_DASK`` names; None where it names none."""
-    from dlsim.study.workers import cluster
-
-    found = cluster()
-    return found[0] if found else None
 
 
 def _reporter(label: str, total: int) -> Callable[[int], object] | None:

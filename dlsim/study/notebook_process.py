@@ -85,22 +85,26 @@ def _execute(request: Mapping[str, Any], work: Path) -> None:
         raise StudyError(problem)
 
 
-def _make_kernel(folder: Path, imports_from: str) -> None:
-    """Describe a kernel of this very Python, which imports from a folder after all packages.
+def kernel_of_this_python(*options: str) -> bytes:
+    """Return the file kernel.json of a kernel that runs this very Python.
 
-    A file called random.py in that folder, or the kernel of another Python that has the same
-    name, changes nothing.
+    Its folder has to be called python3 and to come first on JUPYTER_PATH. The kernel of another
+    Python that has the same name is then not started.
+    """
+    words = ["-m", "ipykernel_launcher", "-f", "{connection_file}", *options]
+    names = {"display_name": "Python 3", "language": "python"}
+    return json.dumps({"argv": [sys.executable, "-P", *words], **names}).encode()
+
+
+def _make_kernel(folder: Path, imports_from: str) -> None:
+    """Describe a kernel that imports from a folder after all packages.
+
+    A file called random.py in that folder then changes nothing.
     """
     append = f"__import__('sys').path.append({imports_from!r})"
-    words = ["-f", "{connection_file}", "--IPKernelApp.ignore_cwd=True"]
-    words.append(f"--IPKernelApp.exec_lines={append}")
-    kernel = {
-        "argv": [sys.executable, "-P", "-m", "ipykernel_launcher", *words],
-        "display_name": "Python 3",
-        "language": "python",
-    }
+    options = "--IPKernelApp.ignore_cwd=True", f"--IPKernelApp.exec_lines={append}"
     folder.mkdir(parents=True)
-    (folder / "kernel.json").write_text(json.dumps(kernel))
+    (folder / "kernel.json").write_bytes(kernel_of_this_python(*options))
 
 
 def _plain_path(path: StrPath) -> str:

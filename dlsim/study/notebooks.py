@@ -28,7 +28,7 @@ from dlsim.errors import InputError
 from dlsim.files import LIMIT, StrPath, read_bytes, read_json, read_text
 from dlsim.given import number, option
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
-from dlsim.study import workers
+from dlsim.study import dask_cluster, worker_pool
 from dlsim.study.figures import KIND_VARIABLE, KINDS, paper_of
 from dlsim.study.parameters import check_parameters, parameters_of
 
@@ -297,7 +297,7 @@ def run_all(
     figures : {"png", "svg", "pdf"}
         A format in which every picture is written, beside PNG.
     dask : str
-        A scheduler of Dask, as `dlsim.study.workers.connect` takes it, on which sweeps run.
+        A scheduler of Dask, as `dlsim.study.dask_cluster.connect` takes it, on which sweeps run.
     folder : path, optional
         Current folder of the kernels; by default that of the executed notebooks.
 
@@ -311,7 +311,10 @@ def run_all(
     InputError
         Before anything runs, if a name, a parameter or the folder cannot be used.
     """
-    count, paths = workers.count(jobs), list(dict.fromkeys(find_notebook(name) for name in names))
+    count, paths = (
+        worker_pool.count_workers(jobs),
+        list(dict.fromkeys(find_notebook(name) for name in names)),
+    )
     home = Owned(out, remedy="choose a new or empty folder with --out")
     parameters, readings = parameters or {}, readings or {}
     given = {"out": str(home.folder), "jobs": 1, **(common or {}), **parameters}
@@ -321,8 +324,8 @@ def run_all(
     limit = CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
     if cell_seconds is not None:
         limit = number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
-    environment = {KIND_VARIABLE: option("figures", figures, KINDS), workers.JOBS: "1"}
-    environment |= {workers.DASK: dask} if dask else {}
+    environment = {KIND_VARIABLE: option("figures", figures, KINDS), worker_pool.JOBS: "1"}
+    environment |= {dask_cluster.DASK: dask} if dask else {}
     plan = []
     for path in paths:
         own = {"reading": readings[path.stem]} if path.stem in readings else {}
@@ -376,22 +379,22 @@ def _run_wave(
     """Run notebooks at the same time, each in a thread that waits for its process."""
     if len(wave) == 1:
         wave = [_with_workers(wave[0], count)]
-    stop = threading.Event()
+    stop, tasks = threading.Event(), dict[Future[NotebookResult], _Job]()
     with ThreadPoolExecutor(count) as pool:
-        tasks = {pool.submit(run_notebook, job, stop): job for job in wave}
         try:
+            for job in wave:
+                tasks[pool.submit(run_notebook, job, stop)] = job
             while not all(task.done() for task in tasks):
                 wait(tasks, timeout=2 * POLL_SECONDS)
                 for task, job in tasks.items():
                     if task.running():
                         display.show(job)
                 _collect(tasks, display, results)
-        except KeyboardInterrupt:
+        except BaseException as error:
             stop.set()
+            if not isinstance(error, KeyboardInterrupt):
+                raise
             wait(tasks)
-        except BaseException:
-            stop.set()
-            raise
         _collect(tasks, display, results)
 
 
@@ -399,8 +402,8 @@ def _with_workers(job: _Job, count: int) -> _Job:
     """Return a notebook that runs alone: its sweeps get all workers, or all of the cluster."""
     values = dict(job.values)
     if "jobs" in values:
-        values["jobs"] = 0 if workers.DASK in job.environment else count
-    return replace(job, values=values, environment=job.environment | {workers.JOBS: str(count)})
+        values["jobs"] = 0 if dask_cluster.DASK in job.environment else count
+    return replace(job, values=values, environment=job.environment | {worker_pool.JOBS: str(count)})
 
 
 def _collect(

@@ -23,7 +23,7 @@ from seaborn.utils import relative_luminance
 from dlsim.errors import InputError
 from dlsim.given import option, word
 from dlsim.given import table as need_table
-from dlsim.study.claims import SYMBOLS, load_claims
+from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, load_claims
 from dlsim.study.stats import ENDS, summary
 from dlsim.study.style import VERDICT_INK, policy_order, style_of
 
@@ -399,7 +399,8 @@ def verdict_heat(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     tiles(codes, texts, colors, (0, len(words) - 1), ax, 1.5, color="#222222", size=9)
     ax.xaxis.tick_top()
     ax.tick_params("x", rotation=90)
-    keys = [Patch(color=VERDICT_INK[word], label=f"{SYMBOLS[word]} {word}") for word in words]
+    labels = {word: f"{SYMBOLS[word]} {SHOWN_WORDS[word]}" for word in words}
+    keys = [Patch(color=VERDICT_INK[word], label=labels[word]) for word in words]
     ax.legend(
         handles=keys, loc="upper center", bbox_to_anchor=(0.5, -0.02),
         ncols=2 if columns < 12 else len(words), columnspacing=1.2, handlelength=1.2,

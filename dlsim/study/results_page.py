@@ -25,7 +25,7 @@ from dlsim.cache import source_digest
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.owned import Owned
-from dlsim.study import claims, workers
+from dlsim.study import claims, worker_pool
 from dlsim.study.figures import load_figures, paper_of
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.pages import RESULTS_PAGE, SCORECARD, PageFrame, pages_of_run, write_page
@@ -76,7 +76,8 @@ def _verdicts_of(folder: Path, results: Sequence[NotebookResult]) -> tuple[pd.Da
     tables, problems = [claims.scorecard([])], []
     for result in results:
         path = folder / "data" / f"{paper_of(result.name)}-claims.csv"
-        if not path.is_file() or result.status != "ok":  # not every notebook judges claims
+        judges = path.is_file() and not result.name.endswith("-beyond")
+        if result.status != "ok" or not judges:
             continue
         try:
             tables.append(claims.read_scorecard(path))
@@ -206,6 +207,6 @@ def _environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.release()}",
         "processor": found[1].strip() if found else platform.processor() or platform.machine(),
-        "cores": workers.count(),
+        "cores": worker_pool.count_workers(),
         "packages": {name: importlib.metadata.version(name) for name in sorted(names)},
     }

@@ -14,8 +14,15 @@ from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_csv, read_json, results_folder, shared_file
-from dlsim.study import stats
-from dlsim.study.claims import SYMBOLS, load_claims, read_scorecard, reference_of, scorecard
+from dlsim.study import calibration
+from dlsim.study.claims import (
+    SHOWN_WORDS,
+    SYMBOLS,
+    load_claims,
+    read_scorecard,
+    reference_of,
+    scorecard,
+)
 from dlsim.study.plot import axes_of
 from dlsim.study.style import VERDICT_INK
 
@@ -69,7 +76,7 @@ def fig_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     for word, symbol in SYMBOLS.items():
         bars = ax.barh(
             list(table.index), table[word], left=left[word], color=VERDICT_INK[word], height=0.68,
-            edgecolor="white", linewidth=1.5, label=f"{symbol} {word}",
+            edgecolor="white", linewidth=1.5, label=f"{symbol} {SHOWN_WORDS[word]}",
         )  # fmt: skip
         labels = [f"{symbol} {number}" if number else "" for number in table[word]]
         ax.bar_label(bars, labels, label_type="center", color="#222222", fontsize=9)
@@ -91,7 +98,8 @@ def _styled(frame: pd.DataFrame, *columns: str) -> Styler:
     """Show columns of a scorecard, a verdict in colour and symbol."""
     words = frame["verdict"]
     inks = "background-color: " + words.map(VERDICT_INK) + "; color: #1d1d1f; white-space: nowrap"
-    style = _left(frame.assign(verdict=words.map(SYMBOLS) + " " + words)[list(columns)])
+    shown = words.map(SYMBOLS) + " " + words.map(SHOWN_WORDS)
+    style = _left(frame.assign(verdict=shown)[list(columns)])
     if "id" in columns:
         style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
     return style.apply(lambda _: inks, subset=["verdict"])
@@ -131,9 +139,9 @@ def changes() -> Styler:
 def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
     """Tabulate how often the rule errs, in percent; without `draws` as shipped."""
     shipped = read_csv(shared_file("data/reference/suite/suite-calibration.csv"), {"law": "any"})
-    table = stats.calibration(draws, seed, jobs) if draws else shipped
+    table = calibration.calibrate(draws, seed, jobs) if draws else shipped
     rates = ["contrary", "holds"]
-    names = [*(name for name in stats.GRID if name != "points"), "draws"]
+    names = [*(name for name in calibration.GRID if name != "points"), "draws"]
     percent = table.assign(**{name: (100 * table[name]).round(1) for name in rates})
     return percent.pivot(index=names, columns="points", values=rates)
 

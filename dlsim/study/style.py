@@ -9,6 +9,8 @@ import hashlib
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 #: Named colours of the house.
 INK = {
     "black": "#000000",
@@ -160,10 +162,14 @@ def policy_style(policies: Iterable[Any]) -> dict[str, Any]:
 
 def student_interval(values: Any) -> tuple[float, float]:
     """Return Student's 95 % interval of a mean: ``errorbar=student_interval`` of seaborn."""
-    from dlsim.study.stats import mean_interval
+    from scipy.special import stdtrit
 
-    found = mean_interval(values)
-    return found.low, found.high
+    sample = np.asarray(values, dtype=float)
+    mean, n = float(sample.mean()), len(sample)
+    if n < 2:
+        return mean, mean
+    half_width = stdtrit(n - 1, 0.975) * sample.std(ddof=1) / np.sqrt(n)
+    return mean - half_width, mean + half_width
 
 
 def use() -> None:

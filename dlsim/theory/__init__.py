@@ -1,16 +1,37 @@
-"""SymPy statements about the papers: proved, corrected or refuted.
+"""The papers' formulas and theorems, derived anew with SymPy: proved, corrected or refuted.
 
-`statements` lists them, `prove` runs the proofs of a key or a prefix and returns every
-checked step, `errata` tells what the papers misprint, `report` is the same as a table of
-text. The formulas are derived anew here; no engine is imported.
+`statements` lists them, `prove` runs the derivations of a key or of the beginning of one and
+returns their lines, `errata` lists what the papers misprint. No engine is imported.
+
+The steps of a derivation are in `dlsim.theory.steps`: each is a function over SymPy expressions
+that returns the line to print, or raises `ProofError`.
 """
 
-from dlsim.theory.book import Errata, Erratum, Listing, Proven, Statement, errata, statements
-from dlsim.theory.derivation import Derivation, Step
-from dlsim.theory.run import main, prove, report
-from dlsim.theory.zero import ProofError, UndecidedError, is_zero
+from dlsim.theory.algebra import is_zero, sign
+from dlsim.theory.errata import Errata, Erratum, errata
+from dlsim.theory.relations import ProofError
+from dlsim.theory.statements import (
+    Derivation,
+    Proof,
+    Proofs,
+    Statement,
+    Statements,
+    prove,
+    statements,
+)
 
 __all__ = [
-    "Derivation", "Errata", "Erratum", "Listing", "ProofError", "Proven", "Statement", "Step",
-    "UndecidedError", "errata", "is_zero", "main", "prove", "report", "statements",
-]  # fmt: skip
+    "Derivation",
+    "Errata",
+    "Erratum",
+    "Proof",
+    "ProofError",
+    "Proofs",
+    "Statement",
+    "Statements",
+    "errata",
+    "is_zero",
+    "prove",
+    "sign",
+    "statements",
+]

@@ -1,232 +1,502 @@
-"""Paper I: equal finish from unequal release times, its constraints, and their gaps."""
+"""Paper I: nodes that become free one after another, its theorems, constraints and their gaps.
 
+Lin, Lu, Deogun and Goddard, "Enhancing Real-time Scheduling of Divisible Loads by Utilizing
+Inserted Idle Time". Its tau, chi are paper M's Cms, Cps: tau = (1-beta) w, chi = beta w.
+"""
+
+from fractions import Fraction
 from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.book import statement
-from dlsim.theory.claim import Iff, differ, eq, ge, gt, le, lt, sequence, total, under
-from dlsim.theory.derivation import Derivation
-from dlsim.theory.lemmas import no_more_than_all
-from dlsim.theory.letters import chi, j, n, p, positive, sigma, tau, y, z
-from dlsim.theory.words import alpha
+from dlsim.theory.paper_m import WHOLE_LOAD
+from dlsim.theory.relations import Claim, Every, Iff, eq, ge, gt, lt
+from dlsim.theory.statements import lemma, statement
+from dlsim.theory.steps import (
+    Line,
+    absurd,
+    add_up,
+    assume,
+    cases,
+    compute,
+    discharge,
+    exact_function,
+    extreme,
+    generalise,
+    identity,
+    iff,
+    induction,
+    positive,
+    substitute,
+    take,
+)
+from dlsim.theory.symbols import alpha, beta, j, n, r, s, sigma, tau, total, w
 
-P, (r, s, x) = sequence("p"), (sequence(name, real=True) for name in "rsx")
-end, after = sp.symbols("e e'", real=True)
-work = sigma * (tau + chi)
-finish = (total(r, n) + work) / n
-_end = eq(r(j) + alpha(j) * work, end, over=j)
-_whole = eq(total(alpha, n), 1)
+#: The instant at which all nodes end, and the work of the load, sigma (tau + chi).
+end = sp.Symbol("e", real=True)
+work = sigma * w
+#: The end and the shares of (3) and (4).
+optimum = (total(r, n) + work) / n
+ENDS = Every(eq(r(j) + alpha(j) * work, end), j, 1, n)
+SORTED = Every(ge(r(j + 1), r(j)), j, 1, n - 1)
+waits = total(lambda index: r(n) - r(index), n)
+#: The missing condition: the last share is positive.
+ROOM = lt(waits, work)
+_nodes = {r: lambda index: sp.Rational(index), n: 3}
+
+
+def best_share(index: Any) -> sp.Expr:
+    """Return the share of node `index` by (3) and (4)."""
+    return (optimum - r(index)) / work
 
 
 @statement(
     "1.3-4",
-    {"n-1 nodes": {0: eq(end, (total(r, n) + work) / (n + 1))}, "sign of p": {P(j): r(j) - r(n)}},
-    [eq(end, finish), eq(alpha(j), (end - r(j)) / work),
-     eq(alpha(1), 1 / n + ((n - 1) * P(1) - (total(P, n) - P(1))) / (n * work)),
-     eq(alpha(j), alpha(1) - (P(1) - P(j)) / work)], [_end, _whole], {P(j): r(n) - r(j)},
-    witness={n: 1, r: lambda k: sp.S.Zero, alpha: lambda k: sp.S.One, end: work},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    each = d.given(0, "every node starts when it is free, and all finish at $e$")
-    whole = d.given(1, "the whole load")
-    first, following = d.at(each, {j: 1}), d.at(each, {j: n + 1})
-    sums = eq(total(r, n) + work * total(alpha, n), n * end)
-    d.recur(sums, n, "all lines added", by={following: 1}, base={first: 1})
-    e = d.show(0, "the shares sum to 1", by={sums: -1 / n, whole: work / n})
-    d.show(1, "each line solved", by={each: 1 / work})
-    d.show(2, "(3)", by={first: 1 / work, e: 1 / work})
-    d.show(3, "(4)", by={each: 1 / work, first: -1 / work})
+    "I (2), (3), (4)",
+    goals=[
+        eq(end, optimum),
+        Every(eq(alpha(j), (end - r(j)) / work), j, 1, n),
+        eq(alpha(1), 1 / n + ((n - 1) * (r(n) - r(1)) - (waits - (r(n) - r(1)))) / (n * work)),
+        Every(eq(alpha(j), alpha(1) - ((r(n) - r(1)) - (r(n) - r(j))) / work), j, 1, n),
+    ],
+    hypotheses=[ENDS, WHOLE_LOAD],
+    witness={**_nodes, end: 4, alpha: lambda index: sp.Rational(4 - index) / 6},
+)
+def equal_finish(
+    time: Any, shares: Any, third: Any, fourth: Any, ends: Any, load: Any
+) -> list[Line]:
+    """If every node starts when it is free and all end together, (3) and (4) hold."""
+    all_end = assume(ends, "every node starts when it is free, and all end at e")
+    whole = assume(load, "the whole load")
+    inside = [assume(ge(n, j), "node j is one of them")]
+    each = take(all_end, j, "of node j", inside)
+    first = take(all_end, 1, "of the first node")
+    added = add_up(all_end, "all nodes added")
+    when = identity(time, "as the shares add up to 1", {added: -1 / n, whole: work / n})
+    by = {first: 1 / work, when: 1 / work}
+    from_first = {each: 1 / work, first: -1 / work}
+    return [
+        when,
+        generalise(identity(shares.relation, "solved", {each: 1 / work}), j, 1, n, "for all nodes"),
+        identity(third, "(3), with p_i = r_n - r_i", by),
+        generalise(identity(fourth.relation, "(4)", from_first), j, 1, n, "for all nodes"),
+    ]
 
 
 @statement(
     "1.pos",
-    {"p_n counted twice": {0: eq(alpha(n), (work - total(P, n) - r(n)) / (n * work))},
-     "largest share": {3: le(alpha(j), alpha(n))}},
-    [eq(alpha(n), (work - total(P, n)) / (n * work)), Iff(gt(alpha(n), 0), lt(total(P, n), work)),
-     Iff(gt(alpha(n), 0), lt(r(n), finish)), under(ge(alpha(j), alpha(n)), ge(r(n), r(j)))],
-    where={alpha(j): (finish - r(j)) / work, P(j): r(n) - r(j)}, witness={r: lambda k: sp.S.Zero},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.show(0, "the share of the last node")
-    d.show(1, "so it is positive", 1 / (n * work))
-    d.show(2, "which is that the last node is free before the end", 1 / work)
-    later = d.given(0, "releases are sorted", goal=3)
-    d.show(3, "no share is smaller", y / work, {y: later})
+    "I Theorem 3 and Corollary 1, the missing condition",
+    goals=[
+        Iff(gt(best_share(n), 0), ROOM),
+        Iff(gt(best_share(n), 0), gt(optimum, r(n))),
+        ge(best_share(j), best_share(n)),
+    ],
+    hypotheses=[SORTED, ge(n, j)],
+    witness=_nodes,
+    status="corrected",
+    gap="the last share must be positive: the waits add up to less than sigma (tau + chi)",
+    errata=[13],
+)
+def last_share(condition: Any, free: Any, order: Any, sorted_: Any, inside: Any) -> list[Line]:
+    """The last share is the smallest; it is positive iff sum (r_n - r_i) < sigma (tau + chi)."""
+    latest = last_is_latest(assume(sorted_, "releases are sorted"))
+    later = take(latest, j, "nor is node j", [assume(inside, "which is one of them")])
+    return [
+        iff(condition.first, condition.second, "times n sigma (tau + chi)", n * work),
+        iff(
+            free.first,
+            free.second,
+            "times sigma (tau + chi): the last node is free before the end",
+            work,
+        ),
+        positive(order, "a node that is free later has a smaller share", {later: 1 / work}),
+    ]
 
 
-#: Releases, shares and end of an example; the shares are (4), the end is (3).
-rs, shares, ends = sp.symbols("r_1:4"), sp.symbols("alpha_1:4"), sp.Symbol("e")
+_more = sp.Symbol("m", integer=True, nonnegative=True)
 
 
-def _example(releases: tuple[int, ...], compute: Any) -> dict[Any, Any]:
-    """Return what the letters of an example stand for, with unit size and sending cost."""
-    parts = {a: (ends - r) / (1 + compute) for a, r in zip(shares, rs, strict=False)}
-    count = len(releases)
-    whole = {ends: (sum(rs[:count]) + 1 + compute) / sp.Integer(count)}
-    return dict(list(parts.items())[:count]) | whole | dict(zip(rs, releases, strict=False))
+def last_is_latest(gaps: Line) -> Line:
+    """Show that no node is free after the last, if none is free after the next."""
+    here = ge(r(j + _more), r(j))
+    room = assume(ge(n - j, _more + 1), "so many nodes follow")
+    gap = take(gaps, j + _more, "from one node to the next", [room])
+    base = positive(here.subs({_more: 0}), "a node and itself")
+    step = positive(
+        here.subs({_more: _more + 1}), "one more", {assume(here, "assume it"): 1, gap: 1}
+    )
+    line = induction(here, _more, base, step, "by induction")
+    inside = [assume(ge(n, j), "node j is one of them")]
+    return generalise(
+        substitute(line, {_more: n - j}, "up to the last", inside), j, 1, n, "no node is free later"
+    )
+
+
+_other = sp.Function("x", real=True)
+_earlier = sp.Symbol("e'", real=True)
+_capacity = sp.Max(_earlier - r(j), 0)
+FITS = Every(ge(_capacity, _other(j) * work), j, 1, n)
 
 
 @statement(
-    "1.T3cex", {"another share": {2: eq(shares[0], 1)}},
-    [ge(rs[1] - rs[0], 1), ge(rs[1] - rs[0], shares[0]), eq(shares[0], sp.Rational(7, 4)),
-     lt(ends, rs[1])], refutes=gt(shares[1], 0), where=_example((0, 5), 1),
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.compute(0, r"Constraint 1 holds: $r_2-r_1 \ge \sigma\tau$")
-    d.compute(1, r"Constraint 2 holds: $r_2-r_1 \ge \alpha_1\sigma\tau$")
-    d.compute(2, "the first share")
-    d.compute(3, "the task would end before node 2 is free")
-    d.compute(4, "the second share is negative")
+    "1.opt",
+    "I Theorem 1",
+    goals=[ge(_earlier, optimum)],
+    hypotheses=[eq(total(_other, n), 1), FITS, SORTED, ROOM],
+    witness={**_nodes, _earlier: 9, _other: lambda index: sp.Rational(1, 3), sigma: 4},
+)
+def optimal(goal: Any, load: Any, fits: Any, sorted_: Any, room: Any) -> list[Line]:
+    """No schedule ends before e of (3), at which all nodes end without inserted idle time."""
+    inside = [assume(ge(n, j), "node j is one of them")]
+    latest = last_is_latest(assume(sorted_, "releases are sorted"))
+    last = take(latest, j, "nor is node j", inside)
+    short = assume(room, "the last share is positive")
+    before = positive(gt(optimum, r(j)), "so node j is free before e", {last: 1, short: 1 / n})
+    early = assume(lt(_earlier, optimum), "suppose another schedule ended earlier, at e'")
+    lost = gt(optimum - r(j), _capacity)
+    later = assume(ge(_earlier, r(j)), "a node that is free by e'")
+    works = extreme(eq(_capacity, _earlier - r(j)), "can work until e'", [later])
+    one = positive(lost, "which is less than until e", {works: -1, early: 1})
+    not_free = assume(later.claim.negated, "any other node")
+    least = positive(ge(0, _earlier - r(j)), "is not free by e'", {not_free: 1})
+    none = extreme(eq(_capacity, 0), "and does not work", [least])
+    two = positive(lost, "which is less than until e", {none: -1, before: 1})
+    less = cases(lost, one, two, later.claim, "so each node can do less than until e")
+    each = take(
+        assume(fits, "in tau + chi a node receives and computes a unit"), j, "of node j", inside
+    )
+    strict = positive(
+        gt(optimum - r(j), _other(j) * work), "so its share is smaller", {less: 1, each: 1}
+    )
+    added = add_up(
+        generalise(strict, j, 1, n, "for all nodes"), "and all of them are less than the load"
+    )
+    whole = assume(load, "which they carry")
+    false = positive(gt(0, 0), "0 > 0", {added: 1, whole: work})
+    return [absurd(goal, false, "so no schedule ends earlier")]
+
+
+_STARTS = Every(eq(s(j + 1), sp.Max(r(j + 1), s(j) + alpha(j) * sigma * tau)), j, 1, n - 1)
+_FIRST = eq(s(1), r(1))
+_CONSTRAINT_1 = Every(ge(r(j + 1) - r(j), sigma * tau), j, 1, n - 1)
+_CONSTRAINT_2 = Every(ge(r(j + 1) - r(j), alpha(j) * sigma * tau), j, 1, n - 1)
+_POSITIVE = Every(gt(alpha(j), 0), j, 1, n)
+_NO_IDLE_TIME = Every(eq(s(j), r(j)), j, 1, n)
+_apart = {r: lambda index: sp.Integer(2 * index), s: lambda index: sp.Integer(2 * index), sigma: 1}
+
+
+def _no_idle_time(goal: Every, gap: Any, first: Any, starts: Any) -> Line:
+    """Show that every node starts when it is free, if no gap is shorter than the send before."""
+    room = assume(ge(n, j + 1), "a node follows")
+    free = take(assume(gap, "Constraint 2"), j, "of the next node", [room])
+    start = take(
+        assume(starts, "a node starts when it is free and the link is"), j, "of the next", [room]
+    )
+    here = goal.relation
+    assumed = assume(here, "assume that a node starts when it is free")
+    ready = ge(r(j + 1), s(j) + alpha(j) * sigma * tau)
+    sent = positive(ready, "then its send is over before the next is free", {free: 1, assumed: -1})
+    release = extreme(eq(sp.Max(*ready.sides), r(j + 1)), "so the release decides", [sent])
+    step = identity(
+        here.subs({j: j + 1}), "and the next starts when it is free", {start: 1, release: 1}
+    )
+    base = assume(first, "the first node starts when it is free")
+    return generalise(
+        induction(here, j, base, step, "no inserted idle time"), j, 1, n, "at any node"
+    )
 
 
 @statement(
-    "1.C1C2cex", {"another share": {2: eq(shares[0], 3)}},
-    [ge(rs[1] - rs[0], 1), ge(rs[2] - rs[1], 1), eq(shares[0], sp.Rational(37, 11)),
-     lt(shares[2], 0)], refutes=ge(rs[1] - rs[0], shares[0]),
-    where=_example((0, 1, 9), sp.Rational(1, 10)),
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.compute(0, "Constraint 1 holds")
-    d.compute(1, "also here")
-    d.compute(2, r"$\alpha_1 > 1$")
-    d.compute(3, r"because $\alpha_3 < 0$")
-    d.compute(4, "Constraint 2 does not hold")
+    "1.s",
+    "I 4.4, start times in the worst case",
+    goals=[Every(eq(s(j), r(1) + sigma * tau * total(alpha, j - 1)), j, 1, n)],
+    hypotheses=[Every(eq(r(j), r(1)), j, 1, n), _FIRST, _STARTS, Every(ge(alpha(j), 0), j, 1, n)],
+    witness={
+        r: lambda _: sp.Integer(2),
+        alpha: lambda _: sp.Rational(1, 3),
+        s: lambda index: 2 + sp.Rational(index - 1),
+        w: 2,
+        sigma: 3,
+    },
+)
+def worst_case_starts(goal: Any, same: Any, first: Any, starts: Any, shares: Any) -> list[Line]:
+    """If all nodes are free together, s_n = r_n + (alpha_1 + ... + alpha_(n-1)) sigma tau."""
+    room = assume(ge(n, j + 1), "a node follows")
+    here = goal.relation
+    all_free = assume(same, "all nodes are free together")
+    next_free = take(all_free, j + 1, "the next node", [room])
+    sent = add_up(assume(shares, "no share is negative"), "nor is their sum", 1, j, [room])
+    start = take(
+        assume(starts, "a node starts when it is free and the link is"), j, "of the next", [room]
+    )
+    assumed = assume(here, "assume it")
+    ready = s(j) + alpha(j) * sigma * tau
+    busy = positive(
+        ge(ready, r(j + 1)),
+        "the link is free later than the node",
+        {assumed: 1, next_free: -1, sent: sigma * tau},
+    )
+    link = extreme(eq(sp.Max(r(j + 1), ready), ready), "so the link decides", [busy])
+    after = identity(here.subs({j: j + 1}), "and one send more", {start: 1, link: 1, assumed: 1})
+    base = identity(
+        here.subs({j: 1}), "the first node", {assume(first, "it starts when it is free"): 1}
+    )
+    return [generalise(induction(here, j, base, after, "by induction"), j, 1, n, "for all nodes")]
 
 
-_second = ge(r(j + 1) - r(j), alpha(j) * sigma * tau, over=j)
-
-
-need = sequence("w")
-_first = ge(r(j + 1), r(j) + sigma * tau, over=j)
+@statement(
+    "1.T2",
+    "I Theorem 2",
+    goals=[gt(s(2), r(2))],
+    hypotheses=[
+        eq(r(1), r(2)),
+        eq(s(1), r(1)),
+        eq(s(2), sp.Max(r(2), s(1) + alpha(1) * sigma * tau)),
+        gt(alpha(1), 0),
+    ],
+    witness={
+        r: lambda _: sp.Integer(2),
+        s: lambda index: sp.Integer(1 + index),
+        alpha: lambda _: sp.Rational(1, 3),
+    },
+)
+def idle_time_remains(goal: Any, same: Any, first: Any, second: Any, some: Any) -> list[Line]:
+    """If two nodes are free together, the second waits for the link, whatever the shares."""
+    equal, begin = assume(same, "both are free together"), assume(first, "the first starts at once")
+    share = assume(some, "with some share")
+    ready = s(1) + alpha(1) * sigma * tau
+    why = "its send is over only after that"
+    later = positive(gt(ready, r(2)), why, {share: sigma * tau, begin: 1, equal: 1})
+    link = extreme(eq(sp.Max(r(2), ready), ready), "so the second waits for the link", [later])
+    start = assume(second, "the second starts when it is free and the link is")
+    return [positive(goal, "and starts later than it is free", {start: 1, link: 1, later: 1})]
 
 
 @statement(
     "1.C1C2",
-    {"n(n+1)/2": {1: gt(tau + chi, n * (n + 1) * tau / 2)}, "n <= 15": {2: lt(need(15, 1), 1)}},
-    [under(ge(r(j + 1) - r(j), alpha(j) * sigma * tau), _first, gt(alpha(j), 0, over=j),
-         eq(total(alpha, n), 1), ge(n, j)),
-     under(gt(tau + chi, n * (n - 1) * tau / 2), _first, lt(total(P, n), work)),
-     *(claim for send, count in ((1, 14), (2, 10), (4, 7), (8, 5))
-       for claim in (lt(need(count, send), 1), ge(need(count + 1, send), 1)))],
-    where={P(j): r(n) - r(j), need(n, tau): n * (n - 1) * tau / (2 * (tau + 100))},
-    witness={r: lambda k: k, alpha: lambda k: sp.S.One, sigma: 1, tau: 1, chi: 100, n: 1, j: 1},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    apart, part, whole, _ = d.hypotheses({
-        0: "Constraint 1", 1: "all shares are positive", 2: "they add up to 1",
-        3: "share $j$ is one of them",
-    })  # fmt: skip
-    no_more_than_all(d, alpha, part, j, j, n)
-    most = ge(1, alpha(j))
-    d.show(most, "so no share exceeds 1", y, {y: total(alpha, n) - alpha(j)}, {whole: -1})
-    d.show(0, "hence Constraint 2", y + z * sigma * tau, {y: apart, z: most})
-    waits = total(lambda i: r(n) - r(i), n)
-    gaps = waits - sigma * tau * n * (n - 1) / 2
-    later = d.at(apart, {j: n})
-    why = r"each gap is at least $\sigma\tau$; their sum, by induction"
-    d.grows(gaps, n, 0, n * y, why, {y: later}, strict=False)
-    fits = d.given(1, r"$\alpha_n > 0$", goal=1)
-    d.show(1, "together", (p + z) / sigma, {p: fits, z: gaps})
-    for goal in range(2, 10):
-        d.compute(goal, r"$\chi = 100$, $\tau = 1, 2, 4, 8$: enough for one more node, or not")
+    "I 4.4, Constraints 1 and 2",
+    goals=[_CONSTRAINT_2],
+    hypotheses=[_CONSTRAINT_1, _POSITIVE, WHOLE_LOAD],
+    witness={**_apart, alpha: lambda _: sp.Rational(1, 3), w: 2},
+    status="corrected",
+    gap="all shares must be positive",
+    errata=[14, 16],
+)
+def constraint_2_is_weaker(goal: Any, first: Any, shares: Any, load: Any) -> list[Line]:
+    """If all shares are positive, Constraint 1 implies Constraint 2."""
+    room = assume(ge(n - 1, j), "a node follows")
+    gap = take(assume(first, "Constraint 1"), j, "of the next node", [room])
+    most = at_most_all(
+        assume(shares, "all shares are positive"), assume(load, "they add up to 1"), room
+    )
+    short = positive(goal.relation, "hence Constraint 2", {gap: 1, most: sigma * tau})
+    return [generalise(short, j, 1, n - 1, "for all nodes but the last")]
 
 
-_fits = ge(sp.Max(after - r(j), 0), x(j) * work, over=j)
+def at_most_all(shares: Line, load: Line, room: Line) -> Line:
+    """Show that share j, of shares that are positive and add up to 1, is at most 1."""
+    before = add_up(shares, "the shares before node j are not negative", 1, j - 1, [room])
+    after = add_up(shares, "nor are those after it", j + 1, n, [room])
+    return positive(ge(1, alpha(j)), "so no share exceeds 1", {before: 1, after: 1, load: -1})
 
 
 @statement(
-    "1.opt", {"a later end": {0: ge(after, finish + 1)}}, [ge(after, finish)],
-    [eq(total(x, n), 1), _fits, gt(finish, r(j), over=j)],
-    witness={n: 1, r: lambda k: sp.S.Zero, x: lambda k: sp.S.One, after: work},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    whole = d.given(0, "the whole load, in any shares $x_i$")
-    fits = d.given(1, r"a node that ends by $e'$ takes at most $(e'-r_i)^+/(\tau+\chi)$ units")
-    later = d.given(2, r"$e > r_n \ge r_i$, because $\alpha_n > 0$")
-    early = d.assume(gt(finish, after), "suppose it ended earlier")
-    free, case = sp.Max(after - r(j), 0), ge(after - r(j), 0)
-    d.assume(case, "a node free before $e'$")
-    at = d.extreme(eq(free, after - r(j)), "works until $e'$")
-    lost = gt(finish - r(j), free)
-    d.show(lost, r"and loses $e-e'$", p, {p: early}, {at: -1})
-    d.assume(case.negated, "any other node")
-    none = d.extreme(eq(free, 0), "does not work")
-    d.show(lost, r"and loses $e-r_i$", p, {p: later}, {none: -1})
-    d.either(lost, case, "every node does less than by $e$")
-    short = d.positive(finish - r(j) - x(j) * work, p + z, "so", {p: lost, z: fits})
-    sums = d.adds(short, j, n, "and all of them less than the load")
-    d.absurd(0, sums.left, "which they carry", {whole: -work})
+    "1.C1n",
+    "I 4.4, the reach of Constraint 1",
+    goals=[gt(w, n * (n - 1) * tau / 2)],
+    hypotheses=[_CONSTRAINT_1, ROOM],
+    witness={r: lambda index: sp.Integer(index), beta: sp.Rational(9, 10), sigma: 2},
+    status="ours",
+    errata=[15],
+)
+def reach_of_constraint_1(goal: Any, first: Any, room: Any) -> list[Line]:
+    """Constraint 1 with positive shares needs n (n-1) tau/2 < tau + chi."""
+    inside = [assume(ge(n, j + 1), "a node follows")]
+    gap = take(assume(first, "Constraint 1"), j, "of the next node", inside)
+    apart = ge(j * r(j) - total(r, j), sigma * tau * j * (j - 1) / 2)
+    base = positive(apart.subs({j: 1}), "one node does not wait")
+    step = positive(
+        apart.subs({j: j + 1}), "one node more", {assume(apart, "assume it"): 1, gap: j}
+    )
+    waited = induction(apart, j, base, step, "each gap is waited for by all nodes before it")
+    whole = generalise(waited, j, 1, n, "up to all nodes")
+    all_ = take(whole, n, "that is, of n nodes")
+    fits = assume(room, "the last share is positive")
+    return [positive(goal, "together", {all_: 1 / sigma, fits: 1 / sigma})]
 
 
-_starts = (_second, eq(s(1), r(1)),
-           eq(s(j + 1), sp.Max(r(j + 1), s(j) + alpha(j) * sigma * tau), over=j))  # fmt: skip
+_BY_4 = Every(eq(alpha(j), best_share(j)), j, 1, n)
+_ALL_END = Every(eq(s(j) + alpha(j) * work, optimum), j, 1, n)
+_OPTIMAL: list[Claim] = [_NO_IDLE_TIME, _ALL_END, ge(_earlier, optimum)]
+_SCHEDULE: list[Claim] = [_BY_4, _FIRST, _STARTS, ROOM, eq(total(_other, n), 1), FITS]
+_at_constraint_1 = {
+    **_apart,
+    w: 14,
+    beta: sp.Rational(13, 14),
+    alpha: lambda index: (sp.Rational(26, 3) - 2 * index) / 14,
+    _other: lambda _: sp.Rational(1, 3),
+    _earlier: 30,
+}
+
+
+def _ends_and_optimum(ends: Any, no_idle: Line, by_4: Any) -> list[Line]:
+    """Show that all nodes end at e, and take from Theorem 1 that none can end earlier."""
+    inside = [assume(ge(n, j), "node j is one of them")]
+    start = take(no_idle, j, "node j starts when it is free", inside)
+    share = take(assume(by_4, "the shares of (3) and (4)"), j, "of node j", inside)
+    end_of_node = identity(ends.relation, "its end", {start: 1, share: work})
+    (best,) = lemma("1.opt")
+    return [no_idle, generalise(end_of_node, j, 1, n, "all nodes end together"), best]
 
 
 @statement(
     "1.T3",
-    {"send longer than the gap": {0: gt(s(j), r(j))}, "any later end": {1: gt(after, finish)}},
-    [under(eq(s(j), r(j)), *_starts),
-     under(ge(after, finish), lt(total(P, n), work), ge(r(n), r(j), over=j), eq(total(x, n), 1),
-         _fits)],
-    where={alpha(j): (finish - r(j)) / work, P(j): r(n) - r(j)},
-    witness=({n: 1, r: lambda k: k, s: lambda k: k},
-     {n: 1, r: lambda k: sp.S.Zero, x: lambda k: sp.S.One, after: work}),
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    room = d.given(0, "Constraint 2, for i = 2..n ($r_0$ does not exist)")
-    d.given(1, "the first node starts when it is free")
-    start = d.given(2, "the others when free and the link is")
-    before = d.assume(eq(s(j), r(j)), "assume it of the node before")
-    ready = next(part for part in start.right.args if part != r(j + 1))
-    d.nonnegative(r(j + 1) - ready, y, "then the link is free first", {y: room}, by={before: -1})
-    latest = d.extreme(eq(sp.Max(r(j + 1), ready), r(j + 1)), "so the release decides")
-    why = "and the next node starts when it is free"
-    d.equal(s(j + 1), r(j + 1), why, by={start: 1, latest: 1})
-    d.inductive(0, j, "no inserted idle time, so all end at $e$")
-    waits, sorted_, _, _ = d.hypotheses({
-        0: r"the waits add up to less, that is $\alpha_n > 0$", 1: "releases are sorted",
-        2: "any other shares", 3: r"of a schedule that ends by $e'$",
-    }, goal=1)  # fmt: skip
-    last = d.show(gt(finish, r(n)), "no node is free after the end", p / n, {p: waits})
-    d.show(gt(finish, r(j)), "and so", p + z, {p: last, z: sorted_})
-    d.lemma("1.opt", "the schedule is optimal")
+    "I Theorem 3",
+    goals=_OPTIMAL,
+    hypotheses=[_CONSTRAINT_1, *_SCHEDULE],
+    witness=_at_constraint_1,
+    status="corrected",
+    gap="the waits must add up to less than sigma (tau + chi)",
+    errata=[13],
+)
+def theorem_3(*claims: Any) -> list[Line]:
+    """With Constraint 1 and positive shares, (3) and (4) leave no idle time and are optimal."""
+    no_idle, ends, _, first, by_4, begin, starts, room, *_ = claims
+    follow = assume(ge(n, j + 1), "a node follows")
+    gap = take(assume(first, "Constraint 1"), j, "of the next node", [follow])
+    later = positive(ge(r(j + 1), r(j)), "releases are sorted", {gap: 1})
+    sorted_ = generalise(discharge_range(later), j, 1, n - 1, "all of them")
+    inside = [assume(ge(n, j), "node j is one of them")]
+    latest = take(last_is_latest(sorted_), j, "no node is free after the last", inside)
+    share = take(assume(by_4, "the shares of (3) and (4)"), j, "of node j", inside)
+    fits = assume(room, "the last share is positive")
+    some = positive(
+        gt(alpha(j), 0), "and so are all", {share: 1, latest: 1 / work, fits: 1 / (n * work)}
+    )
+    shares = generalise(some, j, 1, n, "of all nodes")
+    load = identity(
+        WHOLE_LOAD, "they add up to 1", {add_up(assume(by_4, "(3) and (4)"), "added"): 1}
+    )
+    most = at_most_all(shares, load, follow)
+    short = positive(
+        ge(r(j + 1) - r(j), alpha(j) * sigma * tau),
+        "so Constraint 2 holds",
+        {gap: 1, most: sigma * tau},
+    )
+    constraint_2 = generalise(discharge_range(short), j, 1, n - 1, "for all nodes but the last")
+    line = discharge(
+        _no_idle_time(no_idle, _CONSTRAINT_2, begin, starts), constraint_2, "Constraint 2 was shown"
+    )
+    none, together, best = _ends_and_optimum(ends, line, by_4)
+    return [none, together, discharge(best, sorted_, "Theorem 1, as releases are sorted")]
 
 
-r1, r2, s2 = sp.symbols("r_1 r_2 s_2", real=True)
-_share = positive("alpha_1")
-
-
-@statement(
-    "1.T2", {"no transmission time": {0: gt(s2, r2 + _share * sigma * tau)}}, [gt(s2, r2)],
-    [eq(r1, r2), eq(s2, sp.Max(r2, r1 + _share * sigma * tau))],
-    witness={r1: 0, r2: 0, s2: sp.Rational(1, 8)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    same = d.given(0, "equal releases")
-    start = d.given(1, "node 2 waits for the first send")
-    sent = r1 + _share * sigma * tau
-    d.nonnegative(sent - r2, _share * sigma * tau, "which ends after the release", by={same: 1})
-    latest = d.extreme(eq(sp.Max(r2, sent), sent), "so the send decides")
-    why = "and any share takes time to send"
-    d.show(0, why, _share * sigma * tau, by={start: 1, latest: 1, same: 1})
-
-
-rate, E, time, load, tasks = positive("lambda E T SystemLoad TotalTasks")
-print_ = sequence("load")
+def discharge_range(line: Line) -> Line:
+    """Write "a node follows" as a range of indices, j = 1..n-1."""
+    last = assume(ge(n - 1, j), "j is at most n - 1")
+    return discharge(
+        line, positive(ge(n, j + 1), "so a node follows", {last: 1}), "with this range"
+    )
 
 
 @statement(
-    "SysLoad", {"the misprint": {load: E / chi}, "other number": {4: gt(print_(16), 1360)}},
-    [eq(load, rate * E), eq(1 / rate, E / load), differ(1 / rate, load / E), differ(load, E / chi),
-     gt(print_(16), 1359 - sp.S.Half), lt(print_(16), 1359 + sp.S.Half)],
-    where={load: tasks * E / time, tasks: rate * time,
-           print_(n): 200 / (1 - sp.Rational(100, 101) ** n)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.show(0, "the second formula, total tasks times their mean time over the time")
-    d.show(1, "solved for the mean interval")
-    d.show(2, r"the printed $1/\lambda = \text{SystemLoad}/\mathcal{E}$")
-    d.show(3, r"the printed $\mathcal{E}/\chi$ does not depend on $\lambda$")
-    for goal in (4, 5):
-        d.compute(goal, r"$100\,\mathcal{E}/\chi$, N=16, tau=1, chi=100, size 200")
+    "1.C2",
+    "I Corollary 1",
+    goals=_OPTIMAL,
+    hypotheses=[_CONSTRAINT_2, SORTED, *_SCHEDULE],
+    witness=_at_constraint_1,
+    status="corrected",
+    gap="the last share must be positive; Constraint 2 is for i = 2..n, as r_0 does not exist",
+    errata=[13, 16],
+)
+def corollary_1(*claims: Any) -> list[Line]:
+    """With Constraint 2 and positive shares, (3) and (4) leave no idle time and are optimal."""
+    no_idle, ends, _, second, _, by_4, begin, starts, *_ = claims
+    return _ends_and_optimum(ends, _no_idle_time(no_idle, second, begin, starts), by_4)
+
+
+def _shares_of(releases: tuple[int, ...], compute_cost: Fraction) -> list[Fraction]:
+    """Return the shares of (3) and (4) for a load of size 1 and tau = 1, in exact numbers."""
+    load = 1 + compute_cost
+    last = (sum(releases) + load) / Fraction(len(releases))
+    return [(last - release) / load for release in releases]
+
+
+_share_1 = exact_function("alpha", lambda node: _shares_of((0, 5), Fraction(1))[int(node) - 1])
+_share_2 = exact_function(
+    "alpha", lambda node: _shares_of((0, 1, 9), Fraction(1, 10))[int(node) - 1]
+)
+
+
+@statement(
+    "1.T3cex",
+    "I Theorem 3, Corollary 1",
+    goals=[
+        ge(5 - 0, 1),
+        ge(5 - 0, _share_1(1)),
+        eq(_share_1(1), sp.Rational(7, 4)),
+        lt(_share_1(2), 0),
+    ],
+    status="refuted",
+    gap="the last share may be negative",
+    errata=[13],
+)
+def theorem_3_fails(first: Any, second: Any, large: Any, negative: Any) -> list[Line]:
+    """As printed Theorem 3 and Corollary 1 fail: sigma = tau = chi = 1, r = (0, 5)."""
+    return [
+        compute(first, "Constraint 1 holds: r_2 - r_1 >= sigma tau"),
+        compute(second, "Constraint 2 holds: r_2 - r_1 >= alpha_1 sigma tau"),
+        compute(large, "the first share"),
+        compute(negative, "the second share is negative, so there is no such schedule"),
+    ]
+
+
+@statement(
+    "1.C1C2cex",
+    'I 4.4, "weaker"',
+    goals=[
+        ge(1 - 0, 1),
+        ge(9 - 1, 1),
+        eq(_share_2(1), sp.Rational(37, 11)),
+        lt(1 - 0, _share_2(1)),
+    ],
+    status="refuted",
+    gap="a share may exceed 1 where another is negative",
+    errata=[14],
+)
+def constraint_2_is_not_weaker(first: Any, second: Any, large: Any, fails: Any) -> list[Line]:
+    """Constraint 1 may hold without Constraint 2: sigma = tau = 1, chi = 1/10, r = (0, 1, 9)."""
+    return [
+        compute(first, "Constraint 1 holds between nodes 1 and 2"),
+        compute(second, "and between nodes 2 and 3"),
+        compute(large, "the first share is above 1, since the third is negative"),
+        compute(fails, "Constraint 2 does not hold: r_2 - r_1 < alpha_1 sigma tau"),
+    ]
+
+
+_rate, _time, _span, _unit, _load = sp.symbols("lambda E T chi SystemLoad", positive=True)
+_baseline = exact_function("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** int(nodes)))
+
+
+@statement(
+    "SysLoad",
+    "I 5.1, SystemLoad",
+    goals=[
+        eq(_rate * _span * _time / _span, _rate * _time),
+        Iff(eq(_load, _rate * _time), eq(1 / _rate, _time / _load)),
+        gt(_baseline(16), sp.Rational(1358, 100)),
+        lt(_baseline(16), sp.Rational(1360, 100)),
+    ],
+    status="corrected",
+    gap="SystemLoad is lambda E and 1/lambda is E/SystemLoad; E/chi is 13.59 whatever lambda is",
+    errata=[18, 19],
+)
+def system_load(load: Any, interval: Any, low: Any, high: Any) -> list[Line]:
+    """The system load is total tasks times E over the time, that is lambda E."""
+    why = "E/chi with N = 16, tau = 1, chi = 100, size 200: the same for every lambda"
+    return [
+        identity(load, "lambda T tasks arrive in a time T"),
+        iff(interval.first, interval.second, "solved for the mean interval", 1 / (_rate * _load)),
+        compute(low, why),
+        compute(high, why),
+    ]

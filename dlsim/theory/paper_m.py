@@ -1,253 +1,373 @@
-"""Paper M, section 4: shares, execution time and n_min, without and with set-up costs."""
+"""Paper M, section 4: one load on n equal nodes, without and with set-up costs.
+
+Lin, Lu, Deogun and Goddard, "Real-Time Divisible Load Scheduling for Cluster Computing"
+(UNL-CSE-2005-0014).
+"""
+
+from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.book import statement
-from dlsim.theory.claim import Iff, differ, eq, ge, gt, le, sequence, total, under
-from dlsim.theory.derivation import Derivation
-from dlsim.theory.lemmas import bernoulli, powers_below_one
-from dlsim.theory.letters import SC, ST, Delta, b, j, n, p, phi, positive, q, sigma, w, y, z
-from dlsim.theory.words import B, Cms, Cps, G, T, a1, a2, alpha, below_one, finishes, share
+from dlsim.theory.relations import Every, Iff, eq, ge, gt, le, lt
+from dlsim.theory.statements import lemma, statement
+from dlsim.theory.steps import (
+    Line,
+    add_up,
+    assume,
+    ceiling,
+    ceiling_bounds,
+    chain,
+    compute,
+    follows,
+    generalise,
+    identity,
+    iff,
+    induction,
+    logarithm,
+    positive,
+    solves,
+    substitute,
+    sums,
+    take,
+    whole,
+)
+from dlsim.theory.symbols import (
+    SC,
+    ST,
+    Cms,
+    Cps,
+    Delta,
+    alpha,
+    alpha_1,
+    beta,
+    execution_time,
+    first_share,
+    geometric,
+    j,
+    m,
+    n,
+    phi,
+    share,
+    sigma,
+    total,
+    w,
+)
 
-_ms, _ps, gamma = positive("C_ms C_ps gamma")
-_E, _phi = sp.Symbol(r"\mathcal{E}"), sp.Symbol("phi")
-Bs, Gs = sequence(r"\mathcal{B}"), sequence("G")
-_T1 = a1 * sigma * _ms + a1 * sigma * _ps
-_T2 = (a1 + a2) * sigma * _ms + a2 * sigma * _ps
+
+def finish(index: Any, sends: Any, setup: Any = 0, start: Any = 0) -> sp.Expr:
+    """Return when node `index` ends, if `sends` set-ups of a send come before (4.1)-(4.10)."""
+    sent = sends * setup + sigma * Cms * total(alpha, index)
+    return sent + start + sigma * Cps * alpha(index)
+
+
+WHOLE_LOAD = eq(total(alpha, n), 1)
+
+
+def recurrence(setup: Any) -> Every:
+    """Return that each share is beta times the one before, less `setup`."""
+    return Every(eq(alpha(j + 1), beta * alpha(j) - setup), j, 1, n - 1)
+
+
+def share_of_recurrence(claim: Every, hypothesis: Every, setup: Any) -> Line:
+    """Solve the recurrence of the shares, for j = 1..n."""
+    solved = claim.relation
+    step = take(
+        assume(hypothesis, "each share from the one before"),
+        j,
+        "for the nodes before the last",
+        [assume(ge(n, j + 1), "a node follows")],
+    )
+    before = assume(solved, "assume it of a node")
+    first = identity(solved.subs({j: 1}), "the first share")
+    after = identity(solved.subs({j: j + 1}), "then of the next", {step: 1, before: beta})
+    shown = induction(solved, j, first, after, "by induction")
+    return generalise(shown, j, 1, n, "for all nodes")
+
+
+def sum_of_shares(setup: Any) -> Line:
+    """Show the sum of the first n shares, by the first one."""
+    closed = alpha(1) * geometric(n) - setup * (n - geometric(n)) / (1 - beta)
+    terms = total(lambda index: share(index, alpha(1), setup), n)
+    return sums(eq(terms, closed), n, "the sum of the shares")
 
 
 @statement(
     "4.5",
-    {"ratio of the other cost": {b: _ms / (_ms + _ps)},
-     "sign": {0: Iff(eq(_T2 - 2 * a2 * sigma * _ps, _T1), eq(a2, b * a1))}},
-    [Iff(eq(_T2, _T1), eq(a2, b * a1)), eq((1 - b) * w, _ms), eq(b * w, _ps)],
-    where={b: _ps / (_ms + _ps), w: _ms + _ps},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.show(0, r"(4.2)-(4.1); $\sigma(C_{ms}+C_{ps})$ is positive", sigma * (_ms + _ps))
-    d.show(1, r"hence $C_{ms} = (1-\beta) w$")
-    d.show(2, r"and $C_{ps} = \beta w$")
-
-
-#: Hypotheses: all nodes finish together; the shares of n nodes add up to 1.
-_together, _whole = eq(T(j + 1), T(j), over=j), eq(total(alpha, n), 1)
-_line = finishes(j, st=0, sc=0)
+    "M (4.1), (4.2), (4.5)",
+    goals=[
+        eq(Cps / (Cms + Cps), beta),
+        Iff(eq(finish(1, 0), finish(2, 0)), eq(alpha(2), beta * alpha(1))),
+        Iff(eq(finish(j, 0), finish(j + 1, 0)), eq(alpha(j + 1), beta * alpha(j))),
+    ],
+)
+def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
+    """Two nodes end together if and only if the later share is beta times the one before."""
+    why = "line j less line j+1 is sigma w (alpha_(j+1) - beta alpha_j) with the sign changed"
+    return [
+        identity(ratio, "with w = Cms + Cps"),
+        iff(first.first, first.second, why, -1 / (sigma * w)),
+        iff(each.first, each.second, why, -1 / (sigma * w)),
+    ]
 
 
 @statement(
     "4.1-4.4",
-    {"n+1 for n": {1: eq(alpha(1), (1 - b) / (1 - b ** (n + 1)))},
-     "growing shares": {0: eq(alpha(j), b ** (1 - j) * alpha(1))},
-     "no computing": {T(j): sigma * Cms * total(alpha, j)}},
-    [eq(alpha(j), b ** (j - 1) * alpha(1)), eq(alpha(1), (1 - b) / (1 - b**n))],
-    [below_one, _together, _whole], {T(j): _line},
-    witness={b: sp.Rational(1, 2), n: 1, alpha: lambda k: 2 ** (1 - k)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    powers_below_one(d)
-    together, whole = d.given(1, "all nodes finish together"), d.given(2, "the whole load")
-    ratio = eq(alpha(j + 1), b * alpha(j))
-    d.show(ratio, r"line $j+1$ minus line $j$, over $\sigma w$", by={together: 1 / (sigma * w)})
-    shares = d.recur(0, j, "the recurrence solved", by={ratio: 1}, factor=b)
-    following = d.at(shares, {j: n + 1})
-    sums = eq(total(alpha, n), alpha(1) * G(n))
-    d.recur(sums, n, r"sum of the first $n$ shares", by={following: 1})
-    d.show(1, "the shares sum to 1", by={whole: 1 / G(n), sums: -1 / G(n)})
+    "M (4.1)-(4.4), text below (4.5)",
+    goals=[
+        Every(eq(alpha(j), beta ** (j - 1) * alpha(1)), j, 1, n),
+        eq(alpha(1), (1 - beta) / (1 - beta**n)),
+        le(alpha(1), 1),
+    ],
+    hypotheses=[recurrence(0), WHOLE_LOAD],
+    witness={alpha: lambda index: sp.Rational(4, 7) / 2 ** (index - 1)},
+    errata=[5],
+)
+def shares_without_setup(solved: Any, first: Any, most: Any, each: Any, load: Any) -> list[Line]:
+    """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
+    shares = share_of_recurrence(solved, each, 0)
+    added = add_up(shares, "all shares added")
+    closed = sum_of_shares(0)
+    scale = 1 / geometric(n)
+    by = {assume(load, "the whole load"): scale, added: -scale, closed: -scale}
+    first_of_n = identity(first, "their sum is 1", by)
+    return [
+        shares,
+        first_of_n,
+        positive(most, "where n = 1 a single node takes all", {first_of_n: -1}),
+    ]
 
 
-_first = (1 - b) / (1 - b**n)
+def ends_of_nodes(setup: Any, start: Any) -> Any:
+    """Return that node j of n ends at E, with the shares written out."""
+    first = first_share(n, setup)
+    sent = total(lambda index: share(index, first, setup), j)
+    time = setup * sigma * w
+    end = j * time + start + sigma * Cms * sent + sigma * Cps * share(j, first, setup)
+    return eq(end, execution_time(n, setup, start))
 
 
-@statement(
-    "E(n)",
-    {"1 + beta^n": {_E: sigma * Cms / (1 + b**n)}, "C_ps for C_ms": {_E: sigma * Cps / (1 - b**n)}},
-    [eq(_first * sigma * w, _E), eq(T(j), _E)], [below_one],
-    {T(j): _line, alpha(j): _first * b ** (j - 1), _E: sigma * Cms / (1 - b**n)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    powers_below_one(d)
-    d.show(0, r"by $C_{ms} = (1-\beta) w$")
-    why = "data sent to the first $j$ nodes, in shares"
-    sent = d.induct(_first * G(j), _first * b ** (j - 1), j, why)
-    d.show(1, "node $j$ has its data after $j$ sends, then computes", by={sent: sigma * Cms})
+def show_ends(claim: Any, setup: Any) -> Line:
+    """Show it: the sends by induction, then one identity."""
+    closed = alpha_1 * geometric(j) - setup * (j - geometric(j)) / (1 - beta)
+    terms = total(lambda index: share(index, alpha_1, setup), j)
+    sent = sums(eq(terms, closed), j, "sent to the first j nodes")
+    partial = substitute(sent, {alpha_1: first_share(n, setup)}, "with the first share put in")
+    return identity(claim, "every node ends at E", {partial: sigma * Cms})
 
 
-_meets = Iff(le(_E, Delta), le(b**n, gamma))
+@statement("E(n)", "M between (4.5) and (4.6)", goals=[ends_of_nodes(0, 0)])
+def ends_without_setup(claim: Any) -> list[Line]:
+    """Without set-up cost every node ends at E = (1 - beta)/(1 - beta^n) sigma (Cms + Cps)."""
+    return [show_ends(claim, 0)]
 
 
-@statement(
-    "4.6g",
-    {"C_ps for C_ms": {gamma: 1 - sigma * Cps / Delta},
-     "1 + ...": {gamma: 1 + sigma * Cms / Delta}},
-    [_meets, under(Iff(le(_E, Delta), ge(n, sp.log(gamma) / sp.log(b))), gt(gamma, 0))],
-    [below_one], {_E: sigma * Cms / (1 - b**n), gamma: 1 - sigma * Cms / Delta},
-    witness={sigma: 1, w: 1, Delta: 1},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    powers_below_one(d)
-    power = d.show(0, r"times $(1-\beta^n)/\Delta > 0$", Delta / q, {q: 1 - b**n})
-    room = power.right.right
-    d.given(1, "a budget that some number of nodes meets", goal=1)
-    below = d.exponentials(sp.log(b), 0, r"$\ln$ increases")
-    falls = d.apply(below, r"$\ln\beta < 0$")
-    logs = d.exponentials(sp.log(room), n * sp.log(b), r"$\ln$ increases")
-    both = d.chain(power, logs, "so, in logarithms")
-    nodes = Iff(logs.right, d[1].right)
-    d.show(nodes, r"dividing by $\ln\beta < 0$ turns the inequality", p, {p: falls.gap})
-    d.chain(both, nodes, "together")
+BARE = execution_time(n, 0, 0)
+GAMMA = 1 - sigma * Cms / Delta
+MEETS = Iff(le(BARE, Delta), le(beta**n, GAMMA))
 
 
 @statement(
-    "4.6inf", {"twice the floor": {z: 2 * sigma * Cms}, "a floor of 0": {z: 0}},
-    [gt(_E, z), ge(z + sigma * b * w / n, _E), under(gt(_E, Delta), le(Delta, z))], [below_one],
-    {_E: sigma * Cms / (1 - b**n), z: sigma * Cms}, witness={sigma: 1, w: 2, Delta: 1},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    powers_below_one(d)
-    given = {p: 1 - b, q: 1 - b**n}
-    d.show(0, r"above $\sigma C_{ms}$ for every $n$", sigma * p * w * b**n / q, given)
-    slow = bernoulli(d, r"$\beta^{-n} \ge 1 + n(1/\beta - 1)$ (Bernoulli), times $\beta^n$")
-    why = "and no higher bound holds: the excess falls like $1/n$"
-    d.show(1, why, sigma * w * b * y / (n * q), {y: slow, q: 1 - b**n})
-    short = d.given(1, r"$\gamma \le 0$", goal=2)
-    why = r"no number of nodes meets it, though $\Delta > 0$"
-    d.show(2, why, p + y, {p: d[0], y: short})
+    "4.6g", "M (4.6) to n_min", goals=[eq((1 - beta) * sigma * (Cms + Cps), sigma * Cms), MEETS]
+)
+def deadline_by_powers(same: Any, meets: Any) -> list[Line]:
+    """E(n) <= Delta = A + D - s if and only if beta^n <= gamma = 1 - sigma Cms/Delta."""
+    why = "times (1 - beta^n)/Delta, which is positive"
+    return [
+        identity(same, "with beta = Cps/(Cms + Cps)"),
+        iff(meets.first, meets.second, why, (1 - beta**n) / Delta),
+    ]
 
 
-_late = finishes(j) - ST + sigma * Cms * alpha(j + 1) + sigma * Cps * (alpha(j + 1) - alpha(j))
-_printed = _late + ST
+LEAST = sp.log(GAMMA) / sp.log(beta)
+
+
+@statement(
+    "n_min",
+    "M below (4.6), n_min",
+    goals=[Iff(le(BARE, Delta), ge(n, sp.ceiling(LEAST))), ge(sp.ceiling(LEAST), 1)],
+    hypotheses=[gt(GAMMA, 0)],
+    status="corrected",
+    gap="gamma > 0 is needed, not only A + D - s > 0",
+    errata=[2],
+)
+def fewest_nodes(meets: Any, least: Any, room: Any) -> list[Line]:
+    """The fewest nodes that meet a deadline are n_min = ceiling(ln gamma/ln beta), at least 1."""
+    _, powers = lemma("4.6g")
+    possible = assume(room, "some number of nodes is enough")
+    logs = logarithm(le(beta**n, GAMMA), "the logarithm increases", [possible])
+    divided = iff(
+        logs.claim.second, ge(n, LEAST), "ln beta < 0", -1 / sp.log(beta), signs=[possible]
+    )
+    counts = ceiling(n, LEAST, "n is whole", [possible])
+    reals = chain(chain(powers, logs, "(4.6) in logarithms"), divided, "solved for n")
+    below = logarithm(lt(GAMMA, 1), "gamma < 1, since it takes time to send", [possible])
+    negative = follows(below, positive(lt(GAMMA, 1), "sigma Cms > 0"), "so ln gamma < 0")
+    ratio = positive(
+        gt(LEAST, 0), "a quotient of negatives", {negative: -1 / sp.log(beta)}, [possible]
+    )
+    up, _ = ceiling_bounds(LEAST, "the definition of the ceiling", [possible])
+    above = positive(
+        gt(sp.ceiling(LEAST), 0), "so the ceiling is positive", {up: 1, ratio: 1}, [possible]
+    )
+    return [
+        chain(reals, counts, "so n_min is the least whole number that meets the deadline"),
+        whole(least, "and at least 1", above),
+    ]
+
+
+@statement(
+    "4.6inf",
+    "M 4.1, the condition before n_min",
+    goals=[gt(BARE, sigma * Cms), gt(BARE, Delta)],
+    hypotheses=[le(GAMMA, 0)],
+    witness={Delta: 2},
+    status="corrected",
+    gap="if gamma <= 0, no number of nodes meets the deadline",
+    errata=[2],
+)
+def sending_is_a_floor(floor: Any, missed: Any, none: Any) -> list[Line]:
+    """No number of nodes is faster than sending; if gamma <= 0 none meets the deadline."""
+    sends = positive(floor, "beta^n > 0")
+    late = assume(none, "gamma is not positive")
+    return [
+        sends,
+        positive(missed, "so the load cannot even be sent in time", {sends: 1, late: Delta}),
+    ]
 
 
 @statement(
     "4.7-4.10",
-    {"the misprint": {0: Iff(eq(_printed, T(j)), eq(alpha(j + 1), b * alpha(j) - _phi))},
-     "SC in phi": {_phi: SC / (sigma * w)}},
-    [Iff(eq(T(j + 1), T(j)), eq(alpha(j + 1), b * alpha(j) - _phi)),
-     Iff(eq(_printed, T(j)), eq(alpha(j + 1), b * alpha(j))),
-     differ(b * alpha(j) - _phi, b * alpha(j))], where={T(j): finishes(j), _phi: ST / (sigma * w)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.show(0, "line $j+1$ minus line $j$", sigma * w)
-    d.show(1, "the printed last line, with one $ST$ too few, would give", sigma * w)
-    d.show(2, "which contradicts (4.11)")
-
-
-_recurs = eq(alpha(j + 1), b * alpha(j) - phi, over=j)
-_shares = eq(alpha(j), share(j, alpha(1)))
+    "M (4.7)-(4.11)",
+    goals=[
+        Iff(
+            eq(finish(j, j, ST, SC), finish(j + 1, j + 1, ST, SC)),
+            eq(alpha(j + 1), beta * alpha(j) - phi),
+        ),
+        Iff(eq(finish(n, n, ST, SC), finish(n + 1, n, ST, SC)), eq(alpha(n + 1), beta * alpha(n))),
+    ],
+    status="corrected",
+    gap="the last line has n ST, not (n-1) ST, which would contradict the recurrence",
+    errata=[1, 9],
+)
+def equal_finish_with_setup(each: Any, misprint: Any) -> list[Line]:
+    """With set-up cost two nodes end together if and only if alpha_(j+1) = beta alpha_j - phi."""
+    why = "line j less line j+1"
+    return [
+        iff(each.first, each.second, why, -1 / (sigma * w)),
+        iff(misprint.first, misprint.second, "with the printed last line", -1 / (sigma * w)),
+    ]
 
 
 @statement(
     "4.11r",
-    {"sign": {0: eq(alpha(j), share(j, alpha(1), -phi))},
-     "j for j-1": {0: eq(alpha(j), share(j + 1, alpha(1)))}}, [_shares], [below_one, _recurs],
-    witness={alpha: lambda k: -2 * phi},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.given(0, r"$0 < \beta < 1$")
-    ratio = d.given(1, "the recurrence")
-    d.recur(0, j, "the recurrence solved, and its first value", by={ratio: 1}, factor=b)
+    "M text below (4.11)",
+    goals=[
+        Every(eq(alpha(j), share(j, alpha(1))), j, 1, n),
+        eq(total(lambda power: beta**power * phi, j - 2, 0), geometric(j - 1) * phi),
+    ],
+    hypotheses=[recurrence(phi)],
+    witness={
+        alpha: lambda index: share(index, 1).subs(
+            {beta: sp.Rational(1, 2), phi: sp.Rational(1, 20)}
+        )
+    },
+)
+def shares_with_setup(solved: Any, powers: Any, each: Any) -> list[Line]:
+    """The shares are alpha_j = alpha_1 beta^(j-1) - phi (1 - beta^(j-1))/(1 - beta)."""
+    return [share_of_recurrence(solved, each, phi), sums(powers, j, "the printed sum of powers")]
+
+
+CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
 
 
 @statement(
     "4.12",
-    {"n-1 for n": {0: eq(alpha(1), B(n) - phi / (1 - b**n))},
-     "no last term": {0: eq(alpha(1), B(n) + phi / (1 - b))}}, [eq(alpha(1), B(n))],
-    [below_one, _recurs, _whole], witness={n: 1, phi: 0, alpha: lambda k: 2 ** (1 - k)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    powers_below_one(d)
-    d.given(1, "equal finish")
-    whole = d.given(2, "the whole load")
-    following = d.lemma("4.11r", "the shares", at={j: n + 1})
-    sums = eq(total(alpha, n), alpha(1) * G(n) - phi * (n - G(n)) / (1 - b))
-    d.recur(sums, n, "sum of the first $n$ shares", by={following: 1})
-    d.show(0, "the sum of all $n$ set to 1", by={whole: 1 / G(n), sums: -1 / G(n)})
+    "M (4.12)",
+    goals=[eq(alpha(1), first_share(n)), Iff(eq(CLOSED, 1), eq(alpha_1, first_share(n)))],
+    hypotheses=[recurrence(phi), WHOLE_LOAD],
+    witness={
+        alpha: lambda index: share(index, first_share(3)).subs(
+            {beta: sp.Rational(1, 2), phi: sp.Rational(1, 20)}
+        )
+    },
+)
+def first_share_with_setup(first: Any, only: Any, each: Any, load: Any) -> list[Line]:
+    """The shares add up to 1 for alpha_1 = B(n), and for no other first share."""
+    shares, _ = lemma("4.11r")
+    added = add_up(shares, "all shares added")
+    scale = 1 / geometric(n)
+    by = {assume(load, "the whole load"): scale, added: -scale, sum_of_shares(phi): -scale}
+    why = "the sum is linear in alpha_1 with slope G_n > 0"
+    return [
+        identity(first, "solved for the first share", by),
+        solves(only.first, alpha_1, first_share(n), why),
+    ]
 
 
 @statement(
-    "4.12G", {"another growth": {Gs(n): G(n + 1)}, "no set-up": {Bs(n): B(n, 0)}},
-    [eq(Gs(1), 1), eq(Gs(n + 1), 1 + b * Gs(n)), eq(1 + b * Gs(n), Gs(n) + (1 - (1 - b) * Gs(n))),
-     eq(Bs(n + 1), (1 + phi * total(Gs, n)) / Gs(n + 1))], [below_one], {Bs(n): B(n), Gs(n): G(n)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    powers_below_one(d, n + 1)
-    d.show(0, "the first")
-    d.show(1, "the recursion of the engine")
-    d.show(2, r"in the form that does not round $\beta$")
-    sums = d.induct((n + 1 - G(n + 1)) / (1 - b), G(n), n, r"sum of the first $n$")
-    d.show(3, "put together", by={sums: -phi / G(n + 1)})
+    "4.12G",
+    "M (4.12) without its cancellation, as the engine computes it",
+    goals=[eq(first_share(n), (1 + phi * total(geometric, n - 1)) / geometric(n))],
+    status="ours",
+)
+def first_share_by_sums(claim: Any) -> list[Line]:
+    """B(n) = (1 + phi (G_1 + ... + G_(n-1)))/G_n, in which no digits cancel."""
+    added = eq(total(geometric, n - 1), (n - geometric(n)) / (1 - beta))
+    closed = sums(added, n, "the sum of the G_i")
+    return [identity(claim, "put in", {closed: -phi / geometric(n)})]
+
+
+@statement("4.12fin", "M (4.12) and the line below", goals=[ends_of_nodes(phi, SC)])
+def ends_with_setup(claim: Any) -> list[Line]:
+    """With set-up cost every node ends at E = ST + SC + sigma (Cms + Cps) B(n)."""
+    return [show_ends(claim, phi)]
 
 
 @statement(
-    "4.12fin",
-    {"(n-1)ST": {T(j): finishes(j, st=phi * sigma * w) - phi * sigma * w},
-     "SC twice": {T(j): finishes(j) + SC}}, [eq(T(j), ST + SC + sigma * w * B(n))], [below_one],
-    {T(j): finishes(j), alpha(j): share(j, B(n)), ST: phi * sigma * w},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    powers_below_one(d)
-    sums = B(n) * G(j) - phi * (j - G(j)) / (1 - b)
-    sent = d.induct(sums, share(j, B(n)), j, "data sent to the first $j$ nodes, in shares")
-    d.show(0, "node $j$, for all $j$ and $n$", by={sent: sigma * Cms})
+    "4.13->4.6",
+    "M end of 4.2",
+    goals=[
+        eq(sp.Subs(execution_time(n), (phi, SC), (0, 0)), sigma * w * (1 - beta) / (1 - beta**n)),
+        eq(sp.Subs(share(j, alpha_1), phi, 0), beta ** (j - 1) * alpha_1),
+    ],
+)
+def setup_of_zero(time: Any, shares: Any) -> list[Line]:
+    """With ST = SC = 0, and so phi = 0, constraint (4.13) is constraint (4.6)."""
+    return [identity(time, "phi = 0 and SC = 0"), identity(shares, "and so for the shares")]
+
+
+_HALF, _BUDGET = {beta: sp.Rational(1, 2), phi: sp.Rational(1, 100)}, sp.Rational(219, 400)
+
+
+def _example(count: Any) -> sp.Expr:
+    return first_share(count).subs(_HALF)
 
 
 @statement(
-    "4.13->4.6", {"phi stays": {_phi: ST / sigma + 1}}, [eq(_E, sigma * Cms / (1 - b**n))],
-    [below_one, eq(ST, 0), eq(SC, 0)],
-    {_E: ST + SC + sigma * w * B(n, _phi), _phi: ST / (sigma * w)}, witness={ST: 0, SC: 0},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    powers_below_one(d)
-    no_send, no_start = d.given(1, "no set-up of a send"), d.given(2, "nor of computing")
-    d.show(0, r"so $\phi = 0$", by={no_send: 1 + n / (1 - b**n) - 1 / (1 - b), no_start: 1})
-
-
-_ell = sp.Symbol("ell")
-_near, _far = 1 / n + phi * (n - 1) / 2, 1 + n * phi
-
-
-@statement(
-    "b->1",
-    {"n for n-1": {_ell: phi * n / 2 + 1 / n}, "limits exchanged": {_ell: 1 + (n - 1) * phi}},
-    [eq(sp.Limit(Bs(n), b, 1, "-"), _ell), eq(Bs(1), 1), eq(sp.Limit(Bs(n + 1), b, 0, "+"), _far)],
-    where={Bs(n): B(n), _ell: _near},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    powers_below_one(d, n + 1)
-    d.show(1, "one node")
-    below = {p: 1 - b, q: 1 - b**n}
-    more = n - 1
-    lack, rest = n - G(n), (1 - b) * n * (n - 1) / 2 - (n - G(n))
-    third = n * (n - 1) * (n - 2) / sp.Integer(6)
-    d.grows(lack, n, 0, q, r"$n \ge G_n$", below, strict=False)
-    why = r"$n - G_n \le (1-\beta)n(n-1)/2$"
-    d.grows(rest, n, 0, p * y, why, {p: 1 - b, y: lack}, strict=False)
-    why = r"which is short by at most $(1-\beta)^2n(n-1)(n-2)/6$"
-    short = (1 - b) ** 2 * third - rest
-    d.grows(short, n, 0, p * y, why, {p: 1 - b, y: rest}, strict=False)
-    d.grows(G(n) - 1, n, 0, b**n, r"$G_n \ge 1$", below, strict=False)
-    d.grows(third, n, 0, n * more / 2, "counting", strict=False)
-    bound = more / 2 + phi * (third + n * more**2 / 4)
-    parts = {**below, y: rest, z: G(n) - 1}
-    g = q / p
-    upper = (y + p * n * more / 2 * z) * (1 / (n * g) + phi * more / (2 * g))
-    c, s = sp.symbols("c s", nonnegative=True)
-    rise, why = B(n) - _near, r"$\mathcal{B}(n)$ minus its limit, from both sides"
-    form = upper + phi * (y / (p * g) + p * c)
-    d.nonnegative(bound * (1 - b) - rise, form, why, {**parts, c: third})
-    form = p * more / 2 + phi * p * n * more**2 / 4 + s / (n * g) + phi * more * s / (2 * g)
-    form += phi * (y + c * p**2 * z) / (p * g)
-    given = {**below, y: short, z: G(n) - 1, s: lack, c: third}
-    d.nonnegative(bound * (1 - b) + rise, form, why, given)
-    d.squeeze(0, bound, r"the bound is a constant times $1-\beta$")
-    top = phi * n * more / 2 + _far * n
-    rise, why = B(n + 1) - _far, r"the same at $\beta = 0$: a constant times $\beta$"
-    x, f = positive("x f")
-    whole = {p: 1 - b, x: G(n), f: G(n + 1)}
-    d.positive(G(n), q / p, "G_n is positive", below)
-    d.at(G(n), {n: n + 1})
-    form = b * (phi * y / p + _far * n + top * b * x + _far * x) / f
-    d.nonnegative(top * b - rise, form, why, {**whole, y: rest})
-    form = b * (phi * n * more / 2 + _far * y + top * b * x + phi * y / p) / f
-    d.nonnegative(top * b + rise, form, why, {**whole, y: lack})
-    d.squeeze(2, top, r"the bound is a constant times $\beta$")
+    "4.13",
+    "M (4.13) and the text below it",
+    goals=[
+        gt(execution_time(n), ST + SC + sigma * Cms),
+        lt(_example(sp.Rational(21, 4)), _BUDGET),
+        *(gt(_example(sp.Integer(count)), _BUDGET) for count in range(1, 7)),
+        gt(_example(m + 6), _BUDGET),
+    ],
+    status="corrected",
+    gap="there may be no such integer, even where a real number of nodes is enough",
+    errata=[3],
+)
+def may_be_infeasible(floor: Any, real: Any, *counts: Any) -> list[Line]:
+    """A real number of nodes may meet a deadline that no whole one meets."""
+    more = ge(n, geometric(n))
+    base = positive(more.subs({n: 1}), "one node")
+    step = positive(more.subs({n: n + 1}), "one more", {assume(more, "assume it"): 1})
+    count = induction(more, n, base, step, "n >= 1 + beta + ... + beta^(n-1)")
+    why = "B(n) > 1 - beta, so no number of nodes gets below this"
+    scale = sigma * w * phi / (1 - beta**n)
+    *few, many = counts
+    return [
+        positive(floor, why, {count: scale}),
+        compute(real, "21/4 nodes would do"),
+        *(compute(one, "but this whole number does not") for one in few),
+        positive(many, "nor any larger one"),
+    ]

@@ -1,278 +1,431 @@
-"""Paper S's reduction, small corrections to papers S and B, and herding in paper B.
+"""Paper S: the reduction of its appendix, its linear program, heuristics and period.
 
-A graph is two sequences, the ends u_k and v_k of edge k. `dlsim.steady.reduction` solves the
-instance as a mixed program; here its rows are derived without a solver.
+Marchal, Yang, Casanova and Robert, "Steady-State Scheduling of Multiple Divisible Load
+Applications on Wide-Area Distributed Computing Platforms".
 """
 
-from itertools import product
 from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.book import statement
-from dlsim.theory.claim import computed, differ, eq, ge, gt, le, lt, sequence, total, under
-from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import counts, j, k, n, positive, t, u, x, y, z
+from dlsim.theory.relations import Every, eq, ge, gt, le, lt
+from dlsim.theory.statements import statement
+from dlsim.theory.steps import (
+    Line,
+    add_up,
+    assume,
+    cases,
+    ceiling,
+    compute,
+    exact_function,
+    extreme,
+    floor_bounds,
+    follows,
+    generalise,
+    identity,
+    positive,
+    squeeze,
+    sums,
+    take,
+    whole,
+)
+from dlsim.theory.symbols import i, j, k, m, n, total
 
-Qa, Qb, tail, head, wrong = map(sequence, ("Q^a", "Q^b", "tail", "head", "tail'"))
-#: Work and connections from cluster 0 to the clusters, and a set of vertices as zeros and ones.
-work, conns, chosen = (sequence(name, nonnegative=True) for name in ("alpha", "beta", "x"))
-#: The ends of edge k, that is the clusters whose routes hold its link.
-one_end, other_end = (sequence(name, integer=True, positive=True) for name in "uv")
-a, b, vertex, other = sp.symbols("a b u v", integer=True, positive=True)
-_shared = (
-    eq((vertex - a) * (vertex - b), 0), eq((other - a) * (other - b), 0), gt(vertex, other),
-)  # fmt: skip
-_row = le(conns(one_end(k)) + conns(other_end(k)), 1, over=k)
-_free = eq(chosen(one_end(k)) * chosen(other_end(k)), 0, over=k)
+# ------------------------------------------------------------------ the reduction
 
+#: The ends of edge k; work and connections from cluster 0 to cluster i; a set of vertices as 0, 1.
+tail, head = (sp.Function(name, integer=True, positive=True) for name in "uv")
+work = sp.Function("alpha", nonnegative=True)
+connections, chosen = (sp.Function(name, integer=True, nonnegative=True) for name in ("beta", "x"))
+a, b, one, two = sp.symbols("a b i_1 i_2", integer=True, positive=True)
+bound = sp.Symbol("B", real=True)
 
-def _whole(what: Any) -> Any:
-    return eq(what(j) * (1 - what(j)), 0, over=j)
+_ON_LINK = [eq((one - a) * (one - b), 0), eq((two - a) * (two - b), 0), gt(one, two)]
+_COMMON_LINK = Every(le(connections(tail(k)) + connections(head(k)), 1), k, 1, m)
+_OWN_LINK = Every(le(connections(i), 1), i, 1, n)
+_BANDWIDTH = Every(le(work(i), connections(i)), i, 1, n)
+_THROUGHPUT = ge(total(work, n), bound)
+_VERTICES = [Every(ge(n, tail(k)), k, 1, m), Every(ge(n, head(k)), k, 1, m)]
+_INDEPENDENT = Every(eq(chosen(tail(k)) * chosen(head(k)), 0), k, 1, m)
+_ONCE = Every(le(chosen(i), 1), i, 1, n)
 
 
 @statement(
     "S.L1",
-    {"indices as printed": {tail(j): Qb(j)},
-     "two connections a link": {7: le(chosen(one_end(k)) + chosen(other_end(k)), 0)}},
-    [eq(tail(j + 1), Qb(j)), eq(head(j), Qa(j)), differ(wrong(j + 1), Qb(j)),
-     under(eq(vertex + other, a + b), *_shared), under(eq(vertex * other, a * b), *_shared),
-     under(eq(conns(one_end(k)) * conns(other_end(k)), 0), _row, _whole(conns)),
-     under(le(total(work, n), total(conns, n)), le(work(j), conns(j), over=j)),
-     under(le(chosen(one_end(k)) + chosen(other_end(k)), 1), _free, _whole(chosen)),
-     under(ge(n, total(chosen, n)), _whole(chosen)),
-     under(eq(total(work, n), total(chosen, n)), le(work(j), conns(j), over=j),
-         ge(total(chosen, n), total(conns, n)), ge(total(work, n), total(chosen, n)))],
-    where={tail(j): Qb(j - 1), head(j): Qa(j), wrong(j): Qb(j)},
-    witness={a: 1, b: 2, vertex: 2, other: 1,
-     **dict.fromkeys((work, conns, chosen), lambda i: sp.S.Zero)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.show(0, "own link $j+1$ begins where shared link $k_j$ ends, $(Q^a_{k_j}, Q^b_{k_j})$")
-    d.show(1, "and own link $j$ ends where shared link $k_j$ begins: a path, for any degree")
-    d.show(2, "with the printed index it would begin elsewhere")
-    first, second, _ = d.hypotheses({
-        0: r"Lemma 1: if $k \in Route(u)$, $u$ is one of the ends $a$, $b$ of $e_k$",
-        1: r"and if $k \in Route(v)$, so is $v$", 2: "another vertex",
-    }, goal=3)  # fmt: skip
-    by = {first: 1 / (vertex - other), second: -1 / (vertex - other)}
-    d.show(3, "then $u$, $v$ are these ends: the same sum", by=by)
-    d.show(4, "and the same product", by={d[3]: vertex, first: -1})
-    whys = {0: "(3) for the link of edge $k$, by Lemma 1", 1: "whole connections, one a link"}
-    row, whole = d.hypotheses(whys, goal=5)
-    ends_ = one_end(k), other_end(k)
-    here, there = map(conns, ends_)
-    open_1, open_2 = (d.at(whole, {j: end}) for end in ends_)
-    form, by = here * there * y, {open_1: -there, open_2: -here}
-    d.show(le(here * there, 0), "if both were opened", form, {y: row}, by)
-    d.meet(5, "so the connections that are opened lead to an independent set, in any graph")
-    limit = d.given(0, r"(4) with $\delta = g_{0,i} = 1$", goal=6)
-    d.adds(limit, j, n, "and no schedule carries more than the size of that set")
-    free, whole = d.hypotheses({0: "conversely, an independent set", 1: "as 0 and 1"}, goal=7)
-    single = d.show(ge(1, chosen(j)), "each at most once", (1 - chosen(j)) ** 2, by={whole: 1})
-    either = dict(zip((y, z), (d.at(single, {j: end}) for end in ends_), strict=True))
-    d.show(7, r"with $\alpha = \beta = 1$ on it, (3) holds", y * z, either, {free: -1})
-    d.adds(single, j, n, r"and (2) at $C^0$, $|V'| \le n$; (1) and (2) elsewhere are $1 \le 1$")
-    d.given(1, "the largest independent set is no smaller than that of the best schedule", 9)
-    d.given(2, "the best schedule carries no less than that of the largest set", 9)
-    least = {y: total(conns, n) - total(work, n), z: total(chosen, n) - total(conns, n)}
-    d.show(le(total(work, n), total(chosen, n)), "so neither is larger", y + z, least)
-    d.meet(9, "the optimum is the independence number, of any finite graph")
-
-
-byte, unit, effort, time = positive("byte unit work time")
-alpha, delta, price, speed = sp.symbols("alpha delta w s", positive=True)
-
-
-@statement(
-    "S.period", {"units are bytes": {delta: unit / byte}},
-    [eq(alpha * time, unit), eq(alpha * delta * time, byte), differ(alpha * delta * time, unit),
-     eq(alpha * price / speed, 1), differ(alpha * delta / speed, 1)],
-    where={alpha: unit / time, delta: byte / unit, price: effort / unit, speed: effort / time},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.show(0, "dimension of load units")
-    d.show(1, "bytes: the terms of (2)")
-    d.show(2, "the text calls it load units")
-    d.show(3, "both sides of Equation 1 have one dimension")
-    d.show(4, r"the left side of Equation 2 and $s_k$ have not")
-
-
-alloc, gateway = sequence("alloc"), sp.Symbol("g", nonnegative=True)
-local, best = sp.Symbol("benefit_k", nonnegative=True), sp.Symbol("alloc", nonnegative=True)
-
-
-@statement(
-    "S.G5", {"a reachable neighbour": {0: eq(alloc(1), 0)}},
-    [eq(alloc(0), 0), lt(alloc(0), 10), under(le(best, local), ge(local, best))],
-    where={alloc(gateway): sp.Min(20, 3, gateway, 5)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.compute(0, "no gateway left: the local cluster is given nothing")
-    d.compute(1, "though its benefit, 10, is the largest: the state repeats for ever")
-    d.given(0, "local is chosen only if its benefit is maximal, so alloc is no larger", goal=2)
-
-
-spare, fixed = (sp.Symbol(name, integer=True, nonnegative=True) for name in "kv")
-part = sp.Symbol("x", nonnegative=True)
-cap = sp.Symbol("cap")
-left_over = computed("choices", lambda routes: sum(value != 0 for value in [0] * routes))
-
-
-@statement(
-    "S.LPRR", {"cap 2.5 is feasible": {1: le(sp.ceiling(cap), cap)}},
-    [le(fixed + sp.ceiling(spare - part), fixed + spare), gt(sp.ceiling(cap), cap),
-     eq(left_over(2), 0)], where={cap: sp.Rational(5, 2)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.show(0, r"an integer cap leaves an integer $k$ to $\tilde\beta = k-x$", -sp.ceiling(-part))
-    d.compute(1, "a real cap, as Table 2 draws it, must be floored first")
-    d.compute(2, "routes are left and none may be chosen: stop, and set the rest to 0")
-
-
-def fallbacks(limit: int, printed: bool) -> int:
-    """Return how often a request that is always late may fall back (paper B, eq. 7)."""
-    done = 0
-    while done <= limit if printed else done < limit:
-        done += 1
-    return done
-
-
-strict, printed = (computed(name, lambda limit, flag=flag: fallbacks(limit, flag))
-                   for name, flag in (("strict", False), ("printed rule", True)))  # fmt: skip
-
-
-@statement(
-    "B.7",
-    {"as printed": {0: eq(printed(0), 0)}},
-    [*(eq(strict(limit), limit) for limit in range(6)), eq(printed(0), 1)],
+    "S Lemma 1, Theorem 1 and the appendix",
+    goals=[
+        eq(one + two, a + b),
+        eq(one * two, a * b),
+        Every(eq(connections(tail(k)) * connections(head(k)), 0), k, 1, m),
+        Every(eq(connections(i) * (1 - connections(i)), 0), i, 1, n),
+        ge(total(connections, n), bound),
+        Every(le(chosen(tail(k)) + chosen(head(k)), 1), k, 1, m),
+        ge(n, total(chosen, n)),
+    ],
+    hypotheses=[
+        *_ON_LINK,
+        _COMMON_LINK,
+        _OWN_LINK,
+        _BANDWIDTH,
+        _THROUGHPUT,
+        *_VERTICES,
+        _INDEPENDENT,
+        _ONCE,
+    ],
+    witness={
+        a: 1,
+        b: 2,
+        one: 2,
+        two: 1,
+        bound: 2,
+        tail: lambda edge: sp.Integer(edge),
+        head: lambda edge: sp.Integer(edge) + 1,
+        **dict.fromkeys((work, connections, chosen), lambda node: sp.Integer(node) % 2),
+    },
+    status="corrected",
+    gap="indices of the links, isolated vertices and priorities of 0 are corrected",
+    errata=[24, 25, 26, 27],
 )
-def _(d: Derivation) -> None:
-    for goal in range(6):
-        d.compute(goal, f"{goal} fallbacks with the strict rule")
-    d.compute(6, "the printed rule allows one")
+def reduction(*claims: Any) -> list[Line]:
+    """In any graph an allocation of throughput B exists iff B vertices are independent."""
+    sum_, product, apart, zero_one, size, link, gateway, *hypotheses = claims
+    first, second, other, common, own, bandwidth, throughput, tails, heads, free, once = hypotheses
+    on_first, on_second = (
+        assume(first, "link k is on the route of i_1"),
+        assume(second, "and on that of i_2"),
+    )
+    differ = assume(other, "another vertex")
+    scale = 1 / (one - two)
+    ends = identity(
+        sum_,
+        "so i_1 and i_2 are the ends of edge k",
+        {on_first: scale, on_second: -scale},
+        [differ],
+    )
+    same = identity(product, "with the same product", {ends: one, on_first: -1})
+    return [
+        ends,
+        same,
+        _allocation_to_set(apart, assume(common, "(3) on the common link of an edge")),
+        _zero_or_one(zero_one, assume(own, "(3) on a link of its own")),
+        positive(
+            size,
+            "so the set is no smaller than the throughput",
+            {
+                add_up(assume(bandwidth, "(4) with delta = g = 1"), "added"): 1,
+                assume(throughput, "at least B"): 1,
+            },
+        ),
+        _set_to_allocation(link, free, once, tails, heads),
+        positive(
+            gateway, "(2) at cluster 0", {add_up(assume(once, "each vertex once"), "added"): 1}
+        ),
+    ]
 
 
-seconds, gops = sequence("seconds"), positive("Gops")
+def _allocation_to_set(claim: Every, links: Line) -> Line:
+    """Show that connections that share a link are not both opened."""
+    row = take(links, k, "of edge k", [assume(ge(m, k), "one of the edges")])
+    here, there = connections(tail(k)), connections(head(k))
+    goal = le(here * there, 0)
+    opened = assume(ge(here, 1), "if the first is opened")
+    first = positive(goal, "the second is not", {row: here, opened: here})
+    closed = assume(opened.claim.negated, "if it is not")
+    none = whole(ge(0, here), "it has no connection", closed)
+    second = positive(goal, "there is nothing to show", {none: there})
+    both = cases(goal, first, second, opened.claim, "so at most one of them is opened")
+    least = positive(ge(here * there, 0), "numbers of connections are not negative")
+    product = squeeze(claim.relation, both, least, "so the opened ones are independent")
+    return generalise(product, k, 1, m, "for all edges")
 
 
-@statement(
-    "B.Gops",
-    {"5 minutes": {0: eq(seconds(sp.Rational(3, 2)), 300)}},
-    [eq(seconds(sp.Rational(3, 2)), 5), eq(seconds(90), 5 * 60), eq(seconds(1080), 60 * 60)],
-    where={seconds(gops): 1000 * gops / 300},
+def _zero_or_one(claim: Every, links: Line) -> Line:
+    """Show that a route has no connection or one."""
+    row = take(links, i, "of route i", [assume(ge(n, i), "one of the routes")])
+    count = connections(i)
+    goal = le(count * (1 - count), 0)
+    opened = assume(ge(count, 1), "if it is opened")
+    first = positive(goal, "it has at least one", {opened: count})
+    none = whole(ge(0, count), "it has none", assume(opened.claim.negated, "if it is not"))
+    second = positive(goal, "there is nothing to show", {none: 1 - count}, [row])
+    both = cases(goal, first, second, opened.claim, "in both cases")
+    least = positive(ge(count * (1 - count), 0), "and it has at most one", {row: count})
+    return generalise(
+        squeeze(claim.relation, both, least, "so none or one"), i, 1, n, "for all routes"
+    )
+
+
+def _set_to_allocation(claim: Every, free: Any, once: Any, tails: Any, heads: Any) -> Line:
+    """Show that alpha = beta = 1 on an independent set is a valid allocation."""
+    inside = [assume(ge(m, k), "one of the edges")]
+    apart = take(assume(free, "an independent set"), k, "of edge k", inside)
+    single = assume(once, "each vertex at most once")
+    ends = [
+        take(assume(one_, "an end is a vertex"), k, "of edge k", inside) for one_ in (tails, heads)
+    ]
+    first, second = (
+        take(single, end(k), "an end", [in_range])
+        for end, in_range in zip((tail, head), ends, strict=True)
+    )
+    by = {first: 1 - chosen(head(k)), apart: -1}
+    link = positive(claim.relation, "(1 - x_u)(1 - x_v) >= 0, so (3) holds", by, [second])
+    return generalise(link, k, 1, m, "on all common links")
+
+
+# ------------------------------------------------------------------ the linear program
+
+#: What application k has done elsewhere per unit of time, over relaxed connections, and the data.
+load, routes = (
+    sp.Function(name, nonnegative=True) for name in (r"\tilde{\alpha}", r"\tilde{\beta}")
 )
-def _(d: Derivation) -> None:
-    d.compute(0, "the printed lower end")
-    d.compute(1, "what 5 minutes need")
-    d.compute(2, "the upper end")
+size, speed, band = sp.symbols("delta s g", positive=True)
+price_of_work = sp.Function("w", positive=True)
+capacity = sp.Symbol("C", integer=True, nonnegative=True)
 
 
-def by_difference(times: tuple[int, ...], target: int) -> int:
-    """Return the server chosen by rule (4) of paper B, lowest index first."""
-    pool = [i for i, time in enumerate(times) if target - time >= 0] or range(len(times))
-    return min(pool, key=lambda i: abs(target - times[i]))
-
-
-def slowest_in_time(times: tuple[int, ...], target: int) -> int:
-    """Return the slowest server that is in time, otherwise the fastest of all."""
-    met = [time for time in times if time <= target]
-    return times.index(max(met) if met else min(times))
-
-
-differences = computed("differences", lambda most: sum(
-    by_difference(times, limit) != slowest_in_time(times, limit)
-    for times in product(range(1, most + 1), repeat=4) for limit in range(most + 2)))  # fmt: skip
-target, wider, fast, slow = sp.symbols("T_target T_target' T_1 T_2", real=True)
+def rounded(index: Any) -> sp.Expr:
+    """Return the load of a route by LPR: what the connections rounded down can carry."""
+    return sp.Min(load(index), sp.floor(routes(index)) * band / size)
 
 
 @statement(
-    "B.4",
-    {"slowest when none is in time": {1: le((slow - target) ** 2, (fast - target) ** 2)}},
-    [under(le((target - slow) ** 2, (target - fast) ** 2), ge(target, slow)),
-     under(le((fast - target) ** 2, (slow - target) ** 2), ge(fast, target)),
-     under(ge(wider, slow), ge(wider, target), ge(target, slow)), eq(differences(4), 0)],
-    [ge(slow, fast)], witness=dict.fromkeys((target, wider, fast, slow), 1),
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    order = d.given(0, r"$T_2 \ge T_1$")
-    in_time, late = d.given(1, "both in time"), d.given(1, "none in time", goal=1)
-    form = y * (2 * z + y)
-    d.show(0, "the slower has the smaller Diff, here squared", form, {y: order, z: in_time})
-    d.show(1, r"the faster has the smaller $|Diff|$", form, {y: order, z: late})
-    more = d.given(1, r"a larger Opt raises $T_{target}$", goal=2)
-    d.show(2, "so it stays in time: the chosen time does not fall", y + z, {y: more, z: in_time})
-    why = "all times 1 to 4 on four servers, all targets 0 to 5: the rule against its reading"
-    d.compute(3, why)
+    "S.LPR",
+    "S 5.2.1, LPR",
+    goals=[
+        Every(le(sp.floor(routes(j)), routes(j)), j, 1, n),
+        Every(ge(sp.floor(routes(j)), 0), j, 1, n),
+        Every(le(rounded(j), load(j)), j, 1, n),
+        Every(ge(rounded(j), 0), j, 1, n),
+        Every(le(rounded(j) * size, sp.floor(routes(j)) * band), j, 1, n),
+        le(total(lambda index: rounded(index) * price_of_work(index), n), speed),
+        le(total(lambda index: sp.floor(routes(index)), n), capacity),
+    ],
+    hypotheses=[
+        le(total(lambda index: load(index) * price_of_work(index), n), speed),
+        le(total(routes, n), capacity),
+    ],
+    witness={
+        load: lambda _: sp.Rational(1, 2),
+        routes: lambda _: sp.Rational(3, 2),
+        speed: 4,
+        capacity: 5,
+        price_of_work: lambda _: sp.Integer(1),
+    },
+)
+def rounding_down(*claims: Any) -> list[Line]:
+    """Connections rounded down, with the load that they carry, satisfy (6): no row grows."""
+    _, some, less, rest, carried, work_row, link_row, work_, links = claims
+    down, above = floor_bounds(routes(j), "the definition of the floor")
+    least = whole(
+        some.relation, "and whole", positive(gt(sp.floor(routes(j)), -1), "above -1", {above: 1})
+    )
+    smaller = extreme(less.relation, "a minimum is at most its parts")
+    fits = sp.floor(routes(j)) * band / size
+    link = extreme(le(rounded(j), fits), "and at most the other")
+    not_negative = positive(ge(fits, 0), "not negative", {least: band / size})
+    nothing = extreme(rest.relation, "neither part is negative", [not_negative])
+    bounded = positive(carried.relation, "times delta: (6e)", {link: size})
+    scaled = positive(
+        le(rounded(j) * price_of_work(j), load(j) * price_of_work(j)),
+        "times w",
+        {smaller: price_of_work(j)},
+    )
+    row = add_up(generalise(scaled, j, 1, n, "for all routes"), "added")
+    fewer_ = generalise(down, j, 1, n, "for all routes")
+    return [
+        fewer_,
+        generalise(least, j, 1, n, "for all routes"),
+        generalise(smaller, j, 1, n, "for all routes"),
+        generalise(nothing, j, 1, n, "for all routes"),
+        generalise(bounded, j, 1, n, "for all routes"),
+        positive(
+            work_row,
+            "(6b), and (6c) in the same way",
+            {row: 1, assume(work_, "(6b) of the relaxed program"): 1},
+        ),
+        positive(
+            link_row,
+            "(6d)",
+            {add_up(fewer_, "added"): 1, assume(links, "(6d) of the relaxed program"): 1},
+        ),
+    ]
 
 
-release, duration = positive("r w")
-_ends = (n * release + duration) / n
-
-
-@statement(
-    "M.names", {"a duration": {0: eq(_ends, duration / n)}},
-    [eq(_ends, release + duration / n), differ(_ends, duration / n)],
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.show(0, "I (3) with equal releases $r$")
-    d.show(1, "the duration from $r$ on is another number")
-
-
-# ------------------------------------------------------------------ herding under stale loads
-
-#: Who waits for whom between two probes of paper B, which only observes that Load Correction gains
-#: little.
-rnd = sp.Symbol("j", integer=True, nonnegative=True)
-N, R = counts("N R")
-free, follow = sequence("d", nonnegative=True), sequence("A")
-age, seen, way, often, mean = sp.symbols("X V s lambda F", nonnegative=True)
-_ahead = {follow(t): (t**2 + 2 * t) / (2 * (1 + t))}
-
-
-def _waits(jobs: object) -> sp.Expr:
-    """Return what jobs that come together to one queue wait in all, each of length x."""
-    return total(lambda i: (i - 1) * x, jobs)
-
-
-@statement(
-    "H.wait",
-    {"the first waits too": {1: eq(_waits(n), n * (n + 1) * x / 2)}},
-    [under(eq(free(rnd), free(0) + rnd * x), eq(free(rnd + 1), free(rnd) + x, over=rnd)),
-     eq(_waits(n), n * (n - 1) * x / 2)],
-    witness={free: lambda k: k, x: 1},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    step = d.given(0, "one queue, jobs of one length, all there when the first begins")
-    d.recur(0, rnd, "the queue is free again after one job more", by={step: 1})
-    d.leave(step)
-    d.recur(1, n, "number k waits for k - 1 others: quadratic in the size of the herd")
-
-
-@statement(
-    "H.herd",
-    {"the first waits too": {follow(t): (t**2 + 4 * t) / (2 * (1 + t))},
-     "no window": {3: ge(often * way, mean)}},
-    [gt(follow(t + u), follow(t)), gt(t, follow(t)), gt(follow(t), t / 2),
-     under(ge(mean, often * way), ge(seen, age + way), eq(mean, often * (seen - age)))],
-    where=_ahead, witness={seen: 2, age: 1, way: 1, often: 1, mean: 1},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    why = "more followers, more ahead: of $1+K$, $K$ Poisson of mean $t$, $E M(M-1) = t^2+2t$"
-    d.show(0, why, u / 2 + u / (2 * (1 + t) * (1 + t + u)))
-    d.show(1, "fewer than follow the first", t**2 / (2 * (1 + t)))
-    d.show(2, "more than half of them", t / (2 * (1 + t)))
-    late, many = d.hypotheses({0: "seen once its input is there", 1: "mean followers"}, goal=3)
-    d.show(3, "even where the monitor never sleeps", often * z, {z: late}, {many: 1})
+coefficient = sp.Function("A", real=True)
+variable, price = sp.Function("z", nonnegative=True), sp.Function("y", nonnegative=True)
+right, objective = sp.Function("b", real=True), sp.Function("c", real=True)
+_row = sp.Symbol("k", integer=True, positive=True)
+_ROWS = Every(
+    le(total(lambda index: coefficient(k, index) * variable(index), n), right(k)), k, 1, m
+)
+_columns = sp.Sum(price(k) * coefficient(k, j), (k, 1, m))
+_DUAL = Every(ge(_columns, objective(j)), j, 1, n)
 
 
 @statement(
-    "H.corr",
-    {"a server less": {0: eq((N - 1) * _waits(R), N * R * (R - 1) * x / 2)}},
-    [eq(N * _waits(R), N * R * (R - 1) * x / 2),
-     eq(N * R * (N * R - 1) * x / 2 - N * R * (R - 1) * x / 2, N * R**2 * (N - 1) * x / 2)],
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    here = d.lemma("H.wait", "what jobs at one queue wait", 1, {n: R})
-    d.show(0, "who counts whom he has sent takes N equal servers in turn, R each", by={here: N})
-    d.show(1, "and saves this much of what the herd waits, whenever the probe comes")
+    "S.bound",
+    "S 5.2, the rational program bounds the mixed one",
+    goals=[
+        le(
+            total(lambda index: objective(index) * variable(index), n),
+            sp.Sum(price(k) * right(k), (k, 1, m)),
+        )
+    ],
+    hypotheses=[_ROWS, _DUAL],
+    witness={
+        n: 3,
+        m: 2,
+        coefficient: lambda row, column: sp.Integer(1),
+        variable: lambda _: sp.Integer(1),
+        price: lambda _: sp.Integer(2),
+        right: lambda _: sp.Integer(4),
+        objective: lambda _: sp.Integer(3),
+    },
+)
+def relaxation_bounds(goal: Any, rows: Any, dual: Any) -> list[Line]:
+    """Prices that are feasible in the rational program bound every allocation, whole or not."""
+    in_rows, in_columns = (
+        assume(ge(m, k), "one of the rows"),
+        assume(ge(n, j), "one of the columns"),
+    )
+    row = take(assume(rows, "an allocation satisfies every row of (6)"), k, "of row k", [in_rows])
+    inner = total(lambda index: coefficient(k, index) * variable(index), n)
+    paid = positive(le(price(k) * inner, price(k) * right(k)), "times its price", {row: price(k)})
+    all_rows = add_up(generalise(paid, k, 1, m, "for all rows"), "all rows added")
+    column = take(assume(dual, "prices that no column beats"), j, "of column j", [in_columns])
+    value = positive(
+        ge(_columns * variable(j), objective(j) * variable(j)),
+        "times the variable, whole or not",
+        {column: variable(j)},
+    )
+    all_columns = add_up(generalise(value, j, 1, n, "for all columns"), "all columns added")
+    by_rows = sp.Sum(price(k) * inner, (k, 1, m))
+    by_columns = sp.Sum(_columns * variable(j), (j, 1, n))
+    swapped = sums(eq(by_columns, by_rows), n, "the order of the two sums is changed")
+    return [positive(goal, "so no allocation has more", {all_rows: 1, all_columns: 1, swapped: -1})]
+
+
+# ------------------------------------------------------------------ heuristics
+
+fixed = sp.Symbol("v", integer=True, nonnegative=True)
+relaxed, cap = sp.symbols(r"\tilde{\beta} C", real=True)
+whole_cap = sp.Symbol("C", integer=True, nonnegative=True)
+_left_over = exact_function(
+    "choices", lambda routes_: sum(value != 0 for value in [0] * int(routes_))
+)
+
+
+@statement(
+    "S.LPRR",
+    "S 5.2.3, LPRR",
+    goals=[
+        ge(whole_cap, fixed + sp.ceiling(relaxed)),
+        gt(sp.ceiling(sp.Rational(5, 2)), sp.Rational(5, 2)),
+        eq(_left_over(2), 0),
+    ],
+    hypotheses=[ge(whole_cap - fixed, relaxed)],
+    witness={fixed: 1, relaxed: sp.Rational(3, 2), whole_cap: 3},
+    status="corrected",
+    gap="rounding up is feasible for whole max-connect; steps 2 to 5 do not end once the rest is 0",
+    errata=[29, 30],
+)
+def rounding_up(fits: Any, real: Any, none: Any, row: Any) -> list[Line]:
+    """Rounding a relaxed number of connections up keeps a link feasible if its limit is whole."""
+    room = assume(row, "the relaxed program leaves room for it")
+    both = ceiling(whole_cap - fixed, relaxed, "whole numbers are left")
+    up = follows(both, room, "so there is room for the ceiling")
+    return [
+        positive(fits, "on the link", {up: 1}),
+        compute(real, "a limit of 5/2, as Table 2 draws it, must be floored first"),
+        compute(none, "two routes are left, and none may be chosen"),
+    ]
+
+
+_gateway = sp.Symbol("g_m", nonnegative=True)
+_alloc = exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
+_benefit, _amount = sp.symbols("benefit_k alloc", nonnegative=True)
+
+
+@statement(
+    "S.G5",
+    "S 5.1, heuristic G, step 5",
+    goals=[eq(_alloc(0), 0), lt(_alloc(0), 10)],
+    status="corrected",
+    gap="the amount may be 0 although the local benefit is not; then G repeats for ever",
+    errata=[28],
+)
+def greedy_step(none: Any, less: Any) -> list[Line]:
+    """If no neighbour can be reached, the printed step 5 gives the local cluster nothing."""
+    return [
+        compute(none, "the neighbour's gateway is used up: max of min(20, 3, 0, 5)"),
+        compute(less, "though the local benefit is 10"),
+    ]
+
+
+# ------------------------------------------------------------------ the period
+
+numerator = sp.Function("u", integer=True, nonnegative=True)
+denominator, multiple = (sp.Function(name, integer=True, positive=True) for name in ("v", "q"))
+rate = sp.Function("alpha", nonnegative=True)
+T = sp.Symbol("T_p", integer=True, positive=True)
+_lcm = exact_function("lcm", lambda *values: sp.ilcm(*values))
+byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
+
+
+@statement(
+    "S.Tp",
+    "S 3.2, the period T_p",
+    goals=[
+        Every(eq(rate(j) * T, numerator(j) * multiple(j)), j, 1, n),
+        eq(
+            total(lambda index: rate(index) * price_of_work(index) * T, n) / T,
+            total(lambda index: rate(index) * price_of_work(index), n),
+        ),
+        eq(_lcm(4, 6, 10), 60),
+    ],
+    hypotheses=[
+        Every(eq(rate(j), numerator(j) / denominator(j)), j, 1, n),
+        Every(eq(T, denominator(j) * multiple(j)), j, 1, n),
+    ],
+    witness={
+        T: 6,
+        numerator: lambda index: sp.Integer(index),
+        denominator: lambda index: sp.Integer(index),
+        multiple: lambda index: 6 / sp.Integer(index),
+        rate: lambda _: sp.Integer(1),
+    },
+)
+def period(counts: Any, row: Any, example: Any, rational: Any, common: Any) -> list[Line]:
+    """With T_p = lcm of the denominators every route has a whole number alpha T_p of load units."""
+    inside = [assume(ge(n, j), "one of the routes")]
+    fraction = take(assume(rational, "alpha = u/v"), j, "of route j", inside)
+    multiple_ = take(assume(common, "T_p is a multiple of every v"), j, "of route j", inside)
+    units = identity(
+        counts.relation, "u q is whole", {fraction: T, multiple_: numerator(j) / denominator(j)}
+    )
+    return [
+        generalise(units, j, 1, n, "for all routes"),
+        identity(row, "and the period changes no row of (1)-(4)"),
+        compute(example, "such as this one"),
+    ]
+
+
+@statement(
+    "S.period",
+    "S 2 and 3.2, dimensions",
+    goals=[
+        eq(unit / time * time, unit),
+        eq(unit / time * (byte / unit) * time, byte),
+        eq(unit / time * (effort / unit) / (effort / time), 1),
+    ],
+    status="notation",
+    gap="Equation 1, not 2, bounds the work; alpha delta T_p are bytes, not load units",
+    errata=[20, 21, 22, 23],
+)
+def dimensions(units: Any, data: Any, load_: Any) -> list[Line]:
+    """In a period there are alpha T_p load units and alpha delta T_p bytes; (1) bounds the work."""
+    return [
+        identity(units, "alpha: units per time"),
+        identity(data, "delta: bytes per unit, so these are the terms of (2)"),
+        identity(load_, "w: work per unit, s: work per time"),
+    ]

@@ -1,434 +1,392 @@
-r"""The remodel of paper I's reference [6], and the true single-round optimum.
+"""The remodel of paper I's reference [6], and the best single-round split for given releases.
 
-In [6] a node that is free early is taken for a slower one that is free with the others:
-:math:`\chi_i = \chi E/(E + r_n - r_i)`, with E the time of paper M's equal nodes.
+In [6] a node that is free early is taken for a slower one that is free with the others: node i
+computes a unit in chi_i = chi E/(E + r_n - r_i). The paper's text does not repeat it; the engine
+runs it. The best split is ours: no paper has it, and notebooks compare policies with it.
 """
 
 from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.book import statement
-from dlsim.theory.claim import Iff, eq, ge, gt, le, lt, recursive, sequence, total, under
-from dlsim.theory.derivation import Derivation
-from dlsim.theory.letters import Delta, chi, counts, j, m, n, p, positive, q, r, sigma, tau, x, y, z
+from dlsim.theory.relations import Every, Iff, eq, ge, le, lt
+from dlsim.theory.statements import lemma, statement
+from dlsim.theory.steps import (
+    Line,
+    add_up,
+    assume,
+    extreme,
+    generalise,
+    identity,
+    iff,
+    induction,
+    positive,
+    sums,
+    take,
+)
+from dlsim.theory.symbols import Delta, alpha, beta, chi, j, m, n, r, s, sigma, tau, total, w
 
-E, P, slow, slower = positive(r"E P chi_i chi_i'")
-early = sequence("p", nonnegative=True)
-alpha, cost, T = sequence("alpha", real=True), sequence("chi", positive=True), sequence("T")
-Ehat = sp.Symbol(r"\hat{E}")
+E = sp.Symbol("E", positive=True)
+early = sp.Function("p", nonnegative=True)
+P = sp.Function("P", positive=True)
+_c = sp.Function("chi", positive=True)
+_r_n = sp.Symbol("r_n", real=True)
 
 
-def beta_of(cost: Any) -> Any:
-    """Return beta of a node of the remodel."""
-    return cost / (tau + cost)
+def cost_of(node: Any) -> sp.Expr:
+    """Return chi_i of the remodel, for a node that is free p_i = r_n - r_i before the last."""
+    return chi * E / (E + early(node))
 
 
-def cost_of(k: Any) -> Any:
-    """Return chi_k of the remodel."""
-    return chi * E / (E + early(k))
+def beta_of(node: Any) -> sp.Expr:
+    """Return beta_i = chi_i/(tau + chi_i)."""
+    return cost_of(node) / (tau + cost_of(node))
 
 
-#: The product of the first k nodes' betas.
-Past = recursive("P", lambda: 1, lambda k, past: past * beta_of(cost_of(k + 1)), 0, positive=True)
-Pn = Past(n)
-_whole = eq(total(alpha, n), 1)
+#: P_i is the product of the first i betas.
+EMPTY = eq(P(0), 1)
+PRODUCT = Every(eq(P(j), P(j - 1) * beta_of(j)), j, 1, n)
+ESTIMATE = sigma * tau / (1 - P(n))
+_TIME = sp.Rational(24, 7)
+
+
+def _product_at(count: Any) -> sp.Expr:
+    """Return P_i for releases 2, 1 and 0 before the last, beta = 1/2 and E = 24/7."""
+    return sp.prod([_TIME / (2 * _TIME + 3 - node) for node in range(1, int(count) + 1)])
+
+
+_point = {early: lambda node: sp.Integer(3) - node, P: _product_at, E: _TIME}
+
+
+def share_of(node: Any) -> sp.Expr:
+    """Return the share of a node by the closed form."""
+    return (1 - beta_of(node)) * P(node - 1) / (1 - P(n))
+
+
+def product_below_one(empty: Any, product: Any) -> tuple[Line, Line]:
+    """Show 1 - P_j > 0 for j = 1..n, and 1 - P_n > 0."""
+    room = assume(ge(n, j + 1), "a node follows")
+    factors = assume(product, "P_j is the product of the first j betas")
+    base_rule = assume(empty, "P_0 = 1")
+    first, after = take(factors, 1, "the first"), take(factors, j + 1, "one more", [room])
+    claim = lt(P(j), 1)
+    base = positive(claim.subs({j: 1}), "beta_1 < 1", {first: -1, base_rule: -beta_of(1)})
+    assumed = assume(claim, "assume it")
+    by = {assumed: beta_of(j + 1), after: -1}
+    step = positive(claim.subs({j: j + 1}), "one beta more", by)
+    each = generalise(induction(claim, j, base, step, "by induction"), j, 1, n, "for all nodes")
+    return each, take(each, n, "for all of them together")
+
+
+def _take_product(product: Any, inside: list[Line]) -> Line:
+    return take(assume(product, "P_j is the product of the first j betas"), j, "of node j", inside)
 
 
 @statement(
     "6.rec",
-    {"indices exchanged": {
-         0: Iff(eq(T(j + 1), T(j)), eq(alpha(j + 1), alpha(j) * cost(j + 1) / (tau + cost(j))))},
-     "chi of the first": {1: eq(T(n), sigma * tau + alpha(n) * sigma * cost_of(1))}},
-    [Iff(eq(T(j + 1), T(j)), eq(alpha(j + 1), alpha(j) * cost(j) / (tau + cost(j + 1)))),
-     under(eq(T(n), sigma * tau + alpha(n) * sigma * chi), _whole, eq(early(n), 0))],
-    where={T(j): sigma * tau * total(alpha, j) + sigma * cost(j) * alpha(j), cost(j): cost_of(j)},
-    witness={n: 1, alpha: lambda k: sp.S.One, early: lambda k: sp.S.Zero},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    d.show(0, "line $i+1$ minus line $i$", sigma * (tau + cost_of(j + 1)))
-    whole, last = d.hypotheses({0: "all data sent", 1: "the last node is not early"}, goal=1)
-    by = {whole: sigma * tau, last: -sigma * chi * alpha(n) / (E + early(n))}
-    d.show(1, "the last line", by=by)
-
-
-def _proper(d: Derivation) -> Any:
-    r"""Show 1 - P > 0, the product taken node by node."""
-
-    def fall(k: Any) -> Any:
-        return Past(k - 1) * tau / (tau + cost_of(k))
-
-    why = r"by induction: $P_0 = 1$ and $P_{i+1} = P_i\beta_{i+1}$ with $\beta_{i+1} < 1$"
-    return d.grows(1 - Pn, n, fall(sp.Integer(1)), fall(n + 1), why)
-
-
-def _part(k: Any) -> Any:
-    """Return share k of the closed form."""
-    return (1 - beta_of(cost_of(k))) * Past(k - 1) / (1 - Pn)
+    "I, reference [6]: the remodel",
+    goals=[
+        Iff(
+            eq(
+                sigma * tau * total(alpha, j) + sigma * _c(j) * alpha(j),
+                sigma * tau * total(alpha, j + 1) + sigma * _c(j + 1) * alpha(j + 1),
+            ),
+            eq(alpha(j + 1), alpha(j) * _c(j) / (tau + _c(j + 1))),
+        )
+    ],
+    status="ours",
+)
+def remodel_recurrence(both: Any) -> list[Line]:
+    """Nodes of different speed end together iff alpha_(i+1) (tau + chi_(i+1)) = alpha_i chi_i."""
+    times = -1 / (sigma * (tau + _c(j + 1)))
+    return [iff(both.first, both.second, "line i less line i+1", times)]
 
 
 @statement(
     "6.closed",
-    {"P_i for P_{i-1}": {alpha(j): (1 - beta_of(cost_of(j))) * Past(j) / (1 - Pn)},
-     "1+P": {1: eq(total(_part, n), (1 + Pn) / (1 - Pn))}},
-    [eq(alpha(j + 2), alpha(j + 1) * cost_of(j + 1) / (tau + cost_of(j + 2))),
-     eq(total(alpha, n), 1), eq(sigma * (tau + cost_of(1)) * alpha(1), sigma * tau / (1 - Pn))],
-    where={alpha(j): _part(j)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    _proper(d)
-    d.show(0, "it satisfies the recurrence")
-    sums = d.induct(1 - Pn, (1 - beta_of(cost_of(n))) * Past(n - 1), n, r"$P_{i-1}-P_i$, added up")
-    d.show(1, "so the shares sum to 1", by={sums: 1 / (1 - Pn)})
-    d.show(2, "the first node's finish")
-
-
-others, _betas = positive("O"), sequence("beta")
-k = sp.Symbol("k", integer=True, nonnegative=True)
-#: How often node j stands at place i of an order: once, at one of the places.
-stands = sequence("pi", nonnegative=True)
-_once = eq(total(lambda place: stands(place, j), n, "i"), 1, over=j)
-
-
-def _log(node: Any) -> Any:
-    return sp.log(_betas(node))
-
-
-def _nodes(upto: Any, log: Any) -> Any:
-    """Return the sum of the logarithms of the first betas, place by place."""
-    return total(lambda place: total(lambda node: stands(place, node) * log(node), upto), n, "i")
-
-
-@statement(
-    "6.mono", {"decreasing": {0: gt(others * beta_of(slow), others * beta_of(slower))}},
-    [under(gt(others * beta_of(slower), others * beta_of(slow)), gt(slower, slow)),
-     under(
-         gt(sigma * tau / (1 - others * beta_of(slower)),
-             sigma * tau / (1 - others * beta_of(slow))), gt(slower, slow), ge(1, others)),
-     gt(1, Pn), eq(sp.exp(total(_log, n)), Pn), under(eq(sp.exp(_nodes(n, _log)), Pn), _once)],
-    where={_betas(j): beta_of(cost_of(j))},
-    witness={slow: 1, slower: 2, others: 1, n: 1, stands: lambda i, k: sp.S.One},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    more = d.given(0, "one node is slower")
-    form = others * tau * p / ((tau + slow) * (tau + slower))
-    rise = d.show(0, r"then $P$ is larger ($O$: the other nodes')", form, {p: more})
-    part = d.given(1, r"where $O \le 1$", goal=1)
-    below = [d.positive(1 - others * beta_of(c), (y * c + tau) / (tau + c), "$P < 1$", {y: part})
-             for c in (slower, slow)]  # fmt: skip
-    form = sigma * tau * p / (q * r)
-    d.show(1, r"and so is $\hat E$", form, {p: rise, q: below[0], r: below[1]})
-    _proper(d)
-    why = "$P$ is the product of the nodes' betas"
-    product = d.recur(3, n, why, factor=beta_of(cost_of(n + 1)))
-    once = d.given(0, "in any order of the nodes each stands in one place", goal=4)
-    first, following = d.at(once, {j: 1}), d.at(once, {j: m + 1})
-
-    def log(node: Any) -> Any:
-        return sp.log(beta_of(cost_of(node)))
-
-    sums = eq(_nodes(m, log), total(log, m))
-    base, by = {first: log(1)}, {following: log(m + 1)}
-    d.recur(sums, m, "so its logarithms, place by place, add up to the nodes'", by=by, base=base)
-    ordered, logs = d.at(sums, {m: n})[:3:2]
-    d.exponentials(ordered, logs, "equal exponents, equal powers")
-    same = d.apply(Iff(eq(*map(sp.exp, (ordered, logs))), eq(ordered, logs)), "so their product")
-    d.show(4, "is $P$ in any order", by={same: 1, product: 1})
-
-
-_beta = beta_of(chi)
-
-
-def _fall(d: Derivation, count: Any) -> Any:
-    less = tau / (tau + chi)
-    return d.grows(1 - _beta**count, count, less, _beta**count * less, r"powers of $\beta < 1$")
-
-
-_gone = eq(early(j), 0, over=j)
+    "I, reference [6]: closed form",
+    goals=[
+        Every(eq(share_of(j + 1) * (tau + cost_of(j + 1)), share_of(j) * cost_of(j)), j, 1, n - 1),
+        eq(total(share_of, n), 1),
+        eq(sigma * (tau + cost_of(1)) * share_of(sp.Integer(1)), ESTIMATE),
+    ],
+    hypotheses=[EMPTY, PRODUCT],
+    witness=_point,
+    status="ours",
+)
+def remodel_closed(recurrence: Any, whole: Any, first: Any, empty: Any, product: Any) -> list[Line]:
+    """The estimate is sigma tau/(1 - P), P = beta_1 ... beta_n, with shares in closed form."""
+    _, below = product_below_one(empty, product)
+    room = assume(ge(n - 1, j), "a node follows")
+    factor = _take_product(product, [room])
+    by = {factor: (1 - beta_of(j + 1)) * (tau + cost_of(j + 1)) / (1 - P(n))}
+    one = identity(recurrence.relation, "it satisfies the recurrence", by, [below])
+    inside = [assume(ge(n, j), "node j is one of them")]
+    falls = eq((1 - beta_of(j)) * P(j - 1), P(j - 1) - P(j))
+    lost = identity(falls, "what the product loses", {_take_product(product, inside): 1})
+    added = add_up(generalise(lost, j, 1, n, "by each node"), "added up")
+    telescope = sums(eq(total(lambda i: P(i - 1) - P(i), n), P(0) - P(n)), n, "neighbours cancel")
+    scale = 1 / (1 - P(n))
+    base_rule = assume(empty, "P_0 = 1")
+    by = {added: scale, telescope: scale, base_rule: scale}
+    times = sigma * (tau + cost_of(1)) * (1 - beta_of(1)) * scale
+    return [
+        generalise(one, j, 1, n - 1, "for all nodes but the last"),
+        identity(whole, "so the shares add up to 1", by, [below]),
+        identity(first, "the end of the first node", {base_rule: times}, [below]),
+    ]
 
 
 @statement(
-    "6.EhatE", {"reversed": {1: gt(Ehat, E)}},
-    [ge(_beta**n, Pn), le(Ehat, sigma * tau / (1 - _beta**n)), under(eq(Pn, _beta**n), _gone)],
-    where={Ehat: sigma * tau / (1 - Pn)}, witness={early: lambda k: sp.S.Zero},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    below = _proper(d)
-    whole = _fall(d, n)
-
-    def ratio(k: Any) -> Any:
-        return tau / (tau * (E + early(k)) + chi * E)
-
-    def loss(k: Any) -> Any:
-        return Past(k - 1) / _beta ** (k - 1) * ratio(k) * early(k)
-
-    why = r"by induction: $1-\beta_i/\beta \ge 0$, because $\chi_i \le \chi$"
-    first, step = loss(sp.Integer(1)), loss(n + 1)
-    gap = d.grows(1 - Pn / _beta**n, n, first, step, why, strict=False)
-    less = d.show(0, r"so $P \le \beta^n$", _beta**n * y, {y: gap})
-    d.show(1, r"$\hat E \le E$", sigma * tau * y / (p * q), {q: whole, p: below, y: less})
-    none = d.given(0, "all nodes are free together", goal=2)
-    start, later = d.at(none, {j: 1}), d.at(none, {j: n + 1})
-    by, base = {later: -Past(n) * _beta * ratio(n + 1)}, {start: -_beta * ratio(1)}
-    d.recur(2, n, r"then $\chi_i = \chi$: paper M", by=by, base=base, factor=_beta)
+    "6.EhatE",
+    "I, reference [6]: the estimate",
+    goals=[le(P(n), beta**n), le(ESTIMATE, sigma * tau / (1 - beta**n))],
+    hypotheses=[EMPTY, PRODUCT],
+    witness=_point,
+    status="ours",
+)
+def estimate_is_shorter(powers: Any, time: Any, empty: Any, product: Any) -> list[Line]:
+    """The estimate of [6] is no longer than paper M's time on nodes that are free together."""
+    _, below = product_below_one(empty, product)
+    room = assume(ge(n, j + 1), "a node follows")
+    factors, base_rule = assume(product, "the product"), assume(empty, "P_0 = 1")
+    claim = le(P(j), beta**j)
+    first, after = take(factors, 1, "the first"), take(factors, j + 1, "one more", [room])
+    base = positive(claim.subs({j: 1}), "beta_1 <= beta", {first: -1, base_rule: -beta_of(1)})
+    by = {assume(claim, "assume it"): beta_of(j + 1), after: -1}
+    step = positive(claim.subs({j: j + 1}), "beta_i <= beta, as chi_i <= chi", by)
+    each = generalise(induction(claim, j, base, step, "by induction"), j, 1, n, "for all nodes")
+    less = take(each, n, "for all of them together")
+    scale = sigma * tau / ((1 - beta**n) * (1 - P(n)))
+    return [less, positive(time, "so the estimate is shorter", {less: scale}, [below])]
 
 
-late = sp.Symbol("r_n", real=True)
-begin = sequence("s", real=True)
-#: One link: node i starts as soon as it is free (r_i = r_n - p_i) and the sends before are over.
-_sends = (
-    ge(early(j), early(j + 1), over=j), eq(begin(1), late - early(1)),
-    le(begin(j + 1), sp.Max(late - early(j + 1), begin(j) + sigma * tau * alpha(j)), over=j),
-)  # fmt: skip
-_latest = late - early(k + 1) + sigma * tau * (1 - Past(k)) / (1 - Pn)
+@statement(
+    "6.same",
+    "I, reference [6]: equal releases",
+    goals=[eq(P(n), beta**n)],
+    hypotheses=[EMPTY, PRODUCT, Every(eq(early(j), 0), j, 1, n)],
+    witness={early: lambda _: sp.S.Zero, P: lambda index: sp.Rational(1, 2 ** int(index))},
+    status="ours",
+)
+def remodel_of_equal_releases(claim: Any, empty: Any, product: Any, gone: Any) -> list[Line]:
+    """If all nodes are free together, the remodel is paper M's split."""
+    room = assume(ge(n, j + 1), "a node follows")
+    factors, together = assume(product, "the product"), assume(gone, "all are free together")
+    base_rule = assume(empty, "P_0 = 1")
+    here = eq(P(j), beta**j)
+    waits = E + (1 - beta) * early(j + 1)
+    rule, none = take(factors, j + 1, "one more", [room]), take(together, j + 1, "one more", [room])
+    by = {
+        rule: 1,
+        assume(here, "assume it"): beta_of(j + 1),
+        none: -(beta ** (j + 1)) * (1 - beta) / waits,
+    }
+    step = identity(here.subs({j: j + 1}), "one more", by)
+    waits = E + (1 - beta) * early(1)
+    rule, none = take(factors, 1, "the first"), take(together, 1, "the first")
+    by = {rule: 1, base_rule: beta_of(1), none: -beta * (1 - beta) / waits}
+    base = identity(here.subs({j: 1}), "the first", by)
+    each = generalise(induction(here, j, base, step, "by induction"), j, 1, n, "for all nodes")
+    return [take(each, n, "for all of them together")]
+
+
+_SORTED = Every(ge(early(j), early(j + 1)), j, 1, n - 1)
+_FIRST = eq(s(1), _r_n - early(1))
+_STARTS = Every(
+    le(s(j + 1), sp.Max(_r_n - early(j + 1), s(j) + sigma * tau * share_of(j))), j, 1, n - 1
+)
 
 
 @statement(
     "6.safe",
-    {"an estimate without r_n": {Ehat: sigma * tau / (1 + Pn)},
-     "no node waits for the link": {0: le(begin(k + 1), late - early(k + 1))}},
-    [under(le(begin(k + 1), _latest), *_sends),
-     under(le(begin(k + 1) + alpha(k + 1) * sigma * (tau + chi), late + Ehat), *_sends,
-         eq(E, sigma * tau / (1 - _beta**n)))],
-    where={alpha(j): _part(j), Ehat: sigma * tau / (1 - Pn)},
-    witness={early: lambda i: sp.S.Zero, n: 1, sigma: 1, tau: 1, chi: 1, E: 2, late: 0,
-     begin: lambda i: sp.S.Zero},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    below = _proper(d)
-    sorted_, first, following = d.hypotheses({
-        0: r"releases are sorted: $p_i \ge p_{i+1}$", 1: "the first node starts when it is free",
-        2: "the others, at the latest, when free and the link is",
-    })  # fmt: skip
-    d.grows(1 - Past(k), k, 0, Past(k) * tau / (tau + cost_of(k + 1)), r"$P_k \le 1$", strict=False)
-    d.at(ge(1 - Past(k), 0), {k: k + 1})
-    order, start = d.at(sorted_, {j: k + 1}), d.at(following, {j: k + 1})
-    d.show(d[0].map(lambda side: side.subs(k, 0)), "at the first node", 0, by={first: -1})
-    before = d.assume(d[0], "assume it of a node")
-    bound = d[0].right.subs(k, k + 1)
-    free, linked = late - early(k + 2), begin(k + 1) + sigma * tau * _part(k + 1)
-    form = sigma * tau * y / p
-    d.show(ge(bound, free), "the next is free", form, {y: 1 - Past(k + 1), p: below})
-    d.show(ge(bound, linked), "and the link is", y + z, {y: before, z: order})
-    latest = d.extreme(le(sp.Max(free, linked), bound), "so it starts no later")
-    d.show(le(begin(k + 2), bound), "than this", y + z, {y: latest, z: start})
-    d.inductive(0, k, "for every node $i = k+1$")
-    equal = d.given(3, "paper M's time", goal=1)
-    _fall(d, n)
-    shorter = d.lemma("6.EhatE", r"$\hat E \le E$", 1)
-    why = r"the node's computing is part of $\hat E = \sigma\tau A_i + \alpha_i\sigma\chi_i$"
-    rest = E - _part(k + 1) * sigma * cost_of(k + 1)
-    form = z + sigma * tau * y / p
-    d.nonnegative(rest, form, why, {z: shorter, y: 1 - Past(k + 1), p: below}, by={equal: 1})
-    d.show(1, "part by part", y + early(k + 1) * z / E, {y: d[0], z: rest})
+    "I, reference [6]: the real end against the estimate",
+    goals=[Every(le(s(j) + share_of(j) * sigma * w, _r_n + ESTIMATE), j, 1, n)],
+    hypotheses=[EMPTY, PRODUCT, _SORTED, _FIRST, _STARTS, eq(E, sigma * tau / (1 - beta**n))],
+    witness={**_point, _r_n: 5, s: lambda index: sp.Integer(2 + index)},
+    status="ours",
+)
+def estimate_is_safe(goal: Any, *hypotheses: Any) -> list[Line]:
+    """No node ends after the estimate, each computing at full speed from its own start."""
+    empty, product, sorted_, begin, starts, time = hypotheses
+    each_below, below = product_below_one(empty, product)
+    room, inside = assume(ge(n, j + 1), "a node follows"), assume(ge(n, j), "node j is one of them")
+    bound = _r_n - early(j) + sigma * tau * (1 - P(j - 1)) / (1 - P(n))
+    claim = le(s(j), bound)
+    scale = sigma * tau / (1 - P(n))
+    base_rule = assume(empty, "P_0 = 1")
+    first = {assume(begin, "the first node starts when it is free"): -1, base_rule: -scale}
+    base = positive(claim.subs({j: 1}), "at the first node", first, [below])
+    follows_ = take(each_below, j, "P_j < 1", [room])
+    factor = _take_product(product, [room])
+    next_bound = bound.subs(j, j + 1)
+    free, linked = _r_n - early(j + 1), s(j) + sigma * tau * share_of(j)
+    one = positive(ge(next_bound, free), "the next is free", {follows_: scale}, [below])
+    order = take(assume(sorted_, "releases are sorted"), j, "of the next", [room])
+    by = {assume(claim, "assume it of a node"): 1, order: 1, factor: -scale}
+    two = positive(ge(next_bound, linked), "and the link is", by, [below])
+    latest = extreme(le(sp.Max(free, linked), next_bound), "so it starts no later", [one, two])
+    start = take(
+        assume(starts, "a node starts when it is free and the link is"), j, "the next", [room]
+    )
+    step = positive(claim.subs({j: j + 1}), "than this", {latest: 1, start: 1}, [below])
+    starts_by = induction(claim, j, base, step, "for every node")
+    here = take(each_below, j, "P_j < 1", [inside])
+    equal = assume(time, "E is paper M's time")
+    _, shorter = lemma("6.EhatE")
+    part = le(share_of(j) * sigma * cost_of(j), E)
+    by = {shorter: 1, here: scale, equal: 1, _take_product(product, [inside]): scale}
+    fits = positive(
+        part, "a node's computing is part of the estimate, which is at most E", by, [below]
+    )
+    by = {starts_by: 1, fits: early(j) / E}
+    end = positive(goal.relation, "so no node ends later", by, [below])
+    return [generalise(end, j, 1, n, "for all nodes")]
+
+
+_p = sp.Symbol("P", positive=True)
 
 
 @statement(
-    "6.nmin", {"sign": {0: Iff(le(Ehat, Delta), le(Pn, 1 + sigma * tau / Delta))}},
-    [Iff(le(Ehat, Delta), le(Pn, 1 - sigma * tau / Delta))], where={Ehat: sigma * tau / (1 - Pn)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    below = _proper(d)
-    d.show(0, r"times $\Delta/(1-P) > 0$", Delta / p, {p: below})
+    "6.nmin",
+    "I, reference [6]: admission",
+    goals=[Iff(le(sigma * tau / (1 - _p), Delta), le(_p, 1 - sigma * tau / Delta))],
+    hypotheses=[lt(_p, 1)],
+    witness={_p: sp.Rational(1, 3)},
+    status="ours",
+)
+def remodel_admission(both: Any, product: Any) -> list[Line]:
+    """A deadline is met by the estimate iff P <= gamma = 1 - sigma tau/(A + D - r_n)."""
+    below = assume(product, "P is a product of betas")
+    return [iff(both.first, both.second, "times (1 - P)/Delta", (1 - _p) / Delta, signs=[below])]
 
 
-end, after, head = sp.symbols("e e' r_h", real=True)
-start, rho, load = (sequence(name, real=True) for name in ("s", "r", "x"))
-run, length = counts("h"), sequence("m", integer=True, positive=True)
-beta = chi / (tau + chi)
-slot, free = sp.symbols("s_1 s_2", real=True), sp.symbols("r_a r_b", real=True)
-_bound = eq(start(j + 1), start(j) + (end - start(j)) / (tau + chi) * tau, over=j)
+# ------------------------------------------------------------------ the best split
+
+_end, _head = sp.symbols("e' rho", real=True)
+_load = sp.Function("x", real=True)
+_capacity = (_end - _head) * (1 - beta**m) / tau
+_LATE = Every(ge(_end, _head + tau * total(_load, j) + chi * _load(j)), j, 1, m)
 
 
-def _of_run(upto: Any) -> Any:
-    """Return the load that the first nodes of run h have."""
-    return total(lambda i: load(run, i), upto)
+@statement(
+    "opt.run",
+    "the best single-round split: what a run of nodes can carry",
+    goals=[ge(_capacity, total(_load, m))],
+    hypotheses=[_LATE],
+    witness={_end: 20, _head: 1, _load: lambda _: sp.Integer(2)},
+    status="ours",
+)
+def run_capacity(goal: Any, late: Any) -> list[Line]:
+    """From rho to e' a run of m nodes carries at most (e' - rho)(1 - beta^m)/tau, in any shares."""
+    inside = [assume(ge(m, j), "node j is one of them")]
+    each = take(
+        assume(late, "sends follow each other from the release of the first on"),
+        j,
+        "of node j",
+        inside,
+    )
+    scale = beta**-j
+    ends = _head + tau * total(_load, j) + chi * _load(j)
+    weighed = positive(ge(scale * _end, scale * ends), "times beta^-j", {each: scale})
+    added = add_up(generalise(weighed, j, 1, m, "for all nodes"), "all nodes added")
+    power = beta**-m
+    weights = sums(
+        eq(total(lambda i: beta**-i, m), (power - 1) / (1 - beta)), m, "the weights added"
+    )
+    loads = sp.Sum(scale * (tau * total(_load, j) + chi * _load(j)), (j, 1, m))
+    mean = sums(eq(loads, w * power * total(_load, m)), m, "every load has the same coefficient")
+    times = beta**m / w
+    by = {added: times, weights: -times * (_end - _head), mean: times}
+    return [positive(goal, "so together", by)]
 
 
-_late = ge(after, rho(run) + tau * _of_run(j) + chi * load(run, j), over=(run, j))
-_all = eq(total(lambda i: _of_run(length(run)).subs(run, i), n, "i"), sigma)
+_runs = sp.Function("m", integer=True, positive=True)
+_carried = sp.Function("x", real=True)
 
 
-def _weighed(term: Any) -> Any:
-    """Return the sum over all runs, weighed by w_h = 1 - beta^m_h."""
-    return total(lambda i: term(i) * (1 - beta ** length(i)), n)
+def _weight(run: Any) -> sp.Expr:
+    """Return w_h = 1 - beta^m_h of a run of m_h nodes."""
+    return 1 - beta ** _runs(run)
 
 
-_carried = eq(_weighed(lambda i: (end - rho(i)) / tau), sigma)
+_CAPACITIES = Every(ge((_end - r(j)) * _weight(j) / tau, _carried(j)), j, 1, n)
+_ALL = eq(total(_carried, n), sigma)
 
 
 @statement(
     "opt.blk",
-    {"chi for tau": {
-         0: eq(total(lambda i: (end - start(i)) / (tau + chi), m),
-             (end - start(1)) * (1 - beta**m) / chi)},
-     "m+1": {2: eq(end, start(1) + sigma * tau / (1 - beta ** (m + 1)))}},
-    [under(
-         eq(total(lambda i: (end - start(i)) / (tau + chi), m),
-             (end - start(1)) * (1 - beta**m) / tau), _bound),
-     under(ge(after * _weighed(lambda i: 1), sigma * tau + _weighed(rho)), _late, _all),
-     under(eq(end * _weighed(lambda i: 1), sigma * tau + _weighed(rho)), _carried),
-     under(eq(end, head + sigma * tau / (1 - beta**m)),
-         eq((end - head) * (1 - beta**m) / tau, sigma)),
-     under(eq(end, (total(rho, n) + sigma * (tau + chi)) / n),
-         eq(total(lambda i: (end - rho(i)) * (1 - beta) / tau, n), sigma)),
-     under(ge(slot[0], free[0]), ge(slot[0], free[1]), ge(free[1], free[0])),
-     under(ge(slot[1], free[1]), ge(slot[0], free[1]), ge(slot[1], slot[0]))],
-    witness={n: 1, m: 1, sigma: 1, tau: 1, chi: 1, end: 2, head: 0, after: 2,
-     **dict.fromkeys((*slot, *free), 0), length: lambda i: sp.S.One, rho: lambda i: sp.S.Zero,
-     load: lambda i, k: 2 ** (1 - k), start: lambda i: sp.Integer(2)},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    send = d.given(0, "the next node starts when its send can")
-    left = eq(end - start(j), beta ** (j - 1) * (end - start(1)))
-    d.recur(left, j, r"so $e-s_{i+1} = \beta(e-s_i)$", by={send: -1}, factor=beta)
-    later = d.at(left, {j: m + 1})
-    _fall(d, m)
-    d.recur(0, m, "data carried by a run", by={later: 1 / (tau + chi)})
-    late = d.given(0, "a run's sends come one after the other, from its head's release on", goal=1)
-    whole = d.given(1, r"all runs together carry $\sigma$", goal=1)
-    powers = eq(total(lambda i: beta**-i, m), (beta**-m - 1) * (tau + chi) / tau)
-    d.recur(powers, m, "the weights of OPR add up")
-    sends = total(lambda i: beta**-i * (tau * _of_run(i) + chi * load(run, i)), m, "i")
-    mean = eq(sends, (tau + chi) * beta**-m * _of_run(m))
-    d.recur(mean, m, "every node's load has the same coefficient in their mean, by induction")
-    term = d.nonnegative(beta**-j * late.gap, y * beta**-j, "no node is later", {y: late})
-    lag = d.adds(ge(term, 0), j, m, "nor is the mean")
-    scale = tau * beta**m / (tau + chi)
-    bound = (after - rho(run)) * (1 - beta**m) - tau * _of_run(m)
-    why = "no run ends before equal nodes that are free at its head"
-    by = {powers: -scale * (after - rho(run)), mean: scale}
-    d.nonnegative(bound, scale * y, why, {y: lag}, by=by)
-    each = d.at(ge(bound, 0), {m: length(run)})
-    sums = d.adds(each, run, n, "added up, for ANY cut into runs")
-    d.show(1, r"$e' \ge (\sigma\tau+\sum r_hw_h)/\sum w_h$", y, {y: sums}, {whole: tau})
-    carried = d.given(0, r"runs that all end at $e$ carry $\sigma$", goal=2)
-    d.show(2, "at the least such time", by={carried: tau})
-    one = d.given(0, "one run", goal=3)
-    d.show(3, "is paper M from $r_h$", by={one: tau / (1 - beta**m)})
-    all_ = d.given(0, "runs of one node", goal=4)
-    d.show(4, "are paper I (3)", by={all_: (tau + chi) / n})
-    why = "a node $b$ free later was served first: the earlier one, $a$, may take its place"
-    ready, order = d.hypotheses({0: "$b$ is served first", 1: "though $a$ is free first"}, 5)
-    d.show(5, why, y + z, {y: ready, z: order})
-    later = d.given(1, "and the other place is later", goal=6)
-    d.show(6, "which $b$ may take: every send stays where it was", y + z, {y: ready, z: later})
-
-
-cut, latest = sequence("theta", nonnegative=True), sp.Symbol("R", real=True)
-#: The time left to node j of a fill up to an end, of a cut, and the slope of a cut's.
-room = recursive(
-    "x", lambda at: at - rho(1), lambda j, x, at: sp.Min(at - rho(j + 1), beta * x), real=True
+    "the best single-round split: a lower bound from every cut into runs",
+    goals=[ge(_end * total(_weight, n), sigma * tau + total(lambda run: r(run) * _weight(run), n))],
+    hypotheses=[_CAPACITIES, _ALL],
+    witness={
+        _end: 20,
+        r: lambda run: sp.Integer(run),
+        _runs: lambda _: sp.Integer(2),
+        _carried: lambda _: sp.Integer(1),
+    },
+    status="ours",
 )
-other = recursive(
-    "y", lambda at: at - rho(1),
-    lambda j, y, at: cut(j) * (at - rho(j + 1)) + (1 - cut(j)) * beta * y, real=True,
-)  # fmt: skip
-rate = recursive("a", lambda: 1, lambda j, a: cut(j) + (1 - cut(j)) * beta * a, real=True)
-_zero_or_one, _released = ge(1, cut(j), over=j), ge(latest, rho(j), over=j)
-_full, after_first = sigma * (tau + chi), positive("xi")
-sooner, later = sp.symbols("u v", nonnegative=True)
-_best = rho(1) + after_first
+def lower_bound_of_runs(goal: Any, capacities: Any, load: Any) -> list[Line]:
+    """No schedule ends before (sigma tau + sum r_h w_h)/sum w_h, for any cut into runs."""
+    added = add_up(assume(capacities, "each run carries at most this (opt.run)"), "all runs added")
+    carried = assume(load, "which carry the load")
+    return [positive(goal, "times tau", {added: tau, carried: tau})]
 
 
-def _filled(at: Any, by: Any = room) -> Any:
-    """Return what the fill (or a cut) up to an end carries, times the cost of a unit."""
-    return total(lambda i: by(i, at), n)
-
-
-def _fills(d: Derivation) -> None:
-    r"""Give a derivation the end at which the fill carries all, :math:`r_1 + \xi`."""
-    low, high = room(j, rho(1)), room(j, latest + 2 * _full)
-    before = d.assume(le(low, 0), "assume a node has no room at the first release")
-    linked = d.extreme(le(low.subs(j, j + 1), beta * low), "a minimum is below its parts")
-    d.show(le(low.subs(j, j + 1), 0), "nor has the next", z + beta * x, {z: linked, x: before})
-    d.inductive(le(low, 0), j, "so none has")
-    none = d.adds(le(low, 0), j, n, "nor all together")
-    curve, length = _filled(rho(1) + sooner) - _full, latest - rho(1) + 2 * _full
-    d.show(gt(-curve.subs(sooner, 0), 0), "there the fill carries less", y + _full, {y: none})
-    free = d.given(0, "all nodes are free by $R$", goal=5)
-    one, following = d.at(free, {j: 1}), d.at(free, {j: j + 1})
-    d.show(ge(high.subs(j, 1), 0), r"at $R + 2\sigma(\tau+\chi)$", y + 2 * _full, {y: one})
-    some = d.assume(ge(high, 0), "assume a node has room")
-    d.show(ge(latest + 2 * _full, rho(j + 1)), "the next is free", y + 2 * _full, {y: following})
-    d.show(ge(beta * high, 0), "and the link is", beta * y, {y: some})
-    d.extreme(ge(high.subs(j, j + 1), 0), "so it has room")
-    d.inductive(ge(high, 0), j, "so all have")
-    more = d.at(ge(high, 0), {j: n + 1})
-    rest = total(lambda i: high.subs(j, i), n) - high.subs(j, 1)
-    d.grows(rest, n, 0, y, "and add to the first one's", {y: more}, strict=False)
-    form = y + z + _full
-    d.show(gt(curve.subs(sooner, length), 0), "there it carries more", form, {y: rest, z: one})
-    d.show(gt(length, 0), "later", z + 2 * _full, {z: one})
-    longer = d.assume(ge(later, sooner), "of two ends")
-    mine, its = (room(j, rho(1) + at) for at in (sooner, later))
-    slow = ge(later - sooner - (its - mine), 0)
-    before = d.assume(slow, "assume a node's room grows no faster than the end")
-    least = its.subs(j, j + 1)
-    d.extreme(le(least, rho(1) + later - rho(j + 1)), "the next has no more than this")
-    linked = d.extreme(le(least, beta * its), "or this")
-    moved = least - (later - sooner)
-    form = z + beta * x + tau / (tau + chi) * y
-    d.show(ge(beta * mine, moved), "for either reason", form, {z: linked, x: before, y: longer})
-    d.extreme(ge(mine.subs(j, j + 1), moved), "than what it had less what is lost")
-    d.inductive(slow, j, "and so for all")
-    d.adds(slow, j, n, "what the fill carries $n$ times as fast at most: it does not jump")
-    d.reaches(curve, sooner, (0, length), after_first, later, n, r"it reaches $\sigma$ in between")
+_room = sp.Function("x", real=True)
+_fill = Every(eq(_room(j + 1), beta * _room(j)), j, 1, m - 1)
 
 
 @statement(
-    "opt.att",
-    {"falling load": {3: lt(rate(j), 0)}, "an earlier end": {5: lt(_filled(_best), _full)}},
-    [under(le(room(j, end), other(j, end)), _zero_or_one),
-     under(le(_filled(end), _filled(end, other)), _zero_or_one),
-     eq(other(j, end) - other(j, after), rate(j) * (end - after)),
-     under(gt(rate(j), 0), _zero_or_one),
-     under(Iff(eq(_filled(after, other), _full),
-         eq(after, end - (_filled(end, other) - _full) / total(rate, n))), _zero_or_one),
-     under(eq(_filled(_best), _full), _released),
-     under(ge(_best, after), _released, _zero_or_one, eq(_filled(after, other), _full)),
-     eq((room(j + 1, end) - (end - rho(j + 1))) * (room(j + 1, end) - beta * room(j, end)), 0)],
-    exists={after_first: (n, sigma, tau, chi, latest, rho)},
-    witness={n: 1, tau: 1, chi: 1, sigma: 1, after: 2, latest: 0, rho: lambda i: sp.S.Zero,
-     cut: lambda i: sp.S.One},
-)  # fmt: skip
-def _(d: Derivation) -> None:
-    part = d.given(0, r"$\theta_j$ is 1 where a release decides, 0 where the link does")
-    before = d.assume(d[0], "assume the fill leaves no more room than the cut")
-    lowest = room(j + 1, end)
-    freed, linked = (
-        d.extreme(le(lowest, each), "a minimum is below its parts")
-        for each in (end - rho(j + 1), beta * room(j, end))
+    "opt.fill",
+    "the best single-round split: the bound is reached",
+    goals=[
+        eq(total(lambda node: _room(node) / w, m), _room(1) * (1 - beta**m) / tau),
+        eq((1 - beta**1) / tau, 1 / w),
+    ],
+    hypotheses=[_fill],
+    witness={_room: lambda node: sp.Rational(8, 2 ** int(node))},
+    status="ours",
+)
+def filled_run(goal: Any, one: Any, fill: Any) -> list[Line]:
+    """A run whose nodes are filled up to e as soon as they can be carries its capacity."""
+    room = assume(ge(m, j + 1), "a node follows")
+    here = eq(_room(j), beta ** (j - 1) * _room(1))
+    after = take(assume(fill, "the link decides when the next node starts"), j, "the next", [room])
+    step = identity(here.subs({j: j + 1}), "the next", {after: 1, assume(here, "assume it"): beta})
+    base = identity(here.subs({j: 1}), "the first")
+    each = generalise(
+        induction(here, j, base, step, "by induction"), j, 1, m, "for all nodes of the run"
     )
-    c = sp.Symbol("c", nonnegative=True)
-    form, given = cut(j) * y + c * (z + beta * x), {y: freed, z: linked, x: before, c: part}
-    d.show(d[0].map(lambda side: side.subs(j, j + 1)), "nor after one more node", form, given)
-    d.inductive(0, j, "so at every node")
-    d.adds(d[0], j, n, "the fill carries no more than any cut")
-    d.recur(2, j, "a cut's room is affine in $e$", factor=(1 - cut(j)) * beta)
-    most = ge(1, rate(j))
-    d.assume(most, "its slope begins at 1; assume it is at most 1")
-    form = c * (tau / (tau + chi) + beta * x)
-    d.show(ge(1, rate(j + 1)), "then the next is", form, {c: part, x: most})
-    d.inductive(most, j, "so all are")
-    up = d.assume(d[3], "and it begins above 0; assume it is positive")
-    form = beta * p + cut(j) * (tau / (tau + chi) + beta * x)
-    d.show(gt(rate(j + 1), 0), "then the next is", form, {p: up, x: most})
-    d.inductive(3, j, "so the load of every cut increases with $e$")
-    slope = d.adds(d[3], j, n, "that is all its nodes together")
-    lines = eq(_filled(end, other) - _filled(after, other), total(rate, n) * (end - after))
-    d.recur(lines, n, "and is affine", by={d.at(d[2], {j: n + 1}): 1})
-    d.show(4, "so it has one root", p, {p: slope}, {lines: -1})
-    _fills(d)
-    carries = d.given(2, r"any cut that carries $\sigma$", goal=6)
-    d.at(d[1], {end: _best})
-    there, form = d.at(lines, {end: _best}), y / p
-    given = {y: _filled(_best, other) - _filled(_best), p: slope}
-    scale = 1 / total(rate, n)
-    d.show(6, "ends no later", form, given, {d[5]: scale, carries: -scale, there: -scale})
-    first, second = end - rho(j + 1), beta * room(j, end)
-    for case, on in ((ge(second, first), first), (gt(first, second), second)):
-        d.assume(case, "where the release or the link decides")
-        least = d.extreme(eq(room(j + 1, end), on), "is the smaller")
-        d.show(7, "so one factor is 0", by={least: room(j + 1, end) - (first + second - on)})
-    d.either(7, ge(second, first), r"so at any end the fill is a cut, and at $r_1+\xi$ the last")
+    added = add_up(each, "all of them added")
+    closed = eq(
+        total(lambda node: beta ** (node - 1) * _room(1), m), _room(1) * (1 - beta**m) / (1 - beta)
+    )
+    powers = sums(closed, m, "a geometric sum")
+    return [
+        identity(goal, "so the run carries what opt.run allows", {added: 1 / w, powers: 1 / w}),
+        identity(one, "and runs of one node give (3) of paper I"),
+    ]
+
+
+_two = sp.symbols("s_1 s_2 r_a r_b", real=True)
+
+
+@statement(
+    "opt.order",
+    "the best single-round split: nodes by release",
+    goals=[ge(_two[0], _two[2]), ge(_two[1], _two[3])],
+    hypotheses=[ge(_two[0], _two[3]), ge(_two[3], _two[2]), ge(_two[1], _two[0])],
+    witness=dict(zip(_two, (3, 4, 1, 2), strict=True)),
+    status="ours",
+)
+def nodes_by_release(first: Any, second: Any, served: Any, order: Any, later: Any) -> list[Line]:
+    """A schedule that serves a later node first stays one when the two nodes change places."""
+    ready = assume(served, "node b starts first, when it is free")
+    sooner = assume(order, "though node a is free sooner")
+    other = assume(later, "and a starts after it")
+    return [
+        positive(first, "so a may start in b's place", {ready: 1, sooner: 1}),
+        positive(second, "and b in a's", {ready: 1, other: 1}),
+    ]

@@ -1,0 +1,117 @@
+"""A Dask cluster on which sweeps run: found by its address, refused where it does not fit.
+
+A cluster belongs to somebody else: workers, the scheduler and this process may end at any moment,
+and finished cells are kept here.
+"""
+
+import functools
+import multiprocessing
+import os
+from collections import defaultdict
+from concurrent.futures import Executor
+from pathlib import Path
+from typing import Any
+
+import dlsim
+from dlsim.cache import source_digest
+from dlsim.errors import InputError
+from dlsim.files import read_json
+from dlsim.given import extra
+
+#: Environment variable that names the scheduler of a Dask cluster.
+DASK = "DLSIM_DASK"
+#: How long a scheduler may take to answer, and a worker to come (a batch queue may be slow).
+ANSWER_SECONDS, WORKER_SECONDS = 10, 300
+#: How many of the workers that do not fit are named.
+_NAMED = 3
+
+
+def _address(path: str) -> str:
+    try:
+        return str(read_json(path)["address"])
+    except (InputError, KeyError, TypeError) as error:
+        what = f"{path}: not the file of a scheduler ({error})"
+        raise InputError(f"{what}; start the scheduler again") from error
+
+
+def connect(place: str, security: Any = None) -> Any:
+    """Connect to a scheduler, by its address or by the file FILE.json that it left."""
+    distributed = extra("a Dask cluster", "cluster", "distributed")
+    is_file = place.endswith(".json")
+    if is_file and not Path(place).is_file():
+        raise InputError(f"{place}: no such scheduler file; has the scheduler started?")
+    address = _address(place) if is_file else place
+    try:
+        return distributed.Client(
+            address, timeout=ANSWER_SECONDS, set_as_default=False, security=security
+        )
+    except (OSError, ValueError, TypeError, KeyError) as error:
+        what = f"no Dask scheduler answers at {place!r} ({error or type(error).__name__})"
+        remedy = "give the address that dask scheduler prints, such as tcp://127.0.0.1:8786"
+        raise InputError(f"{what}; {remedy}") from error
+
+
+def check_cluster(place: str) -> str:
+    """Refuse a cluster that could not run the sweeps of this dlsim; return one line about it."""
+
+    def probe() -> tuple[str, str]:
+        # sent by value, since it is local: the worker may have no dlsim
+        try:
+            import dlsim
+            from dlsim.cache import source_digest
+        except Exception as error:
+            return "", f"{type(error).__name__}: {error}"
+        return dlsim.__version__, source_digest()
+
+    client = connect(place)
+    try:
+        client.submit(probe, pure=False).result(timeout=WORKER_SECONDS)
+        found = client.run(probe)
+        threads = sum(client.nthreads().values())
+    except TimeoutError as error:
+        remedy = f"start some: dask worker {place} --nworkers 4 --nthreads 1"
+        what = f"no worker of {place} took work within {WORKER_SECONDS} s"
+        raise InputError(f"{what}; {remedy}") from error
+    except Exception as error:
+        # a worker of another Python or Dask fails in its own way
+        what = f"the workers of {place} cannot run a function of ours ({error})"
+        raise InputError(f"{what}; give them the same Python and packages") from error
+    finally:
+        client.close()
+    _need_same(place, found)
+    return f"{len(found)} workers with {threads} threads at {place}"
+
+
+def _need_same(place: str, found: dict[str, tuple[str, str]]) -> None:
+    """Refuse workers with another dlsim than ours, or with none."""
+    wrong = defaultdict(list)
+    for worker, (version, digest) in found.items():
+        if not version:
+            wrong[f"cannot import dlsim ({digest})"].append(worker)
+        elif digest != source_digest():
+            wrong[f"runs dlsim {version} from sources {digest}"].append(worker)
+    for what, workers in wrong.items():
+        named = ", ".join(workers[:_NAMED]) + ", ..." * (len(workers) > _NAMED)
+        raise InputError(
+            f"{place}: of {len(found)} workers {len(workers)} {what}, where this is dlsim"
+            f" {dlsim.__version__} from sources {source_digest()}: {named}; install this dlsim"
+            " there and start the workers again"
+        )
+
+
+@functools.cache
+def _client(place: str) -> Any:
+    return connect(place)
+
+
+def cluster_executor() -> Executor | None:
+    """Return the executor of the cluster that the environment names; None in a worker."""
+    place = os.environ.get(DASK)
+    if not place or multiprocessing.parent_process() is not None:
+        return None
+    client = _client(place)
+    if client.status == "closed":
+        _client.cache_clear()
+        client = _client(place)
+    executor: Executor = client.get_executor(pure=False)
+    return executor

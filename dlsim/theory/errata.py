@@ -1,0 +1,73 @@
+"""Where the papers and the derivations differ: the rows of data/errata.toml."""
+
+from dataclasses import dataclass
+
+from dlsim.files import read_toml, shared_file
+from dlsim.theory.statements import Table, statements
+
+
+@dataclass(frozen=True)
+class Erratum:
+    """One misprint, gap or error.
+
+    Attributes
+    ----------
+    number : int
+        From 1 on.
+    severity : {"A", "B", "C", "-"}
+        A changes a result or a proof; B is a wrong formula whose meaning is clear; C is cosmetic;
+        "-" adds what is not printed.
+    where : str
+        Paper (M, I, S, B) and place.
+    printed, correct, proof, consequence : str
+        What is printed, what is right, why, and what the engine does; text with LaTeX.
+    keys : tuple of str
+        The statements that decide it.
+    """
+
+    number: int
+    severity: str
+    where: str
+    printed: str
+    correct: str
+    proof: str
+    consequence: str
+    keys: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return f"{self.number:2d} {self.severity}  {self.where:<34} {', '.join(self.keys)}"
+
+
+class Errata(Table[Erratum]):
+    """Errata; in a notebook a table."""
+
+    def _repr_markdown_(self) -> str:
+        columns = ("#", "where", "printed", "correct", "proof", "consequence", "statements")
+        rows = [
+            (
+                f"{one.number} {one.severity}",
+                one.where,
+                one.printed,
+                one.correct,
+                one.proof,
+                one.consequence,
+                ", ".join(one.keys),
+            )
+            for one in self
+        ]
+        lines = [columns, ["---"] * len(columns), *rows]
+        return "\n".join(
+            f"| {' | '.join(cell.replace('|', chr(92) + 'vert ') for cell in row)} |"
+            for row in lines
+        )
+
+
+def errata() -> Errata:
+    """Return all errata, each with the keys of the statements that decide it."""
+    rows = read_toml(shared_file("data/errata.toml"))["erratum"]
+    found = statements()
+
+    def keys_of(number: int) -> tuple[str, ...]:
+        return tuple(one.key for one in found if number in one.errata)
+
+    return Errata(Erratum(**row, keys=keys_of(row["number"])) for row in rows)

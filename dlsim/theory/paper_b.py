@@ -1,0 +1,211 @@
+"""Paper B: the equations of its scheduler, its corrections and fallbacks.
+
+Takefusa, Casanova, Matsuoka and Berman, "A Study of Deadline Scheduling for Client-Server Systems
+on the Computational Grid".
+"""
+
+from itertools import product
+from typing import Any
+
+import sympy as sp
+
+from dlsim.theory.relations import Iff, eq, ge, gt, le, lt
+from dlsim.theory.statements import statement
+from dlsim.theory.steps import Line, assume, compute, exact_function, iff, positive
+
+now, deadline = sp.symbols("now T_deadline", real=True)
+target, wider, fast, slow = sp.symbols("T_target T_target' T_1 T_2", real=True)
+optimism = sp.Symbol("Opt", positive=True)
+server_time, send, execute, receive = sp.symbols("T_S T_send ET_exec ET_recv", positive=True)
+W_send, W_recv, W_s = sp.symbols("W_send W_recv W_s", nonnegative=True)
+P_send, P_recv, P_serv, more = sp.symbols("P_send P_recv P_serv d", positive=True)
+
+
+def estimate(input_: Any, output: Any, work: Any, to: Any, back: Any, speed: Any) -> sp.Expr:
+    """Return the processing time of a job on a server (paper B, 2)."""
+    return input_ / to + output / back + work / speed
+
+
+@statement(
+    "B.1-3",
+    "B (1), (2), (3)",
+    goals=[
+        ge(deadline, now + server_time),
+        lt(
+            estimate(W_send, W_recv, W_s, P_send, P_recv, P_serv),
+            estimate(W_send, W_recv, W_s + more, P_send, P_recv, P_serv),
+        ),
+        ge(
+            estimate(W_send, W_recv, W_s, P_send, P_recv, P_serv),
+            estimate(W_send, W_recv, W_s, P_send, P_recv, P_serv + more),
+        ),
+    ],
+    hypotheses=[le(server_time, (deadline - now) * optimism), le(optimism, 1)],
+    witness={server_time: 1, deadline: 4, now: 1, optimism: sp.Rational(1, 2)},
+)
+def target_time(meets: Any, longer: Any, faster: Any, fits: Any, most: Any) -> list[Line]:
+    """A server whose predicted time is within T_target meets the deadline, as Opt <= 1."""
+    known = assume(fits, "T_S <= T_target = (T_deadline - now) Opt")
+    share = assume(most, "Opt is at most 1")
+    return [
+        positive(meets, "divided by Opt", {known: 1 / optimism, share: server_time / optimism}),
+        positive(longer, "(2) rises with the work of the job"),
+        positive(faster, "and falls with the speed of the server"),
+    ]
+
+
+def by_difference(times: tuple[int, ...], limit: int) -> int:
+    """Return the server chosen by rule (4), the lowest index first."""
+    pool = [index for index, one in enumerate(times) if limit - one >= 0] or range(len(times))
+    return min(pool, key=lambda index: abs(limit - times[index]))
+
+
+def slowest_in_time(times: tuple[int, ...], limit: int) -> int:
+    """Return the slowest server that is in time, otherwise the fastest of all."""
+    in_time = [one for one in times if one <= limit]
+    return times.index(max(in_time) if in_time else min(times))
+
+
+def count_differences(most: Any) -> int:
+    """Count where the two differ: four servers, all times up to `most`, all targets."""
+    grid = product(range(1, int(most) + 1), repeat=4)
+    cases = ((times, limit) for times in grid for limit in range(int(most) + 2))
+    return sum(by_difference(*case) != slowest_in_time(*case) for case in cases)
+
+
+_differences = exact_function("differences", count_differences)
+
+
+@statement(
+    "B.4",
+    "B (4), servers in time",
+    goals=[le((target - slow) ** 2, (target - fast) ** 2), ge(wider, slow), eq(_differences(4), 0)],
+    hypotheses=[ge(slow, fast), ge(target, slow), ge(wider, target)],
+    witness={fast: 1, slow: 2, target: 3, wider: 4},
+    errata=[33],
+)
+def smallest_difference(
+    closer: Any, still: Any, none: Any, order: Any, in_time: Any, larger: Any
+) -> list[Line]:
+    """Of servers in time the rule of the smallest Diff takes the slowest, also for a larger Opt."""
+    slower, both = assume(order, "T_2 >= T_1"), assume(in_time, "both in time")
+    raised = assume(larger, "a larger Opt raises the target")
+    times = 2 * target - slow - fast
+    positive_times = positive(
+        ge(times, 0), "both differences are not negative", {both: 2, slower: 1}
+    )
+    why = "all times 1 to 4 on four servers, all targets: the rule against its reading"
+    return [
+        positive(
+            closer,
+            "the slower has the smaller Diff, here squared",
+            {slower: times},
+            [positive_times],
+        ),
+        positive(still, "so the chosen time does not fall", {raised: 1, both: 1}),
+        compute(none, why),
+    ]
+
+
+@statement(
+    "B.4late",
+    "B (4), no server in time",
+    goals=[le((fast - target) ** 2, (slow - target) ** 2)],
+    hypotheses=[ge(slow, fast), ge(fast, target)],
+    witness={target: 1, fast: 2, slow: 3},
+)
+def fastest_when_late(closer: Any, order: Any, late: Any) -> list[Line]:
+    """If no server is in time, the rule of the smallest |Diff| takes the fastest."""
+    slower, both = assume(order, "T_2 >= T_1"), assume(late, "both late")
+    times = slow + fast - 2 * target
+    sum_ = positive(ge(times, 0), "both are behind the target", {both: 2, slower: 1})
+    return [
+        positive(closer, "the faster has the smaller |Diff|, here squared", {slower: times}, [sum_])
+    ]
+
+
+jobs, measured = (
+    sp.Symbol("numjobs", integer=True, positive=True),
+    sp.Symbol("Load", nonnegative=True),
+)
+pload, speed, length = sp.symbols("pload P W", positive=True)
+
+
+@statement(
+    "B.5",
+    "B (5)",
+    goals=[
+        gt(measured + jobs * pload, measured),
+        gt(length * (1 + measured + jobs * pload) / speed, length * (1 + measured) / speed),
+    ],
+)
+def load_correction(load: Any, time: Any) -> list[Line]:
+    """The corrected load is above the measured one, and so is the time predicted from it."""
+    return [
+        positive(load, "numjobs and pload are positive"),
+        positive(time, "a server shared by 1 + Load jobs gives each an equal part"),
+    ]
+
+
+@statement(
+    "B.6",
+    "B (6)",
+    goals=[
+        Iff(
+            lt(deadline - now, send + execute + receive),
+            gt(now + send + execute + receive, deadline),
+        )
+    ],
+)
+def fallback_condition(both: Any) -> list[Line]:
+    """A request falls back exactly if its expected end is after its deadline."""
+    return [iff(both.first, both.second, "with T_until_deadline of (1)")]
+
+
+def count_fallbacks(limit: Any, printed: bool) -> int:
+    """Return how often a request that is always late falls back by rule (7)."""
+    done = 0
+    while done <= limit if printed else done < limit:
+        done += 1
+    return done
+
+
+_strict = exact_function("strict", lambda limit: count_fallbacks(limit, printed=False))
+_printed = exact_function("printed", lambda limit: count_fallbacks(limit, printed=True))
+
+
+@statement(
+    "B.7",
+    "B (7)",
+    goals=[*(eq(_strict(limit), limit) for limit in range(6)), eq(_printed(0), 1)],
+    status="notation",
+    gap="the sign must be <: with N_max = 0 the printed rule allows one fallback",
+    errata=[31],
+)
+def fallback_limit(*claims: Any) -> list[Line]:
+    """With N_fallbacks < N_max a request falls back at most N_max times."""
+    *strict, printed = claims
+    lines = [
+        compute(one, "a request that is late everywhere, by the strict rule") for one in strict
+    ]
+    return [*lines, compute(printed, "and by the printed one")]
+
+
+_seconds = exact_function("seconds", lambda gops: 1000 * gops / sp.Integer(300))
+
+
+@statement(
+    "B.Gops",
+    "B 4.1 and Table 1",
+    goals=[eq(_seconds(sp.Rational(3, 2)), 5), eq(_seconds(90), 300), eq(_seconds(1080), 3600)],
+    status="notation",
+    gap="1.5 Gops at 300 Mops/s are 5 seconds, not 5 minutes",
+    errata=[32],
+)
+def lengths_of_jobs(low: Any, minutes: Any, high: Any) -> list[Line]:
+    """Jobs of 1.5 to 1080 Gops take 5 seconds to 60 minutes at 300 Mops/s."""
+    return [
+        compute(low, "the printed lower end"),
+        compute(minutes, "what 5 minutes need"),
+        compute(high, "the upper end"),
+    ]

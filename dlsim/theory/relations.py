@@ -1,0 +1,257 @@
+"""What a line of a derivation claims: a relation, an equivalence, or a relation for every index."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+from sympy.core.function import AppliedUndef
+from sympy.printing.latex import LatexPrinter
+
+
+class _Printer(LatexPrinter):
+    """SymPy's LaTeX, with the values of a sequence written as the papers do: r_j."""
+
+    def _print_Function(self, expr: sp.Function, exp: Any = None) -> str:
+        if not isinstance(expr, AppliedUndef):
+            return str(super()._print_Function(expr, exp))
+        name = self._hprint_Function(expr.func.__name__)
+        arguments = ",".join(self._print(argument) for argument in expr.args)
+        text = f"{name}_{{{arguments}}}" if arguments else name
+        return text if exp is None else f"{text}^{{{exp}}}"
+
+
+def latex(expression: sp.Expr) -> str:
+    """Return an expression as LaTeX."""
+    return str(_Printer({"ln_notation": True}).doprint(expression))
+
+
+class ProofError(Exception):
+    """A step of a derivation that does not hold, or that could not be decided."""
+
+
+_LATEX = {"=": "=", ">": ">", ">=": r"\ge", "<": "<", "<=": r"\le"}
+_NEGATED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+
+
+@dataclass(frozen=True)
+class Relation:
+    """``left sign right``, with the sign ``=``, ``>``, ``>=``, ``<`` or ``<=``."""
+
+    left: sp.Expr
+    sign: str
+    right: sp.Expr
+
+    def __post_init__(self) -> None:
+        """Turn plain numbers into SymPy's."""
+        object.__setattr__(self, "left", sp.sympify(self.left))
+        object.__setattr__(self, "right", sp.sympify(self.right))
+
+    @property
+    def gap(self) -> sp.Expr:
+        """The difference that is 0, positive or not negative."""
+        difference = self.left - self.right
+        return -difference if self.sign in ("<", "<=") else difference
+
+    @property
+    def kind(self) -> str:
+        """What the gap is: ``=``, ``>`` or ``>=`` zero."""
+        return {"<": ">", "<=": ">="}.get(self.sign, self.sign)
+
+    @property
+    def negated(self) -> "Relation":
+        """The relation that holds exactly where this inequality does not."""
+        if self.sign == "=":
+            raise ProofError(f"the negation of {self} is no single relation")
+        return Relation(self.left, _NEGATED[self.sign], self.right)
+
+    @property
+    def free_symbols(self) -> set[sp.Symbol]:
+        """The symbols that are not bound by a sum."""
+        return self.left.free_symbols | self.right.free_symbols
+
+    @property
+    def bound_symbols(self) -> set[sp.Symbol]:
+        """The indices of the sums."""
+        return {
+            limits[0]
+            for side in self.sides
+            for sum_ in side.atoms(sp.Sum)
+            for limits in sum_.limits
+        }
+
+    @property
+    def sides(self) -> tuple[sp.Expr, ...]:
+        """All expressions in it."""
+        return self.left, self.right
+
+    def subs(self, values: Mapping[Any, Any]) -> "Relation":
+        """Replace symbols, all at once."""
+        return Relation(_replace(self.left, values), self.sign, _replace(self.right, values))
+
+    def latex(self) -> str:
+        """Return it as LaTeX."""
+        return f"{latex(self.left)} {_LATEX[self.sign]} {latex(self.right)}"
+
+    def __str__(self) -> str:
+        return f"{self.left} {self.sign} {self.right}"
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+
+@dataclass(frozen=True)
+class Iff:
+    """Two relations of which both hold or neither."""
+
+    first: Relation
+    second: Relation
+
+    @property
+    def free_symbols(self) -> set[sp.Symbol]:
+        """The symbols of both."""
+        return self.first.free_symbols | self.second.free_symbols
+
+    @property
+    def bound_symbols(self) -> set[sp.Symbol]:
+        """The indices of the sums in both."""
+        return self.first.bound_symbols | self.second.bound_symbols
+
+    @property
+    def sides(self) -> tuple[sp.Expr, ...]:
+        """All expressions in it."""
+        return self.first.sides + self.second.sides
+
+    def subs(self, values: Mapping[Any, Any]) -> "Iff":
+        """Replace symbols in both."""
+        return Iff(self.first.subs(values), self.second.subs(values))
+
+    def latex(self) -> str:
+        """Return it as LaTeX."""
+        return rf"{self.first.latex()} \quad\Leftrightarrow\quad {self.second.latex()}"
+
+    def __str__(self) -> str:
+        return f"{self.first}  iff  {self.second}"
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+
+@dataclass(frozen=True)
+class Every:
+    """A relation for each whole `index` from `low` to `high`, both included."""
+
+    relation: Relation
+    index: sp.Symbol
+    low: sp.Expr
+    high: sp.Expr
+
+    def __post_init__(self) -> None:
+        """Turn plain numbers into SymPy's."""
+        object.__setattr__(self, "low", sp.sympify(self.low))
+        object.__setattr__(self, "high", sp.sympify(self.high))
+
+    @property
+    def free_symbols(self) -> set[sp.Symbol]:
+        """The symbols but for the index."""
+        inside: set[sp.Symbol] = self.relation.free_symbols - {self.index}
+        return inside | self.low.free_symbols | self.high.free_symbols
+
+    @property
+    def bound_symbols(self) -> set[sp.Symbol]:
+        """The index, and those of the sums."""
+        return self.relation.bound_symbols | {self.index}
+
+    @property
+    def sides(self) -> tuple[sp.Expr, ...]:
+        """All expressions in it."""
+        return (*self.relation.sides, self.low, self.high)
+
+    def subs(self, values: Mapping[Any, Any]) -> "Every":
+        """Replace symbols, but not the index."""
+        values = {old: new for old, new in values.items() if old != self.index}
+        low, high = (_replace(end, values) for end in (self.low, self.high))
+        return Every(self.relation.subs(values), self.index, low, high)
+
+    def latex(self) -> str:
+        """Return it as LaTeX."""
+        low, high = latex(self.low), latex(self.high)
+        return rf"{self.relation.latex()} \quad ({latex(self.index)} = {low}, \dots, {high})"
+
+    def __str__(self) -> str:
+        return f"{self.relation}  ({self.index} = {self.low}, ..., {self.high})"
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+
+Claim = Relation | Iff | Every
+
+
+def _replace(expression: sp.Expr, values: Mapping[Any, Any]) -> sp.Expr:
+    """Replace symbols, and sequences by functions of their index."""
+    symbols = {old: new for old, new in values.items() if isinstance(old, sp.Basic)}
+    result = expression.subs(symbols, simultaneous=True)
+    for old, new in values.items():
+        if not isinstance(old, sp.Basic):
+            result = result.replace(old, new)
+    return result
+
+
+def eq(left: Any, right: Any) -> Relation:
+    """Return left = right."""
+    return Relation(left, "=", right)
+
+
+def gt(left: Any, right: Any) -> Relation:
+    """Return left > right."""
+    return Relation(left, ">", right)
+
+
+def ge(left: Any, right: Any) -> Relation:
+    """Return left >= right."""
+    return Relation(left, ">=", right)
+
+
+def lt(left: Any, right: Any) -> Relation:
+    """Return left < right."""
+    return Relation(left, "<", right)
+
+
+def le(left: Any, right: Any) -> Relation:
+    """Return left <= right."""
+    return Relation(left, "<=", right)
+
+
+def holds_at(claim: Claim, point: Mapping[Any, Any]) -> bool:
+    """Return whether a claim holds at a point, computed exactly where it is rational.
+
+    The point maps symbols to numbers and sequences to functions of a whole number.
+    """
+    if isinstance(claim, Iff):
+        return holds_at(claim.first, point) == holds_at(claim.second, point)
+    if isinstance(claim, Every):
+        low, high = (int(_value(end, point)) for end in (claim.low, claim.high))
+        at_index = (claim.relation.subs({claim.index: count}) for count in range(low, high + 1))
+        return all(holds_at(relation, point) for relation in at_index)
+    gap = _value(claim.gap, point)
+    if not gap.is_Rational:
+        gap = sp.Integer(0) if abs(gap.evalf(40)) < sp.Float("1e-30") else gap.evalf(40)
+    return bool({"=": gap == 0, ">": gap > 0, ">=": gap >= 0}[claim.kind])
+
+
+_HELD = {sp.Max: sp.Function("max"), sp.Min: sp.Function("min")}
+
+
+def _value(expression: sp.Expr, point: Mapping[Any, Any]) -> sp.Expr:
+    """Put numbers in: symbols first, so that sums have known bounds, then sequences."""
+    symbols = {old: new for old, new in point.items() if isinstance(old, sp.Symbol)}
+    for extreme, held in _HELD.items():  # maxima of what has no value yet
+        expression = expression.replace(extreme, held)
+    result = expression.subs(symbols, simultaneous=True).doit()
+    for old, new in point.items():
+        if not isinstance(old, sp.Symbol):
+            result = result.replace(old, new)
+    for extreme, held in _HELD.items():
+        result = result.replace(held, extreme)
+    return sp.expand(result.doit())

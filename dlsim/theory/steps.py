@@ -1,0 +1,638 @@
+"""The steps of a derivation: each is a function that returns the line to print, or raises.
+
+A `Line` claims a relation on the hypotheses it carries with it (`given`). A line is made from
+earlier lines only, and carries their hypotheses, so that whatever a proof ends with says itself on
+what it rests. No step looks at numbers: each asks `is_zero` or `sign` (`dlsim.theory.algebra`).
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sympy as sp
+
+from dlsim.theory.algebra import is_real, is_zero, require_defined, sign
+from dlsim.theory.relations import Claim, Every, Iff, ProofError, Relation, eq, ge, gt, le, lt
+from dlsim.theory.symbols import Ratio
+
+
+@dataclass(frozen=True, eq=False)
+class Line:
+    """What was shown, why, from which lines times what, under which hypotheses, and by which rule.
+
+    The rule is named only where it is plain algebra: ``identity``, ``positive`` or ``iff``.
+    """
+
+    claim: Any  # a Claim
+    why: str
+    sources: tuple[tuple["Line", Any], ...] = ()
+    given: frozenset[Claim] = frozenset()
+    rule: str = ""
+
+    @property
+    def gap(self) -> sp.Expr:
+        """The gap of the relation it claims."""
+        return _relation(self).gap
+
+    def _repr_markdown_(self) -> str:
+        return f"${self.claim.latex()}$ — {self.why}"
+
+
+By = Mapping[Line, Any]
+
+
+def _relation(line: Line) -> Relation:
+    if not isinstance(line.claim, Relation):
+        raise ProofError(f"{line.claim} is not one relation")
+    return line.claim
+
+
+def _line(
+    claim: Claim, why: str, by: By | Sequence[Line] = (), given: Any = None, rule: str = ""
+) -> Line:
+    """Return a line that rests on what its sources rest on, unless `given` says otherwise."""
+    sources = tuple(by.items()) if isinstance(by, Mapping) else tuple((line, 1) for line in by)
+    if given is None:
+        given = frozenset().union(*(line.given for line, _ in sources))
+    return Line(claim, why, sources, frozenset(given), rule)
+
+
+def _facts(lines: Sequence[Line]) -> tuple[Relation, ...]:
+    return tuple(_relation(line) for line in lines)
+
+
+def shows(found: Claim, wanted: Claim) -> bool:
+    """Return whether a claim is another one, or stronger than it by its sign alone."""
+    if found == wanted:
+        return True
+    if isinstance(found, Relation) and isinstance(wanted, Relation):
+        stronger = {"=": ("=",), ">": (">",), ">=": (">", ">=", "=")}
+        if found.kind not in stronger[wanted.kind]:
+            return False
+        difference = found.gap - wanted.gap
+        return is_zero(difference) or (found.kind == "=" and is_zero(found.gap + wanted.gap))
+    if isinstance(found, Iff) and isinstance(wanted, Iff):
+        pairs = ((found.first, wanted.first), (found.second, wanted.second))
+        return all(one.kind == two.kind and shows(one, two) for one, two in pairs)
+    if isinstance(found, Every) and isinstance(wanted, Every):
+        same_range = is_zero(found.low - wanted.low) and is_zero(found.high - wanted.high)
+        renamed = found.relation.subs({found.index: wanted.index})
+        return same_range and shows(renamed, wanted.relation)
+    return False
+
+
+# ------------------------------------------------------------------ hypotheses
+
+
+def assume(hypothesis: Claim, why: str) -> Line:
+    """Take a hypothesis, or an assumption that a later step discharges."""
+    return Line(hypothesis, why, (), frozenset([hypothesis]))
+
+
+def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[Line] = ()) -> Line:
+    """Put values in for symbols, or functions for sequences, in a line and its hypotheses.
+
+    Raises
+    ------
+    ProofError
+        If a value is not what the symbol stands for, or contains an index that is bound.
+    """
+    for old, new in values.items():
+        value = sp.sympify(new) if isinstance(old, sp.Symbol) else new(_ANY_INDEX)
+        _require_kind(old if isinstance(old, sp.Symbol) else old(_ANY_INDEX), value, _facts(signs))
+        for claim in (line.claim, *line.given):
+            replaced = any(side.has(old) for side in claim.sides)
+            if replaced and (value.free_symbols | {old}) & claim.bound_symbols:
+                raise ProofError(f"{old} -> {value} meets an index that is bound in {claim}")
+    mapped = line.claim.subs(values)
+    require_defined(mapped.sides, _facts(signs))
+    known = {claim.subs(values) for claim in line.given}
+    known = {claim for claim in known if not _is_trivial(claim)}
+    return _line(mapped, why, [line, *signs], known.union(*(one.given for one in signs)))
+
+
+def _is_trivial(claim: Claim) -> bool:
+    """Return whether a hypothesis holds for all values of its symbols, such as n >= n."""
+    if not isinstance(claim, Relation):
+        return False
+    known = {">": (">",), ">=": (">", ">=", "="), "=": ("=",)}[claim.kind]
+    require_defined(claim.sides)
+    return sign(claim.gap) in known
+
+
+def discharge(line: Line, known: Line, why: str) -> Line:
+    """Replace a hypothesis of a line by what shows it."""
+    used = {one for one in line.given if shows(known.claim, one)}
+    if not used:
+        raise ProofError(f"the line does not rest on {known.claim}")
+    return _line(line.claim, why, [line, known], (line.given - used) | known.given)
+
+
+_ANY_INDEX = sp.Symbol("index", integer=True, nonnegative=True)
+
+
+def _require_kind(symbol: sp.Expr, value: sp.Expr, facts: tuple[Relation, ...]) -> None:
+    """Refuse a value that a symbol cannot have by its assumptions."""
+    require_defined([value], facts)
+    found = sign(value, facts)
+    wrong = symbol.is_positive and found != ">"
+    wrong = wrong or (symbol.is_nonnegative and found not in (">", ">=", "="))
+    wrong = wrong or (symbol.is_integer and not _is_whole(value)) or not is_real(value, facts)
+    if isinstance(symbol, Ratio):
+        wrong = wrong or sign(1 - value, facts) != ">"
+    if wrong:
+        raise ProofError(f"{symbol} cannot be {value}")
+
+
+def take(every: Line, value: Any, why: str, inside: Sequence[Line] = ()) -> Line:
+    """Take one relation of those that hold for every index; `inside` shows it is in range."""
+    claim = every.claim
+    if not isinstance(claim, Every):
+        raise ProofError(f"{claim} does not hold for every index")
+    value = sp.sympify(value)
+    _require_range(value - claim.low, inside)
+    _require_range(claim.high - value, inside)
+    if not value.is_integer or value.free_symbols & claim.relation.bound_symbols:
+        raise ProofError(f"{value} is no index here")
+    return _line(claim.relation.subs({claim.index: value}), why, [every, *inside])
+
+
+def _require_range(distance: sp.Expr, inside: Sequence[Line]) -> None:
+    """Refuse an index that is not shown to be in range: `inside` as it is, or in a sum."""
+    facts = _facts(inside)
+    rests = [distance, *(distance - fact.gap for fact in facts)]
+    rests.append(distance - sum(fact.gap for fact in facts))
+    if not any(sign(rest) in (">", ">=", "=") for rest in rests):
+        raise ProofError(f"it is not known whether {distance} >= 0")
+
+
+def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str) -> Line:
+    """Generalise a line to every index from `low` to `high`, the range being discharged."""
+    low, high = sp.sympify(low), sp.sympify(high)
+    claim = Every(_relation(line), index, low, high)
+    discharged = {ge(index, low), ge(high, index), le(index, high), le(low, index)}
+    rest = line.given - discharged
+    if any(index in one.free_symbols for one in rest):
+        raise ProofError(f"the line rests on a hypothesis about {index}")
+    if index in low.free_symbols | high.free_symbols or index in claim.relation.bound_symbols:
+        raise ProofError(f"{index} is bound twice")
+    if not index.is_integer or not (low.is_integer and high.is_integer):
+        raise ProofError(f"{index} runs over whole numbers only")
+    first = sign(low)
+    if (index.is_positive and first != ">") or (
+        index.is_nonnegative and first not in (">", "=", ">=")
+    ):
+        raise ProofError(f"{index} cannot be {low}")
+    return _line(claim, why, [line], rest)
+
+
+# ------------------------------------------------------------------ equality and sign
+
+
+def identity(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
+    """Show an equation: left minus right, less multiples of equations, reduces to 0.
+
+    Parameters
+    ----------
+    claim : Relation
+        The equation.
+    why : str
+        One sentence for the reader.
+    by : mapping of Line to expression, optional
+        Equations that were shown, and what each is multiplied by.
+    signs : sequence of Line, optional
+        Inequalities that show that nothing is divided by 0.
+    """
+    by = by or {}
+    if claim.sign != "=" or any(_relation(line).sign != "=" for line in by):
+        raise ProofError(f"{claim} is not an equation, or does not follow from equations only")
+    require_defined([*claim.sides, *map(sp.sympify, by.values())], _facts(signs))
+    rest = claim.gap - sum(times * line.gap for line, times in by.items())
+    if not is_zero(rest):
+        raise ProofError(f"{claim}: the difference does not reduce to 0")
+    return _line(claim, why, {**dict.fromkeys(signs, "sign"), **by}, rule="identity")
+
+
+def positive(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
+    """Show an inequality: its gap is a sum of multiples of gaps and of what has their sign.
+
+    Parameters
+    ----------
+    claim : Relation
+        The inequality, strict or not.
+    why : str
+        One sentence for the reader.
+    by : mapping of Line to expression, optional
+        Inequalities that were shown, times what is not negative, and equations times anything.
+    signs : sequence of Line, optional
+        Inequalities that give the signs of factors.
+    """
+    by = by or {}
+    facts = _facts(signs)
+    if claim.kind == "=":
+        raise ProofError(f"{claim} is not an inequality")
+    require_defined([*claim.sides, *map(sp.sympify, by.values())], facts)
+    rest, strict = claim.gap, False
+    for line, times in by.items():
+        rest -= times * line.gap
+        if _relation(line).kind == "=":
+            continue
+        found = sign(times, facts)
+        if found not in (">", ">=", "="):
+            raise ProofError(f"{claim}: it is not known whether {times} >= 0")
+        strict = strict or (found == ">" and _relation(line).kind == ">")
+    found = sign(rest, facts)
+    if found not in (">", ">=", "=") or (claim.kind == ">" and not strict and found != ">"):
+        raise ProofError(f"{claim}: the sign of {sp.factor(rest)} is {found or 'not known'}")
+    return _line(claim, why, {**dict.fromkeys(signs, "sign"), **by}, rule="positive")
+
+
+def iff(
+    first: Relation,
+    second: Relation,
+    why: str,
+    times: Any = 1,
+    by: By | None = None,
+    signs: Sequence[Line] = (),
+) -> Line:
+    """Show that two relations hold together: one gap times what is positive is the other.
+
+    For equations the factor may also be negative. `by` are equations, times anything.
+    """
+    by, facts, times = by or {}, _facts(signs), sp.sympify(times)
+    require_defined([*first.sides, *second.sides, times, *map(sp.sympify, by.values())], facts)
+    found = sign(times, facts)
+    if first.kind != second.kind or any(_relation(line).sign != "=" for line in by):
+        raise ProofError(f"{first} and {second} are not of one kind")
+    if found != ">" and not (found == "<" and first.kind == "="):
+        raise ProofError(f"it is not known whether {times} > 0")
+    if not is_zero(first.gap * times - second.gap - sum(c * one.gap for one, c in by.items())):
+        raise ProofError(f"{first} times {times} is not {second}")
+    return _line(Iff(first, second), why, {**dict.fromkeys(signs, "sign"), **by}, rule="iff")
+
+
+def solves(
+    equation: Relation, unknown: sp.Symbol, solution: Any, why: str, signs: Sequence[Line] = ()
+) -> Line:
+    """Show that an equation holds for one value of an unknown and no other; it is linear in it."""
+    slope = sp.factor(sp.diff(equation.gap, unknown))
+    if unknown in slope.free_symbols:
+        raise ProofError(f"{equation} is not linear in {unknown}")
+    return iff(equation, eq(unknown, solution), why, 1 / slope, signs=signs)
+
+
+def follows(equivalence: Line, known: Line, why: str) -> Line:
+    """Pass from one side of an equivalence to the other, or from its negation."""
+    claim, found = equivalence.claim, known.claim
+    if not isinstance(claim, Iff):
+        raise ProofError(f"{claim} is no equivalence")
+    sides = [(claim.first, claim.second), (claim.second, claim.first)]
+    if claim.first.sign != "=":
+        sides += [(one.negated, two.negated) for one, two in sides]
+    for one, two in sides:
+        if shows(found, one):
+            return _line(two, why, [equivalence, known])
+    raise ProofError(f"{found} is neither side of {claim}, nor its negation")
+
+
+def chain(first: Line, second: Line, why: str) -> Line:
+    """Join two equivalences that share their inner side."""
+    one, two = first.claim, second.claim
+    if not (isinstance(one, Iff) and isinstance(two, Iff)):
+        raise ProofError("only equivalences can be joined")
+    if one.second.kind != two.first.kind or not shows(one.second, two.first):
+        raise ProofError(f"{one.second} is not {two.first}")
+    return _line(Iff(one.first, two.second), why, [first, second])
+
+
+# ------------------------------------------------------------------ whole numbers and sums
+
+
+def induction(claim: Relation, index: sp.Symbol, base: Line, step: Line, why: str) -> Line:
+    """Show a claim for every whole `index`: for the first, and for one more where it holds.
+
+    The first index is 1 for a positive symbol and 0 for one that is not negative. The step rests
+    on the claim itself. If it also rests on ``bound >= index + 1``, the result rests on
+    ``bound >= index``: the claim up to a bound.
+    """
+    start = 1 if index.is_positive else 0
+    if not index.is_integer or not index.is_nonnegative or index in claim.bound_symbols:
+        raise ProofError(f"{index} does not count from 0 or 1")
+    if not shows(base.claim, claim.subs({index: sp.Integer(start)})):
+        raise ProofError(f"{base.claim} is not the first case of {claim}")
+    if not shows(step.claim, claim.subs({index: index + 1})):
+        raise ProofError(f"{step.claim} is not {claim} for one more")
+    rest = set()
+    for one in (base.given | step.given) - {claim}:
+        if index in one.free_symbols:
+            bounded = isinstance(one, Relation) and one.sign == ">=" and one.right == index + 1
+            if not bounded or index in one.left.free_symbols:  # type: ignore[union-attr]
+                raise ProofError(f"the induction rests on {one}, which depends on {index}")
+            one = ge(one.left, index)  # type: ignore[union-attr]
+        rest.add(one)
+    if any(index in one.free_symbols for one in base.given):
+        raise ProofError(f"the first case rests on a hypothesis about {index}")
+    return _line(claim, why, [base, step], rest)
+
+
+def sums(
+    claim: Relation,
+    index: sp.Symbol,
+    why: str,
+    first: By | None = None,
+    more: By | None = None,
+    factor: Any = 1,
+    signs: Sequence[Line] = (),
+) -> Line:
+    """Show an equation by induction: its first case, and one more.
+
+    `first` and `more` are equations that these two rest on; one more is `factor` times the claim
+    and multiples of `more`.
+    """
+    start = sp.Integer(1 if index.is_positive else 0)
+    base = identity(claim.subs({index: start}), f"{why}: the first", first, signs)
+    assumed = assume(claim, f"{why}: assume it")
+    by = {assumed: factor, **(more or {})}
+    step = identity(claim.subs({index: index + 1}), f"{why}: one more", by, signs)
+    return induction(claim, index, base, step, why)
+
+
+def add_up(
+    each: Line, why: str, low: Any = None, high: Any = None, inside: Sequence[Line] = ()
+) -> Line:
+    """Add up relations that hold for every index, or for those from `low` to `high`.
+
+    The sum is strict only if it surely has a term; a sum without a term is 0. `inside` shows
+    that the smaller range is in the range, and not shorter than empty.
+    """
+    claim = each.claim
+    if not isinstance(claim, Every):
+        raise ProofError(f"{claim} does not hold for every index")
+    relation, index = claim.relation, claim.index
+    low = claim.low if low is None else sp.sympify(low)
+    high = claim.high if high is None else sp.sympify(high)
+    _require_range(low - claim.low, inside)
+    _require_range(claim.high - high, inside)
+    _require_range(high - low + 1, inside)
+    if index in low.free_symbols | high.free_symbols:
+        # the bounds depend on the index of what is added: the sum gets another one
+        counter = sp.Symbol("h", **index.assumptions0)
+        if counter in relation.free_symbols | relation.bound_symbols:
+            raise ProofError(f"{counter} has two meanings in {relation}")
+        relation, index = relation.subs({index: counter}), counter
+    strict = relation.kind == ">" and sign(high - low + 1) == ">"
+    kept = relation.sign if relation.kind != ">" or strict else relation.sign + "="
+    left, right = (sp.Sum(side, (index, low, high)) for side in relation.sides)
+    return _line(Relation(left, kept, right), why, [each, *inside])
+
+
+def ceiling(count: sp.Expr, real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> Line:
+    """Show, for a whole count, that it is at least a number iff it is at least its ceiling."""
+    require_defined([real], _facts(signs))
+    if not _is_whole(count) or not is_real(real, _facts(signs)):
+        raise ProofError(f"{count} is not whole, or {real} is not real")
+    both = Iff(ge(count, real), ge(count, sp.ceiling(real)))
+    return _line(both, why, dict.fromkeys(signs, "sign"))
+
+
+def ceiling_bounds(real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> tuple[Line, Line]:
+    """Show that the ceiling of a number is at least the number, and less than it plus 1."""
+    require_defined([real], _facts(signs))
+    if not is_real(real, _facts(signs)):
+        raise ProofError(f"{real} is not real")
+    up, by = sp.ceiling(real), dict.fromkeys(signs, "sign")
+    return _line(ge(up, real), why, by), _line(lt(up, real + 1), why, by)
+
+
+def floor_bounds(real: sp.Expr, why: str) -> tuple[Line, Line]:
+    """Show that the floor of a number is at most the number, and more than it less 1."""
+    require_defined([real])
+    if not is_real(real):
+        raise ProofError(f"{real} is not real")
+    down = sp.floor(real)
+    return _line(le(down, real), why), _line(gt(down, real - 1), why)
+
+
+def _is_whole(value: sp.Expr) -> bool:
+    """Return whether an expression is a whole number; ceilings and floors of what is real are."""
+    rounded = {one: sp.Dummy(integer=True) for one in value.atoms(sp.ceiling, sp.floor)}
+    return bool(value.xreplace(rounded).is_integer)
+
+
+def whole(claim: Relation, why: str, by: Line) -> Line:
+    """Sharpen ``a > b - 1`` to ``a >= b``, or ``a > b`` to ``a >= b + 1``, for whole a and b."""
+    known = _relation(by)
+    if not all(_is_whole(side) for side in claim.sides) or claim.kind != ">=":
+        raise ProofError(f"{claim} is not about whole numbers")
+    if known.kind != ">" or not is_zero(claim.gap + 1 - known.gap):
+        raise ProofError(f"{claim} does not follow from {known}")
+    return _line(claim, why, [by])
+
+
+# ------------------------------------------------------------------ cases, maxima, contradiction
+
+
+def extreme(claim: Relation, why: str, by: Sequence[Line] = ()) -> Line:
+    """Show what follows from the definition of a maximum or minimum.
+
+    A maximum is at least each of its parts; it is at most what all parts are at most; it is the
+    part that is at least all others. Minima in the same way. `by` holds what must be known.
+    """
+    known = [line.claim for line in by]
+    small, large = (claim.right, claim.left) if claim.sign in (">=", ">", "=") else claim.sides
+
+    def holds(lower: sp.Expr, upper: sp.Expr, kind: str = ">=") -> bool:
+        wanted = Relation(upper, kind, lower)
+        if sign(upper - lower) in ((">", ">=", "=") if kind == ">=" else (">",)):
+            return True
+        return any(shows(one, wanted) for one in known)
+
+    proved = False
+    if claim.sign == "=":
+        whole_, part = claim.sides
+        if isinstance(whole_, sp.Max) and part in whole_.args:
+            proved = all(holds(other, part) for other in whole_.args if other != part)
+        elif isinstance(whole_, sp.Min) and part in whole_.args:
+            proved = all(holds(part, other) for other in whole_.args if other != part)
+    else:
+        if isinstance(large, sp.Max) and claim.kind == ">=":
+            proved = any(holds(small, part) for part in large.args)
+        if not proved and isinstance(small, sp.Min) and claim.kind == ">=":
+            proved = any(holds(part, large) for part in small.args)
+        if not proved and isinstance(small, sp.Max):
+            proved = all(holds(part, large, claim.kind) for part in small.args)
+        if not proved and isinstance(large, sp.Min):
+            proved = all(holds(small, part, claim.kind) for part in large.args)
+    if not proved:
+        raise ProofError(f"{claim} does not follow from the definition of a maximum or minimum")
+    return _line(claim, why, by)
+
+
+def cases(claim: Relation, first: Line, second: Line, case: Relation, why: str) -> Line:
+    """Show a claim in two cases, where a relation holds and where it does not."""
+    if not (shows(first.claim, claim) and shows(second.claim, claim)):
+        raise ProofError(f"{claim} was not shown in both cases")
+    rest = (first.given - {case}) | (second.given - {case.negated})
+    return _line(claim, why, [first, second], rest)
+
+
+def squeeze(claim: Relation, lower: Line, upper: Line, why: str) -> Line:
+    """Show an equation because each side is at most the other."""
+    first, second = _relation(lower), _relation(upper)
+    sums_to_zero = is_zero(first.gap + second.gap)
+    if claim.sign != "=" or "=" in (first.kind, second.kind) or not sums_to_zero:
+        raise ProofError(f"{first} and {second} are not opposite")
+    if not (is_zero(first.gap - claim.gap) or is_zero(second.gap - claim.gap)):
+        raise ProofError(f"{first} and {second} are not about {claim}")
+    return _line(claim, why, [lower, upper])
+
+
+def absurd(claim: Relation, false: Line, why: str) -> Line:
+    """Show a claim because its negation leads to what is false, such as 0 > 0."""
+    found = _relation(false)
+    opposite = {"<": (">", ">="), "<=": (">",), "=": (">",)}.get(sign(found.gap), ())
+    if found.kind not in opposite:
+        raise ProofError(f"{found} is not false")
+    return _line(claim, why, [false], false.given - {claim.negated})
+
+
+# ------------------------------------------------------------------ real numbers
+
+
+def logarithm(claim: Relation, why: str, signs: Sequence[Line] = ()) -> Line:
+    """Show that two positive sides compare as their logarithms do."""
+    for side in claim.sides:
+        if sign(side, _facts(signs)) != ">":
+            raise ProofError(f"it is not known whether {side} > 0")
+    left, right = (sp.expand_log(sp.log(side)) for side in claim.sides)
+    both = Iff(claim, Relation(left, claim.sign, right))
+    return _line(both, why, dict.fromkeys(signs, "sign"))
+
+
+def _is_smooth(expression: sp.Expr, variable: sp.Symbol) -> bool:
+    """Return whether an expression is built so that it has a derivative for every real number."""
+    if variable not in expression.free_symbols or expression == variable:
+        return True
+    if expression.is_Add or expression.is_Mul:
+        return all(_is_smooth(part, variable) for part in expression.args)
+    if isinstance(expression, sp.Pow | sp.exp):
+        base, exponent = expression.as_base_exp()
+        if variable not in base.free_symbols:
+            return bool(base.is_positive) and _is_smooth(exponent, variable)
+        return bool(exponent.is_Integer and exponent > 0) and _is_smooth(base, variable)
+    return False
+
+
+def climbs(claim: Relation, variable: sp.Symbol, start: Line, slope: Line, why: str) -> Line:
+    """Show an inequality for every variable >= 0: it holds at 0, and its gap does not fall.
+
+    `start` is the claim at 0, strict or not; `slope` says that the derivative of the gap is not
+    negative. A strict claim needs one of them strict, and a positive variable if it is the slope.
+    """
+    gap = claim.gap
+    begins, rises = _relation(start), _relation(slope)
+    if not variable.is_nonnegative or variable.is_integer or not _is_smooth(gap, variable):
+        raise ProofError(f"{gap} is not differentiable for every {variable} >= 0")
+    if "=" in (begins.kind, rises.kind) or claim.kind == "=":
+        raise ProofError("only inequalities climb")
+    if not is_zero(begins.gap - gap.subs(variable, 0)):
+        raise ProofError(f"{begins} is not the claim at 0")
+    if not is_zero(rises.gap - sp.diff(gap, variable)):
+        raise ProofError(f"{rises} is not about the derivative")
+    strict = begins.kind == ">" or (rises.kind == ">" and variable.is_positive)
+    if claim.kind == ">" and not strict:
+        raise ProofError(f"{claim} holds, but may be an equality")
+    _require_free(variable, [start, slope])
+    return _line(claim, why, [start, slope])
+
+
+def _require_free(variable: sp.Symbol, lines: Sequence[Line]) -> None:
+    for line in lines:
+        if any(variable in one.free_symbols for one in line.given):
+            raise ProofError(f"a line rests on a hypothesis about {variable}")
+
+
+@dataclass(frozen=True)
+class Root:
+    """The one positive root of an increasing function, a function of all that this depends on."""
+
+    value: sp.Expr
+    zero: Line
+    above: Line
+    only: Line
+
+
+#: What each name of a root stands for: no name has two meanings.
+_ROOTS: dict[str, tuple[sp.Expr, sp.Symbol]] = {}
+
+
+def root(
+    function: sp.Expr,
+    variable: sp.Symbol,
+    point: sp.Expr,
+    low: Line,
+    high: Line,
+    slope: Line,
+    name: str,
+    why: str,
+) -> Root:
+    """Name the root of a function that rises from below 0 at 0 to above 0 at some point.
+
+    The root is a function of *all* free symbols of the function but the variable, so that it
+    changes when one of them does, also one that a hypothesis binds.
+
+    Parameters
+    ----------
+    function : sympy.Expr
+        Differentiable for every value of the variable, which is a positive symbol.
+    variable, point : sympy.Symbol, sympy.Expr
+        The variable, and the point where the function is positive.
+    low, high, slope : Line
+        That it is negative at 0, positive at the point, and has a positive derivative.
+    name : str
+        The root's name.
+    why : str
+        One sentence for the reader.
+    """
+    if not variable.is_positive or variable.is_integer or not _is_smooth(function, variable):
+        raise ProofError(f"{function} is not differentiable for every {variable} > 0")
+    if not shows(low.claim, lt(function.subs(variable, 0), 0)):
+        raise ProofError(f"{low.claim} does not say that the function is negative at 0")
+    if sign(point) != ">" or not shows(high.claim, gt(function.subs(variable, point), 0)):
+        raise ProofError(f"{high.claim} does not say that the function is positive at {point} > 0")
+    if not shows(slope.claim, gt(sp.diff(function, variable), 0)):
+        raise ProofError(f"{slope.claim} does not say that the function rises")
+    if _ROOTS.setdefault(name, (function, variable)) != (function, variable):
+        raise ProofError(f"{name} is the root of another function")
+    _require_free(variable, [low, high, slope])
+    parameters = sorted(function.free_symbols - {variable}, key=str)
+    value = sp.Function(name, positive=True)(*parameters)
+    lines = [low, high, slope]
+    return Root(
+        value,
+        _line(eq(function.subs(variable, value), 0), why, lines),
+        _line(Iff(gt(function, 0), gt(variable, value)), why, lines),
+        _line(Iff(eq(function, 0), eq(variable, value)), why, lines),
+    )
+
+
+# ------------------------------------------------------------------ exact numbers
+
+
+def exact_function(name: str, function: Any) -> Any:
+    """Return a SymPy function of exact numbers that is shown by its name and computed by Python."""
+
+    def doit(self: Any, **_: Any) -> sp.Expr:
+        return sp.sympify(function(*(argument.doit() for argument in self.args)))
+
+    return type(name, (sp.Function,), {"doit": doit, "is_extended_real": True})
+
+
+def compute(claim: Relation, why: str) -> Line:
+    """Show a relation of exact numbers, by fractions or SymPy's bounds of roots and logarithms."""
+    gap = sp.expand(claim.gap.doit())
+    if not gap.is_number or any(side.doit().atoms(sp.Float) for side in claim.sides):
+        raise ProofError(f"{claim} is not about exact numbers")
+    if not {"=": gap == 0, ">": gap.is_positive, ">=": gap.is_nonnegative}[claim.kind]:
+        raise ProofError(f"{claim} is false")
+    return _line(claim, why)

@@ -1,0 +1,442 @@
+"""Each step of a derivation does what it says, and refuses what does not follow."""
+
+import itertools
+import random
+
+import pytest
+import sympy as sp
+
+from dlsim.theory.algebra import flatten, is_zero, require_defined, sign
+from dlsim.theory.relations import Every, Iff, ProofError, eq, ge, gt, holds_at, le, lt
+from dlsim.theory.steps import (
+    absurd,
+    add_up,
+    assume,
+    cases,
+    ceiling,
+    ceiling_bounds,
+    chain,
+    climbs,
+    compute,
+    discharge,
+    exact_function,
+    extreme,
+    floor_bounds,
+    follows,
+    generalise,
+    identity,
+    iff,
+    induction,
+    logarithm,
+    positive,
+    root,
+    solves,
+    squeeze,
+    substitute,
+    sums,
+    take,
+    whole,
+)
+from dlsim.theory.symbols import Ratio, alpha, beta, geometric, j, k, m, n, r, total
+
+a, b, c = sp.symbols("a b c", real=True)
+p, q = sp.symbols("p q", positive=True)
+z = sp.Symbol("z", nonnegative=True)
+count = sp.Symbol("N", integer=True, nonnegative=True)
+WHY = "a reason"
+
+
+def refuses(step, *args, **kwargs):
+    with pytest.raises(ProofError):
+        step(*args, **kwargs)
+
+
+# ------------------------------------------------------------------ algebra
+
+
+@pytest.mark.parametrize(
+    ("expression", "expected"),
+    [
+        (1 - beta, ">"), (1 - beta**n, ">"), (beta - beta**n, ">="),
+        (beta**n - beta ** (n + 1), ">"),
+        (beta**count - 1, "<="), (sp.log(beta), "<"), (n - 1, ">="), (n, ">"), (count, ">="),
+        (p - q, ""), (a**2, ">="), (a**2 + 1, ">"), (-p * q, "<"), (z, ">="), (z - z, "="),
+        (p / (1 - beta), ">"), (2**n - 1, ">"), (2**n - 2, ""), ((a - b) ** 2, ">="), (a * b, ""),
+    ],
+)  # fmt: skip
+def test_signs(expression, expected):
+    assert sign(expression) == expected
+
+
+def random_expression(draw, depth):
+    """A random expression in symbols of every kind."""
+    if depth == 0:
+        symbols = [beta, beta**n, beta**count, n, count, p, z, a, 2**n]
+        return draw.choice([*symbols, sp.Integer(1), sp.Integer(-2)])
+    one, two = (random_expression(draw, depth - 1) for _ in range(2))
+    return draw.choice([one + two, one - two, one * two, one * two, one**2, one / (1 + p)])
+
+
+POINTS = [
+    dict(zip((beta, n, count, p, z, a), map(sp.Rational, values), strict=True))
+    for values in itertools.product(
+        ("1/9", "8/9"), (1, 4), (0, 3), ("1/7", 5), (0, 2), (-3, 0, "5/2")
+    )
+]
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_signs_of_random_expressions_hold_at_points_of_the_boundary(seed):
+    expression = random_expression(random.Random(seed), 3)
+    found = sign(expression)
+    allowed = {">": {1}, ">=": {0, 1}, "=": {0}, "<=": {-1, 0}, "<": {-1}, "": {-1, 0, 1}}
+    values = [expression.subs(point) for point in POINTS]
+    assert {sp.sign(value) for value in values} <= allowed[found]
+    assert is_zero(expression) == (found == "=")
+    assert is_zero(sp.expand(expression) - sp.together(expression))
+    if any(values):
+        assert not is_zero(expression)
+
+
+def test_a_fact_gives_the_sign_of_a_factor():
+    assert sign(p * (a - b)) == ""
+    assert sign(p * (a - b), [gt(a, b)]) == ">"
+    assert sign(p / (b - a), [gt(a, b)]) == "<"
+    assert sign((a - b) * c, [gt(a, b)]) == ""
+    assert sign((a - b) * p, [ge(a, b)]) == ">="
+    assert sign((a - b) * p, [eq(a, b)]) == ""
+
+
+def test_zero_is_decided_by_algebra_alone():
+    assert is_zero(beta ** (n + 2) - beta**2 * beta**n)
+    assert is_zero((1 - beta**2) / (1 - beta) - 1 - beta)
+    assert is_zero(sp.exp(a * sp.log(p)) - p**a)
+    assert not is_zero(sp.sin(a) ** 2 + sp.cos(a) ** 2 - 1)  # true, but not shown
+    assert not is_zero(beta**n - beta)
+    with pytest.raises(ProofError, match="rounded"):
+        is_zero(sp.Float(0.1) * a)
+    with pytest.raises(ProofError, match="real"):
+        is_zero(sp.Symbol("anything") - 1)
+
+
+def test_sums_lose_their_last_terms_and_constant_factors():
+    assert is_zero(total(r, n + 2) - total(r, n) - r(n + 1) - r(n + 2))
+    assert is_zero(total(lambda i: 2 * r(i) + 3, n) - 2 * total(r, n) - 3 * n)
+    assert is_zero(sp.Sum(r(j), (j, 1, n)) - total(r, n))
+    assert is_zero(sp.Sum(r(j), (j, k, n)) - total(r, n) + total(r, k - 1))
+    assert is_zero(total(r, 2) - r(1) - r(2))
+    with pytest.raises(ProofError, match="two meanings"):
+        flatten(sp.Sum(r(k) * sp.Sum(r(j), (j, 1, k)), (k, 1, j)))
+
+
+def test_nothing_is_divided_by_what_may_be_zero():
+    require_defined([1 / p, 1 / (1 - beta**n), sp.log(p)])
+    require_defined([1 / (a - b)], [gt(a, b)])
+    for undefined in (1 / z, 1 / a, 1 / (p - q), sp.log(z), 1 / count, 1 / (1 - p)):
+        with pytest.raises(ProofError):
+            require_defined([undefined])
+
+
+# ------------------------------------------------------------------ equality and sign
+
+
+def test_identity():
+    assert identity(eq((a + b) ** 2, a**2 + 2 * a * b + b**2), WHY).given == frozenset()
+    known = assume(eq(a, b), WHY)
+    assert identity(eq(2 * a, 2 * b), WHY, {known: 2}).given == {eq(a, b)}
+    refuses(identity, eq(2 * a, 2 * b), WHY, {known: 3})
+    refuses(identity, eq(a, b), WHY)
+    refuses(identity, gt(a + 1, a), WHY)
+    refuses(identity, eq(a, b), WHY, {assume(ge(a, b), WHY): 1})
+    product = assume(eq(z * a, z * b), WHY)
+    refuses(identity, eq(a, b), WHY, {product: 1 / z})  # z may be 0
+    identity(eq(a, b), WHY, {product: 1 / z}, [assume(gt(z, 0), WHY)])
+
+
+def test_positive():
+    known, weak = assume(gt(a, b), WHY), assume(ge(a, b), WHY)
+    assert positive(gt(p * a, p * b), WHY, {known: p}).given == {gt(a, b)}
+    positive(ge(z * a, z * b), WHY, {known: z})
+    refuses(positive, gt(z * a, z * b), WHY, {known: z})  # z may be 0
+    refuses(positive, gt(a, b), WHY, {weak: 1})
+    positive(gt(a + 1, b), WHY, {weak: 1})
+    refuses(positive, gt(-a, -b), WHY, {known: -1})
+    refuses(positive, gt(c * a, c * b), WHY, {known: c})
+    refuses(positive, gt(p, q), WHY)
+    refuses(positive, eq(a, a), WHY)
+    refuses(positive, gt(r(1), 0), WHY)
+    positive(gt(a * c, b * c), WHY, {known: c}, [assume(gt(c, 0), WHY)])
+    refuses(positive, gt(a * c, b * c), WHY, {known: c}, [assume(ge(c, 0), WHY)])
+
+
+def test_every_line_carries_the_hypotheses_of_its_sources_and_of_its_signs():
+    known, factor = assume(gt(a, b), WHY), assume(gt(c, 0), WHY)
+    line = positive(gt(a * c, b * c), WHY, {known: c}, [factor])
+    assert line.given == {gt(a, b), gt(c, 0)}
+    assert dict(line.sources) == {known: c, factor: "sign"}
+
+
+def test_equivalences():
+    both = iff(le(a, p * b), le(a / p, b), WHY, 1 / p)
+    refuses(iff, le(a, c * b), le(a / c, b), WHY, 1 / c)
+    refuses(iff, le(a, z * b), le(a / z, b), WHY, 1 / z)
+    refuses(iff, le(a, b), ge(a, b), WHY, -1)
+    refuses(iff, le(a, b), lt(a, b), WHY)
+    iff(eq(a, b), eq(-a, -b), WHY, -1)
+    refuses(iff, eq(z * a, z * b), eq(a, b), WHY, 1 / z)
+    assert follows(both, assume(le(a, p * b), WHY), WHY).claim == le(a / p, b)
+    assert follows(both, assume(gt(a / p, b), WHY), WHY).claim == gt(a, p * b)
+    refuses(follows, both, assume(ge(a, p * b), WHY), WHY)
+    other = iff(le(a / p, b), le(a / p + 1, b + 1), WHY)
+    assert chain(both, other, WHY).claim == Iff(le(a, p * b), le(a / p + 1, b + 1))
+    refuses(chain, other, both, WHY)
+
+
+def test_solves_shows_that_there_is_no_other_solution():
+    unknown = sp.Symbol("x", real=True)
+    assert solves(eq(p * unknown, a), unknown, a / p, WHY).claim.second == eq(unknown, a / p)
+    refuses(solves, eq(z * unknown, a), unknown, a / z, WHY)
+    refuses(solves, eq(unknown**2, p), unknown, p, WHY)
+    refuses(solves, eq(p * unknown, a), unknown, a, WHY)
+
+
+# ------------------------------------------------------------------ whole numbers and sums
+
+
+def test_induction():
+    claim = gt(geometric(n), n * beta**n)
+    base = positive(claim.subs({n: 1}), WHY)
+    step = positive(claim.subs({n: n + 1}), WHY, {assume(claim, WHY): 1})
+    assert induction(claim, n, base, step, WHY).given == frozenset()
+    refuses(induction, claim, n, step, step, WHY)
+    refuses(induction, claim, n, base, base, WHY)
+    refuses(induction, gt(geometric(n), (n + 1) * beta**n), n, base, step, WHY)
+    refuses(induction, claim.subs({n: count}), count, base, step, WHY)  # it starts at 0
+    # a hypothesis about the index is no assumption of the induction
+    false = lt(n, 2)
+    refuses(induction, false, n, positive(lt(1, 2), WHY), assume(lt(n + 1, 2), WHY), WHY)
+
+
+def test_the_first_case_may_not_rest_on_the_index():
+    claim = ge(r(n), 0)
+    base = assume(ge(r(1), 0), WHY)
+    step = positive(
+        claim.subs({n: n + 1}), WHY, {assume(claim, WHY): 1, assume(ge(r(n + 1), r(n)), WHY): 1}
+    )
+    refuses(induction, claim, n, base, step, WHY)  # the step holds for one n only
+    late = positive(ge(r(1), 0), WHY, {base: 1, assume(ge(m, n + 1), WHY): 0})
+    by = {assume(claim, WHY): 1, assume(ge(m, n + 1), WHY): 0}
+    by |= {assume(ge(r(n + 1), r(n)), WHY): 1}
+    good = positive(claim.subs({n: n + 1}), WHY, by)
+    refuses(induction, claim, n, late, good, WHY)
+
+
+def test_induction_up_to_a_bound_takes_the_bound_along():
+    rises = Every(ge(r(j + 1), r(j)), j, 1, n - 1)
+    room = assume(ge(n, j + 1), WHY)
+    step = take(assume(rises, WHY), j, WHY, [room])
+    claim = ge(r(j), r(1))
+    after = positive(claim.subs({j: j + 1}), WHY, {step: 1, assume(claim, WHY): 1})
+    line = induction(claim, j, positive(ge(r(1), r(1)), WHY), after, WHY)
+    assert line.given == {ge(n, j), rises}
+    assert generalise(line, j, 1, n, WHY).given == {rises}
+    refuses(generalise, line, j, 1, n + 1, WHY)
+
+
+def test_ranges_are_explicit():
+    rises = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), WHY)
+    refuses(take, rises, n, WHY)  # beyond the last
+    refuses(take, rises, 0, WHY)
+    refuses(take, rises, j, WHY)  # not known to be in range
+    refuses(take, rises, j, WHY, [assume(ge(n, j), WHY)])  # one too many
+    take(rises, j, WHY, [assume(ge(n - 1, j), WHY)])
+    refuses(take, rises, n / 2, WHY)
+
+
+def test_what_holds_for_one_index_does_not_hold_for_all():
+    refuses(generalise, assume(ge(r(j), 0), WHY), j, 1, n, WHY)
+    refuses(generalise, positive(gt(n, 0), WHY), n, 0, 5, WHY)  # n stands for 1, 2, ...
+    refuses(generalise, positive(gt(p, 0), WHY), p, 1, 5, WHY)  # p need not be whole
+
+
+def test_sums_of_signs():
+    each = assume(Every(gt(r(j), 0), j, 1, n), WHY)
+    assert add_up(each, WHY).claim.sign == ">"
+    maybe_none = assume(Every(gt(r(j), 0), j, 1, count), WHY)
+    assert add_up(maybe_none, WHY).claim.sign == ">="  # count may be 0
+    assert add_up(each, WHY, 1, j - 1, [assume(ge(n, j), WHY)]).claim.sign == ">="
+    refuses(add_up, each, WHY, 1, j - 1)  # j - 1 may be beyond n
+    refuses(add_up, each, WHY, 2, 1 + n)
+    refuses(add_up, assume(Every(gt(r(j), 0), j, 1, count - 2), WHY), WHY)
+
+
+def test_an_empty_sum_is_not_positive():
+    """The former checker proved r > r + 1: a sum without terms counted as positive."""
+    one = assume(Every(gt(r(j), 0), j, 1, count), WHY)
+    added = add_up(one, WHY)
+    nothing = substitute(added, {count: 0}, WHY)
+    refuses(positive, gt(0, 0), WHY, {nothing: 1})
+    refuses(absurd, gt(a, a + 1), nothing, WHY)
+    some = sp.Function("s", positive=True)
+    assert sign(sp.Sum(some(j), (j, 1, count))) == ""
+    refuses(positive, gt(sp.Sum(some(j), (j, 1, count)), 0), WHY)
+    refuses(positive, gt(total(lambda i: 1, count), 0), WHY)
+
+
+def test_a_root_depends_on_every_symbol_of_its_function():
+    """The other hole: a named root that a hypothesis for every index takes for a constant."""
+    x, index = sp.Symbol("x", positive=True), sp.Symbol("j", integer=True, positive=True)
+    function = x - index
+    low = positive(lt(function.subs(x, 0), 0), WHY)
+    high = positive(gt(function.subs(x, 2 * index), 0), WHY)
+    slope = positive(gt(sp.diff(function, x), 0), WHY)
+    found = root(function, x, 2 * index, low, high, slope, "xi", WHY)
+    assert index in found.value.free_symbols
+    one, two = substitute(found.zero, {index: 1}, WHY), substitute(found.zero, {index: 2}, WHY)
+    assert one.claim.left != two.claim.left  # xi(1) = 1, xi(2) = 2: no contradiction
+    refuses(identity, eq(1, 2), WHY, {one: 1, two: -1})
+    refuses(root, function + 1, x, 2 * index, low, high, slope, "xi", WHY)  # the name is taken
+    other = x - p
+    lines = (positive(lt(-p, 0), WHY), positive(gt(p, 0), WHY), positive(gt(1, 0), WHY))
+    refuses(root, other, x, 2 * p, *lines, "xi", WHY)  # also for another function
+    refuses(root, other, x, sp.S.Zero, *lines, "eta", WHY)
+    refuses(root, -other, x, 2 * p, *lines, "eta", WHY)
+
+
+def test_sums_by_induction():
+    assert sums(eq(total(lambda i: i, n), n * (n + 1) / 2), n, WHY).given == frozenset()
+    refuses(sums, eq(total(lambda i: i, n), n * (n + 1) / 2 + 1), n, WHY)
+    refuses(sums, eq(total(lambda i: i, n), n**2), n, WHY)
+    refuses(sums, eq(total(r, n), n * r(1)), n, WHY)
+
+
+def test_whole_numbers():
+    assert ceiling(n, p, WHY).claim == Iff(ge(n, p), ge(n, sp.ceiling(p)))
+    refuses(ceiling, a, p, WHY)
+    refuses(ceiling, n, sp.log(a), WHY)
+    up, below = ceiling_bounds(a, WHY)
+    assert (up.claim, below.claim) == (ge(sp.ceiling(a), a), lt(sp.ceiling(a), a + 1))
+    down, above = floor_bounds(a, WHY)
+    assert (down.claim, above.claim) == (le(sp.floor(a), a), gt(sp.floor(a), a - 1))
+    assert whole(ge(n, k), WHY, assume(gt(n, k - 1), WHY)).claim == ge(n, k)
+    refuses(whole, ge(a, b), WHY, assume(gt(a, b - 1), WHY))
+    refuses(whole, ge(n, k), WHY, assume(ge(n, k - 1), WHY))
+    refuses(whole, ge(n, k + 1), WHY, assume(gt(n, k - 1), WHY))
+
+
+# ------------------------------------------------------------------ putting in, cases, maxima
+
+
+def test_values_must_be_what_a_symbol_stands_for():
+    line = positive(gt(n, 0), WHY)
+    assert substitute(line, {n: k + 1}, WHY).claim == gt(k + 1, 0)
+    for wrong in (0, -1, sp.Rational(1, 2), p, k - 1, a):
+        refuses(substitute, line, {n: wrong}, WHY)
+    below = positive(lt(beta, 1), WHY)
+    substitute(below, {beta: p / (p + q)}, WHY)
+    for wrong in (1, 0, 2, p, -beta):
+        refuses(substitute, below, {beta: wrong}, WHY)
+    refuses(substitute, positive(gt(p, 0), WHY), {p: z}, WHY)
+    shown = substitute(assume(gt(a, b), WHY), {a: c}, WHY)
+    assert shown.given == {gt(c, b)}  # the hypothesis changes too
+
+
+def test_a_value_may_not_be_caught_by_an_index():
+    line = assume(Every(eq(r(j), a), j, 1, n), WHY)
+    refuses(substitute, line, {a: r(j)}, WHY)
+    refuses(
+        substitute,
+        assume(eq(total(alpha, n), a), WHY),
+        {alpha: lambda k_: r(sp.Symbol("i", integer=True, positive=True))},
+        WHY,
+    )
+    free = substitute(assume(eq(total(alpha, n), 1), WHY), {alpha: lambda k_: r(k_) / p}, WHY)
+    assert is_zero(free.claim.left - total(r, n) / p)
+
+
+def test_maxima_and_minima():
+    maximum, minimum = sp.Max(a, b), sp.Min(a, b)
+    extreme(ge(maximum, a), WHY)
+    extreme(le(minimum, b), WHY)
+    refuses(extreme, gt(maximum, a), WHY)
+    refuses(extreme, le(maximum, a), WHY)
+    known = assume(ge(a, b), WHY)
+    assert extreme(eq(maximum, a), WHY, [known]).given == {ge(a, b)}
+    assert extreme(eq(minimum, b), WHY, [known]).claim == eq(minimum, b)
+    refuses(extreme, eq(maximum, b), WHY, [known])
+    refuses(extreme, eq(maximum, a), WHY)
+    both = [assume(ge(c, a), WHY), assume(ge(c, b), WHY)]
+    extreme(le(maximum, c), WHY, both)
+    refuses(extreme, le(maximum, c), WHY, both[:1])
+    refuses(extreme, lt(maximum, c), WHY, both)
+
+
+def test_cases_contradictions_and_both_sides():
+    case = ge(a, b)
+    one = positive(
+        ge(sp.Max(a, b) - b, 0), WHY, {extreme(ge(sp.Max(a, b), b), WHY, [assume(case, WHY)]): 1}
+    )
+    two = extreme(ge(sp.Max(a, b), b), WHY, [assume(case.negated, WHY)])
+    assert cases(two.claim, one, two, case, WHY).given == frozenset()
+    assert cases(two.claim, one, one, case, WHY).given == {case}  # one case is not enough
+    refuses(cases, gt(a, b), one, two, case, WHY)
+    false = positive(gt(0, 0), WHY, {assume(gt(a, b), WHY): 1, assume(gt(b, a), WHY): 1})
+    assert absurd(le(a, b), false, WHY).given == {gt(b, a)}
+    refuses(absurd, le(a, b), positive(ge(0, 0), WHY), WHY)
+    up, down = assume(ge(a, b), WHY), assume(le(a, b), WHY)
+    assert squeeze(eq(a, b), up, down, WHY).given == {ge(a, b), le(a, b)}
+    refuses(squeeze, eq(a, b), up, up, WHY)
+    refuses(squeeze, eq(a, c), up, down, WHY)
+
+
+def test_a_hypothesis_is_replaced_by_what_shows_it():
+    line = positive(gt(2 * a, 2 * b), WHY, {assume(gt(a, b), WHY): 2})
+    known = positive(gt(a, b), WHY, {assume(gt(a, b + 1), WHY): 1})
+    assert discharge(line, known, WHY).given == {gt(a, b + 1)}
+    refuses(discharge, line, assume(gt(a, c), WHY), WHY)
+    refuses(discharge, line, assume(ge(a, b), WHY), WHY)  # too weak
+
+
+# ------------------------------------------------------------------ real numbers, exact numbers
+
+
+def test_logarithms_compare_as_their_arguments():
+    shown = logarithm(le(beta**n, p), WHY).claim
+    assert shown == Iff(le(beta**n, p), le(n * sp.log(beta), sp.log(p)))
+    refuses(logarithm, le(beta**n, a), WHY)
+    refuses(logarithm, le(z, p), WHY)
+
+
+def test_climbing_from_zero():
+    y = sp.Symbol("y", nonnegative=True)
+    start = positive(ge(1, 1), WHY)
+    one = positive(ge(beta**-y, 1), WHY)
+    slope = positive(ge(-sp.log(beta) * beta**-y, -sp.log(beta)), WHY, {one: -sp.log(beta)})
+    climbs(ge(beta**-y, 1 - y * sp.log(beta)), y, start, slope, WHY)
+    refuses(climbs, gt(beta**-y, 1 - y * sp.log(beta)), y, start, slope, WHY)  # equal at 0
+    refuses(climbs, ge(beta**-y, 1 - 2 * y * sp.log(beta)), y, start, slope, WHY)
+    refuses(climbs, ge(-1 / (y + 1), 0), y, start, slope, WHY)  # not smooth by its form
+    refuses(climbs, ge(n, 0), n, start, slope, WHY)
+
+
+def test_exact_numbers():
+    compute(gt(sp.sqrt(2), sp.Rational(14142, 10000)), WHY)
+    refuses(compute, gt(sp.Rational(14142, 10000), sp.sqrt(2)), WHY)
+    refuses(compute, eq(sp.Float(0.5), sp.Rational(1, 2)), WHY)
+    refuses(compute, gt(p, 0), WHY)
+    square = exact_function("square", lambda value: value**2)
+    compute(eq(square(3), 9), WHY)
+    refuses(compute, eq(square(3), 8), WHY)
+
+
+def test_values_of_relations():
+    assert holds_at(Every(ge(r(j + 1), r(j)), j, 1, n - 1), {n: 3, r: lambda i: i})
+    assert not holds_at(Every(ge(r(j + 1), r(j)), j, 1, n - 1), {n: 3, r: lambda i: -i})
+    assert holds_at(eq(total(r, n), 6), {n: 3, r: lambda i: i})
+    assert holds_at(Iff(gt(a, 0), gt(2 * a, 0)), {a: -1})
+    assert holds_at(gt(sp.Max(r(1), r(2)), 1), {r: lambda i: i})
+
+
+def test_a_ratio_is_a_symbol_of_its_own():
+    assert Ratio("beta") == beta
+    assert sp.Symbol("beta", positive=True) != beta
