@@ -31,7 +31,7 @@ CHROMIUM = os.environ.get("DLSIM_CHROMIUM", "/usr/bin/chromium")
 PAPER = "30-inserted-idle-time"
 EXPLORE = "70-explore"
 #: Few points of each figure: all that is drawn and said is there, sooner.
-SMALL = {"loads": [0.5, 1.0], "taus": [8, 1], "dc_ratios": [2, 5], "clusters": [4]}
+SMALL = {"loads": [0.5, 1.0], "taus": [8, 1]}
 #: Longest wait for anything, in milliseconds (DLSIM_PATIENCE in seconds): kernels are compiled.
 PATIENCE = 1000 * int(os.environ.get("DLSIM_PATIENCE", 600))
 TOKEN = "t"

@@ -264,7 +264,8 @@ def test_exit_codes_of_reproduce(capsys, tmp_path, asked, status, code):
         ("M inserted-idle-time --reading link=shared,base=nominal,size=uniform",
          {"20-mcdf": {"link": "shared", "base": "nominal"},
           "21-mcdf-beyond": {"link": "shared", "base": "nominal"},
-          "30-inserted-idle-time": {"link": "shared", "size": "uniform"}}),
+          "30-inserted-idle-time": {"link": "shared", "size": "uniform"},
+          "31-inserted-idle-time-beyond": {"link": "shared", "size": "uniform"}}),
         ("mcdf", {"20-mcdf": {}, "21-mcdf-beyond": {}}),
     ],
 )  # fmt: skip
@@ -277,7 +278,8 @@ def test_a_notebook_gets_the_switches_of_its_paper(capsys, tmp_path, asked, word
 def test_a_switch_without_papers_named_reaches_those_that_know_it(capsys, tmp_path, asked):
     run(capsys, "reproduce", "--reading", "link=shared", "--out", str(tmp_path / "r"))
     shared = {name for name, one in asked["readings"].items() if one == {"link": "shared"}}
-    assert shared == {"20-mcdf", "21-mcdf-beyond", "30-inserted-idle-time"}
+    papers_m_and_i = {"20-mcdf", "21-mcdf-beyond", "30-inserted-idle-time"}
+    assert shared == papers_m_and_i | {"31-inserted-idle-time-beyond"}
 
 
 @pytest.mark.skipif(os.name != "posix", reason="sends signals")

@@ -15,7 +15,7 @@ from dlsim.bricks import topology as ways
 from dlsim.bricks import traces
 from dlsim.cpugpu import workload as queues
 from dlsim.errors import InputError
-from dlsim.papers.inserted_idle_time.study import Study as StudyI
+from dlsim.papers.theory.study import Study as StudyT
 from dlsim.realtime import workload
 from dlsim.steady import topology
 from dlsim.study import sweep
@@ -160,7 +160,6 @@ NUMBERS = {
     **{f"jobs {n}": (lambda x, n=n: drawn(**{n: x}), 0.5)
        for n in ("cv", "outliers", "factor", "error", "interval")},
     "mean_interval": (lambda x: mean_interval([1.0, 2.0], x), 0.5),
-    "Study dc_ratio": (lambda x: StudyI(dc_ratio=x), 2.0),
 }  # fmt: skip
 
 #: Every argument that is a whole number, and a value that it takes.
@@ -213,7 +212,7 @@ WHOLES = {
         "sweep": lambda x: sweep(one_row, {"a": [1]}, 1, x, jobs=1),
     }.items()},
     **{f"{study.__module__} {n}": (lambda x, study=study, n=n: study(**{n: x}), 2)
-       for study in (StudyI,) for n in ("runs", "seed", "jobs")},
+       for study in (StudyT,) for n in ("runs", "seed", "jobs")},
 }  # fmt: skip
 
 NONE = [True, False, np.True_, "1", b"1", Decimal(1), 1j, None, math.nan, [1]]

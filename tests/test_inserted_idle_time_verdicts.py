@@ -2,8 +2,8 @@
 
 import pandas as pd
 
-from dlsim.papers.inserted_idle_time import cells, claims
-from tests.made_up import assert_each_way
+from dlsim.papers import inserted_idle_time as iit
+from tests.made_up import assert_judged_each_way
 
 KEY = "inserted-idle-time"
 TAUS = (8.0, 4.0, 2.0, 1.0)
@@ -27,18 +27,18 @@ def made(refused=(), use=(), held=(0.14, 0.17), gain=(0, 0, 0, 0), rise=0.0):
     refused, use = dict(refused), dict(use)
     places = [{"replicate": k, "load": load} for k in range(RUNS) for load in (0.6, 1.0)]
     main = [
-        row(place, cells.named(order, role), refused.get(role, 0), held, use=use.get(role, 0))
+        row(place, iit.policy_name(order, role), refused.get(role, 0), held, use=use.get(role, 0))
         for place in places
-        for order in claims.ORDERS
-        for role in claims.ROLES
+        for order in iit.ORDERS
+        for role in iit.ROLES
     ]
-    taus = [
+    costs = [
         row({**place, "tau": tau}, policy, -less * (policy == "EDDO-II"), [0.5 + rise * at] * 2)
         for place in places
         for at, (tau, less) in enumerate(zip(TAUS, gain, strict=True))
         for policy in ("EDF-DLT", "EDDO-II")
     ]
-    return claims.Evidence(pd.DataFrame(main), pd.DataFrame(taus))
+    return {"main": pd.DataFrame(main), "costs": pd.DataFrame(costs)}
 
 
 def test_every_claim_can_hold_and_can_be_contrary():
@@ -61,16 +61,20 @@ def test_every_claim_can_hold_and_can_be_contrary():
         "14b": (made({"UMR-IIT": -0.01}), made({"UMR-IIT": 0.01})),
         "15": (alike, ladder),
     }
-    assert_each_way(KEY, makers)
+    frame = {number: "costs" if number in ("5", "6") else "main" for number in makers}
+    needed = {
+        number: tuple({frame[number]: one[frame[number]]} for one in both)
+        for number, both in makers.items()
+    }
+    assert_judged_each_way(KEY, needed)
 
 
 def test_tasks_decided_differently_bound_a_difference_of_none():
     # by hand: 1 - 0.025^(1/100,000) = 3.69e-5 of none; 7.22 of 2 (chi-squared tables) = 7.22e-5
-    evidence = made()
-    table = claims.family(claims.minus(evidence, ("DLT", "II")))
+    main, pair = made()["main"], {"gain": ("FIFO-DLT", "FIDO-II")}
+    table = iit.gains(main, pair)
     assert table["estimate"].eq(0).all()
-    assert [*(table["high"].round(7)), *(-table["low"].round(7))] == [3.69e-5] * 8
-    one = evidence.main["policy"].eq("FIDO-II") & evidence.main["replicate"].eq(3)
-    main = evidence.main.assign(discordant=evidence.main["discordant"].where(~one, 2))
-    table = claims.family(claims.minus(evidence._replace(main=main), ("DLT", "II")))
-    assert table["high"].round(7).tolist() == [7.22e-5] * 2 + [3.69e-5] * 2
+    assert [*(table["high"].round(7)), *(-table["low"].round(7))] == [3.69e-5] * 4
+    one = main["policy"].eq("FIDO-II") & main["replicate"].eq(3)
+    changed = main.assign(discordant=main["discordant"].where(~one, 2))
+    assert iit.gains(changed, pair)["high"].round(7).tolist() == [7.22e-5] * 2

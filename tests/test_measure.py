@@ -22,16 +22,13 @@ from dlsim.study.measure import (
 )
 from dlsim.study.stats import mean_interval, summary
 
-#: Papers whose measures are in a package of their own.
-PAPERS = ("inserted_idle_time",)
+PAPERS = ("mcdf", "inserted_idle_time", "steady_state", "cpu_gpu", "bricks")
 ENDS = ["estimate", "low", "high"]
 
 
 @pytest.fixture(autouse=True)
 def _claims():
     for paper in PAPERS:
-        importlib.import_module(f"dlsim.papers.{paper}.claims")
-    for paper in ("mcdf", "steady_state", "cpu_gpu", "bricks"):
         importlib.import_module(f"dlsim.papers.{paper}")
 
 

@@ -1,4 +1,4 @@
-"""Policies and a workload of one's own in a study; what a cache knows of a function.
+"""Policies and a workload of one's own; what a cache knows of a function.
 
 That a notebook shows them on every figure is tested with its paper.
 """
@@ -9,10 +9,8 @@ import pytest
 from numba import njit
 
 from dlsim.errors import InputError
-from dlsim.papers import inserted_idle_time
-from dlsim.papers.inserted_idle_time import cells as cells_i
 from dlsim.realtime import Cluster
-from dlsim.realtime.own import drawn_by
+from dlsim.realtime.own import drawn_by, policies_of, workload_of
 from dlsim.study.cells import doing
 from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
@@ -26,34 +24,27 @@ def cache(tmp_path, monkeypatch):
     return tmp_path / "cache"
 
 
-def test_a_file_brings_policy_and_workload():
-    paper_i = inserted_idle_time.Study(policies=["EDF-DLT=EDF-OPR-MN", f"{FILE}:least_laxity"])
-    assert paper_i.beside == ("least_laxity",)
-    grid = {"load": (0.5,)}
-    who = {"policies": ("EDF-DLT", "EDF-OPR-MN", "least_laxity")}
-    who["setting"] = paper_i.setting(100_000.0)
-    rows = paper_i.sweep(cells_i.compare, grid, "small", 1, jobs=1, **who).set_index("policy")
-    assert rows["ratio"]["EDF-DLT"] == rows["ratio"]["EDF-OPR-MN"]
-
-
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("policies", "message"),
     [
-        ({"policies": "MCDF"}, "policies must be a list"),
-        ({"policies": ["MCFD"]}, "did you mean MCDF"),
-        ({"policies": ["nowhere.py:mine"]}, "policy 'nowhere.py:mine' must be module:name .*File"),
-        ({"policies": [f"{FILE}:nobody"]}, "KeyError: 'nobody'"),
-        ({"policies": [f"{FILE}:bursts"]}, "bursts.* must be a Policy, got <function bursts"),
-        ({"policies": ["EDFMN", "EDFMN"]}, "must have a label of its own"),
-        ({"policies": ["EDF-DLT=EDFANNA"]}, "cannot stand for EDF-DLT"),
-        ({"workload": "math:pi"}, "workload must be a function .* got 3.14"),
-        ({"workload": lambda cluster: None}, "workload must be a function"),
-        ({"workload": dict}, "workload must be a function"),
+        ("MCDF", "policies must be a list"),
+        (["MCFD"], "did you mean MCDF"),
+        (["nowhere.py:mine"], "policy 'nowhere.py:mine' must be module:name .*File"),
+        ([f"{FILE}:nobody"], "KeyError: 'nobody'"),
+        ([f"{FILE}:bursts"], "bursts.* must be a Policy, got <function bursts"),
+        (["EDFMN", "EDFMN"], "must have a label of its own"),
+        (["EDF-DLT=EDFANNA"], "cannot stand for EDF-DLT"),
     ],
 )
-def test_what_a_study_cannot_take_is_refused(given, message):
+def test_policies_that_cannot_be_run_are_refused(policies, message):
     with pytest.raises(InputError, match=message):
-        inserted_idle_time.Study(**given)
+        policies_of(policies, ["EDF-DLT"])
+
+
+@pytest.mark.parametrize("workload", ["math:pi", lambda cluster: None, dict])
+def test_a_workload_that_is_no_such_function_is_refused(workload):
+    with pytest.raises(InputError, match="workload must be a function"):
+        workload_of(workload)
 
 
 def failing(cluster, load, horizon, seed):

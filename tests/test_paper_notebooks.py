@@ -7,9 +7,11 @@ from pathlib import Path
 import nbformat
 import pytest
 
+from dlsim.study.figures import paper_of
+
 FOLDER = Path(__file__).parents[1] / "notebooks"
 #: Notebooks that were rewritten so; the list only grows.
-NAMES = ["20-mcdf", "21-mcdf-beyond"]
+NAMES = ["20-mcdf", "21-mcdf-beyond", "30-inserted-idle-time", "31-inserted-idle-time-beyond"]
 #: Most parameters, and most names of `dlsim.study` and `dlsim.papers` that are used.
 MOST_PARAMETERS, MOST_HELPERS = 10, 15
 CLAIM = re.compile(r"\*\*(The paper says|We ask):\*\* \S")
@@ -85,6 +87,6 @@ def test_few_helpers_of_ours_are_used(name):
             if isinstance(one, ast.ImportFrom) and str(one.module).startswith("dlsim.study"):
                 helpers |= {alias.name for alias in one.names}
             elif isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
-                if one.value.id == name.split("-")[1]:  # the module of the paper
+                if one.value.id == paper_of(name).replace("-", "_"):  # the module of the paper
                     helpers.add(one.attr)
     assert len(helpers) <= MOST_HELPERS, sorted(helpers)

@@ -6,22 +6,24 @@ names as its weakest, the new interval must meet the one that is kept there.
 
 import importlib
 import inspect
+import math
 import re
 from types import SimpleNamespace
 
 import pandas as pd
 import pytest
 
-from dlsim.papers import mcdf
+from dlsim.papers import inserted_idle_time, mcdf
 from dlsim.realtime import Cluster, simulate, workload
 from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of
-from dlsim.study.measure import REGISTERED, measured
+from dlsim.study.measure import REGISTERED
 from tests.notebook_code import defined_in
 from tests.scale import deep
 
 importlib.import_module("dlsim.papers.steady_state")  # registers its measures
 SEED = 1
+idle_used = defined_in("30-inserted-idle-time").idle_used
 #: ``13.11 to 98.01 points; weakest at K 5: 13.11 points [4.59, 21.63]; 12 runs``
 KEPT = re.compile(
     r"(?:.*weakest at (?P<point>.*): )?(?P<estimate>-?[\d.,]+) ?(?P<unit>.*) "
@@ -49,6 +51,35 @@ def frames_of_mcdf(_folder):
     return {"main": sweep(run_mcdf, grid, replicates=4, seed=SEED, jobs=1)}
 
 
+def run_inserted_idle_time(load, tau, names, seed):
+    """Run policies of paper I on the same tasks, as long as the paper does."""
+    cluster = Cluster(16, tau, 100)
+    tasks = workload.dcratio(cluster, load, 10_000_000.0, seed)
+    tasks = workload.user_split(tasks, cluster, seed)
+    rows, admitted = [], {}
+    for name in names:
+        run = simulate(tasks, cluster, name)
+        admitted[name] = run.tasks["admitted"]
+        remodel = admitted["EDF-DLT" if name.startswith("ED") else "FIFO-DLT"]
+        counts = dict.fromkeys(["s_iits", "opt_iits", "opt_iits_ii"], math.nan)
+        if run.policy.partition in ("dlt", "I", "II"):
+            counts = run.counts.astype(float).loc["admitted", list(counts)].to_dict()
+        row = {"policy": name, "ratio": run.reject_ratio, "tasks": len(tasks), **counts}
+        row["discordant"] = int((admitted[name] != remodel).sum())
+        rows.append(row | idle_used(run))
+    return rows
+
+
+def frames_of_inserted_idle_time(_folder):
+    grid, costs = {"load": [0.1, 0.2, 0.3, 0.7, 1.0], "tau": [1.0]}, {"load": [0.6, 0.8, 1.0]}
+    how = {"replicates": 4, "seed": SEED, "jobs": 1}
+    names = inserted_idle_time.POLICIES
+    main = sweep(run_inserted_idle_time, grid, fixed={"names": names}, **how)
+    fixed = {"names": ["EDF-DLT", "EDDO-II"]}
+    costs = sweep(run_inserted_idle_time, costs | {"tau": [8, 4, 2, 1]}, fixed=fixed, **how)
+    return {"main": main.assign(use=main["used"] / main["idle"]), "costs": costs}
+
+
 def frames_of_steady_state(_folder):
     """Solve fewer platforms of the paper's sizes by the function of its notebook."""
     solve = defined_in("40-steady-state").solve_by_all
@@ -64,37 +95,24 @@ def frames_of_steady_state(_folder):
 #: Papers whose measures take frames: what is run, and claims whose weakest point lies in it.
 FRAMES = {
     "mcdf": (frames_of_mcdf, ("1", "2", "4a", "5a", "5b")),
-    "steady-state": (frames_of_steady_state, ("2a", "2b", "3c", "4b")),
-}
-#: Paper: parameters of its reduced study, what it runs, and claims whose weakest point lies
-#: in it.
-SAMPLES = {
     "inserted-idle-time": (
-        {"runs": 4, "loads": (0.1, 0.2, 0.3, 0.7, 1.0)},
-        lambda study: study.evidence,
+        frames_of_inserted_idle_time,
         ("3", "4", "6", "7a", "7b", "10a", "10b", "11", "14a", "14b", "15"),
     ),
-}  # fmt: skip
+    "steady-state": (frames_of_steady_state, ("2a", "2b", "3c", "4b")),
+}
 
 
 @pytest.fixture(
-    scope="module",
-    params=[pytest.param(name, marks=[deep] * (name != "mcdf")) for name in (*FRAMES, *SAMPLES)],
+    scope="module", params=[pytest.param(name, marks=[deep] * (name != "mcdf")) for name in FRAMES]
 )
 def sample(request, tmp_path_factory):
     """A paper, its reference results, and what was run again."""
     paper = request.param
     kept = pd.read_csv(reference_of(paper), keep_default_na=False).set_index("id")
-    if paper in FRAMES:
-        run, names = FRAMES[paper]
-        frames = run(tmp_path_factory.mktemp(paper))
-        return SimpleNamespace(paper=paper, names=names, frames=frames, kept=kept)
-    parameters, run, names = SAMPLES[paper]
-    package = f"dlsim.papers.{paper.replace('-', '_')}"
-    study = importlib.import_module(f"{package}.study").Study(
-        scale="paper", seed=SEED, jobs=1, out=str(tmp_path_factory.mktemp(paper)), **parameters
-    )
-    return SimpleNamespace(paper=paper, names=names, evidence=run(study), kept=kept)
+    run, names = FRAMES[paper]
+    frames = run(tmp_path_factory.mktemp(paper))
+    return SimpleNamespace(paper=paper, names=names, frames=frames, kept=kept)
 
 
 def number(text):
@@ -108,12 +126,9 @@ def test_a_smaller_sample_meets_the_reference(sample):
         claim = known[f"{sample.paper}-{name}"]
         kept = KEPT.fullmatch(sample.kept.loc[claim.id, "measured"])
         assert kept, f"{claim.id}: the reference names no point"
-        if sample.paper in FRAMES:
-            measure = REGISTERED[claim.id].function
-            needed = inspect.signature(measure).parameters
-            points = measure(**{name: sample.frames[name] for name in needed})
-        else:
-            points = measured(claim, sample.evidence)
+        measure = REGISTERED[claim.id].function
+        needed = inspect.signature(measure).parameters
+        points = measure(**{name: sample.frames[name] for name in needed})
         here = points[points["point"] == kept["point"]] if kept["point"] else points
         assert len(here) == 1, f"{claim.id}: no point {kept['point']!r} in the smaller sample"
         factor = 100 if kept["unit"] in ("%", "points") else 1

@@ -58,11 +58,11 @@ EDFAN         orange     s dashed  | FIFOANNA      green      ^ dotted
 EDFANNA       pink       ^ dotted  | FIFO-OPR-MN   blue       o long
 FIFO-DLT      black      s solid   | FIDO-I        sky        v dashed
 FIDO-II       green      D solid   | FIFO-EXACT    blue       ^ dashdot
-FIFO-EXACT-N  sky        ^ long    | FIFO-US       blue       v dotted
+FIFO-EXACT-N  vermillion ^ long    | FIFO-US       blue       v dotted
 FIFO-UMR-MN   green      o dashdot | FIFO-UMR-IIT  green      s long
 EDF-OPR-MN    vermillion o long    | EDF-DLT       black      s dashed
 EDDO-I        orange     v dashed  | EDDO-II       pink       D solid
-EDF-EXACT     vermillion ^ dashdot | EDF-EXACT-N   orange     ^ long
+EDF-EXACT     vermillion ^ dashdot | EDF-EXACT-N   green      ^ long
 EDF-US        vermillion v dotted  | EDF-UMR-MN    pink       o dashdot
 EDF-UMR-IIT   pink       s long    | LP            black      o dotted
 FIFO-OPR-FRAG sky        o dotted  | FIFO-EQ-MN    green      v dotted

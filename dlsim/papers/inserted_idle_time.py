@@ -1,0 +1,322 @@
+"""Paper I, "Enhancing Real-time Scheduling of Divisible Loads by Utilizing Inserted Idle Time".
+
+Its policies, the switches of its readings, and the measures of its claims: frames of notebook
+30-inserted-idle-time in, points of a grid out. The frames:
+
+- ``main``: one row per load, replicate and policy, with the share of refused tasks (ratio), their
+  number (tasks), how many of them are decided otherwise than by the remodel in the same order
+  (discordant), and the part of the inserted idle time that is used (use). FIFO-DLT and the policies
+  with a constraint have counts of plannings, too: with idle time (s_iits), with idle time under
+  Constraint 1 (opt_iits) and under Constraint 2 (opt_iits_ii); NaN where nothing is counted.
+- ``costs``: the same for EDF-DLT and EDDO-II at several costs of sending (tau).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from dlsim.errors import InputError
+from dlsim.realtime import Policy, Reading, workload
+from dlsim.realtime.own import policies_of
+from dlsim.study.claims import intervals, load_claims
+from dlsim.study.measure import counted, differences, measures, named, points, ratio, trend, wide
+
+ORDERS = ("FIFO", "EDF")
+#: What the claims compare, in either order; "I" and "II" are FIDO and EDDO.
+ROLES = ("DLT", "I", "II", "OPR-MN", "EQ-MN", "US", "AN", "UMR-IIT")
+#: What goes beyond the paper.
+ROLES_BEYOND = ("EXACT", "EXACT-N", "OPR-FRAG", "UMR-MN")
+#: How plannings are counted (`dlsim.realtime.Schedule.counts`), the default first.
+COUNTING_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
+#: Switches of the engine, of the workload, and of what is counted, the default first.
+SWITCHES: dict[str, tuple[str, ...]] = {
+    **Reading.switches("I"),
+    **workload.SWITCHES["dcratio"],
+    **workload.SWITCHES["user_split"],
+    "counting": COUNTING_RULES,
+}
+#: The constraints by the column that counts them.
+CONSTRAINTS = {"Constraint 1": "opt_iits", "Constraint 2": "opt_iits_ii"}
+#: The two steps of Figure 3.
+STEPS = (("DLT", "I"), ("I", "II"))
+
+
+def policy_name(order: str, role: str) -> str:
+    """Return the name of a policy in the paper's legends.
+
+    >>> [policy_name("EDF", role) for role in ("DLT", "II", "AN")]
+    ['EDF-DLT', 'EDDO-II', 'EDFAN']
+    """
+    if role in ("I", "II"):
+        return {"FIFO": "FIDO", "EDF": "EDDO"}[order] + f"-{role}"
+    return f"{order}{role}" if role == "AN" else f"{order}-{role}"
+
+
+#: The policies that the claims compare, FIFO first.
+POLICIES = tuple(policy_name(order, role) for order in ORDERS for role in ROLES)
+
+
+def own_policies(policies: Any) -> dict[str, Policy]:
+    """Return a user's policies by their labels.
+
+    Parameters
+    ----------
+    policies : sequence or mapping
+        Names of policies of `dlsim.realtime`, policies, or texts "FILE.py:function", each of
+        the texts also with a label before it, as in "mine=FILE.py:function".
+
+    Raises
+    ------
+    InputError
+        If one has the label of a policy that is compared anyway, or refuses no task.
+    """
+    beyond = {policy_name(order, role) for order in ORDERS for role in ROLES_BEYOND}
+    found = policies_of(policies, ())
+    for label, policy in found.items():
+        if label in beyond.union(POLICIES):
+            raise InputError(f"{label} is compared already: give yours a label, mine=...")
+        if not policy.admission:
+            rule = "refuses no task, and this paper counts refused tasks"
+            raise InputError(f"policy {label} {rule}; use one with admission control")
+    return found
+
+
+# ------------------------------------------------------------------ reject ratios compared
+
+Pairs = Mapping[str, tuple[str, str]]
+
+
+def _count_discordant(
+    frame: pd.DataFrame, pairs: Pairs, by: Sequence[str]
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Count the tasks of all runs, and at most how many of them two policies decide differently.
+
+    Two policies differ on no more tasks than both together differ on from the remodel.
+    """
+    sums = frame.groupby([*by, "policy"])[["tasks", "discordant"]].sum(min_count=1)
+    tasks, discordant = sums["tasks"].unstack(), sums["discordant"].unstack()
+    most = {name: discordant[a] + discordant[b] for name, (a, b) in pairs.items()}
+    return pd.DataFrame({name: tasks[a] for name, (a, _) in pairs.items()}), pd.DataFrame(most)
+
+
+def _bound_by_cases(
+    table: pd.DataFrame, cases: pd.DataFrame, discordant: pd.DataFrame
+) -> pd.DataFrame:
+    """Bound what is 0 in every run by the cases that differ: a row per place, a column each."""
+    places = pd.MultiIndex.from_frame(table[[*cases.index.names, "what"]])
+    total, other = (
+        pd.Series(counts.stack().reindex(places).to_numpy(), table.index)
+        for counts in (cases, discordant)
+    )
+    return counted(table, total.where(other.notna())).assign(discordant=other.fillna(0))
+
+
+def subtract_ratios(
+    frame: pd.DataFrame, pairs: Pairs, by: Sequence[str] = ("load",)
+) -> pd.DataFrame:
+    """Return the reject ratio of one policy minus that of another, for each named pair.
+
+    A difference that is 0 in all runs is bounded by the number of tasks decided differently.
+    """
+    table = points(differences(wide(frame, by), pairs), by)
+    return _bound_by_cases(table, *_count_discordant(frame, pairs, by))
+
+
+def gains(frame: pd.DataFrame, pairs: Pairs, by: Sequence[str] = ("load",)) -> pd.DataFrame:
+    """Return differences of reject ratios with the intervals by which claim 3 is judged.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        Columns of ``main`` above, and those in `by`.
+    pairs : mapping of str to (str, str)
+        Policies by the name of their difference: the first minus the second.
+    by : sequence of str
+        Columns of the place in the grid.
+
+    Returns
+    -------
+    DataFrame
+        Per place: ``estimate``, ``low`` and ``high`` (95 % for one point alone), ``least`` and
+        ``most`` (95 % for all points at once).
+    """
+    [like] = [one for one in load_claims() if one.id == "inserted-idle-time-3"]
+    return intervals(subtract_ratios(frame, pairs, by), like)
+
+
+def _pairs(*roles: tuple[str, str], orders: Sequence[str] = ORDERS) -> Pairs:
+    """Name pairs of roles in every order."""
+    names = [(policy_name(order, a), policy_name(order, b)) for order in orders for a, b in roles]
+    return {f"{a} - {b}": (a, b) for a, b in names}
+
+
+@measures("inserted-idle-time-3")
+def steps_of_fifo(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what FIDO-I refuses less than FIFO-DLT, and FIDO-II less than FIDO-I."""
+    return subtract_ratios(main, _pairs(*STEPS, orders=["FIFO"]))
+
+
+@measures("inserted-idle-time-4")
+def steps_of_edf(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what EDDO-I refuses less than EDF-DLT, and EDDO-II less than EDDO-I."""
+    return subtract_ratios(main, _pairs(*STEPS, orders=["EDF"]))
+
+
+@measures("inserted-idle-time-7a", "inserted-idle-time-7b")
+def gain_of_remodel(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what the remodel refuses less than leaving the idle time unused."""
+    return subtract_ratios(main, _pairs(("OPR-MN", "DLT")))
+
+
+@measures("inserted-idle-time-10b")
+def gain_of_equations(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what equations (3) and (4) under Constraint 2 refuse less than the remodel."""
+    return subtract_ratios(main, _pairs(("DLT", "II")))
+
+
+@measures("inserted-idle-time-11")
+def gain_of_fewest_nodes(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what the fewest nodes refuse less than all nodes."""
+    return subtract_ratios(main, _pairs(("AN", "OPR-MN")))
+
+
+@measures("inserted-idle-time-12")
+def gain_of_divisible_load_theory(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what optimal shares refuse less than equal shares, and than users' choices."""
+    return subtract_ratios(main, _pairs(("EQ-MN", "OPR-MN"), ("US", "OPR-MN")))
+
+
+@measures("inserted-idle-time-14b")
+def gain_of_rounds(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what several rounds refuse less than equations (3) and (4)."""
+    return subtract_ratios(main, _pairs(("II", "UMR-IIT")))
+
+
+# ------------------------------------------------------------------ constraints (Table 1)
+
+
+def _rows_counted(frame: pd.DataFrame, policy: str) -> pd.DataFrame | None:
+    """Return the rows of a policy whose plannings were counted, None without any."""
+    rows = frame[frame["policy"] == policy]
+    return rows if rows["s_iits"].notna().any() else None
+
+
+def share_held(main: pd.DataFrame, column: str, less: str = "") -> pd.DataFrame | None:
+    """Return the share of plannings with idle time under a constraint, less another's."""
+    rows = _rows_counted(main, "FIFO-DLT")
+    if rows is None or rows[[column, less or column]].isna().any(axis=None):
+        return None
+    rows = rows.assign(held=rows[column] - (rows[less] if less else 0))
+    cases = rows.groupby("load", sort=False)["s_iits"].sum()
+    table = named(ratio(rows, "held", "s_iits", ["load"]), ["load"])
+    return table.assign(total=table["load"].map(cases).replace(0, np.nan), values=None)
+
+
+@measures("inserted-idle-time-1")
+def share_under_constraint_1(main: pd.DataFrame) -> pd.DataFrame | None:
+    """Return in which share of the plannings with idle time Constraint 1 holds."""
+    return share_held(main, "opt_iits")
+
+
+@measures("inserted-idle-time-2")
+def share_under_constraint_2(main: pd.DataFrame) -> pd.DataFrame | None:
+    """Return in which share of the plannings with idle time Constraint 2 holds."""
+    return share_held(main, "opt_iits_ii")
+
+
+@measures("inserted-idle-time-8", readings=False)
+def share_under_constraint_2_alone(main: pd.DataFrame) -> pd.DataFrame | None:
+    """Return the share under Constraint 2 minus that under Constraint 1."""
+    return share_held(main, "opt_iits_ii", less="opt_iits")
+
+
+@measures("inserted-idle-time-15")
+def gain_under_rare_constraints(main: pd.DataFrame) -> pd.DataFrame | None:
+    """Return the gain of a constraint at the loads where it mostly does not hold."""
+    parts = [pd.DataFrame()]
+    for (constraint, column), role in zip(CONSTRAINTS.items(), ("I", "II"), strict=True):
+        shares = share_held(main, column)
+        if shares is None:
+            return None
+        rare = main["load"].isin(shares[shares["estimate"] < 0.5]["load"])
+        if rare.any():
+            pair = {constraint: ("FIFO-DLT", policy_name("FIFO", role))}
+            parts.append(subtract_ratios(main[rare], pair))
+    return pd.concat(parts, ignore_index=True)
+
+
+# ------------------------------------------------------------------ costs of sending (Figure 4)
+
+
+def _rise_by_octaves(
+    table: pd.DataFrame, cases: pd.DataFrame, discordant: pd.DataFrame
+) -> pd.DataFrame:
+    """Estimate the rise while sending becomes cheaper, over the axis of Figure 4, by octaves.
+
+    It is no further from 0 than all cases that differ, among the fewest at any cost of sending.
+    """
+    taus = sorted(table.index.unique("tau"))
+    text = f"{{what}}, tau {taus[-1]:g} to {taus[0]:g}"
+    rise = trend(table.rename(index=lambda tau: -np.log2(tau), level="tau"), "tau", text)
+    fewest = cases.groupby("load").min()
+    all_that_differ = discordant.groupby("load").sum(min_count=len(taus))
+    counts = (
+        one.rename(columns=lambda what: text.format(what=what)) for one in (fewest, all_that_differ)
+    )
+    return _bound_by_cases(rise, *counts)
+
+
+@measures("inserted-idle-time-5")
+def rise_of_gain(costs: pd.DataFrame) -> pd.DataFrame:
+    """Return the rise of the gain of EDDO-II over EDF-DLT as sending becomes cheaper."""
+    pair, by = {"gain": ("EDF-DLT", "EDDO-II")}, ["load", "tau"]
+    gain = differences(wide(costs, by), pair)
+    return _rise_by_octaves(gain, *_count_discordant(costs, pair, by))
+
+
+@measures("inserted-idle-time-6")
+def rise_of_shares(costs: pd.DataFrame) -> pd.DataFrame | None:
+    """Return the rise of the share of cases under each constraint as sending becomes cheaper."""
+    rows = _rows_counted(costs, "EDF-DLT")
+    if rows is None:
+        return None
+    rows = rows.set_index(["load", "tau", "replicate"])
+    shares = pd.DataFrame({c: rows[k] / rows["s_iits"] for c, k in CONSTRAINTS.items()})
+    sums = rows[["s_iits", *CONSTRAINTS.values()]].groupby(["load", "tau"]).sum(min_count=1)
+    cases = pd.DataFrame({constraint: sums["s_iits"] for constraint in CONSTRAINTS})
+    held = pd.DataFrame({constraint: sums[column] for constraint, column in CONSTRAINTS.items()})
+    return _rise_by_octaves(shares, cases, held)
+
+
+# ------------------------------------------------------------------ use of idle time
+
+
+def _subtract_use(main: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
+    """Return the part of the idle time that one role uses minus that of another."""
+    return points(differences(wide(main, ["load"], "use"), _pairs((a, b))), ["load"])
+
+
+@measures("inserted-idle-time-10a")
+def use_by_equations(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what Constraint 2 uses more than the remodel; if equal, bounded by cases split anew.
+
+    The cases that are split otherwise are those in which the constraint holds.
+    """
+    table = _subtract_use(main, "II", "DLT")
+    if main["s_iits"].isna().all():
+        return table
+    names = {
+        policy_name(o, "II"): f"{policy_name(o, 'II')} - {policy_name(o, 'DLT')}" for o in ORDERS
+    }
+    rows = main.assign(what=main["policy"].map(names)).dropna(subset=["what"])
+    sums = rows.groupby(["load", "what"])[["s_iits", "opt_iits_ii"]].sum(min_count=1).unstack()
+    cases, split_anew = pd.DataFrame(sums["s_iits"]), pd.DataFrame(sums["opt_iits_ii"])
+    return _bound_by_cases(table, cases, split_anew)
+
+
+@measures("inserted-idle-time-14a")
+def use_by_rounds(main: pd.DataFrame) -> pd.DataFrame:
+    """Return what several rounds use more than equations (3) and (4)."""
+    return _subtract_use(main, "UMR-IIT", "II")
