@@ -1,7 +1,7 @@
 """Data made up so that a claim must hold, and so that it must be contrary."""
 
 from dlsim.study.claims import load_claims, verdict_of
-from dlsim.study.measure import REGISTERED
+from dlsim.study.measure import MEASURES
 
 
 def assert_judged_each_way(paper, makers, not_made=()):
@@ -13,11 +13,11 @@ def assert_judged_each_way(paper, makers, not_made=()):
     due = {
         claim.id.removeprefix(f"{paper}-"): claim
         for claim in load_claims(paper)
-        if claim.id in REGISTERED and claim.kind == "measured"
+        if claim.id in MEASURES and claim.kind == "measured"
     }
     assert set(makers) | set(not_made) == set(due)
     found = {}
     for number, both in makers.items():
-        measure = REGISTERED[due[number].id].function
+        measure = MEASURES[due[number].id].function
         found[number] = tuple(verdict_of(due[number], measure(**one)).word for one in both)
     assert found == dict.fromkeys(makers, ("holds", "contrary"))

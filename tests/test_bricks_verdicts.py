@@ -11,7 +11,7 @@ from dlsim.bricks import Environment, Scheduler, simulate
 from dlsim.papers import bricks
 from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of, verdict_of
-from dlsim.study.measure import REGISTERED, ratio
+from dlsim.study.measure import MEASURES, ratio
 
 NAMES = ("Greedy", "D-0.5", "D-0.7", "D-0.9")
 RUNS = 8
@@ -83,7 +83,7 @@ NUMBERS = "1a 1b 2a 2b 3 4 5 6a 6b 7a 7b 8a 8b 9 10 11 12a 12b".split()
 
 def points_of(number, frames):
     """Measure a claim on the frames that its measure names."""
-    function = REGISTERED[f"bricks-{number}"].function
+    function = MEASURES[f"bricks-{number}"].function
     return function(**{name: frames[name] for name in inspect.signature(function).parameters})
 
 
@@ -95,7 +95,7 @@ def test_every_claim_has_a_measure():
     assert (
         {f"bricks-{number}" for number in NUMBERS}
         == set(CLAIMS)
-        == {name for name in REGISTERED if name.startswith("bricks-")}
+        == {name for name in MEASURES if name.startswith("bricks-")}
     )
 
 

@@ -17,7 +17,7 @@ from dlsim.files import suite_notebooks
 from dlsim.papers import cpu_gpu
 from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.figures import load_figures
-from dlsim.study.measure import REGISTERED
+from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_readings
 from dlsim.study.session import read_scales, start
 from dlsim.study.style import STYLES
@@ -332,7 +332,7 @@ def test_every_claim_has_a_measure_or_is_true_by_construction():
     listed = load_claims(KEY)
     numbers = {claim.id.removeprefix(f"{KEY}-").rstrip("ab") for claim in listed}
     assert numbers == {str(number) for number in range(1, 19)}
-    unmeasured = {claim.id for claim in listed if claim.id not in REGISTERED}
+    unmeasured = {claim.id for claim in listed if claim.id not in MEASURES}
     assert unmeasured == {claim.id for claim in listed if "by construction" in claim.reason}
     assert unmeasured == {f"{KEY}-{number}" for number in (5, 16, 17)}
     quoted = {claim.id for claim in listed if claim.whose == "quoted"}
@@ -458,7 +458,7 @@ def test_a_smaller_sample_meets_the_reference(tmp_path):
     kept = kept[kept["reading"] == "default"].set_index("claim")
     for claim in load_claims(KEY):
         if claim.number in ("1a", "2a", "2b", "3", "14a", "18a", "18b"):
-            points = intervals(REGISTERED[claim.id].function(runs), claim).set_index("point")
+            points = intervals(MEASURES[claim.id].function(runs), claim).set_index("point")
             was, now = kept.loc[claim.id], points.loc[kept.loc[claim.id, "point"]]
             assert now["low"] <= was["high"], claim.id
             assert now["high"] >= was["low"], claim.id

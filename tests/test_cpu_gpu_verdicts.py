@@ -9,7 +9,7 @@ import pytest
 
 from dlsim.papers.cpu_gpu import EXISTING, OURS
 from dlsim.study.claims import load_claims, verdict_of
-from dlsim.study.measure import REGISTERED
+from dlsim.study.measure import MEASURES
 
 MIXES, RIVALS = ("a", "b"), ("mct", "gpu-only", "cpu-only", "preferred", "round-robin")
 
@@ -149,7 +149,7 @@ MADE = {
 @pytest.mark.parametrize("number", MADE)
 def test_a_claim_can_hold_and_can_be_contrary(number):
     claim = next(one for one in load_claims("cpu-gpu") if one.number == number)
-    function = REGISTERED[claim.id].function
+    function = MEASURES[claim.id].function
     words = []
     for frames in MADE[number]:
         needed = {name: frames[name] for name in inspect.signature(function).parameters}
@@ -159,5 +159,5 @@ def test_a_claim_can_hold_and_can_be_contrary(number):
 
 def test_every_measured_claim_was_made_up():
     assert {f"cpu-gpu-{number}" for number in MADE} == {
-        name for name in REGISTERED if name.startswith("cpu-gpu-")
+        name for name in MEASURES if name.startswith("cpu-gpu-")
     }

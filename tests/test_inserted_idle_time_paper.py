@@ -16,7 +16,7 @@ from dlsim.realtime import POLICIES, Cluster, Reading, execution_time, simulate,
 from dlsim.study import session
 from dlsim.study.claims import load_claims
 from dlsim.study.figures import load_figures
-from dlsim.study.measure import REGISTERED
+from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_readings
 from dlsim.study.stats import mean_interval
 from dlsim.study.style import STYLES
@@ -320,7 +320,7 @@ def test_every_claim_is_judged_but_those_that_cannot_be(seen):
     assert words[["9a", "9b", "9c"]].tolist() == ["holds", "holds", "in part"]
     assert words["8"] == "in part"
     assert set(words[words == "cannot be checked"].index) == {"13a", "13b"}
-    measured = {name for name in REGISTERED if name.startswith(KEY)}
+    measured = {name for name in MEASURES if name.startswith(KEY)}
     assert measured == {f"{KEY}-{n}" for n in words.index if n not in "9a 9b 9c 13a 13b".split()}
 
 

@@ -14,7 +14,7 @@ from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.study import session
 from dlsim.study.claims import load_claims
-from dlsim.study.measure import REGISTERED
+from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_readings
 from dlsim.study.stats import mean_interval
 from tests.executed import FILE, in_one_space
@@ -128,7 +128,7 @@ def test_every_claim_is_judged_but_the_one_of_long_runs(seen):
     assert card.loc["mcdf-18", "verdict"] == "cannot be checked"
     assert "--scale paper" in card.loc["mcdf-18", "reason"]
     assert {claim.id for claim in load_claims("mcdf")} == {
-        name for name in REGISTERED if name.startswith("mcdf-")
+        name for name in MEASURES if name.startswith("mcdf-")
     }
 
 

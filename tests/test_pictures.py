@@ -9,6 +9,7 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+import seaborn as sns
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -128,14 +129,14 @@ def test_a_cache_that_cannot_be_used_costs_only_time(cache, drawn):
 
 
 def test_every_picture_of_the_house_style_is_known_again(drawn, tmp_path):
-    from dlsim.study import style
-    from dlsim.study.plot import policy_lines
+    from dlsim.study import policy_style, style
     from dlsim.study.report import Results
 
     style.use()
     table = pd.DataFrame({"policy": ["MCDF", "EDFMN"] * 2, "load": [1, 1, 2, 2], "estimate": 0.5})
     for place in "ab":
-        ax = policy_lines(table, "load", ax=axes_of(None, (5, 4)))
+        ax = axes_of(None, (5, 4))
+        sns.lineplot(table, x="load", y="estimate", ax=ax, **policy_style(table["policy"]))
         Results(tmp_path / place).figure("lines", ax)
     one, other = ((tmp_path / place / "figures").glob("*.png") for place in "ab")
     assert [p.read_bytes() for p in one] == [p.read_bytes() for p in other]

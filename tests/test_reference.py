@@ -17,7 +17,7 @@ from dlsim.papers import inserted_idle_time, mcdf
 from dlsim.realtime import Cluster, simulate, workload
 from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of
-from dlsim.study.measure import REGISTERED
+from dlsim.study.measure import MEASURES
 from tests.notebook_code import defined_in
 from tests.scale import deep
 
@@ -126,7 +126,7 @@ def test_a_smaller_sample_meets_the_reference(sample):
         claim = known[f"{sample.paper}-{name}"]
         kept = KEPT.fullmatch(sample.kept.loc[claim.id, "measured"])
         assert kept, f"{claim.id}: the reference names no point"
-        measure = REGISTERED[claim.id].function
+        measure = MEASURES[claim.id].function
         needed = inspect.signature(measure).parameters
         points = measure(**{name: sample.frames[name] for name in needed})
         here = points[points["point"] == kept["point"]] if kept["point"] else points

@@ -11,7 +11,7 @@ from dlsim.papers import steady_state
 from dlsim.papers.steady_state import HEURISTICS, compare_methods, mean_ratio
 from dlsim.steady.samples import STRUCTURES
 from dlsim.study.claims import load_claims, verdict_of
-from dlsim.study.measure import REGISTERED
+from dlsim.study.measure import MEASURES
 from dlsim.study.stats import mean_interval
 from tests.made_up import assert_judged_each_way
 
@@ -121,7 +121,7 @@ MADE = {
 
 def frames_of(number, frames):
     """Return the frames that the measure of a claim names."""
-    function = REGISTERED[f"steady-state-{number}"].function
+    function = MEASURES[f"steady-state-{number}"].function
     return {name: frames[name] for name in inspect.signature(function).parameters}
 
 
@@ -135,7 +135,7 @@ def test_every_claim_can_hold_and_can_be_contrary():
 
 def measure(number, frames):
     """Measure a claim on the frames that its measure names."""
-    function = REGISTERED[f"steady-state-{number}"].function
+    function = MEASURES[f"steady-state-{number}"].function
     return function(**frames_of(number, frames))
 
 
@@ -232,7 +232,7 @@ def test_two_methods_by_hand():
 
 def test_every_claim_has_a_measure_or_a_reason():
     listed = {claim.id: claim for claim in load_claims("steady-state")}
-    missing = set(listed) - set(REGISTERED)
+    missing = set(listed) - set(MEASURES)
     assert missing == {"steady-state-7a", "steady-state-8"}
     assert "Pentium" in verdict_of(listed["steady-state-7a"]).reason
     assert verdict_of(listed["steady-state-8"]).word == "in part"  # with corrected indices

@@ -113,105 +113,24 @@ def test_an_unknown_policy_never_looks_like_a_known_one():
     assert all(style.style_of(f"policy {i}").marker not in markers for i in range(200))
 
 
-def summary(policies, loads=(0.1, 0.5, 1.0)):
-    rows = [
-        (policy, load, i + load, i + load - 0.1, i + load + 0.2)
-        for i, policy in enumerate(policies)
-        for load in loads
-    ]
-    return pd.DataFrame(rows, columns=["policy", "load", "estimate", "low", "high"])
-
-
-def test_lines_come_in_the_fixed_order_whatever_the_table_says():
-    ax = plot.policy_lines(
-        summary(["zeta", "EDFAN", "MCDF"]).sample(frac=1, random_state=0), "load"
-    )
-    assert [text.get_text() for text in ax.get_legend().get_texts()] == ["MCDF", "EDFAN", "zeta"]
-    line = ax.get_lines()[0]
-    assert to_hex(line.get_color()) == "#000000"
-    assert list(line.get_xdata()) == [0.1, 0.5, 1.0]
-    assert list(line.get_ydata()) == [2.1, 2.5, 3.0]
-    assert len(ax.collections) == 3  # one band each
-
-
-def test_bands_span_the_interval():
-    ax = plot.policy_lines(summary(["MCDF"]), "load")
-    ys = ax.collections[0].get_paths()[0].vertices[:, 1]
-    assert (ys.min(), ys.max()) == pytest.approx((0.0, 1.2))
-
-
-def test_bars_beside_each_other_stay_in_view():
-    """A transform of their own hides them from matplotlib when it looks for limits."""
-    frame = summary(["MCDF", "EDFMN"]).assign(high=50.0, low=-40.0)
-    for ax in (
-        plot.policy_lines(frame, "load", interval="bar"),
-        plot.bands(frame, "load", "policy", label="{}", interval="bar"),
-    ):
-        (left, right), (low, high) = ax.get_xlim(), ax.get_ylim()
-        assert (left < 0.1, right > 1.0, low < -40, high > 50) == (True,) * 4
-
-
-def test_an_arrow_goes_from_the_frame_of_a_text_to_that_of_another():
-    fig, ax = plt.subplots()
-    box = {"boxstyle": "square", "pad": 1.0}
-    one, other = (ax.text(x, 0.5, "text", ha="center", va="center", bbox=box) for x in (0.2, 0.8))
-    plot.arrow(ax, one, other)
-    fig.canvas.draw()
-    path, _ = ax.texts[-1].arrow_patch._get_path_in_displaycoord()
-    tail, head = path[0].vertices[[0, -1], 0]
-    frames = [text.get_bbox_patch().get_window_extent() for text in (one, other)]
-    assert (tail, head) == pytest.approx((frames[0].x1, frames[1].x0), abs=4.0)
-
-
-def test_bars_missing_intervals_and_a_given_axes():
-    fig, ax = plt.subplots()
-    frame = summary(["MCDF", "EDFMN"])
-    frame.loc[0, ["low", "high"]] = np.nan
-    assert plot.policy_lines(frame, "load", interval="bar", ax=ax, legend=False) is ax
-    assert ax.get_legend() is None
-    plot.policy_lines(frame.drop(columns=["low", "high"]), "load", ax=ax)
-    fig.canvas.draw()
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        (lambda f: f.drop(columns="policy"), "policy, load, estimate; policy not found"),
-        (lambda f: f.iloc[:0], "must have at least one row"),
-    ],
-)
-def test_lines_refuse_what_they_cannot_draw(change, message):
-    with pytest.raises(InputError, match=message):
-        plot.policy_lines(change(summary(["MCDF"])), "load")
-    with pytest.raises(InputError, match="band, bar, none"):
-        plot.policy_lines(summary(["MCDF"]), "load", interval="box")
-
-
-def test_a_heat_map_names_rows_in_their_order_and_brackets_what_is_not_shown():
-    names = pd.Categorical(["wide", "narrow"], ["wide", "narrow"])
-    table = pd.DataFrame({"what": names, "x": [2.0, 2.0], "estimate": [1.0, -0.5]})
-    ax = plot.heat(table.assign(low=[0.5, -1.5], high=[1.5, 0.5]), "what", "x", 1.0)
-    assert [text.get_text() for text in ax.get_yticklabels()] == ["wide", "narrow"]
-    assert [text.get_text() for text in ax.get_xticklabels()] == ["2"]
-    assert [text.get_text() for text in ax.texts] == ["1.00", "[-0.50]"]
-
-
 def test_verdicts_carry_colour_and_symbol():
     words = list(SYMBOLS)
     frame = pd.DataFrame([words, words[::-1]], index=["c-1", "c-2"], columns=list("abcdef"))
-    ax = plot.verdict_heat(frame)
+    ax = plot.plot_verdict_map(frame)
     assert [text.get_text() for text in ax.texts] == [SYMBOLS[w] for w in words + words[::-1]]
     ax.figure.canvas.draw()
     cells = ax.collections[0].get_facecolors()
     assert [to_hex(cell).upper() for cell in cells[:6]] == list(style.VERDICT_INK.values())
     assert [text.get_text() for text in ax.get_yticklabels()] == ["c-1", "c-2"]
-    counted = plot.verdict_heat(frame.replace("in part", "in part 17/20").rename({"c-1": "mcdf-2"}))
+    counted = plot.plot_verdict_map(
+        frame.replace("in part", "in part 17/20").rename({"c-1": "mcdf-2"})
+    )
     assert [text.get_text() for text in counted.texts][1] == f"{SYMBOLS['in part']} 17/20"
     assert counted.get_yticklabels()[0].get_text().startswith("2: Without admission control")
     with pytest.raises(InputError, match="got 'maybe'"):
-        plot.verdict_heat(frame.replace("holds", "maybe"))
+        plot.plot_verdict_map(frame.replace("holds", "maybe"))
     with pytest.raises(InputError, match="empty"):
-        plot.verdict_heat(frame.iloc[:0])
+        plot.plot_verdict_map(frame.iloc[:0])
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)
@@ -228,16 +147,21 @@ def test_the_theme_is_one_call():
         assert to_hex(plt.rcParams["axes.prop_cycle"].by_key()["color"][0]) == "#000000"
 
 
-def test_lines_of_several_policies_stand_side_by_side_and_leave_the_limits():
-    frame = summary(["MCDF", "FIFOMN"])
-    one, other = plot.axes_of(None), plot.axes_of(None)
-    plot.policy_lines(frame, "load", ax=one)
-    plot.policy_lines(frame, "load", ax=other, interval="none")
-    assert one.get_xlim() == other.get_xlim()
-    assert one.dataLim.y0 == frame["low"].min()
-    spots = [line.get_transform().transform(line.get_xydata())[0, 0] for line in one.lines[:1]]
-    spots += [line.get_transform().transform(line.get_xydata())[0, 0] for line in one.lines
-              if line.get_label() == "FIFOMN"]  # fmt: skip
-    assert spots[0] != spots[1]
-    same = [line.get_transform() == other.transData for line in other.lines]
-    assert all(same)
+def test_points_of_a_claim_are_drawn_in_percent_with_the_intervals_of_all():
+    points = pd.DataFrame(
+        {
+            "load": [0.1, 0.5, 0.1, 0.5],
+            "what": ["a", "a", "b", "b"],
+            "estimate": [0.1, 0.2, 0.3, 0.4],
+            "least": [0.0, 0.1, 0.2, 0.3],
+            "most": [0.3, 0.4, 0.5, 0.6],
+        }
+    )
+    ax = plot.plot_points(points, "load", "what", "points", 0.02, {"a": "red", "b": "blue"})
+    lines = {line.get_label(): line for line in ax.containers}
+    assert list(lines) == ["a", "b"]
+    assert list(lines["b"].lines[0].get_ydata()) == pytest.approx([30, 40])
+    ends = [segment[:, 1].tolist() for segment in lines["a"].lines[2][0].get_segments()]
+    assert np.array(ends) == pytest.approx(np.array([[0, 30], [10, 40]]))
+    edge = [line for line in ax.lines if line.get_linestyle() == "--"]
+    assert edge[0].get_ydata() == pytest.approx([2, 2])

@@ -1,23 +1,16 @@
-"""Rules of one's own: an order, a number of nodes, a partition, called by the uncompiled core.
-
-A study is told of policies and workloads of one's own by name, in place of a paper's.
-"""
+"""Rules of one's own: an order, a number of nodes, a partition, called by the uncompiled core."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import Floats, table, theirs
+from dlsim.given import Floats
 from dlsim.realtime import model
-from dlsim.realtime.model import RULES, Cluster, Policy, StateView, TaskView
+from dlsim.realtime.model import RULES, Policy, StateView, TaskView
 from dlsim.realtime.partition import Table
-from dlsim.realtime.workload import realised_load
-from dlsim.user_code import load_user_code
 
 
 class Own(NamedTuple):
@@ -124,7 +117,7 @@ def blame(own: Own, policy: Policy, labels: Any, release: Floats) -> None:
 
 
 def policies_of(given: Any, known: Sequence[str]) -> dict[str, Policy]:
-    """Return policies by their labels: those `known` are replaced, all others are added.
+    """Return a user's policies by their labels, which stand for those of `known` or beside them.
 
     Given are policies, names of them, or ``LABEL=policy``, or a mapping of labels to these.
     """
@@ -146,30 +139,3 @@ def policies_of(given: Any, known: Sequence[str]) -> dict[str, Policy]:
             )
         chosen[label] = policy
     return chosen
-
-
-def workload_of(given: Any) -> Callable[..., Any] | None:
-    """Return a workload of one's own, None for the paper's."""
-    one = load_user_code("workload", given) if isinstance(given, str) and given else given
-    if not one:
-        return None
-    if not callable(one) or model.takes(one) < 4:
-        raise InputError(
-            "workload must be a function (cluster, load, horizon, seed) that returns tasks; got"
-            f" {one!r}"
-        )
-    return one
-
-
-def drawn_by(
-    workload: Callable[..., Any], cluster: Cluster, load: float, horizon: float, seed: Any,
-    **law: Any,
-) -> pd.DataFrame:  # fmt: skip
-    """Draw tasks by a workload of one's own, which is told what else it names, such as mean."""
-    known = {k: v for k, v in law.items() if k in signature(workload).parameters}
-    name = f"workload {getattr(workload, '__name__', 'workload')}"
-    with theirs(f"{name} must return a table of tasks"):
-        tasks = workload(cluster, load, horizon, seed, **known)
-    tasks = table(f"tasks of {name}", tasks, model.COLUMNS, empty=False).copy()
-    tasks.attrs = {"realised_load": realised_load(tasks, cluster, horizon), "horizon": horizon}
-    return tasks

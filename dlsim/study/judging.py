@@ -12,7 +12,7 @@ from dlsim.errors import InputError
 from dlsim.given import option
 from dlsim.study import claims, session
 from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, Claim, Verdict
-from dlsim.study.measure import REGISTERED, Measure
+from dlsim.study.measure import MEASURES, Measure
 
 
 class MarkdownText(str):
@@ -56,9 +56,9 @@ def measure_claim(
     claim: Claim, frames: Sequence[Any] = (), named: Mapping[str, Any] | None = None
 ) -> tuple[Verdict, pd.DataFrame | None]:
     """Measure a claim on frames and judge it; return the points of its grid, too."""
-    if claim.id not in REGISTERED:
+    if claim.id not in MEASURES:
         return claims.verdict_of(claim), None
-    function = REGISTERED[claim.id].function
+    function = MEASURES[claim.id].function
     arguments = _arguments(claim, function, frames, named or {})
     try:
         points = function(**arguments)
@@ -194,8 +194,7 @@ def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None, **p
         table = table[table[column] == value]
     colors = {one: style.style_of(str(one)).color for one in table[hue].unique()}
     edge = claim.margin if claim.direction not in claims.PRINTED else claim.printed[0]
-    ax = plot.judged(table, x, hue, claim.unit, edge, ax, colors=colors)
-    return plot.legend_of_all(ax)
+    return plot.plot_points(table, x, hue, claim.unit, edge, colors, ax)
 
 
 def show_scorecard(*columns: str) -> Any:
@@ -225,7 +224,7 @@ def show_scorecard(*columns: str) -> Any:
 
 def measure_claim_without_frames(claim: Claim) -> Verdict:
     """Judge a claim whose measure needs no frame; say of any other that it was not judged."""
-    measure: Measure | None = REGISTERED.get(claim.id)
+    measure: Measure | None = MEASURES.get(claim.id)
     if measure is not None and not inspect.signature(measure.function).parameters:
         return measure_claim(claim)[0]
     return claims.verdict_of(claim)

@@ -1,6 +1,6 @@
 """Measures: from the tidy frame of a sweep to the points that a claim is judged at.
 
-A measure is a function of a paper's evidence, tied to its claims by their ids (`tie`). It returns
+A measure is a function of frames, registered for claims by their ids (`measures`). It returns
 one row per point of the claim's grid: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
 interval over replicates), ``n``, the ``values`` of the replicates, whose mean is the estimate, and
 the place in the grid. Policies that met the same workload are compared by the difference within
@@ -8,14 +8,12 @@ each replicate.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
 from dlsim.given import word
-from dlsim.study.claims import Claim
 from dlsim.study.stats import ENDS, column_means, reduction, summary
 
 #: Columns whose value says enough, or that have a shorter name.
@@ -29,10 +27,8 @@ class Measure(NamedTuple):
     readings: bool = True
 
 
-#: Every measure by the id of its claim, known once the paper's claims are imported.
+#: Every measure by the id of its claim, known once the module of the paper is imported.
 MEASURES: dict[str, Measure] = {}
-#: Measures of the papers whose notebooks call `dlsim.study.judge`, by the id of the claim.
-REGISTERED: dict[str, Measure] = {}
 
 
 def measures(*claims: str, readings: bool = True) -> Callable[[Any], Any]:
@@ -50,42 +46,10 @@ def measures(*claims: str, readings: bool = True) -> Callable[[Any], Any]:
     """
 
     def register(function: Callable[..., pd.DataFrame]) -> Callable[..., pd.DataFrame]:
-        REGISTERED.update(dict.fromkeys(claims, Measure(function, readings)))
+        MEASURES.update(dict.fromkeys(claims, Measure(function, readings)))
         return function
 
     return register
-
-
-def tie(paper: str, measures: Mapping[str, Callable[[Any], Any]], readings: bool = True) -> None:
-    """Tie measures to claims of a paper by the numbers in their ids.
-
-    Without `readings` these are judged under the study's own reading only.
-    """
-    MEASURES.update({f"{paper}-{k}": Measure(one, readings) for k, one in measures.items()})
-
-
-class _NotRunError(Exception):
-    """A measure asks for a sweep that was not run."""
-
-
-class _Sweeps:
-    """The evidence as measures see it: what is None in it was not run."""
-
-    def __init__(self, evidence: Any) -> None:
-        self._evidence = evidence
-
-    def __getattr__(self, name: str) -> Any:
-        if (found := getattr(self._evidence, name)) is None:
-            raise _NotRunError(name)
-        return found
-
-
-def measured(one: Claim, evidence: Any) -> pd.DataFrame | None:
-    """Measure a claim; None where it has no measure, or what it needs was not run."""
-    if one.id in MEASURES:
-        with suppress(_NotRunError):
-            return MEASURES[one.id].function(_Sweeps(evidence))
-    return None
 
 
 def wide(

@@ -12,7 +12,7 @@ from dlsim.given import word
 from dlsim.study import claims, session
 from dlsim.study.claims import Claim, Verdict
 from dlsim.study.judging import measure_claim
-from dlsim.study.measure import REGISTERED
+from dlsim.study.measure import MEASURES
 from dlsim.study.stats import ENDS
 
 Reading = Mapping[str, Any]
@@ -63,7 +63,7 @@ def _row(claim: Claim, verdict: Verdict, points: pd.DataFrame | None) -> dict[st
 def _mapped_claims() -> list[Claim]:
     """Return the claims of the paper to which readings matter."""
     known = claims.load_claims(session.current().paper)
-    return [one for one in known if one.id in REGISTERED and REGISTERED[one.id].readings]
+    return [one for one in known if one.id in MEASURES and MEASURES[one.id].readings]
 
 
 def _judged_here(name: str) -> Iterator[dict[str, Any]]:
@@ -78,7 +78,7 @@ def _judged_here(name: str) -> Iterator[dict[str, Any]]:
 def _judged_on(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the verdicts on the frames of a reading; a claim that lacks one is not checked."""
     for claim in _mapped_claims():
-        needed = inspect.signature(REGISTERED[claim.id].function).parameters
+        needed = inspect.signature(MEASURES[claim.id].function).parameters
         verdict, points = claims.verdict_of(claim), None
         if all(frames.get(one) is not None for one in needed):
             verdict, points = measure_claim(claim, named=frames)
@@ -147,7 +147,7 @@ def map_of_readings(
     numbers = _run_all(run) if full else _shipped()
     table = by_reading(numbers)
     here.folder_of_results.table(f"{here.paper}-readings-intervals", numbers)
-    ax = plot.verdict_heat(table)
+    ax = plot.plot_verdict_map(table)
     title = "each reading, run now" if full else "first column: this run; others: shipped"
     ax.set_title(title, pad=12)
     session.save(f"{here.paper}-readings", table.reset_index(), ax)
