@@ -93,11 +93,9 @@ def plot_verdict_map(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     }
     label = max(len(str(name)) for name in frame.columns)
     width = (5.0 if is_small else 1.0) + 0.6 * columns
-    ax = axes_of(ax, (width, 2.2 + 0.08 * label + 0.3 * rows))
-    codes = bare.map(words.index)
-    codes.index = pd.Index([claims.get(name, str(name)) for name in frame.index])
+    ax = axes_of(ax, (width, 1.5 + 0.08 * label + 0.3 * rows))
     sns.heatmap(
-        codes,
+        bare.map(words.index),
         annot=texts,
         fmt="",
         annot_kws={"size": 9, "color": "#222222"},
@@ -113,7 +111,9 @@ def plot_verdict_map(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     ax.set(xlabel="", ylabel="")
     ax.xaxis.tick_top()
     ax.tick_params("x", rotation=90, length=0)
-    ax.tick_params("y", rotation=0, length=0)
+    names = [claims.get(name, str(name)) for name in frame.index]
+    ax.set_yticks(ax.get_yticks(), names, rotation=0)
+    ax.tick_params("y", length=0)
     labels = {word: f"{SYMBOLS[word]} {SHOWN_WORDS[word]}" for word in words}
     ax.legend(
         handles=[Patch(color=VERDICT_INK[word], label=labels[word]) for word in words],
