@@ -6,7 +6,7 @@ import pytest
 
 from dlsim.errors import InputError
 
-PAPERS = ("inserted_idle_time", "theory")
+PAPERS = ("inserted_idle_time",)
 
 
 @pytest.mark.parametrize("paper", PAPERS)
