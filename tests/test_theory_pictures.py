@@ -34,7 +34,7 @@ def pictures(tmp_path_factory):
 
 
 def test_a_reading_is_refused(tmp_path):
-    with pytest.raises(InputError, match="nothing here depends on a reading.*shared"):
+    with pytest.raises(InputError, match=r"nothing here depends on a reading.*shared"):
         start("theory", out=str(tmp_path), reading={"link": "shared"})
 
 

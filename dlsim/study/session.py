@@ -60,7 +60,7 @@ _OPEN: list[Session] = []
 
 
 def paper_module(paper: str) -> ModuleType:
-    """Import the module of a paper's measures and constants; it is empty without claims."""
+    """Import a paper's measures and constants; what has no claims gets an empty module."""
     name = f"dlsim.papers.{paper.replace('-', '_')}"
     has_claims = importlib.util.find_spec(name) is not None
     return importlib.import_module(name) if has_claims else ModuleType(name)
