@@ -4,7 +4,7 @@
 uses the current figure.
 """
 
-import importlib
+import importlib.util
 import math
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
@@ -60,8 +60,10 @@ _OPEN: list[Session] = []
 
 
 def paper_module(paper: str) -> ModuleType:
-    """Import the module that holds a paper's measures and constants."""
-    return importlib.import_module(f"dlsim.papers.{paper.replace('-', '_')}")
+    """Import a paper's measures and constants; what has no claims gets an empty module."""
+    name = f"dlsim.papers.{paper.replace('-', '_')}"
+    has_claims = importlib.util.find_spec(name) is not None
+    return importlib.import_module(name) if has_claims else ModuleType(name)
 
 
 def current() -> Session:
@@ -90,7 +92,10 @@ def read_scales(paper: str) -> dict[str, dict[str, Any]]:
 
 def _check_reading(reading: Mapping[str, Any], switches: Mapping[str, Sequence[Any]]) -> None:
     """Refuse a switch that the paper does not have, or a value that it does not know."""
-    for name, value in mapping("reading", reading).items():
+    chosen = mapping("reading", reading)
+    if chosen and not switches:
+        raise InputError(f"nothing here depends on a reading: it must be empty; got {chosen!r}")
+    for name, value in chosen.items():
         option("a switch of the reading", name, switches)
         known = switches[name]
         if isinstance(value, str) and all(isinstance(one, str) for one in known):
