@@ -184,11 +184,16 @@ def explain_refusal(schedule: Schedule, tasks: pd.DataFrame, task: Any) -> Refus
     same = _runs_are_equal(schedule.tasks.loc[others.index], others)
     if repeated.loc[task, "admitted"] or not same:
         return unknown
-    for count in range(len(waiting) + 1):
-        if not run_with(count).loc[task, "admitted"]:
-            rival = label(waiting.index[count - 1]) if count else None
-            return Refusal(offer, count > 0, rival)
-    return unknown
+    if not run_with(0).loc[task, "admitted"]:
+        return Refusal(offer, False, None)
+    accepted, refused = 0, len(waiting)  # with so many waiting tasks
+    while refused - accepted > 1:
+        middle = (accepted + refused) // 2
+        if run_with(middle).loc[task, "admitted"]:
+            accepted = middle
+        else:
+            refused = middle
+    return Refusal(offer, True, label(waiting.index[refused - 1]))
 
 
 def _tasks_before(schedule: Schedule, task: Any) -> tuple[pd.DataFrame, pd.DataFrame]:

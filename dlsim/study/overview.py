@@ -64,7 +64,7 @@ def findings(card: pd.DataFrame, out: StrPath) -> Any:
                 "rows": rows,
                 "supported": sum(row["verdict"] == "holds" for row in rows),
                 "is_quick": any(row["reference"] for row in rows),
-                "picture": _address(folder / "figures" / f"{lead['figure']}.png"),
+                "picture": _picture_of(folder, lead["figure"]),
                 "notebook": _address(notebook),
             }
         )
@@ -107,6 +107,12 @@ def figures(card: pd.DataFrame, out: StrPath) -> Any:
     return _show("figures", list(groups.items()), absent, papers=_titles(card))
 
 
+def _picture_of(folder: Path, name: str) -> str:
+    """Return the address of a picture, or of a drawing that was redrawn once."""
+    places = (folder / "figures" / f"{name}.{kind}" for kind in ("png", "svg"))
+    return next(filter(None, map(_address, places)), "")
+
+
 def _card_of(row: FigureRow, card: pd.DataFrame, folder: Path) -> dict[str, Any]:
     """Return what is shown of a figure: its picture, its claims, and links to its files."""
     about = card[card["figure"] == row.id].to_dict("records")
@@ -122,7 +128,7 @@ def _card_of(row: FigureRow, card: pd.DataFrame, folder: Path) -> dict[str, Any]
         "row": row,
         "claims": about,
         "words": [str(one["verdict"]).replace(" ", "-") for one in about] or ["none"],
-        "picture": _address(folder / "figures" / f"{row.id}.png"),
+        "picture": _picture_of(folder, row.id),
         "has_failed": failed.is_file(),
         "links": {text: address for text, address in links.items() if address},
     }

@@ -151,7 +151,9 @@ def _record(
             {
                 "id": row.id,
                 "status": row.status,
-                "drawn": (folder / "figures" / f"{row.id}.png").is_file(),
+                "drawn": any(
+                    (folder / "figures" / f"{row.id}.{kind}").is_file() for kind in ("png", "svg")
+                ),
             }
             for row in rows
         ],

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.files import read_toml, shared_file
+from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
 from dlsim.given import mapping, option, whole
 
 if TYPE_CHECKING:
@@ -149,10 +149,13 @@ def start(
     size.runs = whole("runs", runs, 0, math.inf, f"{rule} (0 = what the scale says)") or size.runs
     module = paper_module(paper)  # its import registers the measures of the paper's claims
     _check_reading(reading or {}, getattr(module, "SWITCHES", {}))
+    results = Results(out, paper)
+    for drawing in sorted((shared_folder("data") / "figures").glob(f"{paper}-*.svg")):
+        results.picture(drawing.stem, read_bytes(drawing), "svg")  # redrawn once, shown by all
     _OPEN[:] = [
         Session(
             paper=paper,
-            results=Results(out, paper),
+            results=results,
             scale=scale,
             seed=whole("seed", seed, 0, math.inf, rule),
             replicates=size.runs,
