@@ -15,7 +15,6 @@ from dlsim.bricks import topology as ways
 from dlsim.bricks import traces
 from dlsim.cpugpu import workload as queues
 from dlsim.errors import InputError
-from dlsim.papers.theory.study import Study as StudyT
 from dlsim.realtime import workload
 from dlsim.steady import topology
 from dlsim.study import sweep
@@ -211,8 +210,6 @@ WHOLES = {
         "jobs": lambda x: drawn(seed=x),
         "sweep": lambda x: sweep(one_row, {"a": [1]}, 1, x, jobs=1),
     }.items()},
-    **{f"{study.__module__} {n}": (lambda x, study=study, n=n: study(**{n: x}), 2)
-       for study in (StudyT,) for n in ("runs", "seed", "jobs")},
 }  # fmt: skip
 
 NONE = [True, False, np.True_, "1", b"1", Decimal(1), 1j, None, math.nan, [1]]
