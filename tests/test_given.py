@@ -17,7 +17,6 @@ from dlsim.cpugpu import workload as queues
 from dlsim.errors import InputError
 from dlsim.realtime import workload
 from dlsim.steady import topology
-from dlsim.study import sweep
 from dlsim.study.stats import mean_interval
 
 CLUSTER = realtime.Cluster(nodes=3, cms=1, cps=10)
@@ -40,10 +39,6 @@ GRID = {
     ),
     "traces": np.full((1, 4, 3), 50.0), "step": 10.0,
 }  # fmt: skip
-
-
-def one_row(seed, **_):
-    return {"y": 1.0}
 
 
 def changed(table, column, value):
@@ -196,7 +191,6 @@ WHOLES = {
     "partitions": (lambda x: map_reduce(cpugpu.word_count(x)), 2),
     "replicas": (lambda x: map_reduce(replicas=x), 2),
     "slots": (lambda x: cpugpu.run_slots(pd.DataFrame({"tasks": [3]}), x).check(), 2),
-    "replicates": (lambda x: sweep(one_row, {"a": [1]}, x, jobs=1), 2),
     **{f"seed {name}": (call, 2) for name, call in {
         "mcdf": lambda x: mcdf(seed=x),
         "dcratio": lambda x: dcratio(seed=x),
@@ -208,7 +202,6 @@ WHOLES = {
         "noise": lambda x: traces.noise(8, seed=x),
         "applications": lambda x: queues.applications(seed=x),
         "jobs": lambda x: drawn(seed=x),
-        "sweep": lambda x: sweep(one_row, {"a": [1]}, 1, x, jobs=1),
     }.items()},
 }  # fmt: skip
 
