@@ -270,7 +270,7 @@ def notebooks_of(names: Sequence[str]) -> list[str]:
         by_figure = notebook_of_figure.get(asked)
         fits = [one for one in there if asked in (one, paper_of(one)) or one == by_figure]
         if not fits:
-            known = [paper_of(one) for one in there]
+            known = list(dict.fromkeys(paper_of(one) for one in there))
             near = get_close_matches(asked, [*known, *there, *notebook_of_figure], n=3)
             guess = f" did you mean {' or '.join(near)}?" if near else ""
             also = f"known: {', '.join(known)}, and the figures that dlsim list prints"
