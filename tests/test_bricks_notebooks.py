@@ -33,7 +33,7 @@ def execute(name, folder, **values):
 def left_by(folder, notebook):
     """Ids of the figures of a notebook, and which of them have a picture and numbers."""
     due = {row.id for row in load_figures()[1] if row.notebook == notebook}
-    pictures = {path.stem for path in (folder / "results" / "figures").iterdir()}
+    pictures = {path.stem for path in (folder / "results" / "figures").glob("*.png")}
     tables = {path.stem for path in (folder / "results" / "data").glob("*.csv")}
     return due, pictures, tables
 

@@ -288,7 +288,7 @@ def test_words_are_text_and_not_html():
 
 @pytest.mark.parametrize("kind", ["svg", "pdf", "png"])
 def test_a_button_saves_what_is_seen_under_the_name_of_the_panel(kind, tmp_path, monkeypatch):
-    monkeypatch.setattr("dlsim.files.project_root", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
     shown = Shown(TOY, n=4, reading={"link": "shared"})
     shown.button(kind.upper()).click()
     path = tmp_path / "results" / "explore" / "figures" / f"explore-toy-n-4-link-shared.{kind}"
@@ -304,7 +304,7 @@ def test_a_button_saves_what_is_seen_under_the_name_of_the_panel(kind, tmp_path,
 
 
 def test_a_double_click_saves_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("dlsim.files.project_root", lambda: tmp_path)
+    monkeypatch.chdir(tmp_path)
     saved = []
     original = Panel.save
     monkeypatch.setattr(

@@ -9,13 +9,15 @@
 3. Schedulers keep their word as tasks arrive and time passes: test_realtime_properties
    (stateful: ``Office``), test_broker (stateful: ``Organisation``).
 4. A run that is killed resumes with the same bytes; a full disk or a folder that cannot be
-   written to is an error: test_sweeps (test_kill_the_parent_at_random_moments_and_resume,
-   test_a_worker_that_dies_costs_nothing_but_its_cell, test_a_full_disk_leaves_no_file),
-   test_batch (test_kills_at_random_moments_lose_no_cell_and_change_no_byte), test_dask, test_files
+   written to is an error: test_grid
+   (test_a_killed_sweep_loses_no_finished_cell_and_leaves_no_worker,
+   test_a_worker_that_dies_costs_nothing_but_its_cell,
+   test_a_full_disk_is_an_error_and_leaves_no_file), test_faults
+   (test_kills_of_the_command_lose_nothing_and_leave_nobody), test_dask, test_files
    (test_killed_writer_never_shows_half_a_file, test_read_only_folder).
-5. Same seed, same bytes, for any number of workers and back end: test_sweeps
-   (test_one_and_two_jobs_and_any_executor_give_the_same_bytes), test_dask
-   (test_an_executor_of_the_callers_gives_the_same_bytes).
+5. Same seed, same bytes, for any number of workers and back end: test_grid
+   (test_one_and_two_jobs_and_any_executor_give_the_same_bytes,
+   test_two_workers_of_dask_give_the_same_bytes).
 6. A broken file is refused by name, line and field: test_files (test_mutated_files_never_crash),
    test_swf, test_notebooks, test_claims, test_steady_model.
 7. Parameters of a notebook are values of the declared type, never code: test_notebooks
@@ -32,8 +34,9 @@
    computed: test_owned (stateful: ``Folder``), test_lab, test_cpugpu_database.
 11. A fault is told, and leaves nobody behind. The table of faults: test_faults (kills of the
    command by signal, victim and moment; two runs on one cache; a full disk, a read-only folder, no
-   home, a stranger's cache), test_watch (a kernel that stops, hangs, dies, waits or loses a
-   message), test_trust (what is taken from the cache), test_hostile_files (within a memory limit).
+   home, a stranger's cache), test_notebooks
+   (test_a_cell_that_never_ends_is_ended_with_all_that_it_started), test_trust (what is taken from
+   the cache), test_hostile_files (within a memory limit).
 
 ``pytest -s tests/test_reliability.py`` prints the counts; DLSIM_TEST_SCALE multiplies them.
 """

@@ -59,6 +59,8 @@ def installed(tmp_path_factory):
     (Path(packages.strip()) / "others.pth").write_text("\n".join(sorted(lines)) + "\n")
     environment = {k: v for k, v in os.environ.items() if not k.startswith(KNOWN)}
     environment |= {"DLSIM_CACHE": str(folder / "cache"), "VIRTUAL_ENV": str(home)}
+    # what packages lay down beside their modules
+    environment["JUPYTER_PATH"] = os.path.join(sys.prefix, "share", "jupyter")
     environment["JUPYTERLAB_DIR"] = os.path.join(sys.prefix, "share", "jupyter", "lab")
     return home / "bin" / "dlsim", environment
 
