@@ -31,9 +31,9 @@ def in_one_space(path, folder, given=()):
             last = [body.pop().value] if body and isinstance(body[-1], ast.Expr) else []
             with contextlib.redirect_stdout(io.StringIO()) as printed:
                 exec(compile(ast.Module(body, []), cell.id, "exec"), names)
+                for value in last:
+                    shown[cell.id] = eval(compile(ast.Expression(value), cell.id, "eval"), names)
             shown[f"{cell.id} said"] = printed.getvalue()
-            for value in last:
-                shown[cell.id] = eval(compile(ast.Expression(value), cell.id, "eval"), names)
             plt.close("all")  # as a kernel does at the end of a cell
             if "parameters" in cell.metadata.get("tags", ()):
                 names.update(given)
