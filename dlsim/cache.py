@@ -14,21 +14,21 @@ import platformdirs
 
 from dlsim.errors import InputError
 
-ROOT = Path(__file__).parent
+PACKAGE_ROOT = Path(__file__).parent
 
 
 @functools.cache
 def source_digest() -> str:
     """Return a short digest of every Python source of the package."""
-    shared = ROOT / "_share"  # examples for users, in an installed package alone
-    return digest_of(path for path in ROOT.rglob("*.py") if shared not in path.parents)
+    shared = PACKAGE_ROOT / "_share"  # examples for users, in an installed package alone
+    return sources_digest(path for path in PACKAGE_ROOT.rglob("*.py") if shared not in path.parents)
 
 
-def digest_of(paths: Iterable[Path]) -> str:
+def sources_digest(paths: Iterable[Path]) -> str:
     """Return a short digest of some sources of the package."""
     digest = hashlib.sha256()
     for path in sorted(paths):
-        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
+        digest.update(path.relative_to(PACKAGE_ROOT).as_posix().encode() + b"\0")
         digest.update(path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 

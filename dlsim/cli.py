@@ -18,10 +18,10 @@ from urllib.parse import quote
 
 from dlsim import __version__, files
 from dlsim.errors import DlsimError, InputError
-from dlsim.given import nearest, option, whole, word
 from dlsim.owned import Owned, digest
 from dlsim.processes import termination_interrupts
-from dlsim.progress import step, told
+from dlsim.progress import set_status, stderr_progress
+from dlsim.validate import did_you_mean, format_value, one_of, whole
 
 #: The folder of results of ``dlsim reproduce``, and the copy of the notebooks of ``dlsim lab``.
 LATEST, COPY = "results/latest", "dlsim-notebooks"
@@ -316,14 +316,14 @@ def readings_by_notebook(
     """Return, for every notebook, those switches that its paper knows."""
     tables = {name: switches_of(name) if reading else {} for name in notebooks}
     for switch, value in reading.items():
-        known = [word(v) for table in tables.values() for v in table.get(switch, ())]
+        known = [format_value(v) for table in tables.values() for v in table.get(switch, ())]
         if not known:
             each = "; ".join(f"{name}: {', '.join(one)}" for name, one in tables.items() if one)
             what = f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}"
             raise InputError(f"{what}; they know: {each or 'none'}")
-        option(switch, value, dict.fromkeys(known))
+        one_of(switch, value, dict.fromkeys(known))
     return {
-        name: {s: v for s in reading for v in table.get(s, ()) if word(v) == reading[s]}
+        name: {s: v for s in reading for v in table.get(s, ()) if format_value(v) == reading[s]}
         for name, table in tables.items()
     }
 
@@ -342,7 +342,7 @@ def _checked_folder(out: str) -> str:
 def list_topics(args: argparse.Namespace) -> int:
     """Print what can be reproduced, and which policies and readings there are."""
     topics = {"figures": _list_figures, "policies": _list_policies, "readings": _list_readings}
-    chosen = [option("topic", args.topic, topics)] if args.topic else list(topics)
+    chosen = [one_of("topic", args.topic, topics)] if args.topic else list(topics)
     for number, topic in enumerate(chosen):
         print(end="\n" if number else "")
         topics[topic]()
@@ -391,7 +391,7 @@ def _list_readings() -> None:
         if table and not notebook.endswith("-beyond"):
             print(f"\n{paper_of(notebook)}")
             for name, options in table.items():
-                print(f"  {name:<13} {' | '.join(map(word, options))}")
+                print(f"  {name:<13} {' | '.join(map(format_value, options))}")
 
 
 # ------------------------------------------------------------------------------ dlsim claims
@@ -439,7 +439,7 @@ def prove(args: argparse.Namespace) -> int:
     """Derive the statements about the papers; print the status of each, or every line."""
     from dlsim import theory
 
-    step("proving what was asked for")
+    set_status("proving what was asked for")
     try:
         proofs = theory.prove(args.keys)
     except theory.ProofError as error:
@@ -479,7 +479,7 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         """End with the message, and the nearest word of those it could have been."""
         if found := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
-            message += nearest(found[1], re.findall(r"[^', ]+", found[2]))
+            message += did_you_mean(found[1], re.findall(r"[^', ]+", found[2]))
         super().error(message)
 
 
@@ -623,7 +623,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.extra and args.verb != "lab":
         whole_parser.error(f"unrecognized arguments: {' '.join(args.extra)}")
     shows_progress = args.verb in ("run", "reproduce", "lab", "bench")
-    quiet = nullcontext() if shows_progress else told(f"dlsim {args.verb}")
+    quiet = nullcontext() if shows_progress else stderr_progress(f"dlsim {args.verb}")
     try:
         with termination_interrupts(), quiet:
             return int(args.function(args))

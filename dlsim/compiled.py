@@ -25,8 +25,8 @@ import numba.extending
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.cache import ROOT, cache_folder, digest_of, private_folder, source_digest
-from dlsim.given import option
+from dlsim.cache import PACKAGE_ROOT, cache_folder, private_folder, source_digest, sources_digest
+from dlsim.validate import one_of
 
 #: Slack of every comparison of two instants, as a part of the duration at hand (exact types
 #: pass ``tol=0``). The clock itself is given TOL / CLOCK: 4.4 units in its last place.
@@ -47,14 +47,14 @@ def core_sources(module: str) -> list[Path]:
     A kernel of an engine's core calls kernels of that core and functions of this file, and no
     others.
     """
-    engine = ROOT / module.split(".")[1]
-    return [Path(__file__), ROOT / "kernel_files.py", *engine.glob("core/*.py")]
+    engine = PACKAGE_ROOT / module.split(".")[1]
+    return [Path(__file__), PACKAGE_ROOT / "kernel_files.py", *engine.glob("core/*.py")]
 
 
 @functools.cache
 def core_digest(module: str) -> str:
     """Return a short digest of the sources that a kernel of this module is compiled from."""
-    return digest_of(core_sources(module)) if module.startswith("dlsim.") else source_digest()
+    return sources_digest(core_sources(module)) if module.startswith("dlsim.") else source_digest()
 
 
 def kernel_place(module: str) -> tuple[Path, str]:
@@ -198,7 +198,7 @@ class Core:
 
     @property
     def _folder(self) -> Path:
-        return ROOT.joinpath(*self.package.split(".")[1:])
+        return PACKAGE_ROOT.joinpath(*self.package.split(".")[1:])
 
     @contextlib.contextmanager
     def at_speed(self, engine: str, work: int) -> Iterator[SimpleNamespace]:
@@ -212,7 +212,7 @@ class Core:
         work : int
             How much there is to do, in the unit of `Core.work`.
         """
-        option("engine", engine, ENGINES)
+        one_of("engine", engine, ENGINES)
         is_small = not self._is_used and self.done + work <= self.work
         if engine == "python" or (engine == "auto" and is_small):
             self.done += work

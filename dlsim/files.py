@@ -35,26 +35,26 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.given import anything, nearest, option, text
+from dlsim.validate import did_you_mean, one_of, text, unchecked
 
 StrPath = str | os.PathLike[str]
 
 #: Most bytes read from one file, counted after decompression: of a job log (which takes up
 #: to 4 times as much memory), of a table (numbers 4 times, texts 25 times), of a
 #: JSON document (25 times), of a TOML file (100 times, and 2 s per MiB).
-LOG, LIMIT, DOCUMENT, TOML = 2**30, 2**28, 2**25, 2**23
+MAX_LOG_BYTES, MAX_TABLE_BYTES, MAX_DOCUMENT_BYTES, MAX_TOML_BYTES = 2**30, 2**28, 2**25, 2**23
 #: Longest line: a job or a row of a table is far shorter.
-LONGEST_LINE = 2**20
+MAX_LINE_BYTES = 2**20
 #: Most columns of a table, and levels of a document.
-MOST_COLUMNS, DEPTH = 1000, 100
+MAX_COLUMNS, MAX_DEPTH = 1000, 100
 #: A gzip file may always grow to the first, and beyond it at most by the second factor.
-FREE_GROWTH, MOST_GROWTH = 16 * 2**20, 200
+FREE_GROWTH_BYTES, MAX_GROWTH_FACTOR = 16 * 2**20, 200
 
 #: Name of a file that is being written; one that a kill left means nothing.
-PART = re.compile(r"\.dlsim-[0-9a-f]{16}\.part")
+PART_FILE = re.compile(r"\.dlsim-[0-9a-f]{16}\.part")
 
 #: What the system says where the disk is full or fails.
-FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _PACKAGE = Path(__file__).parent
 _SHARED = ("data", "notebooks")
@@ -71,7 +71,7 @@ def project_root() -> Path | None:
 
 def shared_folder(name: str) -> Path:
     """Return one of the folders that travel with the suite."""
-    folder = (project_root() or _PACKAGE / "_share") / option("shared folder", name, _SHARED)
+    folder = (project_root() or _PACKAGE / "_share") / one_of("shared folder", name, _SHARED)
     if not folder.is_dir():
         raise InputError(f"{folder}: missing from this installation; install dlsim again")
     return folder
@@ -104,15 +104,15 @@ def results_folder(name: str) -> Path:
     return (root if root and is_inside else here) / "results" / name
 
 
-def unwritable(path: StrPath, error: Exception) -> DlsimError:
+def write_error(path: StrPath, error: Exception) -> DlsimError:
     """Make the error for a place that could not be written to."""
     what = f"{os.fspath(path)}: not written ({getattr(error, 'strerror', None) or error})"
-    if getattr(error, "errno", None) in FULL:
+    if getattr(error, "errno", None) in DISK_FULL_ERRORS:
         return StudyError(f"{what}; free some space on the disk and run again")
     return InputError(f"{what}; choose a folder that you may write to")
 
 
-def try_place(path: Path) -> None:
+def check_writable(path: Path) -> None:
     """Make a file without a name where a file or folder is to be, or an OSError says why not."""
     place = next(one for one in (path, *path.parents) if os.path.lexists(one))
     tempfile.TemporaryFile(dir=place).close()
@@ -143,7 +143,7 @@ def write_bytes(
     except DlsimError:  # of who makes the data
         raise
     except (OSError, ValueError) as error:
-        raise unwritable(path, error) from error
+        raise write_error(path, error) from error
 
 
 def write_text(path: StrPath, text: str) -> None:
@@ -163,7 +163,7 @@ def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
 
 
 @contextmanager
-def locked(path: StrPath, busy: InputError) -> Iterator[None]:
+def exclusive_lock(path: StrPath, busy: InputError) -> Iterator[None]:
     """Lock a file or folder, where the system can; raise `busy` where another process holds it.
 
     A kill ends the lock.
@@ -181,7 +181,7 @@ def locked(path: StrPath, busy: InputError) -> Iterator[None]:
         yield
 
 
-def refusal(path: StrPath, line: int, what: str, field: str = "") -> InputError:
+def line_error(path: StrPath, line: int, what: str, field: str = "") -> InputError:
     """Make the error for one place of a file."""
     place = f", field {field}" if field else ""
     return InputError(f"{os.fspath(path)}, line {line}{place}: {what}")
@@ -195,7 +195,7 @@ _KINDS = {
 _FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
-def opened(path: StrPath) -> BufferedReader:
+def open_regular(path: StrPath) -> BufferedReader:
     """Open a regular file for reading, and nothing else: a device or a pipe has no end."""
     try:
         # looked at before and after: opening a device may do things, and a path may change
@@ -211,9 +211,9 @@ def opened(path: StrPath) -> BufferedReader:
     raise InputError(f"{os.fspath(path)}: cannot be read ({reason}); check the name")
 
 
-def read_bytes(path: StrPath, limit: int = DOCUMENT) -> bytes:
+def read_bytes(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
     """Read a regular file of bounded size as it is."""
-    with opened(path) as stream:
+    with open_regular(path) as stream:
         try:
             size = os.fstat(stream.fileno()).st_size
             data = stream.read(limit + 1) if size <= limit else b""
@@ -225,40 +225,44 @@ def read_bytes(path: StrPath, limit: int = DOCUMENT) -> bytes:
     return data
 
 
-def read_text(path: StrPath, limit: int = DOCUMENT) -> str:
+def read_text(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> str:
     """Read a text file in UTF-8, as `read_bytes` does; a line that is not UTF-8 is named."""
     data = read_bytes(path, limit)
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         what = "not UTF-8 text; save the file as UTF-8"
-        raise refusal(path, data.count(b"\n", 0, error.start) + 1, what) from error
+        raise line_error(path, data.count(b"\n", 0, error.start) + 1, what) from error
 
 
-def numbered_lines(path: StrPath, limit: int = LIMIT) -> Iterator[tuple[int, bytes]]:
+def numbered_lines(path: StrPath, limit: int = MAX_TABLE_BYTES) -> Iterator[tuple[int, bytes]]:
     """Read a plain or gzip file line by line."""
     number = total = 0
     try:
-        with opened(path) as raw:
+        with open_regular(path) as raw:
             size, growth = os.fstat(raw.fileno()).st_size, math.inf
             stream: IO[bytes] | gzip.GzipFile = raw
             if raw.peek(2)[:2] == b"\x1f\x8b":
                 stream = gzip.GzipFile(fileobj=raw)
-                growth = max(FREE_GROWTH, MOST_GROWTH * size)
-            while line := stream.readline(LONGEST_LINE + 1):
+                growth = max(FREE_GROWTH_BYTES, MAX_GROWTH_FACTOR * size)
+            while line := stream.readline(MAX_LINE_BYTES + 1):
                 number, total = number + 1, total + len(line)
-                if len(line) > LONGEST_LINE:
-                    what = f"longer than {LONGEST_LINE} bytes: not a table; check the file"
-                    raise refusal(path, number, what)
+                if len(line) > MAX_LINE_BYTES:
+                    what = f"longer than {MAX_LINE_BYTES} bytes: not a table; check the file"
+                    raise line_error(path, number, what)
                 if total > limit:
-                    raise refusal(path, number, f"more than {limit} bytes: split it or raise limit")
+                    raise line_error(
+                        path, number, f"more than {limit} bytes: split it or raise limit"
+                    )
                 if total > growth:
-                    what = f"grows over {MOST_GROWTH}-fold like a gzip bomb; decompress it first"
-                    raise refusal(path, number, what)
+                    what = (
+                        f"grows over {MAX_GROWTH_FACTOR}-fold like a gzip bomb; decompress it first"
+                    )
+                    raise line_error(path, number, what)
                 yield number, line
     except (OSError, EOFError, zlib.error) as error:
         what = f"cannot be read on ({error}); fetch the file again"
-        raise refusal(path, number + 1, what) from error
+        raise line_error(path, number + 1, what) from error
 
 
 def _text_lines(path: StrPath, limit: int) -> Iterator[str]:
@@ -267,7 +271,7 @@ def _text_lines(path: StrPath, limit: int) -> Iterator[str]:
             yield line.decode("utf-8-sig" if number == 1 else "utf-8")
         except UnicodeDecodeError as error:
             what = f"not UTF-8 text (byte {error.start + 1}); save the file as UTF-8"
-            raise refusal(path, number, what) from error
+            raise line_error(path, number, what) from error
 
 
 def _sane(path: StrPath, document: Any) -> Any:
@@ -282,8 +286,8 @@ def _sane(path: StrPath, document: Any) -> Any:
             elif isinstance(node, int) and abs(node) > sys.float_info.max:
                 what = "holds a whole number beyond 1.8e308, the largest of floats; shorten it"
                 raise InputError(f"{os.fspath(path)}: {what}")
-        if depth > DEPTH:
-            raise InputError(f"{os.fspath(path)}: nested more than {DEPTH} deep; flatten it")
+        if depth > MAX_DEPTH:
+            raise InputError(f"{os.fspath(path)}: nested more than {MAX_DEPTH} deep; flatten it")
         layer = below
     return document
 
@@ -291,7 +295,7 @@ def _sane(path: StrPath, document: Any) -> Any:
 def _why(error: Exception) -> str:
     """Say what a parser of documents does not like; Python's own remedies are not ours."""
     deep = isinstance(error, RecursionError)
-    return f"nested more than {DEPTH} deep" if deep else str(error).partition("; use sys.")[0]
+    return f"nested more than {MAX_DEPTH} deep" if deep else str(error).partition("; use sys.")[0]
 
 
 def parse_json(path: StrPath, text: str, line: int = 1) -> Any:
@@ -300,11 +304,11 @@ def parse_json(path: StrPath, text: str, line: int = 1) -> Any:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         at = line + getattr(error, "lineno", 1) - 1
-        raise refusal(path, at, f"not valid JSON: {_why(error)}") from error
+        raise line_error(path, at, f"not valid JSON: {_why(error)}") from error
     return _sane(path, document)
 
 
-def read_json(path: StrPath, limit: int = DOCUMENT) -> Any:
+def read_json(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> Any:
     """Read a JSON file."""
     return parse_json(path, read_text(path, limit))
 
@@ -321,10 +325,10 @@ _QUOTED = re.compile(
 )
 #: A dotted key of more parts than `DEPTH`, quoted parts written as q. The parser's time and memory
 #: grow with the square of the parts: 64 kB of them take 4 GB.
-_DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{DEPTH}}}")
+_DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}")
 
 
-def read_toml(path: StrPath, limit: int = TOML) -> dict[str, Any]:
+def read_toml(path: StrPath, limit: int = MAX_TOML_BYTES) -> dict[str, Any]:
     """Read a TOML file."""
     return _toml(path, limit)[0]
 
@@ -335,13 +339,13 @@ def _toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
     unquoted = _QUOTED.sub(lambda quoted: "q" + "\n" * quoted[0].count("\n"), text)
     if found := _DOTTED.search(unquoted):
         line = unquoted.count("\n", 0, found.start()) + 1
-        raise refusal(path, line, f"a key of more than {DEPTH} parts; flatten it")
+        raise line_error(path, line, f"a key of more than {MAX_DEPTH} parts; flatten it")
     try:
         document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         at = re.search(r"\(at line (\d+)", str(error))
         line = int(at[1]) if at else text.count("\n") + 1
-        raise refusal(path, line, f"not valid TOML: {_why(error)}") from error
+        raise line_error(path, line, f"not valid TOML: {_why(error)}") from error
     return _sane(path, document), text
 
 
@@ -349,10 +353,10 @@ def _toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
 _HEAD = re.compile(r"[ \t]*\[\[[ \t]*([\w-]+)[ \t]*\]\]")
 
 
-#: What a field may be: a rule of `dlsim.given`, from name and value to value.
-Kind = Callable[[str, Any], Any]
+#: What a field may be: a rule of `dlsim.validate`, from name and value to value.
+FieldRule = Callable[[str, Any], Any]
 #: The fields of a row with their kinds; one whose name ends in ? may be missing.
-Fields = Mapping[str, Kind]
+Fields = Mapping[str, FieldRule]
 #: The lists of tables of a file, with the fields of their rows.
 Schema = Mapping[str, Fields]
 
@@ -363,7 +367,7 @@ class Row(dict[str, Any]):
     where = ""
 
 
-def placed(where: str, build: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+def located(where: str, build: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
     """Call something with what a file says; a refusal names the place in the file."""
     try:
         return build(*args, **kwargs)
@@ -373,13 +377,13 @@ def placed(where: str, build: Callable[..., Any], /, *args: Any, **kwargs: Any) 
         raise InputError(f"{where}: {error}") from error
 
 
-def fields_of(kind: type, **kinds: Kind) -> dict[str, Kind]:
+def field_rules(kind: type, **kinds: FieldRule) -> dict[str, FieldRule]:
     """Return the fields of a dataclass: texts but for the kinds given, optional with a default."""
     optional = {f.name: "?" * (f.default is not MISSING) for f in fields(kind)}
     return {name + mark: kinds.get(name, text) for name, mark in optional.items()}
 
 
-def row_of(where: str, given: Any, wanted: Fields) -> Row:
+def parse_row(where: str, given: Any, wanted: Fields) -> Row:
     """Read the fields of one table, refused by name."""
     if not isinstance(given, dict):
         raise InputError(f"{where}: must be a table of fields, got {given!r}")
@@ -396,7 +400,7 @@ def row_of(where: str, given: Any, wanted: Fields) -> Row:
     return row
 
 
-def tables_of(
+def parse_tables(
     path: StrPath, document: Any, schema: Schema, top: Fields | None = None, first: int = 1,
     text: str = "",
 ) -> Row:  # fmt: skip
@@ -408,7 +412,9 @@ def tables_of(
     for number, line in enumerate(text.split("\n"), 1):
         if head := _HEAD.match(line):
             heads.setdefault(head[1], []).append(number)
-    found = row_of(where, document, {**{f"{name}?": anything for name in schema}, **(top or {})})
+    found = parse_row(
+        where, document, {**{f"{name}?": unchecked for name in schema}, **(top or {})}
+    )
     for table in (table for table in schema if table in found):
         rows, found[table] = found[table], []
         if not isinstance(rows, list):
@@ -419,17 +425,17 @@ def tables_of(
             is_told = len(heads.get(table, ())) == len(rows)
             place = f"{where}, line {heads[table][number - first]}" if is_told else where
             at = f"{place}, {table} {repr(name) if isinstance(name, str) else number}"
-            found[table].append(row_of(at, given, schema[table]))
+            found[table].append(parse_row(at, given, schema[table]))
     return found
 
 
 def read_tables(
     path: StrPath, schema: Schema, top: Fields | None = None, first: int = 1,
-    limit: int = TOML,
+    limit: int = MAX_TOML_BYTES,
 ) -> Row:  # fmt: skip
     """Read the tables of a TOML file as `tables_of` does."""
     document, text = _toml(path, limit)
-    return tables_of(path, document, schema, top, first, text)
+    return parse_tables(path, document, schema, top, first, text)
 
 
 def _number(text: str, low: float = -math.inf, above: bool = False, blank: bool = False) -> float:
@@ -451,7 +457,7 @@ def _whole(text: str) -> int:
 _POSITIVE = partial(_number, low=0, above=True)
 #: What a field may be: its parser, how a message says it (and, after ;, the remedy), and the array
 #: that keeps it ("": none).
-RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
+COLUMN_RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "number": (_number, "a finite number", "d"),
     "known or -1": (_number, "a finite number; write -1 for what is unknown", "d"),
     "nonnegative": (partial(_number, low=0), "a finite number of at least 0", "d"),
@@ -465,13 +471,13 @@ RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
 
 def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> Any:
     """Read one field by a rule of `RULES`."""
-    parse, wanted, _ = RULES[rule]
+    parse, wanted, _ = COLUMN_RULES[rule]
     try:
         return parse(text.strip())
     except ValueError:
         rule, sign, remedy = wanted.partition("; ")
         what = f"must be {rule}, got {text[:40]!r}{sign}{remedy}"
-        raise refusal(path, line, what, name) from None
+        raise line_error(path, line, what, name) from None
 
 
 def _header_remedy(names: list[str]) -> str:
@@ -487,15 +493,15 @@ def _header_remedy(names: list[str]) -> str:
 def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[str]:
     names = [name.strip() for name in row]
     if missing := [name for name in required if name not in names]:
-        near = nearest(missing[0], names)
+        near = did_you_mean(missing[0], names)
         what = f"no such column{near}; the first line names {', '.join(names)[:200] or 'none'}"
-        raise refusal(path, 1, what + _header_remedy(names), missing[0])
-    if len(names) > MOST_COLUMNS:
-        raise refusal(path, 1, f"{len(names)} columns, more than {MOST_COLUMNS}; leave some out")
+        raise line_error(path, 1, what + _header_remedy(names), missing[0])
+    if len(names) > MAX_COLUMNS:
+        raise line_error(path, 1, f"{len(names)} columns, more than {MAX_COLUMNS}; leave some out")
     for name, count in Counter(names).items():
         if not name or count > 1:
             what = "a column without a name" if not name else "two columns of this name"
-            raise refusal(path, 1, f"{what}; rename or remove it", name)
+            raise line_error(path, 1, f"{what}; rename or remove it", name)
     return names
 
 
@@ -511,7 +517,7 @@ def _column(values: Any, rule: str | None) -> Any:
 
 def read_csv(
     path: StrPath, required: Mapping[str, str], optional: Mapping[str, str] | None = None, *,
-    ascending: str = "", unique: str = "", limit: int = LIMIT,
+    ascending: str = "", unique: str = "", limit: int = MAX_TABLE_BYTES,
 ) -> pd.DataFrame:  # fmt: skip
     """Read a table whose columns obey rules."""
     rules = {**required, **(optional or {})}
@@ -523,28 +529,28 @@ def read_csv(
     try:
         names = _header(path, next(reader, []), required)
         # 8 bytes a number where the rule wants numbers
-        kinds = {name: RULES[rules.get(name, "any")][2] for name in names}
+        kinds = {name: COLUMN_RULES[rules.get(name, "any")][2] for name in names}
         table: dict[str, Any] = {name: array(kinds[name]) if kinds[name] else [] for name in names}
         for row in filter(None, reader):
             lines.append(reader.line_num)
             if len(row) != len(names):
                 what = f"{len(row)} fields instead of {len(names)} ({', '.join(names)})"
                 what += f"; write quotes around a text with {comma!r}"
-                raise refusal(path, lines[-1], what)
+                raise line_error(path, lines[-1], what)
             for name, text in zip(names, row, strict=True):
                 rule = rules.get(name)
-                if rule and comma == ";" and RULES[rule][2]:
+                if rule and comma == ";" and COLUMN_RULES[rule][2]:
                     text = text.replace(",", ".", 1)
                 value = field_value(path, lines[-1], name, text, rule) if rule else text
                 table[name].append(value)
     except csv.Error as error:
-        raise refusal(path, reader.line_num, f"not a CSV line: {error}") from error
+        raise line_error(path, reader.line_num, f"not a CSV line: {error}") from error
     frame = pd.DataFrame({name: _column(table[name], rules.get(name)) for name in names})
     for at in np.flatnonzero(np.diff(frame[ascending]) < 0) if ascending in frame else ():
         before, value = frame[ascending].iloc[at : at + 2]
         what = f"{value} comes after {before}; sort the lines by {ascending}"
-        raise refusal(path, lines[at + 1], what, ascending)
+        raise line_error(path, lines[at + 1], what, ascending)
     for at in np.flatnonzero(frame[unique].duplicated()) if unique in frame else ():
         what = f"{frame[unique].iloc[at]!r} is used twice; every line needs its own"
-        raise refusal(path, lines[at], what, unique)
+        raise line_error(path, lines[at], what, unique)
     return frame

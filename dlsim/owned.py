@@ -16,7 +16,15 @@ from typing import Any, Self
 
 from dlsim import files
 from dlsim.errors import InputError
-from dlsim.files import PART, StrPath, numbered_lines, opened, parse_json, unwritable, write_bytes
+from dlsim.files import (
+    PART_FILE,
+    StrPath,
+    numbered_lines,
+    open_regular,
+    parse_json,
+    write_bytes,
+    write_error,
+)
 
 #: The file that makes a folder dlsim's, and the version of its lines.
 RECORD, FORMAT = ".dlsim-record.jsonl", 1
@@ -62,8 +70,8 @@ class Owned:
         """Refuse a folder that is somebody else's, or cannot be written to; make nothing."""
         try:
             names = os.listdir(self.folder) if os.path.lexists(self.folder) else []
-            there = sorted(name for name in names if not PART.fullmatch(name))
-            files.try_place(self.folder)
+            there = sorted(name for name in names if not PART_FILE.fullmatch(name))
+            files.check_writable(self.folder)
         except OSError as error:
             raise self._refusal(f"cannot be written to ({error.strerror})") from error
         if there and RECORD not in there:
@@ -93,10 +101,10 @@ class Owned:
         try:
             self.check().folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise unwritable(self.folder, error) from error
+            raise write_error(self.folder, error) from error
         # the folder, not the record: of two who make a record one would lock a lost one
         busy = self._refusal("another dlsim is at work there", "wait for it, or ")
-        with files.locked(self.folder, busy):
+        with files.exclusive_lock(self.folder, busy):
             self.claim()
             yield
 
@@ -112,7 +120,7 @@ class Owned:
             return None
         if path.is_symlink() or not path.is_file():
             return ""
-        with opened(path) as stream:
+        with open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
 
     def note(self, name: str, sha256: str) -> None:
@@ -137,7 +145,7 @@ class Owned:
             target.parent.mkdir(parents=True, exist_ok=True)
             os.rename(source, target)
         except OSError as error:
-            raise unwritable(target, error) from error
+            raise write_error(target, error) from error
         what = f"dlsim: {source} is not as dlsim wrote it: kept as {target}"
         print(what, file=sys.stderr, flush=True)
 

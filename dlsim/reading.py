@@ -5,8 +5,8 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar, Self
 
-from dlsim.given import mapping, number, option
 from dlsim.user_code import resolve_user_code
+from dlsim.validate import mapping, number, one_of
 
 
 def switch(*options: Any, rule: str = "", papers: str = "") -> Any:
@@ -22,8 +22,8 @@ def switch(*options: Any, rule: str = "", papers: str = "") -> Any:
 class BaseReading:
     """Switches with options, the default first; an engine's own are the fields of a subclass."""
 
-    #: Options by switch that is none of `switch`; limits of `dlsim.given.number` by switch that is
-    #: a number; switches that take a function, too.
+    #: Options by switch that is none of `switch`; limits of `dlsim.validate.number` by switch that
+    #: is a number; switches that take a function, too.
     OPTIONS: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     NUMBERS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     OPEN: ClassVar[tuple[str, ...]] = ()
@@ -37,7 +37,7 @@ class BaseReading:
             if name in self.NUMBERS:
                 object.__setattr__(self, name, number(name, value, **self.NUMBERS[name]))
             elif not (name in self.OPEN and callable(value)):
-                option(name, value, one.metadata.get("options") or self.OPTIONS[name])
+                one_of(name, value, one.metadata.get("options") or self.OPTIONS[name])
 
     @classmethod
     def switches(cls, paper: str = "") -> dict[str, tuple[str, ...]]:
@@ -50,7 +50,7 @@ class BaseReading:
         """Build a reading from the switches that differ; a number may be a text."""
         known, values = [one.name for one in fields(cls)], {}
         for name, value in mapping("switches", switches).items():
-            values[option("reading switch", name, known)] = value
+            values[one_of("reading switch", name, known)] = value
             if name in cls.NUMBERS and isinstance(value, str):
                 with suppress(ValueError):  # what is no number is refused by name
                     values[name] = float(value)

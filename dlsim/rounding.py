@@ -15,13 +15,15 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL
 
-ROUNDING = 1e-9
-ULPS = 64
-PLACES = 8
+RELATIVE_ROUNDING = 1e-9
+MAX_ULPS = 64
+TABLE_ULPS = 8
 _EPS = np.finfo(float).eps
 
 
-def equal(a: Any, b: Any, span: Any, ulps: int = ULPS, slack: Any = 0.0) -> NDArray[np.bool_]:
+def times_equal(
+    a: Any, b: Any, span: Any, ulps: int = MAX_ULPS, slack: Any = 0.0
+) -> NDArray[np.bool_]:
     """Tell whether two instants (or durations) are equal but for rounding.
 
     `span` is the duration behind them, `ulps` the roundings of the clock allowed, `slack` what
@@ -30,7 +32,7 @@ def equal(a: Any, b: Any, span: Any, ulps: int = ULPS, slack: Any = 0.0) -> NDAr
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     clock = ulps * _EPS * np.maximum(np.abs(a), np.abs(b))
     return np.asarray(
-        np.abs(a - b) <= clock + slack + ROUNDING * np.abs(np.asarray(span, dtype=float))
+        np.abs(a - b) <= clock + slack + RELATIVE_ROUNDING * np.abs(np.asarray(span, dtype=float))
     )
 
 
@@ -38,13 +40,13 @@ def not_after(a: Any, b: Any, span: Any) -> NDArray[np.bool_]:
     """Tell whether instant a comes before b or is the same, for a duration at hand."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     nearer = np.minimum(np.abs(a), np.abs(b))  # either may be infinite
-    return np.asarray(a <= b + instant(span, nearer))
+    return np.asarray(a <= b + time_tolerance(span, nearer))
 
 
-def instant(span: Any, *at: Any) -> NDArray[np.float64]:
+def time_tolerance(span: Any, *at: Any) -> NDArray[np.float64]:
     """Return how far apart two instants may be and still be one, for a duration at hand."""
     furthest = functools.reduce(np.maximum, map(np.abs, at))
-    return np.asarray(TOL * np.asarray(span) + PLACES * _EPS * furthest)
+    return np.asarray(TOL * np.asarray(span) + TABLE_ULPS * _EPS * furthest)
 
 
 def overrun(end: Any, begin: Any, allowed: Any) -> NDArray[np.float64]:

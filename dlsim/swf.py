@@ -17,7 +17,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.files import LOG, StrPath, field_value, numbered_lines, refusal
+from dlsim.files import MAX_LOG_BYTES, StrPath, field_value, line_error, numbered_lines
 
 #: The fields of a job line, in their order.
 SWF_FIELDS = tuple(
@@ -73,7 +73,9 @@ def _append(header: dict[str, str], label: str, value: str, separator: str) -> N
         header[label] = f"{before}{separator}{value}"
 
 
-def finite(path: StrPath, number: int, names: Sequence[str], fields: list[bytes]) -> list[float]:
+def finite_fields(
+    path: StrPath, number: int, names: Sequence[str], fields: list[bytes]
+) -> list[float]:
     """Return the fields of a line as finite numbers; the first that is none is named."""
     try:
         row = [float(field) for field in fields]
@@ -87,7 +89,9 @@ def finite(path: StrPath, number: int, names: Sequence[str], fields: list[bytes]
     ]
 
 
-def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
+def read_swf(
+    path: StrPath, limit: int = MAX_LOG_BYTES
+) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
     """Read a log, plain or with .gz, as it is: unknown values are -1.
 
     Parameters
@@ -127,11 +131,11 @@ def read_swf(path: StrPath, limit: int = LOG) -> tuple[pd.DataFrame, dict[str, s
             if len(fields) != len(SWF_FIELDS):
                 what = f"{len(fields)} fields instead of {len(SWF_FIELDS)}; a job is a line of "
                 what += "numbers with blanks between, -1 for what is unknown"
-                raise refusal(path, number, what)
-            values.extend(finite(path, number, SWF_FIELDS, fields))
+                raise line_error(path, number, what)
+            values.extend(finite_fields(path, number, SWF_FIELDS, fields))
     if not values:
         what = "the file ends without a single job line; give a line per job"
-        raise refusal(path, max(1, number), what)
+        raise line_error(path, max(1, number), what)
     rows = np.frombuffer(values).reshape(-1, len(SWF_FIELDS))
     jobs = pd.DataFrame(rows, columns=list(SWF_FIELDS))
     return jobs, header, notes + _contradictions(header, jobs)
@@ -271,7 +275,7 @@ class Log:
     submit_is_start: bool
 
 
-def read_log(path: StrPath, nodes: int | None = None, limit: int = LOG) -> Log:
+def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES) -> Log:
     """Read a job log in the Standard Workload Format, plain or with .gz.
 
     Jobs without run time, processors or submit time, lines for a part of a job (status 2, 3, 4)

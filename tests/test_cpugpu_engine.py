@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
 from dlsim.cpugpu.engine import ONLINE, learn
 from dlsim.cpugpu.ideal import lb_fractional
-from dlsim.given import child
+from dlsim.validate import child_seed
 from tests.cpugpu_queues import queue, queues
 from tests.scale import SCALE
 from tests.twins import cpugpu as twin
@@ -300,7 +300,7 @@ def test_a_policy_of_ones_own_is_a_function():
 
 def learning_study(mix, policies=ONLINE, *, replicates, seed, **options):
     """`learn` over seeds, one replicate after another."""
-    frames = [learn(mix, policies, seed=child(seed, r), **options) for r in range(replicates)]
+    frames = [learn(mix, policies, seed=child_seed(seed, r), **options) for r in range(replicates)]
     return pd.concat(frames, keys=range(replicates), names=["replicate", None]).reset_index(0)
 
 

@@ -24,7 +24,7 @@ from dlsim.explore.panel import (
     Stops,
     new_figure,
 )
-from dlsim.given import LEAST
+from dlsim.validate import MIN_MAGNITUDE
 from tests.scale import LONG, SCALE, deep, some_of
 
 PANELS = list(explore.PANELS)
@@ -103,8 +103,8 @@ def values_of_call(call, panel):
 
 
 def in_range(high):
-    """Numbers from 0 on, but none that is out of the range of `dlsim.given`."""
-    return st.just(0.0) | st.floats(LEAST, high)
+    """Numbers from 0 on, but none that is out of the range of `dlsim.validate`."""
+    return st.just(0.0) | st.floats(MIN_MAGNITUDE, high)
 
 
 @settings(max_examples=max(20, int(60 * SCALE)), deadline=None)

@@ -356,7 +356,7 @@ def nested(depth):
     [
         ("", r"line 1: not valid JSON: Expecting value"),
         ('{"a": 1,\n "b": }', r"line 2: not valid JSON: Expecting value"),
-        (nested(files.DEPTH + 1), r"nested more than 100 deep"),
+        (nested(files.MAX_DEPTH + 1), r"nested more than 100 deep"),
         (nested(10**5), r"line 1: not valid JSON: nested more than 100 deep"),
         ('{"a": [' + "9" * 400 + "]}", r"holds a whole number beyond 1\.8e308"),
         ("-" + "9" * 400, r"holds a whole number beyond 1\.8e308"),
@@ -370,7 +370,7 @@ def test_broken_json_is_refused(tmp_path, text, message):
 
 
 def test_read_json(tmp_path):
-    text = nested(files.DEPTH)
+    text = nested(files.MAX_DEPTH)
     (tmp_path / "a.json").write_text("\ufeff" + text, "utf-8")
     assert files.read_json(tmp_path / "a.json") == eval(text)
     (tmp_path / "a.json").write_text(f'{{"a": [{2**1023}, true, 1.5]}}')
@@ -421,7 +421,7 @@ def test_many_escaped_quotes_are_read_in_one_pass(tmp_path):
 
 
 def test_more_columns_than_a_table_has(tmp_path):
-    names = [f"c{i}" for i in range(files.MOST_COLUMNS + 1)]
+    names = [f"c{i}" for i in range(files.MAX_COLUMNS + 1)]
     (tmp_path / "t.csv").write_text(",".join(names) + "\n")
     with pytest.raises(InputError, match=r"t\.csv, line 1: 1001 columns, more than 1000"):
         files.read_csv(tmp_path / "t.csv", {"c0": "number"})
@@ -436,7 +436,7 @@ OPENING = {
 }  # fmt: skip
 OWN = {
     "cache.py", "compiled.py", "files.py", "kernel_files.py", "owned.py", "processes.py",
-    "given.py",  # what the system says of its memory
+    "validate.py",  # what the system says of its memory
     "study/cells.py", "study/notebooks.py", "study/report.py", "study/pages.py",  # results of a run
     "study/notebook_process.py",  # what its parent asks for
     "study/results_page.py",  # what the system says of its processor

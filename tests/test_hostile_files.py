@@ -213,7 +213,7 @@ def main(folder):
     for name, some in left.items():
         read = READERS[name][0]
         if isinstance(read, partial):  # the limits are those of dlsim
-            read = partial(read.func, **{**read.keywords, "limit": files.LOG})
+            read = partial(read.func, **{**read.keywords, "limit": files.MAX_LOG_BYTES})
         while some:
             receive, send = os.pipe()
             if (child := os.fork()) == 0:

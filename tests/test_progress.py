@@ -18,16 +18,16 @@ def last_said(capsys, what):
 
 def test_a_long_run_tells_each_step(capsys, monkeypatch):
     monkeypatch.setattr(progress, "PATIENCE", 0.02)
-    with progress.told("dlsim wait"):
+    with progress.stderr_progress("dlsim wait"):
         assert re.fullmatch(r"dlsim wait: \d s, starting \.\.\.", last_said(capsys, "starting"))
-        progress.step("reading a log")
+        progress.set_status("reading a log")
         assert last_said(capsys, "reading").endswith(" s, reading a log ...")
 
 
 def test_a_short_run_tells_nothing_and_leaves_no_thread(capsys):
-    with progress.told("dlsim wait"):
-        progress.step("nothing much")
-    with pytest.raises(KeyboardInterrupt), progress.told("dlsim wait"):
+    with progress.stderr_progress("dlsim wait"):
+        progress.set_status("nothing much")
+    with pytest.raises(KeyboardInterrupt), progress.stderr_progress("dlsim wait"):
         raise KeyboardInterrupt
     assert capsys.readouterr().err == ""
     assert not [one for one in threading.enumerate() if one.name == "dlsim-progress"]

@@ -12,12 +12,12 @@ from numpy.random import SeedSequence
 
 from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
-from dlsim.given import generator
 from dlsim.papers.packets import execute_periods
 from dlsim.steady import Allocation, Platform, Reading, bound, solve
 from dlsim.steady.heuristics import SNAP, RandomisedRounding, round_randomly
 from dlsim.steady.samples import rounding_seed, sample_platform
 from dlsim.study.figures import load_figures
+from dlsim.validate import random_generator
 from tests.notebook_code import defined_in
 from tests.scale import deep
 from tests.steady_platforms import pair
@@ -92,7 +92,7 @@ def test_programs_are_those_of_the_paper(monkeypatch):
     platform = sample_platform("Tiers", 8, seed_of(1))
     solve_again, again = RandomisedRounding.solve, []
     monkeypatch.setattr(RandomisedRounding, "solve", lambda one: again.append(solve_again(one)))
-    done = round_randomly(platform, generator(rounding_seed(seed_of(1)), 0))
+    done = round_randomly(platform, random_generator(rounding_seed(seed_of(1)), 0))
     programs = 1 + sum(used > SNAP for _, used, _ in done.order)
     assert row["programs"] == programs >= 1 + len(again)
     value = solve(platform, "LPRR", rounding_seed(seed_of(1))).objective

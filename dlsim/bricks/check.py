@@ -17,8 +17,8 @@ from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
 from dlsim.compiled import CLOCK, TOL, latest_finish
 from dlsim.errors import ScheduleError
-from dlsim.given import Floats, label
-from dlsim.rounding import ROUNDING, ULPS, equal, instant
+from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, time_tolerance, times_equal
+from dlsim.validate import Floats, unwrap_scalar
 
 Rule = tuple[str, pd.Index, Any]
 
@@ -47,13 +47,13 @@ class Result(Protocol):
 
 
 def _not_before(a: Any, b: Any, span: Any) -> NDArray[np.bool_]:
-    return np.asarray(np.asarray(a) >= np.asarray(b)) | equal(a, b, span)
+    return np.asarray(np.asarray(a) >= np.asarray(b)) | times_equal(a, b, span)
 
 
 def _agrees(told: Any, finish: Any, due: Any, span: Any) -> NDArray[np.bool_]:
     """Tell where a word about "later than due" is right, either where nothing tells."""
     late = np.asarray(finish, dtype=float) - due
-    return np.asarray((told == (late > 0)) | (np.abs(late) <= instant(span, due)))
+    return np.asarray((told == (late > 0)) | (np.abs(late) <= time_tolerance(span, due)))
 
 
 def _moved(rates: Floats, path: Any, step: float, start: float, end: float) -> float:
@@ -77,8 +77,8 @@ def _transfers(o: Result, starts: Any, ends: Any, data: Any, pairs: Any) -> NDAr
         if size <= 0 or not len(path):
             good[k] = end == start
             continue
-        grain = (ULPS + (end - start) / env.step) * np.spacing(end)
-        slack = ROUNDING * size + grain * float(most[path].max())
+        grain = (MAX_ULPS + (end - start) / env.step) * np.spacing(end)
+        slack = RELATIVE_ROUNDING * size + grain * float(most[path].max())
         # packets wait between links, so that only each link by itself is a bound
         sets = [path] if fluid else path[:, None]
         moved = min(_moved(rates, links, env.step, start, end) for links in sets)
@@ -107,7 +107,7 @@ def _price_rules(o: Result) -> Iterator[Rule]:
     given, index, refused = env.requests, o.requests.index, done["server"] < 0
     performance = env.servers["performance"].to_numpy()
     own = np.where(refused, np.nan, performance[done["server"]])
-    priced = equal(done["cost"], own, 0.0) | (np.isnan(done["cost"]) & np.isnan(own))
+    priced = times_equal(done["cost"], own, 0.0) | (np.isnan(done["cost"]) & np.isnan(own))
     yield "the cost is the performance of the server that ran it", index, priced
     due = given["deadline"].to_numpy()
     told = _agrees(done["missed"], done["completion"], due, np.abs(due - given["time"]))
@@ -223,12 +223,12 @@ def _queue_rules(o: Result) -> Iterator[Rule]:
         starts, ends = _queue(env, int(server), arrived[rows], work[rows])
         begun = _capacity(env, int(server), start[rows])
         # a server may stand still between an end and the next start, on its scale of Mops
-        ulps = ULPS + len(rows) + len(env.background.of(int(server)))
+        ulps = MAX_ULPS + len(rows) + len(env.background.of(int(server)))
         speed = float(env.servers["performance"].iloc[server])
-        grain = instant(0.0, done["end"].to_numpy()[rows]) * speed  # of the table
-        good[1, rows] = equal(begun, starts, work[rows], ulps, grain)
+        grain = time_tolerance(0.0, done["end"].to_numpy()[rows]) * speed  # of the table
+        good[1, rows] = times_equal(begun, starts, work[rows], ulps, grain)
         ended = _capacity(env, int(server), end[rows])
-        good[2, rows] = equal(ended, ends, work[rows], ulps, grain)
+        good[2, rows] = times_equal(ended, ends, work[rows], ulps, grain)
     yield "a server runs one client job at a time, in order of arrival", done.index, good[0]
     yield "a job starts when all that came before it is done", done.index, good[1]
     yield "a job ends when its work is done", done.index, good[2]
@@ -367,6 +367,6 @@ def check_outcome(o: Result) -> None:
     for rule, index, holds in chain.from_iterable(rules(o) for rules in parts):
         good = np.asarray(holds, dtype=bool)
         if not good.all():
-            where = label(index[int(np.argmin(good))]) if len(index) else "none"
+            where = unwrap_scalar(index[int(np.argmin(good))]) if len(index) else "none"
             who = f"{o.scheduler.name}, {o.reading.changes() or 'default reading'}"
             raise ScheduleError(f"{rule}: broken by request {where!r} ({who})")

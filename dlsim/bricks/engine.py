@@ -34,8 +34,8 @@ from dlsim.bricks.predictors import UserPredictor
 from dlsim.bricks.speeds import core_for
 from dlsim.bricks.view import REFUSE, Tasks, ViewBuilder
 from dlsim.errors import InputError
-from dlsim.given import instance, theirs, usual
-from dlsim.progress import shown
+from dlsim.progress import progress_bar
+from dlsim.validate import instance, or_default, user_code
 
 
 def _read_only(value: Any) -> Any:
@@ -109,7 +109,7 @@ def _ask_scheduler(
     view = views.view(env, state)
     rule = f"algorithm {scheduler.name} must return REFUSE or the row of a server, "
     rule += f"one of 0..{servers - 1}"
-    with theirs(rule):
+    with user_code(rule):
         choice = scheduler.algorithm(view)  # type: ignore[operator]
         if choice is REFUSE:
             state.counters[0].choice = REFUSED
@@ -234,7 +234,7 @@ def run_many(
         One per scheduler, in order.
     """
     instance("env", env, Environment)
-    reading = usual("reading", reading, Reading)
+    reading = or_default("reading", reading, Reading)
     many = instance("schedulers", schedulers, Iterable, rule="a list of schedulers")
     schedulers = [instance("scheduler", one, Scheduler) for one in many]
     data = env.requests[["send", "recv"]].to_numpy().sum()
@@ -245,7 +245,7 @@ def run_many(
         )
     arrays, outcomes = environment_arrays(env), []
     requests = len(arrays.time)
-    with shown("simulating", requests * len(schedulers)) as show:
+    with progress_bar("simulating", requests * len(schedulers)) as show:
         for number, scheduler in enumerate(schedulers):
 
             def show_done(done: int, before: int = requests * number) -> None:

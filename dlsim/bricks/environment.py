@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from dlsim import given
+from dlsim import validate
 from dlsim.bricks.core.network import Stream, pack_arrivals
 from dlsim.bricks.speeds import network_for
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
@@ -18,13 +18,14 @@ from dlsim.bricks.traces import MOST_VALUES, Seed, curves, numbers, refuse_end
 from dlsim.bricks.workload import draw
 from dlsim.compiled import clock_origin
 from dlsim.errors import InputError
-from dlsim.given import MOST, MOST_WHOLE, Floats, column, number, positive, table
+from dlsim.validate import MAX_COUNT, MAX_MAGNITUDE, Floats, column, number, positive, require_table
 
 #: Columns of the tables, each with whether it may be negative.
 COLUMNS: dict[str, dict[str, float]] = {
     "servers": {"domain": 0, "performance": 0},
     "clients": {"domain": 0},
-    "requests": {"time": 0, "client": 0, "send": 0, "recv": 0, "work": 0, "deadline": -MOST},
+    "requests": {"time": 0, "client": 0, "send": 0, "recv": 0, "work": 0}
+    | {"deadline": -MAX_MAGNITUDE},
 }  # fmt: skip
 
 
@@ -41,10 +42,10 @@ def _refuse_strangers(name: str, rows: pd.DataFrame, key: str, count: int, what:
 
 def _table(name: str, given: Any) -> pd.DataFrame:
     """Return a copy of a table with checked columns of numbers."""
-    found = table(name, given, list(COLUMNS[name]), empty=name != "servers").copy()
+    found = require_table(name, given, list(COLUMNS[name]), empty=name != "servers").copy()
     for key, low in COLUMNS[name].items():
         above, is_whole = key == "performance", key in ("domain", "client")
-        most = MOST_WHOLE if is_whole else MOST
+        most = MAX_COUNT if is_whole else MAX_MAGNITUDE
         found[key] = _column(name, found, key, low, most, above=above, is_whole=is_whole)
     return found
 
@@ -204,7 +205,7 @@ class Environment:
         _refuse_strangers("requests", r, "client", len(self.clients), "clients")
         back = np.diff(r["time"]) < 0
         if back.any():
-            row = given.label(r.index[int(np.argmax(back)) + 1])
+            row = validate.unwrap_scalar(r.index[int(np.argmax(back)) + 1])
             raise InputError(
                 f"requests must be sorted by time, but row {row!r} comes before the one above; "
                 "use requests.sort_values('time', kind='stable')"
@@ -278,5 +279,5 @@ class Environment:
         `dlsim.bricks.workload.draw`.
         """
         for name in options:
-            given.option("option of Environment.random", name, sorted(draw.__kwdefaults__ or {}))
+            validate.one_of("option of Environment.random", name, sorted(draw.__kwdefaults__ or {}))
         return cls(**draw(seed, interval, **options))

@@ -45,9 +45,9 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dlsim.bricks.core import state
-from dlsim.given import number, option, whole
 from dlsim.reading import BaseReading, switch
 from dlsim.user_code import resolve_user_code
+from dlsim.validate import number, one_of, whole
 
 
 class Method(NamedTuple):
@@ -74,7 +74,7 @@ class Registry(dict[str, Method]):
         """Return the code of a method, or that of a user's function; refuse an unknown one."""
         if callable(value):
             return state.USER
-        return self[option(self.kind, value, tuple(self))].code
+        return self[one_of(self.kind, value, tuple(self))].code
 
 
 #: Schedulers of section 3.1; a user's own is a function.
@@ -169,7 +169,7 @@ class Scheduler:
         """Refuse what is not a scheduler."""
         vars(self)["algorithm"] = resolve_user_code("algorithm", self.algorithm)
         if not callable(self.algorithm):
-            option("algorithm", self.algorithm, tuple(ALGORITHMS))
+            one_of("algorithm", self.algorithm, tuple(ALGORITHMS))
         seconds = "a finite number of seconds, at least 0"
         vars(self).update(
             opt=number("opt", self.opt, 0, 1, above=True, rule="above 0 and at most 1 (eq. 3)"),
@@ -178,7 +178,7 @@ class Scheduler:
             fallback_slack=number("fallback_slack", self.fallback_slack, rule=seconds),
         )
         for name in ("load_correction", "exclude_rejecting", "correct_links"):
-            option(name, getattr(self, name), (True, False))
+            one_of(name, getattr(self, name), (True, False))
 
     @property
     def name(self) -> str:

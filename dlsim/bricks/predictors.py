@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from dlsim import given
+from dlsim import validate
 from dlsim.bricks.core.state import EnvironmentArrays, State
 from dlsim.errors import InputError
-from dlsim.given import Floats
+from dlsim.validate import Floats
 
 
 def _takes_times(function: Callable[..., Any]) -> bool:
@@ -39,7 +39,7 @@ class UserPredictor:
         if k > len(self.past):
             room = max(64, 2 * len(self.past))
             remedy = "use a longer probe interval, or a predictor of the last ten values alone"
-            given.need_memory(
+            validate.require_memory(
                 "the past of all series", 8.0 * room * state.measured.shape[1], remedy
             )
             more = np.empty((room, state.measured.shape[1]))
@@ -56,7 +56,7 @@ class UserPredictor:
         """Write what the function predicts after a probe."""
         rule = "predictor must return one finite number of at least 0 per series, shape "
         rule += str(state.predicted.shape)
-        with given.theirs(rule):
+        with validate.user_code(rule):
             values = np.asarray(self.function(*self._arguments(env, state)), dtype=np.float64)
         if values.shape != state.predicted.shape or not ((values >= 0) & (values < np.inf)).all():
             least, most = values.min(initial=0), values.max(initial=0)

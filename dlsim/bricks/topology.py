@@ -18,7 +18,17 @@ from numpy.typing import NDArray
 
 from dlsim.bricks.traces import Floats
 from dlsim.errors import InputError
-from dlsim.given import MOST_WHOLE, Seed, column, floats, generator, instance, span, table, whole
+from dlsim.validate import (
+    MAX_COUNT,
+    Seed,
+    column,
+    instance,
+    number_range,
+    random_generator,
+    require_table,
+    to_floats,
+    whole,
+)
 
 Ints = NDArray[np.int64]
 
@@ -74,10 +84,10 @@ def _check_hops(domains: int, hops: int) -> None:
 
 def _whole(name: str, values: Any, low: int, high: float) -> list[int]:
     """Return whole numbers from low to below high, or say what is none."""
-    found = floats(values)
+    found = to_floats(values)
     if found.ndim != 1 or not found.size:
         raise InputError(f"{name} must be a list of whole numbers, got {values!r}")
-    known: list[int] = column(name, values, low, min(high, MOST_WHOLE) - 1, is_whole=True).tolist()
+    known: list[int] = column(name, values, low, min(high, MAX_COUNT) - 1, is_whole=True).tolist()
     return known
 
 
@@ -211,7 +221,7 @@ def random_tree(domains: int, routers: int, seed: Seed = 0) -> Topology:
         Of the draw.
     """
     domains, routers = whole("domains", domains), whole("routers", routers)
-    stream = generator(seed)
+    stream = random_generator(seed)
     above = [int(stream.integers(0, router)) for router in range(1, routers)]
     parents = [-1, *above, *stream.integers(0, routers, domains).tolist()]
     return tree(parents, range(routers, routers + domains))
@@ -234,8 +244,8 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
         a pair of domains without a path.
     """
     wanted = ["source", "target", "hop", "link"]
-    table("links", links, ["name"], unique=False)
-    rows = table("paths", paths, wanted, unique=False)[wanted]
+    require_table("links", links, ["name"], unique=False)
+    rows = require_table("paths", paths, wanted, unique=False)[wanted]
     rows = rows.sort_values(wanted[:3], kind="stable")
     _whole("link", rows["link"], 0, len(links))
     ends = _whole("source and target", rows[["source", "target"]].to_numpy().ravel(), 0, 2**15)
@@ -269,11 +279,11 @@ def draw_means(
         Range of the uniform law, Mbit/s (defaults: Table 1).
     """
     instance("topology", topology, Topology, "; see two_level(10)")
-    kinds = {k: span(k, ends, above=True) for k, ends in (("lan", lan), ("wan", wan))}
+    kinds = {k: number_range(k, ends, above=True) for k, ends in (("lan", lan), ("wan", wan))}
     if "kind" not in topology.links or not topology.links["kind"].isin(list(kinds)).all():
         raise InputError("links must have a kind, lan or wan, for their means to be drawn")
     low, high = np.array([kinds[kind] for kind in topology.links["kind"]]).T
-    return np.asarray(low + (high - low) * generator(seed).random(len(low)))
+    return np.asarray(low + (high - low) * random_generator(seed).random(len(low)))
 
 
 def alternate(counts: Sequence[int]) -> tuple[Ints, Ints]:

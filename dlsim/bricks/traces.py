@@ -31,9 +31,9 @@ from scipy.fft import next_fast_len
 from scipy.optimize import minimize_scalar
 from scipy.special import gamma, zeta
 
-from dlsim import given
+from dlsim import validate
 from dlsim.errors import InputError
-from dlsim.given import Floats, Seed, column, floats, generator, number, option, whole
+from dlsim.validate import Floats, Seed, column, number, one_of, random_generator, to_floats, whole
 
 #: Most values of all traces together: 4 GiB.
 MOST_VALUES = 2**29
@@ -143,13 +143,13 @@ METHODS = {"davies-harte": _davies_harte, "paxson": _paxson}
 
 def _noises(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[Floats]:
     H = float(number("H", H, 0, 1, above=True, below=True, rule="above 0 and below 1"))
-    option("method", method, METHODS)
+    one_of("method", method, METHODS)
     what, remedy = f"{count} traces of {n} steps", "choose a longer trace step or a shorter run"
     if not n * count <= MOST_VALUES:
         raise InputError(f"{what} are more than {MOST_VALUES} values; {remedy}")
-    given.need_memory(what, 8 * n * count, remedy)
+    validate.require_memory(what, 8 * n * count, remedy)
     make = METHODS[method](n, H)
-    return (make(generator(seed, number)) for number in range(count))
+    return (make(random_generator(seed, number)) for number in range(count))
 
 
 def noise(
@@ -230,7 +230,7 @@ def whittle(values: ArrayLike) -> float:
     Sources: P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
     "Statistics for Long-Memory Processes", 1994, section 6.1.
     """
-    x = floats(values)
+    x = to_floats(values)
     if x.ndim != 1 or len(x) < 16 or not np.isfinite(x).all() or np.ptp(x) == 0:
         rule = "one row of at least 16 finite values that vary: leave out gaps, or take more of it"
         some = f"{np.isfinite(x).sum()} finite, {len(np.unique(x))} different"
@@ -247,8 +247,10 @@ def whittle(values: ArrayLike) -> float:
 
 def numbers(name: str, values: Any) -> Floats:
     """Return numbers of at least 0 as an array, the same one where it is one of floats."""
-    found = values if isinstance(values, np.ndarray) and values.dtype == float else floats(values)
-    if not ((found >= 0) & given.in_range(found)).all():  # `column` names the first
+    found = (
+        values if isinstance(values, np.ndarray) and values.dtype == float else to_floats(values)
+    )
+    if not ((found >= 0) & validate.in_range(found)).all():  # `column` names the first
         column(name, values)
     return found
 
@@ -293,7 +295,7 @@ def from_frame(frame: pd.DataFrame) -> tuple[Floats, float]:
     >>> values.tolist(), step
     ([[50.0, 60.0], [70.0, 80.0]], 10.0)
     """
-    given.instance("traces", frame, pd.DataFrame)
+    validate.instance("traces", frame, pd.DataFrame)
     times = column("times of traces", frame.index)
     if len(times) < 2:
         raise InputError(f"traces must have two times or more, got {len(times)}")

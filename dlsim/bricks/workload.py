@@ -14,13 +14,22 @@ import pandas as pd
 from numpy.random import Generator
 from numpy.typing import NDArray
 
-from dlsim import given
+from dlsim import validate
 from dlsim.bricks import traces
 from dlsim.bricks.core.network import Stream
 from dlsim.bricks.model import DRAWN
 from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
 from dlsim.errors import InputError
-from dlsim.given import Floats, Seed, child, generator, number, option, span, whole
+from dlsim.validate import (
+    Floats,
+    Seed,
+    child_seed,
+    number,
+    number_range,
+    one_of,
+    random_generator,
+    whole,
+)
 
 __all__ = ["arrivals", "draw"]
 
@@ -59,7 +68,7 @@ def _between(limits: Range, unit: Floats) -> Floats:
 def _noise(
     seed: Seed, steps: int, H: float, method: str, mean: Floats, purpose: int, std: float
 ) -> Floats:
-    return traces.draw(mean, steps, child(seed, purpose), H=H, std=std, method=method).values
+    return traces.draw(mean, steps, child_seed(seed, purpose), H=H, std=std, method=method).values
 
 
 def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream:
@@ -69,10 +78,10 @@ def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -
     remedy = "use larger background jobs, a shorter horizon or the trace model"
     if purpose == DATA and count > traces.MOST_VALUES:
         raise InputError(f"{what} are more than {traces.MOST_VALUES}; {remedy}")
-    given.need_memory(what, 8 * count, remedy)
+    validate.require_memory(what, 8 * count, remedy)
     times, first = np.empty(math.ceil(count + 8 * math.sqrt(count)) + 64), np.zeros(1, np.int64)
     for queue in range(len(rates)):  # lists of all queues and all of them packed would be twice
-        one = arrivals(rates[queue], end, generator(seed, purpose, queue))
+        one = arrivals(rates[queue], end, random_generator(seed, purpose, queue))
         first = np.append(first, first[-1] + len(one))
         times = times if first[-1] <= len(times) else np.append(times[: first[-2]], one)
         times[first[-2] : first[-1]] = one
@@ -85,10 +94,10 @@ def _request_times(
     """Draw when requests come, and from whom, sorted by time."""
     rate = 1 / (60 * interval)
     if scope == "system":
-        stream = generator(seed, TIMES)
+        stream = random_generator(seed, TIMES)
         times = arrivals(rate, horizon, stream)
         return times, stream.integers(0, clients, len(times))
-    lists = [arrivals(rate, horizon, generator(seed, TIMES, k)) for k in range(clients)]
+    lists = [arrivals(rate, horizon, random_generator(seed, TIMES, k)) for k in range(clients)]
     times = np.concatenate([np.empty(0), *lists])
     who = np.repeat(np.arange(clients), [len(one) for one in lists])
     order = np.argsort(times, kind="stable")
@@ -99,7 +108,7 @@ def _requests(
     seed: Seed, times: Floats, who: Any, ranges: tuple[Range, ...], speed: Any, throughput: Any
 ) -> pd.DataFrame:
     """Draw data, work and deadlines; transfers at an infinite throughput take no time."""
-    units = generator(seed, SIZES).random((len(times), len(ranges))).T
+    units = random_generator(seed, SIZES).random((len(times), len(ranges))).T
     send, recv, work, factor = map(_between, ranges, units)
     due = times + factor * (work / speed + (send + recv) / throughput)
     columns = {"time": times, "client": who, "send": send, "recv": recv, "work": work}
@@ -185,22 +194,22 @@ def draw(
     chosen = locals()
     for name, options in DRAWN.items():
         if isinstance(options[0], str | bool):
-            option(name, chosen[name], options)
+            one_of(name, chosen[name], options)
     for name, least in _RANGES.items():
-        span(name, chosen[name], least)
+        number_range(name, chosen[name], least)
     if topology is None:
         count = float(nodes[1]) * whole("domains", domains)
         _check_size("nodes", count, MOST_NODES, "fewer domains, fewer nodes in each,")
-    interval, horizon, trace_step, background_work, link_data = given.positive(
+    interval, horizon, trace_step, background_work, link_data = validate.positive(
         interval=interval, horizon=horizon, trace_step=trace_step,
         background_work=background_work, link_data=link_data,
     )  # fmt: skip
     server_load = float(number("server_load", server_load, 0, 1, below=True))
     link_load = float(number("link_load", link_load, 0, 1, below=True))
     topology = two_level(domains) if topology is None else topology
-    given.instance("topology", topology, Topology, "; see two_level(10)")
+    validate.instance("topology", topology, Topology, "; see two_level(10)")
     fewest, most = (whole("nodes", end, 0) for end in nodes)
-    counts = generator(seed, NODES).integers(fewest, most + 1, topology.domains)
+    counts = random_generator(seed, NODES).integers(fewest, most + 1, topology.domains)
     servers, clients = alternate(counts.tolist())
     own = len(clients) if interval_scope == "client" else 1
     end = (1 + LONGER) * horizon
@@ -208,11 +217,11 @@ def draw(
     entries = steps * len(topology.links)
     _check_size("requests", expected, MOST_REQUESTS, "a longer interval")
     _check_size("trace entries", entries, traces.MOST_VALUES, "a longer trace_step")
-    speeds = _between(performance, generator(seed, SPEEDS).random(len(servers)))
-    means = draw_means(topology, child(seed, MEANS), lan=lan, wan=wan)
+    speeds = _between(performance, random_generator(seed, SPEEDS).random(len(servers)))
+    means = draw_means(topology, child_seed(seed, MEANS), lan=lan, wan=wan)
     jobs = end * server_load * float(speeds.sum()) / background_work
     loads = steps * len(servers) * (server_background == "trace")
-    given.need_memory(
+    validate.require_memory(
         "traces, background jobs and requests together",
         8 * (entries + loads + jobs) + 48 * expected,
         "choose a longer trace_step, larger background jobs or a shorter horizon",

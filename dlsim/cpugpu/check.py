@@ -13,8 +13,8 @@ import pandas as pd
 from dlsim.cpugpu.given import Given, hold, together
 from dlsim.cpugpu.jobs import CLASSES, device_class
 from dlsim.cpugpu.model import Machine, Reading
-from dlsim.given import Floats
-from dlsim.rounding import ROUNDING, ULPS, not_after
+from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, not_after
+from dlsim.validate import Floats
 
 
 class Result(Protocol):
@@ -49,9 +49,9 @@ def check_schedule(schedule: Result) -> None:
     span = float(np.nanmin(given.times))  # tells two instants apart
     decided = jobs["decided"].to_numpy()
     hold("no job is decided before it arrives", not_after(given.arrival, decided, span), labels)
-    work, clock = _work_done(schedule), ULPS * np.spacing(np.abs(jobs["end"].to_numpy()))
-    hold("a job runs for its time, without a break", abs(work - times) <= clock + ROUNDING * times,
-         labels)  # fmt: skip
+    work, clock = _work_done(schedule), MAX_ULPS * np.spacing(np.abs(jobs["end"].to_numpy()))
+    is_whole = abs(work - times) <= clock + RELATIVE_ROUNDING * times
+    hold("a job runs for its time, without a break", is_whole, labels)
     for device, mine in jobs.sort_values("turn").groupby("device", sort=False):
         before = mine["end"].shift(fill_value=-np.inf).to_numpy()
         ready = np.maximum(before, mine["decided"].to_numpy())

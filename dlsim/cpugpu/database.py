@@ -18,8 +18,8 @@ import pandas as pd
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import CLASSES, device_class
 from dlsim.errors import InputError, StudyError
-from dlsim.files import StrPath, opened
-from dlsim.given import instance, mapping, number, option
+from dlsim.files import StrPath, open_regular
+from dlsim.validate import instance, mapping, number, one_of
 
 if TYPE_CHECKING:
     from dlsim.cpugpu.outcome import Schedule
@@ -166,7 +166,7 @@ class HistoryDatabase:
         for *texts, seconds in rows:
             for name, text in zip(KEY, texts, strict=True):
                 instance(name, text, str, rule="a text")
-            option("device class", texts[KEY.index("class")], CLASSES)
+            one_of("device class", texts[KEY.index("class")], CLASSES)
             what = f"run time of {texts[0]!r}"
             taken = number(what, seconds, above=True, rule="positive and finite")
             values.append((*texts, float(taken), *texts))
@@ -206,7 +206,7 @@ class HistoryDatabase:
 
     def _require_marks(self) -> None:
         """Refuse the file of another program before SQLite locks, recovers or writes anything."""
-        with opened(self.path) as file:
+        with open_regular(self.path) as file:
             header = file.read(100)
         marks = [int.from_bytes(header[at]) for at in (APPLICATION_ID_BYTES, VERSION_BYTES)]
         if not header.startswith(b"SQLite format 3\0") or marks[0] != APPLICATION_ID:

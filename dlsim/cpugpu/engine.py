@@ -15,7 +15,7 @@ from dlsim.cpugpu.loop import simulate_jobs
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.outcome import Schedule
 from dlsim.errors import InputError
-from dlsim.given import usual
+from dlsim.validate import or_default
 
 #: Every policy that a queue of any length can have.
 ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "ideal")
@@ -68,7 +68,7 @@ def simulate(
     [['gpu0', 0.0, 10.0, 'R2*'], ['cpu0', 0.0, 40.0, 'R2'],
      ['gpu0', 10.0, 20.0, 'R3'], ['gpu0', 20.0, 30.0, 'R3']]
     """
-    machine = usual("machine", machine, Machine)
+    machine = or_default("machine", machine, Machine)
     reading, known = need_known(reading, history)
     name, policy = policy_named(policy)
     given = checked(jobs, machine, extra)
@@ -133,7 +133,10 @@ def learn(
     InputError
         For anything that `workload.draw` or `simulate` refuses.
     """
-    machine, (reading, start) = usual("machine", machine, Machine), need_known(reading, history)
+    machine, (reading, start) = (
+        or_default("machine", machine, Machine),
+        need_known(reading, history),
+    )
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         raise InputError(f"policies must be a list of names or of Policy, got {policies!r}")
     if table is None:

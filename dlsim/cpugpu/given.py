@@ -14,8 +14,8 @@ from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import CLASSES, JobView
 from dlsim.cpugpu.model import WITH_TARGET, Machine, Policy, Reading
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import Floats, column, label, table, theirs, usual
 from dlsim.rounding import not_after
+from dlsim.validate import Floats, column, or_default, require_table, unwrap_scalar, user_code
 
 #: Columns of the times on either class; all that a table of jobs needs.
 VERSIONS = ("cpu_time", "gpu_time")
@@ -34,7 +34,7 @@ def time_column(
 
 def first_of(labels: Sequence[Any] | pd.Index, flags: Any) -> Any:
     """Return the label of the first row that is flagged, as it prints best."""
-    return label(labels[int(np.argmax(flags))])
+    return unwrap_scalar(labels[int(np.argmax(flags))])
 
 
 def estimates_of(jobs: pd.DataFrame, cls: str, real: Floats, only: bool = False) -> Floats:
@@ -108,7 +108,7 @@ def need_names(what: str, rows: pd.DataFrame) -> None:
 def numbered(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
     """Return the number of each application's name, and the names; a history knows no other."""
     rule = "app must be the name of an application"
-    with theirs(rule):  # what cannot be hashed
+    with user_code(rule):  # what cannot be hashed
         app, names = pd.factorize(apps, use_na_sentinel=False)
     for name in names:
         if not isinstance(name, str) or not name.strip():
@@ -118,7 +118,7 @@ def numbered(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
 
 def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None) -> Given:
     """Take a table of jobs in (see `simulate`), refusing what cannot be run on a machine."""
-    table("jobs", jobs, REQUIRED, empty=False)
+    require_table("jobs", jobs, REQUIRED, empty=False)
     arrival = time_column("jobs", jobs, "arrival")
     if (late := np.diff(arrival) < 0).any():
         job = first_of(jobs.index[1:], late)
@@ -132,8 +132,9 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
     if not (has[:, 0] | has[:, 1]).all():
         j = int(np.argmin(has.any(axis=1)))
         there = " and ".join(c for c, version in zip(CLASSES, versions[j], strict=True) if version)
+        job = unwrap_scalar(jobs.index[j])
         raise InputError(
-            f"job {label(jobs.index[j])!r} ({names[app[j]]}) has a version for {there or 'no'}"
+            f"job {job!r} ({names[app[j]]}) has a version for {there or 'no'}"
             f" device only, and the machine has {machine.gpus} GPUs and {machine.cpus} CPUs"
         )
     shape, more = (len(jobs), machine.gpus + machine.cpus), None
@@ -155,17 +156,20 @@ def check_targets(given: Given, policy: Policy, name: str) -> None:
         has = given.has[:, CLASSES.index(policy.target)]
         if not has.all():
             j = int(np.argmin(has))
+            job = unwrap_scalar(given.labels[j])
             raise InputError(
                 f"policy {name} runs everything on a {policy.target}, and job "
-                f"{label(given.labels[j])!r} ({given.names[given.app[j]]}) has no version for one "
+                f"{job!r} ({given.names[given.app[j]]}) has no version for one "
                 "on this machine; use preferred"
             )
 
 
 def need_known(reading: Reading | None, history: History | None) -> tuple[Reading, History]:
     """Return a reading, and a copy of what is known at the start."""
-    reading = usual("reading", reading, Reading, "; see Reading.of(mapping)")
-    return reading, usual("history", history, History, "; see HistoryDatabase.history()").copy()
+    reading = or_default("reading", reading, Reading, "; see Reading.of(mapping)")
+    return reading, or_default(
+        "history", history, History, "; see HistoryDatabase.history()"
+    ).copy()
 
 
 def near(a: Any, b: Any, span: Any) -> bool:

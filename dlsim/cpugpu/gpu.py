@@ -16,7 +16,7 @@ import pandas as pd
 
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
-from dlsim.given import flag, number, option, usual, whole
+from dlsim.validate import flag, number, one_of, or_default, whole
 
 #: What a chunk passes through; read and write are the disk's, where the table has them.
 STAGES = ("read", "h2d", "map", "d2h", "write")
@@ -62,7 +62,7 @@ class Gpu:
         vars(self).update(streams=whole("streams", self.streams, 1, MOST_COUNT),
                           copy_engines=whole("copy_engines", self.copy_engines, 1, 2))  # fmt: skip
         for name, options in SWITCHES.items():
-            option(name, getattr(self, name), options)
+            one_of(name, getattr(self, name), options)
         flag("pinned", self.pinned)
 
     def engine(self, stage: str) -> str:
@@ -82,7 +82,7 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
     """Return a table of equal chunks by the times of their stages; read and write with a disk."""
     times = {"h2d": h2d, "map": map, "d2h": d2h, **disk}
     for name, value in times.items():
-        option("stage", name, STAGES)
+        one_of("stage", name, STAGES)
         number(name, value)
     rows = pd.RangeIndex(whole("count", count, 1, MOST_CHUNKS), name="chunk")
     equal = {stage: [times[stage]] * len(rows) for stage in STAGES if stage in times}
@@ -206,7 +206,7 @@ def cut_input(
     >>> cut_input(100, gpu_memory=30, host_memory=1000, streams=3, output=1.0).mode
     'out-of-core'
     """
-    rates = usual("rates", rates, Rates)
+    rates = or_default("rates", rates, Rates)
     number("size", size, above=True)
     number("output", output)
     number("chunk", chunk)

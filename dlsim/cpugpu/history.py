@@ -14,7 +14,7 @@ from typing import Self
 import pandas as pd
 
 from dlsim.cpugpu.jobs import CLASSES, other_class
-from dlsim.given import instance, number, option, table
+from dlsim.validate import instance, number, one_of, require_table
 
 #: Weight of the newest run in the moving average.
 NEWEST = 0.3
@@ -112,7 +112,9 @@ class History:
         `applications` has the columns cpu_time and gpu_time, NaN for no version.
         """
         history, names = cls(), ("gpu_time", "cpu_time")
-        for app, *times in table("applications", applications, names)[[*names]].itertuples():
+        for app, *times in require_table("applications", applications, names)[
+            [*names]
+        ].itertuples():
             for kind, seconds in zip(("gpu", "cpu"), times, strict=True):
                 if seconds == seconds:
                     history.add(app, kind, seconds)
@@ -184,6 +186,6 @@ class History:
         record = self._records.get((app, cls))
         if record is None:
             instance("app", app, str, rule="the name of an application")
-            option("device class", cls, CLASSES)
+            one_of("device class", cls, CLASSES)
             record = self._records[app, cls] = Record()
         return record

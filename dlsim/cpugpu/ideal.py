@@ -13,7 +13,7 @@ import numpy as np
 from dlsim.cpugpu.model import Policy, Reading
 from dlsim.cpugpu.rules import Decide, Decision, State
 from dlsim.errors import InputError
-from dlsim.given import Floats
+from dlsim.validate import Floats
 
 #: Most jobs of an exhaustive schedule, and most pairs of sets that it compares.
 MOST_JOBS, MOST_PAIRS = 12, 2_000_000

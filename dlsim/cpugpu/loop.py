@@ -14,7 +14,7 @@ from dlsim.cpugpu.ideal import follow, ideal_plan
 from dlsim.cpugpu.model import Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.scheduler import OnlineScheduler
 from dlsim.errors import InputError
-from dlsim.given import Floats
+from dlsim.validate import Floats
 
 
 class Trace(NamedTuple):

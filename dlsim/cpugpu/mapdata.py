@@ -19,7 +19,15 @@ import numpy as np
 from dlsim.cpugpu.model import CLASSES, MOST_COUNT, Machine
 from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
-from dlsim.given import generator, instance, label, number, option, theirs, whole
+from dlsim.validate import (
+    instance,
+    number,
+    one_of,
+    random_generator,
+    unwrap_scalar,
+    user_code,
+    whole,
+)
 
 #: From a block to pairs (key, value); keys of one job must be sortable.
 Mapper = Callable[[Any], Iterable[tuple[Any, Any]]]
@@ -78,13 +86,15 @@ class MapReduce:
 
 def partition_of(key: Any, partitions: int) -> int:
     """Return the partition of a key by its text, the same in every process and for NumPy's 1."""
-    return zlib.crc32(repr(label(key)).encode()) % partitions
+    return zlib.crc32(repr(unwrap_scalar(key)).encode()) % partitions
 
 
 def map_block(job: MapReduce, block: Any, cls: str) -> list[Pairs]:
     """Map a block, partition its pairs, and sort every partition by key."""
     parts: list[Pairs] = [[] for _ in range(job.partitions)]
-    with theirs(f"map of {job.name!r} must give pairs (key, value), with keys that can be sorted"):
+    with user_code(
+        f"map of {job.name!r} must give pairs (key, value), with keys that can be sorted"
+    ):
         for key, value in job.version("map", cls)(block):
             parts[partition_of(key, job.partitions)].append((key, value))
         for pairs in parts:
@@ -98,7 +108,7 @@ def reduce_partition(job: MapReduce, runs: Sequence[Pairs], cls: str) -> dict[An
     merged = heapq.merge(*runs, key=itemgetter(0))
     groups = itertools.groupby(merged, key=itemgetter(0))
     rule = f"reduce of {job.name!r} must take a key, which is hashed and sorted, and its values"
-    with theirs(rule):
+    with user_code(rule):
         return {key: reducer(key, [value for _, value in pairs]) for key, pairs in groups}
 
 
@@ -226,7 +236,7 @@ class Costs:
 
     def time(self, kind: str, cls: str, size: float) -> float:
         """Return the time of a task whose data is at hand, by its kind, class and units."""
-        unit = getattr(self, f"{option('class', cls, CLASSES)}_{option('kind', kind, KINDS)}")
+        unit = getattr(self, f"{one_of('class', cls, CLASSES)}_{one_of('kind', kind, KINDS)}")
         number("size", size)
         if cls == "cpu":
             return float(self.setup + size * unit)
@@ -240,6 +250,6 @@ def place_blocks(
 ) -> list[tuple[int, ...]]:
     """Put replicas of every block on distinct nodes, at random."""
     blocks, nodes = whole("blocks", blocks, 1, 10**6), whole("nodes", nodes, 1, MOST_COUNT)
-    source, replicas = generator(seed), whole("replicas", replicas, 1, nodes)
+    source, replicas = random_generator(seed), whole("replicas", replicas, 1, nodes)
     chosen = (source.choice(nodes, replicas, replace=False) for _ in range(blocks))
     return [tuple(sorted(places.tolist())) for places in chosen]

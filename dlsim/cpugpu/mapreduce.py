@@ -29,8 +29,18 @@ from dlsim.cpugpu.queues import MainQueue
 from dlsim.cpugpu.rules import Decide, Decision, State
 from dlsim.cpugpu.scheduler import OnlineScheduler, decider
 from dlsim.errors import InputError
-from dlsim.given import flag, generator, instance, mapping, number, option, theirs, usual, whole
 from dlsim.rounding import not_after
+from dlsim.validate import (
+    flag,
+    instance,
+    mapping,
+    number,
+    one_of,
+    or_default,
+    random_generator,
+    user_code,
+    whole,
+)
 
 __all__ = [
     "Costs", "MapReduce", "MapReduceRun", "NodeGroup", "place_blocks", "run_mapreduce",
@@ -62,7 +72,7 @@ class Setting(NamedTuple):
             return 1.0
         if not self.loss_rate:
             return math.inf
-        chance, part = generator(self.seed, task, attempt).random(2)
+        chance, part = random_generator(self.seed, task, attempt).random(2)
         return float(1 - part) if chance < self.loss_rate else math.inf
 
 
@@ -492,12 +502,12 @@ def run_mapreduce(
     4
     """
     instance("job", job, MapReduce, "; see word_count()")
-    group, costs = usual("group", group, NodeGroup), usual("costs", costs, Costs)
+    group, costs = or_default("group", group, NodeGroup), or_default("costs", costs, Costs)
     reading, known = need_known(reading, history)
     if isinstance(blocks, str):
         raise InputError("blocks must be a list, got one text; see split_text(text, blocks)")
     rule = "blocks must be a list of things with a length"
-    with theirs(rule):
+    with user_code(rule):
         blocks = list(blocks)
         sizes = [len(block) / 1000 for block in blocks]
     if not blocks:
@@ -505,7 +515,7 @@ def run_mapreduce(
     last = group.nodes - 1
     if homes is None:
         homes = place_blocks(len(blocks), group.nodes, replicas, seed)
-    with theirs("homes must be a list of the nodes of each block"):
+    with user_code("homes must be a list of the nodes of each block"):
         held = [tuple(sorted(set(places))) for places in homes]
     if len(held) != len(blocks):
         wrong = f"homes must have an entry for each of {len(blocks)} blocks, got {len(held)}"
@@ -521,7 +531,7 @@ def run_mapreduce(
     for task, times in lost.items():
         if not isinstance(task, tuple) or len(task) != 2:
             raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
-        option("lost", task[0], mapdata.KINDS)
+        one_of("lost", task[0], mapdata.KINDS)
         whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
         whole(f"lost[{task!r}]", times, 0, 1000)
     dead = mapping("dead", dead or {})
@@ -538,6 +548,6 @@ def run_mapreduce(
     run.run()
     attempts = pd.DataFrame(map(vars, run.attempts)).drop(columns=["task", "seconds", "data"])
     table = pd.DataFrame({"size": sizes, "nodes": setting.homes})
-    with theirs(f"keys of {job.name!r} must be such that they can be sorted"):
+    with user_code(f"keys of {job.name!r} must be such that they can be sorted"):
         output = {key: run.results[key] for key in sorted(run.results)}
     return MapReduceRun(output, attempts, table, setting, name)

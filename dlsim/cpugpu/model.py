@@ -16,9 +16,9 @@ import pandas as pd
 
 from dlsim.cpugpu.jobs import CLASSES
 from dlsim.errors import InputError
-from dlsim.given import flag, named, number, option, whole
 from dlsim.reading import BaseReading
 from dlsim.user_code import resolve_user_code
+from dlsim.validate import find_row, flag, number, one_of, whole
 
 #: Most devices of one class, and most of what is counted one by one.
 MOST_DEVICES, MOST_COUNT = 10_000, 10**7
@@ -159,9 +159,9 @@ class Policy:
     def __post_init__(self) -> None:
         vars(self)["rule"] = resolve_user_code("rule", self.rule)
         if not callable(self.rule):
-            option("rule", self.rule, POLICY_RULES)
+            one_of("rule", self.rule, POLICY_RULES)
         for name, options in CHOICES.items():
-            option(name, getattr(self, name), options)
+            one_of(name, getattr(self, name), options)
         vars(self).update(
             min_samples=whole("min_samples", self.min_samples, 1, MOST_COUNT),
             re_explore=whole("re_explore", self.re_explore, 0, MOST_COUNT),
@@ -203,7 +203,7 @@ ABOUT = {name: words for name, (_, words) in _KNOWN.items()}
 
 def policy_named(policy: str | Policy) -> tuple[str, Policy]:
     """Look a policy up by its name, or take one as given."""
-    return named("policy", policy, POLICIES, lambda p: str(getattr(p.rule, "__name__", p.rule)))
+    return find_row("policy", policy, POLICIES, lambda p: str(getattr(p.rule, "__name__", p.rule)))
 
 
 #: Every switch of `Reading`, the default first; of a number, some values worth trying.

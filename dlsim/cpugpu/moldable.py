@@ -26,8 +26,18 @@ from dlsim.cpugpu import given
 from dlsim.cpugpu.given import apart, before, hold, near, time_column, together
 from dlsim.cpugpu.model import MOST_COUNT, Measures
 from dlsim.errors import InputError
-from dlsim.given import column, flag, named, number, option, table, theirs, usual, whole
 from dlsim.rounding import not_after
+from dlsim.validate import (
+    column,
+    find_row,
+    flag,
+    number,
+    one_of,
+    or_default,
+    require_table,
+    user_code,
+    whole,
+)
 
 __all__ = ["SCHEDULERS", "MoldableSchedule", "NodePool", "Scheduler", "lower_bound", "run_moldable"]
 
@@ -96,7 +106,7 @@ class NodePool:
 
     def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
         """Return how long a job of these times on one node takes; NaN without a version."""
-        option("kind", kind, TYPES)
+        one_of("kind", kind, TYPES)
         count = whole("count", count, 1, MOST_COUNT)
         for name, time in (("cpu", cpu), ("gpu", gpu)):
             if time == time:
@@ -119,14 +129,14 @@ class NodePool:
 def _need_times(times: Any) -> dict[tuple[str, int], float]:
     """Return a table of times as a mapping, refusing a type whose time on one node it lacks."""
     if not isinstance(times, Mapping):
-        table("times", times, ("type", "nodes", "time"), unique=False)
-        with theirs("type of times must be the name of one"):  # what cannot be hashed
-            times = table("times", times.set_index(["type", "nodes"]), ("time",))["time"]
+        require_table("times", times, ("type", "nodes", "time"), unique=False)
+        with user_code("type of times must be the name of one"):  # what cannot be hashed
+            times = require_table("times", times.set_index(["type", "nodes"]), ("time",))["time"]
     found: dict[Any, float] = {}
     for key, time in times.items():
         if not isinstance(key, tuple) or len(key) != 2:
             raise InputError(f'times must name type and nodes as ("gpu", 2), got {key!r}')
-        way = option("type of times", key[0], TYPES), whole("nodes of times", key[1], 1, MOST_COUNT)
+        way = one_of("type of times", key[0], TYPES), whole("nodes of times", key[1], 1, MOST_COUNT)
         found[way] = float(number(f"times of {way!r}", time, above=True))
     if not found:
         raise InputError("times must hold a time of a type on 1 node at least, got none")
@@ -202,16 +212,16 @@ class Scheduler:
     search: bool = False
 
     def __post_init__(self) -> None:
-        option("types", self.types, TYPE_RULES)
-        option("counts", self.counts, COUNT_RULES)
-        option("line", self.line, LINES)
+        one_of("types", self.types, TYPE_RULES)
+        one_of("counts", self.counts, COUNT_RULES)
+        one_of("line", self.line, LINES)
         for name in ("weights", "orders"):
             if not isinstance(getattr(self, name), tuple) or not getattr(self, name):
                 raise InputError(f"{name} must be a tuple, not empty; got {getattr(self, name)!r}")
         for weight in self.weights:
             number("weights", weight)
         for order in self.orders:
-            option("orders", order, ORDERS)
+            one_of("orders", order, ORDERS)
         if self.line != "none" and (self.types, self.counts) != ("preferred", "requested"):
             raise InputError(
                 f"line={self.line!r} needs types='preferred' and counts='requested'; got "
@@ -247,7 +257,7 @@ SCHEDULERS: dict[str, Scheduler] = {
 
 def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
     """Read a table of jobs."""
-    given.need_names("jobs", table("jobs", jobs, given.VERSIONS, empty=False))
+    given.need_names("jobs", require_table("jobs", jobs, given.VERSIONS, empty=False))
     columns = {name: time_column("jobs", jobs, name, True, True) for name in given.VERSIONS}
     if (none := np.isnan([*columns.values()]).all(axis=0)).any():
         row = given.first_of(jobs.index, none)
@@ -269,7 +279,7 @@ def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
 
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
     """Return a makespan that no schedule can beat, for queues beyond exhaustive search."""
-    pool = usual("pool", pool, NodePool)
+    pool = or_default("pool", pool, NodePool)
     rows = jobs_of(jobs, pool)
     ways = [SCHEDULERS["flexible"].options(job, pool, real=True) for job in rows]
     longest = max(
@@ -472,8 +482,8 @@ def run_moldable(
     >>> run_moldable(jobs, NodePool(1), "mct").jobs["type"].tolist()
     ['gpu', 'gpu']
     """
-    pool = usual("pool", pool, NodePool)
-    name, row = named("scheduler", scheduler, SCHEDULERS, lambda row: "own")
+    pool = or_default("pool", pool, NodePool)
+    name, row = find_row("scheduler", scheduler, SCHEDULERS, lambda row: "own")
     read = jobs_of(jobs, pool)
     origin = clock_origin(np.sort([job.arrival for job in read]))
     read = [job._replace(arrival=job.arrival - origin) for job in read]

@@ -11,7 +11,7 @@ from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.loop import Trace, on_own_clock, simulate_jobs
 from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
-from dlsim.given import number, option
+from dlsim.validate import number, one_of
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Schedule(Measures):
         job was decided (F1), "global" with its end in the schedule in which every job goes to its
         preferred device (F2). A prediction with a relative error from `significant` on is wrong.
         """
-        option("reading", reading, ("local", "global"))
+        one_of("reading", reading, ("local", "global"))
         significant = number("significant", significant)
         if reading == "local":
             return judged(self, local_bounds(self), significant)

@@ -24,8 +24,8 @@ from dlsim.cpugpu.given import apart, before, hold, time_column, together
 from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks, equal_chunks_time
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
-from dlsim.given import option, table, usual, whole
 from dlsim.rounding import not_after
+from dlsim.validate import one_of, or_default, require_table, whole
 
 __all__ = ["Gpu", "Timeline", "equal_chunks", "equal_chunks_time", "run_chunks"]
 
@@ -96,7 +96,7 @@ def run_chunks(
     >>> [run_chunks(chunks, gpus=2, per_link=n).makespan for n in (1, 2)]
     [12, 18]
     """
-    gpu = usual("gpu", gpu, Gpu)
+    gpu = or_default("gpu", gpu, Gpu)
     work = work_of(chunks, gpu, gpus, buffers, per_link)
     order = issue_order(work, issue, threads, seed)
     ops, start, end = zip(*run_operations(work, order), strict=True)
@@ -157,7 +157,7 @@ def work_of(
     gpus = whole("gpus", gpus, 1, MOST_COUNT)
     buffers = whole("buffers", buffers, 0, MOST_COUNT)
     per_link = whole("per_link", per_link, 1, gpus, rule=f"a number of GPUs in 1..{gpus}")
-    table("chunks", chunks, ON_GPU, empty=False)
+    require_table("chunks", chunks, ON_GPU, empty=False)
     stages = [stage for stage in STAGES if stage in chunks.columns]
     for stage in stages:
         time_column("chunks", chunks, stage)
@@ -282,7 +282,7 @@ def issue_order(
             left.remove(op)
         if left:
             raise InputError(f"issue must name every operation once; {min(left)!r} is missing")
-    elif option("issue", issue, ORDERS) == "breadth":
+    elif one_of("issue", issue, ORDERS) == "breadth":
         order.sort(key=lambda op: (op[0] // work.lanes, ON_GPU.index(op[1]), op[0]))
     elif issue == "threads":
         order = _interleaved(work, order, threads, seed)

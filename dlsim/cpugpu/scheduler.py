@@ -13,7 +13,7 @@ from dlsim.cpugpu.jobs import JobView, Running
 from dlsim.cpugpu.model import Machine, Policy, Reading, policy_named
 from dlsim.cpugpu.rules import DECIDE, Decide, Decision, State
 from dlsim.errors import InputError
-from dlsim.given import floats, instance, theirs, whole
+from dlsim.validate import instance, to_floats, user_code, whole
 
 #: Most moves between sub-queues at one instant before a job starts.
 MOST_MOVES = 100_000
@@ -35,11 +35,11 @@ def decider(policy: Policy) -> Decide:
 
     def ask(state: State, policy: Policy, reading: Reading) -> Decision | None:
         """Ask a user's function, refusing what is no decision in this state."""
-        with theirs(f"{name} must return None or a Decision"):
+        with user_code(f"{name} must return None or a Decision"):
             found = own(state, policy, reading)
             if found is None:
                 return None
-            finishes = floats(instance(f"what {name} returns", found, Decision).finishes)
+            finishes = to_floats(instance(f"what {name} returns", found, Decision).finishes)
         devices = len(state.classes)
         if finishes.shape not in ((0,), (devices,)):
             rule = f"must be empty or hold a number for each of {devices} devices"

@@ -20,9 +20,8 @@ from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
 from dlsim.cpugpu.queues import ByApplication
 from dlsim.cpugpu.rules import Decide, Decision, State
 from dlsim.errors import InputError
-from dlsim.given import number, option, theirs, whole
-from dlsim.given import table as need_table
 from dlsim.rounding import not_after
+from dlsim.validate import number, one_of, require_table, user_code, whole
 
 #: Whose task a free slot takes: the least key, of a job's place among the arrivals, its running
 #: tasks, those of its queue, and its row. FIFO: the first to arrive. Fair: the job with the
@@ -136,9 +135,9 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     >>> run_slots(jobs, 4, "fair").jobs["end"].tolist()
     [4.0, 4.0, 4.0]
     """
-    option("scheduler", scheduler, SLOT_SCHEDULERS)
+    one_of("scheduler", scheduler, SLOT_SCHEDULERS)
     slots = whole("slots", slots, 1, 10_000)
-    need_names("jobs", need_table("jobs", jobs, ("tasks",), empty=False))
+    need_names("jobs", require_table("jobs", jobs, ("tasks",), empty=False))
     defaults: dict[str, Any] = {
         "arrival": 0.0, "task_time": 1.0, "queue": "default", "share": 1.0, "weight": 1.0
     }  # fmt: skip
@@ -152,7 +151,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
             f"queue of job {label!r} must be a name, got {queue!r}; give one, or no such column "
             "for one queue of all"
         )
-    with theirs("queue must be a name that can be hashed"):
+    with user_code("queue must be a name that can be hashed"):
         shares = list(table.groupby("queue", sort=False)["share"])
     for queue, own in shares:
         least = float(own.min())

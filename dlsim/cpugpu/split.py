@@ -18,8 +18,8 @@ import pandas as pd
 from dlsim.cpugpu.given import hold, together
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
-from dlsim.given import generator, number, theirs, whole
 from dlsim.rounding import not_after
+from dlsim.validate import number, random_generator, user_code, whole
 
 
 class Split(NamedTuple):
@@ -30,7 +30,7 @@ class Split(NamedTuple):
 
 
 def _devices(fixed: Sequence[Any], unit: Sequence[Any]) -> list[tuple[Any, Any]]:
-    with theirs("fixed and unit must be lists of numbers"):
+    with user_code("fixed and unit must be lists of numbers"):
         fixed, unit = list(fixed), list(unit)
     if len(fixed) != len(unit) or not unit:
         raise InputError(
@@ -203,7 +203,7 @@ def adapt_split(
     still = "a number of at least 0 and below 1, with which the shares would never move"
     number("damping", damping, 0, 1, below=True, rule=still)
     devices, rows = _devices(fixed, unit), []
-    with theirs("start must be a list of shares"):
+    with user_code("start must be a list of shares"):
         share = [work / len(devices)] * len(devices) if start is None else list(start)
     for x in share:
         number("start", x, above=True)
@@ -219,7 +219,7 @@ def adapt_split(
     factors: Any = [[1] * len(devices)] * whole("rounds", rounds, 1, MOST_COUNT)
     if number("noise", noise):
         variance = np.log1p(noise * noise)
-        normal = generator(seed).standard_normal((len(factors), len(devices)))
+        normal = random_generator(seed).standard_normal((len(factors), len(devices)))
         factors = np.exp(np.sqrt(variance) * normal - variance / 2).tolist()
     for turn, factor in enumerate(factors):
         each = list(zip(devices, share, factor, strict=True))

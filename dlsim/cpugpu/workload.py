@@ -18,8 +18,18 @@ from dlsim import files
 from dlsim.cpugpu.given import REQUIRED, VERSIONS, time_column
 from dlsim.cpugpu.history import History
 from dlsim.errors import InputError
-from dlsim.given import Floats, Seed, instance, need_memory, number, option, streams, theirs, whole
-from dlsim.given import table as need_table
+from dlsim.validate import (
+    Floats,
+    Seed,
+    instance,
+    number,
+    one_of,
+    random_streams,
+    require_memory,
+    require_table,
+    user_code,
+    whole,
+)
 
 #: Time of an application without noise on the base class, seconds: log-uniform between these.
 BASE, BASES = (2.0, 60.0), ("cpu", "gpu")
@@ -83,11 +93,11 @@ def applications(
     InputError
         For an unknown mix or a number out of range.
     """
-    option("mix", mix, MIXES)
-    option("base", base, BASES)
+    one_of("mix", mix, MIXES)
+    one_of("base", base, BASES)
     count = whole("count", count, 1, MOST)
     number("single", single, high=1.0)
-    draws = streams(seed, PURPOSES)
+    draws = random_streams(seed, PURPOSES)
     time = _log_uniform(draws["applications"], count, *BASE)
     gain = MIXES[mix](draws["applications"], count)
     cpu, gpu = (time, time / gain) if base == "cpu" else (time * gain, time)
@@ -136,15 +146,15 @@ def draw(
     InputError
         For a table or a number that cannot be used.
     """
-    need_table("applications", table, VERSIONS, empty=False)
+    require_table("applications", table, VERSIONS, empty=False)
     jobs, batches = whole("jobs", jobs, 1, MOST), whole("batches", batches, 1, MOST)
     number("cv", cv, high=10.0)
     number("outliers", outliers, high=1.0)
     number("interval", interval)
     number("factor", factor, above=True)
     number("error", error, high=0.999)
-    n, draws = jobs * batches, streams(seed, PURPOSES)
-    need_memory("the jobs", 100.0 * n, "draw fewer jobs or batches")
+    n, draws = jobs * batches, random_streams(seed, PURPOSES)
+    require_memory("the jobs", 100.0 * n, "draw fewer jobs or batches")
     chosen = draws["choice"].integers(len(table), size=n)
     gaps = interval * draws["arrivals"].standard_exponential(batches)
     arrival = np.repeat(np.concatenate([[0.0], np.cumsum(gaps[1:])]), jobs)
@@ -165,8 +175,8 @@ def draw(
 
 def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
     """Return one job per name, in that order, at time 0 and without noise."""
-    need_table("applications", table, VERSIONS, empty=False)
-    with theirs("apps must be a list of names of applications"):
+    require_table("applications", table, VERSIONS, empty=False)
+    with user_code("apps must be a list of names of applications"):
         for app in (apps := list(apps)):
             if app not in table.index:
                 known = ", ".join(map(str, table.index))
@@ -196,7 +206,7 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
 
 def to_csv(table: pd.DataFrame, path: files.StrPath) -> None:
     """Write applications so that `from_csv` reads them back exactly."""
-    need_table("applications", table, VERSIONS, empty=False)
+    require_table("applications", table, VERSIONS, empty=False)
     files.write_csv(path, table.rename_axis("app"))
 
 

@@ -26,9 +26,9 @@ from dlsim.bricks import (
 )
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Slider, Stops, new_figure, panel, set_title
-from dlsim.given import child
 from dlsim.study.gantt import draw_boxes
 from dlsim.study.style import INK, style_of
+from dlsim.validate import child_seed
 
 #: Every environment: hours, domains, nodes of each (half of them servers); how many are drawn.
 HOURS, DOMAINS, NODES, ENVIRONMENTS = 8.0, 2, (8, 8), 3
@@ -110,7 +110,7 @@ def draw_environments(
     """Draw the environments that all schedulers share."""
     size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES}
     environments = tuple(
-        Environment.random(child(seed, k), interval, **size, **dict(drawn))
+        Environment.random(child_seed(seed, k), interval, **size, **dict(drawn))
         for k in range(ENVIRONMENTS)
     )
     if any(environment.requests.empty for environment in environments):

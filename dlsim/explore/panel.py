@@ -30,10 +30,10 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dlsim.errors import DlsimError, InputError
-from dlsim.given import MOST, column, mapping, number, option, whole
 from dlsim.study import style
 from dlsim.study.figures import KINDS
 from dlsim.study.report import Results
+from dlsim.validate import MAX_MAGNITUDE, column, mapping, number, one_of, whole
 
 #: Size of every picture in inches, and its dots per inch on the screen and in a saved PNG file.
 WIDTH, HEIGHT = 6.9, 3.9
@@ -132,7 +132,7 @@ class Choice:
 
     def check(self, value: Any) -> Any:
         """Return the option that equals the value; raise InputError if there is none."""
-        return option(self.name, value, self.options)
+        return one_of(self.name, value, self.options)
 
     def widget(self, value: Any) -> w.Widget:
         """Build the menu."""
@@ -157,7 +157,7 @@ class Numbers:
     label: str
     default: tuple[float, ...]
     low: float = 0.0
-    high: float = MOST
+    high: float = MAX_MAGNITUDE
     most: int = 64
 
     def check(self, value: Any) -> tuple[float, ...]:
@@ -286,9 +286,9 @@ class Panel:
         reading = mapping("reading", given.pop("reading", {}))
         controls, menus = self.all_controls, self.reading_menus
         for name in given:
-            option(f"parameter of {self.name}", name, [*controls, "reading"])
+            one_of(f"parameter of {self.name}", name, [*controls, "reading"])
         for name, value in reading.items():
-            option(f"switch of {self.name}", name, self.switches)
+            one_of(f"switch of {self.name}", name, self.switches)
             menus[name].check(value)
         changed = {k: v for k, v in reading.items() if v != menus[k].default}
         values = {name: one.check(given.get(name, one.default)) for name, one in controls.items()}
@@ -356,7 +356,7 @@ class Panel:
         results = Results(out, "explore")
         figure, sentence = self.picture(**given)
         with _theme():
-            data = image_bytes(figure, option("kind", kind, KINDS), sentence)
+            data = image_bytes(figure, one_of("kind", kind, KINDS), sentence)
         return results.picture(self._file_name(**given), data, kind)
 
     def _file_name(self, **given: Any) -> str:

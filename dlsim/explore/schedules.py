@@ -11,7 +11,6 @@ from matplotlib.figure import Figure
 from dlsim.compiled import same_instant
 from dlsim.errors import InputError
 from dlsim.explore.panel import Choice, Slider, Stops, new_figure, panel, set_title
-from dlsim.given import label
 from dlsim.realtime import (
     POLICIES,
     SWITCHES,
@@ -26,6 +25,7 @@ from dlsim.realtime import (
 from dlsim.realtime.model import ABOUT
 from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_rows, task_colors
 from dlsim.study.style import INK
+from dlsim.validate import unwrap_scalar
 
 #: Most tasks and nodes that can be told apart in the picture.
 MAX_TASKS, MAX_NODES = 24, 8
@@ -193,7 +193,7 @@ def explain_refusal(schedule: Schedule, tasks: pd.DataFrame, task: Any) -> Refus
             accepted = middle
         else:
             refused = middle
-    return Refusal(offer, True, label(waiting.index[refused - 1]))
+    return Refusal(offer, True, unwrap_scalar(waiting.index[refused - 1]))
 
 
 def _tasks_before(schedule: Schedule, task: Any) -> tuple[pd.DataFrame, pd.DataFrame]:

@@ -22,7 +22,7 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_json, write_text
-from dlsim.given import Floats
+from dlsim.validate import Floats
 
 #: Latest pieces per worker, and latest loads, that are remembered.
 PIECES_KEPT_PER_WORKER, LOADS_KEPT = 30, 39

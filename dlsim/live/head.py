@@ -22,7 +22,6 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath
-from dlsim.given import duration, extra, instance, number, whole
 from dlsim.live.calibration import (
     FIRST_LOADS,
     Costs,
@@ -42,6 +41,7 @@ from dlsim.live.planner import (
     sample_places,
 )
 from dlsim.realtime import Policy
+from dlsim.validate import duration, import_extra, instance, number, whole
 
 #: Seconds between two looks at the cluster.
 WATCH_SECONDS = 0.5
@@ -103,8 +103,8 @@ class Head:
         costs: StrPath | None = None,
         tell: Callable[[str], object] = print_error,
     ) -> None:
-        distributed = extra("a live cluster", "cluster", "distributed")
-        self._dask = extra("a live cluster", "cluster", "dask")
+        distributed = import_extra("a live cluster", "cluster", "distributed")
+        self._dask = import_extra("a live cluster", "cluster", "dask")
         instance("client", client, distributed.Client, "; see dask.distributed.Client")
         if client.asynchronous or client.status != "running":
             raise InputError(f"client must be connected and not asynchronous, got {client!r}")

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, opened
-from dlsim.given import extra, whole
+from dlsim.files import StrPath, open_regular
+from dlsim.validate import import_extra, whole
 
 #: First bytes of files that are no plain text: what they are, and how they become plain text.
 NOT_PLAIN = {
@@ -47,7 +47,7 @@ class FileRange:
 
     def __call__(self) -> Any:
         """Read the bytes, or their text."""
-        with opened(self.path) as stream:
+        with open_regular(self.path) as stream:
             stream.seek(self.start)
             data = stream.read(self.stop - self.start)
         if len(data) != self.stop - self.start:
@@ -92,7 +92,7 @@ class Lines:
         """Return the end of the line to which the byte before the position belongs."""
         if position <= 0:
             return 0
-        with opened(self.path) as stream:
+        with open_regular(self.path) as stream:
             stream.seek(position - 1)
             stream.readline()
             return min(stream.tell(), self.size)
@@ -157,7 +157,7 @@ class Parts:
 
     def piece(self, start: int, stop: int) -> Callable[[], Any]:
         """Return one part, without the graph of the other parts."""
-        dask = extra("a Dask collection", "cluster", "dask")
+        dask = import_extra("a Dask collection", "cluster", "dask")
         return DelayedPart(dask.optimize(self.parts[start])[0])
 
 
@@ -183,7 +183,7 @@ def lines(path: StrPath, send: bool = False) -> Lines:
         For a file that cannot be read, is compressed, or is encoded in UTF-16.
     """
     path = os.path.abspath(os.fspath(path))
-    with opened(path) as stream:
+    with open_regular(path) as stream:
         head = stream.read(max(map(len, NOT_PLAIN)))
         size = stream.seek(0, os.SEEK_END)
     for magic, (what, remedy) in NOT_PLAIN.items():
@@ -218,7 +218,7 @@ def records(path: StrPath, record_bytes: int, send: bool = False) -> Records:
     """
     whole("record_bytes", record_bytes)
     path = os.path.abspath(os.fspath(path))
-    with opened(path) as stream:
+    with open_regular(path) as stream:
         size = stream.seek(0, os.SEEK_END)
     if size % record_bytes:
         raise InputError(
@@ -237,7 +237,7 @@ def as_load(data: Any) -> Load:
             f"{data!r:.60}; of a file use lines({data!r:.60})"
         )
     if hasattr(data, "to_delayed"):
-        distributed = extra("a Dask collection", "cluster", "distributed")
+        distributed = import_extra("a Dask collection", "cluster", "distributed")
         if distributed.futures_of(data):
             raise InputError("the parts of this collection are computed; give it without persist()")
         parts = data.to_delayed()

@@ -13,8 +13,8 @@ import pandas as pd
 
 from dlsim.bricks import Environment, Outcome, Reading, Scheduler, simulate
 from dlsim.bricks.topology import Topology
-from dlsim.given import option
 from dlsim.steady import Period
+from dlsim.validate import one_of
 
 #: What joins two clusters beside their own links: all connections of the pair as one link of their
 #: joint bandwidth, which is the paper's model; or the backbone's links, of which each carries as
@@ -83,7 +83,7 @@ def execute_periods(
     latency : float
         Latency of every link of the backbone on a route, in periods.
     """
-    option("network", network, NETWORKS)
+    one_of("network", network, NETWORKS)
     platform, length = period.platform, float(period.length)
     paths, rates = lay_out_links(period, network)
     app, target = np.nonzero(period.units > 0)

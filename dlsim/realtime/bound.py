@@ -27,10 +27,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.compiled import TOL
-from dlsim.given import Floats, flag, instance, option
 from dlsim.realtime import model
 from dlsim.realtime.model import IN_ROUNDS, Cluster
 from dlsim.realtime.partition import best_counts, table_for
+from dlsim.validate import Floats, flag, instance, one_of
 
 #: By how much, relatively, a task may miss its deadline or its node time: 16 times what the engine
 #: lets pass, and what a float rounds off.
@@ -104,10 +104,10 @@ def clairvoyant_bound(
     0.333333333
     """
     instance("cluster", cluster, Cluster)
-    option("partition", partition, model.PARTITIONS)
+    one_of("partition", partition, model.PARTITIONS)
     model.check_partition(partition, 1, cluster)
     flag("work", work)
-    option("link", link, model.SWITCHES["link"])
+    one_of("link", link, model.SWITCHES["link"])
     arrival, sigma, deadline = model.task_columns(tasks)
     total = math.fsum(sigma) if work else float(len(sigma))
     arrival = arrival - arrival.min(initial=np.inf)

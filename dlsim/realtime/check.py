@@ -15,11 +15,18 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL, clock_origin
 from dlsim.errors import ScheduleError
-from dlsim.given import Floats, label
 from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped, verify
 from dlsim.realtime.model import IN_ROUNDS, KINDS, StateView, under
 from dlsim.realtime.partition import best_counts, table_for
-from dlsim.rounding import ROUNDING, ULPS, equal, instant, not_after, overrun
+from dlsim.rounding import (
+    MAX_ULPS,
+    RELATIVE_ROUNDING,
+    not_after,
+    overrun,
+    time_tolerance,
+    times_equal,
+)
+from dlsim.validate import Floats, unwrap_scalar
 
 #: Kinds that each partition may end in.
 _ENDS_IN = {
@@ -44,7 +51,7 @@ def _given_rules(s: Evidence) -> Iterator[Rule]:
     yield "a task keeps its size", s.index, s.sigma == given.sigma
     most = s.negotiate * given.deadline
     offered = ~s.refused & (s.deadline > 0) & (s.negotiate > 0)
-    offered &= s.deadline <= most + instant(most, s.arrival + most)
+    offered &= s.deadline <= most + time_tolerance(most, s.arrival + most)
     asked = s.deadline == given.deadline
     yield "a deadline is the one asked for or an offer within the factor", s.index, asked | offered
 
@@ -65,7 +72,7 @@ def _task_rules(s: Evidence) -> Iterator[Rule]:
     in_time = not_after(s.arrival, s.start, s.scale)
     yield "no task starts before it arrives", index, ~ran | in_time
     late = overrun(s.completion, s.arrival, s.deadline)
-    doubt = instant(s.deadline, s.completion)
+    doubt = time_tolerance(s.deadline, s.completion)
     told_so = (s.missed == (late > 0)) | (np.abs(late) <= doubt) | (np.isnan(late) & s.missed)
     yield "missed means completion after the deadline", index, refused | told_so
     guarded = ran & (s.policy.admission or may_drop)
@@ -73,21 +80,21 @@ def _task_rules(s: Evidence) -> Iterator[Rule]:
     if s.policy.partition in ("opr", "equal"):
         span = s.table.fixed[n] + s.sigma * s.table.unit[n]
         even = s.policy.partition == "equal"  # n sends in turn, after releases that count as one
-        loose = ULPS + even * s.cluster.nodes, even * instant(s.scale, s.estimate)
-        ends_then = equal(s.start + span, s.completion, span, *loose)
+        loose = MAX_ULPS + even * s.cluster.nodes, even * time_tolerance(s.scale, s.estimate)
+        ends_then = times_equal(s.start + span, s.completion, span, *loose)
         yield "completion is start + E(sigma, n)", index, ~ran | ends_then
-        same = equal(s.estimate, s.completion, span, *loose)
+        same = times_equal(s.estimate, s.completion, span, *loose)
         yield "estimate is the completion", index, ~ran | same
     else:
-        span = ROUNDING * (s.estimate - s.start)
+        span = RELATIVE_ROUNDING * (s.estimate - s.start)
         safe = not_after(s.completion - span, s.estimate, s.scale)
         yield "no task is complete after its estimate", index, ~ran | safe
         told = np.isin(s.kind, [KINDS.index(kind) for kind in _ENDS_AS_TOLD])
-        loose = ULPS + s.cluster.nodes, instant(s.scale, s.estimate)
-        same = equal(s.estimate, s.completion, s.estimate - s.start, *loose)
+        loose = MAX_ULPS + s.cluster.nodes, time_tolerance(s.scale, s.estimate)
+        same = times_equal(s.estimate, s.completion, s.estimate - s.start, *loose)
         yield "estimate is the completion", index, ~ran | ~told | same
         later = overrun(s.estimate, s.arrival, s.deadline)
-        promised = later <= instant(s.deadline, s.estimate)
+        promised = later <= time_tolerance(s.deadline, s.estimate)
         yield "a guaranteed task's estimate meets its deadline", index, ~guarded | promised
     yield from _count_rules(s)
     yield from _service_rules(s)
@@ -161,7 +168,7 @@ def _service_rules(s: Evidence) -> Iterator[Rule]:
     busy = np.concatenate([[-np.inf], np.maximum.accumulate(ends)])
     before: Rows = np.arange(len(ends))
     if s.reading.batch_order == "policy" or not s.policy.admission:  # any of one instant first
-        last = s.arrival + instant(s.scale, s.arrival)
+        last = s.arrival + time_tolerance(s.scale, s.arrival)
         before = np.searchsorted(s.arrival, last, side="right")
     taken = busy[before] > s.arrival - _grain(s, s.arrival)
     served = "a task that finds the cluster idle and can meet its deadline is served"
@@ -187,7 +194,7 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
         if timed or s.reading.commit == "last":  # a newcomer may move starts
             instants.append(s.arrival)
         free = np.sort(np.concatenate([[-np.inf], *instants]))
-        last = free[np.searchsorted(free, start + instant(s.scale, start), side="right") - 1]
+        last = free[np.searchsorted(free, start + time_tolerance(s.scale, start), side="right") - 1]
         prompt = not_after(start, np.maximum(last, arrival), s.scale)
         yield "a task starts on arrival or when nodes or the link get free", index, prompt
     passes = s.policy.overtake or s.reading.backfill == "on"
@@ -201,7 +208,7 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
         yield "tasks start in the order of arrival", s.index[line], behind
     elif s.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
         due = arrival + s.deadline[line]
-        slack = ROUNDING * s.deadline[line] + instant(s.scale, due)
+        slack = RELATIVE_ROUNDING * s.deadline[line] + time_tolerance(s.scale, due)
         yield passed, index, _in_turn(start, arrival, due, slack, line, s.scale)
     elif s.given is not None:
         exactly = s.given.key[line], np.zeros(len(line))
@@ -212,11 +219,11 @@ def _in_turn(
     start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Rows, scale: float
 ) -> list[bool]:
     """Tell per start, in order, whether everyone who waited then ranked no lower, but for slack."""
-    known = arrival + instant(scale, arrival)
+    known = arrival + time_tolerance(scale, arrival)
     coming, waiting = np.argsort(known, kind="stable")[::-1].tolist(), list[Any]()
     waiter = list(zip(rank.tolist(), line.tolist(), start.tolist(), strict=True))
     least = zip((rank - slack).tolist(), np.where(slack == 0, line, -1).tolist(), strict=True)
-    until, known, good = start + instant(scale, start), known.tolist(), list[bool]()
+    until, known, good = start + time_tolerance(scale, start), known.tolist(), list[bool]()
     for now, end, bound in zip(start.tolist(), until.tolist(), least, strict=True):
         while coming and known[coming[-1]] < now:
             heapq.heappush(waiting, waiter[coming.pop()])
@@ -257,9 +264,9 @@ def _rules_of_windows(s: Evidence, k: Chunks, busy: Floats, sent: Floats) -> Ite
 def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     c, present, task = s.cluster, k.names, k.task
     # an optimum's shares are differences between instants of the engine's clock
-    clock = (ULPS + c.nodes) * np.finfo(float).eps * (s.estimate - clock_origin(s.arrival))
+    clock = (MAX_ULPS + c.nodes) * np.finfo(float).eps * (s.estimate - clock_origin(s.arrival))
     clock *= s.kind == KINDS.index("optimum")
-    sums = equal(k.total(k.alpha), 1.0, 1.0, slack=clock / (s.sigma * (c.cms + c.cps)))
+    sums = times_equal(k.total(k.alpha), 1.0, 1.0, slack=clock / (s.sigma * (c.cms + c.cps)))
     yield "the shares of a task sum to 1", present, sums[k.tasks]
     whole = k.total() == s.nodes * s.rounds
     yield "a task has one chunk per node", present, whole[k.tasks]
@@ -267,16 +274,16 @@ def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]
     yield "a task's chunks go to distinct nodes", present, (visits == s.nodes)[k.tasks]
     load = k.alpha * s.sigma[task]
     send, compute = c.st + load * c.cms, c.sc + load * c.cps
-    sent = equal(k.send_start + send, k.send_end, send)
+    sent = times_equal(k.send_start + send, k.send_end, send)
     yield "a send takes ST + alpha sigma Cms", k.labels, sent
     busy = np.where(k.by_node.place > 0, k.compute_end[k.by_node.before], -np.inf)
-    done = equal(np.fmax(k.send_end, busy) + compute, k.compute_end, compute)
+    done = times_equal(np.fmax(k.send_end, busy) + compute, k.compute_end, compute)
     yield "a node computes SC + alpha sigma Cps once it has received", k.labels, done
-    first = equal(k.over(np.fmin, k.send_start), s.start, 0.0)
+    first = times_equal(k.over(np.fmin, k.send_start), s.start, 0.0)
     yield "the first send starts with the task", present, first[k.tasks]
     if s.policy.partition == "opr":
         ends, span = s.completion[task], (s.completion - s.start)[task]
-        together = equal(k.compute_end, ends, span, ULPS + c.nodes)
+        together = times_equal(k.compute_end, ends, span, MAX_ULPS + c.nodes)
         yield "all nodes of a task finish together", k.labels, together
         if not s.positive.all():
             k = Chunks(k.table[k.alpha > 0], k.index)
@@ -301,7 +308,9 @@ class _Shares:
         self.is_later = k.by_task.place > 0  # a chunk of its task was sent before
         self.is_final = k.by_task.place == self.n - 1
         self.release = np.maximum(_held(s, k, released), self.start)
-        self.slack_of_task = ROUNDING * (s.estimate - s.start) + instant(s.scale, s.estimate)
+        self.slack_of_task = RELATIVE_ROUNDING * (s.estimate - s.start) + time_tolerance(
+            s.scale, s.estimate
+        )
         self.slack = self.slack_of_task[task]
 
     def split_by(self, *kinds: str) -> NDArray[np.bool_]:
@@ -337,7 +346,7 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     waits = np.where(x.split_by("equal", "rounds"), before, np.maximum(before, x.release))
     if s.policy.partition == "pieces" and s.reading.link == "per_task":
         waits = x.release
-    prompt = equal(k.send_start, waits, 0.0, slack=x.slack)
+    prompt = times_equal(k.send_start, waits, 0.0, slack=x.slack)
     yield "a share is sent as soon as node and link are free", index, prompt
     own = callable(s.policy.partition)
     fits = x.split_by(*(("own",) if own else _ENDS_IN[str(s.policy.partition)]))
@@ -345,12 +354,12 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     yield "every share is positive", index, k.alpha > 0
     if own:
         yield "shares are those of the policy's own partition", index, _own_shares(s, k, x)
-    even = equal(x.load * x.n, x.sigma, x.sigma)
+    even = times_equal(x.load * x.n, x.sigma, x.sigma)
     yield "equal shares are equal", index, ~x.split_by("equal", "pieces") | even
-    ends = equal(k.compute_end, x.estimate, 0.0, ULPS + c.nodes, x.slack)
+    ends = times_equal(k.compute_end, x.estimate, 0.0, MAX_ULPS + c.nodes, x.slack)
     optimal = x.split_by("equal finish", "optimum")
     yield "all nodes of an optimally split task finish together", index, ~optimal | ends
-    prompt = equal(k.send_start, x.release, 0.0, slack=x.slack)
+    prompt = times_equal(k.send_start, x.release, 0.0, slack=x.slack)
     idle = x.split_by("equal finish") & ~prompt
     yield "equal finish leaves no inserted idle time", index, ~idle
     if s.policy.partition in ("dlt", "I", "II"):
@@ -359,11 +368,11 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
         first = k.by_task.place < x.n
         before = k.alpha[k.by_node.before] * x.sigma
         ahead = before * c.cps / (x.n * c.cms) + (c.sc / x.n - c.st) / c.cms
-        grown = equal(x.load, ahead, x.sigma)
+        grown = times_equal(x.load, ahead, x.sigma)
         yield "rounds grow so that no node waits", index, first | grown
     yield from _enough(s, k, x)
-    ulps, slack = ULPS + c.nodes, x.slack_of_task
-    together = equal(k.over(np.fmax, k.compute_end), s.completion, 0.0, ulps, slack)
+    ulps, slack = MAX_ULPS + c.nodes, x.slack_of_task
+    together = times_equal(k.over(np.fmax, k.compute_end), s.completion, 0.0, ulps, slack)
     yield "a task is complete when its last node is", k.names, together[k.tasks]
 
 
@@ -377,7 +386,7 @@ def _own_shares(s: Evidence, k: Chunks, x: _Shares) -> NDArray[np.bool_]:
         rows = slice(first, first + n)
         state = StateView(int(n), 0, c.nodes, c.cms, c.cps, c.st, c.sc, *table[:2], *table[3:5])
         given[rows] = ask(float(x.sigma[first]), x.release[rows] - origin, state)
-    return equal(k.alpha, given, 1.0, slack=ROUNDING)
+    return times_equal(k.alpha, given, 1.0, slack=RELATIVE_ROUNDING)
 
 
 def _remodelled(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
@@ -387,10 +396,10 @@ def _remodelled(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
     send, time = x.sigma * c.cms, x.sigma * table_for(c, "opr").unit[x.n]
     chi = c.cps * time / (time + (last - x.release))
     remodelled, before = x.split_by("remodel"), k.by_task.before
-    chained = equal(x.load * (c.cms + chi), (x.load * chi)[before], time, slack=x.slack)
+    chained = times_equal(x.load * (c.cms + chi), (x.load * chi)[before], time, slack=x.slack)
     holds = ~remodelled | ~x.is_later | chained
     yield "shares are those of the heterogeneous remodel", index, holds
-    planned = equal(last + send + x.load * c.cps, x.estimate, 0.0, slack=x.slack)
+    planned = times_equal(last + send + x.load * c.cps, x.estimate, 0.0, slack=x.slack)
     holds = ~remodelled | ~x.is_final | planned
     yield "the estimate is r_n + sigma Cms + alpha_n sigma Cps", index, holds
     if s.policy.partition == "dlt":
@@ -416,7 +425,9 @@ def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
     if s.policy.nodes != "min" or not plain or not known:
         return
     if s.policy.partition == "exact-n":
-        needed = s.sigma * (1 + ROUNDING) + k.total(x.slack) / (s.cluster.cms + s.cluster.cps)
+        needed = s.sigma * (1 + RELATIVE_ROUNDING) + k.total(x.slack) / (
+            s.cluster.cms + s.cluster.cps
+        )
         few = _carried(s, k, x, ~x.is_final, s.arrival + s.deadline) < needed[k.tasks]
         yield "no fewer nodes could have met the deadline", k.names, few
         return
@@ -438,8 +449,8 @@ def _carried(s: Evidence, k: Chunks, x: _Shares, some: NDArray[np.bool_], ends: 
 
 def _slack(s: Evidence, k: Chunks) -> Floats:
     """What rounds a chunk's end: a node's last instant is a sum over the chunks sent before."""
-    clock = (ULPS + s.cluster.nodes) * np.finfo(float).eps * np.abs(k.compute_end)
-    return np.asarray(ROUNDING * (s.completion - s.start)[k.task] + clock)
+    clock = (MAX_ULPS + s.cluster.nodes) * np.finfo(float).eps * np.abs(k.compute_end)
+    return np.asarray(RELATIVE_ROUNDING * (s.completion - s.start)[k.task] + clock)
 
 
 def _exclusion_rules(s: Evidence, k: Chunks) -> Iterator[Rule]:
@@ -464,7 +475,7 @@ def _piece_rules(s: Evidence) -> Iterator[Rule]:
     assert s.given is not None
     assert s.result.parts is not None
     k, parts, owners = s.chunks, s.result.parts, s.given.owners
-    served = equal(k.total(k.alpha), s.nodes / s.given.wanted, 1.0)
+    served = times_equal(k.total(k.alpha), s.nodes / s.given.wanted, 1.0)
     yield "a task's pieces are those that were admitted", s.index, served
     by_task, words = parts.tasks.groupby(owners), "a task is complete when its last piece is"
     for name, how, rule in (
@@ -492,8 +503,9 @@ def check_schedule(result: Result, strict: bool = False) -> None:
     s = Evidence(result)
     where = under(result.name, s.reading)
     if strict and s.policy.partition == "opr" and not s.positive.all():
+        task = unwrap_scalar(s.index[~s.positive][0])
         raise ScheduleError(
-            f"every share is positive: broken by task {label(s.index[~s.positive][0])!r} ({where}),"
+            f"every share is positive: broken by task {task!r} ({where}),"
             " whose n exceeds N*; E(N) is then a formula, not a schedule (reading an_nodes='best'"
             " avoids it)"
         )

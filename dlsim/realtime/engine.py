@@ -14,7 +14,6 @@ import pandas as pd
 
 from dlsim.compiled import clock_origin
 from dlsim.errors import InputError
-from dlsim.given import Floats, column, instance, number, table, theirs, usual
 from dlsim.realtime import model
 from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import KINDS, MOST_ROUNDS, Cluster, Policy, Reading
@@ -23,6 +22,7 @@ from dlsim.realtime.own import blame
 from dlsim.realtime.partition import SIZE, table_for
 from dlsim.realtime.run import rules_of, run_policy
 from dlsim.realtime.speeds import core_for
+from dlsim.validate import Floats, column, instance, number, or_default, require_table, user_code
 
 
 def simulate(
@@ -80,7 +80,7 @@ def simulate(
     20.0
     """
     instance("cluster", cluster, Cluster)
-    reading = usual("reading", reading, Reading, "; see Reading.of(mapping)")
+    reading = or_default("reading", reading, Reading, "; see Reading.of(mapping)")
     rule = "0 (off) or a factor of at least 1"
     if number("negotiate", negotiate, rule=rule):
         number("negotiate", negotiate, 1, rule=rule)
@@ -110,7 +110,7 @@ def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
                 "workload.user_split(tasks, cluster) draws one"
             )
         known: Any = {"is_whole": True, "row": "task", "labels": tasks.index}
-        counts = table("tasks", tasks, ["user_nodes"])["user_nodes"]
+        counts = require_table("tasks", tasks, ["user_nodes"])["user_nodes"]
         wanted = column("user_nodes", counts, 1, cluster.nodes, **known)
     return Given(arrival, sigma, deadline, _keys(tasks, policy), wanted, tasks.index)
 
@@ -123,7 +123,7 @@ def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
         f"order function {getattr(policy.order_key, '__name__', 'order')} must return one number "
         f"per task, shape ({len(tasks)},) without NaN"
     )
-    with theirs(rule):
+    with user_code(rule):
         keys = np.array(policy.order_key(tasks))
         keys = keys if keys.dtype.kind in "cmMSU" else keys.astype(np.float64)
     if keys.dtype != np.float64 or keys.shape != (len(tasks),) or np.isnan(keys).any():

@@ -9,9 +9,9 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
-from dlsim.given import Floats, label
 from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.partition import has_positive_shares, span_of, table_for
+from dlsim.validate import Floats, unwrap_scalar
 
 Rows = NDArray[np.int64]
 #: Chunks beyond this number are laid out and checked in windows of about so many.
@@ -192,7 +192,7 @@ def verify(rules: Iterable[Rule], where: str) -> None:
         for rule, labels, holds in rules:
             good = np.asarray(holds, dtype=bool)
             if not good.all():
-                task = label(labels[int(np.argmin(good))])
+                task = unwrap_scalar(labels[int(np.argmin(good))])
                 raise ScheduleError(f"{rule}: broken by task {task!r} ({where})")
 
 

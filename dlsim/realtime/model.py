@@ -16,11 +16,22 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, column, flag, floats, label, named, number, option, table, whole
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core import node_rules, orders, splits
 from dlsim.realtime.core.formulas import MOST_ROUNDS
 from dlsim.user_code import resolve_user_code
+from dlsim.validate import (
+    MAX_MAGNITUDE,
+    column,
+    find_row,
+    flag,
+    number,
+    one_of,
+    require_table,
+    to_floats,
+    unwrap_scalar,
+    whole,
+)
 
 #: What a rule may be, its parameters, and what it must return.
 RULES = {
@@ -82,7 +93,7 @@ class Order:
 
     def __post_init__(self) -> None:
         """Refuse what is not an order."""
-        option("when", self.when, ("once", "instant"))
+        one_of("when", self.when, ("once", "instant"))
         if not callable(self.key):
             raise InputError(f"order {self.name!r} needs a key, a function; got {self.key!r}")
         check_rule("order", self.key)
@@ -134,7 +145,7 @@ class NodeRule:
 
     def __post_init__(self) -> None:
         """Refuse what the core does not handle."""
-        option(f"code of nodes {self.name!r}", self.code, node_rules.CODES)
+        one_of(f"code of nodes {self.name!r}", self.code, node_rules.CODES)
 
 
 @dataclass(frozen=True)
@@ -169,8 +180,8 @@ class Partition:
 
     def __post_init__(self) -> None:
         """Refuse what the core does not handle."""
-        option(f"code of partition {self.name!r}", self.code, splits.CODES)
-        option(f"fewest of partition {self.name!r}", self.fewest, node_rules.CODES)
+        one_of(f"code of partition {self.name!r}", self.code, splits.CODES)
+        one_of(f"fewest of partition {self.name!r}", self.fewest, node_rules.CODES)
 
 
 def register(kind: str, *records: Any) -> dict[str, Any]:
@@ -324,7 +335,7 @@ def task_columns(
     tasks: pd.DataFrame, names: Sequence[str] = COLUMNS, *, unique: bool = True
 ) -> list[NDArray[np.float64]]:
     """Return columns of a table of tasks, whose labels are `unique`, or refuse it."""
-    labels = table("tasks", tasks, names, unique=unique).index
+    labels = require_table("tasks", tasks, names, unique=unique).index
     if unique and labels.dtype.kind == "O":
         try:
             labels.get_indexer(labels[:1])
@@ -342,7 +353,7 @@ def sorted_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
     columns = task_columns(tasks)
     back = np.diff(columns[0]) < 0
     if back.any():
-        task = label(tasks.index[int(np.argmax(back)) + 1])
+        task = unwrap_scalar(tasks.index[int(np.argmax(back)) + 1])
         raise InputError(
             f"arrivals must not decrease, but task {task!r} arrives before the one above it; "
             "use tasks.sort_values('arrival', kind='stable')"
@@ -352,12 +363,12 @@ def sorted_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
 
 def release_times(release: Any, cluster: Cluster) -> NDArray[np.float64]:
     """Return when nodes are released, in order, or refuse what is no time for each."""
-    times = floats(release)
+    times = to_floats(release)
     if times.ndim != 1 or not 1 <= len(times) <= cluster.nodes or not np.isfinite(times).all():
         raise InputError(
             f"release must hold 1..{cluster.nodes} finite times, one per node; got {release!r}"
         )
-    return np.sort(column("release", times, -MOST))
+    return np.sort(column("release", times, -MAX_MAGNITUDE))
 
 
 class TaskView(NamedTuple):
@@ -482,7 +493,7 @@ class Policy:
             if callable(rule):
                 check_rule(kind, rule)
             else:
-                option(kind, rule, known)
+                one_of(kind, rule, known)
         for name in ("admission", "overtake"):
             flag(name, getattr(self, name))
         check_rounds(self.partition, self.rounds)
@@ -637,7 +648,7 @@ def policy_named(policy: "str | Policy") -> tuple[str, Policy]:
         rules = (row.order, row.nodes, row.partition)
         return "-".join(getattr(rule, "__name__", str(rule)) for rule in rules)
 
-    return named("policy", policy, POLICIES, own)
+    return find_row("policy", policy, POLICIES, own)
 
 
 def under(name: str, reading: Reading) -> str:

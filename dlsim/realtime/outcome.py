@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import CLOCK, clock_origin, latest_finish
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import Floats, label, number
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.state import COUNT_RULES, IIT_COLUMNS
 from dlsim.realtime.evidence import WINDOW, Given
@@ -21,6 +20,7 @@ from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import has_positive_shares, span_of, table_for
 from dlsim.realtime.run import Run, run_policy
 from dlsim.realtime.speeds import core_for
+from dlsim.validate import Floats, number, unwrap_scalar
 
 #: Most refused tasks that are all told what they could have been promised, where others may pass.
 MOST_OFFERS = 20_000
@@ -377,7 +377,7 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         if bad >= 0:
             bad += begin
             raise ScheduleError(
-                f"a task starts on idle nodes: broken by task {label(labels[bad])!r} "
+                f"a task starts on idle nodes: broken by task {unwrap_scalar(labels[bad])!r} "
                 f"({under(s.name, s.reading)}), which starts on {how[bad, 0]} nodes at "
                 f"{origin + times[bad, 1]} when fewer are idle"
             )

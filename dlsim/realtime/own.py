@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dlsim.errors import InputError
-from dlsim.given import Floats
 from dlsim.realtime import model
 from dlsim.realtime.model import RULES, Policy, StateView, TaskView
 from dlsim.realtime.partition import Table
+from dlsim.validate import Floats
 
 
 class Own(NamedTuple):

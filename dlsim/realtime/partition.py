@@ -24,9 +24,9 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.given import MOST, Floats, column, instance, number, theirs, whole
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.speeds import formulas_for
+from dlsim.validate import MAX_MAGNITUDE, Floats, column, instance, number, user_code, whole
 
 #: The rule of a data size.
 SIZE = "a finite size above 0"
@@ -202,7 +202,7 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     size, most = _numbers("sigma", sigma, above=True, rule=SIZE), cluster.nodes
     many = hasattr(n, "__len__")
     count = column("n", n, 1, most, is_whole=True) if many else whole("n", n, 1, most)
-    with theirs("sigma and n must be numbers or arrays that broadcast"):
+    with user_code("sigma and n must be numbers or arrays that broadcast"):
         np.broadcast_shapes(np.shape(size), np.shape(count))
     if _is_exact(cluster, sigma):
 
@@ -282,10 +282,10 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     """
     instance("cluster", cluster, Cluster)
     sizes = _numbers("sigma", sigma, above=True, rule=SIZE)
-    begin = _numbers("start", start, -MOST, rule="a finite time")
+    begin = _numbers("start", start, -MAX_MAGNITUDE, rule="a finite time")
     rule = "a time, or inf for no deadline"
     left = _numbers("budget", budget, -np.inf, np.inf, rule=rule)
-    with theirs("sigma, budget and start must be numbers or arrays that broadcast"):
+    with user_code("sigma, budget and start must be numbers or arrays that broadcast"):
         each = np.broadcast_arrays(sizes, left, begin)
     if _is_exact(cluster, sigma, budget):
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import clock_origin, latest_finish
 from dlsim.errors import InputError
-from dlsim.given import Floats, need_memory
 from dlsim.realtime import model
 from dlsim.realtime.core import node_rules, orders, splits
 from dlsim.realtime.evidence import Given
@@ -22,6 +21,7 @@ from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.own import blame, own_rules
 from dlsim.realtime.partition import Table, span_of, table_for
 from dlsim.realtime.speeds import core_for
+from dlsim.validate import Floats, require_memory
 
 #: Bytes that a run takes per task and per node, at least.
 TASK_BYTES, NODE_BYTES = 130, 60
@@ -174,7 +174,9 @@ def run_policy(
     """
     m, deadline = len(given.arrival), given.deadline.copy()
     what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
-    need_memory(what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once")
+    require_memory(
+        what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once"
+    )
     table = table_for(cluster, policy.partition)
     offers_any = negotiate > 0 or probe >= 0 or ask is not None
     if policy.is_own and offers_any:

@@ -21,8 +21,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import MOST, Floats, column, number, option, table
 from dlsim.realtime.partition import SIZE
+from dlsim.validate import MAX_MAGNITUDE, Floats, column, number, one_of, require_table
 
 #: Most nodes of which all orders are tried: there are 109,600 sequences of some of 8 nodes.
 MOST_SEARCHED_NODES = 8
@@ -102,7 +102,7 @@ def split_unequal(
     sigma = float(number("sigma", sigma, above=True, rule=SIZE))
     costs = _node_costs(nodes)
     if isinstance(order, str):
-        option("order", order, ("best",))
+        one_of("order", order, ("best",))
         return _schedule(sigma, costs, _best_order(sigma, costs))
     chosen = _checked_order(range(len(nodes)) if order is None else order, len(nodes))
     while True:
@@ -115,11 +115,11 @@ def split_unequal(
 
 def _node_costs(nodes: pd.DataFrame) -> dict[str, Floats]:
     """Return the columns of a table of nodes, or refuse it."""
-    labels = table("nodes", nodes, ("cms", "cps"), empty=False).index
+    labels = require_table("nodes", nodes, ("cms", "cps"), empty=False).index
     costs = {name: np.zeros(len(nodes)) for name in ("st", "sc", "release")}
     for name in ("cms", "cps", *(name for name in costs if name in nodes)):
-        values = table("nodes", nodes, [name])[name]
-        low = -MOST if name == "release" else 0.0
+        values = require_table("nodes", nodes, [name])[name]
+        low = -MAX_MAGNITUDE if name == "release" else 0.0
         costs[name] = column(name, values, low, row="node", labels=labels)
     if not (costs["cms"] + costs["cps"] > 0).all():
         raise InputError("nodes must each have cms + cps above 0: give the unit load a cost")

@@ -25,13 +25,22 @@ import pandas as pd
 from numpy.random import Generator
 from scipy.special import ndtr
 
-from dlsim import files, given, swf
+from dlsim import files, swf, validate
 from dlsim.compiled import TOL
 from dlsim.errors import InputError
-from dlsim.given import Floats, Seed, instance, mapping, option, positive, streams, theirs
 from dlsim.realtime import model
 from dlsim.realtime.model import Cluster
 from dlsim.realtime.partition import least_times, table_of
+from dlsim.validate import (
+    Floats,
+    Seed,
+    instance,
+    mapping,
+    one_of,
+    positive,
+    random_streams,
+    user_code,
+)
 
 __all__ = [
     "SWITCHES", "dcratio", "from_csv", "from_swf", "mcdf", "mean_least_time", "realised_load",
@@ -108,13 +117,13 @@ def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[s
     ({'link': 'shared'}, {'size': 'uniform'}, {})
     """
     for generator in generators:
-        option("generator", generator, SWITCHES)
+        one_of("generator", generator, SWITCHES)
     tables = [model.SWITCHES, *(SWITCHES[generator] for generator in generators)]
     known = dict.fromkeys(name for table in tables for name in table)
     for name, value in mapping("switches", switches).items():
-        option("switch", name, known)
+        one_of("switch", name, known)
         options = dict.fromkeys(option for table in tables for option in table.get(name, ()))
-        option(name, value, options)
+        one_of(name, value, options)
     return tuple({k: v for k, v in switches.items() if v in table.get(k, ())} for table in tables)
 
 
@@ -154,7 +163,7 @@ def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample
     """
     instance("cluster", cluster, Cluster)
     (mean,) = positive(mean=mean)
-    option("size", size, SIZES)
+    one_of("size", size, SIZES)
     table, top = table_of(cluster), cluster.nodes + 1
     floor = FLOOR * mean if size == "clip" else 0.0
     edges = np.maximum(np.append(table.least[1:top], np.inf), floor)
@@ -192,11 +201,11 @@ def _sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats:
     if callable(size):
         name = getattr(size, "__name__", "size")
         rule = f"law {name}(generator, {count}) must return {count} sizes above 0"
-        with theirs(rule):
+        with user_code(rule):
             drawn = size(stream, count)
         if np.shape(drawn) != (count,):
             raise InputError(f"{rule}; got {type(drawn).__name__} of shape {np.shape(drawn)}")
-        return np.asarray(given.column(f"size by law {name}", drawn, above=True))
+        return np.asarray(validate.column(f"size by law {name}", drawn, above=True))
     if size == "uniform":
         return 2 * mean * (1 - stream.random(count))
     drawn = np.empty(0)
@@ -224,8 +233,12 @@ def _signed(
     seed: Seed | None = None, **known: Any,
 ) -> pd.DataFrame:  # fmt: skip
     """Say in the attrs where tasks come from."""
-    real = realised_load(tasks, cluster, horizon) if cluster and horizon >= given.LEAST else None
-    drawn = None if seed is None else given.seed_record(seed)
+    real = (
+        realised_load(tasks, cluster, horizon)
+        if cluster and horizon >= validate.MIN_MAGNITUDE
+        else None
+    )
+    drawn = None if seed is None else validate.seed_record(seed)
     tasks.attrs.update({"load": None, "realised_load": real, "horizon": horizon, "seed": drawn})
     tasks.attrs.update({"source": os.fspath(source), "reading": {}, **known})
     return tasks
@@ -310,7 +323,7 @@ def mcdf(
     switches |= {"base": base, "deadline": deadline, "setup": setup}
     _check_switches(switches, "mcdf")
     drawn = cluster if setup == "regenerate" else replace(cluster, st=0.0, sc=0.0)
-    draws = streams(seed, PURPOSES)
+    draws = random_streams(seed, PURPOSES)
     if base == "nominal":
         average = float(least_times(mean, drawn))
     elif callable(size):
@@ -412,7 +425,7 @@ def dcratio(
     load, horizon, mean, dc_ratio = positive(**values)
     switches: dict[str, Any] = {"size": size, "deadline": deadline}
     _check_switches(switches, "dcratio")
-    typical, draws = float(_all_nodes(mean, cluster)), streams(seed, PURPOSES)
+    typical, draws = float(_all_nodes(mean, cluster)), random_streams(seed, PURPOSES)
     _check_interval(typical / load, load, horizon)
     arrival = _points(draws["arrivals"], typical / load, horizon, "exponential")
     count, scale = len(arrival), dc_ratio * typical
@@ -472,7 +485,7 @@ def user_split(
     >>> user_split(tasks, Cluster(nodes=3, cms=1.0, cps=1.0))["user_nodes"].tolist()
     [2, 3]
     """
-    option("n_min", n_min, SWITCHES["user_split"]["n_min"])
+    one_of("n_min", n_min, SWITCHES["user_split"]["n_min"])
     instance("cluster", cluster, Cluster)
     sigma, deadline = model.task_columns(tasks, ("sigma", "deadline"), unique=False)
     nodes, slack = cluster.nodes, TOL * deadline
@@ -480,11 +493,11 @@ def user_split(
         spare = deadline - sigma * cluster.cms - (cluster.cps if n_min == "code" else 0.0)
         fewest = np.clip(np.ceil(sigma * cluster.cps / (spare + slack)), 1, nodes)
     low = np.where(spare > slack, fewest, nodes)
-    place = streams(seed, PURPOSES)["user_nodes"].random(len(tasks))
+    place = random_streams(seed, PURPOSES)["user_nodes"].random(len(tasks))
     count = low + np.floor(place * (nodes - low))
     split = tasks.assign(user_nodes=count.astype(np.int64))
     reading = {**tasks.attrs.get("reading", {}), "n_min": n_min}
-    split.attrs = {**tasks.attrs, "reading": reading, "user_seed": given.seed_record(seed)}
+    split.attrs = {**tasks.attrs, "reading": reading, "user_seed": validate.seed_record(seed)}
     return split
 
 
@@ -504,7 +517,7 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
 def from_swf(
     path: files.StrPath, cluster: Cluster, *, work_per_unit: float | None = None,
     dc_ratio: float = 2.0, time_scale: float = 1.0, max_jobs: int | None = None, seed: Seed = 0,
-    limit: int = files.LOG,
+    limit: int = files.MAX_LOG_BYTES,
 ) -> pd.DataFrame:  # fmt: skip
     """Make divisible tasks of the jobs of a log in the Standard Workload Format.
 
@@ -518,23 +531,23 @@ def from_swf(
       simulator of the authors of paper I, whose section 5.1 takes one mean for all tasks.
 
     Jobs without run time, processors or submit time, lines for a part of a job (status
-    2, 3, 4) and numbers outside the range of `dlsim.given` are skipped and counted. Log and
+    2, 3, 4) and numbers outside the range of `dlsim.validate` are skipped and counted. Log and
     cluster are not matched otherwise: the realised load is what follows.
     """
     instance("cluster", cluster, Cluster)
     unit = cluster.cps if work_per_unit is None else work_per_unit
     rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
     unit, dc_ratio, time_scale = positive(**rule)
-    max_jobs = None if max_jobs is None else given.whole("max_jobs", max_jobs)
+    max_jobs = None if max_jobs is None else validate.whole("max_jobs", max_jobs)
     jobs, _, notes = swf.read_swf(path, limit)
-    draws = 0.5 + streams(seed, PURPOSES)["deadlines"].random(len(jobs))
+    draws = 0.5 + random_streams(seed, PURPOSES)["deadlines"].random(len(jobs))
     processors = swf.processors_of_jobs(jobs)
     with np.errstate(over="ignore"):
         sigma = processors * jobs["run_time"] / unit
         least = least_times(sigma, cluster)
         deadline = least * np.maximum(1.0, dc_ratio * draws)
         tasks = _frame(jobs["submit"] * time_scale, sigma, deadline)
-    fits = given.in_range(tasks).all(axis=1) & (tasks["sigma"] != 0)
+    fits = validate.in_range(tasks).all(axis=1) & (tasks["sigma"] != 0)
     unfit = {"value out of range": ~fits}
     order, skipped = swf.usable_jobs(path, jobs, processors, unfit, max_jobs, "task")
     tasks = tasks.loc[order]

@@ -15,15 +15,15 @@ from typing import Any, Self
 import numpy as np
 import pandas as pd
 
-from dlsim import given
+from dlsim import validate
 from dlsim.errors import InputError
-from dlsim.given import Seed, instance, member, number, option
 from dlsim.steady.engine import solve, split_method
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.network import Network
 from dlsim.steady.outcome import Allocation, carried
 from dlsim.steady.program import seconds
 from dlsim.steady.rows import most_work
+from dlsim.validate import Seed, instance, number, one_of, one_of_many
 
 #: How a broker finds its schedules by default.
 METHOD = "G+fair"
@@ -173,12 +173,12 @@ class Broker:
         seed: Seed = 0, reading: Reading | None = None, most_seconds: float = math.inf,
     ) -> None:  # fmt: skip
         self.network, self.method, self.seed = network, method, seed
-        self.reading = given.usual("reading", reading, Reading)
+        self.reading = validate.or_default("reading", reading, Reading)
         instance("network", network, Network)
         self.period = number("period", period, above=True)
         self.trust = number("trust", trust, high=1, rule="a number from 0 to 1")
         record, _ = split_method(method)
-        given.sequence(seed)
+        validate.seed_sequence(seed)
         if record.is_relaxed:
             what = f"use another method than {record.name}"
             raise InputError(f"a broker needs whole connections; {what}")
@@ -301,7 +301,7 @@ class Broker:
         return pi
 
     def _unfinished(self, name: str) -> _Application:
-        app = self._all[member("application", name, self._all)]
+        app = self._all[one_of_many("application", name, self._all)]
         if app.cancelled or not math.isnan(app.completion):
             why = "was cancelled" if app.cancelled else f"was done at {app.completion:g}"
             raise InputError(f"application {name!r} {why}; name one that still runs")
@@ -309,11 +309,11 @@ class Broker:
 
     def _site(self, name: str) -> int:
         sites = list(self.network.sites)
-        return sites.index(option("site", name, sites))
+        return sites.index(one_of("site", name, sites))
 
     def _link(self, label: Any) -> int:
         links = self.network.links.index.tolist()
-        return links.index(member("link", label, links))
+        return links.index(one_of_many("link", label, links))
 
     def _changed(self, reason: str = "", site: int | None = None, link: int | None = None) -> Self:
         """Note what has changed; a reason asks for a new schedule."""
@@ -352,7 +352,10 @@ class Broker:
             can = most_work(self._platform(active)).max(axis=1) > 0
             able = [app for app, does in zip(active, can.tolist(), strict=True) if does]
         if able:
-            p, seed = self._platform(able), given.child(self.seed, len(self._log["schedules"]))
+            p, seed = (
+                self._platform(able),
+                validate.child_seed(self.seed, len(self._log["schedules"])),
+            )
             most = self.most_seconds
             self._allocation = solve(p, self.method, seed, self.reading, most_seconds=most)
         self._running, found = able, self._allocation
@@ -544,9 +547,9 @@ def day(
     Broker
         At the end; `Broker.summary` sums it up.
     """
-    applications = given.whole("applications", applications)
-    hours, load = given.positive(hours=hours, load=load)
-    rng = given.streams(seed, _PURPOSES)
+    applications = validate.whole("applications", applications)
+    hours, load = validate.positive(hours=hours, load=load)
+    rng = validate.random_streams(seed, _PURPOSES)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
     events: list[tuple[float, Callable[[], Broker]]] = []
     sites = broker.network.sites

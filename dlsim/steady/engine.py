@@ -13,12 +13,20 @@ import numpy as np
 
 from dlsim.compiled import ENGINES
 from dlsim.errors import InputError
-from dlsim.given import Seed, generator, instance, need_memory, option, usual, whole
 from dlsim.steady.heuristics import Found, fill_greedily, round_down, round_randomly
 from dlsim.steady.model import Platform, Reading
 from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.program import MOST_NODES, fair, polish, seconds, solve_program
 from dlsim.steady.relaxation import bound, relaxed_program
+from dlsim.validate import (
+    Seed,
+    instance,
+    one_of,
+    or_default,
+    random_generator,
+    require_memory,
+    whole,
+)
 
 #: Bytes that a method takes at least per application and cluster.
 BYTES_PER_CELL, BYTES_PER_MIXED_CELL = 150, 500
@@ -102,9 +110,9 @@ class Method:
         if not callable(self.find):
             raise InputError(f"method {self.name!r} must have a function, got {self.find!r}")
         for suffix in self.suffixes:
-            option(f"suffix of {self.name}", suffix, tuple(SUFFIXES))
+            one_of(f"suffix of {self.name}", suffix, tuple(SUFFIXES))
         for switch in self.switches:
-            option(f"switch of {self.name}", switch, tuple(Reading.switches()))
+            one_of(f"switch of {self.name}", switch, tuple(Reading.switches()))
 
 
 def register(kind: str, records: Iterable[Any]) -> dict[str, Any]:
@@ -182,7 +190,7 @@ def find_rounded_randomly(platform: Platform, options: SolveOptions) -> Allocati
     """Return the best allocation of some runs of heuristic LPRR (5.2.3)."""
     best = None
     for run in range(options.runs):
-        rng = generator(options.seed, run)
+        rng = random_generator(options.seed, run)
         rounding = round_randomly(platform, rng, options.batch, options.needs_least_connections)
         work = trim(platform, rounding.work, rounding.connections)
         found = Allocation(platform, work, rounding.connections)
@@ -273,10 +281,10 @@ def split_method(method: str) -> tuple[Method, list[Suffix]]:
     if not isinstance(method, str):
         raise InputError(f"method must be a name such as 'LPRG+polish', got {method!r}")
     name, *suffixes = method.split("+")
-    option("method", name, tuple(METHODS))
+    one_of("method", name, tuple(METHODS))
     record = METHODS[name]
     for suffix in suffixes:
-        option(f"suffix of {name}", suffix, record.suffixes)
+        one_of(f"suffix of {name}", suffix, record.suffixes)
     return record, [suffix for suffix in SUFFIXES.values() if suffix.name in suffixes]
 
 
@@ -342,7 +350,7 @@ def solve(
     [6.0, 4.0, 5.0, 6.0]
     """
     record, suffixes = split_method(method)
-    reading = usual("reading", reading, Reading)
+    reading = or_default("reading", reading, Reading)
     instance("platform", platform, Platform)
     if not isinstance(seed, np.random.SeedSequence):
         seed = whole("seed", seed, 0, np.inf)
@@ -356,12 +364,12 @@ def solve(
         runs=whole("runs", runs),
         most_nodes=whole("most_nodes", most_nodes, 0),
         most_seconds=seconds(most_seconds),
-        engine=option("engine", engine, ENGINES),
+        engine=one_of("engine", engine, ENGINES),
     )
     cells = platform.applications * platform.clusters
     what = f"{record.name} for {platform.applications:,} applications on"
     what = f"{what} {platform.clusters:,} clusters"
-    need_memory(what, record.bytes_per_cell * cells, "solve a smaller platform")
+    require_memory(what, record.bytes_per_cell * cells, "solve a smaller platform")
     found = record.find(platform, options)
     for suffix in suffixes:
         if suffix.improve:

@@ -11,8 +11,8 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from dlsim.errors import InputError
-from dlsim.given import number, option
 from dlsim.steady.routes import Routes, listed, need_pairs
+from dlsim.validate import number, one_of
 
 
 def check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
@@ -157,7 +157,7 @@ def equivalent_speed(
     >>> equivalent_speed(star, "m")
     3.5
     """
-    option("ports", ports, ("one", "many"))
+    one_of("ports", ports, ("one", "many"))
     is_plain = isinstance(tree, nx.Graph) and not tree.is_directed() and len(tree)
     if not is_plain or not nx.is_tree(tree):
         raise InputError(f"the site must be a tree, got {tree}")

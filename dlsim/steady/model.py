@@ -18,10 +18,10 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import Floats, column, instance, number, table
 from dlsim.reading import BaseReading, switch
 from dlsim.steady.graphs import check_graph, shortest_routes
 from dlsim.steady.routes import Ints, Limits, Routes, Tables, floored, listed, need_pairs
+from dlsim.validate import Floats, column, instance, number, require_table
 
 Flags = NDArray[np.bool_]
 
@@ -165,7 +165,7 @@ class Platform:
         if not (self.priority > 0).any():
             rule = "priority must be above 0 for at least one application"
             raise InputError(f"{rule}, got {self.priority}; its payoff is what is maximised")
-        labels = table("links", self.links, ("bandwidth", "max_connect")).index
+        labels = require_table("links", self.links, ("bandwidth", "max_connect")).index
         of: dict[str, Any] = {"row": "link", "labels": labels}
         most = column(
             "max_connect", self.links["max_connect"], high=math.inf, rule=_MAX_CONNECT_RULE, **of

@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.given import instance, member, table
 from dlsim.steady.graphs import shortest_routes
 from dlsim.steady.model import Floats, Platform, called
 from dlsim.steady.routes import Limits, Routes, listed
+from dlsim.validate import instance, one_of_many, require_table
 
 _NUMBERS, _ENDS = ["bandwidth", "max_connect"], ["start", "end"]
 #: What an application of a moment is: origin, priority, work, data.
@@ -23,7 +23,7 @@ def join_routers(
     links: pd.DataFrame, routers: Sequence[Any], lost: Collection[Any] = ()
 ) -> tuple[pd.DataFrame, Routes]:
     """Return the links that are not lost, in the order of their graph, and its shortest routes."""
-    ends = [table("links", links, _NUMBERS + _ENDS)[end].tolist() for end in _ENDS]
+    ends = [require_table("links", links, _NUMBERS + _ENDS)[end].tolist() for end in _ENDS]
     graph = nx.Graph()
     for name, start, end in zip(links.index, *ends, strict=True):
         if pd.isna(start) or pd.isna(end):
@@ -78,7 +78,7 @@ class Network:
         """Refuse what is no network; round the links' connections down once."""
         sites = called("sites", self.sites) or []
         for link in listed("lost", self.lost):
-            member("link", link, table("links", self.links, _NUMBERS).index)
+            one_of_many("link", link, require_table("links", self.links, _NUMBERS).index)
         links, routes, lost = self.links, self.routes, frozenset(self.lost)
         if routes is None:
             links, routes = join_routers(links, sites if self.router is None else self.router, lost)

@@ -13,10 +13,10 @@ import numpy as np
 import pandas as pd
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.given import Seed, whole
 from dlsim.steady import relaxation
 from dlsim.steady.check import broken, exact, verify
 from dlsim.steady.model import Floats, Platform, Reading
+from dlsim.validate import Seed, whole
 
 #: An objective within this of a proven bound, relative, is the optimum.
 PROVED = 1e-6

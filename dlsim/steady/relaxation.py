@@ -15,9 +15,9 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from dlsim.errors import InputError, StudyError
-from dlsim.given import instance
 from dlsim.steady.model import Floats, Ints, Platform, numbers
 from dlsim.steady.rows import LpRows
+from dlsim.validate import instance
 
 #: What the solver may leave of a limit, in the rows' own units (near 1).
 FEASIBLE = 1e-9

@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.given import Floats, instance, need_memory, number, whole
+from dlsim.validate import Floats, instance, number, require_memory, whole
 
 Ints = NDArray[np.int64]
 Pair = tuple[int, int]
@@ -30,7 +30,7 @@ def need_pairs(clusters: int, routers: int = 0) -> None:
     """Refuse a platform that is too wide for memory."""
     what = f"a platform of {clusters:,} clusters" + f" on {routers:,} routers" * (routers > 0)
     size = clusters * max(PAIR * clusters, TREE * routers)
-    need_memory(what, size, "take fewer clusters")
+    require_memory(what, size, "take fewer clusters")
 
 
 def floored(name: str, values: Floats) -> Floats:

@@ -19,10 +19,10 @@ import pandas as pd
 from numpy.random import SeedSequence
 
 from dlsim.files import read_csv, shared_file
-from dlsim.given import generator, option
 from dlsim.steady import topology
 from dlsim.steady.graphs import prune
 from dlsim.steady.model import Platform, Reading
+from dlsim.validate import one_of, random_generator
 
 #: The two kinds of networks.
 KINDS = ("Tiers", "random")
@@ -112,13 +112,13 @@ def tiers_network(clusters: int, seed: SeedSequence) -> tuple[nx.Graph, list[Any
         seed.entropy, spawn_key=(_TOPOLOGY, int(seed.spawn_key[-1]) % TOPOLOGIES)
     )
     graph = topology.tiers_graph(topology_seed)
-    return graph, topology.some_nodes(graph, clusters, generator(topology_seed, _ORDER))
+    return graph, topology.some_nodes(graph, clusters, random_generator(topology_seed, _ORDER))
 
 
 def _combination(connectivity: float, seed: SeedSequence) -> dict[str, float]:
     """Return the means of Table 2 that a replicate takes at one connectivity."""
     every = list(itertools.product(*(table_steps(2, name) for name in COMBINED)))
-    order = generator(seed.entropy, _ORDER).permutation(len(every))
+    order = random_generator(seed.entropy, _ORDER).permutation(len(every))
     place = len(table_steps(2, "connectivity")) * int(seed.spawn_key[-1]) + round(10 * connectivity)
     return dict(zip(COMBINED, every[order[place % len(every)]], strict=True))
 
@@ -142,7 +142,7 @@ def sample_platform(
     **drawn
         Means or readings of Table 2 in place of the replicate's own, such as ``heterogeneity``.
     """
-    if option("kind", kind, KINDS) == "Tiers":
+    if one_of("kind", kind, KINDS) == "Tiers":
         graph, routers = tiers_network(clusters, seed)
         return topology.table1(prune(graph, routers), routers, _seed_for(_NUMBERS, seed))
     means: dict[str, Any] = {**_combination(connectivity, seed), **drawn}
@@ -161,13 +161,13 @@ def crossed_platform(structure: str, numbers: str, clusters: int, seed: SeedSequ
     """
     if structure in REDUNDANCY:
         graph = topology.tiers_graph(seed, **REDUNDANCY[structure])
-        routers = topology.some_nodes(graph, clusters, generator(seed, _ORDER))
+        routers = topology.some_nodes(graph, clusters, random_generator(seed, _ORDER))
         graph = prune(graph, routers)
     else:
         drawn = topology.random(clusters, CONNECTIVITY[structure], seed=seed)
         routers, graph = list(range(clusters)), nx.empty_graph(clusters)
         graph.add_edges_from(drawn.links[["start", "end"]].itertuples(index=False))
-    if option("numbers", numbers, ("Table 1", "Table 2")) == "Table 1":
+    if one_of("numbers", numbers, ("Table 1", "Table 2")) == "Table 1":
         return topology.table1(graph, routers, seed)
     rng = np.random.default_rng(_seed_for(_NUMBERS, seed))
 

@@ -23,13 +23,32 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim import given
+from dlsim import validate
 from dlsim.errors import InputError
-from dlsim.files import TOML, Row, Schema, StrPath, placed, read_tables, tables_of, write_text
-from dlsim.given import anything, instance, items, member, number, option, real, text, whole
+from dlsim.files import (
+    MAX_TOML_BYTES,
+    Row,
+    Schema,
+    StrPath,
+    located,
+    parse_tables,
+    read_tables,
+    write_text,
+)
 from dlsim.steady.model import Platform
 from dlsim.steady.network import join_routers
 from dlsim.steady.routes import Limits, Share
+from dlsim.validate import (
+    any_number,
+    instance,
+    items,
+    number,
+    one_of,
+    one_of_many,
+    text,
+    unchecked,
+    whole,
+)
 
 
 def _label(name: str, value: Any) -> Any:
@@ -44,7 +63,7 @@ def _labels(name: str, value: Any) -> list[Any]:
 
 
 def _amount(name: str, value: Any, above: bool = False) -> float:
-    return float(number(name, real(name, value), above=above))
+    return float(number(name, any_number(name, value), above=above))
 
 
 def _priority(name: str, value: Any) -> Any:
@@ -71,15 +90,15 @@ TABLES: Schema = {
         "work": partial(_amount, above=True), "data": _amount,
     },
     "link": {
-        "name": _label, "bandwidth": _amount, "max_connect?": real,
+        "name": _label, "bandwidth": _amount, "max_connect?": any_number,
         "start?": _label, "end?": _label,
     },
     "route": {"from": _cluster, "to": _cluster, "links": _labels},
 }  # fmt: skip
 #: Those inside the table ``limits``.
 LIMITS: Schema = {
-    "pair": {"from": _cluster, "to": _cluster, "most": real},
-    "share": {"cluster": _cluster, "origins": _clusters, "share": real},
+    "pair": {"from": _cluster, "to": _cluster, "most": any_number},
+    "share": {"cluster": _cluster, "origins": _clusters, "share": any_number},
 }
 
 
@@ -134,18 +153,18 @@ def _rows(**columns: Any) -> list[dict[str, Any]]:
 def _cluster_number(names: Sequence[str], name: str, value: Any) -> int:
     """Return the number of a cluster that a file names."""
     if isinstance(value, str) and any(names):
-        return names.index(option(name, value, [one for one in names if one]))
+        return names.index(one_of(name, value, [one for one in names if one]))
     return whole(name, value, 0)
 
 
 def _ends(names: Sequence[str], row: Row) -> tuple[int, int]:
-    k, to = (placed(row.where, _cluster_number, names, end, row[end]) for end in _ENDS)
+    k, to = (located(row.where, _cluster_number, names, end, row[end]) for end in _ENDS)
     return k, to
 
 
 def _read_limits(name: str, document: Any) -> Row:
     """Return the tables inside ``limits``."""
-    return tables_of(name, document, LIMITS, {"pairs?": anything}, 0)
+    return parse_tables(name, document, LIMITS, {"pairs?": unchecked}, 0)
 
 
 def _limits_of(found: Row, names: Sequence[str]) -> Limits:
@@ -154,13 +173,13 @@ def _limits_of(found: Row, names: Sequence[str]) -> Limits:
         raise InputError(f"{found.where} {rule}")
     shares = []
     for row in found.get("share", ()):
-        cluster = placed(row.where, _cluster_number, names, "cluster", row["cluster"])
+        cluster = located(row.where, _cluster_number, names, "cluster", row["cluster"])
         origins = [
-            placed(row.where, _cluster_number, names, "origins", one) for one in row["origins"]
+            located(row.where, _cluster_number, names, "origins", one) for one in row["origins"]
         ]
-        shares.append(placed(row.where, Share, cluster, tuple(origins), row["share"]))
+        shares.append(located(row.where, Share, cluster, tuple(origins), row["share"]))
     pairs = {_ends(names, row): row["most"] for row in found.get("pair", ())}
-    return placed(found.where, Limits, tuple(shares), pairs or found.get("pairs"))
+    return located(found.where, Limits, tuple(shares), pairs or found.get("pairs"))
 
 
 def _listed_routes(
@@ -170,7 +189,7 @@ def _listed_routes(
     routes: dict[tuple[int, int], list[Any]] = {}
     for row in rows:
         for link in row["links"]:
-            placed(row.where, member, "link", link, links)
+            located(row.where, one_of_many, "link", link, links)
         pair = _ends(names, row)
         if pair in routes:
             there = " to ".join(names[n] if n < len(names) and names[n] else str(n) for n in pair)
@@ -182,7 +201,7 @@ def _listed_routes(
 def _links_of(rows: Sequence[Row]) -> pd.DataFrame:
     told = [(row["name"], row["bandwidth"], row.get("max_connect", math.inf)) for row in rows]
     links = pd.DataFrame(told, columns=["name", "bandwidth", "max_connect"]).set_index("name")
-    given.table("links", links, ("bandwidth", "max_connect"))  # each label once
+    validate.require_table("links", links, ("bandwidth", "max_connect"))  # each label once
     for column in ("start", "end"):
         if any(column in row for row in rows):
             links[column] = [row.get(column) for row in rows]
@@ -228,14 +247,14 @@ def _platform_of(found: Row) -> Platform:
     return Platform(
         [row["speed"] for row in clusters], [row["gateway"] for row in clusters], links, routes,
         origin=[
-            placed(row.where, _cluster_number, names, "origin", row["origin"]) for row in apps
+            located(row.where, _cluster_number, names, "origin", row["origin"]) for row in apps
         ],
         limits=_limits_of(found["limits"], names) if "limits" in found else Limits(),
         router=None if None in routers else tuple(routers), **columns,
     )  # fmt: skip
 
 
-def read_platform(path: StrPath, limit: int = TOML) -> Platform:
+def read_platform(path: StrPath, limit: int = MAX_TOML_BYTES) -> Platform:
     """Read a platform from a TOML file.
 
     Parameters
@@ -256,7 +275,7 @@ def read_platform(path: StrPath, limit: int = TOML) -> Platform:
         For a file that cannot be read or holds no platform; names the file.
     """
     found = read_tables(path, TABLES, {"limits?": _read_limits}, 0, limit)
-    platform: Platform = placed(os.fspath(path), _platform_of, found)
+    platform: Platform = located(os.fspath(path), _platform_of, found)
     return platform
 
 

@@ -17,10 +17,10 @@ from numpy.random import Generator
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from dlsim.errors import InputError
-from dlsim.given import Seed, extra, need_memory, number, option, streams, whole
 from dlsim.steady.graphs import prune
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.routes import Limits, need_pairs
+from dlsim.validate import Seed, import_extra, number, one_of, random_streams, require_memory, whole
 
 #: Every switch of this module with its options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {"table2": ("one", "het")}
@@ -76,8 +76,8 @@ def tiers_graph(
     wan, mans, man = whole("wan", wan), whole("mans", mans, 0), whole("man", man, 0)
     RW, RM, RMW = whole("RW", RW, 0), whole("RM", RM, 0), whole("RMW", RMW, 0)
     what, remedy = f"a network of {wan:,} and {mans:,} times {man:,} nodes", "draw a smaller one"
-    need_memory(what, SQUARE * max(wan, man) ** 2 + NODE * (wan + mans * man), remedy)
-    rng = streams(seed, _PURPOSES)["graph"]
+    require_memory(what, SQUARE * max(wan, man) ** 2 + NODE * (wan + mans * man), remedy)
+    rng = random_streams(seed, _PURPOSES)["graph"]
     core = rng.random((wan, 2))
     graph = nx.Graph()
     graph.add_nodes_from(range(wan + mans * man))
@@ -116,7 +116,7 @@ def table1(
     limits : Limits, optional
         Policies to add.
     """
-    draws, clusters = streams(seed, _PURPOSES), len(routers)
+    draws, clusters = random_streams(seed, _PURPOSES), len(routers)
     links, sites, apps = (draws[name] for name in _PURPOSES[2:])
     graph = graph.copy()
     bandwidths = _bandwidths(links, graph.number_of_edges())
@@ -141,7 +141,7 @@ def _on_some(graph: nx.Graph, clusters: int | None, seed: Seed, limits: Limits |
     routers = list(graph)
     if clusters is not None:
         clusters = whole("clusters", clusters, 1, len(routers))
-        routers = some_nodes(graph, clusters, streams(seed, _PURPOSES)["clusters"])
+        routers = some_nodes(graph, clusters, random_streams(seed, _PURPOSES)["clusters"])
     return table1(prune(graph, routers), routers, seed, limits)
 
 
@@ -166,7 +166,7 @@ def tiers(
     (5, 20)
     """
     for name in network:
-        option("parameter of tiers", name, ("wan", "mans", "man", "RW", "RM", "RMW"))
+        one_of("parameter of tiers", name, ("wan", "mans", "man", "RW", "RM", "RMW"))
     return _on_some(tiers_graph(seed, **network), clusters, seed, limits)
 
 
@@ -199,14 +199,14 @@ def random(
     >>> random(5, connectivity=1.0).links.shape[0]
     10
     """
-    option("table2", table2, SWITCHES["table2"])
+    one_of("table2", table2, SWITCHES["table2"])
     clusters = whole("clusters", clusters)
     rule = "a finite number from 0 to 1"
     connectivity = float(number("connectivity", connectivity, high=1, rule=rule))
     heterogeneity = float(number("heterogeneity", heterogeneity, high=1, rule=rule))
     means = {"gateway": gateway, "bandwidth": bandwidth, "max_connect": max_connect, "speed": speed}
     gateway, bandwidth, max_connect, speed = (float(number(*mean)) for mean in means.items())
-    draws = streams(seed, _PURPOSES)
+    draws = random_streams(seed, _PURPOSES)
 
     def spread(purpose: str, mean: float, size: int) -> Floats:
         return mean * (1 + heterogeneity * draws[purpose].uniform(-1.0, 1.0, size))
@@ -252,7 +252,7 @@ def hub(
     InputError
         For an unknown network, too many clusters, or where topohub is not installed.
     """
-    topohub = extra(f"network {name!r}", "topologies", "topohub")
+    topohub = import_extra(f"network {name!r}", "topologies", "topohub")
     try:
         with warnings.catch_warnings():  # topohub leaves the closing of its file to chance
             warnings.simplefilter("ignore", ResourceWarning)

@@ -16,7 +16,7 @@ from typing import Any
 
 from dlsim import files
 from dlsim.errors import DlsimError, InputError
-from dlsim.files import LIMIT
+from dlsim.files import MAX_TABLE_BYTES
 from dlsim.owned import Owned
 from dlsim.study.pages import harmless, set_formulas
 
@@ -60,7 +60,7 @@ def write_book(home: Owned) -> Path:
         if done.returncode:
             raise DlsimError(f"Sphinx could not make the book:\n{done.stderr.strip()[-2000:]}")
         for path in sorted(path for path in made.rglob("*") if path.is_file()):
-            place, data = path.relative_to(made).as_posix(), files.read_bytes(path, LIMIT)
+            place, data = path.relative_to(made).as_posix(), files.read_bytes(path, MAX_TABLE_BYTES)
             for theirs, ours in _ACCESSIBLE.items() if path.suffix == ".html" else ():
                 data = data.replace(theirs, ours)
             if not path.name.startswith("."):
@@ -74,7 +74,7 @@ def _copy_run(root: Path, notebooks: Collection[Path], source: Path) -> None:
 
     (source / "notebooks").mkdir()
     for path in notebooks:
-        book = nbformat.reads(files.read_text(path, LIMIT), as_version=4)
+        book = nbformat.reads(files.read_text(path, MAX_TABLE_BYTES), as_version=4)
         inert = as_text(book, [one.name for one in notebooks])
         files.write_text(source / "notebooks" / path.name, nbformat.writes(inert))
     shutil.copytree(files.shared_folder("data") / "figures", source / "data" / "figures")
@@ -82,7 +82,7 @@ def _copy_run(root: Path, notebooks: Collection[Path], source: Path) -> None:
         folder = source / "run" / name
         folder.mkdir(parents=True)
         for path in (root / name).glob(f"*.{ending}"):
-            files.write_bytes(folder / path.name, files.read_bytes(path, LIMIT))
+            files.write_bytes(folder / path.name, files.read_bytes(path, MAX_TABLE_BYTES))
 
 
 def as_text(book: Any, notebooks: Collection[str]) -> Any:

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 from scipy.special import ndtr, pdtrik
 
-from dlsim.given import whole
 from dlsim.study.grid import sweep
 from dlsim.study.stats import family
+from dlsim.validate import whole
 
 #: Laws with mean 0 by name: from standard normal numbers to replicates. "with ties" is -1 or 1 in
 #: a tenth of cases each, and 0 else.

@@ -36,8 +36,8 @@ from scipy.special import stdtrit
 from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
-from dlsim.given import MOST, nearest, number, option, table
 from dlsim.study.stats import ENDS, LEVEL, family, share_bounds
+from dlsim.validate import MAX_MAGNITUDE, did_you_mean, number, one_of, require_table
 
 #: Every direction with its default margin.
 MARGINS = {
@@ -117,7 +117,7 @@ class Claim:
     def __post_init__(self) -> None:
         """Refuse a claim that could not be judged, and fill in the default margin."""
         for name, options in (("whose", WHOSE), ("kind", KINDS), ("direction", tuple(MARGINS))):
-            option(f"claim {self.id}: {name}", getattr(self, name), options)
+            one_of(f"claim {self.id}: {name}", getattr(self, name), options)
         if self.id.rpartition("-")[0] != self.paper:
             self._refuse(f"id must be '{self.paper}-<number>'", self.id)
         needed = PRINTED.get(self.direction)
@@ -157,11 +157,14 @@ class Claim:
 def _numbers(name: str, value: Any) -> tuple[float, ...]:
     rule = "a number or a list of numbers"
     each = value if isinstance(value, list) else [value]
-    return tuple(float(number(name, one, -MOST, rule=rule)) for one in each)
+    return tuple(float(number(name, one, -MAX_MAGNITUDE, rule=rule)) for one in each)
 
 
-_FIELDS = files.fields_of(
-    Claim, printed=_numbers, range=_numbers, margin=partial(number, low=-MOST, rule="a number")
+_FIELDS = files.field_rules(
+    Claim,
+    printed=_numbers,
+    range=_numbers,
+    margin=partial(number, low=-MAX_MAGNITUDE, rule="a number"),
 )
 
 
@@ -171,14 +174,14 @@ def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[C
     rows = files.read_tables(path, {"claim": _FIELDS}).get("claim")
     if not rows:
         raise InputError(f"{path}: must hold [[claim]] tables")
-    claims = [files.placed(os.fspath(path), Claim, **row) for row in rows]
+    claims = [files.located(os.fspath(path), Claim, **row) for row in rows]
     twice = [name for name, count in Counter(c.id for c in claims).items() if count > 1]
     if twice:
         raise InputError(f"{path}: claim {twice[0]!r} is there twice; ids must differ")
     papers = list(dict.fromkeys(c.paper for c in claims))
     if paper is not None and paper not in papers:
         known = f"claims are known of {', '.join(papers)}"
-        raise InputError(f"{known}; got {paper!r}{nearest(paper, papers)}")
+        raise InputError(f"{known}; got {paper!r}{did_you_mean(paper, papers)}")
     return [c for c in claims if paper in (None, c.paper)]
 
 
@@ -197,7 +200,7 @@ class Verdict:
     notes: str = field(default="", compare=False, repr=False)  # sentences that end the reason
 
     def __post_init__(self) -> None:
-        option("a verdict", self.word, SYMBOLS)
+        one_of("a verdict", self.word, SYMBOLS)
 
     def __str__(self) -> str:
         return self.word
@@ -254,7 +257,7 @@ def _pairs_of(points: pd.DataFrame) -> pd.DataFrame:
 
 def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     numbers = list(ENDS)
-    frame = table(f"points of claim {claim.id}", points, ("point", *numbers), unique=False)
+    frame = require_table(f"points of claim {claim.id}", points, ("point", *numbers), unique=False)
     frame = frame.reset_index(drop=True)
     frame[numbers] = frame[numbers].astype(float).replace([math.inf, -math.inf], math.nan)
     crossed = frame.loc[frame["low"] > frame["high"], ["point", "low", "high"]]
@@ -481,8 +484,8 @@ def reference_of(paper: str) -> Path:
 
 def checked_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Return a scorecard; refuse a table without its columns, or with an unknown verdict."""
-    for word in table(f"rows of {what}", frame, COLUMNS, unique=False)["verdict"]:
-        option(f"{what}: a verdict", word, SYMBOLS)
+    for word in require_table(f"rows of {what}", frame, COLUMNS, unique=False)["verdict"]:
+        one_of(f"{what}: a verdict", word, SYMBOLS)
     return frame
 
 

@@ -16,7 +16,7 @@ import dlsim
 from dlsim.cache import source_digest
 from dlsim.errors import InputError
 from dlsim.files import read_json
-from dlsim.given import extra
+from dlsim.validate import import_extra
 
 #: Environment variable that names the scheduler of a Dask cluster.
 DASK = "DLSIM_DASK"
@@ -36,7 +36,7 @@ def _address(path: str) -> str:
 
 def connect(place: str, security: Any = None) -> Any:
     """Connect to a scheduler, by its address or by the file FILE.json that it left."""
-    distributed = extra("a Dask cluster", "cluster", "distributed")
+    distributed = import_extra("a Dask cluster", "cluster", "distributed")
     is_file = place.endswith(".json")
     if is_file and not Path(place).is_file():
         raise InputError(f"{place}: no such scheduler file; has the scheduler started?")

@@ -6,7 +6,7 @@ from functools import partial
 
 from dlsim import files
 from dlsim.files import StrPath
-from dlsim.given import mapping, option, text
+from dlsim.validate import mapping, one_of, text
 
 #: Formats that a picture can be saved in, each with what would date it left out.
 KINDS: dict[str, dict[str, None]] = {
@@ -37,7 +37,7 @@ class FigureRow:
 
 
 _NEEDED = dict.fromkeys(("id", "paper", "printed", "title", "notebook"), partial(text, blank=False))
-_FIELDS = files.fields_of(FigureRow, **_NEEDED, status=partial(option, options=STATUSES))
+_FIELDS = files.field_rules(FigureRow, **_NEEDED, status=partial(one_of, options=STATUSES))
 
 
 def paper_of(notebook: str) -> str:
@@ -55,6 +55,6 @@ def load_figures(path: StrPath | None = None) -> tuple[dict[str, dict[str, str]]
     found = files.read_tables(path, {"figure": _FIELDS}, {"papers?": mapping})
     papers, figures = found.get("papers", {}), []
     for row in found.get("figure", []):
-        option(f"{row.where}: paper", row["paper"], papers)
+        one_of(f"{row.where}: paper", row["paper"], papers)
         figures.append(FigureRow(**row))
     return papers, figures

@@ -24,9 +24,9 @@ from matplotlib.path import Path
 from numpy.typing import ArrayLike
 
 from dlsim.errors import InputError
-from dlsim.given import number, table
 from dlsim.study.plot import axes_of
 from dlsim.study.style import INK
+from dlsim.validate import number, require_table
 
 #: What a table of chunks must have: one row per chunk, times absolute.
 COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
@@ -40,7 +40,7 @@ _LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
 
 def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
     """Return the chunks with `compute_start`, after refusing what is no chunk."""
-    table("chunks", chunks, COLUMNS, empty=False, unique=False)
+    require_table("chunks", chunks, COLUMNS, empty=False, unique=False)
     frame = chunks.assign(compute_start=chunks.get("compute_start", chunks["send_end"]))
     times = frame[_TIMES].to_numpy(dtype=float)
     begin, sent, start, end = times.T
@@ -133,7 +133,7 @@ def plot_gantt(
     names, first = _node_rows(frame, nodes), int(link)
     due: dict[Any, float] = {}
     if tasks is not None:
-        table("tasks", tasks, ("arrival", "deadline"), unique=False)
+        require_table("tasks", tasks, ("arrival", "deadline"), unique=False)
         due = dict((tasks["arrival"] + tasks["deadline"]).astype(float))
     if until is None:  # room for deadlines, but not for remote ones
         last = float(frame["compute_end"].max())

@@ -25,12 +25,11 @@ import pandas as pd
 from dlsim import progress
 from dlsim.cache import cache_folder, private_folder
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.files import LIMIT, read_bytes, write_bytes, write_text
-from dlsim.given import label as unwrap_scalar
-from dlsim.given import mapping, whole
+from dlsim.files import MAX_TABLE_BYTES, read_bytes, write_bytes, write_text
 from dlsim.study import session, worker_pool
 from dlsim.study.dask_cluster import cluster_executor
 from dlsim.study.fingerprint import fingerprint, ship_by_value, surroundings
+from dlsim.validate import mapping, unwrap_scalar, whole
 
 #: Cells run in this process for so long before worker processes are worth their start.
 SECONDS_BEFORE_WORKERS = 1.0
@@ -137,7 +136,7 @@ def _read(file: Path | None) -> dict[str, list[Any]] | None:
     if file is None:
         return None
     try:
-        text, checksum, end = read_bytes(file, LIMIT).decode("ascii").split("\n")
+        text, checksum, end = read_bytes(file, MAX_TABLE_BYTES).decode("ascii").split("\n")
         if end or checksum != hashlib.sha256(text.encode()).hexdigest():
             return None
         return dict(json.loads(text))
@@ -386,7 +385,9 @@ def sweep(
     run.load()
     total = len(run.cells)
     try:
-        with progress.shown(label, total, len(run.results), _reporter(label, total)) as run.show:
+        with progress.progress_bar(
+            label, total, len(run.results), _reporter(label, total)
+        ) as run.show:
             if executor is not None and run.pending:
                 run.run_on(executor)
             else:
@@ -403,7 +404,7 @@ def sweep(
 
 def _reporter(label: str, total: int) -> Callable[[int], object] | None:
     """Return the function that tells the run of a notebook how far a sweep is; None outside one."""
-    place = os.environ.get(progress.VARIABLE, "")
+    place = os.environ.get(progress.PROGRESS_VARIABLE, "")
 
     def report(done: int) -> None:
         with suppress(DlsimError):

@@ -9,10 +9,10 @@ import pandas as pd
 from matplotlib.axes import Axes
 
 from dlsim.errors import InputError
-from dlsim.given import option
 from dlsim.study import claims, session
 from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, Claim, Verdict
 from dlsim.study.measure import MEASURES, Measure
+from dlsim.validate import one_of
 
 
 class MarkdownText(str):
@@ -25,7 +25,7 @@ class MarkdownText(str):
 def find_claim(name: str) -> Claim:
     """Return a claim of the current paper, by its id."""
     known = {one.id: one for one in claims.load_claims(session.current().paper)}
-    return known[option("a claim", name, known)]
+    return known[one_of("a claim", name, known)]
 
 
 def without_own_policies(frame: pd.DataFrame) -> pd.DataFrame:
@@ -167,7 +167,7 @@ def claim_points(name: str) -> pd.DataFrame:
     ``least`` and ``most`` (95 % for all points of the claim at once).
     """
     claim, known = find_claim(name), session.current().points
-    points = known[option("a claim that was judged", name, known)]
+    points = known[one_of("a claim that was judged", name, known)]
     return pd.DataFrame() if points is None or points.empty else claims.intervals(points, claim)
 
 

@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.given import word
 from dlsim.study.stats import ENDS, column_means, reduction, summary
+from dlsim.validate import format_value
 
 #: Columns whose value says enough, or that have a shorter name.
 _SHORT = {"clusters": "K", "heterogeneity": "", "kind": "", "numbers": "", "what": ""}
@@ -64,7 +64,7 @@ def wide(
 def named(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
     """Name the points of a table of estimates after their place in the grid."""
     rows = table[list(by)].to_dict("records")
-    said = ([f"{_SHORT.get(n, n)} {word(row[n])}".strip() for n in by] for row in rows)
+    said = ([f"{_SHORT.get(n, n)} {format_value(row[n])}".strip() for n in by] for row in rows)
     names = [", ".join([what] * bool(what) + some) for some in said]
     return table.assign(point=pd.Series(names, index=table.index, dtype=object))
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from dlsim import files, processes
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.files import LIMIT, StrPath, read_json
+from dlsim.files import MAX_TABLE_BYTES, StrPath, read_json
 
 #: Seconds that a kernel may take to start.
 START_SECONDS = 120.0
@@ -73,7 +73,7 @@ def _execute(request: Mapping[str, Any], work: Path) -> None:
         what = f"code cell {_cells_begun(executed)} ran longer than its limit of {seconds}"
         raise StudyError(what) from error
     except OSError as error:
-        raise files.unwritable(executed, error) from error
+        raise files.write_error(executed, error) from error
     except Exception as error:  # a kernel that dies raises what its transport raises
         where = f"code cell {_cells_begun(executed)}: " if executed.exists() else ""
         raise StudyError(f"{where}{type(error).__name__}: {error}") from error
@@ -115,7 +115,9 @@ def _plain_path(path: StrPath) -> str:
 def _cells_begun(executed: Path) -> int:
     """Return the number of the code cell that was the last to begin."""
     with contextlib.suppress(InputError, KeyError, TypeError):
-        cells = [c for c in read_json(executed, LIMIT)["cells"] if c["cell_type"] == "code"]
+        cells = [
+            c for c in read_json(executed, MAX_TABLE_BYTES)["cells"] if c["cell_type"] == "code"
+        ]
         begun = [cell["metadata"].get("papermill", {}).get("start_time") for cell in cells]
         return sum(bool(time) for time in begun)
     return 0

@@ -25,12 +25,12 @@ from typing import Any
 from dlsim import files, processes, progress
 from dlsim.cache import source_digest
 from dlsim.errors import InputError
-from dlsim.files import LIMIT, StrPath, read_bytes, read_json, read_text
-from dlsim.given import number, option
+from dlsim.files import MAX_TABLE_BYTES, StrPath, read_bytes, read_json, read_text
 from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
 from dlsim.study import dask_cluster, worker_pool
 from dlsim.study.figures import KIND_VARIABLE, KINDS, paper_of
 from dlsim.study.parameters import check_parameters, parameters_of
+from dlsim.validate import number, one_of
 
 #: Seconds that a cell may run, by scale.
 CELL_SECONDS = {"quick": 1800.0, "paper": 6 * 3600.0}
@@ -78,7 +78,7 @@ def find_notebook(name: StrPath) -> Path:
         raise InputError(f"{name}: no such notebook; check the path")
     known = files.suite_notebooks()
     full_name = {paper_of(stem): stem for stem in reversed(known)}.get(str(name), str(name))
-    return known[option("notebook", full_name, known)]
+    return known[one_of("notebook", full_name, known)]
 
 
 def is_of_suite(path: Path) -> bool:
@@ -154,7 +154,7 @@ def run_notebook(job: _Job, stop: threading.Event) -> NotebookResult:
             return NotebookResult(job.name, None, "interrupted", seconds)
         return _put_into_place(job, process.returncode, seconds)
     except OSError as error:
-        raise files.unwritable(job.target, error) from error
+        raise files.write_error(job.target, error) from error
     finally:
         shutil.rmtree(job.work, ignore_errors=True)
 
@@ -162,7 +162,7 @@ def run_notebook(job: _Job, stop: threading.Event) -> NotebookResult:
 def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
     """Start the process of a notebook; its standard input closes when this process is gone."""
     copy = job.work / job.source.name
-    copy.write_bytes(read_bytes(job.source, LIMIT))
+    copy.write_bytes(read_bytes(job.source, MAX_TABLE_BYTES))
     request = {
         "notebook": str(copy),
         "values": job.values,
@@ -174,7 +174,7 @@ def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
     job.target.parent.mkdir(parents=True, exist_ok=True)
     environment = processes.marked(mark) | job.environment
     environment |= {
-        progress.VARIABLE: str(job.work / "progress.json"),
+        progress.PROGRESS_VARIABLE: str(job.work / "progress.json"),
         WROTE_VARIABLE: str(job.work / "wrote"),
         "TMPDIR": str(job.work),
     }
@@ -201,7 +201,7 @@ def _put_into_place(job: _Job, code: int, seconds: float) -> NotebookResult:
     executed, error_file = job.work / "executed.ipynb", job.work / "error"
     target, failed = (f"{NOTEBOOKS}/{job.name}{end}" for end in (".ipynb", ".failed.ipynb"))
     if code == 0:
-        job.home.write(target, read_bytes(executed, LIMIT))
+        job.home.write(target, read_bytes(executed, MAX_TABLE_BYTES))
         job.home.clear(failed)
         _copy_linked_pictures(job)
         _write_stamp(job, seconds)
@@ -213,7 +213,7 @@ def _put_into_place(job: _Job, code: int, seconds: float) -> NotebookResult:
         error = f"its process was killed by signal {-code}" if code < 0 else log[-500:]
     path = None
     if executed.exists():
-        path = job.home.write(failed, read_bytes(executed, LIMIT))
+        path = job.home.write(failed, read_bytes(executed, MAX_TABLE_BYTES))
         job.home.clear(target)
     return NotebookResult(job.name, path, "failed", seconds, f"{job.source.name} failed: {error}")
 
@@ -324,7 +324,7 @@ def run_all(
     limit = CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
     if cell_seconds is not None:
         limit = number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
-    environment = {KIND_VARIABLE: option("figures", figures, KINDS), worker_pool.JOBS: "1"}
+    environment = {KIND_VARIABLE: one_of("figures", figures, KINDS), worker_pool.JOBS: "1"}
     environment |= {dask_cluster.DASK: dask} if dask else {}
     plan = []
     for path in paths:

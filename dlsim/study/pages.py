@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 from dlsim import files
-from dlsim.files import LIMIT
+from dlsim.files import MAX_TABLE_BYTES
 from dlsim.owned import Owned
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -128,7 +128,7 @@ def page_of(root: Path, notebook: Path, page: Path, frame: PageFrame) -> str:
         exclude_input_prompt=True,
         exclude_output_prompt=True,
     )
-    book = harmless(nbformat.reads(files.read_text(notebook, LIMIT), as_version=4))
+    book = harmless(nbformat.reads(files.read_text(notebook, MAX_TABLE_BYTES), as_version=4))
     stem = notebook.name.partition(".")[0]
     # links to notebooks, which become links to their pages with all others below
     links = {name: f"{name}.ipynb" for name in pages_of_run(root)}
@@ -206,6 +206,6 @@ def _mend(found: re.Match[str], root: Path, notebook: Path, page: Path, source: 
     is_allowed = any(picture.is_relative_to(folder) for folder in allowed)
     kind = _PICTURES.get(picture.suffix.lower())
     if attribute.endswith("src") and is_allowed and kind and picture.is_file():
-        code = base64.b64encode(files.read_bytes(picture, LIMIT)).decode()
+        code = base64.b64encode(files.read_bytes(picture, MAX_TABLE_BYTES)).decode()
         return f'{attribute}="data:image/{kind};base64,{code}"'
     return attribute.removesuffix("href").removesuffix("src") + 'data-absent=""'

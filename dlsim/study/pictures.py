@@ -23,7 +23,7 @@ from PIL import Image
 
 from dlsim.cache import cache_folder, private_folder, source_digest
 from dlsim.errors import DlsimError, InputError
-from dlsim.files import LIMIT, read_bytes, write_bytes
+from dlsim.files import MAX_TABLE_BYTES, read_bytes, write_bytes
 from dlsim.study.figures import KINDS
 
 _DPI = 150
@@ -68,7 +68,7 @@ def _place(figure: Figure, kind: str) -> Path | None:
 def _kept(path: Path) -> bytes:
     """Return the picture in a file, nothing for none that is whole."""
     try:
-        content = read_bytes(path, LIMIT)
+        content = read_bytes(path, MAX_TABLE_BYTES)
     except InputError:
         return b""
     return content[32:] if content[:32] == hashlib.sha256(content[32:]).digest() else b""

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 
 from dlsim.files import read_csv
-from dlsim.given import word
 from dlsim.study import claims, session
 from dlsim.study.claims import Claim, Verdict
 from dlsim.study.judging import measure_claim
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import ENDS
+from dlsim.validate import format_value
 
 Reading = Mapping[str, Any]
 
@@ -26,7 +26,9 @@ def name_reading(reading: Reading) -> str:
     """
     spans = (tuple, list)
     shown = {
-        name: "-".join(f"{v:.0f}" for v in value) if isinstance(value, spans) else word(value)
+        name: "-".join(f"{v:.0f}" for v in value)
+        if isinstance(value, spans)
+        else format_value(value)
         for name, value in reading.items()
     }
     return ", ".join(f"{name}={value}" for name, value in shown.items()) or "default"

@@ -11,10 +11,10 @@ import pandas as pd
 from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
-from dlsim.given import option
 from dlsim.owned import Owned
 from dlsim.study import claims
 from dlsim.study.figures import KIND_VARIABLE, KINDS
+from dlsim.validate import one_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -58,9 +58,9 @@ class Results:
 
         figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
         assert isinstance(figure, Figure)
-        kind = option(KIND_VARIABLE, os.environ.get(KIND_VARIABLE) or "png", KINDS)
+        kind = one_of(KIND_VARIABLE, os.environ.get(KIND_VARIABLE) or "png", KINDS)
         for one in {kind, *formats} - {"png"}:
-            option("a format", one, KINDS)
+            one_of("a format", one, KINDS)
             self.picture(name, picture_of(figure, one), one)
         return self.picture(name, picture_of(figure))
 

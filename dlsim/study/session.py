@@ -16,7 +16,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
-from dlsim.given import mapping, option, whole
+from dlsim.validate import mapping, one_of, whole
 
 if TYPE_CHECKING:
     from dlsim.study.claims import Verdict
@@ -87,7 +87,7 @@ def sweep_defaults() -> Session:
 def read_scales(paper: str) -> dict[str, dict[str, Any]]:
     """Read how much is computed of a paper at each scale, from data/scales.toml."""
     rows = read_toml(shared_file("data/scales.toml"))
-    return dict(rows[option("the paper", paper, rows)])
+    return dict(rows[one_of("the paper", paper, rows)])
 
 
 def _check_reading(reading: Mapping[str, Any], switches: Mapping[str, Sequence[Any]]) -> None:
@@ -96,10 +96,10 @@ def _check_reading(reading: Mapping[str, Any], switches: Mapping[str, Sequence[A
     if chosen and not switches:
         raise InputError(f"nothing here depends on a reading: it must be empty; got {chosen!r}")
     for name, value in chosen.items():
-        option("a switch of the reading", name, switches)
+        one_of("a switch of the reading", name, switches)
         known = switches[name]
         if isinstance(value, str) and all(isinstance(one, str) for one in known):
-            option(f"reading: {name}", value, known)
+            one_of(f"reading: {name}", value, known)
 
 
 def start(
@@ -149,7 +149,7 @@ def start(
     from dlsim.study.report import Results
 
     scales = read_scales(paper)
-    size = SimpleNamespace(**scales[option("scale", scale, scales)])
+    size = SimpleNamespace(**scales[one_of("scale", scale, scales)])
     rule = "a whole number of at least 0"
     size.runs = whole("runs", runs, 0, math.inf, f"{rule} (0 = what the scale says)") or size.runs
     module = paper_module(paper)  # its import registers the measures of the paper's claims

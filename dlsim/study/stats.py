@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.special import betaincinv, stdtrit
 
 from dlsim.errors import InputError
-from dlsim.given import number, table
+from dlsim.validate import number, require_table
 
 #: An estimate and the ends of its interval: columns of every table of estimates.
 ENDS = ("estimate", "low", "high")
@@ -41,7 +41,7 @@ def _names(columns: str | Sequence[str]) -> list[str]:
 
 
 def _check(frame: pd.DataFrame, columns: Sequence[str], groups: Sequence[str]) -> None:
-    table("rows", frame, columns, unique=False)
+    require_table("rows", frame, columns, unique=False)
     for name in columns:
         if columns.count(name) > 1 or (name in groups and name in (*ENDS, "n")):
             raise InputError(f"column {name!r} has two meanings here: rename it, or name it once")

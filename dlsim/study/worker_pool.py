@@ -11,7 +11,7 @@ from concurrent.futures import Future, ProcessPoolExecutor
 from typing import Any
 
 from dlsim import processes
-from dlsim.given import whole
+from dlsim.validate import whole
 
 #: Environment variable that says how many worker processes a sweep gets.
 JOBS = "DLSIM_JOBS"

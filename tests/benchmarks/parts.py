@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dlsim.given import option
+from dlsim.validate import one_of
 
 #: The modules of this package that have a table `PARTS`, in the order in which they run.
 ENGINES = ("realtime", "steady", "bricks", "cpugpu", "explore", "suite")
@@ -51,7 +51,7 @@ def chosen(names):
     """The parts that names mean: an engine's without its long ones, a part, or all but those."""
     table = {}
     for name in names or ENGINES:
-        option("part", name, (*ENGINES, *parts()))
+        one_of("part", name, (*ENGINES, *parts()))
         table |= {
             key: part for key, part in parts().items()
             if key == name or (key.startswith(f"{name}.") and not part.long)

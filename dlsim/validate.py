@@ -32,12 +32,12 @@ Seed = int | SeedSequence
 Floats = NDArray[np.float64]
 
 #: Magnitudes of a number that is not 0 (module docstring).
-LEAST, MOST = 1e-100, 1e100
+MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-100, 1e100
 #: Most of a count without a limit of its own: floats know every whole number up to here.
-MOST_WHOLE = 2**53
+MAX_COUNT = 2**53
 
 #: Bytes that are never too many.
-SMALL = 2**28
+SMALL_BYTES = 2**28
 
 _PLAIN = (float, int, Fraction)
 
@@ -46,7 +46,7 @@ _SECONDS = {"": 1, "s": 1, "m": 60, "min": 60, "h": 3600, "d": 86400}
 _DURATION = re.compile(r"([\d.eE+-]+)\s*(|s|m|min|h|d)")
 
 
-def plain(value: Any) -> Any:
+def to_builtin(value: Any) -> Any:
     """Return a real number as int, float or Fraction, and NaN for what is none."""
     if type(value) in _PLAIN:
         return value
@@ -57,39 +57,39 @@ def plain(value: Any) -> Any:
     return Fraction(value) if isinstance(value, Rational) else float(value)
 
 
-def label(value: Any) -> Any:
+def unwrap_scalar(value: Any) -> Any:
     """Return a label or value as it prints best: numpy's 48 as 48."""
     return value.item() if isinstance(value, np.generic) else value
 
 
-def word(value: Any) -> str:
+def format_value(value: Any) -> str:
     """Write an option or a place in a grid: 10.0 as 10."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def number(
-    name: str, value: Any, low: float = 0, high: float = MOST, *, above: bool = False,
+    name: str, value: Any, low: float = 0, high: float = MAX_MAGNITUDE, *, above: bool = False,
     below: bool = False, rule: str = "",
 ) -> Any:  # fmt: skip
     """Return a number in a range; `above` and `below` exclude its ends, an end of inf is allowed.
 
     `rule` says in the words of the model what `low` and `high` say.
     """
-    x = value if type(value) in _PLAIN else plain(value)
+    x = value if type(value) in _PLAIN else to_builtin(value)
     inside = (low < x if above else low <= x) and (x < high if below else x <= high)
     size = abs(x)
-    if inside and (LEAST <= size <= MOST or x == 0 or size == math.inf):
+    if inside and (MIN_MAGNITUDE <= size <= MAX_MAGNITUDE or x == 0 or size == math.inf):
         return x
-    is_far = (size > MOST and high >= MOST) or 0 < size < LEAST
+    is_far = (size > MAX_MAGNITUDE and high >= MAX_MAGNITUDE) or 0 < size < MIN_MAGNITUDE
     if is_far and size <= sys.float_info.max and x >= low:
         zero = "" if above and low == 0 else "0 or "
-        rule = f"{zero}between {LEAST:g} and {MOST:g}"
+        rule = f"{zero}between {MIN_MAGNITUDE:g} and {MAX_MAGNITUDE:g}"
         unit = "choose another unit of time or data"
         raise InputError(f"{name} must be {rule}, got {value!r}; {unit}")
     if not rule:
-        ends = [f"above {low:g}" if above else f"of at least {low:g}"] * (low > -MOST)
-        ends += [f"below {high:g}" if below else f"at most {high:g}"] * (high < MOST)
-        rule = f"a {'finite ' * (high == MOST)}number {' and '.join(ends)}".strip()
+        ends = [f"above {low:g}" if above else f"of at least {low:g}"] * (low > -MAX_MAGNITUDE)
+        ends += [f"below {high:g}" if below else f"at most {high:g}"] * (high < MAX_MAGNITUDE)
+        rule = f"a {'finite ' * (high == MAX_MAGNITUDE)}number {' and '.join(ends)}".strip()
     raise InputError(f"{name} must be {rule}, got {value!r}")
 
 
@@ -98,33 +98,33 @@ def positive(**values: Any) -> list[float]:
     return [float(number(name, value, above=True)) for name, value in values.items()]
 
 
-def whole(name: str, value: Any, low: int = 1, high: float = MOST_WHOLE, rule: str = "") -> int:
+def whole(name: str, value: Any, low: int = 1, high: float = MAX_COUNT, rule: str = "") -> int:
     """Return a whole number in a range: 3, numpy's 3 or 3.0."""
-    x = value if type(value) in _PLAIN else plain(value)
+    x = value if type(value) in _PLAIN else to_builtin(value)
     if low <= x <= high and x % 1 == 0:
         return int(x)
-    least = f"of at least {low}" if high >= MOST_WHOLE and not x > high else f"in {low}..{high}"
+    least = f"of at least {low}" if high >= MAX_COUNT and not x > high else f"in {low}..{high}"
     raise InputError(f"{name} must be {rule or f'a whole number {least}'}, got {value!r}")
 
 
-def nearest(value: Any, known: Iterable[Any]) -> str:
+def did_you_mean(value: Any, known: Iterable[Any]) -> str:
     """Ask whether one of some words was meant, whatever its case; "" where none is near."""
     words = {str(one).casefold(): str(one) for one in known}
     found = get_close_matches(value.casefold(), words, 1) if isinstance(value, str) else []
     return f" (did you mean {words[found[0]]}?)" if found else ""
 
 
-def member(what: str, name: Any, known: Collection[Any]) -> Any:
+def one_of_many(what: str, name: Any, known: Collection[Any]) -> Any:
     """Return a name that is known, of however many."""
     try:
         if name in known:
             return name
     except TypeError:  # it cannot be hashed
         pass
-    raise InputError(f"no {what} is called {name!r}{nearest(name, known)}")
+    raise InputError(f"no {what} is called {name!r}{did_you_mean(name, known)}")
 
 
-def option(name: str, value: Any, options: Iterable[Any]) -> Any:
+def one_of(name: str, value: Any, options: Iterable[Any]) -> Any:
     """Return the one of some options that a value is; True is not 1."""
     known = tuple(options)
     if type(value) is str and value in known:
@@ -133,11 +133,11 @@ def option(name: str, value: Any, options: Iterable[Any]) -> Any:
     for one in known:
         if type(one) is kind and value == one:
             return one
-    near = nearest(value, known)
+    near = did_you_mean(value, known)
     raise InputError(f"{name} must be one of {', '.join(map(str, known))}; got {value!r}{near}")
 
 
-def named(
+def find_row(
     name: str, value: Any, rows: Mapping[str, Any], own: Callable[[Any], str]
 ) -> tuple[str, Any]:
     """Return a row with its name: looked up, or taken as given and, if new, named by `own`.
@@ -149,11 +149,11 @@ def named(
         row, title = load_user_code(name, value), value.rpartition(":")[2]
         return title, instance(f"{name} {value!r}", row, kind)
     if not isinstance(value, kind):
-        return option(name, value, rows), rows[value]
+        return one_of(name, value, rows), rows[value]
     return next((known for known, row in rows.items() if row == value), own(value)), value
 
 
-def real(name: str, value: Any) -> float:
+def any_number(name: str, value: Any) -> float:
     """Return any number as a float, infinity too; ranges are then the model's."""
     return float(number(name, value, -math.inf, math.inf, rule="a number"))
 
@@ -179,7 +179,7 @@ def text(name: str, value: Any, *, blank: bool = True) -> str:
     raise InputError(f"{name} must be {rule}, got {value!r}")
 
 
-def anything(name: str, value: Any) -> Any:
+def unchecked(name: str, value: Any) -> Any:
     """Return a value as it is: what reads it next knows the rule."""
     return value
 
@@ -199,7 +199,7 @@ items = partial(instance, kind=list)
 mapping = partial(instance, kind=Mapping, rule="a mapping such as a dict")
 
 
-def extra(what: str, name: str, module: str) -> Any:
+def import_extra(what: str, name: str, module: str) -> Any:
     """Return a module that comes with an extra of dlsim, or say how it is installed."""
     try:
         return importlib.import_module(module)
@@ -209,7 +209,7 @@ def extra(what: str, name: str, module: str) -> Any:
 
 
 @contextmanager
-def theirs(rule: str) -> Iterator[None]:
+def user_code(rule: str) -> Iterator[None]:
     """Refuse, by its rule, whatever a user's function or class raises, but what it refuses."""
     try:
         yield
@@ -219,24 +219,24 @@ def theirs(rule: str) -> Iterator[None]:
         raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
 
 
-def usual(name: str, value: Any, kind: type, remedy: str = "") -> Any:
+def or_default(name: str, value: Any, kind: type, remedy: str = "") -> Any:
     """Return a value of a class, the usual one for None."""
     return kind() if value is None else instance(name, value, kind, remedy)
 
 
 def in_range(x: Any) -> Any:
     """Tell elementwise which numbers are 0 or in the range that this page states."""
-    return ((abs(x) >= LEAST) & (abs(x) <= MOST)) | (x == 0)
+    return ((abs(x) >= MIN_MAGNITUDE) & (abs(x) <= MAX_MAGNITUDE)) | (x == 0)
 
 
 def _float(value: Any) -> float:
     try:
-        return float(plain(value))
+        return float(to_builtin(value))
     except OverflowError:
         return math.inf
 
 
-def floats(values: Any) -> NDArray[np.float64]:
+def to_floats(values: Any) -> NDArray[np.float64]:
     """Return numbers as a fresh array, with NaN for what is no number."""
     if isinstance(values, pd.Series | pd.Index):
         if values.dtype.kind not in "iuf":
@@ -261,7 +261,7 @@ def floats(values: Any) -> NDArray[np.float64]:
 
 def _is_good(x: NDArray[np.float64], low: float, high: float, above: bool) -> bool:
     """Tell of a small or a usual column without masks that it is good; the sliders wait."""
-    bottom, top = max(low, LEAST), min(high, MOST)
+    bottom, top = max(low, MIN_MAGNITUDE), min(high, MAX_MAGNITUDE)
     if x.size > 64:
         return bool(x.min() > bottom and x.max() < top)
     zero = low == 0 and not above
@@ -269,7 +269,7 @@ def _is_good(x: NDArray[np.float64], low: float, high: float, above: bool) -> bo
 
 
 def column(
-    name: str, values: Any, low: float = 0, high: float = MOST, *, above: bool = False,
+    name: str, values: Any, low: float = 0, high: float = MAX_MAGNITUDE, *, above: bool = False,
     below: bool = False, absent: bool = False, is_whole: bool = False, rule: str = "",
     row: str = "", labels: Sequence[Any] | pd.Index | None = None,
 ) -> Any:  # fmt: skip
@@ -278,7 +278,7 @@ def column(
     The first that is none is named by `row` and its label (``task 'a'``), or by its place;
     `absent` allows missing values, which go out as NaN.
     """
-    x = floats(values)
+    x = to_floats(values)
     if not is_whole and _is_good(x, low, high, above):
         return x
     good = ((x > low) if above else (x >= low)) & ((x < high) if below else (x <= high))
@@ -293,15 +293,15 @@ def column(
     one = np.asarray(values, dtype=object)[at]
     place = f"[{', '.join(map(str, at))}]" if at else ""
     if labels is not None:
-        place = f" of {row} {label(labels[at[0]])!r}"
-    one = label(one)
+        place = f" of {row} {unwrap_scalar(labels[at[0]])!r}"
+    one = unwrap_scalar(one)
     if is_whole:
         whole(name + place, one, int(low), high, rule)
     number(name + place, one, low, high, above=above, below=below, rule=rule)
     raise InputError(f"{name}{place} must be a number, got {values[at[0]]!r}")  # a date
 
 
-def table(
+def require_table(
     name: str, value: Any, columns: Sequence[str], *, empty: bool = True, unique: bool = True
 ) -> pd.DataFrame:
     """Return a table with the columns asked for, each once, where labels are `unique`."""
@@ -323,9 +323,11 @@ def table(
     return value
 
 
-def span(name: str, value: Any, low: float = 0, *, above: bool = False) -> tuple[float, float]:
+def number_range(
+    name: str, value: Any, low: float = 0, *, above: bool = False
+) -> tuple[float, float]:
     """Return the ends of a range of numbers, the lower one first."""
-    ends = floats(value)
+    ends = to_floats(value)
     least = f"above {low:g}" if above else f"of at least {low:g}"
     if ends.shape != (2,) or not low <= ends[0] <= ends[1] < math.inf or (above and ends[0] == low):
         rule = f"a range (low, high) of finite numbers {least}"
@@ -334,7 +336,7 @@ def span(name: str, value: Any, low: float = 0, *, above: bool = False) -> tuple
     return first, last
 
 
-def memory() -> float:
+def memory_limit() -> float:
     """Return the most bytes that machine, container and shell let a process have."""
     import psutil  # not at the top: few ask
 
@@ -350,34 +352,34 @@ def memory() -> float:
     return min(found)
 
 
-def need_memory(what: str, size: float, remedy: str) -> None:
+def require_memory(what: str, size: float, remedy: str) -> None:
     """Refuse, before it begins, what takes at least `size` bytes where memory is smaller."""
-    if size > SMALL and size > (most := memory()):
+    if size > SMALL_BYTES and size > (most := memory_limit()):
         sizes = f"at least {size / 2**30:.3g} GiB are needed, of {most / 2**30:.3g} GiB in all"
         raise InputError(f"{what} cannot fit in memory: {sizes}; {remedy}")
 
 
-def sequence(seed: Any) -> SeedSequence:
+def seed_sequence(seed: Any) -> SeedSequence:
     """Return the root of random streams: a SeedSequence as it is, or that of a whole number."""
     if isinstance(seed, SeedSequence):
         return seed
     return SeedSequence(whole("seed", seed, 0, math.inf))
 
 
-def child(seed: Any, *key: int) -> SeedSequence:
+def child_seed(seed: Any, *key: int) -> SeedSequence:
     """Return the sequence below a seed with a key; `seed.spawn` would count its calls."""
-    root = sequence(seed)
+    root = seed_sequence(seed)
     return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key), pool_size=root.pool_size)
 
 
-def generator(seed: Any, *key: int) -> np.random.Generator:
+def random_generator(seed: Any, *key: int) -> np.random.Generator:
     """Return the generator of a child of a seed, apart from those of other keys."""
-    return np.random.default_rng(child(seed, *key))
+    return np.random.default_rng(child_seed(seed, *key))
 
 
-def streams(seed: Any, purposes: Iterable[str]) -> dict[str, np.random.Generator]:
+def random_streams(seed: Any, purposes: Iterable[str]) -> dict[str, np.random.Generator]:
     """Return one generator per purpose, in the order of their seeds: a new one goes to the end."""
-    return {purpose: generator(seed, k) for k, purpose in enumerate(purposes)}
+    return {purpose: random_generator(seed, k) for k, purpose in enumerate(purposes)}
 
 
 def seed_record(seed: Any) -> int | dict[str, Any]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim import bricks, cpugpu, given, realtime, steady
+from dlsim import bricks, cpugpu, realtime, steady, validate
 from dlsim.bricks import topology as ways
 from dlsim.bricks import traces
 from dlsim.cpugpu import workload as queues
@@ -302,7 +302,7 @@ def checked(tasks, cluster, policy):
 @pytest.mark.parametrize("policy", ["MCDF", "FIFOMN", "EDFAN", "FIFO-OPR-MN", "EDF-UMR-MN"])
 def test_a_unit_near_an_end_of_the_range_is_a_unit_like_another(policy):
     base = checked(TASKS, CLUSTER, policy)
-    for unit in (given.LEAST * 100, given.MOST / 100):
+    for unit in (validate.MIN_MAGNITUDE * 100, validate.MAX_MAGNITUDE / 100):
         cluster = realtime.Cluster(3, CLUSTER.cms * unit, CLUSTER.cps * unit)
         tasks = TASKS.assign(arrival=TASKS["arrival"] * unit, deadline=TASKS["deadline"] * unit)
         done = checked(tasks, cluster, policy)
@@ -315,7 +315,7 @@ def test_a_unit_near_an_end_of_the_range_is_a_unit_like_another(policy):
 @pytest.mark.parametrize("name", ["arrival", "sigma", "deadline", "cms", "cps", "st", "sc"])
 @pytest.mark.parametrize("policy", ["MCDF", "FIFOMN", "EDFAN", "EDF-OPR-MN", "EDF-DLT"])
 def test_one_quantity_at_an_end_of_the_range_passes_the_check(policy, name):
-    for value in (given.LEAST, given.MOST):
+    for value in (validate.MIN_MAGNITUDE, validate.MAX_MAGNITUDE):
         cluster, tasks = CLUSTER, TASKS
         if name in TASKS:
             tasks = TASKS.assign(**{name: [TASKS[name][0], value]})
@@ -327,7 +327,7 @@ def test_one_quantity_at_an_end_of_the_range_passes_the_check(policy, name):
 @pytest.mark.parametrize("policy", ["history", "preferred", "mct", "rsa"])
 def test_a_device_time_at_an_end_of_the_range_passes_the_check(policy):
     for name in ("cpu_time", "gpu_time"):
-        for value in (given.LEAST, given.MOST):
+        for value in (validate.MIN_MAGNITUDE, validate.MAX_MAGNITUDE):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
                 cpugpu.simulate(changed(JOBS, name, value), policy=policy).check()
@@ -338,57 +338,86 @@ def test_a_device_time_at_an_end_of_the_range_passes_the_check(policy):
 
 def test_a_message_names_value_rule_and_remedy():
     for call, said in (
-        (lambda: given.number("cms", 5e-324),
-         "cms must be 0 or between 1e-100 and 1e+100, got 5e-324; "
-         "choose another unit of time or data"),
-        (lambda: given.number("cms", 1e200, above=True),
-         "cms must be between 1e-100 and 1e+100, got 1e+200; choose another unit of time or data"),
-        (lambda: given.number("x", -1), "x must be a finite number of at least 0, got -1"),
-        (lambda: given.number("x", 2, 0, 1, above=True),
-         "x must be a number above 0 and at most 1, got 2"),
-        (lambda: given.number("x", 1, 0, 1, below=True),
-         "x must be a number of at least 0 and below 1, got 1"),
-        (lambda: given.whole("n", 2.5), "n must be a whole number of at least 1, got 2.5"),
-        (lambda: given.whole("n", 9, 1, 8), "n must be a whole number in 1..8, got 9"),
-        (lambda: given.whole("n", 10**400), "n must be a whole number in 1..9007199254740992, got"),
-        (lambda: given.flag("f", 1), "f must be True or False, got 1"),
-        (lambda: given.option("o", "c", ("a", "b")), "o must be one of a, b; got 'c'"),
-        (lambda: given.option("o", 1, (True, False)), "o must be one of True, False; got 1"),
-        (lambda: given.column("x", [1.0, [2]]), "x[1] must be a finite number of at least 0, got"),
-        (lambda: given.column("x", pd.Series([1.0, -2.0]), row="row", labels=pd.Index(["a", "b"])),
-         "x of row 'b' must be a finite number of at least 0, got -2.0"),
-        (lambda: given.column("x", np.array([1, 2], "datetime64[ns]")), "x[0] must be a num"),
-        (lambda: given.column("x", pd.Series([5e-324, 0.0, 1.0])), "x[0] must be 0 or between"),
-        (lambda: given.column("x", np.array([0.0, 1.0, 1e101])), "x[2] must be 0 or between"),
-        (lambda: given.column("x", [0.0, 1.0], above=True), "x[0] must be a finite number above"),
-        (lambda: given.column("x", [True, 2.0]), "x[0] must be a finite number of at least 0, got"),
-        (lambda: given.span("r", (2, 1)),
-         "r must be a range (low, high) of finite numbers of at least 0, got (2, 1)"),
-        (lambda: given.table("t", [1], ["a"]),
-         "t must be a pandas DataFrame with the columns a; got list"),
-    ):  # fmt: skip
+        (
+            lambda: validate.number("cms", 5e-324),
+            "cms must be 0 or between 1e-100 and 1e+100, got 5e-324; "
+            "choose another unit of time or data",
+        ),
+        (
+            lambda: validate.number("cms", 1e200, above=True),
+            "cms must be between 1e-100 and 1e+100, got 1e+200; "
+            "choose another unit of time or data",
+        ),
+        (lambda: validate.number("x", -1), "x must be a finite number of at least 0, got -1"),
+        (
+            lambda: validate.number("x", 2, 0, 1, above=True),
+            "x must be a number above 0 and at most 1, got 2",
+        ),
+        (
+            lambda: validate.number("x", 1, 0, 1, below=True),
+            "x must be a number of at least 0 and below 1, got 1",
+        ),
+        (lambda: validate.whole("n", 2.5), "n must be a whole number of at least 1, got 2.5"),
+        (lambda: validate.whole("n", 9, 1, 8), "n must be a whole number in 1..8, got 9"),
+        (
+            lambda: validate.whole("n", 10**400),
+            "n must be a whole number in 1..9007199254740992, got",
+        ),
+        (lambda: validate.flag("f", 1), "f must be True or False, got 1"),
+        (lambda: validate.one_of("o", "c", ("a", "b")), "o must be one of a, b; got 'c'"),
+        (lambda: validate.one_of("o", 1, (True, False)), "o must be one of True, False; got 1"),
+        (
+            lambda: validate.column("x", [1.0, [2]]),
+            "x[1] must be a finite number of at least 0, got",
+        ),
+        (
+            lambda: validate.column(
+                "x", pd.Series([1.0, -2.0]), row="row", labels=pd.Index(["a", "b"])
+            ),
+            "x of row 'b' must be a finite number of at least 0, got -2.0",
+        ),
+        (lambda: validate.column("x", np.array([1, 2], "datetime64[ns]")), "x[0] must be a num"),
+        (lambda: validate.column("x", pd.Series([5e-324, 0.0, 1.0])), "x[0] must be 0 or between"),
+        (lambda: validate.column("x", np.array([0.0, 1.0, 1e101])), "x[2] must be 0 or between"),
+        (
+            lambda: validate.column("x", [0.0, 1.0], above=True),
+            "x[0] must be a finite number above",
+        ),
+        (
+            lambda: validate.column("x", [True, 2.0]),
+            "x[0] must be a finite number of at least 0, got",
+        ),
+        (
+            lambda: validate.number_range("r", (2, 1)),
+            "r must be a range (low, high) of finite numbers of at least 0, got (2, 1)",
+        ),
+        (
+            lambda: validate.require_table("t", [1], ["a"]),
+            "t must be a pandas DataFrame with the columns a; got list",
+        ),
+    ):
         with pytest.raises(InputError) as refusal:
             call()
         assert str(refusal.value).startswith(said)
 
 
 def test_three_numbers_of_the_range_have_an_ordinary_product():
-    least, most = given.LEAST, given.MOST
+    least, most = validate.MIN_MAGNITUDE, validate.MAX_MAGNITUDE
     for product in (least**3, most**3, least * least / most, most * most / least):
         assert np.finfo(float).tiny < product < np.finfo(float).max
 
 
 def test_numbers_go_out_as_they_are():
     third = Fraction(1, 3)
-    assert given.number("x", third) is third
-    assert given.number("x", 10) == 10
-    assert type(given.number("x", 10)) is int
-    assert given.number("x", math.inf, high=math.inf) == math.inf
-    missing = given.column("x", pd.Series([1.0, math.nan]), absent=True)
+    assert validate.number("x", third) is third
+    assert validate.number("x", 10) == 10
+    assert type(validate.number("x", 10)) is int
+    assert validate.number("x", math.inf, high=math.inf) == math.inf
+    missing = validate.column("x", pd.Series([1.0, math.nan]), absent=True)
     assert missing[0] == 1
     assert math.isnan(missing[1])
     values = np.array([1.0, 2.0])
-    assert not np.shares_memory(given.column("x", values), values)
+    assert not np.shares_memory(validate.column("x", values), values)
 
 
 WIDE = {
@@ -407,9 +436,9 @@ GIVEN_PLATFORM = steady.Platform(links=LINKS, routes=ROUTES, **PLATFORM)
 @pytest.mark.parametrize("name", WIDE)
 def test_what_cannot_fit_in_memory_is_refused_before_it_begins(name, monkeypatch):
     WIDE[name]()
-    monkeypatch.setattr(given, "memory", lambda: 100.0)
+    monkeypatch.setattr(validate, "memory", lambda: 100.0)
     WIDE[name]()
-    monkeypatch.setattr(given, "SMALL", 0)
+    monkeypatch.setattr(validate, "SMALL", 0)
     with pytest.raises(InputError, match=r" cannot fit in memory: at least .* GiB .* in all; \w"):
         WIDE[name]()
 
@@ -442,12 +471,12 @@ def test_what_a_users_function_refuses_is_said_as_it_is_and_its_faults_with_the_
 def test_memory_is_what_machine_container_and_shell_leave(monkeypatch):
     import resource
 
-    whole = given.memory()
+    whole = validate.memory_limit()
     assert 2**28 < whole < 2**60
     monkeypatch.setattr(resource, "getrlimit", lambda _: (12345, resource.RLIM_INFINITY))
-    assert given.memory() == 12345
+    assert validate.memory_limit() == 12345
     monkeypatch.setattr(resource, "getrlimit", lambda _: (resource.RLIM_INFINITY,) * 2)
-    monkeypatch.setattr(given.Path, "read_text", lambda path, _: "2345\n")
-    assert given.memory() == 2345
-    monkeypatch.setattr(given.Path, "read_text", lambda path, _: "max\n")
-    assert given.memory() >= whole
+    monkeypatch.setattr(validate.Path, "read_text", lambda path, _: "2345\n")
+    assert validate.memory_limit() == 2345
+    monkeypatch.setattr(validate.Path, "read_text", lambda path, _: "max\n")
+    assert validate.memory_limit() >= whole
