@@ -436,9 +436,9 @@ GIVEN_PLATFORM = steady.Platform(links=LINKS, routes=ROUTES, **PLATFORM)
 @pytest.mark.parametrize("name", WIDE)
 def test_what_cannot_fit_in_memory_is_refused_before_it_begins(name, monkeypatch):
     WIDE[name]()
-    monkeypatch.setattr(validate, "memory", lambda: 100.0)
+    monkeypatch.setattr(validate, "memory_limit", lambda: 100.0)
     WIDE[name]()
-    monkeypatch.setattr(validate, "SMALL", 0)
+    monkeypatch.setattr(validate, "SMALL_BYTES", 0)
     with pytest.raises(InputError, match=r" cannot fit in memory: at least .* GiB .* in all; \w"):
         WIDE[name]()
 
