@@ -9,6 +9,7 @@ import pytest
 from gmpy2 import mpq as Fraction
 
 from tests.executed import in_one_space
+from tests.notebook_code import functions_of
 from tests.twins import inserted, own, realtime
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "80-your-own.ipynb"
@@ -87,12 +88,81 @@ def test_history_is_done_first(seen):
     assert seen[1]["own-17"].round().tolist() == [216, 177, 133]
 
 
-def test_slurms_accounting_becomes_the_table_of_65(seen):
-    assert seen[1]["own-13f3"].to_csv(index=False).splitlines() == [
+#: By the id of its cell, what a recipe must make of the jobs in it: worked by hand.
+LOGS = {
+    "own-13f3": [
         "submit,wait,run_time,processors,estimate,user,queue",
         "0.0,60.0,18000,16,21600.0,ann,batch",
         "8400.0,60.0,93784,32,172800.0,bob,gpu",
-    ]
+        "9000.0,60.0,60,1,-1.0,ann,batch",
+    ],
+    "own-13f5": [
+        "submit,wait,run_time,processors,estimate,user,queue",
+        "0,12.0,300,2,600,U1,Q0",
+        "20,-1.0,45,1,-1,U2,Q0",
+    ],
+    "own-13f7": ["submit,wait,run_time,processors,user,queue", "0.0,60.0,600,8,u1,vcA"],
+    "own-13f9": [  # 4 instances of 25 % are ten tenths; the second task waited from 1100 to 1150
+        "submit,wait,run_time,processors,user",
+        "0,10,600,10,u1",
+        "110,50,100,10,u2",
+    ],
+    "own-13f11": [  # ten minutes and five, with three GPUs each
+        "submit,wait,run_time,processors,user,queue",
+        "0.0,120.0,900.0,3,u1,v1",
+    ],
+    "own-13f13": [  # 460 thousandths are five tenths, rounded up
+        "submit,wait,run_time,processors,queue",
+        "0,10.0,590.0,5,LS",
+        "20,0.0,480.0,80,BE",
+    ],
+    "own-13f15": [
+        "submit,wait,run_time,processors,estimate",
+        "0.0,2.5,80.0,4,100.0",
+        "5.0,0.0,5.0,1,-1.0",
+    ],
+}
+
+
+@pytest.mark.parametrize("cell", LOGS)
+def test_a_log_of_another_format_becomes_the_table_of_65(seen, cell, tmp_path):
+    lines = LOGS[cell]
+    table = seen[1][cell]
+    assert table.to_csv(index=False).splitlines() == lines
+    table.to_csv(tmp_path / "my.csv", index=False)
+    read_jobs = functions_of("65-your-log")["read_jobs"]
+    jobs, *_ = read_jobs(tmp_path / "my.csv", 0)
+    assert len(jobs) == len(lines) - 1
+    work = (table["run_time"] * table["processors"]).sum()
+    assert (jobs["run_time"] * jobs["processors"]).sum() == work
+
+
+def test_a_network_of_any_format_becomes_the_same_platform(seen):
+    """By hand: 125 and 250 units a second for one connection, ten of them."""
+    platforms = seen[0]["platforms"]
+    assert list(platforms) == ["GraphML", "GML", "node-link JSON"]
+    for platform in platforms.values():
+        assert platform.site_names == ["Athens", "Bern", "Cork"]
+        assert platform.links["bandwidth"].tolist() == [125, 250]
+        assert platform.links["max_connect"].tolist() == [10, 10]
+        assert platform.routes[0, 2] == (0, 1)
+    assert seen[1]["own-13h3"].tolist() == [100, 100, 100]  # every site computes its own load
+
+
+def test_a_function_is_a_policy_of_paper_c(seen):
+    assert seen[1]["own-20a"].index.tolist() == ["first free", "history", "mct"]
+    assert seen[1]["own-20a"]["mct"] <= seen[1]["own-20a"]["first free"]
+
+
+def test_a_claim_of_ones_own_is_judged_as_those_of_the_papers(seen):
+    names, shown = seen
+    text = str(shown["own-20c"])
+    assert "mine-1 is" in text
+    assert "Least laxity first refuses fewer tasks than EDFMN." in text
+    ratios = names["rows"].pivot(index=["load", "replicate"], columns="policy", values="ratio")
+    means = (ratios["EDFMN"] - ratios["LLF"]).groupby("load").mean()
+    measured = names["gain_of_least_laxity"](names["rows"]).set_index("load")["estimate"]
+    assert measured.to_dict() == pytest.approx(means.to_dict())
 
 
 def test_the_refused_share_of_a_job_log_is_that_of_checked_schedules(seen):
