@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from dlsim.errors import InputError
 from tests.executed import in_one_space
+from tests.notebook_code import functions_of
 from tests.scale import SCALE, deep
 from tests.test_swf import line
 
@@ -82,12 +83,11 @@ def test_a_log_whose_submit_times_are_start_times_is_not_compared(tmp_path):
 
 
 def test_an_estimated_size_is_said_and_can_be_set(tmp_path):
-    text = "submit,wait,run_time,processors,user,weight\n"
-    text += "".join(f"{k},0,3600,1,u{k % 5},7\n" for k in range(100))
+    text = "submit,wait,run_time,processors,user\n"
+    text += "".join(f"{k},0,3600,1,u{k % 5}\n" for k in range(100))
     seen = run(tmp_path, text, "log.csv")
     assert seen[0]["size"] == 100
     assert "estimate from below: 100 is the least that the log shows" in conclusions(seen)
-    assert "column weight is not used" in conclusions(seen)
     seen = run(tmp_path, text, "log.csv", nodes=160)
     assert seen[0]["size"] == 160
     assert "estimate" not in conclusions(seen)
@@ -115,6 +115,72 @@ def test_jobs_wider_than_the_machine_are_left_out_after_the_size_is_known(tmp_pa
 def test_a_table_that_is_no_log_is_refused_by_line_and_field(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         run(tmp_path, text, "log.csv")
+
+
+def test_unknown_columns_are_named_and_read_only_over_if_the_user_says_so(tmp_path):
+    text = "submit,run_time,processors,user_node,weight\n0,60,1,7,abc\n"
+    with pytest.raises(InputError, match=r"not known: user_node, weight; .* known are submit, "):
+        run(tmp_path, text, "log.csv")
+    with pytest.raises(InputError, match=r"not known: user_node; "):
+        run(tmp_path, text, "log.csv", ignore=["weight"])
+    seen = run(tmp_path, text, "log.csv", ignore=["weight", "user_node"])
+    assert seen[0]["job_table"]["run_time"].tolist() == [60]
+
+
+def test_a_spreadsheet_shows_a_users_name_as_text(tmp_path):
+    users = ["=1+1", "+a", "-a", "@a", "ann"]
+    lines = [f"0,{60 * (5 - k)},1,{user}" for k, user in enumerate(users)]
+    seen = run(tmp_path, "submit,run_time,processors,user\n" + "\n".join(lines), "log.csv")
+    table = pd.read_csv(seen[0]["results"].folder / "data" / "your-log-users.csv")
+    assert table["user"].tolist() == ["'=1+1", "'+a", "'-a", "'@a", "ann"]
+
+
+@pytest.fixture(scope="module")
+def read():
+    """Read a log as the notebook does."""
+    return functions_of("65-your-log")["read_table"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "nodes", "size", "skipped"),
+    [
+        ("0,0,60,2\n10,20,60,3\n", 0, 5, {}),  # the second runs from 30 on
+        ("0,0,60,2\n10,50,60,3\n", 0, 3, {}),  # from 60 on, when the first has ended
+        ("0,0,60,2\n0,0,60,9\n", 4, 4, {"wider than the machine (4)": 1}),
+        ("0,0,60,1\n1700000000000,0,60,1\n", 0, 1, {"submit time beyond 1e11 s; milliseconds?": 1}),
+        ("0,0,60,1\n0,0,0,1\n0,0,60,0\n", 0, 1, {"no run time or no processors": 2}),
+    ],
+)
+def test_the_size_of_a_table_and_what_is_left_out(tmp_path, read, rows, nodes, size, skipped):
+    (tmp_path / "log.csv").write_text("submit,wait,run_time,processors\n" + rows)
+    log = read(tmp_path / "log.csv", nodes)
+    assert (log.nodes, log.skipped) == (size, skipped)
+    assert log.nodes_from == ("argument" if nodes else "estimate")
+    assert bool(log.notes) == (nodes == 4)  # eleven processors were in use at once
+
+
+def test_a_table_without_a_usable_job_is_refused(tmp_path, read):
+    (tmp_path / "log.csv").write_text("submit,run_time,processors\n0,0,1\n")
+    with pytest.raises(InputError, match=r"no usable job: .*no run time or no processors': 1"):
+        read(tmp_path / "log.csv", 0)
+
+
+def test_the_same_log_gives_the_same_answer_twice_and_in_both_formats(tmp_path):
+    rng = np.random.default_rng(1)
+    jobs = [(10 * k, int(rng.integers(30, 90)), int(rng.integers(1, 4))) for k in range(20)]
+    swf = "; MaxProcs: 4\n" + "\n".join(
+        line(k, submit, 0, run_time, width) for k, (submit, run_time, width) in enumerate(jobs)
+    )
+    table = "submit,wait,run_time,processors,user\n" + "\n".join(
+        f"{submit},0,{run_time},{width},1" for submit, run_time, width in jobs
+    )
+    answers = []
+    for folder, text, name in (("a", swf, "log.swf"), ("b", swf, "log.swf"), ("c", table, "l.csv")):
+        (tmp_path / folder).mkdir()
+        seen = run(tmp_path / folder, text, name, nodes=4)
+        answers.append([one for one in seen[0]["lines"] if not one.startswith("Note")])
+        answers.append(seen[0]["promises"].to_csv())
+    assert answers[:2] == answers[2:4] == answers[4:]
 
 
 # ----------------------------------------------------------- rigid schedulers, against a twin

@@ -130,8 +130,8 @@ def test_a_log_of_another_format_becomes_the_table_of_65(seen, cell, tmp_path):
     table = seen[1][cell]
     assert table.to_csv(index=False).splitlines() == lines
     table.to_csv(tmp_path / "my.csv", index=False)
-    read_jobs = functions_of("65-your-log")["read_jobs"]
-    jobs, *_ = read_jobs(tmp_path / "my.csv", 0)
+    read_table = functions_of("65-your-log")["read_table"]
+    jobs = read_table(tmp_path / "my.csv", 0).jobs
     assert len(jobs) == len(lines) - 1
     work = (table["run_time"] * table["processors"]).sum()
     assert (jobs["run_time"] * jobs["processors"]).sum() == work

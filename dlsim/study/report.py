@@ -4,7 +4,7 @@ import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -21,6 +21,19 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+#: First characters of a text that a spreadsheet takes for a formula.
+FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
+
+
+def quote_formula(value: Any) -> Any:
+    """Put an apostrophe before a text that a spreadsheet would compute; return others unchanged.
+
+    >>> [quote_formula(value) for value in ("=1+1", "ann", -1.5)]
+    ["'=1+1", 'ann', -1.5]
+    """
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+
+
 class Results:
     """Where a notebook leaves its results; "" is `files.results_folder` of the paper."""
 
@@ -35,10 +48,16 @@ class Results:
             raise InputError(f"the name of a result is {rule}; got {name!r}")
         return self.home.write(f"{kind}/{name}{ending}", data)
 
-    def table(self, name: str, frame: pd.DataFrame) -> Path:
-        """Write a table as data/<name>.csv and return its path; equal tables give equal bytes."""
-        text = files.csv_text(frame.drop(columns="values", errors="ignore"))
-        return self._write("data", name, ".csv", text.encode())
+    def table(self, name: str, frame: pd.DataFrame, quote: bool = False) -> Path:
+        """Write a table as data/<name>.csv and return its path; equal tables give equal bytes.
+
+        With `quote`, a spreadsheet shows every text as it is (`quote_formula`): for tables that
+        hold texts of a user's file.
+        """
+        frame = frame.drop(columns="values", errors="ignore")
+        if quote:
+            frame = frame.map(quote_formula).rename(columns=quote_formula)
+        return self._write("data", name, ".csv", files.csv_text(frame).encode())
 
     def latex(self, name: str, frame: pd.DataFrame) -> Path:
         """Write a table as data/<name>.tex and return its path."""
