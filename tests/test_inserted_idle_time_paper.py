@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from dlsim.errors import InputError
 from dlsim.papers import inserted_idle_time as iit
+from dlsim.papers.user_policies import load_user_policies
 from dlsim.realtime import POLICIES, Cluster, Reading, execution_time, simulate, workload
 from dlsim.study import session
 from dlsim.study.claims import load_claims
@@ -363,16 +364,24 @@ def test_a_policy_of_the_user_is_no_part_of_the_papers_claims(seen):
     assert not table["point"].dropna().str.contains("mine").any()
 
 
-def test_labels_that_are_compared_already_and_policies_that_refuse_no_task_are_refused():
-    with pytest.raises(InputError, match="FIFO-DLT is compared already"):
-        iit.own_policies(["FIFO-DLT=EDF-OPR-MN"])
-    with pytest.raises(InputError, match="EDF-EXACT is compared already"):
-        iit.own_policies(["EDF-EXACT"])
-    with pytest.raises(InputError, match="EDFANNA refuses no task"):
-        iit.own_policies(["EDFANNA"])
-    with pytest.raises(InputError, match="did you mean MCDF"):
-        iit.own_policies(["MCFD"])
-    assert list(iit.own_policies([f"LLF={FILE}:least_laxity", "MCDF"])) == ["LLF", "MCDF"]
+@pytest.mark.parametrize(
+    ("policy", "message"),
+    [
+        ("FIFO-DLT=EDF-OPR-MN", "FIFO-DLT is compared already"),
+        ("EDF-EXACT", "EDF-EXACT is compared already"),
+        ("EDFANNA", "EDFANNA refuses no task"),
+        ("MCFD", "did you mean MCDF"),
+    ],
+)
+def test_policies_that_are_compared_already_or_refuse_no_task_are_refused(policy, message):
+    with pytest.raises(InputError, match=message):
+        load_user_policies([policy], iit.COMPARED_POLICIES, admission_only=True)
+
+
+def test_a_users_policy_keeps_its_label():
+    given = [f"LLF={FILE}:least_laxity", "MCDF"]
+    found = load_user_policies(given, iit.COMPARED_POLICIES, admission_only=True)
+    assert list(found) == ["LLF", "MCDF"]
 
 
 def test_the_map_of_a_quick_run_shows_its_verdicts_beside_the_shipped_ones(seen):

@@ -10,6 +10,7 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.papers import mcdf
+from dlsim.papers.user_policies import load_user_policies
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.study import session
@@ -168,11 +169,12 @@ def test_a_policy_of_the_user_is_no_part_of_the_papers_claims(seen):
 
 
 def test_a_label_of_the_paper_is_not_given_to_another_policy():
-    with pytest.raises(InputError, match="MCDF is a policy of the paper"):
-        mcdf.own_policies(["MCDF=FIFOMN"])
+    with pytest.raises(InputError, match="MCDF is compared already"):
+        load_user_policies(["MCDF=FIFOMN"], mcdf.POLICIES)
     with pytest.raises(InputError, match="did you mean MCDF"):
-        mcdf.own_policies(["MCFD"])
-    assert list(mcdf.own_policies([f"LLF={FILE}:least_laxity", "FIFO-DLT"])) == ["LLF", "FIFO-DLT"]
+        load_user_policies(["MCFD"], mcdf.POLICIES)
+    found = load_user_policies([f"LLF={FILE}:least_laxity", "FIFO-DLT"], mcdf.POLICIES)
+    assert list(found) == ["LLF", "FIFO-DLT"]
 
 
 def test_the_map_of_a_quick_run_shows_its_verdicts_beside_the_shipped_ones(seen):

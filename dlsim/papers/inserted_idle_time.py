@@ -12,14 +12,11 @@ Its policies, the switches of its readings, and the measures of its claims: fram
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlsim.errors import InputError
-from dlsim.realtime import Policy, Reading, workload
-from dlsim.realtime.own import policies_of
+from dlsim.realtime import Reading, workload
 from dlsim.study.claims import intervals, load_claims
 from dlsim.study.measure import counted, differences, measures, named, points, ratio, trend, wide
 
@@ -56,31 +53,11 @@ def policy_name(order: str, role: str) -> str:
 
 #: The policies that the claims compare, FIFO first.
 POLICIES = tuple(policy_name(order, role) for order in ORDERS for role in ROLES)
-
-
-def own_policies(policies: Any) -> dict[str, Policy]:
-    """Return a user's policies by their labels.
-
-    Parameters
-    ----------
-    policies : sequence or mapping
-        Names of policies of `dlsim.realtime`, policies, or texts "FILE.py:function", each of
-        the texts also with a label before it, as in "mine=FILE.py:function".
-
-    Raises
-    ------
-    InputError
-        If one has the label of a policy that is compared anyway, or refuses no task.
-    """
-    beyond = {policy_name(order, role) for order in ORDERS for role in ROLES_BEYOND}
-    found = policies_of(policies, ())
-    for label, policy in found.items():
-        if label in beyond.union(POLICIES):
-            raise InputError(f"{label} is compared already: give yours a label, mine=...")
-        if not policy.admission:
-            rule = "refuses no task, and this paper counts refused tasks"
-            raise InputError(f"policy {label} {rule}; use one with admission control")
-    return found
+#: Those, and the policies that go beyond the paper.
+COMPARED_POLICIES = (
+    *POLICIES,
+    *(policy_name(order, role) for order in ORDERS for role in ROLES_BEYOND),
+)
 
 
 # ------------------------------------------------------------------ reject ratios compared

@@ -6,15 +6,12 @@ ratio (share of refused tasks, or of late ones of a policy that refuses none).
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlsim.errors import InputError
-from dlsim.realtime import Policy, workload
+from dlsim.realtime import workload
 from dlsim.realtime.model import SWITCHES_M
-from dlsim.realtime.own import policies_of
 from dlsim.study.claims import LEVEL
 from dlsim.study.measure import counted, estimates, exact, lead, measures, points, rise, trend, wide
 from dlsim.study.stats import family
@@ -29,27 +26,6 @@ ALL_NODES = ("FIFOAN", "EDFAN")
 FEWEST_NODES = ("FIFOMN", "EDFMN")
 #: Switches of the engine, then of the workload, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"]}
-
-
-def own_policies(policies: Any) -> dict[str, Policy]:
-    """Return a user's policies by their labels.
-
-    Parameters
-    ----------
-    policies : sequence or mapping
-        Names of policies of `dlsim.realtime`, policies, or texts "FILE.py:function", each of
-        the texts also with a label before it, as in "mine=FILE.py:function".
-
-    Raises
-    ------
-    InputError
-        If one has the label of a policy of the paper: its claims are about that one.
-    """
-    found = policies_of(policies, ())
-    for label in found:
-        if label in POLICIES:
-            raise InputError(f"{label} is a policy of the paper: give yours a label, mine=...")
-    return found
 
 
 # ------------------------------------------------------------------ parts of the frames

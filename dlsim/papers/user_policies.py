@@ -1,0 +1,45 @@
+"""Policies of a user that stand beside those of paper M or I in its figures."""
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from dlsim.errors import InputError
+from dlsim.realtime import Policy
+from dlsim.realtime.own import policies_of
+
+
+def load_user_policies(
+    policies: Sequence[Any] | Mapping[str, Any],
+    compared: Collection[str],
+    admission_only: bool = False,
+) -> dict[str, Policy]:
+    """Return a user's policies by their labels.
+
+    Parameters
+    ----------
+    policies : sequence or mapping
+        Names of policies of `dlsim.realtime`, policies, or texts "FILE.py:name", each of the
+        texts also with a label before it, as in "mine=FILE.py:name"; or policies by label.
+    compared : collection of str
+        Labels of the policies that the notebook compares anyway.
+    admission_only : bool
+        Whether a policy without admission control is refused: paper I counts refused tasks.
+
+    Raises
+    ------
+    InputError
+        For a policy that has the label of a compared one, and as `admission_only` says.
+
+    Examples
+    --------
+    >>> list(load_user_policies(["mine=EDF-DLT", "FIFO-DLT"], compared=["MCDF"]))
+    ['mine', 'FIFO-DLT']
+    """
+    found = policies_of(policies, ())
+    for label, policy in found.items():
+        if label in compared:
+            raise InputError(f"{label} is compared already: give yours a label, mine=...")
+        if admission_only and not policy.admission:
+            rule = "refuses no task, and this paper counts refused tasks"
+            raise InputError(f"policy {label} {rule}; use one with admission control")
+    return found
