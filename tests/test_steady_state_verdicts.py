@@ -8,12 +8,13 @@ import pandas as pd
 import pytest
 
 from dlsim.papers import steady_state
-from dlsim.papers.steady_state import HEURISTICS, compare_methods, mean_ratio
+from dlsim.papers.steady_state import HEURISTICS, mean_ratio
 from dlsim.steady.samples import STRUCTURES
 from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import mean_interval
 from tests.made_up import assert_judged_each_way
+from tests.notebook_code import defined_in
 
 RUNS, SIZES, LINKS = 50, (5, 15, 25, 35, 45), (0.1, 0.8)
 
@@ -220,7 +221,7 @@ def test_structure_and_numbers_are_separated_by_hand():
 
 def test_two_methods_by_hand():
     frame = pd.DataFrame({"a": [0.5, 1.0, 1.0, 0.9, 0.3], "b": [1.0, 1.0, 0.25, 0.3, 0.0]})
-    got = compare_methods(frame, "a", "b")
+    got = defined_in("40-steady-state").compare_methods(frame, "a", "b")
     assert (got["better"], got["tie"], got["worse"]) == pytest.approx((0.6, 0.2, 0.2))
     # ratios 0.5, 1, 4, 3; the last platform has none
     assert got["mean"] == pytest.approx(8.5 / 4)

@@ -5,7 +5,6 @@ tests and other notebooks, and one measure per claim: from the frames of a sweep
 the claim's grid (`dlsim.study.judge`).
 """
 
-import importlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -15,7 +14,6 @@ from dlsim.cpugpu import POLICIES as OF_ENGINE
 from dlsim.cpugpu import SWITCHES as SWITCHES_OF_ENGINE
 from dlsim.cpugpu import Policy, Reading, workload
 from dlsim.errors import InputError
-from dlsim.files import read_csv, shared_file
 from dlsim.study.measure import counted, estimates, joined, measures, mirrored, named, tidy, trend
 from dlsim.study.measure import wide as one_column_per_policy
 from dlsim.study.stats import relative_reduction
@@ -68,19 +66,6 @@ def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
     own = {name: values[0] for name, values in SWITCHES.items() if name not in SWITCHES_OF_ENGINE}
     of_engine = {name: value for name, value in reading.items() if name in SWITCHES_OF_ENGINE}
     return own | {"engine": Reading.of(of_engine)} | {k: reading[k] for k in own if k in reading}
-
-
-def list_mechanisms() -> pd.DataFrame:
-    """List every mechanism of the paper with its section, what runs it and what shows it.
-
-    >>> list_mechanisms().loc[8, "runs in"]
-    'rules.minimum_completion_time'
-    """
-    table = read_csv(shared_file("data/papers/cpu-gpu-mechanisms.csv"), {"mechanism": "text"})
-    for module, name in table["runs in"].str.rsplit(".", n=1):
-        if not hasattr(importlib.import_module(f"dlsim.cpugpu.{module}"), name):
-            raise InputError(f"dlsim.cpugpu.{module} must hold {name}, which the inventory names")
-    return table.set_index(pd.RangeIndex(1, len(table) + 1, name="row"))
 
 
 # --- tables that pictures and claims share --------------------------------------------------------

@@ -371,16 +371,11 @@ def structure_decides(crossed: pd.DataFrame) -> pd.DataFrame:
 # ------------------------------------------------------------------ optimum; start-up
 
 
-def gaps_to_optimum(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return what every heuristic lacks to the proved optimum, as a part of it, per platform."""
+def _gap_of_best(frame: pd.DataFrame) -> pd.DataFrame:
+    """Return the part of the optimum that the best heuristic of a K lacks, by class of K."""
     there = frame.dropna(subset=["MILP"])
     gaps = 1 - there[list(HEURISTICS)].div(there["MILP"], axis=0)
-    return there[["clusters", "replicate"]].join(gaps)
-
-
-def _gap_of_best(frame: pd.DataFrame) -> pd.DataFrame:
-    """Return what the best of the heuristics that were run at a K lacks, by class of K."""
-    table = gaps_to_optimum(frame)
+    table = there[["clusters", "replicate"]].join(gaps)
     best = table.groupby("clusters")[list(HEURISTICS)].mean().idxmin(axis=1)
     least = [row[best[row["clusters"]]] for _, row in table.iterrows()]
     column = pd.Series(least, index=table.index, dtype=float)
@@ -398,30 +393,3 @@ def cost_of_start_up(ends: pd.DataFrame) -> pd.DataFrame:
     """Return the share of the load that start-up and clean-up cost over many periods."""
     many = ends[ends["count"] == MANY_PERIODS]
     return exact(points(many.groupby(["kind", "replicate"])[["ends"]].mean(), ["kind"]))
-
-
-# ------------------------------------------------------------------ platform by platform
-
-
-def compare_methods(frame: pd.DataFrame, method: str, rival: str) -> dict[str, Any]:
-    """Count wins, ties and losses, and describe the ratio where both are above 0."""
-    pair: pd.DataFrame = frame[[method, rival]].dropna()
-    x, y = pair[method], pair[rival]
-    better, worse = float((x > y + TIE).mean()), float((x < y - TIE).mean())
-    both = (x > TIE) & (y > TIE)
-    ratios = (x[both] / y[both]).sort_values()
-    rest = ratios.iloc[:-1]
-    return {
-        "platforms": len(pair),
-        "better": better,
-        "tie": 1 - better - worse,
-        "worse": worse,
-        "zero": float((~both).mean()),
-        "mean": ratios.mean(),
-        "sd": ratios.std(),
-        "largest": float(ratios.max()) if len(ratios) else 0.0,
-        "mean without it": rest.mean(),
-        "sd without it": rest.std(),
-        "geometric": float(np.exp(np.log(ratios).mean())),
-        **{f"q{100 * q:g}": ratios.quantile(q) for q in (0.05, 0.5, 0.95)},
-    }
