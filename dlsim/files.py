@@ -323,8 +323,8 @@ _QUOTED = re.compile(
     |'[^'\n]*+'?""",
     re.DOTALL | re.VERBOSE,
 )
-#: A dotted key of more parts than `DEPTH`, quoted parts written as q. The parser's time and memory
-#: grow with the square of the parts: 64 kB of them take 4 GB.
+#: A dotted key of more parts than `MAX_DEPTH`, quoted parts written as q. The time and memory of the
+#: parser grow with the square of the parts: 64 kB of them take 4 GB.
 _DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}")
 
 
@@ -433,7 +433,7 @@ def read_tables(
     path: StrPath, schema: Schema, top: Fields | None = None, first: int = 1,
     limit: int = MAX_TOML_BYTES,
 ) -> Row:  # fmt: skip
-    """Read the tables of a TOML file as `tables_of` does."""
+    """Read the tables of a TOML file as `parse_tables` does."""
     document, text = _toml(path, limit)
     return parse_tables(path, document, schema, top, first, text)
 
@@ -470,7 +470,7 @@ COLUMN_RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
 
 
 def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> Any:
-    """Read one field by a rule of `RULES`."""
+    """Read one field by a rule of `COLUMN_RULES`."""
     parse, wanted, _ = COLUMN_RULES[rule]
     try:
         return parse(text.strip())

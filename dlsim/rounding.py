@@ -2,9 +2,9 @@
 
 Instants come from a table, that is rounded to the clock of its reader, so they are compared
 after a subtraction that loses nothing. What is left may differ by TOL of the duration at hand
-and `PLACES` units in the last place (4 that an engine may take for one instant, the rest for
-the table); what is recomputed by another route, by `ROUNDING` of the duration involved and by
-`ULPS` roundings of the clock.
+and `TABLE_ULPS` units in the last place (4 that an engine may take for one instant, the rest
+for the table); what is recomputed by another route, by `RELATIVE_ROUNDING` of the duration
+involved and by `MAX_ULPS` roundings of the clock.
 """
 
 import functools
@@ -27,7 +27,7 @@ def times_equal(
     """Tell whether two instants (or durations) are equal but for rounding.
 
     `span` is the duration behind them, `ulps` the roundings of the clock allowed, `slack` what
-    else is: `instant` where releases that count as one come in.
+    else is: `time_tolerance` where releases that count as one come in.
     """
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     clock = ulps * _EPS * np.maximum(np.abs(a), np.abs(b))

@@ -2,7 +2,7 @@
 
 A number is what Python and NumPy call real: no bool, no text, no Decimal (write ``float(x)``, or
 ``Fraction(x)`` where exactness counts). It goes out as int, float or Fraction; the last is exact.
-Every number is 0 or has a magnitude from `LEAST` to `MOST`: a product or ratio of any three is
+Every number is 0 or has a magnitude from `MIN_MAGNITUDE` to `MAX_MAGNITUDE`: a product or ratio of any three is
 then in 1e-300..1e300, so that what engines form of times, data and speeds, such as
 sigma cps / (D - sigma cms), neither overflows nor loses digits as a denormal number does.
 """

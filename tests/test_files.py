@@ -568,7 +568,7 @@ def test_limit_is_on_what_comes_out(tmp_path):
     ids=["one line", "many lines"],
 )
 def test_gzip_bomb_goes_off_small(tmp_path, monkeypatch, read, bomb, free, message):
-    monkeypatch.setattr(files, "FREE_GROWTH", free)
+    monkeypatch.setattr(files, "FREE_GROWTH_BYTES", free)
     head = HEAD if read is read_tasks else b""
     (tmp_path / "bomb").write_bytes(gzip.compress(head + bomb, 9))
     assert (tmp_path / "bomb").stat().st_size < 2**15

@@ -17,7 +17,7 @@ def last_said(capsys, what):
 
 
 def test_a_long_run_tells_each_step(capsys, monkeypatch):
-    monkeypatch.setattr(progress, "PATIENCE", 0.02)
+    monkeypatch.setattr(progress, "SILENT_SECONDS", 0.02)
     with progress.stderr_progress("dlsim wait"):
         assert re.fullmatch(r"dlsim wait: \d s, starting \.\.\.", last_said(capsys, "starting"))
         progress.set_status("reading a log")
