@@ -1,10 +1,9 @@
-"""What dlsim reads and writes: its own material, atomic files, CSV and TOML in.
+"""Reading and writing of files: shared data, atomic writes, text, JSON, CSV and TOML.
 
-A file that is written appears whole under its name or not at all. A file that is
-read is hostile until shown otherwise: only a regular file is opened, no more than a
-limit of it is read or unpacked, and what it declares to hold is checked before memory
-is taken for it. Every refusal is an `InputError` that names file, line and field.
-Plain and gzip files are told apart by their first bytes.
+A file is written completely or not at all. Files that are read are not trusted: only a regular
+file is opened, at most a limit of bytes is read or decompressed, and the declared sizes are
+checked before memory is allocated. Every invalid file raises `InputError`, which names file, line
+and field. Gzip files are recognised by their first bytes.
 """
 
 import csv
@@ -39,21 +38,21 @@ from dlsim.validate import did_you_mean, one_of, text, unchecked
 
 StrPath = str | os.PathLike[str]
 
-#: Most bytes read from one file, counted after decompression: of a job log (which takes up
-#: to 4 times as much memory), of a table (numbers 4 times, texts 25 times), of a
-#: JSON document (25 times), of a TOML file (100 times, and 2 s per MiB).
+#: Largest number of bytes read from one file, after decompression. A job log takes up to 4 times
+#: as much memory; a table 4 times for numbers and 25 times for texts; a JSON document 25 times; a
+#: TOML file 100 times, and 2 s per MiB.
 MAX_LOG_BYTES, MAX_TABLE_BYTES, MAX_DOCUMENT_BYTES, MAX_TOML_BYTES = 2**30, 2**28, 2**25, 2**23
-#: Longest line: a job or a row of a table is far shorter.
+#: Longest line in bytes; a job or a row of a table is far shorter.
 MAX_LINE_BYTES = 2**20
-#: Most columns of a table, and levels of a document.
+#: Largest number of columns of a table, and of nested levels of a document.
 MAX_COLUMNS, MAX_DEPTH = 1000, 100
-#: A gzip file may always grow to the first, and beyond it at most by the second factor.
+#: A gzip file may decompress to the first number of bytes, and beyond it at most by the factor.
 FREE_GROWTH_BYTES, MAX_GROWTH_FACTOR = 16 * 2**20, 200
 
-#: Name of a file that is being written; one that a kill left means nothing.
+#: Name of a file while it is written; such a file is left over if the process is killed.
 PART_FILE = re.compile(r"\.dlsim-[0-9a-f]{16}\.part")
 
-#: What the system says where the disk is full or fails.
+#: Error numbers of a disk that is full or fails.
 DISK_FULL_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 _PACKAGE = Path(__file__).parent
@@ -70,7 +69,7 @@ def project_root() -> Path | None:
 
 
 def shared_folder(name: str) -> Path:
-    """Return one of the folders that travel with the suite."""
+    """Return ``data`` or ``notebooks`` of the checkout or of the installed package."""
     folder = (project_root() or _PACKAGE / "_share") / one_of("shared folder", name, _SHARED)
     if not folder.is_dir():
         raise InputError(f"{folder}: missing from this installation; install dlsim again")
@@ -78,53 +77,63 @@ def shared_folder(name: str) -> Path:
 
 
 def shared_file(name: str) -> Path:
-    """Return a file that travels with the suite."""
+    """Return a file of the shared folders ``data`` and ``notebooks``."""
     first, *rest = Path(name).parts or ("",)
     path = shared_folder(first).joinpath(*rest)
     if ".." in rest or "\0" in name or not path.is_file():
-        raise InputError(f"{name}: no such file among the suite's {' and '.join(_SHARED)}")
+        raise InputError(f"{name}: no such file among {' and '.join(_SHARED)} of dlsim")
     return path
 
 
 def suite_notebooks() -> dict[str, Path]:
-    """Return the notebooks that travel with the suite by name, in reading order."""
+    """Return the notebooks of dlsim by name, in reading order."""
     return {path.stem: path for path in sorted(shared_folder("notebooks").glob("*.ipynb"))}
 
 
 def results_folder(name: str) -> Path:
-    """Return the folder of results of a name, where no folder was asked for.
+    """Return the default folder of results of a name.
 
-    It lies in the folder that `RESULTS_VARIABLE` names. Without one it lies in ``results`` of the
-    current folder, or of the checkout if the current folder is inside it.
+    It lies in the folder that the environment variable `RESULTS_VARIABLE` names; without one in
+    ``results`` of the current folder, or of the checkout if the current folder is inside it.
     """
-    if named := os.environ.get(RESULTS_VARIABLE):
-        return Path(named) / name
+    if base := os.environ.get(RESULTS_VARIABLE):
+        return Path(base) / name
     root, here = project_root(), Path.cwd()
     is_inside = root is not None and here.is_relative_to(root)
     return (root if root and is_inside else here) / "results" / name
 
 
 def write_error(path: StrPath, error: Exception) -> DlsimError:
-    """Make the error for a place that could not be written to."""
-    what = f"{os.fspath(path)}: not written ({getattr(error, 'strerror', None) or error})"
+    """Return the error for a path that could not be written."""
+    message = f"{os.fspath(path)}: not written ({getattr(error, 'strerror', None) or error})"
     if getattr(error, "errno", None) in DISK_FULL_ERRORS:
-        return StudyError(f"{what}; free some space on the disk and run again")
-    return InputError(f"{what}; choose a folder that you may write to")
+        return StudyError(f"{message}; free some space on the disk and run again")
+    return InputError(f"{message}; choose a folder that you may write to")
 
 
 def check_writable(path: Path) -> None:
-    """Make a file without a name where a file or folder is to be, or an OSError says why not."""
-    place = next(one for one in (path, *path.parents) if os.path.lexists(one))
-    tempfile.TemporaryFile(dir=place).close()
+    """Raise OSError if a file or folder cannot be created at a path; create nothing."""
+    existing = next(one for one in (path, *path.parents) if os.path.lexists(one))
+    tempfile.TemporaryFile(dir=existing).close()
 
 
 def write_bytes(
-    path: StrPath, data: bytes | Iterable[bytes], sync: bool = True,
+    path: StrPath,
+    data: bytes | Iterable[bytes],
+    sync: bool = True,
     ready: Callable[[], object] = bool,
-) -> None:  # fmt: skip
-    """Write a file whole or not at all; missing folders are made, a symbolic link is followed.
+) -> None:
+    """Write a file completely or not at all.
 
-    Data may come in parts; `ready` is called when all are written, before the file appears.
+    Missing folders are created and a symbolic link is followed. `data` may be an iterable of
+    parts. `ready` is called when all parts are written, before the file appears under its name.
+
+    Raises
+    ------
+    InputError
+        If the path cannot be written.
+    StudyError
+        If the disk is full or fails.
     """
     try:
         target = Path(os.path.realpath(path))
@@ -140,40 +149,40 @@ def write_bytes(
             os.replace(temporary, target)
         finally:
             temporary.unlink(missing_ok=True)
-    except DlsimError:  # of who makes the data
+    except DlsimError:  # raised by the iterable of parts
         raise
     except (OSError, ValueError) as error:
         raise write_error(path, error) from error
 
 
 def write_text(path: StrPath, text: str) -> None:
-    """Write a text as UTF-8, whole or not at all; line ends stay as they are."""
+    """Write a text as UTF-8, completely or not at all; line ends stay unchanged."""
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
 def write_csv(path: StrPath, frame: pd.DataFrame) -> None:
-    """Write a table so that the same values give the same bytes, and floats read back exactly."""
+    """Write a table as CSV: equal values give equal bytes, and floats are read back exactly."""
     write_text(path, csv_text(frame))
 
 
 def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
     """Return a table as `write_csv` writes it."""
-    named = any(name is not None for name in frame.index.names)
-    return frame.to_csv(index=named, header=header, lineterminator="\n")
+    has_named_index = any(name is not None for name in frame.index.names)
+    return frame.to_csv(index=has_named_index, header=header, lineterminator="\n")
 
 
 @contextmanager
 def exclusive_lock(path: StrPath, busy: InputError) -> Iterator[None]:
-    """Lock a file or folder, where the system can; raise `busy` where another process holds it.
+    """Lock a file or folder for this process; raise `busy` if another process holds the lock.
 
-    A kill ends the lock.
+    The lock ends with the process. Systems without ``fcntl`` (Windows) do not lock.
     """
     with ExitStack() as stack:
-        with suppress(ImportError, OSError):  # Windows has no fcntl; there may be no such folder
+        with suppress(ImportError, OSError):  # no fcntl on Windows, or no such folder
             import fcntl
 
             handle = os.open(path, os.O_RDONLY)
-            stack.callback(os.close, handle)  # no transaction of SQLite holds a lock by then
+            stack.callback(os.close, handle)  # closed after every SQLite transaction
             try:
                 fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError as error:
@@ -181,38 +190,41 @@ def exclusive_lock(path: StrPath, busy: InputError) -> Iterator[None]:
         yield
 
 
-def line_error(path: StrPath, line: int, what: str, field: str = "") -> InputError:
-    """Make the error for one place of a file."""
+def line_error(path: StrPath, line: int, message: str, field: str = "") -> InputError:
+    """Return the error for a line of a file, and for a field of it if given."""
     place = f", field {field}" if field else ""
-    return InputError(f"{os.fspath(path)}, line {line}{place}: {what}")
+    return InputError(f"{os.fspath(path)}, line {line}{place}: {message}")
 
 
-_KINDS = {
-    stat.S_IFDIR: "a folder", stat.S_IFCHR: "a device", stat.S_IFBLK: "a device",
-    stat.S_IFIFO: "a pipe", stat.S_IFSOCK: "a socket",
-}  # fmt: skip
-#: Without the first, opening a pipe waits for a writer; the second is of Windows.
-_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_FILE_TYPES = {
+    stat.S_IFDIR: "a folder",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+    stat.S_IFIFO: "a pipe",
+    stat.S_IFSOCK: "a socket",
+}
+#: Without O_NONBLOCK, opening a pipe waits for a writer; O_BINARY exists on Windows only.
+_OPEN_FLAGS = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def open_regular(path: StrPath) -> BufferedReader:
-    """Open a regular file for reading, and nothing else: a device or a pipe has no end."""
+    """Open a regular file for reading; a device or a pipe is refused, since it may not end."""
     try:
-        # looked at before and after: opening a device may do things, and a path may change
+        # checked before (opening a device may act on it) and after (the path may have changed)
         kind = stat.S_IFMT(os.stat(path).st_mode)
         if kind == stat.S_IFREG:
-            handle = os.open(path, _FLAGS)
+            handle = os.open(path, _OPEN_FLAGS)
             if (kind := stat.S_IFMT(os.fstat(handle).st_mode)) == stat.S_IFREG:
                 return open(handle, "rb")
             os.close(handle)
-        reason = f"{_KINDS.get(kind, 'something')}, not a regular file"
+        reason = f"{_FILE_TYPES.get(kind, 'something')}, not a regular file"
     except (OSError, ValueError) as error:
         reason = str(getattr(error, "strerror", None) or error)
     raise InputError(f"{os.fspath(path)}: cannot be read ({reason}); check the name")
 
 
 def read_bytes(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
-    """Read a regular file of bounded size as it is."""
+    """Return the bytes of a regular file of at most `limit` bytes."""
     with open_regular(path) as stream:
         try:
             size = os.fstat(stream.fileno()).st_size
@@ -226,7 +238,7 @@ def read_bytes(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> bytes:
 
 
 def read_text(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> str:
-    """Read a text file in UTF-8, as `read_bytes` does; a line that is not UTF-8 is named."""
+    """Return the text of a UTF-8 file of at most `limit` bytes; the error names the line."""
     data = read_bytes(path, limit)
     try:
         return data.decode("utf-8-sig")
@@ -236,7 +248,7 @@ def read_text(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> str:
 
 
 def numbered_lines(path: StrPath, limit: int = MAX_TABLE_BYTES) -> Iterator[tuple[int, bytes]]:
-    """Read a plain or gzip file line by line."""
+    """Yield number and bytes of each line of a plain or gzip file."""
     number = total = 0
     try:
         with open_regular(path) as raw:
@@ -274,8 +286,8 @@ def _text_lines(path: StrPath, limit: int) -> Iterator[str]:
             raise line_error(path, number, what) from error
 
 
-def _sane(path: StrPath, document: Any) -> Any:
-    """Return a document that any function may walk through and count with, or refuse it."""
+def _check_document(path: StrPath, document: Any) -> Any:
+    """Return a document whose depth and whole numbers are within the limits."""
     layer, depth = [document], 0
     while layer:
         depth += 1
@@ -292,20 +304,20 @@ def _sane(path: StrPath, document: Any) -> Any:
     return document
 
 
-def _why(error: Exception) -> str:
-    """Say what a parser of documents does not like; Python's own remedies are not ours."""
+def _parser_message(error: Exception) -> str:
+    """Return the message of a parser without Python's own remedy."""
     deep = isinstance(error, RecursionError)
     return f"nested more than {MAX_DEPTH} deep" if deep else str(error).partition("; use sys.")[0]
 
 
 def parse_json(path: StrPath, text: str, line: int = 1) -> Any:
-    """Parse JSON that begins at a line of a file; refuse what is none, and depth and size."""
+    """Parse JSON text that begins at `line` of a file."""
     try:
         document = json.loads(text)
     except (ValueError, RecursionError) as error:
         at = line + getattr(error, "lineno", 1) - 1
-        raise line_error(path, at, f"not valid JSON: {_why(error)}") from error
-    return _sane(path, document)
+        raise line_error(path, at, f"not valid JSON: {_parser_message(error)}") from error
+    return _check_document(path, document)
 
 
 def read_json(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> Any:
@@ -313,8 +325,8 @@ def read_json(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> Any:
     return parse_json(path, read_text(path, limit))
 
 
-#: What may hold dots in TOML that part no key: a comment, a text in any quotes; one that is not
-#: closed reaches to the end.
+#: Comments and quoted texts of TOML, whose dots do not separate parts of a key. A text without a
+#: closing quote reaches to the end.
 _QUOTED = re.compile(
     r"""\#[^\n]*+
     |\"{3}(?:[^"\\]|\\.|"(?!""))*+(?:\"{3}|\Z)
@@ -323,19 +335,19 @@ _QUOTED = re.compile(
     |'[^'\n]*+'?""",
     re.DOTALL | re.VERBOSE,
 )
-#: A dotted key of more parts than `MAX_DEPTH`, quoted parts written as q. The time and memory of the
-#: parser grow with the square of the parts: 64 kB of them take 4 GB.
+#: A dotted key of more parts than `MAX_DEPTH`, quoted parts written as q. The parser takes time and
+#: memory that grow with the square of the parts: 64 kB of them take 4 GB.
 _DOTTED = re.compile(rf"(?<![\w-])(?:[\w-]++[ \t]*+\.[ \t]*+){{{MAX_DEPTH}}}")
 
 
 def read_toml(path: StrPath, limit: int = MAX_TOML_BYTES) -> dict[str, Any]:
     """Read a TOML file."""
-    return _toml(path, limit)[0]
+    return _parse_toml(path, limit)[0]
 
 
-def _toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
+def _parse_toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
     text = "".join(_text_lines(path, limit))
-    # one pass, however many quotes are escaped; the lines stay
+    # line breaks are kept, so that line numbers stay right
     unquoted = _QUOTED.sub(lambda quoted: "q" + "\n" * quoted[0].count("\n"), text)
     if found := _DOTTED.search(unquoted):
         line = unquoted.count("\n", 0, found.start()) + 1
@@ -345,46 +357,46 @@ def _toml(path: StrPath, limit: int) -> tuple[dict[str, Any], str]:
     except (ValueError, RecursionError) as error:
         at = re.search(r"\(at line (\d+)", str(error))
         line = int(at[1]) if at else text.count("\n") + 1
-        raise line_error(path, line, f"not valid TOML: {_why(error)}") from error
-    return _sane(path, document), text
+        raise line_error(path, line, f"not valid TOML: {_parser_message(error)}") from error
+    return _check_document(path, document), text
 
 
-#: Where a list of tables of a TOML file seems to begin.
-_HEAD = re.compile(r"[ \t]*\[\[[ \t]*([\w-]+)[ \t]*\]\]")
+#: A line that looks like the head of a list of tables.
+_TABLE_HEAD = re.compile(r"[ \t]*\[\[[ \t]*([\w-]+)[ \t]*\]\]")
 
 
-#: What a field may be: a rule of `dlsim.validate`, from name and value to value.
+#: Rule of a field: a function of name and value as in `dlsim.validate`, which returns the value.
 FieldRule = Callable[[str, Any], Any]
-#: The fields of a row with their kinds; one whose name ends in ? may be missing.
+#: Rule by name of a field; a name that ends in ? is optional.
 Fields = Mapping[str, FieldRule]
-#: The lists of tables of a file, with the fields of their rows.
+#: Fields of the rows, by name of the list of tables.
 Schema = Mapping[str, Fields]
 
 
 class Row(dict[str, Any]):
-    """The fields of one table of a file, and where it stands there."""
+    """The fields of one table of a file; `where` is its place in the file."""
 
     where = ""
 
 
 def located(where: str, build: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
-    """Call something with what a file says; a refusal names the place in the file."""
+    """Call a function with values of a file; an InputError then names the place in the file."""
     try:
         return build(*args, **kwargs)
     except InputError as error:
-        if str(error).startswith((f"{where}:", f"{where},")):  # a row said where
+        if str(error).startswith((f"{where}:", f"{where},")):  # the place is already named
             raise
         raise InputError(f"{where}: {error}") from error
 
 
 def field_rules(kind: type, **kinds: FieldRule) -> dict[str, FieldRule]:
-    """Return the fields of a dataclass: texts but for the kinds given, optional with a default."""
+    """Return the rules of a dataclass's fields: `text` or the rule given; ? if it has a default."""
     optional = {f.name: "?" * (f.default is not MISSING) for f in fields(kind)}
     return {name + mark: kinds.get(name, text) for name, mark in optional.items()}
 
 
 def parse_row(where: str, given: Any, wanted: Fields) -> Row:
-    """Read the fields of one table, refused by name."""
+    """Return one table of a file, with each field validated by its rule."""
     if not isinstance(given, dict):
         raise InputError(f"{where}: must be a table of fields, got {given!r}")
     kinds = {name.removesuffix("?"): kind for name, kind in wanted.items()}
@@ -401,16 +413,21 @@ def parse_row(where: str, given: Any, wanted: Fields) -> Row:
 
 
 def parse_tables(
-    path: StrPath, document: Any, schema: Schema, top: Fields | None = None, first: int = 1,
+    path: StrPath,
+    document: Any,
+    schema: Schema,
+    top: Fields | None = None,
+    first: int = 1,
     text: str = "",
-) -> Row:  # fmt: skip
-    """Read lists of tables, rows named by id or number from `first` on, and `top` fields beside.
+) -> Row:
+    """Return the lists of tables of a document and its `top` fields, all validated.
 
-    A refusal names the line too where the document's TOML text tells it.
+    Messages name a row by its field id, or by its number counted from `first`, and by its line if
+    `text` (the TOML text) shows it.
     """
     where, heads = os.fspath(path), dict[str, list[int]]()
     for number, line in enumerate(text.split("\n"), 1):
-        if head := _HEAD.match(line):
+        if head := _TABLE_HEAD.match(line):
             heads.setdefault(head[1], []).append(number)
     found = parse_row(
         where, document, {**{f"{name}?": unchecked for name in schema}, **(top or {})}
@@ -422,19 +439,22 @@ def parse_tables(
             raise InputError(f"{where}: {rule}; got {rows!r}")
         for number, given in enumerate(rows, first):
             name = given.get("id") if isinstance(given, dict) else None
-            is_told = len(heads.get(table, ())) == len(rows)
-            place = f"{where}, line {heads[table][number - first]}" if is_told else where
+            has_lines = len(heads.get(table, ())) == len(rows)
+            place = f"{where}, line {heads[table][number - first]}" if has_lines else where
             at = f"{place}, {table} {repr(name) if isinstance(name, str) else number}"
             found[table].append(parse_row(at, given, schema[table]))
     return found
 
 
 def read_tables(
-    path: StrPath, schema: Schema, top: Fields | None = None, first: int = 1,
+    path: StrPath,
+    schema: Schema,
+    top: Fields | None = None,
+    first: int = 1,
     limit: int = MAX_TOML_BYTES,
-) -> Row:  # fmt: skip
-    """Read the tables of a TOML file as `parse_tables` does."""
-    document, text = _toml(path, limit)
+) -> Row:
+    """Return the lists of tables of a TOML file, validated as by `parse_tables`."""
+    document, text = _parse_toml(path, limit)
     return parse_tables(path, document, schema, top, first, text)
 
 
@@ -455,8 +475,8 @@ def _whole(text: str) -> int:
 
 
 _POSITIVE = partial(_number, low=0, above=True)
-#: What a field may be: its parser, how a message says it (and, after ;, the remedy), and the array
-#: that keeps it ("": none).
+#: Rules of a CSV field: its parser, the words of a message (a remedy follows after ;), and the type
+#: code of the array that stores it ("": a list).
 COLUMN_RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
     "number": (_number, "a finite number", "d"),
     "known or -1": (_number, "a finite number; write -1 for what is unknown", "d"),
@@ -470,7 +490,7 @@ COLUMN_RULES: dict[str, tuple[Callable[[str], Any], str, str]] = {
 
 
 def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> Any:
-    """Read one field by a rule of `COLUMN_RULES`."""
+    """Return the value of one field, parsed by a rule of `COLUMN_RULES`."""
     parse, wanted, _ = COLUMN_RULES[rule]
     try:
         return parse(text.strip())
@@ -481,12 +501,12 @@ def field_value(path: StrPath, line: int, name: str, text: str, rule: str) -> An
 
 
 def _header_remedy(names: list[str]) -> str:
-    """Say what is wrong with a first line whose columns are not found: a comment, or tabs."""
+    """Return a remedy if the first line is a comment or separated by tabs or bars, or ""."""
     if names and names[0].startswith("#"):
         return "; it is a comment: remove it"
-    for separator, word in (("\t", "tabs"), ("|", "bars")):
+    for separator, called in (("\t", "tabs"), ("|", "bars")):
         if any(separator in name for name in names):
-            return f"; they are separated by {word}: save the file with commas"
+            return f"; they are separated by {called}: save the file with commas"
     return ""
 
 
@@ -506,7 +526,7 @@ def _header(path: StrPath, row: list[str], required: Mapping[str, str]) -> list[
 
 
 def _column(values: Any, rule: str | None) -> Any:
-    """Give a column its type; a free one is numbers where all of it is numbers or blank."""
+    """Return a column as an array; without a rule, as numbers if all fields allow it."""
     if rule:
         return np.array(values) if isinstance(values, array) else values
     try:
@@ -516,19 +536,42 @@ def _column(values: Any, rule: str | None) -> Any:
 
 
 def read_csv(
-    path: StrPath, required: Mapping[str, str], optional: Mapping[str, str] | None = None, *,
-    ascending: str = "", unique: str = "", limit: int = MAX_TABLE_BYTES,
-) -> pd.DataFrame:  # fmt: skip
-    """Read a table whose columns obey rules."""
+    path: StrPath,
+    required: Mapping[str, str],
+    optional: Mapping[str, str] | None = None,
+    *,
+    ascending: str = "",
+    unique: str = "",
+    limit: int = MAX_TABLE_BYTES,
+) -> pd.DataFrame:
+    """Read a CSV table, plain or gzip, separated by commas or semicolons.
+
+    Parameters
+    ----------
+    path : path
+        The file; its first line names the columns.
+    required, optional : mapping of str to str
+        Rule of `COLUMN_RULES` by name of a column. Other columns are read as numbers if all their
+        fields are numbers or blank, and else as texts.
+    ascending, unique : str
+        A column that must be sorted; one whose values must differ.
+    limit : int
+        Largest number of bytes.
+
+    Raises
+    ------
+    InputError
+        For a file that is no such table, with line and field.
+    """
     rules = {**required, **(optional or {})}
     text_lines = _text_lines(path, limit)
     first = next(text_lines, "")
-    comma = ";" if first.count(";") > first.count(",") else ","  # as spreadsheets write in places
+    comma = ";" if first.count(";") > first.count(",") else ","  # some locales' spreadsheets
     reader = csv.reader(chain([first], text_lines), strict=True, delimiter=comma)
     lines = array("q")
     try:
         names = _header(path, next(reader, []), required)
-        # 8 bytes a number where the rule wants numbers
+        # an array takes 8 bytes per number
         kinds = {name: COLUMN_RULES[rules.get(name, "any")][2] for name in names}
         table: dict[str, Any] = {name: array(kinds[name]) if kinds[name] else [] for name in names}
         for row in filter(None, reader):

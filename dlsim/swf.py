@@ -326,11 +326,15 @@ def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES
     }
     order, skipped = usable_jobs(path, jobs, processors, unfit, None, "job of this machine")
     used = jobs.loc[order]
-    table = pd.DataFrame({
-        "submit": used["submit"], "wait": used["wait"].where(used["wait"] >= 0),
-        "run_time": used["run_time"], "processors": processors[order].astype(np.int64),
-        "estimate": used["time_requested"].where(used["time_requested"] > 0),
-    }).join(_names(used, header))  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "submit": used["submit"],
+            "wait": used["wait"].where(used["wait"] >= 0),
+            "run_time": used["run_time"],
+            "processors": processors[order].astype(np.int64),
+            "estimate": used["time_requested"].where(used["time_requested"] > 0),
+        }
+    ).join(_names(used, header))
     table.index = (used.index + 1).rename("row")
     if used["job"].is_unique and (used["job"] % 1 == 0).all():
         table.index = pd.Index(used["job"].astype(np.int64), name="job")

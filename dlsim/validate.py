@@ -1,10 +1,11 @@
-"""The one home of a refusal: a value comes in and goes out, or an InputError says why not.
+"""Argument validation: each function returns the converted value or raises InputError.
 
-A number is what Python and NumPy call real: no bool, no text, no Decimal (write ``float(x)``, or
-``Fraction(x)`` where exactness counts). It goes out as int, float or Fraction; the last is exact.
-Every number is 0 or has a magnitude from `MIN_MAGNITUDE` to `MAX_MAGNITUDE`: a product or ratio of any three is
-then in 1e-300..1e300, so that what engines form of times, data and speeds, such as
-sigma cps / (D - sigma cms), neither overflows nor loses digits as a denormal number does.
+A number is any value that Python and NumPy call real; a bool, a text and a Decimal are refused
+(write ``float(x)``, or ``Fraction(x)`` for an exact value). A number is returned as int, float or
+Fraction; a Fraction stays exact. Every number is 0 or has a magnitude from `MIN_MAGNITUDE` to
+`MAX_MAGNITUDE`. A product or ratio of any three then lies in 1e-300..1e300, so that terms of
+times, data and speeds, such as sigma cps / (D - sigma cms), neither overflow nor lose digits as
+denormal numbers do.
 """
 
 import importlib
@@ -31,12 +32,12 @@ from dlsim.user_code import load_user_code, names_user_code
 Seed = int | SeedSequence
 Floats = NDArray[np.float64]
 
-#: Magnitudes of a number that is not 0 (module docstring).
+#: Range of the magnitude of a number that is not 0 (module docstring).
 MIN_MAGNITUDE, MAX_MAGNITUDE = 1e-100, 1e100
-#: Most of a count without a limit of its own: floats know every whole number up to here.
+#: Largest count without a limit of its own: floats hold every whole number up to here.
 MAX_COUNT = 2**53
 
-#: Bytes that are never too many.
+#: Bytes of memory below which `require_memory` refuses nothing.
 SMALL_BYTES = 2**28
 
 _PLAIN = (float, int, Fraction)
@@ -47,7 +48,7 @@ _DURATION = re.compile(r"([\d.eE+-]+)\s*(|s|m|min|h|d)")
 
 
 def to_builtin(value: Any) -> Any:
-    """Return a real number as int, float or Fraction, and NaN for what is none."""
+    """Return a real number as int, float or Fraction, and any other value as NaN."""
     if type(value) in _PLAIN:
         return value
     if not isinstance(value, Real) or isinstance(value, bool):
@@ -58,22 +59,28 @@ def to_builtin(value: Any) -> Any:
 
 
 def unwrap_scalar(value: Any) -> Any:
-    """Return a label or value as it prints best: numpy's 48 as 48."""
+    """Return a scalar of numpy as the Python value, and any other value as it is."""
     return value.item() if isinstance(value, np.generic) else value
 
 
 def format_value(value: Any) -> str:
-    """Write an option or a place in a grid: 10.0 as 10."""
+    """Return an option or a coordinate of a grid as text: 10.0 as 10."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def number(
-    name: str, value: Any, low: float = 0, high: float = MAX_MAGNITUDE, *, above: bool = False,
-    below: bool = False, rule: str = "",
-) -> Any:  # fmt: skip
+    name: str,
+    value: Any,
+    low: float = 0,
+    high: float = MAX_MAGNITUDE,
+    *,
+    above: bool = False,
+    below: bool = False,
+    rule: str = "",
+) -> Any:
     """Return a number in a range; `above` and `below` exclude its ends, an end of inf is allowed.
 
-    `rule` says in the words of the model what `low` and `high` say.
+    `rule` replaces the range in the message, in the words of the model.
     """
     x = value if type(value) in _PLAIN else to_builtin(value)
     inside = (low < x if above else low <= x) and (x < high if below else x <= high)
@@ -108,14 +115,14 @@ def whole(name: str, value: Any, low: int = 1, high: float = MAX_COUNT, rule: st
 
 
 def did_you_mean(value: Any, known: Iterable[Any]) -> str:
-    """Ask whether one of some words was meant, whatever its case; "" where none is near."""
+    """Return a hint such as " (did you mean EDF?)" for a misspelt name, or "" if none is close."""
     words = {str(one).casefold(): str(one) for one in known}
     found = get_close_matches(value.casefold(), words, 1) if isinstance(value, str) else []
     return f" (did you mean {words[found[0]]}?)" if found else ""
 
 
 def one_of_many(what: str, name: Any, known: Collection[Any]) -> Any:
-    """Return a name that is known, of however many."""
+    """Return a name that is known; the message does not list the known names."""
     try:
         if name in known:
             return name
@@ -125,7 +132,7 @@ def one_of_many(what: str, name: Any, known: Collection[Any]) -> Any:
 
 
 def one_of(name: str, value: Any, options: Iterable[Any]) -> Any:
-    """Return the one of some options that a value is; True is not 1."""
+    """Return the option that equals a value; True is not 1. The message lists the options."""
     known = tuple(options)
     if type(value) is str and value in known:
         return value
@@ -140,9 +147,11 @@ def one_of(name: str, value: Any, options: Iterable[Any]) -> Any:
 def find_row(
     name: str, value: Any, rows: Mapping[str, Any], own: Callable[[Any], str]
 ) -> tuple[str, Any]:
-    """Return a row with its name: looked up, or taken as given and, if new, named by `own`.
+    """Return the name and the row that a value stands for.
 
-    A row of a user that is named as ``FILE.py:name`` has that name.
+    A value that is a name is looked up in `rows`. A row is returned as it is, under its name in
+    `rows` or else the name that `own` makes. A text ``FILE.py:name`` loads a row from a user's
+    file; its name is the part behind the colon.
     """
     kind = type(next(iter(rows.values())))
     if names_user_code(value):
@@ -154,12 +163,12 @@ def find_row(
 
 
 def any_number(name: str, value: Any) -> float:
-    """Return any number as a float, infinity too; ranges are then the model's."""
+    """Return any number, including infinity, as a float."""
     return float(number(name, value, -math.inf, math.inf, rule="a number"))
 
 
 def duration(name: str, value: Any) -> float:
-    """Return a time above 0 in seconds, or what a text with a unit says.
+    """Return a time above 0 in seconds, from a number or a text with a unit.
 
     >>> duration("deadline", "1.5 min")
     90.0
@@ -172,7 +181,7 @@ def duration(name: str, value: Any) -> float:
 
 
 def text(name: str, value: Any, *, blank: bool = True) -> str:
-    """Return a text, which may be `blank`."""
+    """Return a text; `blank` allows the empty one."""
     if isinstance(value, str) and (blank or value):
         return value
     rule = "a text" if blank else "a text that is not blank"
@@ -180,12 +189,12 @@ def text(name: str, value: Any, *, blank: bool = True) -> str:
 
 
 def unchecked(name: str, value: Any) -> Any:
-    """Return a value as it is: what reads it next knows the rule."""
+    """Return a value as it is; the function that reads it next validates it."""
     return value
 
 
 def instance(name: str, value: Any, kind: type, remedy: str = "", rule: str = "") -> Any:
-    """Return a value of a class; `rule` says in other words which."""
+    """Return a value of a class; `rule` replaces the name of the class in the message."""
     if isinstance(value, kind):
         return value
     article = "an" if kind.__name__[0] in "AEIOU" else "a"
@@ -193,14 +202,14 @@ def instance(name: str, value: Any, kind: type, remedy: str = "", rule: str = ""
     raise InputError(f"{name} must be {rule}, got {value!r}{remedy}")
 
 
-#: Return True or False; a list; a mapping, such as the switches of a reading.
+#: Return True or False; a list; a mapping such as the switches of a reading. Others are refused.
 flag = partial(instance, kind=bool, rule="True or False")
 items = partial(instance, kind=list)
 mapping = partial(instance, kind=Mapping, rule="a mapping such as a dict")
 
 
 def import_extra(what: str, name: str, module: str) -> Any:
-    """Return a module that comes with an extra of dlsim, or say how it is installed."""
+    """Import a module that an extra of dlsim installs; the error says how to install it."""
     try:
         return importlib.import_module(module)
     except ImportError as error:
@@ -210,7 +219,10 @@ def import_extra(what: str, name: str, module: str) -> Any:
 
 @contextmanager
 def user_code(rule: str) -> Iterator[None]:
-    """Refuse, by its rule, whatever a user's function or class raises, but what it refuses."""
+    """Turn an exception of a user's function or class into an InputError that states `rule`.
+
+    An InputError passes through unchanged.
+    """
     try:
         yield
     except InputError:
@@ -220,12 +232,12 @@ def user_code(rule: str) -> Iterator[None]:
 
 
 def or_default(name: str, value: Any, kind: type, remedy: str = "") -> Any:
-    """Return a value of a class, the usual one for None."""
+    """Return a value of a class; None stands for the class's default instance."""
     return kind() if value is None else instance(name, value, kind, remedy)
 
 
 def in_range(x: Any) -> Any:
-    """Tell elementwise which numbers are 0 or in the range that this page states."""
+    """Tell elementwise which numbers are 0 or have a magnitude in the allowed range."""
     return ((abs(x) >= MIN_MAGNITUDE) & (abs(x) <= MAX_MAGNITUDE)) | (x == 0)
 
 
@@ -237,16 +249,16 @@ def _float(value: Any) -> float:
 
 
 def to_floats(values: Any) -> NDArray[np.float64]:
-    """Return numbers as a fresh array, with NaN for what is no number."""
+    """Return values as a new array of floats, with NaN for every value that is not a number."""
     if isinstance(values, pd.Series | pd.Index):
         if values.dtype.kind not in "iuf":
             values = values.to_numpy(object)
         elif isinstance(values.dtype, np.dtype):
             values = values.to_numpy()
-        else:  # with missing values of pandas' own
+        else:  # a pandas dtype with its own missing value
             values = values.to_numpy(np.float64, na_value=math.nan)
     if isinstance(values, np.ndarray) and values.dtype.kind in "iufmM":
-        if values.dtype.kind in "mM":  # as objects they would pass for whole numbers
+        if values.dtype.kind in "mM":  # a conversion to object would yield whole numbers
             return np.full(values.shape, math.nan)
         if values.dtype.itemsize <= 8:
             return values.astype(np.float64)
@@ -260,7 +272,10 @@ def to_floats(values: Any) -> NDArray[np.float64]:
 
 
 def _is_good(x: NDArray[np.float64], low: float, high: float, above: bool) -> bool:
-    """Tell of a small or a usual column without masks that it is good; the sliders wait."""
+    """Tell quickly, without masks, whether a column is valid; False may also mean unsure.
+
+    Widgets validate many small columns while a slider moves.
+    """
     bottom, top = max(low, MIN_MAGNITUDE), min(high, MAX_MAGNITUDE)
     if x.size > 64:
         return bool(x.min() > bottom and x.max() < top)
@@ -269,14 +284,23 @@ def _is_good(x: NDArray[np.float64], low: float, high: float, above: bool) -> bo
 
 
 def column(
-    name: str, values: Any, low: float = 0, high: float = MAX_MAGNITUDE, *, above: bool = False,
-    below: bool = False, absent: bool = False, is_whole: bool = False, rule: str = "",
-    row: str = "", labels: Sequence[Any] | pd.Index | None = None,
-) -> Any:  # fmt: skip
-    """Return numbers of a range, as `number` and `whole` know them, as a fresh array.
+    name: str,
+    values: Any,
+    low: float = 0,
+    high: float = MAX_MAGNITUDE,
+    *,
+    above: bool = False,
+    below: bool = False,
+    absent: bool = False,
+    is_whole: bool = False,
+    rule: str = "",
+    row: str = "",
+    labels: Sequence[Any] | pd.Index | None = None,
+) -> Any:
+    """Return a new array of numbers in a range, by the rules of `number` and `whole`.
 
-    The first that is none is named by `row` and its label (``task 'a'``), or by its place;
-    `absent` allows missing values, which go out as NaN.
+    The message names the first invalid value by `row` and its label (``task 'a'``), or by its
+    position. `absent` allows missing values, which are returned as NaN.
     """
     x = to_floats(values)
     if not is_whole and _is_good(x, low, high, above):
@@ -304,7 +328,7 @@ def column(
 def require_table(
     name: str, value: Any, columns: Sequence[str], *, empty: bool = True, unique: bool = True
 ) -> pd.DataFrame:
-    """Return a table with the columns asked for, each once, where labels are `unique`."""
+    """Return a table that has each of the columns once, and unique labels if `unique`."""
     if not isinstance(value, pd.DataFrame):
         what = f"{name} must be a pandas DataFrame with the columns {', '.join(columns)}"
         raise InputError(f"{what}; got {type(value).__name__}")
@@ -337,12 +361,12 @@ def number_range(
 
 
 def memory_limit() -> float:
-    """Return the most bytes that machine, container and shell let a process have."""
-    import psutil  # not at the top: few ask
+    """Return the bytes of memory that the machine, container and shell allow a process."""
+    import psutil  # imported late: rarely needed
 
     found = [float(psutil.virtual_memory().total + psutil.swap_memory().total)]
     for name in ("memory.max", "memory/memory.limit_in_bytes"):
-        with suppress(OSError, ValueError):  # no container, or one with "max"
+        with suppress(OSError, ValueError):  # no container, or no limit ("max")
             found.append(float(Path("/sys/fs/cgroup", name).read_text("ascii")))
     with suppress(ImportError):  # Windows has no such limits
         import resource
@@ -353,37 +377,37 @@ def memory_limit() -> float:
 
 
 def require_memory(what: str, size: float, remedy: str) -> None:
-    """Refuse, before it begins, what takes at least `size` bytes where memory is smaller."""
+    """Raise InputError if a computation needs at least `size` bytes and memory is smaller."""
     if size > SMALL_BYTES and size > (most := memory_limit()):
         sizes = f"at least {size / 2**30:.3g} GiB are needed, of {most / 2**30:.3g} GiB in all"
         raise InputError(f"{what} cannot fit in memory: {sizes}; {remedy}")
 
 
 def seed_sequence(seed: Any) -> SeedSequence:
-    """Return the root of random streams: a SeedSequence as it is, or that of a whole number."""
+    """Return a SeedSequence: the given one, or that of a whole number."""
     if isinstance(seed, SeedSequence):
         return seed
     return SeedSequence(whole("seed", seed, 0, math.inf))
 
 
 def child_seed(seed: Any, *key: int) -> SeedSequence:
-    """Return the sequence below a seed with a key; `seed.spawn` would count its calls."""
+    """Return the SeedSequence of a key below a seed; unlike `spawn` it does not count calls."""
     root = seed_sequence(seed)
     return SeedSequence(root.entropy, spawn_key=(*root.spawn_key, *key), pool_size=root.pool_size)
 
 
 def random_generator(seed: Any, *key: int) -> np.random.Generator:
-    """Return the generator of a child of a seed, apart from those of other keys."""
+    """Return the random generator of a key below a seed, independent of other keys."""
     return np.random.default_rng(child_seed(seed, *key))
 
 
 def random_streams(seed: Any, purposes: Iterable[str]) -> dict[str, np.random.Generator]:
-    """Return one generator per purpose, in the order of their seeds: a new one goes to the end."""
+    """Return one generator per purpose; a new purpose must be added at the end."""
     return {purpose: random_generator(seed, k) for k, purpose in enumerate(purposes)}
 
 
 def seed_record(seed: Any) -> int | dict[str, Any]:
-    """Return a seed as attrs and JSON can hold it."""
+    """Return a seed in a form that DataFrame attrs and JSON can hold."""
     if isinstance(seed, SeedSequence):
         return {"entropy": seed.entropy, "spawn_key": list(seed.spawn_key)}
     return whole("seed", seed, 0, math.inf)

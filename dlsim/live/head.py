@@ -258,13 +258,24 @@ class Head:
         rows = []
         for job in self.jobs:
             promise = job.promise or Promise(False)
-            rows.append({
-                "load": job.number, "name": job.name, "units": job.load.size,
-                "deadline": job.deadline, "admitted": promise.admitted, "promised": promise.end,
-                "expected": promise.expected, "workers": promise.workers, "offer": promise.offer,
-                "started": job.started, "ended": job.ended, "status": job.status,
-                "kept": job.is_kept, "withdrawn": job.withdrawn,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "load": job.number,
+                    "name": job.name,
+                    "units": job.load.size,
+                    "deadline": job.deadline,
+                    "admitted": promise.admitted,
+                    "promised": promise.end,
+                    "expected": promise.expected,
+                    "workers": promise.workers,
+                    "offer": promise.offer,
+                    "started": job.started,
+                    "ended": job.ended,
+                    "status": job.status,
+                    "kept": job.is_kept,
+                    "withdrawn": job.withdrawn,
+                }
+            )
         return pd.DataFrame(rows).set_index("load") if rows else pd.DataFrame()
 
     # --- measuring --------------------------------------------------------------------------------
