@@ -1,0 +1,123 @@
+"""The rules for names that a program can hold: one name one meaning, arguments spelled out.
+
+The numbers and names below are what still breaks a rule. They may shrink, and never grow.
+"""
+
+import ast
+from collections import defaultdict
+
+import pytest
+
+from dlsim import files
+
+PACKAGE = files.project_root() / "dlsim"
+#: One-letter arguments that may stay: symbols of the papers (N nodes or tasks, K and k clusters, s
+#: and g of paper S, n nodes of a task) and of the field (t time, x a point, H the Hurst exponent).
+SYMBOLS = set("NKkgns") | set("txH")
+#: Names that several engines or papers share by design: they are used alike.
+SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES"}
+
+#: Public names that two modules still define.
+DEFINED_TWICE = set(
+    """
+    ABOUT ALL_NODES BLOCK CODES COLUMNS CORE COUNTERS COUNT_RULES Claim Costs DEADLINE DONE
+    ENDS FAR FEW_NODES Flags Floats Free Given Ints JOBS Job KINDS LEAST LOADS MAX_NODES
+    METHODS MOST_JOBS MOST_NODES Method NETWORKS NODES ORDERS PURPOSES Pairs Plan Point
+    RESAMPLES RIVALS Record Records Result Row Rows Rule SCHEDULERS SIZES SLACK SPEEDS ST
+    STATUSES STEPS SWITCHES_SHOWN Schedule Scheduler Setting Split State TIE Table Trace
+    VERSIONS View WINDOW WORDS bound chain check_schedule claims core_for cost_derivative
+    draw duration equal_finish exact execution_time fewest_nodes find_optimum findings
+    first_chunk fresh_state from_csv instance is_due judge last_share lead main makespan
+    measured numbers optimum policy_named positive price prove records recurrence reduction
+    register run speed split_reading take verify whole work
+    """.split()
+)
+#: How many one-letter arguments, and unformatted places outside tables, a room still has.
+SHORT_ARGUMENTS = {
+    "bricks": 16,
+    "cpugpu": 8,
+    "papers": 4,
+    "realtime": 5,
+    "steady": 16,
+    "study": 6,
+    "top": 6,
+}
+UNFORMATTED = {"bricks": 7, "cpugpu": 21, "explore": 1, "realtime": 47, "steady": 13, "study": 21}
+
+
+def room_of(path):
+    """Return the folder of a module below ``dlsim``; "top" for one that lies in none."""
+    parts = path.relative_to(PACKAGE).parts
+    return parts[0] if len(parts) > 1 else "top"
+
+
+MODULES = {
+    path: ast.parse(path.read_text("utf-8"))
+    for path in sorted(PACKAGE.rglob("*.py"))
+    if path.name not in ("__init__.py", "__main__.py") and room_of(path) != "_share"
+}
+ROOMS = sorted(set(map(room_of, MODULES)))
+
+
+def public_names(tree):
+    """Yield the public names that a module defines at its top."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            yield node.name
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        targets = [node.target] if isinstance(node, ast.AnnAssign) else targets
+        for target in targets:
+            yield from (one.id for one in ast.walk(target) if isinstance(one, ast.Name))
+
+
+def test_no_public_name_is_defined_in_two_modules():
+    places = defaultdict(set)
+    for path, tree in MODULES.items():
+        for name in public_names(tree):
+            if not name.startswith("_") and name not in SHARED:
+                places[name].add(path)
+    twice = {name: paths for name, paths in places.items() if len(paths) > 1}
+    unknown = {name: sorted(map(room_of, twice[name])) for name in twice.keys() - DEFINED_TWICE}
+    assert not unknown
+
+
+def short_arguments(tree):
+    """Yield the one-letter arguments of a module's functions that no paper calls so."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef):
+            group = node.args
+            every = [*group.posonlyargs, *group.args, *group.kwonlyargs, group.vararg, group.kwarg]
+            for argument in filter(None, every):
+                if len(argument.arg) == 1 and argument.arg not in SYMBOLS | {"_"}:
+                    yield f"line {argument.lineno}: {argument.arg}"
+
+
+def skips_outside_tables(source, tree):
+    """Yield the lines that ruff does not format, but those of constants at a module's top."""
+    tables = [node for node in tree.body if isinstance(node, ast.Assign | ast.AnnAssign)]
+    in_tables = {line for node in tables for line in range(node.lineno, node.end_lineno + 1)}
+    for number, line in enumerate(source.split("\n"), 1):
+        if any(mark in line for mark in ("fmt: skip", "fmt: off")) and number not in in_tables:
+            yield f"line {number}"
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_arguments_are_spelled_out(room):
+    found = [
+        f"{path.relative_to(PACKAGE)} {place}"
+        for path, tree in MODULES.items()
+        if room_of(path) == room
+        for place in short_arguments(tree)
+    ]
+    assert len(found) <= SHORT_ARGUMENTS.get(room, 0), found
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_only_tables_of_constants_are_left_unformatted(room):
+    found = [
+        f"{path.relative_to(PACKAGE)} {place}"
+        for path, tree in MODULES.items()
+        if room_of(path) == room
+        for place in skips_outside_tables(path.read_text("utf-8"), tree)
+    ]
+    assert len(found) <= UNFORMATTED.get(room, 0), found
