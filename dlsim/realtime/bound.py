@@ -1,19 +1,23 @@
-r"""What no schedule can beat: the tasks, or the work, that any planner could admit.
+r"""A bound that no schedule can beat: the tasks, or the work, that any planner could admit.
 
-Offline, all tasks known: a task keeps nodes busy for at least `P` node time between arrival and
-deadline, on N nodes. Admitting tasks in part as well makes that a linear program over the
-intervals between all arrivals and deadlines. Whatever price :math:`u \ge 0` a unit of node time has
-in each of them,
+Offline, with all tasks known, a task keeps nodes busy for at least :math:`P_i` of node time
+between its arrival :math:`A_i` and its deadline, on N nodes. If tasks may be admitted in part as
+well, the best plan is a linear program over the intervals between all arrivals and deadlines. Its
+dual variables are prices :math:`u \ge 0` of a unit of node time in each interval. For any prices
 
 .. math:: \sum_i v_i a_i \le N \int u + \sum_i \bigl(v_i - P_i \min_{A_i \le t \le A_i + D_i}
           u(t)\bigr)^+
 
-for every schedule (statements Y.price and Y.floor of `dlsim.theory`). The least right side is the
-program's optimum; its prices fall out of maximum flows without an LP solver: at threshold
-:math:`\theta` those tasks are served whose worth per node time is at least :math:`\theta`, as many
-as fit (the earliest deadline first), and where others cannot be served for lack of room, room costs
-at least :math:`\theta`. Thresholds are halved, and tasks and intervals with them: 10,000 tasks take
-half a second.
+holds for every schedule (statements Y.price and Y.floor of `dlsim.theory`). The least right side is
+the optimum of the program.
+
+The prices are found by maximum flows. At a threshold :math:`\theta`, serve as much as possible of
+the tasks that are worth at least :math:`\theta` per unit of node time, the earliest deadline
+first. The price is at least :math:`\theta` in the intervals whose room keeps such a task from
+being served in full, and at most :math:`\theta` elsewhere. So the tasks, the intervals and the
+thresholds are divided in two at each step; 10,000 tasks take one or two seconds.
+`scipy.optimize.linprog` finds the same optimum in 2 to 10 times the time, but not to the last
+digits: intervals as short as a tolerance are below the tolerances of the solver.
 """
 
 import heapq
@@ -32,28 +36,30 @@ from dlsim.realtime.model import IN_ROUNDS, Cluster
 from dlsim.realtime.partition import best_counts, table_for
 from dlsim.validate import Floats, flag, instance, one_of
 
-#: By how much, relatively, a task may miss its deadline or its node time: 16 times what the engine
-#: lets pass, and what a float rounds off.
-SLACK, ROUNDED = 16 * TOL, 1e-9
+#: How late a task may end, relative to its deadline, and still count as admitted: 16 times what
+#: the engine allows.
+DEADLINE_SLACK = 16 * TOL
+#: The part of a need that is taken off for what floats round.
+NEED_SLACK = 1e-9
 #: How often the share of the link in the resource that is bounded is narrowed down.
-STEPS = 14
+GOLDEN_SECTION_STEPS = 14
 
-Rows = NDArray[np.int64]
+Indices = NDArray[np.int64]
 
 
 class Bound(NamedTuple):
-    """What no schedule can beat, with the prices that prove it.
+    """A bound that no schedule can beat, with the prices that prove it.
 
     Attributes
     ----------
     value : float
         No schedule admits more: tasks, or data.
     ratio : float
-        No schedule refuses less: 1 minus its share of all tasks (a whole number of them), or of
-        all data.
+        No schedule refuses less: 1 minus the value's share of all tasks (the value rounded down
+        to a whole number), or of all data.
     prices : DataFrame
-        begin end node link: what a unit of node time and of the link's time is worth when; times
-        since the first arrival.
+        begin end node link: the price of a unit of node time and of the link's time in each
+        interval; times count from the first arrival.
     """
 
     value: float
@@ -62,9 +68,12 @@ class Bound(NamedTuple):
 
 
 def clairvoyant_bound(
-    tasks: pd.DataFrame, cluster: Cluster, partition: str = "exact", work: bool = False,
+    tasks: pd.DataFrame,
+    cluster: Cluster,
+    partition: str = "exact",
+    work: bool = False,
     link: str = "per_task",
-) -> Bound:  # fmt: skip
+) -> Bound:
     """Bound what any planner could admit that knows all tasks beforehand.
 
     Parameters
@@ -75,25 +84,30 @@ def clairvoyant_bound(
         Nodes and costs.
     partition : str
         How loads may be split, one of `dlsim.realtime.model.PARTITIONS`. With ``opr`` a task keeps
-        n nodes from one start to one end and costs n E(n), at the least n in time. Else it keeps a
-        node busy while that receives and computes: sigma (Cms + Cps) and set-ups in one round
-        (also ``equal``, ``dlt``, ``I``, ``II``, ``exact``, ``exact-n``, and ``pieces``, which no
-        link makes wait); in several (``umr``, ``umr-iit``) it may receive while it computes.
+        n nodes from one start to one end and costs n E(n), at the least n in time. Otherwise it
+        keeps a node busy while the node receives and computes: sigma (Cms + Cps) and set-ups in
+        one round (also ``equal``, ``dlt``, ``I``, ``II``, ``exact``, ``exact-n``, and ``pieces``,
+        which no link makes wait); in several rounds (``umr``, ``umr-iit``) the node may receive
+        while it computes.
     work : bool
         Whether data are counted, not tasks.
     link : {"per_task", "shared"}
-        Whether the head node's link serves one task at a time too: the best bound on one mixture of
-        node time and the link's time.
+        Whether the head node's link serves one task at a time too.
 
     Returns
     -------
     Bound
-        The value is checked in exact arithmetic: no solver has to be believed.
+        The bound; its value is computed from the prices in exact arithmetic.
 
     Raises
     ------
     InputError
         For tasks, a cluster or an option that cannot be used.
+
+    Notes
+    -----
+    With a shared link the bound is the best one on a single resource that mixes node time and the
+    link's time, which may lie above the optimum of the program with both.
 
     Examples
     --------
@@ -111,47 +125,55 @@ def clairvoyant_bound(
     arrival, sigma, deadline = model.task_columns(tasks)
     total = math.fsum(sigma) if work else float(len(sigma))
     arrival = arrival - arrival.min(initial=np.inf)
-    spare = SLACK * (deadline + arrival.max(initial=0.0) / 1024)
-    nodes, busy, sent = least_needs(sigma, deadline + 2 * spare, cluster, partition)
-    can = nodes > 0
-    first, due = (arrival - spare)[can], (arrival + deadline + spare)[can]
+    slack = DEADLINE_SLACK * (deadline + arrival.max(initial=0.0) / 1024)
+    nodes, busy, sent = compute_needs(sigma, deadline + 2 * slack, cluster, partition)
+    possible = nodes > 0
+    first, due = (arrival - slack)[possible], (arrival + deadline + slack)[possible]
     clock = np.unique(np.concatenate([first, due]))
     begin, end = np.searchsorted(clock, first), np.searchsorted(clock, due)
-    worth = sigma[can] if work else np.ones(can.sum())
-    busy, sent = (1 - ROUNDED) * busy[can] / cluster.nodes, (1 - ROUNDED) * sent[can]
+    worth = sigma[possible] if work else np.ones(possible.sum())
+    busy = (1 - NEED_SLACK) * busy[possible] / cluster.nodes
+    sent = (1 - NEED_SLACK) * sent[possible]
 
-    def mixed(part: float) -> tuple[Floats, Floats, float]:
-        """Return needs and prices of one mixture of node time and link time, of capacity 1."""
-        need = (1 - part) * busy + part * sent
-        price = _prices(begin, end, need, worth, np.diff(clock))
-        rest = worth - need * _least(price, begin, end)
-        return need, price, float(price @ np.diff(clock) + rest.clip(0).sum())
+    def price_mixture(link_share: float) -> tuple[Floats, Floats, float]:
+        """Return needs, prices and bound of a mixture of node and link time, of capacity 1."""
+        need = (1 - link_share) * busy + link_share * sent
+        price = find_prices(begin, end, need, worth, np.diff(clock))
+        gain = worth - need * lowest_prices(price, begin, end)
+        return need, price, float(price @ np.diff(clock) + gain.clip(0).sum())
 
-    part = _lowest(lambda part: mixed(part)[2]) if link == "shared" and len(clock) else 0.0
-    need, price, _ = mixed(part)
-    value = _certified(need, worth, price, _least(price, begin, end), clock)
+    link_share = 0.0
+    if link == "shared" and len(clock):
+        link_share = minimize_on_unit_interval(lambda share: price_mixture(share)[2])
+    need, price, _ = price_mixture(link_share)
+    value = exact_bound(need, worth, price, lowest_prices(price, begin, end), clock)
     best = value if work else math.floor(value)
-    prices = {"begin": clock[:-1], "end": clock[1:], "node": (1 - part) / cluster.nodes * price,
-              "link": part * price}  # fmt: skip
+    prices = {
+        "begin": clock[:-1],
+        "end": clock[1:],
+        "node": (1 - link_share) / cluster.nodes * price,
+        "link": link_share * price,
+    }
     ratio = max(0.0, 1 - best / total) if total else math.nan
     return Bound(value, ratio, pd.DataFrame(prices))
 
 
-def least_needs(
+def compute_needs(
     sigma: Floats, budget: Floats, cluster: Cluster, partition: str
-) -> tuple[Rows, Floats, Floats]:
-    """Return the fewest nodes by which each task can be in time (0: none), node and link time.
+) -> tuple[Indices, Floats, Floats]:
+    """Return the fewest nodes with which each task can meet its deadline, its node and link time.
 
-    W(n) = n E(n) rises with n, so that with ``opr`` the fewest nodes cost least.
+    The number is 0 where no number of nodes is enough. W(n) = n E(n) rises with n, so that with
+    ``opr`` the fewest nodes cost least.
     """
     c, count = cluster, np.arange(1, cluster.nodes + 1)
-    known = table_for(c, "pieces" if partition == "pieces" else "opr")
-    unit, fixed, top = known.unit, known.fixed, np.full(len(sigma), c.nodes)
+    table = table_for(c, "pieces" if partition == "pieces" else "opr")
+    unit, fixed, top = table.unit, table.fixed, np.full(len(sigma), c.nodes)
     if partition in IN_ROUNDS:  # sending and computing may overlap, but for the first chunk
         unit = np.append(np.inf, np.maximum(c.cms, c.cps / count))
         fixed = np.full(len(unit), c.st + c.sc)
     elif partition != "pieces":
-        top = best_counts(sigma, known)
+        top = best_counts(sigma, table)
     low, high = np.zeros(len(sigma), dtype=np.int64), top.astype(np.int64)
     while (high - low > 1).any():  # E falls up to `top`
         middle = (low + high + 1) // 2
@@ -164,16 +186,20 @@ def least_needs(
     return nodes, busy, sigma * c.cms + nodes * c.st
 
 
-def _served(
+def serve_by_deadline(
     begin: list[int], end: list[int], need: list[float], room: list[float]
 ) -> tuple[list[list[int]], list[int]]:
-    """Serve whose deadline is first in every interval; return who uses it, and who falls short."""
-    left, comes = list(need), sorted(range(len(begin)), key=begin.__getitem__, reverse=True)
+    """Serve the earliest deadline first; return each interval's tasks, and those not served whole.
+
+    Task i may use the intervals begin[i] to end[i] - 1, of `room` each.
+    """
+    left = list(need)
+    coming = sorted(range(len(begin)), key=begin.__getitem__, reverse=True)
     users: list[list[int]] = [[] for _ in room]
     waiting: list[tuple[int, int]] = []
     for k, free in enumerate(room):
-        while comes and begin[comes[-1]] == k:
-            i = comes.pop()
+        while coming and begin[coming[-1]] == k:
+            i = coming.pop()
             heapq.heappush(waiting, (end[i], i))
         while waiting and free > 0:
             last, i = waiting[0]
@@ -182,95 +208,105 @@ def _served(
             if last > k:
                 users[k].append(i)
                 free, left[i] = max(0.0, free - left[i]), max(0.0, left[i] - free)
-    return users, [i for i, rest in enumerate(left) if rest > ROUNDED * need[i]]
+    return users, [i for i, rest in enumerate(left) if rest > NEED_SLACK * need[i]]
 
 
-def _tight(begin: Rows, end: Rows, need: Floats, room: Floats) -> NDArray[np.bool_]:
-    """Tell which intervals those who fall short, and those in their way, use up.
+def find_exhausted(begin: Indices, end: Indices, need: Floats, room: Floats) -> NDArray[np.bool_]:
+    """Tell which intervals have no room for the tasks that are not served whole.
 
-    Who is served there has no later deadline than who falls short, so that one pass to the left
-    finds all whose windows are used up too.
+    These are the intervals of such tasks, and the intervals of all tasks that are served there:
+    with room elsewhere these would have moved. A task that is served in an interval has no later
+    deadline than one that is not served whole, so one pass from the last interval to the first
+    finds all.
     """
     first = begin.tolist()
-    users, short = _served(first, end.tolist(), need.tolist(), room.tolist())
-    wanted = [len(room)] * (len(room) + 1)
-    for i in short:
-        wanted[end[i]] = min(wanted[end[i]], first[i])
-    tight, reach = np.zeros(len(room), dtype=bool), len(room)
+    users, unserved = serve_by_deadline(first, end.tolist(), need.tolist(), room.tolist())
+    # by the end of a window, the earliest begin of an unserved task.
+    earliest = [len(room)] * (len(room) + 1)
+    for i in unserved:
+        earliest[end[i]] = min(earliest[end[i]], first[i])
+    exhausted, back_to = np.zeros(len(room), dtype=bool), len(room)
     for k in range(len(room) - 1, -1, -1):
-        reach = min(reach, wanted[k + 1])
-        tight[k] = k >= reach
-        if tight[k]:
-            reach = min([reach, *(first[i] for i in users[k])])
-    return tight
+        back_to = min(back_to, earliest[k + 1])
+        exhausted[k] = k >= back_to
+        if exhausted[k]:
+            back_to = min([back_to, *(first[i] for i in users[k])])
+    return exhausted
 
 
-def _prices(begin: Rows, end: Rows, need: Floats, worth: Floats, room: Floats) -> Floats:
+def find_prices(begin: Indices, end: Indices, need: Floats, worth: Floats, room: Floats) -> Floats:
     """Return the price of each interval by which the bound is least.
 
-    Who is cut off by the intervals that are used up at a threshold decides what they cost beyond
-    it, in them alone; all others share the other intervals, and decide what those cost.
+    A task that is worth the threshold, and whose whole window is exhausted there, decides only the
+    prices above the threshold in these intervals. All other tasks share the other intervals and
+    decide only the prices below it.
     """
-    with np.errstate(divide="ignore"):  # who needs nothing is served at every price
-        levels, level = np.unique(-worth / need, return_inverse=True)
+    with np.errstate(divide="ignore"):  # a task that needs nothing is served at every price
+        thresholds, level = np.unique(-worth / need, return_inverse=True)
     price = np.zeros(len(room))
-    todo = [(np.arange(len(begin)), begin, end, np.arange(len(room)), 0, len(levels) - 1)]
-    while todo:
-        who, a, b, where, low, high = todo.pop()
-        if low > high or not len(who):
+    every_task, every_interval = np.arange(len(begin)), np.arange(len(room))
+    parts = [(every_task, begin, end, every_interval, 0, len(thresholds) - 1)]
+    while parts:
+        tasks, first, last, intervals, low, high = parts.pop()
+        if low > high or not len(tasks):
             continue
         middle = (low + high) // 2
-        above = level[who] <= middle
-        tight = _tight(a[above], b[above], need[who[above]], room[where])
-        price[where[tight]] = -levels[middle]
-        past = np.append(0, np.cumsum(tight))
-        inside = above & (past[b] - past[a] == b - a)
-        parts = (
-            (inside, tight, past, low, middle - 1),
-            (~inside, ~tight, np.arange(len(past)) - past, middle + 1, high),
+        above = level[tasks] <= middle
+        exhausted = find_exhausted(first[above], last[above], need[tasks[above]], room[intervals])
+        price[intervals[exhausted]] = -thresholds[middle]
+        exhausted_before = np.append(0, np.cumsum(exhausted))
+        others_before = np.arange(len(exhausted_before)) - exhausted_before
+        inside = above & (exhausted_before[last] - exhausted_before[first] == last - first)
+        halves = (
+            (inside, exhausted, exhausted_before, low, middle - 1),
+            (~inside, ~exhausted, others_before, middle + 1, high),
         )
-        for some, region, place, least, most in parts:
-            x, y = place[a[some]], place[b[some]]
-            has = y > x
-            todo.append((who[some][has], x[has], y[has], where[region], least, most))
+        for chosen, region, new_place, lowest, highest in halves:
+            new_first, new_last = new_place[first[chosen]], new_place[last[chosen]]
+            kept = new_last > new_first
+            windows = new_first[kept], new_last[kept]
+            parts.append((tasks[chosen][kept], *windows, intervals[region], lowest, highest))
     return price
 
 
-def _least(price: Floats, begin: Rows, end: Rows) -> Floats:
-    """Return the least price between two intervals, by the least of ever longer runs."""
+def lowest_prices(price: Floats, begin: Indices, end: Indices) -> Floats:
+    """Return the lowest price of each window, from the minima of runs of 1, 2, 4, ... intervals."""
     found, power = np.empty(len(begin)), np.frexp(end - begin)[1] - 1
-    least, width = price, 1
+    minima, width = price, 1
     for k in range(power.max(initial=-1) + 1):
-        here = power == k
-        found[here] = np.minimum(least[begin[here]], least[end[here] - width])
-        least, width = np.minimum(least[:-width], least[width:]), 2 * width
+        rows = power == k
+        found[rows] = np.minimum(minima[begin[rows]], minima[end[rows] - width])
+        minima, width = np.minimum(minima[:-width], minima[width:]), 2 * width
     return found
 
 
-def _certified(need: Floats, worth: Floats, price: Floats, least: Floats, clock: Floats) -> float:
+def exact_bound(need: Floats, worth: Floats, price: Floats, lowest: Floats, clock: Floats) -> float:
     """Return the bound that prices prove, computed exactly and rounded up."""
 
     def products(a: Floats, b: Floats) -> list[Fraction]:
         return [Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
 
-    dear = price > 0
-    ends = products(price[dear], clock[1:][dear]), products(price[dear], clock[:-1][dear])
-    beyond = (Fraction(v) - paid for v, paid in zip(worth.tolist(), products(need, least),
-        strict=True))  # fmt: skip
-    exact = sum(ends[0]) - sum(ends[1]) + sum(rest for rest in beyond if rest > 0)
+    priced = price > 0
+    exact = sum(products(price[priced], clock[1:][priced]))
+    exact -= sum(products(price[priced], clock[:-1][priced]))
+    gains = (
+        Fraction(one) - paid
+        for one, paid in zip(worth.tolist(), products(need, lowest), strict=True)
+    )
+    exact += sum(gain for gain in gains if gain > 0)
     value = float(exact)
     return value if value >= exact else math.nextafter(value, math.inf)
 
 
-def _lowest(function: Callable[[float], float]) -> float:
-    """Return where in [0, 1] a function with one valley is lowest, by golden sections."""
+def minimize_on_unit_interval(function: Callable[[float], float]) -> float:
+    """Return where in [0, 1] a function with one minimum is lowest, by golden sections."""
     low, high, ratio = 0.0, 1.0, (math.sqrt(5) - 1) / 2
-    known = {0.0: function(0.0)}
-    for _ in range(STEPS):
+    values = {0.0: function(0.0)}
+    for _ in range(GOLDEN_SECTION_STEPS):
         inner = [high - ratio * (high - low), low + ratio * (high - low)]
-        known |= {x: function(x) for x in inner if x not in known}
-        if known[inner[0]] <= known[inner[1]]:
+        values |= {x: function(x) for x in inner if x not in values}
+        if values[inner[0]] <= values[inner[1]]:
             high = inner[1]
         else:
             low = inner[0]
-    return min(known, key=known.__getitem__)
+    return min(values, key=values.__getitem__)
