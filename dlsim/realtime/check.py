@@ -479,12 +479,13 @@ def _piece_rules(s: Evidence) -> Iterator[Rule]:
     yield "a task's pieces are those that were admitted", s.index, served
     by_task, words = parts.tasks.groupby(owners), "a task is complete when its last piece is"
     for name, how, rule in (
-        ("completion", "max", words), ("start", "min", "a task starts with its first piece"),
+        ("completion", "max", words),
+        ("start", "min", "a task starts with its first piece"),
         ("estimate", "max", "a task's estimate is that of its last piece"),
         ("nodes", "sum", "a task has a node for every piece that was admitted"),
         ("admitted", "any", "a task is admitted if one of its pieces is"),
         ("missed", "any", "a task misses its deadline if one of its pieces does"),
-    ):  # fmt: skip
+    ):
         found, theirs = (x.to_numpy(float) for x in (s.result.tasks[name], by_task[name].agg(how)))
         yield rule, s.index, (found == theirs) | (np.isnan(found) & np.isnan(theirs))
     inner, same = Chunks(parts.chunks, parts.tasks.index), np.zeros(len(k.task), dtype=bool)

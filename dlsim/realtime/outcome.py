@@ -105,11 +105,16 @@ class Schedule:
         due = arrival[few] + run.deadline[few]
         missed[few] = ~(done["end"][few] <= latest_finish(due, due - arrival[few]))
         columns = {
-            "arrival": given.arrival.copy(), "sigma": given.sigma.copy(), "deadline": run.deadline,
-            "admitted": run.admitted, "start": origin + done["start"], "nodes": done["nodes"],
-            "estimate": origin + done["estimate"], "completion": origin + done["end"],
+            "arrival": given.arrival.copy(),
+            "sigma": given.sigma.copy(),
+            "deadline": run.deadline,
+            "admitted": run.admitted,
+            "start": origin + done["start"],
+            "nodes": done["nodes"],
+            "estimate": origin + done["estimate"],
+            "completion": origin + done["end"],
             "missed": missed,
-        }  # fmt: skip
+        }
         # not copied: nobody else has these arrays
         tasks: Any = functools.partial(pd.DataFrame, columns, index=given.labels, copy=False)
         runs: Any = functools.partial(_how, done, given.labels)
@@ -122,9 +127,12 @@ class Schedule:
         how = {"start": "min", "nodes": "sum", "estimate": "max", "completion": "max"}
         found = parts.tasks.groupby(given.owners).agg(how | {"missed": "any"})
         columns = {
-            "arrival": given.arrival, "sigma": given.sigma, "deadline": given.deadline,
-            "admitted": found["nodes"] > 0, **found,
-        }  # fmt: skip
+            "arrival": given.arrival,
+            "sigma": given.sigma,
+            "deadline": given.deadline,
+            "admitted": found["nodes"] > 0,
+            **found,
+        }
         tasks = pd.DataFrame(columns).set_axis(given.labels)
         fields = (tasks, *about, given, None, None, parts)
         return cls(*fields)

@@ -55,9 +55,16 @@ def _as_rule(kind: str, function: Callable[..., Any]) -> Callable[..., float]:
     """Return a user's function as the core calls it; NaN where it fails."""
 
     def ask(
-        row: int, n: int, t: float, fewest: int, idle: int, waiting: int, tasks: Any, costs: Any,
+        row: int,
+        n: int,
+        t: float,
+        fewest: int,
+        idle: int,
+        waiting: int,
+        tasks: Any,
+        costs: Any,
         table: Table,
-    ) -> float:  # fmt: skip
+    ) -> float:
         one = tasks[row]
         arrival, sigma, due = float(one.arrival), float(one.sigma), float(one.due)
         task = TaskView(arrival, sigma, due - arrival, due, int(one.requested), fewest)

@@ -148,10 +148,24 @@ def _run_plain(
     waiting = core.state.records(m + 1, core.state.ENTRY, blank=False)
     (start, end), (nodes, order) = np.empty((2, m)), np.empty((2, m), dtype=np.int64)
     ran = core.opr_loop.run_opr(
-        arrival, given.sigma, given.deadline, given.key, rules.order == orders.DEADLINE,
-        rules.cms, rules.shared, span, table.unit, table.fixed, np.empty(rooms),
-        np.empty(rooms, dtype=np.int64), waiting, order, start, end, nodes,
-    )  # fmt: skip
+        arrival,
+        given.sigma,
+        given.deadline,
+        given.key,
+        rules.order == orders.DEADLINE,
+        rules.cms,
+        rules.shared,
+        span,
+        table.unit,
+        table.fixed,
+        np.empty(rooms),
+        np.empty(rooms, dtype=np.int64),
+        waiting,
+        order,
+        start,
+        end,
+        nodes,
+    )
     done = {"start": start, "estimate": end, "end": end, "nodes": nodes, "order": order[:ran]}
     return done | {"kind": splits.OPR, "rounds": 1}
 
@@ -258,9 +272,15 @@ def need_online(policy: Policy, cluster: Cluster) -> None:
 
 
 def plan(
-    sigma: Sequence[float], deadline: Sequence[float], release: Sequence[float], cluster: Cluster,
-    policy: Policy, reading: Reading, link: float = 0.0, engine: str = "auto",
-) -> Plan:  # fmt: skip
+    sigma: Sequence[float],
+    deadline: Sequence[float],
+    release: Sequence[float],
+    cluster: Cluster,
+    policy: Policy,
+    reading: Reading,
+    link: float = 0.0,
+    engine: str = "auto",
+) -> Plan:
     """Test tasks one after another at one instant, on N nodes that may still be busy.
 
     All that wait, and a newcomer behind them, arrive now in a run of the simulator's own loop

@@ -229,9 +229,13 @@ def _frame(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:
 
 
 def _signed(
-    tasks: pd.DataFrame, source: files.StrPath, horizon: float, cluster: Cluster | None = None,
-    seed: Seed | None = None, **known: Any,
-) -> pd.DataFrame:  # fmt: skip
+    tasks: pd.DataFrame,
+    source: files.StrPath,
+    horizon: float,
+    cluster: Cluster | None = None,
+    seed: Seed | None = None,
+    **known: Any,
+) -> pd.DataFrame:
     """Say in the attrs where tasks come from."""
     real = (
         realised_load(tasks, cluster, horizon)
@@ -259,11 +263,19 @@ def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
 
 
 def mcdf(
-    cluster: Cluster, load: float, horizon: float = 1_000_000.0, seed: Seed = 0, *,
-    mean: float = 100.0, batch: str = "literal", interval: str = "exponential",
-    size: Law = "resample", base: str = "actual", deadline: str = "minmax",
+    cluster: Cluster,
+    load: float,
+    horizon: float = 1_000_000.0,
+    seed: Seed = 0,
+    *,
+    mean: float = 100.0,
+    batch: str = "literal",
+    interval: str = "exponential",
+    size: Law = "resample",
+    base: str = "actual",
+    deadline: str = "minmax",
     setup: str = "regenerate",
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     r"""Draw the workload of paper M: batches of normal sizes with uniform deadlines.
 
     Arrivals, batch sizes, data sizes and deadlines have random streams of their own, so
@@ -348,9 +360,13 @@ def mcdf(
 
 
 def _redrawn(
-    draws: Mapping[str, Generator], count: int, mean: float, size: Law, scale: float,
+    draws: Mapping[str, Generator],
+    count: int,
+    mean: float,
+    size: Law,
+    scale: float,
     cluster: Cluster,
-) -> tuple[Floats, Floats]:  # fmt: skip
+) -> tuple[Floats, Floats]:
     """Draw sizes and deadlines U[.5, 1.5] * scale in pairs; the first that fit are kept."""
     kept, drawn, have = [np.empty((2, 0))], 0, 0
     while have < count:
@@ -369,10 +385,16 @@ def _redrawn(
 
 
 def dcratio(
-    cluster: Cluster, load: float, horizon: float = 10_000_000.0, seed: Seed = 0, *,
-    mean: float = 200.0, dc_ratio: float = 2.0, size: Law = "resample",
+    cluster: Cluster,
+    load: float,
+    horizon: float = 10_000_000.0,
+    seed: Seed = 0,
+    *,
+    mean: float = 200.0,
+    dc_ratio: float = 2.0,
+    size: Law = "resample",
     deadline: str = "clamp",
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     r"""Draw the workload of paper I: single arrivals, deadlines around DCRatio times E.
 
     .. math:: 1/\lambda = \mathcal{E}(Avg\sigma, N) / SystemLoad, \qquad
@@ -515,10 +537,16 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
 
 
 def from_swf(
-    path: files.StrPath, cluster: Cluster, *, work_per_unit: float | None = None,
-    dc_ratio: float = 2.0, time_scale: float = 1.0, max_jobs: int | None = None, seed: Seed = 0,
+    path: files.StrPath,
+    cluster: Cluster,
+    *,
+    work_per_unit: float | None = None,
+    dc_ratio: float = 2.0,
+    time_scale: float = 1.0,
+    max_jobs: int | None = None,
+    seed: Seed = 0,
     limit: int = files.MAX_LOG_BYTES,
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Make divisible tasks of the jobs of a log in the Standard Workload Format.
 
     A log knows neither data sizes nor deadlines; how a job becomes a task is this rule:

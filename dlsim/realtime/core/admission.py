@@ -122,9 +122,7 @@ def choose_idle_nodes(n, groups, state):
 
 
 @compiled(inline=True)
-def order_pending(
-    newcomer, t, is_new, idle, groups, first, end, tasks, rules, state, table
-):  # fmt: skip
+def order_pending(newcomer, t, is_new, idle, groups, first, end, tasks, rules, state, table):
     """Order the tasks that wait by their ranks at t; tell whether all can still be in time.
 
     Return also the smallest later deadline of the newcomer at which its number of nodes at t
@@ -135,9 +133,19 @@ def order_pending(
         one = state.pending[k]
         asked = rules.offers and one.task == newcomer
         n = nodes_wanted(
-            one.task, t, one.nodes, idle, groups, state.idle_nodes, end - first, asked,
-            tasks, rules, state, table,
-        )  # fmt: skip
+            one.task,
+            t,
+            one.nodes,
+            idle,
+            groups,
+            state.idle_nodes,
+            end - first,
+            asked,
+            tasks,
+            rules,
+            state,
+            table,
+        )
         if asked:
             later = next_deadline(
                 newcomer, t, n, rules.nodes, groups, state.idle_nodes, tasks, rules, table
@@ -193,9 +201,18 @@ def schedulability_test(newcomer, now, tasks, rules, state, table):
         groups, idle, block, size = add_released(t, now, groups, idle, block, size, state)
         if needs_order:
             ok, beyond = order_pending(
-                newcomer, t, first == 0 and place == 0, idle, groups, first, end,
-                tasks, rules, state, table,
-            )  # fmt: skip
+                newcomer,
+                t,
+                first == 0 and place == 0,
+                idle,
+                groups,
+                first,
+                end,
+                tasks,
+                rules,
+                state,
+                table,
+            )
             later = min(later, beyond)
             if not ok:
                 return False, later
@@ -205,12 +222,23 @@ def schedulability_test(newcomer, now, tasks, rules, state, table):
             one = state.pending[k]
             task, asked = one.task, rules.offers and one.task == newcomer
             floor = max(now, link) if rules.shared else now
-            delay_releases(max(floor, t) if starts_together(rules.partition) else floor,
-                           groups, state)  # fmt: skip
+            delay_releases(
+                max(floor, t) if starts_together(rules.partition) else floor, groups, state
+            )
             n = nodes_wanted(
-                task, t, one.nodes, idle, groups, state.idle_nodes, kept - first + end - k, asked,
-                tasks, rules, state, table,
-            )  # fmt: skip
+                task,
+                t,
+                one.nodes,
+                idle,
+                groups,
+                state.idle_nodes,
+                kept - first + end - k,
+                asked,
+                tasks,
+                rules,
+                state,
+                table,
+            )
             if asked:
                 beyond = next_deadline(
                     task, t, n, rules.nodes, groups, state.idle_nodes, tasks, rules, table
@@ -284,9 +312,7 @@ def take_rest_of_instant(floor, groups, idle, block, size, state):
 
 
 @compiled(inline=True)
-def reserve_nodes(
-    task, known, floor, idle, block, size, asked, tasks, rules, state, table
-):  # fmt: skip
+def reserve_nodes(task, known, floor, idle, block, size, asked, tasks, rules, state, table):
     """Take the nodes that are released first, as many as a task wants; 0 if it is never in time.
 
     A `known` number above 0 is not searched. Return the number, the groups of releases, what is
@@ -355,10 +381,20 @@ def follows_plan(newcomer, now, tasks, rules, state):
 def after_plan_state(state):
     """Return the state in which the whole plan in force has run."""
     return State(
-        state.counters_after_plan, state.after_plan, state.plan, state.pending,
-        state.planned_ends, state.chosen_nodes, state.idle_nodes, state.node_completions,
-        state.release, state.chunks, state.counts, state.counters_after_plan, state.after_plan,
-    )  # fmt: skip
+        state.counters_after_plan,
+        state.after_plan,
+        state.plan,
+        state.pending,
+        state.planned_ends,
+        state.chosen_nodes,
+        state.idle_nodes,
+        state.node_completions,
+        state.release,
+        state.chunks,
+        state.counts,
+        state.counters_after_plan,
+        state.after_plan,
+    )
 
 
 @compiled
@@ -374,9 +410,18 @@ def count_plan_in_force(now, tasks, rules, state, table):
     if entry.start == entry.ready:
         floor = max(now, counters.link_free) if rules.shared else now
         n, groups, _, block, size, _ = reserve_nodes(
-            entry.task, entry.nodes, floor, counters.idle, counters.first_running, 0, False,
-            tasks, rules, state, table,
-        )  # fmt: skip
+            entry.task,
+            entry.nodes,
+            floor,
+            counters.idle,
+            counters.first_running,
+            0,
+            False,
+            tasks,
+            rules,
+            state,
+            table,
+        )
         if groups > 1 or flags > 0:
             size = push(state.planned_ends, size, entry.end, n)
             flags = find_iit_flags(entry.task, n, groups, block, size, tasks, rules, state)
@@ -430,9 +475,7 @@ def admit_in_line(newcomer, now, tasks, rules, state, table):
     while waits or position < end:
         entry = state.plan[0, position]
         task, task_rank, known, flags = newcomer, rank, 0, 0
-        if waits and (
-            position == end or precedes(rank, newcomer, entry.rank, entry.task, span)
-        ):  # fmt: skip
+        if waits and (position == end or precedes(rank, newcomer, entry.rank, entry.task, span)):
             waits, base = False, first if rules.last else position
             if position < end and rules.order == DEADLINE:
                 # a tie that the newcomer wins by its index ends beyond the tolerance
@@ -446,26 +489,58 @@ def admit_in_line(newcomer, now, tasks, rules, state, table):
         has_successor = follows or waits or position < end or end - first + 1 >= LONG_QUEUE
         floor = max(now, link) if rules.shared else now
         n, groups, idle, block, size, beyond = reserve_nodes(
-            task, known, floor, idle, block, size, rules.offers and task == newcomer,
-            tasks, rules, state, table,
-        )  # fmt: skip
+            task,
+            known,
+            floor,
+            idle,
+            block,
+            size,
+            rules.offers and task == newcomer,
+            tasks,
+            rules,
+            state,
+            table,
+        )
         later = min(later, beyond)
         if n == 0:
             return False, later
         if known > 0:  # as planned before: only its nodes and the link are taken
             size, link, _ = release_nodes(
-                False, has_successor, task, entry.kind, entry.rounds, n, groups, entry.start,
-                entry.end, size, link, tasks, rules, state, table,
-            )  # fmt: skip
+                False,
+                has_successor,
+                task,
+                entry.kind,
+                entry.rounds,
+                n,
+                groups,
+                entry.start,
+                entry.end,
+                size,
+                link,
+                tasks,
+                rules,
+                state,
+                table,
+            )
             if entry.start == entry.ready and (groups > 1 or flags > 0):  # early nodes idled on
                 flags = find_iit_flags(task, n, groups, block, size, tasks, rules, state)
         else:
             if groups > 1 or rules.every:
                 flags = find_iit_flags(task, n, groups, block, size, tasks, rules, state)
             size, link = place_task(
-                has_successor, task, n, groups, place, task_rank, size, link,
-                tasks, rules, state, table,
-            )  # fmt: skip
+                has_successor,
+                task,
+                n,
+                groups,
+                place,
+                task_rank,
+                size,
+                link,
+                tasks,
+                rules,
+                state,
+                table,
+            )
         new = state.plan[1, place]
         new.iit_flags = flags
         count_iits(REPLANNED, flags, 1, state)

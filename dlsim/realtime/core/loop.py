@@ -129,9 +129,19 @@ def undo_admission(newcomer, deadline, first, end, offers, kept, state):
 
 @compiled
 def run_admission(
-    overtaking, offers, kept, tasks, rules, state, members, offered_task, deadline, admitted,
-    results, table,
-):  # fmt: skip
+    overtaking,
+    offers,
+    kept,
+    tasks,
+    rules,
+    state,
+    members,
+    offered_task,
+    deadline,
+    admitted,
+    results,
+    table,
+):
     """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
 
     Return the offer to `offered_task`, nan if there is none. The answer to a deadline changes

@@ -105,9 +105,17 @@ def fewest_nodes_in_rounds(task, t, tasks, rules):
     """Return the fewest nodes whose UMR makespan from t on meets the deadline."""
     one = tasks[task]
     n, _ = n_min_in_rounds(
-        t, one.due_tol, one.sigma, 1, rules.nodes, rules.rounds, rules.cms, rules.cps, rules.st,
+        t,
+        one.due_tol,
+        one.sigma,
+        1,
+        rules.nodes,
+        rules.rounds,
+        rules.cms,
+        rules.cps,
+        rules.st,
         rules.sc,
-    )  # fmt: skip
+    )
     return n if n > 0 else NEVER
 
 
@@ -117,13 +125,30 @@ def fewest_nodes_by_shares(task, nodes, tasks, rules, state, table):
     one, costs = tasks[task], (rules.cms, rules.cps, rules.st, rules.sc)
     for n in range(1, nodes + 1):
         fill_user_shares(
-            rules.user, task, one.sigma, state.release, n, (float(rules.nodes), *costs), table,
-            state.chunks, 0,
-        )  # fmt: skip
+            rules.user,
+            task,
+            one.sigma,
+            state.release,
+            n,
+            (float(rules.nodes), *costs),
+            table,
+            state.chunks,
+            0,
+        )
         completion, _ = chunk_times(
-            OWN, state.release, n, one.sigma, 1, 0.0, costs, table.unit, table.lead,
-            rules.shared, state.chunks, 0,
-        )  # fmt: skip
+            OWN,
+            state.release,
+            n,
+            one.sigma,
+            1,
+            0.0,
+            costs,
+            table.unit,
+            table.lead,
+            rules.shared,
+            state.chunks,
+            0,
+        )
         if completion <= one.due_tol or has_failed(rules.user):
             return n
     return 0
@@ -143,9 +168,7 @@ def nodes_by_user(task, t, idle, groups, pool, waiting, tasks, rules, state, tab
 
 
 @compiled(inline=True)
-def nodes_wanted(
-    task, t, low, idle, groups, pool, waiting, asked, tasks, rules, state, table
-):  # fmt: skip
+def nodes_wanted(task, t, low, idle, groups, pool, waiting, asked, tasks, rules, state, table):
     """Return how many nodes a task takes if it starts at t; more than are idle to wait; NEVER.
 
     The pool holds the releases of the idle nodes, `low` is a lower bound of n_min, `waiting` how
@@ -296,9 +319,17 @@ def init_newcomer(task, now, due, tasks, rules, state, table):
         return now + one.duration <= one.due_tol
     if is_in_rounds(rules.partition):
         one.n_min, _ = n_min_in_rounds(
-            now, one.due_tol, one.sigma, 1, rules.nodes, rules.rounds, rules.cms, rules.cps,
-            rules.st, rules.sc,
-        )  # fmt: skip
+            now,
+            one.due_tol,
+            one.sigma,
+            1,
+            rules.nodes,
+            rules.rounds,
+            rules.cms,
+            rules.cps,
+            rules.st,
+            rules.sc,
+        )
     else:
         one.n_min = n_min_of(now, one.due_tol, one.sigma, 1, one.n_star, table.unit, table.fixed)
     one.duration = time_from_common_start(task, max(1, one.n_min), tasks, rules, table)
@@ -311,9 +342,17 @@ def earliest_deadline(task, now, tasks, rules, table):
     one = tasks[task]
     if is_in_rounds(rules.partition):
         _, time = n_min_in_rounds(
-            now, -np.inf, one.sigma, 1, rules.nodes, rules.rounds, rules.cms, rules.cps,
-            rules.st, rules.sc,
-        )  # fmt: skip
+            now,
+            -np.inf,
+            one.sigma,
+            1,
+            rules.nodes,
+            rules.rounds,
+            rules.cms,
+            rules.cps,
+            rules.st,
+            rules.sc,
+        )
         return now + time
     n = n_star_of(one.sigma, table.least, rules.nodes)
     if rules.all_nodes and not rules.best:

@@ -72,9 +72,24 @@ def first_fit(now, floor, sigma, limit, span, first, time, nodes, unit, fixed):
 
 @compiled
 def run_opr(
-    arrival, sigma, deadline, key, edf, cms, shared, span, unit, fixed, times, counts, plan,
-    order, start, end, nodes,
-):  # fmt: skip
+    arrival,
+    sigma,
+    deadline,
+    key,
+    edf,
+    cms,
+    shared,
+    span,
+    unit,
+    fixed,
+    times,
+    counts,
+    plan,
+    order,
+    start,
+    end,
+    nodes,
+):
     """Simulate all arrivals; return how many of `order` ran, in order of dispatch.
 
     Three lists of releases: what the plan in force leaves over; what the first `known` of
@@ -109,9 +124,7 @@ def run_opr(
             if first == last:
                 a = join_idle(now, a, b, left, left_nodes)
             floor = max(now, link) if shared else now
-            n, t = first_fit(
-                now, floor, sigma[x], limit, span, a, left, left_nodes, unit, fixed
-            )  # fmt: skip
+            n, t = first_fit(now, floor, sigma[x], limit, span, a, left, left_nodes, unit, fixed)
             if n > 0:
                 start[x], end[x], nodes[x] = t, t + duration(sigma[x], n, unit, fixed), n
                 a, b = give_nodes(a, b, n, t, end[x], left, left_nodes)
@@ -135,9 +148,17 @@ def run_opr(
                 due = arrival[y] + deadline[y]
                 limit, floor = latest_finish(due, due - arrival[y]), max(now, sent)
                 n, t = first_fit(
-                    now, floor if shared else now, sigma[y], limit, span, f, made, made_nodes,
-                    unit, fixed,
-                )  # fmt: skip
+                    now,
+                    floor if shared else now,
+                    sigma[y],
+                    limit,
+                    span,
+                    f,
+                    made,
+                    made_nodes,
+                    unit,
+                    fixed,
+                )
                 if n == 0:
                     break
             one, until = plan[p], t + duration(sigma[y], n, unit, fixed)

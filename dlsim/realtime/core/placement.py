@@ -41,28 +41,53 @@ def compute_chunks(task, kind, rounds, n, end, tasks, rules, state, table):
     sigma, costs = tasks[task].sigma, (rules.cms, rules.cps, rules.st, rules.sc)
     if kind == OWN:
         fill_user_shares(
-            rules.user, task, sigma, state.release, n, (float(rules.nodes), *costs), table,
-            state.chunks, 0,
-        )  # fmt: skip
+            rules.user,
+            task,
+            sigma,
+            state.release,
+            n,
+            (float(rules.nodes), *costs),
+            table,
+            state.chunks,
+            0,
+        )
     return chunk_times(
-        kind, state.release, n, sigma, rounds, end, costs, table.unit, table.lead, rules.shared,
-        state.chunks, 0,
-    )  # fmt: skip
+        kind,
+        state.release,
+        n,
+        sigma,
+        rounds,
+        end,
+        costs,
+        table.unit,
+        table.lead,
+        rules.shared,
+        state.chunks,
+        0,
+    )
 
 
 @compiled
-def compute_ends(
-    task, kind, rounds, n, groups, end, per_node, tasks, rules, state, table
-):  # fmt: skip
+def compute_ends(task, kind, rounds, n, groups, end, per_node, tasks, rules, state, table):
     """Return when a task on the chosen nodes is computed, and when its last send ends.
 
     If its nodes end `per_node`, `State.node_completions` says when; return also its length.
     """
     if n > FEW_NODES and (kind == REMODEL or (kind == OPTIMUM and not per_node)):
         return ends_in_groups(
-            kind, state.chosen_nodes, groups, n, tasks[task].sigma, end, rules.cms, rules.cps,
-            table.unit, per_node, state.counters[0].span, state.node_completions,
-        )  # fmt: skip
+            kind,
+            state.chosen_nodes,
+            groups,
+            n,
+            tasks[task].sigma,
+            end,
+            rules.cms,
+            rules.cps,
+            table.unit,
+            per_node,
+            state.counters[0].span,
+            state.node_completions,
+        )
     fill_releases(groups, state.chosen_nodes, state.release)
     completion, sent = compute_chunks(task, kind, rounds, n, end, tasks, rules, state, table)
     for k in range(n if per_node else 0):
@@ -73,9 +98,22 @@ def compute_ends(
 
 @compiled(inline=True)
 def release_nodes(
-    is_new, has_successor, task, kind, rounds, n, groups, start, end, size, link,
-    tasks, rules, state, table,
-):  # fmt: skip
+    is_new,
+    has_successor,
+    task,
+    kind,
+    rounds,
+    n,
+    groups,
+    start,
+    end,
+    size,
+    link,
+    tasks,
+    rules,
+    state,
+    table,
+):
     """Release the nodes of a planned task; return planned ends, link, and the end of a new task.
 
     If no later task needs the nodes (`has_successor`), only the completion of a new task is
@@ -106,9 +144,7 @@ def release_nodes(
 
 
 @compiled(inline=True)
-def place_task(
-    has_successor, task, n, groups, place, rank, size, link, tasks, rules, state, table
-):  # fmt: skip
+def place_task(has_successor, task, n, groups, place, rank, size, link, tasks, rules, state, table):
     """Split a task over the chosen nodes, write it into the new plan and release its nodes."""
     pool, used, filled = state.chosen_nodes, n, groups
     if rules.partition == BY_OPR or (groups == 1 and BY_DLT <= rules.partition < BY_UMR):
@@ -121,9 +157,22 @@ def place_task(
     for g in range(filled, groups):
         size = push(state.planned_ends, size, pool[g].time, pool[g].nodes)
     size, link, end = release_nodes(
-        True, has_successor, task, kind, rounds, used, filled, start, end, size, link,
-        tasks, rules, state, table,
-    )  # fmt: skip
+        True,
+        has_successor,
+        task,
+        kind,
+        rounds,
+        used,
+        filled,
+        start,
+        end,
+        size,
+        link,
+        tasks,
+        rules,
+        state,
+        table,
+    )
     entry = state.plan[1, place]
     entry.task, entry.nodes, entry.start, entry.end, entry.rank = task, used, start, end, rank
     entry.ready, entry.kind, entry.rounds = pool[filled - 1].time, kind, rounds
@@ -165,7 +214,7 @@ def choose_nodes(start, n, early, span, free, chosen, release):
 @compiled
 def fill_chunks(
     user, runs, first, times, costs, table, switches, span, free, chosen, release, ints, out
-):  # fmt: skip
+):
     """Fill one row per chunk, task by task in order of dispatch; return a task that lacks nodes.
 
     `user` are the user's functions, `switches` whether the link is shared and whether each node

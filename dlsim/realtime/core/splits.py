@@ -54,9 +54,7 @@ def time_from_common_start(task, n, tasks, rules, table):
     """Return how long a task occupies n nodes that start together."""
     sigma = tasks[task].sigma
     if is_in_rounds(rules.partition):
-        return rounds_time(
-            sigma, n, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc
-        )[0]  # fmt: skip
+        return rounds_time(sigma, n, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc)[0]
     return duration(sigma, receiving_nodes(task, n, tasks, rules), table.unit, table.fixed)
 
 

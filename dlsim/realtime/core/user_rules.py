@@ -26,15 +26,31 @@ def ask_rule(kind, task, nodes, t, idle, waiting, tasks, rules, table):
         return 0.0
     if is_in_rounds(rules.partition):
         n_min, _ = n_min_in_rounds(
-            t, one.due_tol, one.sigma, 1, rules.nodes, rules.rounds, rules.cms, rules.cps,
-            rules.st, rules.sc,
-        )  # fmt: skip
+            t,
+            one.due_tol,
+            one.sigma,
+            1,
+            rules.nodes,
+            rules.rounds,
+            rules.cms,
+            rules.cps,
+            rules.st,
+            rules.sc,
+        )
     else:
         n_min = n_min_of(t, one.due_tol, one.sigma, 1, one.n_star, table.unit, table.fixed)
     costs = (float(rules.nodes), rules.cms, rules.cps, rules.st, rules.sc)
     given = (
-        int(task), int(nodes), float(t), int(n_min), int(idle), int(waiting), tasks, costs, table
-    )  # fmt: skip
+        int(task),
+        int(nodes),
+        float(t),
+        int(n_min),
+        int(idle),
+        int(waiting),
+        tasks,
+        costs,
+        table,
+    )
     found = call_rule(user.rules[kind - 1], given)
     good = found == found
     if kind == NODES:
