@@ -78,6 +78,42 @@ def test_routes_are_shortest_where_none_is_listed(tmp_path):
     assert p.router == ("lyon", "nice")
 
 
+def test_a_route_between_two_clusters_leads_both_ways(tmp_path):
+    hops = LINK.format("up", "lyon", "alps", "") + LINK.format("down", "alps", "nice", "")
+    route = '[[route]]\nbetween = ["lyon", 1]\nlinks = ["up", "down"]\n'
+    pair = '[[limits.pair]]\nbetween = ["nice", "lyon"]\nmost = 1\n'
+    p = read_platform(written(tmp_path, TWO + hops + route + pair))
+    assert dict(p.routes) == {(0, 1): ("up", "down"), (1, 0): ("down", "up")}
+    assert p.limits == Limits(pairs={(1, 0): 1})
+
+
+def test_the_shared_case_of_little_data_is_read(tmp_path):
+    """1e12 work and one data a unit: 1 a time at the fast site over one connection, .001 here."""
+    text = """
+        cluster = [
+            {name = "campus σ", speed = 1e9, gateway = 1e9},
+            {name = "centre", speed = 1e12, gateway = 1e9},
+        ]
+        application = [{name = "mc", origin = "campus σ", priority = 1, work = 1e12, data = 1}]
+        link = [{name = "wan", bandwidth = 1e9, max_connect = 10}]
+        route = [{between = ["campus σ", "centre"], links = ["wan"]}]
+    """
+    path = tmp_path / "p.toml"
+    path.write_text(text, encoding="utf-8")
+    best = solve(read_platform(path), "MILP", engine="python")
+    assert best.objective == pytest.approx(1.001)
+    assert best.connections.tolist() == [[0, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("link", ["", LINK.format("idle", "here", "there", "")])
+def test_one_cluster_needs_no_routes(tmp_path, link):
+    cluster = "[[cluster]]\nspeed = 6\ngateway = 1\n"
+    application = "[[application]]\norigin = 0\npriority = 1\nwork = 2\ndata = 1\n"
+    p = read_platform(written(tmp_path, cluster + application + link))
+    assert dict(p.routes) == {}
+    assert solve(p, "LPRG", engine="python").objective == 3
+
+
 def test_owners_policies_name_clusters(tmp_path):
     named = (
         '[[limits.share]]\ncluster = "lyon"\norigins = ["nice"]\nshare = 0.1\n'
@@ -119,6 +155,15 @@ def test_names_come_back_from_a_file(tmp_path):
         (TWO, TWO + '[[limits.share]]\ncluster = 0\norigins = [1]\nshare = 2\n',
          "limits, share 0: share must be a number from 0 to 1"),
         ("[[link]]", LINK.format("two", "nice", "lyon", "") + "[[link]]", "link 1: joins two"),
+        (TWO, TWO + '[[route]]\nfrom = 0\nlinks = []\n',
+         "route 0: to is missing; give from and to, or between"),
+        (TWO, TWO + '[[route]]\nbetween = [0]\nlinks = []\n',
+         "route 0: between must list two clusters, without from and to"),
+        (TWO, TWO + '[[route]]\nbetween = [0, 1]\nto = 1\nlinks = []\n', "without from and to"),
+        (TWO, TWO + '[[route]]\nbetween = ["lyon", "Nice"]\nlinks = []\n',
+         "between must be one of lyon, nice; got 'Nice'"),
+        (TWO, TWO + '[[route]]\nfrom = 1\nto = 0\nlinks = []\n'
+         '[[route]]\nbetween = [0, 1]\nlinks = []\n', "route 1: nice to lyon has a route already"),
     ],
 )  # fmt: skip
 def test_a_refusal_names_line_and_name(tmp_path, old, new, words):

@@ -5,10 +5,14 @@ data), ``[[link]]`` (name, bandwidth, max_connect, start, end) and ``[[route]]``
 list what a `Platform` holds, and ``[limits]`` its policies: pairs, one number for every pair of
 clusters, or a list ``[[limits.pair]]`` (from, to, most), and a list ``[[limits.share]]`` (cluster,
 origins, share). Names and routers may be left out, and so may the max_connect of a link without
-a limit. A cluster is told by its name, or by its number from 0.
+a limit. A cluster is given by its name, or by its number from 0.
+
+A route and a pair may have ``between``, a list of two clusters, in place of from and to: such a
+route leads both ways, back over the same links in reverse order.
 
 A file without any ``[[route]]`` gets `shortest_routes`: the links' start and end name the routers
-that they join, and a cluster without a router stands on one that has its name.
+that they join, and a cluster without a router stands on one that has its name. A platform of one
+cluster needs no routes.
 """
 
 import json
@@ -93,11 +97,11 @@ TABLES: Schema = {
         "name": _label, "bandwidth": _amount, "max_connect?": any_number,
         "start?": _label, "end?": _label,
     },
-    "route": {"from": _cluster, "to": _cluster, "links": _labels},
+    "route": {"from?": _cluster, "to?": _cluster, "between?": _clusters, "links": _labels},
 }  # fmt: skip
 #: Those inside the table ``limits``.
 LIMITS: Schema = {
-    "pair": {"from": _cluster, "to": _cluster, "most": any_number},
+    "pair": {"from?": _cluster, "to?": _cluster, "between?": _clusters, "most": any_number},
     "share": {"cluster": _cluster, "origins": _clusters, "share": any_number},
 }
 
@@ -158,7 +162,19 @@ def _cluster_number(names: Sequence[str], name: str, value: Any) -> int:
 
 
 def _ends(names: Sequence[str], row: Row) -> tuple[int, int]:
-    k, to = (located(row.where, _cluster_number, names, end, row[end]) for end in _ENDS)
+    """Return the two clusters of a route or a pair, which have from and to, or between."""
+    if "between" in row:
+        ends = row["between"]
+        if len(ends) != 2 or not row.keys().isdisjoint(_ENDS):
+            rule = "between must list two clusters, without from and to"
+            raise InputError(f"{row.where}: {rule}; got {dict(row)}")
+        labels = ("between", "between")
+    else:
+        for end in _ENDS:
+            if end not in row:
+                raise InputError(f"{row.where}: {end} is missing; give from and to, or between")
+        ends, labels = [row[end] for end in _ENDS], _ENDS
+    k, to = map(partial(located, row.where, _cluster_number, names), labels, ends)
     return k, to
 
 
@@ -190,11 +206,14 @@ def _listed_routes(
     for row in rows:
         for link in row["links"]:
             located(row.where, one_of_many, "link", link, links)
-        pair = _ends(names, row)
-        if pair in routes:
+        k, to = _ends(names, row)
+        found = {(k, to): row["links"]}
+        if "between" in row:
+            found[to, k] = row["links"][::-1]
+        for pair in sorted(found.keys() & routes.keys()):
             there = " to ".join(names[n] if n < len(names) and names[n] else str(n) for n in pair)
             raise InputError(f"{row.where}: {there} has a route already; leave one out")
-        routes[pair] = row["links"]
+        routes |= found
     return routes
 
 
@@ -234,7 +253,7 @@ def _platform_of(found: Row) -> Platform:
         raise InputError(f"clusters must have different names, got {twice[0]!r} twice")
     links, routers = _links_of(rows), [row.get("router") for row in clusters]
     routes: Any
-    if "route" in found or not rows:
+    if "route" in found or not rows or len(clusters) == 1:
         routes = _listed_routes(found.get("route", []), names, set(links.index))
     else:
         links, routes, routers = _shortest_routes(clusters, rows, links)
