@@ -141,6 +141,26 @@ def test_what_is_no_limit_is_refused(given, message):
         Limits(*given)
 
 
+def test_frozen_objects_keep_their_own_lists():
+    speed, router, routes, caps = [10, 2], ["a", "b"], {(0, 1): [0], (1, 0): [0]}, {(0, 1): 1}
+    origins, work = [0], np.array([[4.0, 0.0], [0.0, 2.0]])
+    limits = Limits([Share(0, origins, 1)], caps)
+    p = Platform(**fields(speed=speed, router=router, routes=routes, limits=limits))
+    found = Allocation(p, work, np.zeros((2, 2), dtype=int))
+    speed[0], work[0, 0] = 99, 99
+    router.append("c")
+    routes[0, 1].append(7)
+    routes.clear()
+    caps.clear()
+    origins.append(1)
+    found.check()
+    assert (p.speed.tolist(), p.router, dict(p.routes)) == (
+        [10, 2], ("a", "b"), {(0, 1): (0,), (1, 0): (0,)}
+    )  # fmt: skip
+    assert p.limits == Limits((Share(0, (0,), 1),), {(0, 1): 1})
+    assert found.objective == 2
+
+
 def test_no_pair_is_no_limit(tmp_path):
     p = replace(pair(), limits=Limits(pairs={}))
     assert p.limits == Limits()

@@ -172,13 +172,15 @@ class Platform:
         )
         bandwidth = column("bandwidth", self.links["bandwidth"], **of)
         links = self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
-        if self.router is not None and len(listed("router", self.router)) != clusters:
+        router = None if self.router is None else tuple(listed("router", self.router))
+        if router is not None and len(router) != clusters:
             raise InputError(f"router must name {clusters} routers, got {self.router!r}")
         sites = called("site_names", self.site_names, clusters)
         names = called("application_names", self.application_names, apps)
         need_pairs(clusters)
         routes = Routes.of(self.routes, links.index, clusters, sites)
-        vars(self).update(links=links, routes=routes, site_names=sites, application_names=names)
+        vars(self).update(links=links, routes=routes, router=router)
+        vars(self).update(site_names=sites, application_names=names)
         limits, known = instance("limits", self.limits, Limits), set(range(clusters))
         for cap in limits.shares:
             if not {cap.cluster, *cap.origins} <= known:

@@ -79,17 +79,21 @@ class Network:
         sites = called("sites", self.sites) or []
         for link in listed("lost", self.lost):
             one_of_many("link", link, require_table("links", self.links, _NUMBERS).index)
+        router = None if self.router is None else tuple(listed("router", self.router))
         links, routes, lost = self.links, self.routes, frozenset(self.lost)
+        if isinstance(routes, Mapping) and not isinstance(routes, Routes):
+            routes = {pair: tuple(listed(f"route {pair}", way)) for pair, way in routes.items()}
+        vars(self).update(sites=sites, router=router, routes=routes, lost=lost)
         if routes is None:
-            links, routes = join_routers(links, sites if self.router is None else self.router, lost)
+            links, routes = join_routers(links, sites if router is None else router, lost)
         elif lost and isinstance(routes, Mapping):  # else refused below
             links = links.drop(index=list(lost))
             routes = {pair: way for pair, way in routes.items() if lost.isdisjoint(way)}
-        vars(self).update(sites=sites, lost=lost, _there=(links, routes))
+        vars(self).update(_there=(links, routes))
         there = self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)])
         rounded = there.links[_NUMBERS].reindex(self.links.index).fillna(self.links[_NUMBERS])
         links = self.links.assign(**rounded)
-        vars(self).update(_there=(there.links, there.routes), links=links)
+        vars(self).update(_there=(there.links, there.routes), gateway=there.gateway, links=links)
 
     @classmethod
     def of(cls, p: Platform) -> Self:

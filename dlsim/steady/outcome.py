@@ -49,6 +49,10 @@ class Period:
     units: Any
     connections: Any
 
+    def __post_init__(self) -> None:
+        units = np.array(self.units, dtype=object)
+        vars(self).update(units=units, connections=np.array(self.connections))
+
     @property
     def work(self) -> Any:
         """Return the load units per time as Fractions, shape (A, K)."""
@@ -148,6 +152,9 @@ class Allocation:
     reading: Reading = field(default_factory=Reading)
     is_relaxed: bool = False
     upper: float = np.inf
+
+    def __post_init__(self) -> None:
+        vars(self).update(work=np.array(self.work), connections=np.array(self.connections))
 
     @property
     def values(self) -> Floats:
