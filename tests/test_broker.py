@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dlsim.errors import InputError
-from dlsim.steady import Limits, Share, solve
+from dlsim.steady import Limits, Platform, Share, solve
 from dlsim.steady.broker import LEAST, Broker, day
 from dlsim.steady.network import Network
 from tests.scale import SCALE
@@ -84,6 +84,23 @@ def test_equal_priorities_per_site_are_one_priority():
         broker.advance()
     pd.testing.assert_frame_equal(brokers[0].applications, brokers[1].applications)
     pd.testing.assert_frame_equal(brokers[0].schedules, brokers[1].schedules)
+
+
+def test_slowdown_is_the_response_over_the_time_alone():
+    """The applications of the test above take 2 and 4 alone on speed 10; they take 6 and 5."""
+    broker = Broker(network(most=0)).register("a", 10)
+    broker.submit("low", "a", load=20).submit("high", "a", load=40, priority=4).advance()
+    broker.withdraw("a").submit("waits", "a", load=1).advance()
+    assert broker.summary()["slowdown"] == pytest.approx((6 / 2 + 5 / 4) / 2)
+    assert broker.summary()["response"] == pytest.approx(5.5)
+    # alone over two connections of bandwidth 3: 12 units take 2
+    far = Broker(network(), "LPRG").register("a", 10).submit("x", "b", 12).advance()
+    assert far.summary()["slowdown"] == pytest.approx(1)
+    near = Broker(network(), "LPRG").register("a", 10).register("b", 4)
+    near.submit("x", "b", 12, {"b": 3})
+    assert near.deliver("b", 2).advance().now == pytest.approx(6)
+    assert near.summary()["slowdown"] == pytest.approx(2)
+    assert math.isnan(Broker(network()).summary()["slowdown"])
 
 
 def test_work_is_sent_to_another_site():
@@ -326,13 +343,52 @@ def test_a_day_completes_and_repeats():
     assert not tables[0]["arrival"].equals(other["arrival"])
 
 
-def test_a_day_offers_the_load_it_says(monkeypatch):
-    # what comes does not depend on what is served: let time pass without serving
+@pytest.fixture
+def unserved(monkeypatch):
+    """Let the time of brokers pass without serving: what happens does not depend on it."""
+
     def skip(broker, until=math.inf):
         broker.now = min(until, 24.0)
         return broker
 
     monkeypatch.setattr(Broker, "advance", skip)
+
+
+@pytest.mark.usefixtures("unserved")
+def test_sites_of_a_day_are_away_and_slow_down_as_documented():
+    """Half of the sites are away for 1 to 4 hours; every 2 hours each delivers 50 to 100 %."""
+    count = 400
+    no_links = pd.DataFrame({"bandwidth": [], "max_connect": []}, dtype=float)
+    speeds = np.arange(1.0, count + 1)
+    p = Platform(speeds, speeds, no_links, {}, [1], [1], [1], origin=[0])
+    changes, away, parts = day(p, "G", seed=0, applications=1).sites, [], []
+    for speed, (_, rows) in zip(speeds, changes.groupby("site", sort=False), strict=True):
+        assert rows[["time", "declared", "real"]].iloc[0].tolist() == [0, speed, speed]
+        leaves = rows["time"][rows["declared"] == 0].tolist()
+        back = 0.0
+        if leaves:
+            back = rows["time"][(rows["real"] == speed)].iloc[1]
+            away.append((leaves[0], back))
+        shifts = rows[(rows["declared"] == speed) & (rows["real"] != speed)]
+        expected = [t for t in range(0, 24, 2) if not leaves or not leaves[0] <= t <= back]
+        assert shifts["time"].tolist() == expected
+        parts += (shifts["real"] / speed).tolist()
+    assert abs(len(away) - count / 2) <= 4 * math.sqrt(count / 4)
+    left, lasted = np.array(away)[:, 0], np.diff(away).ravel()
+    assert (left >= 0).all()
+    assert 1 <= lasted.min() < 1.1
+    assert 3.9 < lasted.max() <= 4
+    assert lasted.mean() == pytest.approx(2.5, abs=4 * 3 / math.sqrt(12 * len(away)))
+    assert (left + lasted <= 24).all()
+    # uniform before 24 less the time away
+    assert (left / (24 - lasted)).mean() == pytest.approx(0.5, abs=4 / math.sqrt(12 * len(away)))
+    assert 0.5 <= min(parts) < 0.51
+    assert 0.99 < max(parts) <= 1
+    assert np.mean(parts) == pytest.approx(0.75, abs=4 * 0.5 / math.sqrt(12 * len(parts)))
+
+
+@pytest.mark.usefixtures("unserved")
+def test_a_day_offers_the_load_it_says():
     p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
     apps = day(p, "G", seed=0, applications=400, load=0.3, hours=24.0).applications
     offered = (apps["load"] * p.work[[int(s.split()[1]) for s in apps["origin"]]]).sum()

@@ -64,6 +64,17 @@ def test_a_change_of_a_link_within_a_period_counts_by_its_time():
     assert broker.links["estimate"].iloc[-1] == pytest.approx(0.25 * 3 + 0.75 * 1)
 
 
+def test_a_slow_link_does_not_delay_an_application_without_data():
+    """Planned 5 and 5 of speed 10; the two connections carry 3 of the 5 of x."""
+    broker = Broker(network(), "LPRG+fair", trust=0.0).register(site="a", speed=10.0)
+    broker.submit(name="x", origin="b", load=12.0)
+    broker.submit(name="y", origin="b", load=20.0, data=0.0)
+    broker.deliver_link(link=0, bandwidth=1.5).advance(1.0)
+    assert broker.rates["planned"].tolist() == pytest.approx([5, 5])
+    assert broker.rates["delivered"].tolist() == pytest.approx([3, 5])
+    assert ends(broker) == pytest.approx({"x": 4, "y": 4})
+
+
 def test_a_link_that_carries_nothing_is_not_observed():
     broker = Broker(network(), trust=1.0).register(site="a", speed=10.0)
     broker.submit(name="x", origin="a", load=100.0)
@@ -170,6 +181,17 @@ def test_what_is_over_cannot_be_changed():
 def test_what_is_no_network_is_refused(act, words):
     with pytest.raises(InputError, match=words):
         act(Broker(roundabout()))
+
+
+def test_a_network_keeps_its_own_lists():
+    gateway, router, way = [20, 20], ["a", "b"], ["direct"]
+    known = replace(roundabout(), gateway=gateway, router=router, routes={(0, 1): way, (1, 0): way})
+    gateway[0] = -1
+    router.append("c")
+    way.append("nowhere")
+    broker = Broker(known).register(site="a", speed=10.0).submit("y", "b", 3.0)
+    assert ends(broker) == {"y": pytest.approx(1)}
+    assert known.router == ("a", "b")
 
 
 def test_links_may_be_lost_from_the_beginning():

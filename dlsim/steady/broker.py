@@ -22,6 +22,7 @@ from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.network import Network
 from dlsim.steady.outcome import Allocation, carried
 from dlsim.steady.program import seconds
+from dlsim.steady.relaxation import bound
 from dlsim.steady.rows import most_work
 from dlsim.validate import Seed, instance, number, one_of, one_of_many
 
@@ -186,6 +187,7 @@ class Broker:
         self.now = 0.0
         self._allocation: Allocation | None = None
         self._speed = _Speeds(np.zeros(len(network.sites)))
+        self._largest_speed = np.zeros(len(network.sites))
         self._bandwidth = _Speeds(network.links["bandwidth"], DONE)
         self._observed = self._speed, self._bandwidth
         self._all: dict[str, _Application] = {}
@@ -197,6 +199,7 @@ class Broker:
         """Declare a site's speed, which it also delivers until `deliver` says otherwise."""
         k = self._site(site)
         self._speed.declare(k, number("speed", speed, above=True))
+        self._largest_speed[k] = max(self._largest_speed[k], speed)
         return self._changed("register", site=k)
 
     def withdraw(self, site: str) -> Self:
@@ -495,23 +498,44 @@ class Broker:
     sites = _logged("sites", "Each change of a site: speed declared, delivered and estimated.")
     links = _logged("links", "Each change of a link: bandwidths as of a site, and max_connect.")
 
-    def summary(self) -> dict[str, float]:
-        """Return the numbers that sum a run up.
+    def _slowdowns(self) -> list[float]:
+        """Return the slowdown of each application that is done (see `summary`)."""
+        network, rates = replace(self.network, lost=frozenset()), dict[Any, float]()
+        slowdowns = []
+        for app in self._all.values():
+            if math.isnan(app.completion):
+                continue
+            weights = np.broadcast_to(self._weights(app), len(network.sites))
+            may_run = (weights > 0).astype(float)
+            kind = (app.origin, app.work, app.data, *may_run.tolist())
+            if kind not in rates:
+                alone = (app.origin, may_run, app.work, app.data)
+                rates[kind] = bound(network.platform(self._largest_speed, [alone]))
+            slowdowns.append((app.completion - app.arrival) * rates[kind] / app.load)
+        return slowdowns
 
-        Slowdown is response time times priority over load; the ratio of the schedules to their
-        bounds is weighted by time.
+    def summary(self) -> dict[str, float]:
+        """Return the numbers that sum a run up: counts, and means over applications or time.
+
+        The response of an application is the time from its submission to its completion. Its
+        slowdown is the response over the time that it would take alone: at the bound of the
+        relaxed program, every site with the largest speed that it ever declared, every link as it
+        is declared now, none lost. The ratio of the schedules to their bounds is weighted by time.
         """
         apps, plans = self.applications, self.schedules
         lasted = np.diff([*plans["time"], self.now])
         known = plans["ratio"].notna().to_numpy() & (lasted > 0)
         weight = lasted[known]
         ratio = np.average(plans["ratio"][known], weights=weight) if len(weight) else math.nan
-        slowdown = apps["response"] * apps["priority"] / apps["load"]
+        slowdowns = self._slowdowns()
         found = {
-            "submitted": len(apps), "completed": apps["completion"].notna().sum(),
-            "response": apps["response"].mean(), "slowdown": slowdown.mean(), "ratio": ratio,
+            "submitted": len(apps),
+            "completed": apps["completion"].notna().sum(),
+            "response": apps["response"].mean(),
+            "slowdown": sum(slowdowns) / len(slowdowns) if slowdowns else math.nan,
+            "ratio": ratio,
             "schedules": len(plans),
-        }  # fmt: skip
+        }
         return {name: float(value) for name, value in found.items()}
 
 
