@@ -367,6 +367,20 @@ def test_a_wide_network_is_rounded_on_few_of_its_cells():
 # -------------------------------------------------------------- fixing routes
 
 
+@pytest.mark.parametrize(("connections", "best"), [(0, 1), (1, 4), (2, 7)])
+def test_the_first_route_fills_connections_like_any_other(connections, best):
+    """The only route, number 0: two connections of bandwidth 3, and speed 1 at home."""
+    link = pd.DataFrame({"bandwidth": [3.0], "max_connect": [2]})
+    p = Platform([1, 10], [20, 20], link, {(0, 1): [0]}, [1], [1], [1], origin=[0])
+    program = ReducedProgram(p)
+    assert program.solve() == pytest.approx(7)
+    assert program.connections_used.tolist() == pytest.approx([2])
+    assert program.work.tolist() == [pytest.approx([1, 6])]
+    program.fix_route(0, connections)
+    assert program.solve() == pytest.approx(best)
+    assert program.connections_used.tolist() == pytest.approx([connections])
+
+
 def test_a_fixed_route_reserves_its_connections_used_or_not():
     program = ReducedProgram(pair((2, 10), gateway=20, bandwidth=3, most=2))
     assert program.solve() == pytest.approx(6)
