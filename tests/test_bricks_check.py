@@ -1,4 +1,4 @@
-"""Outcome.check accepts what the engine makes and names the rule that a changed one breaks."""
+"""GridResult.check accepts what the engine makes and names the rule that a changed one breaks."""
 
 from dataclasses import replace
 
@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.bricks import Environment, Reading, Scheduler, simulate
-from dlsim.bricks.check import _moved, _queue
+from dlsim.bricks.check import _data_moved, _serve_queue
 from dlsim.errors import ScheduleError
 from tests.bricks_environments import environments
 from tests.scale import SCALE
@@ -183,7 +183,7 @@ def test_moved_is_the_integral(rows, start, span):
     total = sum(
         min(row[min(int(q / 8), 2)] for row in rows) / 4 for q in range(start, start + span)
     )
-    moved = _moved(rates, np.arange(len(rows)), 2.0, start / 4, (start + span) / 4)
+    moved = _data_moved(rates, np.arange(len(rows)), 2.0, start / 4, (start + span) / 4)
     assert moved == pytest.approx(total, abs=1e-9)
 
 
@@ -193,7 +193,7 @@ def test_the_closed_form_of_a_queue_is_the_recursion(env):
     """One server's queue, job by job, on the scale of Mops where the speed is constant."""
     times = np.sort(env.requests["time"].to_numpy())
     work = env.requests["work"].to_numpy()
-    starts, ends = _queue(replace(env, load_traces=None), 0, times, work)
+    starts, ends = _serve_queue(replace(env, load_traces=None), 0, times, work)
     speed = float(env.servers["performance"][0])
     jobs = env.background
     theirs = [(t, 0, float(jobs.sizes[0])) for t in jobs.times[: jobs.first[1]]]

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dlsim import bricks
 from dlsim import reading as reading_module
 from dlsim.bricks import (
-    DRAWN,
+    INPUT_SWITCHES,
     Environment,
     Reading,
     Scheduler,
@@ -21,7 +21,7 @@ from dlsim.bricks import (
     model,
     simulate,
 )  # fmt: skip
-from dlsim.bricks.workload import draw
+from dlsim.bricks.workload import random_environment
 from dlsim.errors import InputError
 from tests.bricks_environments import environments, readings, schedulers
 from tests.scale import LONG
@@ -269,10 +269,17 @@ def test_a_view_shows_what_is_known_and_no_more():
     seen = []
 
     def watch(view):
-        seen.append((
-            view.row, view.now, view.returned.tolist(), np.isfinite(view.completion).tolist(),
-            view.ours.tolist(), (view.server >= 0).tolist(), view.memory.setdefault("calls", 0),
-        ))  # fmt: skip
+        seen.append(
+            (
+                view.row,
+                view.now,
+                view.returned.tolist(),
+                np.isfinite(view.completion).tolist(),
+                view.scheduled.tolist(),
+                (view.server >= 0).tolist(),
+                view.memory.setdefault("calls", 0),
+            )
+        )
         view.memory["calls"] += 1
         return 1
 
@@ -329,10 +336,10 @@ def test_a_scheduler_that_cheats_finds_nothing_of_what_is_to_come():
         later = {float(x) for k in range(view.row + 1, n) for x in (*rows[k][1:], rows[k][0])}
         assert not found & (later | {777.0, 888.0, 999.0, 666.0, 999.5})
         assert {*rows[view.row][1:], view.now} <= found  # of the request at hand it finds all
-        assert [len(x) for x in (*view.tasks, view.server, view.completion)] == [
+        assert [len(x) for x in (*view.requests, view.server, view.completion)] == [
             len(set(calls))
         ] * 8
-        for one in (view.estimates, view.load, view.ours, view.excluded, view.server):
+        for one in (view.estimates, view.load, view.scheduled, view.excluded, view.server):
             base = one if one.base is None else one.base
             base.flags.writeable = True
             base[:] = np.zeros(1, base.dtype)[0]  # of its own copies only
@@ -456,11 +463,14 @@ def test_background_keeps_servers_busy_for_a_tenth(table1):
 
 
 def test_one_purpose_changes_and_the_others_stay():
-    base = draw(3, 60, horizon=7200.0)
+    base = random_environment(3, 60, horizon=7200.0)
     for options in (
-        {"interval": 90}, {"H": 0.5}, {"server_load": 0.3}, {"work_range": DRAWN["work_range"][1]}
-    ):  # fmt: skip
-        other = draw(3, **({"interval": 60, "horizon": 7200.0} | options))
+        {"interval": 90},
+        {"H": 0.5},
+        {"server_load": 0.3},
+        {"work_range": INPUT_SWITCHES["work_range"][1]},
+    ):
+        other = random_environment(3, **({"interval": 60, "horizon": 7200.0} | options))
         assert other["servers"].equals(base["servers"])
         changed = {
             "traces": (other["traces"] != base["traces"]).any(),
@@ -490,9 +500,9 @@ def test_every_option_of_the_workload_runs_and_is_valid(options):
 def test_drawn_lists_the_arguments_of_the_workload_with_their_defaults():
     import inspect
 
-    parameters = inspect.signature(draw).parameters
-    assert {name: parameters[name].default for name in DRAWN} == {
-        name: options[0] for name, options in DRAWN.items()
+    parameters = inspect.signature(random_environment).parameters
+    assert {name: parameters[name].default for name in INPUT_SWITCHES} == {
+        name: options[0] for name, options in INPUT_SWITCHES.items()
     }
 
 
@@ -500,7 +510,7 @@ def test_load_traces_and_what_data_leave_have_the_means_asked_for():
     env = Environment.random(2, 60, server_background="trace", horizon=DAY / 4)
     assert env.load_traces.mean() == pytest.approx(0.1, rel=0.15)
     env = Environment.random(2, 60, link_background="data", horizon=DAY / 8, link_data=100.0)
-    left = env.open_rates[:, :-1].mean(axis=1) / env.rates[:, 0]
+    left = env.available_rates[:, :-1].mean(axis=1) / env.rates[:, 0]
     assert left == pytest.approx(np.full(40, 0.9), abs=0.02)
 
 
@@ -517,7 +527,7 @@ def test_run_many_is_simulate_scheduler_by_scheduler(reading, predictor):
     env = Environment.random(3, 5, horizon=1800.0, domains=3)
     reading = replace(reading, predictor=predictor)
     own = [Scheduler("deadline", 0.6, max_fallbacks=n) for n in (0, 2)]
-    own += [Scheduler(), Scheduler(opt=0.5), Scheduler(lambda view: int(np.argmin(view.ours)))]
+    own += [Scheduler(), Scheduler(opt=0.5), Scheduler(lambda view: int(np.argmin(view.scheduled)))]
     for r in (reading, replace(reading, probe=7.0)):
         for scheduler, o in zip(own, bricks.run_many(env, own, r), strict=True):
             alone = simulate(env, scheduler, r)
@@ -532,7 +542,7 @@ def test_run_many_is_simulate_scheduler_by_scheduler(reading, predictor):
 
 def test_a_run_of_several_steps_says_how_far_it_is(monkeypatch):
     told = []
-    monkeypatch.setattr(engine, "shown", lambda label, total: nullcontext(told.append))
+    monkeypatch.setattr(engine, "progress_bar", lambda label, total: nullcontext(told.append))
     env = Environment.random(0, 2, horizon=1800.0, packet=1.0)
     simulate(env, Scheduler(), Reading(network="packet"))
     assert told == sorted(told)
@@ -555,7 +565,7 @@ def test_a_method_that_no_kernel_handles_is_refused(monkeypatch, registry, simul
     methods = getattr(model, registry)
     monkeypatch.setattr(model, "option", lambda name, value, options: value)
     monkeypatch.setattr(reading_module, "option", lambda name, value, options: value)
-    monkeypatch.setitem(methods, "strange", model.Method("strange", "nothing", 99))
+    monkeypatch.setitem(methods, "strange", model.RegistryEntry("strange", "nothing", 99))
     with pytest.raises(ValueError, match="has this code"):
         simulate_it(grid([100.0], [(0, 0, 0, 100, 9)]))
 

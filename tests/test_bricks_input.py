@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dlsim.bricks import Environment, Reading, Scheduler, run_many, simulate, topology
-from dlsim.bricks.workload import draw
+from dlsim.bricks.workload import random_environment
 from dlsim.errors import InputError
 
 
@@ -202,7 +202,9 @@ def test_a_users_scheduler_must_name_a_server(answer):
         simulate(Environment(**parts()), Scheduler(mine))
 
 
-@pytest.mark.parametrize("name", ["load", "ours", "excluded", "submitted", "server", "completion"])
+@pytest.mark.parametrize(
+    "name", ["load", "scheduled", "excluded", "submitted", "server", "completion"]
+)
 def test_a_users_scheduler_cannot_change_the_run(name):
     def mine(view):
         getattr(view, name)[:] = 1
@@ -244,7 +246,7 @@ def test_a_users_predictor_must_return_a_value_per_series(answer):
 )
 def test_workloads_that_are_none(options, message):
     with pytest.raises(InputError, match=message):
-        draw(1, **({"horizon": 7200.0} | options))
+        random_environment(1, **({"horizon": 7200.0} | options))
 
 
 def test_a_draw_without_servers_is_refused():
@@ -302,7 +304,7 @@ def test_far_data_of_other_users():
     with pytest.raises(InputError, match=message):
         Environment(**parts(link_background=lists))
     near = Environment(**parts(link_background=[*lists[:7], [1e6]]))
-    assert near.open_rates.shape == (8, 100_002)
+    assert near.available_rates.shape == (8, 100_002)
 
 
 @pytest.mark.parametrize(

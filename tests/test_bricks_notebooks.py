@@ -50,7 +50,7 @@ def paper(tmp_path_factory):
 
 def test_the_defaults_of_the_simulator_are_table_1():
     table = pd.read_csv(shared_file("data/papers/bricks-table1.csv"))
-    defaults, checked = workload.draw.__kwdefaults__, 0
+    defaults, checked = workload.random_environment.__kwdefaults__, 0
     for row in table.itertuples():
         if row.argument in defaults:
             default = defaults[row.argument]

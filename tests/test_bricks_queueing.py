@@ -12,7 +12,7 @@ import pytest
 from scipy.stats import t
 
 from dlsim.bricks import Environment, Reading, simulate
-from dlsim.bricks.workload import arrivals
+from dlsim.bricks.workload import poisson_arrivals
 from tests.scale import SCALE
 
 HORIZON = 200_000.0
@@ -22,7 +22,7 @@ RUNS = max(10, round(12 * SCALE))
 def server(seed, rate, work, background_rate, background_work=50.0):
     """One server of 100 Mops/s, no data; work is drawn by a function of a generator."""
     stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
-    times = arrivals(rate, HORIZON, stream)
+    times = poisson_arrivals(rate, HORIZON, stream)
     requests = pd.DataFrame(
         {"time": times, "client": 0, "send": 0.0, "recv": 0.0, "work": work(stream, len(times)),
          "deadline": times}
@@ -30,7 +30,7 @@ def server(seed, rate, work, background_rate, background_work=50.0):
     return Environment(
         servers=pd.DataFrame({"domain": [0], "performance": 100.0}),
         clients=pd.DataFrame({"domain": [0]}), traces=np.ones((1, 4, 1)), step=10.0,
-        requests=requests, background=[arrivals(background_rate, HORIZON, stream)],
+        requests=requests, background=[poisson_arrivals(background_rate, HORIZON, stream)],
         background_work=background_work,
     )  # fmt: skip
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from dlsim.bricks import REFUSE, Scheduler, simulate
-from dlsim.bricks.workload import arrivals
+from dlsim.bricks import REFUSE, Reading, Scheduler, simulate
+from dlsim.bricks.workload import poisson_arrivals
 from dlsim.errors import ScheduleError
 from tests.bricks_environments import environments
 from tests.scale import LONG, SCALE
@@ -39,7 +39,7 @@ def test_the_wait_of_m_m_1():
     rho, service, horizon, means = 0.6, 10.0, 40_000.0, []
     for seed in range(max(10, round(12 * SCALE))):
         stream = np.random.default_rng([seed, 1])
-        come = arrivals(rho / service, horizon, stream)
+        come = poisson_arrivals(rho / service, horizon, stream)
         work = 100 * stream.exponential(service, len(come))
         rows = [(t, 0, 0, w, t) for t, w in zip(come, work, strict=True)]
         table = simulate(grid([100.0], rows)).requests
@@ -69,12 +69,61 @@ def test_no_server_is_idle_while_somebody_waits(env):
                 assert (rows["end"] == row.start).any()
 
 
+# ---------------------------------------------------------------- ties, within 1e-12 of a duration
+
+
+@pytest.mark.parametrize(
+    ("arrival", "end"),
+    [(1 - 2e-11, 21), (1 - 5e-12, 21), (1.0, 21), (1 + 5e-12, 21), (1 + 2e-11, 11)],
+)
+def test_of_two_jobs_at_one_instant_the_background_job_comes_first(arrival, end):
+    """Both of 10 s, so that arrivals are one instant up to 1e-11 s; the client's is 1."""
+    more = {"background": [[arrival]], "background_work": 1000.0}
+    out = run(grid([100.0], [(1, 0, 0, 1000, 99)], **more))
+    assert out.requests["end"].tolist() == pytest.approx([end], abs=1e-9)
+
+
+@pytest.mark.parametrize("load", ["clients", "queue"])
+@pytest.mark.parametrize(
+    ("change", "seen"), [(60 - 2e-10, 1), (60 - 3e-11, 0), (60.0, 0), (60 + 3e-11, 0)]
+)
+def test_a_probe_does_not_see_a_job_that_arrives_at_its_instant(load, change, seen):
+    """A probe of every 60 s: an instant is 6e-11 s long. The job at 61 is told Load."""
+    rows = [(change, 0, 0, 1000, 99), (61, 0, 0, 100, 99)]
+    out = simulate(grid([100.0], rows), reading=Reading(load))
+    assert out.attempts["estimate"].tolist() == [10, 1 + seen]
+
+
+@pytest.mark.parametrize("load", ["clients", "queue"])
+@pytest.mark.parametrize(("change", "seen"), [(-2e-10, 0), (-3e-11, 1), (0.0, 1), (3e-11, 1)])
+def test_a_probe_sees_a_job_that_ends_at_its_instant(load, change, seen):
+    rows = [(50 + change, 0, 0, 1000, 99), (61, 0, 0, 100, 99)]
+    out = simulate(grid([100.0], rows), reading=Reading(load))
+    assert out.attempts["estimate"].tolist() == [10, 1 + seen]
+
+
+@pytest.mark.parametrize(("change", "seen"), [(-2e-10, 0), (-3e-11, 1), (0.0, 1)])
+def test_a_request_at_the_instant_of_a_probe_knows_it(change, seen):
+    rows = [(50, 0, 0, 10_000, 999), (60 + change, 0, 0, 100, 99)]
+    out = simulate(grid([100.0], rows))
+    assert out.attempts["estimate"].tolist() == [100, 1 + seen]
+
+
+@pytest.mark.parametrize(
+    ("factor", "server"), [(1 - 3e-12, 1), (1 - 3e-13, 0), (1.0, 0), (1 + 3e-13, 0), (1 + 3e-12, 0)]
+)
+def test_of_equally_near_servers_deadline_takes_the_first(factor, server):
+    """Estimates of 10 s and of nearly 10 s below a target of 20 s: 1e-11 s is a tie."""
+    env = grid([100.0 / factor, 100.0], [(0, 0, 0, 1000, 20)])
+    assert simulate(env, Scheduler("deadline")).requests["server"].tolist() == [server]
+
+
 # ---------------------------------------------------------------- refusing
 
 
 def test_a_scheduler_refuses():
     out = run(grid([100.0], ROWS), Scheduler(lambda view: REFUSE if view.row == 2 else 0))
-    assert out.fate.tolist() == ["returned", "returned", "refused", "returned"]
+    assert out.status.tolist() == ["returned", "returned", "refused", "returned"]
     assert out.requests["server"].tolist() == [0, 0, -1, 0]
     assert out.requests["completion"].tolist() == [10, 20, math.inf, 30]
     assert out.requests.loc[2, ["submitted", "arrived", "start", "end", "cost"]].isna().all()
@@ -88,7 +137,7 @@ def test_a_scheduler_refuses_what_has_fallen_back():
     rows = [(0, 0, 0, 1000, 99), (0, 0, 0, 1000, 15)]
     scheduler = Scheduler(lambda view: REFUSE if view.fallbacks else 0, max_fallbacks=1)
     out = run(grid([100.0], rows), scheduler)
-    assert out.fate.tolist() == ["returned", "refused"]
+    assert out.status.tolist() == ["returned", "refused"]
     assert out.requests["fallbacks"].tolist() == [0, 1]
     assert out.attempts["accepted"].tolist() == [True, False]
 

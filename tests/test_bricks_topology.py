@@ -105,7 +105,7 @@ def test_environment_takes_the_paths_of_a_tree():
     [
         (lambda: topology.tree([1, 0], [0]), "one root"),
         (lambda: topology.tree([1, 0, -1], [2]), "leaf 2"),
-        (lambda: topology.tree([1, 2, 1, -1], [0]), "circle"),
+        (lambda: topology.tree([1, 2, 1, -1], [0]), "cycle"),
         (lambda: topology.tree([1, -1], [1]), "leaf 1"),
         (lambda: topology.tree([1, -1], [0, 0]), "leaf 0"),
         (lambda: topology.tree([1, 2, -1], [1]), "leaf 1"),
@@ -117,8 +117,8 @@ def test_environment_takes_the_paths_of_a_tree():
         (lambda: topology.balanced([2, 0]), "fanouts"),
         (lambda: topology.random_tree(0, 1), "domains must be a whole number of at least 1"),
         (lambda: topology.random_tree(2, 2, seed=-1), "seed"),
-        (lambda: topology.alternate([2, -1]), "counts"),
-        (lambda: topology.alternate(5), "counts must be a list of whole numbers, got 5"),
+        (lambda: topology.alternate_nodes([2, -1]), "counts"),
+        (lambda: topology.alternate_nodes(5), "counts must be a list of whole numbers, got 5"),
         (lambda: topology.tree(5, [0]), "parents must be a list of whole numbers, got 5"),
         (lambda: topology.draw_means([50.0]), "topology must be a Topology, got"),
         (lambda: topology.from_paths([], []), "links must be a pandas DataFrame"),
@@ -178,7 +178,7 @@ def test_means_need_kinds():
 
 @given(st.lists(st.integers(0, 12), min_size=1, max_size=8))
 def test_every_second_node_is_a_server(counts):
-    servers, clients = topology.alternate(counts)
+    servers, clients = topology.alternate_nodes(counts)
     assert len(clients) - len(servers) in (0, 1)
     both = np.bincount(np.concatenate([servers, clients]), minlength=len(counts))
     assert both.tolist() == counts

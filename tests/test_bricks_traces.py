@@ -49,7 +49,7 @@ def test_paxsons_spectrum_errs_by_less_than_a_thousandth():
 @pytest.mark.parametrize("n", [1, 2, 3, 16, 61])
 def test_davies_harte_is_exact(n, H):
     roots = traces.circulant_roots(n, H)
-    linear = traces.colour(np.eye(2 * (len(roots) - 1)), roots)
+    linear = traces.colour_noise(np.eye(2 * (len(roots) - 1)), roots)
     covariance = (linear.T @ linear)[:n, :n]
     wanted = toeplitz(traces.autocovariance(H, np.arange(n)))
     assert np.abs(covariance - wanted).max() < 1e-12
@@ -64,7 +64,7 @@ def lag_products(rows, lag):
 
 @pytest.mark.parametrize("H", [0.5, 0.8])
 def test_davies_harte_draws_have_the_covariance(H):
-    rows = traces.noise(64, H, seed=11, count=3000)
+    rows = traces.random_noise(64, H, seed=11, count=3000)
     for lag in (0, 1, 2, 5, 20, 63):
         mean, error = lag_products(rows, lag)
         assert abs(mean - float(traces.autocovariance(H, lag))) < 5 * error
@@ -73,22 +73,22 @@ def test_davies_harte_draws_have_the_covariance(H):
 
 def test_paxson_is_circular_and_lacks_the_variance_of_the_mean():
     n, H = 64, 0.9
-    rows = traces.noise(n, H, seed=12, count=3000, method="paxson")
+    rows = traces.random_noise(n, H, seed=12, count=3000, method="paxson")
     assert np.abs(rows.mean(axis=1)).max() < 1e-12
     variance, error = lag_products(rows, 0)
     assert variance == pytest.approx(1 - n ** (2 * H - 2), abs=0.03)  # 0.565
     around = (rows[:, :1] * rows[:, -1:]).mean()  # the ends are neighbours
     neighbours, _ = lag_products(rows, 1)
     assert around == pytest.approx(neighbours, abs=0.06)
-    exact = traces.noise(n, H, seed=12, count=3000)
+    exact = traces.random_noise(n, H, seed=12, count=3000)
     assert lag_products(exact, 0)[0] > variance + 20 * error
 
 
-@pytest.mark.parametrize("method", traces.METHODS)
+@pytest.mark.parametrize("method", traces.NOISE_METHODS)
 @pytest.mark.parametrize("H", [0.5, 0.7, 0.8, 0.9])
 def test_whittle_recovers_hurst(method, H):
     count = max(1, round(8 * SCALE))
-    rows = traces.noise(2**13, H, seed=21, count=count, method=method)
+    rows = traces.random_noise(2**13, H, seed=21, count=count, method=method)
     found = np.array([traces.whittle(100 + 7 * row) for row in rows])
     # standard error of one estimate at this length: about 0.007; bias below 0.002
     assert np.abs(found - H).max() < 0.03
@@ -104,37 +104,39 @@ def test_whittle_refuses_what_has_no_hurst_parameter():
 # ---------------------------------------------------------------- drawing
 
 
-@pytest.mark.parametrize("method", traces.METHODS)
+@pytest.mark.parametrize("method", traces.NOISE_METHODS)
 def test_same_seed_same_bytes_and_more_rows_change_none(method):
-    first = traces.noise(100, 0.8, seed=5, count=3, method=method)
-    assert first.tobytes() == traces.noise(100, 0.8, seed=5, count=3, method=method).tobytes()
-    assert np.array_equal(first, traces.noise(100, 0.8, seed=5, count=7, method=method)[:3])
-    assert not np.array_equal(first, traces.noise(100, 0.8, seed=6, count=3, method=method))
+    first = traces.random_noise(100, 0.8, seed=5, count=3, method=method)
+    assert (
+        first.tobytes() == traces.random_noise(100, 0.8, seed=5, count=3, method=method).tobytes()
+    )
+    assert np.array_equal(first, traces.random_noise(100, 0.8, seed=5, count=7, method=method)[:3])
+    assert not np.array_equal(first, traces.random_noise(100, 0.8, seed=6, count=3, method=method))
     sequence = SeedSequence(5, spawn_key=(2,))
-    draws = [traces.noise(10, seed=sequence, method=method).tobytes() for _ in range(2)]
-    assert draws[0] == draws[1] != traces.noise(10, seed=5, method=method).tobytes()
+    draws = [traces.random_noise(10, seed=sequence, method=method).tobytes() for _ in range(2)]
+    assert draws[0] == draws[1] != traces.random_noise(10, seed=5, method=method).tobytes()
     assert sequence.n_children_spawned == 0
 
 
 def test_draw_scales_by_the_mean():
     mean = np.array([[50.0, 100.0], [500.0, 1000.0]])
-    values, clipped = traces.draw(mean, 4000, seed=1, H=0.5, std=0.1)
+    values, clipped = traces.random_traces(mean, 4000, seed=1, H=0.5, std=0.1)
     assert clipped == 0.0
     assert values.shape == (2, 2, 4000)
     # white noise: standard errors of mean and deviation 0.1 / sqrt(4000), 0.1 / sqrt(8000)
     assert values.mean(axis=-1) / mean == pytest.approx(1.0, abs=5 * 0.1 / 4000**0.5)
     assert values.std(axis=-1) / mean == pytest.approx(0.1, abs=5 * 0.1 / 8000**0.5)
-    unit = traces.noise(4000, 0.5, seed=1, count=4).reshape(values.shape)
+    unit = traces.random_noise(4000, 0.5, seed=1, count=4).reshape(values.shape)
     assert values == pytest.approx(mean[..., None] * (1 + 0.1 * unit), rel=1e-12)
 
 
 def test_clipping_is_counted_and_the_held_end_is_positive():
-    values, clipped = traces.draw(np.full(400, 10.0), 50, seed=2, H=0.5, std=0.5)
+    values, clipped = traces.random_traces(np.full(400, 10.0), 50, seed=2, H=0.5, std=0.5)
     share = 0.02275  # of a normal law below -2 standard deviations
     assert abs(clipped - share) < 5 * math.sqrt(share / 20_000)
     assert values.min() == 0.0
     assert (values[:, -1] > 0).all()
-    raw = 10.0 * (1 + 0.5 * traces.noise(50, 0.5, seed=2, count=400))
+    raw = 10.0 * (1 + 0.5 * traces.random_noise(50, 0.5, seed=2, count=400))
     ends = np.flatnonzero(raw[:, -1] < 0)
     assert len(ends)
     for row in ends:
@@ -143,7 +145,7 @@ def test_clipping_is_counted_and_the_held_end_is_positive():
 
 
 def test_a_trace_without_noise_is_its_mean():
-    values, clipped = traces.draw([3.0, 7.0], 5, std=0.0)
+    values, clipped = traces.random_traces([3.0, 7.0], 5, std=0.0)
     assert values.tolist() == [[3.0] * 5, [7.0] * 5]
     assert clipped == 0.0
 
@@ -168,7 +170,7 @@ def test_a_trace_without_noise_is_its_mean():
 )
 def test_what_cannot_be_drawn_is_refused(change, said):
     with pytest.raises(InputError, match=said):
-        traces.draw(**{"mean": [1.0], "steps": 10, **change})
+        traces.random_traces(**{"mean": [1.0], "steps": 10, **change})
 
 
 # ---------------------------------------------------------------- a table of measured traces

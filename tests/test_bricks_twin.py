@@ -259,7 +259,7 @@ def mean_of_two(window):
 
 
 def least_promised(view):
-    return int(np.argmin(view.ours / view.performance))
+    return int(np.argmin(view.scheduled / view.performance))
 
 
 def fussy(view):
@@ -455,7 +455,7 @@ def test_refusing_is_as_the_twin_says(block):
         reading = Reading(**draw(OF_READING, source, 0.6))
         out, wanted = simulate(env, scheduler, reading), twin.simulate(env, scheduler, reading)
         out.check()
-        assert out.fate.tolist() == [one.fate for one in wanted]
+        assert out.status.tolist() == [one.status for one in wanted]
         are_the_same(told_of(wanted), told_by(out), (scheduler, reading))
 
 
@@ -501,13 +501,13 @@ def test_both_speeds_give_the_same_bytes_where_links_stand_still():
 def test_other_users_data_take_the_same_of_links_at_both_speeds():
     env = Environment.random(3, 60.0, horizon=120.0, domains=2, link_background="data")
     core = speeds.CORE
-    assert 1000 < len(env.link_background.times) <= speeds.SMALL_STREAM
+    assert 1000 < len(env.link_background.times) <= speeds.MAX_UNCOMPILED_ARRIVALS
     left = [
-        modules.network.left_over(env.rates, env.step, env.link_background)
+        modules.network.available_throughput(env.rates, env.step, env.link_background)
         for modules in (core.compiled, core.python)
     ]
     np.testing.assert_array_equal(*left)
-    np.testing.assert_array_equal(env.open_rates, left[0])
+    np.testing.assert_array_equal(env.available_rates, left[0])
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

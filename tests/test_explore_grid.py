@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim import explore
-from dlsim.bricks import DRAWN, SWITCHES, Environment, Reading, Scheduler, simulate
+from dlsim.bricks import INPUT_SWITCHES, SWITCHES, Environment, Reading, Scheduler, simulate
 from dlsim.errors import InputError
 from dlsim.explore.grid import (
     ENVIRONMENTS,
@@ -208,7 +208,7 @@ def test_switch_changes_a_point(name, value):
 
 
 def test_readings_are_those_of_the_engine_but_for_the_slow_ones():
-    engine = {**SWITCHES, **DRAWN}
+    engine = {**SWITCHES, **INPUT_SWITCHES}
     assert set(engine) - set(PANEL.switches) == {"network", "trace_step", "link_background"}
     assert set(PANEL.switches) - set(engine) == {"exclude_rejecting"}
     assert all(PANEL.switches[name] == options for name, options in engine.items()

@@ -87,7 +87,7 @@ def test_packets_met(shown):
     there = env.servers["domain"].to_numpy()[run.requests["server"].to_numpy(int)]
     paths = [top.path(int(a), int(b)) for a, b in zip(home, there, strict=True)]
     alone = [
-        send / (rate := env.open_rates[hops, 0]).min() + (env.packet / rate).sum()
+        send / (rate := env.available_rates[hops, 0]).min() + (env.packet / rate).sum()
         for send, hops in zip(r["send"], paths, strict=True)
     ]
     assert (run.requests["arrived"].to_numpy() - r["time"] > np.array(alone)).mean() > 0.1

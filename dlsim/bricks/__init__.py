@@ -9,11 +9,23 @@
 from dlsim.bricks import topology, traces, workload
 from dlsim.bricks.engine import run_many, simulate
 from dlsim.bricks.environment import Environment
-from dlsim.bricks.model import DRAWN, SWITCHES, Reading, Scheduler
-from dlsim.bricks.outcome import Outcome
+from dlsim.bricks.model import INPUT_SWITCHES, SWITCHES, Reading, Scheduler
+from dlsim.bricks.outcome import GridResult
 from dlsim.bricks.view import REFUSE, View, best_server
 
 __all__ = [
-    "DRAWN", "REFUSE", "SWITCHES", "Environment", "Outcome", "Reading", "Scheduler", "View",
-    "best_server", "run_many", "simulate", "topology", "traces", "workload",
-]  # fmt: skip
+    "INPUT_SWITCHES",
+    "REFUSE",
+    "SWITCHES",
+    "Environment",
+    "GridResult",
+    "Reading",
+    "Scheduler",
+    "View",
+    "best_server",
+    "run_many",
+    "simulate",
+    "topology",
+    "traces",
+    "workload",
+]

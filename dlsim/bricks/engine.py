@@ -1,7 +1,7 @@
 """Simulate deadline scheduling for client-server systems on the Grid (paper B).
 
-An environment becomes arrays, a scheduler under a reading the kernels' configuration; then the
-event loop runs.
+The environment is converted to arrays, the scheduler and the reading to the configuration of the
+event loop; then the loop runs.
 """
 
 from collections.abc import Callable, Iterable
@@ -25,21 +25,21 @@ from dlsim.bricks.core.state import (
     USER,
     Config,
     EnvironmentArrays,
-    State,
+    GridState,
 )
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import ALGORITHMS, LOADS, MOST_PACKETS, PREDICTORS, Reading, Scheduler
-from dlsim.bricks.outcome import Outcome
-from dlsim.bricks.predictors import UserPredictor
-from dlsim.bricks.speeds import core_for
-from dlsim.bricks.view import REFUSE, Tasks, ViewBuilder
+from dlsim.bricks.outcome import GridResult
+from dlsim.bricks.speeds import core_of_run
+from dlsim.bricks.user_predictor import UserPredictor
+from dlsim.bricks.view import REFUSE, RequestColumns, ViewBuilder
 from dlsim.errors import InputError
 from dlsim.progress import progress_bar
 from dlsim.validate import instance, or_default, user_code
 
 
 def _read_only(value: Any) -> Any:
-    """Return arrays as views that cannot be written: one type for the compiler, however made."""
+    """Return an array as a read-only view, so that the compiler sees one type of array."""
     if isinstance(value, Stream):
         return Stream(*map(_read_only, value))
     if not isinstance(value, np.ndarray):
@@ -51,22 +51,22 @@ def _read_only(value: Any) -> Any:
 
 
 def environment_arrays(env: Environment) -> EnvironmentArrays:
-    """Return an environment as arrays, without copying what is large."""
+    """Return an environment as arrays; large arrays are not copied."""
     loads = env.load_traces if env.load_traces is not None else np.empty((len(env.servers), 0))
-    requests = {name: env.requests[name].to_numpy() for name in Tasks._fields}
+    requests = {name: env.requests[name].to_numpy() for name in RequestColumns._fields}
     requests |= {name: requests[name] - env.origin for name in ("time", "deadline")}
     arrays = EnvironmentArrays(
         origin=env.origin,
         performance=env.servers["performance"].to_numpy(),
         server_domain=env.servers["domain"].to_numpy(),
         client_domain=env.clients["domain"].to_numpy(),
-        background=env.since_origin(env.background),
+        background=env.shift_to_origin(env.background),
         server_load=float(env.server_load),
         load_traces=loads,
-        rates=env.open_rates,
+        rates=env.available_rates,
         capacity=env.rates,
         link_rows=np.arange(len(env.rates)),
-        link_background=env.since_origin(env.link_background),
+        link_background=env.shift_to_origin(env.link_background),
         step=float(env.step),
         packet=float(env.packet),
         path_start=env.topology.first,
@@ -78,33 +78,32 @@ def environment_arrays(env: Environment) -> EnvironmentArrays:
 
 
 def configure(scheduler: Scheduler, reading: Reading) -> Config:
-    """Return a scheduler under a reading as numbers; a name that no kernel handles is refused."""
+    """Return a scheduler under a reading as numbers; raise InputError for an unknown name."""
     most = int(scheduler.max_fallbacks)
     algorithm = ALGORITHMS.code_of(scheduler.algorithm)
-    is_users = algorithm == USER
-    corrects = scheduler.load_correction or is_users
+    uses_scheduled = scheduler.load_correction or algorithm == USER
     return Config(
         algorithm=algorithm,
         load=LOADS.code_of(reading.load),
         predictor=PREDICTORS.code_of(reading.predictor),
         opt=1.0 if algorithm == GREEDY else float(scheduler.opt),
         pload=float(scheduler.pload),
-        slack=float(scheduler.fallback_slack) if most else 0.0,
+        fallback_slack=float(scheduler.fallback_slack) if most else 0.0,
         probe=float(reading.probe),
         max_fallbacks=most + (most > 0 and not reading.fallback_strict),
-        correct_load=scheduler.load_correction,
+        load_correction=scheduler.load_correction,
         correct_links=scheduler.correct_links,
         exclude_rejecting=most > 0 and scheduler.exclude_rejecting,
         send_counts_twice=reading.fallback_time == "at_arrival",
         packets=reading.network == "packet",
-        corrected_until_served=corrects and reading.corrected_until == "served",
+        corrected_until_served=uses_scheduled and reading.corrected_until == "served",
     )
 
 
 def _ask_scheduler(
-    scheduler: Scheduler, env: EnvironmentArrays, state: State, views: ViewBuilder
+    scheduler: Scheduler, env: EnvironmentArrays, state: GridState, views: ViewBuilder
 ) -> None:
-    """Let a user's scheduler choose for the request at hand."""
+    """Call a user's scheduler for the request to schedule, and store its choice."""
     servers = len(env.performance)
     view = views.view(env, state)
     rule = f"algorithm {scheduler.name} must return REFUSE or the row of a server, "
@@ -129,7 +128,7 @@ def _run(
     show_done: Callable[[int], None],
 ) -> tuple[np.recarray, Any]:
     """Run one scheduler; return the records of its requests and of their submissions."""
-    state = core.state.fresh_state(env, cfg)
+    state = core.state.initial_state(env, cfg)
     views = ViewBuilder(env, cfg)
     predictor = UserPredictor(reading.predictor, cfg.probe) if callable(reading.predictor) else None
     while (reason := core.loop.run_events(env, cfg, state)) != DONE:
@@ -149,7 +148,7 @@ def _run(
                 "probe interval, or smaller data and earlier requests"
             )
         else:
-            raise AssertionError(f"the event loop stopped for a reason without a name: {reason}")
+            raise AssertionError(f"the event loop stopped for an unknown reason: {reason}")
     return state.requests, state.attempts[: int(state.counters[0].attempts)].copy()
 
 
@@ -158,7 +157,7 @@ def simulate(
     scheduler: Scheduler | None = None,
     reading: Reading | None = None,
     engine: str = "auto",
-) -> Outcome:
+) -> GridResult:
     """Run all requests of an environment through a scheduler, under one reading.
 
     Parameters
@@ -166,28 +165,29 @@ def simulate(
     env : Environment
         Clients, network, servers, requests and other users.
     scheduler : Scheduler, optional
-        How servers are picked; default `Scheduler()`, Greedy.
+        Rule that picks servers; default `Scheduler()`, Greedy.
     reading : Reading, optional
-        How ambiguous sentences are understood; default `Reading()`.
+        Switches for the ambiguous sentences; default `Reading()`.
     engine : {"auto", "compiled", "python"}
-        The same decisions at two speeds: compiled, which takes some 20 s once per version, or
-        uncompiled, as "auto" takes small work: up to about a second and a half in a process.
+        Compiled (the first run of a version compiles for some 20 s) or uncompiled, with the same
+        decisions; "auto" takes the uncompiled engine for small work, up to about a second and a
+        half in a process.
 
     Returns
     -------
-    Outcome
-        Tables of what happened; `Outcome.check` verifies them.
+    GridResult
+        Tables of what happened; `GridResult.check` verifies them.
 
     Raises
     ------
     InputError
-        For what is no environment, scheduler, reading or engine, or a user's function that
-        raises or returns what cannot be used.
+        For an argument of another type, an unknown engine, or a user's function that raises or
+        returns a value that cannot be used.
 
     Notes
     -----
-    A user's scheduler or predictor is a plain function. Whenever it has to be asked, once per
-    submission or probe, the event loop stops and the function is called directly, at both speeds.
+    A user's scheduler or predictor is a plain function. The event loop stops once per submission
+    or probe and the function is called directly, with both engines.
 
     Examples
     --------
@@ -218,7 +218,7 @@ def run_many(
     schedulers: Iterable[Scheduler],
     reading: Reading | None = None,
     engine: str = "auto",
-) -> list[Outcome]:
+) -> list[GridResult]:
     """Run several schedulers in one environment, each as `simulate` does.
 
     Parameters
@@ -226,11 +226,11 @@ def run_many(
     env, reading, engine
         As in `simulate`.
     schedulers : iterable of Scheduler
-        How servers are picked.
+        Rules that pick servers.
 
     Returns
     -------
-    list of Outcome
+    list of GridResult
         One per scheduler, in order.
     """
     instance("env", env, Environment)
@@ -252,7 +252,7 @@ def run_many(
                 show(before + done)
 
             cfg = configure(scheduler, reading)
-            with core_for(arrays, cfg, engine) as core:
+            with core_of_run(arrays, cfg, engine) as core:
                 records = _run(core, arrays, cfg, scheduler, reading, show_done)
-            outcomes.append(Outcome.from_records(*records, env, scheduler, reading))
+            outcomes.append(GridResult.from_records(*records, env, scheduler, reading))
     return outcomes

@@ -14,58 +14,71 @@ from dlsim import validate
 from dlsim.bricks.core.network import Stream, pack_arrivals
 from dlsim.bricks.speeds import network_for
 from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
-from dlsim.bricks.traces import MOST_VALUES, Seed, curves, numbers, refuse_end
-from dlsim.bricks.workload import draw
+from dlsim.bricks.traces import (
+    MOST_VALUES,
+    Seed,
+    nonnegative_numbers,
+    refuse_dead_links,
+    trace_array,
+)
+from dlsim.bricks.workload import random_environment
 from dlsim.compiled import clock_origin
 from dlsim.errors import InputError
 from dlsim.validate import MAX_COUNT, MAX_MAGNITUDE, Floats, column, number, positive, require_table
 
-#: Columns of the tables, each with whether it may be negative.
-COLUMNS: dict[str, dict[str, float]] = {
+#: Columns of the input tables, each with its smallest value.
+INPUT_COLUMNS: dict[str, dict[str, float]] = {
     "servers": {"domain": 0, "performance": 0},
     "clients": {"domain": 0},
-    "requests": {"time": 0, "client": 0, "send": 0, "recv": 0, "work": 0}
-    | {"deadline": -MAX_MAGNITUDE},
-}  # fmt: skip
+    "requests": {
+        "time": 0,
+        "client": 0,
+        "send": 0,
+        "recv": 0,
+        "work": 0,
+        "deadline": -MAX_MAGNITUDE,
+    },
+}
 
 
-def _column(name: str, rows: pd.DataFrame, key: str, *ends: float, **how: Any) -> Any:
-    """Return a column of a table as numbers of a range; a refusal names the row."""
+def _check_column(name: str, rows: pd.DataFrame, key: str, *ends: float, **how: Any) -> Any:
+    """Return a column of a table as numbers between two ends; an InputError names the row."""
     return column(f"{name}: {key}", rows[key], *ends, row="row", labels=rows.index, **how)
 
 
-def _refuse_strangers(name: str, rows: pd.DataFrame, key: str, count: int, what: str) -> None:
-    """Refuse a table that names what is not there, but for the first so many."""
+def _check_row_numbers(name: str, rows: pd.DataFrame, key: str, count: int, what: str) -> None:
+    """Raise InputError unless a column holds row numbers of a table with so many rows."""
     rule = f"a whole number below {count}, the number of {what}"
-    _column(name, rows, key, 0, count - 1, is_whole=True, rule=rule)
+    _check_column(name, rows, key, 0, count - 1, is_whole=True, rule=rule)
 
 
-def _table(name: str, given: Any) -> pd.DataFrame:
-    """Return a copy of a table with checked columns of numbers."""
-    found = require_table(name, given, list(COLUMNS[name]), empty=name != "servers").copy()
-    for key, low in COLUMNS[name].items():
+def _check_table(name: str, rows: Any) -> pd.DataFrame:
+    """Return a copy of an input table; raise InputError for a column that cannot be used."""
+    found = require_table(name, rows, list(INPUT_COLUMNS[name]), empty=name != "servers").copy()
+    for key, low in INPUT_COLUMNS[name].items():
         above, is_whole = key == "performance", key in ("domain", "client")
         most = MAX_COUNT if is_whole else MAX_MAGNITUDE
-        found[key] = _column(name, found, key, low, most, above=above, is_whole=is_whole)
+        found[key] = _check_column(name, found, key, low, most, above=above, is_whole=is_whole)
     return found
 
 
-def _lists(name: str, what: str, lists: Any) -> list[Floats]:
+def _to_lists(name: str, what: str, lists: Any) -> list[Floats]:
+    """Return one array of numbers per queue."""
     if isinstance(lists, str) or not np.iterable(lists):
         raise InputError(f"{name} needs {what} as one list per queue; got {lists!r}")
-    return [numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
+    return [nonnegative_numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
 
 
-def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
-    """Pack arrivals, one sorted list per queue, and their sizes."""
+def _pack_stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
+    """Join arrivals, one sorted list per queue, and their sizes into a stream."""
     lists: list[Floats]
-    if isinstance(times, Stream):  # of an environment of which this is a variant
+    if isinstance(times, Stream):  # of another environment, by dataclasses.replace
         got = len(times.first) - 1
         if got == queues:
             return times
         lists = [times.times] * got if len(times.times) else []
     else:
-        lists = _lists(name, "arrival times", () if times is None else times)
+        lists = _to_lists(name, "arrival times", () if times is None else times)
     lists = lists or [np.empty(0)] * queues
     if (got := len(lists)) != queues:
         raise InputError(f"{name} needs one list of arrival times per queue, {queues}; got {got}")
@@ -76,15 +89,15 @@ def _stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
             raise InputError(f"{name} arrival times of queue {k} must not decrease; sort them")
     if np.isscalar(sizes):
         return pack_arrivals(lists, np.array([float(number(f"size of {name}", sizes))]))
-    own = _lists(name, "sizes", sizes)
-    if [one.shape for one in own] != [one.shape for one in lists]:
+    size_lists = _to_lists(name, "sizes", sizes)
+    if [one.shape for one in size_lists] != [one.shape for one in lists]:
         raise InputError(f"{name} needs one finite size of at least 0 per arrival, in lists alike")
-    return pack_arrivals(lists, np.concatenate([np.empty(0), *own]))
+    return pack_arrivals(lists, np.concatenate([np.empty(0), *size_lists]))
 
 
 @dataclass(frozen=True, eq=False)
 class Environment:
-    """Everything that is simulated, but for the scheduling unit (paper B, Figure 1).
+    """The simulated Grid: servers, clients, links, requests and other users (paper B, Figure 1).
 
     Parameters
     ----------
@@ -94,8 +107,8 @@ class Environment:
         Column domain, one row per client.
     traces : array_like of float, shape (domains, 4, steps) or (links, steps)
         Throughput of the links in Mbit/s: LAN up, LAN down, WAN up, WAN down of every
-        domain; or of the links of a general network, with `paths`. Of a table of measured
-        values `dlsim.bricks.traces.from_frame` makes the latter.
+        domain; or of the links of a general network, with `paths`. The second shape is made
+        from a table of measured values by `dlsim.bricks.traces.from_frame`.
     step : float
         Seconds per entry of a trace; the last entry is held for ever.
     requests : DataFrame
@@ -106,7 +119,7 @@ class Environment:
     background_work : float or sequence of array_like
         Their work in Mops: one for all, or one list per server.
     server_load : float
-        External load that a monitor reports without looking: 0.1 in Table 1.
+        External load that the monitor reports for every server: 0.1 in Table 1.
     load_traces : array_like of float, shape (servers, steps), optional
         External CPU load of the servers (the trace model of section 2.1), with the same
         `step`: a server then works at performance / (1 + load), and that load is what the
@@ -117,9 +130,9 @@ class Environment:
     link_background : sequence of array_like, optional
         Arrival times of other users' data, one sorted list per link (the extraneous data
         model of section 2.1): each occupies its link for data / throughput, first come,
-        first served. In a fluid network, and for the monitor, a link has what they leave:
-        per step its throughput times its idle fraction, at least 1 %, until the trace or
-        their arrivals end, whichever is later, and all of it from then on.
+        first served. In a fluid network, and for the monitor, a link keeps per step its
+        throughput times its idle fraction, at least 1 %, until the trace or their arrivals
+        end, whichever is later; from then on it keeps all of it.
     link_data : float or sequence of array_like
         Their size in Mbit.
     packet : float
@@ -150,24 +163,24 @@ class Environment:
     horizon: float | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what is not an environment."""
+        """Check and convert the fields."""
         step, packet = positive(step=self.step, packet=self.packet)
         vars(self).update(step=step, packet=packet)
         vars(self)["server_load"] = float(number("server_load", self.server_load))
-        for name in COLUMNS:
-            vars(self)[name] = _table(name, getattr(self, name))
-        vars(self)["traces"] = curves("traces", self.traces, (2, 3))
+        for name in INPUT_COLUMNS:
+            vars(self)[name] = _check_table(name, getattr(self, name))
+        vars(self)["traces"] = trace_array("traces", self.traces, (2, 3))
         servers, links = len(self.servers), len(self.rates)
         if self.load_traces is not None:
-            loads = curves("load_traces", self.load_traces, (2,))
+            loads = trace_array("load_traces", self.load_traces, (2,))
             if len(loads) != servers:
                 raise InputError(f"load_traces needs a row per server, {servers}; got {len(loads)}")
             vars(self)["load_traces"] = loads
-        jobs = _stream("background", servers, self.background, self.background_work)
-        data = _stream("link_background", links, self.link_background, self.link_data)
+        jobs = _pack_stream("background", servers, self.background, self.background_work)
+        data = _pack_stream("link_background", links, self.link_background, self.link_data)
         vars(self).update(background=jobs, link_background=data)
         last = float(data.times.max(initial=0.0))
-        if last / self.step * links > MOST_VALUES:  # what they leave would not fit in memory
+        if last / self.step * links > MOST_VALUES:  # `available_rates` would not fit in memory
             raise InputError(
                 f"link_background must end before {MOST_VALUES * self.step / links:.3g} s, where "
                 f"{links} links have {MOST_VALUES} entries of {self.step:g} s; got an arrival at "
@@ -190,7 +203,7 @@ class Environment:
         if self.traces.ndim == 3 and self.traces.shape[1] != len(TWO_LEVEL):
             rule = f"{', '.join(TWO_LEVEL)} per domain, shape (domains, 4, steps)"
             raise InputError(f"traces must hold {rule}; got shape {self.traces.shape}")
-        refuse_end(self.rates)
+        refuse_dead_links(self.rates)
         topology = self.topology
         if topology.hops.max(initial=-1) >= len(self.rates):
             raise InputError(
@@ -198,31 +211,31 @@ class Environment:
                 "give every link a trace"
             )
         for name in ("servers", "clients"):
-            _refuse_strangers(name, getattr(self, name), "domain", topology.domains, "domains")
+            _check_row_numbers(name, getattr(self, name), "domain", topology.domains, "domains")
 
     def _check_requests(self) -> None:
-        r = self.requests
-        _refuse_strangers("requests", r, "client", len(self.clients), "clients")
-        back = np.diff(r["time"]) < 0
-        if back.any():
-            row = validate.unwrap_scalar(r.index[int(np.argmax(back)) + 1])
+        requests = self.requests
+        _check_row_numbers("requests", requests, "client", len(self.clients), "clients")
+        is_earlier = np.diff(requests["time"]) < 0
+        if is_earlier.any():
+            row = validate.unwrap_scalar(requests.index[int(np.argmax(is_earlier)) + 1])
             raise InputError(
                 f"requests must be sorted by time, but row {row!r} comes before the one above; "
                 "use requests.sort_values('time', kind='stable')"
             )
-        last = float(r["time"].max()) if len(r) else 0.0
+        last = float(requests["time"].max()) if len(requests) else 0.0
         until = last if self.horizon is None else self.horizon
         rule = f"at least {last:g}, the last request"
         vars(self)["horizon"] = float(number("horizon", until, last, rule=rule))
 
     @property
     def rates(self) -> Floats:
-        """Traces of all links, shape (links, steps): a view."""
+        """Throughput of all links, Mbit/s, shape (links, steps): a view of `traces`."""
         return np.asarray(self.traces.reshape(-1, self.traces.shape[-1]))
 
     @functools.cached_property
     def topology(self) -> Topology:
-        """Which links lead from domain to domain."""
+        """The links between every two domains."""
         if isinstance(self.paths, Topology):
             return self.paths
         if self.paths is None:
@@ -235,32 +248,34 @@ class Environment:
         """Whether every domain hangs below one core by a LAN and a WAN link each way."""
         if self.paths is None:
             return True
-        mine = self.topology
-        if len(self.rates) != len(TWO_LEVEL) * mine.domains:
+        topology = self.topology
+        if len(self.rates) != len(TWO_LEVEL) * topology.domains:
             return False
-        usual = two_level(mine.domains)
-        return np.array_equal(usual.first, mine.first) and np.array_equal(usual.hops, mine.hops)
+        default = two_level(topology.domains)
+        is_same_start = np.array_equal(default.first, topology.first)
+        return is_same_start and np.array_equal(default.hops, topology.hops)
 
     @functools.cached_property
-    def open_rates(self) -> Floats:
-        """What other users' data leave of the links, shape (links, steps); else `rates`."""
+    def available_rates(self) -> Floats:
+        """Throughput of all links that other users' data leave, Mbit/s, shape (links, steps)."""
         if not len(self.link_background.times):
             return self.rates
         network = network_for(len(self.link_background.times))
-        left: Floats = network.left_over(self.rates, self.step, self.link_background)
-        return left
+        rates: Floats = network.available_throughput(self.rates, self.step, self.link_background)
+        return rates
 
     @functools.cached_property
     def origin(self) -> float:
-        """Where the clock of a run begins: by what arrives first; 0 unless all of it is late."""
+        """Begin of a run's clock: 0, or near the first arrival if all arrivals are late."""
         streams = (self.background.times, self.link_background.times)
-        times = [self.requests["time"].to_numpy(), *(x for x in streams if len(x))]
+        arrivals = [self.requests["time"].to_numpy(), *(times for times in streams if len(times))]
         if not len(self.requests):
             return 0.0
-        first, last = min(float(x.min()) for x in times), max(float(x.max()) for x in times)
+        first = min(float(times.min()) for times in arrivals)
+        last = max(float(times.max()) for times in arrivals)
         return clock_origin(np.array([first, last]))
 
-    def since_origin(self, arrivals: Stream) -> Stream:
+    def shift_to_origin(self, arrivals: Stream) -> Stream:
         """Return arrivals on the clock of a run."""
         if self.origin == 0:
             return arrivals
@@ -268,7 +283,7 @@ class Environment:
 
     @property
     def trace_end(self) -> float:
-        """When the traces of the links end and their last values are held from then on."""
+        """Time from which the links keep the last values of their traces."""
         return float(self.rates.shape[1] * self.step)
 
     @classmethod
@@ -276,8 +291,9 @@ class Environment:
         """Draw an environment as in Table 1 of the paper, the same for the same arguments.
 
         `interval` is Int, the mean minutes between two requests; for the options see
-        `dlsim.bricks.workload.draw`.
+        `dlsim.bricks.workload.random_environment`.
         """
+        known = sorted(random_environment.__kwdefaults__ or {})
         for name in options:
-            validate.one_of("option of Environment.random", name, sorted(draw.__kwdefaults__ or {}))
-        return cls(**draw(seed, interval, **options))
+            validate.one_of("option of Environment.random", name, known)
+        return cls(**random_environment(seed, interval, **options))

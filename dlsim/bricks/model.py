@@ -1,10 +1,10 @@
-"""The words of deadline scheduling on the Grid: scheduler, reading, and the rules of a run.
+"""Scheduler, reading, and the rules of a simulation of deadline scheduling on the Grid.
 
 Source: paper B (bricks), A. Takefusa, S. Matsuoka, H. Casanova, F. Berman, "A Study of
 Deadline Scheduling for Client-Server Systems on the Computational Grid", HPDC 2001.
 
-Units: seconds, Mbit, Mbit/s, Mops, Mops/s. The rules that the paper leaves open, and that
-hold under every reading:
+Units: seconds, Mbit, Mbit/s, Mops, Mops/s. The paper leaves the following rules open; they hold
+under every reading:
 
 - A request is submitted at its time; the scheduler picks a server at once; the input goes
   over the path; once all of it has arrived the server takes the request into its queue or
@@ -32,7 +32,7 @@ hold under every reading:
 - With predictor "perfect" the load ``util`` is the busy fraction of the last ``probe`` seconds.
 - Other users' data (`Environment.link_background`) take from a link up to the end of its trace
   or of the step of their last arrival, whichever is later; then its last entry holds, whole.
-- Times are one that differ by no more than `dlsim.compiled.TOL` of the duration at hand and 4
+- Two times are equal if they differ by no more than `dlsim.compiled.TOL` of a duration and 4
   units in the last place of the clock (`dlsim.compiled.latest_finish`). The durations are: T_Si
   against T_target, the target; estimates against the best one, that one (ties go to the lowest
   server index); a completion, or eq. (6) with the clock added to both sides, against the deadline,
@@ -50,10 +50,10 @@ from dlsim.user_code import resolve_user_code
 from dlsim.validate import number, one_of, whole
 
 
-class Method(NamedTuple):
-    """A method of the simulator: its name, what it does, its code in the kernels, its legend.
+class RegistryEntry(NamedTuple):
+    """A method of the simulator: its name, a description, its code in the kernels, its legend.
 
-    The legend is that of Figures 3 and 5, where it has one; ``{opt:g}`` stands for Opt.
+    The legend is that of Figures 3 and 5, if it has one; ``{opt:g}`` stands for Opt.
     """
 
     name: str
@@ -62,16 +62,16 @@ class Method(NamedTuple):
     legend: str = ""
 
 
-class Registry(dict[str, Method]):
+class Registry(dict[str, RegistryEntry]):
     """Methods of one kind by name, the default first."""
 
-    def __init__(self, kind: str, *methods: Method) -> None:
+    def __init__(self, kind: str, *methods: RegistryEntry) -> None:
         """Register methods."""
         super().__init__({method.name: method for method in methods})
         self.kind = kind
 
     def code_of(self, value: Any) -> int:
-        """Return the code of a method, or that of a user's function; refuse an unknown one."""
+        """Return the code of a method or of a user's function; raise InputError for another."""
         if callable(value):
             return state.USER
         return self[one_of(self.kind, value, tuple(self))].code
@@ -80,8 +80,8 @@ class Registry(dict[str, Method]):
 #: Schedulers of section 3.1; a user's own is a function.
 ALGORITHMS = Registry(
     "algorithm",
-    Method("greedy", "the server with the smallest T_Si (eq. 2)", state.GREEDY, "Greedy"),
-    Method(
+    RegistryEntry("greedy", "the server with the smallest T_Si (eq. 2)", state.GREEDY, "Greedy"),
+    RegistryEntry(
         "deadline",
         "the server with T_Si nearest below T_target, else as greedy (eq. 1, 3, 4)",
         state.DEADLINE,
@@ -91,27 +91,29 @@ ALGORITHMS = Registry(
 #: Predictors of links and loads; a user's own is a function.
 PREDICTORS = Registry(
     "predictor",
-    Method("last", "the value that was measured last", state.LAST),
-    Method("mean", "the mean of the last ten measurements", state.MEAN),
-    Method("perfect", "the true value of this very instant", state.PERFECT),
-    Method("adaptive", "the forecaster that erred least so far", state.ADAPTIVE),
+    RegistryEntry("last", "the value that was measured last", state.LAST),
+    RegistryEntry("mean", "the mean of the last ten measurements", state.MEAN),
+    RegistryEntry("perfect", "the true value of this very instant", state.PERFECT),
+    RegistryEntry(
+        "adaptive", "the forecaster with the smallest sum of errors so far", state.ADAPTIVE
+    ),
 )
 #: What the monitor reports as Load of a server.
 LOADS = Registry(
     "load",
-    Method("clients", "client jobs on the server, and the external load", state.CLIENTS),
-    Method("util", "busy fraction of the last probe interval", state.UTILISATION),
-    Method("queue", "all jobs on the server", state.QUEUE),
-    Method("ext", "the external load alone", state.EXTERNAL),
+    RegistryEntry("clients", "client jobs on the server, and the external load", state.CLIENTS),
+    RegistryEntry("util", "busy fraction of the last probe interval", state.UTILISATION),
+    RegistryEntry("queue", "all jobs on the server", state.QUEUE),
+    RegistryEntry("ext", "the external load alone", state.EXTERNAL),
 )
 #: Most fallbacks of one request.
 MOST_FALLBACKS = 1000
 #: Most packets of a run.
 MOST_PACKETS = 10**9
-#: Limits of a time between two of the same kind.
-SECONDS: dict[str, Any] = {"above": True, "rule": "a finite number of seconds above 0"}
+#: Rule of the probe interval.
+PROBE_RULE: dict[str, Any] = {"above": True, "rule": "a finite number of seconds above 0"}
 #: Arguments of `Environment.random` that the paper leaves open: default, then alternatives.
-DRAWN: dict[str, tuple[Any, ...]] = {
+INPUT_SWITCHES: dict[str, tuple[Any, ...]] = {
     "work_range": ((1_500.0, 1_080_000.0), (90_000.0, 1_080_000.0)),
     "interval_scope": ("client", "system"), "deadline_communication": (True, False),
     "server_load": (0.1, 0.0, 0.3), "server_background": ("jobs", "trace"),
@@ -123,29 +125,30 @@ DRAWN: dict[str, tuple[Any, ...]] = {
 
 @dataclass(frozen=True)
 class Scheduler:
-    r"""How a server is picked for a request (paper B, section 3).
+    r"""The rule that picks a server for a request (paper B, section 3).
 
     Parameters
     ----------
     algorithm : {"greedy", "deadline"} or callable
         The server with the smallest :math:`T_{S_i}`; or, with :math:`T_{target} = (T_{deadline} -
-        now) \, Opt` (eq. 1, 3), the largest :math:`T_{S_i} \le T_{target}`, and where there is none
+        now) \, Opt` (eq. 1, 3), the largest :math:`T_{S_i} \le T_{target}`, and if there is none
         the smallest (eq. 4); or a plain function of a `dlsim.bricks.View` that returns the row of a
         server or `dlsim.bricks.REFUSE`, or its name as ``FILE.py:name`` or ``module:name``.
     opt : float
         Opt, in (0, 1].
     load_correction : bool
-        Add ``pload`` per job of ours that is scheduled on a server and not completed (5).
+        Load Correction: add ``pload`` to the Load of a server per client job that is scheduled
+        on it and not completed (eq. 5).
     pload : float
         At least 0.
     max_fallbacks : int
         :math:`N_{max. fallbacks}`; 0 for no Fallback mechanism.
     exclude_rejecting : bool
-        Whether a request may no longer go to servers that it fell back from; where these
-        are all there are, it may.
+        Whether a request may no longer go to servers that it fell back from, unless it fell
+        back from all of them.
     correct_links : bool
         Load Correction for links (the paper's future work): a link's predicted throughput
-        is divided by 1 + ``pload`` per transfer of ours that is under way over it, an
+        is divided by 1 + ``pload`` per client transfer that is under way over it, an
         input until it has arrived, a result once it is sent. Needs no `load_correction`.
     fallback_slack : float
         Seconds past the deadline that a server still accepts (section 3.3).
@@ -166,7 +169,7 @@ class Scheduler:
     fallback_slack: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is not a scheduler."""
+        """Check and convert the fields."""
         vars(self)["algorithm"] = resolve_user_code("algorithm", self.algorithm)
         if not callable(self.algorithm):
             one_of("algorithm", self.algorithm, tuple(ALGORITHMS))
@@ -193,7 +196,7 @@ class Scheduler:
 
 @dataclass(frozen=True)
 class Reading(BaseReading):
-    """How the ambiguous sentences of paper B are understood; every default is named.
+    """Switches for the ambiguous sentences of paper B.
 
     Parameters
     ----------
@@ -209,12 +212,12 @@ class Reading(BaseReading):
     predictor : {"last", "mean", "perfect", "adaptive"} or callable
         From what was probed to what is predicted, for links and loads alike: the last
         value; the mean of the last ten (or as many as there are); the true value of this
-        very instant, without probing; the one of several predictors that erred least so
-        far; or a plain function of an array (series, n) of the last n <= 10 values, newest
-        last, that returns one value per series. A function of two arguments is given the whole
-        past instead, (series, n), and the time of each measurement, (n,), on the clock of a
-        `dlsim.bricks.View`. A function that remembers what it was shown carries it from one run
-        into the next; take the whole past instead. A function may be named as ``FILE.py:name``.
+        very instant, without probing; the one of several forecasters with the smallest sum of
+        errors so far; or a plain function of an array (series, n) of the last n <= 10 values,
+        newest last, that returns one value per series. A function of two arguments is given the
+        whole past instead, (series, n), and the time of each measurement, (n,), on the clock of a
+        `dlsim.bricks.View`. A function must not keep values in variables of its own: they would
+        be carried from one run into the next. A function may be named as ``FILE.py:name``.
     fallback_time : {"at_submit", "at_arrival"}
         Whether T_until_deadline of (6) is counted from the latest submission, or from the
         arrival of the input, which counts T_send twice.
@@ -222,10 +225,10 @@ class Reading(BaseReading):
         Eq. (7) with < (at most max_fallbacks); False: <= as printed, one more, but
         max_fallbacks = 0 never falls back.
     network : {"fluid", "packet"}
-        A transfer flows at the smallest throughput of its path's traces, nobody shares; or
-        packets of ``Environment.packet`` Mbit (the last one smaller) pass the links one by
-        one, each link first come, first served at the throughput of its trace; a packet is
-        offered to the first link when the one before has left it.
+        A transfer flows at the smallest throughput of its path's traces, and transfers do not
+        share links; or packets of ``Environment.packet`` Mbit (the last one smaller) pass the
+        links one by one, each link first come, first served at the throughput of its trace; a
+        packet is offered to the first link when the one before has left it.
     corrected_until : {"returned", "served"}
         When a job of (5) is completed.
     cost : {"mean", "work_weighted"}
@@ -239,7 +242,7 @@ class Reading(BaseReading):
     (7) allows one fallback more than its name says; packets of 10 Mbit are in Table 1,
     sharing is not; "completed" (3.2) and "priced proportionally to their performance" (1)
     have two meanings each. What concerns inputs is an argument of `Environment.random`, and
-    listed in `DRAWN`.
+    listed in `INPUT_SWITCHES`.
     """
 
     load: str = switch(*LOADS)
@@ -251,7 +254,7 @@ class Reading(BaseReading):
     corrected_until: str = switch("returned", "served")
     cost: str = switch("mean", "work_weighted")
 
-    NUMBERS, OPEN = {"probe": SECONDS}, ("predictor",)
+    NUMBERS, OPEN = {"probe": PROBE_RULE}, ("predictor",)
 
 
 #: Switches of `Reading` with their options, the default first.

@@ -1,4 +1,4 @@
-"""What a run leaves: what became of every request, with the figures' measures."""
+"""The result of a simulation: tables of requests and submissions, and the paper's measures."""
 
 from dataclasses import dataclass, field
 from typing import Any, Self
@@ -7,20 +7,20 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.bricks.check import check_outcome
+from dlsim.bricks.check import check_result
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
 from dlsim.compiled import latest_finish
 
 
 def _mean(values: NDArray[Any]) -> float:
-    """Return the mean of what is known: a request that was refused has no server."""
+    """Return the mean of the finite values; NaN if there are none."""
     values = values[np.isfinite(values)]
     return float(values.mean()) if len(values) else np.nan
 
 
 def requests_table(records: np.recarray, env: Environment) -> pd.DataFrame:
-    """Return what became of every request, from the records of a run."""
+    """Return the table `GridResult.requests` from the records of a run."""
     due, time = (env.requests[name].to_numpy() for name in ("deadline", "time"))
     latest = latest_finish(due - env.origin, np.abs(due - time))
     performance = env.servers["performance"].to_numpy()
@@ -37,7 +37,7 @@ def requests_table(records: np.recarray, env: Environment) -> pd.DataFrame:
 
 
 def attempts_table(records: Any, env: Environment) -> pd.DataFrame:
-    """Return every submission, in order, from the records of a run."""
+    """Return the table `GridResult.attempts` from the records of a run."""
     return pd.DataFrame(
         {
             "request": env.requests.index.to_numpy()[records["row"]],
@@ -52,8 +52,8 @@ def attempts_table(records: Any, env: Environment) -> pd.DataFrame:
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome:
-    """What became of every request; plain tables.
+class GridResult:
+    """The result of a simulation as plain tables.
 
     Attributes
     ----------
@@ -66,12 +66,12 @@ class Outcome:
         server, eq. 2), arrived, promised (the clock plus the right side of eq. (6), as
         estimated by the server on arrival), accepted.
     environment, scheduler, reading
-        What was simulated.
+        The arguments of the simulation.
 
     Notes
     -----
-    Of a request that a scheduler of a user's refused the server is -1, and the cost NaN; it is
-    missed, and its completion is inf.
+    A request that a user's scheduler refused has server -1, cost NaN and completion inf, and
+    counts as missed.
     """
 
     requests: pd.DataFrame
@@ -89,64 +89,60 @@ class Outcome:
         scheduler: Scheduler,
         reading: Reading,
     ) -> Self:
-        """Make the tables of a run's records, on the clock of the environment."""
+        """Make a result from the records of a run, on the clock of the environment."""
         tables = requests_table(requests, env), attempts_table(attempts, env)
         return cls(*tables, env, scheduler, reading)
 
     @property
-    def fate(self) -> pd.Series:
-        """What became of every request: returned, or refused by a user's scheduler."""
-        found = np.where(self.requests["server"].to_numpy() < 0, "refused", "returned")
-        return pd.Series(found, self.environment.requests.index, name="fate")
+    def status(self) -> pd.Series:
+        """Final status of every request: returned, or refused by a user's scheduler."""
+        words = np.where(self.requests["server"].to_numpy() < 0, "refused", "returned")
+        return pd.Series(words, self.environment.requests.index, name="status")
 
     @property
     def failure_rate(self) -> float:
-        """Requests that missed their deadline per request (section 4.2); NaN without requests."""
+        """Share of the requests that missed their deadline (section 4.2); NaN without requests."""
         return _mean(self.requests["missed"].to_numpy())
 
     @property
     def mean_cost(self) -> float:
-        """Mean Mops/s of the servers over all requests, missed ones included; NaN without any."""
+        """Mean Mops/s of the servers that ran the requests, late ones too; NaN without any."""
         return _mean(self.requests["cost"].to_numpy())
 
     @property
     def work_weighted_cost(self) -> float:
-        """The same, weighted by work; NaN where there is none."""
-        known = np.isfinite(self.requests["cost"].to_numpy())
-        work, cost = (
-            self.environment.requests["work"].to_numpy()[known],
-            self.requests["cost"].to_numpy()[known],
-        )
+        """Mean Mops/s of the servers that ran the requests, weighted by work; NaN without work."""
+        was_run = np.isfinite(self.requests["cost"].to_numpy())
+        work = self.environment.requests["work"].to_numpy()[was_run]
+        cost = self.requests["cost"].to_numpy()[was_run]
         return float((cost * work).sum() / work.sum()) if work.any() else np.nan
 
     @property
     def cost(self) -> float:
-        """Average resource cost (Figures 4 and 6), by ``Reading.cost``."""
+        """Average resource cost in Mops/s (Figures 4 and 6), by ``Reading.cost``."""
         return self.mean_cost if self.reading.cost == "mean" else self.work_weighted_cost
 
     @property
     def lateness(self) -> float:
-        """Mean seconds past the deadline of results that missed it; NaN where none did."""
-        late = (
-            self.requests["completion"].to_numpy()
-            - self.environment.requests["deadline"].to_numpy()
-        )
-        return _mean(late[self.requests["missed"].to_numpy()])
+        """Mean lateness in seconds of the results that missed their deadline; NaN without any."""
+        deadline = self.environment.requests["deadline"].to_numpy()
+        lateness = self.requests["completion"].to_numpy() - deadline
+        return _mean(lateness[self.requests["missed"].to_numpy()])
 
     @property
     def drain(self) -> float:
-        """Seconds from the horizon until the last result is in, at least 0."""
+        """Seconds from the horizon until the last result is returned, at least 0."""
         assert self.environment.horizon is not None
-        done = self.requests["completion"].to_numpy()
-        last = float(done[np.isfinite(done)].max(initial=-np.inf))
+        completion = self.requests["completion"].to_numpy()
+        last = float(completion[np.isfinite(completion)].max(initial=-np.inf))
         return max(0.0, last - self.environment.horizon)
 
     @property
     def beyond_traces(self) -> float:
-        """Share of the requests that came back after the links' traces; NaN without any."""
-        done = self.requests["completion"].to_numpy()
-        return _mean(np.isfinite(done) & (done > self.environment.trace_end))
+        """Share of the requests whose result returned after the traces' end; NaN without any."""
+        completion = self.requests["completion"].to_numpy()
+        return _mean(np.isfinite(completion) & (completion > self.environment.trace_end))
 
     def check(self) -> None:
-        """Verify the outcome from the model's definition alone; a ScheduleError names the rule."""
-        check_outcome(self)
+        """Verify the result from the model's definition; a ScheduleError names the broken rule."""
+        check_result(self)

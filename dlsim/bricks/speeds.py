@@ -1,4 +1,4 @@
-"""The core of paper B at two speeds."""
+"""The core of paper B at two speeds: compiled, or as plain Python for small work."""
 
 from contextlib import AbstractContextManager
 from types import SimpleNamespace
@@ -11,7 +11,7 @@ from dlsim.bricks.core.state import (
     QUEUE,
     USER,
     UTILISATION,
-    WINDOW,
+    WINDOW_PROBES,
     Config,
     EnvironmentArrays,
 )
@@ -32,8 +32,8 @@ MICROSECONDS = {
     "entry": 3,  # of a trace, passed by a transfer or a service
 }
 
-#: Data of other users beyond that are put on their links by the compiled core.
-SMALL_STREAM = 50_000
+#: Most arrivals of other users' data that the uncompiled core puts on links.
+MAX_UNCOMPILED_ARRIVALS = 50_000
 
 
 def count_packets(env: EnvironmentArrays) -> float:
@@ -54,7 +54,7 @@ def uncompiled_microseconds(env: EnvironmentArrays, cfg: Config) -> int:
     servers, submissions = len(env.performance), len(env.time) * (cfg.max_fallbacks + 1)
     probes = env.time.max(initial=0.0) / cfg.probe
     if cfg.predictor not in (ADAPTIVE, USER):  # the others skip probes before the last ten
-        probes = min(probes, WINDOW * submissions)
+        probes = min(probes, WINDOW_PROBES * submissions)
     follows_all = cfg.load in (UTILISATION, QUEUE)
     total = MICROSECONDS["estimate"] * submissions * servers
     total += MICROSECONDS["measurement"] * probes * (len(env.rates) + servers)
@@ -66,13 +66,13 @@ def uncompiled_microseconds(env: EnvironmentArrays, cfg: Config) -> int:
     return int(total)
 
 
-def core_for(
+def core_of_run(
     env: EnvironmentArrays, cfg: Config, engine: str
 ) -> AbstractContextManager[SimpleNamespace]:
-    """Give the modules of the core for a run."""
+    """Return a context that gives the modules of the core for a run."""
     return CORE.at_speed(engine, uncompiled_microseconds(env, cfg))
 
 
 def network_for(arrivals: int) -> Any:
-    """Return the network module of the core, for so many data of other users."""
-    return (CORE.python if arrivals <= SMALL_STREAM else CORE.compiled).network
+    """Return the network module of the core for a number of other users' data."""
+    return (CORE.python if arrivals <= MAX_UNCOMPILED_ARRIVALS else CORE.compiled).network

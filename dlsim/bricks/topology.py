@@ -1,9 +1,9 @@
-"""Who is connected to whom: trees of LAN and WAN links, and the links a transfer crosses.
+"""Networks of LAN and WAN links, and the path of links that a transfer takes.
 
-The nodes of a domain hang below one leaf of a tree. Every vertex but the root has two links to its
-parent, one up and one down, each with a trace of its own. A transfer climbs to the first vertex
-above both ends, at least one link, and descends: within a domain it crosses LAN up, LAN down; in
-the two-level tree of `two_level`, between domains, LAN up, WAN up, WAN down, LAN down.
+The nodes of a domain are below one leaf of a tree. Every vertex but the root has two links to its
+parent, one up and one down, each with a trace of its own. A transfer goes up to the first vertex
+above both ends, over at least one link, and then down: within a domain it takes LAN up, LAN down;
+between domains in the tree of `two_level` it takes LAN up, WAN up, WAN down, LAN down.
 
 Source: paper B, section 2 and Figure 2 (which is lost); Table 1.
 """
@@ -40,7 +40,7 @@ MOST_HOPS = 2**28
 
 @dataclass(frozen=True, eq=False)
 class Topology:
-    """Links and the path between every two domains.
+    """The links of a network and the path between every two domains.
 
     Attributes
     ----------
@@ -48,9 +48,10 @@ class Topology:
         One row per link, in the order of the traces: ``name``, and for a tree ``kind``
         (lan or wan), ``direction`` (up or down) and ``vertex`` (its lower end).
     domains : int
-        How many.
+        Number of domains.
     first, hops : ndarray of int
-        From domain d to e: ``hops[first[pair]:first[pair + 1]]`` with pair = d * domains + e.
+        The path from domain d to e is ``hops[first[pair]:first[pair + 1]]`` with pair =
+        d * domains + e.
     """
 
     links: pd.DataFrame
@@ -58,13 +59,13 @@ class Topology:
     first: Ints
     hops: Ints
 
-    def of(self, pair: int) -> Ints:
+    def links_of(self, pair: int) -> Ints:
         """Return the links (rows) of a pair, source * domains + target, in order."""
         return self.hops[self.first[pair] : self.first[pair + 1]]
 
     def path(self, source: int, target: int) -> tuple[int, ...]:
         """Return the links (rows) from one domain to another or the same, in order."""
-        return tuple(self.of(source * self.domains + target).tolist())
+        return tuple(self.links_of(source * self.domains + target).tolist())
 
     @property
     def paths(self) -> pd.DataFrame:
@@ -82,13 +83,13 @@ def _check_hops(domains: int, hops: int) -> None:
         raise InputError(f"{domains} domains have more than {MOST_HOPS} hops; use fewer")
 
 
-def _whole(name: str, values: Any, low: int, high: float) -> list[int]:
-    """Return whole numbers from low to below high, or say what is none."""
+def _whole_numbers(name: str, values: Any, low: int, high: float) -> list[int]:
+    """Return whole numbers from low to below high; raise InputError for anything else."""
     found = to_floats(values)
     if found.ndim != 1 or not found.size:
         raise InputError(f"{name} must be a list of whole numbers, got {values!r}")
-    known: list[int] = column(name, values, low, min(high, MAX_COUNT) - 1, is_whole=True).tolist()
-    return known
+    numbers: list[int] = column(name, values, low, min(high, MAX_COUNT) - 1, is_whole=True).tolist()
+    return numbers
 
 
 def _climb(parents: Sequence[int], leaf: int) -> list[int]:
@@ -98,12 +99,12 @@ def _climb(parents: Sequence[int], leaf: int) -> list[int]:
         climbed.append(leaf)
         leaf = parents[leaf]
         if len(climbed) > len(parents):
-            raise InputError("parents run in a circle; every vertex must lead to the root")
+            raise InputError("parents must not form a cycle; every vertex must lead to the root")
     return climbed
 
 
-def _way(up: list[int], down: list[int], row: dict[int, int]) -> list[int]:
-    """Join two climbs at the first common vertex above both first links."""
+def _join_climbs(up: list[int], down: list[int], row: dict[int, int]) -> list[int]:
+    """Return the links up one climb and down another, below the first vertex of both."""
     shared = 0
     while shared < min(len(up), len(down)) - 1 and up[-1 - shared] == down[-1 - shared]:
         shared += 1
@@ -125,8 +126,8 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
     Raises
     ------
     InputError
-        For a circle, several roots, a vertex that is not there, a leaf that is none,
-        is the root or serves two domains.
+        For a cycle, several roots, an unknown vertex, or a leaf that has children, is the root
+        or is listed twice.
 
     Examples
     --------
@@ -136,8 +137,8 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
     >>> list(t.links["name"][list(t.path(0, 1))]), len(t.path(0, 2))
     (['up 0', 'down 1'], 3)
     """
-    parents = _whole("parents", parents, -1, np.size(parents))
-    leaves = _whole("leaves", leaves, 0, len(parents))
+    parents = _whole_numbers("parents", parents, -1, np.size(parents))
+    leaves = _whole_numbers("leaves", leaves, 0, len(parents))
     if parents.count(-1) != 1:
         raise InputError(f"parents must name one root by -1, got {parents.count(-1)}")
     inner = set(parents)
@@ -149,12 +150,12 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
         _climb(parents, vertex)
     climbs = [_climb(parents, leaf) for leaf in leaves]
     row = {vertex: number for number, vertex in enumerate(below)}
-    at = set(leaves)
-    kinds = [(v, "lan" if v in at else "wan") for v in below]
+    leaf_set = set(leaves)
+    kinds = [(v, "lan" if v in leaf_set else "wan") for v in below]
     rows = [(f"{way} {v}", kind, way, v) for v, kind in kinds for way in ("up", "down")]
     links = pd.DataFrame(rows, columns=["name", "kind", "direction", "vertex"])
     first, hops = [0], list[int]()
-    for path in (_way(a, b, row) for a in climbs for b in climbs):
+    for path in (_join_climbs(a, b, row) for a in climbs for b in climbs):
         hops.extend(path)
         first.append(len(hops))
         _check_hops(len(leaves), len(hops))
@@ -179,9 +180,11 @@ def two_level(domains: int) -> Topology:
     _check_hops(domains, 4 * domains**2)
     names = [f"{d} {name}" for d in range(domains) for name in TWO_LEVEL]
     columns = {
-        "name": names, "kind": ["lan", "lan", "wan", "wan"] * domains,
-        "direction": ["up", "down"] * (2 * domains), "vertex": np.repeat(np.arange(2 * domains), 2),
-    }  # fmt: skip
+        "name": names,
+        "kind": ["lan", "lan", "wan", "wan"] * domains,
+        "direction": ["up", "down"] * (2 * domains),
+        "vertex": np.repeat(np.arange(2 * domains), 2),
+    }
     d, e = np.indices((domains, domains))
     way = np.stack([4 * d, 4 * d + 2, 4 * e + 3, 4 * e + 1], axis=-1)
     crossed = np.ones(way.shape, dtype=bool)
@@ -201,7 +204,7 @@ def balanced(fanouts: Sequence[int]) -> Topology:
         ``two_level(10)``, ``balanced([2, 5])`` puts five domains on each of two regional links.
     """
     parents, level = [-1], [0]
-    for fanout in [*_whole("fanouts", fanouts, 1, np.inf), 1]:
+    for fanout in [*_whole_numbers("fanouts", fanouts, 1, np.inf), 1]:
         made = range(len(parents), len(parents) + fanout * len(level))
         parents += [parent for parent in level for _ in range(fanout)]
         level = list(made)
@@ -214,11 +217,11 @@ def random_tree(domains: int, routers: int, seed: Seed = 0) -> Topology:
     Parameters
     ----------
     domains : int
-        How many; each has a LAN on a router drawn at random.
+        Number of domains; each has a LAN on a router drawn at random.
     routers : int
-        Vertices of the WAN; each but the root hangs on an earlier one, drawn at random.
+        Vertices of the WAN; the parent of each but the root is an earlier one, drawn at random.
     seed : int or numpy.random.SeedSequence
-        Of the draw.
+        Seed of the draw.
     """
     domains, routers = whole("domains", domains), whole("routers", routers)
     stream = random_generator(seed)
@@ -228,7 +231,7 @@ def random_tree(domains: int, routers: int, seed: Seed = 0) -> Topology:
 
 
 def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
-    """Make a topology of tables, whatever its shape.
+    """Make a topology of any shape from tables.
 
     Parameters
     ----------
@@ -240,17 +243,19 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
     Raises
     ------
     InputError
-        For a missing column, a link or domain that is not there, a hop named twice, or
-        a pair of domains without a path.
+        For a missing column, an unknown link or domain, a hop that is given twice, or a pair
+        of domains without a path.
     """
     wanted = ["source", "target", "hop", "link"]
     require_table("links", links, ["name"], unique=False)
     rows = require_table("paths", paths, wanted, unique=False)[wanted]
     rows = rows.sort_values(wanted[:3], kind="stable")
-    _whole("link", rows["link"], 0, len(links))
-    ends = _whole("source and target", rows[["source", "target"]].to_numpy().ravel(), 0, 2**15)
+    _whole_numbers("link", rows["link"], 0, len(links))
+    ends = _whole_numbers(
+        "source and target", rows[["source", "target"]].to_numpy().ravel(), 0, 2**15
+    )
     for source, target, hop, _ in rows[rows.duplicated(wanted[:3])].itertuples(index=False):
-        raise InputError(f"hop {hop} of the path from {source} to {target} is named twice")
+        raise InputError(f"hop {hop} of the path from {source} to {target} is given twice")
     domains = max(ends) + 1
     pair = (rows["source"] * domains + rows["target"]).to_numpy()
     seen, length = np.unique(pair, return_counts=True)
@@ -264,9 +269,12 @@ def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
 
 
 def draw_means(
-    topology: Topology, seed: Seed = 0, *, lan: tuple[float, float] = (50.0, 100.0),
+    topology: Topology,
+    seed: Seed = 0,
+    *,
+    lan: tuple[float, float] = (50.0, 100.0),
     wan: tuple[float, float] = (500.0, 1000.0),
-) -> Floats:  # fmt: skip
+) -> Floats:
     """Draw the average throughput of every link, in Mbit/s.
 
     Parameters
@@ -274,9 +282,9 @@ def draw_means(
     topology : Topology
         Its links have a ``kind``, lan or wan.
     seed : int or numpy.random.SeedSequence
-        A link's draw is that of its row.
+        Seed; the draw of a link depends on its row alone.
     lan, wan : tuple of float
-        Range of the uniform law, Mbit/s (defaults: Table 1).
+        Ends of the uniform distribution, Mbit/s (defaults: Table 1).
     """
     instance("topology", topology, Topology, "; see two_level(10)")
     kinds = {k: number_range(k, ends, above=True) for k, ends in (("lan", lan), ("wan", wan))}
@@ -286,17 +294,18 @@ def draw_means(
     return np.asarray(low + (high - low) * random_generator(seed).random(len(low)))
 
 
-def alternate(counts: Sequence[int]) -> tuple[Ints, Ints]:
-    """Make the nodes per domain alternately client and server; return the domain of each.
+def alternate_nodes(counts: Sequence[int]) -> tuple[Ints, Ints]:
+    """Make the nodes of all domains alternately client and server.
 
-    Through all domains; clients are as many as servers, or one more.
+    Returns the domain of every server and of every client. There are as many clients as servers,
+    or one more.
 
     Examples
     --------
-    >>> servers, clients = alternate([3, 2])
+    >>> servers, clients = alternate_nodes([3, 2])
     >>> servers.tolist(), clients.tolist()
     ([0, 1], [0, 0, 1])
     """
-    counts = _whole("counts", counts, 0, np.inf)
+    counts = _whole_numbers("counts", counts, 0, np.inf)
     nodes = np.repeat(np.arange(len(counts)), counts)
     return nodes[1::2].astype(np.int64), nodes[::2].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Throughput over time: self-similar traces that are drawn, or a table of measured ones.
+"""Throughput over time: random self-similar traces, or traces from a table of measured values.
 
 A trace is a row of values; value i holds from i * step to (i + 1) * step seconds, and
 the last value is held after the end, so that a run may outlast its traces. Traces are
@@ -35,16 +35,16 @@ from dlsim import validate
 from dlsim.errors import InputError
 from dlsim.validate import Floats, Seed, column, number, one_of, random_generator, to_floats, whole
 
-#: Most values of all traces together: 4 GiB.
+#: Most values of all traces together (4 GiB).
 MOST_VALUES = 2**29
 #: Terms of Paxson's approximation on either side of frequency 0.
 _TERMS = 3
-#: How much two steps between the times of a table may differ, relative.
+#: Largest relative difference of two steps between the times of a table.
 TIME_JITTER = 1e-6
 
 
-class Drawn(NamedTuple):
-    """Traces, time along the last axis, and the share of their values that was below 0."""
+class RandomTraces(NamedTuple):
+    """Traces, with time along the last axis, and the share of values that were below 0."""
 
     values: Floats
     clipped: float
@@ -62,7 +62,8 @@ def autocovariance(H: float, lags: ArrayLike) -> Floats:
     return np.asarray(0.5 * ((k + 1) ** h - 2 * k**h + np.abs(k - 1) ** h))
 
 
-def _scale(frequency: Floats, H: float) -> Floats:
+def _spectral_scale(frequency: Floats, H: float) -> Floats:
+    """Return the factor of the sum in `spectrum`."""
     # 1 - cos(x) = 2 sin(x / 2)^2 keeps its digits near 0
     return np.asarray(4 * math.sin(math.pi * H) * gamma(2 * H + 1) * np.sin(frequency / 2) ** 2)
 
@@ -78,7 +79,7 @@ def spectrum(frequency: ArrayLike, H: float) -> Floats:
     x, s = np.asarray(frequency, dtype=float), 2 * H + 1
     turn = x / (2 * math.pi)
     series = (zeta(s, turn) + zeta(s, 1 - turn)) / (2 * math.pi) ** s
-    return _scale(x, H) * series
+    return _spectral_scale(x, H) * series
 
 
 def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
@@ -99,7 +100,7 @@ def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
     last = slice(_TERMS - 1, _TERMS + 1)
     total = total + (a[last] ** (d + 1) + b[last] ** (d + 1)).sum(axis=0) / (8 * math.pi * H)
     total = (1.0002 - 0.000134 * x) * (total - 2 ** (-7.65 * H - 7.4))
-    return _scale(x, H) * (x**d + total)
+    return _spectral_scale(x, H) * (x**d + total)
 
 
 def circulant_roots(n: int, H: float) -> Floats:
@@ -113,14 +114,14 @@ def circulant_roots(n: int, H: float) -> Floats:
     return np.asarray(np.sqrt(np.maximum(eigenvalues, 0.0)))
 
 
-def colour(white: Floats, roots: Floats) -> Floats:
-    """Give rows of 2 m white noise the covariance of `circulant_roots`, any m + 1 in a row."""
+def colour_noise(white: Floats, roots: Floats) -> Floats:
+    """Return rows of 2 m white noise with the covariance of `circulant_roots`."""
     return np.fft.irfft(np.fft.rfft(white) * roots, white.shape[-1])
 
 
 def _davies_harte(n: int, H: float) -> Callable[[Generator], Floats]:
     roots = circulant_roots(n, H)
-    return lambda stream: colour(stream.standard_normal(2 * (len(roots) - 1)), roots)[:n]
+    return lambda stream: colour_noise(stream.standard_normal(2 * (len(roots) - 1)), roots)[:n]
 
 
 def _paxson(n: int, H: float) -> Callable[[Generator], Floats]:
@@ -137,22 +138,23 @@ def _paxson(n: int, H: float) -> Callable[[Generator], Floats]:
     return synthesis
 
 
-#: The methods: length and H to a function from a generator to one noise.
-METHODS = {"davies-harte": _davies_harte, "paxson": _paxson}
+#: Methods by name: a function of length and H that returns a function from a generator to a row.
+NOISE_METHODS = {"davies-harte": _davies_harte, "paxson": _paxson}
 
 
-def _noises(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[Floats]:
+def _noise_rows(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[Floats]:
+    """Check the arguments of `random_noise`; return an iterator of its rows."""
     H = float(number("H", H, 0, 1, above=True, below=True, rule="above 0 and below 1"))
-    one_of("method", method, METHODS)
+    one_of("method", method, NOISE_METHODS)
     what, remedy = f"{count} traces of {n} steps", "choose a longer trace step or a shorter run"
     if not n * count <= MOST_VALUES:
         raise InputError(f"{what} are more than {MOST_VALUES} values; {remedy}")
     validate.require_memory(what, 8 * n * count, remedy)
-    make = METHODS[method](n, H)
+    make = NOISE_METHODS[method](n, H)
     return (make(random_generator(seed, number)) for number in range(count))
 
 
-def noise(
+def random_noise(
     n: int, H: float = 0.8, seed: Seed = 0, count: int = 1, method: str = "davies-harte"
 ) -> Floats:
     """Draw fractional Gaussian noise of mean 0 and variance 1.
@@ -164,24 +166,29 @@ def noise(
     H : float
         Hurst parameter in (0, 1); 0.5 is white noise.
     seed : int or numpy.random.SeedSequence
-        Each row has a seed of its own: more rows leave the former ones as they are.
+        Each row has a seed of its own, so that a row does not depend on their number.
     method : {"davies-harte", "paxson"}
         Module docstring. With ``"paxson"`` an odd `n` is the beginning of n + 1 values,
         and its sample mean is 0 only up to the value left out.
     """
     n, count = whole("steps", n, 1, MOST_VALUES), whole("count", count, 0)
-    return np.array([*_noises(n, H, seed, count, method)]).reshape(count, n)
+    return np.array([*_noise_rows(n, H, seed, count, method)]).reshape(count, n)
 
 
-def draw(
-    mean: ArrayLike, steps: int, seed: Seed = 0, *, H: float = 0.8, std: float = 0.1,
+def random_traces(
+    mean: ArrayLike,
+    steps: int,
+    seed: Seed = 0,
+    *,
+    H: float = 0.8,
+    std: float = 0.1,
     method: str = "davies-harte",
-) -> Drawn:  # fmt: skip
+) -> RandomTraces:
     """Draw self-similar traces around their means.
 
     Negative values are raised to 0. A last value that was raised becomes the last one
-    of its trace above 0 (or the mean, where there is none): it is held after the end
-    of the trace, where a 0 would stop a transfer for ever.
+    of its trace above 0 (or the mean, if there is none): it is held after the end of the
+    trace, and a 0 would stop a transfer for ever.
 
     Parameters
     ----------
@@ -190,31 +197,31 @@ def draw(
     steps : int
         Values per trace.
     seed, H, method
-        As in `noise`; the paper gives no H.
+        As in `random_noise`; the paper gives no H.
     std : float
         Standard deviation over the mean (paper B, section 4.1: 10 %).
 
     Examples
     --------
-    >>> values, clipped = draw([[50.0, 500.0]], steps=1000, seed=1)
+    >>> values, clipped = random_traces([[50.0, 500.0]], steps=1000, seed=1)
     >>> values.shape, clipped
     ((1, 2, 1000), 0.0)
     """
     means = column("mean throughput", mean, above=True)
     std = float(number("std", std, rule="a finite share of the mean of at least 0"))
     steps = whole("steps", steps, 1, MOST_VALUES)
-    rows = _noises(steps, H, seed, means.size, method)
+    rows = _noise_rows(steps, H, seed, means.size, method)
     values, clipped = np.empty((means.size, steps)), 0
     for row, average in zip(values, means.flat, strict=True):
         row[:] = average + average * std * next(rows) if std else average
-        below = row < 0
-        clipped += int(below.sum())
-        row[below] = 0.0
+        is_negative = row < 0
+        clipped += int(is_negative.sum())
+        row[is_negative] = 0.0
         if not row[-1] > 0:
             positive = row[row > 0]
             row[-1] = positive[-1] if positive.size else average
     share = clipped / values.size if values.size else 0.0
-    return Drawn(values.reshape(*means.shape, steps), share)
+    return RandomTraces(values.reshape(*means.shape, steps), share)
 
 
 def whittle(values: ArrayLike) -> float:
@@ -245,27 +252,27 @@ def whittle(values: ArrayLike) -> float:
     return float(minimize_scalar(objective, bounds=(0.01, 0.99), method="bounded").x)
 
 
-def numbers(name: str, values: Any) -> Floats:
-    """Return numbers of at least 0 as an array, the same one where it is one of floats."""
+def nonnegative_numbers(name: str, values: Any) -> Floats:
+    """Return numbers of at least 0 as an array; an array of floats is not copied."""
     found = (
         values if isinstance(values, np.ndarray) and values.dtype == float else to_floats(values)
     )
-    if not ((found >= 0) & validate.in_range(found)).all():  # `column` names the first
+    if not ((found >= 0) & validate.in_range(found)).all():  # `column` names the first bad value
         column(name, values)
     return found
 
 
-def curves(name: str, values: Any, dimensions: tuple[int, ...]) -> Floats:
-    """Return numbers over time, which runs along the last axis."""
-    found = np.ascontiguousarray(numbers(name, values))
+def trace_array(name: str, values: Any, dimensions: tuple[int, ...]) -> Floats:
+    """Return traces as an array with time along the last axis."""
+    found = np.ascontiguousarray(nonnegative_numbers(name, values))
     if found.ndim not in dimensions or found.shape[-1] == 0:
         shape = " or ".join(f"{n} dimensions" for n in dimensions)
         raise InputError(f"{name} must be an array of {shape} with at least one step")
     return found
 
 
-def refuse_end(rates: Floats) -> None:
-    """Refuse links over which a transfer might never end, shape (links, steps)."""
+def refuse_dead_links(rates: Floats) -> None:
+    """Raise InputError if a link ends with throughput 0: a transfer might never end."""
     stuck = rates[:, -1] == 0
     if stuck.any():
         raise InputError(
@@ -304,6 +311,6 @@ def from_frame(frame: pd.DataFrame) -> tuple[Floats, float]:
     if times[0] != 0 or not is_regular:
         rule = "times of traces must be 0, one step, two steps, ..."
         raise InputError(f"{rule}; got {times[:5].tolist()}; average over steps first")
-    values = curves("traces", frame.to_numpy().T, (2,))
-    refuse_end(values)
+    values = trace_array("traces", frame.to_numpy().T, (2,))
+    refuse_dead_links(values)
     return values, step

@@ -1,4 +1,4 @@
-"""What a user's scheduler and predictor are shown (paper B, Figure 1: the Scheduling Unit)."""
+"""The view that a user's scheduler is given (paper B, Figure 1: the Scheduling Unit)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.core.state import Config, EnvironmentArrays, Floats, State, Whole
+from dlsim.bricks.core.state import Config, EnvironmentArrays, Floats, GridState, Whole
 from dlsim.compiled import latest_finish
 
 
@@ -18,8 +18,8 @@ class Refuse:
 REFUSE = Refuse()
 
 
-class Tasks(NamedTuple):
-    """The requests that have come so far: columns of ``Environment.requests``."""
+class RequestColumns(NamedTuple):
+    """Columns of ``Environment.requests``, of the requests that have arrived so far."""
 
     time: Floats
     client: Whole
@@ -30,49 +30,49 @@ class Tasks(NamedTuple):
 
 
 class View(NamedTuple):
-    """The state of affairs when a scheduler has to choose, without what it cannot know.
+    """The state of the Grid at a decision, as far as a scheduler can know it.
 
     Times count from ``Environment.origin``, which is 0 unless everything arrives late.
-    All arrays over servers have one entry per row of ``Environment.servers``, those over
-    requests one per request that has come so far, the one at hand included. Arrays are copies
-    of what the engine works on, and cannot be written.
+    Arrays of shape (servers,) have one entry per row of ``Environment.servers``, those of shape
+    (requests so far,) one per request that has arrived, with the current one. Arrays are
+    read-only copies of the engine's.
 
     Attributes
     ----------
     row : int
-        The request, a row of ``Environment.requests``.
+        The request to schedule, a row of ``Environment.requests``.
     now : float
-        The clock.
+        The current time.
     send, recv, work, deadline : float
         Of the request; the deadline is absolute.
     fallbacks : int
-        How often it has fallen back.
+        Number of fallbacks of the request so far.
     promised : float
-        When the server that has just let it fall back would have had it done, by its own estimate
-        (the right side of eq. 6, on the clock); NaN for a request that is new.
+        Completion time that the server estimated when it refused the request (the right side of
+        eq. 6, plus the clock); NaN for a new request.
     opt : float
         ``Scheduler.opt``.
     estimates : ndarray of float, shape (servers,)
         T_Si of eq. (2).
     sending, receiving : ndarray of float, shape (servers,)
-        Its first two terms.
+        The first two terms of `estimates`: transfer times of input and result.
     performance, load : ndarray of float, shape (servers,)
         Mops/s; the predicted Load, without Load Correction.
-    ours : ndarray of int, shape (servers,)
-        numjobs of eq. (5).
+    scheduled : ndarray of int, shape (servers,)
+        numjobs of eq. (5): client jobs that are scheduled on the server and not completed.
     excluded : ndarray of bool, shape (servers,)
-        Excluded servers.
+        Servers that the request fell back from, if ``Scheduler.exclude_rejecting``.
     submitted, server : ndarray, shape (requests so far,)
-        Latest submission of every request so far and the server it went to; -1 for those
+        Time and server of the latest submission of every request so far; server -1 for those
         that are not submitted yet.
     returned : ndarray of int
-        Requests that are done, in order of their return.
+        Rows of the requests whose result has returned, in order of their return.
     completion : ndarray of float, shape (requests so far,)
-        Of those; NaN for the others.
-    tasks : Tasks
+        Completion times; NaN for requests that have not returned.
+    requests : RequestColumns
         The columns time, client, send, recv, work and deadline of the requests so far.
     memory : dict
-        Empty at the start of a run, and the scheduler's own.
+        A dict for the scheduler's own use, empty at the start of a run.
     """
 
     row: int
@@ -89,22 +89,22 @@ class View(NamedTuple):
     receiving: Floats
     performance: Floats
     load: Floats
-    ours: Whole
+    scheduled: Whole
     excluded: NDArray[np.bool_]
     submitted: Floats
     server: Whole
     returned: Whole
     completion: Floats
-    tasks: Tasks
+    requests: RequestColumns
     memory: dict[str, Any]
 
 
-#: A scheduler of a user's that picks one server: its row.
+#: A user's scheduler: returns the row of a server.
 Algorithm = Callable[[View], int]
 
 
 def best_server(view: View, estimates: Floats, target: float) -> int:
-    """Apply step 4 of section 3.1 to estimates of one's own.
+    """Choose a server by step 4 of section 3.1, from any estimates.
 
     Parameters
     ----------
@@ -118,8 +118,8 @@ def best_server(view: View, estimates: Floats, target: float) -> int:
     Returns
     -------
     int
-        The server whose estimate is not over the target and nearest to it, else the one with
-        the smallest; of several within the tolerance the first.
+        The server with the largest estimate that does not exceed the target; if there is none,
+        the server with the smallest estimate. Of equal estimates the first is taken.
     """
     clock = view.now + np.where(view.excluded, np.inf, estimates)
     fits = clock <= latest_finish(view.now + target, abs(target))
@@ -135,36 +135,38 @@ def _read_only(values: Any) -> Any:
     return values
 
 
-#: Columns of a `ViewBuilder` beside `Tasks`, with what stands for a value that is not known yet.
-BLANKS = {"submitted": 0.0, "server": -1, "returned": 0, "completion": np.nan}
+#: Columns of a `ViewBuilder` beside `RequestColumns`, with what stands for an unknown value.
+UNKNOWN_VALUES = {"submitted": 0.0, "server": -1, "returned": 0, "completion": np.nan}
 
 
 class ViewBuilder:
-    """Builds the views of one run: copies, so that a user's scheduler reaches nothing else."""
+    """Build the views of one run, from copies that a user's scheduler may not change."""
 
     def __init__(self, env: EnvironmentArrays, cfg: Config) -> None:
-        """Begin with nothing seen."""
+        """Start without requests."""
         self.seen = self.attempts = self.done = 0
-        self.columns = {name: np.empty(0, getattr(env, name).dtype) for name in Tasks._fields}
-        self.columns |= {name: np.full(0, blank) for name, blank in BLANKS.items()}
+        self.columns = {
+            name: np.empty(0, getattr(env, name).dtype) for name in RequestColumns._fields
+        }
+        self.columns |= {name: np.full(0, blank) for name, blank in UNKNOWN_VALUES.items()}
         self.opt, self.memory = cfg.opt, dict[str, Any]()
         self.performance = _read_only(env.performance.copy())
 
     def _make_room(self, rows: int) -> None:
-        """Lengthen the columns where they are shorter than so many rows."""
+        """Lengthen the columns if they have fewer rows than this."""
         if rows <= len(self.columns["time"]):
             return
         for name, column in self.columns.items():
-            longer = np.full(2 * rows, BLANKS.get(name, 0), column.dtype)
+            longer = np.full(2 * rows, UNKNOWN_VALUES.get(name, 0), column.dtype)
             longer[: len(column)] = column
             self.columns[name] = longer
 
-    def _update_columns(self, row: int, env: EnvironmentArrays, state: State) -> None:
-        """Take over what has happened since the last decision."""
+    def _update_columns(self, row: int, env: EnvironmentArrays, state: GridState) -> None:
+        """Copy the events since the last decision into the columns."""
         counters, columns = state.counters[0], self.columns
         seen = max(int(counters["new"]), row + 1)
         self._make_room(seen)
-        for name in Tasks._fields:
+        for name in RequestColumns._fields:
             columns[name][self.seen : seen] = getattr(env, name)[self.seen : seen]
         attempts = state.attempts[self.attempts : int(counters["attempts"])]
         columns["server"][attempts["row"]] = attempts["server"]
@@ -175,8 +177,8 @@ class ViewBuilder:
         self.seen, self.attempts = seen, int(counters["attempts"])
         self.done = int(counters["done"])
 
-    def view(self, env: EnvironmentArrays, state: State) -> View:
-        """Show a user's scheduler what it may know of the request at hand."""
+    def view(self, env: EnvironmentArrays, state: GridState) -> View:
+        """Return the view of the request that has to be scheduled."""
         counters = state.counters[0]
         row = int(counters["row"])
         self._update_columns(row, env, state)
@@ -199,12 +201,12 @@ class ViewBuilder:
             receiving=state.recv_time.copy(),
             performance=self.performance,
             load=_read_only(state.predicted[len(env.rates) :].copy()),
-            ours=_read_only(np.array(state.servers["scheduled"])),
+            scheduled=_read_only(np.array(state.servers["scheduled"])),
             excluded=_read_only(state.excluded.copy()),
             submitted=columns["submitted"],
             server=columns["server"],
             returned=_read_only(self.columns["returned"][: self.done]),
             completion=columns["completion"],
-            tasks=Tasks(*(columns[name] for name in Tasks._fields)),
+            requests=RequestColumns(*(columns[name] for name in RequestColumns._fields)),
             memory=self.memory,
         )

@@ -1,8 +1,8 @@
 """Draw environments as in Table 1 of paper B (section 4.1).
 
-Every purpose has a seed of its own, so that one may change and the others stay: the same
-servers, links, traces and background serve every interval, and the same uniform numbers are
-behind data sizes, work and deadline factors whatever their ranges.
+Every purpose has a seed of its own: servers, links, traces and background are the same for
+every interval, and data sizes, work and deadline factors come from the same uniform numbers
+for all ranges.
 """
 
 import math
@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from dlsim import validate
 from dlsim.bricks import traces
 from dlsim.bricks.core.network import Stream
-from dlsim.bricks.model import DRAWN
-from dlsim.bricks.topology import Topology, alternate, draw_means, two_level
+from dlsim.bricks.model import INPUT_SWITCHES
+from dlsim.bricks.topology import Topology, alternate_nodes, draw_means, two_level
 from dlsim.errors import InputError
 from dlsim.validate import (
     Floats,
@@ -31,22 +31,22 @@ from dlsim.validate import (
     whole,
 )
 
-__all__ = ["arrivals", "draw"]
+__all__ = ["poisson_arrivals", "random_environment"]
 
 Range = tuple[float, float]
 
-#: Spawn keys of the purposes.
+#: Spawn keys of the seeds, one per purpose.
 NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
 #: Most requests, and most nodes.
 MOST_REQUESTS, MOST_NODES = 10**8, 10**7
-#: Traces and background go on after the horizon, for this share of it.
-LONGER = 0.5
+#: Share of the horizon by which traces and background go on after it.
+EXTRA_HORIZON = 0.5
 #: Standard deviation of load traces over their mean.
 LOAD_STD = 0.5
 
 
-def arrivals(rate: float, end: float, stream: Generator) -> Floats:
-    """Draw Poisson arrivals, `rate` per second, rising from 0 to below `end`."""
+def poisson_arrivals(rate: float, end: float, stream: Generator) -> Floats:
+    """Draw the times of Poisson arrivals, `rate` per second, from 0 to below `end`, in order."""
     parts, sum_of_gaps = [np.empty(0)], 0.0
     while rate > 0 and sum_of_gaps / rate < end:
         expected = rate * end - sum_of_gaps
@@ -60,18 +60,23 @@ def arrivals(rate: float, end: float, stream: Generator) -> Floats:
     return times[: np.searchsorted(times, end)]
 
 
-def _between(limits: Range, unit: Floats) -> Floats:
+def _scale_units(limits: Range, unit: Floats) -> Floats:
+    """Map numbers of [0, 1) to a range."""
     low, high = map(float, limits)
     return np.asarray(low + (high - low) * unit)
 
 
-def _noise(
+def _random_rows(
     seed: Seed, steps: int, H: float, method: str, mean: Floats, purpose: int, std: float
 ) -> Floats:
-    return traces.draw(mean, steps, child_seed(seed, purpose), H=H, std=std, method=method).values
+    """Draw one trace per mean."""
+    drawn = traces.random_traces(
+        mean, steps, child_seed(seed, purpose), H=H, std=std, method=method
+    )
+    return drawn.values
 
 
-def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream:
+def _random_stream(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream:
     """Draw Poisson arrivals at several queues."""
     count = float(rates.sum()) * end
     what = f"{count:.3g} background arrivals"
@@ -80,8 +85,8 @@ def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -
         raise InputError(f"{what} are more than {traces.MOST_VALUES}; {remedy}")
     validate.require_memory(what, 8 * count, remedy)
     times, first = np.empty(math.ceil(count + 8 * math.sqrt(count)) + 64), np.zeros(1, np.int64)
-    for queue in range(len(rates)):  # lists of all queues and all of them packed would be twice
-        one = arrivals(rates[queue], end, random_generator(seed, purpose, queue))
+    for queue in range(len(rates)):  # into one array: a list per queue would need twice the memory
+        one = poisson_arrivals(rates[queue], end, random_generator(seed, purpose, queue))
         first = np.append(first, first[-1] + len(one))
         times = times if first[-1] <= len(times) else np.append(times[: first[-2]], one)
         times[first[-2] : first[-1]] = one
@@ -91,41 +96,60 @@ def _streams(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -
 def _request_times(
     interval: float, scope: str, clients: int, horizon: float, seed: Seed
 ) -> tuple[Floats, NDArray[np.int64]]:
-    """Draw when requests come, and from whom, sorted by time."""
+    """Draw the times of requests, sorted, and the client of each."""
     rate = 1 / (60 * interval)
     if scope == "system":
         stream = random_generator(seed, TIMES)
-        times = arrivals(rate, horizon, stream)
+        times = poisson_arrivals(rate, horizon, stream)
         return times, stream.integers(0, clients, len(times))
-    lists = [arrivals(rate, horizon, random_generator(seed, TIMES, k)) for k in range(clients)]
+    lists = [
+        poisson_arrivals(rate, horizon, random_generator(seed, TIMES, k)) for k in range(clients)
+    ]
     times = np.concatenate([np.empty(0), *lists])
-    who = np.repeat(np.arange(clients), [len(one) for one in lists])
+    client = np.repeat(np.arange(clients), [len(one) for one in lists])
     order = np.argsort(times, kind="stable")
-    return times[order], who[order]
+    return times[order], client[order]
 
 
 def _requests(
-    seed: Seed, times: Floats, who: Any, ranges: tuple[Range, ...], speed: Any, throughput: Any
+    seed: Seed, times: Floats, client: Any, ranges: tuple[Range, ...], speed: Any, throughput: Any
 ) -> pd.DataFrame:
-    """Draw data, work and deadlines; transfers at an infinite throughput take no time."""
+    """Draw the table of requests; transfers at an infinite throughput take no time."""
     units = random_generator(seed, SIZES).random((len(times), len(ranges))).T
-    send, recv, work, factor = map(_between, ranges, units)
+    send, recv, work, factor = map(_scale_units, ranges, units)
     due = times + factor * (work / speed + (send + recv) / throughput)
-    columns = {"time": times, "client": who, "send": send, "recv": recv, "work": work}
+    columns = {"time": times, "client": client, "send": send, "recv": recv, "work": work}
     return pd.DataFrame(columns | {"deadline": due})
 
 
-def draw(
-    seed: Seed, interval: float = 60.0, *, domains: int = 10,
-    nodes: tuple[int, int] = (5, 10), horizon: float = 86_400.0, interval_scope: str = "client",
-    performance: Range = (100.0, 500.0), lan: Range = (50.0, 100.0),
-    wan: Range = (500.0, 1000.0), data_range: Range = (100.0, 5000.0),
-    work_range: Range = (1_500.0, 1_080_000.0), deadline_factor: Range = (1.0, 3.0),
-    deadline_communication: bool = True, server_load: float = 0.1, server_background: str = "jobs",
-    background_work: float = 50.0, link_background: str = "trace", link_load: float = 0.1,
-    link_data: float = 10.0, packet: float = 10.0, H: float = 0.8, trace_step: float = 10.0,
-    trace_std: float = 0.1, trace_method: str = "davies-harte", topology: Topology | None = None,
-) -> dict[str, Any]:  # fmt: skip
+def random_environment(
+    seed: Seed,
+    interval: float = 60.0,
+    *,
+    domains: int = 10,
+    nodes: tuple[int, int] = (5, 10),
+    horizon: float = 86_400.0,
+    interval_scope: str = "client",
+    performance: Range = (100.0, 500.0),
+    lan: Range = (50.0, 100.0),
+    wan: Range = (500.0, 1000.0),
+    data_range: Range = (100.0, 5000.0),
+    work_range: Range = (1_500.0, 1_080_000.0),
+    deadline_factor: Range = (1.0, 3.0),
+    deadline_communication: bool = True,
+    server_load: float = 0.1,
+    server_background: str = "jobs",
+    background_work: float = 50.0,
+    link_background: str = "trace",
+    link_load: float = 0.1,
+    link_data: float = 10.0,
+    packet: float = 10.0,
+    H: float = 0.8,
+    trace_step: float = 10.0,
+    trace_std: float = 0.1,
+    trace_method: str = "davies-harte",
+    topology: Topology | None = None,
+) -> dict[str, Any]:
     """Draw the parts of an `Environment`; the defaults are Table 1.
 
     Parameters
@@ -144,9 +168,9 @@ def draw(
     interval_scope : {"client", "system"}
         Whether `interval` is that of every client or of all together.
     performance : tuple of float
-        Of the servers, uniform, Mops/s.
+        Ends of the servers' uniform distribution, Mops/s.
     lan, wan : tuple of float
-        Average throughput of links, uniform, Mbit/s.
+        Ends of the uniform distribution of the links' average throughput, Mbit/s.
     data_range, work_range : tuple of float
         Data sent and received (Mbit) and work (Mops), uniform.
     deadline_factor : tuple of float
@@ -188,11 +212,11 @@ def draw(
     Raises
     ------
     InputError
-        For an unknown option, an empty range, a load of 1 or more, or what would not fit in memory.
-
+        For an unknown option, an empty range, a load of 1 or more, or data that would not fit
+        in memory.
     """
     chosen = locals()
-    for name, options in DRAWN.items():
+    for name, options in INPUT_SWITCHES.items():
         if isinstance(options[0], str | bool):
             one_of(name, chosen[name], options)
     for name, least in _RANGES.items():
@@ -201,23 +225,26 @@ def draw(
         count = float(nodes[1]) * whole("domains", domains)
         _check_size("nodes", count, MOST_NODES, "fewer domains, fewer nodes in each,")
     interval, horizon, trace_step, background_work, link_data = validate.positive(
-        interval=interval, horizon=horizon, trace_step=trace_step,
-        background_work=background_work, link_data=link_data,
-    )  # fmt: skip
+        interval=interval,
+        horizon=horizon,
+        trace_step=trace_step,
+        background_work=background_work,
+        link_data=link_data,
+    )
     server_load = float(number("server_load", server_load, 0, 1, below=True))
     link_load = float(number("link_load", link_load, 0, 1, below=True))
     topology = two_level(domains) if topology is None else topology
     validate.instance("topology", topology, Topology, "; see two_level(10)")
     fewest, most = (whole("nodes", end, 0) for end in nodes)
     counts = random_generator(seed, NODES).integers(fewest, most + 1, topology.domains)
-    servers, clients = alternate(counts.tolist())
-    own = len(clients) if interval_scope == "client" else 1
-    end = (1 + LONGER) * horizon
-    steps, expected = end / trace_step, own * horizon / (60 * interval)
+    servers, clients = alternate_nodes(counts.tolist())
+    sources = len(clients) if interval_scope == "client" else 1
+    end = (1 + EXTRA_HORIZON) * horizon
+    steps, expected = end / trace_step, sources * horizon / (60 * interval)
     entries = steps * len(topology.links)
     _check_size("requests", expected, MOST_REQUESTS, "a longer interval")
     _check_size("trace entries", entries, traces.MOST_VALUES, "a longer trace_step")
-    speeds = _between(performance, random_generator(seed, SPEEDS).random(len(servers)))
+    speeds = _scale_units(performance, random_generator(seed, SPEEDS).random(len(servers)))
     means = draw_means(topology, child_seed(seed, MEANS), lan=lan, wan=wan)
     jobs = end * server_load * float(speeds.sum()) / background_work
     loads = steps * len(servers) * (server_background == "trace")
@@ -227,42 +254,52 @@ def draw(
         "choose a longer trace_step, larger background jobs or a shorter horizon",
     )
 
-    noise = partial(_noise, seed, math.ceil(steps), H, trace_method)
+    random_rows = partial(_random_rows, seed, math.ceil(steps), H, trace_method)
 
     parts: dict[str, Any] = {
         "servers": pd.DataFrame({"domain": servers, "performance": speeds}),
         "clients": pd.DataFrame({"domain": clients}),
-        "step": trace_step, "packet": packet, "paths": topology, "horizon": horizon,
+        "step": trace_step,
+        "packet": packet,
+        "paths": topology,
+        "horizon": horizon,
         "server_load": server_load,
-    }  # fmt: skip
+    }
     if link_background == "trace":
-        parts["traces"] = noise(means, TRACES, trace_std)
+        parts["traces"] = random_rows(means, TRACES, trace_std)
     else:
         capacity = means / (1 - link_load)
         parts["traces"] = capacity[:, None]
         rates = link_load * capacity / link_data
-        parts["link_background"] = _streams(seed, rates, end, link_data, DATA)
+        parts["link_background"] = _random_stream(seed, rates, end, link_data, DATA)
     if server_background == "jobs":
         rates = server_load * speeds / background_work
-        parts["background"] = _streams(seed, rates, end, background_work, JOBS)
+        parts["background"] = _random_stream(seed, rates, end, background_work, JOBS)
     elif server_load > 0:
-        parts["load_traces"] = noise(np.full(len(servers), server_load), LOADS, LOAD_STD)
-    come = _request_times(interval, interval_scope, len(clients), horizon, seed)
+        parts["load_traces"] = random_rows(np.full(len(servers), server_load), LOADS, LOAD_STD)
+    times_and_clients = _request_times(interval, interval_scope, len(clients), horizon, seed)
     ranges = (data_range, data_range, work_range, deadline_factor)
     throughput = np.mean(lan) if deadline_communication else math.inf
-    parts["requests"] = _requests(seed, *come, ranges, np.mean(performance), throughput)
+    parts["requests"] = _requests(
+        seed, *times_and_clients, ranges, np.mean(performance), throughput
+    )
     return parts
 
 
-#: Ranges that `draw` takes, with their least bounds.
+#: Ranges that `random_environment` takes, with their least bounds.
 _RANGES = {
-    "performance": 1e-9, "lan": 1e-9, "wan": 1e-9, "data_range": 0.0, "work_range": 0.0,
-    "deadline_factor": 0.0, "nodes": 0.0,
-}  # fmt: skip
+    "performance": 1e-9,
+    "lan": 1e-9,
+    "wan": 1e-9,
+    "data_range": 0.0,
+    "work_range": 0.0,
+    "deadline_factor": 0.0,
+    "nodes": 0.0,
+}
 
 
 def _check_size(what: str, expected: float, most: int, remedy: str) -> None:
-    """Refuse what would not fit in memory."""
+    """Raise InputError for a size that would not fit in memory."""
     if not expected <= most:
         remedy = f"use {remedy} or a shorter horizon"
         raise InputError(f"{what} must be at most {most}, got about {expected:.3g}; {remedy}")

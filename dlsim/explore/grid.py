@@ -15,10 +15,10 @@ from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from dlsim.bricks import (
-    DRAWN,
+    INPUT_SWITCHES,
     SWITCHES,
     Environment,
-    Outcome,
+    GridResult,
     Reading,
     Scheduler,
     run_many,
@@ -40,7 +40,7 @@ _SLOW = ("network", "trace_step", "link_background", "probe")
 _OF_SCHEDULER = {"exclude_rejecting": (False, True)}
 SWITCHES_SHOWN: dict[str, tuple[Any, ...]] = {
     name: options
-    for name, options in {**SWITCHES, **DRAWN, **_OF_SCHEDULER}.items()
+    for name, options in {**SWITCHES, **INPUT_SWITCHES, **_OF_SCHEDULER}.items()
     if name not in _SLOW
 }
 
@@ -79,7 +79,7 @@ class Setting(NamedTuple):
     Slider("interval", "Int, minutes", 30.0, 150.0, 5.0, 60.0),
     settings=(Slider("seed", "seed of the environments", 0, 99, 1, 0),),
     switches=SWITCHES_SHOWN,
-    explained=(Reading, Scheduler, workload.draw),
+    explained=(Reading, Scheduler, workload.random_environment),
     words=WORDS,
 )
 def grid(
@@ -131,10 +131,10 @@ def make_scheduler(name: str, setting: Setting) -> Scheduler:
 
 
 @functools.lru_cache(maxsize=128)
-def _run_all(names: tuple[str, ...], setting: Setting) -> dict[str, list[Outcome]]:
+def _run_all(names: tuple[str, ...], setting: Setting) -> dict[str, list[GridResult]]:
     """Run some schedulers in every environment."""
-    drawn = tuple(sorted((k, v) for k, v in setting.reading if k in DRAWN))
-    rules = {k: v for k, v in setting.reading if k not in DRAWN and k not in _OF_SCHEDULER}
+    drawn = tuple(sorted((k, v) for k, v in setting.reading if k in INPUT_SWITCHES))
+    rules = {k: v for k, v in setting.reading if k not in INPUT_SWITCHES and k not in _OF_SCHEDULER}
     reading = Reading.of({**rules, "probe": setting.probe})
     schedulers = [make_scheduler(name, setting) for name in names]
     outcomes = [
@@ -144,13 +144,13 @@ def _run_all(names: tuple[str, ...], setting: Setting) -> dict[str, list[Outcome
     return dict(zip(names, map(list, zip(*outcomes, strict=True)), strict=True))
 
 
-def outcomes_of(name: str, setting: Setting) -> list[Outcome]:
+def outcomes_of(name: str, setting: Setting) -> list[GridResult]:
     """Return the outcome of a scheduler in every environment."""
     curve = ("Greedy", *(f"D-{opt:g}" for opt in OPTS))
     return _run_all(curve if name in curve else (name,), setting)[name]
 
 
-def summarize(outcomes: list[Outcome]) -> tuple[float, float]:
+def summarize(outcomes: list[GridResult]) -> tuple[float, float]:
     """Return the mean cost in Mops/s, and the percent of all requests that failed."""
     missed = np.concatenate([outcome.requests["missed"].to_numpy() for outcome in outcomes])
     return float(np.mean([outcome.cost for outcome in outcomes])), 100 * float(missed.mean())
@@ -161,7 +161,7 @@ def cost_and_failure(name: str, setting: Setting) -> tuple[float, float]:
     return summarize(outcomes_of(name, setting))
 
 
-def count_by_server(outcome: Outcome) -> pd.DataFrame:
+def count_by_server(outcome: GridResult) -> pd.DataFrame:
     """Count what became of the requests on every server, the slowest server first."""
     servers, missed = outcome.environment.servers, outcome.requests["missed"].astype(bool)
     refused = outcome.attempts["server"][~outcome.attempts["accepted"]]
@@ -210,7 +210,7 @@ def _draw_chosen(ax: Axes, name: str, setting: Setting) -> None:
     ax.plot(*here, "*", color=INK["vermillion"], ms=15, mec="white", zorder=4, label="as chosen")
 
 
-def _draw_servers(ax: Axes, outcome: Outcome) -> None:
+def _draw_servers(ax: Axes, outcome: GridResult) -> None:
     """Draw the counts of `count_by_server` as stacked bars."""
     table = count_by_server(outcome)
     places, base, entries = np.arange(len(table)), np.zeros(len(table)), []

@@ -24,7 +24,7 @@ from typing import Any
 
 import pandas as pd
 
-from dlsim.bricks import DRAWN
+from dlsim.bricks import INPUT_SWITCHES
 from dlsim.bricks import SWITCHES as ENGINE_SWITCHES
 from dlsim.study.measure import counted, differences, measures, named, points, trend, wide
 from dlsim.study.stats import relative_reduction
@@ -41,7 +41,7 @@ CORRECTION_PAIRS = (("x/x", "L/x"), ("x/F", "L/F"))
 SWITCHES: dict[str, tuple[Any, ...]] = {
     **ENGINE_SWITCHES,
     "probe": (60.0, 1.0, 900.0),
-    **DRAWN,
+    **INPUT_SWITCHES,
     "exclude_rejecting": (False, True),
 }
 #: What section 4.2 makes responsible for the small gain of Load Correction, taken away; each is a

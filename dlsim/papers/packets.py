@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.bricks import Environment, Outcome, Reading, Scheduler, simulate
+from dlsim.bricks import Environment, GridResult, Reading, Scheduler, simulate
 from dlsim.bricks.topology import Topology
 from dlsim.steady import Period
 from dlsim.validate import one_of
@@ -25,7 +25,7 @@ NETWORKS = ("connections", "backbone")
 class ExecutedPeriods(NamedTuple):
     """What a schedule delivers when it is executed."""
 
-    outcome: Outcome
+    outcome: GridResult
     #: Throughput over what was promised, of the worst application that counts, over the second
     #: half of the periods.
     reached: float

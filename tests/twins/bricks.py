@@ -16,7 +16,7 @@ import numpy as np
 
 TOL = 1e-12
 PROBE, OTHERS, SERVED, RETURNED, ARRIVED, SUBMITTED, OFFERED = range(7)
-WINDOW = 10
+WINDOW_PROBES = 10
 
 
 def slack(span, *clock):
@@ -111,7 +111,7 @@ def last(series):
 
 
 def mean_of_ten(series):
-    return sum(series[-WINDOW:]) / len(series[-WINDOW:])
+    return sum(series[-WINDOW_PROBES:]) / len(series[-WINDOW_PROBES:])
 
 
 def smoothed(share):
@@ -121,7 +121,7 @@ def smoothed(share):
 #: What each forecaster expected after the first of the measurements, after two, after all.
 FORECASTERS = (
     lambda series: series,
-    lambda series: [mean_of_ten(series[max(0, n - WINDOW) : n]) for n in count_of(series)],
+    lambda series: [mean_of_ten(series[max(0, n - WINDOW_PROBES) : n]) for n in count_of(series)],
     lambda series: [x / n for x, n in zip(accumulate(series), count_of(series), strict=True)],
     smoothed(0.1),
     smoothed(0.5),
@@ -192,7 +192,7 @@ class Request:
         self.time, self.deadline = float(row.time), float(row.deadline)
         self.client = int(row.client)
         self.send, self.recv, self.work = float(row.send), float(row.recv), float(row.work)
-        self.server, self.submitted, self.completion, self.fate = -1, None, None, None
+        self.server, self.submitted, self.completion, self.status = -1, None, None, None
         self.fallbacks, self.refused = 0, set()
         self.on = []  # links of the transfer under way
 
@@ -323,7 +323,7 @@ class Twin:
         if kind == "perfect":
             return self.measured(now)
         if self.believed is None:
-            known = self.history if kind == "adaptive" else self.history[-WINDOW:]
+            known = self.history if kind == "adaptive" else self.history[-WINDOW_PROBES:]
             columns = list(zip(*known, strict=True))
             if callable(kind):
                 self.believed = [float(x) for x in kind(np.array(columns))]
@@ -374,7 +374,7 @@ class Twin:
         return SimpleNamespace(
             now=now, row=self.requests.index(request), deadline=request.deadline,
             fallbacks=request.fallbacks, opt=self.scheduler.opt, estimates=np.array(T),
-            load=np.array(loads), ours=np.array(self.scheduled),
+            load=np.array(loads), scheduled=np.array(self.scheduled),
             performance=np.array([server.performance for server in self.servers]),
         )  # fmt: skip
 
@@ -392,7 +392,7 @@ class Twin:
 
     def over(self, request, fate, completion=math.inf):
         """A request has come to its end."""
-        request.fate, request.completion = fate, completion
+        request.status, request.completion = fate, completion
         self.left -= 1
 
     # --- the servers -------------------------------------------------------------------------

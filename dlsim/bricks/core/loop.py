@@ -60,7 +60,7 @@ def transfer_size(row, env, state):
 
 @compiled(inline=True)
 def count_transfer(row, change, env, state):
-    """Note that a transfer begins or ends on its links."""
+    """Count a transfer that begins (change 1) or ends (-1) on the links of its path."""
     first, last = transfer_path(row, env, state)
     for hop in range(first, last):
         state.links[env.path_links[hop]].transfers += change
@@ -90,9 +90,9 @@ def start_transfer(row, now, env, cfg, state):
 
 @compiled(inline=True)
 def forward_packet(env, state):
-    """Let the packet that comes first pass a link, and offer it to the next link of its path.
+    """Move the packet of the first event over a link, and offer it to the next link of its path.
 
-    The packet after it is offered to the first link once this one has left that link.
+    The next packet of the transfer is offered to the first link when this one has left it.
     """
     event = state.heap[0]
     now, row, packet, hop = event.time, event.row, event.packet, event.hop
@@ -116,7 +116,7 @@ def forward_packet(env, state):
 
 @compiled(inline=True)
 def refuse_request(row, state):
-    """Refuse a request, as a user's scheduler has decided."""
+    """Record that a user's scheduler refuses a request."""
     request = state.requests[row]
     request.server, request.completion = NONE, np.inf
     request.submitted = request.arrived = request.start = request.end = np.nan
@@ -138,7 +138,7 @@ def submit_request(row, server, now, env, cfg, state):
 
 @compiled(inline=True)
 def receive_input(row, now, env, cfg, state):
-    """Take a request whose input has arrived into the queue, or let it fall back (eq. 6, 7)."""
+    """Queue a request whose input has arrived, or submit it again as a fallback (eq. 6, 7)."""
     count_transfer(row, -1, env, state)
     request = state.requests[row]
     server, attempt = request.server, state.attempts[request.attempt]
@@ -194,7 +194,7 @@ def is_new_request_next(env, state):
 
 @compiled
 def run_events(env, cfg, state):
-    """Carry out events until all is done or the caller has to act; say which.
+    """Carry out events until all requests are done or the caller has to act; return why.
 
     DONE, CHOOSE (write the server for request ``counters.row`` to ``counters.choice``), PREDICT
     (probe ``counters.probes`` - 1 has been measured), HEAP_FULL, TOO_MANY_PROBES or PAUSE.

@@ -3,7 +3,7 @@
 Source: paper B, section 2 (Figure 1) and section 3.1.
 """
 
-from dlsim.bricks.core.network import entry_seen
+from dlsim.bricks.core.network import visible_entry
 from dlsim.bricks.core.predictors import predict
 from dlsim.bricks.core.servers import (
     count_arrived_clients,
@@ -28,7 +28,7 @@ from dlsim.bricks.core.state import (
     TOO_MANY_PROBES,
     USER,
     UTILISATION,
-    WINDOW,
+    WINDOW_PROBES,
 )
 from dlsim.compiled import CLOCK, TOL, compiled, latest_finish
 
@@ -55,9 +55,9 @@ def busy_fraction(server, bound, time, env, cfg, state):
     begin = max(-env.origin, time - cfg.probe)
     # an interval begins at the probe before, or, without probes, maybe before the last decision
     before = state.cursors[server, BUSY_BEFORE if cfg.predictor == PERFECT else BUSY]
-    since = pass_ended_jobs(server, before, bound - cfg.probe, begin, env, state)
-    until = pass_ended_jobs(server, state.cursors[server, BUSY], bound, time, env, state)
-    return max(0.0, until - since) / cfg.probe
+    busy_before = pass_ended_jobs(server, before, bound - cfg.probe, begin, env, state)
+    busy_now = pass_ended_jobs(server, state.cursors[server, BUSY], bound, time, env, state)
+    return max(0.0, busy_now - busy_before) / cfg.probe
 
 
 @compiled(inline=True)
@@ -65,7 +65,7 @@ def measure_load(server, time, bound, env, cfg, state):
     """Return what the monitor reports as Load of a server; what has happened by `bound` counts."""
     steps, external = env.load_traces.shape[1], 0.0
     if steps > 0:
-        external = env.load_traces[server, entry_seen(env.origin + time, env.step, steps)]
+        external = env.load_traces[server, visible_entry(env.origin + time, env.step, steps)]
     elif cfg.load == CLIENTS or cfg.load == EXTERNAL:
         external = env.server_load
     if cfg.load == EXTERNAL:
@@ -82,8 +82,8 @@ def measure_load(server, time, bound, env, cfg, state):
 @compiled(inline=True)
 def measure(clock, time, bound, env, cfg, state):
     """Write the throughput of every link and the Load of every server into the database."""
-    values, links = state.measured[state.counters[0].probes % WINDOW], env.rates.shape[0]
-    entry = entry_seen(clock, env.step, env.rates.shape[1])
+    values, links = state.measured[state.counters[0].probes % WINDOW_PROBES], env.rates.shape[0]
+    entry = visible_entry(clock, env.step, env.rates.shape[1])
     for link in range(links):
         values[link] = env.rates[link, entry]
     for server in range(env.performance.shape[0]):
@@ -91,7 +91,7 @@ def measure(clock, time, bound, env, cfg, state):
 
 
 @compiled(inline=True)
-def is_due(probe, time, env, cfg):
+def is_probe_due(probe, time, env, cfg):
     """Tell whether a probe has been taken by a time."""
     return probe * cfg.probe - env.origin <= latest_finish(time, cfg.probe)
 
@@ -120,8 +120,8 @@ def update_monitor(time, env, cfg, state):
         return TOO_MANY_PROBES
     if cfg.predictor == LAST or cfg.predictor == MEAN:
         newest = int((env.origin + time) / cfg.probe)
-        counters.probes = max(counters.probes, newest - WINDOW)
-    while is_due(counters.probes, time, env, cfg):
+        counters.probes = max(counters.probes, newest - WINDOW_PROBES)
+    while is_probe_due(counters.probes, time, env, cfg):
         take_probe(env, cfg, state)
         counters.probes += 1
         if cfg.predictor == USER:

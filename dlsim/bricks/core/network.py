@@ -14,49 +14,53 @@ from dlsim.compiled import compiled, latest_finish
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-#: What other users' data leave of a link at least.
-LEAST_LEFT = 0.01
+#: Smallest share of its throughput that a link keeps beside other users' data.
+MIN_AVAILABLE_SHARE = 0.01
 
 
 class Stream(NamedTuple):
-    """Arrivals at a set of queues, one queue after another."""
+    """Arrivals at a set of queues, one queue after another.
+
+    The arrivals at queue k are entries ``first[k]`` to ``first[k + 1]`` of `times` and `sizes`;
+    one size stands for that of all arrivals.
+    """
 
     first: Whole
     times: Floats
     sizes: Floats
 
-    def of(self, queue: int) -> Floats:
-        """Return the arrivals at a queue."""
+    def times_of(self, queue: int) -> Floats:
+        """Return the times of the arrivals at a queue."""
         return self.times[self.first[queue] : self.first[queue + 1]]
 
     def sizes_of(self, queue: int) -> Floats:
-        """Return their sizes, or the one of all."""
+        """Return the sizes of the arrivals at a queue, or the one size of all arrivals."""
         if len(self.sizes) == 1:
             return self.sizes
         return self.sizes[self.first[queue] : self.first[queue + 1]]
 
 
 def pack_arrivals(lists: list[Floats], sizes: Floats) -> Stream:
-    """Join arrivals at several queues."""
+    """Join the arrivals at several queues, one list of times per queue, into a stream."""
     first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     return Stream(first, np.concatenate([np.empty(0), *lists]), sizes)
 
 
 @compiled(inline=True)
 def size_of(arrival, sizes):
-    """Return the size of an arrival of a stream, whose sizes are one for all or one for each."""
+    """Return the size of an arrival of a stream, which has one size for all or one for each."""
     return sizes[arrival if sizes.shape[0] > 1 else 0]
 
 
 @compiled(inline=True)
 def entry_at(time, step, steps):
-    """Return the entry of a trace that holds at a time from its begin on."""
+    """Return the entry of a trace that holds at a time, counted from the begin of the trace."""
     return int(min(time / step, steps - 1.0))  # a far time would not fit into an int
 
 
 @compiled(inline=True)
-def entry_seen(time, step, steps):
-    """Return the entry that an observer sees: the next one where that begins at the instant."""
+def visible_entry(time, step, steps):
+    """Return the entry that a monitor sees; where two entries meet, the later one."""
     return entry_at(latest_finish(time, step), step, steps)
 
 
@@ -74,16 +78,16 @@ def finish_transfer(start, data, rates, path, origin, step):
     """Return when data that flow at the smallest throughput of a path have all arrived."""
     if data <= 0 or path.shape[0] == 0:
         return start
-    steps, now, left = rates.shape[1], start, data
+    steps, now, data_left = rates.shape[1], start, data
     entry = entry_at(origin + start, step, steps)
     while entry < steps - 1:
-        rate, until = bottleneck(entry, rates, path), (entry + 1) * step - origin
-        room = rate * (until - now)
-        if left <= room:
-            return now + left / rate
-        left -= room
-        now, entry = until, entry + 1
-    return now + left / bottleneck(entry, rates, path)
+        rate, entry_end = bottleneck(entry, rates, path), (entry + 1) * step - origin
+        data_of_entry = rate * (entry_end - now)
+        if data_left <= data_of_entry:
+            return now + data_left / rate
+        data_left -= data_of_entry
+        now, entry = entry_end, entry + 1
+    return now + data_left / bottleneck(entry, rates, path)
 
 
 @compiled(inline=True)
@@ -105,14 +109,14 @@ def smallest_on_path(source, target, values, env):
 
 @compiled(inline=True)
 def finish_on_link(link, start, data, env):
-    """Return when data that have a link to themselves from a time on have left it."""
+    """Return when data have passed a link that they use alone from a time on."""
     path = env.link_rows[link : link + 1]
     return finish_transfer(start, data, env.capacity, path, env.origin, env.step)
 
 
 @compiled(inline=True)
 def absorb_link_background(link, time, env, state):
-    """Let other users' data arrive at a link up to a time."""
+    """Queue the data of other users that arrive at a link up to a time."""
     record, last = state.links[link], env.link_background.first[link + 1]
     while record.next_background < last:
         data = size_of(record.next_background, env.link_background.sizes)
@@ -139,11 +143,11 @@ def _add_busy_time(busy, rates, step, link_rows, first, times, sizes):
                 start, entry = until, entry + 1
 
 
-def left_over(rates: Floats, step: float, data: Stream) -> Floats:
-    """Return what other users' data leave of the throughput of links."""
+def available_throughput(rates: Floats, step: float, data: Stream) -> Floats:
+    """Return the throughput of links that other users' data leave, shape (links, steps)."""
     steps = max(rates.shape[1], int(data.times.max(initial=0.0) / step) + 1)
-    longer = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")
+    available = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")
     busy = np.zeros((len(rates), steps))
     _add_busy_time(busy, rates, step, np.arange(len(rates)), *data)
-    longer[:, :-1] *= np.maximum(LEAST_LEFT, 1 - busy / step)
-    return np.ascontiguousarray(longer)
+    available[:, :-1] *= np.maximum(MIN_AVAILABLE_SHARE, 1 - busy / step)
+    return np.ascontiguousarray(available)

@@ -1,9 +1,9 @@
-"""Predictors: from what the monitor has measured to what the scheduler is told (section 2).
+"""Predictors turn measurements of the monitor into predictions for the scheduler (section 2).
 
 A series is a link's throughput or a server's Load. A user's predictor is called outside the core.
 """
 
-from dlsim.bricks.core.state import ADAPTIVE, LAST, MEAN, PERFECT, WINDOW
+from dlsim.bricks.core.state import ADAPTIVE, LAST, MEAN, PERFECT, WINDOW_PROBES
 from dlsim.compiled import compiled, same_instant
 
 # Weights of the last value in the smoothed forecasts; see `state.FORECASTERS`.
@@ -13,9 +13,9 @@ _WEIGHTS = (0.1, 0.5)
 @compiled(inline=True)
 def mean_of_window(series, probe, state):
     """Return the mean of the last ten values of a series, or of as many as there are."""
-    count, total = min(probe + 1, WINDOW), 0.0
+    count, total = min(probe + 1, WINDOW_PROBES), 0.0
     for age in range(count):
-        total += state.measured[(probe - age) % WINDOW, series]
+        total += state.measured[(probe - age) % WINDOW_PROBES, series]
     return total / count
 
 
@@ -23,7 +23,7 @@ def mean_of_window(series, probe, state):
 def predict_last(probe, state):
     """Predict the value that was measured last."""
     for series in range(state.predicted.shape[0]):
-        state.predicted[series] = state.measured[probe % WINDOW, series]
+        state.predicted[series] = state.measured[probe % WINDOW_PROBES, series]
 
 
 @compiled(inline=True)
@@ -35,7 +35,7 @@ def predict_mean(probe, state):
 
 @compiled(inline=True)
 def best_forecaster(series, value, state):
-    """Return the first forecaster whose sum of absolute errors is the least."""
+    """Return the first forecaster with the smallest sum of absolute errors."""
     least, best = state.errors[0, series], 0
     for forecaster in range(1, state.errors.shape[0]):
         least = min(least, state.errors[forecaster, series])
@@ -46,7 +46,7 @@ def best_forecaster(series, value, state):
 
 @compiled(inline=True)
 def update_forecasts(series, value, probe, state):
-    """Let every forecaster learn a value of a series."""
+    """Update every forecaster of a series by a measured value."""
     forecast = state.forecasts[:, series]
     forecast[0] = value
     forecast[1] = mean_of_window(series, probe, state)
@@ -58,9 +58,9 @@ def update_forecasts(series, value, probe, state):
 
 @compiled(inline=True)
 def predict_adaptive(probe, state):
-    """Predict what the forecaster says that has erred least so far."""
+    """Predict by the forecaster with the smallest sum of absolute errors so far."""
     for series in range(state.predicted.shape[0]):
-        value = state.measured[probe % WINDOW, series]
+        value = state.measured[probe % WINDOW_PROBES, series]
         if probe > 0:
             for forecaster in range(state.forecasts.shape[0]):
                 error = abs(state.forecasts[forecaster, series] - value)

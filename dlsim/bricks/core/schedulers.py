@@ -9,7 +9,7 @@ from dlsim.compiled import CLOCK, TOL, compiled, latest_finish, meets
 
 @compiled(inline=True)
 def transfer_seconds(data, throughput):
-    """Return how long a transfer takes: no time for no data, for ever at throughput 0."""
+    """Return the seconds of a transfer: 0 without data, infinite at throughput 0."""
     if data <= 0:
         return 0.0
     if throughput == 0:
@@ -18,10 +18,11 @@ def transfer_seconds(data, throughput):
 
 
 @compiled(inline=True)
-def correct_throughput(link, cfg, state):
-    """Return a link's predicted throughput, divided among transfers under way if so configured.
+def apply_link_correction(link, cfg, state):
+    """Return the predicted throughput of a link, corrected for transfers if configured.
 
-    Load Correction for links is the paper's future work (section 6).
+    The correction divides the throughput among the transfers under way; the paper names it as
+    future work (section 6).
     """
     if not cfg.correct_links:
         return state.predicted[link]
@@ -34,28 +35,32 @@ def predict_transfer(data, source, target, env, cfg, state):
     first, last = path_between(source, target, env)
     smallest = np.inf
     for hop in range(first, last):
-        smallest = min(smallest, correct_throughput(env.path_links[hop], cfg, state))
+        smallest = min(smallest, apply_link_correction(env.path_links[hop], cfg, state))
     return transfer_seconds(data, smallest)
 
 
 @compiled(inline=True)
-def correct_load(server, env, cfg, state):
-    """Apply Load Correction: predicted Load plus Pload per scheduled job (eq. 5)."""
+def apply_load_correction(server, env, cfg, state):
+    """Return the predicted Load of a server, with Load Correction if configured (eq. 5).
+
+    Load Correction adds Pload for every client job that is scheduled on the server and not
+    completed.
+    """
     load = state.predicted[env.rates.shape[0] + server]
-    if cfg.correct_load:
+    if cfg.load_correction:
         load += state.servers[server].scheduled * cfg.pload
     return load
 
 
 @compiled
 def refresh_estimates(row, env, cfg, state):
-    """Write T_Si of every server for a request: sending, receiving and working (eq. 2)."""
+    """Compute T_Si of every server for a request: send, work and receive times (eq. 2)."""
     home = env.client_domain[env.client[row]]
     for server in range(env.performance.shape[0]):
         there = env.server_domain[server]
         state.send_time[server] = predict_transfer(env.send[row], home, there, env, cfg, state)
         state.recv_time[server] = predict_transfer(env.recv[row], there, home, env, cfg, state)
-        slowness = (1 + correct_load(server, env, cfg, state)) / env.performance[server]
+        slowness = (1 + apply_load_correction(server, env, cfg, state)) / env.performance[server]
         transfers = state.send_time[server] + state.recv_time[server]
         state.estimates[server] = transfers + env.work[row] * slowness
 
@@ -119,7 +124,7 @@ def choose_server(row, now, env, cfg, state):
 
 @compiled(inline=True)
 def promise_completion(row, now, env, state):
-    """Return when a server would have a request done: the right side of eq. (6), on the clock."""
+    """Return when a server expects a request to be back: the right side of eq. (6), plus now."""
     server, home = state.requests[row].server, env.client_domain[env.client[row]]
     throughput = smallest_on_path(env.server_domain[server], home, state.predicted, env)
     backlog = max(0.0, state.servers[server].free - now)
@@ -129,10 +134,10 @@ def promise_completion(row, now, env, state):
 
 @compiled(inline=True)
 def accepts_request(row, now, promised, env, cfg, state):
-    """Apply Fallback: a server accepts what it ends in time (eq. 6), or the last try (eq. 7)."""
+    """Apply Fallback: accept a request that ends in time (eq. 6), or is on its last try (eq. 7)."""
     request = state.requests[row]
     if cfg.send_counts_twice:
         promised += now - request.submitted
-    due = env.deadline[row] + cfg.slack
+    due = env.deadline[row] + cfg.fallback_slack
     is_in_time = meets(promised, due, abs(due - env.time[row]))
     return is_in_time or request.fallbacks >= cfg.max_fallbacks

@@ -1,7 +1,7 @@
 """Servers: queues of client and background jobs, first come, first served.
 
-Background jobs are not events. A queue is followed job by job (the recursion of Lindley:
-a job starts when it has arrived and the one before has ended) as far as it is looked at.
+Background jobs are not events. A queue is computed job by job (the recursion of Lindley:
+a job starts when it has arrived and the job before it has ended) up to the time asked for.
 Source: paper B, sections 2.1 and 3.3.
 """
 
@@ -18,20 +18,20 @@ def finish_service(server, start, work, env):
     steps, speed = env.load_traces.shape[1], env.performance[server]
     if steps == 0 or work <= 0:
         return start + work / speed
-    entry, now, left = entry_at(env.origin + start, env.step, steps), start, work
+    entry, now, work_left = entry_at(env.origin + start, env.step, steps), start, work
     while entry < steps - 1:
-        until = (entry + 1) * env.step - env.origin
-        room = speed / (1 + env.load_traces[server, entry]) * (until - now)
-        if left <= room:
+        entry_end = (entry + 1) * env.step - env.origin
+        work_of_entry = speed / (1 + env.load_traces[server, entry]) * (entry_end - now)
+        if work_left <= work_of_entry:
             break
-        left -= room
-        now, entry = until, entry + 1
-    return now + left * (1 + env.load_traces[server, entry]) / speed
+        work_left -= work_of_entry
+        now, entry = entry_end, entry + 1
+    return now + work_left * (1 + env.load_traces[server, entry]) / speed
 
 
 @compiled(inline=True)
 def arrives_by(time, server, job, env):
-    """Tell whether a background job arrives by a time; its service is the duration at hand."""
+    """Tell whether a background job arrives by a time, within the tolerance of its service."""
     arrival = env.background.times[job]
     if arrival <= time:
         return True
@@ -48,7 +48,7 @@ def finish_background(server, job, free, env):
 
 @compiled
 def absorb_background(server, time, env, state):
-    """Let the background jobs of a server arrive up to a time."""
+    """Queue the background jobs that arrive at a server up to a time."""
     record, last = state.servers[server], env.background.first[server + 1]
     job, free = record.next_background, record.free
     while job < last and arrives_by(time, server, job, env):
@@ -59,7 +59,7 @@ def absorb_background(server, time, env, state):
 
 @compiled(inline=True)
 def enqueue_request(row, server, time, env, state):
-    """Put a request at the end of a queue whose background jobs have been absorbed."""
+    """Put a request at the end of a queue; `absorb_background` has been called up to its time."""
     record, request = state.servers[server], state.requests[row]
     request.start = max(record.free, time)
     request.end = finish_service(server, request.start, env.work[row], env)

@@ -1,4 +1,4 @@
-"""What a run works on, as arrays: the environment, the configuration, and what changes."""
+"""The arrays of a run: the environment, the configuration, and the state that changes."""
 
 from typing import NamedTuple
 
@@ -9,8 +9,8 @@ from dlsim.bricks.core.network import Floats, Stream, Whole
 
 #: Kinds of events, in the order in which they happen at one instant.
 SERVICE_END, RESULT_ARRIVAL, INPUT_ARRIVAL, SUBMISSION, PACKET = range(5)
-#: Why the event loop stops: all is done; a user's scheduler has to choose a server; a user's
-#: predictor has to predict; the heap is full; too many probes would be needed; to show progress.
+#: Why the event loop stops: all requests are done; a user's scheduler has to choose a server; a
+#: user's predictor has to predict; the heap is full; a run needs too many probes; progress is due.
 DONE, CHOOSE, PREDICT, HEAP_FULL, TOO_MANY_PROBES, PAUSE = range(6)
 #: Events between two pauses.
 EVENTS_PER_PAUSE = 2**16
@@ -19,11 +19,11 @@ GREEDY, DEADLINE = range(2)
 CLIENTS, UTILISATION, QUEUE, EXTERNAL = range(4)
 LAST, MEAN, PERFECT, ADAPTIVE = range(4)
 USER = -1
-#: No row; and what a user's scheduler decides beside the row of a server.
+#: No row; and the decision of a user's scheduler to refuse a request.
 NONE, REFUSED = -1, -2
 
 #: Probes that the predictor "mean" averages, and that a user's predictor is shown.
-WINDOW = 10
+WINDOW_PROBES = 10
 #: Most probes of a run.
 MOST_PROBES = 10**8
 #: Forecasters among which the predictor "adaptive" chooses, the first one on equal errors.
@@ -60,7 +60,7 @@ SERVER = _record(f8="free", i8="next_background first_client last_client schedul
 LINK = _record(i8="transfers next_background", f8="free")
 #: Counters: events in the heap, the next new request, attempts, probes taken, requests returned,
 #: events carried out, the request to choose a server for and the choice, and the clock.
-COUNTERS = _record(i8="events new attempts probes done steps row choice", f8="now")
+LOOP_COUNTERS = _record(i8="events new attempts probes done steps row choice", f8="now")
 
 
 class EnvironmentArrays(NamedTuple):
@@ -98,10 +98,10 @@ class Config(NamedTuple):
     predictor: int
     opt: float
     pload: float
-    slack: float
+    fallback_slack: float
     probe: float
     max_fallbacks: int
-    correct_load: bool
+    load_correction: bool
     correct_links: bool
     exclude_rejecting: bool
     send_counts_twice: bool
@@ -109,10 +109,10 @@ class Config(NamedTuple):
     corrected_until_served: bool
 
 
-class State(NamedTuple):
+class GridState(NamedTuple):
     """What changes during a run."""
 
-    counters: np.recarray  # COUNTERS
+    counters: np.recarray  # LOOP_COUNTERS
     heap: np.recarray  # events to come, a binary heap by time, kind, row and packet
     requests: np.recarray
     attempts: np.recarray  # their submissions, in order
@@ -120,7 +120,7 @@ class State(NamedTuple):
     servers: np.recarray
     cursors: np.recarray  # of every server
     links: np.recarray
-    measured: Floats  # the resource database: links and servers, probe k in row k % WINDOW
+    measured: Floats  # the resource database: links and servers, probe k in row k % WINDOW_PROBES
     predicted: Floats  # throughput of every link and Load of every server
     errors: Floats  # of the predictor "adaptive": sums of absolute errors,
     forecasts: Floats  # and what each forecaster says now
@@ -135,13 +135,13 @@ def _zero_records(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
     return np.zeros(shape, dtype).view(np.recarray)
 
 
-def fresh_state(env: EnvironmentArrays, cfg: Config) -> State:
+def initial_state(env: EnvironmentArrays, cfg: Config) -> GridState:
     """Return the state before the first event."""
     requests, servers, links = len(env.time), len(env.performance), len(env.rates)
     series, cursors = links + servers, len((ARRIVED, ENDED, BUSY, BUSY_BEFORE))
     excluding = requests if cfg.exclude_rejecting else 0
-    state = State(
-        counters=_zero_records(1, COUNTERS),
+    state = GridState(
+        counters=_zero_records(1, LOOP_COUNTERS),
         heap=_zero_records(FIRST_EVENTS, EVENT),
         requests=_zero_records(requests, REQUEST),
         attempts=_zero_records(requests * (cfg.max_fallbacks + 1), ATTEMPT),
@@ -149,7 +149,7 @@ def fresh_state(env: EnvironmentArrays, cfg: Config) -> State:
         servers=_zero_records(servers, SERVER),
         cursors=_zero_records((servers, cursors), CURSOR),
         links=_zero_records(links, LINK),
-        measured=np.zeros((WINDOW, series)),
+        measured=np.zeros((WINDOW_PROBES, series)),
         predicted=np.zeros(series),
         errors=np.zeros((len(FORECASTERS), series)),
         forecasts=np.zeros((len(FORECASTERS), series)),
@@ -170,7 +170,7 @@ def fresh_state(env: EnvironmentArrays, cfg: Config) -> State:
     return state
 
 
-def grow_heap(state: State) -> State:
+def grow_heap(state: GridState) -> GridState:
     """Return the state with room for twice as many events."""
     heap = _zero_records(2 * len(state.heap), EVENT)
     heap[: len(state.heap)] = state.heap
