@@ -22,7 +22,7 @@ STATUS = {
         "proved",
     ),
     **dict.fromkeys(
-        "4.12G disc 1.C1n 6.rec 6.closed 6.EhatE 6.same 6.safe 6.nmin opt.run opt.blk opt.fill "
+        "4.12G disc 1.C1n 6.rec 6.closed 6.EhatE 6.safe 6.nmin opt.run opt.blk opt.fill "
         "opt.order U.rec U.cj U.cj1 U.sum U.sum1 U.mk Y.price Y.sum Y.floor".split(),
         "ours",
     ),

@@ -11,6 +11,7 @@ from dlsim.theory.relations import Every, Iff, ProofError, eq, ge, gt, holds_at,
 from dlsim.theory.steps import (
     absurd,
     add_up,
+    add_weighted,
     assume,
     cases,
     ceiling,
@@ -27,6 +28,7 @@ from dlsim.theory.steps import (
     identity,
     iff,
     induction,
+    induction_in_range,
     logarithm,
     positive,
     root,
@@ -35,9 +37,10 @@ from dlsim.theory.steps import (
     substitute,
     sums,
     take,
+    take_in_range,
     whole,
 )
-from dlsim.theory.symbols import Ratio, alpha, beta, geometric, j, k, m, n, r, total
+from dlsim.theory.symbols import Ratio, alpha, at_point, beta, geometric, j, k, m, n, r, total
 
 a, b, c = sp.symbols("a b c", real=True)
 p, q = sp.symbols("p q", positive=True)
@@ -61,6 +64,7 @@ def refuses(step, *args, **kwargs):
         (beta**n - beta ** (n + 1), ">"),
         (beta**count - 1, "<="), (sp.log(beta), "<"), (n - 1, ">="), (n, ">"), (count, ">="),
         (p - q, ""), (a**2, ">="), (a**2 + 1, ">"), (-p * q, "<"), (z, ">="), (z - z, "="),
+        (1 - sp.Rational(2, 3)**n, ">"), (sp.Rational(2, 3)**count - 1, "<="),
         (p / (1 - beta), ">"), (2**n - 1, ">"), (2**n - 2, ""), ((a - b) ** 2, ">="), (a * b, ""),
     ],
 )  # fmt: skip
@@ -115,6 +119,8 @@ def test_zero_is_decided_by_algebra_alone():
     assert not is_zero(beta**n - beta)
     with pytest.raises(ProofError, match="rounded"):
         is_zero(sp.Float(0.1) * a)
+    with pytest.raises(ProofError, match="rounded"):
+        is_zero(beta ** (0.5 * a))
     with pytest.raises(ProofError, match="real"):
         is_zero(sp.Symbol("anything") - 1)
 
@@ -127,6 +133,23 @@ def test_sums_lose_their_last_terms_and_constant_factors():
     assert is_zero(total(r, 2) - r(1) - r(2))
     with pytest.raises(ProofError, match="two meanings"):
         flatten(sp.Sum(r(k) * sp.Sum(r(j), (j, 1, k)), (k, 1, j)))
+
+
+def test_sums_inside_sums_lose_their_last_terms():
+    def double(low, high):
+        return sp.Sum(r(k) * sp.Sum(alpha(j), (j, low, high)), (k, 1, n))
+
+    one_more = double(1, k) + total(lambda i: r(i) * alpha(i + 1), n)
+    assert is_zero(double(1, k + 1) - one_more)
+    assert not is_zero(double(2, k + 1) - one_more)
+    assert not is_zero(double(1, k + 2) - one_more)
+
+
+def test_sums_of_a_number_are_its_multiples():
+    assert is_zero(total(lambda i: 2, sp.ceiling(p)) - 2 * sp.ceiling(p))
+    assert is_zero(total(r, 13) - sum(r(i) for i in range(1, 14)))
+    assert is_zero(sp.Sum(r(j), (j, k, k + 2)) - r(k) - r(k + 1) - r(k + 2))
+    assert is_zero(total(r, 0))
 
 
 def test_nothing_is_divided_by_what_may_be_zero():
@@ -257,6 +280,47 @@ def test_what_holds_for_one_index_does_not_hold_for_all():
     refuses(generalise, assume(ge(r(j), 0), WHY), j, 1, n, WHY)
     refuses(generalise, positive(gt(n, 0), WHY), n, 0, 5, WHY)  # n stands for 1, 2, ...
     refuses(generalise, positive(gt(p, 0), WHY), p, 1, 5, WHY)  # p need not be whole
+
+
+def test_an_index_in_range_is_an_assumption_that_the_range_discharges():
+    rises = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), WHY)
+    line = take_in_range(rises, j, WHY)
+    assert (line.claim, line.given) == (ge(r(j + 1), r(j)), {ge(n - 1, j), rises.claim})
+    assert generalise(line, j, 1, n - 1, WHY).given == {rises.claim}
+    refuses(generalise, line, j, 1, n, WHY)
+    refuses(generalise, line, j, 0, n - 1, WHY)  # j is positive
+    refuses(take_in_range, rises, 0, WHY)  # below the first
+    refuses(take_in_range, assume(ge(r(j), 0), WHY), j, WHY)
+
+
+def test_induction_in_a_range():
+    rises = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), WHY)
+    claim = ge(r(j), r(1))
+    by = {take_in_range(rises, j, WHY): 1, assume(claim, WHY): 1}
+    after, base = positive(claim.subs({j: j + 1}), WHY, by), positive(ge(r(1), r(1)), WHY)
+    line = induction_in_range(Every(claim, j, 1, n), base, after, WHY)
+    assert (line.claim, line.given) == (Every(claim, j, 1, n), {rises.claim})
+    refuses(induction_in_range, Every(claim, j, 1, n + 1), base, after, WHY)
+    refuses(induction_in_range, Every(gt(r(j), r(1)), j, 1, n), base, after, WHY)
+    # an assumption that is stronger than the range is no range
+    late = positive(after.claim, WHY, {after: 1, assume(gt(n, j + 1), WHY): 0})
+    refuses(induction, claim, j, base, late, WHY)
+    twice = positive(after.claim, WHY, {after: 1, assume(ge(n, 2 * j), WHY): 0})
+    refuses(induction, claim, j, base, twice, WHY)
+
+
+def test_weighted_sums_of_inequalities():
+    each = assume(Every(gt(r(j), alpha(j)), j, 1, n), WHY)
+    line = add_weighted(each, beta**j, WHY)
+    assert line.claim.sign == ">"
+    assert line.given == {each.claim}
+    assert is_zero(line.gap - total(lambda i: beta**i * (r(i) - alpha(i)), n))
+    refuses(add_weighted, each, z, WHY)  # strict, but z may be 0
+    refuses(add_weighted, each, -p, WHY)
+    refuses(add_weighted, each, r(j), WHY)
+    refuses(add_weighted, assume(gt(r(1), 0), WHY), p, WHY)
+    weak = assume(Every(ge(r(j), alpha(j)), j, 1, n), WHY)
+    assert add_weighted(weak, z, WHY).claim.sign == ">="
 
 
 def test_sums_of_signs():
@@ -424,6 +488,8 @@ def test_exact_numbers():
     refuses(compute, gt(sp.Rational(14142, 10000), sp.sqrt(2)), WHY)
     refuses(compute, eq(sp.Float(0.5), sp.Rational(1, 2)), WHY)
     refuses(compute, gt(p, 0), WHY)
+    compute(eq(at_point(p**2, {p: 3}), 9), WHY)
+    refuses(compute, eq(at_point(p**2, {p: 3}), 6), WHY)
     square = exact_function("square", lambda value: value**2)
     compute(eq(square(3), 9), WHY)
     refuses(compute, eq(square(3), 8), WHY)

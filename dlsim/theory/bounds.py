@@ -7,7 +7,7 @@ from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.paper_m import WHOLE_LOAD
+from dlsim.theory.paper_m import LOAD
 from dlsim.theory.relations import Every, eq, ge, gt
 from dlsim.theory.statements import lemma, statement
 from dlsim.theory.steps import Line, add_up, assume, identity, induction, positive, substitute, sums
@@ -15,22 +15,26 @@ from dlsim.theory.symbols import SC, ST, alpha, cost, j, k, m, n, sigma, total, 
 
 K = sp.Symbol("K", integer=True, positive=True)
 #: Price, free node time and used node time of an interval.
-price, free, used = (sp.Function(name, nonnegative=True) for name in "ufx")
+price, used = (sp.Function(name, nonnegative=True) for name in "ux")
 worth, least, beyond = sp.symbols("V m Z", nonnegative=True)
 need = sp.Symbol("P", positive=True)
 part = sp.Symbol("a", nonnegative=True)
+_ONCE = assume(ge(1, part), "a task is admitted at most once")
+_BEYOND = assume(
+    ge(beyond, worth - need * least), "Z is its worth beyond the cheapest node time that it needs"
+)
+_PRICE = assume(
+    Every(ge((price(k) - least) * used(k), 0), k, 1, K),
+    "where a task uses nodes, their price is at least m",
+)
+_ENOUGH = assume(ge(total(used, K), need * part), "it gets the node time that it needs")
 
 
 @statement(
     "Y.price",
     "the bound on what any schedule admits: one task",
     goals=[ge(beyond + total(lambda i: price(i) * used(i), K), worth * part)],
-    hypotheses=[
-        ge(1, part),
-        ge(beyond, worth - need * least),
-        Every(ge((price(k) - least) * used(k), 0), k, 1, K),
-        ge(total(used, K), need * part),
-    ],
+    hypotheses=[_ONCE, _BEYOND, _PRICE, _ENOUGH],
     witness={
         K: 3,
         part: 1,
@@ -43,28 +47,25 @@ part = sp.Symbol("a", nonnegative=True)
     },
     status="ours",
 )
-def price_of_a_task(goal: Any, some: Any, over: Any, dear: Any, enough: Any) -> list[Line]:
+def price_of_a_task(goal: Any) -> list[Line]:
     """A task is worth no more than the node time that it uses, at any prices, and a rest."""
-    paid = add_up(
-        assume(dear, "where a task uses nodes, they cost at least m"), "added over all intervals"
-    )
-    by = {
-        assume(some, "a task is admitted at most once"): beyond,
-        assume(over, "what it is worth beyond the cheapest node time it needs"): part,
-        paid: 1,
-        assume(enough, "it gets the node time that it needs"): least,
-    }
+    paid = add_up(_PRICE, "added over all intervals")
+    by = {_ONCE: beyond, _BEYOND: part, paid: 1, _ENOUGH: least}
     return [positive(goal, "so it pays for what it is worth", by)]
 
 
 gain, rest, held = (sp.Function(name, nonnegative=True) for name in "vzF")
+_EACH = assume(
+    Every(ge(rest(j) + held(j) - held(j + 1), gain(j)), j, 1, n),
+    "each task by Y.price; F_j is the worth of the node time that is free before task j",
+)
 
 
 @statement(
     "Y.sum",
     "the bound on what any schedule admits: all tasks",
     goals=[ge(held(1) + total(rest, n), total(gain, n))],
-    hypotheses=[Every(ge(rest(j) + held(j) - held(j + 1), gain(j)), j, 1, n)],
+    hypotheses=[_EACH],
     witness={
         held: lambda i: 9 - sp.Integer(i),
         rest: lambda _: sp.Integer(1),
@@ -72,14 +73,12 @@ gain, rest, held = (sp.Function(name, nonnegative=True) for name in "vzF")
     },
     status="ours",
 )
-def prices_of_all(goal: Any, each: Any) -> list[Line]:
+def prices_of_all(goal: Any) -> list[Line]:
     """All admitted tasks are worth at most the free node time at these prices, and the rests."""
-    added = add_up(
-        assume(each, "each task by Y.price; F_j is what is free before task j"), "all tasks added"
-    )
     change = total(lambda i: held(i) - held(i + 1), n)
     cancel = sums(eq(change, held(1) - held(n + 1)), n, "the values before and after cancel")
-    return [positive(goal, "and what is left at the end is not negative", {added: 1, cancel: -1})]
+    by = {add_up(_EACH, "added over all tasks"): 1, cancel: -1}
+    return [positive(goal, "and what is left at the end is not negative", by)]
 
 
 @statement(
@@ -89,18 +88,18 @@ def prices_of_all(goal: Any, each: Any) -> list[Line]:
         eq(total(lambda i: ST + SC + alpha(i) * sigma * w, n), sigma * w + n * (ST + SC)),
         gt(cost(n + m), cost(n)),
     ],
-    hypotheses=[WHOLE_LOAD],
+    hypotheses=[LOAD],
     witness={alpha: lambda _: sp.Rational(1, 3)},
     status="ours",
 )
-def least_node_time(time: Any, more: Any, load: Any) -> list[Line]:
+def least_node_time(time: Any, more: Any) -> list[Line]:
     """A task needs node time sigma w + n (ST + SC); n E(n) if its nodes are kept together."""
-    carried = assume(load, "the whole load, in one round")
     (step,) = lemma("5.3")
     first = substitute(step, {k: n}, "one node more costs more")
-    further = substitute(step, {k: n + m}, "and so on")
-    second = positive(more.subs({m: m + 1}), "one more", {further: 1, assume(more, "assume it"): 1})
+    further = substitute(step, {k: n + m}, "and so does one node more than that")
+    by = {further: 1, assume(more, "assume it"): 1}
+    second = positive(more.subs({m: m + 1}), "one node more", by)
     return [
-        identity(time, "each node sends and computes its share", {carried: sigma * w}),
+        identity(time, "each node sends and computes its share", {LOAD: sigma * w}),
         induction(more, m, first, second, "any number of nodes more"),
     ]

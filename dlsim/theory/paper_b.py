@@ -26,6 +26,12 @@ def estimate(input_: Any, output: Any, work: Any, to: Any, back: Any, speed: Any
     return input_ / to + output / back + work / speed
 
 
+_IN_TARGET = assume(
+    le(server_time, (deadline - now) * optimism), "T_S <= T_target = (T_deadline - now) Opt"
+)
+_OPT = assume(le(optimism, 1), "Opt is at most 1")
+
+
 @statement(
     "B.1-3",
     "B (1), (2), (3)",
@@ -40,15 +46,14 @@ def estimate(input_: Any, output: Any, work: Any, to: Any, back: Any, speed: Any
             estimate(W_send, W_recv, W_s, P_send, P_recv, P_serv + more),
         ),
     ],
-    hypotheses=[le(server_time, (deadline - now) * optimism), le(optimism, 1)],
+    hypotheses=[_IN_TARGET, _OPT],
     witness={server_time: 1, deadline: 4, now: 1, optimism: sp.Rational(1, 2)},
 )
-def target_time(meets: Any, longer: Any, faster: Any, fits: Any, most: Any) -> list[Line]:
+def target_time(meets: Any, longer: Any, faster: Any) -> list[Line]:
     """A server whose predicted time is within T_target meets the deadline, as Opt <= 1."""
-    known = assume(fits, "T_S <= T_target = (T_deadline - now) Opt")
-    share = assume(most, "Opt is at most 1")
+    by = {_IN_TARGET: 1 / optimism, _OPT: server_time / optimism}
     return [
-        positive(meets, "divided by Opt", {known: 1 / optimism, share: server_time / optimism}),
+        positive(meets, "divided by Opt", by),
         positive(longer, "(2) rises with the work of the job"),
         positive(faster, "and falls with the speed of the server"),
     ]
@@ -76,33 +81,30 @@ def count_differences(most: Any) -> int:
 _differences = exact_function("differences", count_differences)
 
 
+_SLOWER = assume(ge(slow, fast), "T_2 >= T_1")
+_BOTH_IN_TIME = assume(ge(target, slow), "both servers are in time")
+_BOTH_LATE = assume(ge(fast, target), "both servers are late")
+_RAISED = assume(ge(wider, target), "a larger Opt raises the target")
+
+
 @statement(
     "B.4",
     "B (4), servers in time",
     goals=[le((target - slow) ** 2, (target - fast) ** 2), ge(wider, slow), eq(_differences(4), 0)],
-    hypotheses=[ge(slow, fast), ge(target, slow), ge(wider, target)],
+    hypotheses=[_SLOWER, _BOTH_IN_TIME, _RAISED],
     witness={fast: 1, slow: 2, target: 3, wider: 4},
     errata=[33],
 )
-def smallest_difference(
-    closer: Any, still: Any, none: Any, order: Any, in_time: Any, larger: Any
-) -> list[Line]:
+def smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
     """Of servers in time the rule of the smallest Diff takes the slowest, also for a larger Opt."""
-    slower, both = assume(order, "T_2 >= T_1"), assume(in_time, "both in time")
-    raised = assume(larger, "a larger Opt raises the target")
     times = 2 * target - slow - fast
-    positive_times = positive(
-        ge(times, 0), "both differences are not negative", {both: 2, slower: 1}
-    )
+    why = "both differences are not negative"
+    sum_ = positive(ge(times, 0), why, {_BOTH_IN_TIME: 2, _SLOWER: 1})
+    square = "the slower server has the smaller Diff, here squared"
     why = "all times 1 to 4 on four servers, all targets: the rule against its reading"
     return [
-        positive(
-            closer,
-            "the slower has the smaller Diff, here squared",
-            {slower: times},
-            [positive_times],
-        ),
-        positive(still, "so the chosen time does not fall", {raised: 1, both: 1}),
+        positive(closer, square, {_SLOWER: times}, [sum_]),
+        positive(still, "so the chosen time does not fall", {_RAISED: 1, _BOTH_IN_TIME: 1}),
         compute(none, why),
     ]
 
@@ -111,23 +113,19 @@ def smallest_difference(
     "B.4late",
     "B (4), no server in time",
     goals=[le((fast - target) ** 2, (slow - target) ** 2)],
-    hypotheses=[ge(slow, fast), ge(fast, target)],
+    hypotheses=[_SLOWER, _BOTH_LATE],
     witness={target: 1, fast: 2, slow: 3},
 )
-def fastest_when_late(closer: Any, order: Any, late: Any) -> list[Line]:
+def fastest_when_late(closer: Any) -> list[Line]:
     """If no server is in time, the rule of the smallest |Diff| takes the fastest."""
-    slower, both = assume(order, "T_2 >= T_1"), assume(late, "both late")
     times = slow + fast - 2 * target
-    sum_ = positive(ge(times, 0), "both are behind the target", {both: 2, slower: 1})
-    return [
-        positive(closer, "the faster has the smaller |Diff|, here squared", {slower: times}, [sum_])
-    ]
+    sum_ = positive(ge(times, 0), "both are later than the target", {_BOTH_LATE: 2, _SLOWER: 1})
+    why = "the faster server has the smaller |Diff|, here squared"
+    return [positive(closer, why, {_SLOWER: times}, [sum_])]
 
 
-jobs, measured = (
-    sp.Symbol("numjobs", integer=True, positive=True),
-    sp.Symbol("Load", nonnegative=True),
-)
+jobs = sp.Symbol("numjobs", integer=True, positive=True)
+measured = sp.Symbol("Load", nonnegative=True)
 pload, speed, length = sp.symbols("pload P W", positive=True)
 
 

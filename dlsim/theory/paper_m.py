@@ -8,7 +8,7 @@ from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.relations import Every, Iff, eq, ge, gt, le, lt
+from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, statement
 from dlsim.theory.steps import (
     Line,
@@ -19,16 +19,16 @@ from dlsim.theory.steps import (
     chain,
     compute,
     follows,
-    generalise,
     identity,
     iff,
     induction,
+    induction_in_range,
     logarithm,
     positive,
     solves,
     substitute,
     sums,
-    take,
+    take_in_range,
     whole,
 )
 from dlsim.theory.symbols import (
@@ -39,6 +39,7 @@ from dlsim.theory.symbols import (
     Delta,
     alpha,
     alpha_1,
+    at_point,
     beta,
     execution_time,
     first_share,
@@ -53,6 +54,8 @@ from dlsim.theory.symbols import (
     w,
 )
 
+a, b = sp.symbols("Cms Cps", positive=True)
+
 
 def finish(index: Any, sends: Any, setup: Any = 0, start: Any = 0) -> sp.Expr:
     """Return when node `index` ends, if `sends` set-ups of a send come before (4.1)-(4.10)."""
@@ -61,6 +64,7 @@ def finish(index: Any, sends: Any, setup: Any = 0, start: Any = 0) -> sp.Expr:
 
 
 WHOLE_LOAD = eq(total(alpha, n), 1)
+LOAD = assume(WHOLE_LOAD, "the shares are the whole load")
 
 
 def recurrence(setup: Any) -> Every:
@@ -68,20 +72,19 @@ def recurrence(setup: Any) -> Every:
     return Every(eq(alpha(j + 1), beta * alpha(j) - setup), j, 1, n - 1)
 
 
-def share_of_recurrence(claim: Every, hypothesis: Every, setup: Any) -> Line:
+NEXT_SHARE, NEXT_SHARE_WITH_SETUP = (
+    assume(recurrence(setup), "each share follows from the one before") for setup in (0, phi)
+)
+
+
+def share_of_recurrence(claim: Every, next_share: Line, setup: Any) -> Line:
     """Solve the recurrence of the shares, for j = 1..n."""
     solved = claim.relation
-    step = take(
-        assume(hypothesis, "each share from the one before"),
-        j,
-        "for the nodes before the last",
-        [assume(ge(n, j + 1), "a node follows")],
-    )
-    before = assume(solved, "assume it of a node")
+    step = take_in_range(next_share, j, "for a node before the last")
+    by = {step: 1, assume(solved, "assume it of a node"): beta}
     first = identity(solved.subs({j: 1}), "the first share")
-    after = identity(solved.subs({j: j + 1}), "then of the next", {step: 1, before: beta})
-    shown = induction(solved, j, first, after, "by induction")
-    return generalise(shown, j, 1, n, "for all nodes")
+    after = identity(solved.subs({j: j + 1}), "then it holds for the next node", by)
+    return induction_in_range(claim, first, after, "by induction")
 
 
 def sum_of_shares(setup: Any) -> Line:
@@ -95,7 +98,7 @@ def sum_of_shares(setup: Any) -> Line:
     "4.5",
     "M (4.1), (4.2), (4.5)",
     goals=[
-        eq(Cps / (Cms + Cps), beta),
+        eq(at_point(b / (a + b), {a: Cms, b: Cps}), beta),
         Iff(eq(finish(1, 0), finish(2, 0)), eq(alpha(2), beta * alpha(1))),
         Iff(eq(finish(j, 0), finish(j + 1, 0)), eq(alpha(j + 1), beta * alpha(j))),
     ],
@@ -104,7 +107,7 @@ def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
     """Two nodes end together if and only if the later share is beta times the one before."""
     why = "line j less line j+1 is sigma w (alpha_(j+1) - beta alpha_j) with the sign changed"
     return [
-        identity(ratio, "with w = Cms + Cps"),
+        identity(ratio, "Cps/(Cms + Cps), with w = Cms + Cps"),
         iff(first.first, first.second, why, -1 / (sigma * w)),
         iff(each.first, each.second, why, -1 / (sigma * w)),
     ]
@@ -118,26 +121,21 @@ def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
         eq(alpha(1), (1 - beta) / (1 - beta**n)),
         le(alpha(1), 1),
     ],
-    hypotheses=[recurrence(0), WHOLE_LOAD],
+    hypotheses=[NEXT_SHARE, LOAD],
     witness={alpha: lambda index: sp.Rational(4, 7) / 2 ** (index - 1)},
     errata=[5],
 )
-def shares_without_setup(solved: Any, first: Any, most: Any, each: Any, load: Any) -> list[Line]:
+def shares_without_setup(solved: Any, first: Any, most: Any) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
-    shares = share_of_recurrence(solved, each, 0)
-    added = add_up(shares, "all shares added")
-    closed = sum_of_shares(0)
+    shares = share_of_recurrence(solved, NEXT_SHARE, 0)
     scale = 1 / geometric(n)
-    by = {assume(load, "the whole load"): scale, added: -scale, closed: -scale}
+    by = {LOAD: scale, add_up(shares, "all shares added"): -scale, sum_of_shares(0): -scale}
     first_of_n = identity(first, "their sum is 1", by)
-    return [
-        shares,
-        first_of_n,
-        positive(most, "where n = 1 a single node takes all", {first_of_n: -1}),
-    ]
+    most_ = positive(most, "where n = 1 a single node takes all", {first_of_n: -1})
+    return [shares, first_of_n, most_]
 
 
-def ends_of_nodes(setup: Any, start: Any) -> Any:
+def ends_of_nodes(setup: Any, start: Any) -> Relation:
     """Return that node j of n ends at E, with the shares written out."""
     first = first_share(n, setup)
     sent = total(lambda index: share(index, first, setup), j)
@@ -146,8 +144,8 @@ def ends_of_nodes(setup: Any, start: Any) -> Any:
     return eq(end, execution_time(n, setup, start))
 
 
-def show_ends(claim: Any, setup: Any) -> Line:
-    """Show it: the sends by induction, then one identity."""
+def show_ends(claim: Relation, setup: Any) -> Line:
+    """Show that node j of n ends at E: the sends by induction, then one identity."""
     closed = alpha_1 * geometric(j) - setup * (j - geometric(j)) / (1 - beta)
     terms = total(lambda index: share(index, alpha_1, setup), j)
     sent = sums(eq(terms, closed), j, "sent to the first j nodes")
@@ -179,60 +177,56 @@ def deadline_by_powers(same: Any, meets: Any) -> list[Line]:
 
 
 LEAST = sp.log(GAMMA) / sp.log(beta)
+POSSIBLE = assume(gt(GAMMA, 0), "gamma > 0: the load can be sent before the deadline")
 
 
 @statement(
     "n_min",
     "M below (4.6), n_min",
     goals=[Iff(le(BARE, Delta), ge(n, sp.ceiling(LEAST))), ge(sp.ceiling(LEAST), 1)],
-    hypotheses=[gt(GAMMA, 0)],
+    hypotheses=[POSSIBLE],
     status="corrected",
     gap="gamma > 0 is needed, not only A + D - s > 0",
     errata=[2],
 )
-def fewest_nodes(meets: Any, least: Any, room: Any) -> list[Line]:
+def fewest_nodes(meets: Any, least: Any) -> list[Line]:
     """The fewest nodes that meet a deadline are n_min = ceiling(ln gamma/ln beta), at least 1."""
     _, powers = lemma("4.6g")
-    possible = assume(room, "some number of nodes is enough")
-    logs = logarithm(le(beta**n, GAMMA), "the logarithm increases", [possible])
-    divided = iff(
-        logs.claim.second, ge(n, LEAST), "ln beta < 0", -1 / sp.log(beta), signs=[possible]
-    )
-    counts = ceiling(n, LEAST, "n is whole", [possible])
+    facts, by_log = [POSSIBLE], -1 / sp.log(beta)
+    logs = logarithm(le(beta**n, GAMMA), "the logarithm increases", facts)
+    divided = iff(logs.claim.second, ge(n, LEAST), "ln beta < 0", by_log, signs=facts)
     reals = chain(chain(powers, logs, "(4.6) in logarithms"), divided, "solved for n")
-    below = logarithm(lt(GAMMA, 1), "gamma < 1, since it takes time to send", [possible])
+    counts = ceiling(n, LEAST, "n is a whole number", facts)
+    below = logarithm(lt(GAMMA, 1), "gamma < 1, since it takes time to send", facts)
     negative = follows(below, positive(lt(GAMMA, 1), "sigma Cms > 0"), "so ln gamma < 0")
-    ratio = positive(
-        gt(LEAST, 0), "a quotient of negatives", {negative: -1 / sp.log(beta)}, [possible]
-    )
-    up, _ = ceiling_bounds(LEAST, "the definition of the ceiling", [possible])
-    above = positive(
-        gt(sp.ceiling(LEAST), 0), "so the ceiling is positive", {up: 1, ratio: 1}, [possible]
-    )
+    ratio = positive(gt(LEAST, 0), "a quotient of negatives", {negative: by_log}, facts)
+    up, _ = ceiling_bounds(LEAST, "the definition of the ceiling", facts)
+    above = gt(sp.ceiling(LEAST), 0)
+    above_zero = positive(above, "so the ceiling is positive", {up: 1, ratio: 1}, facts)
     return [
         chain(reals, counts, "so n_min is the least whole number that meets the deadline"),
-        whole(least, "and at least 1", above),
+        whole(least, "and at least 1", above_zero),
     ]
+
+
+IMPOSSIBLE = assume(le(GAMMA, 0), "gamma is not positive")
 
 
 @statement(
     "4.6inf",
     "M 4.1, the condition before n_min",
     goals=[gt(BARE, sigma * Cms), gt(BARE, Delta)],
-    hypotheses=[le(GAMMA, 0)],
+    hypotheses=[IMPOSSIBLE],
     witness={Delta: 2},
     status="corrected",
     gap="if gamma <= 0, no number of nodes meets the deadline",
     errata=[2],
 )
-def sending_is_a_floor(floor: Any, missed: Any, none: Any) -> list[Line]:
+def sending_is_a_floor(floor: Any, missed: Any) -> list[Line]:
     """No number of nodes is faster than sending; if gamma <= 0 none meets the deadline."""
     sends = positive(floor, "beta^n > 0")
-    late = assume(none, "gamma is not positive")
-    return [
-        sends,
-        positive(missed, "so the load cannot even be sent in time", {sends: 1, late: Delta}),
-    ]
+    why = "so the load cannot even be sent in time"
+    return [sends, positive(missed, why, {sends: 1, IMPOSSIBLE: Delta})]
 
 
 @statement(
@@ -258,6 +252,9 @@ def equal_finish_with_setup(each: Any, misprint: Any) -> list[Line]:
     ]
 
 
+_EXAMPLE = {beta: sp.Rational(1, 2), phi: sp.Rational(1, 20)}
+
+
 @statement(
     "4.11r",
     "M text below (4.11)",
@@ -265,16 +262,13 @@ def equal_finish_with_setup(each: Any, misprint: Any) -> list[Line]:
         Every(eq(alpha(j), share(j, alpha(1))), j, 1, n),
         eq(total(lambda power: beta**power * phi, j - 2, 0), geometric(j - 1) * phi),
     ],
-    hypotheses=[recurrence(phi)],
-    witness={
-        alpha: lambda index: share(index, 1).subs(
-            {beta: sp.Rational(1, 2), phi: sp.Rational(1, 20)}
-        )
-    },
+    hypotheses=[NEXT_SHARE_WITH_SETUP],
+    witness={alpha: lambda index: share(index, 1).subs(_EXAMPLE)},
 )
-def shares_with_setup(solved: Any, powers: Any, each: Any) -> list[Line]:
+def shares_with_setup(solved: Any, powers: Any) -> list[Line]:
     """The shares are alpha_j = alpha_1 beta^(j-1) - phi (1 - beta^(j-1))/(1 - beta)."""
-    return [share_of_recurrence(solved, each, phi), sums(powers, j, "the printed sum of powers")]
+    shares = share_of_recurrence(solved, NEXT_SHARE_WITH_SETUP, phi)
+    return [shares, sums(powers, j, "the printed sum of powers")]
 
 
 CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
@@ -284,19 +278,14 @@ CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
     "4.12",
     "M (4.12)",
     goals=[eq(alpha(1), first_share(n)), Iff(eq(CLOSED, 1), eq(alpha_1, first_share(n)))],
-    hypotheses=[recurrence(phi), WHOLE_LOAD],
-    witness={
-        alpha: lambda index: share(index, first_share(3)).subs(
-            {beta: sp.Rational(1, 2), phi: sp.Rational(1, 20)}
-        )
-    },
+    hypotheses=[NEXT_SHARE_WITH_SETUP, LOAD],
+    witness={alpha: lambda index: share(index, first_share(3)).subs(_EXAMPLE)},
 )
-def first_share_with_setup(first: Any, only: Any, each: Any, load: Any) -> list[Line]:
+def first_share_with_setup(first: Any, only: Any) -> list[Line]:
     """The shares add up to 1 for alpha_1 = B(n), and for no other first share."""
     shares, _ = lemma("4.11r")
-    added = add_up(shares, "all shares added")
     scale = 1 / geometric(n)
-    by = {assume(load, "the whole load"): scale, added: -scale, sum_of_shares(phi): -scale}
+    by = {LOAD: scale, add_up(shares, "all shares added"): -scale, sum_of_shares(phi): -scale}
     why = "the sum is linear in alpha_1 with slope G_n > 0"
     return [
         identity(first, "solved for the first share", by),
@@ -314,7 +303,7 @@ def first_share_by_sums(claim: Any) -> list[Line]:
     """B(n) = (1 + phi (G_1 + ... + G_(n-1)))/G_n, in which no digits cancel."""
     added = eq(total(geometric, n - 1), (n - geometric(n)) / (1 - beta))
     closed = sums(added, n, "the sum of the G_i")
-    return [identity(claim, "put in", {closed: -phi / geometric(n)})]
+    return [identity(claim, "this sum put into (4.12)", {closed: -phi / geometric(n)})]
 
 
 @statement("4.12fin", "M (4.12) and the line below", goals=[ends_of_nodes(phi, SC)])
@@ -327,20 +316,23 @@ def ends_with_setup(claim: Any) -> list[Line]:
     "4.13->4.6",
     "M end of 4.2",
     goals=[
-        eq(sp.Subs(execution_time(n), (phi, SC), (0, 0)), sigma * w * (1 - beta) / (1 - beta**n)),
-        eq(sp.Subs(share(j, alpha_1), phi, 0), beta ** (j - 1) * alpha_1),
+        eq(at_point(execution_time(n), {phi: 0, SC: 0}), sigma * w * (1 - beta) / (1 - beta**n)),
+        eq(at_point(share(j, alpha_1), {phi: 0}), beta ** (j - 1) * alpha_1),
     ],
 )
 def setup_of_zero(time: Any, shares: Any) -> list[Line]:
     """With ST = SC = 0, and so phi = 0, constraint (4.13) is constraint (4.6)."""
-    return [identity(time, "phi = 0 and SC = 0"), identity(shares, "and so for the shares")]
+    return [
+        identity(time, "(4.13) with phi = 0 and SC = 0"),
+        identity(shares, "and the shares of 4.2 are those of 4.1"),
+    ]
 
 
-_HALF, _BUDGET = {beta: sp.Rational(1, 2), phi: sp.Rational(1, 100)}, sp.Rational(219, 400)
+_BUDGET = sp.Rational(219, 400)
 
 
 def _example(count: Any) -> sp.Expr:
-    return first_share(count).subs(_HALF)
+    return at_point(first_share(n), {n: count, beta: sp.Rational(1, 2), phi: sp.Rational(1, 100)})
 
 
 @statement(
@@ -349,7 +341,7 @@ def _example(count: Any) -> sp.Expr:
     goals=[
         gt(execution_time(n), ST + SC + sigma * Cms),
         lt(_example(sp.Rational(21, 4)), _BUDGET),
-        *(gt(_example(sp.Integer(count)), _BUDGET) for count in range(1, 7)),
+        *(gt(_example(count), _BUDGET) for count in range(1, 7)),
         gt(_example(m + 6), _BUDGET),
     ],
     status="corrected",
@@ -360,14 +352,13 @@ def may_be_infeasible(floor: Any, real: Any, *counts: Any) -> list[Line]:
     """A real number of nodes may meet a deadline that no whole one meets."""
     more = ge(n, geometric(n))
     base = positive(more.subs({n: 1}), "one node")
-    step = positive(more.subs({n: n + 1}), "one more", {assume(more, "assume it"): 1})
+    step = positive(more.subs({n: n + 1}), "one node more", {assume(more, "assume it"): 1})
     count = induction(more, n, base, step, "n >= 1 + beta + ... + beta^(n-1)")
     why = "B(n) > 1 - beta, so no number of nodes gets below this"
-    scale = sigma * w * phi / (1 - beta**n)
     *few, many = counts
     return [
-        positive(floor, why, {count: scale}),
-        compute(real, "21/4 nodes would do"),
+        positive(floor, why, {count: sigma * w * phi / (1 - beta**n)}),
+        compute(real, "21/4 nodes would meet the budget"),
         *(compute(one, "but this whole number does not") for one in few),
-        positive(many, "nor any larger one"),
+        positive(many, "nor does any larger one"),
     ]

@@ -6,12 +6,12 @@ from typing import Any
 
 import sympy as sp
 
-from dlsim.theory.paper_m import WHOLE_LOAD, finish
+from dlsim.theory.paper_m import LOAD, finish
 from dlsim.theory.relations import Every, Iff, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, statement
 from dlsim.theory.steps import (
     Line,
-    add_up,
+    add_weighted,
     assume,
     ceiling_bounds,
     chain,
@@ -19,7 +19,6 @@ from dlsim.theory.steps import (
     compute,
     exact_function,
     follows,
-    generalise,
     identity,
     iff,
     induction,
@@ -28,7 +27,6 @@ from dlsim.theory.steps import (
     root,
     substitute,
     sums,
-    take,
 )
 from dlsim.theory.symbols import (
     SC,
@@ -37,6 +35,7 @@ from dlsim.theory.symbols import (
     Delta,
     alpha,
     alpha_1,
+    at_point,
     beta,
     cost,
     execution_time,
@@ -120,39 +119,58 @@ def slope_with_setup(slope: Any, power: Any, solved: Any) -> list[Line]:
     return [line, root_, zero]
 
 
-_EXAMPLE = {beta: HALF, phi: CENT}
-_C4, _C5 = sp.log(phi) / sp.log(beta), -1 / sp.log(beta)
-_k = sp.Symbol("k", real=True)
-_SLOPE_OF_EXAMPLE = sp.diff(first_share(x), x).subs(_EXAMPLE)
-_WEIGHT = (C1 + C2 * x).subs(_EXAMPLE)
-_C6 = (C2 * _C4).subs(_EXAMPLE)
+_count, _k = sp.symbols("n k", real=True)
+_C4, _C5 = sp.log(setup) / sp.log(beta), -1 / sp.log(beta)
+_C1_AND_C4 = _with_setup(C1 + C2 * _C4)
+_WEIGHT = (C1 + C2 * x).subs({beta: HALF, phi: CENT})
+_C6 = sp.log(100) / 100
+
+
+def _slope_at(count: int) -> sp.Expr:
+    return at_point(sp.Derivative(first_share(x), x), {beta: HALF, phi: CENT, x: count})
 
 
 @statement(
     "5.2b",
     "M Theorem 5.2, from n = C4 + C5 ln(C1 + C2 n) on",
     goals=[
-        eq(C1 + C2 * _C5 * _k, C1 + phi * _k),
-        lt(_SLOPE_OF_EXAMPLE.subs(x, 5), 0),
-        gt(_SLOPE_OF_EXAMPLE.subs(x, 6), 0),
+        eq(
+            at_point(_with_setup(C1 + C2 * _count), {_count: _C4 + _C5 * _k}),
+            _C1_AND_C4 + setup * _k,
+        ),
+        eq(at_point(_with_setup(C2) * _C4, {beta: HALF, setup: CENT}), _C6),
+        lt(_slope_at(5), 0),
+        gt(_slope_at(6), 0),
         gt(_WEIGHT, _C6 - CENT * sp.log(_WEIGHT)),
     ],
     status="refuted",
     gap="e^k = (C1 + C2 C4) + phi k, not C2 C4 - phi k, which has no root at the minimum",
     errata=[6, 7],
 )
-def misprinted_chain(right: Any, before: Any, after: Any, apart: Any) -> list[Line]:
+def misprinted_chain(right: Any, printed: Any, before: Any, after: Any, apart: Any) -> list[Line]:
     """The printed e^k = C6 - C7 k has no root at the minimum of E (beta = 1/2, phi = 1/100)."""
-    least = compute(gt(_WEIGHT.subs(x, 0), sp.exp(-2)), "C1 > e^-2")
-    above = positive(gt(_WEIGHT, sp.exp(-2)), "so e^k = C1 + C2 n > e^-2", {least: 1})
+    more = compute(gt(sp.log(2), sp.Rational(3, 5)), "2^5 = 32 > 27 > e^3")
+    less = compute(lt(sp.log(2), 1), "2 < e")
+    # the factors are (1 - beta^5)^2 and (1 - beta^6)^2
+    five, six = sp.Rational(31, 32) ** 2, sp.Rational(63, 64) ** 2
+    why = "by 5.2a: C3 - C1 beta^n - C2 n beta^n with beta = 1/2 and phi = 1/100"
+    at_five = eq(five * _slope_at(5), sp.Rational(31, 3200) - sp.Rational(11, 640) * sp.log(2))
+    at_six = eq(six * _slope_at(6), sp.Rational(63, 6400) - sp.Rational(7, 800) * sp.log(2))
+    by_five = {identity(at_five, why): -1 / five, more: sp.Rational(11, 640) / five}
+    by_six = {identity(at_six, why): 1 / six, less: sp.Rational(7, 800) / six}
+    quarter = compute(gt(HALF**2, sp.exp(-2)), "2 < e")
+    above = positive(gt(_WEIGHT, sp.exp(-2)), "so e^k = C1 + C2 n > e^-2", {quarter: 1, more: HALF})
     large = follows(logarithm(above.claim, "in logarithms", [above]), above, "so k > -2")
-    room = compute(gt(_WEIGHT.subs(x, 0), _C6 + 2 * CENT), "C1 > C6 + 2 phi")
-    facts = [above]
+    hundred = compute(lt(sp.log(100), 7 * sp.log(2)), "100 < 128 = 2^7")
+    by = {large: CENT, hundred: CENT, more: 43 * CENT}
     return [
-        identity(right, "n = C4 + C5 k put into e^k = C1 + C2 n, but for C4"),
-        compute(before, "E still falls at 5 nodes"),
-        compute(after, "and rises at 6, so the minimum lies between"),
-        positive(apart, "but the printed sides differ for every n", {large: CENT, room: 1}, facts),
+        identity(right, "n = C4 + C5 k put into e^k = C1 + C2 n"),
+        identity(printed, "the printed C6 is C2 C4, without C1"),
+        positive(before, "E still falls at 5 nodes", by_five),
+        positive(after, "and rises at 6, so the minimum lies between", by_six),
+        positive(
+            apart, "but the printed sides, e^k and C6 - phi k, differ for every n", by, [above]
+        ),
     ]
 
 
@@ -178,6 +196,9 @@ def one_more_node(difference: Any, helps: Any) -> list[Line]:
     return [line, iff(helps.first, helps.second, "times (1 - beta^n)/(1 - beta) > 0", times)]
 
 
+_LATER = assume(gt(share(j + k, alpha_1), 0), "a later share is positive")
+
+
 @statement(
     "ajmono",
     "M 4.2, order of the shares",
@@ -186,15 +207,14 @@ def one_more_node(difference: Any, helps: Any) -> list[Line]:
         gt(share(j, alpha_1), 0),
         gt(share(j, alpha_1), share(j + 1, alpha_1)),
     ],
-    hypotheses=[gt(share(j + k, alpha_1), 0)],
+    hypotheses=[_LATER],
     witness={alpha_1: 1},
 )
-def shares_decrease(difference: Any, earlier: Any, order: Any, later: Any) -> list[Line]:
+def shares_decrease(difference: Any, earlier: Any, order: Any) -> list[Line]:
     """If a share is positive, all before it are, and they decrease."""
     line = identity(difference, "the recurrence")
-    known = assume(later, "a later share is positive")
     why = "backwards: alpha_j = (alpha_(j+k) + phi G_k)/beta^k"
-    before = positive(earlier, why, {known: beta**-k})
+    before = positive(earlier, why, {_LATER: beta**-k})
     falls = positive(order, "so it is above the next", {before: 1 - beta, line: 1})
     return [line, before, falls]
 
@@ -211,7 +231,7 @@ def bracket(count: Any) -> sp.Expr:
         Iff(gt(last_share(n), 0), gt((1 - beta) ** 2, phi * bracket(n))),
         gt(bracket(n + 1), bracket(n)),
         ge(bracket(n), (n - 1) * (1 - beta) ** 2 / beta),
-        eq(bracket(sp.Integer(1)), 0),
+        eq(at_point(bracket(n), {n: 1}), 0),
         Iff(ge(last_share(n), 0), ge((1 - beta) ** 2, phi * bracket(n))),
     ],
     status="corrected",
@@ -277,7 +297,10 @@ _ST_ZERO = execution_time(n, 0)
     goals=[
         gt(_ST_ZERO, execution_time(n + 1, 0)),
         *(
-            eq(_ST_ZERO.subs({n: count, beta: HALF, w: 2, sigma: 10, SC: 5}), sp.Rational(value))
+            eq(
+                at_point(_ST_ZERO, {n: count, beta: HALF, w: 2, sigma: 10, SC: 5}),
+                sp.Rational(value),
+            )
             for count, value in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
         ),
     ],
@@ -322,14 +345,14 @@ def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
     linear = climbs(
         ge(beta**-_y, 1 + _y * growth),
         _y,
-        positive(ge(beta**0, 1), "at 0"),
+        positive(ge(at_point(beta**-_y, {_y: 0}), 1), "at 0"),
         positive(ge(growth * beta**-_y, growth), "its slope", {one: growth}),
         "so beta^-y >= 1 + yL",
     )
     square = climbs(
         ge(beta**-_y, 1 + _y * growth + _y**2 * growth**2 / 2),
         _y,
-        positive(ge(beta**0, 1), "at 0"),
+        positive(ge(at_point(beta**-_y, {_y: 0}), 1), "at 0"),
         positive(ge(growth * beta**-_y, growth + _y * growth**2), "its slope", {linear: growth}),
         "so beta^-y >= 1 + yL + (yL)^2/2",
     )
@@ -424,37 +447,28 @@ def cost_rises(rises: Any) -> list[Line]:
 
 
 _end = sp.Symbol("M", real=True)
-_EARLY = Every(ge(_end, finish(j, j, ST, SC)), j, 1, n)
+_EARLY = assume(Every(ge(_end, finish(j, j, ST, SC)), j, 1, n), "no node ends after M")
 
 
 @statement(
     "OPR",
     "M section 4, the optimal partitioning rule",
     goals=[ge(_end, execution_time(n))],
-    hypotheses=[WHOLE_LOAD, _EARLY],
+    hypotheses=[LOAD, _EARLY],
     witness={_end: 100, alpha: lambda index: sp.Rational(1, 3)},
 )
-def equal_finish_is_optimal(latest: Any, load: Any, early: Any) -> list[Line]:
+def equal_finish_is_optimal(latest: Any) -> list[Line]:
     """No split of the load ends before E, at which all nodes end together."""
-    inside = [assume(ge(n, j), "node j is one of them")]
-    each = take(assume(early, "no node ends after M"), j, "of node j", inside)
-    scaled = beta**-j
-    weighed = positive(
-        ge(scaled * _end, scaled * finish(j, j, ST, SC)), "times beta^-j", {each: scaled}
-    )
-    added = add_up(generalise(weighed, j, 1, n, "for all nodes"), "all nodes added")
-    power = beta**-n
-    level = sums(
-        eq(total(lambda index: beta**-index, n), (power - 1) / (1 - beta)), n, "the weights added"
-    )
+    power, scaled = beta**-n, beta**-j
+    added = add_weighted(_EARLY, scaled, "times beta^-j")
     weights = (power - 1) / (1 - beta)
+    level = sums(eq(total(lambda index: beta**-index, n), weights), n, "the weights added")
     delays = phi * sigma * w * (n * power - beta * weights) / (1 - beta) + SC * weights
     times = sp.Sum(scaled * finish(j, j, ST, SC), (j, 1, n))
     mean = eq(times, delays + sigma * w * power * total(alpha, n))
-    whole = sums(mean, n, "every share has the same coefficient in the sum of the ends")
+    same = sums(mean, n, "every share has the same coefficient in the sum of the ends")
     scale = beta**n * (1 - beta) / (1 - beta**n)
-    carried = assume(load, "the whole load")
-    by = {added: scale, whole: scale, level: -scale * _end, carried: sigma * Cms / (1 - beta**n)}
+    by = {added: scale, same: scale, level: -scale * _end, LOAD: sigma * Cms / (1 - beta**n)}
     return [positive(latest, "so the weighted mean of the ends is E, for every split", by)]
 
 
@@ -570,37 +584,28 @@ def ten_nodes(*claims: Any) -> list[Line]:
     return [compute(claim, reasons[place % 7]) for place, claim in enumerate(claims)]
 
 
-_load, _least_time = sp.symbols("L E", positive=True)
+_load, _least_time, _batch, _interval = sp.symbols("L E batch interval", positive=True)
+_MEAN_BATCH = {_batch: total(lambda size: size, 10) / 10, _interval: _least_time / _load}
 _real_cost = x * first_share(x, 0)
+_derivative_at_1 = at_point(sp.Derivative(_real_cost, x), {beta: HALF, x: 1})
 
 
 @statement(
     "M.n+1",
     "M section 5 (the derivative of W) and 6.1 (batches)",
     goals=[
-        eq(
-            sp.Rational(sum(range(1, 11)), 10) * _least_time / (_least_time / _load), 11 * _load / 2
-        ),
-        gt(
-            sp.diff(_real_cost, x).subs({beta: HALF, x: 1}),
-            (_real_cost.subs(x, 2) - _real_cost.subs(x, 1)).subs(beta, HALF) - 1,
-        ),
-        lt(
-            sp.diff(_real_cost, x).subs({beta: HALF, x: 1}),
-            (_real_cost.subs(x, 2) - _real_cost.subs(x, 1)).subs(beta, HALF),
-        ),
+        eq(at_point(_batch * _least_time / _interval, _MEAN_BATCH), 11 * _load / 2),
+        lt(_derivative_at_1, at_point(_real_cost.subs(x, 2) - _real_cost.subs(x, 1), {beta: HALF})),
     ],
     status="corrected",
     gap="batches of 1 to 10 tasks at intervals E/L offer 5.5 L; DC is a difference, no derivative",
     errata=[11, 12],
 )
-def batches_and_difference(batch: Any, above: Any, below: Any) -> list[Line]:
+def batches_and_difference(batch: Any, less: Any) -> list[Line]:
     """The offered load is 5.5 L, and DC_i is a forward difference."""
-    why = "beta = 1/2, from one node to two: the derivative at 1 is another number"
     return [
         identity(batch, "the mean batch is (1 + ... + 10)/10"),
-        compute(above, why),
-        compute(below, why),
+        compute(less, "the derivative at one node is less than the step from one node to two"),
     ]
 
 

@@ -13,6 +13,7 @@ from dlsim.theory.statements import statement
 from dlsim.theory.steps import (
     Line,
     add_up,
+    add_weighted,
     assume,
     cases,
     ceiling,
@@ -27,9 +28,10 @@ from dlsim.theory.steps import (
     squeeze,
     sums,
     take,
+    take_in_range,
     whole,
 )
-from dlsim.theory.symbols import i, j, k, m, n, total
+from dlsim.theory.symbols import at_point, i, j, k, m, n, total
 
 # ------------------------------------------------------------------ the reduction
 
@@ -40,14 +42,25 @@ connections, chosen = (sp.Function(name, integer=True, nonnegative=True) for nam
 a, b, one, two = sp.symbols("a b i_1 i_2", integer=True, positive=True)
 bound = sp.Symbol("B", real=True)
 
-_ON_LINK = [eq((one - a) * (one - b), 0), eq((two - a) * (two - b), 0), gt(one, two)]
-_COMMON_LINK = Every(le(connections(tail(k)) + connections(head(k)), 1), k, 1, m)
-_OWN_LINK = Every(le(connections(i), 1), i, 1, n)
-_BANDWIDTH = Every(le(work(i), connections(i)), i, 1, n)
-_THROUGHPUT = ge(total(work, n), bound)
-_VERTICES = [Every(ge(n, tail(k)), k, 1, m), Every(ge(n, head(k)), k, 1, m)]
-_INDEPENDENT = Every(eq(chosen(tail(k)) * chosen(head(k)), 0), k, 1, m)
-_ONCE = Every(le(chosen(i), 1), i, 1, n)
+_ON_ROUTES = [
+    assume(eq((one - a) * (one - b), 0), "link k is on the route of i_1"),
+    assume(eq((two - a) * (two - b), 0), "and on that of i_2"),
+]
+_DIFFER = assume(gt(one, two), "i_1 and i_2 are different vertices")
+_COMMON_LINK = assume(
+    Every(le(connections(tail(k)) + connections(head(k)), 1), k, 1, m),
+    "(3) on the common link of an edge",
+)
+_OWN_LINK = assume(Every(le(connections(i), 1), i, 1, n), "(3) on a link of its own")
+_BANDWIDTH = assume(Every(le(work(i), connections(i)), i, 1, n), "(4) with delta = g = 1")
+_THROUGHPUT = assume(ge(total(work, n), bound), "the throughput is at least B")
+_VERTICES = [
+    assume(Every(ge(n, end(k)), k, 1, m), "an end of an edge is a vertex") for end in (tail, head)
+]
+_INDEPENDENT = assume(
+    Every(eq(chosen(tail(k)) * chosen(head(k)), 0), k, 1, m), "the set is independent"
+)
+_ONCE = assume(Every(le(chosen(i), 1), i, 1, n), "each vertex is in the set at most once")
 
 
 @statement(
@@ -63,7 +76,8 @@ _ONCE = Every(le(chosen(i), 1), i, 1, n)
         ge(n, total(chosen, n)),
     ],
     hypotheses=[
-        *_ON_LINK,
+        *_ON_ROUTES,
+        _DIFFER,
         _COMMON_LINK,
         _OWN_LINK,
         _BANDWIDTH,
@@ -86,86 +100,70 @@ _ONCE = Every(le(chosen(i), 1), i, 1, n)
     gap="indices of the links, isolated vertices and priorities of 0 are corrected",
     errata=[24, 25, 26, 27],
 )
-def reduction(*claims: Any) -> list[Line]:
+def reduction(
+    sum_: Any, product: Any, apart: Any, zero_one: Any, size: Any, link: Any, gateway: Any
+) -> list[Line]:
     """In any graph an allocation of throughput B exists iff B vertices are independent."""
-    sum_, product, apart, zero_one, size, link, gateway, *hypotheses = claims
-    first, second, other, common, own, bandwidth, throughput, tails, heads, free, once = hypotheses
-    on_first, on_second = (
-        assume(first, "link k is on the route of i_1"),
-        assume(second, "and on that of i_2"),
-    )
-    differ = assume(other, "another vertex")
+    on_first, on_second = _ON_ROUTES
     scale = 1 / (one - two)
-    ends = identity(
-        sum_,
-        "so i_1 and i_2 are the ends of edge k",
-        {on_first: scale, on_second: -scale},
-        [differ],
-    )
-    same = identity(product, "with the same product", {ends: one, on_first: -1})
+    by = {on_first: scale, on_second: -scale}
+    ends = identity(sum_, "so i_1 and i_2 are the ends of edge k", by, [_DIFFER])
+    by = {add_up(_BANDWIDTH, "added over all routes"): 1, _THROUGHPUT: 1}
+    large = positive(size, "so the set is no smaller than the throughput", by)
+    by = {add_up(_ONCE, "added over all vertices"): 1}
     return [
         ends,
-        same,
-        _allocation_to_set(apart, assume(common, "(3) on the common link of an edge")),
-        _zero_or_one(zero_one, assume(own, "(3) on a link of its own")),
-        positive(
-            size,
-            "so the set is no smaller than the throughput",
-            {
-                add_up(assume(bandwidth, "(4) with delta = g = 1"), "added"): 1,
-                assume(throughput, "at least B"): 1,
-            },
-        ),
-        _set_to_allocation(link, free, once, tails, heads),
-        positive(
-            gateway, "(2) at cluster 0", {add_up(assume(once, "each vertex once"), "added"): 1}
-        ),
+        identity(product, "with the same product", {ends: one, on_first: -1}),
+        _allocation_to_set(apart),
+        _zero_or_one(zero_one),
+        large,
+        _set_to_allocation(link),
+        positive(gateway, "(2) at cluster 0", by),
     ]
 
 
-def _allocation_to_set(claim: Every, links: Line) -> Line:
-    """Show that connections that share a link are not both opened."""
-    row = take(links, k, "of edge k", [assume(ge(m, k), "one of the edges")])
-    here, there = connections(tail(k)), connections(head(k))
-    goal = le(here * there, 0)
-    opened = assume(ge(here, 1), "if the first is opened")
-    first = positive(goal, "the second is not", {row: here, opened: here})
-    closed = assume(opened.claim.negated, "if it is not")
-    none = whole(ge(0, here), "it has no connection", closed)
-    second = positive(goal, "there is nothing to show", {none: there})
-    both = cases(goal, first, second, opened.claim, "so at most one of them is opened")
-    least = positive(ge(here * there, 0), "numbers of connections are not negative")
-    product = squeeze(claim.relation, both, least, "so the opened ones are independent")
-    return generalise(product, k, 1, m, "for all edges")
-
-
-def _zero_or_one(claim: Every, links: Line) -> Line:
-    """Show that a route has no connection or one."""
-    row = take(links, i, "of route i", [assume(ge(n, i), "one of the routes")])
-    count = connections(i)
-    goal = le(count * (1 - count), 0)
-    opened = assume(ge(count, 1), "if it is opened")
-    first = positive(goal, "it has at least one", {opened: count})
-    none = whole(ge(0, count), "it has none", assume(opened.claim.negated, "if it is not"))
-    second = positive(goal, "there is nothing to show", {none: 1 - count}, [row])
+def _show_product_is_zero(
+    claim: Every, other: sp.Expr, row: Line, by_row: dict[Line, Any], not_negative: Line
+) -> Line:
+    """Show, for every index, that a number of connections or another factor is 0."""
+    product = claim.relation.left
+    count = product / other
+    goal = le(product, 0)
+    opened = assume(ge(count, 1), "if a connection is opened")
+    first = positive(goal, "the other factor is not positive", {**by_row, opened: count})
+    closed = assume(opened.claim.negated, "if none is opened")
+    none = whole(ge(0, count), "the number is 0", closed)
+    second = positive(goal, "so the product is not positive", {none: other}, [row])
     both = cases(goal, first, second, opened.claim, "in both cases")
-    least = positive(ge(count * (1 - count), 0), "and it has at most one", {row: count})
-    return generalise(
-        squeeze(claim.relation, both, least, "so none or one"), i, 1, n, "for all routes"
+    zero = squeeze(claim.relation, both, not_negative, "so the product is 0")
+    return generalise(zero, claim.index, claim.low, claim.high, "for all of them")
+
+
+def _allocation_to_set(claim: Every) -> Line:
+    """Show that connections that share a link are not both opened."""
+    row = take_in_range(_COMMON_LINK, k, "for edge k")
+    here, there = connections(tail(k)), connections(head(k))
+    least = positive(ge(here * there, 0), "numbers of connections are not negative")
+    return _show_product_is_zero(claim, there, row, {row: here}, least)
+
+
+def _zero_or_one(claim: Every) -> Line:
+    """Show that a route has no connection or one."""
+    row = take_in_range(_OWN_LINK, i, "for route i")
+    rest = 1 - connections(i)
+    least = positive(
+        ge(connections(i) * rest, 0), "there is at most one connection", {row: connections(i)}
     )
+    return _show_product_is_zero(claim, rest, row, {}, least)
 
 
-def _set_to_allocation(claim: Every, free: Any, once: Any, tails: Any, heads: Any) -> Line:
+def _set_to_allocation(claim: Every) -> Line:
     """Show that alpha = beta = 1 on an independent set is a valid allocation."""
-    inside = [assume(ge(m, k), "one of the edges")]
-    apart = take(assume(free, "an independent set"), k, "of edge k", inside)
-    single = assume(once, "each vertex at most once")
-    ends = [
-        take(assume(one_, "an end is a vertex"), k, "of edge k", inside) for one_ in (tails, heads)
-    ]
+    inside = [assume(ge(m, k), "k is in range")]
+    apart = take(_INDEPENDENT, k, "for edge k", inside)
     first, second = (
-        take(single, end(k), "an end", [in_range])
-        for end, in_range in zip((tail, head), ends, strict=True)
+        take(_ONCE, end(k), "for an end of edge k", [take(vertex, k, "for edge k", inside)])
+        for end, vertex in zip((tail, head), _VERTICES, strict=True)
     )
     by = {first: 1 - chosen(head(k)), apart: -1}
     link = positive(claim.relation, "(1 - x_u)(1 - x_v) >= 0, so (3) holds", by, [second])
@@ -188,6 +186,13 @@ def rounded(index: Any) -> sp.Expr:
     return sp.Min(load(index), sp.floor(routes(index)) * band / size)
 
 
+_WORK_ROW = assume(
+    le(total(lambda index: load(index) * price_of_work(index), n), speed),
+    "(6b) of the relaxed program",
+)
+_LINK_ROW = assume(le(total(routes, n), capacity), "(6d) of the relaxed program")
+
+
 @statement(
     "S.LPR",
     "S 5.2.1, LPR",
@@ -200,10 +205,7 @@ def rounded(index: Any) -> sp.Expr:
         le(total(lambda index: rounded(index) * price_of_work(index), n), speed),
         le(total(lambda index: sp.floor(routes(index)), n), capacity),
     ],
-    hypotheses=[
-        le(total(lambda index: load(index) * price_of_work(index), n), speed),
-        le(total(routes, n), capacity),
-    ],
+    hypotheses=[_WORK_ROW, _LINK_ROW],
     witness={
         load: lambda _: sp.Rational(1, 2),
         routes: lambda _: sp.Rational(3, 2),
@@ -212,54 +214,41 @@ def rounded(index: Any) -> sp.Expr:
         price_of_work: lambda _: sp.Integer(1),
     },
 )
-def rounding_down(*claims: Any) -> list[Line]:
+def rounding_down(
+    fewer: Any, some: Any, less: Any, rest: Any, carried: Any, work_row: Any, link_row: Any
+) -> list[Line]:
     """Connections rounded down, with the load that they carry, satisfy (6): no row grows."""
-    _, some, less, rest, carried, work_row, link_row, work_, links = claims
     down, above = floor_bounds(routes(j), "the definition of the floor")
-    least = whole(
-        some.relation, "and whole", positive(gt(sp.floor(routes(j)), -1), "above -1", {above: 1})
-    )
+    above_minus_1 = positive(gt(sp.floor(routes(j)), -1), "more than -1", {above: 1})
+    least = whole(some.relation, "and a whole number", above_minus_1)
     smaller = extreme(less.relation, "a minimum is at most its parts")
     fits = sp.floor(routes(j)) * band / size
-    link = extreme(le(rounded(j), fits), "and at most the other")
-    not_negative = positive(ge(fits, 0), "not negative", {least: band / size})
+    link = extreme(le(rounded(j), fits), "also the second part")
+    not_negative = positive(ge(fits, 0), "the second part is not negative", {least: band / size})
     nothing = extreme(rest.relation, "neither part is negative", [not_negative])
     bounded = positive(carried.relation, "times delta: (6e)", {link: size})
-    scaled = positive(
-        le(rounded(j) * price_of_work(j), load(j) * price_of_work(j)),
-        "times w",
-        {smaller: price_of_work(j)},
-    )
-    row = add_up(generalise(scaled, j, 1, n, "for all routes"), "added")
-    fewer_ = generalise(down, j, 1, n, "for all routes")
+    rows = [
+        generalise(line, j, 1, n, "for all routes")
+        for line in (down, least, smaller, nothing, bounded)
+    ]
+    by_work = {add_weighted(rows[2], price_of_work(j), "times w"): 1, _WORK_ROW: 1}
+    by_link = {add_up(rows[0], "added over all routes"): 1, _LINK_ROW: 1}
     return [
-        fewer_,
-        generalise(least, j, 1, n, "for all routes"),
-        generalise(smaller, j, 1, n, "for all routes"),
-        generalise(nothing, j, 1, n, "for all routes"),
-        generalise(bounded, j, 1, n, "for all routes"),
-        positive(
-            work_row,
-            "(6b), and (6c) in the same way",
-            {row: 1, assume(work_, "(6b) of the relaxed program"): 1},
-        ),
-        positive(
-            link_row,
-            "(6d)",
-            {add_up(fewer_, "added"): 1, assume(links, "(6d) of the relaxed program"): 1},
-        ),
+        *rows,
+        positive(work_row, "(6b), and (6c) in the same way", by_work),
+        positive(link_row, "(6d)", by_link),
     ]
 
 
 coefficient = sp.Function("A", real=True)
 variable, price = sp.Function("z", nonnegative=True), sp.Function("y", nonnegative=True)
 right, objective = sp.Function("b", real=True), sp.Function("c", real=True)
-_row = sp.Symbol("k", integer=True, positive=True)
-_ROWS = Every(
-    le(total(lambda index: coefficient(k, index) * variable(index), n), right(k)), k, 1, m
-)
+_inner = total(lambda index: coefficient(k, index) * variable(index), n)
 _columns = sp.Sum(price(k) * coefficient(k, j), (k, 1, m))
-_DUAL = Every(ge(_columns, objective(j)), j, 1, n)
+_ROWS = assume(
+    Every(le(_inner, right(k)), k, 1, m), "an allocation, whole or not, satisfies all rows of (6)"
+)
+_DUAL = assume(Every(ge(_columns, objective(j)), j, 1, n), "no column is worth more than its price")
 
 
 @statement(
@@ -282,27 +271,15 @@ _DUAL = Every(ge(_columns, objective(j)), j, 1, n)
         objective: lambda _: sp.Integer(3),
     },
 )
-def relaxation_bounds(goal: Any, rows: Any, dual: Any) -> list[Line]:
+def relaxation_bounds(goal: Any) -> list[Line]:
     """Prices that are feasible in the rational program bound every allocation, whole or not."""
-    in_rows, in_columns = (
-        assume(ge(m, k), "one of the rows"),
-        assume(ge(n, j), "one of the columns"),
-    )
-    row = take(assume(rows, "an allocation satisfies every row of (6)"), k, "of row k", [in_rows])
-    inner = total(lambda index: coefficient(k, index) * variable(index), n)
-    paid = positive(le(price(k) * inner, price(k) * right(k)), "times its price", {row: price(k)})
-    all_rows = add_up(generalise(paid, k, 1, m, "for all rows"), "all rows added")
-    column = take(assume(dual, "prices that no column beats"), j, "of column j", [in_columns])
-    value = positive(
-        ge(_columns * variable(j), objective(j) * variable(j)),
-        "times the variable, whole or not",
-        {column: variable(j)},
-    )
-    all_columns = add_up(generalise(value, j, 1, n, "for all columns"), "all columns added")
-    by_rows = sp.Sum(price(k) * inner, (k, 1, m))
+    all_rows = add_weighted(_ROWS, price(k), "times the price of the row")
+    all_columns = add_weighted(_DUAL, variable(j), "times the variable of the column")
+    by_rows = sp.Sum(price(k) * _inner, (k, 1, m))
     by_columns = sp.Sum(_columns * variable(j), (j, 1, n))
     swapped = sums(eq(by_columns, by_rows), n, "the order of the two sums is changed")
-    return [positive(goal, "so no allocation has more", {all_rows: 1, all_columns: 1, swapped: -1})]
+    by = {all_rows: 1, all_columns: 1, swapped: -1}
+    return [positive(goal, "so no allocation is worth more", by)]
 
 
 # ------------------------------------------------------------------ heuristics
@@ -313,6 +290,7 @@ whole_cap = sp.Symbol("C", integer=True, nonnegative=True)
 _left_over = exact_function(
     "choices", lambda routes_: sum(value != 0 for value in [0] * int(routes_))
 )
+_ROOM = assume(ge(whole_cap - fixed, relaxed), "the relaxed program leaves room for it")
 
 
 @statement(
@@ -320,20 +298,19 @@ _left_over = exact_function(
     "S 5.2.3, LPRR",
     goals=[
         ge(whole_cap, fixed + sp.ceiling(relaxed)),
-        gt(sp.ceiling(sp.Rational(5, 2)), sp.Rational(5, 2)),
+        gt(at_point(sp.ceiling(cap), {cap: sp.Rational(5, 2)}), sp.Rational(5, 2)),
         eq(_left_over(2), 0),
     ],
-    hypotheses=[ge(whole_cap - fixed, relaxed)],
+    hypotheses=[_ROOM],
     witness={fixed: 1, relaxed: sp.Rational(3, 2), whole_cap: 3},
     status="corrected",
     gap="rounding up is feasible for whole max-connect; steps 2 to 5 do not end once the rest is 0",
     errata=[29, 30],
 )
-def rounding_up(fits: Any, real: Any, none: Any, row: Any) -> list[Line]:
+def rounding_up(fits: Any, real: Any, none: Any) -> list[Line]:
     """Rounding a relaxed number of connections up keeps a link feasible if its limit is whole."""
-    room = assume(row, "the relaxed program leaves room for it")
-    both = ceiling(whole_cap - fixed, relaxed, "whole numbers are left")
-    up = follows(both, room, "so there is room for the ceiling")
+    both = ceiling(whole_cap - fixed, relaxed, "the number that is left is whole")
+    up = follows(both, _ROOM, "so there is room for the ceiling")
     return [
         positive(fits, "on the link", {up: 1}),
         compute(real, "a limit of 5/2, as Table 2 draws it, must be floored first"),
@@ -341,9 +318,7 @@ def rounding_up(fits: Any, real: Any, none: Any, row: Any) -> list[Line]:
     ]
 
 
-_gateway = sp.Symbol("g_m", nonnegative=True)
 _alloc = exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
-_benefit, _amount = sp.symbols("benefit_k alloc", nonnegative=True)
 
 
 @statement(
@@ -357,7 +332,7 @@ _benefit, _amount = sp.symbols("benefit_k alloc", nonnegative=True)
 def greedy_step(none: Any, less: Any) -> list[Line]:
     """If no neighbour can be reached, the printed step 5 gives the local cluster nothing."""
     return [
-        compute(none, "the neighbour's gateway is used up: max of min(20, 3, 0, 5)"),
+        compute(none, "the gateway of the neighbour is used up: the minimum of 20, 3, 0 and 5"),
         compute(less, "though the local benefit is 10"),
     ]
 
@@ -369,7 +344,10 @@ denominator, multiple = (sp.Function(name, integer=True, positive=True) for name
 rate = sp.Function("alpha", nonnegative=True)
 T = sp.Symbol("T_p", integer=True, positive=True)
 _lcm = exact_function("lcm", lambda *values: sp.ilcm(*values))
-byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
+_RATIONAL = assume(Every(eq(rate(j), numerator(j) / denominator(j)), j, 1, n), "alpha = u/v")
+_COMMON = assume(
+    Every(eq(T, denominator(j) * multiple(j)), j, 1, n), "T_p is a multiple of every v"
+)
 
 
 @statement(
@@ -383,10 +361,7 @@ byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
         ),
         eq(_lcm(4, 6, 10), 60),
     ],
-    hypotheses=[
-        Every(eq(rate(j), numerator(j) / denominator(j)), j, 1, n),
-        Every(eq(T, denominator(j) * multiple(j)), j, 1, n),
-    ],
+    hypotheses=[_RATIONAL, _COMMON],
     witness={
         T: 6,
         numerator: lambda index: sp.Integer(index),
@@ -395,28 +370,35 @@ byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
         rate: lambda _: sp.Integer(1),
     },
 )
-def period(counts: Any, row: Any, example: Any, rational: Any, common: Any) -> list[Line]:
+def period(counts: Any, row: Any, example: Any) -> list[Line]:
     """With T_p = lcm of the denominators every route has a whole number alpha T_p of load units."""
-    inside = [assume(ge(n, j), "one of the routes")]
-    fraction = take(assume(rational, "alpha = u/v"), j, "of route j", inside)
-    multiple_ = take(assume(common, "T_p is a multiple of every v"), j, "of route j", inside)
-    units = identity(
-        counts.relation, "u q is whole", {fraction: T, multiple_: numerator(j) / denominator(j)}
-    )
+    fraction, multiple_ = (take_in_range(line, j, "for route j") for line in (_RATIONAL, _COMMON))
+    by = {fraction: T, multiple_: numerator(j) / denominator(j)}
+    units = identity(counts.relation, "u q is whole", by)
     return [
         generalise(units, j, 1, n, "for all routes"),
         identity(row, "and the period changes no row of (1)-(4)"),
-        compute(example, "such as this one"),
+        compute(example, "an example"),
     ]
+
+
+byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
+_alpha, _delta, _w, _s, _period = sp.symbols("alpha delta w s T_p", positive=True)
+_DIMENSIONS = {_alpha: unit / time, _delta: byte / unit, _w: effort / unit, _s: effort / time}
+
+
+def _dimension_of(expression: sp.Expr) -> sp.Expr:
+    values = {**_DIMENSIONS, _period: time}
+    return at_point(expression, {old: values[old] for old in expression.free_symbols})
 
 
 @statement(
     "S.period",
     "S 2 and 3.2, dimensions",
     goals=[
-        eq(unit / time * time, unit),
-        eq(unit / time * (byte / unit) * time, byte),
-        eq(unit / time * (effort / unit) / (effort / time), 1),
+        eq(_dimension_of(_alpha * _period), unit),
+        eq(_dimension_of(_alpha * _delta * _period), byte),
+        eq(_dimension_of(_alpha * _w / _s), 1),
     ],
     status="notation",
     gap="Equation 1, not 2, bounds the work; alpha delta T_p are bytes, not load units",

@@ -14,17 +14,35 @@ from dlsim.theory.statements import lemma, statement
 from dlsim.theory.steps import (
     Line,
     add_up,
+    add_weighted,
     assume,
     extreme,
     generalise,
     identity,
     iff,
     induction,
+    induction_in_range,
     positive,
     sums,
     take,
+    take_in_range,
 )
-from dlsim.theory.symbols import Delta, alpha, beta, chi, j, m, n, r, s, sigma, tau, total, w
+from dlsim.theory.symbols import (
+    Delta,
+    alpha,
+    at_point,
+    beta,
+    chi,
+    j,
+    m,
+    n,
+    r,
+    s,
+    sigma,
+    tau,
+    total,
+    w,
+)
 
 E = sp.Symbol("E", positive=True)
 early = sp.Function("p", nonnegative=True)
@@ -43,9 +61,10 @@ def beta_of(node: Any) -> sp.Expr:
     return cost_of(node) / (tau + cost_of(node))
 
 
-#: P_i is the product of the first i betas.
-EMPTY = eq(P(0), 1)
-PRODUCT = Every(eq(P(j), P(j - 1) * beta_of(j)), j, 1, n)
+EMPTY = assume(eq(P(0), 1), "P_0 = 1, the product of no beta")
+PRODUCT = assume(
+    Every(eq(P(j), P(j - 1) * beta_of(j)), j, 1, n), "P_j is the product of the first j betas"
+)
 ESTIMATE = sigma * tau / (1 - P(n))
 _TIME = sp.Rational(24, 7)
 
@@ -63,23 +82,20 @@ def share_of(node: Any) -> sp.Expr:
     return (1 - beta_of(node)) * P(node - 1) / (1 - P(n))
 
 
-def product_below_one(empty: Any, product: Any) -> tuple[Line, Line]:
+def bound_product(bound: Any, why: str) -> Line:
+    """Show P_j < 1, or P_j <= beta^j, for j = 1..n by induction; `why` is the step."""
+    first = {take(PRODUCT, 1, "the first product"): -1, EMPTY: -beta_of(1)}
+    base = positive(bound.subs({j: 1}), "the first beta", first)
+    after = take_in_range(PRODUCT, j + 1, "one beta more")
+    by = {assume(bound, "assume it of P_j"): beta_of(j + 1), after: -1}
+    step = positive(bound.subs({j: j + 1}), why, by)
+    return induction_in_range(Every(bound, j, 1, n), base, step, "by induction")
+
+
+def show_product_below_1() -> tuple[Line, Line]:
     """Show 1 - P_j > 0 for j = 1..n, and 1 - P_n > 0."""
-    room = assume(ge(n, j + 1), "a node follows")
-    factors = assume(product, "P_j is the product of the first j betas")
-    base_rule = assume(empty, "P_0 = 1")
-    first, after = take(factors, 1, "the first"), take(factors, j + 1, "one more", [room])
-    claim = lt(P(j), 1)
-    base = positive(claim.subs({j: 1}), "beta_1 < 1", {first: -1, base_rule: -beta_of(1)})
-    assumed = assume(claim, "assume it")
-    by = {assumed: beta_of(j + 1), after: -1}
-    step = positive(claim.subs({j: j + 1}), "one beta more", by)
-    each = generalise(induction(claim, j, base, step, "by induction"), j, 1, n, "for all nodes")
-    return each, take(each, n, "for all of them together")
-
-
-def _take_product(product: Any, inside: list[Line]) -> Line:
-    return take(assume(product, "P_j is the product of the first j betas"), j, "of node j", inside)
+    each = bound_product(lt(P(j), 1), "every beta is less than 1")
+    return each, take(each, n, "for all nodes together")
 
 
 @statement(
@@ -114,26 +130,24 @@ def remodel_recurrence(both: Any) -> list[Line]:
     witness=_point,
     status="ours",
 )
-def remodel_closed(recurrence: Any, whole: Any, first: Any, empty: Any, product: Any) -> list[Line]:
+def remodel_closed(recurrence: Any, whole: Any, first: Any) -> list[Line]:
     """The estimate is sigma tau/(1 - P), P = beta_1 ... beta_n, with shares in closed form."""
-    _, below = product_below_one(empty, product)
-    room = assume(ge(n - 1, j), "a node follows")
-    factor = _take_product(product, [room])
-    by = {factor: (1 - beta_of(j + 1)) * (tau + cost_of(j + 1)) / (1 - P(n))}
-    one = identity(recurrence.relation, "it satisfies the recurrence", by, [below])
-    inside = [assume(ge(n, j), "node j is one of them")]
-    falls = eq((1 - beta_of(j)) * P(j - 1), P(j - 1) - P(j))
-    lost = identity(falls, "what the product loses", {_take_product(product, inside): 1})
-    added = add_up(generalise(lost, j, 1, n, "by each node"), "added up")
-    telescope = sums(eq(total(lambda i: P(i - 1) - P(i), n), P(0) - P(n)), n, "neighbours cancel")
+    _, below = show_product_below_1()
     scale = 1 / (1 - P(n))
-    base_rule = assume(empty, "P_0 = 1")
-    by = {added: scale, telescope: scale, base_rule: scale}
+    inside = [assume(ge(n - 1, j), "a node follows")]
+    factor = take(PRODUCT, j, "for node j", inside)
+    by = {factor: (1 - beta_of(j + 1)) * (tau + cost_of(j + 1)) * scale}
+    one = identity(recurrence.relation, "the shares satisfy the recurrence", by, [below])
+    lost = eq((1 - beta_of(j)) * P(j - 1), P(j - 1) - P(j))
+    by = {take_in_range(PRODUCT, j, "for node j"): 1}
+    each = generalise(identity(lost, "what the product loses at node j", by), j, 1, n, "for each")
+    telescope = sums(eq(total(lambda i: P(i - 1) - P(i), n), P(0) - P(n)), n, "neighbours cancel")
+    by = {add_up(each, "added over all nodes"): scale, telescope: scale, EMPTY: scale}
     times = sigma * (tau + cost_of(1)) * (1 - beta_of(1)) * scale
     return [
         generalise(one, j, 1, n - 1, "for all nodes but the last"),
         identity(whole, "so the shares add up to 1", by, [below]),
-        identity(first, "the end of the first node", {base_rule: times}, [below]),
+        identity(first, "the end of the first node", {EMPTY: times}, [below]),
     ]
 
 
@@ -145,160 +159,113 @@ def remodel_closed(recurrence: Any, whole: Any, first: Any, empty: Any, product:
     witness=_point,
     status="ours",
 )
-def estimate_is_shorter(powers: Any, time: Any, empty: Any, product: Any) -> list[Line]:
+def estimate_is_shorter(powers: Any, time: Any) -> list[Line]:
     """The estimate of [6] is no longer than paper M's time on nodes that are free together."""
-    _, below = product_below_one(empty, product)
-    room = assume(ge(n, j + 1), "a node follows")
-    factors, base_rule = assume(product, "the product"), assume(empty, "P_0 = 1")
-    claim = le(P(j), beta**j)
-    first, after = take(factors, 1, "the first"), take(factors, j + 1, "one more", [room])
-    base = positive(claim.subs({j: 1}), "beta_1 <= beta", {first: -1, base_rule: -beta_of(1)})
-    by = {assume(claim, "assume it"): beta_of(j + 1), after: -1}
-    step = positive(claim.subs({j: j + 1}), "beta_i <= beta, as chi_i <= chi", by)
-    each = generalise(induction(claim, j, base, step, "by induction"), j, 1, n, "for all nodes")
-    less = take(each, n, "for all of them together")
+    _, below = show_product_below_1()
+    each = bound_product(le(P(j), beta**j), "beta_i <= beta, as chi_i <= chi")
+    less = take(each, n, "for all nodes together")
     scale = sigma * tau / ((1 - beta**n) * (1 - P(n)))
     return [less, positive(time, "so the estimate is shorter", {less: scale}, [below])]
 
 
-@statement(
-    "6.same",
-    "I, reference [6]: equal releases",
-    goals=[eq(P(n), beta**n)],
-    hypotheses=[EMPTY, PRODUCT, Every(eq(early(j), 0), j, 1, n)],
-    witness={early: lambda _: sp.S.Zero, P: lambda index: sp.Rational(1, 2 ** int(index))},
-    status="ours",
+_SORTED = assume(Every(ge(early(j), early(j + 1)), j, 1, n - 1), "releases are sorted")
+_FIRST = assume(eq(s(1), _r_n - early(1)), "the first node starts when it is free")
+_FREE, _LINK_FREE = _r_n - early(j + 1), s(j) + sigma * tau * share_of(j)
+_STARTS = assume(
+    Every(le(s(j + 1), sp.Max(_FREE, _LINK_FREE)), j, 1, n - 1),
+    "a node starts when it and the link are free",
 )
-def remodel_of_equal_releases(claim: Any, empty: Any, product: Any, gone: Any) -> list[Line]:
-    """If all nodes are free together, the remodel is paper M's split."""
-    room = assume(ge(n, j + 1), "a node follows")
-    factors, together = assume(product, "the product"), assume(gone, "all are free together")
-    base_rule = assume(empty, "P_0 = 1")
-    here = eq(P(j), beta**j)
-    waits = E + (1 - beta) * early(j + 1)
-    rule, none = take(factors, j + 1, "one more", [room]), take(together, j + 1, "one more", [room])
-    by = {
-        rule: 1,
-        assume(here, "assume it"): beta_of(j + 1),
-        none: -(beta ** (j + 1)) * (1 - beta) / waits,
-    }
-    step = identity(here.subs({j: j + 1}), "one more", by)
-    waits = E + (1 - beta) * early(1)
-    rule, none = take(factors, 1, "the first"), take(together, 1, "the first")
-    by = {rule: 1, base_rule: beta_of(1), none: -beta * (1 - beta) / waits}
-    base = identity(here.subs({j: 1}), "the first", by)
-    each = generalise(induction(here, j, base, step, "by induction"), j, 1, n, "for all nodes")
-    return [take(each, n, "for all of them together")]
-
-
-_SORTED = Every(ge(early(j), early(j + 1)), j, 1, n - 1)
-_FIRST = eq(s(1), _r_n - early(1))
-_STARTS = Every(
-    le(s(j + 1), sp.Max(_r_n - early(j + 1), s(j) + sigma * tau * share_of(j))), j, 1, n - 1
-)
+_EQUAL_TIME = assume(eq(E, sigma * tau / (1 - beta**n)), "E is paper M's time")
 
 
 @statement(
     "6.safe",
     "I, reference [6]: the real end against the estimate",
     goals=[Every(le(s(j) + share_of(j) * sigma * w, _r_n + ESTIMATE), j, 1, n)],
-    hypotheses=[EMPTY, PRODUCT, _SORTED, _FIRST, _STARTS, eq(E, sigma * tau / (1 - beta**n))],
+    hypotheses=[EMPTY, PRODUCT, _SORTED, _FIRST, _STARTS, _EQUAL_TIME],
     witness={**_point, _r_n: 5, s: lambda index: sp.Integer(2 + index)},
     status="ours",
 )
-def estimate_is_safe(goal: Any, *hypotheses: Any) -> list[Line]:
+def estimate_is_safe(goal: Any) -> list[Line]:
     """No node ends after the estimate, each computing at full speed from its own start."""
-    empty, product, sorted_, begin, starts, time = hypotheses
-    each_below, below = product_below_one(empty, product)
-    room, inside = assume(ge(n, j + 1), "a node follows"), assume(ge(n, j), "node j is one of them")
-    bound = _r_n - early(j) + sigma * tau * (1 - P(j - 1)) / (1 - P(n))
-    claim = le(s(j), bound)
+    each_below, below = show_product_below_1()
     scale = sigma * tau / (1 - P(n))
-    base_rule = assume(empty, "P_0 = 1")
-    first = {assume(begin, "the first node starts when it is free"): -1, base_rule: -scale}
-    base = positive(claim.subs({j: 1}), "at the first node", first, [below])
-    follows_ = take(each_below, j, "P_j < 1", [room])
-    factor = _take_product(product, [room])
+    room = [assume(ge(n, j + 1), "a node follows")]
+    bound = _r_n - early(j) + sigma * tau * (1 - P(j - 1)) / (1 - P(n))
     next_bound = bound.subs(j, j + 1)
-    free, linked = _r_n - early(j + 1), s(j) + sigma * tau * share_of(j)
-    one = positive(ge(next_bound, free), "the next is free", {follows_: scale}, [below])
-    order = take(assume(sorted_, "releases are sorted"), j, "of the next", [room])
+    claim = le(s(j), bound)
+    base = positive(claim.subs({j: 1}), "at the first node", {_FIRST: -1, EMPTY: -scale}, [below])
+    by = {take(each_below, j, "P_j < 1", room): scale}
+    free = positive(ge(next_bound, _FREE), "the next node is free by then", by, [below])
+    order = take(_SORTED, j, "for the next node", room)
+    factor = take(PRODUCT, j, "for node j", room)
     by = {assume(claim, "assume it of a node"): 1, order: 1, factor: -scale}
-    two = positive(ge(next_bound, linked), "and the link is", by, [below])
-    latest = extreme(le(sp.Max(free, linked), next_bound), "so it starts no later", [one, two])
-    start = take(
-        assume(starts, "a node starts when it is free and the link is"), j, "the next", [room]
-    )
-    step = positive(claim.subs({j: j + 1}), "than this", {latest: 1, start: 1}, [below])
+    linked = positive(ge(next_bound, _LINK_FREE), "and so is the link", by, [below])
+    latest = le(sp.Max(_FREE, _LINK_FREE), next_bound)
+    by = {
+        extreme(latest, "so both are", [free, linked]): 1,
+        take(_STARTS, j, "for the next node", room): 1,
+    }
+    step = positive(claim.subs({j: j + 1}), "so the next node starts by then", by, [below])
     starts_by = induction(claim, j, base, step, "for every node")
-    here = take(each_below, j, "P_j < 1", [inside])
-    equal = assume(time, "E is paper M's time")
+    inside = [assume(ge(n, j), "j is in range")]
     _, shorter = lemma("6.EhatE")
-    part = le(share_of(j) * sigma * cost_of(j), E)
-    by = {shorter: 1, here: scale, equal: 1, _take_product(product, [inside]): scale}
-    fits = positive(
-        part, "a node's computing is part of the estimate, which is at most E", by, [below]
-    )
+    here, factor = (take(line, j, "for node j", inside) for line in (each_below, PRODUCT))
+    by = {shorter: 1, here: scale, _EQUAL_TIME: 1, factor: scale}
+    why = "a node's computing is part of the estimate, which is at most E"
+    fits = positive(le(share_of(j) * sigma * cost_of(j), E), why, by, [below])
     by = {starts_by: 1, fits: early(j) / E}
     end = positive(goal.relation, "so no node ends later", by, [below])
     return [generalise(end, j, 1, n, "for all nodes")]
 
 
 _p = sp.Symbol("P", positive=True)
+_BELOW_1 = assume(lt(_p, 1), "P is a product of betas")
 
 
 @statement(
     "6.nmin",
     "I, reference [6]: admission",
     goals=[Iff(le(sigma * tau / (1 - _p), Delta), le(_p, 1 - sigma * tau / Delta))],
-    hypotheses=[lt(_p, 1)],
+    hypotheses=[_BELOW_1],
     witness={_p: sp.Rational(1, 3)},
     status="ours",
 )
-def remodel_admission(both: Any, product: Any) -> list[Line]:
+def remodel_admission(both: Any) -> list[Line]:
     """A deadline is met by the estimate iff P <= gamma = 1 - sigma tau/(A + D - r_n)."""
-    below = assume(product, "P is a product of betas")
-    return [iff(both.first, both.second, "times (1 - P)/Delta", (1 - _p) / Delta, signs=[below])]
+    times = (1 - _p) / Delta
+    return [iff(both.first, both.second, "times (1 - P)/Delta", times, signs=[_BELOW_1])]
 
 
 # ------------------------------------------------------------------ the best split
 
 _end, _head = sp.symbols("e' rho", real=True)
 _load = sp.Function("x", real=True)
-_capacity = (_end - _head) * (1 - beta**m) / tau
-_LATE = Every(ge(_end, _head + tau * total(_load, j) + chi * _load(j)), j, 1, m)
+_end_of_load = _head + tau * total(_load, j) + chi * _load(j)
+_NOT_LATE = assume(
+    Every(ge(_end, _end_of_load), j, 1, m), "from rho on one send follows another; no node is late"
+)
 
 
 @statement(
     "opt.run",
     "the best single-round split: what a run of nodes can carry",
-    goals=[ge(_capacity, total(_load, m))],
-    hypotheses=[_LATE],
+    goals=[ge((_end - _head) * (1 - beta**m) / tau, total(_load, m))],
+    hypotheses=[_NOT_LATE],
     witness={_end: 20, _head: 1, _load: lambda _: sp.Integer(2)},
     status="ours",
 )
-def run_capacity(goal: Any, late: Any) -> list[Line]:
+def run_capacity(goal: Any) -> list[Line]:
     """From rho to e' a run of m nodes carries at most (e' - rho)(1 - beta^m)/tau, in any shares."""
-    inside = [assume(ge(m, j), "node j is one of them")]
-    each = take(
-        assume(late, "sends follow each other from the release of the first on"),
-        j,
-        "of node j",
-        inside,
-    )
-    scale = beta**-j
-    ends = _head + tau * total(_load, j) + chi * _load(j)
-    weighed = positive(ge(scale * _end, scale * ends), "times beta^-j", {each: scale})
-    added = add_up(generalise(weighed, j, 1, m, "for all nodes"), "all nodes added")
     power = beta**-m
-    weights = sums(
-        eq(total(lambda i: beta**-i, m), (power - 1) / (1 - beta)), m, "the weights added"
-    )
-    loads = sp.Sum(scale * (tau * total(_load, j) + chi * _load(j)), (j, 1, m))
+    powers = eq(total(lambda i: beta**-i, m), (power - 1) / (1 - beta))
+    weights = sums(powers, m, "the weights added")
+    loads = sp.Sum(beta**-j * (tau * total(_load, j) + chi * _load(j)), (j, 1, m))
     mean = sums(eq(loads, w * power * total(_load, m)), m, "every load has the same coefficient")
     times = beta**m / w
+    added = add_weighted(_NOT_LATE, beta**-j, "times beta^-j")
     by = {added: times, weights: -times * (_end - _head), mean: times}
-    return [positive(goal, "so together", by)]
+    return [positive(goal, "so the run carries no more", by)]
 
 
 _runs = sp.Function("m", integer=True, positive=True)
@@ -310,8 +277,11 @@ def _weight(run: Any) -> sp.Expr:
     return 1 - beta ** _runs(run)
 
 
-_CAPACITIES = Every(ge((_end - r(j)) * _weight(j) / tau, _carried(j)), j, 1, n)
-_ALL = eq(total(_carried, n), sigma)
+_CAPACITIES = assume(
+    Every(ge((_end - r(j)) * _weight(j) / tau, _carried(j)), j, 1, n),
+    "each run carries at most this (opt.run)",
+)
+_ALL = assume(eq(total(_carried, n), sigma), "all runs carry the load")
 
 
 @statement(
@@ -327,15 +297,17 @@ _ALL = eq(total(_carried, n), sigma)
     },
     status="ours",
 )
-def lower_bound_of_runs(goal: Any, capacities: Any, load: Any) -> list[Line]:
+def lower_bound_of_runs(goal: Any) -> list[Line]:
     """No schedule ends before (sigma tau + sum r_h w_h)/sum w_h, for any cut into runs."""
-    added = add_up(assume(capacities, "each run carries at most this (opt.run)"), "all runs added")
-    carried = assume(load, "which carry the load")
-    return [positive(goal, "times tau", {added: tau, carried: tau})]
+    by = {add_up(_CAPACITIES, "added over all runs"): tau, _ALL: tau}
+    return [positive(goal, "times tau", by)]
 
 
 _room = sp.Function("x", real=True)
-_fill = Every(eq(_room(j + 1), beta * _room(j)), j, 1, m - 1)
+_FILLED = assume(
+    Every(eq(_room(j + 1), beta * _room(j)), j, 1, m - 1),
+    "the link decides when the next node starts",
+)
 
 
 @statement(
@@ -343,50 +315,45 @@ _fill = Every(eq(_room(j + 1), beta * _room(j)), j, 1, m - 1)
     "the best single-round split: the bound is reached",
     goals=[
         eq(total(lambda node: _room(node) / w, m), _room(1) * (1 - beta**m) / tau),
-        eq((1 - beta**1) / tau, 1 / w),
+        eq(at_point((1 - beta**m) / tau, {m: 1}), 1 / w),
     ],
-    hypotheses=[_fill],
+    hypotheses=[_FILLED],
     witness={_room: lambda node: sp.Rational(8, 2 ** int(node))},
     status="ours",
 )
-def filled_run(goal: Any, one: Any, fill: Any) -> list[Line]:
+def filled_run(goal: Any, one: Any) -> list[Line]:
     """A run whose nodes are filled up to e as soon as they can be carries its capacity."""
-    room = assume(ge(m, j + 1), "a node follows")
     here = eq(_room(j), beta ** (j - 1) * _room(1))
-    after = take(assume(fill, "the link decides when the next node starts"), j, "the next", [room])
-    step = identity(here.subs({j: j + 1}), "the next", {after: 1, assume(here, "assume it"): beta})
-    base = identity(here.subs({j: 1}), "the first")
-    each = generalise(
-        induction(here, j, base, step, "by induction"), j, 1, m, "for all nodes of the run"
-    )
-    added = add_up(each, "all of them added")
-    closed = eq(
-        total(lambda node: beta ** (node - 1) * _room(1), m), _room(1) * (1 - beta**m) / (1 - beta)
-    )
-    powers = sums(closed, m, "a geometric sum")
+    by = {take_in_range(_FILLED, j, "for the next node"): 1, assume(here, "assume it"): beta}
+    step = identity(here.subs({j: j + 1}), "then of the next node", by)
+    base = identity(here.subs({j: 1}), "the first node")
+    each = induction_in_range(Every(here, j, 1, m), base, step, "by induction")
+    terms = total(lambda node: beta ** (node - 1) * _room(1), m)
+    powers = sums(eq(terms, _room(1) * (1 - beta**m) / (1 - beta)), m, "a geometric sum")
+    by = {add_up(each, "added over all nodes"): 1 / w, powers: 1 / w}
     return [
-        identity(goal, "so the run carries what opt.run allows", {added: 1 / w, powers: 1 / w}),
+        identity(goal, "so the run carries what opt.run allows", by),
         identity(one, "and runs of one node give (3) of paper I"),
     ]
 
 
-_two = sp.symbols("s_1 s_2 r_a r_b", real=True)
+_starts = s_1, s_2, r_a, r_b = sp.symbols("s_1 s_2 r_a r_b", real=True)
+_READY = assume(ge(s_1, r_b), "node b starts first, when it is free")
+_SOONER = assume(ge(r_b, r_a), "though node a is free sooner")
+_AFTER = assume(ge(s_2, s_1), "and node a starts after it")
 
 
 @statement(
     "opt.order",
     "the best single-round split: nodes by release",
-    goals=[ge(_two[0], _two[2]), ge(_two[1], _two[3])],
-    hypotheses=[ge(_two[0], _two[3]), ge(_two[3], _two[2]), ge(_two[1], _two[0])],
-    witness=dict(zip(_two, (3, 4, 1, 2), strict=True)),
+    goals=[ge(s_1, r_a), ge(s_2, r_b)],
+    hypotheses=[_READY, _SOONER, _AFTER],
+    witness=dict(zip(_starts, (3, 4, 1, 2), strict=True)),
     status="ours",
 )
-def nodes_by_release(first: Any, second: Any, served: Any, order: Any, later: Any) -> list[Line]:
+def nodes_by_release(first: Any, second: Any) -> list[Line]:
     """A schedule that serves a later node first stays one when the two nodes change places."""
-    ready = assume(served, "node b starts first, when it is free")
-    sooner = assume(order, "though node a is free sooner")
-    other = assume(later, "and a starts after it")
     return [
-        positive(first, "so a may start in b's place", {ready: 1, sooner: 1}),
-        positive(second, "and b in a's", {ready: 1, other: 1}),
+        positive(first, "so node a may start in b's place", {_READY: 1, _SOONER: 1}),
+        positive(second, "and node b in a's", {_READY: 1, _AFTER: 1}),
     ]

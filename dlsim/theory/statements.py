@@ -76,7 +76,7 @@ class Statement:
     witness : mapping
         A point at which the hypotheses hold together.
     derive : callable
-        Takes goals, then hypotheses, and returns the lines that show the goals.
+        Takes the goals, and returns the lines that show them.
     """
 
     key: str
@@ -109,7 +109,7 @@ class Statement:
         permitted = set(self.hypotheses if allowed is None else allowed)
         began = time.perf_counter()
         try:
-            lines = self.derive(*wanted, *self.hypotheses)
+            lines = self.derive(*wanted)
             shown = [self._shown(goal, lines, permitted) for goal in wanted]
         except ProofError as error:
             raise ProofError(f"{self.key}: {error}") from None
@@ -313,13 +313,16 @@ def statement(
     place: str,
     *,
     goals: Iterable[Claim],
-    hypotheses: Iterable[Claim] = (),
+    hypotheses: Iterable[Line] = (),
     witness: Mapping[Any, Any] | None = None,
     status: str = "proved",
     gap: str = "",
     errata: Iterable[int] = (),
 ) -> Callable[[Derive], Derive]:
-    """Enter a derivation as the proof of a statement; its docstring is the statement in words."""
+    """Enter a derivation as the proof of a statement; its docstring is the statement in words.
+
+    The hypotheses are lines made by `assume`; the derivation uses them as they are.
+    """
 
     def enter(derive: Derive) -> Derive:
         words = " ".join((derive.__doc__ or "").split())
@@ -331,7 +334,7 @@ def statement(
             gap,
             tuple(errata),
             tuple(goals),
-            tuple(hypotheses),
+            tuple(line.claim for line in hypotheses),
             witness or {},
             derive,
         )

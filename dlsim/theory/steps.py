@@ -47,6 +47,12 @@ def _relation(line: Line) -> Relation:
     return line.claim
 
 
+def _every(line: Line) -> Every:
+    if not isinstance(line.claim, Every):
+        raise ProofError(f"{line.claim} does not hold for every index")
+    return line.claim
+
+
 def _line(
     claim: Claim, why: str, by: By | Sequence[Line] = (), given: Any = None, rule: str = ""
 ) -> Line:
@@ -146,15 +152,18 @@ def _require_kind(symbol: sp.Expr, value: sp.Expr, facts: tuple[Relation, ...]) 
 
 def take(every: Line, value: Any, why: str, inside: Sequence[Line] = ()) -> Line:
     """Take one relation of those that hold for every index; `inside` shows it is in range."""
-    claim = every.claim
-    if not isinstance(claim, Every):
-        raise ProofError(f"{claim} does not hold for every index")
-    value = sp.sympify(value)
+    claim, value = _every(every), sp.sympify(value)
     _require_range(value - claim.low, inside)
     _require_range(claim.high - value, inside)
     if not value.is_integer or value.free_symbols & claim.relation.bound_symbols:
         raise ProofError(f"{value} is no index here")
     return _line(claim.relation.subs({claim.index: value}), why, [every, *inside])
+
+
+def take_in_range(every: Line, value: Any, why: str) -> Line:
+    """Take one relation of those that hold for every index, assuming that it is in range."""
+    inside = assume(ge(_every(every).high, value), f"{value} is in range")
+    return take(every, value, why, [inside])
 
 
 def _require_range(distance: sp.Expr, inside: Sequence[Line]) -> None:
@@ -170,8 +179,7 @@ def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str) -> L
     """Generalise a line to every index from `low` to `high`, the range being discharged."""
     low, high = sp.sympify(low), sp.sympify(high)
     claim = Every(_relation(line), index, low, high)
-    discharged = {ge(index, low), ge(high, index), le(index, high), le(low, index)}
-    rest = line.given - discharged
+    rest = {one for one in line.given if not _is_range(one, (index - low, high - index))}
     if any(index in one.free_symbols for one in rest):
         raise ProofError(f"the line rests on a hypothesis about {index}")
     if index in low.free_symbols | high.free_symbols or index in claim.relation.bound_symbols:
@@ -184,6 +192,11 @@ def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str) -> L
     ):
         raise ProofError(f"{index} cannot be {low}")
     return _line(claim, why, [line], rest)
+
+
+def _is_range(claim: Claim, distances: Sequence[sp.Expr]) -> bool:
+    """Return whether a claim says that one of the distances from a bound is not negative."""
+    return isinstance(claim, Relation) and claim.kind == ">=" and claim.gap in distances
 
 
 # ------------------------------------------------------------------ equality and sign
@@ -325,14 +338,21 @@ def induction(claim: Relation, index: sp.Symbol, base: Line, step: Line, why: st
     rest = set()
     for one in (base.given | step.given) - {claim}:
         if index in one.free_symbols:
-            bounded = isinstance(one, Relation) and one.sign == ">=" and one.right == index + 1
-            if not bounded or index in one.left.free_symbols:  # type: ignore[union-attr]
+            bound = one.gap + index + 1 if isinstance(one, Relation) else index
+            if index in bound.free_symbols or not _is_range(one, [bound - index - 1]):
                 raise ProofError(f"the induction rests on {one}, which depends on {index}")
-            one = ge(one.left, index)  # type: ignore[union-attr]
+            one = ge(bound, index)
         rest.add(one)
     if any(index in one.free_symbols for one in base.given):
         raise ProofError(f"the first case rests on a hypothesis about {index}")
     return _line(claim, why, [base, step], rest)
+
+
+def induction_in_range(claim: Every, base: Line, step: Line, why: str) -> Line:
+    """Show a claim for every index of a range: for the first, and for one more."""
+    line = induction(claim.relation, claim.index, base, step, why)
+    every = f"for {claim.index} = {claim.low}, ..., {claim.high}"
+    return generalise(line, claim.index, claim.low, claim.high, every)
 
 
 def sums(
@@ -365,9 +385,7 @@ def add_up(
     The sum is strict only if it surely has a term; a sum without a term is 0. `inside` shows
     that the smaller range is in the range, and not shorter than empty.
     """
-    claim = each.claim
-    if not isinstance(claim, Every):
-        raise ProofError(f"{claim} does not hold for every index")
+    claim = _every(each)
     relation, index = claim.relation, claim.index
     low = claim.low if low is None else sp.sympify(low)
     high = claim.high if high is None else sp.sympify(high)
@@ -384,6 +402,16 @@ def add_up(
     kept = relation.sign if relation.kind != ">" or strict else relation.sign + "="
     left, right = (sp.Sum(side, (index, low, high)) for side in relation.sides)
     return _line(Relation(left, kept, right), why, [each, *inside])
+
+
+def add_weighted(every: Line, weight: sp.Expr, why: str) -> Line:
+    """Add up inequalities that hold for every index, each times a weight that is not negative."""
+    claim = _every(every)
+    one = take_in_range(every, claim.index, "for one of them")
+    relation = claim.relation
+    weighed = Relation(weight * relation.left, relation.sign, weight * relation.right)
+    each = positive(weighed, why, {one: weight})
+    return add_up(generalise(each, claim.index, claim.low, claim.high, "for each"), "all added")
 
 
 def ceiling(count: sp.Expr, real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> Line:

@@ -37,6 +37,11 @@ def total(term: object, upper: object, lower: object = 1) -> sp.Expr:
     return sp.Sum(term(index), (index, lower, upper))  # type: ignore[operator]
 
 
+def at_point(expression: object, values: dict[sp.Symbol, object]) -> sp.Expr:
+    """Return an expression with values put in, kept apart, so that a line shows both."""
+    return sp.Subs(expression, tuple(values), tuple(values.values()))
+
+
 def geometric(count: object) -> sp.Expr:
     """Return G_n = 1 + beta + ... + beta^(n-1)."""
     return (1 - beta**count) / (1 - beta)
