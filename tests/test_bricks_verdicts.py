@@ -57,7 +57,7 @@ def evidence(failure, cost, gain, in_large, dearer, spread):
         for model in models
         for k in range(1, RUNS)
     ]
-    usual = bricks.CONDITIONS
+    usual = bricks.BLAMED_CAUSES
     return {
         "runs": pd.concat([runs(failure, cost, interval=i) for i in (60, 120)], ignore_index=True),
         "causes": gaining(lambda name: 0.02 if name == "as it is" else gain, "condition", usual),
@@ -170,7 +170,7 @@ def test_lateness_is_the_ratio_of_means():
 def run_day(interval, seed):
     """Run every scheduler of the paper for a day, as the paper does."""
     env, rows = Environment.random(seed, interval), []
-    versions = [*bricks.VERSIONS.values(), *((0, n) for n in range(2, 6))]
+    versions = [*bricks.SCHEDULER_VERSIONS.values(), *((0, n) for n in range(2, 6))]
     for policy in bricks.POLICIES:
         opt = float(policy.removeprefix("D-")) if policy != "Greedy" else 1.0
         for corrected, n in versions:

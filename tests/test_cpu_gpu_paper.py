@@ -163,7 +163,7 @@ def test_moldable_jobs_ask_for_nodes_that_are_there(notebook):
         jobs = notebook["draw_moldable"]("lee", 40, 0.0, nodes, "cpu", stream())
         assert set(jobs["nodes"]) == asked
     rows = notebook["schedule_moldable"]("lee", 0.0, stream())
-    assert {*cpu_gpu.EXISTING, "flexible", "area"} <= {row["scheduler"] for row in rows}
+    assert {*cpu_gpu.EXISTING_SCHEMES, "flexible", "area"} <= {row["scheduler"] for row in rows}
 
 
 def test_pipelines_follow_the_closed_forms(tmp_path):
@@ -281,13 +281,13 @@ def batch_frame(values):
 
 def test_savings_and_learning_by_hand():
     runs = batch_frame({"history": [30, 10, 11, 9], "mct": [10] * 4, "gpu-only": [25] * 4})
-    assert cpu_gpu.saves_against_gpu(runs)["estimate"].tolist() == pytest.approx([1 - 60 / 100])
-    row = cpu_gpu.improves(runs).iloc[0]
+    assert cpu_gpu.saving_against_gpu(runs)["estimate"].tolist() == pytest.approx([1 - 60 / 100])
+    row = cpu_gpu.fall_over_all_batches(runs).iloc[0]
     # least squares of 3, 1, 1.1, .9 over 0, 1, 2, 3, times 3
     assert row["estimate"] == pytest.approx(-3 * (-1.5 * 3 - 0.5 * 1 + 0.5 * 1.1 + 1.5 * 0.9) / 5)
     assert (row["point"], row["steps"], row["wrong"]) == ("fall, mix m", 3, 1)
-    assert cpu_gpu.continues_to_improve(runs).iloc[0]["estimate"] == pytest.approx(0.1)
-    assert cpu_gpu.improves(runs[runs["batch"] == 0]).empty  # one batch shows no way
+    assert cpu_gpu.fall_after_first_batch(runs).iloc[0]["estimate"] == pytest.approx(0.1)
+    assert cpu_gpu.fall_over_all_batches(runs[runs["batch"] == 0]).empty  # one batch shows no way
 
 
 def test_gain_is_over_the_best_rival_in_the_mix_that_other_queues_choose():
@@ -322,7 +322,7 @@ def test_the_cost_of_errors_has_the_right_sign():
     moldable = [
         (s, "m", r, e, 1 + e) for s in ("flexible", "area") for r in (0, 1) for e in (0, 0.2)
     ]
-    found = cpu_gpu.tolerates_errors(runs, wrong, pd.DataFrame(moldable, columns=columns))
+    found = cpu_gpu.excess_with_wrong_times(runs, wrong, pd.DataFrame(moldable, columns=columns))
     found = found.set_index("policy")["estimate"]
     assert found["rsc"] == pytest.approx(23 / 20 - 1)
     assert found["asjf"] == pytest.approx(-0.1)

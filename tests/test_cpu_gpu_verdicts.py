@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.papers.cpu_gpu import EXISTING, OURS
+from dlsim.papers.cpu_gpu import EXISTING_SCHEMES, PROPOSED_POLICIES
 from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.measure import MEASURES
 
@@ -24,14 +24,14 @@ def made(level, noise=0.01, column="makespan", **axes):
 
 def queued(level, **columns):
     """Batches of every policy, mean wait and mean completion as given."""
-    frame = made(level, policy=(*OURS, *RIVALS), mix=MIXES, batch=range(4))
+    frame = made(level, policy=(*PROPOSED_POLICIES, *RIVALS), mix=MIXES, batch=range(4))
     policy = frame["policy"]
     more = {name: policy.map(of).fillna(1.0) for name, of in columns.items()}
     return {"runs": frame.assign(**{k: v * frame["makespan"] for k, v in more.items()})}
 
 
 def ours_take(part):
-    return queued(lambda row: part if row.policy in OURS else 1.0)
+    return queued(lambda row: part if row.policy in PROPOSED_POLICIES else 1.0)
 
 
 def learns(way):
@@ -52,7 +52,7 @@ def unfair(share):
 
 
 def far_from_ideal(excess):
-    frame = made(lambda row: excess, policy=OURS, mix=MIXES)
+    frame = made(lambda row: excess, policy=PROPOSED_POLICIES, mix=MIXES)
     return {"short_queues": frame.assign(completion=frame["makespan"])}
 
 
@@ -65,9 +65,9 @@ def outlying(excess):
 
 
 def moulded(gain):
-    every = (*EXISTING, "flexible", "area")
+    every = (*EXISTING_SCHEMES, "flexible", "area")
     axes = {"mix": MIXES, "error": (0.0,), "scheduler": every}
-    frame = made(lambda row: 1 if row.scheduler in EXISTING else 1 / (1 + gain), **axes)
+    frame = made(lambda row: 1 if row.scheduler in EXISTING_SCHEMES else 1 / (1 + gain), **axes)
     return {"moldable": frame}
 
 

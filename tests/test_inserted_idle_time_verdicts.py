@@ -29,7 +29,7 @@ def made(refused=(), use=(), held=(0.14, 0.17), gain=(0, 0, 0, 0), rise=0.0):
     main = [
         row(place, iit.policy_name(order, role), refused.get(role, 0), held, use=use.get(role, 0))
         for place in places
-        for order in iit.ORDERS
+        for order in iit.ORDERS_OF_PAPER_I
         for role in iit.ROLES
     ]
     costs = [
@@ -72,9 +72,9 @@ def test_every_claim_can_hold_and_can_be_contrary():
 def test_tasks_decided_differently_bound_a_difference_of_none():
     # by hand: 1 - 0.025^(1/100,000) = 3.69e-5 of none; 7.22 of 2 (chi-squared tables) = 7.22e-5
     main, pair = made()["main"], {"gain": ("FIFO-DLT", "FIDO-II")}
-    table = iit.gains(main, pair)
+    table = iit.estimate_gains(main, pair)
     assert table["estimate"].eq(0).all()
     assert [*(table["high"].round(7)), *(-table["low"].round(7))] == [3.69e-5] * 4
     one = main["policy"].eq("FIDO-II") & main["replicate"].eq(3)
     changed = main.assign(discordant=main["discordant"].where(~one, 2))
-    assert iit.gains(changed, pair)["high"].round(7).tolist() == [7.22e-5] * 2
+    assert iit.estimate_gains(changed, pair)["high"].round(7).tolist() == [7.22e-5] * 2

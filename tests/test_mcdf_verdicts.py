@@ -151,10 +151,10 @@ def overload(value):
 )
 def test_the_load_from_which_mcdf_leads(lead, wanted):
     """A straight lead of known root; a lead at all loads; none at any."""
-    found = mcdf.begins_to_lead(
+    found = mcdf.find_start_of_lead(
         overload(lambda policy, load, _: 2.0 if policy == "MCDF" else 2.0 + lead(load))
     ).set_index("rival")
-    assert list(found.index) == [*mcdf.RIVALS, "all rivals"]
+    assert list(found.index) == [*mcdf.RIVALS_OF_MCDF, "all rivals"]
     assert found["estimate"].tolist() == pytest.approx([wanted] * 5, abs=0.01)
     assert (found["low"] <= found["estimate"]).all()
     assert (found["estimate"] <= found["high"]).all()
@@ -167,6 +167,6 @@ def test_the_interval_of_that_load_holds_it():
     for _ in range(40):
         table = overload(lambda policy, load, _: 0.0 if policy == "MCDF" else load - 0.4)
         table["ratio"] += rng.normal(0, 0.1, len(table))
-        found = mcdf.begins_to_lead(table)
+        found = mcdf.find_start_of_lead(table)
         missed += int(((found["low"] > 0.4) | (found["high"] < 0.4)).iloc[:4].any())
     assert missed <= 5

@@ -1,4 +1,4 @@
-"""Paper B: the constants of its experiments, and what measures each of its claims.
+"""Paper B: the constants of its experiments, and the measures of its claims.
 
 Source: A. Takefusa, S. Matsuoka, H. Casanova, F. Berman, "A Study of Deadline Scheduling for
 Client-Server Systems on the Computational Grid", HPDC 2001.
@@ -10,7 +10,7 @@ runs
     Figures 3 to 6, one row per scheduler, interval and environment: interval, replicate, policy,
     corrected (0 or 1), fallbacks, failure, cost, requests.
 causes
-    The same columns with condition (a key of `CONDITIONS`) in place of interval.
+    The same columns with condition (a key of `BLAMED_CAUSES`) in place of interval.
 sizes
     The same columns with nodes in place of interval.
 background
@@ -32,7 +32,7 @@ from dlsim.study.stats import relative_reduction
 #: The schedulers of Figures 3 to 6.
 POLICIES = ("Greedy", "D-0.5", "D-0.6", "D-0.7", "D-0.8", "D-0.9")
 #: The four versions of Figures 3 and 4: Load Correction, and fallbacks.
-VERSIONS = {"x/x": (0, 0), "L/x": (1, 0), "x/F": (0, 1), "L/F": (1, 1)}
+SCHEDULER_VERSIONS = {"x/x": (0, 0), "L/x": (1, 0), "x/F": (0, 1), "L/F": (1, 1)}
 #: Pairs of versions that differ in Fallback, and in Load Correction.
 FALLBACK_PAIRS = (("x/x", "x/F"), ("L/x", "L/F"))
 CORRECTION_PAIRS = (("x/x", "L/x"), ("x/F", "L/F"))
@@ -44,9 +44,9 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
     **INPUT_SWITCHES,
     "exclude_rejecting": (False, True),
 }
-#: What section 4.2 makes responsible for the small gain of Load Correction, taken away; each is a
-#: change of the reading.
-CONDITIONS: dict[str, dict[str, Any]] = {
+#: Causes to which section 4.2 ascribes the small gain of Load Correction, each with the change of
+#: the reading that takes it away.
+BLAMED_CAUSES: dict[str, dict[str, Any]] = {
     "as it is": {},
     "no noise on links": {"trace_std": 0.0},
     "no outside jobs": {"server_load": 0.0},
@@ -54,9 +54,9 @@ CONDITIONS: dict[str, dict[str, Any]] = {
     "none of the three": {"trace_std": 0.0, "server_load": 0.0, "predictor": "perfect"},
 }
 #: Nodes from which on a system counts as large (claim 11): the paper's own.
-LARGE = 75
-#: A reduction by more than so many points is dramatic (claim 1a): it needs as many failures.
-DRAMATIC = 0.10
+LARGE_SYSTEM_NODES = 75
+#: The reduction of the failure rate from which it is dramatic (claim 1a).
+DRAMATIC_REDUCTION = 0.10
 
 
 def name_version(corrected: int, fallbacks: int) -> str:
@@ -92,7 +92,7 @@ def pair_versions(
 ) -> dict[str, tuple[Any, Any]]:
     """Name the columns of every policy in two versions, such as ``"Greedy x/x - x/F"``."""
     return {
-        f"{name} {a} - {b}": ((name, *VERSIONS[a]), (name, *VERSIONS[b]))
+        f"{name} {a} - {b}": ((name, *SCHEDULER_VERSIONS[a]), (name, *SCHEDULER_VERSIONS[b]))
         for a, b in pairs
         for name in ("Greedy", *sort_opts(table.columns.unique("policy")))
     }
@@ -146,7 +146,7 @@ def compare_with_greedy(
     table = by_scheduler(runs, column)
     opts = sort_opts(table.columns.unique("policy"))[names]
     changes = {}
-    for sign, version in VERSIONS.items():
+    for sign, version in SCHEDULER_VERSIONS.items():
         greedy = ("Greedy", *(version if same_version else (0, 0)))
         for name in opts:
             changes[f"{name} {sign}"] = compare_columns(table, greedy, (name, *version), column)
@@ -158,71 +158,71 @@ def compare_with_greedy(
 
 @measures("bricks-1a")
 def fallback_in_points(runs: pd.DataFrame) -> pd.DataFrame | None:
-    """Failure rate that one fallback removes, where at least as many fail without it."""
+    """Return the failure rate that one fallback removes, where at least as many fail without it."""
     table = by_scheduler(runs, "failure")
     pairs = pair_versions(table, FALLBACK_PAIRS)
     without = estimate_changes({name: table[a] for name, (a, _) in pairs.items()})
-    found = estimate_changes(differences(table, pairs))[without["estimate"] > DRAMATIC]
+    found = estimate_changes(differences(table, pairs))[without["estimate"] > DRAMATIC_REDUCTION]
     return None if found.empty else found
 
 
 @measures("bricks-1b")
 def fallback_in_shares(runs: pd.DataFrame) -> pd.DataFrame:
-    """Share of the failures that one fallback removes."""
+    """Return the share of the failures that one fallback removes."""
     return removed_failures(runs, 1, 0, corrected=(0, 1))
 
 
 @measures("bricks-2a", "bricks-2b")
 def correction_in_points(runs: pd.DataFrame) -> pd.DataFrame:
-    """Failure rate that Load Correction removes."""
+    """Return the failure rate that Load Correction removes."""
     return gains_of_correction(runs)
 
 
 @measures("bricks-3")
 def failures_over_opt(runs: pd.DataFrame) -> pd.DataFrame:
-    """Rise of the failure rate along Opt."""
+    """Return the rise of the failure rate along Opt."""
     return trend_over_opt(runs, "failure")
 
 
 @measures("bricks-4")
 def cost_below_greedy(runs: pd.DataFrame) -> pd.DataFrame:
-    """How much less Deadline costs than Greedy in the same version."""
+    """Return by which part Deadline costs less than Greedy in the same version."""
     return compare_with_greedy(runs, "cost", slice(None), same_version=True)
 
 
 @measures("bricks-5")
 def cost_over_opt(runs: pd.DataFrame) -> pd.DataFrame:
-    """Fall of the cost along Opt."""
+    """Return the fall of the cost along Opt."""
     return trend_over_opt(runs, "cost")
 
 
 @measures("bricks-6a")
 def conservative_fails_less(runs: pd.DataFrame) -> pd.DataFrame:
-    """How much less the smallest Opt fails than Greedy x/x."""
+    """Return by how much Deadline with the smallest Opt fails less than Greedy x/x."""
     return compare_with_greedy(runs, "failure", slice(1))
 
 
 @measures("bricks-6b")
 def conservative_costs_less(runs: pd.DataFrame) -> pd.DataFrame:
-    """How much less the smallest Opt costs than Greedy x/x."""
+    """Return by which part Deadline with the smallest Opt costs less than Greedy x/x."""
     return compare_with_greedy(runs, "cost", slice(1))
 
 
 @measures("bricks-7a")
 def fallbacks_against_none(runs: pd.DataFrame) -> pd.DataFrame:
-    """Share of the failures without fallbacks that the most fallbacks remove."""
+    """Return the share of the failures without fallbacks that the most fallbacks remove."""
     return removed_failures(runs, runs["fallbacks"].max(), 0)
 
 
 @measures("bricks-7b")
 def fallbacks_against_one(runs: pd.DataFrame) -> pd.DataFrame:
-    """Share of the failures with one fallback that the most fallbacks remove."""
+    """Return the share of the failures with one fallback that the most fallbacks remove."""
     return removed_failures(runs, runs["fallbacks"].max(), 1)
 
 
 @measures("bricks-8a", "bricks-8b")
 def cost_of_fallbacks(runs: pd.DataFrame) -> pd.DataFrame:
-    """Cost with the most fallbacks over that without, minus one."""
+    """Return the cost with the most fallbacks over that without, minus one."""
     table, most = by_scheduler(runs, "cost"), runs["fallbacks"].max()
     names = ("Greedy", *sort_opts(table.columns.unique("policy")))
     return estimate_changes({n: table[(n, 0, most)] / table[(n, 0, 0)] - 1 for n in names})
@@ -230,7 +230,7 @@ def cost_of_fallbacks(runs: pd.DataFrame) -> pd.DataFrame:
 
 @measures("bricks-9")
 def trade_off(runs: pd.DataFrame) -> pd.DataFrame:
-    """From the smallest to the largest Opt: rise of the failure rate, and fall of the cost."""
+    """Return the rise of the failure rate and the fall of the cost from least to largest Opt."""
     parts = []
     for column in ("failure", "cost"):
         table = by_scheduler(runs, column)
@@ -246,7 +246,7 @@ def trade_off(runs: pd.DataFrame) -> pd.DataFrame:
 
 @measures("bricks-10")
 def gain_without_causes(causes: pd.DataFrame) -> pd.DataFrame:
-    """Gain of Load Correction without a blamed cause, minus the gain with it."""
+    """Return the gain of Load Correction without a blamed cause, minus the gain with it."""
     table, usual = subtract_corrected(causes, "condition"), "as it is"
     others = [name for name in table.index.unique("condition") if name != usual]
     apart = [(table.loc[name] - table.loc[usual]).add_prefix(f"{name}: ") for name in others]
@@ -255,13 +255,13 @@ def gain_without_causes(causes: pd.DataFrame) -> pd.DataFrame:
 
 @measures("bricks-11")
 def gain_in_large_systems(sizes: pd.DataFrame) -> pd.DataFrame:
-    """Gain of Load Correction in systems of `LARGE` nodes and more."""
-    return gains_of_correction(sizes[sizes["nodes"] >= LARGE], "nodes")
+    """Return the gain of Load Correction in systems of `LARGE_SYSTEM_NODES` nodes and more."""
+    return gains_of_correction(sizes[sizes["nodes"] >= LARGE_SYSTEM_NODES], "nodes")
 
 
 @measures("bricks-12a", readings=False)
 def time_of_models(seconds: pd.DataFrame) -> pd.DataFrame:
-    """Share of the environments in which a run with extraneous users takes more CPU time."""
+    """Return the share of environments in which a run with extraneous users takes more CPU time."""
     table = wide(seconds, ["resource"], "seconds", "model")
     dearer = (table["extraneous"] > table["trace"]).astype(float)
     found = points(dearer.unstack("resource"))
@@ -270,6 +270,6 @@ def time_of_models(seconds: pd.DataFrame) -> pd.DataFrame:
 
 @measures("bricks-12b")
 def spread_of_models(background: pd.DataFrame) -> pd.DataFrame:
-    """Spread of the links' coefficients of variation, extraneous data minus traces."""
+    """Return the spread of the links' coefficients of variation, extraneous data minus traces."""
     table = wide(background, [], "spread", "model")
     return points(differences(table, {"links": ("extraneous", "trace")}))

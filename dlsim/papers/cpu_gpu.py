@@ -1,8 +1,11 @@
-"""Paper C, on scheduling for CPU-GPU clusters with MapReduce, by S. Goyat and A. K. Sahoo.
+"""Paper C: the constants of its experiments, and the measures of its claims.
 
-The experiments stand in notebooks/50-cpu-gpu.ipynb. Here are the constants that they share with
-tests and other notebooks, and one measure per claim: from the frames of a sweep to the points of
-the claim's grid (`dlsim.study.judge`).
+Source: S. Goyat, A. K. Sahoo, "Scheduling Algorithm for CPU-GPU Based Heterogeneous Clustered
+Environment Using Map-Reduce Data Processing".
+
+The experiments are cells of notebooks/50-cpu-gpu.ipynb. A measure takes the frames that they
+leave and returns the points of a claim's grid (`dlsim.study.judge`); the names of its parameters
+say which frames.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,19 +13,20 @@ from typing import Any
 
 import pandas as pd
 
-from dlsim.cpugpu import POLICIES as OF_ENGINE
-from dlsim.cpugpu import SWITCHES as SWITCHES_OF_ENGINE
+from dlsim.cpugpu import POLICIES as ENGINE_POLICIES
+from dlsim.cpugpu import SWITCHES as ENGINE_SWITCHES
 from dlsim.cpugpu import Policy, Reading, workload
 from dlsim.errors import InputError
 from dlsim.study.measure import counted, estimates, joined, measures, mirrored, named, tidy, trend
 from dlsim.study.measure import wide as one_column_per_policy
 from dlsim.study.stats import relative_reduction
 
-#: What the paper leaves open, the default first: to the engine; the class whose times the mixes
-#: draw; whose first sample is wrong; from which relative error on a prediction is significantly
-#: wrong; how jobs speed up with nodes, what both devices of one give together, how many there are.
+#: What the paper leaves open, the default first: the switches of the engine; the device class of
+#: which a mix draws the times; how many devices have a wrong first sample; the relative error from
+#: which a prediction is significantly wrong; the exponent of the speed-up over nodes; the speed of
+#: both devices of a node together, as a part of the sum; the number of nodes.
 SWITCHES: dict[str, tuple[Any, ...]] = {
-    **SWITCHES_OF_ENGINE,
+    **ENGINE_SWITCHES,
     "base": workload.BASES,
     "poisoned": ("one", "all"),
     "significant": (0.1, 0.05, 0.2),
@@ -31,7 +35,7 @@ SWITCHES: dict[str, tuple[Any, ...]] = {
     "nodes": (4, 2, 8),
 }
 #: Variants of the five rules that the paper does not have.
-VARIANTS: dict[str, Policy] = {
+RULE_VARIANTS: dict[str, Policy] = {
     "history, 3 samples": Policy(min_samples=3),
     "history, re-explore": Policy(re_explore=8),
     "history, bounded": Policy(bound=0.1),
@@ -40,11 +44,11 @@ VARIANTS: dict[str, Policy] = {
     "history, steal": Policy(steal=True),
 }
 #: Every policy by its name in the legends.
-POLICIES: dict[str, Policy] = {**OF_ENGINE, **VARIANTS}
+POLICIES: dict[str, Policy] = {**ENGINE_POLICIES, **RULE_VARIANTS}
 #: Policies of the paper and of its second source.
-OURS = ("history", "rsc", "asjf")
+PROPOSED_POLICIES = ("history", "rsc", "asjf")
 #: What the conclusion names as the two existing schemes, for moldable jobs on several nodes.
-EXISTING = ("torque-strict", "torque", "mct")
+EXISTING_SCHEMES = ("torque-strict", "torque", "mct")
 
 
 def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
@@ -63,12 +67,12 @@ def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(reading) - set(SWITCHES)
     if unknown:
         raise InputError(f"the reading has no switch {sorted(unknown)[0]!r}; known: {[*SWITCHES]}")
-    own = {name: values[0] for name, values in SWITCHES.items() if name not in SWITCHES_OF_ENGINE}
-    of_engine = {name: value for name, value in reading.items() if name in SWITCHES_OF_ENGINE}
+    own = {name: values[0] for name, values in SWITCHES.items() if name not in ENGINE_SWITCHES}
+    of_engine = {name: value for name, value in reading.items() if name in ENGINE_SWITCHES}
     return own | {"engine": Reading.of(of_engine)} | {k: reading[k] for k in own if k in reading}
 
 
-# --- tables that pictures and claims share --------------------------------------------------------
+# ------------------------------------------------------------------ tables of pictures and claims
 
 
 def total_saved(
@@ -116,7 +120,9 @@ def excess_of_wrong_samples(first_samples: pd.DataFrame) -> pd.DataFrame:
     return table[table["wrong"] != 1].assign(excess=lambda wrong: wrong["ratio"] - 1)
 
 
-def throughput_gains(moldable: pd.DataFrame, rivals: Sequence[str] = EXISTING) -> pd.DataFrame:
+def throughput_gains(
+    moldable: pd.DataFrame, rivals: Sequence[str] = EXISTING_SCHEMES
+) -> pd.DataFrame:
     """Return the gain in throughput over the best of some rivals, queue by queue."""
     keys = ["mix", "error", "replicate"]
     best = moldable[moldable["scheduler"].isin(rivals)].groupby(keys)["makespan"].min()
@@ -141,15 +147,16 @@ def excess_over(runs: pd.DataFrame, by: str, value: float, at: list[str]) -> pd.
     return mirrored(relative_reduction(runs, "makespan", by, value, 0.0, at=at))
 
 
+@measures("cpu-gpu-13", readings=False)
 def cost_of_threads(threads: pd.DataFrame) -> pd.DataFrame:
-    """Estimate how much longer schedules are if the thread of a GPU job takes part of the CPU."""
+    """Return how much longer schedules are if the thread of a GPU job takes part of the CPU."""
     sums = threads.groupby(["mix", "replicate", "share"])["makespan"].sum().reset_index()
     shares = sorted(set(sums["share"]) - {0.0})
     parts = [excess_over(sums, "share", share, ["mix"]).assign(share=share) for share in shares]
     return named(pd.concat(parts, ignore_index=True), ["share", "mix"])
 
 
-def _last(frame: pd.DataFrame, number: str) -> pd.DataFrame:
+def _last_rows(frame: pd.DataFrame, number: str) -> pd.DataFrame:
     """Return the rows of the last batch or round."""
     return frame[frame[number] == frame[number].max()]
 
@@ -159,10 +166,10 @@ def _estimate_at(values: Any, by: Sequence[str]) -> pd.DataFrame:
     return estimates(values.rename("value").reset_index(), by, "value")
 
 
-# --- measures: what each claim is judged by -------------------------------------------------------
+# ------------------------------------------------------------------ one measure per claim
 
 
-def _falls(runs: pd.DataFrame, first: int) -> pd.DataFrame:
+def _estimate_fall(runs: pd.DataFrame, first: int) -> pd.DataFrame:
     """Estimate by how much the makespan over MCT's falls from a batch to the last."""
     table = compare_with_mct(runs)
     table = table[(table["policy"] == "history") & (table["batch"] >= first)]
@@ -172,43 +179,43 @@ def _falls(runs: pd.DataFrame, first: int) -> pd.DataFrame:
 
 
 @measures("cpu-gpu-1a")
-def improves(runs: pd.DataFrame) -> pd.DataFrame:
-    """Makespan over MCT's: by how much it falls from the first batch to the last."""
-    return _falls(runs, 0)
+def fall_over_all_batches(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much the makespan over MCT's falls from the first batch to the last."""
+    return _estimate_fall(runs, 0)
 
 
 @measures("cpu-gpu-1b")
-def continues_to_improve(runs: pd.DataFrame) -> pd.DataFrame:
-    """Makespan over MCT's: by how much it falls from the second batch to the last."""
-    return _falls(runs, 1)
+def fall_after_first_batch(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much the makespan over MCT's falls from the second batch to the last."""
+    return _estimate_fall(runs, 1)
 
 
 @measures("cpu-gpu-2a")
-def saves_against_gpu(runs: pd.DataFrame) -> pd.DataFrame:
-    """Part of the total run time saved against GPU only."""
+def saving_against_gpu(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the part of the total run time that is saved against GPU only."""
     return total_saved(runs, ["history"], "gpu-only")
 
 
 @measures("cpu-gpu-2b")
-def saves_against_preferred(runs: pd.DataFrame) -> pd.DataFrame:
-    """Part of the total run time saved against the preferred device."""
+def saving_against_preferred(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the part of the total run time that is saved against the preferred device."""
     return total_saved(runs, ["history"], "preferred")
 
 
 @measures("cpu-gpu-3")
-def saves_against_round_robin(runs: pd.DataFrame) -> pd.DataFrame:
-    """Part of the total run time saved against blind round robin."""
-    return total_saved(runs, OURS, "round-robin")
+def saving_against_round_robin(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the part of the total run time that is saved against blind round robin."""
+    return total_saved(runs, PROPOSED_POLICIES, "round-robin")
 
 
 @measures("cpu-gpu-14a")
-def saves_against_cpu(runs: pd.DataFrame) -> pd.DataFrame:
-    """Part of the total run time saved against CPU only."""
+def saving_against_cpu(runs: pd.DataFrame) -> pd.DataFrame:
+    """Return the part of the total run time that is saved against CPU only."""
     return total_saved(runs, ["history"], "cpu-only")
 
 
-def _trade(runs: pd.DataFrame, column: str) -> pd.DataFrame:
-    """What ASJF waits less than RSC, and what RSC completes sooner than ASJF."""
+def _trade_waits(runs: pd.DataFrame, column: str) -> pd.DataFrame:
+    """Return what ASJF waits less than RSC, and what RSC completes sooner than ASJF."""
     parts = {
         "mean wait": total_saved(runs, ["asjf"], "rsc", "mean_wait"),
         column.replace("_", " "): total_saved(runs, ["rsc"], "asjf", column),
@@ -217,58 +224,58 @@ def _trade(runs: pd.DataFrame, column: str) -> pd.DataFrame:
 
 
 @measures("cpu-gpu-18a")
-def trades_waits_for_completions(runs: pd.DataFrame) -> pd.DataFrame:
-    """ASJF against RSC: mean wait, and mean completion time of a job."""
-    return _trade(runs, "mean_completion")
+def waits_against_completions(runs: pd.DataFrame) -> pd.DataFrame:
+    """Compare ASJF with RSC by the mean wait and the mean completion time of a job."""
+    return _trade_waits(runs, "mean_completion")
 
 
 @measures("cpu-gpu-18b")
-def trades_waits_for_makespans(runs: pd.DataFrame) -> pd.DataFrame:
-    """ASJF against RSC: mean wait, and makespan of the batch."""
-    return _trade(runs, "makespan")
+def waits_against_makespans(runs: pd.DataFrame) -> pd.DataFrame:
+    """Compare ASJF with RSC by the mean wait of a job and the makespan of a batch."""
+    return _trade_waits(runs, "makespan")
 
 
-def _unexcused(lateness: pd.DataFrame, fair: str) -> pd.DataFrame:
-    """Share of the jobs that are late and under neither exception."""
+def _share_unexcused(lateness: pd.DataFrame, fair: str) -> pd.DataFrame:
+    """Return the share of the jobs that are late and under neither exception."""
     rows = lateness[(lateness["above"] == 0) & (lateness["fair"] == fair)]
     jobs = rows.groupby("mix", sort=False)["jobs"].sum().reset_index(drop=True)
     return counted(estimates(rows, ["mix"], "unexcused"), jobs)
 
 
 @measures("cpu-gpu-6a")
-def is_fair_locally(lateness: pd.DataFrame) -> pd.DataFrame:
-    """Unexcused lateness against the end behind what was assigned to the preferred device."""
-    return _unexcused(lateness, "local")
+def unexcused_by_local_fairness(lateness: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of late jobs without excuse, due behind those on the preferred device."""
+    return _share_unexcused(lateness, "local")
 
 
 @measures("cpu-gpu-6b")
-def is_fair_globally(lateness: pd.DataFrame) -> pd.DataFrame:
-    """Unexcused lateness against the schedule in which every job has its preferred device."""
-    return _unexcused(lateness, "global")
+def unexcused_by_global_fairness(lateness: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of late jobs without excuse, due as if all had their preferred devices."""
+    return _share_unexcused(lateness, "global")
 
 
 @measures("cpu-gpu-7a")
-def smooths_outliers(outliers: pd.DataFrame) -> pd.DataFrame:
-    """Excess of the last batch after batches with outliers."""
-    return estimates(_last(outliers, "batch"), ["mix"], "excess")
+def excess_after_outliers(outliers: pd.DataFrame) -> pd.DataFrame:
+    """Return the excess of the last batch after batches with outliers."""
+    return estimates(_last_rows(outliers, "batch"), ["mix"], "excess")
 
 
 @measures("cpu-gpu-7b")
-def smooths_wrong_samples(first_samples: pd.DataFrame) -> pd.DataFrame:
-    """Excess of the last batch after a wrong first sample."""
+def excess_after_wrong_samples(first_samples: pd.DataFrame) -> pd.DataFrame:
+    """Return the excess of the last batch after a wrong first sample."""
     table = excess_of_wrong_samples(first_samples)
-    return estimates(_last(table, "batch"), ["wrong", "mix"], "excess")
+    return estimates(_last_rows(table, "batch"), ["wrong", "mix"], "excess")
 
 
 def _mean_gain(moldable: pd.DataFrame) -> pd.DataFrame:
-    """Mean gain in throughput over the best of TORQUE and MCT."""
+    """Return the mean gain in throughput over the best of TORQUE and MCT."""
     exact = moldable[moldable["error"] == 0]
     return estimates(throughput_gains(exact), ["scheduler", "mix"], "gain")
 
 
 @measures("cpu-gpu-8a")
 def greatest_gain(moldable: pd.DataFrame) -> pd.DataFrame:
-    """The gain of every second queue, in the mix where it is largest in the others."""
+    """Return the gain of every second queue, in the mix where it is largest in the others."""
     chosen, judged = (_mean_gain(moldable[moldable["replicate"] % 2 == k]) for k in (0, 1))
     best = chosen.groupby("scheduler", sort=False)["estimate"].idxmax()
     return judged.merge(chosen.loc[best, ["scheduler", "mix"]])
@@ -276,23 +283,23 @@ def greatest_gain(moldable: pd.DataFrame) -> pd.DataFrame:
 
 @measures("cpu-gpu-8b")
 def gain_in_every_mix(moldable: pd.DataFrame) -> pd.DataFrame:
-    """The mean gain over the best of TORQUE and MCT in every mix."""
+    """Return the mean gain over the best of TORQUE and MCT in every mix."""
     return _mean_gain(moldable)
 
 
 @measures("cpu-gpu-4", readings=False)
-def approximates_the_ideal(short_queues: pd.DataFrame) -> pd.DataFrame:
-    """Excess over the exhaustive schedules."""
-    rows = short_queues[short_queues["policy"].isin(OURS)]
+def excess_over_exhaustive(short_queues: pd.DataFrame) -> pd.DataFrame:
+    """Return the excess over the schedules of an exhaustive search."""
+    rows = short_queues[short_queues["policy"].isin(PROPOSED_POLICIES)]
     columns = {"makespan": "makespan", "mean completion": "completion"}
     return joined({name: estimates(rows, ["policy", "mix"], of) for name, of in columns.items()})
 
 
 @measures("cpu-gpu-9", readings=False)
-def tolerates_errors(
+def excess_with_wrong_times(
     runs: pd.DataFrame, wrong_times: pd.DataFrame, moldable: pd.DataFrame
 ) -> pd.DataFrame:
-    """Estimate how much longer schedules are if declared times are wrong by up to 20 %."""
+    """Return how much longer schedules are if declared times are wrong by up to 20 %."""
     one = pd.concat([runs.assign(error=0.0), wrong_times])
     sums = one.groupby(["mix", "replicate", "error", "policy"])["makespan"].sum().reset_index()
     two = moldable.assign(policy="problem 2: " + moldable["scheduler"])
@@ -310,22 +317,22 @@ def _compare_streams(
 
 
 @measures("cpu-gpu-10a", readings=False)
-def uses_the_gpu(pipelines: pd.DataFrame) -> pd.DataFrame:
-    """Share of the time in which the GPU maps: three streams less one."""
+def gain_in_gpu_use(pipelines: pd.DataFrame) -> pd.DataFrame:
+    """Return the share of time in which the GPU maps: with three streams, less with one."""
     by = ["profile", "engines"]
     return _compare_streams(pipelines, by, "use", lambda three, one: three - one)
 
 
 @measures("cpu-gpu-10b", readings=False)
-def speeds_up_by_overlap(pipelines: pd.DataFrame) -> pd.DataFrame:
-    """Makespan without overlap over that with three streams and two copy engines."""
+def speedup_by_overlap(pipelines: pd.DataFrame) -> pd.DataFrame:
+    """Return the makespan without overlap over that with three streams and two copy engines."""
     two = pipelines[pipelines["engines"] == 2]
     return _compare_streams(two, ["profile"], "makespan", lambda three, one: one / three)
 
 
 @measures("cpu-gpu-11", readings=False)
-def stabilises(orders: pd.DataFrame) -> pd.DataFrame:
-    """Distance from the mean slowdown, and slowdown, beyond those of the scheduled order."""
+def excess_of_thread_order(orders: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much the order of threads exceeds the scheduled one: spread, mean slowdown."""
     keys = ["queues", "engines"]
     mean = orders.groupby([*keys, "order"])["slowdown"].transform("mean")
     rows = orders.assign(distance=(orders["slowdown"] / mean - 1).abs())
@@ -339,40 +346,34 @@ def stabilises(orders: pd.DataFrame) -> pd.DataFrame:
 
 
 @measures("cpu-gpu-12a", readings=False)
-def moves_to_the_ideal(splits: pd.DataFrame) -> pd.DataFrame:
-    """Excess over equal finish: by how much it falls over the rounds."""
+def fall_of_excess(splits: pd.DataFrame) -> pd.DataFrame:
+    """Return by how much the excess over equal finish falls over the rounds."""
     return trend(-splits.set_index(["case", "replicate", "round"]), "round", "fall")
 
 
 @measures("cpu-gpu-12b", readings=False)
-def reaches_the_ideal(splits: pd.DataFrame) -> pd.DataFrame:
-    """Excess over equal finish in the last round."""
-    return estimates(_last(splits, "round"), ["case"], "excess")
-
-
-@measures("cpu-gpu-13", readings=False)
-def thread_is_free(threads: pd.DataFrame) -> pd.DataFrame:
-    """Excess if the thread of a GPU job takes a part of the CPU."""
-    return cost_of_threads(threads)
+def excess_in_last_round(splits: pd.DataFrame) -> pd.DataFrame:
+    """Return the excess over equal finish in the last round."""
+    return estimates(_last_rows(splits, "round"), ["case"], "excess")
 
 
 @measures("cpu-gpu-14b", readings=False)
-def word_count_beats_cpus(word_counts: pd.DataFrame) -> pd.DataFrame:
-    """Part of a word count's time saved against CPUs only."""
+def word_count_saving_against_cpus(word_counts: pd.DataFrame) -> pd.DataFrame:
+    """Return the part of a word count's time that is saved against CPUs only."""
     cpus_only = times_by_gpus(word_counts, 3, "cpu").iloc[:, 0]
     return estimate_by_gpus(1 - times_by_gpus(word_counts, 3, "both").div(cpus_only, axis=0))
 
 
 @measures("cpu-gpu-15a", readings=False)
-def more_gpus_are_faster(word_counts: pd.DataFrame) -> pd.DataFrame:
-    """Time of a word count on one GPU over that on several, less 1."""
+def speedup_by_gpus(word_counts: pd.DataFrame) -> pd.DataFrame:
+    """Return the time of a word count on one GPU over that on several, less 1."""
     times = times_by_gpus(word_counts, 3, "gpu")
     return estimate_by_gpus(times.drop(columns=1).rdiv(times[1], axis=0) - 1)
 
 
 @measures("cpu-gpu-15b", readings=False)
-def overlap_is_faster(word_counts: pd.DataFrame) -> pd.DataFrame:
-    """Time of a word count without overlap over that with it, less 1."""
+def word_count_speedup_by_overlap(word_counts: pd.DataFrame) -> pd.DataFrame:
+    """Return the time of a word count without overlap over that with it, less 1."""
     parts = {}
     for devices in ("gpu", "both"):
         plain, overlapped = (times_by_gpus(word_counts, streams, devices) for streams in (1, 3))

@@ -20,7 +20,7 @@ from dlsim.realtime import Reading, workload
 from dlsim.study.claims import intervals, load_claims
 from dlsim.study.measure import counted, differences, measures, named, points, ratio, trend, wide
 
-ORDERS = ("FIFO", "EDF")
+ORDERS_OF_PAPER_I = ("FIFO", "EDF")
 #: What the claims compare, in either order; "I" and "II" are FIDO and EDDO.
 ROLES = ("DLT", "I", "II", "OPR-MN", "EQ-MN", "US", "AN", "UMR-IIT")
 #: What goes beyond the paper.
@@ -37,7 +37,7 @@ SWITCHES: dict[str, tuple[str, ...]] = {
 #: The constraints by the column that counts them.
 CONSTRAINTS = {"Constraint 1": "opt_iits", "Constraint 2": "opt_iits_ii"}
 #: The two steps of Figure 3.
-STEPS = (("DLT", "I"), ("I", "II"))
+STEPS_OF_FIGURE_3 = (("DLT", "I"), ("I", "II"))
 
 
 def policy_name(order: str, role: str) -> str:
@@ -52,21 +52,21 @@ def policy_name(order: str, role: str) -> str:
 
 
 #: The policies that the claims compare, FIFO first.
-POLICIES = tuple(policy_name(order, role) for order in ORDERS for role in ROLES)
+POLICIES = tuple(policy_name(order, role) for order in ORDERS_OF_PAPER_I for role in ROLES)
 #: Those, and the policies that go beyond the paper.
 COMPARED_POLICIES = (
     *POLICIES,
-    *(policy_name(order, role) for order in ORDERS for role in ROLES_BEYOND),
+    *(policy_name(order, role) for order in ORDERS_OF_PAPER_I for role in ROLES_BEYOND),
 )
 
 
 # ------------------------------------------------------------------ reject ratios compared
 
-Pairs = Mapping[str, tuple[str, str]]
+PolicyPairs = Mapping[str, tuple[str, str]]
 
 
 def _count_discordant(
-    frame: pd.DataFrame, pairs: Pairs, by: Sequence[str]
+    frame: pd.DataFrame, pairs: PolicyPairs, by: Sequence[str]
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Count the tasks of all runs, and at most how many of them two policies decide differently.
 
@@ -91,7 +91,7 @@ def _bound_by_cases(
 
 
 def subtract_ratios(
-    frame: pd.DataFrame, pairs: Pairs, by: Sequence[str] = ("load",)
+    frame: pd.DataFrame, pairs: PolicyPairs, by: Sequence[str] = ("load",)
 ) -> pd.DataFrame:
     """Return the reject ratio of one policy minus that of another, for each named pair.
 
@@ -101,7 +101,9 @@ def subtract_ratios(
     return _bound_by_cases(table, *_count_discordant(frame, pairs, by))
 
 
-def gains(frame: pd.DataFrame, pairs: Pairs, by: Sequence[str] = ("load",)) -> pd.DataFrame:
+def estimate_gains(
+    frame: pd.DataFrame, pairs: PolicyPairs, by: Sequence[str] = ("load",)
+) -> pd.DataFrame:
     """Return differences of reject ratios with the intervals by which claim 3 is judged.
 
     Parameters
@@ -123,7 +125,7 @@ def gains(frame: pd.DataFrame, pairs: Pairs, by: Sequence[str] = ("load",)) -> p
     return intervals(subtract_ratios(frame, pairs, by), like)
 
 
-def _pairs(*roles: tuple[str, str], orders: Sequence[str] = ORDERS) -> Pairs:
+def _pairs(*roles: tuple[str, str], orders: Sequence[str] = ORDERS_OF_PAPER_I) -> PolicyPairs:
     """Name pairs of roles in every order."""
     names = [(policy_name(order, a), policy_name(order, b)) for order in orders for a, b in roles]
     return {f"{a} - {b}": (a, b) for a, b in names}
@@ -132,13 +134,13 @@ def _pairs(*roles: tuple[str, str], orders: Sequence[str] = ORDERS) -> Pairs:
 @measures("inserted-idle-time-3")
 def steps_of_fifo(main: pd.DataFrame) -> pd.DataFrame:
     """Return what FIDO-I refuses less than FIFO-DLT, and FIDO-II less than FIDO-I."""
-    return subtract_ratios(main, _pairs(*STEPS, orders=["FIFO"]))
+    return subtract_ratios(main, _pairs(*STEPS_OF_FIGURE_3, orders=["FIFO"]))
 
 
 @measures("inserted-idle-time-4")
 def steps_of_edf(main: pd.DataFrame) -> pd.DataFrame:
     """Return what EDDO-I refuses less than EDF-DLT, and EDDO-II less than EDDO-I."""
-    return subtract_ratios(main, _pairs(*STEPS, orders=["EDF"]))
+    return subtract_ratios(main, _pairs(*STEPS_OF_FIGURE_3, orders=["EDF"]))
 
 
 @measures("inserted-idle-time-7a", "inserted-idle-time-7b")
@@ -180,7 +182,7 @@ def _rows_counted(frame: pd.DataFrame, policy: str) -> pd.DataFrame | None:
     return rows if rows["s_iits"].notna().any() else None
 
 
-def share_held(main: pd.DataFrame, column: str, less: str = "") -> pd.DataFrame | None:
+def share_under_constraint(main: pd.DataFrame, column: str, less: str = "") -> pd.DataFrame | None:
     """Return the share of plannings with idle time under a constraint, less another's."""
     rows = _rows_counted(main, "FIFO-DLT")
     if rows is None or rows[[column, less or column]].isna().any(axis=None):
@@ -194,19 +196,19 @@ def share_held(main: pd.DataFrame, column: str, less: str = "") -> pd.DataFrame 
 @measures("inserted-idle-time-1")
 def share_under_constraint_1(main: pd.DataFrame) -> pd.DataFrame | None:
     """Return in which share of the plannings with idle time Constraint 1 holds."""
-    return share_held(main, "opt_iits")
+    return share_under_constraint(main, "opt_iits")
 
 
 @measures("inserted-idle-time-2")
 def share_under_constraint_2(main: pd.DataFrame) -> pd.DataFrame | None:
     """Return in which share of the plannings with idle time Constraint 2 holds."""
-    return share_held(main, "opt_iits_ii")
+    return share_under_constraint(main, "opt_iits_ii")
 
 
 @measures("inserted-idle-time-8", readings=False)
 def share_under_constraint_2_alone(main: pd.DataFrame) -> pd.DataFrame | None:
     """Return the share under Constraint 2 minus that under Constraint 1."""
-    return share_held(main, "opt_iits_ii", less="opt_iits")
+    return share_under_constraint(main, "opt_iits_ii", less="opt_iits")
 
 
 @measures("inserted-idle-time-15")
@@ -214,7 +216,7 @@ def gain_under_rare_constraints(main: pd.DataFrame) -> pd.DataFrame | None:
     """Return the gain of a constraint at the loads where it mostly does not hold."""
     parts = [pd.DataFrame()]
     for (constraint, column), role in zip(CONSTRAINTS.items(), ("I", "II"), strict=True):
-        shares = share_held(main, column)
+        shares = share_under_constraint(main, column)
         if shares is None:
             return None
         rare = main["load"].isin(shares[shares["estimate"] < 0.5]["load"])
@@ -285,7 +287,8 @@ def use_by_equations(main: pd.DataFrame) -> pd.DataFrame:
     if main["s_iits"].isna().all():
         return table
     names = {
-        policy_name(o, "II"): f"{policy_name(o, 'II')} - {policy_name(o, 'DLT')}" for o in ORDERS
+        policy_name(o, "II"): f"{policy_name(o, 'II')} - {policy_name(o, 'DLT')}"
+        for o in ORDERS_OF_PAPER_I
     }
     rows = main.assign(what=main["policy"].map(names)).dropna(subset=["what"])
     sums = rows.groupby(["load", "what"])[["s_iits", "opt_iits_ii"]].sum(min_count=1).unstack()

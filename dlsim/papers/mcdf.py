@@ -1,8 +1,21 @@
-"""Paper M, "Real-Time Divisible Load Scheduling for Cluster Computing" (mcdf.txt).
+"""Paper M: its policies, the switches of its readings, and the measures of its claims.
 
-Its policies, the switches of its readings, and the measures of its claims: frames of notebook
-20-mcdf in, points of a grid out. A frame ``main`` has the columns load, setup, replicate, policy,
-ratio (share of refused tasks, or of late ones of a policy that refuses none).
+Source: X. Lin, Y. Lu, J. Deogun, S. Goddard, "Real-Time Divisible Load Scheduling for Cluster
+Computing", technical report UNL-CSE 2005-0014.
+
+The experiments are cells of notebooks/20-mcdf.ipynb. A measure takes the frames that they leave
+and returns the points of a claim's grid; the names of its parameters say which frames:
+
+main
+    Figures 4 to 9, one row per load, set-up cost (setup), replicate and policy: ratio (share of
+    refused tasks; of late tasks for a policy that refuses none), delay_growth, fewer, tasks.
+ratios
+    Figure 10, one row per mode (the cost that is varied), value (of Cms/Cps), load, replicate
+    and policy: ratio.
+orders, newcomers
+    One row per queue (excess, beaten); one row per load and replicate (cheap, dear).
+doubled, half
+    As ``main`` with the parameter that is doubled in place of setup; at half the length of a run.
 """
 
 from collections.abc import Sequence
@@ -21,7 +34,7 @@ WITH_ADMISSION = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN")
 #: Policies that refuse no task, and are judged by missed deadlines.
 WITHOUT_ADMISSION = ("FIFOANNA", "EDFANNA")
 POLICIES = (*WITH_ADMISSION, *WITHOUT_ADMISSION)
-RIVALS = tuple(name for name in WITH_ADMISSION if name != "MCDF")
+RIVALS_OF_MCDF = tuple(name for name in WITH_ADMISSION if name != "MCDF")
 ALL_NODES = ("FIFOAN", "EDFAN")
 FEWEST_NODES = ("FIFOMN", "EDFMN")
 #: Switches of the engine, then of the workload, with their options, the default first.
@@ -43,12 +56,12 @@ def ratios_with_setup(main: pd.DataFrame, column: str = "ratio") -> pd.DataFrame
 
 
 def _decided_by_best(values: pd.DataFrame, by: list[str]) -> pd.DataFrame:
-    """Return points of which the rivals at a place speak as one: the best of them decides."""
+    """Return points that are judged place by place: the rival that refuses fewest decides."""
     return points(values, by).assign(group=lambda table: table.groupby(by).ngroup())
 
 
 def _with_exact_bounds(table: pd.DataFrame, rows: pd.DataFrame, axis: str) -> pd.DataFrame:
-    """Give shares of tasks exact bounds where they are the same in all runs."""
+    """Bound shares of tasks by the number of tasks where they are the same in all runs."""
     tasks = rows.groupby(["policy", axis])["tasks"].sum()
     return counted(table, table.join(tasks, on=["what", axis])["tasks"])
 
@@ -60,7 +73,7 @@ def _with_exact_bounds(table: pd.DataFrame, rows: pd.DataFrame, axis: str) -> pd
 def lead_over_all(main: pd.DataFrame) -> pd.DataFrame:
     """Return what each of the six other policies has more than MCDF at every load."""
     table = ratios_without_setup(main)
-    return _decided_by_best(lead(table, "MCDF", (*RIVALS, *WITHOUT_ADMISSION)), ["load"])
+    return _decided_by_best(lead(table, "MCDF", (*RIVALS_OF_MCDF, *WITHOUT_ADMISSION)), ["load"])
 
 
 @measures("mcdf-2")
@@ -78,22 +91,22 @@ def growth_of_delay(main: pd.DataFrame) -> pd.DataFrame:
 
 
 def _distances(main: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return how far the policies of fewest nodes, and those of all, are from MCDF."""
-    far = lead(ratios_without_setup(main), "MCDF", RIVALS).abs()
+    """Return the distances to MCDF of the policies with the fewest nodes, and with all nodes."""
+    far = lead(ratios_without_setup(main), "MCDF", RIVALS_OF_MCDF).abs()
     fewest, every = far[list(FEWEST_NODES)], far[list(ALL_NODES)]
     return fewest.set_axis(list(ALL_NODES), axis=1), every
 
 
 @measures("mcdf-4a")
 def nearer_like_with_like(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much nearer to MCDF all nodes are than fewest, FIFO with FIFO, EDF with EDF."""
+    """Return how much nearer to MCDF a policy is with all nodes than with the fewest nodes."""
     fewest, every = _distances(main)
     return points(fewest - every, ["load"])
 
 
 @measures("mcdf-4b")
 def nearer_of_each_kind(main: pd.DataFrame) -> pd.DataFrame:
-    """Return how much nearer to MCDF the nearest of all nodes is than that of fewest nodes."""
+    """Return how much nearer to MCDF the best policy of all nodes is than that of fewest nodes."""
     fewest, every = _distances(main)
     return points((fewest.min(axis=1) - every.min(axis=1)).to_frame("nearest"), ["load"])
 
@@ -117,9 +130,9 @@ def decrement_in_points(main: pd.DataFrame) -> pd.DataFrame:
     return points(_decrement(main)[0])
 
 
-def leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) -> pd.DataFrame:
+def estimate_leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) -> pd.DataFrame:
     """Return what each rival refuses more than MCDF along an axis, with the claims' intervals."""
-    table = points(lead(wide(frame, [by]), "MCDF", RIVALS), [by])
+    table = points(lead(wide(frame, [by]), "MCDF", RIVALS_OF_MCDF), [by])
     ends = ["low", "high", "least", "most"]
     return table.assign(**family(list(table["values"]), level)[ends])
 
@@ -130,7 +143,7 @@ def leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) -> pd.Dat
 @measures("mcdf-6")
 def lead_with_setup(main: pd.DataFrame) -> pd.DataFrame:
     """Return what each rival refuses more than MCDF at every set-up cost and load."""
-    table = lead(ratios_with_setup(main), "MCDF", RIVALS)
+    table = lead(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF)
     return _decided_by_best(table, ["setup", "load"])
 
 
@@ -142,13 +155,13 @@ def _trend_over_setup(table: pd.DataFrame) -> pd.DataFrame:
 @measures("mcdf-7")
 def growth_of_lead(main: pd.DataFrame) -> pd.DataFrame:
     """Return how far MCDF's lead over each rival rises over the set-up costs."""
-    return _trend_over_setup(lead(ratios_with_setup(main), "MCDF", RIVALS))
+    return _trend_over_setup(lead(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF))
 
 
 @measures("mcdf-8")
 def growth_of_rivals(main: pd.DataFrame) -> pd.DataFrame:
     """Return how far each rival's reject ratio rises over the set-up costs."""
-    return _trend_over_setup(ratios_with_setup(main)[list(RIVALS)])
+    return _trend_over_setup(ratios_with_setup(main)[list(RIVALS_OF_MCDF)])
 
 
 @measures("mcdf-9")
@@ -176,7 +189,7 @@ def _by_ratio(ratios: pd.DataFrame) -> pd.DataFrame:
     return wide(rows, ["value", "load"], columns="mode")
 
 
-def sensitivity(ratios: pd.DataFrame) -> pd.DataFrame:
+def sensitivity_to_load(ratios: pd.DataFrame) -> pd.DataFrame:
     """Return how far MCDF's reject ratio rises over the loads, at every ratio of the costs."""
     return trend(_by_ratio(ratios), "load", "{what}")
 
@@ -184,7 +197,7 @@ def sensitivity(ratios: pd.DataFrame) -> pd.DataFrame:
 @measures("mcdf-10")
 def sensitivity_where_sending_is_cheap(ratios: pd.DataFrame) -> pd.DataFrame:
     """Return the sensitivity to the load at Cms/Cps up to 0.5."""
-    return sensitivity(ratios).query("value <= 0.5")
+    return sensitivity_to_load(ratios).query("value <= 0.5")
 
 
 @measures("mcdf-11")
@@ -196,10 +209,10 @@ def fall_of_sensitivity(ratios: pd.DataFrame) -> pd.DataFrame:
 @measures("mcdf-12")
 def sensitivity_where_sending_is_dear(ratios: pd.DataFrame) -> pd.DataFrame:
     """Return the sensitivity to the load at Cms/Cps from 3 on."""
-    return sensitivity(ratios).query("value >= 3")
+    return sensitivity_to_load(ratios).query("value >= 3")
 
 
-def ranges(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
+def ranges_over_axes(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
     """Return the range of the reject ratio over load, set-up cost and Cms/Cps, per policy."""
     names = list(ratios["policy"].unique())
     rows = main[main["policy"].isin(names)]
@@ -218,7 +231,7 @@ def ranges(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
 @measures("mcdf-14")
 def lead_in_stability(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
     """Return each rival's range of the reject ratio over an axis minus MCDF's."""
-    return _decided_by_best(lead(ranges(main, ratios), "MCDF", RIVALS), ["axis"])
+    return _decided_by_best(lead(ranges_over_axes(main, ratios), "MCDF", RIVALS_OF_MCDF), ["axis"])
 
 
 # ------------------------------------------------------------------ sections 4 to 6
@@ -226,7 +239,7 @@ def lead_in_stability(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
 
 @measures("mcdf-15", readings=False)
 def excess_of_rule(orders: pd.DataFrame) -> pd.DataFrame:
-    """Return how much dearer MCDF's order is than the cheapest; one queue refutes the claim."""
+    """Return how much more MCDF's order costs than the cheapest; one queue refutes the claim."""
     words = {"excess": "mean excess", "beaten": "queues beaten"}
     table = orders.rename(columns=words).groupby("queue")[list(words.values())].mean()
     table = table.reset_index().melt("queue", var_name="what", value_name="estimate")
@@ -241,7 +254,7 @@ def newcomers_behind_cheap_plans(newcomers: pd.DataFrame) -> pd.DataFrame:
     return points(more, ["load"])
 
 
-def effects(doubled: pd.DataFrame) -> pd.DataFrame:
+def effects_of_doubling(doubled: pd.DataFrame) -> pd.DataFrame:
     """Return the change of the reject ratio when one parameter doubles, over the loads."""
     table = wide(doubled, ["parameter", "load"]).groupby(["parameter", "replicate"]).mean()
     base = table.xs("base", level="parameter")
@@ -253,7 +266,7 @@ def effects(doubled: pd.DataFrame) -> pd.DataFrame:
 @measures("mcdf-17")
 def costs_against_others(doubled: pd.DataFrame) -> pd.DataFrame:
     """Return the effect of doubling Cms or Cps minus that of doubling another parameter."""
-    table = effects(doubled)["MCDF"].abs().unstack("parameter")
+    table = effects_of_doubling(doubled)["MCDF"].abs().unstack("parameter")
     costs = ("Cms", "Cps")
     others = [name for name in doubled["parameter"].unique() if name not in ("base", *costs)]
     pairs = {f"{a} against {b}": table[a] - table[b] for a in costs for b in others}
@@ -277,7 +290,7 @@ def share_of_latency() -> pd.DataFrame:
 
 
 def _start_of_lead(values: "pd.Series[float]") -> float:
-    """Return from which load a lead stays above 0; between two loads it runs straight."""
+    """Return from which load on a lead is above 0, interpolated linearly between two loads."""
     x, y = values.index.to_numpy(float), values.to_numpy(float)
     if np.isnan(y).any():
         return np.nan
@@ -288,15 +301,20 @@ def _start_of_lead(values: "pd.Series[float]") -> float:
     return float(x[k] - y[k] * (x[last] - x[k]) / (y[last] - y[k]))
 
 
-def begins_to_lead(frame: pd.DataFrame, rivals: Sequence[str] = RIVALS) -> pd.DataFrame:
+def find_start_of_lead(frame: pd.DataFrame, rivals: Sequence[str] = RIVALS_OF_MCDF) -> pd.DataFrame:
     """Return from which load on MCDF refuses less than each rival, and than all of them.
 
-    The interval holds the loads at which a lead of 0 cannot be excluded: a test at each load,
-    its error rate split over the rivals, so that all these loads lie in theirs with 95 %. The
-    least load stands for a lead at all loads, infinity for none at the greatest.
+    Every load is tested with an error rate that is split over the rivals, so that all intervals
+    hold with 95 % at once: an interval contains every load at which MCDF may not lead yet.
+
+    Returns
+    -------
+    DataFrame
+        A row per rival, and one for all rivals: estimate, low, high. The least load stands for a
+        lead at all loads, infinity for no lead at the greatest load.
     """
     ends = {"estimate": "estimate", "low": "high", "high": "low"}
-    table = leads(frame, level=1 - (1 - LEVEL) / len(rivals))
+    table = estimate_leads(frame, level=1 - (1 - LEVEL) / len(rivals))
     by_end = {end: table.pivot(index="load", columns="what", values=at) for end, at in ends.items()}
     parts = {**{rival: [rival] for rival in rivals}, "all rivals": list(rivals)}
     return pd.DataFrame(

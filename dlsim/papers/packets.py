@@ -19,7 +19,7 @@ from dlsim.validate import one_of
 #: What joins two clusters beside their own links: all connections of the pair as one link of their
 #: joint bandwidth, which is the paper's model; or the backbone's links, of which each carries as
 #: much as its open connections together, whichever pair they belong to.
-NETWORKS = ("connections", "backbone")
+NETWORK_MODELS = ("connections", "backbone")
 
 
 class ExecutedPeriods(NamedTuple):
@@ -64,7 +64,7 @@ def lay_out_links(period: Period, network: str) -> tuple[Topology, Any]:
 def execute_periods(
     period: Period,
     periods: int,
-    network: str = NETWORKS[0],
+    network: str = NETWORK_MODELS[0],
     packets: int = 20,
     latency: float = 0.0,
 ) -> ExecutedPeriods:
@@ -77,13 +77,13 @@ def execute_periods(
     periods : int
         How many periods are run.
     network : {"connections", "backbone"}
-        What joins two clusters beside their own links (`NETWORKS`).
+        What joins two clusters beside their own links (`NETWORK_MODELS`).
     packets : int
         Number of packets that the largest chunk is cut into; all packets have one size.
     latency : float
         Latency of every link of the backbone on a route, in periods.
     """
-    one_of("network", network, NETWORKS)
+    one_of("network", network, NETWORK_MODELS)
     platform, length = period.platform, float(period.length)
     paths, rates = lay_out_links(period, network)
     app, target = np.nonzero(period.units > 0)

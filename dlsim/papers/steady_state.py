@@ -29,19 +29,19 @@ SWITCHES: dict[str, tuple[str, ...]] = {**ENGINE_SWITCHES, **topology.SWITCHES}
 #: The paper's heuristics in the order of its legends.
 HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
 #: What LPRR is compared with.
-RIVALS = ("G", "LPRG")
+RIVALS_OF_LPRR = ("G", "LPRG")
 #: Objectives within this of each other, as a part of the bound, are equal.
-TIE = 1e-6
+OBJECTIVE_TIE = 1e-6
 #: Periods after which start-up and clean-up are said not to matter.
 MANY_PERIODS = 100
 #: The size up to which the paper speaks of LPRR.
-LPRR_TO = 45
+LARGEST_LPRR_SIZE = 45
 #: The size beyond which LPRG is said to win on random platforms.
-CROSSING = 15
+LPRG_WINS_BEYOND = 15
 #: Into how many classes sizes are put where few platforms of a size are run.
 SIZE_CLASSES = 3
 #: The part of the relaxed program's connections that it is significant not to open.
-SIGNIFICANT = 0.1
+SIGNIFICANT_LOSS = 0.1
 
 Frames = Mapping[str, pd.DataFrame]
 Columns = Mapping[str, Any]
@@ -85,7 +85,7 @@ def _points_by_kind(
     return pd.concat(parts, ignore_index=True)
 
 
-def _shares(
+def _estimate_shares(
     frames: Frames, what: str, is_case: Callable[[pd.DataFrame], pd.Series]
 ) -> pd.DataFrame:
     """Estimate the share of platforms of each kind in which something is the case."""
@@ -105,12 +105,12 @@ def split_by_kind(vertices: pd.DataFrame) -> Frames:
     return {str(kind): rows for kind, rows in vertices.groupby("kind", sort=False)}
 
 
-def lead(frame: pd.DataFrame, method: str = "LPRG", rival: str = "G") -> pd.DataFrame:
+def lead_by_size(frame: pd.DataFrame, method: str = "LPRG", rival: str = "G") -> pd.DataFrame:
     """Return the ratio of one method minus that of another on the same platforms, at every K."""
     return average_by_size(frame, {f"{method} - {rival}": frame[method] - frame[rival]})
 
 
-def _falls(table: pd.DataFrame) -> pd.DataFrame:
+def _estimate_falls(table: pd.DataFrame) -> pd.DataFrame:
     """Estimate by how much columns fall from the least K to the largest."""
     return trend(-table.set_index(["clusters", "replicate"]), "clusters", "fall of {what} over K")
 
@@ -121,13 +121,17 @@ def _falls(table: pd.DataFrame) -> pd.DataFrame:
 @measures("steady-state-2a")
 def share_where_greedy_leads(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return the share of Tiers platforms on which G is better than LPRG; ties do not count."""
-    return _shares({"Tiers": tiers}, "G > LPRG", lambda f: f["G"] > f["LPRG"] + TIE)
+    return _estimate_shares(
+        {"Tiers": tiers}, "G > LPRG", lambda f: f["G"] > f["LPRG"] + OBJECTIVE_TIE
+    )
 
 
 @measures("steady-state-2b")
 def share_where_greedy_is_as_good(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return the share of Tiers platforms on which G is at least as good as LPRG."""
-    return _shares({"Tiers": tiers}, "G >= LPRG", lambda f: f["G"] >= f["LPRG"] - TIE)
+    return _estimate_shares(
+        {"Tiers": tiers}, "G >= LPRG", lambda f: f["G"] >= f["LPRG"] - OBJECTIVE_TIE
+    )
 
 
 def mean_ratio(frame: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
@@ -172,20 +176,20 @@ def mean_of_lprg_over_greedy(random: pd.DataFrame) -> pd.DataFrame:
 @measures("steady-state-3a")
 def greedy_over_lprg(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return the mean of G over the mean of LPRG on Tiers platforms of all sizes, less 1."""
-    table = average_over_all(tiers, {name: tiers[name] for name in RIVALS})
+    table = average_over_all(tiers, {name: tiers[name] for name in RIVALS_OF_LPRR})
     return named(ratio(table, "G", "LPRG", [], less=1), [], "G over LPRG")
 
 
 @measures("steady-state-3b")
 def falls_over_size(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return by how much G and LPRG fall from the bound as K grows, on Tiers platforms."""
-    return _falls(average_by_size(tiers, {name: tiers[name] for name in RIVALS}))
+    return _estimate_falls(average_by_size(tiers, {name: tiers[name] for name in RIVALS_OF_LPRR}))
 
 
 @measures("steady-state-3c")
 def share_where_greedy_is_slightly_better(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return the share of Tiers platforms on which G is 5 to 10 % above LPRG."""
-    return _shares(
+    return _estimate_shares(
         {"Tiers": tiers}, "G 5 to 10 % above", lambda f: (f["G"] / f["LPRG"]).between(1.05, 1.1)
     )
 
@@ -194,19 +198,19 @@ def share_where_greedy_is_slightly_better(tiers: pd.DataFrame) -> pd.DataFrame:
 def lead_of_greedy_for_few_clusters(random: pd.DataFrame) -> pd.DataFrame:
     """Return the lead of G over LPRG on the smallest random platforms."""
     smallest = random[random["clusters"] == random["clusters"].min()]
-    return points(lead(smallest, "G", "LPRG"), ["clusters"])
+    return points(lead_by_size(smallest, "G", "LPRG"), ["clusters"])
 
 
 @measures("steady-state-4c")
 def lead_of_lprg_for_many_clusters(random: pd.DataFrame) -> pd.DataFrame:
     """Return the lead of LPRG over G beyond the size where it is said to win."""
-    return points(lead(random[random["clusters"] > CROSSING]), ["clusters"])
+    return points(lead_by_size(random[random["clusters"] > LPRG_WINS_BEYOND]), ["clusters"])
 
 
 @measures("steady-state-4d")
 def growth_of_lead_over_size(random: pd.DataFrame) -> pd.DataFrame:
     """Return by how much the lead of LPRG over G grows from the least K to the largest."""
-    return trend(lead(random).set_index(["clusters", "replicate"]), "clusters")
+    return trend(lead_by_size(random).set_index(["clusters", "replicate"]), "clusters")
 
 
 @measures("steady-state-5")
@@ -231,7 +235,8 @@ def _leads_of_lprr(
     table = _points_by_kind(
         there,
         lambda frame: average_over_all(
-            frame, {f"LPRR - {rival}": value(frame["LPRR"] - frame[rival]) for rival in RIVALS}
+            frame,
+            {f"LPRR - {rival}": value(frame["LPRR"] - frame[rival]) for rival in RIVALS_OF_LPRR},
         ),
     )
     return table.assign(group=table["kind"])
@@ -246,13 +251,15 @@ def mean_lead_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame
 @measures("steady-state-6d")
 def wins_minus_losses_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
     """Return the share of platforms on which LPRR leads minus that on which it trails."""
-    return _leads_of_lprr(tiers, random, lambda lead: np.sign(lead.where(lead.abs() > TIE, 0.0)))
+    return _leads_of_lprr(
+        tiers, random, lambda lead: np.sign(lead.where(lead.abs() > OBJECTIVE_TIE, 0.0))
+    )
 
 
 @measures("steady-state-6b")
 def gap_of_lprr_to_bound(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return what LPRR lacks to the bound on Tiers platforms, by class of K."""
-    small = tiers[tiers["clusters"] <= LPRR_TO]
+    small = tiers[tiers["clusters"] <= LARGEST_LPRR_SIZE]
     return points(average_by_class(small, {"1 - LPRR": 1 - small["LPRR"]}), ["clusters"])
 
 
@@ -260,7 +267,9 @@ def gap_of_lprr_to_bound(tiers: pd.DataFrame) -> pd.DataFrame:
 def share_where_lprr_reaches_bound(random: pd.DataFrame) -> pd.DataFrame:
     """Return the share of random platforms on which LPRR reaches the bound."""
     there = random.dropna(subset=["LPRR"])
-    return _shares({"random": there}, "LPRR", lambda frame: frame["LPRR"] >= 1 - TIE)
+    return _estimate_shares(
+        {"random": there}, "LPRR", lambda frame: frame["LPRR"] >= 1 - OBJECTIVE_TIE
+    )
 
 
 @measures("steady-state-7b")
@@ -281,7 +290,7 @@ def gap_of_lpr_to_rivals(vertices: pd.DataFrame) -> pd.DataFrame:
     return _points_by_kind(
         split_by_kind(vertices),
         lambda frame: average_by_class(
-            frame, {"min(G, LPRG) - LPR": frame[list(RIVALS)].min(axis=1) - frame["LPR"]}
+            frame, {"min(G, LPRG) - LPR": frame[list(RIVALS_OF_LPRR)].min(axis=1) - frame["LPR"]}
         ),
     )
 
@@ -289,7 +298,9 @@ def gap_of_lpr_to_rivals(vertices: pd.DataFrame) -> pd.DataFrame:
 @measures("steady-state-1b")
 def share_where_lpr_is_zero(vertices: pd.DataFrame) -> pd.DataFrame:
     """Return the share of cases in which LPR gives some application nothing."""
-    return _shares(split_by_kind(vertices), "LPR = 0", lambda frame: frame["LPR"] <= TIE)
+    return _estimate_shares(
+        split_by_kind(vertices), "LPR = 0", lambda frame: frame["LPR"] <= OBJECTIVE_TIE
+    )
 
 
 @measures("steady-state-9a")
@@ -304,13 +315,15 @@ def connections_lost_by_rounding(vertices: pd.DataFrame) -> pd.DataFrame:
 def share_where_much_is_lost(vertices: pd.DataFrame) -> pd.DataFrame:
     """Return the share of cases in which LPR does not open a significant part."""
     there = {k: frame.dropna(subset=["lost"]) for k, frame in split_by_kind(vertices).items()}
-    return _shares(there, f"more than {SIGNIFICANT:.0%}", lambda f: f["lost"] > SIGNIFICANT)
+    return _estimate_shares(
+        there, f"more than {SIGNIFICANT_LOSS:.0%}", lambda f: f["lost"] > SIGNIFICANT_LOSS
+    )
 
 
 def _where_lprg_loses_minus_elsewhere(vertices: pd.DataFrame, column: str) -> pd.DataFrame:
     """Return the mean over vertices where G beats LPRG minus that elsewhere, at one K."""
     there = split_by_kind(vertices)["Tiers"].dropna(subset=[column])
-    outcome = np.where(there["G"] > there["LPRG"] + TIE, "loses", "not")
+    outcome = np.where(there["G"] > there["LPRG"] + OBJECTIVE_TIE, "loses", "not")
     mean = there.groupby(["replicate", "clusters", outcome])[column].mean().unstack()
     mean = mean.reindex(columns=["loses", "not"]).dropna()
     difference = (mean["loses"] - mean["not"]).groupby("replicate").mean()
@@ -333,7 +346,7 @@ def own_use_where_lprg_loses(vertices: pd.DataFrame) -> pd.DataFrame:
 def fall_of_lprg_on_random(vertices: pd.DataFrame) -> pd.DataFrame:
     """Return by how much LPRG falls from the bound as K grows, on random platforms."""
     random = split_by_kind(vertices)["random"]
-    return _falls(average_by_size(random, {"LPRG": random["LPRG"]}))
+    return _estimate_falls(average_by_size(random, {"LPRG": random["LPRG"]}))
 
 
 # ------------------------------------------------------------------ networks and numbers

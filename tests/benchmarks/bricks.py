@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from dlsim.bricks import Environment, Reading, Scheduler, run_many, simulate
-from dlsim.papers.bricks import VERSIONS
+from dlsim.papers.bricks import SCHEDULER_VERSIONS
 from tests.benchmarks.bricks_peers import PEERS
 from tests.benchmarks.parts import Part, timed
 
@@ -131,7 +131,7 @@ def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
 
     All of a row is in it: drawing the environments, tables of none of the runs.
     """
-    versions = [*VERSIONS.values(), *((0, n) for n in range(2, 6))]
+    versions = [*SCHEDULER_VERSIONS.values(), *((0, n) for n in range(2, 6))]
     kinds = [Scheduler(), *(Scheduler("deadline", opt) for opt in (0.5, 0.6, 0.7, 0.8, 0.9))]
     schedulers = [
         replace(one, load_correction=bool(corrected), max_fallbacks=n)
