@@ -21,5 +21,6 @@ RESULTS = os.environ.get("DLSIM_QUICK_RESULTS")
 @pytest.mark.parametrize("paper", COMPARED)
 def test_results_are_the_same_bytes(paper):
     was, now = figures.frozen(paper), figures.results_of(Path(str(RESULTS)), paper)
-    assert sorted(now) == sorted(was)
+    added = [f"{paper}-points.csv"] * (paper != "theory")  # came after the others were frozen
+    assert sorted(now) == sorted([*was, *added])
     assert [name for name in was if now[name] != was[name]] == []

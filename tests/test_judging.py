@@ -22,6 +22,7 @@ from dlsim.study import (
     student_interval,
     sweep,
 )
+from dlsim.study.judging import POINT_COLUMNS
 from dlsim.study.readings import by_reading, list_readings, name_reading
 from dlsim.study.stats import mean_interval
 
@@ -204,6 +205,37 @@ def test_the_scorecard_has_every_claim_and_says_what_was_not_judged(out):
     assert card.loc["mcdf-6", "verdict"] == "cannot be checked"
     assert card.loc["mcdf-19", "verdict"] == "holds"  # needs no frame
     assert "authors&#x27; measurement" in shown or "authors&#39; measurement" in shown
+
+
+def verdict_from(points, least):
+    """Judge a claim "above" from its published points, by the rule as data/README.md has it."""
+
+    def sides(low, high):
+        side = np.select([points[low] > least, points[high] <= least], [1, -1], 0)
+        by_group = pd.Series(side).groupby(
+            points["group"].astype(object).fillna(points["point"]).to_numpy()
+        )
+        return by_group.apply(lambda group: -1 if -1 in set(group) else group.min())
+
+    alone, at_once = sides("low", "high"), sides("least", "most")
+    if (alone == 1).all():
+        return "holds"
+    if (at_once == -1).any():
+        return "mixed" if (at_once == 1).any() else "contrary"
+    return "in part" if (at_once == 1).any() else "undecided"
+
+
+@pytest.mark.parametrize("ratio", [0.1, 0.19, 0.2, 0.5])
+def test_verdicts_follow_from_the_published_points(out, ratio):
+    judge(["mcdf-1", "mcdf-2", "mcdf-4a", "mcdf-4b"], all_policies(ratio))
+    show_scorecard()
+    points = pd.read_csv(out / "data" / "mcdf-points.csv")
+    assert list(points) == [*POINT_COLUMNS]
+    card = pd.read_csv(out / "data" / "mcdf-claims.csv", index_col="id")
+    for claim, least in (("mcdf-1", 0), ("mcdf-2", 0.99), ("mcdf-4a", 0), ("mcdf-4b", 0)):
+        rows = points[points["claim"] == claim].reset_index(drop=True)
+        assert verdict_from(rows, least) == card.loc[claim, "verdict"], claim
+    assert len(points[points["claim"] == "mcdf-1"]) == 18  # six policies at three loads
 
 
 # ------------------------------------------------------------------ readings

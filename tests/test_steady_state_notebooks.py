@@ -309,7 +309,15 @@ def test_the_paper_leaves_every_figure_and_table(tmp_path):
         "40-steady-state", tmp_path, tiers_clusters=[5, 8], random_clusters=[5, 8]
     )
     assert due == pictures
-    named = ("claims", "duels", "outlier", "readings-intervals", "sample", "vertex-factor")
+    named = (
+        "claims",
+        "points",
+        "duels",
+        "outlier",
+        "readings-intervals",
+        "sample",
+        "vertex-factor",
+    )
     assert tables == due | {f"steady-state-{name}" for name in named}
     sample = pd.read_csv(tmp_path / "results/data/steady-state-sample.csv", index_col="kind")
     assert sample["platforms"].to_dict() == {"Tiers": 4, "random": 12}

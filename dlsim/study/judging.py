@@ -197,9 +197,29 @@ def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None, **p
     return plot.plot_points(table, x, hue, claim.unit, edge, colors, ax)
 
 
+#: Columns of the points by which claims were judged (data/README.md says what they hold).
+POINT_COLUMNS = ("claim", "point", "group", "estimate", "low", "high", "least", "most", "n")
+
+
+def judged_points() -> pd.DataFrame:
+    """Return the points by which the claims of the paper were judged, in the order of judging.
+
+    Returns
+    -------
+    DataFrame
+        A row per claim and point: ``claim``, ``point``, ``group`` (points that count as one),
+        ``estimate``, ``low`` and ``high`` (95 % for one point alone), ``least`` and ``most``
+        (95 % for all points of the claim at once), ``n`` (replicates).
+    """
+    tables = [claim_points(name).assign(claim=name) for name in session.current().points]
+    table = pd.concat([pd.DataFrame(columns=["claim"]), *tables], ignore_index=True)
+    return table.reindex(columns=POINT_COLUMNS).replace({"n": {math.inf: math.nan}})
+
+
 def show_scorecard(*columns: str) -> Any:
     """Write and show the verdicts on all claims of the paper, in the order of data/claims.toml.
 
+    The points by which they were judged are written, too: data/<paper>-points.csv.
     At quick scale, under the default reading, the verdict at the paper's own size stands beside.
     Claims that were not judged are shown as such.
 
@@ -219,6 +239,7 @@ def show_scorecard(*columns: str) -> Any:
     apart = here.scale == "paper" or here.reading or not place.exists()
     card = claims.scorecard(verdicts, None if apart else claims.read_scorecard(place))
     here.folder_of_results.verdicts(here.paper, card)
+    here.folder_of_results.table(f"{here.paper}-points", judged_points())
     return scorecard.verdicts(card, *columns)
 
 

@@ -1,0 +1,78 @@
+"""data/README.md says what every column of every table holds."""
+
+import csv
+import fnmatch
+import io
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from dlsim.study.judging import POINT_COLUMNS
+
+ROOT = Path(__file__).parents[1]
+#: A row of the dictionary: patterns of tables, columns, meaning.
+ROW = re.compile(r"\| `([^`]+)` \| ((?:`[^`]+`(?:, )?)+) \| (.+) \|")
+#: The name of a column that holds the verdicts under one reading.
+READING = re.compile(r"\w+=[^=]+(, \w+=[^=]+)*")
+
+
+def read_dictionary():
+    """Return the patterns and the columns of each row."""
+    text = (ROOT / "data" / "README.md").read_text("utf-8").partition("\n## Columns\n")[2]
+    rows = [ROW.fullmatch(line) for line in text.splitlines() if line.startswith("| `")]
+    assert all(rows)
+    return [(row[1].split(), re.findall("`([^`]+)`", row[2])) for row in rows]
+
+
+def first_row(text):
+    return next(csv.reader(io.StringIO(text)))
+
+
+def columns_of_tables():
+    """Return the columns of every table that dlsim ships or that a frozen run left."""
+    tables = {}
+    for path in sorted((ROOT / "data").rglob("*.csv")):
+        tables.setdefault(path.stem, set()).update(first_row(path.read_text("utf-8")))
+    for path in sorted((ROOT / "tests" / "golden").glob("*.zip")):
+        with zipfile.ZipFile(path) as archive:
+            for name in archive.namelist():
+                columns = first_row(archive.read(name).decode())
+                tables.setdefault(name.removesuffix(".csv"), set()).update(columns)
+    for paper in ("mcdf", "inserted-idle-time", "steady-state", "cpu-gpu", "bricks"):
+        tables[f"{paper}-points"] = set(POINT_COLUMNS)
+    return tables
+
+
+DICTIONARY, TABLES = read_dictionary(), columns_of_tables()
+
+
+def matching(patterns):
+    """Return the tables that match a row of the dictionary."""
+    return [name for name in TABLES if any(fnmatch.fnmatchcase(name, one) for one in patterns)]
+
+
+@pytest.mark.parametrize("table", sorted(TABLES))
+def test_every_column_is_explained(table):
+    known = {
+        column
+        for patterns, columns in DICTIONARY
+        if table in matching(patterns)
+        for column in columns
+    }
+    unknown = {
+        column
+        for column in TABLES[table] - known
+        if not ("<switch>=<value>" in known and READING.fullmatch(column))
+    }
+    assert unknown == set()
+
+
+@pytest.mark.parametrize(("patterns", "columns"), DICTIONARY)
+def test_every_explained_column_exists(patterns, columns):
+    """In a table of each pattern, so that no row outlives its table."""
+    for pattern in patterns:
+        assert any(set(columns) & TABLES[name] for name in matching([pattern])), pattern
+    found = set().union(*(TABLES[name] for name in matching(patterns)))
+    assert set(columns) - {"<switch>=<value>"} <= found
