@@ -1,4 +1,4 @@
-"""85-validation: other people's simulators end as the engine does, and would show a difference."""
+"""85-validation: other simulators give the times of the engine, and would show a difference."""
 
 import math
 from pathlib import Path
@@ -25,9 +25,9 @@ def shown():
 
 
 def times_by(shown, name, **changed):
-    """When SimPy says that a case ends if told something else, and when we say."""
-    execution, told, ours = shown["cases"][name]
-    return execution(shown["SimPy"], *changed.get("told", told)), ours
+    """Return the times of a case by SimPy, perhaps with other arguments, and by the engine."""
+    execution, arguments, ours = shown["cases"][name]
+    return execution(shown["SimPy"], *changed.get("arguments", arguments)), ours
 
 
 def hops_of(run):
@@ -43,7 +43,7 @@ def hops_of(run):
 
 
 @pytest.mark.parametrize("simulator", ["SimPy", "SimGrid"])
-def test_they_end_when_the_engine_says(shown, simulator):
+def test_their_times_are_those_of_the_engine(shown, simulator):
     """Live, or as shipped; SimGrid counts whole bytes, each send's to half a one in 1e10."""
     table = shown["table"][shown["table"]["simulator"].str.startswith(simulator)]
     table = table.set_index("case").loc[list(shown["cases"])]
@@ -61,7 +61,7 @@ def test_two_queues_of_a_thousand_tasks_are_among_them(shown):
     assert len(shown["queue"]) == 1000
     for name in long:
         lines = {row[0] for row in shown["cases"][name][1][0]}
-        assert 500 < len(lines) <= 1000  # who was refused sends nothing
+        assert 500 < len(lines) <= 1000  # a refused task sends nothing
 
 
 def test_requests_by_hand(shown):
@@ -75,7 +75,7 @@ def test_a_node_that_is_not_free_is_noticed(shown, name):
     rows = shown["cases"][name][1][0]
     line, node, after, waits, send, work = rows[0]
     slow = [(line, node, after, waits, send, work * 1.01), *rows[1:]]
-    theirs, ours = times_by(shown, name, told=[slow])
+    theirs, ours = times_by(shown, name, arguments=[slow])
     assert np.nanmax(np.abs(theirs - ours)) > 0.009 * work
 
 
@@ -99,7 +99,7 @@ def test_a_wrong_server_is_noticed(shown):
     env, sent_to = shown["cases"]["B: greedy"][1]
     other = sent_to.copy()
     other[0] = (other[0] + 1) % len(env.servers)
-    theirs, ours = times_by(shown, "B: greedy", told=[env, other])
+    theirs, ours = times_by(shown, "B: greedy", arguments=[env, other])
     assert np.abs(theirs - ours).max() > 1
 
 
