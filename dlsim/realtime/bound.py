@@ -287,7 +287,7 @@ def exact_bound(need: Floats, worth: Floats, price: Floats, lowest: Floats, cloc
         return [Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
 
     priced = price > 0
-    exact = sum(products(price[priced], clock[1:][priced]))
+    exact = sum(products(price[priced], clock[1:][priced]), start=Fraction(0))
     exact -= sum(products(price[priced], clock[:-1][priced]))
     gains = (
         Fraction(one) - paid
