@@ -23,15 +23,15 @@ from dlsim.processes import termination_interrupts
 from dlsim.progress import set_status, stderr_progress
 from dlsim.validate import did_you_mean, format_value, one_of, whole
 
-#: The folder of results of ``dlsim reproduce``, and the copy of the notebooks of ``dlsim lab``.
-LATEST, COPY = "results/latest", "dlsim-notebooks"
+#: Default folders: results of ``dlsim reproduce``, and the copy of the notebooks of ``dlsim lab``.
+LATEST_RESULTS, NOTEBOOKS_COPY = "results/latest", "dlsim-notebooks"
 #: The notebook that ``dlsim lab`` opens.
 FIRST_NOTEBOOK = "notebooks/00-start-here.ipynb"
-#: Notebooks that measure the machine they run on, and reproduce nothing of a paper.
-MEASURE_A_MACHINE = ("25-live-cluster",)
-#: The folder of the kernel in that copy.
+#: Notebooks that measure this machine and reproduce nothing of a paper.
+MACHINE_NOTEBOOKS = ("25-live-cluster",)
+#: The folder of the Jupyter kernel in the copy of the notebooks.
 LAB_KERNELS = ".jupyter"
-#: The letters by which notebooks and README call the papers.
+#: The papers by the letters that notebooks and README use.
 PAPER_LETTERS = {
     "M": "mcdf",
     "I": "inserted-idle-time",
@@ -39,31 +39,32 @@ PAPER_LETTERS = {
     "C": "cpu-gpu",
     "B": "bricks",
 }
-NEW_FOLDER = "choose a new or empty folder with --out"
+#: Remedy for a folder of results that cannot be used.
+OTHER_FOLDER_REMEDY = "choose a new or empty folder with --out"
 EXIT_CODES = """exit codes:
   0    every notebook ran to its end (a claim that is contradicted is a finding, not a failure)
   1    a notebook failed; the results page shows which, and how
-  2    something that was asked for cannot be used; nothing was run
-  130  interrupted; the same command goes on where it stopped
+  2    a name, an option or a folder cannot be used; nothing was run
+  130  interrupted; the same command continues where it stopped
 """
 
 
 # --------------------------------------------------------------------------------- dlsim lab
 
 
-def lab(args: argparse.Namespace) -> int:
-    """Copy the notebooks and serve them until JupyterLab ends."""
+def open_lab(args: argparse.Namespace) -> int:
+    """Copy the notebooks and run JupyterLab on the copy until it ends."""
     if importlib.util.find_spec("jupyterlab") is None:
-        raise InputError("JupyterLab is not installed; pip install jupyterlab, then again")
+        raise InputError("JupyterLab is not installed; run pip install jupyterlab")
     if args.port is not None and not 0 < args.port < 65536:
         raise InputError(f"--port must be from 1 to 65535, got {args.port}")
     folder = Path(args.dir).expanduser().absolute()
     done = copy_notebooks(folder)
     _write_lab_kernel(folder)
     counts = ", ".join(f"{len(names)} {what}" for what, names in done.items() if names)
-    print(f"notebooks in {args.dir}: {counts or 'all there, none changed'}")
+    print(f"notebooks in {args.dir}: {counts or 'complete and unchanged'}")
     for name in done["kept"]:
-        print(f"  {name} was changed, or run and saved, in your copy: it stays as it is")
+        print(f"  {name}: you changed it, or ran and saved it; your copy is kept")
     sys.stdout.flush()
     command = lab_command(folder, args)
     if os.name == "posix":
@@ -74,13 +75,12 @@ def lab(args: argparse.Namespace) -> int:
 def copy_notebooks(folder: Path) -> dict[str, list[str]]:
     """Copy the notebooks, and the files that their text links to, into a folder of the user.
 
-    A file that is still as it was copied follows the suite. A file that was changed is never
-    touched again.
+    A file that is unchanged since it was copied is updated. A file that the user changed is kept.
 
     Returns
     -------
     dict of str to list of str
-        The names that were copied, updated, and kept as the user changed them.
+        The names of the files that were "copied", "updated" and "kept".
     """
     if folder.resolve() == files.shared_folder("notebooks").parent.resolve():
         raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
@@ -117,7 +117,7 @@ def _lab_files() -> Iterator[tuple[str, Path]]:
 
 
 def _write_lab_kernel(folder: Path) -> None:
-    """Write the kernel of this Python beside the notebooks, where JupyterLab finds it first."""
+    """Write a Jupyter kernel of this Python beside the notebooks, where JupyterLab looks first."""
     from dlsim.study.notebook_process import kernel_of_this_python
 
     home = Owned(folder, "lab", "choose another folder with --dir")
@@ -127,7 +127,7 @@ def _write_lab_kernel(folder: Path) -> None:
 
 
 def lab_command(folder: Path, args: argparse.Namespace) -> list[str]:
-    """Return the command that starts JupyterLab on a copy; options of the user come last."""
+    """Return the command that starts JupyterLab on a copy, with the user's own options last."""
     command = [sys.executable, "-P", "-m", "jupyterlab", f"--ServerApp.root_dir={folder}"]
     if (folder / FIRST_NOTEBOOK).is_file():
         command.append(f"--LabApp.default_url=/lab/tree/{quote(FIRST_NOTEBOOK)}")
@@ -139,9 +139,9 @@ def lab_command(folder: Path, args: argparse.Namespace) -> list[str]:
 def lab_environment(folder: Path) -> dict[str, str]:
     """Return the environment of JupyterLab.
 
-    JupyterLab then asks no server for news, keeps the state of panels in the notebook, and runs
-    notebooks with this very Python. Notebooks write their results beside the copy. Whatever the
-    user has set stays.
+    With it JupyterLab fetches no news, saves the state of widgets in the notebook, and runs
+    notebooks with this Python. Notebooks write their results beside the copy. Variables that the
+    user has set are kept.
     """
     first = {
         "JUPYTER_CONFIG_PATH": str(files.shared_folder("data") / "lab"),
@@ -158,8 +158,8 @@ def lab_environment(folder: Path) -> dict[str, str]:
 # --------------------------------------------------------------------------------- dlsim run
 
 
-def run(args: argparse.Namespace) -> int:
-    """Run one notebook, of dlsim or of the user, and make a page of it."""
+def run_one_notebook(args: argparse.Namespace) -> int:
+    """Run one notebook, of dlsim or of the user, and write an HTML page of it."""
     from dlsim.study.notebooks import find_notebook, is_of_suite, run_all
     from dlsim.study.pages import PageFrame, write_page
     from dlsim.study.parameters import check_parameters
@@ -189,7 +189,7 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _parameters_of_words(pairs: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Turn the pairs of ``-p name value`` into a mapping; refuse a name that is given twice."""
+    """Return the pairs of ``-p name value`` as a mapping; a name may be given once."""
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found:
@@ -201,7 +201,7 @@ def _parameters_of_words(pairs: Sequence[Sequence[str]]) -> dict[str, str]:
 # --------------------------------------------------------------------------- dlsim reproduce
 
 
-def reproduce(args: argparse.Namespace) -> int:
+def reproduce_papers(args: argparse.Namespace) -> int:
     """Run the notebooks of papers and write the results page."""
     begun, names = time.perf_counter(), notebooks_of(args.names)
     reading = switches_of_words(args.reading)
@@ -212,7 +212,7 @@ def reproduce(args: argparse.Namespace) -> int:
     out = Path(_checked_folder(args.out))
     if args.book:
         _require_docs()
-    # imported here: these modules take a second, and a refusal should not
+    # imported late: these modules take a second, and an error should appear at once
     from dlsim.compiled import require_cache
     from dlsim.study import dask_cluster
     from dlsim.study.notebooks import run_all
@@ -253,20 +253,25 @@ def reproduce(args: argparse.Namespace) -> int:
 def _require_docs() -> None:
     for name in ("sphinx", "myst_nb", "furo", "numpydoc"):
         if importlib.util.find_spec(name) is None:
-            raise InputError(f"{name} is not installed; pip install 'dlsim[docs]', then again")
+            raise InputError(f"{name} is not installed; run pip install 'dlsim[docs]'")
+
+
+def paper_of_letter(name: str) -> str:
+    """Return the paper that a letter stands for, and any other name as it is."""
+    return PAPER_LETTERS.get(name.upper(), name)
 
 
 def notebooks_of(names: Sequence[str]) -> list[str]:
-    """Return the notebooks of papers, figures or notebooks by name.
+    """Return the notebooks that reproduce papers or figures, or that are named themselves.
 
-    Without names, these are all but those that measure the machine they run on.
+    Without names, return all notebooks except `MACHINE_NOTEBOOKS`.
     """
     from dlsim.study.figures import load_figures, paper_of
 
     there, chosen = list(files.suite_notebooks()), []
     notebook_of_figure = {row.id: row.notebook for row in load_figures()[1]}
     for name in names:
-        asked = PAPER_LETTERS.get(name, name)
+        asked = paper_of_letter(name)
         by_figure = notebook_of_figure.get(asked)
         fits = [one for one in there if asked in (one, paper_of(one)) or one == by_figure]
         if not fits:
@@ -276,11 +281,11 @@ def notebooks_of(names: Sequence[str]) -> list[str]:
             also = f"known: {', '.join(known)}, and the figures that dlsim list prints"
             raise InputError(f"nothing to reproduce is called {name!r};{guess} {also}")
         chosen += fits
-    return list(dict.fromkeys(chosen)) or [one for one in there if one not in MEASURE_A_MACHINE]
+    return list(dict.fromkeys(chosen)) or [one for one in there if one not in MACHINE_NOTEBOOKS]
 
 
 def switches_of_words(words: Sequence[str]) -> dict[str, str]:
-    """Turn words such as ``link=shared`` or ``link=shared,late=drop`` into a mapping."""
+    """Return words such as ``link=shared`` or ``link=shared,late=drop`` as a mapping."""
     found: dict[str, str] = {}
     for pair in (pair for text in words for pair in text.split(",")):
         name, sign, value = pair.partition("=")
@@ -294,7 +299,7 @@ def switches_of_words(words: Sequence[str]) -> dict[str, str]:
 
 
 def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
-    """Return the switches of the paper of a notebook, the default of each first."""
+    """Return the reading switches of a notebook's paper, the default option of each first."""
     from dlsim.study.figures import paper_of
 
     paper = f"dlsim.papers.{paper_of(notebook).replace('-', '_')}"
@@ -313,7 +318,7 @@ def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
 def readings_by_notebook(
     reading: Mapping[str, str], notebooks: Sequence[str]
 ) -> dict[str, dict[str, Any]]:
-    """Return, for every notebook, those switches that its paper knows."""
+    """Return the switches that each notebook's paper knows."""
     tables = {name: switches_of(name) if reading else {} for name in notebooks}
     for switch, value in reading.items():
         known = [format_value(v) for table in tables.values() for v in table.get(switch, ())]
@@ -329,18 +334,18 @@ def readings_by_notebook(
 
 
 def _checked_folder(out: str) -> str:
-    """Return the folder of results, refused before anything runs if it cannot be used."""
+    """Return the folder of results; raise InputError if it cannot be used."""
     if out == "":
-        raise InputError(f"--out must name a folder, got ''; {NEW_FOLDER}")
-    Owned(out, "results", NEW_FOLDER).check()
+        raise InputError(f"--out must name a folder, got ''; {OTHER_FOLDER_REMEDY}")
+    Owned(out, "results", OTHER_FOLDER_REMEDY).check()
     return out
 
 
 # -------------------------------------------------------------------------------- dlsim list
 
 
-def list_topics(args: argparse.Namespace) -> int:
-    """Print what can be reproduced, and which policies and readings there are."""
+def print_topics(args: argparse.Namespace) -> int:
+    """Print the names of figures, policies and readings."""
     topics = {"figures": _list_figures, "policies": _list_policies, "readings": _list_readings}
     chosen = [one_of("topic", args.topic, topics)] if args.topic else list(topics)
     for number, topic in enumerate(chosen):
@@ -397,15 +402,21 @@ def _list_readings() -> None:
 # ------------------------------------------------------------------------------ dlsim claims
 
 
-def claims(args: argparse.Namespace) -> int:
-    """Print claims with what was measured and the verdict."""
+def print_claims(args: argparse.Namespace) -> int:
+    """Print claims of the papers with the measured value and the verdict."""
     import pandas as pd
 
-    from dlsim.study.claims import SYMBOLS, headline, load_claims, read_scorecard, reference_of
+    from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, load_claims, read_scorecard, reference_of
 
-    name = PAPER_LETTERS.get(args.name, args.name)
-    wanted = [claim for claim in load_claims() if name in (None, claim.paper, claim.id)]
-    wanted = wanted or load_claims(name)  # refuses the name
+    name = paper_of_letter(args.name or "").casefold()
+    known = load_claims()
+    wanted = [claim for claim in known if name in ("", claim.paper, claim.id)]
+    if not wanted:
+        papers = list(dict.fromkeys(claim.paper for claim in known))
+        ids = [claim.id for claim in known if name.startswith(f"{claim.paper}-")] or papers
+        near = did_you_mean(args.name, [*ids, *papers])
+        what = f"no paper and no claim is called {args.name!r}{near}"
+        raise InputError(f"{what}; known: {', '.join(ids)}")
     cards = []
     for paper in dict.fromkeys(claim.paper for claim in wanted):
         path = reference_of(paper)
@@ -420,7 +431,8 @@ def claims(args: argparse.Namespace) -> int:
         print(card.to_json(orient="records", indent=1, force_ascii=False))
         return 0
     for row in card.to_dict("records"):
-        print(f"{SYMBOLS[row['verdict']]} {row['id']} ({row['where']}) {row['verdict']}")
+        verdict = row["verdict"]
+        print(f"{SYMBOLS[verdict]} {row['id']} ({row['where']}) {SHOWN_WORDS[verdict]}")
         printed = f"Printed: {row['printed']}. " if row["printed"] else ""
         for text in (row["claim"], f"{printed}Measured: {row['measured'] or '-'}", row["reason"]):
             print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))
@@ -428,18 +440,21 @@ def claims(args: argparse.Namespace) -> int:
         if claim.id not in set(card["id"]):
             print(f"  {claim.id} ({claim.where}) is not in these results")
     where = args.results or "the reference results at paper scale"
-    print(f"\n{headline(card['verdict'])} - from {where}, default reading unless stated there")
+    counts = card["verdict"].value_counts()
+    counted = ", ".join(f"{counts.get(word, 0)} {shown}" for word, shown in SHOWN_WORDS.items())
+    total = f"{len(card)} claim{'s' * (len(card) != 1)}"
+    print(f"\n{total}: {counted} - from {where}, default reading unless stated there")
     return 0
 
 
 # ------------------------------------------------------------------- dlsim prove, dlsim bench
 
 
-def prove(args: argparse.Namespace) -> int:
-    """Derive the statements about the papers; print the status of each, or every line."""
+def print_proofs(args: argparse.Namespace) -> int:
+    """Prove statements of the papers; print the status of each, or with --steps every step."""
     from dlsim import theory
 
-    set_status("proving what was asked for")
+    set_status("proving")
     try:
         proofs = theory.prove(args.keys)
     except theory.ProofError as error:
@@ -449,8 +464,11 @@ def prove(args: argparse.Namespace) -> int:
     return 0
 
 
-def bench(args: argparse.Namespace) -> int:
-    """Print each measurement as it is made; 2 where what it compares with is not installed."""
+def print_benchmarks(args: argparse.Namespace) -> int:
+    """Print each measurement as it is made.
+
+    The exit code is 2 if a program that it compares with is not installed.
+    """
     whole("--tasks", args.tasks)
     whole("--seed", args.seed, 0)
     root = files.project_root()
@@ -474,10 +492,10 @@ def bench(args: argparse.Namespace) -> int:
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that asks which word was meant."""
+    """A parser whose errors suggest the word that was probably meant."""
 
     def error(self, message: str) -> NoReturn:
-        """End with the message, and the nearest word of those it could have been."""
+        """Exit with the message and the nearest valid word."""
         if found := re.search(r"invalid choice: '(.*)' \(choose from (.*)\)", message):
             message += did_you_mean(found[1], re.findall(r"[^', ]+", found[2]))
         super().error(message)
@@ -492,33 +510,42 @@ def parser() -> argparse.ArgumentParser:
     top.add_argument("--version", action="version", version=f"dlsim {__version__}")
     commands = top.add_subparsers(dest="verb", metavar="command")
 
-    def command(function: Any, text: str, *lines: str, before: str = "") -> Any:
-        name = "list" if function is list_topics else function.__name__
-        epilog = before + "examples:\n" + "".join(f"  dlsim {line}\n" for line in lines)
+    def command(function: Any, name: str, text: str, *examples: str, before: str = "") -> Any:
+        lines = "".join(f"  dlsim {name} {example}".rstrip() + "\n" for example in examples)
         one = commands.add_parser(
-            name, help=text, description=text, epilog=epilog, formatter_class=shape
+            name,
+            help=text,
+            description=text,
+            epilog=f"{before}examples:\n{lines}",
+            formatter_class=shape,
         )
         one.set_defaults(function=function)
         return one
 
     one = command(
-        lab,
-        "open a copy of the notebooks in JupyterLab",
+        open_lab,
         "lab",
-        "lab --dir my-notebooks --no-browser --port 8901",
+        "open a copy of the notebooks in JupyterLab",
+        "",
+        "--dir my-notebooks --no-browser --port 8901",
         before="Further options go to jupyter lab, for instance --ip=0.0.0.0.\n\n",
     )
     one.allow_abbrev = False
-    text = f"folder of your copy (default {COPY}); your changes stay, results go beside it"
-    one.add_argument("--dir", default=COPY, metavar="DIR", help=text)
-    one.add_argument("--no-browser", action="store_true", help="serve, and print the address")
+    text = (
+        f"folder of your copy (default {NOTEBOOKS_COPY}); your changes stay, results go beside it"
+    )
+    one.add_argument("--dir", default=NOTEBOOKS_COPY, metavar="DIR", help=text)
+    one.add_argument(
+        "--no-browser", action="store_true", help="print the address and open no browser"
+    )
     one.add_argument("--port", type=int, help="port of the server (default 8888 or the next)")
 
     one = command(
-        run,
-        "run one notebook, of dlsim or your own, and make a page of it",
-        "run 20-mcdf -p seed 1",
-        "run MINE.ipynb -p file data.csv --out results/mine",
+        run_one_notebook,
+        "run",
+        "run one notebook, of dlsim or your own, and write a page of it",
+        "20-mcdf -p seed 1",
+        "MINE.ipynb -p file data.csv --out results/mine",
     )
     one.add_argument("notebook", help="a notebook of dlsim by name, or a file NAME.ipynb")
     text = "a parameter of the notebook; may be repeated. Files are looked for in the current "
@@ -530,80 +557,90 @@ def parser() -> argparse.ArgumentParser:
     _add_limits(one)
 
     one = command(
-        reproduce,
-        "run the notebooks of the papers and write the results page",
+        reproduce_papers,
         "reproduce",
-        "reproduce mcdf --scale paper --out results/mcdf-paper",
+        "run the notebooks of the papers and write the results page",
+        "",
+        "mcdf --scale paper --out results/mcdf-paper",
         before=EXIT_CODES + "\n",
     )
     text = "papers, notebooks or figures (default: all)"
     one.add_argument("names", nargs="*", help=text)
     text = "quick: every figure in minutes; paper: the papers' own sizes"
     one.add_argument("--scale", choices=("quick", "paper"), default="quick", help=text)
-    text = f"folder of results (default {LATEST})"
-    one.add_argument("--out", default=LATEST, metavar="DIR", help=text)
+    text = f"folder of results (default {LATEST_RESULTS})"
+    one.add_argument("--out", default=LATEST_RESULTS, metavar="DIR", help=text)
     one.add_argument("--seed", type=int, default=0, help="root of all randomness (default 0)")
-    text = "runs per point (default: what the scale says)"
+    text = "runs per point (default 0: as many as the scale says)"
     one.add_argument("--runs", type=int, default=0, help=text)
-    text = "read a paper differently, for instance link=shared; may be repeated"
+    text = "change how a paper is understood, for instance link=shared; may be repeated"
     one.add_argument("--reading", action="append", default=[], metavar="NAME=VALUE", help=text)
-    text = "write every picture in this format, too, beside the PNG of the page"
+    text = "also write every picture in this format (the page shows PNG)"
     one.add_argument("--figures", choices=("png", "svg", "pdf"), default="png", help=text)
     text = "run the sweeps on this Dask cluster (extra cluster): the address of its scheduler, "
     text += "such as tcp://127.0.0.1:8786, or its scheduler file FILE.json"
     one.add_argument("--dask", default="", metavar="ADDRESS", help=text)
     text = "run notebooks again even if nothing changed"
     one.add_argument("--force", action="store_true", help=text)
-    text = "make a book of the results in DIR/book, too (extra docs)"
+    text = "also make a book of the results in DIR/book (extra docs)"
     one.add_argument("--book", action="store_true", help=text)
     _add_limits(one)
 
     one = command(
-        list_topics,
-        "list what can be reproduced, and policies and readings by name",
+        print_topics,
         "list",
-        "list policies",
+        "list what can be reproduced, and policies and readings by name",
+        "",
+        "policies",
     )
-    text = "only this: figures, policies or readings"
+    text = "figures, policies or readings (default: all three)"
     one.add_argument("topic", nargs="?", help=text)
 
     one = command(
-        claims,
-        "print what the papers claim, what we measured, and the verdict",
-        "claims mcdf",
-        "claims mcdf-1 --results results/latest",
+        print_claims,
+        "claims",
+        "print the claims of the papers, what was measured, and the verdicts",
+        "mcdf",
+        "mcdf-1 --results results/latest",
     )
     text = "a paper (mcdf, or its letter M) or a claim (mcdf-1); default: all"
     one.add_argument("name", nargs="?", help=text)
-    one.add_argument("--results", metavar="DIR", help="results of your own instead of ours")
+    one.add_argument("--results", metavar="DIR", help="your own results, instead of those of dlsim")
     one.add_argument("--json", action="store_true", help="print the scorecard as JSON")
 
     one = command(
-        prove,
-        "prove the formulas and theorems of the papers, symbolically",
+        print_proofs,
         "prove",
-        "prove 5.1 --steps",
+        "prove the formulas and theorems of the papers, symbolically",
+        "",
+        "5.1 --steps",
     )
-    one.add_argument("keys", nargs="*", metavar="KEY", help="keys or their beginnings")
+    one.add_argument(
+        "keys",
+        nargs="*",
+        metavar="KEY",
+        help="keys of statements, or how they begin (default: all)",
+    )
     one.add_argument("--steps", action="store_true", help="print every checked step")
 
     one = command(
-        bench,
+        print_benchmarks,
+        "bench",
         "measure speed against SimPy, SciPy and plain Python on the same work",
-        "bench --list",
-        "bench realtime --tasks 1000",
+        "--list",
+        "realtime --tasks 1000",
     )
     text = "an engine such as steady, or a part of it (default: all but the long ones)"
     one.add_argument("parts", nargs="*", metavar="PART", help=text)
-    one.add_argument("--list", action="store_true", help="say which parts there are")
+    one.add_argument("--list", action="store_true", help="list the parts")
     one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
-    one.add_argument("--seed", type=int, default=0, help="seed of what is drawn (default 0)")
+    one.add_argument("--seed", type=int, default=0, help="seed of the random work (default 0)")
     return top
 
 
 def _add_limits(one: argparse.ArgumentParser) -> None:
     """Add the options of the commands that run notebooks."""
-    text = "processes at once (default: all cores)"
+    text = "processes at the same time (default 0: all cores)"
     one.add_argument("--jobs", type=int, default=0, help=text)
     text = "seconds that a cell may run (default 1800; 21600 at the papers' sizes; 0: no limit)"
     one.add_argument("--cell-seconds", type=float, metavar="S", help=text)
@@ -611,7 +648,7 @@ def _add_limits(one: argparse.ArgumentParser) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
-    for stream in (sys.stdout, sys.stderr):  # whatever encoding a terminal has
+    for stream in (sys.stdout, sys.stderr):  # the encoding may lack a character
         if hasattr(stream, "reconfigure"):
             stream.reconfigure(errors="backslashreplace")
     whole_parser = parser()

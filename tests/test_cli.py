@@ -60,6 +60,7 @@ def test_a_word_that_is_nearly_right_is_asked_for(capsys):
     assert "did you mean reproduce?" in capsys.readouterr().err
     for words, meant in (
         (["claims", "mcfd"], "mcdf"),
+        (["claims", "mcdf-99"], "mcdf-9"),
         (["reproduce", "mdcf"], "mcdf"),
         (["reproduce", "mcdf", "--reading", "link=sharde"], "shared"),
         (["list", "polices"], "policies"),
@@ -125,7 +126,8 @@ def test_claims_are_named_as_they_are_printed(capsys):
     code, out, _ = run(capsys, "claims", "mcdf-1")
     assert code == 0
     assert out.count("Measured: ") == 1
-    assert "1 claim: 0 hold" in out
+    assert "1 claim: 0 supported" in out
+    assert run(capsys, "claims", "m") == by_key
     assert "mcdf-1 " in out
     papers = {name for name in PAPER_LETTERS.values() if run(capsys, "claims", name)[0] == 0}
     assert papers == set(PAPER_LETTERS.values())
