@@ -25,11 +25,11 @@ DEFINED_TWICE = set(
     METHODS MOST_JOBS MOST_NODES Method NETWORKS NODES ORDERS PURPOSES Pairs Plan Point
     RESAMPLES RIVALS Record Records Result Row Rows Rule SCHEDULERS SIZES SLACK SPEEDS ST
     STATUSES STEPS SWITCHES_SHOWN Schedule Scheduler Setting Split State TIE Table Trace
-    VERSIONS View WINDOW WORDS a b show_ends bound chain check_schedule claims core_for cost_derivative
+    VERSIONS View WINDOW WORDS bound chain check_schedule claims core_for cost_derivative
     draw duration equal_finish exact execution_time fewest_nodes find_optimum findings
     first_chunk fresh_state from_csv instance is_due judge last_share lead main makespan
     measured numbers optimum policy_named positive price prove records recurrence reduction
-    register run speed split_reading take verify whole work
+    register run speed split_reading take verify whole work a b show_ends
     """.split()
 )
 #: How many one-letter arguments, and unformatted places outside tables, a room still has.
