@@ -20,7 +20,7 @@ from dlsim.realtime import (
     total_cost,
     workload,
 )
-from dlsim.realtime.model import MOST_NODES
+from dlsim.realtime.model import MAX_CLUSTER_NODES
 
 C = Cluster(nodes=2, cms=1, cps=1)
 TASKS = pd.DataFrame(
@@ -189,11 +189,12 @@ def test_switches_are_a_mapping(switches):
         Reading.of(switches)
 
 
-@pytest.mark.parametrize("nodes", [10**9, MOST_NODES + 1, 1e12])
+@pytest.mark.parametrize("nodes", [10**9, MAX_CLUSTER_NODES + 1, 1e12])
 def test_a_cluster_has_an_end(nodes):
-    with pytest.raises(InputError, match=rf"nodes must be .* at most {MOST_NODES}: memory grows"):
+    most = MAX_CLUSTER_NODES
+    with pytest.raises(InputError, match=rf"nodes must be .* at most {most}: memory grows"):
         Cluster(nodes=nodes)
-    assert Cluster(nodes=MOST_NODES).nodes == 10_000_000
+    assert Cluster(nodes=MAX_CLUSTER_NODES).nodes == 10_000_000
 
 
 @pytest.mark.parametrize("nodes", [10**400, "16", None, math.inf, 4 + 0j, [4]])
@@ -248,7 +249,7 @@ def test_windows_have_a_row_and_pieces_no_kinds():
     s = simulate(TASKS, C, "MCDF")
     for rows in (0, -1, np.nan, "x", None):
         with pytest.raises(InputError, match="rows must be a number of at least 1, got"):
-            next(s.windows(rows))
+            next(s.chunk_batches(rows))
     s = simulate(TASKS.assign(user_nodes=2), C, "EDF-US", Reading(split="piece"))
     with pytest.raises(InputError, match="split='all'"):
         s.kinds  # noqa: B018

@@ -15,8 +15,8 @@ from dlsim.realtime import (
     Reading,
     Schedule,
     check,
-    evidence,
     execution_time,
+    schedule_arrays,
     simulate,
     workload,
 )
@@ -329,13 +329,13 @@ def test_windows_of_chunks_are_checked_as_all_of_them_are(policy, reading, monke
     cluster, rng, refused = Cluster(4, 1.0, 10.0), np.random.default_rng(5), 0
     tasks = workload.dcratio(cluster, 0.9, 1e5, 3, dc_ratio=5.0).head(40)
     s = simulate(tasks, cluster, policy, Reading(**reading))
-    parts = list(s.windows(7))
+    parts = list(s.chunk_batches(7))
     assert max(part["task"].nunique() for part in parts) < 8
     whole = pd.concat(parts, ignore_index=True)
     pd.testing.assert_frame_equal(whole, s.chunks)
 
     def verdict(table, rows):
-        monkeypatch.setattr(evidence, "WINDOW", rows)
+        monkeypatch.setattr(schedule_arrays, "CHUNKS_PER_BATCH", rows)
         forged = dataclasses.replace(s, tasks=table)
         try:
             forged.check()
@@ -363,16 +363,16 @@ def test_a_node_and_the_link_are_not_used_again_before_the_next_window(policy, m
     rows = {"arrival": [0.0, 100.0], "sigma": [5.0, 5.0], "deadline": [900.0, 900.0]}
     for reading, rule in (({}, "no node serves two"), ({"link": "shared"}, "the head node sends")):
         s = simulate(pd.DataFrame(rows), cluster, policy, Reading(**reading))
-        first, second = s.windows(1)
+        first, second = s.chunk_batches(1)
         held = np.full((2, 2), -np.inf)
         sent = np.array([-np.inf])
-        monkeypatch.setattr(evidence, "WINDOW", 1)
-        e = evidence.Evidence(s)
+        monkeypatch.setattr(schedule_arrays, "CHUNKS_PER_BATCH", 1)
+        e = schedule_arrays.ScheduleArrays(s)
         assert e.is_large
         seen = []
         for table in (first, first.assign(node=1 - first["node"]) if reading else first, second):
-            chunks = evidence.Chunks(table, s.tasks.index)
-            seen.append([w for w, _, ok in check._rules_of_windows(e, chunks, held[0], sent)
+            chunks = schedule_arrays.Chunks(table, s.tasks.index)
+            seen.append([w for w, _, ok in check._exclusion_rules_of_batch(e, chunks, held[0], sent)
                          if not np.all(ok)])  # fmt: skip
         assert seen[0] == seen[2] == []
         assert any(word.startswith(rule) for word in seen[1])

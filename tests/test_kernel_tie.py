@@ -226,7 +226,7 @@ def test_floats_compiled_and_plain_agree_with_fractions():
     for case in CASES:
         *costs, size = case
         cluster = Cluster(NODES, *map(float, costs))
-        table = partition.table_of(cluster)
+        table = partition.opr_table(cluster)
         for n in range(1, NODES + 1):
             want = float(exact_time(case, n))
             found = core.duration(float(size), n, table.unit, table.fixed)
@@ -242,7 +242,7 @@ COUNTS = (1, 2, 3, 5, 10, 31, 100, 256, 1000, 3162, 9999, 10000)
 def errors(setup, ratio, cps_=100.0):
     """Relative error of E in eps: engine and printed formula, for every n of COUNTS."""
     costs = (cps_ * ratio, cps_, *setup)
-    table = partition.table_of.__wrapped__(Cluster(max(COUNTS), *costs))
+    table = partition.opr_table.__wrapped__(Cluster(max(COUNTS), *costs))
     for n, size in itertools.product(COUNTS, (1.0, 77.7, 1e5)):
         want = closed_time(costs, size, n)
         found = core.duration(size, n, table.unit, table.fixed)
@@ -300,7 +300,7 @@ def test_a_deadline_at_the_very_end_is_met_by_just_that_many_nodes(setup):
         due = t + time
         assert meets(t + time, due, time)
         assert partition.fewest_nodes(size, due - t, one, start=t) == n
-        table = partition.table_of(one)
+        table = partition.opr_table(one)
         top = partition.fastest_nodes(size, one)
         args = (size, 1, top, table.unit, table.fixed)
         assert core.n_min_of(t, latest_finish(due, time), *args) == n

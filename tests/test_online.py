@@ -6,8 +6,8 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.realtime import POLICIES, Cluster, Policy, Reading, simulate
-from dlsim.realtime.model import policy_named
-from dlsim.realtime.run import need_online, plan
+from dlsim.realtime.model import find_policy
+from dlsim.realtime.run import plan_at_instant, require_online
 
 PROMISING = [
     name for name, policy in POLICIES.items()
@@ -43,8 +43,9 @@ def test_an_instant_decides_as_the_simulation_does(policy, link):
         sent = chunks["send_end"].max() - now if len(chunks) and link == "shared" else 0.0
         waiting = known[known["start"] >= now].sort_values("start", kind="stable").index.tolist()
         ids = [*waiting, i]
-        found = plan(sigma[ids], due[ids] - now, release, cluster, policy_named(policy)[1],
-                     reading, sent)  # fmt: skip
+        found = plan_at_instant(
+            sigma[ids], due[ids] - now, release, cluster, find_policy(policy)[1], reading, sent
+        )
         assert found.admitted[:-1].all()
         assert found.admitted[-1] == s.tasks["admitted"].iloc[i]
         if POLICIES[policy].order == "fifo" and not POLICIES[policy].overtake:  # never put back
@@ -55,12 +56,12 @@ def test_an_instant_decides_as_the_simulation_does(policy, link):
 
 def test_busy_nodes_and_a_busy_link_by_hand():
     cluster, policy = Cluster(2, 1, 1), POLICIES["EDF-OPR-MN"]
-    found = plan([6.0], [10.0], [4.0, -3.0], cluster, policy, Reading())
+    found = plan_at_instant([6.0], [10.0], [4.0, -3.0], cluster, policy, Reading())
     assert found.admitted[0] is np.False_  # both from 4 on: 4 + 6 * 2 / 1.5 = 12; one: 0 + 12
     assert found.offer[0] == 12
-    found = plan([6.0], [12.0], [4.0, 0.0], cluster, policy, Reading())
+    found = plan_at_instant([6.0], [12.0], [4.0, 0.0], cluster, policy, Reading())
     assert (found.nodes[0], found.start[0], found.estimate[0]) == (1, 0, 12)
-    found = plan([6.0], [20.0], [0.0, 0.0], cluster, policy, Reading(link="shared"), 3.0)
+    found = plan_at_instant([6.0], [20.0], [0.0, 0.0], cluster, policy, Reading(link="shared"), 3.0)
     assert (found.start[0], found.estimate[0]) == (3, 15)
 
 
@@ -68,4 +69,4 @@ def test_busy_nodes_and_a_busy_link_by_hand():
                                     Policy(lambda tasks: tasks["sigma"], "min")])  # fmt: skip
 def test_what_makes_no_promise_is_refused(policy):
     with pytest.raises(InputError, match="a promise needs admission control"):
-        need_online(policy, Cluster())
+        require_online(policy, Cluster())

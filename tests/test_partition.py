@@ -266,13 +266,13 @@ def test_the_kernels_are_exact_on_fractions():
 
 def test_equal_derivatives_are_equal_numbers():
     # with Cms = 0 and no set-up W(n) = sigma Cps for every n: every DC is exactly 0
-    table = p.table_of(Cluster(12, cms=0, cps=20))
+    table = p.opr_table(Cluster(12, cms=0, cps=20))
     assert (table.slope[1:-1] == 0).all()
     assert (table.rise == 0).all()
 
 
 def test_the_derivative_is_infinite_at_the_top_where_asked():
-    table = p.table_of(Cluster(3, 1, 1))
+    table = p.opr_table(Cluster(3, 1, 1))
     for n, infinite in [(2, False), (3, True)]:
         found = core.cost_derivative(5.0, n, 3, True, table.slope, table.rise)
         assert math.isinf(found) == infinite

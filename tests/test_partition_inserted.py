@@ -16,7 +16,7 @@ from dlsim.realtime import Cluster, execution_time, split_load
 from dlsim.realtime.core.formulas import optimum, remodelled_time
 from dlsim.realtime.core.splits import OPTIMUM, REMODEL, chunk_times, ends_in_groups
 from dlsim.realtime.core.state import BLOCK, fresh_state, insert_completions
-from dlsim.realtime.partition import table_for
+from dlsim.realtime.partition import time_table
 from tests.scale import SCALE
 from tests.twins import inserted, splits
 from tests.twins.realtime import Costs
@@ -269,7 +269,7 @@ def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
     if cms > 0 and kind == REMODEL and seed % 9 == 0:
         cps = 0.0
     n, groups, sigma = int(nodes.sum()), len(nodes), float(rng.choice([1.0, 200.0]))
-    unit, lead = (getattr(table_for(Cluster(n, cms, cps), "dlt"), x) for x in ("unit", "lead"))
+    unit, lead = (getattr(time_table(Cluster(n, cms, cps), "dlt"), x) for x in ("unit", "lead"))
     pool = np.empty(groups, BLOCK).view(np.recarray)
     pool.time = np.sort(rng.random(groups)) * rng.choice([0.1, 10, 100])
     pool.nodes = nodes

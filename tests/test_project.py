@@ -177,8 +177,8 @@ def test_no_import_cycles():
 
 #: What a check may import of its engine: the words, what came in, formulas of the model.
 CHECKS = {
-    "dlsim.realtime.check": {"model", "partition", "evidence"},
-    "dlsim.realtime.evidence": {"model", "partition"},
+    "dlsim.realtime.check": {"model", "partition", "schedule_arrays"},
+    "dlsim.realtime.schedule_arrays": {"model", "partition"},
     "dlsim.cpugpu.check": {"model", "given", "jobs"},
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},

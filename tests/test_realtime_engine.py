@@ -249,7 +249,7 @@ def test_the_short_loop_decides_as_the_loop_that_counts(order, monkeypatch):
             tasks["deadline"] = execution_time(200.0, 1, cluster) * draw.integers(1, 9, len(tasks))
         tasks["arrival"] = at + draw.choice([0, 1e9])
         reading = Reading(link=str(draw.choice(SWITCHES["link"])))
-        assert room.is_plain(room.rules_of(cluster, policy, reading))
+        assert room.fits_opr_loop(room.make_rules(cluster, policy, reading))
         short = simulate(tasks, cluster, policy, reading)
         with monkeypatch.context() as patch:
             patch.setattr(room, "is_plain", lambda _: False)
@@ -529,7 +529,7 @@ def test_a_registered_order_is_ranked_by_its_key(monkeypatch):
     "define",
     [
         lambda: model.NodeRule("half", "one half of them", node_rules.USER_NODES),
-        lambda: model.Partition("halves", "in halves", splits.BY_OWN),
+        lambda: model.Partition("halves", "in halves", splits.BY_USER),
         lambda: model.Partition("halves", "in halves", splits.BY_OPR, fewest=99),
     ],
 )
@@ -540,7 +540,7 @@ def test_a_record_with_a_code_that_the_core_does_not_have_is_refused(define):
 
 def test_two_records_of_one_name_are_refused():
     with pytest.raises(InputError, match="every rule for nodes must have a name of its own"):
-        model.register("rule for nodes", model.NODES["min"], model.NODES["min"])
+        model.index_by_name("rule for nodes", model.NODES["min"], model.NODES["min"])
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

@@ -1,9 +1,9 @@
 """Which loads are promised, when they start, on how many workers, in which pieces.
 
 The planner knows no cluster and no clock. Loads are promised by the simulator's own admission test
-(`dlsim.realtime.run.plan`; paper M, section 5, and paper I, section 4) on the costs that were
-measured. By default a load is cut into pieces that idle workers pull; under a policy of papers M
-and I it is cut into one piece per worker, to compare.
+(`dlsim.realtime.run.plan_at_instant`; paper M, section 5, and paper I, section 4) on the costs
+that were measured. By default a load is cut into pieces that idle workers pull; under a policy of
+papers M and I it is cut into one piece per worker, to compare.
 """
 
 import math
@@ -17,8 +17,8 @@ from dlsim.live.calibration import Costs, margin
 from dlsim.live.job import Job, Piece, Promise
 from dlsim.live.loads import Load, Parts
 from dlsim.realtime import Cluster, Policy, Reading, split_load
-from dlsim.realtime.model import WITHOUT_SETUP, policy_named
-from dlsim.realtime.run import Plan, need_online, plan
+from dlsim.realtime.model import WITHOUT_SETUP, find_policy
+from dlsim.realtime.run import InstantPlan, plan_at_instant, require_online
 
 #: The policy under which idle workers pull pieces, and the test that decides what is promised.
 PULL, PULL_TEST = "pull", "EDF-DLT"
@@ -54,8 +54,8 @@ class Planner:
 
     def __init__(self, policy: str | Policy, quantile: float) -> None:
         self.is_pulled = isinstance(policy, str) and policy == PULL
-        _, self.policy = policy_named(PULL_TEST if self.is_pulled else policy)
-        need_online(self.policy, Cluster())
+        _, self.policy = find_policy(PULL_TEST if self.is_pulled else policy)
+        require_online(self.policy, Cluster())
         self.partition = str(self.policy.partition)
         self.quantile = quantile
         self.workers = 0
@@ -142,7 +142,7 @@ class Planner:
         expected = equal_finish(work, self._releases(now, with_margin=False))
         return Promise(True, elapsed + end, elapsed + expected, self.workers)
 
-    def _test(self, jobs: Sequence[Job], now: float) -> Plan:
+    def _test(self, jobs: Sequence[Job], now: float) -> InstantPlan:
         """Run the admission test on loads in this order; times are seconds from now on.
 
         The unit of a load is a second of work, so that one cluster serves all functions.
@@ -160,7 +160,9 @@ class Planner:
             ]
         reading = Reading(link="per_task" if self.is_pulled else "shared")
         releases = self._releases(now)
-        return plan(sizes, left, releases, cluster, self.policy, reading, engine="python")
+        return plan_at_instant(
+            sizes, left, releases, cluster, self.policy, reading, engine="python"
+        )
 
     def _compute_seconds(self, job: Job) -> float:
         """Return the seconds in which one worker computes a load, without start-up."""
@@ -193,7 +195,7 @@ class Planner:
             free += [max(seconds, SOON)] * count
         return free + [0.0] * (self.workers - len(free))
 
-    def _relax(self, found: Plan, now: float) -> None:
+    def _relax(self, found: InstantPlan, now: float) -> None:
         """Plan loads whose promised end fails the test for the earliest end that passes it."""
         for job, admitted, offer in zip(self.waiting, found.admitted, found.offer, strict=False):
             if not admitted:

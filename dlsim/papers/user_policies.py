@@ -5,7 +5,7 @@ from typing import Any
 
 from dlsim.errors import InputError
 from dlsim.realtime import Policy
-from dlsim.realtime.own import policies_of
+from dlsim.realtime.user_rules import label_policies
 
 
 def load_user_policies(
@@ -35,7 +35,7 @@ def load_user_policies(
     >>> list(load_user_policies(["mine=EDF-DLT", "FIFO-DLT"], compared=["MCDF"]))
     ['mine', 'FIFO-DLT']
     """
-    found = policies_of(policies, ())
+    found = label_policies(policies, ())
     for label, policy in found.items():
         if label in compared:
             raise InputError(f"{label} is compared already: give yours a label, mine=...")

@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 from dlsim.compiled import TOL
 from dlsim.realtime import model
 from dlsim.realtime.model import IN_ROUNDS, Cluster
-from dlsim.realtime.partition import best_counts, table_for
+from dlsim.realtime.partition import fastest_counts, time_table
 from dlsim.validate import Floats, flag, instance, one_of
 
 #: How late a task may end, relative to its deadline, and still count as admitted: 16 times what
@@ -167,13 +167,13 @@ def compute_needs(
     ``opr`` the fewest nodes cost least.
     """
     c, count = cluster, np.arange(1, cluster.nodes + 1)
-    table = table_for(c, "pieces" if partition == "pieces" else "opr")
+    table = time_table(c, "pieces" if partition == "pieces" else "opr")
     unit, fixed, top = table.unit, table.fixed, np.full(len(sigma), c.nodes)
     if partition in IN_ROUNDS:  # sending and computing may overlap, but for the first chunk
         unit = np.append(np.inf, np.maximum(c.cms, c.cps / count))
         fixed = np.full(len(unit), c.st + c.sc)
     elif partition != "pieces":
-        top = best_counts(sigma, table)
+        top = fastest_counts(sigma, table)
     low, high = np.zeros(len(sigma), dtype=np.int64), top.astype(np.int64)
     while (high - low > 1).any():  # E falls up to `top`
         middle = (low + high + 1) // 2
@@ -264,8 +264,8 @@ def find_prices(begin: Indices, end: Indices, need: Floats, worth: Floats, room:
         for chosen, region, new_place, lowest, highest in halves:
             new_first, new_last = new_place[first[chosen]], new_place[last[chosen]]
             kept = new_last > new_first
-            windows = new_first[kept], new_last[kept]
-            parts.append((tasks[chosen][kept], *windows, intervals[region], lowest, highest))
+            chunk_batches = new_first[kept], new_last[kept]
+            parts.append((tasks[chosen][kept], *chunk_batches, intervals[region], lowest, highest))
     return price
 
 

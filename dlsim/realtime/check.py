@@ -15,9 +15,17 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL, clock_origin
 from dlsim.errors import ScheduleError
-from dlsim.realtime.evidence import Chunks, Evidence, Result, Rows, Rule, grouped, verify
 from dlsim.realtime.model import IN_ROUNDS, KINDS, StateView, under
-from dlsim.realtime.partition import best_counts, table_for
+from dlsim.realtime.partition import fastest_counts, time_table
+from dlsim.realtime.schedule_arrays import (
+    Chunks,
+    Result,
+    Rows,
+    Rule,
+    ScheduleArrays,
+    group_rows,
+    verify,
+)
 from dlsim.rounding import (
     MAX_ULPS,
     RELATIVE_ROUNDING,
@@ -36,10 +44,10 @@ _ENDS_IN = {
     "umr-iit": ("rounds from releases",),
 }  # fmt: skip
 #: Kinds whose chunks are laid out before a promise is made.
-_ENDS_AS_TOLD = ("pieces", "rounds from releases", "own")
+_PLANNED_BY_CHUNKS = ("pieces", "rounds from releases", "own")
 
 
-def _given_rules(s: Evidence) -> Iterator[Rule]:
+def _input_rules(s: ScheduleArrays) -> Iterator[Rule]:
     given = s.given
     if given is None:
         return
@@ -56,7 +64,7 @@ def _given_rules(s: Evidence) -> Iterator[Rule]:
     yield "a deadline is the one asked for or an offer within the factor", s.index, asked | offered
 
 
-def _task_rules(s: Evidence) -> Iterator[Rule]:
+def _task_rules(s: ScheduleArrays) -> Iterator[Rule]:
     index, ran, refused, n = s.index, s.ran, s.refused, s.nodes
     blank = ~ran & (n == 0) & np.isnan(s.estimate) & np.isnan(s.completion)
     none = "a task that does not run has no start, nodes, estimate or completion"
@@ -89,7 +97,7 @@ def _task_rules(s: Evidence) -> Iterator[Rule]:
         span = RELATIVE_ROUNDING * (s.estimate - s.start)
         safe = not_after(s.completion - span, s.estimate, s.scale)
         yield "no task is complete after its estimate", index, ~ran | safe
-        told = np.isin(s.kind, [KINDS.index(kind) for kind in _ENDS_AS_TOLD])
+        told = np.isin(s.kind, [KINDS.index(kind) for kind in _PLANNED_BY_CHUNKS])
         loose = MAX_ULPS + s.cluster.nodes, time_tolerance(s.scale, s.estimate)
         same = times_equal(s.estimate, s.completion, s.estimate - s.start, *loose)
         yield "estimate is the completion", index, ~ran | ~told | same
@@ -97,12 +105,12 @@ def _task_rules(s: Evidence) -> Iterator[Rule]:
         promised = later <= time_tolerance(s.deadline, s.estimate)
         yield "a guaranteed task's estimate meets its deadline", index, ~guarded | promised
     yield from _count_rules(s)
-    yield from _service_rules(s)
+    yield from _work_conserving_rules(s)
     line = np.flatnonzero(ran)
     yield from _order_rules(s, line[np.argsort(s.start[line], kind="stable")])
 
 
-def _count_rules(s: Evidence) -> Iterator[Rule]:
+def _count_rules(s: ScheduleArrays) -> Iterator[Rule]:
     index, ran, n = s.index, s.ran, s.nodes
     if s.policy.partition == "opr":
         formula = s.policy.nodes == "all" and s.reading.an_nodes == "all"
@@ -111,9 +119,11 @@ def _count_rules(s: Evidence) -> Iterator[Rule]:
         yield "a user's task runs on the nodes asked for", index, ~ran | (n == s.given.wanted)
     elif s.policy.nodes == "all" and s.policy.partition == "exact":
         rule = "an all-nodes task runs on all nodes that are free before it ends"
-        yield rule, index, _all_used(s)
+        yield rule, index, _uses_all_free_nodes(s)
     elif s.policy.nodes == "all":
-        wanted = best_counts(s.sigma, s.table) if s.reading.an_nodes == "best" else s.cluster.nodes
+        wanted = (
+            fastest_counts(s.sigma, s.table) if s.reading.an_nodes == "best" else s.cluster.nodes
+        )
         yield "an all-nodes task runs on all nodes (or N*)", index, ~ran | (n == wanted)
     elif s.policy.nodes == "min" and s.policy.partition in ("opr", "equal"):
         fewer = np.maximum(n - 1, 1)
@@ -121,11 +131,11 @@ def _count_rules(s: Evidence) -> Iterator[Rule]:
         time = s.table.fixed[fewer] + s.sigma * s.table.unit[fewer]
         late = overrun(since, s.arrival, s.deadline) + time
         # half of what the engine allows, so that neither's rounding matters
-        enough = (n > 1) & (late <= TOL / 2 * s.deadline - _grain(s, since))
+        enough = (n > 1) & (late <= TOL / 2 * s.deadline - _clock_resolution(s, since))
         yield "no fewer nodes would have met the deadline", index, ~ran | ~enough
 
 
-def _all_used(s: Evidence) -> list[bool]:
+def _uses_all_free_nodes(s: ScheduleArrays) -> list[bool]:
     """Tell of every task whether the nodes that it left out were held until it ended."""
     assert s.result.runs is not None
     left, good = (s.cluster.nodes - s.nodes) * (s.cluster.cps > 0), [True] * len(s.index)
@@ -137,21 +147,21 @@ def _all_used(s: Evidence) -> list[bool]:
     return good
 
 
-def _grain(s: Evidence, at: Floats) -> Floats:
+def _clock_resolution(s: ScheduleArrays, at: Floats) -> Floats:
     """Return what the table rounds off an instant that the engine has on its own clock."""
     return np.spacing(np.abs(at)) * (clock_origin(s.arrival) > 0)
 
 
-def _link_free(s: Evidence) -> Floats:
+def _link_free_times(s: ScheduleArrays) -> Floats:
     """When the last send of each task ends, where tasks share the link; else -inf."""
     if s.reading.link != "shared":
         return np.full(len(s.index), -np.inf)
     if s.policy.partition not in ("opr", "equal"):
-        return functools.reduce(np.fmax, (k.over(np.fmax, k.send_end) for k in s.windows()))
+        return functools.reduce(np.fmax, (k.over(np.fmax, k.send_end) for k in s.chunk_batches()))
     return s.start + (s.sigma * s.cluster.cms + s.nodes * s.cluster.st)
 
 
-def _service_rules(s: Evidence) -> Iterator[Rule]:
+def _work_conserving_rules(s: ScheduleArrays) -> Iterator[Rule]:
     """Nobody is sent away from an idle cluster that could serve him."""
     serial = s.policy.partition == "pieces" and s.reading.link == "shared"
     asks = callable(s.policy.nodes) or callable(s.policy.partition)
@@ -161,24 +171,24 @@ def _service_rules(s: Evidence) -> Iterator[Rule]:
     if s.policy.nodes == "user" and s.given is not None:
         n = s.given.wanted
     elif s.policy.nodes != "all" or s.reading.an_nodes == "best":
-        n = best_counts(s.sigma, s.table)
+        n = fastest_counts(s.sigma, s.table)
     factor = max(1.0, s.negotiate) if s.policy.admission else 1.0  # only refused tasks negotiate
     possible = s.table.fixed[n] + s.sigma * s.table.unit[n] <= factor * s.deadline
-    ends = np.where(s.ran, np.fmax(s.estimate, _link_free(s)), -np.inf)
+    ends = np.where(s.ran, np.fmax(s.estimate, _link_free_times(s)), -np.inf)
     busy = np.concatenate([[-np.inf], np.maximum.accumulate(ends)])
     before: Rows = np.arange(len(ends))
     if s.reading.batch_order == "policy" or not s.policy.admission:  # any of one instant first
         last = s.arrival + time_tolerance(s.scale, s.arrival)
         before = np.searchsorted(s.arrival, last, side="right")
-    taken = busy[before] > s.arrival - _grain(s, s.arrival)
+    taken = busy[before] > s.arrival - _clock_resolution(s, s.arrival)
     served = "a task that finds the cluster idle and can meet its deadline is served"
     yield served, s.index, s.ran | ~possible | taken
 
 
-def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
+def _order_rules(s: ScheduleArrays, line: Rows) -> Iterator[Rule]:
     """Who starts when; `line` holds the tasks that ran, by start."""
     start, arrival, index = s.start[line], s.arrival[line], s.index[line]
-    estimate, sent = s.estimate[line], _link_free(s)[line]
+    estimate, sent = s.estimate[line], _link_free_times(s)[line]
     early = s.policy.partition not in ("opr", "equal", "umr")
     if s.policy.nodes == "all" and not early:
         before = np.concatenate([[-np.inf], np.fmax(estimate, sent)])[: len(line)]
@@ -189,8 +199,8 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
     else:
         instants = [estimate, sent]
         if early or s.reading.release == "finish":
-            instants += [k.compute_end for k in s.windows()]
-        timed = s.policy.order == "dc" or s.policy.is_own
+            instants += [k.compute_end for k in s.chunk_batches()]
+        timed = s.policy.order == "dc" or s.policy.has_user_rules
         if timed or s.reading.commit == "last":  # a newcomer may move starts
             instants.append(s.arrival)
         free = np.sort(np.concatenate([[-np.inf], *instants]))
@@ -209,13 +219,13 @@ def _order_rules(s: Evidence, line: Rows) -> Iterator[Rule]:
     elif s.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
         due = arrival + s.deadline[line]
         slack = RELATIVE_ROUNDING * s.deadline[line] + time_tolerance(s.scale, due)
-        yield passed, index, _in_turn(start, arrival, due, slack, line, s.scale)
+        yield passed, index, _keeps_rank_order(start, arrival, due, slack, line, s.scale)
     elif s.given is not None:
         exactly = s.given.key[line], np.zeros(len(line))
-        yield passed, index, _in_turn(start, arrival, *exactly, line, s.scale)
+        yield passed, index, _keeps_rank_order(start, arrival, *exactly, line, s.scale)
 
 
-def _in_turn(
+def _keeps_rank_order(
     start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Rows, scale: float
 ) -> list[bool]:
     """Tell per start, in order, whether everyone who waited then ranked no lower, but for slack."""
@@ -233,25 +243,27 @@ def _in_turn(
     return good
 
 
-def _chunk_rules(s: Evidence) -> Iterator[Rule]:
+def _chunk_rules(s: ScheduleArrays) -> Iterator[Rule]:
     has_chunks = np.zeros(len(s.index), dtype=bool)
     released, busy = np.full((2, s.cluster.nodes), -np.inf)
     sent = np.array([-np.inf])
-    for k in s.windows():
+    for k in s.chunk_batches():
         yield from k.rules(s.cluster.nodes)
         has_chunks |= k.total() > 0
         if not s.is_large:
             yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
-        yield from _rules_of_chunks(s, k, released)
+        yield from _rules_of_batch(s, k, released)
         if s.is_large:
-            yield from _rules_of_windows(s, k, busy, sent)
+            yield from _exclusion_rules_of_batch(s, k, busy, sent)
     if s.is_large:
         yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
 
 
-def _rules_of_windows(s: Evidence, k: Chunks, busy: Floats, sent: Floats) -> Iterator[Rule]:
+def _exclusion_rules_of_batch(
+    s: ScheduleArrays, k: Chunks, busy: Floats, sent: Floats
+) -> Iterator[Rule]:
     """Nodes and link are given back before the next window; until when is kept in the arrays."""
-    slack = _slack(s, k)
+    slack = _end_slack(s, k)
     free = not_after(busy[k.node], k.send_start, s.scale)
     yield "no node serves two chunks at once", k.labels, free
     np.maximum.at(busy, k.node, k.compute_end - slack)
@@ -261,7 +273,7 @@ def _rules_of_windows(s: Evidence, k: Chunks, busy: Floats, sent: Floats) -> Ite
         sent[0] = max(sent[0], (k.send_end - slack).max())
 
 
-def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
+def _rules_of_batch(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[Rule]:
     c, present, task = s.cluster, k.names, k.task
     # an optimum's shares are differences between instants of the engine's clock
     clock = (MAX_ULPS + c.nodes) * np.finfo(float).eps * (s.estimate - clock_origin(s.arrival))
@@ -292,14 +304,14 @@ def _rules_of_chunks(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]
     yield from _exclusion_rules(s, k)
 
 
-class _Shares:
+class _ChunkArrays:
     """What its task and its node say about every chunk, where nodes are released one by one.
 
     When a node is released follows from the chunks alone: when the task before it on that node
     gives it back, but no earlier than the task's own start.
     """
 
-    def __init__(self, s: Evidence, k: Chunks, released: Floats) -> None:
+    def __init__(self, s: ScheduleArrays, k: Chunks, released: Floats) -> None:
         task = k.task
         self.n, self.sigma, self.start, self.estimate, self.kind = (
             x[task] for x in (s.nodes, s.sigma, s.start, s.estimate, s.kind)
@@ -307,7 +319,7 @@ class _Shares:
         self.load, self.due = k.alpha * self.sigma, (s.arrival + s.deadline)[task]
         self.is_later = k.by_task.place > 0  # a chunk of its task was sent before
         self.is_final = k.by_task.place == self.n - 1
-        self.release = np.maximum(_held(s, k, released), self.start)
+        self.release = np.maximum(_node_free_times(s, k, released), self.start)
         self.slack_of_task = RELATIVE_ROUNDING * (s.estimate - s.start) + time_tolerance(
             s.scale, s.estimate
         )
@@ -318,7 +330,7 @@ class _Shares:
         return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
 
 
-def _held(s: Evidence, k: Chunks, released: Floats) -> Floats:
+def _node_free_times(s: ScheduleArrays, k: Chunks, released: Floats) -> Floats:
     """When the task before gives back the node of each chunk; -inf where there is none.
 
     `released` says it of the chunks before these, and is brought up to date.
@@ -328,7 +340,7 @@ def _held(s: Evidence, k: Chunks, released: Floats) -> Floats:
         ends = np.full(len(ends), -np.inf)
         np.maximum.at(ends, k.by_node.first, k.compute_end)
     visit, held = np.flatnonzero(k.by_node.place == 0), np.full(len(ends), -np.inf)
-    on_node = grouped(k.node[visit])
+    on_node = group_rows(k.node[visit])
     earlier = np.full(len(visit), -np.inf)
     if s.is_large:
         earlier = released[k.node[visit]]
@@ -337,9 +349,9 @@ def _held(s: Evidence, k: Chunks, released: Floats) -> Floats:
     return held[k.by_node.first]
 
 
-def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
+def _release_rules(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[Rule]:
     """What must hold where nodes are released one by one (paper I), or in rounds."""
-    x, c, index = _Shares(s, k, released), s.cluster, k.labels
+    x, c, index = _ChunkArrays(s, k, released), s.cluster, k.labels
     free = x.release - x.slack <= k.send_start
     yield "a node is sent its share when it is released, not before", index, free
     before = np.where(x.is_later, k.send_end[k.by_task.before], x.start)
@@ -353,7 +365,7 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     yield "a task is split by its policy's partition", index, fits
     yield "every share is positive", index, k.alpha > 0
     if own:
-        yield "shares are those of the policy's own partition", index, _own_shares(s, k, x)
+        yield "shares are those of the policy's own partition", index, _user_shares(s, k, x)
     even = times_equal(x.load * x.n, x.sigma, x.sigma)
     yield "equal shares are equal", index, ~x.split_by("equal", "pieces") | even
     ends = times_equal(k.compute_end, x.estimate, 0.0, MAX_ULPS + c.nodes, x.slack)
@@ -363,22 +375,22 @@ def _release_rules(s: Evidence, k: Chunks, released: Floats) -> Iterator[Rule]:
     idle = x.split_by("equal finish") & ~prompt
     yield "equal finish leaves no inserted idle time", index, ~idle
     if s.policy.partition in ("dlt", "I", "II"):
-        yield from _remodelled(s, k, x)
+        yield from _remodel_rules(s, k, x)
     if s.policy.partition in IN_ROUNDS:
         first = k.by_task.place < x.n
         before = k.alpha[k.by_node.before] * x.sigma
         ahead = before * c.cps / (x.n * c.cms) + (c.sc / x.n - c.st) / c.cms
         grown = times_equal(x.load, ahead, x.sigma)
         yield "rounds grow so that no node waits", index, first | grown
-    yield from _enough(s, k, x)
+    yield from _fewest_nodes_rules(s, k, x)
     ulps, slack = MAX_ULPS + c.nodes, x.slack_of_task
     together = times_equal(k.over(np.fmax, k.compute_end), s.completion, 0.0, ulps, slack)
     yield "a task is complete when its last node is", k.names, together[k.tasks]
 
 
-def _own_shares(s: Evidence, k: Chunks, x: _Shares) -> NDArray[np.bool_]:
+def _user_shares(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> NDArray[np.bool_]:
     """Ask a partition of one's own again, in Python, task by task."""
-    c, table, given = s.cluster, table_for(s.cluster, "opr"), np.empty(len(k.task))
+    c, table, given = s.cluster, time_table(s.cluster, "opr"), np.empty(len(k.task))
     origin, ask = clock_origin(s.arrival), cast(Callable[..., Any], s.policy.partition)
     for first, n in zip(
         np.flatnonzero(k.by_task.place == 0), x.n[k.by_task.place == 0], strict=True
@@ -389,11 +401,11 @@ def _own_shares(s: Evidence, k: Chunks, x: _Shares) -> NDArray[np.bool_]:
     return times_equal(k.alpha, given, 1.0, slack=RELATIVE_ROUNDING)
 
 
-def _remodelled(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
+def _remodel_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[Rule]:
     """The remodel's shares and estimate, eqs. of [6]; who is remodelled under I and II."""
     c, index, task = s.cluster, k.labels, k.task
     last = k.over(np.fmax, x.release)[task]
-    send, time = x.sigma * c.cms, x.sigma * table_for(c, "opr").unit[x.n]
+    send, time = x.sigma * c.cms, x.sigma * time_table(c, "opr").unit[x.n]
     chi = c.cps * time / (time + (last - x.release))
     remodelled, before = x.split_by("remodel"), k.by_task.before
     chained = times_equal(x.load * (c.cms + chi), (x.load * chi)[before], time, slack=x.slack)
@@ -418,7 +430,7 @@ def _remodelled(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
     yield "equal finish is used wherever the constraint holds", index, ~unused
 
 
-def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
+def _fewest_nodes_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[Rule]:
     """No fewer nodes would have done, in order of release."""
     plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
     known = s.policy.partition not in IN_ROUNDS and not callable(s.policy.partition)
@@ -428,7 +440,7 @@ def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
         needed = s.sigma * (1 + RELATIVE_ROUNDING) + k.total(x.slack) / (
             s.cluster.cms + s.cluster.cps
         )
-        few = _carried(s, k, x, ~x.is_final, s.arrival + s.deadline) < needed[k.tasks]
+        few = _load_within(s, k, x, ~x.is_final, s.arrival + s.deadline) < needed[k.tasks]
         yield "no fewer nodes could have met the deadline", k.names, few
         return
     m = np.minimum(k.by_task.place + 1, x.n)
@@ -437,7 +449,9 @@ def _enough(s: Evidence, k: Chunks, x: _Shares) -> Iterator[Rule]:
     yield "no fewer nodes would have met the deadline", k.labels, ~early
 
 
-def _carried(s: Evidence, k: Chunks, x: _Shares, some: NDArray[np.bool_], ends: Floats) -> Floats:
+def _load_within(
+    s: ScheduleArrays, k: Chunks, x: _ChunkArrays, some: NDArray[np.bool_], ends: Floats
+) -> Floats:
     """Data of each task that nodes of some chunks can take by its end (the greedy fill)."""
     c, until, data, link = s.cluster, ends.tolist(), [0.0] * len(ends), [-np.inf] * len(ends)
     for i, time in zip(k.task[some].tolist(), x.release[some].tolist(), strict=True):
@@ -447,14 +461,14 @@ def _carried(s: Evidence, k: Chunks, x: _Shares, some: NDArray[np.bool_], ends: 
     return np.array(data)[k.tasks]
 
 
-def _slack(s: Evidence, k: Chunks) -> Floats:
+def _end_slack(s: ScheduleArrays, k: Chunks) -> Floats:
     """What rounds a chunk's end: a node's last instant is a sum over the chunks sent before."""
     clock = (MAX_ULPS + s.cluster.nodes) * np.finfo(float).eps * np.abs(k.compute_end)
     return np.asarray(RELATIVE_ROUNDING * (s.completion - s.start)[k.task] + clock)
 
 
-def _exclusion_rules(s: Evidence, k: Chunks) -> Iterator[Rule]:
-    slack = _slack(s, k)
+def _exclusion_rules(s: ScheduleArrays, k: Chunks) -> Iterator[Rule]:
+    slack = _end_slack(s, k)
     order = np.lexsort((k.send_start, k.node))
     now, then = order[:-1], order[1:]
     other = k.node[now] != k.node[then]
@@ -470,7 +484,7 @@ def _exclusion_rules(s: Evidence, k: Chunks) -> Iterator[Rule]:
     yield "the head node sends one chunk at a time", k.labels[now], free
 
 
-def _piece_rules(s: Evidence) -> Iterator[Rule]:
+def _piece_rules(s: ScheduleArrays) -> Iterator[Rule]:
     """Pieces that are admitted one by one are tasks; table and chunks are theirs."""
     assert s.given is not None
     assert s.result.parts is not None
@@ -501,7 +515,7 @@ def check_schedule(result: Result, strict: bool = False) -> None:
     """Raise at the first rule that a schedule breaks."""
     if result.parts is not None:
         check_schedule(result.parts)
-    s = Evidence(result)
+    s = ScheduleArrays(result)
     where = under(result.name, s.reading)
     if strict and s.policy.partition == "opr" and not s.positive.all():
         task = unwrap_scalar(s.index[~s.positive][0])
@@ -511,4 +525,4 @@ def check_schedule(result: Result, strict: bool = False) -> None:
             " avoids it)"
         )
     rooms = (_task_rules, _chunk_rules) if result.parts is None else (_piece_rules,)
-    verify(chain.from_iterable(rules(s) for rules in (_given_rules, *rooms)), where)
+    verify(chain.from_iterable(rules(s) for rules in (_input_rules, *rooms)), where)

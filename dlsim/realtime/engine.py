@@ -15,13 +15,13 @@ import pandas as pd
 from dlsim.compiled import clock_origin
 from dlsim.errors import InputError
 from dlsim.realtime import model
-from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import KINDS, MOST_ROUNDS, Cluster, Policy, Reading
 from dlsim.realtime.outcome import Schedule
-from dlsim.realtime.own import blame
-from dlsim.realtime.partition import SIZE, table_for
-from dlsim.realtime.run import rules_of, run_policy
+from dlsim.realtime.partition import SIZE, time_table
+from dlsim.realtime.run import make_rules, run_policy
+from dlsim.realtime.schedule_arrays import TaskTable
 from dlsim.realtime.speeds import core_for
+from dlsim.realtime.user_rules import raise_rule_error
 from dlsim.validate import Floats, column, instance, number, or_default, require_table, user_code
 
 
@@ -84,7 +84,7 @@ def simulate(
     rule = "0 (off) or a factor of at least 1"
     if number("negotiate", negotiate, rule=rule):
         number("negotiate", negotiate, 1, rule=rule)
-    name, policy = model.policy_named(policy)
+    name, policy = model.find_policy(policy)
     model.check_partition(policy.partition, policy.rounds, cluster)
     given = _checked(tasks, policy, cluster)
     if policy.partition == "pieces" and reading.split == "piece":
@@ -93,13 +93,13 @@ def simulate(
         pieces = tasks.iloc[given.owners].reset_index(drop=True)
         pieces = pieces.assign(sigma=pieces["sigma"] / pieces["user_nodes"], user_nodes=1)
         inner = simulate(pieces, cluster, policy, replace(reading, split="all"), engine=engine)
-        return Schedule.of_pieces(inner, given, cluster, policy, name, reading, 0.0)
+        return Schedule.merge_pieces(inner, given, cluster, policy, name, reading, 0.0)
     run = run_policy(given, cluster, policy, reading, negotiate, engine=engine)
     found = Schedule.of(run, given, cluster, policy, name, reading, float(negotiate))
     return replace(found, engine=engine)  # offers are asked for at the same speed
 
 
-def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
+def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> TaskTable:
     """Return the columns that are simulated, or refuse the table."""
     arrival, sigma, deadline = model.sorted_columns(tasks)
     wanted = np.zeros(len(tasks), dtype=np.int64)
@@ -112,7 +112,7 @@ def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> Given:
         known: Any = {"is_whole": True, "row": "task", "labels": tasks.index}
         counts = require_table("tasks", tasks, ["user_nodes"])["user_nodes"]
         wanted = column("user_nodes", counts, 1, cluster.nodes, **known)
-    return Given(arrival, sigma, deadline, _keys(tasks, policy), wanted, tasks.index)
+    return TaskTable(arrival, sigma, deadline, _keys(tasks, policy), wanted, tasks.index)
 
 
 def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
@@ -211,7 +211,7 @@ def split_load(
     sigma = number("sigma", sigma, above=True, rule=SIZE)
     model.check_partition(partition, rounds, cluster)
     times = model.release_times(release, cluster)
-    rules = rules_of(cluster, policy, Reading())
+    rules = make_rules(cluster, policy, Reading())
     with core_for(policy, "auto", 1) as core:
         task = core.state.records(1, core.state.TASK)
         s = core.state.fresh_state(len(times), rules, 0.0)
@@ -222,7 +222,7 @@ def split_load(
             times = times[:1]
         origin = clock_origin(times)
         releases, sizes = np.unique(times - origin, return_counts=True)
-        groups, pool, table = len(releases), s.chosen_nodes, table_for(cluster, partition)
+        groups, pool, table = len(releases), s.chosen_nodes, time_table(cluster, partition)
         pool["time"][:groups], pool["nodes"][:groups] = releases, sizes
         kind, m, _, end, n, filled = core.splits.choose_split(
             0, len(times), groups, pool, task, rules, table
@@ -231,7 +231,7 @@ def split_load(
         completion, _ = core.placement.compute_chunks(0, kind, m, n, end, task, rules, s, table)
     rows = chunks[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
     if rules.has_user_rules:
-        blame(rules.user, policy, ["the load"], s.release)
+        raise_rule_error(rules.user, policy, ["the load"], s.release)
     estimate = completion if KINDS[kind] in ("rounds from releases", "own") else end
     share = rows[..., 0].copy()
     if share.min() <= 0:

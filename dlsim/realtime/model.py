@@ -41,7 +41,7 @@ RULES = {
 }
 
 
-def takes(function: Callable[..., Any]) -> int:
+def count_parameters(function: Callable[..., Any]) -> int:
     """Return how many arguments a function can be called with, -1 where that is not known."""
     try:
         return len(signature(getattr(function, "py_func", function)).parameters)
@@ -51,7 +51,7 @@ def takes(function: Callable[..., Any]) -> int:
 
 def check_rule(kind: str, function: Callable[..., Any]) -> None:
     """Refuse a function that cannot be called as such a rule."""
-    (names, returns), count = RULES[kind], takes(function)
+    (names, returns), count = RULES[kind], count_parameters(function)
     counts = (len(names), 1) if kind == "order" else (len(names),)
     what = f"{kind} function {getattr(function, '__name__', kind)} must"
     if count not in counts:
@@ -97,7 +97,7 @@ class Order:
         if not callable(self.key):
             raise InputError(f"order {self.name!r} needs a key, a function; got {self.key!r}")
         check_rule("order", self.key)
-        if (takes(self.key) == 1) != (self.when == "once"):
+        if (count_parameters(self.key) == 1) != (self.when == "once"):
             arguments = "(tasks)" if self.when == "once" else "(task, n, t, state)"
             raise InputError(f"order {self.name!r}, asked {self.when!r}, needs a key{arguments}")
 
@@ -184,7 +184,7 @@ class Partition:
         one_of(f"fewest of partition {self.name!r}", self.fewest, node_rules.CODES)
 
 
-def register(kind: str, *records: Any) -> dict[str, Any]:
+def index_by_name(kind: str, *records: Any) -> dict[str, Any]:
     """Return records by their names, or refuse two of one name."""
     by_name = {record.name: record for record in records}
     if len(by_name) < len(records):
@@ -193,7 +193,7 @@ def register(kind: str, *records: Any) -> dict[str, Any]:
 
 
 #: Orders by the word of a `Policy`.
-ORDERS: dict[str, Order] = register(
+ORDERS: dict[str, Order] = index_by_name(
     "order",
     Order("fifo", "by arrival", arrival_place),
     Order("edf", "by deadline", absolute_deadline),
@@ -206,7 +206,7 @@ CORE_ORDERS: dict[Callable[..., Any], int] = {
     cost_derivative: orders.COST_DERIVATIVE,
 }
 #: Rules for the number of nodes by the word of a `Policy`.
-NODES: dict[str, NodeRule] = register(
+NODES: dict[str, NodeRule] = index_by_name(
     "rule for nodes",
     NodeRule("min", "the fewest nodes", node_rules.FEWEST),
     NodeRule("all", "all nodes", node_rules.ALL_NODES),
@@ -214,7 +214,7 @@ NODES: dict[str, NodeRule] = register(
     NodeRule("user", "as many nodes as the user asks", node_rules.REQUESTED),
 )
 #: Partitions by the word of a `Policy`.
-PARTITIONS: dict[str, Partition] = register(
+PARTITIONS: dict[str, Partition] = index_by_name(
     "partition",
     Partition("opr", "that start together", splits.BY_OPR),
     Partition("equal", "that start together, equal shares", splits.BY_EQUAL),
@@ -251,7 +251,7 @@ WITHOUT_SETUP = tuple(one.name for one in PARTITIONS.values() if not one.has_set
 IN_ROUNDS = tuple(one.name for one in PARTITIONS.values() if one.is_in_rounds)
 
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
-MOST_NODES = 10_000_000
+MAX_CLUSTER_NODES = 10_000_000
 #: What a load was split by, after a constraint was tested; codes in `core.splits`.
 KINDS = (
     "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
@@ -274,7 +274,7 @@ class Cluster:
     Parameters
     ----------
     nodes : int
-        Number of processing nodes N, at most `MOST_NODES`.
+        Number of processing nodes N, at most `MAX_CLUSTER_NODES`.
     cms, cps : float
         Time to transmit and to compute one unit of data (:math:`C_{ms}, C_{ps}`).
     st, sc : float
@@ -283,7 +283,7 @@ class Cluster:
     Raises
     ------
     InputError
-        For nodes < 1 or beyond `MOST_NODES`, a negative or non-finite cost, or
+        For nodes < 1 or beyond `MAX_CLUSTER_NODES`, a negative or non-finite cost, or
         cms = cps = 0.
     """
 
@@ -295,8 +295,8 @@ class Cluster:
 
     def __post_init__(self) -> None:
         """Refuse what is not a cluster."""
-        rule = f"a whole number of at least 1 and at most {MOST_NODES}: memory grows with N"
-        object.__setattr__(self, "nodes", whole("nodes", self.nodes, 1, MOST_NODES, rule))
+        rule = f"a whole number of at least 1 and at most {MAX_CLUSTER_NODES}: memory grows with N"
+        object.__setattr__(self, "nodes", whole("nodes", self.nodes, 1, MAX_CLUSTER_NODES, rule))
         for name in ("cms", "cps", "st", "sc"):
             cost = number(name, getattr(self, name), rule="a finite time of at least 0")
             object.__setattr__(self, name, cost)
@@ -308,11 +308,11 @@ def check_partition(
     partition: str | Callable[..., Any], rounds: int | str, cluster: Cluster
 ) -> None:
     """Refuse a partition on a cluster for which it is not defined."""
-    for remedy in _without_meaning(partition, rounds, cluster):
+    for remedy in _undefined_cases(partition, rounds, cluster):
         raise InputError(remedy)
 
 
-def _without_meaning(
+def _undefined_cases(
     partition: str | Callable[..., Any], rounds: int | str, c: Cluster
 ) -> Iterator[str]:
     """Yield what to use instead of a partition that is not defined on a cluster."""
@@ -497,13 +497,13 @@ class Policy:
         for name in ("admission", "overtake"):
             flag(name, getattr(self, name))
         check_rounds(self.partition, self.rounds)
-        for remedy in self._misfits():
+        for remedy in self._incompatible_options():
             raise InputError(remedy)
 
     @property
     def is_timed(self) -> bool:
         """Whether a key is asked at every instant, and not once of the whole table."""
-        return self.order_key is not None and takes(self.order_key) != 1
+        return self.order_key is not None and count_parameters(self.order_key) != 1
 
     @property
     def order_key(self) -> Callable[..., Any] | None:
@@ -513,11 +513,11 @@ class Policy:
         return ORDERS[self.order].key if ORDERS[self.order].code is None else None
 
     @property
-    def is_own(self) -> bool:
+    def has_user_rules(self) -> bool:
         """Whether a function of one's own is asked while tasks are planned."""
         return self.is_timed or callable(self.nodes) or callable(self.partition)
 
-    def _misfits(self) -> Iterator[str]:
+    def _incompatible_options(self) -> Iterator[str]:
         """Yield what to use instead of a combination without a meaning."""
         nodes, partition, is_plain = self.nodes, self.partition, self.partition == "opr"
         if not self.admission and nodes != "all":
@@ -641,7 +641,7 @@ class Reading(BaseReading):
 SWITCHES, SWITCHES_M = Reading.switches(), Reading.switches("M")
 
 
-def policy_named(policy: "str | Policy") -> tuple[str, Policy]:
+def find_policy(policy: "str | Policy") -> tuple[str, Policy]:
     """Look a policy up by its legend name, or take one as given."""
 
     def own(row: Policy) -> str:

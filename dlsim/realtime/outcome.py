@@ -14,16 +14,16 @@ from dlsim.compiled import CLOCK, clock_origin, latest_finish
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.state import COUNT_RULES, IIT_COLUMNS
-from dlsim.realtime.evidence import WINDOW, Given
 from dlsim.realtime.model import KINDS, Cluster, Policy, Reading, under
-from dlsim.realtime.own import blame, own_rules
-from dlsim.realtime.partition import has_positive_shares, span_of, table_for
+from dlsim.realtime.partition import has_positive_shares, span_of, time_table
 from dlsim.realtime.run import Run, run_policy
+from dlsim.realtime.schedule_arrays import CHUNKS_PER_BATCH, TaskTable
 from dlsim.realtime.speeds import core_for
+from dlsim.realtime.user_rules import raise_rule_error, wrap_user_rules
 from dlsim.validate import Floats, number, unwrap_scalar
 
 #: Most refused tasks that are all told what they could have been promised, where others may pass.
-MOST_OFFERS = 20_000
+MAX_OFFERS = 20_000
 
 
 class Offer(NamedTuple):
@@ -89,14 +89,14 @@ class Schedule:
     name: str
     reading: Reading
     negotiate: float = 0.0
-    given: Given | None = field(default=None, repr=False)
+    given: TaskTable | None = field(default=None, repr=False)
     runs: pd.DataFrame | None = field(default=None, repr=False)
     counted: NDArray[np.int64] | None = field(default=None, repr=False)
     parts: "Schedule | None" = field(default=None, repr=False)
     engine: str = field(default="auto", repr=False)
 
     @classmethod
-    def of(cls, run: Run, given: Given, *about: Any) -> Self:
+    def of(cls, run: Run, given: TaskTable, *about: Any) -> Self:
         """Make the tables of a run; a task misses its deadline where it ends after it."""
         done, origin = run.done, run.origin
         arrival = given.arrival - origin if origin > 0 else given.arrival
@@ -117,12 +117,12 @@ class Schedule:
         }
         # not copied: nobody else has these arrays
         tasks: Any = functools.partial(pd.DataFrame, columns, index=given.labels, copy=False)
-        runs: Any = functools.partial(_how, done, given.labels)
+        runs: Any = functools.partial(_run_table, done, given.labels)
         fields = (tasks, *about, given, runs, run.counts)
         return cls(*fields)
 
     @classmethod
-    def of_pieces(cls, parts: Self, given: Given, *about: Any) -> Self:
+    def merge_pieces(cls, parts: Self, given: TaskTable, *about: Any) -> Self:
         """Gather the schedule of the tasks' pieces, each a task of its own, by task."""
         how = {"start": "min", "nodes": "sum", "estimate": "max", "completion": "max"}
         found = parts.tasks.groupby(given.owners).agg(how | {"missed": "any"})
@@ -144,7 +144,7 @@ class Schedule:
         In order of dispatch and transmission; of the idle nodes the lowest serves, from 0 on.
         """
         if self.parts is None:
-            return next(_lay_out(self))
+            return next(_build_chunks(self))
         assert self.given is not None
         chunks = self.parts.chunks.copy()
         rows = self.given.owners[chunks["task"].to_numpy()]
@@ -152,7 +152,7 @@ class Schedule:
         chunks["task"] = self.given.labels.to_numpy()[rows]
         return chunks
 
-    def windows(self, rows: float = np.inf) -> Iterator[pd.DataFrame]:
+    def chunk_batches(self, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         """Yield the chunks as tables of whole tasks, about so many rows each, in order.
 
         A log's schedule may have more chunks than memory holds; each table is laid out when
@@ -162,7 +162,7 @@ class Schedule:
         if self.parts is not None or "chunks" in vars(self):
             yield self.chunks
         else:
-            yield from _lay_out(self, rows)
+            yield from _build_chunks(self, rows)
 
     @property
     def kinds(self) -> pd.Series:
@@ -187,7 +187,7 @@ class Schedule:
         """
         counted = self.counted
         if counted is None and self.given is not None and self.parts is None:
-            counted = self._again(count=True).counts
+            counted = self._rerun(count=True).counts
         if counted is None:
             raise InputError(
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
@@ -198,7 +198,7 @@ class Schedule:
         table.loc["rtgrid", "opt_iits_ii"] = pd.NA
         return table
 
-    def _again(self, **more: Any) -> Run:
+    def _rerun(self, **more: Any) -> Run:
         """Repeat the run, with what else `run_policy` can be asked."""
         assert self.given is not None
         known = self.given, self.cluster, self.policy, self.reading, self.negotiate
@@ -235,7 +235,9 @@ class Schedule:
     def is_physical(self) -> bool:
         """Whether every share is positive; only ``an_nodes="all"`` can make it False."""
         if self.policy.partition != "opr":
-            return all((chunks["alpha"] > 0).all() for chunks in self.windows(WINDOW))
+            return all(
+                (chunks["alpha"] > 0).all() for chunks in self.chunk_batches(CHUNKS_PER_BATCH)
+            )
         return bool(has_positive_shares(self.tasks, self.cluster).all())
 
     @property
@@ -272,7 +274,7 @@ class Schedule:
             raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
         if self.parts is not None:
             raise InputError("offers are made to whole tasks; use the reading split='all'")
-        run = self._again(probe=int(row))
+        run = self._rerun(probe=int(row))
         if np.isnan(run.offer):
             return None
         start, estimate, end = (float(run.done[k][row]) for k in ("start", "estimate", "end"))
@@ -283,7 +285,7 @@ class Schedule:
     @property
     def offers_take_long(self) -> bool:
         """Whether `offers` takes minutes: who fits may pass, and more than 20,000 are refused."""
-        return self.policy.overtake and int((~self.tasks["admitted"]).sum()) > MOST_OFFERS
+        return self.policy.overtake and int((~self.tasks["admitted"]).sum()) > MAX_OFFERS
 
     def offers(self) -> pd.DataFrame:
         """Find what every refused task could have been promised.
@@ -300,7 +302,7 @@ class Schedule:
         away = np.flatnonzero(~self.tasks["admitted"])
         ask = np.zeros(len(self.tasks), dtype=bool)
         ask[away] = True
-        run = self._again(ask=ask)
+        run = self._rerun(ask=ask)
         assert run.offers is not None
         found = run.offers[away]
         start, end = (
@@ -310,7 +312,7 @@ class Schedule:
         return pd.DataFrame({**columns, "estimate": end}, index=self.tasks.index[away])
 
 
-class _WhenAsked:
+class _CachedTable:
     """A field that holds a table, or what builds it when it is first asked for."""
 
     def __init__(self, name: str) -> None:
@@ -327,11 +329,11 @@ class _WhenAsked:
 
 
 # a sweep asks for ratios alone, most others for the tasks
-Schedule.tasks = _WhenAsked("tasks")  # type: ignore[assignment]
-Schedule.runs = _WhenAsked("runs")  # type: ignore[assignment]
+Schedule.tasks = _CachedTable("tasks")  # type: ignore[assignment]
+Schedule.runs = _CachedTable("runs")  # type: ignore[assignment]
 
 
-def _how(done: dict[str, Any], labels: pd.Index) -> pd.DataFrame:
+def _run_table(done: dict[str, Any], labels: pd.Index) -> pd.DataFrame:
     """Tell how every task ran; see `Schedule.runs`."""
     turn = done.get("turn")
     if turn is None:
@@ -346,7 +348,7 @@ def _mean(part: Floats, weights: Floats | None = None) -> float:
     return float(np.average(part, weights=weights)) if len(part) else np.nan
 
 
-def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
+def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     """Yield the chunks of every task that ran, whole tasks, about so many rows at a time."""
     fresh = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
     runs = pd.DataFrame(fresh, index=s.tasks.index) if s.runs is None else s.runs
@@ -362,14 +364,14 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     origin = clock_origin(s.tasks["arrival"].to_numpy(dtype=float))
     is_finer = origin + finer == times[:, 1:]
     times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
-    c, table = s.cluster, table_for(s.cluster, s.policy.partition)
+    c, table = s.cluster, time_table(s.cluster, s.policy.partition)
     costs = (float(c.cms), float(c.cps), float(c.st), float(c.sc))
     own = s.reading.link == "shared", s.reading.release == "finish"
     span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table)
     span += 0.0 if is_finer.all() else origin / CLOCK  # a table knows no instant more exactly
     work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
     given = (costs, table, own, span, np.full(c.nodes, -np.inf))
-    mine = own_rules(s.policy)
+    user_rules = wrap_user_rules(s.policy)
     labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
     cuts = [0, *(np.flatnonzero(np.diff(window)) + 1).tolist(), len(how)]
     for begin, end in pairwise(cuts):
@@ -378,10 +380,10 @@ def _lay_out(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
         with core_for(s.policy, "auto", end - begin) as core:
             bad = core.placement.fill_chunks(
-                mine, how[part], first, times[part], *given, *work, ints, out
+                user_rules, how[part], first, times[part], *given, *work, ints, out
             )
         if callable(s.policy.partition):
-            blame(mine, s.policy, labels[part], work[1])
+            raise_rule_error(user_rules, s.policy, labels[part], work[1])
         if bad >= 0:
             bad += begin
             raise ScheduleError(

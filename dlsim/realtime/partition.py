@@ -49,7 +49,7 @@ def growth_closed(n: Any, cms: Any, cps: Any, m: Any = np) -> Any:
 
 
 @functools.lru_cache(maxsize=256)
-def table_of(cluster: Cluster) -> Table:
+def opr_table(cluster: Cluster) -> Table:
     """Tabulate the execution time of a cluster for every number of nodes."""
     size = cluster.nodes + 2
     cms, cps, st, sc = map(float, (cluster.cms, cluster.cps, cluster.st, cluster.sc))
@@ -84,13 +84,13 @@ def _read_only(*columns: Floats) -> Table:
 
 
 @functools.lru_cache(maxsize=256)
-def table_for(cluster: Cluster, partition: str | Callable[..., Any]) -> Table:
+def time_table(cluster: Cluster, partition: str | Callable[..., Any]) -> Table:
     r"""Tabulate the execution time on nodes that start together, for one partition.
 
     .. math:: \mathcal{E}_{eq} = n ST + SC + \sigma C_{ms} + \sigma C_{ps}/n, \qquad
               \mathcal{E}_{piece} = ST + SC + \sigma (C_{ms} + C_{ps})/n
     """
-    table = table_of(cluster)
+    table = opr_table(cluster)
     if partition not in ("equal", "pieces"):
         return table
     n = np.maximum(1, np.arange(cluster.nodes + 2, dtype=float))
@@ -112,7 +112,7 @@ def span_of(sigma: Floats, table: Table) -> float:
 
 def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> NDArray[np.bool_]:
     """Tell per task that ran whether the optimal partitioning rule gives it positive shares."""
-    least = table_of(cluster).least[tasks["nodes"].to_numpy()]
+    least = opr_table(cluster).least[tasks["nodes"].to_numpy()]
     return np.asarray((tasks["sigma"].to_numpy() > least) | (tasks["nodes"].to_numpy() == 0))
 
 
@@ -210,7 +210,7 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
             return next(islice(_exact_times(x, cluster), k - 1, None))[0]
 
         return _one_by_one(time, sigma, count)
-    table = table_of(cluster)
+    table = opr_table(cluster)
     found = table.fixed[count] + size * table.unit[count]
     return found if np.ndim(found) else float(found)
 
@@ -233,7 +233,7 @@ def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
     Paper M, eqs. (4.5), (4.11), (4.12).
     """
     sigma, n = _checked(sigma, n, cluster)
-    table, w = table_of(cluster), cluster.cms + cluster.cps
+    table, w = opr_table(cluster), cluster.cms + cluster.cps
     beta, phi = cluster.cps / w, cluster.st / (sigma * w)
     alpha = np.empty(n)
     alpha[0] = (table.lead[n] + sigma * table.unit[n]) / (sigma * w)
@@ -248,7 +248,7 @@ def fastest_nodes(sigma: float, cluster: Cluster) -> int:
     N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
     """
     sigma, _ = _checked(sigma, 1, cluster)
-    return int(formulas_for(1).n_star_of(sigma, table_of(cluster).least, cluster.nodes))
+    return int(formulas_for(1).n_star_of(sigma, opr_table(cluster).least, cluster.nodes))
 
 
 def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) -> Any:
@@ -294,7 +294,7 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
             return next((n for n, (time, _) in enumerate(every, 1) if time <= left), 0)
 
         return _one_by_one(fewest, sigma, budget)
-    found, table = np.empty(each[0].shape, dtype=np.int64), table_of(cluster)
+    found, table = np.empty(each[0].shape, dtype=np.int64), opr_table(cluster)
     sizes, left, begin = (np.array(x, order="C").ravel() for x in each)
     fill_n_min = formulas_for(len(sizes)).fill_n_min
     with np.errstate(invalid="ignore"):
@@ -311,13 +311,13 @@ def total_cost(sigma: Any, n: Any, cluster: Cluster) -> Any:
     return (n if np.ndim(n) == 0 else np.asarray(n)) * time
 
 
-def best_counts(sigma: Any, table: Table) -> NDArray[np.int64]:
+def fastest_counts(sigma: Any, table: Table) -> NDArray[np.int64]:
     """Return min(N, N*) of many loads at once."""
     return np.asarray(np.searchsorted(table.least[2:-1], sigma) + 1)
 
 
 def least_times(sigma: Any, cluster: Cluster) -> Floats:
     """Minimum execution times E(min(N, N*)) of many loads at once."""
-    table, sizes = table_of(cluster), np.asarray(sigma, dtype=float)
-    top = best_counts(sizes, table)
+    table, sizes = opr_table(cluster), np.asarray(sigma, dtype=float)
+    top = fastest_counts(sizes, table)
     return np.asarray(table.fixed[top] + sizes * table.unit[top])

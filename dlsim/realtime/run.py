@@ -1,7 +1,7 @@
 """One run: a policy under a reading as the kernel's rules, and the loop that decides.
 
 A simulation knows when its nodes are released because it planned it; the head node of a real
-cluster is told (`plan`).
+cluster is told (`plan_at_instant`).
 """
 
 from collections import namedtuple
@@ -16,11 +16,11 @@ from dlsim.compiled import clock_origin, latest_finish
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.core import node_rules, orders, splits
-from dlsim.realtime.evidence import Given
 from dlsim.realtime.model import Cluster, Policy, Reading
-from dlsim.realtime.own import blame, own_rules
-from dlsim.realtime.partition import Table, span_of, table_for
+from dlsim.realtime.partition import Table, span_of, time_table
+from dlsim.realtime.schedule_arrays import TaskTable
 from dlsim.realtime.speeds import core_for
+from dlsim.realtime.user_rules import raise_rule_error, wrap_user_rules
 from dlsim.validate import Floats, require_memory
 
 #: Bytes that a run takes per task and per node, at least.
@@ -33,7 +33,7 @@ class Run(NamedTuple):
     origin: float  # the times of `done` are counted from here
     deadline: Floats
     admitted: NDArray[np.bool_]
-    done: dict[str, Any]  # by the names of RESULT, or as `_run_plain` has it
+    done: dict[str, Any]  # by the names of RESULT, or as `run_in_opr_loop` has it
     offer: float
     counts: NDArray[np.int64] | None
     offers: NDArray[Any] | None  # to every task that was refused, by the names of OFFER
@@ -71,7 +71,7 @@ def node_code(policy: Policy) -> int:
 def partition_code(policy: Policy) -> int:
     """Return how the core splits a load."""
     if callable(policy.partition):
-        return splits.BY_OWN
+        return splits.BY_USER
     return model.PARTITIONS[policy.partition].code
 
 
@@ -85,7 +85,7 @@ def _switches(
     switches["strict"] = switches["strict"] or every or not may_pass
     switches["frozen"] = switches["frozen"] and not every
     is_static = policy.order != "dc" and (switches["strict"] or policy.partition != "opr")
-    in_line = policy.is_own or policy.nodes in ("all", "fragment") or is_static
+    in_line = policy.has_user_rules or policy.nodes in ("all", "fragment") or is_static
     known: dict[str, Any] = {name: float(cost) for name, cost in vars(cluster).items()}
     return known | {
         "nodes": int(cluster.nodes),
@@ -97,8 +97,8 @@ def _switches(
         "all_nodes": every,
         "in_line": in_line,
         "offers": offers,
-        "user": own_rules(policy),
-        "has_user_rules": policy.is_own,
+        "user": wrap_user_rules(policy),
+        "has_user_rules": policy.has_user_rules,
         **switches,
     }
 
@@ -106,12 +106,12 @@ def _switches(
 Rules: Any = namedtuple("Rules", _switches(Cluster(), model.POLICIES["MCDF"], Reading()))  # type: ignore[misc]
 
 
-def rules_of(*given: Any, **offers: Any) -> Any:
+def make_rules(*given: Any, **offers: Any) -> Any:
     """Return a policy under a reading as the core knows it."""
     return Rules(**_switches(*given, **offers))
 
 
-def is_plain(rules: Any) -> bool:
+def fits_opr_loop(rules: Any) -> bool:
     """Tell whether `dlsim.realtime.core.opr_loop.run_opr` decides all that the rules ask for."""
     usual = rules.partition == splits.BY_OPR and rules.node_rule == node_rules.FEWEST
     usual = usual and rules.order in (orders.STATIC, orders.DEADLINE)
@@ -125,7 +125,7 @@ def is_served_in_line(rules: Any) -> bool:
     return bool(rules.in_line and rules.strict and not rules.has_user_rules)
 
 
-def _run_admission(
+def run_admission_loop(
     core: SimpleNamespace, offers: Any, tasks: Any, rules: Any, s: Any, *more: Any
 ) -> float:
     """Admit or refuse tasks as they arrive; see `dlsim.realtime.core.loop.run_admission`."""
@@ -136,8 +136,8 @@ def _run_admission(
     return float(core.loop.run_admission(overtaking, offers, kept, tasks, rules, s, members, *more))
 
 
-def _run_plain(
-    core: SimpleNamespace, given: Given, arrival: Floats, rules: Any, span: float, table: Table
+def run_in_opr_loop(
+    core: SimpleNamespace, given: TaskTable, arrival: Floats, rules: Any, span: float, table: Table
 ) -> dict[str, Any]:
     """Return what became of tasks under plain rules, all as estimated, by the names of RESULT.
 
@@ -171,7 +171,7 @@ def _run_plain(
 
 
 def run_policy(
-    given: Given,
+    given: TaskTable,
     cluster: Cluster,
     policy: Policy,
     reading: Reading,
@@ -191,15 +191,15 @@ def run_policy(
     require_memory(
         what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once"
     )
-    table = table_for(cluster, policy.partition)
+    table = time_table(cluster, policy.partition)
     offers_any = negotiate > 0 or probe >= 0 or ask is not None
-    if policy.is_own and offers_any:
-        what = model.under(model.policy_named(policy)[0], reading)
+    if policy.has_user_rules and offers_any:
+        what = model.under(model.find_policy(policy)[0], reading)
         raise InputError(
             f"no offers are made by functions of one's own ({what}): at which deadline they change"
             " their mind is not known; use a policy by name, or an order(tasks)"
         )
-    rules = rules_of(cluster, policy, reading, negotiate, offers_any)
+    rules = make_rules(cluster, policy, reading, negotiate, offers_any)
     origin = clock_origin(given.arrival)
     arrival = given.arrival - origin if origin > 0 else given.arrival
     span, offer, counts, offers = span_of(given.sigma, table), np.nan, None, None
@@ -208,8 +208,8 @@ def run_policy(
         # ranks of a static order are no instants: however long tasks last, two are never one
         given = given._replace(key=given.key * span)
     with core_for(policy, engine, m) as core:
-        if policy.admission and is_plain(rules) and not (count or ask is not None):
-            done = _run_plain(core, given, arrival, rules, span, table)
+        if policy.admission and fits_opr_loop(rules) and not (count or ask is not None):
+            done = run_in_opr_loop(core, given, arrival, rules, span, table)
             admitted = done["nodes"] > 0
         else:
             tasks, results = core.state.records(m, core.state.TASK), core.state.fresh_results(m)
@@ -224,12 +224,12 @@ def run_policy(
                 if ask is not None:
                     offers = core.state.records(m, core.state.OFFER)
                     offers["nodes"] = np.where(ask, 0, -1)
-                offer = _run_admission(
+                offer = run_admission_loop(
                     core, offers, tasks, rules, s, probe, deadline, admitted, results, table
                 )
                 counts = s.counts[: core.state.IN_FORCE] if is_served_in_line(rules) else None
                 if rules.has_user_rules:
-                    blame(rules.user, policy, given.labels, s.release)
+                    raise_rule_error(rules.user, policy, given.labels, s.release)
             else:
                 waiting, drop = core.state.records(m, core.state.BLOCK), reading.late == "drop"
                 if rules.order == orders.DEADLINE:
@@ -241,7 +241,7 @@ def run_policy(
     return Run(origin, deadline, admitted, done, offer, counts, offers)
 
 
-class Plan(NamedTuple):
+class InstantPlan(NamedTuple):
     """What becomes of tasks that are planned at one instant; times count from it.
 
     Each is admitted if its deadline holds, those of all before it being kept; refused, it has no
@@ -256,12 +256,12 @@ class Plan(NamedTuple):
     offer: Floats
 
 
-def need_online(policy: Policy, cluster: Cluster) -> None:
+def require_online(policy: Policy, cluster: Cluster) -> None:
     """Refuse a policy that makes no promise, or needs more than a size and a deadline."""
     if (
         not policy.admission
         or policy.order_key is not None
-        or policy.is_own
+        or policy.has_user_rules
         or policy.nodes == "user"
     ):
         raise InputError(
@@ -271,7 +271,7 @@ def need_online(policy: Policy, cluster: Cluster) -> None:
     model.check_partition(policy.partition, policy.rounds, cluster)
 
 
-def plan(
+def plan_at_instant(
     sigma: Sequence[float],
     deadline: Sequence[float],
     release: Sequence[float],
@@ -280,15 +280,15 @@ def plan(
     reading: Reading,
     link: float = 0.0,
     engine: str = "auto",
-) -> Plan:
+) -> InstantPlan:
     """Test tasks one after another at one instant, on N nodes that may still be busy.
 
     All that wait, and a newcomer behind them, arrive now in a run of the simulator's own loop
     (paper M, section 5; paper I, section 4). Deadlines, releases (0 or less: idle) and when the
     head node's link is free count from now on.
     """
-    m, table = len(sigma), table_for(cluster, policy.partition)
-    rules, sizes = rules_of(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
+    m, table = len(sigma), time_table(cluster, policy.partition)
+    rules, sizes = make_rules(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
     asked, admitted = np.array(deadline, dtype=float), np.ones(m, dtype=bool)
     with core_for(policy, engine, m) as core:
         state = core.state
@@ -301,6 +301,6 @@ def plan(
         counters["idle"], counters["end_running"] = cluster.nodes - busy, busy
         counters["link_free"] = max(link, 0)
         s.running["time"][:busy], s.running["nodes"][:busy] = later, 1
-        _run_admission(core, offers, tasks, rules, s, -1, asked, admitted, results, table)
+        run_admission_loop(core, offers, tasks, rules, s, -1, asked, admitted, results, table)
     found = results["start"], results["estimate"], results["nodes"], offers["deadline"]
-    return Plan(admitted, *map(np.ascontiguousarray, found))
+    return InstantPlan(admitted, *map(np.ascontiguousarray, found))

@@ -26,7 +26,7 @@ def core_for(policy: Policy, engine: str, tasks: int) -> AbstractContextManager[
 
     Functions of a user are called by the uncompiled core, whatever they do.
     """
-    if not policy.is_own:
+    if not policy.has_user_rules:
         return CORE.at_speed(engine, tasks)
     if engine == "compiled":
         raise InputError(

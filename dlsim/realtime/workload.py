@@ -30,7 +30,7 @@ from dlsim.compiled import TOL
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.model import Cluster
-from dlsim.realtime.partition import least_times, table_of
+from dlsim.realtime.partition import least_times, opr_table
 from dlsim.validate import (
     Floats,
     Seed,
@@ -65,13 +65,13 @@ SWITCHES: dict[str, dict[str, tuple[str, ...]]] = {
 }
 
 #: Most tasks at one arrival point (paper M: U{1..10}), and their mean number.
-BATCH_MOST, BATCH_MEAN = 10, 5.5
+MAX_BATCH, MEAN_BATCH = 10, 5.5
 #: Most pairs of size and deadline that are drawn at once to find those that fit.
 BLOCK = 1_000_000
 #: Smallest size under ``size="clip"``, as a share of the mean.
 FLOOR = 0.01
 #: Most tasks of one workload, so that a slip in load or horizon does not fill the memory.
-MOST_TASKS = 50_000_000
+MAX_TASKS = 50_000_000
 
 #: In the order of their seeds.
 PURPOSES = ("arrivals", "batches", "sizes", "deadlines", "user_nodes", "law")
@@ -87,7 +87,7 @@ _POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
 SIZES = (*_POSITIVE, "uniform")
 Law = str | Callable[[Generator, int], Any]
 #: Sizes of a law of one's own that stand for it where its mean least time is asked for.
-SAMPLE = 100_000
+LAW_SAMPLE = 100_000
 
 
 def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[str, str], ...]:
@@ -164,7 +164,7 @@ def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample
     instance("cluster", cluster, Cluster)
     (mean,) = positive(mean=mean)
     one_of("size", size, SIZES)
-    table, top = table_of(cluster), cluster.nodes + 1
+    table, top = opr_table(cluster), cluster.nodes + 1
     floor = FLOOR * mean if size == "clip" else 0.0
     edges = np.maximum(np.append(table.least[1:top], np.inf), floor)
     below = _uniform_below if size == "uniform" else _normal_below
@@ -178,7 +178,7 @@ def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample
     return total / float(ndtr(1.0)) if size == "resample" else total
 
 
-def _points(stream: Generator, mean: float, horizon: float, interval: str) -> Floats:
+def _draw_arrival_points(stream: Generator, mean: float, horizon: float, interval: str) -> Floats:
     """Draw arrival points at a mean interval up to the horizon, the first after one interval."""
     gaps, reached = np.empty(0), np.zeros(1)
     while reached[-1] < horizon:
@@ -192,7 +192,7 @@ def _points(stream: Generator, mean: float, horizon: float, interval: str) -> Fl
     return reached[reached < horizon]
 
 
-def _sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats:
+def _draw_sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats:
     """Draw data sizes; no draw beyond the last one needed is taken from the stream.
 
     `size` says how draws of N(mean, mean) are made positive, or "uniform": U(0, 2 mean) instead;
@@ -217,18 +217,18 @@ def _sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats:
 
 def _check_interval(interval: float, load: float, horizon: float, per_point: float = 1.0) -> None:
     """Refuse a mean interval that makes too many tasks, or none that a float can tell."""
-    if not horizon * per_point < MOST_TASKS * interval or not interval < 1e18:
+    if not horizon * per_point < MAX_TASKS * interval or not interval < 1e18:
         what = f"load {load!r} gives a mean interval of {interval:.3g} in a horizon of {horizon!r}"
-        raise InputError(f"{what}; choose values that make at most {MOST_TASKS} tasks")
+        raise InputError(f"{what}; choose values that make at most {MAX_TASKS} tasks")
 
 
-def _frame(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:
+def _task_frame(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:
     """Return a task table, counted from 0."""
     columns = {"arrival": arrival, "sigma": sigma, "deadline": deadline}
     return pd.DataFrame(columns, index=pd.RangeIndex(len(arrival), name="task"))
 
 
-def _signed(
+def _with_attrs(
     tasks: pd.DataFrame,
     source: files.StrPath,
     horizon: float,
@@ -258,7 +258,7 @@ def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> floa
 
 def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
     """Return E(sigma, N) of one or many sizes."""
-    table, n = table_of(cluster), cluster.nodes
+    table, n = opr_table(cluster), cluster.nodes
     return np.asarray(table.fixed[n] + sigma * table.unit[n])
 
 
@@ -339,27 +339,27 @@ def mcdf(
     if base == "nominal":
         average = float(least_times(mean, drawn))
     elif callable(size):
-        sample = _sizes(draws["law"], SAMPLE, mean, size)
+        sample = _draw_sizes(draws["law"], LAW_SAMPLE, mean, size)
         average = float(least_times(sample, drawn).mean())
     else:
         average = mean_least_time(drawn, mean, size)
-    gap = average / load * (BATCH_MEAN if batch == "scaled" else 1)
+    gap = average / load * (MEAN_BATCH if batch == "scaled" else 1)
     stuck = interval == "poisson"  # intervals of 0 do not get on
-    _check_interval(gap, load, horizon, BATCH_MEAN * (1 + stuck / horizon))
-    at = _points(draws["arrivals"], gap, horizon, interval)
-    counts = draws["batches"].integers(1, BATCH_MOST, size=len(at), endpoint=True)
+    _check_interval(gap, load, horizon, MEAN_BATCH * (1 + stuck / horizon))
+    at = _draw_arrival_points(draws["arrivals"], gap, horizon, interval)
+    counts = draws["batches"].integers(1, MAX_BATCH, size=len(at), endpoint=True)
     arrival = at if batch == "single" else np.repeat(at, counts)
-    sigma = _sizes(draws["sizes"], len(arrival), mean, size)
-    table = table_of(drawn)
+    sigma = _draw_sizes(draws["sizes"], len(arrival), mean, size)
+    table = opr_table(drawn)
     low, high = least_times(sigma, drawn), table.fixed[1] + sigma * table.unit[1]
     if deadline == "largest":  # E falls, then rises in n
         high = np.maximum(high, _all_nodes(sigma, drawn))
     due = low + (high - low) * draws["deadlines"].random(len(sigma))
-    tasks, source = _frame(arrival, sigma, due), "paper M, section 6.1"
-    return _signed(tasks, source, horizon, cluster, seed, load=load, reading=switches)
+    tasks, source = _task_frame(arrival, sigma, due), "paper M, section 6.1"
+    return _with_attrs(tasks, source, horizon, cluster, seed, load=load, reading=switches)
 
 
-def _redrawn(
+def _draw_fitting_pairs(
     draws: Mapping[str, Generator],
     count: int,
     mean: float,
@@ -370,13 +370,13 @@ def _redrawn(
     """Draw sizes and deadlines U[.5, 1.5] * scale in pairs; the first that fit are kept."""
     kept, drawn, have = [np.empty((2, 0))], 0, 0
     while have < count:
-        if drawn > MOST_TASKS + 100 * count:
+        if drawn > MAX_TASKS + 100 * count:
             raise InputError(
                 f"deadline='redraw_both' found {have} pairs with D >= E among {drawn}, of {count} "
                 "to find; use a larger dc_ratio, or deadline='clamp'"
             )
         more = min(max(count - have, 1000), BLOCK)
-        sigma = _sizes(draws["sizes"], more, mean, size)
+        sigma = _draw_sizes(draws["sizes"], more, mean, size)
         pairs = np.stack([sigma, scale * (0.5 + draws["deadlines"].random(more))])
         kept.append(pairs[:, pairs[1] >= least_times(sigma, cluster)])
         drawn, have = drawn + more, have + kept[-1].shape[1]
@@ -449,18 +449,18 @@ def dcratio(
     _check_switches(switches, "dcratio")
     typical, draws = float(_all_nodes(mean, cluster)), random_streams(seed, PURPOSES)
     _check_interval(typical / load, load, horizon)
-    arrival = _points(draws["arrivals"], typical / load, horizon, "exponential")
+    arrival = _draw_arrival_points(draws["arrivals"], typical / load, horizon, "exponential")
     count, scale = len(arrival), dc_ratio * typical
     if deadline == "redraw_both":
-        sigma, due = _redrawn(draws, count, mean, size, scale, cluster)
+        sigma, due = _draw_fitting_pairs(draws, count, mean, size, scale, cluster)
     else:
-        sigma = _sizes(draws["sizes"], count, mean, size)
+        sigma = _draw_sizes(draws["sizes"], count, mean, size)
         scales = scale if deadline == "clamp" else dc_ratio * _all_nodes(sigma, cluster)
         due = scales * (0.5 + draws["deadlines"].random(count))
         due = np.maximum(due, least_times(sigma, cluster))
-    tasks, source = _frame(arrival, sigma, due), "paper I, section 5.1"
+    tasks, source = _task_frame(arrival, sigma, due), "paper I, section 5.1"
     known = {"load": load, "reading": switches, "mean": mean, "dc_ratio": dc_ratio}
-    return _signed(tasks, source, horizon, cluster, seed, **known)
+    return _with_attrs(tasks, source, horizon, cluster, seed, **known)
 
 
 def user_split(
@@ -533,7 +533,7 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
     numbered = all(re.fullmatch("0|[1-9][0-9]{0,14}", str(name)) for name in ids)
     tasks.index = pd.Index(ids, dtype=np.int64 if numbered else object, name="task")
     tasks = tasks[[*wanted, *(name for name in tasks if name not in wanted)]]
-    return _signed(tasks, path, float(tasks["arrival"].iloc[-1]), skipped={})
+    return _with_attrs(tasks, path, float(tasks["arrival"].iloc[-1]), skipped={})
 
 
 def from_swf(
@@ -574,7 +574,7 @@ def from_swf(
         sigma = processors * jobs["run_time"] / unit
         least = least_times(sigma, cluster)
         deadline = least * np.maximum(1.0, dc_ratio * draws)
-        tasks = _frame(jobs["submit"] * time_scale, sigma, deadline)
+        tasks = _task_frame(jobs["submit"] * time_scale, sigma, deadline)
     fits = validate.in_range(tasks).all(axis=1) & (tasks["sigma"] != 0)
     unfit = {"value out of range": ~fits}
     order, skipped = swf.usable_jobs(path, jobs, processors, unfit, max_jobs, "task")
@@ -589,4 +589,4 @@ def from_swf(
     horizon = float(tasks["arrival"].iloc[-1])
     reading = {**{name: float(value) for name, value in rule.items()}, "max_jobs": max_jobs}
     known = {"reading": reading, "skipped": skipped, "notes": notes}
-    return _signed(tasks, path, horizon, cluster, seed, **known)
+    return _with_attrs(tasks, path, horizon, cluster, seed, **known)

@@ -92,9 +92,8 @@ def run(number: int, engine: str = "auto") -> str:
     tasks = draw_tasks(rng, cluster, int(rng.integers(3, 16)))
     pieces = policy.partition == "pieces" and changes.get("split") == "piece"
     negotiate = 1.5 if policy.admission and not own and not pieces and rng.random() < 0.2 else 0.0
-    s = simulate(
-        tasks, cluster, policy, Reading.of(changes), negotiate, "auto" if policy.is_own else engine
-    )
+    engine = "auto" if policy.has_user_rules else engine
+    s = simulate(tasks, cluster, policy, Reading.of(changes), negotiate, engine)
     text = [f"{name} {changes} {negotiate}", lines(s.tasks, DECIDED)]
     text.append("chunks " + digest(*(s.chunks[c] for c in s.chunks.columns)))
     refused = s.tasks.index[~s.tasks["admitted"]]

@@ -29,7 +29,7 @@ from dlsim.realtime.core.node_rules import (
 )
 from dlsim.realtime.core.orders import COST_DERIVATIVE, DEADLINE, USER_ORDER, line_rank, rank_at
 from dlsim.realtime.core.placement import place_task, release_nodes
-from dlsim.realtime.core.splits import BY_OWN, BY_PIECES, PIECES, starts_together
+from dlsim.realtime.core.splits import BY_PIECES, BY_USER, PIECES, starts_together
 from dlsim.realtime.core.state import (
     ADMITTED,
     ARRIVAL,
@@ -170,7 +170,7 @@ def order_pending(newcomer, t, is_new, idle, groups, first, end, tasks, rules, s
 def ends_by_chunks(rules):
     """Tell whether only the chunks of a task say when it ends."""
     serial = rules.partition == BY_PIECES and rules.shared
-    return rules.node_rule == USER_NODES or rules.partition == BY_OWN or serial
+    return rules.node_rule == USER_NODES or rules.partition == BY_USER or serial
 
 
 @compiled

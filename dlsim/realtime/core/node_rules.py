@@ -23,7 +23,7 @@ from dlsim.realtime.core.formulas import (
 )
 from dlsim.realtime.core.splits import (
     BY_EXACT,
-    BY_OWN,
+    BY_USER,
     OWN,
     chunk_times,
     is_in_rounds,
@@ -64,7 +64,7 @@ def fixed_nodes(task, t, idle, groups, pool, tasks, rules, table):
     one = tasks[task]
     if asks_user(rules):
         return one.n_min if one.n_min > 0 else NEVER
-    if rules.partition == BY_OWN:
+    if rules.partition == BY_USER:
         return one.n_min
     if rules.partition == BY_EXACT and rules.all_nodes:  # its optimum says when the task ends
         if one.n_min <= idle:

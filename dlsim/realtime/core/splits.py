@@ -24,9 +24,9 @@ from dlsim.realtime.core.formulas import (
 
 #: How a policy splits loads, a user's function last.
 BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N = range(8)
-BY_UMR, BY_UMR_IIT, BY_OWN = range(8, 11)
+BY_UMR, BY_UMR_IIT, BY_USER = range(8, 11)
 #: Codes of `dlsim.realtime.model.PARTITIONS`.
-CODES = range(BY_OWN)
+CODES = range(BY_USER)
 #: How a load was split, after a constraint was tested: places in `dlsim.realtime.model.KINDS`.
 OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY, OWN = range(9)
 
@@ -139,7 +139,7 @@ def choose_split(task, n, groups, pool, tasks, rules, table):
         return split_by_equal_finish(task, n, groups, pool, tasks, rules, table)
     if is_in_rounds(rules.partition):
         return split_in_rounds(task, n, groups, pool, tasks, rules)
-    if rules.partition == BY_OWN:  # it ends when its chunks do
+    if rules.partition == BY_USER:  # it ends when its chunks do
         return OWN, 1, pool[0].time, pool[groups - 1].time, n, groups
     if rules.partition == BY_EXACT or rules.partition == BY_EXACT_N:
         return split_by_optimum(task, groups, pool, tasks, rules, table)

@@ -4,7 +4,7 @@ import numpy as np
 
 from dlsim.compiled import call_rule, compiled
 from dlsim.realtime.core.formulas import n_min_in_rounds, n_min_of
-from dlsim.realtime.core.splits import BY_OWN, is_in_rounds
+from dlsim.realtime.core.splits import BY_USER, is_in_rounds
 
 #: By how much the sum of a user's shares may miss 1.
 SHARES_TOL = 1e-9
@@ -15,7 +15,7 @@ ORDER, NODES, PARTITION = 1, 2, 3
 @compiled
 def has_failed(user):
     """Tell whether a user's function has returned what it must not."""
-    return user.fault[0] > 0
+    return user.error_record[0] > 0
 
 
 @compiled
@@ -55,13 +55,13 @@ def ask_rule(kind, task, nodes, t, idle, waiting, tasks, rules, table):
     good = found == found
     if kind == NODES:
         good = 0 <= found <= rules.nodes and found == np.floor(found)
-        if good and rules.partition != BY_OWN and not is_in_rounds(rules.partition):
+        if good and rules.partition != BY_USER and not is_in_rounds(rules.partition):
             found = min(found, one.n_star)
     if good:
         return found
-    if user.fault[0] == 0:
-        user.fault[0], user.fault[1], user.fault[2] = kind, task, t
-        user.fault[3], user.fault[4] = nodes, found
+    if user.error_record[0] == 0:
+        user.error_record[0], user.error_record[1], user.error_record[2] = kind, task, t
+        user.error_record[3], user.error_record[4] = nodes, found
     return 0.0
 
 
@@ -74,7 +74,12 @@ def fill_user_shares(user, task, sigma, release, n, costs, table, chunks, base):
         user.rules[PARTITION - 1], (float(sigma), release, int(n), costs, table, chunks, int(base))
     )
     good = abs(total - 1) <= SHARES_TOL
-    if not good and user.fault[0] == 0:
-        user.fault[0], user.fault[1], user.fault[3], user.fault[4] = PARTITION, task, n, total
+    if not good and user.error_record[0] == 0:
+        user.error_record[0], user.error_record[1], user.error_record[3], user.error_record[4] = (
+            PARTITION,
+            task,
+            n,
+            total,
+        )
     for k in range(base, base + n):
         chunks[k, 0] = chunks[k, 0] / total if good else 1 / n

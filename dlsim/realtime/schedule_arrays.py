@@ -10,17 +10,17 @@ from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
 from dlsim.realtime.model import Cluster, Policy, Reading
-from dlsim.realtime.partition import has_positive_shares, span_of, table_for
+from dlsim.realtime.partition import has_positive_shares, span_of, time_table
 from dlsim.validate import Floats, unwrap_scalar
 
 Rows = NDArray[np.int64]
 #: Chunks beyond this number are laid out and checked in windows of about so many.
-WINDOW = 1_000_000
+CHUNKS_PER_BATCH = 1_000_000
 #: The words, the labels that may break it, and for each whether it holds.
 Rule = tuple[str, pd.Index, Any]
 
 
-class Given(NamedTuple):
+class TaskTable(NamedTuple):
     """Tasks as they came: columns, the rank of a static order, nodes asked for, labels."""
 
     arrival: Floats
@@ -43,11 +43,11 @@ class Result(Protocol):
     def tasks(self) -> pd.DataFrame: ...
     @property
     def chunks(self) -> pd.DataFrame: ...
-    def windows(self, rows: float) -> Iterator[pd.DataFrame]: ...
+    def chunk_batches(self, rows: float) -> Iterator[pd.DataFrame]: ...
     @property
     def runs(self) -> pd.DataFrame | None: ...
     @property
-    def given(self) -> Given | None: ...
+    def given(self) -> TaskTable | None: ...
     @property
     def parts(self) -> "Result | None": ...
     @property
@@ -70,7 +70,7 @@ class Groups(NamedTuple):
     first: Rows
 
 
-def grouped(*keys: NDArray[Any]) -> Groups:
+def group_rows(*keys: NDArray[Any]) -> Groups:
     """Group rows by keys, in their own order within a group."""
     order = np.lexsort(keys)
     new, here = np.ones(len(order), dtype=bool), np.arange(len(order))
@@ -93,14 +93,16 @@ class Chunks:
         short = node.astype(np.int16)  # is sorted in linear time
         self.node = short if (short == node).all() else node
         columns = "alpha", "send_start", "send_end", "compute_end"
-        self.alpha, self.send_start, self.send_end, self.compute_end = floats_of(table, *columns)
+        self.alpha, self.send_start, self.send_end, self.compute_end = float_columns(
+            table, *columns
+        )
 
     @functools.cached_property
     def by_task(self) -> Groups:
         """Chunks of one task, as they are sent."""
         new = np.flatnonzero(np.diff(self.task, prepend=-1))
         if len(new) > np.count_nonzero(self.total()) + (self.task == self.size).any():
-            return grouped(self.task)
+            return group_rows(self.task)
         here, at = np.arange(len(self.task)), np.zeros(len(self.task), dtype=np.int64)
         at[new] = new  # one task after another, as they are laid out: nothing to sort
         first = np.maximum.accumulate(at)
@@ -109,7 +111,7 @@ class Chunks:
     @functools.cached_property
     def by_node(self) -> Groups:
         """What each node gets of a task: one chunk, or one per round."""
-        return grouped(self.node, self.task)
+        return group_rows(self.node, self.task)
 
     @functools.cached_property
     def tasks(self) -> Rows:
@@ -140,16 +142,18 @@ class Chunks:
         return found[: self.size]
 
 
-class Evidence:
+class ScheduleArrays:
     """What a check reads of a schedule, taken out of its tables once."""
 
     def __init__(self, result: Result) -> None:
         self.result, tasks = result, result.tasks
         self.cluster, self.policy, self.reading = result.cluster, result.policy, result.reading
         self.given, self.negotiate, self.index = result.given, result.negotiate, tasks.index
-        self.arrival, self.sigma, self.deadline = floats_of(tasks, "arrival", "sigma", "deadline")
+        self.arrival, self.sigma, self.deadline = float_columns(
+            tasks, "arrival", "sigma", "deadline"
+        )
         times = "start", "estimate", "completion"
-        self.start, self.estimate, self.completion = floats_of(tasks, *times)
+        self.start, self.estimate, self.completion = float_columns(tasks, *times)
         self.nodes = tasks["nodes"].to_numpy()
         self.refused = ~np.asarray(tasks["admitted"], dtype=bool)
         self.missed = np.asarray(tasks["missed"], dtype=bool)
@@ -159,7 +163,7 @@ class Evidence:
         if (runs := result.runs) is not None:
             rows = runs.index.get_indexer(self.index)
             self.kind, self.rounds = (np.append(runs[k], -1)[rows] for k in ("kind", "rounds"))
-        self.table = table_for(self.cluster, self.policy.partition)
+        self.table = time_table(self.cluster, self.policy.partition)
         #: The duration that tells two instants apart.
         self.scale = span_of(self.sigma, self.table)
 
@@ -171,12 +175,14 @@ class Evidence:
     def is_large(self) -> bool:
         """Whether the chunks are laid out window by window, for they are many and not there."""
         kept = "chunks" in vars(self.result) or self.result.parts is not None
-        return not kept and bool((self.nodes * self.rounds)[self.ran].sum() > WINDOW)
+        return not kept and bool((self.nodes * self.rounds)[self.ran].sum() > CHUNKS_PER_BATCH)
 
-    def windows(self) -> Iterator[Chunks]:
+    def chunk_batches(self) -> Iterator[Chunks]:
         """Yield all chunks, whole tasks in order of dispatch."""
         if self.is_large:
-            yield from (Chunks(table, self.index) for table in self.result.windows(WINDOW))
+            yield from (
+                Chunks(table, self.index) for table in self.result.chunk_batches(CHUNKS_PER_BATCH)
+            )
         else:
             yield self.chunks
 
@@ -196,6 +202,6 @@ def verify(rules: Iterable[Rule], where: str) -> None:
                 raise ScheduleError(f"{rule}: broken by task {task!r} ({where})")
 
 
-def floats_of(table: pd.DataFrame, *names: str) -> list[Floats]:
+def float_columns(table: pd.DataFrame, *names: str) -> list[Floats]:
     """Return columns of a table as floats."""
     return [np.ascontiguousarray(table[name].to_numpy(dtype=float)) for name in names]

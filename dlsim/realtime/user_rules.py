@@ -13,11 +13,13 @@ from dlsim.realtime.partition import Table
 from dlsim.validate import Floats
 
 
-class Own(NamedTuple):
-    """Rules of one's own as the engine calls them; `fault` is what one of them did wrong."""
+class UserRules(NamedTuple):
+    """Rules of one's own as the engine calls them; `error_record` is what one of them did wrong."""
 
     rules: Any  # by RULES, the function or None; an array of 0 where there is none at all
-    fault: Floats  # place in RULES + 1, task, time or size, number of nodes, what was returned
+    error_record: (
+        Floats  # place in RULES + 1, task, time or size, number of nodes, what was returned
+    )
 
 
 #: What functions of a user have raised, until it is told.
@@ -87,28 +89,28 @@ def _as_rule(kind: str, function: Callable[..., Any]) -> Callable[..., float]:
     return share if kind == "partition" else ask
 
 
-def own_rules(policy: Policy) -> Own:
+def wrap_user_rules(policy: Policy) -> UserRules:
     """Return the functions of a policy as the uncompiled core calls them; for none, zeros."""
-    if not policy.is_own:
-        return Own(np.zeros(len(RULES), dtype=np.int64), np.zeros(5))
+    if not policy.has_user_rules:
+        return UserRules(np.zeros(len(RULES), dtype=np.int64), np.zeros(5))
     RAISED.clear()
     own = (policy.is_timed and policy.order_key, policy.nodes, policy.partition)
     rules = [
         _as_rule(kind, one) if callable(one) else None for kind, one in zip(RULES, own, strict=True)
     ]
-    return Own(rules, np.zeros(5))
+    return UserRules(rules, np.zeros(5))
 
 
-def blame(own: Own, policy: Policy, labels: Any, release: Floats) -> None:
+def raise_rule_error(own: UserRules, policy: Policy, labels: Any, release: Floats) -> None:
     """Raise what a rule did wrong, if one did."""
-    if not own.fault[0]:
+    if not own.error_record[0]:
         return
-    kind = list(RULES)[int(own.fault[0]) - 1]
+    kind = list(RULES)[int(own.error_record[0]) - 1]
     function, (names, returns) = getattr(policy, kind), RULES[kind]
     if kind == "order":
         function = policy.order_key
-    name, task = getattr(function, "__name__", kind), labels[int(own.fault[1])]
-    n, found = int(own.fault[3]), own.fault[4]
+    name, task = getattr(function, "__name__", kind), labels[int(own.error_record[1])]
+    n, found = int(own.error_record[3]), own.error_record[4]
     if RAISED and not isinstance(RAISED[0], Exception):
         raise RAISED[0]
     got: Any = f"{found:g}"
@@ -117,13 +119,13 @@ def blame(own: Own, policy: Policy, labels: Any, release: Floats) -> None:
     elif kind == "partition":
         got = f"shares with the sum {found:g}" if found == found else "something else"
         got += f" for {n} nodes released at {np.round(release[:n], 6).tolist()[:8]}"
-    where = f"for task {task!r}" + (f" at {own.fault[2]:g}" if kind != "partition" else "")
+    where = f"for task {task!r}" + (f" at {own.error_record[2]:g}" if kind != "partition" else "")
     raise InputError(
         f"{kind} function {name}({', '.join(names)}) must return {returns}; {where} it gave {got}"
     ) from (RAISED[0] if RAISED else None)
 
 
-def policies_of(given: Any, known: Sequence[str]) -> dict[str, Policy]:
+def label_policies(given: Any, known: Sequence[str]) -> dict[str, Policy]:
     """Return a user's policies by their labels, which stand for those of `known` or beside them.
 
     Given are policies, names of them, or ``LABEL=policy``, or a mapping of labels to these.
@@ -135,7 +137,7 @@ def policies_of(given: Any, known: Sequence[str]) -> dict[str, Policy]:
     for label, one in rows:
         if label is None and isinstance(one, str) and "=" in one:
             label, _, one = one.partition("=")
-        name, policy = model.policy_named(one)
+        name, policy = model.find_policy(one)
         label = label or name
         if not isinstance(label, str) or label in chosen:
             raise InputError(f"policy {label!r} must have a label of its own; name it LABEL=policy")
