@@ -64,7 +64,7 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "theory/steps": (1, ["tests/test_theory_steps.py"]),
     "steady/core/greedy": (1, ["tests/test_steady_heuristics.py", "-k",
                           "hand_case or lone or takes_the_steps or lprg"]),
-    "steady/rows": (0.5, ["tests/test_steady_program.py", "tests/test_broker.py", "-k",
+    "steady/lp_rows": (0.5, ["tests/test_steady_program.py", "tests/test_broker.py", "-k",
                             "not some_of_these and not mutated and not example"
                             " and not wide_priorities"]),
     "cpugpu/rules": (1, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_core.py"]),

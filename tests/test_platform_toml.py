@@ -7,7 +7,7 @@ import pytest
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.steady import Limits, Share, solve
-from dlsim.steady.store import read_platform, write_platform
+from dlsim.steady.platform_io import read_platform, write_platform
 
 #: Speed 10 and 2 behind one link of two connections of bandwidth 3: LP 6, G 4, LPR 5, LPRG 6.
 TWO = """

@@ -26,7 +26,7 @@ from dlsim.steady import (
 )
 from dlsim.steady.engine import SUFFIXES, Method, Suffix, register
 from dlsim.steady.heuristics import round_off, round_randomly, run_greedy, split_connections
-from dlsim.steady.reduction import instance
+from dlsim.steady.independent_set import instance
 from tests.benchmarks.steady_peers import Program, full_program
 from tests.scale import ENOUGH, LONG, SCALE
 from tests.steady_platforms import (
@@ -91,7 +91,7 @@ def test_greedy_divides_a_lone_cluster(name):
 
 
 @pytest.mark.parametrize("name", GRAPHS)
-def test_reduction_of_independent_set(name):
+def test_independent_set_of_independent_set(name):
     p = instance(GRAPHS[name])
     best = INDEPENDENT[name]
     assert bound(p) == pytest.approx({"P3": 2, "C5": 2.5, "K4": 2}[name])

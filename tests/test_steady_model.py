@@ -25,10 +25,10 @@ from dlsim.steady import (
     solve_program,
     topology,
 )
+from dlsim.steady.allocation import trim
 from dlsim.steady.check import broken
 from dlsim.steady.graphs import equivalent_speed
-from dlsim.steady.outcome import trim
-from dlsim.steady.store import read_platform, to_document, write_platform
+from dlsim.steady.platform_io import read_platform, to_document, write_platform
 from tests.scale import SCALE
 from tests.steady_platforms import draw_platform, mutated, pair, platforms
 from tests.twins.steady_rows import rows_of

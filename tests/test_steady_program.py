@@ -27,9 +27,9 @@ from dlsim.steady import (
     solve_program,
     topology,
 )
-from dlsim.steady.reduction import instance
+from dlsim.steady.independent_set import instance
+from dlsim.steady.lp_rows import LpRows
 from dlsim.steady.relaxation import certified
-from dlsim.steady.rows import LpRows
 from tests.scale import ENOUGH, LONG
 from tests.steady_platforms import (
     alone,

@@ -16,7 +16,7 @@ from scipy.optimize import linprog
 from dlsim.errors import InputError
 from dlsim.steady import Limits, Platform, bound, solve, topology
 from dlsim.steady.graphs import prune, shortest_routes
-from dlsim.steady.store import write_platform
+from dlsim.steady.platform_io import write_platform
 from dlsim.steady.topology import tiers_graph
 from tests.scale import SCALE, some_of
 

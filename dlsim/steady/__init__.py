@@ -9,17 +9,17 @@ True
 """
 
 from dlsim.steady import topology
+from dlsim.steady.allocation import Allocation, Period
 from dlsim.steady.broker import Broker, day
 from dlsim.steady.check import exact, verify
 from dlsim.steady.engine import METHODS, solve
 from dlsim.steady.graphs import equivalent_speed
 from dlsim.steady.model import SWITCHES, Platform, Reading
 from dlsim.steady.network import Network
-from dlsim.steady.outcome import Allocation, Period
+from dlsim.steady.platform_io import read_platform, write_platform
 from dlsim.steady.program import fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
 from dlsim.steady.routes import Limits, Share
-from dlsim.steady.store import read_platform, write_platform
 
 __all__ = [
     "METHODS", "SWITCHES", "Allocation", "Broker", "Limits", "Network", "Period", "Platform",

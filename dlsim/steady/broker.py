@@ -17,13 +17,13 @@ import pandas as pd
 
 from dlsim import validate
 from dlsim.errors import InputError
+from dlsim.steady.allocation import Allocation, carried
 from dlsim.steady.engine import solve, split_method
+from dlsim.steady.lp_rows import most_work
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.network import Network
-from dlsim.steady.outcome import Allocation, carried
 from dlsim.steady.program import seconds
 from dlsim.steady.relaxation import bound
-from dlsim.steady.rows import most_work
 from dlsim.validate import Seed, instance, number, one_of, one_of_many
 
 #: How a broker finds its schedules by default.

@@ -13,9 +13,9 @@ import numpy as np
 
 from dlsim.compiled import ENGINES
 from dlsim.errors import InputError
+from dlsim.steady.allocation import Allocation, least_connections, trim
 from dlsim.steady.heuristics import Found, fill_greedily, round_down, round_randomly
 from dlsim.steady.model import Platform, Reading
-from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.program import MOST_NODES, fair, polish, seconds, solve_program
 from dlsim.steady.relaxation import bound, relaxed_program
 from dlsim.validate import (

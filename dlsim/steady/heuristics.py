@@ -9,9 +9,9 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from dlsim.steady.allocation import trim
 from dlsim.steady.core.greedy import ALL_TURNS, EXHAUSTED, STEPS, GreedyNetwork, Remaining, Trace
 from dlsim.steady.model import Floats, Ints, Platform, Reading
-from dlsim.steady.outcome import trim
 from dlsim.steady.relaxation import ReducedProgram, relaxed_program
 from dlsim.steady.speeds import core_for, first_turns
 

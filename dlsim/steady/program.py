@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
 from dlsim.errors import InputError, StudyError
+from dlsim.steady.allocation import Allocation, least_connections, trim
+from dlsim.steady.lp_rows import LpRows
 from dlsim.steady.model import Floats, Platform
-from dlsim.steady.outcome import Allocation, least_connections, trim
 from dlsim.steady.relaxation import FEASIBLE, ReducedProgram, bound, new_solver, run
-from dlsim.steady.rows import LpRows
 from dlsim.validate import instance, number, whole
 
 #: A solver's connections within this of the least that carry the work are the least.

@@ -15,8 +15,8 @@ import numpy as np
 from scipy.sparse import csr_array, hstack
 
 from dlsim.errors import InputError, StudyError
+from dlsim.steady.lp_rows import LpRows
 from dlsim.steady.model import Floats, Ints, Platform, numbers
-from dlsim.steady.rows import LpRows
 from dlsim.validate import instance
 
 #: What the solver may leave of a limit, in the rows' own units (near 1).

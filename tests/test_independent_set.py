@@ -10,7 +10,7 @@ import pytest
 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.steady import Allocation, Platform, solve_program
-from dlsim.steady.reduction import instance, largest_independent_set
+from dlsim.steady.independent_set import instance, largest_independent_set
 
 #: 1: all 52 graphs of up to 5 vertices; 4: the 156 graphs of 6 vertices as well (paper scale).
 VERTICES = 6 if float(os.environ.get("DLSIM_TEST_SCALE", "1")) >= 4 else 5
