@@ -137,7 +137,7 @@ def as_instance(p):
         return [Fraction(float(value)) for value in values]
 
     between = {tuple(sorted(route)) for route, links in p.routes.items() if links}
-    limited = [(a, b) for a, b in between if p.limits.between(a, b) < np.inf]
+    limited = [(a, b) for a, b in between if p.limits.pair_limit(a, b) < np.inf]
     return Instance(
         s=plain(p.speed), g=plain(p.gateway),
         bw={link: Fraction(float(x)) for link, x in p.links["bandwidth"].items()},
@@ -145,7 +145,7 @@ def as_instance(p):
         L=dict(p.routes), pi=[plain(row) for row in p.priorities], w=plain(p.work),
         delta=plain(p.data), origin=[int(k) for k in p.origin],
         caps=[(c.cluster, c.origins, Fraction(float(c.share))) for c in p.limits.shares],
-        pairs=[({(a, b), (b, a)}, int(p.limits.between(a, b))) for a, b in limited],
+        pairs=[({(a, b), (b, a)}, int(p.limits.pair_limit(a, b))) for a, b in limited],
     )  # fmt: skip
 
 

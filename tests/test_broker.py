@@ -14,7 +14,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 
 from dlsim.errors import InputError
 from dlsim.steady import Limits, Platform, Share, solve
-from dlsim.steady.broker import LEAST, Broker, day
+from dlsim.steady.broker import LEAST_ESTIMATE_PART, Broker, simulate_day
 from dlsim.steady.network import Network
 from tests.scale import SCALE
 from tests.steady_platforms import draw_platform
@@ -162,11 +162,11 @@ def test_a_dead_site_is_noticed_when_it_recovers():
     broker.deliver("a", 0)
     broker.submit("x", "a", load=10)
     broker.advance(5)
-    assert broker.allocation.work[0, 0] == pytest.approx(10 * LEAST)
+    assert broker.allocation.work[0, 0] == pytest.approx(10 * LEAST_ESTIMATE_PART)
     assert broker.applications["done"]["x"] == 0
     broker.deliver("a", 10)
     broker.advance()
-    assert broker.now == pytest.approx(6 + (10 - 10 * LEAST) / 10)
+    assert broker.now == pytest.approx(6 + (10 - 10 * LEAST_ESTIMATE_PART) / 10)
 
 
 def test_a_site_that_leaves_stops_what_it_served():
@@ -280,7 +280,7 @@ class Organisation(RuleBasedStateMachine):
     def change_link(self, what, data):
         link = data.draw(st.sampled_from(self.broker.network.links.index.tolist()))
         if what == "lose_link":
-            is_lost = link in self.broker.network.lost
+            is_lost = link in self.broker.network.failed_links
             (self.broker.restore_link if is_lost else self.broker.lose_link)(link)
         else:
             bandwidth = data.draw(st.sampled_from([0.0, 0.5, 9.0]))
@@ -307,7 +307,7 @@ class Organisation(RuleBasedStateMachine):
         np.testing.assert_allclose(summed, apps["done"].astype(float), rtol=1e-8, atol=1e-8)
         estimates = self.broker.sites
         present = estimates["declared"] > 0
-        low = estimates["estimate"][present] >= LEAST * estimates["declared"][present]
+        low = estimates["estimate"][present] >= LEAST_ESTIMATE_PART * estimates["declared"][present]
         assert low.all()
         assert self.broker.schedules["time"].is_monotonic_increasing
 
@@ -317,7 +317,7 @@ class Organisation(RuleBasedStateMachine):
             served = set(self.broker.served)
             left = self.broker.applications["completion"].isna()
             if self.broker.allocation is not None:
-                rates = self.broker._rates().sum(axis=1)
+                rates = self.broker._delivered_rates().sum(axis=1)
                 assert (rates == 0).all()
             assert served <= set(left.index[left])
 
@@ -331,7 +331,7 @@ TestOrganisation.settings = settings(
 def test_a_day_completes_and_repeats():
     p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
     short = {"applications": 12, "hours": 6.0}
-    runs = [day(p, method, seed=2, **short) for method in ("G", "LPRG", "G")]
+    runs = [simulate_day(p, method, seed=2, **short) for method in ("G", "LPRG", "G")]
     tables = [run.applications for run in runs]
     pd.testing.assert_frame_equal(tables[0], tables[2], check_exact=True)
     fixed = ["origin", "priority", "load", "arrival"]
@@ -339,7 +339,7 @@ def test_a_day_completes_and_repeats():
     assert runs[0].summary()["submitted"] == 12
     assert runs[0].summary()["completed"] > 0
     assert 0 < runs[0].summary()["ratio"] <= 1 + 1e-9
-    other = day(p, "G", seed=3, **short).applications
+    other = simulate_day(p, "G", seed=3, **short).applications
     assert not tables[0]["arrival"].equals(other["arrival"])
 
 
@@ -361,7 +361,7 @@ def test_sites_of_a_day_are_away_and_slow_down_as_documented():
     no_links = pd.DataFrame({"bandwidth": [], "max_connect": []}, dtype=float)
     speeds = np.arange(1.0, count + 1)
     p = Platform(speeds, speeds, no_links, {}, [1], [1], [1], origin=[0])
-    changes, away, parts = day(p, "G", seed=0, applications=1).sites, [], []
+    changes, away, parts = simulate_day(p, "G", seed=0, applications=1).sites, [], []
     for speed, (_, rows) in zip(speeds, changes.groupby("site", sort=False), strict=True):
         assert rows[["time", "declared", "real"]].iloc[0].tolist() == [0, speed, speed]
         leaves = rows["time"][rows["declared"] == 0].tolist()
@@ -390,7 +390,7 @@ def test_sites_of_a_day_are_away_and_slow_down_as_documented():
 @pytest.mark.usefixtures("unserved")
 def test_a_day_offers_the_load_it_says():
     p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
-    apps = day(p, "G", seed=0, applications=400, load=0.3, hours=24.0).applications
+    apps = simulate_day(p, "G", seed=0, applications=400, load=0.3, hours=24.0).applications
     offered = (apps["load"] * p.work[[int(s.split()[1]) for s in apps["origin"]]]).sum()
     # a lognormal of deviation 1 of its logarithm has deviation sqrt(e - 1) = 1.31 times the mean
     assert offered / (p.speed.sum() * 24) == pytest.approx(0.3, rel=4 * 1.31 / 20)
@@ -468,7 +468,7 @@ def test_sites_need_different_names():
 def test_a_day_refuses_nonsense():
     for bad in ({"load": 0}, {"hours": "many"}, {"applications": 0}, {"seed": -1}):
         with pytest.raises(InputError, match=f"{next(iter(bad))} must be"):
-            day(draw_platform(0), **bad)
+            simulate_day(draw_platform(0), **bad)
 
 
 def test_what_floats_cannot_wait_for_is_refused():

@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.steady import Broker, Network, day
-from dlsim.steady.broker import METHOD
+from dlsim.steady import Broker, Network, simulate_day
+from dlsim.steady.broker import DEFAULT_METHOD
 from tests.test_broker import network
 
 
@@ -26,7 +26,7 @@ def ends(broker):
 
 
 def test_the_default_is_fair_and_the_papers_heuristic_a_choice():
-    assert Broker(network()).method == METHOD == "G+fair"
+    assert Broker(network()).method == DEFAULT_METHOD == "G+fair"
     assert Broker(network(), "G").method == "G"
 
 
@@ -171,11 +171,11 @@ def test_what_is_over_cannot_be_changed():
     [
         (lambda b: b.lose_link(["up"]), r"no link is called \['up'\]"),
         (lambda b: b.cancel(["x"]), r"no application is called \['x'\]"),
-        (lambda b: replace(b.network, lost="up"), "lost must be a list, got 'up'"),
-        (lambda b: replace(b.network, lost=["left"]), "no link is called 'left'"),
+        (lambda b: replace(b.network, failed_links="up"), "failed_links must be a list, got 'up'"),
+        (lambda b: replace(b.network, failed_links=["left"]), "no link is called 'left'"),
         (lambda b: replace(b.network, router=3), "router must be a list, got 3"),
-        (lambda b: replace(b.network, routes=3, lost=["up"]), "routes must map pairs"),
-        (lambda b: day("wan.toml"), "platform must be a Platform, got 'wan.toml'"),
+        (lambda b: replace(b.network, routes=3, failed_links=["up"]), "routes must map pairs"),
+        (lambda b: simulate_day("wan.toml"), "platform must be a Platform, got 'wan.toml'"),
     ],
 )  # fmt: skip
 def test_what_is_no_network_is_refused(act, words):
@@ -197,8 +197,8 @@ def test_a_network_keeps_its_own_lists():
 def test_links_may_be_lost_from_the_beginning():
     pairs = {(0, 1): ["direct"], (1, 0): ["down", "up"]}
     for known in (roundabout(), replace(roundabout(), routes=pairs)):
-        less = replace(known, lost=["direct"])
-        assert less.lost == {"direct"}
+        less = replace(known, failed_links=["direct"])
+        assert less.failed_links == {"direct"}
         assert "direct" not in less.fields["links"].index
 
 

@@ -12,7 +12,7 @@ from matplotlib.collections import LineCollection
 from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.explore.wan import SCHEDULERS, chain, find_optimum, make_platform, place_routers
-from dlsim.steady import Reading, bound, solve, verify
+from dlsim.steady import Reading, bound, check_allocation, solve
 from tests.scale import SCALE
 from tests.steady_platforms import as_instance
 from tests.twins import steady as twin
@@ -122,12 +122,12 @@ def test_picture_is_the_allocations(network, clusters, seed, method, bandwidth, 
     best = find_optimum(p, ())
     a = best if method == "MILP" else solve(p, method, seed)
     for found, ax in ((a, left), (best, right)):
-        verify(p, found.work, found.connections, False)
+        check_allocation(p, found.work, found.connections, False)
         allowed = p.links["max_connect"]
         shown = [(n, allowed[link]) for link, n in opened(found).items() if n]
         assert fractions_on(ax) == sorted(f"{n}/{most:g}" for n, most in shown)
         assert all(n <= most for n, most in shown)
-    counted = np.flatnonzero(p.counted)
+    counted = np.flatnonzero(p.is_counted)
     heights = [[bar.get_height() for bar in group] for group in bars.containers]
     for found, group in zip((a, best), heights, strict=True):
         own = [sum(found.work[k, to] for to in range(clusters)) / p.priority[k] for k in counted]

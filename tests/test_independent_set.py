@@ -10,7 +10,7 @@ import pytest
 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.steady import Allocation, Platform, solve_program
-from dlsim.steady.independent_set import instance, largest_independent_set
+from dlsim.steady.independent_set import independent_set_platform, largest_independent_set
 
 #: 1: all 52 graphs of up to 5 vertices; 4: the 156 graphs of 6 vertices as well (paper scale).
 VERTICES = 6 if float(os.environ.get("DLSIM_TEST_SCALE", "1")) >= 4 else 5
@@ -51,7 +51,7 @@ def test_brute_force_knows_the_textbook_graphs():
 
 def test_the_optimum_is_the_independence_number():
     for graph in GRAPHS:
-        best = solve_program(instance(graph))
+        best = solve_program(independent_set_platform(graph))
         assert best.objective == pytest.approx(independence_number(graph), abs=1e-6), graph.edges
 
 
@@ -64,7 +64,7 @@ def test_the_schedule_names_an_independent_set():
 
 def test_lemma_1_routes_share_a_link_exactly_where_there_is_an_edge():
     for graph in GRAPHS:
-        routes = instance(graph).routes
+        routes = independent_set_platform(graph).routes
         for i, j in itertools.combinations(range(len(graph)), 2):
             shared = set(routes[0, i + 1]) & set(routes[0, j + 1])
             assert bool(shared) == graph.has_edge(i, j)
@@ -72,7 +72,7 @@ def test_lemma_1_routes_share_a_link_exactly_where_there_is_an_edge():
 
 def test_every_route_leads_from_cluster_0_to_its_cluster():
     for graph in GRAPHS:
-        p = instance(graph)
+        p = independent_set_platform(graph)
         for (_, i), route in p.routes.items():
             ends = p.links.loc[list(route), ["start", "end"]].to_numpy()
             assert ends[0, 0] == "C0"
@@ -82,7 +82,7 @@ def test_every_route_leads_from_cluster_0_to_its_cluster():
 
 def test_an_independent_set_is_a_valid_allocation_and_another_set_is_not():
     graph = nx.path_graph(4)
-    p = instance(graph)
+    p = independent_set_platform(graph)
 
     def throughput(vertices):
         work, connections = np.zeros((5, 5)), np.zeros((5, 5))
@@ -100,7 +100,9 @@ def test_an_independent_set_is_a_valid_allocation_and_another_set_is_not():
 def test_the_relaxation_bounds_the_optimum():
     # hand cases of the appendix: P3, C5, K4 have the bounds 2, 5/2, 2
     graphs = (nx.path_graph(3), nx.cycle_graph(5), nx.complete_graph(4))
-    bounds = [solve_program(instance(graph), integer=False).objective for graph in graphs]
+    bounds = [
+        solve_program(independent_set_platform(graph), integer=False).objective for graph in graphs
+    ]
     assert bounds == pytest.approx([2, 2.5, 2])
 
 
@@ -147,7 +149,7 @@ def test_half_a_connection_is_none():
 )
 def test_what_is_no_simple_graph_is_refused(graph):
     with pytest.raises(InputError, match="graph"):
-        instance(graph)
+        independent_set_platform(graph)
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,14 @@ from dlsim.steady import (
     solve_program,
     speeds,
 )
-from dlsim.steady.engine import SUFFIXES, Method, Suffix, register
-from dlsim.steady.heuristics import round_off, round_randomly, run_greedy, split_connections
-from dlsim.steady.independent_set import instance
+from dlsim.steady.engine import SUFFIXES, Method, Suffix, index_by_name
+from dlsim.steady.heuristics import (
+    round_connections_down,
+    round_randomly,
+    run_greedy,
+    split_connections,
+)
+from dlsim.steady.independent_set import independent_set_platform
 from tests.benchmarks.steady_peers import Program, full_program
 from tests.scale import ENOUGH, LONG, SCALE
 from tests.steady_platforms import (
@@ -92,7 +97,7 @@ def test_greedy_divides_a_lone_cluster(name):
 
 @pytest.mark.parametrize("name", GRAPHS)
 def test_independent_set_of_independent_set(name):
-    p = instance(GRAPHS[name])
+    p = independent_set_platform(GRAPHS[name])
     best = INDEPENDENT[name]
     assert bound(p) == pytest.approx({"P3": 2, "C5": 2.5, "K4": 2}[name])
     assert solve(p, "MILP").objective == pytest.approx(best)
@@ -137,8 +142,8 @@ def outcomes(p, batch=1, least=False):
             chance /= rng.widths[2 * at]
             chance *= fraction if rng.script[2 * at + 1] else 1 - fraction
         if chance > 0:
-            work = (done.work * p.worth).sum(axis=1)
-            law[round(float(work[p.counted].min()), 6)] += float(chance)
+            work = (done.work * p.inverse_priority).sum(axis=1)
+            law[round(float(work[p.is_counted].min()), 6)] += float(chance)
     return dict(law)
 
 
@@ -201,7 +206,7 @@ def test_lprg_reclaims_what_its_twin_does(name, start):
         reading = Reading(READINGS[name].local_amount, READINGS[name].stuck, lprg_start=start)
         program = ReducedProgram(p)
         program.solve()
-        work, connections = round_off(p, program.work, program.connections_used)
+        work, connections = round_connections_down(p, program.work, program.connections_used)
         plain = as_instance(p)
         alpha = [[Fraction(float(x)) for x in row] for row in program.work]
         kept, beta = twin.round_off(plain, alpha)
@@ -352,7 +357,7 @@ def test_a_solution_that_is_kept_is_still_optimal(monkeypatch, batch, few):
         values = {tuple(route): done.connections[tuple(route)] for route in p.tables.pairs}
         best = full_program(p, values).objective
         found = solve(p, "LPRR", seed, batch=batch)
-        got = (done.work * p.worth).sum(axis=1)[p.counted].min()
+        got = (done.work * p.inverse_priority).sum(axis=1)[p.is_counted].min()
         assert got == pytest.approx(best, rel=ROUNDING, abs=ROUNDING)
         assert found.objective <= bound(p) * (1 + ROUNDING)
 
@@ -462,7 +467,7 @@ def test_milp_is_the_best_of_all_connections(seed):
         return all(
             sum(wanted[r] for r in pairs if link in along[r]) <= most
             for link, most in capacity.items()
-        ) and all(wanted[a, b] + wanted[b, a] <= p.limits.between(a, b) for a, b in pairs)
+        ) and all(wanted[a, b] + wanted[b, a] <= p.limits.pair_limit(a, b) for a, b in pairs)
 
     best = 0.0
     for counts in np.ndindex(*[3] * len(pairs)):
@@ -512,9 +517,9 @@ def test_an_unknown_method_is_refused(method):
         (lambda: Method("X", "text", solve, ("best",)), "suffix of X must be one of least"),
         (lambda: Method("X", "text", solve, (), ("side",)), "switch of X must be one of local"),
         (lambda: Suffix("best", "text"), "suffix 'best' must change the reading or improve"),
-        (lambda: register("method", [METHODS["G"]] * 2), "method 'G' must be defined once"),
-        (lambda: register("method", [Method("A+B", "text", solve)]), "a name without a plus"),
-        (lambda: register("method", [Method("A", "", solve)]), "and a text"),
+        (lambda: index_by_name("method", [METHODS["G"]] * 2), "method 'G' must be defined once"),
+        (lambda: index_by_name("method", [Method("A+B", "text", solve)]), "a name without a plus"),
+        (lambda: index_by_name("method", [Method("A", "", solve)]), "and a text"),
     ],
 )
 def test_a_record_that_no_code_handles_is_refused_where_it_is_defined(define, message):

@@ -25,8 +25,8 @@ from dlsim.steady import (
     solve_program,
     topology,
 )
-from dlsim.steady.allocation import trim
-from dlsim.steady.check import broken
+from dlsim.steady.allocation import scale_to_feasible
+from dlsim.steady.check import find_violations
 from dlsim.steady.graphs import equivalent_speed
 from dlsim.steady.platform_io import read_platform, to_document, write_platform
 from tests.scale import SCALE
@@ -318,12 +318,12 @@ def test_the_check_and_the_programs_agree_on_the_rows(p, extra):
     """Whatever would be better than the optimum for its connections breaks a rule."""
     best = solve_program(p)
     best.check()
-    least = int(np.argmin(np.where(p.counted, best.values, np.inf)))
-    for to in np.flatnonzero(p.worth[least] > 0):
+    least = int(np.argmin(np.where(p.is_counted, best.values, np.inf)))
+    for to in np.flatnonzero(p.inverse_priority[least] > 0):
         raised = best.work.copy()
         raised[least, to] += 1 + extra
         alone = Allocation(p, raised, best.connections)
-        if np.where(p.counted, alone.values, np.inf).min() > best.objective * (1 + 1e-6):
+        if np.where(p.is_counted, alone.values, np.inf).min() > best.objective * (1 + 1e-6):
             with pytest.raises(ScheduleError):
                 alone.check()
 
@@ -336,7 +336,7 @@ def test_what_is_broken_is_what_the_twin_finds_row_by_row(p, seed, is_exact):
     opened = rng.choice([0, 0, 1, 4], (p.clusters, p.clusters))
     if is_exact:
         work = np.array([[Fraction(x) for x in row] for row in work.tolist()], dtype=object)
-    found = {row.name: row for row in broken(p, work, opened, is_exact)}
+    found = {row.name: row for row in find_violations(p, work, opened, is_exact)}
     expected = {
         row.name: row
         for row in rows_of(p, work, opened, is_exact)
@@ -359,12 +359,12 @@ def test_trim_meets_every_row_and_only_shrinks(seed, factor):
     p = draw_platform(seed, exact=False)
     best = solve_program(p)
     swollen = best.work * factor
-    work = trim(p, swollen, best.connections)
+    work = scale_to_feasible(p, swollen, best.connections)
     assert (work <= swollen).all()
     Allocation(p, work, best.connections).check()
-    assert trim(p, best.work / 2, best.connections) == pytest.approx(best.work / 2)
-    relaxed = trim(p, swollen)
-    for row in broken(p, relaxed, np.full(best.connections.shape, 10**9), is_exact=False):
+    assert scale_to_feasible(p, best.work / 2, best.connections) == pytest.approx(best.work / 2)
+    relaxed = scale_to_feasible(p, swollen)
+    for row in find_violations(p, relaxed, np.full(best.connections.shape, 10**9), is_exact=False):
         assert not row.cells
 
 
@@ -588,4 +588,4 @@ def test_a_site_becomes_a_cluster():
     p = Platform(**fields(speed=[equivalent_speed(site, "m"), 2]))
     assert p.speed.tolist() == [2, 2]
     assert polish(p, np.zeros((2, 2))).objective == 2
-    assert replace(p, priority=[1, 2]).worth.tolist() == [[1, 1], [0.5, 0.5]]
+    assert replace(p, priority=[1, 2]).inverse_priority.tolist() == [[1, 1], [0.5, 0.5]]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.steady import Allocation, Limits, Period, Platform, Share, exact, solve, topology
+from dlsim.steady import Allocation, Limits, Period, Platform, Share, solve, to_fraction, topology
 from tests.scale import SCALE
 from tests.steady_platforms import draw_platform, pair, shared_link
 
@@ -55,8 +55,8 @@ def test_what_has_no_small_denominator_is_rounded_down_to_one_over_d():
 
 
 def test_decimals_are_read_as_written():
-    assert exact(0.1) == Fraction(1, 10)
-    assert exact(1e-7) == Fraction(1, 10**7)
+    assert to_fraction(0.1) == Fraction(1, 10)
+    assert to_fraction(1e-7) == Fraction(1, 10**7)
     links = pd.DataFrame({"bandwidth": [], "max_connect": []})
     p = Platform([0.3], [1], links, {}, [1], [1], [1])
     # the float 0.3 is below 3/10: read in binary, three tenths of a unit would not fit
@@ -115,9 +115,9 @@ def test_any_allocation_any_period(seed, period, method):
     lost = a.work * period - schedule.units.astype(float)
     assert lost.min() >= -1e-6
     assert lost.max() < 2
-    counted = np.flatnonzero(p.counted)
+    counted = np.flatnonzero(p.is_counted)
     worst = max(
-        sum(2 / period * p.worth[k, to] for to in range(p.clusters)) for k in counted
+        sum(2 / period * p.inverse_priority[k, to] for to in range(p.clusters)) for k in counted
     )  # fmt: skip
     assert float(schedule.objective) >= a.objective - worst
     done = schedule.simulate(3).groupby("application")["computed"].sum()

@@ -20,16 +20,16 @@ from dlsim.steady import (
     ReducedProgram,
     Share,
     bound,
-    fair,
+    max_min_fair,
     polish,
     relaxation,
     solve,
     solve_program,
     topology,
 )
-from dlsim.steady.independent_set import instance
+from dlsim.steady.independent_set import independent_set_platform
 from dlsim.steady.lp_rows import LpRows
-from dlsim.steady.relaxation import certified
+from dlsim.steady.relaxation import certify_bound
 from tests.scale import ENOUGH, LONG
 from tests.steady_platforms import (
     alone,
@@ -60,9 +60,9 @@ def random_platforms(count, scale=LONG, **options):
         (pair((10, 0)), 5, 5),
         (alone(), 1, 1),
         (shared_link(), 2, 0),
-        (instance(nx.path_graph(3)), 2, 2),
-        (instance(nx.cycle_graph(5)), 2.5, 2),
-        (instance(nx.complete_graph(4)), 2, 1),
+        (independent_set_platform(nx.path_graph(3)), 2, 2),
+        (independent_set_platform(nx.cycle_graph(5)), 2.5, 2),
+        (independent_set_platform(nx.complete_graph(4)), 2, 1),
     ],
     ids=["A", "C", "D", "E", "P3", "C5", "K4"],
 )
@@ -162,7 +162,7 @@ def test_bound_relaxed_and_mixed_on_degenerate_platforms(p):
     assert float(exact) == pytest.approx(top, rel=1e-6, abs=1e-9)
     assert relaxed.objective == pytest.approx(float(exact), rel=1e-6, abs=1e-9)
     assert whole.objective <= relaxed.objective * (1 + 1e-6) + 1e-9
-    for allocation in (relaxed, whole, fair(p), fair(p, whole.connections)):
+    for allocation in (relaxed, whole, max_min_fair(p), max_min_fair(p, whole.connections)):
         allocation.check()
         assert allocation.objective <= top * (1 + 1e-12)
 
@@ -177,15 +177,15 @@ def test_a_bound_from_any_duals_is_a_bound(seed, noise, case):
     program, rng = ReducedProgram(p), np.random.default_rng(seed)
     program.solve()
     duals = program.duals() * rng.uniform(1 - min(noise, 1), 1 + noise, len(program.limit))
-    fairness = int(p.counted.sum())
-    top = certified(program.matrix, program.limit, duals, fairness)
-    assert Fraction(top * program.rows.scale) >= twin.relaxed(as_instance(p))[0]
+    fairness = int(p.is_counted.sum())
+    top = certify_bound(program.matrix, program.limit, duals, fairness)
+    assert Fraction(top * program.rows.objective_unit) >= twin.relaxed(as_instance(p))[0]
 
 
 def test_no_duals_at_all_prove_a_weak_bound():
     program = ReducedProgram(pair())
-    top = certified(program.matrix, program.limit, np.zeros(len(program.limit)), 2)
-    assert top * program.rows.scale >= 6
+    top = certify_bound(program.matrix, program.limit, np.zeros(len(program.limit)), 2)
+    assert top * program.rows.objective_unit >= 6
 
 
 # ------------------------------------------- numbers that span many decades
@@ -195,10 +195,10 @@ def test_a_cell_that_could_be_worth_a_thousand_scales_is_measured_in_those():
     """4500 at home beside an objective of 2: the unit is 2000, and one of it is the bound."""
     p = pair(speed=(1, 4500), gateway=1)
     rows = LpRows.from_platform(p)
-    assert rows.scale == 2 == pytest.approx(bound(p))
+    assert rows.objective_unit == 2 == pytest.approx(bound(p))
     assert rows.unit.tolist() == [1, 1, 1, 2000]
-    assert rows.is_plenty.tolist() == [False, False, False, True]
-    assert rows.alone.tolist() == [2, 2001]
+    assert rows.is_capped.tolist() == [False, False, False, True]
+    assert rows.max_alone.tolist() == [2, 2001]
 
 
 def test_wide_priorities_are_solved_by_every_method():
@@ -215,7 +215,7 @@ def test_wide_priorities_are_solved_by_every_method():
 
 def test_a_round_of_fairness_that_fails_leaves_the_levels_before_it(monkeypatch):
     p = Platform([1, 10], [20, 20], pair().links, {}, [1, 1], [1, 1], [1, 1])
-    assert fair(p).values == pytest.approx([1, 10])
+    assert max_min_fair(p).values == pytest.approx([1, 10])
     solved = ReducedProgram.solve
     calls = iter([True, False])
 
@@ -225,7 +225,7 @@ def test_a_round_of_fairness_that_fails_leaves_the_levels_before_it(monkeypatch)
         raise StudyError("not solved")
 
     monkeypatch.setattr(ReducedProgram, "solve", once)
-    values = fair(p).values
+    values = max_min_fair(p).values
     assert values[0] == pytest.approx(1)
     assert 1 - 1e-9 <= values[1] <= 10
 
@@ -235,11 +235,11 @@ def test_a_loose_bound_is_proved_anew_and_never_refused(monkeypatch):
     tries = iter([True, True, False])
 
     def loose(*given):
-        return certified(*given) * (2 if next(tries) else 1)
+        return certify_bound(*given) * (2 if next(tries) else 1)
 
-    monkeypatch.setattr(relaxation, "certified", loose)
+    monkeypatch.setattr(relaxation, "certify_bound", loose)
     assert bound(p) == pytest.approx(6)
-    monkeypatch.setattr(relaxation, "certified", lambda *given: certified(*given) * 2)
+    monkeypatch.setattr(relaxation, "certify_bound", lambda *given: certify_bound(*given) * 2)
     assert bound(pair()) == pytest.approx(12)
     solved, calls = ReducedProgram.solve, iter([True, False])
 
@@ -322,7 +322,9 @@ def test_cells_are_priced_by_their_columns():
         duals = np.random.default_rng(1).random(len(program.limit))
         duals[np.isinf(program.limit)] = 0
         priced = program.matrix.T @ duals
-        np.testing.assert_allclose(program.rows.priced(duals), priced[1:], rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(
+            program.rows.price_columns(duals), priced[1:], rtol=1e-9, atol=1e-12
+        )
 
 
 def test_a_narrow_program_finds_the_same_optimum():
@@ -441,7 +443,7 @@ def test_polish_refuses_broken_connections(bad):
         (lambda: solve_program(None), "platform must be a Platform, got None"),
         (lambda: solve_program(pair(), start=3), "start must be an Allocation, got 3"),
         (lambda: polish(pair(), None), "connections must be a table of whole numbers, got None"),
-        (lambda: fair("p"), "platform must be a Platform, got 'p'"),
+        (lambda: max_min_fair("p"), "platform must be a Platform, got 'p'"),
     ],
 )
 def test_bad_input(call, message):
@@ -455,7 +457,7 @@ def test_an_application_that_can_do_nothing_proves_the_bound_zero():
         speed = np.where(np.arange(5) == p.origin[0], 0.0, p.speed)
         routes = {pair: way for pair, way in p.routes.items() if p.origin[0] not in pair}
         p = dataclasses.replace(p, speed=speed, routes=routes)
-        if p.counted[0]:
+        if p.is_counted[0]:
             assert bound(p) == 0
             assert solve(p, "G").ratio == solve(p, "LP").ratio == 1
 
@@ -483,7 +485,7 @@ def test_a_start_at_the_bound_is_proved_without_a_search():
 
 def test_a_search_cut_short_says_how_far_it_is():
     # the Petersen graph: every relaxed vertex counts 1/2, so 5; independence number 4
-    p = instance(nx.petersen_graph())
+    p = independent_set_platform(nx.petersen_graph())
     start = polish(p, np.zeros((11, 11)))
     cut, full = (solve_program(p, start=start, most_nodes=n) for n in (0, 100))
     assert (start.objective, start.is_proved) == (0, False)
@@ -497,11 +499,11 @@ def test_a_search_cut_short_says_how_far_it_is():
 def test_a_search_that_ends_with_nothing_says_so_and_what_to_do():
     words = "not solved: Time limit reached; raise most_nodes above 7 and most_seconds above 0, or"
     with pytest.raises(StudyError, match=words):
-        solve_program(instance(nx.petersen_graph()), most_nodes=7, most_seconds=0)
+        solve_program(independent_set_platform(nx.petersen_graph()), most_nodes=7, most_seconds=0)
 
 
 def test_a_search_out_of_time_keeps_its_start_and_its_gap():
-    p = instance(nx.petersen_graph())
+    p = independent_set_platform(nx.petersen_graph())
     found = solve(p, "MILP", most_seconds=0)
     found.check()
     assert found.objective >= solve(p, "LPRR", batch=8).objective
@@ -584,12 +586,12 @@ def test_applications_of_one_cluster_share_its_connections():
 
 def lexicographic(p, connections):
     """Values of the applications, sorted, by one program per application and level."""
-    inst, apps = as_instance(p), np.flatnonzero(p.counted)
+    inst, apps = as_instance(p), np.flatnonzero(p.is_counted)
     cells = [
         (a, to)
         for a in apps
         for to in range(p.clusters)
-        if p.worth[a, to] and (to == p.origin[a] or (p.origin[a], to) in p.routes)
+        if p.inverse_priority[a, to] and (to == p.origin[a] or (p.origin[a], to) in p.routes)
     ]
     rows, limits = [], []
 
@@ -613,7 +615,8 @@ def lexicographic(p, connections):
     def best(goals, held, others):
         """Largest t with value >= t for the goals, at least the level for the others."""
         top = [
-            [-p.worth[a, to] if a == b else 0.0 for a, to in cells] + [1.0 if b in goals else 0.0]
+            [-p.inverse_priority[a, to] if a == b else 0.0 for a, to in cells]
+            + [1.0 if b in goals else 0.0]
             for b in apps
         ]
         levels = [0.0 if b in goals else -(held[b] if b in held else others) for b in apps]
@@ -638,8 +641,8 @@ def test_max_min_fairness_is_lexicographic():
     raised = 0
     for p in random_platforms(25, max(LONG, 0.3), clusters=3, apps=3):
         best = solve_program(p)
-        level = fair(p, best.connections)
-        values = np.sort(level.values[p.counted])
+        level = max_min_fair(p, best.connections)
+        values = np.sort(level.values[p.is_counted])
         assert values == pytest.approx(lexicographic(p, best.connections), rel=1e-4, abs=1e-4)
         assert level.objective == pytest.approx(best.objective, rel=CLOSE, abs=CLOSE)
         raised += values[-1] > values[0] + 1e-3
@@ -650,7 +653,7 @@ def test_fairness_by_hand():
     # two clusters without a link: the minimum is 2, the other may have 7
     p = Platform((2, 7), (1, 1), pd.DataFrame({"bandwidth": [], "max_connect": []}), {}, (1, 1),
                  (1, 1), (1, 1))  # fmt: skip
-    assert fair(p).values == pytest.approx([2, 7])
+    assert max_min_fair(p).values == pytest.approx([2, 7])
 
 
 @pytest.mark.parametrize("method", ["LP", "MILP", "LPRR"])

@@ -14,7 +14,7 @@ from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
 from dlsim.papers.packets import execute_periods
 from dlsim.steady import Allocation, Platform, Reading, bound, solve
-from dlsim.steady.heuristics import SNAP, RandomisedRounding, round_randomly
+from dlsim.steady.heuristics import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
 from dlsim.steady.samples import rounding_seed, sample_platform
 from dlsim.study.figures import load_figures
 from dlsim.validate import random_generator
@@ -93,7 +93,7 @@ def test_programs_are_those_of_the_paper(monkeypatch):
     solve_again, again = RandomisedRounding.solve, []
     monkeypatch.setattr(RandomisedRounding, "solve", lambda one: again.append(solve_again(one)))
     done = round_randomly(platform, random_generator(rounding_seed(seed_of(1)), 0))
-    programs = 1 + sum(used > SNAP for _, used, _ in done.order)
+    programs = 1 + sum(used > WHOLE_TOLERANCE for _, used, _ in done.order)
     assert row["programs"] == programs >= 1 + len(again)
     value = solve(platform, "LPRR", rounding_seed(seed_of(1))).objective
     assert row["LPRR"] == round(value / bound(platform), 6)

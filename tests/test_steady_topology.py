@@ -180,7 +180,7 @@ def test_a_minimum_spanning_tree_joins_the_points():
     places = np.random.default_rng(5).random((30, 2))
     far = np.linalg.norm(places[:, None] - places[None], axis=2)
     tree = nx.minimum_spanning_tree(nx.from_numpy_array(far))
-    assert topology._tie_together(places, 1) == {tuple(sorted(edge)) for edge in tree.edges}
+    assert topology._join_nearest(places, 1) == {tuple(sorted(edge)) for edge in tree.edges}
 
 
 def test_table_1():

@@ -213,7 +213,7 @@ def _draw_bars(
     ax: Axes, shown: Allocation, best: Allocation, relaxed: float, best_name: str
 ) -> None:
     """Draw what every application gets, by the heuristic and in the optimum."""
-    counted = np.flatnonzero(shown.platform.counted)
+    counted = np.flatnonzero(shown.platform.is_counted)
     places = np.arange(len(counted))
     color = INK["green"] if shown.method == "MILP" else style_of(shown.method.split("+")[0]).color
     for allocation, shift, ink, label, hatch in (

@@ -126,6 +126,6 @@ def execute_periods(
     reached = counted.groupby("app")["units"].sum()
     promised = requests.groupby("app")["units"].sum() * (periods - periods // 2) / periods
     part = reached.reindex(promised.index, fill_value=0.0) / promised
-    worst = part[platform.counted[promised.index]].min()
+    worst = part[platform.is_counted[promised.index]].min()
     longest = ((done - requests["begin"]) / length).max()
     return ExecutedPeriods(outcome, float(worst), float(longest))

@@ -10,19 +10,39 @@ True
 
 from dlsim.steady import topology
 from dlsim.steady.allocation import Allocation, Period
-from dlsim.steady.broker import Broker, day
-from dlsim.steady.check import exact, verify
+from dlsim.steady.broker import Broker, simulate_day
+from dlsim.steady.check import check_allocation, to_fraction
 from dlsim.steady.engine import METHODS, solve
 from dlsim.steady.graphs import equivalent_speed
 from dlsim.steady.model import SWITCHES, Platform, Reading
 from dlsim.steady.network import Network
 from dlsim.steady.platform_io import read_platform, write_platform
-from dlsim.steady.program import fair, polish, solve_program
+from dlsim.steady.program import max_min_fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
 from dlsim.steady.routes import Limits, Share
 
 __all__ = [
-    "METHODS", "SWITCHES", "Allocation", "Broker", "Limits", "Network", "Period", "Platform",
-    "Reading", "ReducedProgram", "Share", "bound", "day", "equivalent_speed", "exact", "fair",
-    "polish", "read_platform", "solve", "solve_program", "topology", "verify", "write_platform",
-]  # fmt: skip
+    "METHODS",
+    "SWITCHES",
+    "Allocation",
+    "Broker",
+    "Limits",
+    "Network",
+    "Period",
+    "Platform",
+    "Reading",
+    "ReducedProgram",
+    "Share",
+    "bound",
+    "check_allocation",
+    "equivalent_speed",
+    "max_min_fair",
+    "polish",
+    "read_platform",
+    "simulate_day",
+    "solve",
+    "solve_program",
+    "to_fraction",
+    "topology",
+    "write_platform",
+]

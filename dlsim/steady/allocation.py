@@ -14,14 +14,14 @@ import pandas as pd
 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.steady import relaxation
-from dlsim.steady.check import broken, exact, verify
+from dlsim.steady.check import check_allocation, find_violations, to_fraction
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.validate import Seed, whole
 
 #: An objective within this of a proven bound, relative, is the optimum.
-PROVED = 1e-6
+PROVED_TOLERANCE = 1e-6
 #: A work this near to a whole number of units, relative, is that number.
-ROUNDING = 1e-9
+UNIT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,14 +62,14 @@ class Period:
     def objective(self) -> Fraction:
         """Return the least work / priority over applications that count, exactly (5)."""
         values = [
-            sum(done / exact(pi) for done, pi in zip(row, pis, strict=True) if pi > 0)
+            sum(done / to_fraction(pi) for done, pi in zip(row, pis, strict=True) if pi > 0)
             for row, pis in zip(self.work, self.platform.priorities.tolist(), strict=True)
         ]
-        return min(v for v, counts in zip(values, self.platform.counted, strict=True) if counts)
+        return min(v for v, counts in zip(values, self.platform.is_counted, strict=True) if counts)
 
     def check(self) -> None:
         """Check (6) exactly."""
-        verify(self.platform, self.work, self.connections)
+        check_allocation(self.platform, self.work, self.connections)
 
     def completed(self, periods: int) -> Any:
         """Return what n >= 1 periods complete, in load units: (n - 1) T_p alpha_k, shape (A,)."""
@@ -93,7 +93,9 @@ class Period:
                 what = f"{sites[to]} computes {computed[a, to]} units of {apps[a]}"
                 raise ScheduleError(f"period {period}: {what} but holds {there[a, to]}")
             for amounts, is_sending in ((computed, False), (sent, True)):
-                for row in broken(self.platform, amounts * share, self.connections, is_exact=True):
+                for row in find_violations(
+                    self.platform, amounts * share, self.connections, is_exact=True
+                ):
                     if row.is_sending == is_sending:
                         why = f"{row.name}: {row.used} > {row.limit}"
                         raise ScheduleError(f"period {period}: {why}")
@@ -103,20 +105,23 @@ class Period:
         return pd.DataFrame(table, columns=["period", "application", "cluster", "sent", "computed"])
 
 
-def _fractions(work: list[Any], denominator: int) -> list[Fraction]:
+def _nearby_fractions(work: list[Any], denominator: int) -> list[Fraction]:
     """Return every work as a near fraction of small denominator, or all rounded down."""
     near = [Fraction(x).limit_denominator(denominator) for x in work]
-    if all(abs(f - Fraction(x)) <= ROUNDING * max(1.0, x) for f, x in zip(near, work, strict=True)):
+    if all(
+        abs(f - Fraction(x)) <= UNIT_TOLERANCE * max(1.0, x)
+        for f, x in zip(near, work, strict=True)
+    ):
         if math.lcm(*(f.denominator for f in near)) <= max(denominator**2, 1):
             return near
-    return [Fraction(_units(x, denominator), denominator) for x in work]
+    return [Fraction(_whole_units(x, denominator), denominator) for x in work]
 
 
-def _units(work: float | Fraction, period: int) -> int:
+def _whole_units(work: float | Fraction, period: int) -> int:
     """Return the whole load units of a period, rounded down but for rounding error."""
     amount = Fraction(work) * period
     near = round(amount)
-    return near if abs(amount - near) <= ROUNDING * max(1, near) else math.floor(amount)
+    return near if abs(amount - near) <= UNIT_TOLERANCE * max(1, near) else math.floor(amount)
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,12 +164,12 @@ class Allocation:
     @property
     def values(self) -> Floats:
         """Return work over priority summed over clusters, shape (A,); 0 for what does not count."""
-        return (self.work * self.platform.worth).sum(axis=1)
+        return (self.work * self.platform.inverse_priority).sum(axis=1)
 
     @property
     def objective(self) -> float:
         """Return the least work / priority over applications of positive priority (5)."""
-        return float(self.values[self.platform.counted].min())
+        return float(self.values[self.platform.is_counted].min())
 
     @property
     def ratio(self) -> float:
@@ -182,7 +187,7 @@ class Allocation:
     @property
     def is_proved(self) -> bool:
         """Return whether the method proved that no whole-number allocation is better."""
-        return self.gap <= PROVED
+        return self.gap <= PROVED_TOLERANCE
 
     def check(self) -> None:
         """Check every constraint of (6) and of the limits, from their definitions alone.
@@ -190,7 +195,7 @@ class Allocation:
         Rows have a relative slack of 1e-9, none where the work is in Fractions; a ScheduleError
         names the first that does not hold.
         """
-        verify(self.platform, self.work, self.connections, self.is_relaxed)
+        check_allocation(self.platform, self.work, self.connections, self.is_relaxed)
 
     def periodic(self, period: int | None = None, denominator: int = 1000) -> Period:
         """Reconstruct a periodic schedule (3.2), checked against (6) in exact arithmetic.
@@ -213,15 +218,15 @@ class Allocation:
         self.check()
         flat = [x if isinstance(x, Fraction) else float(x) for x in self.work.ravel()]
         if period is None:
-            shares = _fractions(flat, whole("denominator", denominator))
+            shares = _nearby_fractions(flat, whole("denominator", denominator))
             length = math.lcm(*(f.denominator for f in shares))
             amounts = [int(f * length) for f in shares]
         else:
             length = period
-            amounts = [_units(x, length) for x in flat]
+            amounts = [_whole_units(x, length) for x in flat]
         units = np.array([*amounts, None], dtype=object)[:-1].reshape(self.work.shape)
         fitting = units.copy()  # in every row that rounding error put above its limit
-        for row in broken(p, units * Fraction(1, length), connections, is_exact=True):
+        for row in find_violations(p, units * Fraction(1, length), connections, is_exact=True):
             for cell in row.cells:  # rows only add up: one pass leaves none above
                 most = math.floor(units[cell] * Fraction(row.limit) / row.used)
                 fitting[cell] = min(fitting[cell], most)
@@ -230,7 +235,7 @@ class Allocation:
         return schedule
 
 
-def carried(p: Platform, work: Floats) -> tuple[Floats, Floats]:
+def compute_flows(p: Platform, work: Floats) -> tuple[Floats, Floats]:
     """Return the data sent from k to l, shape (K, K), and the connections each route fills."""
     sent = np.zeros((p.clusters, p.clusters))
     np.add.at(sent, p.origin, work * p.data[:, None])
@@ -242,10 +247,10 @@ def carried(p: Platform, work: Floats) -> tuple[Floats, Floats]:
 
 def least_connections(p: Platform, work: Floats) -> Floats:
     """Return the least connections, as real numbers, that carry the work."""
-    return p.tables.spread(carried(p, work)[1])
+    return p.tables.to_matrix(compute_flows(p, work)[1])
 
 
-def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
+def scale_to_feasible(platform: Platform, work: Floats, connections: Any = None) -> Floats:
     """Shrink work that exceeds (6) by rounding error, row by row."""
     p, t = platform, platform.tables
     work = np.maximum(work, 0.0)
@@ -256,7 +261,7 @@ def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
         ratio = np.divide(limit, used, out=np.ones(used.shape), where=used > limit)
         factor[cells] = np.minimum(factor[cells], ratio)
 
-    sent, filled = carried(p, work)
+    sent, filled = compute_flows(p, work)
     cost = work * p.work[:, None]
     shrink(..., np.broadcast_to(cost.sum(axis=0), work.shape), p.speed)
     for cap in p.limits.shares:
@@ -267,9 +272,9 @@ def trim(platform: Platform, work: Floats, connections: Any = None) -> Floats:
     room = np.minimum.outer(through, through)
     routed = tuple(t.pairs.T)
     if connections is None:
-        used = t.load(filled)
+        used = t.load_on_links(filled)
         left = np.divide(t.capacity, used, out=np.ones(len(used)), where=used > t.capacity)
-        ways = t.least(left)
+        ways = t.min_over_links(left)
     else:
         opened = np.asarray(connections, dtype=float)[routed]
         ways = np.divide(opened, filled, out=np.ones(len(filled)), where=filled > opened)

@@ -3,7 +3,7 @@
 Sites register and withdraw their resources, users submit divisible applications, links change,
 and the broker solves the steady state anew in every period and whenever something comes, ends or
 changes. What it knows of sites and links is what was declared, corrected by what it observes.
-`day` draws a random day of such an organisation.
+`simulate_day` draws a random day of such an organisation.
 """
 
 import math
@@ -17,7 +17,7 @@ import pandas as pd
 
 from dlsim import validate
 from dlsim.errors import InputError
-from dlsim.steady.allocation import Allocation, carried
+from dlsim.steady.allocation import Allocation, compute_flows
 from dlsim.steady.engine import solve, split_method
 from dlsim.steady.lp_rows import most_work
 from dlsim.steady.model import Floats, Platform, Reading
@@ -27,16 +27,16 @@ from dlsim.steady.relaxation import bound
 from dlsim.validate import Seed, instance, number, one_of, one_of_many
 
 #: How a broker finds its schedules by default.
-METHOD = "G+fair"
+DEFAULT_METHOD = "G+fair"
 #: An application with this part of its load left is done; a nearer estimate is exact.
-DONE = 1e-9
+DONE_TOLERANCE = 1e-9
 #: Priorities that users of a random day may have, equally likely.
-PRIORITIES = (1.0, 2.0, 4.0)
+DAY_PRIORITIES = (1.0, 2.0, 4.0)
 #: Hours between changes of what a site delivers, and the least part of what it declares.
-SHIFT, SLOWEST = 2.0, 0.5
+SPEED_CHANGE_HOURS, LEAST_SPEED_PART = 2.0, 0.5
 #: Hours that a site may be away, once a day with probability one half.
-AWAY = (1.0, 4.0)
-_PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
+ABSENCE_HOURS = (1.0, 4.0)
+_DAY_PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
 #: Columns of the tables that a broker leaves.
 _COLUMNS = {
     "schedules": ("time", "reason", "served", "waiting", "objective", "ratio", "connections"),
@@ -46,56 +46,62 @@ _COLUMNS = {
 }
 #: No estimate falls below this part of the speed declared, so that a site that recovers is
 #: given work and noticed.
-LEAST = 0.01
+LEAST_ESTIMATE_PART = 0.01
 
 
-class _Speeds:
+class _RateEstimates:
     """What is known of the speed of every site, or of what one connection over every link gets."""
 
     def __init__(self, declared: Any, slack: float = 0.0) -> None:
         self.slack = slack  # what is observed this near to the estimate, relative, is the estimate
         self.declared = np.array(declared, dtype=float)
         self.estimate, self.real = self.declared.copy(), self.declared.copy()
-        self.at_work: Any = np.zeros(len(self.real), dtype=bool)
+        self.active: Any = np.zeros(len(self.real), dtype=bool)
         # time at work since the last period began, and what was delivered times that time
-        self.busy, self.seen = np.zeros(len(self.real)), np.zeros(len(self.real))
+        self.active_time, self.delivered = np.zeros(len(self.real)), np.zeros(len(self.real))
 
     def declare(self, i: int, value: float) -> None:
         """Take what is declared as what is delivered, and forget what was observed."""
         for column in (self.declared, self.estimate, self.real):
             column[i] = value
-        self.busy[i] = self.seen[i] = 0.0
-        self.at_work[i] = False
+        self.active_time[i] = self.delivered[i] = 0.0
+        self.active[i] = False
 
     def corrected(self, observed: Floats, trust: float) -> Floats:
         """Return the estimates after a period in which this was observed."""
         if not trust:
             return self.estimate
         new = self.estimate + trust * (observed - self.estimate)
-        new = np.where(abs(new - observed) <= DONE * self.declared, observed, new)
-        return np.maximum(new, LEAST * self.declared)
+        new = np.where(abs(new - observed) <= DONE_TOLERANCE * self.declared, observed, new)
+        return np.maximum(new, LEAST_ESTIMATE_PART * self.declared)
 
     def mean(self) -> Floats:
         """Return what was delivered since the last period began, now where nothing was at work."""
-        mean = np.divide(self.seen, self.busy, out=self.real.copy(), where=self.busy > 0)
+        mean = np.divide(
+            self.delivered, self.active_time, out=self.real.copy(), where=self.active_time > 0
+        )
         is_near = abs(mean - self.estimate) <= self.slack * self.declared
         return np.where(is_near, self.estimate, mean)
 
     def is_settled(self, trust: float) -> bool:
         """Return whether going on like this would leave the estimates as they are."""
         new = (self.corrected(observed, trust) for observed in (self.real, self.mean()))
-        return all((one == self.estimate)[self.at_work].all() for one in new)
+        return all((one == self.estimate)[self.active].all() for one in new)
 
     def observe(self, time: float) -> None:
         """Let time pass."""
-        self.busy += self.at_work * time
-        self.seen += self.at_work * time * self.real
+        self.active_time += self.active * time
+        self.delivered += self.active * time * self.real
 
     def correct(self, trust: float) -> list[int]:
         """End a period; return whose estimate changes."""
-        new = np.where(self.busy > 0, self.corrected(self.mean(), trust), self.estimate)
+        new = np.where(self.active_time > 0, self.corrected(self.mean(), trust), self.estimate)
         changed = np.flatnonzero(new != self.estimate).tolist()
-        self.estimate, self.busy, self.seen = new, 0 * self.busy, 0 * self.seen
+        self.estimate, self.active_time, self.delivered = (
+            new,
+            0 * self.active_time,
+            0 * self.delivered,
+        )
         return changed
 
     def row(self, i: int) -> tuple[float, ...]:
@@ -117,7 +123,7 @@ class _Application:
     cancelled: bool = False
 
 
-def _logged(name: str, doc: str) -> Any:
+def _log_table(name: str, doc: str) -> Any:
     def read(broker: "Broker") -> pd.DataFrame:
         return pd.DataFrame(broker._log[name], columns=_COLUMNS[name])
 
@@ -170,9 +176,15 @@ class Broker:
     """
 
     def __init__(
-        self, network: Network, method: str = METHOD, period: float = 1.0, trust: float = 0.5,
-        seed: Seed = 0, reading: Reading | None = None, most_seconds: float = math.inf,
-    ) -> None:  # fmt: skip
+        self,
+        network: Network,
+        method: str = DEFAULT_METHOD,
+        period: float = 1.0,
+        trust: float = 0.5,
+        seed: Seed = 0,
+        reading: Reading | None = None,
+        most_seconds: float = math.inf,
+    ) -> None:
         self.network, self.method, self.seed = network, method, seed
         self.reading = validate.or_default("reading", reading, Reading)
         instance("network", network, Network)
@@ -186,11 +198,11 @@ class Broker:
         self.most_seconds = seconds(most_seconds)
         self.now = 0.0
         self._allocation: Allocation | None = None
-        self._speed = _Speeds(np.zeros(len(network.sites)))
+        self._speed = _RateEstimates(np.zeros(len(network.sites)))
         self._largest_speed = np.zeros(len(network.sites))
-        self._bandwidth = _Speeds(network.links["bandwidth"], DONE)
-        self._observed = self._speed, self._bandwidth
-        self._all: dict[str, _Application] = {}
+        self._bandwidth = _RateEstimates(network.links["bandwidth"], DONE_TOLERANCE)
+        self._estimates = self._speed, self._bandwidth
+        self._submitted: dict[str, _Application] = {}
         self._running: list[_Application] = []
         self._reasons: list[str] = []
         self._log: dict[str, list[tuple[object, ...]]] = {name: [] for name in _COLUMNS}
@@ -200,7 +212,7 @@ class Broker:
         k = self._site(site)
         self._speed.declare(k, number("speed", speed, above=True))
         self._largest_speed[k] = max(self._largest_speed[k], speed)
-        return self._changed("register", site=k)
+        return self._record_change("register", site=k)
 
     def withdraw(self, site: str) -> Self:
         """Take a site's resources away; what it holds can still be sent elsewhere."""
@@ -209,7 +221,7 @@ class Broker:
             what = f"cannot withdraw: it is not registered at {self.now:g}"
             raise InputError(f"site {site!r} {what}; register it first")
         self._speed.declare(k, 0.0)
-        return self._changed("withdraw", site=k)
+        return self._record_change("withdraw", site=k)
 
     def deliver(self, site: str, speed: float) -> Self:
         """Set what a site really delivers; the broker notices by observing it."""
@@ -219,13 +231,13 @@ class Broker:
                 f"site {site!r} delivers nothing: it is not registered; register it first"
             )
         self._speed.real[k] = number("speed", speed)
-        return self._changed(site=k)
+        return self._record_change(site=k)
 
     def deliver_link(self, link: Any, bandwidth: float) -> Self:
         """Set what one connection over a link really gets; the broker notices by observing it."""
         j = self._link(link)
         self._bandwidth.real[j] = number("bandwidth", bandwidth)
-        return self._changed(link=j)
+        return self._record_change(link=j)
 
     def change_link(
         self, link: Any, bandwidth: float | None = None, connections: float | None = None
@@ -238,28 +250,33 @@ class Broker:
         self.network = self.network.with_link(link, **numbers)
         if bandwidth is not None:
             self._bandwidth.declare(j, bandwidth)
-        return self._changed("change_link", link=j)
+        return self._record_change("change_link", link=j)
 
     def lose_link(self, link: Any) -> Self:
         """Take a link away: no route leads over it until `restore_link`."""
-        return self._lose("lose_link", link, True)
+        return self._set_failed("lose_link", link, True)
 
     def restore_link(self, link: Any) -> Self:
         """Put back a link that was lost."""
-        return self._lose("restore_link", link, False)
+        return self._set_failed("restore_link", link, False)
 
-    def _lose(self, reason: str, link: Any, is_lost: bool) -> Self:
+    def _set_failed(self, reason: str, link: Any, is_lost: bool) -> Self:
         j = self._link(link)
-        if (link in self.network.lost) == is_lost:
+        if (link in self.network.failed_links) == is_lost:
             rule, first = ("lost already", "restore") if is_lost else ("not lost", "lose")
             raise InputError(f"link {link!r} is {rule} at {self.now:g}; {first} it first")
-        self.network = replace(self.network, lost=self.network.lost ^ {link})
-        return self._changed(reason, link=j)
+        self.network = replace(self.network, failed_links=self.network.failed_links ^ {link})
+        return self._record_change(reason, link=j)
 
     def submit(
-        self, name: str, origin: str, load: float, priority: float | Mapping[str, float] = 1.0,
-        work: float = 1.0, data: float = 1.0,
-    ) -> Self:  # fmt: skip
+        self,
+        name: str,
+        origin: str,
+        load: float,
+        priority: float | Mapping[str, float] = 1.0,
+        work: float = 1.0,
+        data: float = 1.0,
+    ) -> Self:
         r"""Submit an application that `origin` holds, under a name not used before.
 
         Parameters
@@ -275,23 +292,23 @@ class Broker:
         home = self._site(origin)
         if not isinstance(name, str):
             raise InputError(f"an application must be named by text, got {name!r}")
-        if name in self._all:
+        if name in self._submitted:
             raise InputError(f"application {name!r} was submitted before; choose another name")
         pi = self._priority(priority)
         load, work = (number(n, one, above=True) for n, one in (("load", load), ("work", work)))
         size = number("data", data)
-        self._all[name] = _Application(name, home, load, pi, work, size, self.now)
-        return self._changed("arrival")
+        self._submitted[name] = _Application(name, home, load, pi, work, size, self.now)
+        return self._record_change("arrival")
 
     def cancel(self, name: str) -> Self:
         """End an application that is not done; what it has done stays done."""
         self._unfinished(name).cancelled = True
-        return self._changed("cancel")
+        return self._record_change("cancel")
 
     def set_priority(self, name: str, priority: float | Mapping[str, float]) -> Self:
         """Give an application another priority, as in `submit`."""
         self._unfinished(name).priority = self._priority(priority)
-        return self._changed("set_priority")
+        return self._record_change("set_priority")
 
     def _priority(self, priority: Any) -> float | dict[str, float]:
         if not isinstance(priority, Mapping):
@@ -304,7 +321,7 @@ class Broker:
         return pi
 
     def _unfinished(self, name: str) -> _Application:
-        app = self._all[one_of_many("application", name, self._all)]
+        app = self._submitted[one_of_many("application", name, self._submitted)]
         if app.cancelled or not math.isnan(app.completion):
             why = "was cancelled" if app.cancelled else f"was done at {app.completion:g}"
             raise InputError(f"application {name!r} {why}; name one that still runs")
@@ -318,14 +335,16 @@ class Broker:
         links = self.network.links.index.tolist()
         return links.index(one_of_many("link", label, links))
 
-    def _changed(self, reason: str = "", site: int | None = None, link: int | None = None) -> Self:
+    def _record_change(
+        self, reason: str = "", site: int | None = None, link: int | None = None
+    ) -> Self:
         """Note what has changed; a reason asks for a new schedule."""
         if site is not None:
             self._log["sites"].append((self.now, self.network.sites[site], *self._speed.row(site)))
         if link is not None:
             links = self.network.links
             name = links.index[link]
-            most = 0.0 if name in self.network.lost else links["max_connect"].iloc[link]
+            most = 0.0 if name in self.network.failed_links else links["max_connect"].iloc[link]
             self._log["links"].append((self.now, name, *self._bandwidth.row(link), most))
         self._reasons += [reason] * bool(reason)
         return self
@@ -335,21 +354,23 @@ class Broker:
         rule = f"at least the present time {self.now:g}"
         until = number("until", until, self.now, math.inf, rule=rule)
         while self.now < until:
-            self._settle()
-            rates = self._rates()
+            self._update_schedule()
+            rates = self._delivered_rates()
             pairs = zip(self._running, rates.sum(axis=1).tolist(), strict=True)
             left = [(app.load - app.done) / rate for app, rate in pairs if rate > 0]
             then = min(until, self._next_tick(), self.now + min(left, default=math.inf))
             if math.isinf(then):
                 break
-            self._pass(then, rates)
+            self._pass_time(then, rates)
         return self
 
-    def _settle(self) -> None:
+    def _update_schedule(self) -> None:
         """Solve the steady state of what is there now, if that has changed."""
         if not self._reasons:
             return
-        active = [a for a in self._all.values() if math.isnan(a.completion) and not a.cancelled]
+        active = [
+            a for a in self._submitted.values() if math.isnan(a.completion) and not a.cancelled
+        ]
         able, self._allocation = list[_Application](), None
         if active and self._speed.estimate.any():  # whom some resource could serve
             can = most_work(self._platform(active)).max(axis=1) > 0
@@ -369,8 +390,8 @@ class Broker:
         waiting = len(active) - len(able)
         self._log["schedules"].append((self.now, reason, len(able), waiting, *worth))
         self._reasons = []
-        self._speed.at_work = (self._planned() > 0).any(axis=0)
-        self._bandwidth.at_work = self._links_at_work()
+        self._speed.active = (self._planned_rates() > 0).any(axis=0)
+        self._bandwidth.active = self._active_links()
 
     def _platform(self, apps: list[_Application]) -> Platform:
         """Return the platform as it is estimated to be."""
@@ -386,22 +407,22 @@ class Broker:
             return app.priority
         return np.array([app.priority.get(site, 0.0) for site in self.network.sites])
 
-    def _rates(self) -> Floats:
+    def _delivered_rates(self) -> Floats:
         """Return what each running application gets of each site, shape (A, K)."""
-        planned = self._planned()
+        planned = self._planned_rates()
         if self._allocation and (self._bandwidth.real < self._bandwidth.estimate).any():
-            planned = planned * self._transferred(self._allocation)
+            planned = planned * self._carried_fraction(self._allocation)
         load = np.array([app.work for app in self._running]) @ planned
         real = self._speed.real
         return planned * np.divide(real, load, out=np.ones(len(load)), where=load > real)
 
-    def _transferred(self, found: Allocation) -> Floats:
+    def _carried_fraction(self, found: Allocation) -> Floats:
         """Return the part of each work's data that the connections really carry."""
         p, t = found.platform, found.platform.tables
         real = np.full(len(t.capacity), math.inf)  # of pair limits too, which are links there
         real[: len(p.links)] = self._bandwidth.real[self._links_of(p)]
-        sent, routed = carried(p, found.work)[0], tuple(t.pairs.T)
-        most = np.asarray(found.connections, dtype=float)[routed] * t.least(real)
+        sent, routed = compute_flows(p, found.work)[0], tuple(t.pairs.T)
+        most = np.asarray(found.connections, dtype=float)[routed] * t.min_over_links(real)
         part = np.ones(sent.shape)
         part[routed] = np.divide(most, sent[routed], out=part[routed], where=sent[routed] > most)
         return np.where(p.data[:, None] > 0, part[p.origin], 1.0)
@@ -410,70 +431,72 @@ class Broker:
         """Return which of the network's links those of a platform are."""
         return self.network.links.index.get_indexer(p.links.index)
 
-    def _links_at_work(self) -> Any:
-        at_work = np.zeros(len(self.network.links), dtype=bool)
+    def _active_links(self) -> Any:
+        active = np.zeros(len(self.network.links), dtype=bool)
         if found := self._allocation:
             p = found.platform
-            filled = carried(p, found.work)[1]
-            at_work[self._links_of(p)] = p.tables.load(filled)[: len(p.links)] > 0
-        return at_work
+            filled = compute_flows(p, found.work)[1]
+            active[self._links_of(p)] = p.tables.load_on_links(filled)[: len(p.links)] > 0
+        return active
 
     def _next_tick(self) -> float:
         """Return the next end of a period at which an estimate would change."""
-        if all(speeds.is_settled(self.trust) for speeds in self._observed):
+        if all(speeds.is_settled(self.trust) for speeds in self._estimates):
             return math.inf
-        tick = (math.floor(self.now / self.period + DONE) + 1) * self.period
+        tick = (math.floor(self.now / self.period + DONE_TOLERANCE) + 1) * self.period
         later = math.nextafter(self.now, math.inf)  # what floats can tell from now
         return tick if tick > self.now else max(self.now + self.period, later)
 
-    def _planned(self) -> Floats:
+    def _planned_rates(self) -> Floats:
         """Return the work in force of each running application on each site, shape (A, K)."""
         if self._allocation is None:
             return np.zeros((0, len(self.network.sites)))
         return self._allocation.work
 
-    def _pass(self, then: float, rates: Floats) -> None:
+    def _pass_time(self, then: float, rates: Floats) -> None:
         """Move to a time until which nothing changes, and see what has changed then."""
         tick, lasted = self._next_tick(), then - self.now
-        begun = math.floor(then / self.period + DONE) * self.period
-        for speeds in self._observed:
+        begun = math.floor(then / self.period + DONE_TOLERANCE) * self.period
+        for speeds in self._estimates:
             if then < tick and begun > self.now:  # a period passed that changed nothing
-                speeds.busy, speeds.seen = 0 * speeds.busy, 0 * speeds.seen
+                speeds.active_time, speeds.delivered = 0 * speeds.active_time, 0 * speeds.delivered
             since = max(then - begun, 0.0) if then < tick else lasted
             speeds.observe(min(lasted, since))
-        each = rates.sum(axis=1).tolist(), self._planned().sum(axis=1)
+        each = rates.sum(axis=1).tolist(), self._planned_rates().sum(axis=1)
         for app, rate, planned in zip(self._running, *each, strict=True):
             # the instant of completion counts: what is left may take less than one rounding
             is_done = rate > 0 and self.now + (app.load - app.done) / rate <= then
             self._log["rates"].append((self.now, then, app.name, planned, rate))
             app.done += rate * lasted
-            if math.isnan(app.completion) and (is_done or app.load - app.done <= DONE * app.load):
+            if math.isnan(app.completion) and (
+                is_done or app.load - app.done <= DONE_TOLERANCE * app.load
+            ):
                 app.done, app.completion = app.load, then
                 self._reasons.append("completion")
         self.now = then
         if then >= tick:
             for k in self._speed.correct(self.trust):
-                self._changed("period", site=k)
+                self._record_change("period", site=k)
             for j in self._bandwidth.correct(self.trust):
-                self._changed("period", link=j)
+                self._record_change("period", link=j)
 
     @property
     def allocation(self) -> Allocation | None:
         """Return the schedule in force, None without; `served` names its applications."""
-        self._settle()
+        self._update_schedule()
         return self._allocation
 
     @property
     def served(self) -> list[str]:
         """Return the applications of the schedule in force, in its order."""
-        self._settle()
+        self._update_schedule()
         return [app.name for app in self._running]
 
     @property
     def applications(self) -> pd.DataFrame:
         """Return the applications submitted; of several priorities, the least above 0."""
         names = ("name", "origin", "priority", "load", "done", "arrival", "completion")
-        apps = self._all.values()
+        apps = self._submitted.values()
         rows = [{name: getattr(app, name) for name in names} for app in apps]
         frame = pd.DataFrame(rows, columns=names).set_index("name")
         each = (np.atleast_1d(self._weights(app)) for app in apps)
@@ -491,18 +514,18 @@ class Broker:
     @property
     def schedules(self) -> pd.DataFrame:
         """Return every schedule: when, why, for how many, objective, ratio, connections."""
-        self._settle()
+        self._update_schedule()
         return pd.DataFrame(self._log["schedules"], columns=_COLUMNS["schedules"])
 
-    rates = _logged("rates", "What each application was planned to get and got, by stretches.")
-    sites = _logged("sites", "Each change of a site: speed declared, delivered and estimated.")
-    links = _logged("links", "Each change of a link: bandwidths as of a site, and max_connect.")
+    rates = _log_table("rates", "What each application was planned to get and got, by stretches.")
+    sites = _log_table("sites", "Each change of a site: speed declared, delivered and estimated.")
+    links = _log_table("links", "Each change of a link: bandwidths as of a site, and max_connect.")
 
     def _slowdowns(self) -> list[float]:
         """Return the slowdown of each application that is done (see `summary`)."""
-        network, rates = replace(self.network, lost=frozenset()), dict[Any, float]()
+        network, rates = replace(self.network, failed_links=frozenset()), dict[Any, float]()
         slowdowns = []
-        for app in self._all.values():
+        for app in self._submitted.values():
             if math.isnan(app.completion):
                 continue
             weights = np.broadcast_to(self._weights(app), len(network.sites))
@@ -539,17 +562,25 @@ class Broker:
         return {name: float(value) for name, value in found.items()}
 
 
-def day(
-    p: Platform, method: str = METHOD, seed: Seed = 0, *, hours: float = 24.0,
-    applications: int = 40, load: float = 0.5, period: float = 0.25, trust: float = 0.5,
+def simulate_day(
+    p: Platform,
+    method: str = DEFAULT_METHOD,
+    seed: Seed = 0,
+    *,
+    hours: float = 24.0,
+    applications: int = 40,
+    load: float = 0.5,
+    period: float = 0.25,
+    trust: float = 0.5,
     reading: Reading | None = None,
-) -> Broker:  # fmt: skip
+) -> Broker:
     """Let a broker serve a day of random applications on sites that come, go and slow down.
 
     Applications arrive at uniform instants; each has the origin, work and data of a random
-    application of the platform, a priority of `PRIORITIES` and a lognormal size. Every two hours
-    each site delivers a new part, 50 to 100 %, of what it declares; half of the sites are away once
-    for one to four hours. After the last hour everything that can still be completed is.
+    application of the platform, a priority of `DAY_PRIORITIES` and a lognormal size. Every two
+    hours each site delivers a new part, 50 to 100 %, of what it declares; half of the sites are
+    away once for one to four hours. After the last hour the broker goes on until no application
+    can be completed any more.
 
     Parameters
     ----------
@@ -573,7 +604,7 @@ def day(
     """
     applications = validate.whole("applications", applications)
     hours, load = validate.positive(hours=hours, load=load)
-    rng = validate.random_streams(seed, _PURPOSES)
+    rng = validate.random_streams(seed, _DAY_PURPOSES)
     broker = Broker(Network.of(p), method, period, trust, seed, reading)
     events: list[tuple[float, Callable[[], Broker]]] = []
     sites = broker.network.sites
@@ -582,16 +613,16 @@ def day(
     # lognormal of mean 1 and deviation 1 of its logarithm
     sizes = np.exp(rng["sizes"].standard_normal(applications) - 0.5)
     kinds = rng["choices"].integers(p.applications, size=applications)
-    priorities = rng["choices"].choice(PRIORITIES, applications)
+    priorities = rng["choices"].choice(DAY_PRIORITIES, applications)
     each = load * p.speed.sum() * hours / applications
     for i, (when, a) in enumerate(zip(times, kinds.tolist(), strict=True)):
         origin, units = sites[p.origin[a]], float(sizes[i] * each / p.work[a])
         numbers = units, float(priorities[i]), float(p.work[a]), float(p.data[a])
         events.append((float(when), partial(broker.submit, f"application {i}", origin, *numbers)))
 
-    shifts = np.arange(0.0, hours, SHIFT)
-    parts = rng["speeds"].uniform(SLOWEST, 1.0, (p.clusters, len(shifts)))
-    away = rng["absences"].uniform(*AWAY, p.clusters)
+    shifts = np.arange(0.0, hours, SPEED_CHANGE_HOURS)
+    parts = rng["speeds"].uniform(LEAST_SPEED_PART, 1.0, (p.clusters, len(shifts)))
+    away = rng["absences"].uniform(*ABSENCE_HOURS, p.clusters)
     leaves = rng["absences"].uniform(0, np.maximum(hours - away, 0.0))
     leave = rng["absences"].random(p.clusters) < 0.5
     for k in map(int, np.flatnonzero(p.speed)):

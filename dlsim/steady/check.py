@@ -16,10 +16,10 @@ from dlsim.steady.model import Platform
 from dlsim.steady.routes import Pair
 
 #: Slack of every row, relative to its limit.
-SLACK = 1e-9
+ROW_SLACK = 1e-9
 
 
-class Rows(NamedTuple):
+class Constraints(NamedTuple):
     """Constraints of one kind, with whose work they add up; `is_sending`: moved, not computed."""
 
     name: Callable[[int], str]
@@ -29,7 +29,7 @@ class Rows(NamedTuple):
     is_sending: bool = True
 
 
-class Row(NamedTuple):
+class Violation(NamedTuple):
     """One constraint that does not hold."""
 
     name: str
@@ -39,15 +39,15 @@ class Row(NamedTuple):
     is_sending: bool
 
 
-def exact(value: Any) -> Fraction:
+def to_fraction(value: Any) -> Fraction:
     """Return a finite number as the fraction that its shortest decimal text says: 0.1 is 1/10."""
     return value if isinstance(value, Fraction) else Fraction(str(value))
 
 
-_exactly = np.frompyfunc(exact, 1, 1)
+_to_fractions = np.frompyfunc(to_fraction, 1, 1)
 
 
-def _added(where: Any, values: Any, size: int) -> Any:
+def _add_at(where: Any, values: Any, size: int) -> Any:
     total = np.zeros(size, dtype=values.dtype)
     np.add.at(total, where, values)
     return total
@@ -57,7 +57,9 @@ def _where(mask: Any) -> list[Pair]:
     return list(zip(*np.nonzero(mask), strict=True))
 
 
-def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Rows]:
+def _compute_constraints(
+    p: Platform, work: Any, number: Callable[[Any], Any]
+) -> Iterator[Constraints]:
     """Yield (6b), (6c), the share caps, and work where no route leads."""
     home, everyone, site = p.origin, np.arange(p.clusters), p.site_names or range(p.clusters)
     cost, size = work * number(p.work)[:, None], work * number(p.data)[:, None]
@@ -69,17 +71,19 @@ def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Row
     def through(k: int) -> list[Pair]:
         return _where(away & ((home == k)[:, None] | (everyone == k)))
 
-    def of(text: str) -> Callable[[int], str]:
+    def name_by_site(text: str) -> Callable[[int], str]:
         return lambda k: text.format(site[k])
 
-    yield Rows(of("(6b) speed of cluster {}"), cost.sum(axis=0), speed, done, False)
+    yield Constraints(
+        name_by_site("(6b) speed of cluster {}"), cost.sum(axis=0), speed, done, False
+    )
     sent = np.where(away, size, 0)
-    busy = sent.sum(axis=0) + _added(home, sent.sum(axis=1), p.clusters)
-    yield Rows(of("(6c) gateway of cluster {}"), busy, number(p.gateway), through)
+    busy = sent.sum(axis=0) + _add_at(home, sent.sum(axis=1), p.clusters)
+    yield Constraints(name_by_site("(6c) gateway of cluster {}"), busy, number(p.gateway), through)
     stray = away & (p.routes.number < 0)[home]
-    lost = _added(home, np.where(stray, work, 0).sum(axis=1), p.clusters)
-    unrouted = of("work of cluster {} without a route")
-    yield Rows(unrouted, lost, 0 * lost, lambda k: _where(stray & (home == k)[:, None]))
+    lost = _add_at(home, np.where(stray, work, 0).sum(axis=1), p.clusters)
+    unrouted = name_by_site("work of cluster {} without a route")
+    yield Constraints(unrouted, lost, 0 * lost, lambda k: _where(stray & (home == k)[:, None]))
     for cap in p.limits.shares:
         held = np.flatnonzero(np.isin(home, cap.origins))
         origins = tuple(site[k] for k in cap.origins)
@@ -87,10 +91,12 @@ def _flows(p: Platform, work: Any, number: Callable[[Any], Any]) -> Iterator[Row
         used = cost[held, [cap.cluster]].sum(keepdims=True)
         cells = [(a, cap.cluster) for a in held.tolist()]
         most = number([cap.share]) * speed[[cap.cluster]]
-        yield Rows(lambda _, x=name: x, used, most, lambda _, x=cells: x, False)  # type: ignore[misc]
+        yield Constraints(lambda _, x=name: x, used, most, lambda _, x=cells: x, False)  # type: ignore[misc]
 
 
-def _network(p: Platform, work: Any, opened: Any, number: Callable[[Any], Any]) -> Iterator[Rows]:
+def _network_constraints(
+    p: Platform, work: Any, opened: Any, number: Callable[[Any], Any]
+) -> Iterator[Constraints]:
     """Yield (6d), (6e), the limits of pairs, and connections that nothing carries."""
     ways, clusters, site = p.routes, p.clusters, p.site_names or range(p.clusters)
     sent = np.zeros((clusters, clusters), dtype=work.dtype)
@@ -106,38 +112,47 @@ def _network(p: Platform, work: Any, opened: Any, number: Callable[[Any], Any]) 
     def carried(i: int) -> list[Pair]:
         return [(a, to[i]) for a in np.flatnonzero(p.origin == k[i]).tolist()]
 
-    def between(text: str, k: Any, to: Any) -> Callable[[int], str]:
+    def name_by_ends(text: str, k: Any, to: Any) -> Callable[[int], str]:
         return lambda i: text.format(site[k[i]], site[to[i]])
 
     most = opened[k, to] * number(one)
-    yield Rows(between("(6e) route {} -> {}", k, to), sent[k, to], most, carried)
+    yield Constraints(name_by_ends("(6e) route {} -> {}", k, to), sent[k, to], most, carried)
     if p.limits.pairs is not None:
         back = np.zeros_like(opened)
         back[k, to] = opened[k, to]
         both = back[k, to] + back[to, k]
-        caps = np.array([p.limits.between(*pair) for pair in zip(k, to, strict=True)])
-        yield Rows(between("connections between {} and {}", k, to), both, caps)
+        caps = np.array([p.limits.pair_limit(*pair) for pair in zip(k, to, strict=True)])
+        yield Constraints(name_by_ends("connections between {} and {}", k, to), both, caps)
     counts = np.repeat(opened[k, to], [len(way) for way in links])
-    total = _added(np.concatenate([[], *links]).astype(int), counts, len(p.links))
+    total = _add_at(np.concatenate([[], *links]).astype(int), counts, len(p.links))
     capacity = p.links["max_connect"].to_numpy()
-    yield Rows(lambda i: f"(6d) link {p.links.index[i]}", total, capacity)
+    yield Constraints(lambda i: f"(6d) link {p.links.index[i]}", total, capacity)
     idle = opened.copy()
     idle[k, to] = 0
     u, v = np.nonzero(idle)
-    yield Rows(between("connections {} -> {} without a link", u, v), idle[u, v], 0 * idle[u, v])
+    yield Constraints(
+        name_by_ends("connections {} -> {} without a link", u, v), idle[u, v], 0 * idle[u, v]
+    )
 
 
-def broken(p: Platform, work: Any, connections: Any, is_exact: bool) -> Iterator[Row]:
+def find_violations(
+    p: Platform, work: Any, connections: Any, is_exact: bool
+) -> Iterator[Violation]:
     """Yield every constraint that does not hold, with a slack where numbers are floats."""
-    number = _exactly if is_exact else partial(np.asarray, dtype=float)
+    number = _to_fractions if is_exact else partial(np.asarray, dtype=float)
     done, opened = number(work), number(connections)
-    for rows in (*_flows(p, done, number), *_network(p, done, opened, number)):
-        slack = 0 if is_exact else SLACK * rows.limit
+    for rows in (
+        *_compute_constraints(p, done, number),
+        *_network_constraints(p, done, opened, number),
+    ):
+        slack = 0 if is_exact else ROW_SLACK * rows.limit
         for i in np.flatnonzero(rows.used > rows.limit + slack).tolist():
-            yield Row(rows.name(i), rows.used[i], rows.limit[i], rows.cells(i), rows.is_sending)
+            yield Violation(
+                rows.name(i), rows.used[i], rows.limit[i], rows.cells(i), rows.is_sending
+            )
 
 
-def verify(p: Platform, work: Any, connections: Any, is_relaxed: bool = False) -> None:
+def check_allocation(p: Platform, work: Any, connections: Any, is_relaxed: bool = False) -> None:
     """Check (6) and the limits; exactly where the work is in Fractions.
 
     Parameters
@@ -164,5 +179,5 @@ def verify(p: Platform, work: Any, connections: Any, is_relaxed: bool = False) -
         raise ScheduleError("(6f), (6g): work and connections must be at least 0")
     if not is_relaxed and (opened != np.floor(opened)).any():
         raise ScheduleError("(6g): connections must be whole numbers")
-    for row in broken(p, amounts, opened, amounts.dtype == object):
+    for row in find_violations(p, amounts, opened, amounts.dtype == object):
         raise ScheduleError(f"{row.name}: {float(row.used):g} exceeds {float(row.limit):g}")

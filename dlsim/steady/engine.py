@@ -13,10 +13,10 @@ import numpy as np
 
 from dlsim.compiled import ENGINES
 from dlsim.errors import InputError
-from dlsim.steady.allocation import Allocation, least_connections, trim
-from dlsim.steady.heuristics import Found, fill_greedily, round_down, round_randomly
+from dlsim.steady.allocation import Allocation, least_connections, scale_to_feasible
+from dlsim.steady.heuristics import WorkAndConnections, fill_greedily, round_down, round_randomly
 from dlsim.steady.model import Platform, Reading
-from dlsim.steady.program import MOST_NODES, fair, polish, seconds, solve_program
+from dlsim.steady.program import MOST_SEARCH_NODES, max_min_fair, polish, seconds, solve_program
 from dlsim.steady.relaxation import bound, relaxed_program
 from dlsim.validate import (
     Seed,
@@ -115,7 +115,7 @@ class Method:
             one_of(f"switch of {self.name}", switch, tuple(Reading.switches()))
 
 
-def register(kind: str, records: Iterable[Any]) -> dict[str, Any]:
+def index_by_name(kind: str, records: Iterable[Any]) -> dict[str, Any]:
     """Return records by their names, or refuse two of one name."""
     by_name: dict[str, Any] = {}
     for record in records:
@@ -137,11 +137,11 @@ def _polish(found: Allocation) -> Allocation:
 
 
 def _make_fair(found: Allocation) -> Allocation:
-    return fair(found.platform, None if found.is_relaxed else found.connections)
+    return max_min_fair(found.platform, None if found.is_relaxed else found.connections)
 
 
 #: What may follow the name of a method, in the order in which it is done.
-SUFFIXES: dict[str, Suffix] = register(
+SUFFIXES: dict[str, Suffix] = index_by_name(
     "suffix",
     (
         Suffix(
@@ -161,7 +161,9 @@ SUFFIXES: dict[str, Suffix] = register(
 
 def find_relaxed(platform: Platform, options: SolveOptions) -> Allocation:
     """Return the optimum of the relaxed program."""
-    work = trim(platform, relaxed_program(platform, options.needs_least_connections).work)
+    work = scale_to_feasible(
+        platform, relaxed_program(platform, options.needs_least_connections).work
+    )
     opened = least_connections(platform, work)
     return Allocation(platform, work, opened, is_relaxed=True, upper=bound(platform))
 
@@ -171,7 +173,7 @@ def find_greedy(platform: Platform, options: SolveOptions) -> Allocation:
     return Allocation(platform, *fill_greedily(platform, options.reading, engine=options.engine))
 
 
-def _round_down(platform: Platform, options: SolveOptions) -> Found:
+def _round_down(platform: Platform, options: SolveOptions) -> WorkAndConnections:
     return round_down(platform, relaxed_program(platform, options.needs_least_connections))
 
 
@@ -192,7 +194,7 @@ def find_rounded_randomly(platform: Platform, options: SolveOptions) -> Allocati
     for run in range(options.runs):
         rng = random_generator(options.seed, run)
         rounding = round_randomly(platform, rng, options.batch, options.needs_least_connections)
-        work = trim(platform, rounding.work, rounding.connections)
+        work = scale_to_feasible(platform, rounding.work, rounding.connections)
         found = Allocation(platform, work, rounding.connections)
         if best is None or found.objective > best.objective:
             best = found
@@ -216,7 +218,7 @@ def find_start(platform: Platform, options: SolveOptions) -> Allocation:
     return max(both, key=lambda allocation: allocation.objective)
 
 
-def find_optimum(platform: Platform, options: SolveOptions) -> Allocation:
+def find_by_search(platform: Platform, options: SolveOptions) -> Allocation:
     """Return the best allocation that a search from the best heuristic finds."""
     start = find_start(platform, options)
     return solve_program(platform, True, start, options.most_nodes, options.most_seconds)
@@ -225,7 +227,7 @@ def find_optimum(platform: Platform, options: SolveOptions) -> Allocation:
 _GREEDY_SWITCHES = ("local_amount", "stuck")
 
 #: The methods by name.
-METHODS: dict[str, Method] = register(
+METHODS: dict[str, Method] = index_by_name(
     "method",
     (
         Method(
@@ -239,7 +241,7 @@ METHODS: dict[str, Method] = register(
         Method(
             "MILP",
             "the optimum, or the best that is found, never below a heuristic",
-            find_optimum,
+            find_by_search,
             suffixes=("polish", "fair"),
             switches=("vertex", *_GREEDY_SWITCHES, "lprg_start"),
             bytes_per_cell=BYTES_PER_MIXED_CELL,
@@ -296,7 +298,7 @@ def solve(
     *,
     batch: int = 1,
     runs: int = 1,
-    most_nodes: int = MOST_NODES,
+    most_nodes: int = MOST_SEARCH_NODES,
     most_seconds: float = math.inf,
     engine: str = "auto",
 ) -> Allocation:

@@ -11,7 +11,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import breadth_first_order
 
 from dlsim.errors import InputError
-from dlsim.steady.routes import Routes, listed, need_pairs
+from dlsim.steady.routes import Routes, require_pair_memory, to_list
 from dlsim.validate import number, one_of
 
 
@@ -19,14 +19,14 @@ def check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
     """Refuse a graph or routers for which there are no shortest routes."""
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
         raise InputError(f"the graph must be simple and undirected, got {graph}")
-    need_pairs(len(listed("routers", routers)), len(graph))
+    require_pair_memory(len(to_list("routers", routers)), len(graph))
     for router in routers:
         if router not in graph:
             raise InputError(f"router {router!r} is no node of {graph}")
 
 
 #: Hops where no path leads.
-FAR = 2**13
+UNREACHABLE_HOPS = 2**13
 
 
 class _Trees:
@@ -53,7 +53,7 @@ class _Trees:
             self.hops += further
             jump = np.take_along_axis(jump, jump, 1)
         lost[np.arange(len(self.roots)), self.roots] = False
-        self.hops[lost] = FAR
+        self.hops[lost] = UNREACHABLE_HOPS
         at = np.searchsorted(key[order], np.arange(n) * n + self.parent)
         edges = np.tile(np.arange(len(u), dtype=np.int32), 2)[order]
         self.link = edges.take(at, mode="clip") if len(u) else at
@@ -71,7 +71,7 @@ def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Ind
     check_graph(graph, routers)
     trees, clusters = _Trees(graph, routers), len(routers)
     hops = trees.hops[:, trees.roots][np.ix_(trees.root, trees.root)]
-    joined = (hops < FAR) & ~np.eye(clusters, dtype=bool)
+    joined = (hops < UNREACHABLE_HOPS) & ~np.eye(clusters, dtype=bool)
     pairs = np.stack([ends.astype(np.int32) for ends in np.nonzero(joined)], axis=1)
     start = np.append(0, np.cumsum(hops[joined], dtype=np.int64))
     link = np.empty(start[-1], dtype=np.int32)
@@ -99,7 +99,7 @@ def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
     for hops in trees.hops:
         rest, between = np.flatnonzero(~kept), hops[trees.roots]
         inside = hops[rest] + trees.hops[:, rest] <= between[:, None]
-        kept[rest] = inside[between < FAR].any(axis=0)
+        kept[rest] = inside[between < UNREACHABLE_HOPS].any(axis=0)
     small = nx.Graph()  # not graph.subgraph: its order is that of a set
     small.add_nodes_from(node for node, keep in zip(graph.nodes.items(), kept, strict=True) if keep)
     small.add_edges_from(

@@ -9,19 +9,26 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.steady.allocation import trim
-from dlsim.steady.core.greedy import ALL_TURNS, EXHAUSTED, STEPS, GreedyNetwork, Remaining, Trace
+from dlsim.steady.allocation import scale_to_feasible
+from dlsim.steady.core.greedy import (
+    ALL_TURNS,
+    EXHAUSTED,
+    STEP_COUNT,
+    GreedyNetwork,
+    GreedyTrace,
+    Remaining,
+)
 from dlsim.steady.model import Floats, Ints, Platform, Reading
 from dlsim.steady.relaxation import ReducedProgram, relaxed_program
-from dlsim.steady.speeds import core_for, first_turns
+from dlsim.steady.speeds import first_turns, greedy_core
 
 #: Work (A, K) and whole connections (K, K).
-Found = tuple[Floats, Ints]
+WorkAndConnections = tuple[Floats, Ints]
 
 #: A relaxed connection this close to a whole number is that number.
-SNAP = 1e-6
+WHOLE_TOLERANCE = 1e-6
 #: How far the present solution may pass a fixed value and still count as within it.
-WITHIN = 1e-9
+FIT_TOLERANCE = 1e-9
 #: LPRR on more cells than that adds columns when they are needed: on all 2,500 cells of 50
 #: clusters it takes 6 to 22 times as long, on those of 90 clusters 10 to 42 times.
 SMALL_LP_CELLS = 2048
@@ -73,12 +80,12 @@ def subtract_allocation(
     speed = network.speed - (network.is_limited * done).sum(axis=1)
     speed[speed <= EXHAUSTED * network.speed] = 0.0
     opened = connections[tuple(tables.pairs.T)].astype(float)
-    connections_left = tables.capacity - tables.load(opened)
+    connections_left = tables.capacity - tables.load_on_links(opened)
     return Remaining(
         speed=speed,
         gateway=gateway,
         connections_left=connections_left,
-        full_links=tables.total((connections_left < 1).astype(float)).astype(np.int64),
+        full_links=tables.sum_over_links((connections_left < 1).astype(float)).astype(np.int64),
         work=work.copy(),
         connections=connections.astype(np.int64),
         share=np.zeros(platform.applications),
@@ -100,7 +107,7 @@ class GreedyRun(NamedTuple):
 def run_greedy(
     platform: Platform,
     reading: Reading,
-    start: Found | None = None,
+    start: WorkAndConnections | None = None,
     traced: int = 0,
     engine: str = "auto",
 ) -> GreedyRun:
@@ -116,39 +123,42 @@ def run_greedy(
     )
     remaining = subtract_allocation(p, network, work, connections)
     if reading.lprg_start == "lpr":
-        remaining.share[:] = (work * p.worth).sum(axis=1)
+        remaining.share[:] = (work * p.inverse_priority).sum(axis=1)
     applications, clusters = np.zeros((2, traced), dtype=np.int64)
-    trace = Trace(applications, clusters, np.zeros(traced))
+    trace = GreedyTrace(applications, clusters, np.zeros(traced))
     as_in_prose, takes_rest = reading.local_amount == "prose", reading.stuck == "rest"
     last_turn, is_done = first_turns(platform, engine), False
     while not is_done:
-        with core_for(platform, engine) as core:
+        with greedy_core(platform, engine) as core:
             is_done = core.greedy.allocate_greedily(
                 network, remaining, trace, as_in_prose, takes_rest, last_turn
             )
         engine, last_turn = "compiled", ALL_TURNS
-    steps = int(remaining.counters[STEPS])
+    steps = int(remaining.counters[STEP_COUNT])
     table = pd.DataFrame(trace._asdict()).head(steps)
     return GreedyRun(remaining.work, remaining.connections, steps, table)
 
 
 def fill_greedily(
-    platform: Platform, reading: Reading, start: Found | None = None, engine: str = "auto"
-) -> Found:
+    platform: Platform,
+    reading: Reading,
+    start: WorkAndConnections | None = None,
+    engine: str = "auto",
+) -> WorkAndConnections:
     """Return what greedy steps allocate, from nothing (G) or from an allocation (LPRG)."""
     run = run_greedy(platform, reading, start, engine=engine)
-    return trim(platform, run.work, run.connections), run.connections
+    return scale_to_feasible(platform, run.work, run.connections), run.connections
 
 
 def split_connections(usage: Floats) -> tuple[Floats, Floats]:
     """Split relaxed connections into whole numbers and the fractions that are left."""
     nearest = np.rint(usage)
-    snapped = np.where(np.abs(usage - nearest) <= SNAP, nearest, usage)
+    snapped = np.where(np.abs(usage - nearest) <= WHOLE_TOLERANCE, nearest, usage)
     whole_part = np.floor(snapped)
     return whole_part, snapped - whole_part
 
 
-def round_off(platform: Platform, work: Floats, usage: Floats) -> Found:
+def round_connections_down(platform: Platform, work: Floats, usage: Floats) -> WorkAndConnections:
     r"""Round relaxed connections down (LPR, section 5.2.1).
 
     .. math:: \hat\beta = \lfloor\tilde\beta\rfloor,\quad
@@ -160,13 +170,13 @@ def round_off(platform: Platform, work: Floats, usage: Floats) -> Found:
     part = np.divide(opened, usage, out=np.ones(len(usage)), where=usage > opened)
     kept[tuple(p.tables.pairs.T)] = part
     kept_of_work = np.where(p.data[:, None] > 0, kept[p.origin], 1.0)
-    return work * kept_of_work, p.tables.spread(opened.astype(np.int64))
+    return work * kept_of_work, p.tables.to_matrix(opened.astype(np.int64))
 
 
-def round_down(platform: Platform, program: ReducedProgram) -> Found:
+def round_down(platform: Platform, program: ReducedProgram) -> WorkAndConnections:
     """Return what rounding down leaves of the optimum that a program is at (LPR)."""
-    work, connections = round_off(platform, program.work, program.connections_used)
-    return trim(platform, work, connections), connections
+    work, connections = round_connections_down(platform, program.work, program.connections_used)
+    return scale_to_feasible(platform, work, connections), connections
 
 
 class RandomisedRounding:
@@ -202,7 +212,7 @@ class RandomisedRounding:
     @property
     def connections(self) -> Ints:
         """Return the connections fixed, shape (K, K)."""
-        return self.platform.tables.spread(self._fixed_values)
+        return self.platform.tables.to_matrix(self._fixed_values)
 
     def solve(self) -> None:
         """Solve the program again."""
@@ -211,7 +221,7 @@ class RandomisedRounding:
 
     def _refresh(self) -> None:
         free_usage = np.where(self.program.fixed, 0.0, self.program.connections_used)
-        self._free_load = self.platform.tables.load(free_usage)
+        self._free_load = self.platform.tables.load_on_links(free_usage)
         self.is_optimal = True
 
     def free_routes(self, used_above: float) -> Ints:
@@ -227,9 +237,9 @@ class RandomisedRounding:
         value = int(min(wanted, self.program.capacity_left[links].min()))
         self.program.fix_route(route, value)
         self._free_load[links] = self._free_load[links] - used
-        fits = (self._free_load[links] <= self.program.capacity_left[links] + WITHIN).all()
+        fits = (self._free_load[links] <= self.program.capacity_left[links] + FIT_TOLERANCE).all()
         # a fixed value takes solutions away and adds none: where this one stays it stays optimal
-        self.is_optimal &= bool(fits) and used <= value + WITHIN
+        self.is_optimal &= bool(fits) and used <= value + FIT_TOLERANCE
         self._fixed_values[route] = value
         self.order.append((route, used, value))
 
@@ -244,7 +254,7 @@ def round_randomly(
     """
     rounding = RandomisedRounding(platform, least_connections)
     while True:
-        candidates = rounding.free_routes(SNAP)
+        candidates = rounding.free_routes(WHOLE_TOLERANCE)
         if not len(candidates):
             tiny = rounding.free_routes(0.0)
             if not len(tiny):

@@ -17,10 +17,10 @@ from dlsim.steady.model import Platform
 from dlsim.steady.program import solve_program
 
 
-def instance(graph: nx.Graph) -> Platform:
+def independent_set_platform(graph: nx.Graph) -> Platform:
     """Build the platform of a graph: cluster 0 holds the work, cluster i stands for a vertex.
 
-    >>> list(instance(nx.path_graph(2)).routes[0, 1])
+    >>> list(independent_set_platform(nx.path_graph(2)).routes[0, 1])
     ['own 1.1', 'common 1', 'own 1.2']
     """
     if graph.is_directed() or graph.is_multigraph() or nx.number_of_selfloops(graph):
@@ -50,5 +50,5 @@ def largest_independent_set(graph: nx.Graph) -> set[Hashable]:
     >>> len(largest_independent_set(nx.cycle_graph(5)))
     2
     """
-    best = solve_program(instance(graph))
+    best = solve_program(independent_set_platform(graph))
     return {v for i, v in enumerate(graph, start=1) if best.work[0, i] > 0.5}

@@ -1,7 +1,7 @@
 """The variables and rows that every form of program (6) shares, in units of its own.
 
 Each cell is the work of one application on one cluster where that can be positive and
-counts, as a part of the most it could be alone. The objective is measured in `scale`, and
+counts, as a part of the most it could be alone. The objective is measured in `objective_unit`, and
 every row but those of the links is divided by its limit: whatever the platform's units,
 numbers are near 1 where they matter, and a solver may drop the smallest.
 """
@@ -15,14 +15,14 @@ from scipy.sparse import csr_array
 from dlsim.steady.model import Floats, Ints, Platform
 
 #: A cell that could be worth more than this many times the objective is measured in that.
-PLENTY = 1e3
+MAX_CELL_WORTH = 1e3
 
 
 def most_work(p: Platform) -> Floats:
     """Return the most of each application that each cluster could do, were it alone."""
     t, home, data = p.tables, p.origin, p.data[:, None]
     flow, joined = t.bandwidth.copy(), np.zeros(t.bandwidth.shape, dtype=bool)
-    routed, narrow = tuple(t.pairs.T), t.least(t.capacity)
+    routed, narrow = tuple(t.pairs.T), t.min_over_links(t.capacity)
     flow[routed] = np.where(flow[routed] > 0, narrow, 0.0) * np.maximum(flow[routed], 1e-300)
     joined[tuple(p.routes.pairs.T)] = True
     carried = np.minimum(flow[home], np.minimum(p.gateway[home][:, None], p.gateway))
@@ -34,7 +34,7 @@ def most_work(p: Platform) -> Floats:
         held = np.isin(home, cap.origins)
         most = cap.share * p.speed[cap.cluster] / p.work[held]
         done[held, cap.cluster] = np.minimum(done[held, cap.cluster], most)
-    return np.where(p.worth > 0, np.minimum(moved, done), 0.0)
+    return np.where(p.inverse_priority > 0, np.minimum(moved, done), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,28 +47,33 @@ class LpRows:
     route: Any
     unit: Floats
     per_unit: Floats
-    is_plenty: Any  # whether a cell is measured in what is `PLENTY`
-    alone: Floats
-    scale: float
+    is_capped: Any  # whether a cell is measured in what is `MAX_CELL_WORTH`
+    max_alone: Floats
+    objective_unit: float
 
     @classmethod
     def from_platform(cls, p: Platform) -> Self:
         """Lay out the cells of a platform."""
-        most, counted = most_work(p), p.counted
+        most, counted = most_work(p), p.is_counted
         app, cluster = (index.astype(np.int32) for index in np.nonzero(most))
         least = np.min(np.where(p.priorities > 0, p.priorities, np.inf), axis=1)
         together = p.speed.sum() / (p.work[counted] @ least[counted])
-        alone = (most * p.worth).sum(axis=1)[counted].min()
-        scale = float(min(together, alone) or together or 1.0)
-        enough = np.divide(PLENTY * scale, p.worth, out=np.zeros(most.shape), where=p.worth > 0)
+        max_alone = (most * p.inverse_priority).sum(axis=1)[counted].min()
+        objective_unit = float(min(together, max_alone) or together or 1.0)
+        enough = np.divide(
+            MAX_CELL_WORTH * objective_unit,
+            p.inverse_priority,
+            out=np.zeros(most.shape),
+            where=p.inverse_priority > 0,
+        )
         used = np.minimum(most, enough)
-        alone, unit = (used * p.worth).sum(axis=1), used[app, cluster]
+        max_alone, unit = (used * p.inverse_priority).sum(axis=1), used[app, cluster]
         home, data = p.origin[app], p.data[app]
         route = np.where(data > 0, p.tables.route[home, cluster], -1)
         one = np.where(route >= 0, p.tables.bandwidth[home, cluster], np.inf)
         plenty = most[app, cluster] / unit > 1
-        size = np.where(alone > 0, alone, scale)
-        return cls(p, app, cluster, route, unit, unit * data / one, plenty, size, scale)
+        size = np.where(max_alone > 0, max_alone, objective_unit)
+        return cls(p, app, cluster, route, unit, unit * data / one, plenty, size, objective_unit)
 
     def matrix(self, cells: Ints, with_links: bool = False) -> csr_array:
         """Return the rows of x_0 and some cells: fairness, speeds, shares, gateways, links.
@@ -78,13 +83,18 @@ class LpRows:
         p, column = self.platform, 1 + np.arange(len(cells))
         app, cluster, unit = self.app[cells], self.cluster[cells], self.unit[cells]
         home = p.origin[app]
-        counted, place = np.flatnonzero(p.counted), np.cumsum(p.counted) - 1
+        counted, place = np.flatnonzero(p.is_counted), np.cumsum(p.is_counted) - 1
         fair = np.append(np.arange(len(counted)), place[app])
         first = np.append(np.zeros(len(counted), dtype=np.int64), column)
-        gain = -unit * p.worth[app, cluster] / self.alone[app]
+        gain = -unit * p.inverse_priority[app, cluster] / self.max_alone[app]
         cost = unit * p.work[app] / p.speed[cluster]
         blocks = [  # how many rows; row, column, value of every entry
-            (len(counted), fair, first, np.append(self.scale / self.alone[counted], gain)),
+            (
+                len(counted),
+                fair,
+                first,
+                np.append(self.objective_unit / self.max_alone[counted], gain),
+            ),
             (p.clusters, cluster, column, cost),
         ]
         for cap in p.limits.shares:
@@ -96,7 +106,7 @@ class LpRows:
         blocks.append((p.clusters, ends, np.tile(column[away], 2), load))
         if with_links:
             routed = np.flatnonzero(self.route[cells] >= 0)
-            at, link = p.tables.uses(self.route[cells[routed]])
+            at, link = p.tables.links_on_routes(self.route[cells[routed]])
             bound = np.isfinite(p.tables.capacity[link])
             cell, link = routed[at[bound]], link[bound]
             blocks.append((len(p.tables.capacity), link, column[cell], self.per_unit[cells[cell]]))
@@ -109,19 +119,19 @@ class LpRows:
     @property
     def limit(self) -> Floats:
         """Return the limits of all rows but the links'."""
-        p, fair = self.platform, int(self.platform.counted.sum())
+        p, fair = self.platform, int(self.platform.is_counted.sum())
         return np.repeat([0.0, 1.0], [fair, 2 * p.clusters + len(p.limits.shares)])
 
-    def priced(self, duals: Floats) -> Floats:
+    def price_columns(self, duals: Floats) -> Floats:
         """Return what every cell pays, the duals of all rows times its column."""
         p, n = self.platform, self.platform.clusters
-        counted, caps = np.flatnonzero(p.counted), p.limits.shares
+        counted, caps = np.flatnonzero(p.is_counted), p.limits.shares
         ends = np.cumsum([len(counted), n, len(caps), n])
         fair, speed, share, gateway, link = np.split(duals, ends)
         earned, home = np.zeros(p.applications), p.origin[self.app]
-        earned[counted] = fair / self.alone[counted]
+        earned[counted] = fair / self.max_alone[counted]
         cost = self.unit * p.work[self.app] / p.speed[self.cluster]
-        gain = self.unit * p.worth[self.app, self.cluster] * earned[self.app]
+        gain = self.unit * p.inverse_priority[self.app, self.cluster] * earned[self.app]
         paid = cost * speed[self.cluster] - gain
         for cap, dual in zip(caps, share, strict=True):
             held = (self.cluster == cap.cluster) & np.isin(home, cap.origins)
@@ -130,7 +140,7 @@ class LpRows:
         through = np.divide(gateway, p.gateway, out=np.zeros(n), where=p.gateway > 0)
         paid += away * (through[home] + through[self.cluster])
         routed = self.route >= 0
-        paid[routed] += self.per_unit[routed] * p.tables.total(link)[self.route[routed]]
+        paid[routed] += self.per_unit[routed] * p.tables.sum_over_links(link)[self.route[routed]]
         return paid
 
     def work(self, amounts: Floats) -> Floats:

@@ -20,7 +20,15 @@ from numpy.typing import NDArray
 from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
 from dlsim.steady.graphs import check_graph, shortest_routes
-from dlsim.steady.routes import Ints, Limits, Routes, Tables, floored, listed, need_pairs
+from dlsim.steady.routes import (
+    Ints,
+    Limits,
+    Routes,
+    Tables,
+    require_pair_memory,
+    round_counts_down,
+    to_list,
+)
 from dlsim.validate import Floats, column, instance, number, require_table
 
 Flags = NDArray[np.bool_]
@@ -59,7 +67,7 @@ class Reading(BaseReading):
 SWITCHES = Reading.switches()
 
 
-def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
+def to_nonnegative_array(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
     """Return a read-only copy of finite numbers of at least 0, in one of the shapes if any."""
     array = column(name, values, rule="a finite number of at least 0")
     if shapes and array.shape not in shapes:
@@ -71,7 +79,7 @@ def numbers(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
     return array
 
 
-def called(what: str, names: Any, count: int | None = None) -> list[str] | None:
+def check_names(what: str, names: Any, count: int | None = None) -> list[str] | None:
     """Return names, each a text of its own, `count` of them; None for None."""
     if names is None:
         return None
@@ -145,19 +153,19 @@ class Platform:
     application_names: Any = None
 
     def __post_init__(self) -> None:
-        speed = numbers("speed", self.speed)
+        speed = to_nonnegative_array("speed", self.speed)
         if speed.ndim != 1 or not len(speed):
             raise InputError(f"speed must list at least one cluster, got {speed.tolist()}")
         named = ("priority", "work", "data")
         # the length that two of the three have, so that the odd one is blamed
-        apps = sorted(len(numbers(name, getattr(self, name))) for name in named)[1]
+        apps = sorted(len(to_nonnegative_array(name, getattr(self, name))) for name in named)[1]
         clusters = len(speed)
         vars(self).update(
             speed=speed,
-            gateway=numbers("gateway", self.gateway, (clusters,)),
-            priority=numbers("priority", self.priority, (apps,), (apps, clusters)),
-            work=numbers("work", self.work, (apps,)),
-            data=numbers("data", self.data, (apps,)),
+            gateway=to_nonnegative_array("gateway", self.gateway, (clusters,)),
+            priority=to_nonnegative_array("priority", self.priority, (apps,), (apps, clusters)),
+            work=to_nonnegative_array("work", self.work, (apps,)),
+            data=to_nonnegative_array("data", self.data, (apps,)),
             origin=self._homes(apps, clusters),
         )
         if (self.work <= 0).any():
@@ -171,13 +179,15 @@ class Platform:
             "max_connect", self.links["max_connect"], high=math.inf, rule=_MAX_CONNECT_RULE, **of
         )
         bandwidth = column("bandwidth", self.links["bandwidth"], **of)
-        links = self.links.assign(bandwidth=bandwidth, max_connect=floored("max_connect", most))
-        router = None if self.router is None else tuple(listed("router", self.router))
+        links = self.links.assign(
+            bandwidth=bandwidth, max_connect=round_counts_down("max_connect", most)
+        )
+        router = None if self.router is None else tuple(to_list("router", self.router))
         if router is not None and len(router) != clusters:
             raise InputError(f"router must name {clusters} routers, got {self.router!r}")
-        sites = called("site_names", self.site_names, clusters)
-        names = called("application_names", self.application_names, apps)
-        need_pairs(clusters)
+        sites = check_names("site_names", self.site_names, clusters)
+        names = check_names("application_names", self.application_names, apps)
+        require_pair_memory(clusters)
         routes = Routes.of(self.routes, links.index, clusters, sites)
         vars(self).update(links=links, routes=routes, router=router)
         vars(self).update(site_names=sites, application_names=names)
@@ -190,7 +200,7 @@ class Platform:
                 raise InputError(f"limits.pairs must name two clusters, got {pair}")
 
     def _homes(self, apps: int, clusters: int) -> Ints:
-        given = listed("origin", range(apps) if self.origin is None else self.origin)
+        given = to_list("origin", range(apps) if self.origin is None else self.origin)
         if len(given) == apps:
             with suppress(InputError):
                 return column("origin", given, 0, clusters - 1, is_whole=True)
@@ -339,13 +349,13 @@ class Platform:
         return np.broadcast_to(pi, (self.applications, self.clusters))
 
     @cached_property
-    def worth(self) -> Floats:
+    def inverse_priority(self) -> Floats:
         """Return what a load unit counts in the objective, 1 / priority or 0, shape (A, K)."""
         pi = self.priorities
         return np.divide(1.0, pi, out=np.zeros(pi.shape), where=pi > 0)
 
     @cached_property
-    def counted(self) -> Flags:
+    def is_counted(self) -> Flags:
         """Return which applications count in the objective, shape (A,)."""
         return np.asarray((self.priorities > 0).any(axis=1), dtype=bool)
 

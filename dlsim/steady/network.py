@@ -10,20 +10,20 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.steady.graphs import shortest_routes
-from dlsim.steady.model import Floats, Platform, called
-from dlsim.steady.routes import Limits, Routes, listed
+from dlsim.steady.model import Floats, Platform, check_names
+from dlsim.steady.routes import Limits, Routes, to_list
 from dlsim.validate import instance, one_of_many, require_table
 
-_NUMBERS, _ENDS = ["bandwidth", "max_connect"], ["start", "end"]
+_LINK_NUMBERS, _ENDS = ["bandwidth", "max_connect"], ["start", "end"]
 #: What an application of a moment is: origin, priority, work, data.
-Wanted = tuple[int, float | Floats, float, float]
+ApplicationFields = tuple[int, float | Floats, float, float]
 
 
-def join_routers(
-    links: pd.DataFrame, routers: Sequence[Any], lost: Collection[Any] = ()
+def routes_from_links(
+    links: pd.DataFrame, routers: Sequence[Any], failed_links: Collection[Any] = ()
 ) -> tuple[pd.DataFrame, Routes]:
     """Return the links that are not lost, in the order of their graph, and its shortest routes."""
-    ends = [require_table("links", links, _NUMBERS + _ENDS)[end].tolist() for end in _ENDS]
+    ends = [require_table("links", links, _LINK_NUMBERS + _ENDS)[end].tolist() for end in _ENDS]
     graph = nx.Graph()
     for name, start, end in zip(links.index, *ends, strict=True):
         if pd.isna(start) or pd.isna(end):
@@ -32,9 +32,11 @@ def join_routers(
             what = "joins two routers that a link joins already; merge them"
             raise InputError(f"link {name!r} {what}")
         graph.add_edge(start, end, name=name)
-    graph.add_nodes_from(listed("router", routers))
+    graph.add_nodes_from(to_list("router", routers))
     # taken out again, not left out: of equal routes the order of all nodes chooses one
-    graph.remove_edges_from([(u, v) for u, v, name in graph.edges(data="name") if name in lost])
+    graph.remove_edges_from(
+        [(u, v) for u, v, name in graph.edges(data="name") if name in failed_links]
+    )
     u, v, names = ([edge[i] for edge in graph.edges(data="name")] for i in range(3))
     ordered = links.loc[names].assign(start=u, end=v)
     return ordered, shortest_routes(graph, routers, ordered.index)
@@ -55,7 +57,7 @@ class Network:
         fewest links between the sites' routers, which the links' columns start and end name.
     router : sequence, optional
         Of each site; without routes the sites' names by default.
-    lost : collection
+    failed_links : collection
         Links that carry nothing now: a route over one cannot be used, and shortest routes
         lead over the others.
 
@@ -71,29 +73,33 @@ class Network:
     routes: Mapping[tuple[int, int], Sequence[Any]] | None = None
     limits: Limits = field(default_factory=Limits)
     router: Any = None
-    lost: frozenset[Any] = frozenset()
-    _there: Any = field(init=False, repr=False)
+    failed_links: frozenset[Any] = frozenset()
+    _usable: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         """Refuse what is no network; round the links' connections down once."""
-        sites = called("sites", self.sites) or []
-        for link in listed("lost", self.lost):
-            one_of_many("link", link, require_table("links", self.links, _NUMBERS).index)
-        router = None if self.router is None else tuple(listed("router", self.router))
-        links, routes, lost = self.links, self.routes, frozenset(self.lost)
+        sites = check_names("sites", self.sites) or []
+        for link in to_list("failed_links", self.failed_links):
+            one_of_many("link", link, require_table("links", self.links, _LINK_NUMBERS).index)
+        router = None if self.router is None else tuple(to_list("router", self.router))
+        links, routes, failed_links = self.links, self.routes, frozenset(self.failed_links)
         if isinstance(routes, Mapping) and not isinstance(routes, Routes):
-            routes = {pair: tuple(listed(f"route {pair}", way)) for pair, way in routes.items()}
-        vars(self).update(sites=sites, router=router, routes=routes, lost=lost)
+            routes = {pair: tuple(to_list(f"route {pair}", way)) for pair, way in routes.items()}
+        vars(self).update(sites=sites, router=router, routes=routes, failed_links=failed_links)
         if routes is None:
-            links, routes = join_routers(links, sites if router is None else router, lost)
-        elif lost and isinstance(routes, Mapping):  # else refused below
-            links = links.drop(index=list(lost))
-            routes = {pair: way for pair, way in routes.items() if lost.isdisjoint(way)}
-        vars(self).update(_there=(links, routes))
+            links, routes = routes_from_links(
+                links, sites if router is None else router, failed_links
+            )
+        elif failed_links and isinstance(routes, Mapping):  # else refused below
+            links = links.drop(index=list(failed_links))
+            routes = {pair: way for pair, way in routes.items() if failed_links.isdisjoint(way)}
+        vars(self).update(_usable=(links, routes))
         there = self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)])
-        rounded = there.links[_NUMBERS].reindex(self.links.index).fillna(self.links[_NUMBERS])
+        rounded = (
+            there.links[_LINK_NUMBERS].reindex(self.links.index).fillna(self.links[_LINK_NUMBERS])
+        )
         links = self.links.assign(**rounded)
-        vars(self).update(_there=(there.links, there.routes), gateway=there.gateway, links=links)
+        vars(self).update(_usable=(there.links, there.routes), gateway=there.gateway, links=links)
 
     @classmethod
     def of(cls, p: Platform) -> Self:
@@ -106,14 +112,21 @@ class Network:
     def fields(self) -> dict[str, Any]:
         """Return what a platform on what is there now takes."""
         return {
-            "gateway": self.gateway, "links": self._there[0], "routes": self._there[1],
-            "limits": self.limits, "router": self.router, "site_names": self.sites,
-        }  # fmt: skip
+            "gateway": self.gateway,
+            "links": self._usable[0],
+            "routes": self._usable[1],
+            "limits": self.limits,
+            "router": self.router,
+            "site_names": self.sites,
+        }
 
     def platform(
-        self, speed: Floats, applications: Sequence[Wanted], names: Sequence[str] | None = None,
+        self,
+        speed: Floats,
+        applications: Sequence[ApplicationFields],
+        names: Sequence[str] | None = None,
         bandwidth: Mapping[Any, float] | None = None,
-    ) -> Platform:  # fmt: skip
+    ) -> Platform:
         """Return the platform of a moment: speeds, (origin, priority, work, data) of each.
 
         A bandwidth per link stands for that of the table.
@@ -126,9 +139,14 @@ class Network:
             wide = [bandwidth[label] for label in known["links"].index]
             known["links"] = known["links"].assign(bandwidth=wide)
         return Platform(
-            speed, priority=priority, work=work, data=data, origin=origin,
-            application_names=names, **known,
-        )  # fmt: skip
+            speed,
+            priority=priority,
+            work=work,
+            data=data,
+            origin=origin,
+            application_names=names,
+            **known,
+        )
 
     def with_link(self, link: Any, **numbers: Any) -> Self:
         """Return the network with other numbers of a link."""

@@ -40,7 +40,7 @@ from dlsim.files import (
     write_text,
 )
 from dlsim.steady.model import Platform
-from dlsim.steady.network import join_routers
+from dlsim.steady.network import routes_from_links
 from dlsim.steady.routes import Limits, Share
 from dlsim.validate import (
     any_number,
@@ -87,20 +87,26 @@ def _clusters(name: str, value: Any) -> list[Any]:
 
 _ENDS = ("from", "to")
 #: The tables of a file with their fields; ? marks those that may be missing.
-TABLES: Schema = {
+PLATFORM_TABLES: Schema = {
     "cluster": {"name?": text, "speed": _amount, "gateway": _amount, "router?": _label},
     "application": {
-        "name?": text, "origin": _cluster, "priority": _priority,
-        "work": partial(_amount, above=True), "data": _amount,
+        "name?": text,
+        "origin": _cluster,
+        "priority": _priority,
+        "work": partial(_amount, above=True),
+        "data": _amount,
     },
     "link": {
-        "name": _label, "bandwidth": _amount, "max_connect?": any_number,
-        "start?": _label, "end?": _label,
+        "name": _label,
+        "bandwidth": _amount,
+        "max_connect?": any_number,
+        "start?": _label,
+        "end?": _label,
     },
     "route": {"from?": _cluster, "to?": _cluster, "between?": _clusters, "links": _labels},
-}  # fmt: skip
+}
 #: Those inside the table ``limits``.
-LIMITS: Schema = {
+LIMIT_TABLES: Schema = {
     "pair": {"from?": _cluster, "to?": _cluster, "between?": _clusters, "most": any_number},
     "share": {"cluster": _cluster, "origins": _clusters, "share": any_number},
 }
@@ -131,9 +137,11 @@ def to_document(platform: Platform) -> dict[str, Any]:
         columns += ["start", "end"]
     sizes = {"priority": p.priority, "work": p.work, "data": p.data}
     document: dict[str, Any] = {
-        "cluster": _rows(name=p.site_names, speed=p.speed, gateway=p.gateway, router=p.router),
-        "application": _rows(name=p.application_names, origin=p.origin, **sizes),
-        "link": _rows(name=p.links.index, **p.links[columns]),
+        "cluster": _table_rows(
+            name=p.site_names, speed=p.speed, gateway=p.gateway, router=p.router
+        ),
+        "application": _table_rows(name=p.application_names, origin=p.origin, **sizes),
+        "link": _table_rows(name=p.links.index, **p.links[columns]),
         "route": [{"from": k, "to": to, "links": way} for (k, to), way in sorted(p.routes.items())],
     }
     limits: dict[str, Any] = {}
@@ -148,7 +156,7 @@ def to_document(platform: Platform) -> dict[str, Any]:
     return tables
 
 
-def _rows(**columns: Any) -> list[dict[str, Any]]:
+def _table_rows(**columns: Any) -> list[dict[str, Any]]:
     """Return columns as rows; one that is None is left out."""
     known = {name: column for name, column in columns.items() if column is not None}
     return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
@@ -180,7 +188,7 @@ def _ends(names: Sequence[str], row: Row) -> tuple[int, int]:
 
 def _read_limits(name: str, document: Any) -> Row:
     """Return the tables inside ``limits``."""
-    return parse_tables(name, document, LIMITS, {"pairs?": unchecked}, 0)
+    return parse_tables(name, document, LIMIT_TABLES, {"pairs?": unchecked}, 0)
 
 
 def _limits_of(found: Row, names: Sequence[str]) -> Limits:
@@ -242,7 +250,7 @@ def _shortest_routes(
             what = "joins two routers that a link joins already; merge them"
             raise InputError(f"{row.where}: {what}")
         joined.add(ends)
-    return *join_routers(links, routers), routers
+    return *routes_from_links(links, routers), routers
 
 
 def _platform_of(found: Row) -> Platform:
@@ -264,13 +272,17 @@ def _platform_of(found: Row) -> Platform:
     if any(names):
         columns["site_names"] = [name or f"cluster {k}" for k, name in enumerate(names)]
     return Platform(
-        [row["speed"] for row in clusters], [row["gateway"] for row in clusters], links, routes,
+        [row["speed"] for row in clusters],
+        [row["gateway"] for row in clusters],
+        links,
+        routes,
         origin=[
             located(row.where, _cluster_number, names, "origin", row["origin"]) for row in apps
         ],
         limits=_limits_of(found["limits"], names) if "limits" in found else Limits(),
-        router=None if None in routers else tuple(routers), **columns,
-    )  # fmt: skip
+        router=None if None in routers else tuple(routers),
+        **columns,
+    )
 
 
 def read_platform(path: StrPath, limit: int = MAX_TOML_BYTES) -> Platform:
@@ -293,7 +305,7 @@ def read_platform(path: StrPath, limit: int = MAX_TOML_BYTES) -> Platform:
     InputError
         For a file that cannot be read or holds no platform; names the file.
     """
-    found = read_tables(path, TABLES, {"limits?": _read_limits}, 0, limit)
+    found = read_tables(path, PLATFORM_TABLES, {"limits?": _read_limits}, 0, limit)
     platform: Platform = located(os.fspath(path), _platform_of, found)
     return platform
 
@@ -318,24 +330,26 @@ def write_platform(path: StrPath, platform: Platform) -> None:
     lists = [(name, rows) for name, rows in document.items() if isinstance(rows, list)]
     limits = document.get("limits", {})
     lines = [f"{name} = []\n" for name, rows in lists if not rows]
-    lines += [line for name, rows in lists for line in _toml(name, rows)]
+    lines += [line for name, rows in lists for line in _table_lines(name, rows)]
     if limits:
         lines.append("[limits]")
-        lines += [f"pairs = {_value(limits['pairs'])}\n"] if "pairs" in limits else [""]
+        lines += [f"pairs = {_to_toml(limits['pairs'])}\n"] if "pairs" in limits else [""]
         for name in ("pair", "share"):
-            lines += _toml(f"limits.{name}", limits.get(name, []))
+            lines += _table_lines(f"limits.{name}", limits.get(name, []))
     write_text(path, "\n".join(lines))
 
 
-def _toml(name: str, rows: list[dict[str, Any]]) -> list[str]:
-    tables = [[f"[[{name}]]", *(f"{key} = {_value(v)}" for key, v in row.items())] for row in rows]
+def _table_lines(name: str, rows: list[dict[str, Any]]) -> list[str]:
+    tables = [
+        [f"[[{name}]]", *(f"{key} = {_to_toml(v)}" for key, v in row.items())] for row in rows
+    ]
     return [line for lines in tables for line in (*lines, "")]
 
 
-def _value(value: Any) -> str:
+def _to_toml(value: Any) -> str:
     """Return a number, text or list as TOML, which is JSON but for infinity."""
     if isinstance(value, list):
-        return "[" + ", ".join(map(_value, value)) + "]"
+        return "[" + ", ".join(map(_to_toml, value)) + "]"
     if isinstance(value, float):
         return "inf" if math.isinf(value) else repr(value)
     return json.dumps(value, ensure_ascii=True).replace("\x7f", "\\u007f")

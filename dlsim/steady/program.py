@@ -8,25 +8,37 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
 from dlsim.errors import InputError, StudyError
-from dlsim.steady.allocation import Allocation, least_connections, trim
+from dlsim.steady.allocation import Allocation, least_connections, scale_to_feasible
 from dlsim.steady.lp_rows import LpRows
 from dlsim.steady.model import Floats, Platform
-from dlsim.steady.relaxation import FEASIBLE, ReducedProgram, bound, new_solver, run
+from dlsim.steady.relaxation import (
+    FEASIBILITY_TOLERANCE,
+    ReducedProgram,
+    bound,
+    make_solver,
+    run_to_optimality,
+)
 from dlsim.validate import instance, number, whole
 
 #: A solver's connections within this of the least that carry the work are the least.
-LEAST = 1e-6
+SAME_CONNECTIONS = 1e-6
 #: Most nodes of the search tree of the mixed program: a limit that repeats, unlike seconds.
-MOST_NODES = 100_000
+MOST_SEARCH_NODES = 100_000
 
 #: The solver's own bound of the mixed program is taken with this relative margin.
-PADDING = 1e-9
+SEARCH_BOUND_MARGIN = 1e-9
 
 _MIXED: dict[str, Any] = {
-    "output_flag": False, "threads": 1, "random_seed": 0, "small_matrix_value": 1e-12,
-    "mip_rel_gap": 1e-7, "mip_abs_gap": 1e-9, "mip_feasibility_tolerance": FEASIBLE * 10,
-    "primal_feasibility_tolerance": FEASIBLE * 10, "dual_feasibility_tolerance": FEASIBLE * 10,
-}  # fmt: skip
+    "output_flag": False,
+    "threads": 1,
+    "random_seed": 0,
+    "small_matrix_value": 1e-12,
+    "mip_rel_gap": 1e-7,
+    "mip_abs_gap": 1e-9,
+    "mip_feasibility_tolerance": FEASIBILITY_TOLERANCE * 10,
+    "primal_feasibility_tolerance": FEASIBILITY_TOLERANCE * 10,
+    "dual_feasibility_tolerance": FEASIBILITY_TOLERANCE * 10,
+}
 
 
 def seconds(value: object) -> float:
@@ -68,9 +80,12 @@ def single_use_rows(rows: LpRows) -> csr_array:
 
 
 def solve_program(
-    platform: Platform, integer: bool = True, start: Allocation | None = None,
-    most_nodes: int = MOST_NODES, most_seconds: float = math.inf,
-) -> Allocation:  # fmt: skip
+    platform: Platform,
+    integer: bool = True,
+    start: Allocation | None = None,
+    most_nodes: int = MOST_SEARCH_NODES,
+    most_seconds: float = math.inf,
+) -> Allocation:
     """Solve (6) in full: the best allocation, with whole connections or real ones.
 
     Parameters
@@ -116,12 +131,12 @@ def solve_program(
         matrix = vstack([matrix, light], format="csr")
         limit = np.append(limit, np.zeros(light.shape[0]))
         return _mixed(rows, matrix, limit, start, ends)
-    values = np.array(run(new_solver(matrix, limit, rows.is_plenty)).col_value)
+    values = np.array(run_to_optimality(make_solver(matrix, limit, rows.is_capped)).col_value)
     _, amounts, opened = np.split(values, [1, 1 + len(rows.app)])
-    work = trim(platform, rows.work(amounts))
-    connections = platform.tables.spread(np.maximum(opened, 0.0))
+    work = scale_to_feasible(platform, rows.work(amounts))
+    connections = platform.tables.to_matrix(np.maximum(opened, 0.0))
     least = least_connections(platform, work)  # where a solver's fall short of it by rounding
-    opened = np.where(np.abs(connections - least) <= LEAST, least, connections)
+    opened = np.where(np.abs(connections - least) <= SAME_CONNECTIONS, least, connections)
     return _checked(platform, work, opened, is_relaxed=True)
 
 
@@ -141,14 +156,14 @@ def _mixed(
         proved.check()
         if proved.is_proved:
             return proved
-    solver = new_solver(matrix, limit, rows.is_plenty, _MIXED | ends)
+    solver = make_solver(matrix, limit, rows.is_capped, _MIXED | ends)
     routes = np.arange(1 + n, matrix.shape[1], dtype=np.int32)
     kinds = np.full(len(routes), highspy.HighsVarType.kInteger)
     solver.changeColsIntegrality(len(routes), routes, kinds)
     if start is not None:
         solution, amounts = highspy.HighsSolution(), start.work[rows.app, rows.cluster] / rows.unit
         opened = np.asarray(start.connections, dtype=float)[tuple(p.tables.pairs.T)]
-        solution.col_value = [start.objective / rows.scale, *amounts, *opened]
+        solution.col_value = [start.objective / rows.objective_unit, *amounts, *opened]
         solver.setSolution(solution)
     solver.run()
     status, found = solver.getModelStatus(), solver.getInfo()
@@ -159,10 +174,14 @@ def _mixed(
             f"{ends['time_limit']:g}, or give a start"
         )
     values = np.array(solver.getSolution().col_value)[1 + n :]
-    best = polish(p, p.tables.spread(np.rint(values).astype(np.int64)))
+    best = polish(p, p.tables.to_matrix(np.rint(values).astype(np.int64)))
     if start is not None and start.objective > best.objective:
         best = start
-    searched = found.mip_dual_bound * rows.scale * (1 + PADDING) if len(routes) else np.inf
+    searched = (
+        found.mip_dual_bound * rows.objective_unit * (1 + SEARCH_BOUND_MARGIN)
+        if len(routes)
+        else np.inf
+    )
     upper = min(top, searched)
     return _checked(p, best.work, best.connections, method="MILP", upper=upper)
 
@@ -186,11 +205,11 @@ def polish(platform: Platform, connections: Any) -> Allocation:
         raise InputError("connections must be a table of whole numbers, got None")
     program = ReducedProgram(platform, connections)
     program.solve()
-    work = trim(platform, program.work, connections)
+    work = scale_to_feasible(platform, program.work, connections)
     return _checked(platform, work, np.array(connections, dtype=np.int64))
 
 
-def fair(platform: Platform, connections: Any = None) -> Allocation:
+def max_min_fair(platform: Platform, connections: Any = None) -> Allocation:
     r"""Maximise the least value, then the next above it, and so on (max-min fairness).
 
     The paper cites max-min fairness but maximises the minimum only. Here the values
@@ -211,19 +230,19 @@ def fair(platform: Platform, connections: Any = None) -> Allocation:
     Notes
     -----
     On each cluster an application gets at most what is worth 1000 times the bound of the
-    least value (`PLENTY`): beyond that, floats cannot hold both in one program. Where
+    least value (`MAX_CELL_WORTH`): beyond that, floats cannot hold both in one program. Where
     priorities span so many decades that a round cannot be solved, the levels that were
     reached before it stay: the least value is then still optimal.
     """
     program = ReducedProgram(platform, connections)
-    free = int(platform.counted.sum())
+    free = int(platform.is_counted.sum())
     program.solve()
     while free := free - program.freeze_at_optimum():
         try:
             program.solve()
         except StudyError:
             break
-    work = trim(platform, program.work, connections)
+    work = scale_to_feasible(platform, program.work, connections)
     if connections is not None:
         return _checked(platform, work, np.array(connections, dtype=np.int64))
     opened = least_connections(platform, work)

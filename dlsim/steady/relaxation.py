@@ -16,32 +16,40 @@ from scipy.sparse import csr_array, hstack
 
 from dlsim.errors import InputError, StudyError
 from dlsim.steady.lp_rows import LpRows
-from dlsim.steady.model import Floats, Ints, Platform, numbers
+from dlsim.steady.model import Floats, Ints, Platform, to_nonnegative_array
 from dlsim.validate import instance
 
 #: What the solver may leave of a limit, in the rows' own units (near 1).
-FEASIBLE = 1e-9
+FEASIBILITY_TOLERANCE = 1e-9
 #: A dual of at least this part of the largest is positive.
-HELD = 1e-6
+POSITIVE_DUAL_PART = 1e-6
 #: Cells below this, in their units, are nothing.
-DUST = 1e-13
+ZERO_CELL = 1e-13
 
 #: Options of every linear program: pinned, for the optimum found depends on them.
 SIMPLEX: dict[str, Any] = {
-    "output_flag": False, "presolve": "off", "solver": "simplex", "simplex_strategy": 1,
-    "threads": 1, "random_seed": 0, "small_matrix_value": 1e-12,
-    "primal_feasibility_tolerance": FEASIBLE, "dual_feasibility_tolerance": FEASIBLE,
-}  # fmt: skip
+    "output_flag": False,
+    "presolve": "off",
+    "solver": "simplex",
+    "simplex_strategy": 1,
+    "threads": 1,
+    "random_seed": 0,
+    "small_matrix_value": 1e-12,
+    "primal_feasibility_tolerance": FEASIBILITY_TOLERANCE,
+    "dual_feasibility_tolerance": FEASIBILITY_TOLERANCE,
+}
 _LOOSER = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
 #: Further tries where those options prove no optimum, from scratch and one after another.
-TRIES: tuple[dict[str, Any], ...] = (
-    {}, {"simplex_strategy": 4}, {"presolve": "on"},
-    *(dict.fromkeys(_LOOSER, factor * FEASIBLE) for factor in (10, 100)),
-)  # fmt: skip
+SOLVER_RETRIES: tuple[dict[str, Any], ...] = (
+    {},
+    {"simplex_strategy": 4},
+    {"presolve": "on"},
+    *(dict.fromkeys(_LOOSER, factor * FEASIBILITY_TOLERANCE) for factor in (10, 100)),
+)
 #: Columns that a narrowed program gains in a round, of each application and on each cluster.
 COLUMNS_PER_ROUND = 3
 #: A proven bound this near to the optimum claimed, in scales, needs no second opinion.
-NEAR = 1e-6
+BOUND_TOLERANCE = 1e-6
 
 
 class _SilentHighs(highspy.Highs):
@@ -52,19 +60,19 @@ class _SilentHighs(highspy.Highs):
         super().enableCallbacks()
 
 
-def new_solver(
-    matrix: csr_array, limit: Floats, is_plenty: Any, options: dict[str, Any] = SIMPLEX
+def make_solver(
+    matrix: csr_array, limit: Floats, is_capped: Any, options: dict[str, Any] = SIMPLEX
 ) -> Any:
     """Load `max x_0, matrix @ x <= limit, x >= 0` into a new HiGHS model.
 
-    After x_0 come the cells, of which none is worth more than `PLENTY` scales.
+    After x_0 come the cells, of which none is worth more than `MAX_CELL_WORTH` objective units.
     """
     rows, columns = matrix.shape
     lp = highspy.HighsLp()
     lp.num_col_, lp.num_row_ = columns, rows
     lp.col_cost_ = np.eye(1, columns).ravel()
     lp.col_lower_, most = np.zeros(columns), np.full(columns, np.inf)
-    most[1 + np.flatnonzero(is_plenty)] = 1.0
+    most[1 + np.flatnonzero(is_capped)] = 1.0
     lp.col_upper_ = most
     lp.row_lower_, lp.row_upper_ = np.full(rows, -np.inf), limit
     lp.sense_ = highspy.ObjSense.kMaximize
@@ -78,9 +86,9 @@ def new_solver(
     return solver
 
 
-def run(solver: Any) -> Any:
+def run_to_optimality(solver: Any) -> Any:
     """Run a solver to proven optimality; if it fails, again from scratch with other options."""
-    for options in ({}, *TRIES):
+    for options in ({}, *SOLVER_RETRIES):
         with _options(solver, options):
             solver.run()
         status = solver.getModelStatus()
@@ -142,22 +150,22 @@ class ReducedProgram:
         self.connections_used: Floats = np.zeros(len(tables.pairs))
         self.objective = np.nan
         self._amounts = np.zeros(len(rows.app))
-        self._free = np.ones(int(platform.counted.sum()), dtype=bool)
+        self._free = np.ones(int(platform.is_counted.sum()), dtype=bool)
         routed = np.flatnonzero(rows.route >= 0)
         self._by_route = routed[np.argsort(rows.route[routed], kind="stable")]
         numbers = np.arange(len(tables.pairs) + 1)
         self._first_of_route = np.searchsorted(rows.route[self._by_route], numbers)
-        self._most = np.where(rows.is_plenty, 1.0, np.inf)
+        self._upper = np.where(rows.is_capped, 1.0, np.inf)
         self._with_links = connections is None
         self._first_link = len(rows.limit)
         self.limit = np.append(rows.limit, tables.capacity)
         self.cells = cells = np.arange(len(rows.app)) if cells is None else cells
         self.matrix = self._columns(cells)
-        self._place = np.full(len(rows.app), -1)
-        self._place[cells] = 1 + np.arange(len(cells))
-        self._solver = new_solver(self.matrix, self.limit, rows.is_plenty[cells])
+        self._column = np.full(len(rows.app), -1)
+        self._column[cells] = 1 + np.arange(len(cells))
+        self._solver = make_solver(self.matrix, self.limit, rows.is_capped[cells])
         if connections is not None:
-            self._keep(connections)
+            self._fix_connections(connections)
 
     def _columns(self, cells: Ints) -> csr_array:
         """Return the rows of x_0 and some cells; where routes are kept links do not bind."""
@@ -166,18 +174,20 @@ class ReducedProgram:
             matrix.resize(len(self.limit), matrix.shape[1])
         return matrix
 
-    def _add(self, cells: Ints) -> None:
+    def _add_columns(self, cells: Ints) -> None:
         some = self._columns(cells).tocsc()[:, 1:]
         count, zeros = len(cells), np.zeros(len(cells))
         starts, rows, values = some.indptr[:-1], some.indices, some.data
-        self._solver.addCols(count, zeros, zeros, self._most[cells], some.nnz, starts, rows, values)
-        self._place[cells] = 1 + len(self.cells) + np.arange(len(cells))
+        self._solver.addCols(
+            count, zeros, zeros, self._upper[cells], some.nnz, starts, rows, values
+        )
+        self._column[cells] = 1 + len(self.cells) + np.arange(len(cells))
         self.cells = np.append(self.cells, cells)
         self.matrix = hstack([self.matrix, some], format="csr")
 
-    def _keep(self, connections: Any) -> None:
+    def _fix_connections(self, connections: Any) -> None:
         p = self.platform
-        kept = numbers("connections", connections, (p.clusters, p.clusters))
+        kept = to_nonnegative_array("connections", connections, (p.clusters, p.clusters))
         if (kept != np.floor(kept)).any():
             raise InputError("connections must be whole numbers of at least 0, to be kept")
         if (lost := np.argwhere((kept > 0) & (p.tables.route < 0))).size:
@@ -188,19 +198,19 @@ class ReducedProgram:
         for route in routes[routes >= 0].tolist():
             self._limit_route(route, float(wanted[route]))
         self.fixed[:] = True
-        self.capacity_left -= p.tables.load(wanted)
+        self.capacity_left -= p.tables.load_on_links(wanted)
 
     def _limit_route(self, route: int, value: float) -> None:
         """Let a route carry what `value` connections can, and no more."""
         cells = self._cells(route)
         if not value:
-            self._most[cells] = 0.0
-            cells = cells[self._place[cells] >= 0]
-        elif (self._place[cells] < 0).any():
-            self._add(cells[self._place[cells] < 0])
-        at = self._place[cells]
+            self._upper[cells] = 0.0
+            cells = cells[self._column[cells] >= 0]
+        elif (self._column[cells] < 0).any():
+            self._add_columns(cells[self._column[cells] < 0])
+        at = self._column[cells]
         if len(cells) == 1:
-            most = min(float(self._most[cells[0]]), value / self.rows.per_unit[cells[0]])
+            most = min(float(self._upper[cells[0]]), value / self.rows.per_unit[cells[0]])
             self._solver.changeColBounds(int(at[0]), 0.0, most)
         elif len(cells):
             each = self.rows.per_unit[cells]
@@ -220,7 +230,7 @@ class ReducedProgram:
         self.fixed[route] = True
         self.capacity_left[links] -= value
         self._limit_route(route, float(value))
-        solver, at = self._solver, self._place[self._cells(route)]
+        solver, at = self._solver, self._column[self._cells(route)]
         for link in map(int, links):
             if np.isfinite(self.capacity_left[link]):
                 row = self._first_link + link
@@ -235,68 +245,68 @@ class ReducedProgram:
         With `least_connections` a second stage looks for the fewest connections on free routes
         among the optima; where it is not solved the optimum of the first stage stays.
         """
-        values = self._run(np.zeros(len(self.rows.app)))
-        self.objective = float(max(values[0], 0.0) * self.rows.scale)
+        values = self._run_with_columns(np.zeros(len(self.rows.app)))
+        self.objective = float(max(values[0], 0.0) * self.rows.objective_unit)
         if least_connections:
             least = -self.rows.per_unit * ~np.append(self.fixed, True)[self.rows.route]
             values = self._second_stage(values, least)
-        self._take(values[1:])
+        self._store_solution(values[1:])
         return self.objective
 
-    def draw(self, rng: np.random.Generator) -> None:
+    def move_to_random_optimum(self, rng: np.random.Generator) -> None:
         """Go on to the optimum of the last `solve` that is best for a random objective.
 
         What each cell's work is then worth, as a part of the most it could be, is normal.
         """
         worth = rng.standard_normal(len(self._amounts))
-        here = np.append(self.objective / self.rows.scale, self._amounts[self.cells])
+        here = np.append(self.objective / self.rows.objective_unit, self._amounts[self.cells])
         with _options(self._solver, {"simplex_strategy": 4}):  # the last optimum stays feasible
             values = self._second_stage(here, worth)
-        self._take(values[1:])
+        self._store_solution(values[1:])
 
-    def _take(self, amounts: Floats) -> None:
+    def _store_solution(self, amounts: Floats) -> None:
         self._amounts = np.zeros(len(self.rows.app))
-        self._amounts[self.cells[: len(amounts)]] = np.where(amounts > DUST, amounts, 0.0)
+        self._amounts[self.cells[: len(amounts)]] = np.where(amounts > ZERO_CELL, amounts, 0.0)
         routed = self.rows.route >= 0
         filled = (self._amounts * self.rows.per_unit)[routed]
         usage = np.bincount(self.rows.route[routed], filled, minlength=len(self.fixed))
         self.connections_used = usage.astype(float)
 
-    def _run(self, worth: Floats) -> Floats:
+    def _run_with_columns(self, worth: Floats) -> Floats:
         """Solve for what cells are worth, with more columns as long as one outside would help."""
         while True:
-            values = np.array(run(self._solver).col_value)
+            values = np.array(run_to_optimality(self._solver).col_value)
             if len(self.cells) == len(self.rows.app):
                 return values
-            helps = worth - self.rows.priced(self.duals())
-            outside = (self._place < 0) & (self._most > 0) & (helps > FEASIBLE)
+            helps = worth - self.rows.price_columns(self.duals())
+            outside = (self._column < 0) & (self._upper > 0) & (helps > FEASIBILITY_TOLERANCE)
             if not outside.any():
                 return values
             found = np.flatnonzero(outside)
             # those that help most, a few of each application and on each cluster
             kinds = (self.rows.app[found], self.rows.cluster[found])
             chosen = np.concatenate([_largest_of_each(kind, helps[found]) for kind in kinds])
-            self._add(found[np.unique(chosen)])
+            self._add_columns(found[np.unique(chosen)])
             some = slice(len(values) - 1, None)
             for cell, value in zip(self.cells[some], worth[self.cells[some]], strict=True):
-                self._solver.changeColCost(int(self._place[cell]), float(value))
+                self._solver.changeColCost(int(self._column[cell]), float(value))
 
     def _second_stage(self, first: Floats, worth: Floats) -> Floats:
         """Return the best optimum for what cells are worth, or the first where none is found."""
         solver, best = self._solver, float(first[0])
-        self._count(0.0, worth)
+        self._set_costs(0.0, worth)
         try:
             # rounding may leave nothing at the optimum itself
-            for least in (best, best * (1 - FEASIBLE)):
+            for least in (best, best * (1 - FEASIBILITY_TOLERANCE)):
                 solver.changeColBounds(0, least, np.inf)
                 with suppress(StudyError):
-                    return self._run(worth)
+                    return self._run_with_columns(worth)
             return first
         finally:
             solver.changeColBounds(0, 0.0, np.inf)
-            self._count(1.0, np.zeros(len(worth)))
+            self._set_costs(1.0, np.zeros(len(worth)))
 
-    def _count(self, first: float, worth: Floats) -> None:
+    def _set_costs(self, first: float, worth: Floats) -> None:
         """Say what x_0 and the cells count in the objective."""
         costs = np.append(first, worth[self.cells])
         self._solver.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
@@ -309,9 +319,9 @@ class ReducedProgram:
         """
         solution = self._solver.getSolution()
         duals = np.array(solution.row_dual)[: len(self._free)] * self._free
-        chosen = np.flatnonzero(self._free & (duals >= HELD * duals.max()))
+        chosen = np.flatnonzero(self._free & (duals >= POSITIVE_DUAL_PART * duals.max()))
         level = solution.col_value[0]
-        kept = level * (1 - FEASIBLE)  # rounding must not leave the next program empty
+        kept = level * (1 - FEASIBILITY_TOLERANCE)  # rounding must not leave the next program empty
         for row in map(int, chosen):
             # the row reads c x_0 - value <= 0; without x_0 it reads -value <= -c level
             self._solver.changeCoeff(row, 0, 0.0)
@@ -329,7 +339,7 @@ class ReducedProgram:
     @property
     def connections(self) -> Floats:
         """Return the connections that the last `solve` fills, shape (K, K), as real numbers."""
-        return self.platform.tables.spread(self.connections_used)
+        return self.platform.tables.to_matrix(self.connections_used)
 
     def duals(self) -> Floats:
         """Return the duals of the last `solve`, at least 0, in the order of the rows."""
@@ -349,7 +359,7 @@ class ReducedProgram:
 
     def prove(self, duals: Floats) -> float:
         """Return the bound of the program, in scales, that duals prove; no cell is left out."""
-        return certified(self.matrix, self.limit, duals, len(self._free))
+        return certify_bound(self.matrix, self.limit, duals, len(self._free))
 
 
 def _largest_of_each(kind: Ints, value: Floats) -> Any:
@@ -359,7 +369,7 @@ def _largest_of_each(kind: Ints, value: Floats) -> Any:
     return order[rank < COLUMNS_PER_ROUND]
 
 
-def certified(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> float:
+def certify_bound(matrix: csr_array, limit: Floats, duals: Floats, fair: int) -> float:
     r"""Return an upper bound of ``max x_0, matrix @ x <= limit, x >= 0`` by weak duality.
 
     Any :math:`\lambda \ge 0` with :math:`A^T\lambda \ge c` proves :math:`x_0 \le b^T\lambda`. The
@@ -416,7 +426,7 @@ def bound(platform: Platform) -> float:
     -------
     float
         At least the optimum of (6) with real connections: certified by a dual solution
-        whose feasibility is checked here (`certified`), about 1e-9 above the optimum;
+        whose feasibility is checked here (`certify_bound`), about 1e-9 above the optimum;
         on platforms whose numbers span many decades sometimes 1e-6 to 1e-5.
 
     Raises
@@ -429,11 +439,14 @@ def bound(platform: Platform) -> float:
     program = relaxed_program(platform)
     if platform in _BOUNDS:
         return _BOUNDS[platform]
-    can = np.isin(np.flatnonzero(platform.counted), program.rows.app)
+    can = np.isin(np.flatnonzero(platform.is_counted), program.rows.app)
     # where one that counts can do nothing anywhere there is nothing to prove
-    scale, proved = program.rows.scale, program.prove(program.duals()) if can.all() else 0.0
-    for options in TRIES:  # where the duals of one try are loose, those of more
-        if proved * scale <= program.objective + NEAR * scale:
+    scale, proved = (
+        program.rows.objective_unit,
+        program.prove(program.duals()) if can.all() else 0.0,
+    )
+    for options in SOLVER_RETRIES:  # where the duals of one try are loose, those of more
+        if proved * scale <= program.objective + BOUND_TOLERANCE * scale:
             break
         program = ReducedProgram(platform)
         try:

@@ -23,17 +23,17 @@ Ints = NDArray[np.int64]
 Pair = tuple[int, int]
 
 #: Bytes that a platform takes at least: per pair of clusters, per cluster and router.
-PAIR, TREE = 36, 26
+BYTES_PER_PAIR, BYTES_PER_ROUTER = 36, 26
 
 
-def need_pairs(clusters: int, routers: int = 0) -> None:
+def require_pair_memory(clusters: int, routers: int = 0) -> None:
     """Refuse a platform that is too wide for memory."""
     what = f"a platform of {clusters:,} clusters" + f" on {routers:,} routers" * (routers > 0)
-    size = clusters * max(PAIR * clusters, TREE * routers)
+    size = clusters * max(BYTES_PER_PAIR * clusters, BYTES_PER_ROUTER * routers)
     require_memory(what, size, "take fewer clusters")
 
 
-def floored(name: str, values: Floats) -> Floats:
+def round_counts_down(name: str, values: Floats) -> Floats:
     """Round counts down to whole numbers, with a warning where that changes one."""
     down = np.floor(values)
     if (down != values).any():
@@ -61,7 +61,7 @@ def _pair(name: str, pair: Any) -> Pair:
 def _most(most: Any) -> float:
     rule = "a number of at least 0"
     most = float(number("limits.pairs", most, high=math.inf, rule=rule))
-    down = floored("limits.pairs", np.array([most]))[0]
+    down = round_counts_down("limits.pairs", np.array([most]))[0]
     return int(down) if math.isfinite(down) else math.inf
 
 
@@ -86,7 +86,7 @@ class Share:
     def __post_init__(self) -> None:
         rule = "a whole number, as it names a cluster"
         name = "origins of a share cap"
-        origins = tuple(whole(name, k, 0, rule=rule) for k in listed(name, self.origins))
+        origins = tuple(whole(name, k, 0, rule=rule) for k in to_list(name, self.origins))
         cluster = whole("cluster of a share cap", self.cluster, 0, rule=rule)
         share = number("share", self.share, high=1, rule="a number from 0 to 1")
         vars(self).update(cluster=cluster, origins=origins, share=share)
@@ -129,14 +129,14 @@ class Limits:
             pairs = _most(pairs)
         vars(self).update(shares=shares, pairs=pairs)
 
-    def between(self, k: int, to: int) -> float:
+    def pair_limit(self, k: int, to: int) -> float:
         """Return the most connections between two clusters, infinite where not limited."""
         if not isinstance(self.pairs, Mapping):
             return math.inf if self.pairs is None else float(self.pairs)
         return float(min(self.pairs.get(p, math.inf) for p in ((k, to), (to, k))))
 
 
-def listed(name: str, values: Any) -> list[Any]:
+def to_list(name: str, values: Any) -> list[Any]:
     """Return the items of a sequence or other collection; text is none."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list, got {values!r}")
@@ -167,7 +167,7 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
             return given
         if not isinstance(given, Mapping):
             raise InputError(f"routes must map pairs of clusters to links, got {given!r}")
-        ways = {_pair("routes", pair): listed(f"route {pair}", way) for pair, way in given.items()}
+        ways = {_pair("routes", pair): to_list(f"route {pair}", way) for pair, way in given.items()}
         place = {label: i for i, label in enumerate(labels)}
 
         for (k, to), way in ways.items():
@@ -181,11 +181,13 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
         numbered = {pair: [place[label] for label in ways[pair]] for pair in sorted(ways)}
         at = {pair: i for i, pair in enumerate(numbered)}
         return cls(
-            labels, clusters, np.array(list(numbered), dtype=np.int32).reshape(-1, 2),
+            labels,
+            clusters,
+            np.array(list(numbered), dtype=np.int32).reshape(-1, 2),
             np.cumsum([0, *map(len, numbered.values())]),
             np.array([i for way in numbered.values() for i in way], dtype=np.int32),
             np.array([at[pair] for pair in ways], dtype=np.int32),
-        )  # fmt: skip
+        )
 
     def __getitem__(self, pair: Any) -> tuple[Any, ...]:
         with suppress(InputError):
@@ -236,17 +238,17 @@ class Tables:
             extra: dict[Pair, int] = {}
             added = np.full(len(pairs), -1)
             for r, (k, to) in enumerate(pairs.tolist()):
-                if limits.between(k, to) < math.inf:
+                if limits.pair_limit(k, to) < math.inf:
                     added[r] = extra.setdefault((min(k, to), max(k, to)), len(extra))
             limited = added >= 0
             link = np.insert(link, start[1:][limited], len(capacity) + added[limited])
             start = start + np.append(0, np.cumsum(limited))
-            capacity = np.append(capacity, [limits.between(*both) for both in extra])
+            capacity = np.append(capacity, [limits.pair_limit(*both) for both in extra])
         route = np.full((clusters, clusters), -1, dtype=np.int32)
         route[tuple(pairs.T)] = np.arange(len(pairs))
         return cls(capacity, bandwidth, route, pairs, start, link)
 
-    def spread(self, values: Any) -> Any:
+    def to_matrix(self, values: Any) -> Any:
         """Return numbers of the routes as those from k to l, shape (K, K), else 0."""
         spread = np.zeros(self.route.shape, dtype=np.asarray(values).dtype)
         spread[tuple(self.pairs.T)] = values
@@ -256,24 +258,24 @@ class Tables:
         """Return the numbers of the links of one route."""
         return self.link[self.start[r] : self.start[r + 1]]
 
-    def uses(self, routes: Any) -> tuple[Any, Any]:
+    def links_on_routes(self, routes: Any) -> tuple[Any, Any]:
         """Return (place in `routes`, link) of every link that each of some routes passes."""
         hops = self.start[routes + 1] - self.start[routes]
         begin = np.repeat(self.start[routes] - (np.cumsum(hops) - hops), hops)
         return np.repeat(np.arange(len(routes)), hops), self.link[begin + np.arange(hops.sum())]
 
-    def least(self, values: Floats) -> Floats:
+    def min_over_links(self, values: Floats) -> Floats:
         """Return the least over the links of each route of a number of every link."""
         return _reduce_links(np.minimum, values, self.start, self.link)
 
-    def total(self, values: Floats) -> Floats:
+    def sum_over_links(self, values: Floats) -> Floats:
         """Return the sum over the links of each route of a number of every link."""
         return _reduce_links(np.add, values, self.start, self.link)
 
-    def load(self, filled: Floats) -> Floats:
+    def load_on_links(self, filled: Floats) -> Floats:
         """Return the sum over the routes through each link of a number of every route."""
         some = np.flatnonzero(filled)
-        at, link = self.uses(some)
+        at, link = self.links_on_routes(some)
         return np.bincount(link, filled[some][at], len(self.capacity)).astype(float)
 
 

@@ -25,7 +25,7 @@ from dlsim.steady.model import Platform, Reading
 from dlsim.validate import one_of, random_generator
 
 #: The two kinds of networks.
-KINDS = ("Tiers", "random")
+NETWORK_KINDS = ("Tiers", "random")
 #: Platforms in the paper, by kind.
 PRINTED_SIZES = {"Tiers": 29_298, "random": 269_835}
 #: Tiers-like topologies in the paper.
@@ -142,7 +142,7 @@ def sample_platform(
     **drawn
         Means or readings of Table 2 in place of the replicate's own, such as ``heterogeneity``.
     """
-    if one_of("kind", kind, KINDS) == "Tiers":
+    if one_of("kind", kind, NETWORK_KINDS) == "Tiers":
         graph, routers = tiers_network(clusters, seed)
         return topology.table1(prune(graph, routers), routers, _seed_for(_NUMBERS, seed))
     means: dict[str, Any] = {**_combination(connectivity, seed), **drawn}
@@ -171,12 +171,15 @@ def crossed_platform(structure: str, numbers: str, clusters: int, seed: SeedSequ
         return topology.table1(graph, routers, seed)
     rng = np.random.default_rng(_seed_for(_NUMBERS, seed))
 
-    def spread(mean: float, size: int) -> Any:
+    def draw_around(mean: float, size: int) -> Any:
         return mean * (1 + MIDDLE["heterogeneity"] * rng.uniform(-1.0, 1.0, size))
 
     edges = graph.number_of_edges()
-    speed, gateway = spread(100.0, clusters), spread(MIDDLE["gateway"], clusters)
-    bandwidths, limits = spread(MIDDLE["bandwidth"], edges), spread(MIDDLE["max_connect"], edges)
+    speed, gateway = draw_around(100.0, clusters), draw_around(MIDDLE["gateway"], clusters)
+    bandwidths, limits = (
+        draw_around(MIDDLE["bandwidth"], edges),
+        draw_around(MIDDLE["max_connect"], edges),
+    )
     for (_, _, edge), one, most in zip(graph.edges(data=True), bandwidths, limits, strict=True):
         edge.update(bandwidth=float(one), max_connect=int(most))
     one_each = {name: np.ones(clusters) for name in ("priority", "work", "data")}

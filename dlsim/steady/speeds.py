@@ -16,7 +16,7 @@ CORE = Core("dlsim.steady.core", work=1_000, seconds=3)
 UNCOMPILED_TURNS = 200_000
 
 
-def core_for(platform: Platform, engine: str) -> AbstractContextManager[SimpleNamespace]:
+def greedy_core(platform: Platform, engine: str) -> AbstractContextManager[SimpleNamespace]:
     """Give the modules of the core for a platform."""
     return CORE.at_speed(engine, platform.applications * platform.clusters)
 

@@ -19,23 +19,23 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from dlsim.errors import InputError
 from dlsim.steady.graphs import prune
 from dlsim.steady.model import Floats, Platform
-from dlsim.steady.routes import Limits, need_pairs
+from dlsim.steady.routes import Limits, require_pair_memory
 from dlsim.validate import Seed, import_extra, number, one_of, random_streams, require_memory, whole
 
 #: Every switch of this module with its options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {"table2": ("one", "het")}
 
 #: Bytes that drawing a network takes at least: per pair of nodes of one part, per node.
-SQUARE, NODE = 40, 200
+BYTES_PER_NODE_PAIR, BYTES_PER_NODE = 40, 200
 
 _PURPOSES = ("graph", "clusters", "links", "sites", "applications")
 
 #: Table 1: median of bandwidths in kbit/s, their deviation in decades, further ranges.
-MEDIAN, DECADES = 2000.0, 1.0
-SPEEDS, SIZES, CONNECTIONS = (1000.0, 10_000.0), (1.0, 10.0), (1, 10)
+BANDWIDTH_MEDIAN, BANDWIDTH_DECADES = 2000.0, 1.0
+SPEED_RANGE, SIZE_RANGE, MAX_CONNECT_RANGE = (1000.0, 10_000.0), (1.0, 10.0), (1, 10)
 
 
-def _tie_together(places: Floats, redundancy: int) -> set[tuple[int, int]]:
+def _join_nearest(places: Floats, redundancy: int) -> set[tuple[int, int]]:
     """Return a minimum spanning tree of points and edges to the nearest up to a degree."""
     far = np.linalg.norm(places[:, None] - places[None], axis=2)
     u, v = minimum_spanning_tree(np.triu(far)).nonzero()
@@ -53,9 +53,14 @@ def _tie_together(places: Floats, redundancy: int) -> set[tuple[int, int]]:
 
 
 def tiers_graph(
-    seed: Seed = 0, wan: int = 40, mans: int = 30, man: int = 20, RW: int = 4, RM: int = 3,
+    seed: Seed = 0,
+    wan: int = 40,
+    mans: int = 30,
+    man: int = 20,
+    RW: int = 4,
+    RM: int = 3,
     RMW: int = 2,
-) -> nx.Graph:  # fmt: skip
+) -> nx.Graph:
     """Draw a Tiers-like two-level network, connected; its first nodes are the wide-area network.
 
     Nodes of each network are points of a square; a minimum spanning tree joins them, then
@@ -76,15 +81,17 @@ def tiers_graph(
     wan, mans, man = whole("wan", wan), whole("mans", mans, 0), whole("man", man, 0)
     RW, RM, RMW = whole("RW", RW, 0), whole("RM", RM, 0), whole("RMW", RMW, 0)
     what, remedy = f"a network of {wan:,} and {mans:,} times {man:,} nodes", "draw a smaller one"
-    require_memory(what, SQUARE * max(wan, man) ** 2 + NODE * (wan + mans * man), remedy)
+    require_memory(
+        what, BYTES_PER_NODE_PAIR * max(wan, man) ** 2 + BYTES_PER_NODE * (wan + mans * man), remedy
+    )
     rng = random_streams(seed, _PURPOSES)["graph"]
     core = rng.random((wan, 2))
     graph = nx.Graph()
     graph.add_nodes_from(range(wan + mans * man))
-    graph.add_edges_from(sorted(_tie_together(core, RW)))
+    graph.add_edges_from(sorted(_join_nearest(core, RW)))
     for network in range(mans if man else 0):
         first = wan + network * man
-        inner = sorted(_tie_together(rng.random((man, 2)), RM))
+        inner = sorted(_join_nearest(rng.random((man, 2)), RM))
         graph.add_edges_from((first + u, first + v) for u, v in inner)
         nearest = np.argsort(np.linalg.norm(core - rng.random(2), axis=1), kind="stable")
         doors = rng.permutation(man)
@@ -95,7 +102,7 @@ def tiers_graph(
 
 
 def _bandwidths(stream: Generator, size: int) -> Floats:
-    return 10 ** (math.log10(MEDIAN) + DECADES * stream.standard_normal(size))
+    return 10 ** (math.log10(BANDWIDTH_MEDIAN) + BANDWIDTH_DECADES * stream.standard_normal(size))
 
 
 def table1(
@@ -120,14 +127,17 @@ def table1(
     links, sites, apps = (draws[name] for name in _PURPOSES[2:])
     graph = graph.copy()
     bandwidths = _bandwidths(links, graph.number_of_edges())
-    most = links.integers(*CONNECTIONS, size=graph.number_of_edges(), endpoint=True)
+    most = links.integers(*MAX_CONNECT_RANGE, size=graph.number_of_edges(), endpoint=True)
     for (_, _, edge), wide, count in zip(graph.edges(data=True), bandwidths, most, strict=True):
         edge.update(bandwidth=float(wide), max_connect=int(count))
     return Platform.from_graph(
-        graph, routers, limits=limits or Limits(),
-        speed=sites.uniform(*SPEEDS, clusters), gateway=_bandwidths(sites, clusters),
-        **{name: apps.uniform(*SIZES, clusters) for name in ("data", "work", "priority")},
-    )  # fmt: skip
+        graph,
+        routers,
+        limits=limits or Limits(),
+        speed=sites.uniform(*SPEED_RANGE, clusters),
+        gateway=_bandwidths(sites, clusters),
+        **{name: apps.uniform(*SIZE_RANGE, clusters) for name in ("data", "work", "priority")},
+    )
 
 
 def some_nodes(graph: nx.Graph, count: int, rng: Generator) -> list[Hashable]:
@@ -136,7 +146,9 @@ def some_nodes(graph: nx.Graph, count: int, rng: Generator) -> list[Hashable]:
     return [nodes[i] for i in sorted(rng.permutation(len(nodes))[:count].tolist())]
 
 
-def _on_some(graph: nx.Graph, clusters: int | None, seed: Seed, limits: Limits | None) -> Platform:
+def _platform_on_nodes(
+    graph: nx.Graph, clusters: int | None, seed: Seed, limits: Limits | None
+) -> Platform:
     """Put clusters on different nodes at random, in the order of the graph; on all for None."""
     routers = list(graph)
     if clusters is not None:
@@ -167,14 +179,21 @@ def tiers(
     """
     for name in network:
         one_of("parameter of tiers", name, ("wan", "mans", "man", "RW", "RM", "RMW"))
-    return _on_some(tiers_graph(seed, **network), clusters, seed, limits)
+    return _platform_on_nodes(tiers_graph(seed, **network), clusters, seed, limits)
 
 
 def random(
-    clusters: int = 15, connectivity: float = 0.4, gateway: float = 450.0, bandwidth: float = 50.0,
-    max_connect: float = 15.0, heterogeneity: float = 0.6, speed: float = 100.0, seed: Seed = 0,
-    table2: str = "one", limits: Limits | None = None,
-) -> Platform:  # fmt: skip
+    clusters: int = 15,
+    connectivity: float = 0.4,
+    gateway: float = 450.0,
+    bandwidth: float = 50.0,
+    max_connect: float = 15.0,
+    heterogeneity: float = 0.6,
+    speed: float = 100.0,
+    seed: Seed = 0,
+    table2: str = "one",
+    limits: Limits | None = None,
+) -> Platform:
     """Draw a platform on a random graph (6.1, Table 2); every node is a cluster.
 
     Parameters
@@ -208,23 +227,23 @@ def random(
     gateway, bandwidth, max_connect, speed = (float(number(*mean)) for mean in means.items())
     draws = random_streams(seed, _PURPOSES)
 
-    def spread(purpose: str, mean: float, size: int) -> Floats:
+    def draw_around(purpose: str, mean: float, size: int) -> Floats:
         return mean * (1 + heterogeneity * draws[purpose].uniform(-1.0, 1.0, size))
 
-    need_pairs(clusters, clusters)
+    require_pair_memory(clusters, clusters)
     u, v = np.triu_indices(clusters, 1)
     joined = draws["graph"].random(len(u)) < connectivity
     graph = nx.Graph()
     graph.add_nodes_from(range(clusters))
     graph.add_edges_from(zip(u[joined].tolist(), v[joined].tolist(), strict=True))
     edges = graph.number_of_edges()
-    wide, most = spread("links", bandwidth, edges), spread("links", max_connect, edges)
+    wide, most = draw_around("links", bandwidth, edges), draw_around("links", max_connect, edges)
     for (_, _, edge), one, count in zip(graph.edges(data=True), wide, most, strict=True):
         edge.update(bandwidth=float(one), max_connect=math.floor(count))
     sizes = {name: np.ones(clusters) for name in ("priority", "work", "data")}
     if table2 == "het":
-        sizes = {name: spread("applications", 1.0, clusters) for name in sizes}
-    speeds, gateways = (spread("sites", mean, clusters) for mean in (speed, gateway))
+        sizes = {name: draw_around("applications", 1.0, clusters) for name in sizes}
+    speeds, gateways = (draw_around("sites", mean, clusters) for mean in (speed, gateway))
     return Platform.from_graph(
         graph, range(clusters), speed=speeds, gateway=gateways, limits=limits or Limits(), **sizes
     )
@@ -265,4 +284,4 @@ def hub(
         ) from None
     graph = nx.Graph(nx.node_link_graph(data, edges="edges"))
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
-    return _on_some(graph, clusters, seed, limits)
+    return _platform_on_nodes(graph, clusters, seed, limits)

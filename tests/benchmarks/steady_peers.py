@@ -79,7 +79,7 @@ class Program:
         most = dict(p.links["max_connect"])
         for k, m in self.routes:
             both = (min(k, m), max(k, m))
-            limit = p.limits.between(*both)
+            limit = p.limits.pair_limit(*both)
             if limit < np.inf:
                 most[both] = np.floor(limit)
                 users.setdefault(both, []).append((k, m))

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dlsim.steady import exact
+from dlsim.steady import to_fraction
 
 Number = Callable[[Any], Any]
 
@@ -63,7 +63,7 @@ def _network(p: Any, work: Any, opened: Any, number: Number) -> Iterator[Row]:
         one = min(wide[link] for link in route)
         yield Row(f"(6e) route {k} -> {to}", used, opened[k][to] * one, cells)
         both = opened[k][to] + (opened[to][k] if p.routes.get((to, k)) else 0)
-        yield Row(f"connections between {k} and {to}", both, p.limits.between(k, to), [])
+        yield Row(f"connections between {k} and {to}", both, p.limits.pair_limit(k, to), [])
     for link, most in p.links["max_connect"].items():
         yield Row(f"(6d) link {link}", total[link], most, [])
     for k, row in enumerate(opened):
@@ -74,7 +74,7 @@ def _network(p: Any, work: Any, opened: Any, number: Number) -> Iterator[Row]:
 
 def rows_of(p: Any, work: Any, connections: Any, is_exact: bool) -> Iterator[Row]:
     """Yield every constraint that an allocation must meet."""
-    number: Number = exact if is_exact else float
+    number: Number = to_fraction if is_exact else float
     done, opened = (
         [[number(x) for x in row] for row in np.asarray(table).tolist()]
         for table in (work, connections)

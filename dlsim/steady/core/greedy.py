@@ -22,7 +22,7 @@ EXHAUSTED = 1e-9
 #: paper's Table 1 the longest run takes 699,085 steps.
 STEPS_OF_PRINTED_SIZE, STEPS_PER_DOUBLING = 2**20, 2**16
 #: Entries of `Remaining.counters`.
-TURNS, STEPS = range(2)
+TURN_COUNT, STEP_COUNT = range(2)
 #: More turns than a run can take.
 ALL_TURNS = 2**62
 
@@ -62,7 +62,7 @@ class Remaining(NamedTuple):
     counters: Ints  # (2,) turns and steps so far: a turn takes a step or ends an application
 
 
-class Trace(NamedTuple):
+class GreedyTrace(NamedTuple):
     """The steps taken, as far as the arrays have room for them."""
 
     application: Ints
@@ -239,7 +239,7 @@ def open_connections(network, remaining, home, cluster, count):
 
 
 @compiled
-def take(left, first, index, amount):
+def subtract_amount(left, first, index, amount):
     """Take an amount of a resource; what is hardly any of the first amount becomes 0."""
     left[index] -= amount
     if left[index] <= EXHAUSTED * first[index]:
@@ -253,11 +253,11 @@ def allocate(network, remaining, application, cluster, amount):
     for row in range(network.first_speed_row[cluster], network.first_speed_row[cluster + 1]):
         if network.is_limited[row, application]:
             work = amount * network.work_per_unit[application]
-            take(remaining.speed, network.speed, row, work)
+            subtract_amount(remaining.speed, network.speed, row, work)
     if cluster != home:
         data = amount * network.data_per_unit[application]
-        take(remaining.gateway, network.gateway, home, data)
-        take(remaining.gateway, network.gateway, cluster, data)
+        subtract_amount(remaining.gateway, network.gateway, home, data)
+        subtract_amount(remaining.gateway, network.gateway, cluster, data)
     remaining.work[application, cluster] += amount
     remaining.share[application] += amount / network.priority[application, cluster]
 
@@ -276,9 +276,9 @@ def allocate_greedily(network, remaining, trace, as_in_prose, takes_rest, last_t
     A run stops after the turn of number `last_turn`, and goes on where it is called again.
     """
     counters = remaining.counters
-    while counters[TURNS] < last_turn:
-        counters[TURNS] += 1
-        factor = step_factor(counters[TURNS])
+    while counters[TURN_COUNT] < last_turn:
+        counters[TURN_COUNT] += 1
+        factor = step_factor(counters[TURN_COUNT])
         application = select_application(network, remaining)
         if application < 0:
             return True
@@ -299,9 +299,9 @@ def allocate_greedily(network, remaining, trace, as_in_prose, takes_rest, last_t
                 amount, count = bundle_connections(network, remaining, application, cluster, factor)
             open_connections(network, remaining, home, cluster, count)
         allocate(network, remaining, application, cluster, amount)
-        step = counters[STEPS]
+        step = counters[STEP_COUNT]
         if step < len(trace.amount):
             trace.application[step], trace.cluster[step] = application, cluster
             trace.amount[step] = amount
-        counters[STEPS] += 1
+        counters[STEP_COUNT] += 1
     return False
