@@ -107,7 +107,10 @@ def slope_with_setup(slope: Any, power: Any, solved: Any) -> list[Line]:
     line = identity(slope, "(4.12) differentiated")
     weight = _with_setup(C1 + C2 * x)
     root_ = iff(
-        power.first, power.second, "times a negative", -((1 - beta**x) ** 2) / (sigma * w * weight)
+        power.first,
+        power.second,
+        "times -(1 - beta^n)^2/(sigma w (C1 + C2 n)) < 0",
+        -((1 - beta**x) ** 2) / (sigma * w * weight),
     )
     product = iff(power.second, eq(weight * beta**x, setup), "times C1 + C2 n > 0", weight)
     facts = [positive(gt(weight, 0), "C1 + C2 n > 0")]
@@ -115,7 +118,9 @@ def slope_with_setup(slope: Any, power: Any, solved: Any) -> list[Line]:
     last = iff(
         logs.claim.second, solved.second, "C4 = ln C3/ln beta, C5 = -1/ln beta", 1 / sp.log(beta)
     )
-    zero = chain(chain(chain(root_, product, "so"), logs, "in logarithms"), last, "solved for n")
+    zero = chain(
+        chain(chain(root_, product, "both together"), logs, "in logarithms"), last, "solved for n"
+    )
     return [line, root_, zero]
 
 
@@ -153,7 +158,7 @@ def misprinted_chain(right: Any, printed: Any, before: Any, after: Any, apart: A
     less = compute(lt(sp.log(2), 1), "2 < e")
     # the factors are (1 - beta^5)^2 and (1 - beta^6)^2
     five, six = sp.Rational(31, 32) ** 2, sp.Rational(63, 64) ** 2
-    why = "by 5.2a: C3 - C1 beta^n - C2 n beta^n with beta = 1/2 and phi = 1/100"
+    why = "times (1 - beta^n)^2, by 5.2a: C3 - C1 beta^n - C2 n beta^n with these values"
     at_five = eq(five * _slope_at(5), sp.Rational(31, 3200) - sp.Rational(11, 640) * sp.log(2))
     at_six = eq(six * _slope_at(6), sp.Rational(63, 6400) - sp.Rational(7, 800) * sp.log(2))
     by_five = {identity(at_five, why): -1 / five, more: sp.Rational(11, 640) / five}
@@ -345,15 +350,21 @@ def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
     linear = climbs(
         ge(beta**-_y, 1 + _y * growth),
         _y,
-        positive(ge(at_point(beta**-_y, {_y: 0}), 1), "at 0"),
-        positive(ge(growth * beta**-_y, growth), "its slope", {one: growth}),
+        positive(ge(at_point(beta**-_y, {_y: 0}), 1), "both sides are equal at y = 0"),
+        positive(
+            ge(growth * beta**-_y, growth), "the left side has the larger slope", {one: growth}
+        ),
         "so beta^-y >= 1 + yL",
     )
     square = climbs(
         ge(beta**-_y, 1 + _y * growth + _y**2 * growth**2 / 2),
         _y,
-        positive(ge(at_point(beta**-_y, {_y: 0}), 1), "at 0"),
-        positive(ge(growth * beta**-_y, growth + _y * growth**2), "its slope", {linear: growth}),
+        positive(ge(at_point(beta**-_y, {_y: 0}), 1), "both sides are equal at y = 0"),
+        positive(
+            ge(growth * beta**-_y, growth + _y * growth**2),
+            "the left side has the larger slope",
+            {linear: growth},
+        ),
         "so beta^-y >= 1 + yL + (yL)^2/2",
     )
     point = _c / growth
@@ -362,9 +373,9 @@ def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
         _CURVE,
         x,
         point,
-        positive(lt(_CURVE.subs(x, 0), 0), "below 0 at 0"),
-        positive(gt(_CURVE.subs(x, point), 0), "positive at c/L", {there: 1}),
-        positive(gt(sp.diff(_CURVE, x), 0), "rising"),
+        positive(lt(_CURVE.subs(x, 0), 0), "the function is negative at n = 0"),
+        positive(gt(_CURVE.subs(x, point), 0), "it is positive at n = c/L", {there: 1}),
+        positive(gt(sp.diff(_CURVE, x), 0), "and it rises"),
         "n^*",
         "beta^-n + n ln beta - c has one root, c = 1 - (1 - beta) ln beta/phi",
     )
@@ -391,7 +402,7 @@ def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
 def lemma_1(powers: Any, ratio: Any) -> list[Line]:
     """(k+1)/G_(k+1) > k/G_k, as 1 + beta + ... + beta^(k-1) > k beta^k."""
     assumed = assume(powers, "assume it")
-    first = positive(powers.subs({k: 1}), "1 > beta")
+    first = positive(powers.subs({k: 1}), "beta < 1")
     step = positive(powers.subs({k: k + 1}), "one more", {assumed: 1})
     more = induction(powers, k, first, step, "by induction")
     scale = 1 / (geometric(k) * geometric(k + 1))
@@ -550,13 +561,13 @@ _TABLE = ((5, 7, 8, 507), (10, 6, 23, 1014), (15, 6, 40, 1520), (20, 5, 58, 2027
 
 def _claims_of_row(send: int, nodes: int, tenths: int, size: int) -> list[Any]:
     """Return what holds for one set-up cost of section 6.3."""
-    excess = 1000 * (_time(10, send) - _time(nodes, send))
+    excess = _time(10, send) / _time(nodes, send) - 1
     return [
         gt(_last(nodes, send), 0),
         le(_last(nodes + 1, send), 0),
         lt(_last(10, send), 0),
-        gt(excess, (tenths - HALF) * _time(nodes, send)),
-        lt(excess, (tenths + HALF) * _time(nodes, send)),
+        gt(excess, (tenths - HALF) / 1000),
+        lt(excess, (tenths + HALF) / 1000),
         lt(_size(send), size),
         ge(_size(send), size - 1),
     ]
@@ -573,13 +584,13 @@ def _claims_of_row(send: int, nodes: int, tenths: int, size: int) -> list[Any]:
 def ten_nodes(*claims: Any) -> list[Line]:
     """In the paper's experiments with set-up cost 7, 6, 6 and 5 nodes are fastest, not 10."""
     reasons = (
-        "a positive last share on N* nodes",
-        "but not on one more",
+        "alpha_last(n, ST): the last share is positive on N* nodes",
+        "but not on one node more",
         "on all ten nodes the formula is no schedule",
-        "and overstates the least time by this, in tenths of a percent",
-        "to the nearest",
-        "ten nodes need a load of this size",
-        "and no less",
+        "and its E(n, ST) exceeds the least time by more than this part",
+        "and by less than this part",
+        "size(ST): ten nodes need a load of this size, rounded up",
+        "and no smaller one",
     )
     return [compute(claim, reasons[place % 7]) for place, claim in enumerate(claims)]
 

@@ -2,11 +2,12 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.printing.latex import LatexPrinter
+from sympy.printing.str import StrPrinter
 
 
 class _Printer(LatexPrinter):
@@ -26,6 +27,23 @@ def latex(expression: sp.Expr) -> str:
     return str(_Printer({"ln_notation": True}).doprint(expression))
 
 
+class _TextPrinter(StrPrinter):
+    """SymPy's plain text, with derivatives and values put in as they are read aloud."""
+
+    def _print_Subs(self, expr: sp.Subs) -> str:
+        pairs = zip(expr.variables, expr.point, strict=True)
+        values = ", ".join(f"{self._print(old)} = {self._print(new)}" for old, new in pairs)
+        return f"[{self._print(expr.expr)} at {values}]"
+
+    def _print_Derivative(self, expr: sp.Derivative) -> str:
+        return f"d/d{self._print(expr.variables[0])} [{self._print(expr.expr)}]"
+
+
+def to_text(value: Any) -> str:
+    """Return an expression or a claim as plain text."""
+    return str(_TextPrinter().doprint(value)) if isinstance(value, sp.Basic) else str(value)
+
+
 class ProofError(Exception):
     """A step of a derivation that does not hold, or that could not be decided."""
 
@@ -34,8 +52,39 @@ _LATEX = {"=": "=", ">": ">", ">=": r"\ge", "<": "<", "<=": r"\le"}
 _NEGATED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
 
+class Claim:
+    """What a line can claim; it prints itself in text and in LaTeX."""
+
+    @property
+    def sides(self) -> tuple[sp.Expr, ...]:
+        """All expressions in it."""
+        raise NotImplementedError
+
+    @property
+    def free_symbols(self) -> set[sp.Symbol]:
+        """The symbols that neither a sum nor a range binds."""
+        return set().union(*(side.free_symbols for side in self.sides))
+
+    @property
+    def bound_symbols(self) -> set[sp.Symbol]:
+        """The indices of the sums and of a range."""
+        sums = (sum_ for side in self.sides for sum_ in side.atoms(sp.Sum))
+        return {limits[0] for sum_ in sums for limits in sum_.limits}
+
+    def subs(self, values: Mapping[Any, Any]) -> Self:
+        """Replace symbols, all at once, but not the index of a range."""
+        raise NotImplementedError
+
+    def latex(self) -> str:
+        """Return it as LaTeX."""
+        raise NotImplementedError
+
+    def _repr_latex_(self) -> str:
+        return f"${self.latex()}$"
+
+
 @dataclass(frozen=True)
-class Relation:
+class Relation(Claim):
     """``left sign right``, with the sign ``=``, ``>``, ``>=``, ``<`` or ``<=``."""
 
     left: sp.Expr
@@ -66,23 +115,8 @@ class Relation:
         return Relation(self.left, _NEGATED[self.sign], self.right)
 
     @property
-    def free_symbols(self) -> set[sp.Symbol]:
-        """The symbols that are not bound by a sum."""
-        return self.left.free_symbols | self.right.free_symbols
-
-    @property
-    def bound_symbols(self) -> set[sp.Symbol]:
-        """The indices of the sums."""
-        return {
-            limits[0]
-            for side in self.sides
-            for sum_ in side.atoms(sp.Sum)
-            for limits in sum_.limits
-        }
-
-    @property
     def sides(self) -> tuple[sp.Expr, ...]:
-        """All expressions in it."""
+        """Left and right."""
         return self.left, self.right
 
     def subs(self, values: Mapping[Any, Any]) -> "Relation":
@@ -94,32 +128,19 @@ class Relation:
         return f"{latex(self.left)} {_LATEX[self.sign]} {latex(self.right)}"
 
     def __str__(self) -> str:
-        return f"{self.left} {self.sign} {self.right}"
-
-    def _repr_latex_(self) -> str:
-        return f"${self.latex()}$"
+        return f"{to_text(self.left)} {self.sign} {to_text(self.right)}"
 
 
 @dataclass(frozen=True)
-class Iff:
+class Iff(Claim):
     """Two relations of which both hold or neither."""
 
     first: Relation
     second: Relation
 
     @property
-    def free_symbols(self) -> set[sp.Symbol]:
-        """The symbols of both."""
-        return self.first.free_symbols | self.second.free_symbols
-
-    @property
-    def bound_symbols(self) -> set[sp.Symbol]:
-        """The indices of the sums in both."""
-        return self.first.bound_symbols | self.second.bound_symbols
-
-    @property
     def sides(self) -> tuple[sp.Expr, ...]:
-        """All expressions in it."""
+        """The sides of both."""
         return self.first.sides + self.second.sides
 
     def subs(self, values: Mapping[Any, Any]) -> "Iff":
@@ -133,12 +154,9 @@ class Iff:
     def __str__(self) -> str:
         return f"{self.first}  iff  {self.second}"
 
-    def _repr_latex_(self) -> str:
-        return f"${self.latex()}$"
-
 
 @dataclass(frozen=True)
-class Every:
+class Every(Claim):
     """A relation for each whole `index` from `low` to `high`, both included."""
 
     relation: Relation
@@ -160,11 +178,11 @@ class Every:
     @property
     def bound_symbols(self) -> set[sp.Symbol]:
         """The index, and those of the sums."""
-        return self.relation.bound_symbols | {self.index}
+        return super().bound_symbols | {self.index}
 
     @property
     def sides(self) -> tuple[sp.Expr, ...]:
-        """All expressions in it."""
+        """The sides of the relation, and the ends of the range."""
         return (*self.relation.sides, self.low, self.high)
 
     def subs(self, values: Mapping[Any, Any]) -> "Every":
@@ -180,12 +198,6 @@ class Every:
 
     def __str__(self) -> str:
         return f"{self.relation}  ({self.index} = {self.low}, ..., {self.high})"
-
-    def _repr_latex_(self) -> str:
-        return f"${self.latex()}$"
-
-
-Claim = Relation | Iff | Every
 
 
 def _replace(expression: sp.Expr, values: Mapping[Any, Any]) -> sp.Expr:
@@ -234,6 +246,7 @@ def holds_at(claim: Claim, point: Mapping[Any, Any]) -> bool:
         low, high = (int(_value(end, point)) for end in (claim.low, claim.high))
         at_index = (claim.relation.subs({claim.index: count}) for count in range(low, high + 1))
         return all(holds_at(relation, point) for relation in at_index)
+    assert isinstance(claim, Relation)
     gap = _value(claim.gap, point)
     if not gap.is_Rational:
         gap = sp.Integer(0) if abs(gap.evalf(40)) < sp.Float("1e-30") else gap.evalf(40)

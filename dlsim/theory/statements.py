@@ -13,7 +13,7 @@ import sympy as sp
 
 from dlsim.errors import InputError
 from dlsim.theory import symbols as names
-from dlsim.theory.relations import Claim, ProofError, holds_at, latex
+from dlsim.theory.relations import Claim, ProofError, holds_at, latex, to_text
 from dlsim.theory.steps import Line, shows
 
 #: What a statement can turn out to be.
@@ -192,7 +192,7 @@ class Derivation:
 
     def __str__(self) -> str:
         return "\n".join(
-            f"{place:5d}. {claim}\n       {why}" for place, claim, why in self._rows(str, str)
+            f"{place:5d}. {claim}\n       {why}" for place, claim, why in self._rows(to_text, str)
         )
 
     def _repr_markdown_(self) -> str:
@@ -347,7 +347,7 @@ def lemma(key: str) -> tuple[Line, ...]:
     """Return one line per goal of another statement, each under the hypotheses it rests on."""
     if key not in _LEMMAS:
         shown = _STATEMENTS[key].prove().shown
-        _LEMMAS[key] = tuple(Line(one.claim, f"statement {key}", (), one.given) for one in shown)
+        _LEMMAS[key] = tuple(Line(one.claim, f"by statement {key}", (), one.given) for one in shown)
     return _LEMMAS[key]
 
 

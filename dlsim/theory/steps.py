@@ -351,8 +351,11 @@ def induction(claim: Relation, index: sp.Symbol, base: Line, step: Line, why: st
 def induction_in_range(claim: Every, base: Line, step: Line, why: str) -> Line:
     """Show a claim for every index of a range: for the first, and for one more."""
     line = induction(claim.relation, claim.index, base, step, why)
-    every = f"for {claim.index} = {claim.low}, ..., {claim.high}"
-    return generalise(line, claim.index, claim.low, claim.high, every)
+    return generalise(line, claim.index, claim.low, claim.high, _for_range(claim))
+
+
+def _for_range(claim: Every) -> str:
+    return f"for {claim.index} = {claim.low}, ..., {claim.high}"
 
 
 def sums(
@@ -370,10 +373,11 @@ def sums(
     and multiples of `more`.
     """
     start = sp.Integer(1 if index.is_positive else 0)
-    base = identity(claim.subs({index: start}), f"{why}: the first", first, signs)
-    assumed = assume(claim, f"{why}: assume it")
+    base = identity(claim.subs({index: start}), f"{why}: it holds for {start}", first, signs)
+    assumed = assume(claim, f"{why}: assume it for {index}")
     by = {assumed: factor, **(more or {})}
-    step = identity(claim.subs({index: index + 1}), f"{why}: one more", by, signs)
+    after = claim.subs({index: index + 1})
+    step = identity(after, f"{why}: then it holds for {index} + 1", by, signs)
     return induction(claim, index, base, step, why)
 
 
@@ -407,11 +411,12 @@ def add_up(
 def add_weighted(every: Line, weight: sp.Expr, why: str) -> Line:
     """Add up inequalities that hold for every index, each times a weight that is not negative."""
     claim = _every(every)
-    one = take_in_range(every, claim.index, "for one of them")
+    one = take_in_range(every, claim.index, "for one index")
     relation = claim.relation
     weighed = Relation(weight * relation.left, relation.sign, weight * relation.right)
     each = positive(weighed, why, {one: weight})
-    return add_up(generalise(each, claim.index, claim.low, claim.high, "for each"), "all added")
+    weighed_all = generalise(each, claim.index, claim.low, claim.high, _for_range(claim))
+    return add_up(weighed_all, "all of them added")
 
 
 def ceiling(count: sp.Expr, real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> Line:
@@ -657,10 +662,15 @@ def exact_function(name: str, function: Any) -> Any:
 
 
 def compute(claim: Relation, why: str) -> Line:
-    """Show a relation of exact numbers, by fractions or SymPy's bounds of roots and logarithms."""
+    """Show a relation of exact numbers, by fractions or SymPy's bounds of roots and logarithms.
+
+    The reason ends with the numbers that an inequality compares, where it does not show them.
+    """
     gap = sp.expand(claim.gap.doit())
     if not gap.is_number or any(side.doit().atoms(sp.Float) for side in claim.sides):
         raise ProofError(f"{claim} is not about exact numbers")
     if not {"=": gap == 0, ">": gap.is_positive, ">=": gap.is_nonnegative}[claim.kind]:
         raise ProofError(f"{claim} is false")
-    return _line(claim, why)
+    numbers = Relation(claim.left.doit(), claim.sign, claim.right.doit())
+    is_shown = claim.sign == "=" or numbers == claim
+    return _line(claim, why if is_shown else f"{why}: {numbers}")
