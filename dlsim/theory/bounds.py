@@ -32,7 +32,6 @@ _ENOUGH = assume(ge(total(used, K), need * part), "it gets the node time that it
 
 @statement(
     "Y.price",
-    "the bound on what any schedule admits: one task",
     goals=[ge(beyond + total(lambda i: price(i) * used(i), K), worth * part)],
     hypotheses=[_ONCE, _BEYOND, _PRICE, _ENOUGH],
     witness={
@@ -45,7 +44,6 @@ _ENOUGH = assume(ge(total(used, K), need * part), "it gets the node time that it
         price: lambda _: sp.Integer(1),
         used: lambda _: sp.Integer(1),
     },
-    status="ours",
 )
 def price_of_a_task(goal: Any) -> list[Line]:
     """A task is worth no more than the node time that it uses, at any prices, and a rest."""
@@ -63,7 +61,6 @@ _EACH = assume(
 
 @statement(
     "Y.sum",
-    "the bound on what any schedule admits: all tasks",
     goals=[ge(held(1) + total(rest, n), total(gain, n))],
     hypotheses=[_EACH],
     witness={
@@ -71,7 +68,6 @@ _EACH = assume(
         rest: lambda _: sp.Integer(1),
         gain: lambda _: sp.Integer(2),
     },
-    status="ours",
 )
 def prices_of_all(goal: Any) -> list[Line]:
     """All admitted tasks are worth at most the free node time at these prices, and the rests."""
@@ -83,14 +79,12 @@ def prices_of_all(goal: Any) -> list[Line]:
 
 @statement(
     "Y.floor",
-    "the least node time of a task",
     goals=[
         eq(total(lambda i: ST + SC + alpha(i) * sigma * w, n), sigma * w + n * (ST + SC)),
         gt(cost(n + m), cost(n)),
     ],
     hypotheses=[LOAD],
     witness={alpha: lambda _: sp.Rational(1, 3)},
-    status="ours",
 )
 def least_node_time(time: Any, more: Any) -> list[Line]:
     """A task needs node time sigma w + n (ST + SC); n E(n) if its nodes are kept together."""

@@ -37,10 +37,7 @@ _three = {M: 3, N: 2, ST: sp.Rational(1, 2), SC: 1}
 
 
 @statement(
-    "U.rec",
-    "several rounds (announced in M 5, I 6): the recurrence",
-    goals=[Iff(_balance, eq(c(h + 1), chi / (N * tau) * c(h) + (SC / N - ST) / tau))],
-    status="ours",
+    "U.rec", goals=[Iff(_balance, eq(c(h + 1), chi / (N * tau) * c(h) + (SC / N - ST) / tau))]
 )
 def recurrence(both: Any) -> list[Line]:
     """No node waits iff c_(j+1) = chi/(N tau) c_j + (SC/N - ST)/tau."""
@@ -65,7 +62,6 @@ def solve_recurrence(claim: Every, rule: Line, factor: Any, extra: Any) -> Line:
 
 @statement(
     "U.cj",
-    "several rounds: the chunks",
     goals=[Every(eq(c(h), theta**h * (c(0) - eta) + eta), h, 0, M - 1)],
     hypotheses=[_RECURRENCE, _FIXED],
     witness={
@@ -75,7 +71,6 @@ def solve_recurrence(claim: Every, rule: Line, factor: Any, extra: Any) -> Line:
         kappa: 1,
         c: lambda index: 2 ** sp.Integer(index + 1) - 1,
     },
-    status="ours",
 )
 def chunks(claim: Any) -> list[Line]:
     """c_j = theta^j (c_0 - eta) + eta with eta = kappa/(1 - theta), if theta is not 1."""
@@ -84,11 +79,9 @@ def chunks(claim: Any) -> list[Line]:
 
 @statement(
     "U.cj1",
-    "several rounds: the chunks where theta = 1",
     goals=[Every(eq(c(h), c(0) + h * kappa), h, 0, M - 1)],
     hypotheses=[_EVEN_RECURRENCE],
     witness={**_three, kappa: 1, c: lambda index: sp.Integer(index + 1)},
-    status="ours",
 )
 def chunks_by_steps(claim: Any) -> list[Line]:
     """c_j = c_0 + j kappa, if theta = 1."""
@@ -107,11 +100,9 @@ _EVEN_TERMS, _EVEN_CARRIED = _load_of(lambda index: _c0 + index * kappa)
 
 @statement(
     "U.sum",
-    "several rounds: the first chunk",
     goals=[eq((1 - theta**M) * (_c0 - eta), (1 - theta) * (sigma / N - M * eta))],
     hypotheses=[_CARRIED],
     witness={**_three, theta: 2, eta: 0, _c0: 1, sigma: 14},
-    status="ours",
 )
 def first_chunk(claim: Any) -> list[Line]:
     """c_0 = eta + (sigma/N - M eta)(1 - theta)/(1 - theta^M)."""
@@ -123,11 +114,9 @@ def first_chunk(claim: Any) -> list[Line]:
 
 @statement(
     "U.sum1",
-    "several rounds: the first chunk where theta = 1",
     goals=[eq(_c0, sigma / (N * M) - kappa * (M - 1) / 2)],
     hypotheses=[_EVEN_CARRIED],
     witness={**_three, kappa: 1, _c0: 1, sigma: 12},
-    status="ours",
 )
 def first_chunk_by_steps(claim: Any) -> list[Line]:
     """c_0 = sigma/(N M) - kappa (M - 1)/2, if theta = 1."""
@@ -204,11 +193,9 @@ def show_ends(never_waits: Line) -> Line:
 
 @statement(
     "U.mk",
-    "several rounds: the makespan",
     goals=[eq(D(M), N * (ST + tau * c(0)) + M * SC + chi * sigma / N), le(d(M), D(M))],
     hypotheses=[_BALANCE, _NOT_NEGATIVE, _FIRST, _LAST_NODE, _OTHER_FIRST, _OTHER, _LOAD, _INSIDE],
     witness=_shrinking,
-    status="ours",
 )
 def makespan(time: Any, others: Any) -> list[Line]:
     """All nodes end by N (ST + tau c_0) + M SC + chi sigma/N; chunks may shrink."""

@@ -34,7 +34,6 @@ _OPT = assume(le(optimism, 1), "Opt is at most 1")
 
 @statement(
     "B.1-3",
-    "B (1), (2), (3)",
     goals=[
         ge(deadline, now + server_time),
         lt(
@@ -89,11 +88,9 @@ _RAISED = assume(ge(wider, target), "a larger Opt raises the target")
 
 @statement(
     "B.4",
-    "B (4), servers in time",
     goals=[le((target - slow) ** 2, (target - fast) ** 2), ge(wider, slow), eq(_differences(4), 0)],
     hypotheses=[_SLOWER, _BOTH_IN_TIME, _RAISED],
     witness={fast: 1, slow: 2, target: 3, wider: 4},
-    errata=[33],
 )
 def smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
     """Of servers in time the rule of the smallest Diff takes the slowest, also for a larger Opt."""
@@ -111,7 +108,6 @@ def smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
 
 @statement(
     "B.4late",
-    "B (4), no server in time",
     goals=[le((fast - target) ** 2, (slow - target) ** 2)],
     hypotheses=[_SLOWER, _BOTH_LATE],
     witness={target: 1, fast: 2, slow: 3},
@@ -131,7 +127,6 @@ pload, speed, length = sp.symbols("pload P W", positive=True)
 
 @statement(
     "B.5",
-    "B (5)",
     goals=[
         gt(measured + jobs * pload, measured),
         gt(length * (1 + measured + jobs * pload) / speed, length * (1 + measured) / speed),
@@ -147,7 +142,6 @@ def load_correction(load: Any, time: Any) -> list[Line]:
 
 @statement(
     "B.6",
-    "B (6)",
     goals=[
         Iff(
             lt(deadline - now, send + execute + receive),
@@ -172,14 +166,7 @@ _strict = exact_function("strict", lambda limit: count_fallbacks(limit, printed=
 _printed = exact_function("printed", lambda limit: count_fallbacks(limit, printed=True))
 
 
-@statement(
-    "B.7",
-    "B (7)",
-    goals=[*(eq(_strict(limit), limit) for limit in range(6)), eq(_printed(0), 1)],
-    status="notation",
-    gap="the sign must be <: with N_max = 0 the printed rule allows one fallback",
-    errata=[31],
-)
+@statement("B.7", goals=[*(eq(_strict(limit), limit) for limit in range(6)), eq(_printed(0), 1)])
 def fallback_limit(*claims: Any) -> list[Line]:
     """With N_fallbacks < N_max a request falls back at most N_max times."""
     *strict, printed = claims
@@ -194,11 +181,7 @@ _seconds = exact_function("seconds", lambda gops: 1000 * gops / sp.Integer(300))
 
 @statement(
     "B.Gops",
-    "B 4.1 and Table 1",
     goals=[eq(_seconds(sp.Rational(3, 2)), 5), eq(_seconds(90), 300), eq(_seconds(1080), 3600)],
-    status="notation",
-    gap="1.5 Gops at 300 Mops/s are 5 seconds, not 5 minutes",
-    errata=[32],
 )
 def lengths_of_jobs(low: Any, minutes: Any, high: Any) -> list[Line]:
     """Jobs of 1.5 to 1080 Gops take 5 seconds to 60 minutes at 300 Mops/s."""

@@ -57,7 +57,6 @@ def best_share(index: Any) -> sp.Expr:
 
 @statement(
     "1.3-4",
-    "I (2), (3), (4)",
     goals=[
         eq(end, optimum),
         Every(eq(alpha(j), (end - r(j)) / work), j, 1, n),
@@ -104,7 +103,6 @@ _NODE = assume(ge(n, j), "j is one of the nodes")
 
 @statement(
     "1.pos",
-    "I Theorem 3 and Corollary 1, the missing condition",
     goals=[
         Iff(gt(best_share(n), 0), LAST_SHARE.claim),
         Iff(gt(best_share(n), 0), gt(optimum, r(n))),
@@ -112,9 +110,6 @@ _NODE = assume(ge(n, j), "j is one of the nodes")
     ],
     hypotheses=[SORTED, _NODE],
     witness=_nodes,
-    status="corrected",
-    gap="the last share must be positive: the waits add up to less than sigma (tau + chi)",
-    errata=[13],
 )
 def last_share(condition: Any, free: Any, order: Any) -> list[Line]:
     """The last share is the smallest; it is positive iff sum (r_n - r_i) < sigma (tau + chi)."""
@@ -139,7 +134,6 @@ FITS = assume(
 
 @statement(
     "1.opt",
-    "I Theorem 1",
     goals=[ge(_earlier, optimum)],
     hypotheses=[OTHER_LOAD, FITS, SORTED, LAST_SHARE],
     witness={**_nodes, _earlier: 9, _other: lambda index: sp.Rational(1, 3), sigma: 4},
@@ -199,7 +193,6 @@ _NOT_NEGATIVE = assume(Every(ge(alpha(j), 0), j, 1, n), "no share is negative")
 
 @statement(
     "1.s",
-    "I 4.4, start times in the worst case",
     goals=[Every(eq(s(j), r(1) + sigma * tau * total(alpha, j - 1)), j, 1, n)],
     hypotheses=[_TOGETHER, FIRST_START, STARTS, _NOT_NEGATIVE],
     witness={
@@ -238,7 +231,6 @@ _SOME_SHARE = assume(gt(alpha(1), 0), "the first node has a share")
 
 @statement(
     "1.T2",
-    "I Theorem 2",
     goals=[gt(s(2), r(2))],
     hypotheses=[_SAME_RELEASE, FIRST_START, _SECOND_START, _SOME_SHARE],
     witness={
@@ -270,13 +262,9 @@ def show_constraint_2(shares: Line, load: Line) -> Line:
 
 @statement(
     "1.C1C2",
-    "I 4.4, Constraints 1 and 2",
     goals=[CONSTRAINT_2.claim],
     hypotheses=[CONSTRAINT_1, POSITIVE, LOAD],
     witness={**_apart, alpha: lambda _: sp.Rational(1, 3), w: 2},
-    status="corrected",
-    gap="all shares must be positive",
-    errata=[14, 16],
 )
 def constraint_2_is_weaker(goal: Any) -> list[Line]:
     """If all shares are positive, Constraint 1 implies Constraint 2."""
@@ -285,12 +273,9 @@ def constraint_2_is_weaker(goal: Any) -> list[Line]:
 
 @statement(
     "1.C1n",
-    "I 4.4, the reach of Constraint 1",
     goals=[gt(w, n * (n - 1) * tau / 2)],
     hypotheses=[CONSTRAINT_1, LAST_SHARE],
     witness={r: lambda index: sp.Integer(index), beta: sp.Rational(9, 10), sigma: 2},
-    status="ours",
-    errata=[15],
 )
 def reach_of_constraint_1(goal: Any) -> list[Line]:
     """Constraint 1 with positive shares needs n (n-1) tau/2 < tau + chi."""
@@ -329,16 +314,7 @@ def show_common_end(goal: Every, no_idle_time: Line) -> Line:
     return generalise(end_of_node, j, 1, n, "all nodes end together")
 
 
-@statement(
-    "1.T3",
-    "I Theorem 3",
-    goals=_OPTIMAL,
-    hypotheses=[CONSTRAINT_1, *_SCHEDULE],
-    witness=_at_constraint_1,
-    status="corrected",
-    gap="the waits must add up to less than sigma (tau + chi)",
-    errata=[13],
-)
+@statement("1.T3", goals=_OPTIMAL, hypotheses=[CONSTRAINT_1, *_SCHEDULE], witness=_at_constraint_1)
 def theorem_3(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
     """With Constraint 1 and positive shares, (3) and (4) leave no idle time and are optimal."""
     gap = take_in_range(CONSTRAINT_1, j, "for the next node")
@@ -361,14 +337,7 @@ def theorem_3(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
 
 
 @statement(
-    "1.C2",
-    "I Corollary 1",
-    goals=_OPTIMAL,
-    hypotheses=[CONSTRAINT_2, SORTED, *_SCHEDULE],
-    witness=_at_constraint_1,
-    status="corrected",
-    gap="the last share must be positive; Constraint 2 is for i = 2..n, as r_0 does not exist",
-    errata=[13, 16],
+    "1.C2", goals=_OPTIMAL, hypotheses=[CONSTRAINT_2, SORTED, *_SCHEDULE], witness=_at_constraint_1
 )
 def corollary_1(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
     """With Constraint 2 and positive shares, (3) and (4) leave no idle time and are optimal."""
@@ -398,16 +367,12 @@ _r_3, _alpha_3 = _example((0, 1, 9), Fraction(1, 10))
 
 @statement(
     "1.T3cex",
-    "I Theorem 3, Corollary 1",
     goals=[
         ge(_r_2(2) - _r_2(1), 1),
         ge(_r_2(2) - _r_2(1), _alpha_2(1)),
         eq(_alpha_2(1), sp.Rational(7, 4)),
         lt(_alpha_2(2), 0),
     ],
-    status="refuted",
-    gap="the last share may be negative",
-    errata=[13],
 )
 def theorem_3_fails(first: Any, second: Any, large: Any, negative: Any) -> list[Line]:
     """As printed Theorem 3 and Corollary 1 fail: sigma = tau = chi = 1, r = (0, 5)."""
@@ -421,16 +386,12 @@ def theorem_3_fails(first: Any, second: Any, large: Any, negative: Any) -> list[
 
 @statement(
     "1.C1C2cex",
-    'I 4.4, "weaker"',
     goals=[
         ge(_r_3(2) - _r_3(1), 1),
         ge(_r_3(3) - _r_3(2), 1),
         eq(_alpha_3(1), sp.Rational(37, 11)),
         lt(_r_3(2) - _r_3(1), _alpha_3(1)),
     ],
-    status="refuted",
-    gap="a share may exceed 1 where another is negative",
-    errata=[14],
 )
 def constraint_2_is_not_weaker(first: Any, second: Any, large: Any, fails: Any) -> list[Line]:
     """Constraint 1 may hold without Constraint 2: sigma = tau = 1, chi = 1/10, r = (0, 1, 9)."""
@@ -448,16 +409,12 @@ _baseline = exact_function("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** 
 
 @statement(
     "SysLoad",
-    "I 5.1, SystemLoad",
     goals=[
         eq(at_point(_tasks * _time / _span, {_tasks: _rate * _span}), _rate * _time),
         Iff(eq(_load, _rate * _time), eq(1 / _rate, _time / _load)),
         gt(_baseline(16), sp.Rational(1358, 100)),
         lt(_baseline(16), sp.Rational(1360, 100)),
     ],
-    status="corrected",
-    gap="SystemLoad is lambda E and 1/lambda is E/SystemLoad; E/chi is 13.59 whatever lambda is",
-    errata=[18, 19],
 )
 def system_load(load: Any, interval: Any, low: Any, high: Any) -> list[Line]:
     """The system load is total tasks times E over the time, that is lambda E."""

@@ -96,7 +96,6 @@ def sum_of_shares(setup: Any) -> Line:
 
 @statement(
     "4.5",
-    "M (4.1), (4.2), (4.5)",
     goals=[
         eq(at_point(b / (a + b), {a: Cms, b: Cps}), beta),
         Iff(eq(finish(1, 0), finish(2, 0)), eq(alpha(2), beta * alpha(1))),
@@ -115,7 +114,6 @@ def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
 
 @statement(
     "4.1-4.4",
-    "M (4.1)-(4.4), text below (4.5)",
     goals=[
         Every(eq(alpha(j), beta ** (j - 1) * alpha(1)), j, 1, n),
         eq(alpha(1), (1 - beta) / (1 - beta**n)),
@@ -123,7 +121,6 @@ def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
     ],
     hypotheses=[NEXT_SHARE, LOAD],
     witness={alpha: lambda index: sp.Rational(4, 7) / 2 ** (index - 1)},
-    errata=[5],
 )
 def shares_without_setup(solved: Any, first: Any, most: Any) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
@@ -153,7 +150,7 @@ def show_ends(claim: Relation, setup: Any) -> Line:
     return identity(claim, "every node ends at E", {partial: sigma * Cms})
 
 
-@statement("E(n)", "M between (4.5) and (4.6)", goals=[ends_of_nodes(0, 0)])
+@statement("E(n)", goals=[ends_of_nodes(0, 0)])
 def ends_without_setup(claim: Any) -> list[Line]:
     """Without set-up cost every node ends at E = (1 - beta)/(1 - beta^n) sigma (Cms + Cps)."""
     return [show_ends(claim, 0)]
@@ -164,9 +161,7 @@ GAMMA = 1 - sigma * Cms / Delta
 MEETS = Iff(le(BARE, Delta), le(beta**n, GAMMA))
 
 
-@statement(
-    "4.6g", "M (4.6) to n_min", goals=[eq((1 - beta) * sigma * (Cms + Cps), sigma * Cms), MEETS]
-)
+@statement("4.6g", goals=[eq((1 - beta) * sigma * (Cms + Cps), sigma * Cms), MEETS])
 def deadline_by_powers(same: Any, meets: Any) -> list[Line]:
     """E(n) <= Delta = A + D - s if and only if beta^n <= gamma = 1 - sigma Cms/Delta."""
     why = "times (1 - beta^n)/Delta, which is positive"
@@ -182,12 +177,8 @@ POSSIBLE = assume(gt(GAMMA, 0), "gamma > 0: the load can be sent before the dead
 
 @statement(
     "n_min",
-    "M below (4.6), n_min",
     goals=[Iff(le(BARE, Delta), ge(n, sp.ceiling(LEAST))), ge(sp.ceiling(LEAST), 1)],
     hypotheses=[POSSIBLE],
-    status="corrected",
-    gap="gamma > 0 is needed, not only A + D - s > 0",
-    errata=[2],
 )
 def fewest_nodes(meets: Any, least: Any) -> list[Line]:
     """The fewest nodes that meet a deadline are n_min = ceiling(ln gamma/ln beta), at least 1."""
@@ -214,13 +205,9 @@ IMPOSSIBLE = assume(le(GAMMA, 0), "gamma is not positive")
 
 @statement(
     "4.6inf",
-    "M 4.1, the condition before n_min",
     goals=[gt(BARE, sigma * Cms), gt(BARE, Delta)],
     hypotheses=[IMPOSSIBLE],
     witness={Delta: 2},
-    status="corrected",
-    gap="if gamma <= 0, no number of nodes meets the deadline",
-    errata=[2],
 )
 def sending_is_a_floor(floor: Any, missed: Any) -> list[Line]:
     """No number of nodes is faster than sending; if gamma <= 0 none meets the deadline."""
@@ -231,7 +218,6 @@ def sending_is_a_floor(floor: Any, missed: Any) -> list[Line]:
 
 @statement(
     "4.7-4.10",
-    "M (4.7)-(4.11)",
     goals=[
         Iff(
             eq(finish(j, j, ST, SC), finish(j + 1, j + 1, ST, SC)),
@@ -239,9 +225,6 @@ def sending_is_a_floor(floor: Any, missed: Any) -> list[Line]:
         ),
         Iff(eq(finish(n, n, ST, SC), finish(n + 1, n, ST, SC)), eq(alpha(n + 1), beta * alpha(n))),
     ],
-    status="corrected",
-    gap="the last line has n ST, not (n-1) ST, which would contradict the recurrence",
-    errata=[1, 9],
 )
 def equal_finish_with_setup(each: Any, misprint: Any) -> list[Line]:
     """With set-up cost two nodes end together if and only if alpha_(j+1) = beta alpha_j - phi."""
@@ -257,7 +240,6 @@ _EXAMPLE = {beta: sp.Rational(1, 2), phi: sp.Rational(1, 20)}
 
 @statement(
     "4.11r",
-    "M text below (4.11)",
     goals=[
         Every(eq(alpha(j), share(j, alpha(1))), j, 1, n),
         eq(total(lambda power: beta**power * phi, j - 2, 0), geometric(j - 1) * phi),
@@ -276,7 +258,6 @@ CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
 
 @statement(
     "4.12",
-    "M (4.12)",
     goals=[eq(alpha(1), first_share(n)), Iff(eq(CLOSED, 1), eq(alpha_1, first_share(n)))],
     hypotheses=[NEXT_SHARE_WITH_SETUP, LOAD],
     witness={alpha: lambda index: share(index, first_share(3)).subs(_EXAMPLE)},
@@ -293,12 +274,7 @@ def first_share_with_setup(first: Any, only: Any) -> list[Line]:
     ]
 
 
-@statement(
-    "4.12G",
-    "M (4.12) without its cancellation, as the engine computes it",
-    goals=[eq(first_share(n), (1 + phi * total(geometric, n - 1)) / geometric(n))],
-    status="ours",
-)
+@statement("4.12G", goals=[eq(first_share(n), (1 + phi * total(geometric, n - 1)) / geometric(n))])
 def first_share_by_sums(claim: Any) -> list[Line]:
     """B(n) = (1 + phi (G_1 + ... + G_(n-1)))/G_n, in which no digits cancel."""
     added = eq(total(geometric, n - 1), (n - geometric(n)) / (1 - beta))
@@ -306,7 +282,7 @@ def first_share_by_sums(claim: Any) -> list[Line]:
     return [identity(claim, "this sum put into (4.12)", {closed: -phi / geometric(n)})]
 
 
-@statement("4.12fin", "M (4.12) and the line below", goals=[ends_of_nodes(phi, SC)])
+@statement("4.12fin", goals=[ends_of_nodes(phi, SC)])
 def ends_with_setup(claim: Any) -> list[Line]:
     """With set-up cost every node ends at E = ST + SC + sigma (Cms + Cps) B(n)."""
     return [show_ends(claim, phi)]
@@ -314,7 +290,6 @@ def ends_with_setup(claim: Any) -> list[Line]:
 
 @statement(
     "4.13->4.6",
-    "M end of 4.2",
     goals=[
         eq(at_point(execution_time(n), {phi: 0, SC: 0}), sigma * w * (1 - beta) / (1 - beta**n)),
         eq(at_point(share(j, alpha_1), {phi: 0}), beta ** (j - 1) * alpha_1),
@@ -337,16 +312,12 @@ def _example(count: Any) -> sp.Expr:
 
 @statement(
     "4.13",
-    "M (4.13) and the text below it",
     goals=[
         gt(execution_time(n), ST + SC + sigma * Cms),
         lt(_example(sp.Rational(21, 4)), _BUDGET),
         *(gt(_example(count), _BUDGET) for count in range(1, 7)),
         gt(_example(m + 6), _BUDGET),
     ],
-    status="corrected",
-    gap="there may be no such integer, even where a real number of nodes is enough",
-    errata=[3],
 )
 def may_be_infeasible(floor: Any, real: Any, *counts: Any) -> list[Line]:
     """A real number of nodes may meet a deadline that no whole one meets."""

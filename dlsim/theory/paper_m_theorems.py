@@ -59,7 +59,6 @@ HALF, CENT = sp.Rational(1, 2), sp.Rational(1, 100)
 
 @statement(
     "5.1",
-    "M Theorem 5.1",
     goals=[
         eq(
             sp.Derivative(execution_time(x, 0, 0), x),
@@ -68,7 +67,6 @@ HALF, CENT = sp.Rational(1, 2), sp.Rational(1, 100)
         lt(sp.Derivative(execution_time(x, 0, 0), x), 0),
         gt(execution_time(n, 0, 0), execution_time(n + 1, 0, 0)),
     ],
-    errata=[35],
 )
 def time_falls_without_setup(slope: Any, falls: Any, steps: Any) -> list[Line]:
     """Without set-up cost the execution time decreases with every node."""
@@ -90,7 +88,6 @@ def _with_setup(expression: Any) -> Any:
 
 @statement(
     "5.2a",
-    "M Theorem 5.2, from E' to n = C4 + C5 ln(C1 + C2 n)",
     goals=[
         eq(
             sp.Derivative(execution_time(x), x),
@@ -137,7 +134,6 @@ def _slope_at(count: int) -> sp.Expr:
 
 @statement(
     "5.2b",
-    "M Theorem 5.2, from n = C4 + C5 ln(C1 + C2 n) on",
     goals=[
         eq(
             at_point(_with_setup(C1 + C2 * _count), {_count: _C4 + _C5 * _k}),
@@ -148,9 +144,6 @@ def _slope_at(count: int) -> sp.Expr:
         gt(_slope_at(6), 0),
         gt(_WEIGHT, _C6 - CENT * sp.log(_WEIGHT)),
     ],
-    status="refuted",
-    gap="e^k = (C1 + C2 C4) + phi k, not C2 C4 - phi k, which has no root at the minimum",
-    errata=[6, 7],
 )
 def misprinted_chain(right: Any, printed: Any, before: Any, after: Any, apart: Any) -> list[Line]:
     """The printed e^k = C6 - C7 k has no root at the minimum of E (beta = 1/2, phi = 1/100)."""
@@ -186,13 +179,10 @@ def last_share(count: Any, cost_of_setup: Any = phi) -> sp.Expr:
 
 @statement(
     "disc",
-    "M Theorem 5.2, for whole numbers of nodes",
     goals=[
         eq(first_share(n) - first_share(n + 1), last_share(n + 1) * (1 - beta) / (1 - beta**n)),
         Iff(gt(first_share(n), first_share(n + 1)), gt(last_share(n + 1), 0)),
     ],
-    status="ours",
-    errata=[8],
 )
 def one_more_node(difference: Any, helps: Any) -> list[Line]:
     """One more node makes a task faster if and only if its share would be positive."""
@@ -206,7 +196,6 @@ _LATER = assume(gt(share(j + k, alpha_1), 0), "a later share is positive")
 
 @statement(
     "ajmono",
-    "M 4.2, order of the shares",
     goals=[
         eq(share(j, alpha_1) - share(j + 1, alpha_1), (1 - beta) * share(j, alpha_1) + phi),
         gt(share(j, alpha_1), 0),
@@ -231,7 +220,6 @@ def bracket(count: Any) -> sp.Expr:
 
 @statement(
     "last",
-    "M 4.2, range of the shares",
     goals=[
         Iff(gt(last_share(n), 0), gt((1 - beta) ** 2, phi * bracket(n))),
         gt(bracket(n + 1), bracket(n)),
@@ -239,9 +227,6 @@ def bracket(count: Any) -> sp.Expr:
         eq(at_point(bracket(n), {n: 1}), 0),
         Iff(ge(last_share(n), 0), ge((1 - beta) ** 2, phi * bracket(n))),
     ],
-    status="corrected",
-    gap="the formula is a schedule only while its last share is positive",
-    errata=[4],
 )
 def sign_of_last_share(sign: Any, rises: Any, bound: Any, one: Any, weak: Any) -> list[Line]:
     """The last share is positive up to a number N* of nodes, and for no larger number."""
@@ -265,12 +250,8 @@ _MANY = sp.ceiling(beta / setup) + 1
 
 @statement(
     "5.2",
-    "M Theorem 5.2",
     goals=[gt(execution_time(_MANY + 1, setup), execution_time(_MANY, setup))],
     witness={setup: CENT},
-    status="corrected",
-    gap="it needs ST > 0; with SC alone the time decreases",
-    errata=[8, 36],
 )
 def time_does_not_fall(rises: Any) -> list[Line]:
     """If ST > 0 the execution time rises from n = ceiling(beta/phi) + 1 to n + 1."""
@@ -298,7 +279,6 @@ _ST_ZERO = execution_time(n, 0)
 
 @statement(
     "5.2ST",
-    "M Theorem 5.2 and section 2 (monotonicity)",
     goals=[
         gt(_ST_ZERO, execution_time(n + 1, 0)),
         *(
@@ -309,9 +289,6 @@ _ST_ZERO = execution_time(n, 0)
             for count, value in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
         ),
     ],
-    status="corrected",
-    gap="with ST = 0 the time decreases, whatever SC is",
-    errata=[35, 36],
 )
 def setup_of_computing_alone(falls: Any, *numbers: Any) -> list[Line]:
     """With ST = 0 and any SC the execution time decreases with every node."""
@@ -331,7 +308,6 @@ _V = -_c + _MINIMUM * sp.log(beta)
 
 @statement(
     "5.2c",
-    "M Theorem 5.2, the minimiser",
     goals=[
         Iff(gt(sp.Derivative(first_share(x, setup), x), 0), gt(x, _MINIMUM)),
         Iff(eq(sp.Derivative(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
@@ -339,9 +315,6 @@ _V = -_c + _MINIMUM * sp.log(beta)
         lt(_V, -1),
     ],
     witness={setup: CENT},
-    status="corrected",
-    gap="one minimum, n* = (-c - W_{-1}(-e^-c))/L, L = -ln beta; the printed bounds fail",
-    errata=[6, 7, 8],
 )
 def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
     """With ST > 0 the time has one minimum, with a closed form by Lambert's function."""
@@ -393,7 +366,6 @@ def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
 
 @statement(
     "L5.1",
-    "M Lemma 5.1",
     goals=[
         gt(geometric(k), k * beta**k),
         gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)), k * (1 - beta) / (1 - beta**k)),
@@ -421,14 +393,12 @@ def _bare_side(count: Any) -> sp.Expr:
 
 @statement(
     "L5.2",
-    "M Lemma 5.2, (5.14), (5.15)",
     goals=[
         gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)) - (k + 1), -k),
         gt(_bare_side(k + 1), _bare_side(k)),
         ge(_side(k + 1, phi), _side(k, phi)),
         gt(_side(k + 1, setup), _side(k, setup)),
     ],
-    errata=[10],
 )
 def lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
     """The part of k B(k) that belongs to phi does not fall with k; it rises for phi > 0."""
@@ -448,7 +418,7 @@ def lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
     ]
 
 
-@statement("5.3", "M Theorem 5.3, (5.16)", goals=[gt(cost(k + 1), cost(k))])
+@statement("5.3", goals=[gt(cost(k + 1), cost(k))])
 def cost_rises(rises: Any) -> list[Line]:
     """The cost W(n) = n E(n) increases with every node, also where E(n) is no schedule."""
     _, first = lemma("L5.1")
@@ -463,7 +433,6 @@ _EARLY = assume(Every(ge(_end, finish(j, j, ST, SC)), j, 1, n), "no node ends af
 
 @statement(
     "OPR",
-    "M section 4, the optimal partitioning rule",
     goals=[ge(_end, execution_time(n))],
     hypotheses=[LOAD, _EARLY],
     witness={_end: 100, alpha: lambda index: sp.Rational(1, 3)},
@@ -517,16 +486,12 @@ _least = exact_function("least_cost", lambda: min(plan for plan in _plans if pla
 
 @statement(
     "5.sum",
-    "M section 5, the two rules",
     goals=[
         lt(_rise(3), _rise(6)),
         eq(_cost_of(2, 3, 1), 32),
         eq(_cost_of(1, 2, 3), 30),
         lt(_cost_of(1, 2, 3), _cost_of(2, 3, 1)),
     ],
-    status="refuted",
-    gap="the order rule fails: cost 32 against 30 for three tasks",
-    errata=[34],
 )
 def order_rule(rise: Any, printed: Any, other: Any, less: Any) -> list[Line]:
     """Serving by decreasing DC does not minimise the cost.
@@ -573,14 +538,7 @@ def _claims_of_row(send: int, nodes: int, tenths: int, size: int) -> list[Any]:
     ]
 
 
-@statement(
-    "N*",
-    "M 6.3, ST = 5, 10, 15, 20 (N = 10, Cms = Cps = 10, sigma = 100)",
-    goals=[claim for row in _TABLE for claim in _claims_of_row(*row)],
-    status="corrected",
-    gap="with these set-up costs all ten nodes are no schedule: the last share is negative",
-    errata=[4],
-)
+@statement("N*", goals=[claim for row in _TABLE for claim in _claims_of_row(*row)])
 def ten_nodes(*claims: Any) -> list[Line]:
     """In the paper's experiments with set-up cost 7, 6, 6 and 5 nodes are fastest, not 10."""
     reasons = (
@@ -603,14 +561,10 @@ _derivative_at_1 = at_point(sp.Derivative(_real_cost, x), {beta: HALF, x: 1})
 
 @statement(
     "M.n+1",
-    "M section 5 (the derivative of W) and 6.1 (batches)",
     goals=[
         eq(at_point(_batch * _least_time / _interval, _MEAN_BATCH), 11 * _load / 2),
         lt(_derivative_at_1, at_point(_real_cost.subs(x, 2) - _real_cost.subs(x, 1), {beta: HALF})),
     ],
-    status="corrected",
-    gap="batches of 1 to 10 tasks at intervals E/L offer 5.5 L; DC is a difference, no derivative",
-    errata=[11, 12],
 )
 def batches_and_difference(batch: Any, less: Any) -> list[Line]:
     """The offered load is 5.5 L, and DC_i is a forward difference."""
@@ -623,14 +577,7 @@ def batches_and_difference(batch: Any, less: Any) -> list[Line]:
 _r = sp.Symbol("r", real=True)
 
 
-@statement(
-    "M.names",
-    "M section 4, and I (1), (2): notation",
-    goals=[eq((n * _r + Delta) / n, _r + Delta / n)],
-    status="notation",
-    gap="I writes E for an instant, M for a duration; they differ by the start",
-    errata=[5, 9, 17],
-)
+@statement("M.names", goals=[eq((n * _r + Delta) / n, _r + Delta / n)])
 def instant_and_duration(claim: Any) -> list[Line]:
     """Paper I's completion (3) for equal releases r is r plus a duration."""
     return [identity(claim, "I (3) with equal releases, and Delta = sigma (tau + chi)")]

@@ -65,7 +65,6 @@ _ONCE = assume(Every(le(chosen(i), 1), i, 1, n), "each vertex is in the set at m
 
 @statement(
     "S.L1",
-    "S Lemma 1, Theorem 1 and the appendix",
     goals=[
         eq(one + two, a + b),
         eq(one * two, a * b),
@@ -96,9 +95,6 @@ _ONCE = assume(Every(le(chosen(i), 1), i, 1, n), "each vertex is in the set at m
         head: lambda edge: sp.Integer(edge) + 1,
         **dict.fromkeys((work, connections, chosen), lambda node: sp.Integer(node) % 2),
     },
-    status="corrected",
-    gap="indices of the links, isolated vertices and priorities of 0 are corrected",
-    errata=[24, 25, 26, 27],
 )
 def reduction(
     sum_: Any, product: Any, apart: Any, zero_one: Any, size: Any, link: Any, gateway: Any
@@ -195,7 +191,6 @@ _LINK_ROW = assume(le(total(routes, n), capacity), "(6d) of the relaxed program"
 
 @statement(
     "S.LPR",
-    "S 5.2.1, LPR",
     goals=[
         Every(le(sp.floor(routes(j)), routes(j)), j, 1, n),
         Every(ge(sp.floor(routes(j)), 0), j, 1, n),
@@ -253,7 +248,6 @@ _DUAL = assume(Every(ge(_columns, objective(j)), j, 1, n), "no column is worth m
 
 @statement(
     "S.bound",
-    "S 5.2, the rational program bounds the mixed one",
     goals=[
         le(
             total(lambda index: objective(index) * variable(index), n),
@@ -295,7 +289,6 @@ _ROOM = assume(ge(whole_cap - fixed, relaxed), "the relaxed program leaves room 
 
 @statement(
     "S.LPRR",
-    "S 5.2.3, LPRR",
     goals=[
         ge(whole_cap, fixed + sp.ceiling(relaxed)),
         gt(at_point(sp.ceiling(cap), {cap: sp.Rational(5, 2)}), sp.Rational(5, 2)),
@@ -303,9 +296,6 @@ _ROOM = assume(ge(whole_cap - fixed, relaxed), "the relaxed program leaves room 
     ],
     hypotheses=[_ROOM],
     witness={fixed: 1, relaxed: sp.Rational(3, 2), whole_cap: 3},
-    status="corrected",
-    gap="rounding up is feasible for whole max-connect; steps 2 to 5 do not end once the rest is 0",
-    errata=[29, 30],
 )
 def rounding_up(fits: Any, real: Any, none: Any) -> list[Line]:
     """Rounding a relaxed number of connections up keeps a link feasible if its limit is whole."""
@@ -321,14 +311,7 @@ def rounding_up(fits: Any, real: Any, none: Any) -> list[Line]:
 _alloc = exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
 
 
-@statement(
-    "S.G5",
-    "S 5.1, heuristic G, step 5",
-    goals=[eq(_alloc(0), 0), lt(_alloc(0), 10)],
-    status="corrected",
-    gap="the amount may be 0 although the local benefit is not; then G repeats for ever",
-    errata=[28],
-)
+@statement("S.G5", goals=[eq(_alloc(0), 0), lt(_alloc(0), 10)])
 def greedy_step(none: Any, less: Any) -> list[Line]:
     """If no neighbour can be reached, the printed step 5 gives the local cluster nothing."""
     return [
@@ -352,7 +335,6 @@ _COMMON = assume(
 
 @statement(
     "S.Tp",
-    "S 3.2, the period T_p",
     goals=[
         Every(eq(rate(j) * T, numerator(j) * multiple(j)), j, 1, n),
         eq(
@@ -394,15 +376,11 @@ def _dimension_of(expression: sp.Expr) -> sp.Expr:
 
 @statement(
     "S.period",
-    "S 2 and 3.2, dimensions",
     goals=[
         eq(_dimension_of(_alpha * _period), unit),
         eq(_dimension_of(_alpha * _delta * _period), byte),
         eq(_dimension_of(_alpha * _w / _s), 1),
     ],
-    status="notation",
-    gap="Equation 1, not 2, bounds the work; alpha delta T_p are bytes, not load units",
-    errata=[20, 21, 22, 23],
 )
 def dimensions(units: Any, data: Any, load_: Any) -> list[Line]:
     """In a period there are alpha T_p load units and alpha delta T_p bytes; (1) bounds the work."""

@@ -100,7 +100,6 @@ def show_product_below_1() -> tuple[Line, Line]:
 
 @statement(
     "6.rec",
-    "I, reference [6]: the remodel",
     goals=[
         Iff(
             eq(
@@ -110,7 +109,6 @@ def show_product_below_1() -> tuple[Line, Line]:
             eq(alpha(j + 1), alpha(j) * _c(j) / (tau + _c(j + 1))),
         )
     ],
-    status="ours",
 )
 def remodel_recurrence(both: Any) -> list[Line]:
     """Nodes of different speed end together iff alpha_(i+1) (tau + chi_(i+1)) = alpha_i chi_i."""
@@ -120,7 +118,6 @@ def remodel_recurrence(both: Any) -> list[Line]:
 
 @statement(
     "6.closed",
-    "I, reference [6]: closed form",
     goals=[
         Every(eq(share_of(j + 1) * (tau + cost_of(j + 1)), share_of(j) * cost_of(j)), j, 1, n - 1),
         eq(total(share_of, n), 1),
@@ -128,7 +125,6 @@ def remodel_recurrence(both: Any) -> list[Line]:
     ],
     hypotheses=[EMPTY, PRODUCT],
     witness=_point,
-    status="ours",
 )
 def remodel_closed(recurrence: Any, whole: Any, first: Any) -> list[Line]:
     """The estimate is sigma tau/(1 - P), P = beta_1 ... beta_n, with shares in closed form."""
@@ -153,11 +149,9 @@ def remodel_closed(recurrence: Any, whole: Any, first: Any) -> list[Line]:
 
 @statement(
     "6.EhatE",
-    "I, reference [6]: the estimate",
     goals=[le(P(n), beta**n), le(ESTIMATE, sigma * tau / (1 - beta**n))],
     hypotheses=[EMPTY, PRODUCT],
     witness=_point,
-    status="ours",
 )
 def estimate_is_shorter(powers: Any, time: Any) -> list[Line]:
     """The estimate of [6] is no longer than paper M's time on nodes that are free together."""
@@ -180,11 +174,9 @@ _EQUAL_TIME = assume(eq(E, sigma * tau / (1 - beta**n)), "E is paper M's time")
 
 @statement(
     "6.safe",
-    "I, reference [6]: the real end against the estimate",
     goals=[Every(le(s(j) + share_of(j) * sigma * w, _r_n + ESTIMATE), j, 1, n)],
     hypotheses=[EMPTY, PRODUCT, _SORTED, _FIRST, _STARTS, _EQUAL_TIME],
     witness={**_point, _r_n: 5, s: lambda index: sp.Integer(2 + index)},
-    status="ours",
 )
 def estimate_is_safe(goal: Any) -> list[Line]:
     """No node ends after the estimate, each computing at full speed from its own start."""
@@ -225,11 +217,9 @@ _BELOW_1 = assume(lt(_p, 1), "P is a product of betas")
 
 @statement(
     "6.nmin",
-    "I, reference [6]: admission",
     goals=[Iff(le(sigma * tau / (1 - _p), Delta), le(_p, 1 - sigma * tau / Delta))],
     hypotheses=[_BELOW_1],
     witness={_p: sp.Rational(1, 3)},
-    status="ours",
 )
 def remodel_admission(both: Any) -> list[Line]:
     """A deadline is met by the estimate iff P <= gamma = 1 - sigma tau/(A + D - r_n)."""
@@ -249,11 +239,9 @@ _NOT_LATE = assume(
 
 @statement(
     "opt.run",
-    "the best single-round split: what a run of nodes can carry",
     goals=[ge((_end - _head) * (1 - beta**m) / tau, total(_load, m))],
     hypotheses=[_NOT_LATE],
     witness={_end: 20, _head: 1, _load: lambda _: sp.Integer(2)},
-    status="ours",
 )
 def run_capacity(goal: Any) -> list[Line]:
     """From rho to e' a run of m nodes carries at most (e' - rho)(1 - beta^m)/tau, in any shares."""
@@ -286,7 +274,6 @@ _ALL = assume(eq(total(_carried, n), sigma), "all runs carry the load")
 
 @statement(
     "opt.blk",
-    "the best single-round split: a lower bound from every cut into runs",
     goals=[ge(_end * total(_weight, n), sigma * tau + total(lambda run: r(run) * _weight(run), n))],
     hypotheses=[_CAPACITIES, _ALL],
     witness={
@@ -295,7 +282,6 @@ _ALL = assume(eq(total(_carried, n), sigma), "all runs carry the load")
         _runs: lambda _: sp.Integer(2),
         _carried: lambda _: sp.Integer(1),
     },
-    status="ours",
 )
 def lower_bound_of_runs(goal: Any) -> list[Line]:
     """No schedule ends before (sigma tau + sum r_h w_h)/sum w_h, for any cut into runs."""
@@ -312,14 +298,12 @@ _FILLED = assume(
 
 @statement(
     "opt.fill",
-    "the best single-round split: the bound is reached",
     goals=[
         eq(total(lambda node: _room(node) / w, m), _room(1) * (1 - beta**m) / tau),
         eq(at_point((1 - beta**m) / tau, {m: 1}), 1 / w),
     ],
     hypotheses=[_FILLED],
     witness={_room: lambda node: sp.Rational(8, 2 ** int(node))},
-    status="ours",
 )
 def filled_run(goal: Any, one: Any) -> list[Line]:
     """A run whose nodes are filled up to e as soon as they can be carries its capacity."""
@@ -345,11 +329,9 @@ _AFTER = assume(ge(s_2, s_1), "and node a starts after it")
 
 @statement(
     "opt.order",
-    "the best single-round split: nodes by release",
     goals=[ge(s_1, r_a), ge(s_2, r_b)],
     hypotheses=[_READY, _SOONER, _AFTER],
     witness=dict(zip(_starts, (3, 4, 1, 2), strict=True)),
-    status="ours",
 )
 def nodes_by_release(first: Any, second: Any) -> list[Line]:
     """A schedule that serves a later node first stays one when the two nodes change places."""

@@ -13,17 +13,10 @@ import sympy as sp
 
 from dlsim.errors import InputError
 from dlsim.theory import symbols as names
+from dlsim.theory.contents import CONTENTS, STATUSES
 from dlsim.theory.relations import Claim, ProofError, holds_at, latex, to_text
 from dlsim.theory.steps import Line, shows
 
-#: What a statement can turn out to be.
-STATUSES = {
-    "proved": "proved as printed",
-    "corrected": "proved after a correction",
-    "ours": "proved, printed nowhere",
-    "notation": "a slip of notation",
-    "refuted": "refuted",
-}
 #: Where the statements are, in reading order; importing a module enters its statements.
 MODULES = (
     "paper_m",
@@ -310,33 +303,23 @@ _STATEMENTS: dict[str, Statement] = {}
 
 def statement(
     key: str,
-    place: str,
     *,
     goals: Iterable[Claim],
     hypotheses: Iterable[Line] = (),
     witness: Mapping[Any, Any] | None = None,
-    status: str = "proved",
-    gap: str = "",
-    errata: Iterable[int] = (),
 ) -> Callable[[Derive], Derive]:
     """Enter a derivation as the proof of a statement; its docstring is the statement in words.
 
-    The hypotheses are lines made by `assume`; the derivation uses them as they are.
+    Where the statement is printed and what was found stands in `dlsim.theory.contents`. The
+    hypotheses are lines made by `assume`; the derivation uses them as they are.
     """
 
     def enter(derive: Derive) -> Derive:
+        status, errata, place, gap = CONTENTS[key]
         words = " ".join((derive.__doc__ or "").split())
+        assumed = tuple(line.claim for line in hypotheses)
         _STATEMENTS[key] = Statement(
-            key,
-            place,
-            words,
-            status,
-            gap,
-            tuple(errata),
-            tuple(goals),
-            tuple(line.claim for line in hypotheses),
-            witness or {},
-            derive,
+            key, place, words, status, gap, errata, tuple(goals), assumed, witness or {}, derive
         )
         return derive
 
