@@ -45,7 +45,7 @@ _ENOUGH = assume(ge(total(used, K), need * part), "it gets the node time that it
         used: lambda _: sp.Integer(1),
     },
 )
-def price_of_a_task(goal: Any) -> list[Line]:
+def show_price_of_a_task(goal: Any) -> list[Line]:
     """A task is worth no more than the node time that it uses, at any prices, and a rest."""
     paid = add_up(_PRICE, "added over all intervals")
     by = {_ONCE: beyond, _BEYOND: part, paid: 1, _ENOUGH: least}
@@ -69,7 +69,7 @@ _EACH = assume(
         gain: lambda _: sp.Integer(2),
     },
 )
-def prices_of_all(goal: Any) -> list[Line]:
+def show_prices_of_all(goal: Any) -> list[Line]:
     """All admitted tasks are worth at most the free node time at these prices, and the rests."""
     change = total(lambda i: held(i) - held(i + 1), n)
     cancel = sums(eq(change, held(1) - held(n + 1)), n, "the values before and after cancel")
@@ -86,7 +86,7 @@ def prices_of_all(goal: Any) -> list[Line]:
     hypotheses=[LOAD],
     witness={alpha: lambda _: sp.Rational(1, 3)},
 )
-def least_node_time(time: Any, more: Any) -> list[Line]:
+def show_least_node_time(time: Any, more: Any) -> list[Line]:
     """A task needs node time sigma w + n (ST + SC); n E(n) if its nodes are kept together."""
     (step,) = lemma("5.3")
     first = substitute(step, {k: n}, "one node more costs more")

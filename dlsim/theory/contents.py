@@ -12,8 +12,8 @@ STATUSES = {
     "notation": "a slip of notation",
     "refuted": "refuted",
 }
-Row = tuple[str, tuple[int, ...], str, str]
-CONTENTS: dict[str, Row] = {
+ContentsRow = tuple[str, tuple[int, ...], str, str]
+CONTENTS: dict[str, ContentsRow] = {
     # paper M, section 4: dlsim/theory/paper_m.py
     "4.5": ("proved", (), "M (4.1), (4.2), (4.5)", ""),
     "4.1-4.4": ("proved", (5,), "M (4.1)-(4.4), text below (4.5)", ""),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dlsim.files import read_toml, shared_file
-from dlsim.theory.statements import Table, statements
+from dlsim.theory.statements import RecordList, statements
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Erratum:
         return f"{self.number:2d} {self.severity}  {self.where:<34} {', '.join(self.keys)}"
 
 
-class Errata(Table[Erratum]):
+class Errata(RecordList[Erratum]):
     """Errata; in a notebook a table."""
 
     def _repr_markdown_(self) -> str:

@@ -28,18 +28,19 @@ from dlsim.theory.symbols import SC, chi, sigma, tau, total, w
 N, M = sp.symbols("N M", integer=True, positive=True)
 #: The number of a round.
 h = sp.Symbol("j", integer=True, nonnegative=True)
-ST = sp.Symbol("ST", nonnegative=True)
+send_setup = sp.Symbol("ST", nonnegative=True)
 theta = sp.Symbol("theta", positive=True)
 eta, kappa, _c0 = sp.symbols("eta kappa c_0", real=True)
 c = sp.Function("c", real=True)
-_balance = eq(N * (ST + tau * c(h + 1)), SC + chi * c(h))
-_three = {M: 3, N: 2, ST: sp.Rational(1, 2), SC: 1}
+_balance = eq(N * (send_setup + tau * c(h + 1)), SC + chi * c(h))
+_three = {M: 3, N: 2, send_setup: sp.Rational(1, 2), SC: 1}
 
 
 @statement(
-    "U.rec", goals=[Iff(_balance, eq(c(h + 1), chi / (N * tau) * c(h) + (SC / N - ST) / tau))]
+    "U.rec",
+    goals=[Iff(_balance, eq(c(h + 1), chi / (N * tau) * c(h) + (SC / N - send_setup) / tau))],
 )
-def recurrence(both: Any) -> list[Line]:
+def show_recurrence(both: Any) -> list[Line]:
     """No node waits iff c_(j+1) = chi/(N tau) c_j + (SC/N - ST)/tau."""
     return [iff(both.first, both.second, "solved for the next chunk", 1 / (N * tau))]
 
@@ -72,7 +73,7 @@ def solve_recurrence(claim: Every, rule: Line, factor: Any, extra: Any) -> Line:
         c: lambda index: 2 ** sp.Integer(index + 1) - 1,
     },
 )
-def chunks(claim: Any) -> list[Line]:
+def show_chunks(claim: Any) -> list[Line]:
     """c_j = theta^j (c_0 - eta) + eta with eta = kappa/(1 - theta), if theta is not 1."""
     return [solve_recurrence(claim, _RECURRENCE, theta, {_FIXED: -1})]
 
@@ -83,7 +84,7 @@ def chunks(claim: Any) -> list[Line]:
     hypotheses=[_EVEN_RECURRENCE],
     witness={**_three, kappa: 1, c: lambda index: sp.Integer(index + 1)},
 )
-def chunks_by_steps(claim: Any) -> list[Line]:
+def show_chunks_by_steps(claim: Any) -> list[Line]:
     """c_j = c_0 + j kappa, if theta = 1."""
     return [solve_recurrence(claim, _EVEN_RECURRENCE, 1, {})]
 
@@ -104,7 +105,7 @@ _EVEN_TERMS, _EVEN_CARRIED = _load_of(lambda index: _c0 + index * kappa)
     hypotheses=[_CARRIED],
     witness={**_three, theta: 2, eta: 0, _c0: 1, sigma: 14},
 )
-def first_chunk(claim: Any) -> list[Line]:
+def show_first_chunk(claim: Any) -> list[Line]:
     """c_0 = eta + (sigma/N - M eta)(1 - theta)/(1 - theta^M)."""
     closed = (1 - theta**M) * (_c0 - eta) + (1 - theta) * M * eta
     added = sums(eq((1 - theta) * _TERMS, closed), M, "the sum of the chunks, times 1 - theta")
@@ -118,7 +119,7 @@ def first_chunk(claim: Any) -> list[Line]:
     hypotheses=[_EVEN_CARRIED],
     witness={**_three, kappa: 1, _c0: 1, sigma: 12},
 )
-def first_chunk_by_steps(claim: Any) -> list[Line]:
+def show_first_chunk_by_steps(claim: Any) -> list[Line]:
     """c_0 = sigma/(N M) - kappa (M - 1)/2, if theta = 1."""
     closed = M * _c0 + kappa * M * (M - 1) / 2
     added = sums(eq(_EVEN_TERMS, closed), M, "the sum of the chunks")
@@ -129,8 +130,8 @@ def first_chunk_by_steps(claim: Any) -> list[Line]:
 D, d = sp.Function("D", real=True), sp.Function("d", real=True)
 _i = sp.Symbol("i", integer=True, positive=True)
 #: When round j is sent, and when node i has its chunk of it.
-_sent = N * ((h + 1) * ST + tau * total(c, h, 0))
-_received = _sent - (N - _i) * (ST + tau * c(h))
+_sent = N * ((h + 1) * send_setup + tau * total(c, h, 0))
+_received = _sent - (N - _i) * (send_setup + tau * c(h))
 
 
 def _ends(end: Any, ready: Any, why: str) -> Line:
@@ -143,7 +144,7 @@ _BALANCE = assume(
     Every(_balance, h, 0, M - 2), "computing a chunk takes as long as sending a round"
 )
 _NOT_NEGATIVE = assume(Every(ge(c(h), 0), h, 0, M - 1), "no chunk is negative")
-_FIRST = assume(eq(D(0), N * (ST + tau * c(0))), "when node N has its first chunk")
+_FIRST = assume(eq(D(0), N * (send_setup + tau * c(0))), "when node N has its first chunk")
 _LAST_NODE = _ends(D, _sent, "node N computes a chunk as soon as it can")
 _OTHER_FIRST = assume(le(d(0), D(0)), "node i has its first chunk no later")
 _OTHER = _ends(d, _received, "node i computes a chunk as soon as it can")
@@ -154,7 +155,7 @@ _shrinking = {
     M: 3,
     N: 2,
     _i: 1,
-    ST: 0,
+    send_setup: 0,
     SC: 0,
     sigma: 14,
     w: 4,
@@ -178,12 +179,12 @@ def show_no_wait() -> Line:
     return induction_in_range(Every(here, h, 0, M - 1), base, after, "node N never waits")
 
 
-def show_ends(never_waits: Line) -> Line:
+def show_ends_of_chunks(never_waits: Line) -> Line:
     """Show when node N ends its first j chunks."""
     busy = take_in_range(never_waits, h, "node N does not wait")
     ready = positive(ge(D(h), _sent), "so its chunk is there", {busy: 1})
     link = extreme(eq(sp.Max(D(h), _sent), D(h)), "and it goes on", [ready])
-    claim = eq(D(h), N * (ST + tau * c(0)) + h * SC + chi * total(c, h - 1, 0))
+    claim = eq(D(h), N * (send_setup + tau * c(0)) + h * SC + chi * total(c, h - 1, 0))
     step = take_in_range(_LAST_NODE, h, "in round j")
     by = {step: 1, link: 1, assume(claim, "assume it"): 1}
     after = identity(claim.subs({h: h + 1}), "one chunk more", by)
@@ -193,14 +194,14 @@ def show_ends(never_waits: Line) -> Line:
 
 @statement(
     "U.mk",
-    goals=[eq(D(M), N * (ST + tau * c(0)) + M * SC + chi * sigma / N), le(d(M), D(M))],
+    goals=[eq(D(M), N * (send_setup + tau * c(0)) + M * SC + chi * sigma / N), le(d(M), D(M))],
     hypotheses=[_BALANCE, _NOT_NEGATIVE, _FIRST, _LAST_NODE, _OTHER_FIRST, _OTHER, _LOAD, _INSIDE],
     witness=_shrinking,
 )
-def makespan(time: Any, others: Any) -> list[Line]:
+def show_makespan(time: Any, others: Any) -> list[Line]:
     """All nodes end by N (ST + tau c_0) + M SC + chi sigma/N; chunks may shrink."""
     never_waits = show_no_wait()
-    end = take(show_ends(never_waits), M, "after all rounds")
+    end = take(show_ends_of_chunks(never_waits), M, "after all rounds")
     makespan_ = identity(time, "the makespan", {end: 1, _LOAD: chi / N})
     own, rule, chunk = (
         take_in_range(line, h, "in round j") for line in (_LAST_NODE, _OTHER, _NOT_NEGATIVE)
@@ -208,7 +209,7 @@ def makespan(time: Any, others: Any) -> list[Line]:
     busy = take_in_range(never_waits, h, "node N does not wait")
     here = le(d(h), D(h))
     before = assume(here, "assume that node i is not behind node N")
-    by = {busy: 1, _INSIDE: ST, chunk: (N - _i) * tau}
+    by = {busy: 1, _INSIDE: send_setup, chunk: (N - _i) * tau}
     sent = positive(ge(D(h), _received), "its chunk is there no later than node N's", by, [_INSIDE])
     latest = extreme(le(sp.Max(d(h), _received), D(h)), "so it starts no later", [before, sent])
     ready = positive(ge(_sent, D(h)), "node N never waits", {busy: -1})

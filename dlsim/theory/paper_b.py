@@ -21,9 +21,9 @@ W_send, W_recv, W_s = sp.symbols("W_send W_recv W_s", nonnegative=True)
 P_send, P_recv, P_serv, more = sp.symbols("P_send P_recv P_serv d", positive=True)
 
 
-def estimate(input_: Any, output: Any, work: Any, to: Any, back: Any, speed: Any) -> sp.Expr:
+def estimate(input_: Any, output: Any, work: Any, to: Any, back: Any, server_speed: Any) -> sp.Expr:
     """Return the processing time of a job on a server (paper B, 2)."""
-    return input_ / to + output / back + work / speed
+    return input_ / to + output / back + work / server_speed
 
 
 _IN_TARGET = assume(
@@ -48,7 +48,7 @@ _OPT = assume(le(optimism, 1), "Opt is at most 1")
     hypotheses=[_IN_TARGET, _OPT],
     witness={server_time: 1, deadline: 4, now: 1, optimism: sp.Rational(1, 2)},
 )
-def target_time(meets: Any, longer: Any, faster: Any) -> list[Line]:
+def show_target_time(meets: Any, longer: Any, faster: Any) -> list[Line]:
     """A server whose predicted time is within T_target meets the deadline, as Opt <= 1."""
     by = {_IN_TARGET: 1 / optimism, _OPT: server_time / optimism}
     return [
@@ -92,7 +92,7 @@ _RAISED = assume(ge(wider, target), "a larger Opt raises the target")
     hypotheses=[_SLOWER, _BOTH_IN_TIME, _RAISED],
     witness={fast: 1, slow: 2, target: 3, wider: 4},
 )
-def smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
+def show_smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
     """Of servers in time the rule of the smallest Diff takes the slowest, also for a larger Opt."""
     times = 2 * target - slow - fast
     why = "both differences are not negative"
@@ -112,7 +112,7 @@ def smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
     hypotheses=[_SLOWER, _BOTH_LATE],
     witness={target: 1, fast: 2, slow: 3},
 )
-def fastest_when_late(closer: Any) -> list[Line]:
+def show_fastest_when_late(closer: Any) -> list[Line]:
     """If no server is in time, the rule of the smallest |Diff| takes the fastest."""
     times = slow + fast - 2 * target
     sum_ = positive(ge(times, 0), "both are later than the target", {_BOTH_LATE: 2, _SLOWER: 1})
@@ -121,18 +121,21 @@ def fastest_when_late(closer: Any) -> list[Line]:
 
 
 jobs = sp.Symbol("numjobs", integer=True, positive=True)
-measured = sp.Symbol("Load", nonnegative=True)
-pload, speed, length = sp.symbols("pload P W", positive=True)
+measured_load = sp.Symbol("Load", nonnegative=True)
+pload, server_speed, length = sp.symbols("pload P W", positive=True)
 
 
 @statement(
     "B.5",
     goals=[
-        gt(measured + jobs * pload, measured),
-        gt(length * (1 + measured + jobs * pload) / speed, length * (1 + measured) / speed),
+        gt(measured_load + jobs * pload, measured_load),
+        gt(
+            length * (1 + measured_load + jobs * pload) / server_speed,
+            length * (1 + measured_load) / server_speed,
+        ),
     ],
 )
-def load_correction(load: Any, time: Any) -> list[Line]:
+def show_load_correction(load: Any, time: Any) -> list[Line]:
     """The corrected load is above the measured one, and so is the time predicted from it."""
     return [
         positive(load, "numjobs and pload are positive"),
@@ -149,7 +152,7 @@ def load_correction(load: Any, time: Any) -> list[Line]:
         )
     ],
 )
-def fallback_condition(both: Any) -> list[Line]:
+def show_fallback_condition(both: Any) -> list[Line]:
     """A request falls back exactly if its expected end is after its deadline."""
     return [iff(both.first, both.second, "with T_until_deadline of (1)")]
 
@@ -167,7 +170,7 @@ _printed = exact_function("printed", lambda limit: count_fallbacks(limit, printe
 
 
 @statement("B.7", goals=[*(eq(_strict(limit), limit) for limit in range(6)), eq(_printed(0), 1)])
-def fallback_limit(*claims: Any) -> list[Line]:
+def show_fallback_limit(*claims: Any) -> list[Line]:
     """With N_fallbacks < N_max a request falls back at most N_max times."""
     *strict, printed = claims
     lines = [
@@ -183,7 +186,7 @@ _seconds = exact_function("seconds", lambda gops: 1000 * gops / sp.Integer(300))
     "B.Gops",
     goals=[eq(_seconds(sp.Rational(3, 2)), 5), eq(_seconds(90), 300), eq(_seconds(1080), 3600)],
 )
-def lengths_of_jobs(low: Any, minutes: Any, high: Any) -> list[Line]:
+def show_lengths_of_jobs(low: Any, minutes: Any, high: Any) -> list[Line]:
     """Jobs of 1.5 to 1080 Gops take 5 seconds to 60 minutes at 300 Mops/s."""
     return [
         compute(low, "the printed lower end"),

@@ -10,7 +10,7 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.paper_m import LOAD, WHOLE_LOAD
-from dlsim.theory.relations import Claim, Every, Iff, eq, ge, gt, lt
+from dlsim.theory.relations import Every, Iff, Proposition, eq, ge, gt, lt
 from dlsim.theory.statements import lemma, statement
 from dlsim.theory.steps import (
     Line,
@@ -36,47 +36,50 @@ from dlsim.theory.symbols import alpha, at_point, beta, j, n, r, s, sigma, tau, 
 
 #: The instant at which all nodes end, and the work of the load, sigma (tau + chi).
 end = sp.Symbol("e", real=True)
-work = sigma * w
+total_work = sigma * w
 #: The end and the shares of (3) and (4).
-optimum = (total(r, n) + work) / n
+optimal_end = (total(r, n) + total_work) / n
 _waits = total(lambda index: r(n) - r(index), n)
-ENDS = assume(
-    Every(eq(r(j) + alpha(j) * work, end), j, 1, n),
+ALL_END = assume(
+    Every(eq(r(j) + alpha(j) * total_work, end), j, 1, n),
     "every node starts when it is free, and all nodes end at e",
 )
 SORTED = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), "releases are sorted")
 #: The missing condition.
-LAST_SHARE = assume(lt(_waits, work), "the last share is positive")
+LAST_SHARE = assume(lt(_waits, total_work), "the last share is positive")
 _nodes = {r: lambda index: sp.Rational(index), n: 3}
 
 
 def best_share(index: Any) -> sp.Expr:
     """Return the share of node `index` by (3) and (4)."""
-    return (optimum - r(index)) / work
+    return (optimal_end - r(index)) / total_work
 
 
 @statement(
     "1.3-4",
     goals=[
-        eq(end, optimum),
-        Every(eq(alpha(j), (end - r(j)) / work), j, 1, n),
-        eq(alpha(1), 1 / n + ((n - 1) * (r(n) - r(1)) - (_waits - (r(n) - r(1)))) / (n * work)),
-        Every(eq(alpha(j), alpha(1) - ((r(n) - r(1)) - (r(n) - r(j))) / work), j, 1, n),
+        eq(end, optimal_end),
+        Every(eq(alpha(j), (end - r(j)) / total_work), j, 1, n),
+        eq(
+            alpha(1),
+            1 / n + ((n - 1) * (r(n) - r(1)) - (_waits - (r(n) - r(1)))) / (n * total_work),
+        ),
+        Every(eq(alpha(j), alpha(1) - ((r(n) - r(1)) - (r(n) - r(j))) / total_work), j, 1, n),
     ],
-    hypotheses=[ENDS, LOAD],
+    hypotheses=[ALL_END, LOAD],
     witness={**_nodes, end: 4, alpha: lambda index: sp.Rational(4 - index) / 6},
 )
-def equal_finish(time: Any, shares: Any, third: Any, fourth: Any) -> list[Line]:
+def show_equal_finish(time: Any, shares: Any, third: Any, fourth: Any) -> list[Line]:
     """If every node starts when it is free and all end together, (3) and (4) hold."""
-    each, first = take_in_range(ENDS, j, "for node j"), take(ENDS, 1, "for the first node")
-    by = {add_up(ENDS, "added over all nodes"): -1 / n, LOAD: work / n}
+    each, first = take_in_range(ALL_END, j, "for node j"), take(ALL_END, 1, "for the first node")
+    by = {add_up(ALL_END, "added over all nodes"): -1 / n, LOAD: total_work / n}
     when = identity(time, "as the shares add up to 1", by)
-    share = identity(shares.relation, "solved for the share", {each: 1 / work})
-    by = {each: 1 / work, first: -1 / work}
+    share = identity(shares.relation, "solved for the share", {each: 1 / total_work})
+    by = {each: 1 / total_work, first: -1 / total_work}
     return [
         when,
         generalise(share, j, 1, n, "for all nodes"),
-        identity(third, "(3), with p_i = r_n - r_i", {first: 1 / work, when: 1 / work}),
+        identity(third, "(3), with p_i = r_n - r_i", {first: 1 / total_work, when: 1 / total_work}),
         generalise(identity(fourth.relation, "(4)", by), j, 1, n, "for all nodes"),
     ]
 
@@ -105,20 +108,20 @@ _NODE = assume(ge(n, j), "j is one of the nodes")
     "1.pos",
     goals=[
         Iff(gt(best_share(n), 0), LAST_SHARE.claim),
-        Iff(gt(best_share(n), 0), gt(optimum, r(n))),
+        Iff(gt(best_share(n), 0), gt(optimal_end, r(n))),
         ge(best_share(j), best_share(n)),
     ],
     hypotheses=[SORTED, _NODE],
     witness=_nodes,
 )
-def last_share(condition: Any, free: Any, order: Any) -> list[Line]:
+def show_last_share(condition: Any, free: Any, order: Any) -> list[Line]:
     """The last share is the smallest; it is positive iff sum (r_n - r_i) < sigma (tau + chi)."""
     later = take(show_last_is_latest(SORTED), j, "for node j", [_NODE])
     why = "times sigma (tau + chi): the last node is free before the end"
     return [
-        iff(condition.first, condition.second, "times n sigma (tau + chi)", n * work),
-        iff(free.first, free.second, why, work),
-        positive(order, "a node that is free later has a smaller share", {later: 1 / work}),
+        iff(condition.first, condition.second, "times n sigma (tau + chi)", n * total_work),
+        iff(free.first, free.second, why, total_work),
+        positive(order, "a node that is free later has a smaller share", {later: 1 / total_work}),
     ]
 
 
@@ -127,23 +130,25 @@ _earlier = sp.Symbol("e'", real=True)
 _capacity = sp.Max(_earlier - r(j), 0)
 OTHER_LOAD = assume(eq(total(_other, n), 1), "the shares of the other schedule are the load")
 FITS = assume(
-    Every(ge(_capacity, _other(j) * work), j, 1, n),
+    Every(ge(_capacity, _other(j) * total_work), j, 1, n),
     "in tau + chi a node receives and computes a unit",
 )
 
 
 @statement(
     "1.opt",
-    goals=[ge(_earlier, optimum)],
+    goals=[ge(_earlier, optimal_end)],
     hypotheses=[OTHER_LOAD, FITS, SORTED, LAST_SHARE],
     witness={**_nodes, _earlier: 9, _other: lambda index: sp.Rational(1, 3), sigma: 4},
 )
-def optimal(goal: Any) -> list[Line]:
+def show_optimal(goal: Any) -> list[Line]:
     """No schedule ends before e of (3), at which all nodes end without inserted idle time."""
     last = take_in_range(show_last_is_latest(SORTED), j, "for node j")
-    before = positive(gt(optimum, r(j)), "so node j is free before e", {last: 1, LAST_SHARE: 1 / n})
-    early = assume(lt(_earlier, optimum), "suppose that another schedule ends earlier, at e'")
-    lost = gt(optimum - r(j), _capacity)
+    before = positive(
+        gt(optimal_end, r(j)), "so node j is free before e", {last: 1, LAST_SHARE: 1 / n}
+    )
+    early = assume(lt(_earlier, optimal_end), "suppose that another schedule ends earlier, at e'")
+    lost = gt(optimal_end - r(j), _capacity)
     later = assume(ge(_earlier, r(j)), "if node j is free by e'")
     works = extreme(eq(_capacity, _earlier - r(j)), "it can work until e'", [later])
     one = positive(lost, "which is less than until e", {works: -1, early: 1})
@@ -153,10 +158,10 @@ def optimal(goal: Any) -> list[Line]:
     two = positive(lost, "which is less than until e", {none: -1, before: 1})
     less = cases(lost, one, two, later.claim, "so each node can do less than until e")
     by = {less: 1, take_in_range(FITS, j, "for node j"): 1}
-    strict = positive(gt(optimum - r(j), _other(j) * work), "so its share is smaller", by)
+    strict = positive(gt(optimal_end - r(j), _other(j) * total_work), "so its share is smaller", by)
     each = generalise(strict, j, 1, n, "for all nodes")
     added = add_up(each, "so all shares together are less than the load")
-    false = positive(gt(0, 0), "which they are", {added: 1, OTHER_LOAD: work})
+    false = positive(gt(0, 0), "which they are", {added: 1, OTHER_LOAD: total_work})
     return [absurd(goal, false, "so no schedule ends earlier")]
 
 
@@ -203,7 +208,7 @@ _NOT_NEGATIVE = assume(Every(ge(alpha(j), 0), j, 1, n), "no share is negative")
         sigma: 3,
     },
 )
-def worst_case_starts(goal: Any) -> list[Line]:
+def show_worst_case_starts(goal: Any) -> list[Line]:
     """If all nodes are free together, s_n = r_n + (alpha_1 + ... + alpha_(n-1)) sigma tau."""
     here = goal.relation
     room = assume(ge(n, j + 1), "a node follows")
@@ -239,7 +244,7 @@ _SOME_SHARE = assume(gt(alpha(1), 0), "the first node has a share")
         alpha: lambda _: sp.Rational(1, 3),
     },
 )
-def idle_time_remains(goal: Any) -> list[Line]:
+def show_idle_time_remains(goal: Any) -> list[Line]:
     """If two nodes are free together, the second waits for the link, whatever the shares."""
     ready = s(1) + alpha(1) * sigma * tau
     by = {_SOME_SHARE: sigma * tau, FIRST_START: 1, _SAME_RELEASE: 1}
@@ -266,7 +271,7 @@ def show_constraint_2(shares: Line, load: Line) -> Line:
     hypotheses=[CONSTRAINT_1, POSITIVE, LOAD],
     witness={**_apart, alpha: lambda _: sp.Rational(1, 3), w: 2},
 )
-def constraint_2_is_weaker(goal: Any) -> list[Line]:
+def show_constraint_2_is_weaker(goal: Any) -> list[Line]:
     """If all shares are positive, Constraint 1 implies Constraint 2."""
     return [show_constraint_2(POSITIVE, LOAD)]
 
@@ -277,7 +282,7 @@ def constraint_2_is_weaker(goal: Any) -> list[Line]:
     hypotheses=[CONSTRAINT_1, LAST_SHARE],
     witness={r: lambda index: sp.Integer(index), beta: sp.Rational(9, 10), sigma: 2},
 )
-def reach_of_constraint_1(goal: Any) -> list[Line]:
+def show_reach_of_constraint_1(goal: Any) -> list[Line]:
     """Constraint 1 with positive shares needs n (n-1) tau/2 < tau + chi."""
     apart = ge(j * r(j) - total(r, j), sigma * tau * j * (j - 1) / 2)
     base = positive(apart.subs({j: 1}), "one node does not wait")
@@ -290,10 +295,10 @@ def reach_of_constraint_1(goal: Any) -> list[Line]:
 
 
 BY_4 = assume(Every(eq(alpha(j), best_share(j)), j, 1, n), "the shares are those of (3) and (4)")
-_OPTIMAL: list[Claim] = [
+_OPTIMAL: list[Proposition] = [
     Every(eq(s(j), r(j)), j, 1, n),
-    Every(eq(s(j) + alpha(j) * work, optimum), j, 1, n),
-    ge(_earlier, optimum),
+    Every(eq(s(j) + alpha(j) * total_work, optimal_end), j, 1, n),
+    ge(_earlier, optimal_end),
 ]
 _SCHEDULE = [BY_4, FIRST_START, STARTS, LAST_SHARE, OTHER_LOAD, FITS]
 _at_constraint_1 = {
@@ -310,19 +315,19 @@ def show_common_end(goal: Every, no_idle_time: Line) -> Line:
     """Show that all nodes end at e, if every node starts when it is free."""
     start = take_in_range(no_idle_time, j, "node j starts when it is free")
     share = take_in_range(BY_4, j, "for node j")
-    end_of_node = identity(goal.relation, "the end of node j", {start: 1, share: work})
+    end_of_node = identity(goal.relation, "the end of node j", {start: 1, share: total_work})
     return generalise(end_of_node, j, 1, n, "all nodes end together")
 
 
 @statement("1.T3", goals=_OPTIMAL, hypotheses=[CONSTRAINT_1, *_SCHEDULE], witness=_at_constraint_1)
-def theorem_3(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
+def show_theorem_3(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
     """With Constraint 1 and positive shares, (3) and (4) leave no idle time and are optimal."""
     gap = take_in_range(CONSTRAINT_1, j, "for the next node")
     later = positive(ge(r(j + 1), r(j)), "so it is free later", {gap: 1})
     sorted_ = generalise(later, j, 1, n - 1, "for all nodes but the last")
     latest = take_in_range(show_last_is_latest(sorted_), j, "for node j")
     share = take_in_range(BY_4, j, "for node j")
-    by = {share: 1, latest: 1 / work, LAST_SHARE: 1 / (n * work)}
+    by = {share: 1, latest: 1 / total_work, LAST_SHARE: 1 / (n * total_work)}
     some = positive(gt(alpha(j), 0), "so its share is positive, too", by)
     shares = generalise(some, j, 1, n, "for all nodes")
     load = identity(WHOLE_LOAD, "they are the whole load", {add_up(BY_4, "added"): 1})
@@ -339,7 +344,7 @@ def theorem_3(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
 @statement(
     "1.C2", goals=_OPTIMAL, hypotheses=[CONSTRAINT_2, SORTED, *_SCHEDULE], witness=_at_constraint_1
 )
-def corollary_1(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
+def show_corollary_1(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
     """With Constraint 2 and positive shares, (3) and (4) leave no idle time and are optimal."""
     line = show_no_idle_time(no_idle_time)
     return [line, show_common_end(ends, line), *lemma("1.opt")]
@@ -374,7 +379,7 @@ _r_3, _alpha_3 = _example((0, 1, 9), Fraction(1, 10))
         lt(_alpha_2(2), 0),
     ],
 )
-def theorem_3_fails(first: Any, second: Any, large: Any, negative: Any) -> list[Line]:
+def show_theorem_3_fails(first: Any, second: Any, large: Any, negative: Any) -> list[Line]:
     """As printed Theorem 3 and Corollary 1 fail: sigma = tau = chi = 1, r = (0, 5)."""
     return [
         compute(first, "Constraint 1 holds: r_2 - r_1 >= sigma tau"),
@@ -393,7 +398,7 @@ def theorem_3_fails(first: Any, second: Any, large: Any, negative: Any) -> list[
         lt(_r_3(2) - _r_3(1), _alpha_3(1)),
     ],
 )
-def constraint_2_is_not_weaker(first: Any, second: Any, large: Any, fails: Any) -> list[Line]:
+def show_constraint_2_is_not_weaker(first: Any, second: Any, large: Any, fails: Any) -> list[Line]:
     """Constraint 1 may hold without Constraint 2: sigma = tau = 1, chi = 1/10, r = (0, 1, 9)."""
     return [
         compute(first, "Constraint 1 holds between nodes 1 and 2"),
@@ -416,7 +421,7 @@ _baseline = exact_function("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** 
         lt(_baseline(16), sp.Rational(1360, 100)),
     ],
 )
-def system_load(load: Any, interval: Any, low: Any, high: Any) -> list[Line]:
+def show_system_load(load: Any, interval: Any, low: Any, high: Any) -> list[Line]:
     """The system load is total tasks times E over the time, that is lambda E."""
     why = "E/chi with N = 16, tau = 1, chi = 100, size 200: the same for every lambda"
     return [

@@ -54,7 +54,7 @@ from dlsim.theory.symbols import (
     w,
 )
 
-a, b = sp.symbols("Cms Cps", positive=True)
+_cms, _cps = sp.symbols("Cms Cps", positive=True)
 
 
 def finish(index: Any, sends: Any, setup: Any = 0, start: Any = 0) -> sp.Expr:
@@ -97,12 +97,12 @@ def sum_of_shares(setup: Any) -> Line:
 @statement(
     "4.5",
     goals=[
-        eq(at_point(b / (a + b), {a: Cms, b: Cps}), beta),
+        eq(at_point(_cps / (_cms + _cps), {_cms: Cms, _cps: Cps}), beta),
         Iff(eq(finish(1, 0), finish(2, 0)), eq(alpha(2), beta * alpha(1))),
         Iff(eq(finish(j, 0), finish(j + 1, 0)), eq(alpha(j + 1), beta * alpha(j))),
     ],
 )
-def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
+def show_equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
     """Two nodes end together if and only if the later share is beta times the one before."""
     why = "line j less line j+1 is sigma w (alpha_(j+1) - beta alpha_j) with the sign changed"
     return [
@@ -122,7 +122,7 @@ def equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
     hypotheses=[NEXT_SHARE, LOAD],
     witness={alpha: lambda index: sp.Rational(4, 7) / 2 ** (index - 1)},
 )
-def shares_without_setup(solved: Any, first: Any, most: Any) -> list[Line]:
+def show_shares_without_setup(solved: Any, first: Any, most: Any) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
     shares = share_of_recurrence(solved, NEXT_SHARE, 0)
     scale = 1 / geometric(n)
@@ -151,7 +151,7 @@ def show_ends(claim: Relation, setup: Any) -> Line:
 
 
 @statement("E(n)", goals=[ends_of_nodes(0, 0)])
-def ends_without_setup(claim: Any) -> list[Line]:
+def show_ends_without_setup(claim: Any) -> list[Line]:
     """Without set-up cost every node ends at E = (1 - beta)/(1 - beta^n) sigma (Cms + Cps)."""
     return [show_ends(claim, 0)]
 
@@ -162,7 +162,7 @@ MEETS = Iff(le(BARE, Delta), le(beta**n, GAMMA))
 
 
 @statement("4.6g", goals=[eq((1 - beta) * sigma * (Cms + Cps), sigma * Cms), MEETS])
-def deadline_by_powers(same: Any, meets: Any) -> list[Line]:
+def show_deadline_by_powers(same: Any, meets: Any) -> list[Line]:
     """E(n) <= Delta = A + D - s if and only if beta^n <= gamma = 1 - sigma Cms/Delta."""
     why = "times (1 - beta^n)/Delta, which is positive"
     return [
@@ -171,28 +171,28 @@ def deadline_by_powers(same: Any, meets: Any) -> list[Line]:
     ]
 
 
-LEAST = sp.log(GAMMA) / sp.log(beta)
+REAL_N_MIN = sp.log(GAMMA) / sp.log(beta)
 POSSIBLE = assume(gt(GAMMA, 0), "gamma > 0: the load can be sent before the deadline")
 
 
 @statement(
     "n_min",
-    goals=[Iff(le(BARE, Delta), ge(n, sp.ceiling(LEAST))), ge(sp.ceiling(LEAST), 1)],
+    goals=[Iff(le(BARE, Delta), ge(n, sp.ceiling(REAL_N_MIN))), ge(sp.ceiling(REAL_N_MIN), 1)],
     hypotheses=[POSSIBLE],
 )
-def fewest_nodes(meets: Any, least: Any) -> list[Line]:
+def show_fewest_nodes(meets: Any, least: Any) -> list[Line]:
     """The fewest nodes that meet a deadline are n_min = ceiling(ln gamma/ln beta), at least 1."""
     _, powers = lemma("4.6g")
     facts, by_log = [POSSIBLE], -1 / sp.log(beta)
     logs = logarithm(le(beta**n, GAMMA), "the logarithm increases", facts)
-    divided = iff(logs.claim.second, ge(n, LEAST), "ln beta < 0", by_log, signs=facts)
+    divided = iff(logs.claim.second, ge(n, REAL_N_MIN), "ln beta < 0", by_log, signs=facts)
     reals = chain(chain(powers, logs, "(4.6) in logarithms"), divided, "solved for n")
-    counts = ceiling(n, LEAST, "n is a whole number", facts)
+    counts = ceiling(n, REAL_N_MIN, "n is a whole number", facts)
     below = logarithm(lt(GAMMA, 1), "gamma < 1, since it takes time to send", facts)
     negative = follows(below, positive(lt(GAMMA, 1), "sigma Cms > 0"), "so ln gamma < 0")
-    ratio = positive(gt(LEAST, 0), "a quotient of negatives", {negative: by_log}, facts)
-    up, _ = ceiling_bounds(LEAST, "the definition of the ceiling", facts)
-    above = gt(sp.ceiling(LEAST), 0)
+    ratio = positive(gt(REAL_N_MIN, 0), "a quotient of negatives", {negative: by_log}, facts)
+    up, _ = ceiling_bounds(REAL_N_MIN, "the definition of the ceiling", facts)
+    above = gt(sp.ceiling(REAL_N_MIN), 0)
     above_zero = positive(above, "so the ceiling is positive", {up: 1, ratio: 1}, facts)
     return [
         chain(reals, counts, "so n_min is the least whole number that meets the deadline"),
@@ -209,7 +209,7 @@ IMPOSSIBLE = assume(le(GAMMA, 0), "gamma is not positive")
     hypotheses=[IMPOSSIBLE],
     witness={Delta: 2},
 )
-def sending_is_a_floor(floor: Any, missed: Any) -> list[Line]:
+def show_sending_is_a_floor(floor: Any, missed: Any) -> list[Line]:
     """No number of nodes is faster than sending; if gamma <= 0 none meets the deadline."""
     sends = positive(floor, "beta^n > 0")
     why = "so the load cannot even be sent in time"
@@ -226,7 +226,7 @@ def sending_is_a_floor(floor: Any, missed: Any) -> list[Line]:
         Iff(eq(finish(n, n, ST, SC), finish(n + 1, n, ST, SC)), eq(alpha(n + 1), beta * alpha(n))),
     ],
 )
-def equal_finish_with_setup(each: Any, misprint: Any) -> list[Line]:
+def show_equal_finish_with_setup(each: Any, misprint: Any) -> list[Line]:
     """With set-up cost two nodes end together if and only if alpha_(j+1) = beta alpha_j - phi."""
     why = "line j less line j+1"
     return [
@@ -247,7 +247,7 @@ _EXAMPLE = {beta: sp.Rational(1, 2), phi: sp.Rational(1, 20)}
     hypotheses=[NEXT_SHARE_WITH_SETUP],
     witness={alpha: lambda index: share(index, 1).subs(_EXAMPLE)},
 )
-def shares_with_setup(solved: Any, powers: Any) -> list[Line]:
+def show_shares_with_setup(solved: Any, powers: Any) -> list[Line]:
     """The shares are alpha_j = alpha_1 beta^(j-1) - phi (1 - beta^(j-1))/(1 - beta)."""
     shares = share_of_recurrence(solved, NEXT_SHARE_WITH_SETUP, phi)
     return [shares, sums(powers, j, "the printed sum of powers")]
@@ -262,7 +262,7 @@ CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
     hypotheses=[NEXT_SHARE_WITH_SETUP, LOAD],
     witness={alpha: lambda index: share(index, first_share(3)).subs(_EXAMPLE)},
 )
-def first_share_with_setup(first: Any, only: Any) -> list[Line]:
+def show_first_share_with_setup(first: Any, only: Any) -> list[Line]:
     """The shares add up to 1 for alpha_1 = B(n), and for no other first share."""
     shares, _ = lemma("4.11r")
     scale = 1 / geometric(n)
@@ -275,7 +275,7 @@ def first_share_with_setup(first: Any, only: Any) -> list[Line]:
 
 
 @statement("4.12G", goals=[eq(first_share(n), (1 + phi * total(geometric, n - 1)) / geometric(n))])
-def first_share_by_sums(claim: Any) -> list[Line]:
+def show_first_share_by_sums(claim: Any) -> list[Line]:
     """B(n) = (1 + phi (G_1 + ... + G_(n-1)))/G_n, in which no digits cancel."""
     added = eq(total(geometric, n - 1), (n - geometric(n)) / (1 - beta))
     closed = sums(added, n, "the sum of the G_i")
@@ -283,7 +283,7 @@ def first_share_by_sums(claim: Any) -> list[Line]:
 
 
 @statement("4.12fin", goals=[ends_of_nodes(phi, SC)])
-def ends_with_setup(claim: Any) -> list[Line]:
+def show_ends_with_setup(claim: Any) -> list[Line]:
     """With set-up cost every node ends at E = ST + SC + sigma (Cms + Cps) B(n)."""
     return [show_ends(claim, phi)]
 
@@ -295,7 +295,7 @@ def ends_with_setup(claim: Any) -> list[Line]:
         eq(at_point(share(j, alpha_1), {phi: 0}), beta ** (j - 1) * alpha_1),
     ],
 )
-def setup_of_zero(time: Any, shares: Any) -> list[Line]:
+def show_setup_of_zero(time: Any, shares: Any) -> list[Line]:
     """With ST = SC = 0, and so phi = 0, constraint (4.13) is constraint (4.6)."""
     return [
         identity(time, "(4.13) with phi = 0 and SC = 0"),
@@ -319,7 +319,7 @@ def _example(count: Any) -> sp.Expr:
         gt(_example(m + 6), _BUDGET),
     ],
 )
-def may_be_infeasible(floor: Any, real: Any, *counts: Any) -> list[Line]:
+def show_may_be_infeasible(floor: Any, real: Any, *counts: Any) -> list[Line]:
     """A real number of nodes may meet a deadline that no whole one meets."""
     more = ge(n, geometric(n))
     base = positive(more.subs({n: 1}), "one node")

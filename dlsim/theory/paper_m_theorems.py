@@ -68,7 +68,7 @@ HALF, CENT = sp.Rational(1, 2), sp.Rational(1, 100)
         gt(execution_time(n, 0, 0), execution_time(n + 1, 0, 0)),
     ],
 )
-def time_falls_without_setup(slope: Any, falls: Any, steps: Any) -> list[Line]:
+def show_time_falls_without_setup(slope: Any, falls: Any, steps: Any) -> list[Line]:
     """Without set-up cost the execution time decreases with every node."""
     derivative = identity(slope, "differentiated by a real number of nodes")
     return [
@@ -99,7 +99,7 @@ def _with_setup(expression: Any) -> Any:
         ),
     ],
 )
-def slope_with_setup(slope: Any, power: Any, solved: Any) -> list[Line]:
+def show_slope_with_setup(slope: Any, power: Any, solved: Any) -> list[Line]:
     """E' is as printed; E' = 0 if and only if beta^n = C3/(C1 + C2 n), and so on for logarithms."""
     line = identity(slope, "(4.12) differentiated")
     weight = _with_setup(C1 + C2 * x)
@@ -145,7 +145,9 @@ def _slope_at(count: int) -> sp.Expr:
         gt(_WEIGHT, _C6 - CENT * sp.log(_WEIGHT)),
     ],
 )
-def misprinted_chain(right: Any, printed: Any, before: Any, after: Any, apart: Any) -> list[Line]:
+def show_misprinted_chain(
+    right: Any, printed: Any, before: Any, after: Any, apart: Any
+) -> list[Line]:
     """The printed e^k = C6 - C7 k has no root at the minimum of E (beta = 1/2, phi = 1/100)."""
     more = compute(gt(sp.log(2), sp.Rational(3, 5)), "2^5 = 32 > 27 > e^3")
     less = compute(lt(sp.log(2), 1), "2 < e")
@@ -184,7 +186,7 @@ def last_share(count: Any, cost_of_setup: Any = phi) -> sp.Expr:
         Iff(gt(first_share(n), first_share(n + 1)), gt(last_share(n + 1), 0)),
     ],
 )
-def one_more_node(difference: Any, helps: Any) -> list[Line]:
+def show_one_more_node(difference: Any, helps: Any) -> list[Line]:
     """One more node makes a task faster if and only if its share would be positive."""
     line = identity(difference, "(4.12) and the last share")
     times = (1 - beta**n) / (1 - beta)
@@ -204,7 +206,7 @@ _LATER = assume(gt(share(j + k, alpha_1), 0), "a later share is positive")
     hypotheses=[_LATER],
     witness={alpha_1: 1},
 )
-def shares_decrease(difference: Any, earlier: Any, order: Any) -> list[Line]:
+def show_shares_decrease(difference: Any, earlier: Any, order: Any) -> list[Line]:
     """If a share is positive, all before it are, and they decrease."""
     line = identity(difference, "the recurrence")
     why = "backwards: alpha_j = (alpha_(j+k) + phi G_k)/beta^k"
@@ -228,7 +230,7 @@ def bracket(count: Any) -> sp.Expr:
         Iff(ge(last_share(n), 0), ge((1 - beta) ** 2, phi * bracket(n))),
     ],
 )
-def sign_of_last_share(sign: Any, rises: Any, bound: Any, one: Any, weak: Any) -> list[Line]:
+def show_sign_of_last_share(sign: Any, rises: Any, bound: Any, one: Any, weak: Any) -> list[Line]:
     """The last share is positive up to a number N* of nodes, and for no larger number."""
     times = (1 - beta) * (1 - beta**n) / beta ** (n - 1)
     why = "times (1 - beta)(1 - beta^n)/beta^(n-1) > 0"
@@ -253,7 +255,7 @@ _MANY = sp.ceiling(beta / setup) + 1
     goals=[gt(execution_time(_MANY + 1, setup), execution_time(_MANY, setup))],
     witness={setup: CENT},
 )
-def time_does_not_fall(rises: Any) -> list[Line]:
+def show_time_does_not_fall(rises: Any) -> list[Line]:
     """If ST > 0 the execution time rises from n = ceiling(beta/phi) + 1 to n + 1."""
     up, _ = ceiling_bounds(beta / setup, "the definition of the ceiling")
     enough = positive(gt(_MANY * setup, beta), "n > beta/phi", {up: setup})
@@ -290,7 +292,7 @@ _ST_ZERO = execution_time(n, 0)
         ),
     ],
 )
-def setup_of_computing_alone(falls: Any, *numbers: Any) -> list[Line]:
+def show_setup_of_computing_alone(falls: Any, *numbers: Any) -> list[Line]:
     """With ST = 0 and any SC the execution time decreases with every node."""
     example = "sigma = 10, Cms = Cps = 1, SC = 5"
     return [
@@ -316,7 +318,7 @@ _V = -_c + _MINIMUM * sp.log(beta)
     ],
     witness={setup: CENT},
 )
-def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
+def show_minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
     """With ST > 0 the time has one minimum, with a closed form by Lambert's function."""
     growth = -sp.log(beta)
     one = positive(ge(beta**-_y, 1), "beta^-y >= 1")
@@ -371,7 +373,7 @@ def minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
         gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)), k * (1 - beta) / (1 - beta**k)),
     ],
 )
-def lemma_1(powers: Any, ratio: Any) -> list[Line]:
+def show_lemma_1(powers: Any, ratio: Any) -> list[Line]:
     """(k+1)/G_(k+1) > k/G_k, as 1 + beta + ... + beta^(k-1) > k beta^k."""
     assumed = assume(powers, "assume it")
     first = positive(powers.subs({k: 1}), "beta < 1")
@@ -400,7 +402,7 @@ def _bare_side(count: Any) -> sp.Expr:
         gt(_side(k + 1, setup), _side(k, setup)),
     ],
 )
-def lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
+def show_lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
     """The part of k B(k) that belongs to phi does not fall with k; it rises for phi > 0."""
     _, first = lemma("L5.1")
     nodes = gt(k + 1, geometric(k + 1))
@@ -419,7 +421,7 @@ def lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
 
 
 @statement("5.3", goals=[gt(cost(k + 1), cost(k))])
-def cost_rises(rises: Any) -> list[Line]:
+def show_cost_rises(rises: Any) -> list[Line]:
     """The cost W(n) = n E(n) increases with every node, also where E(n) is no schedule."""
     _, first = lemma("L5.1")
     _, _, second, _ = lemma("L5.2")
@@ -437,7 +439,7 @@ _EARLY = assume(Every(ge(_end, finish(j, j, ST, SC)), j, 1, n), "no node ends af
     hypotheses=[LOAD, _EARLY],
     witness={_end: 100, alpha: lambda index: sp.Rational(1, 3)},
 )
-def equal_finish_is_optimal(latest: Any) -> list[Line]:
+def show_equal_finish_is_optimal(latest: Any) -> list[Line]:
     """No split of the load ends before E, at which all nodes end together."""
     power, scaled = beta**-n, beta**-j
     added = add_weighted(_EARLY, scaled, "times beta^-j")
@@ -493,7 +495,7 @@ _least = exact_function("least_cost", lambda: min(plan for plan in _plans if pla
         lt(_cost_of(1, 2, 3), _cost_of(2, 3, 1)),
     ],
 )
-def order_rule(rise: Any, printed: Any, other: Any, less: Any) -> list[Line]:
+def show_order_rule(rise: Any, printed: Any, other: Any, less: Any) -> list[Line]:
     """Serving by decreasing DC does not minimise the cost.
 
     On two nodes with Cms = Cps = 1, tasks (sigma, D) = (3, 17), (6, 32), (6, 19).
@@ -539,7 +541,7 @@ def _claims_of_row(send: int, nodes: int, tenths: int, size: int) -> list[Any]:
 
 
 @statement("N*", goals=[claim for row in _TABLE for claim in _claims_of_row(*row)])
-def ten_nodes(*claims: Any) -> list[Line]:
+def show_ten_nodes(*claims: Any) -> list[Line]:
     """In the paper's experiments with set-up cost 7, 6, 6 and 5 nodes are fastest, not 10."""
     reasons = (
         "alpha_last(n, ST): the last share is positive on N* nodes",
@@ -566,7 +568,7 @@ _derivative_at_1 = at_point(sp.Derivative(_real_cost, x), {beta: HALF, x: 1})
         lt(_derivative_at_1, at_point(_real_cost.subs(x, 2) - _real_cost.subs(x, 1), {beta: HALF})),
     ],
 )
-def batches_and_difference(batch: Any, less: Any) -> list[Line]:
+def show_batches_and_difference(batch: Any, less: Any) -> list[Line]:
     """The offered load is 5.5 L, and DC_i is a forward difference."""
     return [
         identity(batch, "the mean batch is (1 + ... + 10)/10"),
@@ -578,6 +580,6 @@ _r = sp.Symbol("r", real=True)
 
 
 @statement("M.names", goals=[eq((n * _r + Delta) / n, _r + Delta / n)])
-def instant_and_duration(claim: Any) -> list[Line]:
+def show_instant_and_duration(claim: Any) -> list[Line]:
     """Paper I's completion (3) for equal releases r is r plus a duration."""
     return [identity(claim, "I (3) with equal releases, and Delta = sigma (tau + chi)")]

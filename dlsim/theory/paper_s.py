@@ -37,14 +37,14 @@ from dlsim.theory.symbols import at_point, i, j, k, m, n, total
 
 #: The ends of edge k; work and connections from cluster 0 to cluster i; a set of vertices as 0, 1.
 tail, head = (sp.Function(name, integer=True, positive=True) for name in "uv")
-work = sp.Function("alpha", nonnegative=True)
+work_done = sp.Function("alpha", nonnegative=True)
 connections, chosen = (sp.Function(name, integer=True, nonnegative=True) for name in ("beta", "x"))
-a, b, one, two = sp.symbols("a b i_1 i_2", integer=True, positive=True)
-bound = sp.Symbol("B", real=True)
+_a, _b, one, two = sp.symbols("a b i_1 i_2", integer=True, positive=True)
+least_throughput = sp.Symbol("B", real=True)
 
 _ON_ROUTES = [
-    assume(eq((one - a) * (one - b), 0), "link k is on the route of i_1"),
-    assume(eq((two - a) * (two - b), 0), "and on that of i_2"),
+    assume(eq((one - _a) * (one - _b), 0), "link k is on the route of i_1"),
+    assume(eq((two - _a) * (two - _b), 0), "and on that of i_2"),
 ]
 _DIFFER = assume(gt(one, two), "i_1 and i_2 are different vertices")
 _COMMON_LINK = assume(
@@ -52,8 +52,8 @@ _COMMON_LINK = assume(
     "(3) on the common link of an edge",
 )
 _OWN_LINK = assume(Every(le(connections(i), 1), i, 1, n), "(3) on a link of its own")
-_BANDWIDTH = assume(Every(le(work(i), connections(i)), i, 1, n), "(4) with delta = g = 1")
-_THROUGHPUT = assume(ge(total(work, n), bound), "the throughput is at least B")
+_BANDWIDTH = assume(Every(le(work_done(i), connections(i)), i, 1, n), "(4) with delta = g = 1")
+_THROUGHPUT = assume(ge(total(work_done, n), least_throughput), "the throughput is at least B")
 _VERTICES = [
     assume(Every(ge(n, end(k)), k, 1, m), "an end of an edge is a vertex") for end in (tail, head)
 ]
@@ -66,11 +66,11 @@ _ONCE = assume(Every(le(chosen(i), 1), i, 1, n), "each vertex is in the set at m
 @statement(
     "S.L1",
     goals=[
-        eq(one + two, a + b),
-        eq(one * two, a * b),
+        eq(one + two, _a + _b),
+        eq(one * two, _a * _b),
         Every(eq(connections(tail(k)) * connections(head(k)), 0), k, 1, m),
         Every(eq(connections(i) * (1 - connections(i)), 0), i, 1, n),
-        ge(total(connections, n), bound),
+        ge(total(connections, n), least_throughput),
         Every(le(chosen(tail(k)) + chosen(head(k)), 1), k, 1, m),
         ge(n, total(chosen, n)),
     ],
@@ -86,17 +86,17 @@ _ONCE = assume(Every(le(chosen(i), 1), i, 1, n), "each vertex is in the set at m
         _ONCE,
     ],
     witness={
-        a: 1,
-        b: 2,
+        _a: 1,
+        _b: 2,
         one: 2,
         two: 1,
-        bound: 2,
+        least_throughput: 2,
         tail: lambda edge: sp.Integer(edge),
         head: lambda edge: sp.Integer(edge) + 1,
-        **dict.fromkeys((work, connections, chosen), lambda node: sp.Integer(node) % 2),
+        **dict.fromkeys((work_done, connections, chosen), lambda node: sp.Integer(node) % 2),
     },
 )
-def reduction(
+def show_reduction(
     sum_: Any, product: Any, apart: Any, zero_one: Any, size: Any, link: Any, gateway: Any
 ) -> list[Line]:
     """In any graph an allocation of throughput B exists iff B vertices are independent."""
@@ -172,7 +172,7 @@ def _set_to_allocation(claim: Every) -> Line:
 load, routes = (
     sp.Function(name, nonnegative=True) for name in (r"\tilde{\alpha}", r"\tilde{\beta}")
 )
-size, speed, band = sp.symbols("delta s g", positive=True)
+size, cluster_speed, band = sp.symbols("delta s g", positive=True)
 price_of_work = sp.Function("w", positive=True)
 capacity = sp.Symbol("C", integer=True, nonnegative=True)
 
@@ -183,7 +183,7 @@ def rounded(index: Any) -> sp.Expr:
 
 
 _WORK_ROW = assume(
-    le(total(lambda index: load(index) * price_of_work(index), n), speed),
+    le(total(lambda index: load(index) * price_of_work(index), n), cluster_speed),
     "(6b) of the relaxed program",
 )
 _LINK_ROW = assume(le(total(routes, n), capacity), "(6d) of the relaxed program")
@@ -197,19 +197,19 @@ _LINK_ROW = assume(le(total(routes, n), capacity), "(6d) of the relaxed program"
         Every(le(rounded(j), load(j)), j, 1, n),
         Every(ge(rounded(j), 0), j, 1, n),
         Every(le(rounded(j) * size, sp.floor(routes(j)) * band), j, 1, n),
-        le(total(lambda index: rounded(index) * price_of_work(index), n), speed),
+        le(total(lambda index: rounded(index) * price_of_work(index), n), cluster_speed),
         le(total(lambda index: sp.floor(routes(index)), n), capacity),
     ],
     hypotheses=[_WORK_ROW, _LINK_ROW],
     witness={
         load: lambda _: sp.Rational(1, 2),
         routes: lambda _: sp.Rational(3, 2),
-        speed: 4,
+        cluster_speed: 4,
         capacity: 5,
         price_of_work: lambda _: sp.Integer(1),
     },
 )
-def rounding_down(
+def show_rounding_down(
     fewer: Any, some: Any, less: Any, rest: Any, carried: Any, work_row: Any, link_row: Any
 ) -> list[Line]:
     """Connections rounded down, with the load that they carry, satisfy (6): no row grows."""
@@ -236,10 +236,10 @@ def rounding_down(
 
 
 coefficient = sp.Function("A", real=True)
-variable, price = sp.Function("z", nonnegative=True), sp.Function("y", nonnegative=True)
+variable, row_price = sp.Function("z", nonnegative=True), sp.Function("y", nonnegative=True)
 right, objective = sp.Function("b", real=True), sp.Function("c", real=True)
 _inner = total(lambda index: coefficient(k, index) * variable(index), n)
-_columns = sp.Sum(price(k) * coefficient(k, j), (k, 1, m))
+_columns = sp.Sum(row_price(k) * coefficient(k, j), (k, 1, m))
 _ROWS = assume(
     Every(le(_inner, right(k)), k, 1, m), "an allocation, whole or not, satisfies all rows of (6)"
 )
@@ -251,7 +251,7 @@ _DUAL = assume(Every(ge(_columns, objective(j)), j, 1, n), "no column is worth m
     goals=[
         le(
             total(lambda index: objective(index) * variable(index), n),
-            sp.Sum(price(k) * right(k), (k, 1, m)),
+            sp.Sum(row_price(k) * right(k), (k, 1, m)),
         )
     ],
     hypotheses=[_ROWS, _DUAL],
@@ -260,16 +260,16 @@ _DUAL = assume(Every(ge(_columns, objective(j)), j, 1, n), "no column is worth m
         m: 2,
         coefficient: lambda row, column: sp.Integer(1),
         variable: lambda _: sp.Integer(1),
-        price: lambda _: sp.Integer(2),
+        row_price: lambda _: sp.Integer(2),
         right: lambda _: sp.Integer(4),
         objective: lambda _: sp.Integer(3),
     },
 )
-def relaxation_bounds(goal: Any) -> list[Line]:
+def show_relaxation_bounds(goal: Any) -> list[Line]:
     """Prices that are feasible in the rational program bound every allocation, whole or not."""
-    all_rows = add_weighted(_ROWS, price(k), "times the price of the row")
+    all_rows = add_weighted(_ROWS, row_price(k), "times the price of the row")
     all_columns = add_weighted(_DUAL, variable(j), "times the variable of the column")
-    by_rows = sp.Sum(price(k) * _inner, (k, 1, m))
+    by_rows = sp.Sum(row_price(k) * _inner, (k, 1, m))
     by_columns = sp.Sum(_columns * variable(j), (j, 1, n))
     swapped = sums(eq(by_columns, by_rows), n, "the order of the two sums is changed")
     by = {all_rows: 1, all_columns: 1, swapped: -1}
@@ -297,7 +297,7 @@ _ROOM = assume(ge(whole_cap - fixed, relaxed), "the relaxed program leaves room 
     hypotheses=[_ROOM],
     witness={fixed: 1, relaxed: sp.Rational(3, 2), whole_cap: 3},
 )
-def rounding_up(fits: Any, real: Any, none: Any) -> list[Line]:
+def show_rounding_up(fits: Any, real: Any, none: Any) -> list[Line]:
     """Rounding a relaxed number of connections up keeps a link feasible if its limit is whole."""
     both = ceiling(whole_cap - fixed, relaxed, "the number that is left is whole")
     up = follows(both, _ROOM, "so there is room for the ceiling")
@@ -312,7 +312,7 @@ _alloc = exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
 
 
 @statement("S.G5", goals=[eq(_alloc(0), 0), lt(_alloc(0), 10)])
-def greedy_step(none: Any, less: Any) -> list[Line]:
+def show_greedy_step(none: Any, less: Any) -> list[Line]:
     """If no neighbour can be reached, the printed step 5 gives the local cluster nothing."""
     return [
         compute(none, "the gateway of the neighbour is used up: the minimum of 20, 3, 0 and 5"),
@@ -352,7 +352,7 @@ _COMMON = assume(
         rate: lambda _: sp.Integer(1),
     },
 )
-def period(counts: Any, row: Any, example: Any) -> list[Line]:
+def show_period(counts: Any, row: Any, example: Any) -> list[Line]:
     """With T_p = lcm of the denominators every route has a whole number alpha T_p of load units."""
     fraction, multiple_ = (take_in_range(line, j, "for route j") for line in (_RATIONAL, _COMMON))
     by = {fraction: T, multiple_: numerator(j) / denominator(j)}
@@ -382,7 +382,7 @@ def _dimension_of(expression: sp.Expr) -> sp.Expr:
         eq(_dimension_of(_alpha * _w / _s), 1),
     ],
 )
-def dimensions(units: Any, data: Any, load_: Any) -> list[Line]:
+def show_dimensions(units: Any, data: Any, load_: Any) -> list[Line]:
     """In a period there are alpha T_p load units and alpha delta T_p bytes; (1) bounds the work."""
     return [
         identity(units, "alpha: units per time"),

@@ -52,7 +52,7 @@ _LATEX = {"=": "=", ">": ">", ">=": r"\ge", "<": "<", "<=": r"\le"}
 _NEGATED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
 
-class Claim:
+class Proposition:
     """What a line can claim; it prints itself in text and in LaTeX."""
 
     @property
@@ -84,7 +84,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Relation(Claim):
+class Relation(Proposition):
     """``left sign right``, with the sign ``=``, ``>``, ``>=``, ``<`` or ``<=``."""
 
     left: sp.Expr
@@ -132,7 +132,7 @@ class Relation(Claim):
 
 
 @dataclass(frozen=True)
-class Iff(Claim):
+class Iff(Proposition):
     """Two relations of which both hold or neither."""
 
     first: Relation
@@ -156,7 +156,7 @@ class Iff(Claim):
 
 
 @dataclass(frozen=True)
-class Every(Claim):
+class Every(Proposition):
     """A relation for each whole `index` from `low` to `high`, both included."""
 
     relation: Relation
@@ -235,7 +235,7 @@ def le(left: Any, right: Any) -> Relation:
     return Relation(left, "<=", right)
 
 
-def holds_at(claim: Claim, point: Mapping[Any, Any]) -> bool:
+def holds_at(claim: Proposition, point: Mapping[Any, Any]) -> bool:
     """Return whether a claim holds at a point, computed exactly where it is rational.
 
     The point maps symbols to numbers and sequences to functions of a whole number.

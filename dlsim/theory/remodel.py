@@ -110,7 +110,7 @@ def show_product_below_1() -> tuple[Line, Line]:
         )
     ],
 )
-def remodel_recurrence(both: Any) -> list[Line]:
+def show_remodel_recurrence(both: Any) -> list[Line]:
     """Nodes of different speed end together iff alpha_(i+1) (tau + chi_(i+1)) = alpha_i chi_i."""
     times = -1 / (sigma * (tau + _c(j + 1)))
     return [iff(both.first, both.second, "line i less line i+1", times)]
@@ -126,7 +126,7 @@ def remodel_recurrence(both: Any) -> list[Line]:
     hypotheses=[EMPTY, PRODUCT],
     witness=_point,
 )
-def remodel_closed(recurrence: Any, whole: Any, first: Any) -> list[Line]:
+def show_remodel_closed(recurrence: Any, whole: Any, first: Any) -> list[Line]:
     """The estimate is sigma tau/(1 - P), P = beta_1 ... beta_n, with shares in closed form."""
     _, below = show_product_below_1()
     scale = 1 / (1 - P(n))
@@ -153,7 +153,7 @@ def remodel_closed(recurrence: Any, whole: Any, first: Any) -> list[Line]:
     hypotheses=[EMPTY, PRODUCT],
     witness=_point,
 )
-def estimate_is_shorter(powers: Any, time: Any) -> list[Line]:
+def show_estimate_is_shorter(powers: Any, time: Any) -> list[Line]:
     """The estimate of [6] is no longer than paper M's time on nodes that are free together."""
     _, below = show_product_below_1()
     each = bound_product(le(P(j), beta**j), "beta_i <= beta, as chi_i <= chi")
@@ -178,7 +178,7 @@ _EQUAL_TIME = assume(eq(E, sigma * tau / (1 - beta**n)), "E is paper M's time")
     hypotheses=[EMPTY, PRODUCT, _SORTED, _FIRST, _STARTS, _EQUAL_TIME],
     witness={**_point, _r_n: 5, s: lambda index: sp.Integer(2 + index)},
 )
-def estimate_is_safe(goal: Any) -> list[Line]:
+def show_estimate_is_safe(goal: Any) -> list[Line]:
     """No node ends after the estimate, each computing at full speed from its own start."""
     each_below, below = show_product_below_1()
     scale = sigma * tau / (1 - P(n))
@@ -221,7 +221,7 @@ _BELOW_1 = assume(lt(_p, 1), "P is a product of betas")
     hypotheses=[_BELOW_1],
     witness={_p: sp.Rational(1, 3)},
 )
-def remodel_admission(both: Any) -> list[Line]:
+def show_remodel_admission(both: Any) -> list[Line]:
     """A deadline is met by the estimate iff P <= gamma = 1 - sigma tau/(A + D - r_n)."""
     times = (1 - _p) / Delta
     return [iff(both.first, both.second, "times (1 - P)/Delta", times, signs=[_BELOW_1])]
@@ -243,7 +243,7 @@ _NOT_LATE = assume(
     hypotheses=[_NOT_LATE],
     witness={_end: 20, _head: 1, _load: lambda _: sp.Integer(2)},
 )
-def run_capacity(goal: Any) -> list[Line]:
+def show_run_capacity(goal: Any) -> list[Line]:
     """From rho to e' a run of m nodes carries at most (e' - rho)(1 - beta^m)/tau, in any shares."""
     power = beta**-m
     powers = eq(total(lambda i: beta**-i, m), (power - 1) / (1 - beta))
@@ -283,7 +283,7 @@ _ALL = assume(eq(total(_carried, n), sigma), "all runs carry the load")
         _carried: lambda _: sp.Integer(1),
     },
 )
-def lower_bound_of_runs(goal: Any) -> list[Line]:
+def show_lower_bound_of_runs(goal: Any) -> list[Line]:
     """No schedule ends before (sigma tau + sum r_h w_h)/sum w_h, for any cut into runs."""
     by = {add_up(_CAPACITIES, "added over all runs"): tau, _ALL: tau}
     return [positive(goal, "times tau", by)]
@@ -305,7 +305,7 @@ _FILLED = assume(
     hypotheses=[_FILLED],
     witness={_room: lambda node: sp.Rational(8, 2 ** int(node))},
 )
-def filled_run(goal: Any, one: Any) -> list[Line]:
+def show_filled_run(goal: Any, one: Any) -> list[Line]:
     """A run whose nodes are filled up to e as soon as they can be carries its capacity."""
     here = eq(_room(j), beta ** (j - 1) * _room(1))
     by = {take_in_range(_FILLED, j, "for the next node"): 1, assume(here, "assume it"): beta}
@@ -333,7 +333,7 @@ _AFTER = assume(ge(s_2, s_1), "and node a starts after it")
     hypotheses=[_READY, _SOONER, _AFTER],
     witness=dict(zip(_starts, (3, 4, 1, 2), strict=True)),
 )
-def nodes_by_release(first: Any, second: Any) -> list[Line]:
+def show_nodes_by_release(first: Any, second: Any) -> list[Line]:
     """A schedule that serves a later node first stays one when the two nodes change places."""
     return [
         positive(first, "so node a may start in b's place", {_READY: 1, _SOONER: 1}),

@@ -14,7 +14,7 @@ import sympy as sp
 from dlsim.errors import InputError
 from dlsim.theory import symbols as names
 from dlsim.theory.contents import CONTENTS, STATUSES
-from dlsim.theory.relations import Claim, ProofError, holds_at, latex, to_text
+from dlsim.theory.relations import ProofError, Proposition, holds_at, latex, to_text
 from dlsim.theory.steps import Line, shows
 
 #: Where the statements are, in reading order; importing a module enters its statements.
@@ -64,7 +64,7 @@ class Statement:
         What the print lacks or has wrong; empty where it is proved.
     errata : tuple of int
         The numbers of the errata that it decides.
-    goals, hypotheses : tuple of Claim
+    goals, hypotheses : tuple of Proposition
         What is shown, and what may be taken for granted.
     witness : mapping
         A point at which the hypotheses hold together.
@@ -78,19 +78,21 @@ class Statement:
     status: str
     gap: str
     errata: tuple[int, ...]
-    goals: tuple[Claim, ...]
-    hypotheses: tuple[Claim, ...]
+    goals: tuple[Proposition, ...]
+    hypotheses: tuple[Proposition, ...]
     witness: Mapping[Any, Any] = field(repr=False)
     derive: Derive = field(repr=False)
 
     def prove(
-        self, goals: Iterable[Claim] | None = None, allowed: Iterable[Claim] | None = None
+        self,
+        goals: Iterable[Proposition] | None = None,
+        allowed: Iterable[Proposition] | None = None,
     ) -> "Proof":
         """Run the derivation, and check that every goal is shown on the hypotheses alone.
 
         Parameters
         ----------
-        goals, allowed : iterable of Claim, optional
+        goals, allowed : iterable of Proposition, optional
             Other goals, and hypotheses that a goal may rest on (default: those of the statement).
 
         Raises
@@ -111,7 +113,7 @@ class Statement:
             raise ProofError(f"{self.key}: not needed: {', '.join(map(str, unused))}")
         return Proof(self, Derivation(*shown), time.perf_counter() - began)
 
-    def _shown(self, goal: Claim, lines: Iterable[Line], permitted: set[Claim]) -> Line:
+    def _shown(self, goal: Proposition, lines: Iterable[Line], permitted: set[Proposition]) -> Line:
         """Return the line that shows a goal."""
         fitting = [line for line in lines if line.given <= permitted]
         for line in sorted(fitting, key=lambda one: one.claim != goal):
@@ -145,7 +147,7 @@ class Derivation:
     def __init__(self, *shown: Line, known: Iterable[Line] = ()) -> None:
         self.shown = shown
         self._known = set(known)
-        self._first: dict[tuple[Claim, frozenset[Claim]], Line] = {}
+        self._first: dict[tuple[Proposition, frozenset[Proposition]], Line] = {}
         self._places: dict[Line, Line] = {}
         for line in shown:
             self._visit(line)
@@ -249,10 +251,10 @@ class Proof:
         return "\n\n".join(parts)
 
 
-Record = TypeVar("Record")
+_Record = TypeVar("_Record")
 
 
-class Table(list[Record]):
+class RecordList(list[_Record]):
     """A list of records that prints one per line."""
 
     def __str__(self) -> str:
@@ -262,7 +264,7 @@ class Table(list[Record]):
         return str(self)
 
 
-class Statements(Table[Statement]):
+class Statements(RecordList[Statement]):
     """Statements; in a notebook a table."""
 
     def _repr_markdown_(self) -> str:
@@ -275,7 +277,7 @@ class Statements(Table[Statement]):
         return "\n".join(head + rows)
 
 
-class Proofs(Table[Proof]):
+class Proofs(RecordList[Proof]):
     """Proofs; in a notebook one derivation after the other."""
 
     @property
@@ -304,7 +306,7 @@ _STATEMENTS: dict[str, Statement] = {}
 def statement(
     key: str,
     *,
-    goals: Iterable[Claim],
+    goals: Iterable[Proposition],
     hypotheses: Iterable[Line] = (),
     witness: Mapping[Any, Any] | None = None,
 ) -> Callable[[Derive], Derive]:

@@ -12,7 +12,7 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.algebra import is_real, is_zero, require_defined, sign
-from dlsim.theory.relations import Claim, Every, Iff, ProofError, Relation, eq, ge, gt, le, lt
+from dlsim.theory.relations import Every, Iff, ProofError, Proposition, Relation, eq, ge, gt, le, lt
 from dlsim.theory.symbols import Ratio
 
 
@@ -23,10 +23,10 @@ class Line:
     The rule is named only where it is plain algebra: ``identity``, ``positive`` or ``iff``.
     """
 
-    claim: Any  # a Claim
+    claim: Any  # a Proposition
     why: str
     sources: tuple[tuple["Line", Any], ...] = ()
-    given: frozenset[Claim] = frozenset()
+    given: frozenset[Proposition] = frozenset()
     rule: str = ""
 
     @property
@@ -54,7 +54,7 @@ def _every(line: Line) -> Every:
 
 
 def _line(
-    claim: Claim, why: str, by: By | Sequence[Line] = (), given: Any = None, rule: str = ""
+    claim: Proposition, why: str, by: By | Sequence[Line] = (), given: Any = None, rule: str = ""
 ) -> Line:
     """Return a line that rests on what its sources rest on, unless `given` says otherwise."""
     sources = tuple(by.items()) if isinstance(by, Mapping) else tuple((line, 1) for line in by)
@@ -67,7 +67,7 @@ def _facts(lines: Sequence[Line]) -> tuple[Relation, ...]:
     return tuple(_relation(line) for line in lines)
 
 
-def shows(found: Claim, wanted: Claim) -> bool:
+def shows(found: Proposition, wanted: Proposition) -> bool:
     """Return whether a claim is another one, or stronger than it by its sign alone."""
     if found == wanted:
         return True
@@ -90,7 +90,7 @@ def shows(found: Claim, wanted: Claim) -> bool:
 # ------------------------------------------------------------------ hypotheses
 
 
-def assume(hypothesis: Claim, why: str) -> Line:
+def assume(hypothesis: Proposition, why: str) -> Line:
     """Take a hypothesis, or an assumption that a later step discharges."""
     return Line(hypothesis, why, (), frozenset([hypothesis]))
 
@@ -117,7 +117,7 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
     return _line(mapped, why, [line, *signs], known.union(*(one.given for one in signs)))
 
 
-def _is_trivial(claim: Claim) -> bool:
+def _is_trivial(claim: Proposition) -> bool:
     """Return whether a hypothesis holds for all values of its symbols, such as n >= n."""
     if not isinstance(claim, Relation):
         return False
@@ -194,7 +194,7 @@ def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str) -> L
     return _line(claim, why, [line], rest)
 
 
-def _is_range(claim: Claim, distances: Sequence[sp.Expr]) -> bool:
+def _is_range(claim: Proposition, distances: Sequence[sp.Expr]) -> bool:
     """Return whether a claim says that one of the distances from a bound is not negative."""
     return isinstance(claim, Relation) and claim.kind == ">=" and claim.gap in distances
 
