@@ -25,6 +25,9 @@ def load_user_code(what: str, text: str) -> Any:
     """
     place, _, name = text.rpartition(":")
     rule = f"{what} {text!r} must be module:name or FILE.py:name"
+    if place.endswith(".py") and not Path(place).exists():
+        where = f"there is no file {place} seen from the folder {Path.cwd()}"
+        raise InputError(f"{what} {text!r}: {where}{_similar_file(place)}")
     try:
         if not (place and name):
             raise ValueError("there is no colon between two names")
@@ -33,6 +36,15 @@ def load_user_code(what: str, text: str) -> Any:
         return getattr(importlib.import_module(place), name)
     except Exception as error:  # whatever the user's file does
         raise InputError(f"{rule}; {type(error).__name__}: {error}") from error
+
+
+def _similar_file(place: str) -> str:
+    """Say where a file of the same name is: in a folder of this one, or in the one above."""
+    name, here = Path(place).name, Path.cwd()
+    for found in (*sorted(here.glob(f"*/{name}")), here.parent / name):
+        if found.is_file():
+            return f"; did you mean {found}?"
+    return "; give its path from there"
 
 
 def resolve_user_code(what: str, value: Any) -> Any:

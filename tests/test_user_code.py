@@ -98,7 +98,7 @@ def test_a_module_is_named_as_a_file_is():
 @pytest.mark.parametrize(
     ("place", "message"),
     [
-        ("nowhere.py:mine", r"'nowhere.py:mine' must be module:name or FILE.py:name; FileNotFound"),
+        ("nowhere.py:mine", r"'nowhere.py:mine': there is no file nowhere.py seen from the folder"),
         (":mine", "no colon between two names"),
         ("dlsim.realtime:", "no colon between two names"),
         ("no_such_module:mine", "ModuleNotFoundError"),
@@ -133,3 +133,18 @@ def test_what_cannot_be_loaded_is_refused_everywhere_alike(use, place, message):
 def test_what_is_no_function_or_policy_is_refused(use, named):
     with pytest.raises(InputError, match=r"got 3"):
         use(named("number"))
+
+
+def test_a_file_that_lies_elsewhere_is_pointed_to(tmp_path, monkeypatch):
+    (tmp_path / "here" / "rules").mkdir(parents=True)
+    monkeypatch.chdir(tmp_path / "here")
+    with pytest.raises(InputError, match=r"no file mine\.py seen from the folder .*here; give its"):
+        resolve_user_code("policy", "mine.py:strict")
+    (tmp_path / "mine.py").write_text(SOURCE)
+    with pytest.raises(InputError) as found:
+        resolve_user_code("policy", "mine.py:strict")
+    assert str(found.value).endswith(f"did you mean {tmp_path / 'mine.py'}?")
+    (tmp_path / "here" / "rules" / "mine.py").write_text(SOURCE)
+    with pytest.raises(InputError) as found:
+        resolve_user_code("policy", "elsewhere/mine.py:strict")
+    assert str(found.value).endswith(f"did you mean {tmp_path / 'here' / 'rules' / 'mine.py'}?")
