@@ -1,14 +1,19 @@
-"""Paper I, "Enhancing Real-time Scheduling of Divisible Loads by Utilizing Inserted Idle Time".
+"""Paper I: its policies, the switches of its readings, and the measures of its claims.
 
-Its policies, the switches of its readings, and the measures of its claims: frames of notebook
-30-inserted-idle-time in, points of a grid out. The frames:
+Source: X. Lin, Y. Lu, J. Deogun, S. Goddard, "Enhancing Real-time Scheduling of Divisible Loads by
+Utilizing Inserted Idle Time".
 
-- ``main``: one row per load, replicate and policy, with the share of refused tasks (ratio), their
-  number (tasks), how many of them are decided otherwise than by the remodel in the same order
-  (discordant), and the part of the inserted idle time that is used (use). FIFO-DLT and the policies
-  with a constraint have counts of plannings, too: with idle time (s_iits), with idle time under
-  Constraint 1 (opt_iits) and under Constraint 2 (opt_iits_ii); NaN where nothing is counted.
-- ``costs``: the same for EDF-DLT and EDDO-II at several costs of sending (tau).
+The experiments are cells of notebooks/30-inserted-idle-time.ipynb. A measure takes the frames that
+they leave and returns the points of a claim's grid; the names of its parameters say which frames:
+
+main
+    One row per load, replicate and policy: the share of refused tasks (ratio), the number of tasks
+    (tasks), how many of them are decided otherwise than by the remodel in the same order
+    (discordant), the part of the inserted idle time that is used (use). FIFO-DLT and the policies
+    with a constraint have counts of plannings, too: with idle time (s_iits), with idle time under
+    Constraint 1 (opt_iits) and under Constraint 2 (opt_iits_ii); NaN where nothing is counted.
+costs
+    The same for EDF-DLT and EDDO-II at several costs of sending (tau).
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,9 +26,9 @@ from dlsim.study.claims import intervals, load_claims
 from dlsim.study.measure import counted, differences, measures, named, points, ratio, trend, wide
 
 ORDERS_OF_PAPER_I = ("FIFO", "EDF")
-#: What the claims compare, in either order; "I" and "II" are FIDO and EDDO.
+#: Ways to use nodes that the claims compare, in either order; "I" and "II" are FIDO and EDDO.
 ROLES = ("DLT", "I", "II", "OPR-MN", "EQ-MN", "US", "AN", "UMR-IIT")
-#: What goes beyond the paper.
+#: Ways that go beyond the paper.
 ROLES_BEYOND = ("EXACT", "EXACT-N", "OPR-FRAG", "UMR-MN")
 #: How plannings are counted (`dlsim.realtime.Schedule.counts`), the default first.
 COUNTING_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
@@ -81,7 +86,7 @@ def _count_discordant(
 def _bound_by_cases(
     table: pd.DataFrame, cases: pd.DataFrame, discordant: pd.DataFrame
 ) -> pd.DataFrame:
-    """Bound what is 0 in every run by the cases that differ: a row per place, a column each."""
+    """Bound differences that are 0 in every run by the number of cases that differ."""
     places = pd.MultiIndex.from_frame(table[[*cases.index.names, "what"]])
     total, other = (
         pd.Series(counts.stack().reindex(places).to_numpy(), table.index)
@@ -234,7 +239,8 @@ def _rise_by_octaves(
 ) -> pd.DataFrame:
     """Estimate the rise while sending becomes cheaper, over the axis of Figure 4, by octaves.
 
-    It is no further from 0 than all cases that differ, among the fewest at any cost of sending.
+    Where it is 0 in every run, it is bounded by all cases that differ, over the fewest cases at any
+    cost of sending.
     """
     taus = sorted(table.index.unique("tau"))
     text = f"{{what}}, tau {taus[-1]:g} to {taus[0]:g}"

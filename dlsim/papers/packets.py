@@ -1,9 +1,10 @@
 """A steady state of paper S executed in the packet engine of paper B.
 
-Program (6) promises a throughput if every connection has its bandwidth and a cluster's link is
-shared without loss. Here the chunks of a period are requests: at the begin of each period every
-cluster sends, packet by packet, first come, first served; a chunk is computed once all of it has
-arrived. Paper B's engine has no latencies; data enter the network so much later instead.
+Program (6) of paper S promises a throughput if every connection has its bandwidth and a cluster's
+link is shared without loss. Here the chunks of a period are requests of paper B: at the beginning
+of each period every cluster sends its chunks packet by packet, first come, first served; a chunk is
+computed when all of it has arrived. Paper B's engine has no latencies: the data enter the network
+later by the latency of their route.
 """
 
 from typing import Any, NamedTuple
@@ -16,9 +17,9 @@ from dlsim.bricks.topology import Topology
 from dlsim.steady import Period
 from dlsim.validate import one_of
 
-#: What joins two clusters beside their own links: all connections of the pair as one link of their
-#: joint bandwidth, which is the paper's model; or the backbone's links, of which each carries as
-#: much as its open connections together, whichever pair they belong to.
+#: What joins two clusters beside their own links: one link per pair with the bandwidth of all its
+#: connections, which is the paper's model; or the links of the backbone, each with the bandwidth of
+#: all connections that are open on it, shared by all pairs.
 NETWORK_MODELS = ("connections", "backbone")
 
 
@@ -34,7 +35,7 @@ class ExecutedPeriods(NamedTuple):
 
 
 def lay_out_links(period: Period, network: str) -> tuple[Topology, Any]:
-    """Return the links of the clusters and what joins them, and the bandwidth of each."""
+    """Return the topology of the clusters' links and of what joins them, and all bandwidths."""
     platform, opened = period.platform, np.asarray(period.connections, dtype=float)
     count, labels = platform.clusters, list(platform.links.index)
     rates = platform.gateway.tolist()
@@ -82,6 +83,11 @@ def execute_periods(
         Number of packets that the largest chunk is cut into; all packets have one size.
     latency : float
         Latency of every link of the backbone on a route, in periods.
+
+    Raises
+    ------
+    InputError
+        For an unknown network.
     """
     one_of("network", network, NETWORK_MODELS)
     platform, length = period.platform, float(period.length)

@@ -1,15 +1,25 @@
-"""Paper S, "Steady-State Scheduling of Multiple Divisible Load Applications" (steady-state.txt).
+"""Paper S: its heuristics, the switches of its readings, and the measures of its claims.
 
-Its heuristics, the switches of its readings, and the measures of its claims: frames of notebook
-40-steady-state in, points of a grid out. A replicate is one platform of each stratum. The frames:
+Source: L. Marchal, Y. Yang, H. Casanova, Y. Robert, "Steady-State Scheduling of Multiple Divisible
+Load Applications on Wide-Area Distributed Computing Platforms", IJHPCA 20(3), 2006.
 
-- ``tiers``, ``random``: one row per platform with the columns clusters, replicate (connectivity
-  for random graphs), and per method its objective over the bound of the relaxed program: G, LPR,
-  LPRG, LPRR, MILP (proved optima alone); ``programs``: what the paper's LPRR solves there.
-- ``vertices``: one row per platform and optimal vertex of the relaxed program: kind, clusters,
-  connectivity, replicate, G, LPR, LPRG, and what rounding does there: lost, below, own_use.
-- ``spread``: random platforms by their heterogeneity; ``crossed``: either table's numbers on either
-  kind of network; ``ends``: what start-up and clean-up cost.
+The experiments are cells of notebooks/40-steady-state.ipynb. A measure takes the frames that they
+leave and returns the points of a claim's grid; the names of its parameters say which frames. A
+replicate is one platform of each stratum.
+
+tiers, random
+    One row per platform: clusters, replicate (connectivity for random graphs), the objective of
+    G, LPR, LPRG, LPRR and MILP (where the optimum is proved) over the bound of the relaxed program,
+    and programs, the number of programs that the paper's LPRR solves.
+vertices
+    One row per platform and optimal vertex of the relaxed program: kind, clusters, connectivity,
+    replicate, G, LPR, LPRG, and the effects of rounding: lost, below, own_use.
+spread
+    Random platforms by their heterogeneity.
+crossed
+    The numbers of either table on either kind of network.
+ends
+    The cost of start-up and clean-up.
 """
 
 import math
@@ -28,9 +38,9 @@ from dlsim.study.measure import counted, exact, measures, named, points, ratio, 
 SWITCHES: dict[str, tuple[str, ...]] = {**ENGINE_SWITCHES, **topology.SWITCHES}
 #: The paper's heuristics in the order of its legends.
 HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
-#: What LPRR is compared with.
+#: The heuristics that LPRR is compared with.
 RIVALS_OF_LPRR = ("G", "LPRG")
-#: Objectives within this of each other, as a part of the bound, are equal.
+#: Ratios to the bound that differ by no more than this are equal.
 OBJECTIVE_TIE = 1e-6
 #: Periods after which start-up and clean-up are said not to matter.
 MANY_PERIODS = 100
@@ -38,9 +48,9 @@ MANY_PERIODS = 100
 LARGEST_LPRR_SIZE = 45
 #: The size beyond which LPRG is said to win on random platforms.
 LPRG_WINS_BEYOND = 15
-#: Into how many classes sizes are put where few platforms of a size are run.
+#: Number of classes of sizes where few platforms of one size are run.
 SIZE_CLASSES = 3
-#: The part of the relaxed program's connections that it is significant not to open.
+#: The part of the relaxed program's connections from which a loss by rounding is significant.
 SIGNIFICANT_LOSS = 0.1
 
 Frames = Mapping[str, pd.DataFrame]
@@ -88,7 +98,7 @@ def _points_by_kind(
 def _estimate_shares(
     frames: Frames, what: str, is_case: Callable[[pd.DataFrame], pd.Series]
 ) -> pd.DataFrame:
-    """Estimate the share of platforms of each kind in which something is the case."""
+    """Estimate the share of platforms of each kind that meet a condition."""
     table = _points_by_kind(
         frames, lambda frame: average_over_all(frame, {what: is_case(frame).astype(float)})
     )
@@ -137,9 +147,9 @@ def share_where_greedy_is_as_good(tiers: pd.DataFrame) -> pd.DataFrame:
 def mean_ratio(frame: pd.DataFrame, method: str, rival: str) -> pd.DataFrame:
     """Estimate the mean of a ratio over platforms, where its denominator is above 0.
 
-    One platform can make such a mean: its interval is bootstrapped (BCa), and the median and
-    the largest ratio are told beside it. Random platforms with the same numbers of Table 2
-    are drawn together.
+    A single platform can dominate such a mean: its interval is bootstrapped (BCa), and the median
+    and the largest ratio stand beside it. Random platforms with the same numbers of Table 2 are
+    resampled together.
     """
     from scipy.stats import bootstrap  # slow to load
 
@@ -332,13 +342,13 @@ def _where_lprg_loses_minus_elsewhere(vertices: pd.DataFrame, column: str) -> pd
 
 @measures("steady-state-10a")
 def small_routes_where_lprg_loses(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return how many more routes are worth less than one connection where LPRG loses."""
+    """Return how many more routes carry less than one connection where LPRG loses."""
     return _where_lprg_loses_minus_elsewhere(vertices, "below")
 
 
 @measures("steady-state-10b")
 def own_use_where_lprg_loses(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return how much more free speed its better-off owners take where LPRG loses."""
+    """Return how much more of the free speed the better-off owners take where LPRG loses."""
     return _where_lprg_loses_minus_elsewhere(vertices, "own_use")
 
 
