@@ -24,13 +24,21 @@ NETWORK_MODELS = ("connections", "backbone")
 
 
 class ExecutedPeriods(NamedTuple):
-    """What a schedule delivers when it is executed."""
+    """What a schedule delivers when it is executed.
+
+    Attributes
+    ----------
+    outcome : GridResult
+        The run of paper B's engine.
+    reached : float
+        Throughput over the promised one, of the worst application that counts, over the second
+        half of the periods.
+    longest : float
+        Periods from the beginning of a chunk's period to its end; the schedule promises two.
+    """
 
     outcome: GridResult
-    #: Throughput over what was promised, of the worst application that counts, over the second
-    #: half of the periods.
     reached: float
-    #: Periods from the begin of a chunk's period to its end; the schedule says two.
     longest: float
 
 
