@@ -14,19 +14,19 @@ from dlsim.errors import InputError
 from dlsim.explore.grid import (
     ENVIRONMENTS,
     OPTS,
-    Setting,
+    GridSetting,
     cost_and_failure,
     count_by_server,
     draw_environments,
-    outcomes_of,
+    results_of,
 )
 from tests.scale import SCALE
 from tests.twins import bricks as twin
 
 PANEL = explore.grid
 
-PLAIN = Setting(60.0, 0, 1, False, 60.0)
-BUSY = Setting(30.0, 0, 2, True, 300.0)
+PLAIN = GridSetting(60.0, 0, 1, False, 60.0)
+BUSY = GridSetting(30.0, 0, 2, True, 300.0)
 
 
 def draw(**given):
@@ -114,7 +114,7 @@ def test_no_arrow_without_fallback_and_correction():
 def test_runs_are_the_twins():
     """The plain twin of the simulator, in the first environment."""
     env = draw_environments(120.0, 5)[0]
-    own = outcomes_of("D-0.7", Setting(120.0, 5, 2, True, 900.0))[0]
+    own = results_of("D-0.7", GridSetting(120.0, 5, 2, True, 900.0))[0]
     told = twin.simulate(
         env, Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2),
         Reading(probe=900.0),
@@ -126,7 +126,7 @@ def test_runs_are_the_twins():
 
 def test_all_points_share_requests_and_servers():
     """Common random numbers: the scheduler changes nothing that is drawn."""
-    groups = [outcomes_of(name, PLAIN) for name in ("Greedy", "D-0.4", "D-1")]
+    groups = [results_of(name, PLAIN) for name in ("Greedy", "D-0.4", "D-1")]
     for same in zip(*groups, strict=True):
         assert len({id(o.environment) for o in same}) == 1
     assert [id(env) for env in draw_environments(60.0, 0, ())] == [
@@ -151,8 +151,8 @@ def test_bars_count_every_request_once(policy, opt, fallbacks, correction, probe
         interval=interval, seed=seed,
     )  # fmt: skip
     name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
-    setting = Setting(interval, seed, fallbacks, correction, probe)
-    runs = outcomes_of(name, setting)
+    setting = GridSetting(interval, seed, fallbacks, correction, probe)
+    runs = results_of(name, setting)
     o = runs[0]
     met, missed, refused = ([bar.get_height() for bar in group] for group in right.containers)
     assert sum(met) + sum(missed) == len(o.environment.requests)

@@ -12,18 +12,9 @@ from hypothesis import strategies as st
 
 from dlsim import explore
 from dlsim.errors import InputError
-from dlsim.explore.panel import (
-    HEIGHT,
-    MOST_CONTROLS,
-    SCREEN_DPI,
-    WIDTH,
-    Choice,
-    Numbers,
-    Panel,
-    Slider,
-    Stops,
-    new_figure,
-)
+from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
+from dlsim.explore.panel import MOST_CONTROLS, Panel
+from dlsim.explore.pictures import HEIGHT, SCREEN_DPI, WIDTH, new_figure
 from dlsim.validate import MIN_MAGNITUDE
 from tests.scale import LONG, SCALE, deep, some_of
 
@@ -45,9 +36,9 @@ TOY = Panel(
     (
         Slider("n", "n", 1, 20, 1, 3),
         Slider("x", "x", 0.0, 1.0, 0.1, 0.5),
-        Stops("y", "y", (0.1, 1, 10, 100, 1000), 10.0),
-        Choice("law", "law", ("a", "b")),
-        Numbers("points", "points", (1.0, 2.5), 0.0, 9.0, 3),
+        StopSlider("y", "y", (0.1, 1, 10, 100, 1000), 10.0),
+        Menu("law", "law", ("a", "b")),
+        NumberList("points", "points", (1.0, 2.5), 0.0, 9.0, 3),
     ),
     settings=(Slider("extra", "extra", 0, 5, 1, 0),),
     switches={"link": ("per_task", "shared"), "flag": (False, True), "base": (1.0, 2.0)},
@@ -103,7 +94,7 @@ def values_of_call(call, panel):
 
 
 def in_range(high):
-    """Numbers from 0 on, but none that is out of the range of `dlsim.validate`."""
+    """NumberList from 0 on, but none that is out of the range of `dlsim.validate`."""
     return st.just(0.0) | st.floats(MIN_MAGNITUDE, high)
 
 
@@ -139,7 +130,7 @@ class Law:
 def test_docstrings_say_what_switches_mean():
     panel = replace(TOY, explained=(Law,))
     meaning = "Where it leads, and E/L. Beyond it is nothing."
-    assert panel.meanings == dict.fromkeys(("link", "flag"), meaning)
+    assert panel.switch_meanings == dict.fromkeys(("link", "flag"), meaning)
     menus = panel.reading_menus
     assert [menu.label for menu in menus.values()] == 2 * ["Where it leads, and E/L"] + ["base"]
     assert menus["link"].tooltip == meaning
@@ -148,7 +139,7 @@ def test_docstrings_say_what_switches_mean():
 @pytest.mark.parametrize("name", PANELS)
 def test_every_switch_of_a_panel_is_explained(name):
     panel = getattr(explore, name)
-    assert set(panel.meanings) == set(panel.switches)
+    assert set(panel.switch_meanings) == set(panel.switches)
 
 
 def test_a_call_leaves_defaults_out():
@@ -366,12 +357,12 @@ class TestPanel:
         assert 4 <= len(panel.controls) <= MOST_CONTROLS
         labels = [control.label for control in panel.all_controls.values()]
         assert len(set(labels)) == len(labels)
-        assert set(panel.meanings) == set(panel.switches)
+        assert set(panel.switch_meanings) == set(panel.switches)
         assert len(panel.words) >= 5
 
     def test_sliders_start_at_one_of_their_stops(self, name):
         for control in explore.PANELS[name].all_controls.values():
-            if isinstance(control, Stops):
+            if isinstance(control, StopSlider):
                 assert control.default in control.stops
                 assert list(control.stops) == sorted(set(control.stops))
             elif isinstance(control, Slider):
@@ -413,9 +404,9 @@ class TestPanel:
 def ends_of(control):
     if isinstance(control, Slider):
         return (control.low, control.high)
-    if isinstance(control, Stops):
+    if isinstance(control, StopSlider):
         return (control.stops[0], control.stops[-1])
-    if isinstance(control, Choice):
+    if isinstance(control, Menu):
         return control.options[-1:]
     high = min(control.high, 1e6)
     return ((control.low,), (high,) * control.most)
@@ -423,12 +414,12 @@ def ends_of(control):
 
 def values_of(control):
     """Values that a control takes."""
-    if isinstance(control, Choice):
+    if isinstance(control, Menu):
         return st.sampled_from(tuple(control.options))
     if isinstance(control, Slider):
         is_whole = isinstance(control.default, int)
         return (st.integers if is_whole else st.floats)(control.low, control.high)
-    if isinstance(control, Stops):
+    if isinstance(control, StopSlider):
         return st.floats(control.stops[0], control.stops[-1])
     return st.lists(st.floats(control.low, min(control.high, 1e4)), min_size=1, max_size=4)
 

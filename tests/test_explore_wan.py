@@ -11,7 +11,13 @@ from matplotlib.collections import LineCollection
 
 from dlsim import explore
 from dlsim.errors import InputError
-from dlsim.explore.wan import SCHEDULERS, chain, find_optimum, make_platform, place_routers
+from dlsim.explore.wan import (
+    SCHEDULE_METHODS,
+    best_allocation,
+    chain_platform,
+    make_platform,
+    place_routers,
+)
 from dlsim.steady import Reading, bound, check_allocation, solve
 from tests.scale import SCALE
 from tests.steady_platforms import as_instance
@@ -108,9 +114,13 @@ def test_optimum_and_bound_are_exact(clusters, connections):
 
 
 @given(
-    st.sampled_from(DRAWN), st.integers(3, 10), st.integers(0, 99), st.sampled_from(SCHEDULERS),
-    st.sampled_from([0.1, 1.0, 10.0]), st.integers(0, 10),
-)  # fmt: skip
+    st.sampled_from(DRAWN),
+    st.integers(3, 10),
+    st.integers(0, 99),
+    st.sampled_from(SCHEDULE_METHODS),
+    st.sampled_from([0.1, 1.0, 10.0]),
+    st.integers(0, 10),
+)
 @settings(max_examples=int(14 * SCALE), deadline=None)
 def test_picture_is_the_allocations(network, clusters, seed, method, bandwidth, connections):
     given = {
@@ -119,7 +129,7 @@ def test_picture_is_the_allocations(network, clusters, seed, method, bandwidth, 
     }  # fmt: skip
     words, left, right, bars = draw(**given)
     p = make_platform(network, clusters, seed, bandwidth, connections, "one")
-    best = find_optimum(p, ())
+    best = best_allocation(p, ())
     a = best if method == "MILP" else solve(p, method, seed)
     for found, ax in ((a, left), (best, right)):
         check_allocation(p, found.work, found.connections, False)
@@ -141,7 +151,7 @@ def test_picture_is_the_allocations(network, clusters, seed, method, bandwidth, 
 
 def test_links_are_as_wide_as_what_they_carry():
     """Speeds 10, 2, 10, 2: widths grow with the data."""
-    p = chain(4)
+    p = chain_platform(4)
     a = solve(p, "MILP")
     _, _, right, _ = draw(network="chain", clusters=4)
     (lines,) = [c for c in right.collections if isinstance(c, LineCollection)]
@@ -183,7 +193,7 @@ def test_switch_changes_a_picture(name, value, method):
     reading = Reading.of({name: value})
     platforms = [
         *(make_platform("Tiers-like", 8, seed, 1.0, 10, "one") for seed in range(20)),
-        chain(2),
+        chain_platform(2),
     ]
     pairs = (
         (solve(p, method).objective, solve(p, method, 0, reading).objective) for p in platforms

@@ -25,7 +25,9 @@ from dlsim.bricks import (
     workload,
 )
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Slider, Stops, new_figure, panel, set_title
+from dlsim.explore.controls import Menu, Slider, StopSlider
+from dlsim.explore.panel import panel
+from dlsim.explore.pictures import new_figure, set_title
 from dlsim.study.gantt import draw_boxes
 from dlsim.study.style import INK, style_of
 from dlsim.validate import child_seed
@@ -35,16 +37,16 @@ HOURS, DOMAINS, NODES, ENVIRONMENTS = 8.0, 2, (8, 8), 3
 #: Values of Opt along the curve.
 OPTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Switches that would take longer than a picture may; the probe interval has a slider.
-_SLOW = ("network", "trace_step", "link_background", "probe")
+_SLOW_SWITCHES = ("network", "trace_step", "link_background", "probe")
 #: The one switch of `Scheduler`.
-_OF_SCHEDULER = {"exclude_rejecting": (False, True)}
-SWITCHES_SHOWN: dict[str, tuple[Any, ...]] = {
+_SCHEDULER_SWITCHES = {"exclude_rejecting": (False, True)}
+_SWITCHES_SHOWN: dict[str, tuple[Any, ...]] = {
     name: options
-    for name, options in {**SWITCHES, **INPUT_SWITCHES, **_OF_SCHEDULER}.items()
-    if name not in _SLOW
+    for name, options in {**SWITCHES, **INPUT_SWITCHES, **_SCHEDULER_SWITCHES}.items()
+    if name not in _SLOW_SWITCHES
 }
 
-WORDS = {
+_DEFINITIONS = {
     "Greedy": "sends a request to the server that should finish it first",
     "Deadline": "sends it to the slowest server that should finish it by Opt times its deadline",
     "fallback": "a server that would finish too late refuses; the request is scheduled again",
@@ -58,7 +60,7 @@ WORDS = {
 }
 
 
-class Setting(NamedTuple):
+class GridSetting(NamedTuple):
     """What all points of a picture have in common; `interval` in minutes, `probe` in seconds."""
 
     interval: float
@@ -71,16 +73,18 @@ class Setting(NamedTuple):
 
 @panel(
     "Deadlines on the Grid: failure rate against cost",
-    Choice("policy", "scheduler", ("Deadline", "Greedy")),
+    Menu("policy", "scheduler", ("Deadline", "Greedy")),
     Slider("opt", "Opt (of Deadline)", 0.1, 1.0, 0.05, 0.7),
     Slider("fallbacks", "most fallbacks per request", 0, 5, 1, 1),
-    Choice("correction", "Load Correction", (False, True)),
-    Stops("probe", "probe interval, seconds", (15, 30, 60, 120, 300, 600, 1200, 1800, 3600), 60.0),
+    Menu("correction", "Load Correction", (False, True)),
+    StopSlider(
+        "probe", "probe interval, seconds", (15, 30, 60, 120, 300, 600, 1200, 1800, 3600), 60.0
+    ),
     Slider("interval", "Int, minutes", 30.0, 150.0, 5.0, 60.0),
     settings=(Slider("seed", "seed of the environments", 0, 99, 1, 0),),
-    switches=SWITCHES_SHOWN,
+    switches=_SWITCHES_SHOWN,
     explained=(Reading, Scheduler, workload.random_environment),
-    words=WORDS,
+    words=_DEFINITIONS,
 )
 def grid(
     policy: str,
@@ -94,12 +98,12 @@ def grid(
 ) -> tuple[Figure, str]:
     """Draw failure rate against cost, and what happened at every server."""
     switches = tuple(sorted(reading.items()))
-    setting = Setting(interval, seed, fallbacks, correction, probe, switches)
+    setting = GridSetting(interval, seed, fallbacks, correction, probe, switches)
     name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
     figure = new_figure(0.55, 0.48, 0.1, 0.24, wspace=0.2)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     _draw_curve(left, name, setting)
-    _draw_servers(right, outcomes_of(name, setting)[0])
+    _draw_servers(right, results_of(name, setting)[0])
     return figure, _sentence(name, setting)
 
 
@@ -120,10 +124,11 @@ def draw_environments(
     return environments
 
 
-def make_scheduler(name: str, setting: Setting) -> Scheduler:
+def make_scheduler(name: str, setting: GridSetting) -> Scheduler:
     """Return the scheduler of a name such as ``"Greedy"`` or ``"D-0.7"``."""
-    options: dict[str, Any] = {name: value for name, value in setting.reading
-                               if name in _OF_SCHEDULER}  # fmt: skip
+    options: dict[str, Any] = {
+        switch: value for switch, value in setting.reading if switch in _SCHEDULER_SWITCHES
+    }
     options |= {"load_correction": setting.correction, "max_fallbacks": setting.fallbacks}
     if name == "Greedy":
         return Scheduler("greedy", **options)
@@ -131,43 +136,45 @@ def make_scheduler(name: str, setting: Setting) -> Scheduler:
 
 
 @functools.lru_cache(maxsize=128)
-def _run_all(names: tuple[str, ...], setting: Setting) -> dict[str, list[GridResult]]:
+def _run_all(names: tuple[str, ...], setting: GridSetting) -> dict[str, list[GridResult]]:
     """Run some schedulers in every environment."""
     drawn = tuple(sorted((k, v) for k, v in setting.reading if k in INPUT_SWITCHES))
-    rules = {k: v for k, v in setting.reading if k not in INPUT_SWITCHES and k not in _OF_SCHEDULER}
+    rules = {
+        k: v for k, v in setting.reading if k not in INPUT_SWITCHES and k not in _SCHEDULER_SWITCHES
+    }
     reading = Reading.of({**rules, "probe": setting.probe})
     schedulers = [make_scheduler(name, setting) for name in names]
-    outcomes = [
+    results = [
         run_many(environment, schedulers, reading, engine="compiled")  # a picture takes 24 runs
         for environment in draw_environments(setting.interval, setting.seed, drawn)
     ]
-    return dict(zip(names, map(list, zip(*outcomes, strict=True)), strict=True))
+    return dict(zip(names, map(list, zip(*results, strict=True)), strict=True))
 
 
-def outcomes_of(name: str, setting: Setting) -> list[GridResult]:
-    """Return the outcome of a scheduler in every environment."""
+def results_of(name: str, setting: GridSetting) -> list[GridResult]:
+    """Return the result of a scheduler in every environment."""
     curve = ("Greedy", *(f"D-{opt:g}" for opt in OPTS))
     return _run_all(curve if name in curve else (name,), setting)[name]
 
 
-def summarize(outcomes: list[GridResult]) -> tuple[float, float]:
+def summarize(results: list[GridResult]) -> tuple[float, float]:
     """Return the mean cost in Mops/s, and the percent of all requests that failed."""
-    missed = np.concatenate([outcome.requests["missed"].to_numpy() for outcome in outcomes])
-    return float(np.mean([outcome.cost for outcome in outcomes])), 100 * float(missed.mean())
+    missed = np.concatenate([result.requests["missed"].to_numpy() for result in results])
+    return float(np.mean([result.cost for result in results])), 100 * float(missed.mean())
 
 
-def cost_and_failure(name: str, setting: Setting) -> tuple[float, float]:
+def cost_and_failure(name: str, setting: GridSetting) -> tuple[float, float]:
     """Return what `summarize` says of a scheduler in all environments."""
-    return summarize(outcomes_of(name, setting))
+    return summarize(results_of(name, setting))
 
 
-def count_by_server(outcome: GridResult) -> pd.DataFrame:
+def count_by_server(result: GridResult) -> pd.DataFrame:
     """Count what became of the requests on every server, the slowest server first."""
-    servers, missed = outcome.environment.servers, outcome.requests["missed"].astype(bool)
-    refused = outcome.attempts["server"][~outcome.attempts["accepted"]]
+    servers, missed = result.environment.servers, result.requests["missed"].astype(bool)
+    refused = result.attempts["server"][~result.attempts["accepted"]]
     parts = {
-        "in time": outcome.requests["server"][~missed],
-        "late": outcome.requests["server"][missed],
+        "in time": result.requests["server"][~missed],
+        "late": result.requests["server"][missed],
         "refused": refused,
     }
     counts = pd.DataFrame({name: part.value_counts() for name, part in parts.items()})
@@ -176,7 +183,7 @@ def count_by_server(outcome: GridResult) -> pd.DataFrame:
     return table.sort_values("performance", kind="stable")
 
 
-def _draw_curve(ax: Axes, name: str, setting: Setting) -> None:
+def _draw_curve(ax: Axes, name: str, setting: GridSetting) -> None:
     """Draw failure against cost for all values of Opt, Greedy, and the chosen scheduler."""
     curve = [cost_and_failure(f"D-{opt:g}", setting) for opt in OPTS]
     costs, failures = np.transpose(curve)
@@ -198,7 +205,7 @@ def _draw_curve(ax: Axes, name: str, setting: Setting) -> None:
     ax.legend(ncols=2, loc="upper right")
 
 
-def _draw_chosen(ax: Axes, name: str, setting: Setting) -> None:
+def _draw_chosen(ax: Axes, name: str, setting: GridSetting) -> None:
     """Draw the chosen scheduler, with an arrow from what it is without its two mechanisms."""
     here = cost_and_failure(name, setting)
     plain = setting._replace(fallbacks=0, correction=False)
@@ -210,9 +217,9 @@ def _draw_chosen(ax: Axes, name: str, setting: Setting) -> None:
     ax.plot(*here, "*", color=INK["vermillion"], ms=15, mec="white", zorder=4, label="as chosen")
 
 
-def _draw_servers(ax: Axes, outcome: GridResult) -> None:
+def _draw_servers(ax: Axes, result: GridResult) -> None:
     """Draw the counts of `count_by_server` as stacked bars."""
-    table = count_by_server(outcome)
+    table = count_by_server(result)
     places, base, entries = np.arange(len(table)), np.zeros(len(table)), []
     for name, ink, hatch in (
         ("in time", INK["sky"], ""),
@@ -234,11 +241,11 @@ def _draw_servers(ax: Axes, outcome: GridResult) -> None:
     set_title(ax, f"first of {ENVIRONMENTS} environments")
 
 
-def _sentence(name: str, setting: Setting) -> str:
+def _sentence(name: str, setting: GridSetting) -> str:
     """Say how often the chosen scheduler and another one are late, and at which cost."""
     fallbacks = "1 fallback" if setting.fallbacks == 1 else f"{setting.fallbacks or 'no'} fallbacks"
     correction = " and Load Correction" if setting.correction else ""
-    count = sum(len(outcome.requests) for outcome in outcomes_of(name, setting))
+    count = sum(len(result.requests) for result in results_of(name, setting))
     cost, failure = cost_and_failure(name, setting)
     other = "D-0.7" if name == "Greedy" else "Greedy"
     other_cost, other_failure = cost_and_failure(other, setting)

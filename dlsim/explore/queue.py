@@ -16,17 +16,19 @@ from matplotlib.ticker import MaxNLocator
 from dlsim.cpugpu import SWITCHES, History, Machine, Reading, Schedule, simulate, workload
 from dlsim.cpugpu.model import ABOUT
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Numbers, Slider, Stops, new_figure, panel, set_title
+from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
+from dlsim.explore.panel import panel
+from dlsim.explore.pictures import new_figure, set_title
 from dlsim.study.gantt import plot_blocks, task_colors
 from dlsim.study.style import INK
 
 #: Most applications and most jobs of a queue.
 MAX_APPLICATIONS, MAX_JOBS = 8, 24
-#: What the history may hold at the start.
-KNOWN = ("nothing", "every run time")
+#: Contents of the history at the start.
+INITIAL_HISTORIES = ("nothing", "every run time")
 _LETTERS = "ABCDEFGH"
 
-WORDS = {
+_DEFINITIONS = {
     "in a block": "application of the job and the rule that placed it",
     "R2": "the application was never run on this kind of device: run it there to learn "
     "(R2*: both kinds were free)",
@@ -44,23 +46,23 @@ WORDS = {
 
 @panel(
     "A queue of jobs on CPUs and GPUs: two policies, rule by rule",
-    Choice("policy", "policy", tuple(ABOUT), "history"),
-    Choice("rival", "policy below it", tuple(ABOUT), "mct"),
-    Numbers("queue", "applications of the jobs", (1.0, 2.0, 3.0) * 3, 1.0, most=MAX_JOBS),
-    Numbers("cpu", "seconds on a CPU", (40.0, 15.0, 5.0), 0.01, 1e6, MAX_APPLICATIONS),
-    Numbers("gpu", "seconds on a GPU", (10.0, 10.0, 20.0), 0.01, 1e6, MAX_APPLICATIONS),
-    Choice("known", "the history holds at first", KNOWN),
+    Menu("policy", "policy", tuple(ABOUT), "history"),
+    Menu("rival", "policy below it", tuple(ABOUT), "mct"),
+    NumberList("queue", "applications of the jobs", (1.0, 2.0, 3.0) * 3, 1.0, most=MAX_JOBS),
+    NumberList("cpu", "seconds on a CPU", (40.0, 15.0, 5.0), 0.01, 1e6, MAX_APPLICATIONS),
+    NumberList("gpu", "seconds on a GPU", (10.0, 10.0, 20.0), 0.01, 1e6, MAX_APPLICATIONS),
+    Menu("known", "the history holds at first", INITIAL_HISTORIES),
     settings=(
         Slider("cpus", "CPUs", 0, 4, 1, 1),
         Slider("gpus", "GPUs", 0, 4, 1, 1),
-        Stops("speed_up", "GPUs faster, times", (0.1, 0.2, 0.5, 1, 2, 5, 10), 1.0),
-        Numbers("arrivals", "arrivals (one, or one per job)", (0.0,), 0.0, 1e6, MAX_JOBS),
+        StopSlider("speed_up", "GPUs faster, times", (0.1, 0.2, 0.5, 1, 2, 5, 10), 1.0),
+        NumberList("arrivals", "arrivals (one, or one per job)", (0.0,), 0.0, 1e6, MAX_JOBS),
         Slider("noise", "noise of run times, std / mean", 0.0, 1.0, 0.05, 0.0),
         Slider("seed", "seed of the noise", 0, 99, 1, 0),
     ),
     switches=SWITCHES,
     explained=(Reading,),
-    words=WORDS,
+    words=_DEFINITIONS,
 )
 def queue(
     policy: str,

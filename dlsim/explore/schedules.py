@@ -10,7 +10,10 @@ from matplotlib.figure import Figure
 
 from dlsim.compiled import same_instant
 from dlsim.errors import InputError
-from dlsim.explore.panel import Choice, Slider, Stops, new_figure, panel, set_title
+from dlsim.explore.controls import Menu, Slider
+from dlsim.explore.panel import panel
+from dlsim.explore.pictures import new_figure, set_title
+from dlsim.explore.timing import UNIT_TIMES
 from dlsim.realtime import (
     POLICIES,
     SWITCHES,
@@ -29,20 +32,21 @@ from dlsim.validate import unwrap_scalar
 
 #: Most tasks and nodes that can be told apart in the picture.
 MAX_TASKS, MAX_NODES = 24, 8
-#: Number of chunks from which the link's row is drawn without hatching, which takes time.
-MANY_CHUNKS = 100
+#: Most chunks whose sends on the link are hatched; hatching takes time.
+MAX_HATCHED_CHUNKS = 100
 #: Letters of a title that fit into one line.
 TITLE_LETTERS = 88
-#: The workloads of two papers, each with the mean size of its tasks.
-SOURCES = {"paper M": 100.0, "paper I": 200.0}
+#: Workloads of two papers, each with the mean size of its tasks.
+MEAN_SIZES = {"paper M": 100.0, "paper I": 200.0}
 #: Switches that change no picture: those of counting, and the order within a batch, since the
 #: tests go by the order of the table.
 _WITHOUT_EFFECT = ("batch_order", "scope", "ties", "count_single")
-SWITCHES_SHOWN = {name: options for name, options in SWITCHES.items()
-                  if name not in _WITHOUT_EFFECT}  # fmt: skip
-SWITCHES_SHOWN |= {name: workload.SWITCHES["mcdf"][name] for name in ("batch", "interval")}
+_SWITCHES_SHOWN = {
+    name: options for name, options in SWITCHES.items() if name not in _WITHOUT_EFFECT
+}
+_SWITCHES_SHOWN |= {name: workload.SWITCHES["mcdf"][name] for name in ("batch", "interval")}
 
-WORDS = {
+_DEFINITIONS = {
     "admission test": "when a task arrives, the policy plans it together with the waiting tasks; "
     "the task is accepted only if all of them meet their deadlines",
     "planned": "tasks that have not started; a later arrival may change their plan",
@@ -56,23 +60,20 @@ WORDS = {
 @panel(
     "Two policies on one workload: which tasks are accepted, and why others are not",
     Slider("step", "admission tests so far", 1, MAX_TASKS, 1, 12),
-    Choice("upper", "upper policy", tuple(ABOUT), "MCDF"),
-    Choice("lower", "lower policy", tuple(ABOUT), "FIFOMN"),
+    Menu("upper", "upper policy", tuple(ABOUT), "MCDF"),
+    Menu("lower", "lower policy", tuple(ABOUT), "FIFOMN"),
     Slider("load", "load", 0.1, 3.0, 0.1, 1.0),
     Slider("seed", "seed of the tasks", 0, 99, 1, 0),
     Slider("nodes", "nodes N", 1, MAX_NODES, 1, 6),
     settings=(
-        Choice("source", "tasks as in", tuple(SOURCES)),
+        Menu("source", "tasks as in", tuple(MEAN_SIZES)),
         Slider("count", "tasks drawn", 1, MAX_TASKS, 1, 12),
-        Stops("cms", "time to send a unit Cms", (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100), 10.0),
-        Stops(
-            "cps", "time to compute a unit Cps", (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000), 10.0
-        ),
+        *UNIT_TIMES,
         Slider("setup", "set-up of a node ST = SC", 0.0, 20.0, 1.0, 0.0),
     ),
-    switches=SWITCHES_SHOWN,
+    switches=_SWITCHES_SHOWN,
     explained=(Reading, workload.mcdf),
-    words=WORDS,
+    words=_DEFINITIONS,
 )
 def schedules(
     upper: str,
@@ -118,7 +119,7 @@ def draw_tasks(
     source: str, cluster: Cluster, count: int, load: float, seed: int, switches: dict[str, Any]
 ) -> pd.DataFrame:
     """Draw the first tasks of a workload, numbered from 1."""
-    mean_size = SOURCES[source]
+    mean_size = MEAN_SIZES[source]
     horizon = 4 * count * execution_time(mean_size, cluster.nodes, cluster) / load
     if source == "paper M":
         tasks = workload.mcdf(cluster, load, horizon, seed, **switches)
@@ -202,13 +203,13 @@ def _tasks_before(schedule: Schedule, task: Any) -> tuple[pd.DataFrame, pd.DataF
     has_started = (others["start"] <= now) & (others["arrival"] < now)
     due = others["arrival"] + others["deadline"]
 
-    def moved(rows: "pd.Series[bool]", arrival: Any) -> pd.DataFrame:
+    def shift_arrivals(rows: "pd.Series[bool]", arrival: Any) -> pd.DataFrame:
         """Return tasks with another arrival and the same absolute deadline."""
         some = others.assign(arrival=arrival, deadline=due - arrival)[rows]
         return some.sort_values("start", kind="stable")
 
     waits = others["admitted"].astype(bool) & ~has_started
-    return moved(has_started, others["start"]), moved(waits, now)
+    return shift_arrivals(has_started, others["start"]), shift_arrivals(waits, now)
 
 
 def _runs_are_equal(old: pd.DataFrame, new: pd.DataFrame) -> bool:
@@ -280,7 +281,7 @@ def _draw_chunks(ax: Axes, chunks: pd.DataFrame, inks: "np.ndarray[Any, Any]") -
         (planned & possible, "planned send", "planned"),
         (~possible, "impossible", "impossible"),
     ):
-        link = "many sends" if len(chunks) > MANY_CHUNKS and send == "send" else send
+        link = "many sends" if len(chunks) > MAX_HATCHED_CHUNKS and send == "send" else send
         times = [values[part] for values in (send_start, send_end, compute_start, compute_end)]
         draw_bars(ax, link_rows[part], times[0], times[1], inks[part], link, height)
         draw_chunks(ax, rows[part], times, inks[part], (send, compute))

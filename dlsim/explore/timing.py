@@ -12,7 +12,9 @@ from matplotlib.figure import Figure
 
 from dlsim.compiled import meets
 from dlsim.errors import InputError
-from dlsim.explore.panel import Slider, Stops, new_figure, panel, set_title
+from dlsim.explore.controls import Slider, StopSlider
+from dlsim.explore.panel import panel
+from dlsim.explore.pictures import new_figure, set_title
 from dlsim.realtime import (
     SWITCHES,
     Cluster,
@@ -29,7 +31,14 @@ from dlsim.study.style import INK
 #: Most nodes whose rows can be read in the picture.
 MAX_NODES = 10
 
-WORDS = {
+_STOPS = (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+#: Settings of a cluster's speeds.
+UNIT_TIMES = (
+    StopSlider("cms", "time to send a unit Cms", _STOPS, 10.0),
+    StopSlider("cps", "time to compute a unit Cps", (*_STOPS, 1000), 10.0),
+)
+
+_DEFINITIONS = {
     "set-up": "the time that starting to send (ST) or to compute (SC) costs once per node",
     "link": "the head node sends to one node after the other over this one link",
     "fewest in time": "the fewest nodes with which the load meets its deadline (n_min)",
@@ -49,15 +58,10 @@ WORDS = {
     Slider("deadline", "deadline D", 10.0, 5000.0, 10.0, 1300.0),
     Slider("st", "set-up to send ST", 0.0, 100.0, 1.0, 40.0),
     Slider("sc", "set-up to compute SC", 0.0, 100.0, 1.0, 20.0),
-    settings=(
-        Stops("cms", "time to send a unit Cms", (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100), 10.0),
-        Stops(
-            "cps", "time to compute a unit Cps", (0.1, 0.5, 1, 2, 5, 10, 20, 50, 100, 1000), 10.0
-        ),
-    ),
+    settings=UNIT_TIMES,
     switches={"an_nodes": SWITCHES["an_nodes"]},
     explained=(Reading,),
-    words=WORDS,
+    words=_DEFINITIONS,
 )
 def timing(
     nodes: int,

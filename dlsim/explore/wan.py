@@ -16,12 +16,14 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.explore.panel import Choice, Slider, Stops, new_figure, panel
+from dlsim.explore.controls import Menu, Slider, StopSlider
+from dlsim.explore.panel import panel
+from dlsim.explore.pictures import new_figure
 from dlsim.steady import METHODS, SWITCHES, Allocation, Platform, Reading, bound, solve, topology
 from dlsim.study.style import INK, style_of
 
 #: Methods that answer with a schedule; the first is the default.
-SCHEDULERS = (
+SCHEDULE_METHODS = (
     "LPRG",
     *(name for name, method in METHODS.items() if not method.is_relaxed and name != "LPRG"),
     "LPRG+polish",
@@ -39,12 +41,12 @@ ABILENE = "topozoo/Abilene"
 #: The chain: speeds of its clusters in turn, their own links, and the links between them.
 CHAIN_SPEEDS, CHAIN_GATEWAY = (10.0, 2.0), 20.0
 CHAIN_LINK = {"bandwidth": 3.0, "max_connect": 2}
-NETWORKS = ("Tiers-like", "random", "Abilene", "chain")
+WAN_NETWORKS = ("Tiers-like", "random", "Abilene", "chain")
 LINK_INK = {"unused": "#B5B5B5", "in use": INK["blue"], "full": INK["vermillion"]}
-#: Share of a cluster's speed above which it counts as computing for others.
-TIE = 1e-6
+#: Smallest share of its speed at which a cluster counts as computing for others.
+MIN_SHARE_FOR_OTHERS = 1e-6
 
-WORDS = {
+_DEFINITIONS = {
     "G, LPR, LPRG, LPRR": "the paper's heuristics: greedy; the relaxed program rounded down; "
     "the same, then greedy on what is left; rounded at random",
     "MILP": "the mixed integer linear program: the optimum, or the best that was found",
@@ -61,15 +63,15 @@ WORDS = {
 
 @panel(
     "Many applications on a wide-area platform: a heuristic beside the optimum",
-    Choice("network", "network", NETWORKS),
+    Menu("network", "network", WAN_NETWORKS),
     Slider("clusters", "clusters", 2, MAX_CLUSTERS, 1, 8),
     Slider("seed", "seed", 0, 99, 1, 1),
-    Stops("bandwidth", "links faster, times", (0.1, 0.2, 0.5, 1, 2, 5, 10), 1.0),
+    StopSlider("bandwidth", "links faster, times", (0.1, 0.2, 0.5, 1, 2, 5, 10), 1.0),
     Slider("connections", "connections per link, at most", 0, 10, 1, 10),
-    Choice("method", "method", SCHEDULERS),
+    Menu("method", "method", SCHEDULE_METHODS),
     switches={**SWITCHES, **topology.SWITCHES},
     explained=(Reading, topology.random),
-    words=WORDS,
+    words=_DEFINITIONS,
 )
 def wan(
     network: str,
@@ -85,7 +87,7 @@ def wan(
     table2 = reading.get("table2", topology.SWITCHES["table2"][0])
     rules = Reading.of(switches)
     platform = make_platform(network, clusters, seed, bandwidth, connections, table2)
-    best = find_optimum(platform, tuple(sorted(switches.items())))
+    best = best_allocation(platform, tuple(sorted(switches.items())))
     shown = best if method == "MILP" else solve(platform, method, seed, rules, engine="python")
     relaxed = bound(platform)
 
@@ -103,7 +105,7 @@ def wan(
     return figure, _sentence(shown, best, relaxed, links)
 
 
-def chain(clusters: int) -> Platform:
+def chain_platform(clusters: int) -> Platform:
     """Return clusters in a row, each joined to the next by the link `CHAIN_LINK`."""
     graph = nx.path_graph(clusters)
     nx.set_edge_attributes(graph, {edge: dict(CHAIN_LINK) for edge in graph.edges})
@@ -122,7 +124,7 @@ def make_platform(
 ) -> Platform:
     """Return a platform of a network; its links are made faster and limited as the sliders say."""
     if network == "chain":
-        platform = chain(clusters)
+        platform = chain_platform(clusters)
     elif network == "Abilene":
         platform = topology.hub(ABILENE, clusters, seed)
     elif network == "random":
@@ -137,7 +139,7 @@ def make_platform(
 
 
 @functools.lru_cache(maxsize=64)
-def find_optimum(platform: Platform, switches: tuple[tuple[str, str], ...]) -> Allocation:
+def best_allocation(platform: Platform, switches: tuple[tuple[str, str], ...]) -> Allocation:
     """Return the optimum, or the best schedule found at the root of the search."""
     rules = Reading.of(dict(switches))
     return solve(platform, "MILP", reading=rules, most_nodes=MAX_SEARCH_NODES, engine="python")
@@ -199,7 +201,10 @@ def _draw_map(ax: Axes, allocation: Allocation, links: pd.DataFrame, title: str)
             ax.text(x, y, f"{opened}/{allowed:g}", fontsize=8, zorder=4, bbox=plate, **middle)
     spots = np.array([places[node] for node in platform.router])
     sizes = 90 + 130 * platform.speed / max(platform.speed.max(), 1e-9)
-    fills = [INK["orange"] if share > TIE else "white" for share in work_for_others(allocation)]
+    fills = [
+        INK["orange"] if share > MIN_SHARE_FOR_OTHERS else "white"
+        for share in work_for_others(allocation)
+    ]
     look: dict[str, Any] = {"s": sizes, "c": fills, "edgecolors": "#222222", "linewidths": 1.2}
     ax.scatter(spots[:, 0], spots[:, 1], zorder=3, **look)
     for k, (x, y) in enumerate(spots):

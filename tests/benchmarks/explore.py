@@ -7,7 +7,7 @@ import numpy as np
 
 from dlsim import explore
 from dlsim.errors import InputError
-from dlsim.explore.panel import Numbers, Slider, Stops
+from dlsim.explore.controls import NumberList, Slider, StopSlider
 from tests.benchmarks.parts import Part
 
 
@@ -16,9 +16,9 @@ def stops(control, count):
     if isinstance(control, Slider):
         number = round((control.high - control.low) / control.step)
         values = [control.low + control.step * k for k in range(number + 1)]
-    elif isinstance(control, Stops):
+    elif isinstance(control, StopSlider):
         values = control.stops
-    elif isinstance(control, Numbers):
+    elif isinstance(control, NumberList):
         return [control.default]
     else:
         return control.options[-count:]

@@ -1,0 +1,68 @@
+"""The pictures of panels: one size, one style, and their files."""
+
+import io
+import textwrap
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import matplotlib
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from dlsim.study import style
+from dlsim.study.figures import KINDS
+
+#: Size of every picture in inches, and its dots per inch on the screen and in a saved PNG file.
+WIDTH, HEIGHT = 6.9, 3.9
+SCREEN_DPI, FILE_DPI = 96, 150
+#: Sizes of text in points.
+TEXT_SIZES: Any = {
+    "font.size": 9,
+    "axes.titlesize": 9.5,
+    "axes.labelsize": 9,
+    "xtick.labelsize": 8.5,
+    "ytick.labelsize": 8.5,
+    "legend.fontsize": 8.5,
+}
+#: Letters of the sentence above a saved picture that fit into one line.
+LETTERS_PER_LINE = 100
+
+
+@contextmanager
+def theme() -> Iterator[None]:
+    """Draw in the style of all figures, with the text sizes of a panel."""
+    with matplotlib.rc_context():
+        style.use()
+        matplotlib.rcParams.update(TEXT_SIZES)
+        yield
+
+
+def new_figure(left: float, bottom: float, right: float, top: float, **gaps: float) -> Figure:
+    """Return an empty figure of a panel; margins in inches, `gaps` as of subplots_adjust."""
+    layout: Any = "none"  # a layout engine would draw the figure twice
+    figure = Figure(figsize=(WIDTH, HEIGHT), dpi=SCREEN_DPI, layout=layout)
+    FigureCanvasAgg(figure)
+    figure.subplots_adjust(
+        left / WIDTH, bottom / HEIGHT, 1 - right / WIDTH, 1 - top / HEIGHT, **gaps
+    )
+    return figure
+
+
+def set_title(ax: Axes, text: str) -> None:
+    """Write at the left above axes what they show."""
+    ax.set_title(text, loc="left", pad=3, y=1.0)
+
+
+def image_bytes(figure: Figure, kind: str, sentence: str = "", dpi: int = FILE_DPI) -> bytes:
+    """Return a figure as a file, without a date; a sentence stands above the picture."""
+    if sentence:
+        text = textwrap.fill(sentence, LETTERS_PER_LINE)
+        figure.suptitle(text, fontsize=10, y=1 + 0.05 / HEIGHT, va="bottom")
+    options: dict[str, Any] = {"dpi": dpi, "metadata": KINDS[kind]}
+    if kind == "png":
+        options["pil_kwargs"] = {"compress_level": 1}
+    stream = io.BytesIO()
+    figure.savefig(stream, format=kind, bbox_inches="tight" if sentence else None, **options)
+    return stream.getvalue()
