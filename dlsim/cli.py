@@ -18,8 +18,8 @@ from urllib.parse import quote
 
 from dlsim import __version__, files
 from dlsim.errors import DlsimError, InputError
-from dlsim.owned import Owned, digest
-from dlsim.processes import termination_interrupts
+from dlsim.output_folder import OutputFolder, content_digest
+from dlsim.processes import interrupt_on_termination
 from dlsim.progress import set_status, stderr_progress
 from dlsim.validate import did_you_mean, format_value, one_of, whole
 
@@ -84,17 +84,17 @@ def copy_notebooks(folder: Path) -> dict[str, list[str]]:
     """
     if folder.resolve() == files.shared_folder("notebooks").parent.resolve():
         raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
-    home = Owned(folder, "lab", "choose another folder with --dir").claim()
+    home = OutputFolder(folder, "lab", "choose another folder with --dir").acquire()
     done: dict[str, list[str]] = {"copied": [], "updated": [], "kept": []}
-    recorded = home.known()
+    recorded = home.recorded()
     for name, source in _lab_files():
         ours = files.read_bytes(source)
         try:
-            there = home.content(name)
+            there = home.file_digest(name)
         except OSError as error:
             what = f"{folder / name}: cannot be read ({error.strerror}); choose another --dir"
             raise InputError(what) from error
-        if there == digest(ours):
+        if there == content_digest(ours):
             continue
         what = "copied" if there is None else "updated" if (name, there) in recorded else "kept"
         if what != "kept":
@@ -120,9 +120,9 @@ def _write_lab_kernel(folder: Path) -> None:
     """Write a Jupyter kernel of this Python beside the notebooks, where JupyterLab looks first."""
     from dlsim.study.notebook_process import kernel_of_this_python
 
-    home = Owned(folder, "lab", "choose another folder with --dir")
+    home = OutputFolder(folder, "lab", "choose another folder with --dir")
     name, kernel = f"{LAB_KERNELS}/kernels/python3/kernel.json", kernel_of_this_python()
-    if home.content(name) != digest(kernel):
+    if home.file_digest(name) != content_digest(kernel):
         home.write(name, kernel)
 
 
@@ -181,7 +181,7 @@ def run_one_notebook(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt
     if result.path:
         frame = PageFrame([result.error] if result.error else [], source=source.parent)
-        page = write_page(Owned(out), result.path, f"{source.stem}.html", frame)
+        page = write_page(OutputFolder(out), result.path, f"{source.stem}.html", frame)
         print(f"open {page}")
     if result.status == "failed":
         print(f"dlsim: {result.error}", file=sys.stderr)
@@ -246,7 +246,7 @@ def reproduce_papers(args: argparse.Namespace) -> int:
     if args.book:
         from dlsim.study.book import write_book
 
-        print(f"open {write_book(Owned(out))}")
+        print(f"open {write_book(OutputFolder(out))}")
     return 1 if bad else 0
 
 
@@ -337,7 +337,7 @@ def _checked_folder(out: str) -> str:
     """Return the folder of results; raise InputError if it cannot be used."""
     if out == "":
         raise InputError(f"--out must name a folder, got ''; {OTHER_FOLDER_REMEDY}")
-    Owned(out, "results", OTHER_FOLDER_REMEDY).check()
+    OutputFolder(out, "results", OTHER_FOLDER_REMEDY).check()
     return out
 
 
@@ -662,7 +662,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     shows_progress = args.verb in ("run", "reproduce", "lab", "bench")
     quiet = nullcontext() if shows_progress else stderr_progress(f"dlsim {args.verb}")
     try:
-        with termination_interrupts(), quiet:
+        with interrupt_on_termination(), quiet:
             return int(args.function(args))
     except DlsimError as error:
         print(f"dlsim: {error}", file=sys.stderr)

@@ -1,8 +1,7 @@
-"""Processes that a run starts: found by a mark, ended with everything below them.
+"""Processes that a run starts: they carry a tag, by which the run kills them at its end.
 
-A kernel lives in a session of its own, and outlives whoever started it if it is stopped at
-that moment. What a run starts therefore carries the run's mark in its environment, by which
-it is found whoever its parent is by then.
+A kernel has a session of its own, and outlives its parent if the parent is killed. Every process of
+a run therefore has the tag of the run in its environment, whatever its parent is by then.
 """
 
 import contextlib
@@ -19,34 +18,34 @@ if TYPE_CHECKING:
 
     import psutil
 
-#: Environment variable that holds the marks of the runs that a process works for.
-VARIABLE = "DLSIM_RUN"
-#: How long a process that was killed may take to be gone.
-GONE_SECONDS = 5.0
+#: Environment variable that holds the tags of the runs that a process works for.
+RUN_VARIABLE = "DLSIM_RUN"
+#: Seconds that killed processes may take to end.
+KILL_SECONDS = 5.0
 _HAS_MASKS = hasattr(signal, "pthread_sigmask")  # Windows has none
 
 
-def marked(mark: str) -> dict[str, str]:
+def tagged_env(tag: str) -> dict[str, str]:
     """Return the environment of a process that works for a run."""
-    outer = os.environ.get(VARIABLE, "")
-    return {**os.environ, VARIABLE: f"{outer}:{mark}".strip(":")}
+    outer = os.environ.get(RUN_VARIABLE, "")
+    return {**os.environ, RUN_VARIABLE: f"{outer}:{tag}".strip(":")}
 
 
-def of_run(mark: str) -> "list[psutil.Process]":
-    """Return the processes that work for a run, this one left out."""
-    import psutil  # not at the top: the command line cannot yet be interrupted in words
+def processes_of(tag: str) -> "list[psutil.Process]":
+    """Return the processes that work for a run, without this one."""
+    import psutil  # here, since the command line reports an interrupt only after its own imports
 
-    found = []
+    tagged = []
     for process in psutil.process_iter():
         with contextlib.suppress(psutil.Error, OSError):
-            marks = process.environ().get(VARIABLE, "").split(":")
-            if mark in marks and process.pid != os.getpid():
-                found.append(process)
-    return found
+            tags = process.environ().get(RUN_VARIABLE, "").split(":")
+            if tag in tags and process.pid != os.getpid():
+                tagged.append(process)
+    return tagged
 
 
-def _runs(process: "psutil.Process") -> bool:
-    """Tell whether a process is there and not only waits to be asked how it ended."""
+def _is_alive(process: "psutil.Process") -> bool:
+    """Tell whether a process still runs; a zombie only waits for its parent to read its status."""
     import psutil
 
     try:
@@ -55,35 +54,39 @@ def _runs(process: "psutil.Process") -> bool:
         return False
 
 
-def end_run(mark: str) -> None:
-    """Kill a run's processes, stopped ones and late ones too, and wait until they are gone."""
+def kill_run(tag: str) -> None:
+    """Kill the processes of a run, stopped ones too, and wait until they have ended.
+
+    Three passes also find processes that start meanwhile.
+    """
     import psutil
 
     for _ in range(3):
-        if not (doomed := of_run(mark)):
+        if not (doomed := processes_of(tag)):
             return
         for process in doomed:
             with contextlib.suppress(psutil.Error):
                 process.kill()
-        deadline = time.monotonic() + GONE_SECONDS
-        while any(map(_runs, doomed)) and time.monotonic() < deadline:
+        deadline = time.monotonic() + KILL_SECONDS
+        while any(map(_is_alive, doomed)) and time.monotonic() < deadline:
             time.sleep(0.02)
 
 
 @contextlib.contextmanager
-def interrupts_wait() -> Iterator[None]:
-    """Hold interrupts back here, and Ctrl-C from the processes that are started meanwhile.
+def defer_interrupts() -> Iterator[None]:
+    """Defer interrupts to the end of this block; processes that it starts ignore Ctrl-C.
 
-    A terminal interrupts workers too: one that still imports, or that is told only half of what
-    it needs, would say so after our last word. Such a worker begins with `leave_interrupts`.
+    A terminal sends Ctrl-C to worker processes, too. A worker that still imports would print a
+    traceback after the last message of its parent. `ignore_interrupts` begins such a worker.
     """
-    held: list[tuple[int, FrameType | None]] = []
-    is_main = threading.current_thread() is threading.main_thread()
-    named = {getattr(signal, name, signal.SIGINT) for name in ("SIGINT", "SIGTERM", "SIGHUP")}
-    handlers: Any = {n: signal.getsignal(n) for n in named if is_main}
-    handlers = {number: handler for number, handler in handlers.items() if callable(handler)}
+    deferred: list[tuple[int, FrameType | None]] = []
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        numbers = {getattr(signal, name, signal.SIGINT) for name in ("SIGINT", "SIGTERM", "SIGHUP")}
+        known: dict[int, Any] = {number: signal.getsignal(number) for number in numbers}
+        handlers = {number: handler for number, handler in known.items() if callable(handler)}
     for number in handlers:  # a mask alone is not enough: another thread may take the signal
-        signal.signal(number, lambda *told: held.append(told))
+        signal.signal(number, lambda number, frame: deferred.append((number, frame)))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if _HAS_MASKS else ()
     try:
         yield
@@ -92,36 +95,37 @@ def interrupts_wait() -> Iterator[None]:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
         for number, handler in handlers.items():
             signal.signal(number, handler)
-        if held:
-            handlers[held[0][0]](*held[0])
+        if deferred:
+            number, frame = deferred[0]
+            handlers[number](number, frame)
 
 
-def leave_interrupts() -> None:
-    """Leave interrupts to the parent, in a worker that was started while they waited."""
+def ignore_interrupts() -> None:
+    """Ignore Ctrl-C in a worker that was started in `defer_interrupts`; its parent handles it."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if _HAS_MASKS:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGINT])
 
 
-def begin(reader: "Connection", parent: int) -> None:
-    """Begin as a worker: leave interrupts to the parent, and exit when it is gone.
+def start_worker(reader: "Connection", parent: int) -> None:
+    """Initialize a worker process: ignore Ctrl-C, and exit when the parent process has ended.
 
-    This stands here, where no compiler is imported, so that a worker knows it from the first.
+    This module imports no compiler, so that a worker does so before all else.
     """
 
-    def watch() -> None:
+    def exit_with_parent() -> None:
         with contextlib.suppress(OSError):
             while not reader.poll(1) and os.getppid() == parent:
                 pass
         os._exit(1)
 
-    leave_interrupts()
-    threading.Thread(target=watch, daemon=True).start()
+    ignore_interrupts()
+    threading.Thread(target=exit_with_parent, daemon=True).start()
 
 
 @contextlib.contextmanager
-def termination_interrupts() -> Iterator[None]:
-    """Let SIGTERM, and a terminal that goes away, do what Ctrl-C does."""
+def interrupt_on_termination() -> Iterator[None]:
+    """Raise KeyboardInterrupt at SIGTERM, and at SIGHUP when the terminal closes."""
 
     def interrupt(number: int, _: FrameType | None) -> None:
         raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")

@@ -10,7 +10,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from dlsim.errors import InputError
-from dlsim.owned import Owned
+from dlsim.output_folder import OutputFolder
 from dlsim.study.book import as_text, markdown_as_text, write_book
 from tests.made_up_run import make_run
 
@@ -47,7 +47,7 @@ def book(tmp_path_factory):
     secret = folder.parent / "secret.txt"
     secret.write_text(SECRET)
     nbformat.write(hostile(secret), folder / "notebooks" / "95-hostile.ipynb")
-    assert write_book(Owned(folder)) == folder / "book" / "index.html"
+    assert write_book(OutputFolder(folder)) == folder / "book" / "index.html"
     return folder / "book"
 
 
@@ -108,4 +108,4 @@ def test_cells_that_are_neither_code_nor_text_are_left_out():
 
 def test_without_a_run_there_is_no_book(tmp_path):
     with pytest.raises(InputError, match="no executed notebooks; run dlsim reproduce"):
-        write_book(Owned(tmp_path))
+        write_book(OutputFolder(tmp_path))

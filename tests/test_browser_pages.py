@@ -8,7 +8,7 @@ import pytest
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
 pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
 
-from dlsim.owned import Owned  # noqa: E402
+from dlsim.output_folder import OutputFolder  # noqa: E402
 from dlsim.study.book import write_book  # noqa: E402
 from dlsim.study.results_page import write_results_page  # noqa: E402
 from tests.made_up_run import META, ended, make_run  # noqa: E402
@@ -35,7 +35,7 @@ def run(tmp_path_factory):
 @pytest.fixture(scope="module")
 def book(run):
     pytest.importorskip("furo", reason="needs the extra 'docs'")
-    return write_book(Owned(run)).parent
+    return write_book(OutputFolder(run)).parent
 
 
 def new_tab(browser):  # noqa: F811

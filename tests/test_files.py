@@ -435,7 +435,7 @@ OPENING = {
     "pd.read_csv", "pd.read_json", "json.load", "tomllib.load", "nbformat.read", "gzip.open",
 }  # fmt: skip
 OWN = {
-    "cache.py", "compiled.py", "files.py", "kernel_files.py", "owned.py", "processes.py",
+    "cache.py", "compiled.py", "files.py", "kernel_files.py", "output_folder.py", "processes.py",
     "validate.py",  # what the system says of its memory
     "study/cells.py", "study/notebooks.py", "study/report.py", "study/pages.py",  # results of a run
     "study/notebook_process.py",  # what its parent asks for

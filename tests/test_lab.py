@@ -14,11 +14,11 @@ from pathlib import Path
 
 import pytest
 
-from dlsim import cli, files, owned
+from dlsim import cli, files, output_folder
 from dlsim.cli import copy_notebooks, main
 from dlsim.errors import InputError
 from dlsim.files import shared_folder
-from dlsim.owned import RECORD
+from dlsim.output_folder import RECORD_FILE
 from tests.scale import deep
 
 NOTEBOOKS = shared_folder("notebooks")
@@ -45,7 +45,7 @@ def suite(tmp_path, monkeypatch):
 
 
 def tree(folder):
-    names = (path for path in folder.rglob("*") if path.is_file() and path.name != RECORD)
+    names = (path for path in folder.rglob("*") if path.is_file() and path.name != RECORD_FILE)
     return {path.relative_to(folder).as_posix(): path.read_text() for path in names}
 
 
@@ -105,9 +105,9 @@ def test_without_a_record_nothing_is_overwritten(suite, tmp_path, record, said):
     copy = tmp_path / "copy"
     copy_notebooks(copy)
     (copy / "notebooks" / "20-mcdf.ipynb").write_text("mine")
-    (copy / RECORD).unlink()
+    (copy / RECORD_FILE).unlink()
     if record is not None:
-        (copy / RECORD).write_text(record)
+        (copy / RECORD_FILE).write_text(record)
     before = tree(copy)
     with pytest.raises(InputError, match=rf"{said}.*choose another folder with --dir"):
         copy_notebooks(copy)
@@ -117,8 +117,8 @@ def test_without_a_record_nothing_is_overwritten(suite, tmp_path, record, said):
 def test_a_line_of_the_record_that_is_damaged_protects_its_file(suite, tmp_path):
     copy = tmp_path / "copy"
     copy_notebooks(copy)
-    lines = (copy / RECORD).read_text().splitlines()
-    (copy / RECORD).write_text("\n".join([lines[0], *(line[:-9] for line in lines[1:])]))
+    lines = (copy / RECORD_FILE).read_text().splitlines()
+    (copy / RECORD_FILE).write_text("\n".join([lines[0], *(line[:-9] for line in lines[1:])]))
     for path in (suite / "notebooks").iterdir():
         path.write_text("newer")
     before = tree(copy)
@@ -127,7 +127,7 @@ def test_a_line_of_the_record_that_is_damaged_protects_its_file(suite, tmp_path)
 
 
 def test_a_copy_that_stopped_half_way_goes_on(suite, tmp_path, monkeypatch):
-    copy, written, real = tmp_path / "copy", [], owned.write_bytes
+    copy, written, real = tmp_path / "copy", [], output_folder.write_bytes
 
     def full(path, data, **more):
         if len(written) == 3:  # the record, and two files
@@ -135,10 +135,10 @@ def test_a_copy_that_stopped_half_way_goes_on(suite, tmp_path, monkeypatch):
         written.append(path)
         real(path, data, **more)
 
-    monkeypatch.setattr(owned, "write_bytes", full)
+    monkeypatch.setattr(output_folder, "write_bytes", full)
     with pytest.raises(InputError):
         copy_notebooks(copy)
-    monkeypatch.setattr(owned, "write_bytes", real)
+    monkeypatch.setattr(output_folder, "write_bytes", real)
     done = copy_notebooks(copy)
     assert (len(done["copied"]), done["kept"]) == (2, [])
     (suite / "notebooks" / "00-start-here.ipynb").write_text("newer")
@@ -264,7 +264,7 @@ def test_a_checkout_serves_its_copy(tmp_path):
     assert (tmp_path / "dlsim-notebooks" / "notebooks" / START.name).read_bytes() == (
         START.read_bytes()
     )
-    assert Path(tmp_path / "dlsim-notebooks" / RECORD).is_file()
+    assert Path(tmp_path / "dlsim-notebooks" / RECORD_FILE).is_file()
 
 
 def test_the_first_notebook_leads_to_all_others():

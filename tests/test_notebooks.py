@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
-from dlsim.owned import RECORD, Owned
+from dlsim.output_folder import RECORD_FILE, OutputFolder
 from dlsim.study import notebooks
 from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import find_notebook, run_all
@@ -308,8 +308,8 @@ def test_what_stands_in_the_way_of_a_batch_is_said_or_kept(tmp_path, monkeypatch
     (out / "data").mkdir(parents=True)
     mine.mkdir()
     (mine / "a").touch()
-    Owned(mine.parent / "new").claim()  # so that the folder is dlsim's from the beginning
-    os.replace(mine.parent / "new" / RECORD, out / RECORD)
+    OutputFolder(mine.parent / "new").acquire()  # so that the folder is dlsim's from the beginning
+    os.replace(mine.parent / "new" / RECORD_FILE, out / RECORD_FILE)
     (out / notebooks.RUNNING).symlink_to(mine)
     monkeypatch.setattr("sys.stderr", None)  # as where it is closed
     (done,) = run_all([source], out=out)
@@ -364,7 +364,7 @@ def test_stopped_half_way_is_not_taken_for_done(tmp_path):
 
 
 def test_progress_that_is_not_what_was_agreed_is_ignored(tmp_path, capsys):
-    home = Owned(tmp_path)
+    home = OutputFolder(tmp_path)
     job = notebooks._Job(tmp_path / "a.ipynb", home, {}, 1.0, {}, None)
     job.work.mkdir(parents=True)
     display = notebooks._Display(1)
@@ -381,7 +381,7 @@ def test_progress_that_is_not_what_was_agreed_is_ignored(tmp_path, capsys):
 def test_nothing_is_started_after_an_interrupt(tmp_path):
     stop = threading.Event()
     stop.set()
-    job = notebooks._Job(tmp_path / "a.ipynb", Owned(tmp_path / "out"), {}, 1.0, {}, None)
+    job = notebooks._Job(tmp_path / "a.ipynb", OutputFolder(tmp_path / "out"), {}, 1.0, {}, None)
     assert notebooks.run_notebook(job, stop).status == "interrupted"
     assert not (tmp_path / "out").exists()
 

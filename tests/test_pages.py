@@ -13,7 +13,7 @@ import pytest
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from dlsim.errors import InputError
-from dlsim.owned import Owned
+from dlsim.output_folder import OutputFolder
 from dlsim.study import overview, results_page, scorecard
 from dlsim.study.claims import SYMBOLS, load_claims
 from dlsim.study.figures import load_figures
@@ -134,7 +134,7 @@ def test_a_notebook_of_somebody_else_does_nothing(tmp_path):
     ]
     text = "![x](/etc/passwd) ![y](../../../../etc/passwd) [z](../../../etc/passwd)\n\n"
     cells = [new_markdown_cell(text + "\n\n".join(ACTS)), new_code_cell("1", outputs=outputs)]
-    home = Owned(tmp_path / "out").claim()
+    home = OutputFolder(tmp_path / "out").acquire()
     path = home.write("notebooks/own.ipynb", nbformat.writes(new_notebook(cells=cells)).encode())
     page = Page(write_page(home, path, "own.html", PageFrame(source=tmp_path)))
     acting = {"script", "iframe", "form", "link", "object", "base"}

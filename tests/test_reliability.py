@@ -31,7 +31,7 @@
    test_theory (test_wrong_variants_are_refused) and ``python tests/mutation.py``.
 
 10. Nothing is written over, moved or removed but what dlsim wrote; what is reused is what was
-   computed: test_owned (stateful: ``Folder``), test_lab, test_cpugpu_database.
+   computed: test_output_folder (stateful: ``Folder``), test_lab, test_cpugpu_database.
 11. A fault is told, and leaves nobody behind. The table of faults: test_faults (kills of the
    command by signal, victim and moment; two runs on one cache; a full disk, a read-only folder, no
    home, a stranger's cache), test_notebooks

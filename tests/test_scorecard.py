@@ -11,7 +11,7 @@ from PIL import Image
 
 from dlsim.errors import InputError
 from dlsim.files import shared_file
-from dlsim.owned import Owned
+from dlsim.output_folder import OutputFolder
 from dlsim.study import scorecard
 from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, load_claims, reference_of
 from dlsim.study.notebooks import run_all
@@ -30,7 +30,7 @@ def row(claim, verdict="holds", **change):
 def run(tmp_path):
     """A run of paper B only, quick, that left two claims."""
     frame = pd.DataFrame([row("bricks-1", "contrary"), row("bricks-2")])
-    Owned(tmp_path).claim()
+    OutputFolder(tmp_path).acquire()
     (tmp_path / "data").mkdir()
     frame.to_csv(tmp_path / "data" / "bricks-claims.csv", index=False)
     (tmp_path / "notebooks").mkdir()

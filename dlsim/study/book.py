@@ -17,7 +17,7 @@ from typing import Any
 from dlsim import files
 from dlsim.errors import DlsimError, InputError
 from dlsim.files import MAX_TABLE_BYTES
-from dlsim.owned import Owned
+from dlsim.output_folder import OutputFolder
 from dlsim.study.pages import harmless, set_formulas
 
 #: The folder of the book in a folder of results.
@@ -37,7 +37,7 @@ _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _FRONT_MATTER = re.compile(r"\A\s*---")
 
 
-def write_book(home: Owned) -> Path:
+def write_book(home: OutputFolder) -> Path:
     """Write the book of a run below its folder of results, and return its first page.
 
     Raises

@@ -39,7 +39,7 @@ def _end_with_parent(mark: str) -> None:
     """End this process and all that it started when the batch is gone."""
     while os.read(0, 4096):
         pass
-    processes.end_run(mark)
+    processes.kill_run(mark)
     os._exit(1)
 
 

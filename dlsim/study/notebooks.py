@@ -26,7 +26,12 @@ from dlsim import files, processes, progress
 from dlsim.cache import source_digest
 from dlsim.errors import InputError
 from dlsim.files import MAX_TABLE_BYTES, StrPath, read_bytes, read_json, read_text
-from dlsim.owned import WROTE_VARIABLE, Owned, digest, objects
+from dlsim.output_folder import (
+    WRITTEN_FILES_VARIABLE,
+    OutputFolder,
+    content_digest,
+    read_json_lines,
+)
 from dlsim.study import dask_cluster, worker_pool
 from dlsim.study.figures import KIND_VARIABLE, KINDS, paper_of
 from dlsim.study.parameters import check_parameters, parameters_of
@@ -94,7 +99,7 @@ class _Job:
     """One notebook of a batch and what it runs with."""
 
     source: Path
-    home: Owned
+    home: OutputFolder
     values: dict[str, Any]
     cell_seconds: float
     environment: dict[str, str]
@@ -116,7 +121,7 @@ class _Job:
     def key(self) -> dict[str, Any]:
         """Return all that its results depend on."""
         return {
-            "notebook": digest(read_bytes(self.source)),
+            "notebook": content_digest(read_bytes(self.source)),
             "sources": source_digest(),
             "material": _material_digest(),
             "figures": self.environment.get(KIND_VARIABLE, "png"),
@@ -129,8 +134,10 @@ def _material_digest() -> str:
     """Return a digest of the data that notebooks of the suite read."""
     data = files.shared_folder("data")
     paths = sorted(path for path in data.rglob("*") if path.suffix in (".csv", ".toml"))
-    lines = [f"{path.relative_to(data).as_posix()} {digest(read_bytes(path))}" for path in paths]
-    return digest("\n".join(lines).encode())
+    lines = [
+        f"{path.relative_to(data).as_posix()} {content_digest(read_bytes(path))}" for path in paths
+    ]
+    return content_digest("\n".join(lines).encode())
 
 
 def run_notebook(job: _Job, stop: threading.Event) -> NotebookResult:
@@ -145,7 +152,7 @@ def run_notebook(job: _Job, stop: threading.Event) -> NotebookResult:
             while process.poll() is None and not stop.wait(POLL_SECONDS):
                 pass
         finally:
-            processes.end_run(mark)  # the process, its kernel, and what the kernel started
+            processes.kill_run(mark)  # the process, its kernel, and what the kernel started
             process.wait()
             assert process.stdin
             process.stdin.close()
@@ -172,10 +179,10 @@ def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
     }
     (job.work / "request.json").write_text(json.dumps(request))
     job.target.parent.mkdir(parents=True, exist_ok=True)
-    environment = processes.marked(mark) | job.environment
+    environment = processes.tagged_env(mark) | job.environment
     environment |= {
         progress.PROGRESS_VARIABLE: str(job.work / "progress.json"),
-        WROTE_VARIABLE: str(job.work / "wrote"),
+        WRITTEN_FILES_VARIABLE: str(job.work / "wrote"),
         "TMPDIR": str(job.work),
     }
     environment.pop("MPLBACKEND", None)  # pictures belong into the notebook
@@ -202,7 +209,7 @@ def _put_into_place(job: _Job, code: int, seconds: float) -> NotebookResult:
     target, failed = (f"{NOTEBOOKS}/{job.name}{end}" for end in (".ipynb", ".failed.ipynb"))
     if code == 0:
         job.home.write(target, read_bytes(executed, MAX_TABLE_BYTES))
-        job.home.clear(failed)
+        job.home.remove(failed)
         _copy_linked_pictures(job)
         _write_stamp(job, seconds)
         return NotebookResult(job.name, job.target, "ok", seconds)
@@ -214,7 +221,7 @@ def _put_into_place(job: _Job, code: int, seconds: float) -> NotebookResult:
     path = None
     if executed.exists():
         path = job.home.write(failed, read_bytes(executed, MAX_TABLE_BYTES))
-        job.home.clear(target)
+        job.home.remove(target)
     return NotebookResult(job.name, path, "failed", seconds, f"{job.source.name} failed: {error}")
 
 
@@ -232,9 +239,9 @@ def _stamp_name(job: _Job) -> str:
 
 def _write_stamp(job: _Job, seconds: float) -> None:
     """Record what was run, and the digests of all results that it wrote."""
-    wrote = {row["file"] for row in objects(job.work / "wrote") if "file" in row}
+    wrote = {row["file"] for row in read_json_lines(job.work / "wrote") if "file" in row}
     names = sorted(wrote | {f"{NOTEBOOKS}/{job.source.name}"})
-    contents = {name: job.home.content(name) for name in names}
+    contents = {name: job.home.file_digest(name) for name in names}
     stamp = job.key() | {"seconds": round(seconds, 3), "files": contents}
     text = json.dumps(stamp, indent=1, sort_keys=True) + "\n"
     job.home.write(_stamp_name(job), text.encode())
@@ -247,7 +254,7 @@ def _reusable(job: _Job) -> NotebookResult | None:
         if any(stamp[name] != value for name, value in job.key().items()):
             return None
         seconds, contents = float(stamp["seconds"]), stamp["files"].items()
-        changed = [name for name, sha256 in contents if job.home.content(name) != sha256]
+        changed = [name for name, sha256 in contents if job.home.file_digest(name) != sha256]
     except (OSError, ValueError, TypeError, KeyError, AttributeError):
         return None
     if changed:
@@ -281,7 +288,7 @@ def run_all(
     names : sequence of str or path
         Notebooks as `find_notebook` takes them.
     out : path
-        Folder of results, as `dlsim.owned.Owned` takes it.
+        Folder of results, as `dlsim.output_folder.OutputFolder` takes it.
     parameters : mapping, optional
         Parameters by name. Each must be known to at least one notebook.
     common : mapping, optional
@@ -315,7 +322,7 @@ def run_all(
         worker_pool.count_workers(jobs),
         list(dict.fromkeys(find_notebook(name) for name in names)),
     )
-    home = Owned(out, remedy="choose a new or empty folder with --out")
+    home = OutputFolder(out, remedy="choose a new or empty folder with --out")
     parameters, readings = parameters or {}, readings or {}
     given = {"out": str(home.folder), "jobs": 1, **(common or {}), **parameters}
     known = {path: parameters_of(path) for path in paths}
@@ -334,7 +341,7 @@ def run_all(
         plan.append(_Job(path, home, checked, limit, environment, folder))
     if not plan:
         return []
-    with home.locked():
+    with home.lock():
         return _run_plan(plan, count, force)
 
 
@@ -356,7 +363,7 @@ def _run_plan(plan: Sequence[_Job], count: int, force: bool) -> list[NotebookRes
     home, display = plan[0].home, _Display(len(todo))
     running = home.folder / RUNNING
     if running.is_symlink() or running.is_file():
-        home.clear(RUNNING)
+        home.remove(RUNNING)
     shutil.rmtree(running, ignore_errors=True)  # of a run that was killed
     try:
         for last in (False, True):

@@ -17,7 +17,7 @@ from urllib.parse import quote, unquote
 
 from dlsim import files
 from dlsim.files import MAX_TABLE_BYTES
-from dlsim.owned import Owned
+from dlsim.output_folder import OutputFolder
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: The page of the notebook 90-scorecard: the results page of a folder of results.
@@ -91,12 +91,14 @@ def set_formulas(page: str) -> str:
     return "".join(_FORMULA.sub(formula, text) + tag for text, tag in zip(texts, tags, strict=True))
 
 
-def write_page(home: Owned, notebook: Path, name: str, frame: PageFrame | None = None) -> Path:
+def write_page(
+    home: OutputFolder, notebook: Path, name: str, frame: PageFrame | None = None
+) -> Path:
     """Write the page of an executed notebook into a folder of results.
 
     Parameters
     ----------
-    home : Owned
+    home : OutputFolder
         The folder of results.
     notebook : Path
         The executed notebook, or a failed one.

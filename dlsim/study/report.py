@@ -11,7 +11,7 @@ import pandas as pd
 from dlsim import files
 from dlsim.errors import InputError
 from dlsim.files import StrPath
-from dlsim.owned import Owned
+from dlsim.output_folder import OutputFolder
 from dlsim.study import claims
 from dlsim.study.figures import KIND_VARIABLE, KINDS
 from dlsim.validate import one_of
@@ -39,7 +39,7 @@ class Results:
 
     def __init__(self, folder: StrPath = "", paper: str = "") -> None:
         place = folder or files.results_folder(paper)
-        self.home = Owned(place, remedy="choose another folder with out=...").check()
+        self.home = OutputFolder(place, remedy="choose another folder with out=...").check()
         self.folder = self.home.folder
 
     def _write(self, kind: str, name: str, ending: str, data: bytes) -> Path:

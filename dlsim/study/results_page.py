@@ -24,7 +24,7 @@ from dlsim import files
 from dlsim.cache import source_digest
 from dlsim.errors import InputError
 from dlsim.files import StrPath
-from dlsim.owned import Owned
+from dlsim.output_folder import OutputFolder
 from dlsim.study import claims, worker_pool
 from dlsim.study.figures import load_figures, paper_of
 from dlsim.study.notebooks import NotebookResult
@@ -53,7 +53,7 @@ def write_results_page(
         How many claims hold, how many notebooks failed, and where the results page is, in one
         line.
     """
-    home = Owned(out)
+    home = OutputFolder(out)
     problems = [f"{one.name} {one.status}: {one.error}" for one in results if one.status != "ok"]
     card, unread = _verdicts_of(home.folder, results)
     problems += unread + _write_pages(home, results)
@@ -86,7 +86,7 @@ def _verdicts_of(folder: Path, results: Sequence[NotebookResult]) -> tuple[pd.Da
     return pd.concat(tables, ignore_index=True), problems
 
 
-def _write_pages(home: Owned, results: Sequence[NotebookResult]) -> list[str]:
+def _write_pages(home: OutputFolder, results: Sequence[NotebookResult]) -> list[str]:
     """Write a page for every new notebook but the scorecard; return what went wrong."""
     problems = []
     for result in results:
@@ -104,12 +104,15 @@ def _write_pages(home: Owned, results: Sequence[NotebookResult]) -> list[str]:
     known = {path.name for path in pages_of_run(home.folder).values()}
     for path in (home.folder / "notebooks").glob("*.html"):
         if path.name not in known:  # of a notebook that is gone
-            home.clear(f"notebooks/{path.name}")
+            home.remove(f"notebooks/{path.name}")
     return problems
 
 
 def _write_results_page(
-    home: Owned, results: Sequence[NotebookResult], problems: list[str], facts: dict[str, str]
+    home: OutputFolder,
+    results: Sequence[NotebookResult],
+    problems: list[str],
+    facts: dict[str, str],
 ) -> None:
     """Write the page of the scorecard; without one, a page that says what went wrong."""
     scorecard = next((one.path for one in results if one.name == SCORECARD and one.path), None)

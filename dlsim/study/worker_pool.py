@@ -38,7 +38,7 @@ class WorkerPool(ProcessPoolExecutor):
     def __init__(self, jobs: int) -> None:
         context = multiprocessing.get_context("spawn")
         self.jobs, (self.reader, self.lifeline) = jobs, context.Pipe(duplex=False)
-        super().__init__(jobs, context, processes.begin, (self.reader, os.getpid()))
+        super().__init__(jobs, context, processes.start_worker, (self.reader, os.getpid()))
 
     def submit(self, /, *call: Any) -> Future[Any]:  # type: ignore[override]
         """Submit a call; new workers are started here, and need not run the caller's script."""
@@ -47,7 +47,7 @@ class WorkerPool(ProcessPoolExecutor):
         main["__spec__"] = None
         main.pop("__file__", None)
         try:
-            with processes.interrupts_wait():
+            with processes.defer_interrupts():
                 return super().submit(*call)
         finally:
             main.update(kept)

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from dlsim import explore
 from dlsim.cli import copy_notebooks, main
 from dlsim.errors import InputError
-from dlsim.owned import ASIDE, KINDS, RECORD, Owned
+from dlsim.output_folder import BACKUP_FOLDER, FOLDER_KINDS, RECORD_FILE, OutputFolder
 from dlsim.study import start
 from dlsim.study.report import Results
 from tests.scale import SCALE
@@ -34,7 +34,7 @@ class Folder(RuleBasedStateMachine):
         self.path = f"{self.holder.name}/out"
         if make:
             os.mkdir(self.path)
-        self.home, self.theirs, self.count = Owned(self.path).claim(), set(), 0
+        self.home, self.theirs, self.count = OutputFolder(self.path).acquire(), set(), 0
 
     def teardown(self):
         if hasattr(self, "holder"):
@@ -71,13 +71,13 @@ class Folder(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES))
     def dlsim_clears(self, name):
-        self.home.clear(name)
+        self.home.remove(name)
         assert name not in self.everything()
         self.nothing_is_lost()
 
     @rule(cut=st.integers(0, 200))
     def the_record_is_cut(self, cut):
-        path = os.path.join(self.path, RECORD)
+        path = os.path.join(self.path, RECORD_FILE)
         with open(path, "rb") as stream:
             first, data = stream.readline(), stream.read()
         with open(path, "wb") as stream:
@@ -85,7 +85,7 @@ class Folder(RuleBasedStateMachine):
 
     @rule()
     def another_process_goes_on(self):
-        self.home = Owned(self.path).claim()
+        self.home = OutputFolder(self.path).acquire()
 
 
 TestFolder = Folder.TestCase
@@ -98,41 +98,42 @@ def test_a_new_or_empty_folder_is_claimed_and_any_other_refused(tmp_path):
     for folder in (tmp_path / "new" / "deep", tmp_path / "empty"):
         if folder.name == "empty":
             folder.mkdir()
-        Owned(folder).claim().write("a.csv", b"1")
-        assert {p.name for p in folder.iterdir()} == {RECORD, "a.csv"}
-        assert Owned(folder).claim().known()
+        OutputFolder(folder).acquire().write("a.csv", b"1")
+        assert {p.name for p in folder.iterdir()} == {RECORD_FILE, "a.csv"}
+        assert OutputFolder(folder).acquire().recorded()
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.tex").write_text("years")
     with pytest.raises(InputError, match=r"mine: not empty, and this dlsim did not make it "
                        r"\(it holds thesis.tex\); nothing was written there: choose"):  # fmt: skip
-        Owned(mine).claim()
+        OutputFolder(mine).acquire()
     assert [p.name for p in mine.iterdir()] == ["thesis.tex"]
     (tmp_path / "file").touch()
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(InputError, match="cannot be written to"):
-            Owned(place).check()
+            OutputFolder(place).check()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", FOLDER_KINDS)
 def test_what_one_command_made_is_not_another_ones(tmp_path, kind):
-    Owned(tmp_path / "out", kind).claim()
-    for other in KINDS:
-        home = Owned(tmp_path / "out", other)
+    OutputFolder(tmp_path / "out", kind).acquire()
+    for other in FOLDER_KINDS:
+        home = OutputFolder(tmp_path / "out", other)
         if other == kind:
-            home.claim()
+            home.acquire()
         else:
-            with pytest.raises(InputError, match=f"holds {KINDS[kind]}; nothing was written"):
-                home.claim()
+            what = f"holds {FOLDER_KINDS[kind]}; nothing was written"
+            with pytest.raises(InputError, match=what):
+                home.acquire()
 
 
 def test_a_check_makes_nothing(tmp_path):
-    Owned(tmp_path / "out").check()
+    OutputFolder(tmp_path / "out").check()
     assert not (tmp_path / "out").exists()
 
 
 def test_links_and_folders_in_the_way_are_moved_aside_not_followed(tmp_path, capsys):
-    home = Owned(tmp_path / "out").claim()
+    home = OutputFolder(tmp_path / "out").acquire()
     (tmp_path / "elsewhere").write_text("theirs")
     (home.folder / "a.csv").symlink_to(tmp_path / "elsewhere")
     (home.folder / "b.csv").mkdir()
@@ -140,17 +141,17 @@ def test_links_and_folders_in_the_way_are_moved_aside_not_followed(tmp_path, cap
     home.write("a.csv", b"ours")
     home.write("b.csv", b"ours")
     assert (tmp_path / "elsewhere").read_text() == "theirs"
-    assert (home.folder / ASIDE / "a.csv").is_symlink()
-    assert (home.folder / ASIDE / "b.csv" / "note").read_text() == "theirs too"
+    assert (home.folder / BACKUP_FOLDER / "a.csv").is_symlink()
+    assert (home.folder / BACKUP_FOLDER / "b.csv" / "note").read_text() == "theirs too"
     said = capsys.readouterr().err
     assert said.count("is not as dlsim wrote it: kept as") == 2
     (home.folder / "a.csv").write_text("changed")
     home.write("a.csv", b"ours")
-    assert (home.folder / ASIDE / "a-2.csv").read_text() == "changed"
+    assert (home.folder / BACKUP_FOLDER / "a-2.csv").read_text() == "changed"
 
 
 def test_a_link_is_not_followed_even_where_dlsim_wrote_what_it_leads_to(tmp_path):
-    home = Owned(tmp_path / "out").claim()
+    home = OutputFolder(tmp_path / "out").acquire()
     home.write("a.csv", b"first").rename(tmp_path / "kept.csv")
     (home.folder / "a.csv").symlink_to(tmp_path / "kept.csv")
     home.write("a.csv", b"second")
@@ -158,11 +159,63 @@ def test_a_link_is_not_followed_even_where_dlsim_wrote_what_it_leads_to(tmp_path
     assert (home.folder / "a.csv").read_text() == "second"
 
 
-def test_what_cannot_be_moved_aside_is_refused_and_stays(tmp_path):
-    home = Owned(tmp_path / "out").claim()
-    (home.folder / ASIDE).write_text("a file")
+def test_a_folder_that_is_a_link_is_moved_aside_and_nothing_is_written_outside(tmp_path, capsys):
+    home = OutputFolder(tmp_path / "out").acquire()
+    outside = tmp_path / "outside"
+    (outside / "deep").mkdir(parents=True)
+    (outside / "deep" / "b.csv").write_text("theirs")
+    (home.folder / "data").symlink_to(outside)
+    assert home.file_digest("data/deep/b.csv") == ""
+    home.remove("data/deep/b.csv")
+    assert (home.folder / "data").is_symlink()
+    assert home.write("data/deep/b.csv", b"ours").read_text() == "ours"
+    assert (home.folder / BACKUP_FOLDER / "data").readlink() == outside
+    (home.folder / "data" / "deep" / "b.csv").unlink()
+    (home.folder / "data" / "deep").rmdir()
+    (home.folder / "data" / "deep").symlink_to(outside / "deep")
+    assert home.write("data/deep/b.csv", b"again").read_text() == "again"
+    assert {p.name: p.read_text() for p in outside.rglob("*.*")} == {"b.csv": "theirs"}
+    assert (home.folder / BACKUP_FOLDER / "data-deep").is_symlink()
+    assert capsys.readouterr().err.count("is not as dlsim wrote it") == 2
+
+
+def test_the_folder_of_backups_is_not_followed_either(tmp_path):
+    home = OutputFolder(tmp_path / "out").acquire()
+    (tmp_path / "outside").mkdir()
+    (home.folder / BACKUP_FOLDER).symlink_to(tmp_path / "outside")
     home.write("a.csv", b"ours").write_text("mine")
-    for act in (lambda: home.write("a.csv", b"again"), lambda: home.clear("a.csv")):
+    with pytest.raises(InputError, match="changed is a link or a file"):
+        home.write("a.csv", b"again")
+    assert (home.folder / "a.csv").read_text() == "mine"
+    assert list((tmp_path / "outside").iterdir()) == []
+
+
+def test_a_linked_record_makes_no_folder_an_output_folder(tmp_path):
+    home = OutputFolder(tmp_path / "out").acquire()
+    record = home.folder / RECORD_FILE
+    record.rename(tmp_path / "record")
+    record.symlink_to(tmp_path / "record")
+    with pytest.raises(InputError, match="is damaged"):
+        OutputFolder(tmp_path / "out").acquire()
+
+
+@pytest.mark.parametrize("name", ["../b.csv", "data/../../b.csv", "/b.csv", "..", "", "a/.."])
+def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
+    (tmp_path / "b.csv").write_text("theirs")
+    home = OutputFolder(tmp_path / "out").acquire()
+    before = sorted(tmp_path.rglob("*"))
+    for act in (home.file_digest, home.remove, home.back_up, lambda n: home.write(n, b"ours")):
+        with pytest.raises(InputError, match=r"below the folder, got .*; use a relative name"):
+            act(name)
+    assert sorted(tmp_path.rglob("*")) == before
+    assert (tmp_path / "b.csv").read_text() == "theirs"
+
+
+def test_what_cannot_be_moved_aside_is_refused_and_stays(tmp_path):
+    home = OutputFolder(tmp_path / "out").acquire()
+    (home.folder / BACKUP_FOLDER).write_text("a file")
+    home.write("a.csv", b"ours").write_text("mine")
+    for act in (lambda: home.write("a.csv", b"again"), lambda: home.remove("a.csv")):
         with pytest.raises(InputError, match=r"changed/a\.csv: not written"):
             act()
     assert (home.folder / "a.csv").read_text() == "mine"
@@ -170,19 +223,24 @@ def test_what_cannot_be_moved_aside_is_refused_and_stays(tmp_path):
 
 def test_a_kill_at_the_first_write_leaves_a_folder_that_can_be_used(tmp_path):
     (tmp_path / ".dlsim-0123456789abcdef.part").write_text('{"dls')
-    Owned(tmp_path).claim().write("a.csv", b"1")
+    OutputFolder(tmp_path).acquire().write("a.csv", b"1")
     assert (tmp_path / "a.csv").exists()
 
 
 def test_two_runs_at_once_in_one_folder_are_refused(tmp_path):
-    home = Owned(tmp_path / "out").claim()
-    code = "import sys; from dlsim.owned import Owned\nwith Owned(sys.argv[1]).locked(): pass"
+    home = OutputFolder(tmp_path / "out").acquire()
+    code = """import sys
+from dlsim.output_folder import OutputFolder
+with OutputFolder(sys.argv[1]).lock():
+    pass
+"""
     words = [sys.executable, "-c", code, str(home.folder)]
-    with home.locked():
+    with home.lock():
         done = subprocess.run(words, capture_output=True, text=True)
         assert "another dlsim is at work there; nothing was written there: wait" in done.stderr
         # two that began at once: the second put a record in the place of the first one's
-        os.replace(shutil.copy(home.folder / RECORD, tmp_path / "copy"), home.folder / RECORD)
+        second = shutil.copy(home.folder / RECORD_FILE, tmp_path / "copy")
+        os.replace(second, home.folder / RECORD_FILE)
         done = subprocess.run(words, capture_output=True, text=True)
         assert "another dlsim is at work there" in done.stderr
     assert subprocess.run(words).returncode == 0
@@ -193,7 +251,7 @@ def test_results_of_a_notebook_are_kept_from_what_is_there(tmp_path, capsys):
     path = Results(tmp_path / "out").table("t", frame)
     path.write_text("edited by hand")
     assert Results(tmp_path / "out").table("t", frame).read_text() == "a\n1\n"
-    assert (tmp_path / "out" / ASIDE / "data" / "t.csv").read_text() == "edited by hand"
+    assert (tmp_path / "out" / BACKUP_FOLDER / "data" / "t.csv").read_text() == "edited by hand"
     with pytest.raises(InputError, match="choose another folder with out="):
         Results(tmp_path).table("t", frame)
 

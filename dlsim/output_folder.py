@@ -1,0 +1,250 @@
+"""Folders that dlsim writes into: it renews the files that it wrote there, and no others.
+
+The file `RECORD_FILE` makes a folder an output folder of dlsim. Its first line names the command
+that made the folder. Every further line holds the name and the digest of a file, written before the
+file appears. A file whose digest is not on record was made or changed by somebody else: dlsim moves
+it to `BACKUP_FOLDER` and never overwrites it. No link below the folder is followed.
+"""
+
+import contextlib
+import errno
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from dlsim import files
+from dlsim.errors import InputError
+from dlsim.files import (
+    PART_FILE,
+    StrPath,
+    numbered_lines,
+    open_regular,
+    parse_json,
+    write_bytes,
+    write_error,
+)
+
+#: The file that makes a folder an output folder, and the version of its lines.
+RECORD_FILE, RECORD_VERSION = ".dlsim-record.jsonl", 1
+#: Where files that were changed since dlsim wrote them are moved to.
+BACKUP_FOLDER = "changed"
+#: Environment variable that names a file in which this process lists what it writes, too.
+WRITTEN_FILES_VARIABLE = "DLSIM_WRITTEN_FILES"
+#: What an output folder may hold, as an error message says it.
+FOLDER_KINDS = {
+    "results": "results of dlsim reproduce or of a notebook",
+    "lab": "the copy of the notebooks that dlsim lab made, with your changes",
+}
+
+
+def content_digest(data: bytes) -> str:
+    """Return the SHA-256 digest of a file's content, in hexadecimal digits."""
+    return hashlib.sha256(data).hexdigest()
+
+
+def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a file that are JSON objects; skip damaged lines."""
+    if not path.exists():
+        return
+    for number, line in numbered_lines(path):
+        with contextlib.suppress(InputError, UnicodeDecodeError):
+            if isinstance(row := parse_json(path, line.decode(), number), dict):
+                yield row
+
+
+class OutputFolder:
+    """A folder that dlsim writes into.
+
+    Parameters
+    ----------
+    folder : path
+        Where it is, or will be.
+    kind : str
+        What it holds, a key of `FOLDER_KINDS`.
+    remedy : str
+        What an error message tells the user to do instead.
+    """
+
+    def __init__(self, folder: StrPath, kind: str = "results", remedy: str = "") -> None:
+        self.name, self.folder, self.kind = os.fspath(folder), Path(os.path.abspath(folder)), kind
+        self.remedy = remedy or "choose another folder"
+        self.is_acquired = False
+        self.written: list[str] = []
+
+    def _error(self, what: str, first: str = "") -> InputError:
+        return InputError(f"{self.name}: {what}; nothing was written there: {first}{self.remedy}")
+
+    def check(self) -> Self:
+        """Refuse a folder that dlsim did not make or cannot write to; create nothing."""
+        record = self.folder / RECORD_FILE
+        try:
+            names = os.listdir(self.folder) if os.path.lexists(self.folder) else []
+            present = sorted(name for name in names if not PART_FILE.fullmatch(name))
+            files.check_writable(self.folder)
+        except OSError as error:
+            raise self._error(f"cannot be written to ({error.strerror})") from error
+        if not present:
+            return self
+        if RECORD_FILE not in present:
+            some = ", ".join(present[:3]) + ", ..." * (len(present) > 3)
+            raise self._error(f"not empty, and this dlsim did not make it (it holds {some})")
+        head = {} if record.is_symlink() else next(read_json_lines(record), {})
+        if head.get("format") != RECORD_VERSION or head.get("dlsim") not in FOLDER_KINDS:
+            raise self._error(f"its {RECORD_FILE} is damaged, or of another version of dlsim")
+        if head["dlsim"] != self.kind:
+            raise self._error(f"holds {FOLDER_KINDS[head['dlsim']]}")
+        return self
+
+    def acquire(self) -> Self:
+        """Make a new or empty folder an output folder; refuse others as `check` does."""
+        if not self.is_acquired:
+            record = self.check().folder / RECORD_FILE
+            if not record.exists():
+                first = json.dumps({"dlsim": self.kind, "format": RECORD_VERSION})
+                write_bytes(record, f"{first}\n".encode())
+            self.is_acquired = True
+        return self
+
+    @contextlib.contextmanager
+    def lock(self) -> Iterator[None]:
+        """Keep other runs out of the folder; the lock ends with the process."""
+        try:
+            self.check().folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise write_error(self.folder, error) from error
+        # Lock the folder, not the record: a run that begins at once may replace the record.
+        busy = self._error("another dlsim is at work there", "wait for it, or ")
+        with files.exclusive_lock(self.folder, busy):
+            self.acquire()
+            yield
+
+    def recorded(self) -> set[tuple[str, str]]:
+        """Return the name and digest of every file that dlsim ever wrote here."""
+        rows = read_json_lines(self.folder / RECORD_FILE)
+        return {(row["file"], row["sha256"]) for row in rows if row.keys() >= {"file", "sha256"}}
+
+    def _path_of(self, name: str) -> Path:
+        """Return the path of a name below the folder; refuse a name that leads out of it."""
+        parts = PurePosixPath(name).parts
+        if not parts or ".." in parts or name.startswith("/") or (os.name == "nt" and ":" in name):
+            what = f"{self.name}: a file name must lead to a place below the folder, got {name!r}"
+            raise InputError(f"{what}; use a relative name without '..'")
+        return self.folder.joinpath(*parts)
+
+    def _parents_of(self, name: str) -> list[str]:
+        """Return the names of the folders that a name lies in, the outermost first."""
+        parents = PurePosixPath(name).parents
+        return [parent.as_posix() for parent in reversed(parents)][1:]
+
+    def _blocking_parent(self, name: str) -> str:
+        """Return the outermost parent of a name that is a link or a file; "" where none is."""
+        for parent in self._parents_of(name):
+            path = self.folder / parent
+            if path.is_symlink() or (os.path.lexists(path) and not path.is_dir()):
+                return parent
+        return ""
+
+    def file_digest(self, name: str) -> str | None:
+        """Return the digest of a file below the folder.
+
+        It is None where nothing is, and "" for what is not a plain file of this folder: a folder, a
+        link, or anything below a link.
+        """
+        path = self._path_of(name)
+        if self._blocking_parent(name):
+            return "" if os.path.lexists(path) else None
+        if not os.path.lexists(path):
+            return None
+        if path.is_symlink() or not path.is_file():
+            return ""
+        with open_regular(path) as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+
+    def record(self, name: str, sha256: str) -> None:
+        """Put the digest of a file on record, before the file appears."""
+        line = (json.dumps({"file": name, "sha256": sha256}) + "\n").encode()
+        is_new = (name, sha256) not in self.acquire().recorded()
+        places = [str(self.folder / RECORD_FILE)] * is_new
+        places += filter(None, [os.environ.get(WRITTEN_FILES_VARIABLE)])
+        for place in places:
+            with open(place, "a+b") as stream:
+                size = stream.seek(0, os.SEEK_END)
+                stream.seek(max(0, size - 1))
+                is_whole = size == 0 or stream.read(1) == b"\n"  # a full disk may have cut a line
+                stream.write(line if is_whole else b"\n" + line)
+
+    def back_up(self, name: str) -> None:
+        """Move what lies under a name to the folder of backups, and say so."""
+        source, place = self._path_of(name), f"{BACKUP_FOLDER}/{name}"
+        if self._blocking_parent(place) not in ("", BACKUP_FOLDER):
+            place = f"{BACKUP_FOLDER}/{name.replace('/', '-')}"
+        target, number = self._path_of(place), 1
+        stem = target.stem
+        while os.path.lexists(target):
+            number += 1
+            target = target.with_name(f"{stem}-{number}{target.suffix}")
+        try:
+            if self._blocking_parent(place):
+                raise NotADirectoryError(errno.ENOTDIR, f"{BACKUP_FOLDER} is a link or a file")
+            target.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(source, target)
+        except OSError as error:
+            raise write_error(target, error) from error
+        what = f"dlsim: {source} is not as dlsim wrote it: kept as {target}"
+        print(what, file=sys.stderr, flush=True)
+
+    def remove(self, name: str) -> None:
+        """Remove a file that dlsim wrote; move to the backups what dlsim did not write."""
+        if self.acquire()._blocking_parent(name):
+            return
+        sha256 = self.file_digest(name)
+        if sha256 and (name, sha256) in self.recorded():
+            self._path_of(name).unlink()
+        elif sha256 is not None:
+            self.back_up(name)
+
+    def write(self, name: str, data: bytes | Iterable[bytes]) -> Path:
+        """Write a file whole or not at all, over nothing but what dlsim wrote.
+
+        Parameters
+        ----------
+        name : str
+            Where the file appears below the folder, such as "data/mcdf-fig4.csv".
+        data : bytes or iterable of bytes
+            The content. Parts are not kept in memory.
+
+        Returns
+        -------
+        Path
+            The file.
+
+        Raises
+        ------
+        InputError
+            If the folder is not dlsim's, the name leads out of it, or it cannot be written to.
+        """
+        path, digest = self._path_of(name), hashlib.sha256()
+        self.acquire()
+
+        def parts() -> Iterator[bytes]:
+            for part in [data] if isinstance(data, bytes) else data:
+                digest.update(part)
+                yield part
+
+        def free_the_name() -> None:
+            present, sha256 = self.file_digest(name), digest.hexdigest()
+            if present not in (None, sha256) and (name, present) not in self.recorded():
+                self.back_up(name)
+            self.record(name, sha256)
+
+        if parent := self._blocking_parent(name):
+            self.back_up(parent)
+        if path.is_symlink():  # `write_bytes` would follow it
+            self.back_up(name)
+        write_bytes(path, parts(), ready=free_the_name)
+        self.written.append(name)
+        return path
