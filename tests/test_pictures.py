@@ -1,4 +1,4 @@
-"""Pictures are drawn once: the same bytes from the cache, to the notebook, and no stale ones."""
+"""A picture is drawn once, for its file and for the notebook; no figure is saved by mistake."""
 
 import base64
 import io
@@ -9,48 +9,20 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
-import seaborn as sns
 from matplotlib.figure import Figure
 from PIL import Image
 
-from dlsim.study import pictures
+from dlsim.study import pictures, save, session, start
 from dlsim.study.notebooks import run_all
-from dlsim.study.plot import axes_of
+from dlsim.study.report import Results
 from tests.small_notebooks import write_notebook
 
 
 @pytest.fixture(autouse=True)
-def cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
-    yield tmp_path / "cache"
+def no_figures():
+    yield
     plt.close("all")
-
-
-@pytest.fixture
-def drawn(monkeypatch):
-    """The number of times that anything is drawn."""
-    calls, savefig = [], Figure.savefig
-
-    def counted(self, *words, **options):
-        calls.append(self)
-        return savefig(self, *words, **options)
-
-    monkeypatch.setattr(Figure, "savefig", counted)
-    return calls
-
-
-def figure(label="x", color="C0"):
-    _, ax = plt.subplots()
-    ax.plot([1, 2, 3], [2, 1, 3], color=color, label=label)
-    ax.set(xlabel=label, xscale="log")
-    ax.legend()
-    return ax.get_figure()
-
-
-def test_an_equal_figure_is_not_drawn_again(drawn):
-    first = pictures.picture_of(figure())
-    assert pictures.picture_of(figure()) == first
-    assert len(drawn) == 1
+    session._OPEN.clear()
 
 
 @pytest.mark.parametrize("layout", ["constrained", "tight", "none"])
@@ -65,7 +37,8 @@ def test_a_picture_is_what_matplotlib_saves(layout):
 
     buffer, bare = io.BytesIO(), {"Software": None}
     made().savefig(buffer, format="png", dpi=150, metadata=bare, bbox_inches="tight")
-    with Image.open(buffer) as saved, Image.open(io.BytesIO(pictures.picture_of(made()))) as few:
+    drawn = io.BytesIO(pictures.draw_picture(made()))
+    with Image.open(buffer) as saved, Image.open(drawn) as few:
         assert few.mode == "P"
         assert few.info["dpi"] == saved.info["dpi"]
         wanted, got = (np.asarray(one.convert("RGB")).astype(int) for one in (saved, few))
@@ -79,91 +52,74 @@ def test_what_can_be_seen_through_stays_so():
     one, ax = plt.subplots()
     one.patch.set_alpha(0)
     ax.plot([1, 2])
-    with Image.open(io.BytesIO(pictures.picture_of(one))) as few:
+    with Image.open(io.BytesIO(pictures.draw_picture(one))) as few:
         assert few.convert("RGBA").getpixel((0, 0))[3] == 0
 
 
-@pytest.mark.parametrize("change", [{"label": "y"}, {"color": "C1"}])
-def test_another_figure_is_another_picture(drawn, change):
-    assert pictures.picture_of(figure()) != pictures.picture_of(figure(**change))
-    assert len(drawn) == 2
+def test_a_written_figure_is_drawn_once_closed_and_can_be_written_again(tmp_path, monkeypatch):
+    calls, savefig = [], Figure.savefig
+
+    def counted(self, *words, **options):
+        calls.append(self)
+        return savefig(self, *words, **options)
+
+    monkeypatch.setattr(Figure, "savefig", counted)
+    one, ax = plt.subplots()
+    ax.plot([1, 2])
+    first = Results(tmp_path).figure("one", ax).read_bytes()
+    assert calls == [one]
+    assert plt.get_fignums() == []
+    ax.set_xlabel("changed since")
+    assert Results(tmp_path).figure("one", ax).read_bytes() != first
 
 
-def test_settings_belong_to_a_picture(drawn):
-    first = pictures.picture_of(figure())
-    with plt.rc_context({"text.antialiased": False}):
-        assert pictures.picture_of(figure()) != first
-    assert len(drawn) == 2
+def test_a_table_saved_after_a_picture_gets_no_picture(tmp_path):
+    start("mcdf", out=str(tmp_path / "out"))
+    plt.plot([1, 2])
+    save("mcdf-one", pd.DataFrame({"a": [1]}))
+    save("mcdf-two", pd.DataFrame({"a": [1]}))
+    assert [path.stem for path in (tmp_path / "out" / "figures").glob("mcdf-[ot]*")] == ["mcdf-one"]
 
 
-@pytest.mark.parametrize(
-    "spoil", [lambda b: b[:-1], lambda b: b[:40] + b"x" + b[41:], lambda b: b""]
-)
-def test_a_damaged_picture_is_drawn_again(cache, drawn, spoil):
-    first = pictures.picture_of(figure())
-    (path,) = (cache / "pictures").glob("*/*")
-    path.write_bytes(spoil(path.read_bytes()))
-    assert pictures.picture_of(figure()) == first
-    assert len(drawn) == 2
-    assert pictures.picture_of(figure()) == first
-    assert len(drawn) == 2
-
-
-def test_what_runs_somebodys_own_code_is_drawn_each_time(drawn):
-    def own(suffix):
-        return lambda value, _: f"{value:g} {suffix}"
-
-    pngs = []
-    for suffix in ("a", "b", "b"):
-        one = figure()
-        one.axes[0].yaxis.set_major_formatter(own(suffix))
-        pngs.append(pictures.picture_of(one))
-    assert pngs[0] != pngs[1] == pngs[2]
-    assert len(drawn) == 3
-
-
-def test_a_cache_that_cannot_be_used_costs_only_time(cache, drawn):
-    cache.write_text("a file")
-    assert pictures.picture_of(figure()) == pictures.picture_of(figure())
-    assert len(drawn) == 2
-
-
-def test_every_picture_of_the_house_style_is_known_again(drawn, tmp_path):
-    from dlsim.study import policy_style, style
-    from dlsim.study.report import Results
-
-    style.use()
-    table = pd.DataFrame({"policy": ["MCDF", "EDFMN"] * 2, "load": [1, 1, 2, 2], "estimate": 0.5})
-    for place in "ab":
-        ax = axes_of(None, (5, 4))
-        sns.lineplot(table, x="load", y="estimate", ax=ax, **policy_style(table["policy"]))
-        Results(tmp_path / place).figure("lines", ax)
-    one, other = ((tmp_path / place / "figures").glob("*.png") for place in "ab")
-    assert [p.read_bytes() for p in one] == [p.read_bytes() for p in other]
-    assert len(drawn) == 1
-
-
-SHOW = """import matplotlib.pyplot as plt
-from dlsim.study.report import Results
-_, ax = plt.subplots()
+START = """import matplotlib.pyplot as plt
+from dlsim.study import save, start
+plt.plot([9, 1])
+start("mcdf", out);"""
+DRAW = """_, ax = plt.subplots()
 ax.plot([1, 2])
-Results(out).figure("one", ax);"""
+save("mcdf-one")"""
+TABLE = 'import pandas as pd\nsave("mcdf-two", pd.DataFrame({"a": [1]}))'
 
 
-def test_a_notebook_shows_the_picture_that_was_written(tmp_path, monkeypatch):
-    monkeypatch.delenv("MPLBACKEND", raising=False)
-    changed = f"{SHOW}\nax.set_xlabel('changed since');"
-    source = write_notebook(tmp_path / "one.ipynb", SHOW, changed)
+def pictures_of(book):
+    """The pictures of an executed notebook: one list of outputs per cell."""
+    return [
+        [out for out in cell.get("outputs", []) if "image/png" in out.get("data", {})]
+        for cell in book.cells
+    ]
+
+
+def test_a_notebook_shows_the_picture_that_was_written(tmp_path):
+    source = write_notebook(tmp_path / "one.ipynb", START, DRAW, f"{DRAW.replace('1, 2', '2, 1')};")
     (result,) = run_all([source], out=tmp_path / "out")
-    done = result.path
-    shown = [
-        output for cell in nbformat.read(done, 4).cells for output in cell.get("outputs", [])
-        if "image/png" in output.get("data", {})
-    ]  # fmt: skip
-    written = (tmp_path / "out" / "figures" / "one.png").read_bytes()
-    pngs = [base64.b64decode(output.data["image/png"]) for output in shown]
-    assert pngs[0] == written
-    assert pngs[1] != written
-    (width, height), told = struct.unpack(">ii", written[16:24]), shown[0].metadata["image/png"]
+    assert result.status == "ok", result.error
+    shown = [one for one in pictures_of(nbformat.read(result.path, 4)) if one]
+    assert [len(one) for one in shown[-2:]] == [1, 1]  # shown once
+    written = (tmp_path / "out" / "figures" / "mcdf-one.png").read_bytes()
+    first, second = (base64.b64decode(one[0].data["image/png"]) for one in shown[-2:])
+    assert first != second == written
+    (width, height), told = struct.unpack(">ii", written[16:24]), shown[-1][0].metadata["image/png"]
     assert told["width"] / width == pytest.approx(told["height"] / height, rel=0.01)
     assert told["width"] < width
+
+
+def test_save_takes_no_figure_that_an_earlier_cell_left_open(tmp_path):
+    """The backend agg, unlike that of notebooks, leaves figures open."""
+    agg = 'import matplotlib; matplotlib.use("agg")\n'
+    source = write_notebook(tmp_path / "one.ipynb", agg + START, "plt.plot([3, 1]);", TABLE, DRAW)
+    (result,) = run_all([source], out=tmp_path / "out")
+    assert result.status == "ok", result.error
+    drawn = {path.stem for path in (tmp_path / "out" / "figures").glob("*.png")}
+    assert "mcdf-one" in drawn
+    assert "mcdf-two" not in drawn
+    assert (tmp_path / "out" / "data" / "mcdf-two.csv").is_file()

@@ -18,7 +18,7 @@ from matplotlib.figure import Figure
 from dlsim.explore.controls import Control, Menu
 from dlsim.explore.panel_view import PanelView
 from dlsim.explore.pictures import SCREEN_DPI, image_bytes, theme
-from dlsim.study.figures import KINDS
+from dlsim.study.figures import PICTURE_FORMATS
 from dlsim.study.report import Results
 from dlsim.validate import mapping, one_of
 
@@ -166,7 +166,7 @@ class Panel:
         results = Results(out, "explore")
         figure, sentence = self.picture(**given)
         with theme():
-            data = image_bytes(figure, one_of("kind", kind, KINDS), sentence)
+            data = image_bytes(figure, one_of("kind", kind, PICTURE_FORMATS), sentence)
         return results.picture(self._file_name(**given), data, kind)
 
     def _file_name(self, **given: Any) -> str:

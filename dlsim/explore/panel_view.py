@@ -13,7 +13,7 @@ from IPython.display import Javascript, display
 
 from dlsim.errors import DlsimError
 from dlsim.explore.pictures import HEIGHT, SCREEN_DPI, WIDTH
-from dlsim.study.figures import KINDS
+from dlsim.study.figures import PICTURE_FORMATS
 
 if TYPE_CHECKING:
     from dlsim.explore.panel import Panel
@@ -98,7 +98,7 @@ class PanelView(widgets.VBox):
         }
         folds = {name: part for name, part in parts.items() if part is not None}
         toggles = [_fold_button(name, part) for name, part in folds.items()]
-        buttons = [self._save_button(kind) for kind in KINDS]
+        buttons = [self._save_button(kind) for kind in PICTURE_FORMATS]
         left = widgets.VBox(
             [
                 *in_view,

@@ -12,7 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from dlsim.study import style
-from dlsim.study.figures import KINDS
+from dlsim.study.figures import PICTURE_FORMATS
 
 #: Size of every picture in inches, and its dots per inch on the screen and in a saved PNG file.
 WIDTH, HEIGHT = 6.9, 3.9
@@ -60,7 +60,7 @@ def image_bytes(figure: Figure, kind: str, sentence: str = "", dpi: int = FILE_D
     if sentence:
         text = textwrap.fill(sentence, LETTERS_PER_LINE)
         figure.suptitle(text, fontsize=10, y=1 + 0.05 / HEIGHT, va="bottom")
-    options: dict[str, Any] = {"dpi": dpi, "metadata": KINDS[kind]}
+    options: dict[str, Any] = {"dpi": dpi, "metadata": PICTURE_FORMATS[kind]}
     if kind == "png":
         options["pil_kwargs"] = {"compress_level": 1}
     stream = io.BytesIO()

@@ -9,13 +9,13 @@ from dlsim.files import StrPath
 from dlsim.validate import mapping, one_of, text
 
 #: Formats that a picture can be saved in, each with what would date it left out.
-KINDS: dict[str, dict[str, None]] = {
+PICTURE_FORMATS: dict[str, dict[str, None]] = {
     "svg": dict.fromkeys(("Date", "Creator")),
     "pdf": dict.fromkeys(("CreationDate", "Creator", "Producer")),
     "png": {"Software": None},
 }
 #: Environment variable that names the format of the pictures beside those of the report.
-KIND_VARIABLE = "DLSIM_FIGURES"
+FORMAT_VARIABLE = "DLSIM_FIGURES"
 
 STATUSES = ("reproduced", "redrawn", "beyond", "planned", "cannot be reproduced")
 

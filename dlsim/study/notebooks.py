@@ -33,7 +33,7 @@ from dlsim.output_folder import (
     read_json_lines,
 )
 from dlsim.study import dask_cluster, worker_pool
-from dlsim.study.figures import KIND_VARIABLE, KINDS, paper_of
+from dlsim.study.figures import FORMAT_VARIABLE, PICTURE_FORMATS, paper_of
 from dlsim.study.parameters import check_parameters, parameters_of
 from dlsim.validate import number, one_of
 
@@ -124,7 +124,7 @@ class _Job:
             "notebook": content_digest(read_bytes(self.source)),
             "sources": source_digest(),
             "material": _material_digest(),
-            "figures": self.environment.get(KIND_VARIABLE, "png"),
+            "figures": self.environment.get(FORMAT_VARIABLE, "png"),
             "parameters": {k: v for k, v in self.values.items() if k not in _WITHOUT_EFFECT},
         }
 
@@ -331,7 +331,8 @@ def run_all(
     limit = CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
     if cell_seconds is not None:
         limit = number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
-    environment = {KIND_VARIABLE: one_of("figures", figures, KINDS), worker_pool.JOBS: "1"}
+    picture_format = one_of("figures", figures, PICTURE_FORMATS)
+    environment = {FORMAT_VARIABLE: picture_format, worker_pool.JOBS: "1"}
     environment |= {dask_cluster.DASK: dask} if dask else {}
     plan = []
     for path in paths:

@@ -13,7 +13,7 @@ from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.output_folder import OutputFolder
 from dlsim.study import claims
-from dlsim.study.figures import KIND_VARIABLE, KINDS
+from dlsim.study.figures import FORMAT_VARIABLE, PICTURE_FORMATS
 from dlsim.validate import one_of
 
 if TYPE_CHECKING:
@@ -65,23 +65,37 @@ class Results:
         return self._write("data", name, ".tex", text.encode())
 
     def figure(self, name: str, drawn: "Axes | Figure", formats: Sequence[str] = ()) -> Path:
-        """Write a picture as figures/<name>.png and return its path; no date or tool is in it.
+        """Write a figure as figures/<name>.png, show that picture in a notebook, close the figure.
 
-        A run that was asked for another format, too (`KIND_VARIABLE`), finds it beside that, as
-        do further `formats`.
+        Parameters
+        ----------
+        name : str
+            What the file is called.
+        drawn : Figure or Axes
+            What is drawn; it can be changed and written again.
+        formats : sequence of {"svg", "pdf"}
+            Formats in which the figure is written, too, as in that which `FORMAT_VARIABLE` names.
+
+        Returns
+        -------
+        Path
+            The PNG file.
         """
         from matplotlib.axes import Axes  # not at the top: a batch draws nothing itself
         from matplotlib.figure import Figure
 
-        from dlsim.study.pictures import picture_of
+        from dlsim.study.pictures import draw_picture, show_picture
 
         figure = drawn.get_figure(root=True) if isinstance(drawn, Axes) else drawn
         assert isinstance(figure, Figure)
-        kind = one_of(KIND_VARIABLE, os.environ.get(KIND_VARIABLE) or "png", KINDS)
+        kind = one_of(FORMAT_VARIABLE, os.environ.get(FORMAT_VARIABLE) or "png", PICTURE_FORMATS)
         for one in {kind, *formats} - {"png"}:
-            one_of("a format", one, KINDS)
-            self.picture(name, picture_of(figure, one), one)
-        return self.picture(name, picture_of(figure))
+            one_of("a format", one, PICTURE_FORMATS)
+            self.picture(name, draw_picture(figure, one), one)
+        png = draw_picture(figure)
+        path = self.picture(name, png)
+        show_picture(figure, png)
+        return path
 
     def picture(self, name: str, data: bytes, kind: str = "png") -> Path:
         """Write a picture that is drawn already as figures/<name>.<kind>, and return its path."""

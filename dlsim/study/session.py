@@ -6,6 +6,7 @@ uses the current figure.
 
 import importlib.util
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
@@ -41,8 +42,8 @@ class Session:
     #: Verdicts and the points that were judged, by the id of the claim.
     verdicts: "dict[str, Verdict]" = field(default_factory=dict)
     points: dict[str, pd.DataFrame | None] = field(default_factory=dict)
-    #: The figure that was saved last as the current one.
-    saved_figure: Any = None
+    #: Numbers of the figures that earlier cells of the notebook left open.
+    earlier_figures: frozenset[int] = frozenset()
 
     @property
     def module(self) -> ModuleType:
@@ -171,7 +172,24 @@ def start(
     ]
     style.use()
     plt.rcParams["figure.constrained_layout.use"] = False  # seaborn lays its grids out itself
+    _note_earlier_figures()
+    _watch_cells()
     return size
+
+
+def _note_earlier_figures(*_: Any) -> None:
+    """Note, before a cell runs, which figures are open: `save` takes none of them by itself."""
+    import matplotlib.pyplot as plt
+
+    if _OPEN:
+        _OPEN[-1].earlier_figures = frozenset(plt.get_fignums())
+
+
+def _watch_cells() -> None:
+    """Note the open figures before every cell of the notebook that runs this, if one does."""
+    shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
+    if shell is not None and _note_earlier_figures not in shell.events.callbacks["pre_run_cell"]:
+        shell.events.register("pre_run_cell", _note_earlier_figures)
 
 
 def save(
@@ -190,7 +208,8 @@ def save(
     table : DataFrame, optional
         The numbers; a column ``values`` of replicates is left out.
     figure : Figure, Axes or a seaborn grid, optional
-        The picture; by default the current figure of pyplot, unless it was saved before.
+        The picture; by default the current figure of pyplot, if this cell made it. It is shown in
+        the notebook and closed: a change after `save` needs another `save` with the figure.
     formats : sequence of {"svg", "pdf"}
         Further formats of the picture.
     latex : bool
@@ -204,7 +223,7 @@ def save(
         results.table(name, table)
         if latex:
             results.latex(name, table)
-    if figure is None and plt.get_fignums() and plt.gcf() is not here.saved_figure:
-        figure = here.saved_figure = plt.gcf()
+    if figure is None and plt.get_fignums() and plt.gcf().number not in here.earlier_figures:
+        figure = plt.gcf()
     if figure is not None:
         results.figure(name, getattr(figure, "figure", figure), formats)
