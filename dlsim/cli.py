@@ -216,15 +216,17 @@ def reproduce_papers(args: argparse.Namespace) -> int:
     from dlsim.compiled import require_cache
     from dlsim.study import dask_cluster
     from dlsim.study.notebooks import run_all
-    from dlsim.study.results_page import SCORECARD, write_results_page
+    from dlsim.study.results_page import SCORECARD, RunPages, write_results_page
 
     readings = readings_by_notebook(reading, names)
     require_cache()
     dask = args.dask or os.environ.get(dask_cluster.DASK, "")
     if dask:
         print(f"sweeps run on {dask_cluster.check_cluster(dask)}", file=sys.stderr)
+    wanted = [*(name for name in names if name != SCORECARD), SCORECARD]
+    pages = RunPages(out, wanted)
     results = run_all(
-        [*(name for name in names if name != SCORECARD), SCORECARD],
+        wanted,
         out=out,
         common={"scale": args.scale, "seed": args.seed, "runs": args.runs},
         readings=readings,
@@ -233,10 +235,11 @@ def reproduce_papers(args: argparse.Namespace) -> int:
         cell_seconds=args.cell_seconds,
         figures=args.figures,
         dask=dask,
+        on_end=pages.write,
     )
     meta = {"scale": args.scale, "seed": args.seed, "runs": args.runs, "reading": reading}
     meta |= {"figures": args.figures, "seconds": time.perf_counter() - begun}
-    print(write_results_page(out, results, meta))
+    print(write_results_page(out, results, meta, pages))
     bad = [result for result in results if result.status != "ok"]
     for result in bad:
         print(f"{result.name} {result.status}: {result.error}", file=sys.stderr)

@@ -9,6 +9,7 @@ import threading
 from pathlib import Path
 
 import nbformat
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -19,6 +20,7 @@ from dlsim.study import notebooks
 from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import find_notebook, run_all
 from dlsim.study.parameters import check_parameters, parameters_of
+from dlsim.study.report import Results
 from tests.children import marked, none_left, spawn, until
 from tests.scale import deep
 from tests.small_notebooks import PARAMETERS, write_notebook
@@ -259,15 +261,43 @@ def test_parameters_are_refused_before_anything_runs(batch, tmp_path):
 def test_the_scorecard_waits_for_the_others_to_end(tmp_path, monkeypatch):
     waves = []
 
-    def pretend(wave, count, display, results):
+    def pretend(wave, count, display, end):
         waves.append([job.name for job in wave])
         for job in wave:
-            results[job.name] = notebooks.NotebookResult(job.name, None, "ok", 1.0)
+            end(notebooks.NotebookResult(job.name, None, "ok", 1.0))
 
     monkeypatch.setattr(notebooks, "_run_wave", pretend)
-    done = run_all(["90-scorecard", "20-mcdf", "10-theory"], out=tmp_path)
-    assert waves == [["20-mcdf", "10-theory"], ["90-scorecard"]]
-    assert [result.name for result in done] == ["90-scorecard", "20-mcdf", "10-theory"]
+    ended = []
+    names = ["90-scorecard", "10-theory", "20-mcdf"]
+    done = run_all(names, out=tmp_path, on_end=lambda result: ended.append(result.name))
+    assert waves == [["20-mcdf", "10-theory"], ["90-scorecard"]]  # the longest first
+    assert ended == ["20-mcdf", "10-theory", "90-scorecard"]
+    assert [result.name for result in done] == names
+
+
+def test_the_scorecard_runs_again_where_a_result_that_it_reads_changed(tmp_path, monkeypatch):
+    book = write_notebook(tmp_path / "90-scorecard.ipynb", "1 + 1")
+    out, waves, run_wave = tmp_path / "out", [], notebooks._run_wave
+
+    def note(wave, *more):
+        waves.extend(job.name for job in wave)
+        run_wave(wave, *more)
+
+    monkeypatch.setattr(notebooks, "_run_wave", note)
+    for change, runs in (
+        (lambda: None, 1),
+        (lambda: None, 0),
+        (lambda: Results(out).table("mcdf-claims", pd.DataFrame({"a": [1]})), 1),
+        (lambda: Results(out).table("mcdf-fig4", pd.DataFrame({"a": [1]})), 0),
+        (lambda: Results(out).picture("mcdf-fig4", b"a picture"), 1),
+        (lambda: (out / "notebooks" / "20-mcdf.failed.ipynb").write_text("{}"), 1),
+        (lambda: None, 0),
+    ):
+        change()
+        waves.clear()
+        (result,) = run_all([book], out=out)
+        assert (result.status, result.reused) == ("ok", not runs)
+        assert len(waves) == runs
 
 
 # ------------------------------------------------- what is around a notebook changes nothing

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,6 +43,22 @@ CELL_SECONDS = {"quick": 1800.0, "paper": 6 * 3600.0}
 POLL_SECONDS, REPORT_SECONDS = 0.1, 30.0
 #: The folder of executed notebooks in a folder of results, and that of running ones.
 NOTEBOOKS, RUNNING = "notebooks", ".dlsim-running"
+#: The notebooks of the suite that take longest begin first, so that no core is idle at the end.
+#: Those that stand side by side compile different engines: one would wait for the other.
+LONGEST_FIRST = (
+    "40-steady-state",
+    "20-mcdf",
+    "60-bricks",
+    "50-cpu-gpu",
+    "41-steady-state-beyond",
+    "30-inserted-idle-time",
+    "61-bricks-beyond",
+    "31-inserted-idle-time-beyond",
+    "51-cpu-gpu-beyond",
+    "80-your-own",
+    "10-theory",
+    "85-validation",
+)
 #: Results do not depend on these parameters.
 _WITHOUT_EFFECT = ("jobs", "out")
 
@@ -118,9 +134,15 @@ class _Job:
     def target(self) -> Path:
         return self.home.folder / NOTEBOOKS / self.source.name
 
+    @property
+    def is_scorecard(self) -> bool:
+        """Whether it reads the results of the other notebooks, and runs after them."""
+        return self.name.startswith("90-")
+
     def key(self) -> dict[str, Any]:
         """Return all that its results depend on."""
-        return {
+        results = {"results": _results_digest(self)} if self.is_scorecard else {}
+        return results | {
             "notebook": content_digest(read_bytes(self.source)),
             "sources": source_digest(),
             "material": _material_digest(),
@@ -137,6 +159,21 @@ def _material_digest() -> str:
     lines = [
         f"{path.relative_to(data).as_posix()} {content_digest(read_bytes(path))}" for path in paths
     ]
+    return content_digest("\n".join(lines).encode())
+
+
+def _results_digest(job: _Job) -> str:
+    """Return a digest of the results that a scorecard reads: verdicts, and the names of files."""
+    root, own = job.home.folder, (_stamp_name(job), f"{NOTEBOOKS}/{job.source.name}")
+
+    def names_of(*patterns: str) -> list[str]:
+        paths = (path for pattern in patterns for path in root.glob(pattern))
+        names = (path.relative_to(root).as_posix() for path in paths)
+        return sorted(name for name in names if name not in own)
+
+    lines = names_of(f"{NOTEBOOKS}/*.ipynb", "figures/*")
+    for name in names_of("data/*-claims.csv", f"{NOTEBOOKS}/.*.stamp.json"):
+        lines.append(f"{name} {job.home.file_digest(name)}")
     return content_digest("\n".join(lines).encode())
 
 
@@ -280,6 +317,7 @@ def run_all(
     figures: str = "png",
     dask: str = "",
     folder: Path | None = None,
+    on_end: Callable[[NotebookResult], object] | None = None,
 ) -> list[NotebookResult]:
     """Run notebooks, several at once; those whose name starts with 90 run after the others.
 
@@ -307,6 +345,8 @@ def run_all(
         A scheduler of Dask, as `dlsim.study.dask_cluster.connect` takes it, on which sweeps run.
     folder : path, optional
         Current folder of the kernels; by default that of the executed notebooks.
+    on_end : callable, optional
+        Called with each result as soon as it is there, while others run.
 
     Returns
     -------
@@ -343,7 +383,7 @@ def run_all(
     if not plan:
         return []
     with home.lock():
-        return _run_plan(plan, count, force)
+        return _run_plan(plan, count, force, on_end or bool)
 
 
 def _refuse_unknown(parameters: Mapping[str, Any], known: Sequence[str]) -> None:
@@ -353,41 +393,54 @@ def _refuse_unknown(parameters: Mapping[str, Any], known: Sequence[str]) -> None
             raise InputError(f"no notebook has a parameter {name!r}; they have: {names}")
 
 
-def _run_plan(plan: Sequence[_Job], count: int, force: bool) -> list[NotebookResult]:
-    """Take what is done already, and run the rest; the scorecards wait for the others."""
+def _run_plan(
+    plan: Sequence[_Job], count: int, force: bool, on_end: Callable[[NotebookResult], object]
+) -> list[NotebookResult]:
+    """Take over the results that are there, and run the rest; scorecards wait for the others."""
     results: dict[str, NotebookResult] = {}
-    for job in plan:
-        earlier = None if force or _is_last(job) else _reusable(job)
-        if earlier:
-            results[job.name] = earlier
-    todo = [job for job in plan if job.name not in results]
-    home, display = plan[0].home, _Display(len(todo))
+    home, display = plan[0].home, _Display(len(plan))
     running = home.folder / RUNNING
     if running.is_symlink() or running.is_file():
         home.remove(RUNNING)
     shutil.rmtree(running, ignore_errors=True)  # of a run that was killed
+    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
+
+    def end(result: NotebookResult) -> None:
+        results[result.name] = result
+        display.end(result)
+        on_end(result)
+
     try:
-        for last in (False, True):
-            wave = [job for job in todo if _is_last(job) == last]
+        for of_scorecards in (False, True):
+            wave = [job for job in plan if job.is_scorecard == of_scorecards]
+            earlier = {} if force else {job.name: _reusable(job) for job in wave}
+            for result in filter(None, earlier.values()):
+                end(result)
+            todo = [job for job in wave if job.name not in results]
+            todo.sort(key=lambda job: rank.get(job.name, len(rank)))
             if not any(result.status == "interrupted" for result in results.values()):
-                _run_wave(wave, count, display, results)
+                _run_wave(todo, count, display, end)
     finally:
         shutil.rmtree(running, ignore_errors=True)
     never = (NotebookResult(job.name, None, "interrupted", 0.0) for job in plan)
     return [results.get(result.name, result) for result in never]
 
 
-def _is_last(job: _Job) -> bool:
-    return job.name.startswith("90-")
-
-
 def _run_wave(
-    wave: Sequence[_Job], count: int, display: "_Display", results: dict[str, NotebookResult]
+    wave: Sequence[_Job], count: int, display: "_Display", end: Callable[[NotebookResult], None]
 ) -> None:
     """Run notebooks at the same time, each in a thread that waits for its process."""
     if len(wave) == 1:
         wave = [_with_workers(wave[0], count)]
     stop, tasks = threading.Event(), dict[Future[NotebookResult], _Job]()
+    ended: set[Future[NotebookResult]] = set()
+
+    def collect() -> None:
+        for task in tasks:
+            if task.done() and task not in ended:
+                ended.add(task)
+                end(task.result())
+
     with ThreadPoolExecutor(count) as pool:
         try:
             for job in wave:
@@ -397,13 +450,13 @@ def _run_wave(
                 for task, job in tasks.items():
                     if task.running():
                         display.show(job)
-                _collect(tasks, display, results)
+                collect()
         except BaseException as error:
             stop.set()
             if not isinstance(error, KeyboardInterrupt):
                 raise
             wait(tasks)
-        _collect(tasks, display, results)
+        collect()
 
 
 def _with_workers(job: _Job, count: int) -> _Job:
@@ -414,20 +467,8 @@ def _with_workers(job: _Job, count: int) -> _Job:
     return replace(job, values=values, environment=job.environment | {worker_pool.JOBS: str(count)})
 
 
-def _collect(
-    tasks: Mapping["Future[NotebookResult]", _Job],
-    display: "_Display",
-    results: dict[str, NotebookResult],
-) -> None:
-    """Note what has ended, and raise what a thread raised."""
-    for task, job in tasks.items():
-        if task.done() and job.name not in results:
-            results[job.name] = task.result()
-            display.end(results[job.name])
-
-
 class _Display:
-    """Lines on standard error: what the notebooks of a batch do."""
+    """Lines on standard error about the notebooks that run, not about those that are reused."""
 
     def __init__(self, total: int) -> None:
         self.total, self.ended = total, 0
@@ -446,6 +487,9 @@ class _Display:
 
     def end(self, result: NotebookResult) -> None:
         """Say what became of a notebook, and how many have ended."""
+        if result.reused:
+            self.total -= 1
+            return
         self.ended += 1
         seconds, count = f"{result.seconds:.0f} s", f"{self.ended} of {self.total} done"
         error = f": {result.error}" if result.error else ""

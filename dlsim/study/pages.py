@@ -6,10 +6,11 @@ turned into text, and of the files of this machine a page holds only pictures of
 """
 
 import base64
+import functools
 import html
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -56,12 +57,15 @@ class PageFrame:
         Whether code is shown.
     source : Path or None
         The folder of the notebook as its author wrote it; None for that of the suite.
+    notebooks : sequence of str
+        Names of notebooks of this run that are not executed yet, and will have pages.
     """
 
     alarms: Sequence[str] = ()
     facts: Mapping[str, str] = field(default_factory=dict)
     with_code: bool = True
     source: Path | None = None
+    notebooks: Sequence[str] = ()
 
 
 def mathml(formula: str, block: bool = False) -> str:
@@ -133,7 +137,8 @@ def page_of(root: Path, notebook: Path, page: Path, frame: PageFrame) -> str:
     book = harmless(nbformat.reads(files.read_text(notebook, MAX_TABLE_BYTES), as_version=4))
     stem = notebook.name.partition(".")[0]
     # links to notebooks, which become links to their pages with all others below
-    links = {name: f"{name}.ipynb" for name in pages_of_run(root)}
+    pages = pages_of_run(root, frame.notebooks)
+    links = {name: f"{name}.ipynb" for name in pages}
     about = {
         "name": stem,
         "title": _title(book) or stem,
@@ -144,12 +149,19 @@ def page_of(root: Path, notebook: Path, page: Path, frame: PageFrame) -> str:
     }
     text, _ = exporter.from_notebook_node(book, {"page": about})
     source = frame.source or files.shared_folder("notebooks")
-    return set_formulas(_RELATIVE.sub(lambda one: _mend(one, root, notebook, page, source), text))
+    mend = functools.partial(
+        _mend, root=root, notebook=notebook, page=page, source=source, pages=pages
+    )
+    return set_formulas(_RELATIVE.sub(mend, text))
 
 
-def pages_of_run(root: Path) -> dict[str, Path]:
-    """Return where the pages of a folder's notebooks are, or will be, by name in reading order."""
+def pages_of_run(root: Path, more: Collection[str] = ()) -> dict[str, Path]:
+    """Return where the pages of a folder's notebooks are, or will be, by name in reading order.
+
+    `more` are the names of notebooks that are not executed yet.
+    """
     names = {path.name.partition(".")[0] for path in (root / "notebooks").glob("[0-9]*.ipynb")}
+    names |= set(more)
     pages = {name: root / "notebooks" / f"{name}.html" for name in sorted(names)}
     if SCORECARD in pages:
         pages[SCORECARD] = root / RESULTS_PAGE
@@ -187,7 +199,14 @@ def _address(target: Path, page: Path) -> str:
     return quote(Path(os.path.relpath(target, page.parent)).as_posix())
 
 
-def _mend(found: re.Match[str], root: Path, notebook: Path, page: Path, source: Path) -> str:
+def _mend(
+    found: re.Match[str],
+    root: Path,
+    notebook: Path,
+    page: Path,
+    source: Path,
+    pages: Mapping[str, Path],
+) -> str:
     """Return a link or a picture of a notebook as it is seen from its page.
 
     A link to a notebook leads to its page. A picture that is not among the results is put into
@@ -198,7 +217,7 @@ def _mend(found: re.Match[str], root: Path, notebook: Path, page: Path, source: 
     target = Path(os.path.normpath(notebook.parent / path))
     fragment = f"#{quote(part)}" if part else ""
     if target.suffix == ".ipynb":
-        target = pages_of_run(root).get(target.name.partition(".")[0], target)
+        target = pages.get(target.name.partition(".")[0], target)
         if target.suffix == ".html":
             return f'{attribute}="{_address(target, page)}{fragment}"'
     elif target.is_relative_to(root) and target.is_file():

@@ -3,6 +3,7 @@
 import io
 import struct
 import sys
+from typing import Any
 
 from matplotlib.figure import Figure
 from PIL import Image
@@ -30,13 +31,14 @@ def draw_picture(figure: Figure, kind: str = "png") -> bytes:
     """
     buffer = io.BytesIO()
     is_png = kind == "png"
+    options: dict[str, Any] = {"pil_kwargs": {"compress_level": 0}} if is_png else {}
     figure.savefig(
         buffer,
         format=kind,
         dpi=PICTURE_DPI,
         metadata=PICTURE_FORMATS[kind],
         bbox_inches="tight",
-        **({"pil_kwargs": {"compress_level": 0}} if is_png else {}),
+        **options,
     )
     return _reduce_colors(buffer) if is_png else buffer.getvalue()
 

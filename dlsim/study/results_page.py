@@ -11,7 +11,7 @@ import platform
 import re
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
@@ -33,10 +33,54 @@ from dlsim.study.pages import RESULTS_PAGE, SCORECARD, PageFrame, pages_of_run, 
 SCHEMA_VERSION = 1
 
 
+class RunPages:
+    """The pages of a run's notebooks, each written as soon as its notebook has ended.
+
+    Parameters
+    ----------
+    out : path
+        The folder of results.
+    names : collection of str
+        The names of all notebooks of the run.
+    """
+
+    def __init__(self, out: StrPath, names: Collection[str]) -> None:
+        self.home, self.names = OutputFolder(out), names
+        self.done: set[str] = set()
+        self.problems: list[str] = []
+
+    def write(self, result: NotebookResult) -> None:
+        """Write the page of a notebook, except for the scorecard; note what goes wrong."""
+        if result.name in self.done:
+            return
+        self.done.add(result.name)
+        page = f"notebooks/{result.name}.html"
+        is_there = result.reused and (self.home.folder / page).is_file()
+        if not result.path or result.name == SCORECARD or is_there:
+            return
+        frame = PageFrame([result.error] if result.error else [], notebooks=list(self.names))
+        try:
+            write_page(self.home, result.path, page, frame)
+        except InputError:
+            raise
+        except Exception as error:  # whatever a notebook holds, the results page is written
+            self.problems.append(f"{result.name} could not be made a page: {error}")
+
+    def remove_old(self) -> None:
+        """Remove the pages of notebooks that are gone."""
+        known = {path.name for path in pages_of_run(self.home.folder).values()}
+        for path in (self.home.folder / "notebooks").glob("*.html"):
+            if path.name not in known:
+                self.home.remove(f"notebooks/{path.name}")
+
+
 def write_results_page(
-    out: StrPath, results: Sequence[NotebookResult], meta: Mapping[str, Any]
+    out: StrPath,
+    results: Sequence[NotebookResult],
+    meta: Mapping[str, Any],
+    pages: RunPages | None = None,
 ) -> str:
-    """Write the pages of a batch and run.json into its folder of results.
+    """Write the results page of a run, its other pages and run.json into its folder of results.
 
     Parameters
     ----------
@@ -46,25 +90,31 @@ def write_results_page(
         What became of the notebooks.
     meta : mapping
         The parameters of the batch, for run.json: scale, seed, runs, reading, seconds.
+    pages : RunPages, optional
+        The pages that were written while the notebooks ran.
 
     Returns
     -------
     str
-        How many claims hold, how many notebooks failed, and where the results page is, in one
-        line.
+        The number of claims by verdict, the number of notebooks that failed, and the path of the
+        results page, in one line.
     """
     home = OutputFolder(out)
     problems = [f"{one.name} {one.status}: {one.error}" for one in results if one.status != "ok"]
     card, unread = _verdicts_of(home.folder, results)
-    problems += unread + _write_pages(home, results)
+    pages = pages or RunPages(out, [one.name for one in results if one.path])
+    for result in results:
+        pages.write(result)
+    pages.remove_old()
+    problems += unread + pages.problems
     line = claims.headline(card["verdict"])
     for status in ("failed", "interrupted"):
         if count := sum(one.status == status for one in results):
             line += f"; {count} notebook{'s' * (count > 1)} {status}"
     page = home.folder / RESULTS_PAGE
-    there = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
+    shown = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
     record = _record(home.folder, results, meta, card)
-    record |= {"headline": f"{line} - {there}", "problems": problems}
+    record |= {"headline": f"{line} - {shown}", "problems": problems}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
     if all(one.status != "interrupted" for one in results):
         _write_results_page(home, results, problems, _facts(record))
@@ -84,28 +134,6 @@ def _verdicts_of(folder: Path, results: Sequence[NotebookResult]) -> tuple[pd.Da
         except InputError as error:
             problems.append(f"{path.name} could not be read: {error}")
     return pd.concat(tables, ignore_index=True), problems
-
-
-def _write_pages(home: OutputFolder, results: Sequence[NotebookResult]) -> list[str]:
-    """Write a page for every new notebook but the scorecard; return what went wrong."""
-    problems = []
-    for result in results:
-        page = f"notebooks/{result.name}.html"
-        is_old = result.reused and (home.folder / page).is_file()
-        if not result.path or result.name == SCORECARD or is_old:
-            continue
-        frame = PageFrame([result.error] if result.error else [])
-        try:
-            write_page(home, result.path, page, frame)
-        except InputError:
-            raise
-        except Exception as error:  # whatever a notebook holds, the results page is written
-            problems.append(f"{result.name} could not be made a page: {error}")
-    known = {path.name for path in pages_of_run(home.folder).values()}
-    for path in (home.folder / "notebooks").glob("*.html"):
-        if path.name not in known:  # of a notebook that is gone
-            home.remove(f"notebooks/{path.name}")
-    return problems
 
 
 def _write_results_page(
