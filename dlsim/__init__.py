@@ -1,8 +1,10 @@
 """Divisible-load scheduling: five papers executed, proved and checked.
 
-``dlsim.realtime`` simulates real-time divisible loads on one cluster,
-``dlsim.study`` repeats an engine over a grid and judges claims, and
-``dlsim.papers`` holds one module per reproduced paper.
+Engines: ``dlsim.realtime`` (papers M and I), ``dlsim.steady`` (paper S), ``dlsim.cpugpu`` (paper C)
+and ``dlsim.bricks`` (paper B). ``dlsim.theory`` derives formulas and proves theorems,
+``dlsim.study`` repeats engines over a grid and judges claims, ``dlsim.papers`` holds the measures
+of each paper's claims, ``dlsim.explore`` the widgets, and ``dlsim.live`` runs divisible loads on a
+Dask cluster.
 """
 
 __version__ = "1.0.0"

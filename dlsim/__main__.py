@@ -4,7 +4,7 @@ import sys
 
 
 def main() -> int:
-    """Run the command line; an interrupt while it is imported ends in words, too."""
+    """Run the command line; an interrupt during the import ends with a message, too."""
     try:
         from dlsim import cli
 

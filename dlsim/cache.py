@@ -1,4 +1,4 @@
-"""The folder of compiled kernels and finished sweep cells, and what it is named by."""
+"""The cache folder of compiled kernels and finished sweep cells, and the digests in its names."""
 
 import contextlib
 import errno
@@ -20,12 +20,12 @@ PACKAGE_ROOT = Path(__file__).parent
 @functools.cache
 def source_digest() -> str:
     """Return a short digest of every Python source of the package."""
-    shared = PACKAGE_ROOT / "_share"  # examples for users, in an installed package alone
+    shared = PACKAGE_ROOT / "_share"  # notebooks and data of an installed package
     return sources_digest(path for path in PACKAGE_ROOT.rglob("*.py") if shared not in path.parents)
 
 
 def sources_digest(paths: Iterable[Path]) -> str:
-    """Return a short digest of some sources of the package."""
+    """Return a short digest of the names and contents of sources of the package."""
     digest = hashlib.sha256()
     for path in sorted(paths):
         digest.update(path.relative_to(PACKAGE_ROOT).as_posix().encode() + b"\0")
@@ -37,16 +37,22 @@ def cache_folder() -> Path:
     """Return the folder of compiled kernels and finished sweep cells."""
     try:
         named = os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim")
-    except RuntimeError:  # a user without a home; `private_folder` says so where it matters
+    except RuntimeError:  # the user has no home folder; `private_folder` raises the error
         named = "~"
     return Path(os.path.expanduser(named))
 
 
 def private_folder(base: Path, *names: str) -> Path:
-    """Make a folder of dlsim's below the cache's base, or take the one that is there on trust.
+    """Return a folder below the base of the cache that only this user can write; create it.
 
-    What lies in it is run (compiled code) or stands for results (cells). The base itself is
-    the user's: it keeps its rights where it was there before.
+    Its files are executed (compiled code) or used as results (sweep cells), so they must not come
+    from another user. An existing base folder keeps its permissions.
+
+    Raises
+    ------
+    InputError
+        If the folder belongs to another user, holds files of another user, is a link or a file, or
+        cannot be written.
     """
     folder = base
     try:
@@ -64,26 +70,27 @@ def private_folder(base: Path, *names: str) -> Path:
     except OSError as error:
         variable = "DLSIM_CACHE" if base == cache_folder() else "NUMBA_CACHE_DIR"
         raise InputError(
-            f"cache folder {folder} cannot be used: {error.strerror}; what is read from there is"
-            " trusted as compiled code and as results, so it must be yours alone: set the"
-            f" environment variable {variable} to a folder of your own"
+            f"cache folder {folder} cannot be used: {error.strerror}; compiled code and results are"
+            " read from there, so it must be yours alone: set the environment variable"
+            f" {variable} to a folder of your own"
         ) from error
     return folder
 
 
 def _refuse_other_owners(folder: Path) -> None:
-    """Refuse what another user could have filled, and close to others what is ours."""
-    if not hasattr(os, "geteuid"):  # Windows: folders of a profile are closed to others
+    """Raise OSError if another user could have written the folder; make it private otherwise."""
+    if not hasattr(os, "geteuid"):  # Windows: the profile of a user is private
         return
-    found, us = folder.lstat(), os.geteuid()
+    found, user = folder.lstat(), os.geteuid()
     if not stat.S_ISDIR(found.st_mode):
         raise OSError(errno.ENOTDIR, "it is a link or a file, where dlsim makes a folder")
-    if found.st_uid != us:
-        raise PermissionError(errno.EPERM, f"it belongs to user {found.st_uid}, you are user {us}")
+    if found.st_uid != user:
+        message = f"it belongs to user {found.st_uid}, you are user {user}"
+        raise PermissionError(errno.EPERM, message)
     if found.st_mode & 0o077:
         folder.chmod(0o700)
     for path in folder.rglob("*") if found.st_mode & 0o022 else ():
         with contextlib.suppress(FileNotFoundError):
-            if (owner := path.lstat().st_uid) != us:
-                folder.chmod(stat.S_IMODE(found.st_mode))  # so that the next run refuses too
+            if (owner := path.lstat().st_uid) != user:
+                folder.chmod(stat.S_IMODE(found.st_mode))  # the next run must find it as it was
                 raise PermissionError(errno.EPERM, f"user {owner} put {path.name} there")

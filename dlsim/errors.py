@@ -1,16 +1,16 @@
-"""The one exception family of dlsim: every error a user can cause derives from it."""
+"""The exceptions of dlsim: every error that a user can cause derives from DlsimError."""
 
 
 class DlsimError(Exception):
-    """Base of everything dlsim raises on purpose."""
+    """Base class of all exceptions that dlsim raises."""
 
 
 class InputError(DlsimError, ValueError):
-    """A value that cannot be used: the message names it, the rule and the remedy."""
+    """A value that cannot be used; the message names the value, the rule and the remedy."""
 
 
 class ScheduleError(DlsimError, AssertionError):
-    """A schedule that breaks a rule of its model: the message names the first one."""
+    """A schedule that breaks a rule of its model; the message names the first broken rule."""
 
 
 class StudyError(DlsimError, RuntimeError):

@@ -1,4 +1,4 @@
-"""The base of every engine's Reading: how the ambiguous sentences of a paper are understood."""
+"""The base class of every engine's Reading: how ambiguous sentences of a paper are understood."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -10,20 +10,26 @@ from dlsim.validate import mapping, number, one_of
 
 
 def switch(*options: Any, rule: str = "", papers: str = "") -> Any:
-    """Return the field of a switch with these options, the default first.
+    """Return the dataclass field of a switch with these options, the default first.
 
-    An engine asks by the name `rule` whether the second one is chosen; the notebooks of the
-    `papers`, a letter each, map their claims against it.
+    Parameters
+    ----------
+    *options
+        Values of the switch.
+    rule : str
+        Name under which `BaseReading.rules` tells whether the second option is chosen.
+    papers : str
+        Letters of the papers whose notebooks compare claims under this switch.
     """
     return field(default=options[0], metadata={"options": options, "rule": rule, "papers": papers})
 
 
 @dataclass(frozen=True)
 class BaseReading:
-    """Switches with options, the default first; an engine's own are the fields of a subclass."""
+    """Switches with options, the default first; a subclass has an engine's switches as fields."""
 
-    #: Options by switch that is none of `switch`; limits of `dlsim.validate.number` by switch that
-    #: is a number; switches that take a function, too.
+    #: Options of switches that are not made by `switch`; limits of numeric switches, as arguments
+    #: of `dlsim.validate.number`; switches that may also be a function.
     OPTIONS: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
     NUMBERS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
     OPEN: ClassVar[tuple[str, ...]] = ()
@@ -41,23 +47,23 @@ class BaseReading:
 
     @classmethod
     def switches(cls, paper: str = "") -> dict[str, tuple[str, ...]]:
-        """Return every `switch`, or those of a paper, with its options, the default first."""
+        """Return the options of every `switch`, or of those of a paper, the default first."""
         own = {one.name: one.metadata for one in fields(cls) if one.metadata}
         return {name: one["options"] for name, one in own.items() if paper in one["papers"]}
 
     @classmethod
     def of(cls, switches: Mapping[str, Any]) -> Self:
-        """Build a reading from the switches that differ; a number may be a text."""
+        """Return a reading from the switches that are not default; a number may be a text."""
         known, values = [one.name for one in fields(cls)], {}
         for name, value in mapping("switches", switches).items():
             values[one_of("reading switch", name, known)] = value
             if name in cls.NUMBERS and isinstance(value, str):
-                with suppress(ValueError):  # what is no number is refused by name
+                with suppress(ValueError):  # the constructor refuses a text that is no number
                     values[name] = float(value)
         return cls(**values)
 
     def rules(self) -> dict[str, bool]:
-        """Return by its rule whether the second option of a switch is chosen."""
+        """Return whether the second option is chosen, by the rule name of each switch."""
         named = {one.name: one.metadata for one in fields(self) if one.metadata.get("rule")}
         return {
             meta["rule"]: getattr(self, name) == meta["options"][1] for name, meta in named.items()
@@ -65,5 +71,5 @@ class BaseReading:
 
     def changes(self) -> dict[str, Any]:
         """Return the switches that differ from the default."""
-        usual = asdict(type(self)())
-        return {name: value for name, value in asdict(self).items() if value != usual[name]}
+        default = asdict(type(self)())
+        return {name: value for name, value in asdict(self).items() if value != default[name]}

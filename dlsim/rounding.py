@@ -1,10 +1,9 @@
-"""How close numbers must be that were computed by different routes: the checks' own rule.
+"""Tolerances of the checks: how far numbers may differ that were computed by different routes.
 
-Instants come from a table, that is rounded to the clock of its reader, so they are compared
-after a subtraction that loses nothing. What is left may differ by TOL of the duration at hand
-and `TABLE_ULPS` units in the last place (4 that an engine may take for one instant, the rest
-for the table); what is recomputed by another route, by `RELATIVE_ROUNDING` of the duration
-involved and by `MAX_ULPS` roundings of the clock.
+Times in a table are rounded to its clock, so they are compared after a subtraction without
+rounding. The difference may be TOL of the duration involved plus `TABLE_ULPS` units in the last
+place (4 for times that an engine takes as equal, the rest for the table). Recomputed values may
+differ by `RELATIVE_ROUNDING` of the duration involved and by `MAX_ULPS` roundings of the clock.
 """
 
 import functools
@@ -15,7 +14,9 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL
 
+#: Relative error of a value that is computed by another route.
 RELATIVE_ROUNDING = 1e-9
+#: Roundings of the clock, in units in the last place: of a recomputed time, of a time in a table.
 MAX_ULPS = 64
 TABLE_ULPS = 8
 _EPS = np.finfo(float).eps
@@ -24,10 +25,18 @@ _EPS = np.finfo(float).eps
 def times_equal(
     a: Any, b: Any, span: Any, ulps: int = MAX_ULPS, slack: Any = 0.0
 ) -> NDArray[np.bool_]:
-    """Tell whether two instants (or durations) are equal but for rounding.
+    """Tell whether two times (or durations) are equal up to rounding.
 
-    `span` is the duration behind them, `ulps` the roundings of the clock allowed, `slack` what
-    else is: `time_tolerance` where releases that count as one come in.
+    Parameters
+    ----------
+    a, b : float or array
+        The times.
+    span : float or array
+        The duration from which they were computed.
+    ulps : int
+        Allowed roundings of the clock.
+    slack : float or array
+        A further allowance, such as `time_tolerance` if releases were merged.
     """
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
     clock = ulps * _EPS * np.maximum(np.abs(a), np.abs(b))
@@ -37,14 +46,14 @@ def times_equal(
 
 
 def not_after(a: Any, b: Any, span: Any) -> NDArray[np.bool_]:
-    """Tell whether instant a comes before b or is the same, for a duration at hand."""
+    """Tell whether time a is at most b, up to the tolerance for a duration `span`."""
     a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    nearer = np.minimum(np.abs(a), np.abs(b))  # either may be infinite
+    nearer = np.minimum(np.abs(a), np.abs(b))  # one may be infinite
     return np.asarray(a <= b + time_tolerance(span, nearer))
 
 
 def time_tolerance(span: Any, *at: Any) -> NDArray[np.float64]:
-    """Return how far apart two instants may be and still be one, for a duration at hand."""
+    """Return the largest difference of two times that count as equal, for a duration `span`."""
     furthest = functools.reduce(np.maximum, map(np.abs, at))
     return np.asarray(TOL * np.asarray(span) + TABLE_ULPS * _EPS * furthest)
 

@@ -24,30 +24,30 @@ SWF_FIELDS = tuple(
     "job submit wait run_time processors cpu_time memory processors_requested time_requested "
     "memory_requested status user group executable queue partition preceding_job think_time".split()
 )
-#: Labels of a header that are read, in any case and with blanks, as in "Max Procs".
+#: Labels of a header that are used, in any case and with blanks, as in "Max Procs".
 _LABELS = {
     label.casefold(): label
     for label in "MaxProcs MaxJobs MaxRecords UnixStartTime TimeZoneString Queue".split()
 }
 _LABEL = re.compile(r";(\s*)([A-Za-z][\w -]{0,40}?)\s*:\s*(.*)")
-#: Blanks after the semicolon from which a comment continues the label above it.
+#: Number of blanks after the semicolon with which a comment continues the label above it.
 _CONTINUATION = 3
-#: Letters of one label's values after which no more are joined: each costs a copy of the others.
+#: Length of a label's value beyond which no more lines are joined: each join copies the value.
 _LONGEST_VALUE = 2**16
 #: A count, with blanks, commas or apostrophes between thousands, perhaps times another one.
 _COUNT = re.compile(
     r"(\d{1,3}(?:[ ,'’]\d{3})+|\d{1,15})(?:\s*[x*×]\s*(\d{1,6}))?(?![\d.,'’\w]|\s\d)"
 )
-#: Sentences that say that a log does not know when its jobs were submitted.
+#: Sentences by which a header says that its submit times are start times.
 _SUBMIT_IS_START = re.compile(r"submit\w*( times?)? (are|is) (\w+ )?(the )?start")
-#: Largest submit time, in seconds; larger numbers are milliseconds, or no times.
+#: Largest submit time in seconds; larger numbers are milliseconds, or not times.
 MAX_SECONDS = 1e11
-#: Last second since 1970 of dates that are shown (the year 2250): pandas ends in 2262.
+#: Last second since 1970 of dates that are shown (in 2248); those of pandas end in 2262.
 MAX_DATE = 8.8e9
 
 
 def _read_comment(header: dict[str, str], line: bytes, last_label: str) -> tuple[str, bool]:
-    """Take a line ``; Label: value`` into the header; return its label and whether it was UTF-8."""
+    """Add a line ``; Label: value`` to the header; return its label and whether it is UTF-8."""
     try:
         comment, is_utf8 = line.decode(), True
     except UnicodeDecodeError:
@@ -76,7 +76,7 @@ def _append(header: dict[str, str], label: str, value: str, separator: str) -> N
 def finite_fields(
     path: StrPath, number: int, names: Sequence[str], fields: list[bytes]
 ) -> list[float]:
-    """Return the fields of a line as finite numbers; the first that is none is named."""
+    """Return the fields of a line as finite numbers; the error names the first invalid field."""
     try:
         row = [float(field) for field in fields]
         if math.isfinite(sum(row)) and b"_" not in b"".join(fields):
@@ -92,28 +92,28 @@ def finite_fields(
 def read_swf(
     path: StrPath, limit: int = MAX_LOG_BYTES
 ) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Read a log, plain or with .gz, as it is: unknown values are -1.
+    """Read all job lines of a log, plain or gzip, unchanged: unknown values are -1.
 
     Parameters
     ----------
     path : path
         The file.
     limit : int
-        Most bytes, unpacked.
+        Largest number of bytes, after decompression.
 
     Returns
     -------
     jobs : DataFrame
-        A row per line, with the columns `SWF_FIELDS`.
+        A row per job line, with the columns `SWF_FIELDS`.
     header : dict of str to str
-        The values of each label; those of a label that comes again are joined by line breaks.
+        The value of each label; values of a repeated label are joined by line breaks.
     notes : list of str
-        Where the header contradicts the jobs.
+        Contradictions of header and jobs.
 
     Raises
     ------
     InputError
-        For a line that is no job and no comment, and for a file without jobs.
+        For a line that is neither a job nor a comment, and for a file without jobs.
     """
     header: dict[str, str] = {}
     notes: list[str] = []
@@ -142,7 +142,7 @@ def read_swf(
 
 
 def _contradictions(header: Mapping[str, str], jobs: pd.DataFrame) -> list[str]:
-    """Say where the header and the jobs disagree; the jobs are believed."""
+    """Return sentences about contradictions of header and jobs; the jobs are used."""
     notes = []
     counts = {"MaxRecords": len(jobs), "MaxJobs": jobs["job"].nunique()}
     for label, count in counts.items():
@@ -154,12 +154,12 @@ def _contradictions(header: Mapping[str, str], jobs: pd.DataFrame) -> list[str]:
         stated_size = stated_processors(header)
         text = header["MaxProcs"][:40]
         if stated_size is None:
-            notes.append(f"header line MaxProcs: {text!r} is no number of processors; not used")
+            notes.append(f"header line MaxProcs: {text!r} is not a number of processors; not used")
         elif stated_size < widest:
             notes.append(f"header says MaxProcs {text!r}, the jobs say {widest}")
     whole = jobs["job"][(jobs["job"] >= 0) & ~jobs["status"].isin((2, 3, 4))]
     if again := int(whole.duplicated().sum()):
-        notes.append(f"{again} lines have the number of a job before them, and count as jobs too")
+        notes.append(f"{again} lines repeat the number of an earlier job, and count as jobs too")
     if (jobs["submit"].diff() < 0).any():
         notes.append("submit times are not in order")
     return notes
@@ -181,12 +181,12 @@ def stated_processors(header: Mapping[str, str]) -> int | None:
 
 
 def processors_of_jobs(jobs: pd.DataFrame) -> pd.Series:
-    """Return how many processors each job had, or asked for where that is unknown."""
+    """Return the processors of each job: those allocated, or those requested if unknown."""
     return jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
 
 
 def most_in_use(start: Any, run_time: Any, processors: Any) -> int:
-    """Return the most processors in use at once: a machine has at least as many.
+    """Return the largest number of processors in use at once; the machine has at least as many.
 
     >>> most_in_use([0, 5, 10], [10, 10, 10], [2, 3, 4])
     7
@@ -206,24 +206,24 @@ def usable_jobs(
     most: int | None,
     what: str,
 ) -> tuple[pd.Index, dict[str, int]]:
-    """Return the labels of the usable jobs by submit time, and count the others by reason.
+    """Return the labels of the usable jobs by submit time, and counts of the others by reason.
 
     Parameters
     ----------
     path : path
-        Named by the refusal of a log without a usable job.
+        Named in the error for a log without a usable job.
     jobs : DataFrame
         As of `read_swf`.
     size : Series of float
         Processors, or work, of each job; above 0 for a usable one.
     unfit : mapping of str to Series of bool
-        Further reasons against a job, with the jobs that they hold for.
+        Further reasons against jobs, with the jobs to which each applies.
     most : int or None
-        Most jobs that are taken.
+        Largest number of jobs that are used.
     what : str
-        What a usable job is, for the refusal.
+        Name of a usable job, for the error.
     """
-    reasons = {  # the first one counts
+    reasons = {  # the first that applies counts
         "part of a job (status 2, 3 or 4)": jobs["status"].isin((2, 3, 4)),
         "no submit time": ~(jobs["submit"] >= 0),
         "run time not above 0": ~(jobs["run_time"] > 0),
@@ -242,7 +242,7 @@ def usable_jobs(
 
 @dataclass(frozen=True)
 class Log:
-    """A job log as an operator knows it.
+    """The usable jobs of a log, and its header.
 
     Attributes
     ----------
@@ -252,15 +252,15 @@ class Log:
     nodes : int
         Processors of the machine.
     nodes_from : str
-        "argument", "header" (MaxProcs) or "estimate": the most that were in use at once.
+        Source of `nodes`: "argument", "header" (MaxProcs) or "estimate" (the most in use at once).
     epoch : Timestamp or None
         The date of second 0, with its time zone.
     header : mapping of str to str
-        What the file says of itself.
+        Value of each label of the header.
     skipped : mapping of str to int
-        How many jobs were left out, by reason.
+        Number of jobs left out, by reason.
     notes : sequence of str
-        Where the file contradicts itself.
+        Contradictions within the file.
     submit_is_start : bool
         Whether a Note of the header says that submit times are start times.
     """
@@ -276,7 +276,7 @@ class Log:
 
 
 def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES) -> Log:
-    """Read a job log in the Standard Workload Format, plain or with .gz.
+    """Read a job log in the Standard Workload Format, plain or gzip.
 
     Jobs without run time, processors or submit time, lines for a part of a job (status 2, 3, 4)
     and jobs wider than the machine are left out and counted.
@@ -286,10 +286,10 @@ def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES
     path : path
         The file.
     nodes : int, optional
-        Processors of the machine. Without it the header's MaxProcs; without that the most that
-        were in use at once.
+        Processors of the machine; default: MaxProcs of the header, or else the most in use at
+        once.
     limit : int
-        Most bytes, unpacked.
+        Largest number of bytes, after decompression.
 
     Returns
     -------
@@ -343,10 +343,10 @@ def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES
 
 
 def _epoch(header: Mapping[str, str], submit: "pd.Series[float]") -> pd.Timestamp | None:
-    """Return the date of second 0, in the zone of the machine where it is known."""
+    """Return the date of second 0, in the time zone of the header or UTC."""
     first, last = submit.iloc[[0, -1]]
     if not re.fullmatch(r"[1-9]\d{0,9}", header.get("UnixStartTime", "")):
-        # submit times of our days in seconds since 1970 are dates themselves
+        # submit times that look like seconds since 1970 are taken as dates
         return pd.Timestamp(0, unit="s", tz="UTC") if first >= 5e8 and last < 4e9 else None
     seconds = int(header["UnixStartTime"])
     if seconds + last > MAX_DATE:
@@ -359,7 +359,7 @@ def _epoch(header: Mapping[str, str], submit: "pd.Series[float]") -> pd.Timestam
 
 
 def _names(jobs: pd.DataFrame, header: Mapping[str, str]) -> pd.DataFrame:
-    """Return user, group and queue as texts; a queue by its name in the header."""
+    """Return user, group and queue as texts; a queue has its name in the header."""
     queues = (line.split(None, 1) for line in header.get("Queue", "").splitlines())
     named = {int(q[0]): q[1] for q in queues if len(q) > 1 and re.fullmatch(r"[0-9]{1,9}", q[0])}
     texts = {}

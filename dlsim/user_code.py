@@ -1,4 +1,4 @@
-"""Functions and records of a user that are named in a text: ``FILE.py:name`` or ``module:name``."""
+"""Loading of a user's functions and records by a text: ``FILE.py:name`` or ``module:name``."""
 
 import importlib
 import runpy
@@ -9,19 +9,17 @@ from dlsim.errors import InputError
 
 
 def names_user_code(value: Any) -> bool:
-    """Tell whether a value is a text with a colon, as no name of dlsim's own has."""
+    """Tell whether a value is a text with a colon; no name of dlsim has one."""
     return isinstance(value, str) and ":" in value
 
 
 def load_user_code(what: str, text: str) -> Any:
-    """Return what a text such as ``module:name`` or ``folder/file.py:name`` names.
-
-    The file or module is run.
+    """Run a file or module and return the object that a text such as ``file.py:name`` names.
 
     Raises
     ------
     InputError
-        If the text has no colon between two names, the file cannot be run, or has no such name.
+        If the text has no colon between two names, the file cannot be run, or lacks the name.
     """
     place, _, name = text.rpartition(":")
     rule = f"{what} {text!r} must be module:name or FILE.py:name"
@@ -34,7 +32,7 @@ def load_user_code(what: str, text: str) -> Any:
         if place.endswith(".py"):
             return runpy.run_path(place, run_name=Path(place).stem)[name]
         return getattr(importlib.import_module(place), name)
-    except Exception as error:  # whatever the user's file does
+    except Exception as error:  # the user's file may raise anything
         raise InputError(f"{rule}; {type(error).__name__}: {error}") from error
 
 
@@ -48,5 +46,5 @@ def _similar_file(place: str) -> str:
 
 
 def resolve_user_code(what: str, value: Any) -> Any:
-    """Return what a value names in a user's file, and any other value as it is."""
+    """Return the object that a text names in a user's file, and any other value as it is."""
     return load_user_code(what, value) if names_user_code(value) else value

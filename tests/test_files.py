@@ -503,10 +503,10 @@ def test_odd_values_are_data(tmp_path):
         ("; MaxRecords: many", r"header says MaxRecords 'many', the jobs say 2"),
         ("; MaxJobs: 1", r"header says MaxJobs '1', the jobs say 2"),
         ("; MaxProcs: 64", r"header says MaxProcs '64', the jobs say 128"),
-        ("; MaxProcs: -" + "9" * 5000, r"header line MaxProcs: '-9+' is no number .* not used"),
+        ("; MaxProcs: -" + "9" * 5000, r"header line MaxProcs: '-9+' is not a number .* not used"),
         (b"; Installation: Universit\xe4t", r"line 1: a comment is not UTF-8, read as Latin-1"),
         (JOB.replace("1 0", "3 99", 1), r"submit times are not in order"),
-        (JOB, r"1 lines have the number of a job before them, and count as jobs too"),
+        (JOB, r"1 lines repeat the number of an earlier job, and count as jobs too"),
     ],
 )
 def test_lies_of_a_header_are_noted(tmp_path, head, note):

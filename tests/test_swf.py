@@ -81,7 +81,7 @@ def test_a_size_that_is_not_understood_is_quoted_and_not_used(tmp_path, text):
     read = read_log(tmp_path / "odd.swf")
     assert (read.nodes, read.nodes_from) == (3, "estimate")
     assert read.notes == [
-        f"header line MaxProcs: {text[:40]!r} is no number of processors; not used"
+        f"header line MaxProcs: {text[:40]!r} is not a number of processors; not used"
     ]
 
 
