@@ -20,29 +20,16 @@ SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES"}
 #: Public names that two modules still define.
 DEFINED_TWICE = set(
     """
-    ABOUT ALL_NODES BLOCK CODES COLUMNS CORE COUNTERS COUNT_RULES Claim Costs DEADLINE DONE
-    ENDS FAR FEW_NODES Flags Floats Free Given Ints JOBS Job KINDS LEAST LOADS MAX_NODES
-    METHODS MOST_JOBS MOST_NODES Method NETWORKS NODES ORDERS PURPOSES Pairs Plan Point
-    RESAMPLES RIVALS Record Records Result Row Rows Rule SCHEDULERS SIZES SLACK SPEEDS ST
-    STATUSES STEPS SWITCHES_SHOWN Schedule Scheduler Setting Split State TIE Table Trace
-    VERSIONS View WINDOW WORDS bound chain check_schedule claims core_for cost_derivative
-    draw duration equal_finish exact execution_time fewest_nodes find_optimum findings
-    first_chunk fresh_state from_csv instance is_due judge last_share lead main makespan
-    measured numbers optimum policy_named positive price prove records recurrence reduction
-    register run speed split_reading take verify whole work a b show_ends
+    ABOUT ALL_NODES BLOCK CODES COLUMNS CORE COUNT_RULES Costs DEADLINE FEW_NODES Flags
+    Floats Free Ints JOBS Job KINDS LOADS MAX_NODES MAX_TASKS MOST_JOBS MOST_NODES NODES
+    ORDERS PURPOSES Point RESAMPLES Records Result SIZES STATUSES Schedule Scheduler Split
+    State View check_schedule cost_derivative duration execution_time fewest_nodes findings
+    from_csv index_by_name judge main positive records show_equal_finish split_reading whole
     """.split()
 )
 #: How many one-letter arguments, and unformatted places outside tables, a room still has.
-SHORT_ARGUMENTS = {
-    "bricks": 16,
-    "cpugpu": 8,
-    "papers": 4,
-    "realtime": 5,
-    "steady": 16,
-    "study": 6,
-    "top": 6,
-}
-UNFORMATTED = {"bricks": 7, "cpugpu": 21, "explore": 1, "realtime": 47, "steady": 13, "study": 21}
+SHORT_ARGUMENTS = {"cpugpu": 8, "papers": 4, "realtime": 5, "steady": 16, "study": 6, "top": 6}
+UNFORMATTED = {"cpugpu": 21, "study": 21}
 
 
 def room_of(path):
