@@ -67,7 +67,7 @@ def test_the_five_lines_of_the_front_page(head, text_file):
     assert (row["name"], row["status"], row["admitted"]) == ("count_words", "done", True)
     assert repr(job).count("\n") == 0
     assert job._repr_html_().count("<br>") == 2
-    assert repr(head) == "head of 2 workers: 0 loads to be done"
+    assert repr(head) == "head of 2 workers: 0 open loads"
 
 
 def test_results_come_in_the_order_of_the_load(head):

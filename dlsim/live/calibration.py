@@ -1,12 +1,13 @@
-r"""What pieces of a function cost on this cluster, and how wide a promise must be.
+r"""Measured costs of a function on this cluster, and the margin of a promise.
 
 A piece of x units occupies a worker for
 
 .. math:: t = SC + C_{ps}\,x
 
-seconds (paper M, section 3, with what sending costs included), fitted to measured pieces by least
-squares of relative errors. A promise is later than the expected end by a margin: the 95 % quantile
-of the next ratio of real to expected time, predicted from the ratios of earlier loads.
+seconds (paper M, section 3; the cost of sending is included), fitted to measured pieces by least
+squares of relative errors. The promised end is the expected time multiplied by a margin: a quantile
+(95 % by default) of the next ratio of real to expected time, predicted from the ratios of earlier
+loads.
 """
 
 import hashlib
@@ -24,42 +25,43 @@ from dlsim.errors import InputError
 from dlsim.files import StrPath, read_json, write_text
 from dlsim.validate import Floats
 
-#: Latest pieces per worker, and latest loads, that are remembered.
+#: Number of latest pieces per worker, and of latest loads, that are kept.
 PIECES_KEPT_PER_WORKER, LOADS_KEPT = 30, 39
-#: Bounds of the spread of a load's ratio before loads were measured, and for how many this counts.
+#: Bounds of the prior spread of a load's ratio, and the number of loads that the prior counts for.
 SPREAD_FLOOR, SPREAD_CAP, PRIOR_LOADS = 0.1, 0.5, 2.0
-#: Loads that the prior mean of the ratio, 1, counts for.
+#: Number of loads that the prior mean of the ratio, 1, counts for.
 PRIOR_MEAN_LOADS = 1.0
-#: A margin exceeds the largest ratio that was seen, or the prior's, by this power at most.
+#: The logarithm of a margin is at most this many times that of the largest ratio, or the prior's.
 OUTLIER_BOUND = 1.25
-#: Simulated loads behind an expected time.
-RESAMPLES = 100
-#: Seconds of a unit where measured times do not grow with the units.
+#: Number of simulated loads behind an expected time.
+SIMULATED_LOADS = 100
+#: Least seconds per unit, for measured times that do not grow with the units.
 MIN_SECONDS_PER_UNIT = 1e-15
 #: Relative errors beyond this count as outliers.
 OUTLIER = 0.1
-#: Under which key the ratios of first loads are kept. Their expected times come from a sample, so
-#: they say how far samples can be trusted, whatever the function.
+#: Key of the ratios of first loads. Their expected times come from a sample, so these ratios show
+#: how reliable samples are, for any function.
 FIRST_LOADS = "first loads of functions"
-#: Format of the file of costs.
+#: Version of the format of the file of costs.
 FILE_VERSION = 1
 
 
 class Fit(NamedTuple):
-    """A line through measured times: seconds of a piece, and of each unit in it."""
+    """A line through measured times: seconds of start-up per piece, and seconds per unit."""
 
     start_up: float
     per_unit: float
 
     def time(self, units: Floats | float) -> Any:
-        """Return the fitted seconds of a piece of so many units."""
+        """Return the fitted seconds of a piece with this number of units."""
         return self.start_up + self.per_unit * units
 
 
 def fit_times(units: Floats, seconds: Floats, has_start_up: bool = True) -> Fit:
-    """Fit start-up and seconds per unit, neither negative, so that all pieces together fit.
+    """Fit start-up and seconds per unit, both at least 0; the sum over all pieces is exact.
 
-    Relative errors count, and outliers little (`scipy.optimize.least_squares`, soft L1).
+    Relative errors are minimised with little weight on outliers (`scipy.optimize.least_squares`,
+    soft L1).
 
     >>> fit_times(np.array([2.0, 4.0]), np.array([1.0, 2.0]), has_start_up=False)
     Fit(start_up=0.0, per_unit=0.5)
@@ -82,7 +84,7 @@ def fit_times(units: Floats, seconds: Floats, has_start_up: bool = True) -> Fit:
 
 
 class Measurement(NamedTuple):
-    """A piece as it was: its units, seconds that it occupied a worker, and seconds of computing."""
+    """A measured piece: units, seconds that it occupied a worker, and seconds of computing."""
 
     units: float
     occupied: float
@@ -91,14 +93,14 @@ class Measurement(NamedTuple):
 
 @dataclass(eq=False)
 class Costs:
-    """What is known of one function on one cluster.
+    """Measured costs of one function on one cluster.
 
     Attributes
     ----------
     pieces : deque of Measurement
         The latest measured pieces.
     ratios : deque of float
-        Of the latest loads, the real time from start to end over the expected time.
+        Real over expected time from start to end, of the latest loads.
     """
 
     pieces: deque[Measurement] = field(default_factory=deque)
@@ -106,14 +108,14 @@ class Costs:
     _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
 
     def add_piece(self, measurement: Measurement, workers: int) -> None:
-        """Learn from a piece on a cluster of so many workers, and forget old ones."""
+        """Add a measured piece, and drop the oldest beyond the limit for this number of workers."""
         self.pieces.append(measurement)
         while len(self.pieces) > PIECES_KEPT_PER_WORKER * workers:
             self.pieces.popleft()
         self._cache.clear()
 
     def forget_first(self, count: int) -> None:
-        """Forget the first pieces, which had to warm the workers up."""
+        """Drop the first pieces, which were slowed by the start of the workers."""
         for _ in range(count):
             self.pieces.popleft()
         self._cache.clear()
@@ -123,7 +125,7 @@ class Costs:
         return units, occupied, computing
 
     def fit(self, has_start_up: bool = True) -> Fit:
-        """Return the time that pieces occupy a worker, fitted."""
+        """Return the fitted time that pieces occupy a worker."""
 
         def find() -> Fit:
             units, occupied, _ = self._columns()
@@ -132,7 +134,7 @@ class Costs:
         return self._cached(("fit", has_start_up), find)
 
     def fit_sending(self, has_start_up: bool = True) -> Fit:
-        """Return the time that pieces occupy a worker without computing, fitted."""
+        """Return the fitted time that pieces occupy a worker without computing."""
 
         def find() -> Fit:
             units, occupied, computing = self._columns()
@@ -146,7 +148,7 @@ class Costs:
         return self._cache[key]
 
     def simulate(self, sizes: Sequence[float], workers: int) -> tuple[float, float]:
-        """Simulate a load whose pieces idle workers pull, with measured ratios drawn again.
+        """Simulate a load whose pieces idle workers pull, with resampled measured ratios.
 
         Parameters
         ----------
@@ -158,17 +160,17 @@ class Costs:
         Returns
         -------
         float
-            Mean of the seconds from the start to the end of the last piece.
+            Mean seconds from the start of the load to the end of the last piece.
         float
-            Their relative spread, the uncertainty of the fit included.
+            Their relative standard deviation, including the uncertainty of the fit.
         """
         units, occupied, _ = self._columns()
         fitted = self.fit().time(units)
         source = np.random.default_rng(np.random.SeedSequence(0))
         seconds = self.fit().time(np.array(sizes, dtype=float))
-        # a second of work is as likely to be drawn from a short piece as from a long one
+        # weights by fitted time: every second of work is equally likely to be drawn
         weights = fitted / fitted.sum()
-        ratios = source.choice(occupied / fitted, (RESAMPLES, len(seconds)), p=weights)
+        ratios = source.choice(occupied / fitted, (SIMULATED_LOADS, len(seconds)), p=weights)
         makespans = np.array([_pull(times, workers) for times in (ratios * seconds).tolist()])
         of_fit = float(ratios.std()) / math.sqrt(len(units))
         of_load = float(makespans.std() / makespans.mean())
@@ -177,14 +179,13 @@ class Costs:
 
 
 def margin(ratios: Sequence[float], quantile: float, spread: float) -> float:
-    """Return the factor on the expected time that the next load keeps with a probability.
+    """Return the factor on the expected time that the next load meets with probability `quantile`.
 
-    Once there are enough loads, as many of the latest ratios are above it as the next may be (the
-    order statistic that exchangeable ratios allow; V. Vovk and others, Algorithmic Learning in a
-    Random World, 2005). Before that, ratios are taken as lognormal with unknown mean and variance,
-    the prior of the variance being the `spread`: a quantile of Student's t (A. Gelman and others,
-    Bayesian Data Analysis, 3rd edition, section 3.3), bounded by `OUTLIER_BOUND`. A late load
-    widens it.
+    With enough loads it is an order statistic of the latest ratios, which is exact for exchangeable
+    ratios (V. Vovk and others, Algorithmic Learning in a Random World, 2005). With fewer loads the
+    ratios are assumed lognormal with unknown mean and variance, and a prior variance from `spread`:
+    the factor follows from a quantile of Student's t (A. Gelman and others, Bayesian Data Analysis,
+    3rd edition, section 3.3), bounded by `OUTLIER_BOUND`. A late load widens the margin.
     """
     place = math.ceil(quantile * (len(ratios) + 1))
     if place <= len(ratios):
@@ -196,7 +197,7 @@ def margin(ratios: Sequence[float], quantile: float, spread: float) -> float:
 
 
 def _predicted_log(logs: Floats, quantile: float, spread: float) -> float:
-    """Return the quantile of the next logarithm of a ratio, after these."""
+    """Return the predicted quantile of the logarithm of the next ratio."""
     from scipy.special import stdtrit
 
     count, degrees = PRIOR_MEAN_LOADS + len(logs), PRIOR_LOADS + len(logs)
@@ -207,7 +208,7 @@ def _predicted_log(logs: Floats, quantile: float, spread: float) -> float:
 
 
 def _pull(times: Sequence[float], workers: int) -> float:
-    """Return when the last piece ends if every idle worker takes the next one."""
+    """Return the end of the last piece if every idle worker takes the next piece."""
     ends = [0.0] * workers
     for seconds in times:
         heapq.heapreplace(ends, ends[0] + seconds)
@@ -215,7 +216,7 @@ def _pull(times: Sequence[float], workers: int) -> float:
 
 
 def function_key(function: Callable[..., Any]) -> str:
-    """Return a function's name with a digest of its code, under which its costs are kept."""
+    """Return the key of a function's costs: its name and a digest of its code."""
     kind = function if hasattr(function, "__qualname__") else type(function)
     digest = hashlib.sha256()
     _hash_code(getattr(function, "__code__", None), digest.update)
@@ -230,14 +231,14 @@ def _hash_code(code: Any, update: Callable[[bytes], object]) -> None:
     for constant in code.co_consts:
         if hasattr(constant, "co_code"):
             _hash_code(constant, update)
-        elif isinstance(constant, frozenset):  # its order changes from process to process
+        elif isinstance(constant, frozenset):  # its order differs between processes
             update(repr(sorted(map(repr, constant))).encode())
         else:
             update(repr(constant).encode())
 
 
 def read_costs(path: StrPath) -> defaultdict[str, Costs]:
-    """Read costs by function from a file of numbers, or refuse it."""
+    """Read the costs of functions from a JSON file; raise InputError if it holds none."""
     found: defaultdict[str, Costs] = defaultdict(Costs)
     document = read_json(path)
     try:
@@ -254,14 +255,14 @@ def read_costs(path: StrPath) -> defaultdict[str, Costs]:
             found[key].ratios.extend(ratios.tolist())
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(
-            f"{path} holds no costs of a head ({type(error).__name__}: {error}); delete it, and "
-            "functions are measured anew"
+            f"{path} holds no costs of a head ({type(error).__name__}: {error}); delete it, then "
+            "functions are measured again"
         ) from error
     return found
 
 
 def write_costs(path: StrPath, costs: dict[str, Costs]) -> None:
-    """Write costs by function as a JSON file of numbers."""
+    """Write the costs of functions to a JSON file."""
     functions = {
         key: {"pieces": [list(piece) for piece in one.pieces], "ratios": list(one.ratios)}
         for key, one in costs.items()

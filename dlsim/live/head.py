@@ -1,8 +1,8 @@
-"""The head of a Dask cluster: it measures, promises, divides, and combines (papers M and I).
+"""The head of a Dask cluster: it measures, promises, divides and combines loads (papers M and I).
 
-Dask runs the pieces and moves their data; which load gets which workers the planner decides. What
-happens, happens in three threads: the caller's, Dask's for results, and one that looks after the
-cluster. All of them change the plan under one lock.
+Dask runs the pieces and moves their data; the planner decides which load gets which workers. Three
+threads change the plan, under one lock: the caller's, Dask's for results, and one that watches the
+cluster.
 """
 
 import os
@@ -43,16 +43,16 @@ from dlsim.live.planner import (
 from dlsim.realtime import Policy
 from dlsim.validate import duration, import_extra, instance, number, whole
 
-#: Seconds between two looks at the cluster.
+#: Seconds between two checks of the cluster.
 WATCH_SECONDS = 0.5
-#: Seconds that a head waits at most for its last look when it is closed.
+#: Most seconds that closing a head waits for the last check of the cluster.
 CLOSE_SECONDS = 10.0
-#: Seconds of a piece, at least: a clock may not resolve less.
+#: Least seconds of a piece; a clock may not resolve less.
 MIN_SECONDS = 1e-6
 
 
 def run_piece(function: Callable[[Any], Any], read: Callable[[], Any]) -> Any:
-    """Compute a piece on a worker; return which worker it was, its seconds, and the result."""
+    """Compute a piece on a worker; return the worker's identity, the seconds and the result."""
     begun = time.perf_counter()
     result = function(read())
     worker = socket.gethostname(), os.getpid(), threading.get_ident()
@@ -60,34 +60,34 @@ def run_piece(function: Callable[[Any], Any], read: Callable[[], Any]) -> Any:
 
 
 def print_error(text: str) -> None:
-    """Write a sentence to standard error."""
+    """Print a sentence on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 class Head:
-    """The head of a Dask cluster, which promises when loads are done.
+    """The head of a Dask cluster, which promises by when loads will be done.
 
     Parameters
     ----------
     client : dask.distributed.Client
-        Of any Dask cluster (extra ``cluster``): ``Client()`` starts workers on this machine. The
-        workers need this dlsim. A head counts on having the cluster to itself.
+        A client of any Dask cluster (extra ``cluster``): ``Client()`` starts workers on this
+        machine. The workers need the same version of dlsim. No other work may run on the cluster.
     policy : str or Policy
-        "pull": a load is cut into about ten pieces per worker, which idle workers pull. Or a
-        policy of papers M and I, such as "EDF-DLT": one piece per worker, to compare.
+        "pull": a load is cut into about ten pieces per worker, and idle workers pull the next
+        piece. A policy of papers M and I, such as "EDF-DLT", cuts one piece per worker.
     quantile : float
-        Probability with which a promised end is to be kept.
+        Probability with which a promised end should be kept.
     costs : path, optional
-        A JSON file of numbers in which measured costs are kept from one session to the next.
+        A JSON file in which measured costs are kept from one session to the next.
     tell : callable
-        Gets a sentence whenever a promise is withdrawn or workers are lost; default: standard
-        error.
+        Called with a sentence when a promise is withdrawn or workers are lost; default: print on
+        standard error.
 
     Raises
     ------
     InputError
-        For what is no client of a running cluster, a policy that makes no promise, or a file that
-        holds no costs.
+        If the client is not connected to a running cluster, the policy has no admission test, or
+        the file holds no costs.
 
     References
     ----------
@@ -134,10 +134,10 @@ class Head:
 
     def __repr__(self) -> str:
         open_jobs = sum(not job.future.done() for job in self._admitted())
-        return f"head of {self._planner.workers} workers: {open_jobs} loads to be done"
+        return f"head of {self._planner.workers} workers: {open_jobs} open loads"
 
     def close(self) -> None:
-        """Cancel what is not done and stop looking after the cluster; the client stays open."""
+        """Cancel open loads and stop watching the cluster; the client stays open."""
         self._is_closed.set()
         for job in self._admitted():
             job.cancel()
@@ -153,7 +153,7 @@ class Head:
     def _admitted(self) -> list[Job]:
         return [job for job in self.jobs if job.promise and job.promise.admitted]
 
-    # --- what is asked ----------------------------------------------------------------------------
+    # --- submitting loads -------------------------------------------------------------------------
 
     def submit(
         self,
@@ -165,33 +165,33 @@ class Head:
         name: str = "",
         retries: int = 0,
     ) -> Job:
-        """Ask for a load to be done by a deadline; it is promised or refused.
+        """Submit a load with a deadline; it is promised or refused.
 
-        A function that was not measured on this cluster is measured first, once the promised loads
-        are done: every worker computes some pieces of the load, a tenth of the load at most, but
-        at least a record. Their results count.
+        A function that was not yet measured on this cluster is measured first, when the promised
+        loads are done: every worker computes some pieces of the load, at most a tenth of the load
+        but at least one record. Their results are used.
 
         Parameters
         ----------
         function : callable
-            Of a piece of the load: the text of lines, bytes of records, a slice of a sequence, a
-            part of a Dask collection.
+            Function of a piece of the load: the text of lines, bytes of records, a slice of a
+            sequence, or a part of a Dask collection.
         load : Load, sequence or Dask collection
             `lines`, `records`, a list, an array, a table, a Dask bag, a list of delayed values.
         deadline : float or str
             Seconds from now on, or such as "90s", "5 min", "2h".
         combine : callable, optional
-            Of the list of the pieces' results, in the order of the load; default: the list itself.
+            Function of the list of the pieces' results in the order of the load; default: the list.
         name : str
             A name for messages and tables; default: the function's.
         retries : int
-            How often a piece whose function raised is computed again. The pieces of a worker that
-            dies are computed again in any case.
+            How often a piece is computed again if the function raises. Pieces of a worker that dies
+            are always computed again.
 
         Returns
         -------
         Job
-            Its `promise` stands; `Job.result` waits for the load.
+            `Job.promise` holds the answer; `Job.result` waits for the load.
 
         Raises
         ------
@@ -229,9 +229,9 @@ class Head:
             raise InputError("no worker is left; start some, such as cluster.scale(2)")
 
     def _decide(self, job: Job, gaps: list[tuple[int, int]]) -> None:
-        """Promise or refuse what is left of a load."""
+        """Promise or refuse the part of a load that is not yet computed."""
         now, planner = time.monotonic(), self._planner
-        if not gaps:  # empty, or all of it was the sample
+        if not gaps:  # the load is empty, or the sample was all of it
             elapsed = now - job.arrival
             is_in_time = elapsed <= job.deadline
             job.promise = Promise(is_in_time, elapsed, elapsed, planner.workers, offer=elapsed)
@@ -246,7 +246,7 @@ class Head:
             self._feed()
 
     def table(self) -> pd.DataFrame:
-        """Return a row per load: what was promised and what became of it.
+        """Return a row per load: its promise and its outcome.
 
         Returns
         -------
@@ -281,7 +281,7 @@ class Head:
     # --- measuring --------------------------------------------------------------------------------
 
     def _measure(self, job: Job) -> list[tuple[int, int]]:
-        """Compute a sample of a load on all workers at once; return what is left of the load."""
+        """Compute a sample of a load on all workers at once; return the ranges that are left."""
         self._wait_until_idle()
         slots = [
             worker for worker, threads in self.client.nthreads().items() for _ in range(threads)
@@ -315,7 +315,7 @@ class Head:
         return join_ranges(rest)
 
     def _wait_until_idle(self) -> None:
-        """Wait until no load that was promised waits or runs, so that measuring delays none."""
+        """Wait until no promised load waits or runs, so that measuring delays none of them."""
         planner = self._planner
         with self._changed:
             self._changed.wait_for(
@@ -334,16 +334,16 @@ class Head:
     # --- sending and receiving --------------------------------------------------------------------
 
     def _feed(self) -> None:
-        """Send pieces as long as workers can take some; called under the lock."""
+        """Send pieces while workers can take more; called under the lock."""
         while found := self._planner.next_piece(time.monotonic()):
             job, piece = found
             try:
                 self._send(job, piece)
-            except Exception as error:  # what the load's own class or pickle raises
+            except Exception as error:  # raised by the load's class or by pickle
                 self._fail(job, error)
 
     def _send(self, job: Job, piece: Piece, worker: str = "") -> None:
-        """Send a piece to the cluster, a piece of a sample to a given worker."""
+        """Send a piece to the cluster, and to a given worker if it belongs to a sample."""
         piece.sent = time.monotonic()
         place = {"workers": [worker], "allow_other_workers": True} if worker else {}
         read = job.load.piece(piece.start, piece.stop)
@@ -356,7 +356,7 @@ class Head:
         future.add_done_callback(partial(self._on_done, job, piece))
 
     def _on_done(self, job: Job, piece: Piece, future: Any) -> None:
-        """Take in the result of a piece."""
+        """Record the result of a piece."""
         now = time.monotonic()
         try:
             if future.status in ("cancelled", "lost"):
@@ -389,7 +389,7 @@ class Head:
             self._changed.notify_all()
 
     def _finish(self, job: Job) -> None:
-        """Combine the results of a load in its order, and let its callers go on."""
+        """Combine the results of a load in its order, and release waiting callers."""
         parts = [job.results[start] for start in sorted(job.results)]
         try:
             result = job.combine(parts) if job.combine else parts
@@ -401,13 +401,13 @@ class Head:
         with self._changed:
             job.results.clear()
             self._learn(job)
-        with suppress(InvalidStateError):  # of a load that was cancelled
+        with suppress(InvalidStateError):  # the load was cancelled
             job.future.set_result(result)
         with self._changed:
             self._changed.notify_all()
 
     def _learn(self, job: Job) -> None:
-        """Remember how long a load took beside what was expected, and write the costs down."""
+        """Record the ratio of real to expected time of a load, and save the costs."""
         if job.planned_seconds > 0 and (job.is_undisturbed or not job.is_kept):
             seconds = max(job.ended - job.started, MIN_SECONDS)
             job.ratios.append(seconds / job.planned_seconds)
@@ -415,10 +415,10 @@ class Head:
             try:
                 write_costs(self.costs_path, self.costs)
             except Exception as error:
-                self._say(f"measured costs are not kept: {error}")
+                self._say(f"measured costs were not saved: {error}")
 
     def _fail(self, job: Job, error: BaseException) -> None:
-        """End a load that cannot be computed; called under the lock."""
+        """Mark a load as failed; called under the lock."""
         self._drop(job)
         failure = LoadFailedError(f"load {job.number} ({job.name}) failed: {first_line(error)}")
         failure.__cause__ = error
@@ -427,7 +427,7 @@ class Head:
         self._changed.notify_all()
 
     def _cancel(self, job: Job) -> bool:
-        """Withdraw a load; see `Job.cancel`."""
+        """Cancel a load; see `Job.cancel`."""
         with self._changed:
             if job.status == "refused" or not job.future.cancel():
                 return False
@@ -438,18 +438,18 @@ class Head:
         return True
 
     def _drop(self, job: Job) -> None:
-        """Take a load out of the plan, and its pieces from the cluster."""
+        """Remove a load from the plan, and its pieces from the cluster."""
         self._planner.remove(job)
         futures = [self._futures.pop(piece, None) for piece in job.on_cluster]
         job.on_cluster.clear()
         job.results.clear()
-        with suppress(Exception):  # of a cluster that is gone
+        with suppress(Exception):  # the cluster may be gone
             self.client.cancel([future for future in futures if future is not None])
 
-    # --- looking after the cluster ----------------------------------------------------------------
+    # --- watching the cluster ---------------------------------------------------------------------
 
     def _watch(self) -> None:
-        """Look for workers that come and go and promises that cannot be kept, until closed."""
+        """Check for new and lost workers and for promises that cannot be kept, until closed."""
         while not self._is_closed.wait(WATCH_SECONDS):
             try:
                 workers = self.client.nthreads()
@@ -474,7 +474,7 @@ class Head:
             self._say(f"{before - count} of {before} workers are gone")
 
     def _withdraw(self, now: float) -> None:
-        """Say of every promise that it cannot be kept, once."""
+        """Withdraw promises that cannot be kept any more, each once."""
         for job, end in self._planner.late_jobs(now):
             job.withdrawn = end - job.arrival
             promised = job.promise.end if job.promise else job.deadline
@@ -484,5 +484,5 @@ class Head:
             )
 
     def _say(self, text: str) -> None:
-        with suppress(Exception):  # a load does not fail because a message was not shown
+        with suppress(Exception):  # a message that cannot be shown must not fail a load
             self.tell(text)

@@ -1,4 +1,4 @@
-"""A load that was submitted: its pieces, its promise, its result."""
+"""A submitted load: its pieces, its promise and its result."""
 
 import html
 import math
@@ -13,29 +13,29 @@ from dlsim.errors import DlsimError, InputError
 from dlsim.live.calibration import Costs
 from dlsim.live.loads import Load
 
-#: Seconds between two looks of a progress bar.
+#: Seconds between two updates of a progress bar.
 PROGRESS_SECONDS = 0.2
 
 
 class LoadFailedError(DlsimError):
-    """A load that cannot be computed; the error of its function is the cause."""
+    """A load that cannot be computed; ``__cause__`` is the error of its function."""
 
 
 class Promise(NamedTuple):
-    """What was said of a load when it was submitted; times are seconds since then.
+    """The promise of a load; times are seconds since it was submitted.
 
     Attributes
     ----------
     admitted : bool
-        Whether the load is done by its deadline.
+        Whether the load is promised to be done by its deadline.
     end : float
-        When it is done with the head's probability; NaN where it was refused.
+        By when it is done with the head's probability; NaN if it was refused.
     expected : float
-        When it is expected to be done; NaN where it was refused.
+        When it is expected to be done; NaN if it was refused.
     workers : int
-        On how many workers it was planned. A worker is a thread of a Dask worker.
+        Number of workers for which it was planned. A worker is a thread of a Dask worker.
     offer : float
-        The earliest deadline that could be promised where it was refused; else NaN.
+        For a refused load, the earliest deadline that could be promised; else NaN.
     """
 
     admitted: bool
@@ -47,7 +47,7 @@ class Promise(NamedTuple):
 
 @dataclass(eq=False)
 class Piece:
-    """The units of a load from start to stop, and when the piece was sent to the cluster."""
+    """The units of a load from start to stop; `sent` is when it went to the cluster."""
 
     start: int
     stop: int
@@ -62,25 +62,25 @@ class Piece:
 
 @dataclass(eq=False)
 class Job:
-    """A load that was submitted to a head.
+    """A submitted load.
 
     Attributes
     ----------
     number : int
-        How many loads were submitted to the head before.
+        Number of loads that were submitted to the head before.
     name : str
-        The name of its function, or a name that was given.
+        The given name, or the name of its function.
     deadline : float
         Seconds since it was submitted.
     promise : Promise or None
-        What was promised; None while its function is measured.
+        The promise; None while its function is measured.
     withdrawn : float
-        If the promised end turned out not to be kept, the end that was expected then, in seconds
-        since the load was submitted; else NaN.
+        If the promise was withdrawn, the end that was expected then, in seconds since the load was
+        submitted; else NaN.
     started, ended : float
-        Seconds since it was submitted; NaN before. The sample of the load came before its start.
+        Seconds since it was submitted; NaN before. Its sample is computed before its start.
     pieces : list of Piece
-        What was computed so far, in the order of completion.
+        The pieces that were computed, in the order of completion.
     """
 
     head: Any = field(repr=False)
@@ -99,7 +99,7 @@ class Job:
     ended: float = math.nan
     pieces: list[Piece] = field(default_factory=list, repr=False)
     future: "Future[Any]" = field(default_factory=Future, repr=False)
-    # what the planner knows; instants are those of time.monotonic()
+    # state of the planner; times are those of time.monotonic()
     arrival: float = field(default_factory=time.monotonic, repr=False)
     due: float = math.inf
     workers: int = 0
@@ -141,25 +141,25 @@ class Job:
         Parameters
         ----------
         timeout : float, optional
-            Most seconds to wait.
+            Largest number of seconds to wait.
         progress : bool
             Whether a bar shows the computed share.
 
         Returns
         -------
         object
-            What the pieces' results combine to; without a function for that, their list.
+            The combined results of the pieces; without a function `combine`, their list.
 
         Raises
         ------
         InputError
             For a load that was refused.
         LoadFailedError
-            If the function raised, its error being the cause, or the cluster went away.
+            If the function raised (see ``__cause__``), or the cluster is gone.
         concurrent.futures.CancelledError
             For a load that was cancelled.
         TimeoutError
-            After so many seconds.
+            If the load is not done after `timeout` seconds.
         """
         if self.status == "refused":
             raise InputError(f"{self!r}: submit it again with a later deadline")
@@ -177,17 +177,17 @@ class Job:
                 time.sleep(PROGRESS_SECONDS)
 
     def cancel(self) -> bool:
-        """Withdraw the load; pieces that are computed now end, no other begins.
+        """Cancel the load; running pieces end, no further piece begins.
 
         Returns
         -------
         bool
-            False for a load that was done, failed, cancelled or refused before.
+            False for a load that was already done, failed, cancelled or refused.
         """
         return self.head._cancel(self)
 
     def _sentence(self) -> str:
-        """Say what was promised, or what became of the load."""
+        """Return a sentence about the promise, or about the outcome of the load."""
         status, promise = self.status, self.promise
         if status == "failed":
             error = self.future.exception()
@@ -224,7 +224,7 @@ def first_line(error: BaseException | None) -> str:
 
 
 def format_seconds(seconds: float) -> str:
-    """Write a time with three digits, and enough of them for its unit.
+    """Return a time in seconds as text, with three digits or all whole seconds.
 
     >>> format_seconds(0.12345), format_seconds(71.4), format_seconds(4321)
     ('0.123 s', '71.4 s', '4321 s')

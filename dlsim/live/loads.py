@@ -1,4 +1,4 @@
-"""Divisible loads: data that can be cut into pieces between two records."""
+"""Divisible loads: data that can be cut into pieces at the ends of records."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -9,7 +9,7 @@ from dlsim.errors import InputError
 from dlsim.files import StrPath, open_regular
 from dlsim.validate import import_extra, whole
 
-#: First bytes of files that are no plain text: what they are, and how they become plain text.
+#: By the first bytes of files that are not plain text: their format, and how to convert them.
 NOT_PLAIN = {
     b"\x1f\x8b": ("compressed with gzip", "decompress it first: gunzip -k {path}"),
     b"BZh": ("compressed with bzip2", "decompress it first: bunzip2 -k {path}"),
@@ -23,7 +23,7 @@ NOT_PLAIN = {
 
 @runtime_checkable
 class Load(Protocol):
-    """A load that a head can divide; a class of one's own with these members is one, too."""
+    """A load that a head can divide: any class with these members."""
 
     @property
     def size(self) -> int:
@@ -33,12 +33,12 @@ class Load(Protocol):
         """Return the first end of a record at or after a position, 0 <= position <= size."""
 
     def piece(self, start: int, stop: int) -> Callable[[], Any]:
-        """Return a function, which a worker calls, that returns the records from start to stop."""
+        """Return a function that returns the records from start to stop; a worker calls it."""
 
 
 @dataclass(frozen=True)
 class FileRange:
-    """Bytes of a file, read where it is called."""
+    """Bytes of a file, which are read on the worker."""
 
     path: str
     start: int
@@ -53,14 +53,14 @@ class FileRange:
         if len(data) != self.stop - self.start:
             raise InputError(
                 f"{self.path} was changed: it ends at byte {self.start + len(data)} instead of "
-                f"{self.stop}; put it back, or submit the load again"
+                f"{self.stop}; restore the file, or submit the load again"
             )
         return data.decode("utf-8", "surrogateescape") if self.is_text else data
 
 
 @dataclass(frozen=True)
 class Values:
-    """Data that travel from the head to the worker."""
+    """Data that are sent from the head to the worker."""
 
     data: Any
 
@@ -71,7 +71,7 @@ class Values:
 
 @dataclass(frozen=True)
 class DelayedPart:
-    """A part of a Dask collection, computed where it is called."""
+    """A part of a Dask collection, which is computed on the worker."""
 
     part: Any
 
@@ -82,7 +82,7 @@ class DelayedPart:
 
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a text file; its unit is a byte."""
+    """The lines of a text file; the unit is a byte."""
 
     path: str
     size: int
@@ -104,7 +104,7 @@ class Lines:
 
 @dataclass(frozen=True)
 class Records:
-    """The records of a binary file, all of one length; its unit is a byte."""
+    """The records of equal length of a binary file; the unit is a byte."""
 
     path: str
     size: int
@@ -126,7 +126,7 @@ def _file_piece(piece: FileRange, is_sent: bool) -> Callable[[], Any]:
 
 @dataclass(frozen=True)
 class Items:
-    """A sequence: a list, an array (by its first axis), a table (by its rows); unit: an item."""
+    """A list, an array (cut along its first axis) or a table (cut by rows); the unit is an item."""
 
     data: Any
     size: int
@@ -142,7 +142,7 @@ class Items:
 
 @dataclass(frozen=True)
 class Parts:
-    """Parts of a Dask collection, or delayed values: the function gets one part at a time."""
+    """Parts of a Dask collection, or delayed values; a piece is one part."""
 
     parts: Sequence[Any]
 

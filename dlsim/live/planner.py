@@ -1,9 +1,9 @@
-"""Which loads are promised, when they start, on how many workers, in which pieces.
+"""Decides which loads are promised, when they start, on how many workers, and in which pieces.
 
-The planner knows no cluster and no clock. Loads are promised by the simulator's own admission test
-(`dlsim.realtime.run.plan_at_instant`; paper M, section 5, and paper I, section 4) on the costs
-that were measured. By default a load is cut into pieces that idle workers pull; under a policy of
-papers M and I it is cut into one piece per worker, to compare.
+The planner uses no cluster and no clock. Loads are promised by the admission test of the simulator
+(`dlsim.realtime.run.plan_at_instant`; paper M, section 5, and paper I, section 4) with the
+measured costs. By default a load is cut into pieces that idle workers pull. Under a policy of
+papers M and I it is cut into one piece per worker.
 """
 
 import math
@@ -20,19 +20,19 @@ from dlsim.realtime import Cluster, Policy, Reading, split_load
 from dlsim.realtime.model import WITHOUT_SETUP, find_policy
 from dlsim.realtime.run import InstantPlan, plan_at_instant, require_online
 
-#: The policy under which idle workers pull pieces, and the test that decides what is promised.
+#: The policy under which idle workers pull pieces, and the policy of its admission test.
 PULL, PULL_TEST = "pull", "EDF-DLT"
-#: Pieces per worker, and the most of a load's time that their start-ups may take.
+#: Pieces per worker, and the largest share of a load's time that their start-ups may take.
 PIECES_PER_WORKER, MAX_START_UP_SHARE = 10, 0.1
-#: Pieces that a worker is given at once, so that it need not wait for the head.
+#: Pieces that a worker holds at once, so that it does not wait for the head.
 PIECES_AT_ONCE = 2
-#: Shares of a load that its sample takes in all, by round; the first round warms the workers up.
+#: Shares of a load that the rounds of its sample take; the first round starts the workers.
 SAMPLE_SHARES = (0.004, 0.016, 0.08)
-#: Most seconds that a piece of a round of the sample is to take.
+#: Longest intended seconds of a piece, by round of the sample.
 SAMPLE_SECONDS = (math.inf, 0.3, 2.0)
-#: A start that is planned within so many seconds is now; so late a deadline is to come.
+#: A start that is planned within this many seconds is due; deadlines are at least this far away.
 SOON = 0.002
-#: A load whose promised end cannot be kept is planned for an end later than its best by this.
+#: Factor on the best possible end with which a load is planned if its promise cannot be kept.
 RELAXED = 1.1
 
 
@@ -44,12 +44,12 @@ class Planner:
     policy : str or Policy
         "pull", or a policy of papers M and I.
     quantile : float
-        Probability with which a promised end is to be kept.
+        Probability with which a promised end should be kept.
 
     Raises
     ------
     InputError
-        For a policy that makes no promise.
+        For a policy without an admission test.
     """
 
     def __init__(self, policy: str | Policy, quantile: float) -> None:
@@ -63,16 +63,16 @@ class Planner:
         self.running: list[Job] = []
 
     def set_workers(self, count: int) -> None:
-        """Plan with so many workers; nothing is learned from loads that gain or lose some."""
+        """Set the number of workers; loads whose number changes are not used for the margin."""
         if count != self.workers:
             for job in self.running:
                 job.planned_seconds, job.is_undisturbed = math.nan, False
         self.workers = count
 
-    # --- what a load takes ------------------------------------------------------------------------
+    # --- expected times ---------------------------------------------------------------------------
 
     def piece_count(self, costs: Costs, units: float) -> int:
-        """Return into how many pieces idle workers pull a load is cut."""
+        """Return the number of pieces of a load that idle workers pull."""
         fit = costs.fit()
         affordable = math.inf
         if fit.start_up > 0:
@@ -80,7 +80,7 @@ class Planner:
         return int(max(1, self.workers, min(PIECES_PER_WORKER * self.workers, affordable)))
 
     def cut(self, job: Job, ranges: Sequence[tuple[int, int]]) -> None:
-        """Cut ranges of a load into the pieces that are sent."""
+        """Cut ranges of a load into the pieces to send."""
         units = sum(stop - start for start, stop in ranges)
         count = self.piece_count(job.costs, units) if self.is_pulled else max(1, self.workers)
         sizes = decreasing_sizes(units, count, max(1, self.workers))
@@ -95,9 +95,9 @@ class Planner:
         return seconds, margin(job.ratios, self.quantile, spread)
 
     def _imbalance(self, job: Job) -> tuple[float, float]:
-        """Return by what a load takes longer than its even share of work, and the spread of that.
+        """Return the ratio of a load's time to its even share of work, and its spread.
 
-        Both are simulated once for a number of workers: they hardly depend on the latest fit.
+        Both are simulated once per number of workers, since they hardly depend on the latest fit.
         """
         if job.shape is None or job.shape[0] != self.workers:
             sizes = [piece.units for piece in job.to_send] or [job.load.size]
@@ -108,9 +108,9 @@ class Planner:
         return job.shape[1:]
 
     def expected_end(self, job: Job, now: float) -> float:
-        """Return when a load that runs is expected to end, from what is left of it.
+        """Return the expected end of a running load.
 
-        Of the pieces that are computed now one half is taken to be done.
+        Half of the work of the running pieces is assumed to be done.
         """
         fit = job.costs.fit()
         workers = max(1, min(job.workers, self.workers))
@@ -119,10 +119,10 @@ class Planner:
         left += sum(fit.time(piece.units) for piece in job.to_send)
         return max(now, job.last_event + left / workers)
 
-    # --- what is promised -------------------------------------------------------------------------
+    # --- promises ---------------------------------------------------------------------------------
 
     def promise(self, job: Job, now: float) -> Promise:
-        """Test a load behind all that wait, and say what is promised."""
+        """Return the promise of a load, tested together with all waiting loads."""
         if not self.workers:
             return Promise(False)
         jobs = [*self.waiting, job]
@@ -143,9 +143,9 @@ class Planner:
         return Promise(True, elapsed + end, elapsed + expected, self.workers)
 
     def _test(self, jobs: Sequence[Job], now: float) -> InstantPlan:
-        """Run the admission test on loads in this order; times are seconds from now on.
+        """Run the admission test on loads in this order; times are seconds from now.
 
-        The unit of a load is a second of work, so that one cluster serves all functions.
+        The unit of a load is a second of work, so that one cluster model serves all functions.
         """
         times = [self.seconds_on_all(job) for job in jobs]
         left = [max(job.due - now, SOON) for job in jobs]
@@ -173,7 +173,7 @@ class Planner:
         return self.partition not in WITHOUT_SETUP
 
     def _cluster(self, costs: Sequence[Costs]) -> Cluster:
-        """Return the cluster on which a unit is a second of computing, with the dearest costs."""
+        """Return a cluster on which a unit is a second of computing, with the highest costs."""
         has_start_up = self._has_start_up()
         sending = [one.fit_sending(has_start_up) for one in costs]
         occupied = [one.fit(has_start_up) for one in costs]
@@ -184,7 +184,7 @@ class Planner:
         return Cluster(self.workers, cms, max(1.0 - cms, 1e-9), st, sc)
 
     def _releases(self, now: float, with_margin: bool = True) -> list[float]:
-        """Return when each worker is expected to be free of the loads that run, from now on."""
+        """Return in how many seconds each worker is expected to be free of running loads."""
         free: list[float] = []
         for job in sorted(self.running, key=attrgetter("due")):
             left = len(job.to_send) + len(job.on_cluster)
@@ -203,7 +203,7 @@ class Planner:
                 job.due = max(job.due, now + RELAXED * best)
 
     def late_jobs(self, now: float) -> list[tuple[Job, float]]:
-        """Return loads whose promised end cannot be kept any more, and the end to be expected."""
+        """Return loads whose promised end cannot be kept any more, and their expected ends."""
         if not self.workers:
             return []
         ends = [(job, self.expected_end(job, now)) for job in self.running]
@@ -214,22 +214,24 @@ class Planner:
             if job.promise and math.isnan(job.withdrawn) and end > job.arrival + job.promise.end
         ]
 
-    # --- what starts ------------------------------------------------------------------------------
+    # --- starting loads ---------------------------------------------------------------------------
 
     def admit(self, job: Job, promise: Promise) -> None:
-        """Let a promised load wait for its start."""
+        """Add a promised load to the waiting loads."""
         job.promise, job.due = promise, job.arrival + promise.end
         self.waiting.append(job)
 
     def start_next(self, now: float) -> Job | None:
-        """Start the load whose planned start has come, if there is one."""
+        """Start the next load if its planned start is due."""
         if not self.waiting or not self.workers:
             return None
         found = self._test(self.waiting, now)
         if not found.admitted.all():
             self._relax(found, now)
             found = self._test(self.waiting, now)
-        starts = np.where(found.admitted, found.start, 0.0)  # what cannot be in time starts now
+        starts = np.where(
+            found.admitted, found.start, 0.0
+        )  # loads that cannot be in time start now
         first = int(np.argmin(starts))
         if starts[first] > SOON:
             return None
@@ -249,11 +251,10 @@ class Planner:
         return job
 
     def next_piece(self, now: float) -> tuple[Job, Piece] | None:
-        """Take the piece that the cluster gets next, or None while no worker can take one.
+        """Return the next piece to send, or None while no worker can take one.
 
-        First, loads get the workers that were planned for them, in the order of their promised
-        ends; then a load that waits starts; where none waits, workers that would be idle take
-        pieces of the loads that run.
+        Running loads first get the workers planned for them, in the order of their promised ends.
+        Then a waiting load may start. If none waits, idle workers take pieces of running loads.
         """
         at_once = PIECES_AT_ONCE if self.is_pulled else 1
         busy = sum(len(job.on_cluster) for job in self.running)
@@ -272,16 +273,16 @@ class Planner:
         return chosen, piece
 
     def remove(self, job: Job) -> None:
-        """Take a load out of the plan."""
+        """Remove a load from the plan."""
         for jobs in (self.waiting, self.running):
             if job in jobs:
                 jobs.remove(job)
         job.to_send.clear()
 
-    # --- how a load is cut ------------------------------------------------------------------------
+    # --- cutting loads ----------------------------------------------------------------------------
 
     def _one_piece_per_worker(self, job: Job, now: float) -> list[Piece]:
-        """Cut what is left of a load as its policy splits it over the workers released first."""
+        """Cut the rest of a load as its policy splits it over the workers that are free first."""
         cluster = self._cluster([job.costs])
         releases = sorted(self._releases(now))[: job.workers]
         size = max(self._compute_seconds(job), SOON)
@@ -294,7 +295,7 @@ class Planner:
 
 
 def equal_finish(work: float, releases: Sequence[float]) -> float:
-    """Return when so many seconds of work end if every worker takes its share once it is free.
+    """Return the common end of all workers, each of which takes its share of `work` once free.
 
     >>> equal_finish(10, [0, 0]), equal_finish(10, [0, 4]), equal_finish(10, [0, 20])
     (5.0, 7.0, 10.0)
@@ -304,7 +305,7 @@ def equal_finish(work: float, releases: Sequence[float]) -> float:
 
 
 def join_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return ranges of units in order, neighbours joined."""
+    """Return ranges of units in order, with adjacent ranges joined."""
     joined: list[tuple[int, int]] = []
     for start, stop in sorted(ranges):
         if joined and joined[-1][1] == start:
@@ -318,8 +319,7 @@ def decreasing_sizes(units: float, count: int, workers: int) -> list[float]:
     """Return sizes of pieces that decrease linearly from round to round, with the given sum.
 
     The trapezoid self-scheduling of T. H. Tzeng and L. M. Ni (IEEE Transactions on Parallel and
-    Distributed Systems 4(1), 1993): large pieces first, so that little is left to wait for at the
-    end.
+    Distributed Systems 4(1), 1993): large pieces first, so that workers wait little at the end.
 
     >>> decreasing_sizes(60, 6, 2)
     [15.0, 15.0, 10.0, 10.0, 5.0, 5.0]
@@ -334,8 +334,8 @@ def cut_ranges(
 ) -> list[Piece]:
     """Cut ranges of a load into pieces of about these sizes, at boundaries of records.
 
-    Pieces come largest first where they are sorted. The last piece of a range takes what would be
-    too short for a piece of its own; a collection of parts is cut into its parts.
+    Sorted pieces come largest first. The last piece of a range includes a remainder that is too
+    short for its own piece. A Dask collection is cut into its parts.
     """
     wanted, pieces = iter(sizes), []
     shortest = min(sizes, default=1) / 2
