@@ -22,9 +22,9 @@ DEFINED_TWICE = set(
     """
     ABOUT ALL_NODES BLOCK CODES COLUMNS CORE COUNT_RULES Costs DEADLINE FEW_NODES Flags
     Floats Free Ints JOBS Job KINDS LOADS MAX_NODES MAX_TASKS MOST_JOBS MOST_NODES NODES
-    ORDERS PURPOSES Point RESAMPLES Records Result SIZES STATUSES Schedule Scheduler Split
-    State View check_schedule cost_derivative duration execution_time fewest_nodes findings
-    from_csv index_by_name judge main positive records show_equal_finish split_reading whole
+    ORDERS PURPOSES Point Records Result SIZES STATUSES Schedule Scheduler Split State View
+    check_schedule cost_derivative duration execution_time fewest_nodes findings from_csv
+    index_by_name judge main positive records show_equal_finish split_reading whole
     """.split()
 )
 #: How many one-letter arguments, and unformatted places outside tables, a room still has.
