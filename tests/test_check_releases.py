@@ -9,7 +9,7 @@ import pytest
 
 from dlsim.errors import ScheduleError
 from dlsim.realtime import POLICIES, Cluster, Reading, Schedule, simulate
-from dlsim.realtime.model import KINDS
+from dlsim.realtime.model import SPLIT_KINDS
 from tests.scale import ENOUGH
 from tests.strategies import IN_LINE, ROWS_I, seeded_for
 
@@ -33,7 +33,7 @@ def ran(policy: str, rows: list[list[float]], cluster: Cluster = TWO, **reading:
 
 def as_policy(s: Schedule, policy: str, kind: str | None = None) -> Schedule:
     """Return the schedule as if another policy had made it, every task split as `kind`."""
-    runs = s.runs if kind is None else s.runs.assign(kind=KINDS.index(kind))
+    runs = s.runs if kind is None else s.runs.assign(kind=SPLIT_KINDS.index(kind))
     chunks = s.chunks
     other = dataclasses.replace(s, policy=POLICIES[policy], runs=runs)
     other.__dict__["chunks"] = chunks

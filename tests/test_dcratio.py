@@ -256,7 +256,7 @@ def test_short_horizon_may_hold_no_task():
     ],
 )
 def test_bad_parameters_are_refused(arguments, message, monkeypatch):
-    monkeypatch.setattr(workload, "MAX_TASKS", 1_000_000)  # after so many draws it gives up
+    monkeypatch.setattr(workload, "MAX_WORKLOAD_TASKS", 1_000_000)  # it gives up then
     with pytest.raises(InputError, match=message):
         workload.dcratio(BASE, **{"load": 0.5, **arguments})
 

@@ -20,7 +20,7 @@ from tests.scale import LONG, SCALE
 EPS = 2.0**-52
 NODES = 8
 _NAMES = (
-    "growth_sums cost_coefficients derivative_coefficients duration cost_derivative n_star_of"
+    "growth_sums cost_coefficients derivative_coefficients time_on_nodes cost_derivative n_star_of"
     " n_min_of"
 )
 
@@ -36,20 +36,21 @@ class Kernels:
     def __init__(self, cms, cps, st, sc, nodes=NODES):
         size = nodes + 2
         self.growth = [None] * size
-        self.unit, self.fixed, self.least = [None] * size, [None] * size, [None] * size
-        self.slope, self.rise = [None] * size, [None] * size
+        self.time_per_unit, self.setup_time = [None] * size, [None] * size
+        self.min_size = [None] * size
+        self.dc_slope, self.dc_offset = [None] * size, [None] * size
         costs = (cms, cps, st, sc)
         plain(core.growth_sums)(cms, cps, self.growth)
-        table = (self.unit, self.fixed, self.least)
+        table = (self.time_per_unit, self.setup_time, self.min_size)
         plain(core.cost_coefficients)(self.growth, *costs, *table)
-        plain(core.derivative_coefficients)(self.growth, *costs, self.slope, self.rise)
+        plain(core.derivative_coefficients)(self.growth, *costs, self.dc_slope, self.dc_offset)
 
     def time(self, sigma, n):
-        return plain(core.duration)(sigma, n, self.unit, self.fixed)
+        return plain(core.time_on_nodes)(sigma, n, self.time_per_unit, self.setup_time)
 
     def rise_of_cost(self, sigma, n):
         run = plain(core.cost_derivative)
-        return run(sigma, n, NODES, False, self.slope, self.rise)
+        return run(sigma, n, NODES, False, self.dc_slope, self.dc_offset)
 
 
 # ------------------------------------------------------------------- symbols
@@ -100,9 +101,10 @@ def test_the_predicates_of_the_tolerance_are_exact_on_exact_types():
 def test_the_fewest_nodes_are_found_from_any_lower_bound():
     """The engine searches upwards from the count of an earlier instant."""
     tables = Kernels(Fraction(3), Fraction(7), Fraction(1, 5), Fraction(2))
-    unit, fixed = tables.unit, tables.fixed
+    unit, fixed = tables.time_per_unit, tables.setup_time
     run = plain(core.n_min_of)
-    times = {n: plain(core.duration)(Fraction(40), n, unit, fixed) for n in range(1, NODES + 1)}
+    time_on_nodes = plain(core.time_on_nodes)
+    times = {n: time_on_nodes(Fraction(40), n, unit, fixed) for n in range(1, NODES + 1)}
     top = min(times, key=times.get)
     for n in range(1, top + 1):
         for low in range(1, n + 1):
@@ -147,7 +149,7 @@ class TestSymbols:
 
     def test_least_size_makes_the_last_share_zero(self, symbolic, n):
         last = derived(share(sp.Integer(n), first_share(sp.Integer(n))))
-        at_least = symbolic.least[n]
+        at_least = symbolic.min_size[n]
         if n == 1:
             assert at_least == 0
         else:
@@ -197,11 +199,11 @@ def test_fractions_are_exact(case):
         assert k.time(size, n) == times[n - 1]
         assert k.rise_of_cost(size, n) == (n + 1) * times[n] - n * times[n - 1]
     best = min(range(1, NODES + 1), key=lambda n: times[n - 1])
-    assert plain(core.n_star_of)(size, k.least, NODES) == best
+    assert plain(core.n_star_of)(size, k.min_size, NODES) == best
     for wanted in range(1, best + 1):
         for budget in (times[wanted - 1], times[wanted - 1] - Fraction(1, 10**9)):
             fits = [n for n in range(1, best + 1) if times[n - 1] <= budget]
-            found = plain(core.n_min_of)(0, budget, size, 1, best, k.unit, k.fixed)
+            found = plain(core.n_min_of)(0, budget, size, 1, best, k.time_per_unit, k.setup_time)
             assert found == (fits[0] if fits else 0)
 
 
@@ -229,7 +231,7 @@ def test_floats_compiled_and_plain_agree_with_fractions():
         table = partition.opr_table(cluster)
         for n in range(1, NODES + 1):
             want = float(exact_time(case, n))
-            found = core.duration(float(size), n, table.unit, table.fixed)
+            found = core.time_on_nodes(float(size), n, table.time_per_unit, table.setup_time)
             assert found == pytest.approx(want, rel=8 * EPS)
 
 
@@ -245,7 +247,7 @@ def errors(setup, ratio, cps_=100.0):
     table = partition.opr_table.__wrapped__(Cluster(max(COUNTS), *costs))
     for n, size in itertools.product(COUNTS, (1.0, 77.7, 1e5)):
         want = closed_time(costs, size, n)
-        found = core.duration(size, n, table.unit, table.fixed)
+        found = core.time_on_nodes(size, n, table.time_per_unit, table.setup_time)
         w = costs[0] + cps_
         b = cps_ / w
         f = setup[0] / (size * w)
@@ -302,7 +304,7 @@ def test_a_deadline_at_the_very_end_is_met_by_just_that_many_nodes(setup):
         assert partition.fewest_nodes(size, due - t, one, start=t) == n
         table = partition.opr_table(one)
         top = partition.fastest_nodes(size, one)
-        args = (size, 1, top, table.unit, table.fixed)
+        args = (size, 1, top, table.time_per_unit, table.setup_time)
         assert core.n_min_of(t, latest_finish(due, time), *args) == n
         # and a deadline that is really earlier is not met by n
         assert core.n_min_of(t, latest_finish(due - 5e-4, time), *args) != n

@@ -14,7 +14,7 @@ from dlsim import theory
 from dlsim.realtime.core import formulas, splits
 from dlsim.realtime.core.splits import (
     EQUAL,
-    EVEN,
+    EQUAL_FINISH,
     OPR,
     OPTIMUM,
     PIECES,
@@ -58,7 +58,8 @@ def test_every_kernel_is_tied():
     assert own - chosen == set(_NAMES.split()) | {
         "remodelled_time", "idle_sum", "constraint_one", "constraint_two", "load_completed_by",
         "send_fraction",
-        "optimum", "instalment", "first_chunk", "rounds_time", "n_min_in_rounds", "chunk_times",
+        "optimal_completion", "instalment", "first_round_chunk", "rounds_time", "n_min_in_rounds",
+        "chunk_times",
         "ends_in_groups", "write_falling_ends", "fill_n_min", "fill_opr_loads", "fill_equal_loads",
         "fill_equal_finish_loads", "fill_remodel_loads", "fill_optimum_loads", "fill_round_loads",
         "is_in_rounds", "starts_together", "receiving_nodes", "time_from_common_start",
@@ -121,7 +122,7 @@ def laid(kind, tau, chi, size, r, rounds=1, end=None, st=Q(0), sc=Q(0), shared=F
     lead = [None, *(st * sum(range(m)) for m in range(1, n + 1))]  # unused but under OPR
     costs = (tau, chi, st, sc)
     told = K.chunk_times(
-        kind, r, n, size, rounds, end, costs, table.unit, lead, shared, rows, 0
+        kind, r, n, size, rounds, end, costs, table.time_per_unit, lead, shared, rows, 0
     )  # fmt: skip
     return out, told
 
@@ -144,7 +145,7 @@ def test_equal_finish_is_statement_1_3_4():
     for tau, chi, size, r in draws(200, 1):
         w, n = tau + chi, len(r)
         e = (sum(r) + size * w) / n
-        rows, (end, _) = laid(EVEN, tau, chi, size, r)
+        rows, (end, _) = laid(EQUAL_FINISH, tau, chi, size, r)
         assert [row[0] for row in rows] == [(e - x) / (size * w) for x in r]
         assert sum(row[0] for row in rows) == 1
         two = K.constraint_two(pool(r), n, e, tau / w, False)
@@ -228,10 +229,10 @@ def test_the_optimum_is_the_greatest_bound_of_opt_blk():
     waiting = fewer = 0
     for tau, chi, size, r in draws(200, 3):
         beta, part = chi / (tau + chi), tau / (tau + chi)
-        unit = Kernels(tau, chi, Q(0), Q(0), nodes=len(r)).unit
+        unit = Kernels(tau, chi, Q(0), Q(0), nodes=len(r)).time_per_unit
         for m in range(1, len(r) + 1):
             assert K.send_fraction(m, part, unit) == 1 - beta**m
-        end, nodes, _ = K.optimum(pool(r), len(r), size, part, unit)
+        end, nodes, _ = K.optimal_completion(pool(r), len(r), size, part, unit)
         bounds = []
         for cut in cuts(nodes):
             w = [(r[h], 1 - beta**m) for h, m in cut]
@@ -259,7 +260,7 @@ def test_rounds_take_as_long_as_statement_u_mk_says():
             c = [K.instalment(j, size, n, rounds, tau, chi, st, sc) for j in range(rounds)]
             assert min(c) > 0
             assert time == n * (st + tau * c[0]) + rounds * sc + chi * size / n
-            assert K.first_chunk(size, n, rounds, tau, chi, st, sc) == c[0]
+            assert K.first_round_chunk(size, n, rounds, tau, chi, st, sc) == c[0]
             if rounds < wanted:  # one more would leave a chunk of nothing
                 more = [K.instalment(j, size, n, rounds + 1, tau, chi, st, sc)
                         for j in range(rounds + 1)]  # fmt: skip
@@ -287,7 +288,8 @@ def test_opr_is_the_recurrence_4_7_to_4_11():
         n, table = len(r), Kernels(tau, chi, Q(0), Q(0), nodes=len(r))
         lead = [Q(0)] * (n + 2)
         out = [[None] * 4 for _ in r]
-        K.chunk_times(OPR, r, n, size, 1, None, (tau, chi, Q(0), Q(0)), table.unit, lead, False,
+        costs = (tau, chi, Q(0), Q(0))
+        K.chunk_times(OPR, r, n, size, 1, None, costs, table.time_per_unit, lead, False,
                  Grid(out), 0)  # fmt: skip
         whole = exact_time((tau, chi, Q(0), Q(0), size), n)
         assert {row[3] for row in out} == {r[-1] + whole}

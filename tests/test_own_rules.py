@@ -9,7 +9,7 @@ import pytest
 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, Policy, Reading, simulate, split_load, workload
-from dlsim.realtime.model import KINDS
+from dlsim.realtime.model import SPLIT_KINDS
 from tests import strategies
 from tests.scale import SCALE
 from tests.twins import inserted
@@ -18,22 +18,22 @@ from tests.twins.own import Twin
 
 def mcdf(task, n, t, state):
     """The largest cost derivative first: paper M's own order."""
-    return -(state.rise[n] + task.sigma * state.slope[n])
+    return -(state.dc_offset[n] + task.sigma * state.dc_slope[n])
 
 
 def dearest_last(task, n, t, state):
     """MCDF reversed."""
-    return state.rise[n] + task.sigma * state.slope[n]
+    return state.dc_offset[n] + task.sigma * state.dc_slope[n]
 
 
 def laxity(task, n, t, state):
     """The time that is left to wait."""
-    return task.due - t - (state.fixed[n] + task.sigma * state.unit[n])
+    return task.due - t - (state.setup_time[n] + task.sigma * state.time_per_unit[n])
 
 
 def one_more(task, t, state):
     """n_min + 1."""
-    return min(task.fewest + 1, state.nodes) if task.fewest > 0 else 0
+    return min(task.n_min + 1, state.nodes) if task.n_min > 0 else 0
 
 
 def half_of_idle(task, t, state):
@@ -142,7 +142,7 @@ def test_functions_of_ones_own_are_called_uncompiled_whatever_the_engine():
 
 def test_a_table_that_names_shares_of_ones_own_which_nobody_brought_is_refused():
     s = simulate(TASKS.head(5), CLUSTER, "EDF-DLT")
-    forged = s.runs.assign(kind=KINDS.index("own"))
+    forged = s.runs.assign(kind=SPLIT_KINDS.index("own"))
     with pytest.raises(ScheduleError):
         dataclasses.replace(s, runs=forged).check()
 

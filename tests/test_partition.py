@@ -225,7 +225,7 @@ def plain(function):
     return getattr(function, "py_func", function)
 
 
-def fraction_table(costs: Costs) -> p.Table:
+def fraction_table(costs: Costs) -> p.TimeTable:
     """Fill a table by the package's own recursions, on Fractions."""
     growth, *columns, lead = (np.empty(costs.nodes + 2, dtype=object) for _ in range(7))
     numbers = costs.cms, costs.cps, costs.st, costs.sc
@@ -233,7 +233,7 @@ def fraction_table(costs: Costs) -> p.Table:
     plain(core.cost_coefficients)(growth, *numbers, *columns[:3])
     plain(core.derivative_coefficients)(growth, *numbers, *columns[3:])
     lead[:] = columns[1] - costs.st - costs.sc  # exact here, and only on floats worth a column
-    return p.Table(*columns, lead)
+    return p.TimeTable(*columns, lead)
 
 
 def test_the_kernels_are_exact_on_fractions():
@@ -243,21 +243,23 @@ def test_the_kernels_are_exact_on_fractions():
         cms, start_up, set_up = (Q(source.randint(0, 20), source.randint(1, 7)) for _ in range(3))
         costs = Costs(nodes, cms, Q(source.randint(1, 20), source.randint(1, 7)), start_up, set_up)
         table = fraction_table(costs)
-        for sigma in (Q(source.randint(1, 90), source.randint(1, 9)), table.least[nodes] or Q(1)):
+        some = Q(source.randint(1, 90), source.randint(1, 9))
+        for sigma in (some, table.min_size[nodes] or Q(1)):
             times = [costs.E(sigma, n) for n in range(1, nodes + 2)]
-            top = plain(core.n_star_of)(sigma, table.least, nodes)
+            top = plain(core.n_star_of)(sigma, table.min_size, nodes)
             assert top == costs.fastest(sigma)
             for n, time in enumerate(times[:nodes], 1):
-                assert plain(core.duration)(sigma, n, table.unit, table.fixed) == time
+                coefficients = table.time_per_unit, table.setup_time
+                assert plain(core.time_on_nodes)(sigma, n, *coefficients) == time
                 derivative = plain(core.cost_derivative)(
-                    sigma, n, nodes, False, table.slope, table.rise
+                    sigma, n, nodes, False, table.dc_slope, table.dc_offset
                 )
                 assert derivative == (n + 1) * times[n] - n * time
                 for start in (Q(0), Q(17, 3)):
                     for due in (start + time, start + time - Q(1, 10**9)):
                         wanted = costs.n_min(sigma, start, due)
                         found = plain(core.n_min_of)(
-                            start, due, sigma, 1, top, table.unit, table.fixed
+                            start, due, sigma, 1, top, table.time_per_unit, table.setup_time
                         )
                         assert found == (0 if wanted > nodes else wanted)
                         count += 1
@@ -267,14 +269,14 @@ def test_the_kernels_are_exact_on_fractions():
 def test_equal_derivatives_are_equal_numbers():
     # with Cms = 0 and no set-up W(n) = sigma Cps for every n: every DC is exactly 0
     table = p.opr_table(Cluster(12, cms=0, cps=20))
-    assert (table.slope[1:-1] == 0).all()
-    assert (table.rise == 0).all()
+    assert (table.dc_slope[1:-1] == 0).all()
+    assert (table.dc_offset == 0).all()
 
 
 def test_the_derivative_is_infinite_at_the_top_where_asked():
     table = p.opr_table(Cluster(3, 1, 1))
     for n, infinite in [(2, False), (3, True)]:
-        found = core.cost_derivative(5.0, n, 3, True, table.slope, table.rise)
+        found = core.cost_derivative(5.0, n, 3, True, table.dc_slope, table.dc_offset)
         assert math.isinf(found) == infinite
 
 

@@ -13,9 +13,9 @@ import pytest
 from scipy.optimize import linprog
 
 from dlsim.realtime import Cluster, execution_time, split_load
-from dlsim.realtime.core.formulas import optimum, remodelled_time
+from dlsim.realtime.core.formulas import optimal_completion, remodelled_time
 from dlsim.realtime.core.splits import OPTIMUM, REMODEL, chunk_times, ends_in_groups
-from dlsim.realtime.core.state import BLOCK, fresh_state, insert_completions
+from dlsim.realtime.core.state import NODE_BLOCK, fresh_state, insert_completions
 from dlsim.realtime.partition import time_table
 from tests.scale import SCALE
 from tests.twins import inserted, splits
@@ -269,17 +269,18 @@ def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
     if cms > 0 and kind == REMODEL and seed % 9 == 0:
         cps = 0.0
     n, groups, sigma = int(nodes.sum()), len(nodes), float(rng.choice([1.0, 200.0]))
-    unit, lead = (getattr(time_table(Cluster(n, cms, cps), "dlt"), x) for x in ("unit", "lead"))
-    pool = np.empty(groups, BLOCK).view(np.recarray)
+    table = time_table(Cluster(n, cms, cps), "dlt")
+    unit, lead = table.time_per_unit, table.first_share_offset
+    pool = np.empty(groups, NODE_BLOCK).view(np.recarray)
     pool.time = np.sort(rng.random(groups)) * rng.choice([0.1, 10, 100])
     pool.nodes = nodes
     end = pool.time[-1] + remodelled_time(pool, groups, sigma, cms, cps, sigma * unit[n])
     if kind == OPTIMUM:
-        end, n, groups = optimum(pool, groups, sigma, cms / (cms + cps), unit)
+        end, n, groups = optimal_completion(pool, groups, sigma, cms / (cms + cps), unit)
     release, rows = np.repeat(pool.time, nodes), np.empty((n, 4))
     costs = (cms, cps, 0.0, 0.0)
     wanted = chunk_times(kind, release, n, sigma, 1, end, costs, unit, lead, False, rows, 0)
-    own = np.empty(n, BLOCK).view(np.recarray)
+    own = np.empty(n, NODE_BLOCK).view(np.recarray)
     *found, count = ends_in_groups(
         kind, pool, groups, n, sigma, end, cms, cps, unit, kind == REMODEL, 0.0, own
     )  # fmt: skip

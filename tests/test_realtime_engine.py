@@ -540,14 +540,14 @@ def test_a_record_with_a_code_that_the_core_does_not_have_is_refused(define):
 
 def test_two_records_of_one_name_are_refused():
     with pytest.raises(InputError, match="every rule for nodes must have a name of its own"):
-        model.index_by_name("rule for nodes", model.NODES["min"], model.NODES["min"])
+        model.index_by_name("rule for nodes", model.NODE_RULES["min"], model.NODE_RULES["min"])
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize(
     ("registry", "record", "word"),
     [
-        ("NODES", model.NodeRule("half", "one half of them", node_rules.FEWEST), "nodes"),
+        ("NODE_RULES", model.NodeRule("half", "one half of them", node_rules.FEWEST), "nodes"),
         ("PARTITIONS", model.Partition("half", "in halves", splits.BY_OPR), "partition"),
     ],
 )

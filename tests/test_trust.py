@@ -41,9 +41,9 @@ except InputError as error:
 MAIN = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
 USE = """
 import numpy as np
-from dlsim.realtime.core.formulas import duration
+from dlsim.realtime.core.formulas import time_on_nodes
 duration(1.0, 2, np.ones(4), np.ones(4))
-print(duration.stats.cache_path)
+print(time_on_nodes.stats.cache_path)
 """
 #: Makes a process of this user see its own files as a stranger's.
 AS_ANOTHER = "import os; us = os.geteuid() + 1; os.geteuid = lambda: us\n"

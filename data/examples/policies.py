@@ -8,7 +8,7 @@ from dlsim.realtime import Policy
 
 def laxity(task, n, t, state):
     """Return how long a task could still wait: an order that changes with time."""
-    return task.due - t - (state.fixed[n] + task.sigma * state.unit[n])
+    return task.due - t - (state.setup_time[n] + task.sigma * state.time_per_unit[n])
 
 
 least_laxity = Policy(laxity, "min", overtake=True)

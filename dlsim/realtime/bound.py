@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL
 from dlsim.realtime import model
-from dlsim.realtime.model import IN_ROUNDS, Cluster
+from dlsim.realtime.model import IN_ROUNDS, Cluster, Indices
 from dlsim.realtime.partition import fastest_counts, time_table
 from dlsim.validate import Floats, flag, instance, one_of
 
@@ -43,8 +43,6 @@ DEADLINE_SLACK = 16 * TOL
 NEED_SLACK = 1e-9
 #: How often the share of the link in the resource that is bounded is narrowed down.
 GOLDEN_SECTION_STEPS = 14
-
-Indices = NDArray[np.int64]
 
 
 class Bound(NamedTuple):
@@ -168,7 +166,7 @@ def compute_needs(
     """
     c, count = cluster, np.arange(1, cluster.nodes + 1)
     table = time_table(c, "pieces" if partition == "pieces" else "opr")
-    unit, fixed, top = table.unit, table.fixed, np.full(len(sigma), c.nodes)
+    unit, fixed, top = table.time_per_unit, table.setup_time, np.full(len(sigma), c.nodes)
     if partition in IN_ROUNDS:  # sending and computing may overlap, but for the first chunk
         unit = np.append(np.inf, np.maximum(c.cms, c.cps / count))
         fixed = np.full(len(unit), c.st + c.sc)
@@ -283,8 +281,10 @@ def lowest_prices(price: Floats, begin: Indices, end: Indices) -> Floats:
 def exact_bound(need: Floats, worth: Floats, price: Floats, lowest: Floats, clock: Floats) -> float:
     """Return the bound that prices prove, computed exactly and rounded up."""
 
-    def products(a: Floats, b: Floats) -> list[Fraction]:
-        return [Fraction(x) * Fraction(y) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
+    def products(left: Floats, right: Floats) -> list[Fraction]:
+        return [
+            Fraction(x) * Fraction(y) for x, y in zip(left.tolist(), right.tolist(), strict=True)
+        ]
 
     priced = price > 0
     exact = sum(products(price[priced], clock[1:][priced]), start=Fraction(0))

@@ -15,16 +15,16 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL, clock_origin
 from dlsim.errors import ScheduleError
-from dlsim.realtime.model import IN_ROUNDS, KINDS, StateView, under
+from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, StateView, under
 from dlsim.realtime.partition import fastest_counts, time_table
 from dlsim.realtime.schedule_arrays import (
     Chunks,
-    Result,
-    Rows,
-    Rule,
+    Indices,
+    RuleResult,
     ScheduleArrays,
+    ScheduleLike,
     group_rows,
-    verify,
+    require_rules,
 )
 from dlsim.rounding import (
     MAX_ULPS,
@@ -47,7 +47,7 @@ _ENDS_IN = {
 _PLANNED_BY_CHUNKS = ("pieces", "rounds from releases", "own")
 
 
-def _input_rules(s: ScheduleArrays) -> Iterator[Rule]:
+def _input_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     given = s.given
     if given is None:
         return
@@ -64,7 +64,7 @@ def _input_rules(s: ScheduleArrays) -> Iterator[Rule]:
     yield "a deadline is the one asked for or an offer within the factor", s.index, asked | offered
 
 
-def _task_rules(s: ScheduleArrays) -> Iterator[Rule]:
+def _task_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     index, ran, refused, n = s.index, s.ran, s.refused, s.nodes
     blank = ~ran & (n == 0) & np.isnan(s.estimate) & np.isnan(s.completion)
     none = "a task that does not run has no start, nodes, estimate or completion"
@@ -86,7 +86,7 @@ def _task_rules(s: ScheduleArrays) -> Iterator[Rule]:
     guarded = ran & (s.policy.admission or may_drop)
     yield "a guaranteed task meets its deadline", index, ~guarded | (late <= doubt)
     if s.policy.partition in ("opr", "equal"):
-        span = s.table.fixed[n] + s.sigma * s.table.unit[n]
+        span = s.table.setup_time[n] + s.sigma * s.table.time_per_unit[n]
         even = s.policy.partition == "equal"  # n sends in turn, after releases that count as one
         loose = MAX_ULPS + even * s.cluster.nodes, even * time_tolerance(s.scale, s.estimate)
         ends_then = times_equal(s.start + span, s.completion, span, *loose)
@@ -97,7 +97,7 @@ def _task_rules(s: ScheduleArrays) -> Iterator[Rule]:
         span = RELATIVE_ROUNDING * (s.estimate - s.start)
         safe = not_after(s.completion - span, s.estimate, s.scale)
         yield "no task is complete after its estimate", index, ~ran | safe
-        told = np.isin(s.kind, [KINDS.index(kind) for kind in _PLANNED_BY_CHUNKS])
+        told = np.isin(s.kind, [SPLIT_KINDS.index(kind) for kind in _PLANNED_BY_CHUNKS])
         loose = MAX_ULPS + s.cluster.nodes, time_tolerance(s.scale, s.estimate)
         same = times_equal(s.estimate, s.completion, s.estimate - s.start, *loose)
         yield "estimate is the completion", index, ~ran | ~told | same
@@ -110,7 +110,7 @@ def _task_rules(s: ScheduleArrays) -> Iterator[Rule]:
     yield from _order_rules(s, line[np.argsort(s.start[line], kind="stable")])
 
 
-def _count_rules(s: ScheduleArrays) -> Iterator[Rule]:
+def _count_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     index, ran, n = s.index, s.ran, s.nodes
     if s.policy.partition == "opr":
         formula = s.policy.nodes == "all" and s.reading.an_nodes == "all"
@@ -128,7 +128,7 @@ def _count_rules(s: ScheduleArrays) -> Iterator[Rule]:
     elif s.policy.nodes == "min" and s.policy.partition in ("opr", "equal"):
         fewer = np.maximum(n - 1, 1)
         since = s.start if s.reading.mn_count == "at_start" else s.arrival
-        time = s.table.fixed[fewer] + s.sigma * s.table.unit[fewer]
+        time = s.table.setup_time[fewer] + s.sigma * s.table.time_per_unit[fewer]
         late = overrun(since, s.arrival, s.deadline) + time
         # half of what the engine allows, so that neither's rounding matters
         enough = (n > 1) & (late <= TOL / 2 * s.deadline - _clock_resolution(s, since))
@@ -161,7 +161,7 @@ def _link_free_times(s: ScheduleArrays) -> Floats:
     return s.start + (s.sigma * s.cluster.cms + s.nodes * s.cluster.st)
 
 
-def _work_conserving_rules(s: ScheduleArrays) -> Iterator[Rule]:
+def _work_conserving_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     """Nobody is sent away from an idle cluster that could serve him."""
     serial = s.policy.partition == "pieces" and s.reading.link == "shared"
     asks = callable(s.policy.nodes) or callable(s.policy.partition)
@@ -173,10 +173,10 @@ def _work_conserving_rules(s: ScheduleArrays) -> Iterator[Rule]:
     elif s.policy.nodes != "all" or s.reading.an_nodes == "best":
         n = fastest_counts(s.sigma, s.table)
     factor = max(1.0, s.negotiate) if s.policy.admission else 1.0  # only refused tasks negotiate
-    possible = s.table.fixed[n] + s.sigma * s.table.unit[n] <= factor * s.deadline
+    possible = s.table.setup_time[n] + s.sigma * s.table.time_per_unit[n] <= factor * s.deadline
     ends = np.where(s.ran, np.fmax(s.estimate, _link_free_times(s)), -np.inf)
     busy = np.concatenate([[-np.inf], np.maximum.accumulate(ends)])
-    before: Rows = np.arange(len(ends))
+    before: Indices = np.arange(len(ends))
     if s.reading.batch_order == "policy" or not s.policy.admission:  # any of one instant first
         last = s.arrival + time_tolerance(s.scale, s.arrival)
         before = np.searchsorted(s.arrival, last, side="right")
@@ -185,7 +185,7 @@ def _work_conserving_rules(s: ScheduleArrays) -> Iterator[Rule]:
     yield served, s.index, s.ran | ~possible | taken
 
 
-def _order_rules(s: ScheduleArrays, line: Rows) -> Iterator[Rule]:
+def _order_rules(s: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
     """Who starts when; `line` holds the tasks that ran, by start."""
     start, arrival, index = s.start[line], s.arrival[line], s.index[line]
     estimate, sent = s.estimate[line], _link_free_times(s)[line]
@@ -226,7 +226,7 @@ def _order_rules(s: ScheduleArrays, line: Rows) -> Iterator[Rule]:
 
 
 def _keeps_rank_order(
-    start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Rows, scale: float
+    start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Indices, scale: float
 ) -> list[bool]:
     """Tell per start, in order, whether everyone who waited then ranked no lower, but for slack."""
     known = arrival + time_tolerance(scale, arrival)
@@ -243,7 +243,7 @@ def _keeps_rank_order(
     return good
 
 
-def _chunk_rules(s: ScheduleArrays) -> Iterator[Rule]:
+def _chunk_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     has_chunks = np.zeros(len(s.index), dtype=bool)
     released, busy = np.full((2, s.cluster.nodes), -np.inf)
     sent = np.array([-np.inf])
@@ -261,7 +261,7 @@ def _chunk_rules(s: ScheduleArrays) -> Iterator[Rule]:
 
 def _exclusion_rules_of_batch(
     s: ScheduleArrays, k: Chunks, busy: Floats, sent: Floats
-) -> Iterator[Rule]:
+) -> Iterator[RuleResult]:
     """Nodes and link are given back before the next window; until when is kept in the arrays."""
     slack = _end_slack(s, k)
     free = not_after(busy[k.node], k.send_start, s.scale)
@@ -273,11 +273,11 @@ def _exclusion_rules_of_batch(
         sent[0] = max(sent[0], (k.send_end - slack).max())
 
 
-def _rules_of_batch(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[Rule]:
+def _rules_of_batch(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[RuleResult]:
     c, present, task = s.cluster, k.names, k.task
     # an optimum's shares are differences between instants of the engine's clock
     clock = (MAX_ULPS + c.nodes) * np.finfo(float).eps * (s.estimate - clock_origin(s.arrival))
-    clock *= s.kind == KINDS.index("optimum")
+    clock *= s.kind == SPLIT_KINDS.index("optimum")
     sums = times_equal(k.total(k.alpha), 1.0, 1.0, slack=clock / (s.sigma * (c.cms + c.cps)))
     yield "the shares of a task sum to 1", present, sums[k.tasks]
     whole = k.total() == s.nodes * s.rounds
@@ -327,7 +327,7 @@ class _ChunkArrays:
 
     def split_by(self, *kinds: str) -> NDArray[np.bool_]:
         """Tell which chunks are of a task that was split in one of these ways."""
-        return np.isin(self.kind, [KINDS.index(kind) for kind in kinds])
+        return np.isin(self.kind, [SPLIT_KINDS.index(kind) for kind in kinds])
 
 
 def _node_free_times(s: ScheduleArrays, k: Chunks, released: Floats) -> Floats:
@@ -349,7 +349,7 @@ def _node_free_times(s: ScheduleArrays, k: Chunks, released: Floats) -> Floats:
     return held[k.by_node.first]
 
 
-def _release_rules(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[Rule]:
+def _release_rules(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[RuleResult]:
     """What must hold where nodes are released one by one (paper I), or in rounds."""
     x, c, index = _ChunkArrays(s, k, released), s.cluster, k.labels
     free = x.release - x.slack <= k.send_start
@@ -401,11 +401,11 @@ def _user_shares(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> NDArray[np.bo
     return times_equal(k.alpha, given, 1.0, slack=RELATIVE_ROUNDING)
 
 
-def _remodel_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[Rule]:
+def _remodel_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[RuleResult]:
     """The remodel's shares and estimate, eqs. of [6]; who is remodelled under I and II."""
     c, index, task = s.cluster, k.labels, k.task
     last = k.over(np.fmax, x.release)[task]
-    send, time = x.sigma * c.cms, x.sigma * time_table(c, "opr").unit[x.n]
+    send, time = x.sigma * c.cms, x.sigma * time_table(c, "opr").time_per_unit[x.n]
     chi = c.cps * time / (time + (last - x.release))
     remodelled, before = x.split_by("remodel"), k.by_task.before
     chained = times_equal(x.load * (c.cms + chi), (x.load * chi)[before], time, slack=x.slack)
@@ -430,7 +430,7 @@ def _remodel_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[Ru
     yield "equal finish is used wherever the constraint holds", index, ~unused
 
 
-def _fewest_nodes_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[Rule]:
+def _fewest_nodes_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[RuleResult]:
     """No fewer nodes would have done, in order of release."""
     plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
     known = s.policy.partition not in IN_ROUNDS and not callable(s.policy.partition)
@@ -444,7 +444,7 @@ def _fewest_nodes_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterat
         yield "no fewer nodes could have met the deadline", k.names, few
         return
     m = np.minimum(k.by_task.place + 1, x.n)
-    ends = x.release + s.table.fixed[m] + x.sigma * s.table.unit[m]
+    ends = x.release + s.table.setup_time[m] + x.sigma * s.table.time_per_unit[m]
     early = (m < x.n) & (ends <= x.due - x.slack)
     yield "no fewer nodes would have met the deadline", k.labels, ~early
 
@@ -467,7 +467,7 @@ def _end_slack(s: ScheduleArrays, k: Chunks) -> Floats:
     return np.asarray(RELATIVE_ROUNDING * (s.completion - s.start)[k.task] + clock)
 
 
-def _exclusion_rules(s: ScheduleArrays, k: Chunks) -> Iterator[Rule]:
+def _exclusion_rules(s: ScheduleArrays, k: Chunks) -> Iterator[RuleResult]:
     slack = _end_slack(s, k)
     order = np.lexsort((k.send_start, k.node))
     now, then = order[:-1], order[1:]
@@ -484,7 +484,7 @@ def _exclusion_rules(s: ScheduleArrays, k: Chunks) -> Iterator[Rule]:
     yield "the head node sends one chunk at a time", k.labels[now], free
 
 
-def _piece_rules(s: ScheduleArrays) -> Iterator[Rule]:
+def _piece_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     """Pieces that are admitted one by one are tasks; table and chunks are theirs."""
     assert s.given is not None
     assert s.result.parts is not None
@@ -511,7 +511,7 @@ def _piece_rules(s: ScheduleArrays) -> Iterator[Rule]:
     yield "a task's chunks are those of its pieces", k.labels, same
 
 
-def check_schedule(result: Result, strict: bool = False) -> None:
+def check_schedule(result: ScheduleLike, strict: bool = False) -> None:
     """Raise at the first rule that a schedule breaks."""
     if result.parts is not None:
         check_schedule(result.parts)
@@ -525,4 +525,4 @@ def check_schedule(result: Result, strict: bool = False) -> None:
             " avoids it)"
         )
     rooms = (_task_rules, _chunk_rules) if result.parts is None else (_piece_rules,)
-    verify(chain.from_iterable(rules(s) for rules in (_input_rules, *rooms)), where)
+    require_rules(chain.from_iterable(rules(s) for rules in (_input_rules, *rooms)), where)

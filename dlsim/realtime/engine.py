@@ -15,7 +15,7 @@ import pandas as pd
 from dlsim.compiled import clock_origin
 from dlsim.errors import InputError
 from dlsim.realtime import model
-from dlsim.realtime.model import KINDS, MOST_ROUNDS, Cluster, Policy, Reading
+from dlsim.realtime.model import MOST_ROUNDS, SPLIT_KINDS, Cluster, Policy, Reading
 from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.partition import SIZE, time_table
 from dlsim.realtime.run import make_rules, run_policy
@@ -132,13 +132,13 @@ def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
     return np.unique(keys, return_inverse=True)[1].astype(np.float64)
 
 
-class Split(NamedTuple):
+class LoadSplit(NamedTuple):
     """How one load is split.
 
     Attributes
     ----------
     kind : str
-        What it was split by, one of `dlsim.realtime.model.KINDS`: under partitions I
+        What it was split by, one of `dlsim.realtime.model.SPLIT_KINDS`: under partitions I
         and II "equal finish" where the constraint holds, else "remodel".
     release : ndarray of float, shape (n,)
         Release times of the nodes that serve, ascending.
@@ -164,7 +164,7 @@ def split_load(
     cluster: Cluster,
     partition: str | Callable[..., Any] = "exact",
     rounds: int | str = 1,
-) -> Split:
+) -> LoadSplit:
     """Split one load over nodes that become free at given times.
 
     Parameters
@@ -232,7 +232,7 @@ def split_load(
     rows = chunks[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
     if rules.has_user_rules:
         raise_rule_error(rules.user, policy, ["the load"], s.release)
-    estimate = completion if KINDS[kind] in ("rounds from releases", "own") else end
+    estimate = completion if SPLIT_KINDS[kind] in ("rounds from releases", "own") else end
     share = rows[..., 0].copy()
     if share.min() <= 0:
         raise InputError(
@@ -241,4 +241,4 @@ def split_load(
         )
     sent, received, done = (origin + rows[..., k] for k in (1, 2, 3))
     ends = float(origin + estimate), float(origin + completion)
-    return Split(KINDS[kind], origin + s.release[:n], share, sent, received, done, *ends)
+    return LoadSplit(SPLIT_KINDS[kind], origin + s.release[:n], share, sent, received, done, *ends)

@@ -33,6 +33,8 @@ from dlsim.validate import (
     whole,
 )
 
+#: Row numbers, or places in an array.
+Indices = NDArray[np.int64]
 #: What a rule may be, its parameters, and what it must return.
 RULES = {
     "order": (("task", "n", "t", "state"), "a number, not NaN"),
@@ -117,9 +119,9 @@ def absolute_deadline(tasks: pd.DataFrame) -> pd.Series:
     return tasks["arrival"] + tasks["deadline"]
 
 
-def cost_derivative(task: "TaskView", n: int, t: float, state: "StateView") -> float:
+def mcdf_order_key(task: "TaskView", n: int, t: float, state: "StateView") -> float:
     """Return the cost derivative W(n + 1) - W(n) of a task, negative: the largest goes first."""
-    return float(-(state.rise[n] + task.sigma * state.slope[n]))
+    return float(-(state.dc_offset[n] + task.sigma * state.dc_slope[n]))
 
 
 @dataclass(frozen=True)
@@ -145,7 +147,7 @@ class NodeRule:
 
     def __post_init__(self) -> None:
         """Refuse what the core does not handle."""
-        one_of(f"code of nodes {self.name!r}", self.code, node_rules.CODES)
+        one_of(f"code of nodes {self.name!r}", self.code, node_rules.NODE_RULE_CODES)
 
 
 @dataclass(frozen=True)
@@ -180,8 +182,8 @@ class Partition:
 
     def __post_init__(self) -> None:
         """Refuse what the core does not handle."""
-        one_of(f"code of partition {self.name!r}", self.code, splits.CODES)
-        one_of(f"fewest of partition {self.name!r}", self.fewest, node_rules.CODES)
+        one_of(f"code of partition {self.name!r}", self.code, splits.PARTITION_CODES)
+        one_of(f"fewest of partition {self.name!r}", self.fewest, node_rules.NODE_RULE_CODES)
 
 
 def index_by_name(kind: str, *records: Any) -> dict[str, Any]:
@@ -197,16 +199,16 @@ ORDERS: dict[str, Order] = index_by_name(
     "order",
     Order("fifo", "by arrival", arrival_place),
     Order("edf", "by deadline", absolute_deadline),
-    Order("dc", "by the slope of the cost", cost_derivative, "instant"),
+    Order("dc", "by the slope of the cost", mcdf_order_key, "instant"),
 )
 #: Orders that the core ranks by itself, by their keys; every other key is asked.
 CORE_ORDERS: dict[Callable[..., Any], int] = {
-    arrival_place: orders.STATIC,
-    absolute_deadline: orders.DEADLINE,
-    cost_derivative: orders.COST_DERIVATIVE,
+    arrival_place: orders.STATIC_ORDER,
+    absolute_deadline: orders.DEADLINE_ORDER,
+    mcdf_order_key: orders.MCDF_ORDER,
 }
 #: Rules for the number of nodes by the word of a `Policy`.
-NODES: dict[str, NodeRule] = index_by_name(
+NODE_RULES: dict[str, NodeRule] = index_by_name(
     "rule for nodes",
     NodeRule("min", "the fewest nodes", node_rules.FEWEST),
     NodeRule("all", "all nodes", node_rules.ALL_NODES),
@@ -253,7 +255,7 @@ IN_ROUNDS = tuple(one.name for one in PARTITIONS.values() if one.is_in_rounds)
 #: Most nodes of a cluster: the table of E(n) then takes half a gigabyte.
 MAX_CLUSTER_NODES = 10_000_000
 #: What a load was split by, after a constraint was tested; codes in `core.splits`.
-KINDS = (
+SPLIT_KINDS = (
     "opr", "equal", "pieces", "remodel", "equal finish", "optimum", "rounds",
     "rounds from releases", "own",
 )  # fmt: skip
@@ -313,26 +315,27 @@ def check_partition(
 
 
 def _undefined_cases(
-    partition: str | Callable[..., Any], rounds: int | str, c: Cluster
+    partition: str | Callable[..., Any], rounds: int | str, cluster: Cluster
 ) -> Iterator[str]:
     """Yield what to use instead of a partition that is not defined on a cluster."""
     what = f"partition {partition!r}"
-    if partition in WITHOUT_SETUP and (c.st > 0 or c.sc > 0):
-        need = f"{what} knows no set-up times (paper I, section 3); got st={c.st}, sc={c.sc}"
+    if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
+        got = f"st={cluster.st}, sc={cluster.sc}"
+        need = f"{what} knows no set-up times (paper I, section 3); got {got}"
         yield f"{need}: use st=0, sc=0, or partition 'opr'"
-    if partition in IN_ROUNDS and c.cms == 0:
+    if partition in IN_ROUNDS and cluster.cms == 0:
         yield f"{what} needs cms > 0, got 0: without transmission one round does"
-    if partition in IN_ROUNDS and rounds == "best" and c.st == 0 and c.sc == 0:
+    if partition in IN_ROUNDS and rounds == "best" and cluster.st == 0 and cluster.sc == 0:
         need = "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster"
         yield f"{need}; give a number of rounds"
 
 
 #: What a table of tasks says of each: instant, data size, time until its deadline.
-COLUMNS = ("arrival", "sigma", "deadline")
+TASK_COLUMNS = ("arrival", "sigma", "deadline")
 
 
 def task_columns(
-    tasks: pd.DataFrame, names: Sequence[str] = COLUMNS, *, unique: bool = True
+    tasks: pd.DataFrame, names: Sequence[str] = TASK_COLUMNS, *, unique: bool = True
 ) -> list[NDArray[np.float64]]:
     """Return columns of a table of tasks, whose labels are `unique`, or refuse it."""
     labels = require_table("tasks", tasks, names, unique=unique).index
@@ -381,8 +384,8 @@ class TaskView(NamedTuple):
         begins by the first arrival where that is far from 0.
     user_nodes : int
         Nodes that its user asks for, or 0.
-    fewest : int
-        Fewest nodes n_min with which it would be in time if all started now; 0 for none.
+    n_min : int
+        Fewest nodes with which it would be in time if all started now; 0 for none.
     """
 
     arrival: float
@@ -390,7 +393,7 @@ class TaskView(NamedTuple):
     deadline: float
     due: float
     user_nodes: int
-    fewest: int
+    n_min: int
 
 
 class StateView(NamedTuple):
@@ -404,10 +407,10 @@ class StateView(NamedTuple):
         Nodes of the cluster, N.
     cms, cps, st, sc : float
         Its costs.
-    unit, fixed : ndarray of float, shape (N + 2,)
-        E(sigma, n) is ``fixed[n] + sigma * unit[n]``.
-    slope, rise : ndarray of float, shape (N + 2,)
-        The cost derivative W(n + 1) - W(n) is ``rise[n] + sigma * slope[n]`` (paper M).
+    time_per_unit, setup_time : ndarray of float, shape (N + 2,)
+        E(sigma, n) is ``setup_time[n] + sigma * time_per_unit[n]``.
+    dc_slope, dc_offset : ndarray of float, shape (N + 2,)
+        The cost derivative W(n + 1) - W(n) is ``dc_offset[n] + sigma * dc_slope[n]`` (paper M).
     """
 
     idle: int
@@ -417,10 +420,10 @@ class StateView(NamedTuple):
     cps: float
     st: float
     sc: float
-    unit: NDArray[np.float64]
-    fixed: NDArray[np.float64]
-    slope: NDArray[np.float64]
-    rise: NDArray[np.float64]
+    time_per_unit: NDArray[np.float64]
+    setup_time: NDArray[np.float64]
+    dc_slope: NDArray[np.float64]
+    dc_offset: NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -473,7 +476,7 @@ class Policy:
     Examples
     --------
     >>> def least_laxity(task, n, t, state):
-    ...     return task.due - t - (state.fixed[n] + task.sigma * state.unit[n])
+    ...     return task.due - t - (state.setup_time[n] + task.sigma * state.time_per_unit[n])
     >>> Policy(least_laxity, "min", overtake=True).nodes
     'min'
     """
@@ -487,7 +490,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         """Refuse what no engine can run."""
-        for kind, known in (("order", ORDERS), ("nodes", NODES), ("partition", PARTITIONS)):
+        for kind, known in (("order", ORDERS), ("nodes", NODE_RULES), ("partition", PARTITIONS)):
             rule = resolve_user_code(kind, getattr(self, kind))
             vars(self)[kind] = rule
             if callable(rule):
@@ -665,7 +668,7 @@ def about(policy: Policy) -> str:
     passes = ", who fits may pass" if policy.overtake else ""
     nodes, split = "as many nodes as it finds", "split in a way of its own"
     if not callable(policy.nodes):
-        nodes = NODES[policy.nodes].about
+        nodes = NODE_RULES[policy.nodes].about
     if not callable(policy.partition):
         split = PARTITIONS[policy.partition].about
     return f"{nodes} {split}; {order}{passes}{end}"
@@ -673,7 +676,7 @@ def about(policy: Policy) -> str:
 
 def _use(name: str) -> tuple[int, int]:
     row = POLICIES[name]
-    return list(PARTITIONS).index(str(row.partition)), list(NODES).index(str(row.nodes))
+    return list(PARTITIONS).index(str(row.partition)), list(NODE_RULES).index(str(row.nodes))
 
 
 #: The policies by name with what they do, those together that use the nodes alike.

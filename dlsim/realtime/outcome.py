@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from dlsim.compiled import CLOCK, clock_origin, latest_finish
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime.check import check_schedule
-from dlsim.realtime.core.state import COUNT_RULES, IIT_COLUMNS
-from dlsim.realtime.model import KINDS, Cluster, Policy, Reading, under
+from dlsim.realtime.core.state import IIT_COLUMNS, IIT_COUNT_RULES
+from dlsim.realtime.model import SPLIT_KINDS, Cluster, Policy, Reading, under
 from dlsim.realtime.partition import has_positive_shares, span_of, time_table
 from dlsim.realtime.run import Run, run_policy
 from dlsim.realtime.schedule_arrays import CHUNKS_PER_BATCH, TaskTable
@@ -73,7 +73,7 @@ class Schedule:
         0), and labels.
     runs : DataFrame, optional
         How every task ran: turn (order of dispatch, -1 for none), kind (place in
-        `dlsim.realtime.model.KINDS`) and rounds; began and until, its start and estimate
+        `dlsim.realtime.model.SPLIT_KINDS`) and rounds; began and until, its start and estimate
         on a clock that begins by the first arrival, where a float holds them finer.
     counted : ndarray of int, shape (5, 4), optional
         Behind `counts`; None where they are made when asked for.
@@ -169,7 +169,7 @@ class Schedule:
         """What each task was split by: opr, remodel, equal finish, ...; NaN where refused."""
         if self.runs is None:
             raise InputError("kinds are known of whole tasks; use the reading split='all'")
-        names = np.array(KINDS, dtype=object)[self.runs["kind"]]
+        names = np.array(SPLIT_KINDS, dtype=object)[self.runs["kind"]]
         names[self.tasks["start"].isna()] = np.nan
         return pd.Series(names, self.tasks.index, dtype=object, name="kind")
 
@@ -193,7 +193,7 @@ class Schedule:
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
                 f"backfill and split='piece'; got {under(self.name, self.reading)}"
             )
-        rules = pd.Index(COUNT_RULES, name="rule")
+        rules = pd.Index(IIT_COUNT_RULES, name="rule")
         table = pd.DataFrame(counted.copy(), rules, list(IIT_COLUMNS), dtype="Int64")
         table.loc["rtgrid", "opt_iits_ii"] = pd.NA
         return table

@@ -9,7 +9,7 @@ With :math:`\beta = C_{ps}/(C_{ms}+C_{ps})` and :math:`G_n = 1 + \beta + \dots +
 
 which is (4.12) without its cancellation. All n shares are positive iff
 :math:`\sigma > \ell_n`, and the largest such n, written N*, is the fastest.
-A `Table` holds u, f and l for n = 0..N+1; every engine reads E(n) from it.
+A `TimeTable` holds u, f and l for n = 0..N+1; every engine reads E(n) from it.
 """
 
 import functools
@@ -32,24 +32,37 @@ from dlsim.validate import MAX_MAGNITUDE, Floats, column, instance, number, user
 SIZE = "a finite size above 0"
 
 
-class Table(NamedTuple):
-    """Coefficients of the execution time, one entry per number of nodes 0..N+1."""
+class TimeTable(NamedTuple):
+    """Coefficients of the execution time, one entry per number of nodes 0..N+1.
 
-    unit: Floats
-    fixed: Floats
-    least: Floats
-    slope: Floats
-    rise: Floats
-    lead: Floats
+    Attributes
+    ----------
+    time_per_unit, setup_time : ndarray of float
+        u_n and f_n: E(sigma, n) is ``setup_time[n] + sigma * time_per_unit[n]``.
+    min_size : ndarray of float
+        l_n: all n shares are positive for larger loads.
+    dc_slope, dc_offset : ndarray of float
+        The cost derivative W(n + 1) - W(n) is ``dc_offset[n] + sigma * dc_slope[n]``.
+    first_share_offset : ndarray of float
+        The first share is ``first_share_offset[n] + sigma * time_per_unit[n]`` over
+        sigma (Cms + Cps).
+    """
+
+    time_per_unit: Floats
+    setup_time: Floats
+    min_size: Floats
+    dc_slope: Floats
+    dc_offset: Floats
+    first_share_offset: Floats
 
 
-def growth_closed(n: Any, cms: Any, cps: Any, m: Any = np) -> Any:
+def growth_closed(n: Any, cms: Any, cps: Any, functions: Any = np) -> Any:
     r"""Return :math:`G_n = (1 - \beta^n)/(1 - \beta)`: 1 ulp where the recursion loses n/4."""
-    return -m.expm1(-n * m.log1p(cms / cps)) * ((cms + cps) / cms)
+    return -functions.expm1(-n * functions.log1p(cms / cps)) * ((cms + cps) / cms)
 
 
 @functools.lru_cache(maxsize=256)
-def opr_table(cluster: Cluster) -> Table:
+def opr_table(cluster: Cluster) -> TimeTable:
     """Tabulate the execution time of a cluster for every number of nodes."""
     size = cluster.nodes + 2
     cms, cps, st, sc = map(float, (cluster.cms, cluster.cps, cluster.st, cluster.sc))
@@ -77,14 +90,14 @@ def opr_table(cluster: Cluster) -> Table:
     return _read_only(unit, fixed, least, slope, rise, lead)
 
 
-def _read_only(*columns: Floats) -> Table:
+def _read_only(*columns: Floats) -> TimeTable:
     for array in columns:
         array.flags.writeable = False
-    return Table(*columns)
+    return TimeTable(*columns)
 
 
 @functools.lru_cache(maxsize=256)
-def time_table(cluster: Cluster, partition: str | Callable[..., Any]) -> Table:
+def time_table(cluster: Cluster, partition: str | Callable[..., Any]) -> TimeTable:
     r"""Tabulate the execution time on nodes that start together, for one partition.
 
     .. math:: \mathcal{E}_{eq} = n ST + SC + \sigma C_{ms} + \sigma C_{ps}/n, \qquad
@@ -105,14 +118,14 @@ def time_table(cluster: Cluster, partition: str | Callable[..., Any]) -> Table:
     return _read_only(unit, fixed, least, blank, blank, blank)
 
 
-def span_of(sigma: Floats, table: Table) -> float:
+def span_of(sigma: Floats, table: TimeTable) -> float:
     """Return the scale at which two instants are one: the time of the least load on one node."""
-    return float(table.fixed[1] + sigma.min() * table.unit[1]) if len(sigma) else 0.0
+    return float(table.setup_time[1] + sigma.min() * table.time_per_unit[1]) if len(sigma) else 0.0
 
 
 def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> NDArray[np.bool_]:
     """Tell per task that ran whether the optimal partitioning rule gives it positive shares."""
-    least = opr_table(cluster).least[tasks["nodes"].to_numpy()]
+    least = opr_table(cluster).min_size[tasks["nodes"].to_numpy()]
     return np.asarray((tasks["sigma"].to_numpy() > least) | (tasks["nodes"].to_numpy() == 0))
 
 
@@ -211,7 +224,7 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
 
         return _one_by_one(time, sigma, count)
     table = opr_table(cluster)
-    found = table.fixed[count] + size * table.unit[count]
+    found = table.setup_time[count] + size * table.time_per_unit[count]
     return found if np.ndim(found) else float(found)
 
 
@@ -236,7 +249,7 @@ def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
     table, w = opr_table(cluster), cluster.cms + cluster.cps
     beta, phi = cluster.cps / w, cluster.st / (sigma * w)
     alpha = np.empty(n)
-    alpha[0] = (table.lead[n] + sigma * table.unit[n]) / (sigma * w)
+    alpha[0] = (table.first_share_offset[n] + sigma * table.time_per_unit[n]) / (sigma * w)
     for j in range(1, n):
         alpha[j] = beta * alpha[j - 1] - phi
     return alpha
@@ -248,7 +261,7 @@ def fastest_nodes(sigma: float, cluster: Cluster) -> int:
     N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
     """
     sigma, _ = _checked(sigma, 1, cluster)
-    return int(formulas_for(1).n_star_of(sigma, opr_table(cluster).least, cluster.nodes))
+    return int(formulas_for(1).n_star_of(sigma, opr_table(cluster).min_size, cluster.nodes))
 
 
 def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) -> Any:
@@ -298,7 +311,15 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     sizes, left, begin = (np.array(x, order="C").ravel() for x in each)
     fill_n_min = formulas_for(len(sizes)).fill_n_min
     with np.errstate(invalid="ignore"):
-        fill_n_min(sizes, left, begin, table.least, table.unit, table.fixed, found.reshape(-1))
+        fill_n_min(
+            sizes,
+            left,
+            begin,
+            table.min_size,
+            table.time_per_unit,
+            table.setup_time,
+            found.reshape(-1),
+        )
     return found if found.ndim else int(found)
 
 
@@ -311,13 +332,13 @@ def total_cost(sigma: Any, n: Any, cluster: Cluster) -> Any:
     return (n if np.ndim(n) == 0 else np.asarray(n)) * time
 
 
-def fastest_counts(sigma: Any, table: Table) -> NDArray[np.int64]:
+def fastest_counts(sigma: Any, table: TimeTable) -> NDArray[np.int64]:
     """Return min(N, N*) of many loads at once."""
-    return np.asarray(np.searchsorted(table.least[2:-1], sigma) + 1)
+    return np.asarray(np.searchsorted(table.min_size[2:-1], sigma) + 1)
 
 
 def least_times(sigma: Any, cluster: Cluster) -> Floats:
     """Minimum execution times E(min(N, N*)) of many loads at once."""
     table, sizes = opr_table(cluster), np.asarray(sigma, dtype=float)
     top = fastest_counts(sizes, table)
-    return np.asarray(table.fixed[top] + sizes * table.unit[top])
+    return np.asarray(table.setup_time[top] + sizes * table.time_per_unit[top])

@@ -17,7 +17,7 @@ from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.core import node_rules, orders, splits
 from dlsim.realtime.model import Cluster, Policy, Reading
-from dlsim.realtime.partition import Table, span_of, time_table
+from dlsim.realtime.partition import TimeTable, span_of, time_table
 from dlsim.realtime.schedule_arrays import TaskTable
 from dlsim.realtime.speeds import core_for
 from dlsim.realtime.user_rules import raise_rule_error, wrap_user_rules
@@ -52,7 +52,7 @@ def deadline_ranks(due: Floats, span: float) -> Floats:
 def order_code(policy: Policy) -> int:
     """Return how the core orders tasks: by a key of the table, or by a rule of its own."""
     if policy.order_key is not None:
-        return orders.USER_ORDER if policy.is_timed else orders.STATIC
+        return orders.USER_ORDER if policy.is_timed else orders.STATIC_ORDER
     return model.CORE_ORDERS[model.ORDERS[str(policy.order)].key]
 
 
@@ -60,7 +60,7 @@ def node_code(policy: Policy) -> int:
     """Return how the core finds a task's number of nodes."""
     if callable(policy.nodes):
         return node_rules.USER_NODES
-    code = model.NODES[policy.nodes].code
+    code = model.NODE_RULES[policy.nodes].code
     if code != node_rules.FEWEST:
         return code
     if callable(policy.partition):
@@ -114,7 +114,7 @@ def make_rules(*given: Any, **offers: Any) -> Any:
 def fits_opr_loop(rules: Any) -> bool:
     """Tell whether `dlsim.realtime.core.opr_loop.run_opr` decides all that the rules ask for."""
     usual = rules.partition == splits.BY_OPR and rules.node_rule == node_rules.FEWEST
-    usual = usual and rules.order in (orders.STATIC, orders.DEADLINE)
+    usual = usual and rules.order in (orders.STATIC_ORDER, orders.DEADLINE_ORDER)
     in_line = is_served_in_line(rules) and not rules.frozen and rules.st == 0
     batches = rules.by_policy or rules.commit or rules.test_first
     return usual and in_line and not (batches or rules.last or rules.offers or rules.cps == 0)
@@ -137,7 +137,12 @@ def run_admission_loop(
 
 
 def run_in_opr_loop(
-    core: SimpleNamespace, given: TaskTable, arrival: Floats, rules: Any, span: float, table: Table
+    core: SimpleNamespace,
+    given: TaskTable,
+    arrival: Floats,
+    rules: Any,
+    span: float,
+    table: TimeTable,
 ) -> dict[str, Any]:
     """Return what became of tasks under plain rules, all as estimated, by the names of RESULT.
 
@@ -152,12 +157,12 @@ def run_in_opr_loop(
         given.sigma,
         given.deadline,
         given.key,
-        rules.order == orders.DEADLINE,
+        rules.order == orders.DEADLINE_ORDER,
         rules.cms,
         rules.shared,
         span,
-        table.unit,
-        table.fixed,
+        table.time_per_unit,
+        table.setup_time,
         np.empty(rooms),
         np.empty(rooms, dtype=np.int64),
         waiting,
@@ -231,8 +236,8 @@ def run_policy(
                 if rules.has_user_rules:
                     raise_rule_error(rules.user, policy, given.labels, s.release)
             else:
-                waiting, drop = core.state.records(m, core.state.BLOCK), reading.late == "drop"
-                if rules.order == orders.DEADLINE:
+                waiting, drop = core.state.records(m, core.state.NODE_BLOCK), reading.late == "drop"
+                if rules.order == orders.DEADLINE_ORDER:
                     tasks["rank"] = deadline_ranks(arrival + deadline, span)
                 core.loop.run_all_admitted(tasks, rules, waiting, drop, span, results, table)
             done = {

@@ -9,15 +9,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
-from dlsim.realtime.model import Cluster, Policy, Reading
+from dlsim.realtime.model import Cluster, Indices, Policy, Reading
 from dlsim.realtime.partition import has_positive_shares, span_of, time_table
 from dlsim.validate import Floats, unwrap_scalar
 
-Rows = NDArray[np.int64]
 #: Chunks beyond this number are laid out and checked in windows of about so many.
 CHUNKS_PER_BATCH = 1_000_000
 #: The words, the labels that may break it, and for each whether it holds.
-Rule = tuple[str, pd.Index, Any]
+RuleResult = tuple[str, pd.Index, Any]
 
 
 class TaskTable(NamedTuple):
@@ -31,12 +30,12 @@ class TaskTable(NamedTuple):
     labels: pd.Index
 
     @property
-    def owners(self) -> Rows:
+    def owners(self) -> Indices:
         """The row of the task that each of its pieces belongs to (``split="piece"``)."""
         return np.repeat(np.arange(len(self.wanted)), self.wanted)
 
 
-class Result(Protocol):
+class ScheduleLike(Protocol):
     """What a check may read of a schedule; the meanings stand in `dlsim.realtime.Schedule`."""
 
     @property
@@ -49,7 +48,7 @@ class Result(Protocol):
     @property
     def given(self) -> TaskTable | None: ...
     @property
-    def parts(self) -> "Result | None": ...
+    def parts(self) -> "ScheduleLike | None": ...
     @property
     def cluster(self) -> Cluster: ...
     @property
@@ -65,9 +64,9 @@ class Result(Protocol):
 class Groups(NamedTuple):
     """Rows with equal keys."""
 
-    place: Rows  # within the group
-    before: Rows  # the row before, or itself
-    first: Rows
+    place: Indices  # within the group
+    before: Indices  # the row before, or itself
+    first: Indices
 
 
 def group_rows(*keys: NDArray[Any]) -> Groups:
@@ -114,7 +113,7 @@ class Chunks:
         return group_rows(self.node, self.task)
 
     @functools.cached_property
-    def tasks(self) -> Rows:
+    def tasks(self) -> Indices:
         """The tasks that have chunks, by their first."""
         return self.task[self.by_task.place == 0]
 
@@ -123,7 +122,7 @@ class Chunks:
         """The labels of `tasks`."""
         return self.labels[self.by_task.place == 0]
 
-    def rules(self, nodes: int) -> Iterator[Rule]:
+    def rules(self, nodes: int) -> Iterator[RuleResult]:
         """What must hold of every chunk whatever the model; `nodes` are those of the cluster."""
         yield "every chunk is one of a task in the table", self.labels, self.task < self.size
         there = (self.node >= 0) & (self.node < nodes) & (self.node % 1 == 0)
@@ -145,7 +144,7 @@ class Chunks:
 class ScheduleArrays:
     """What a check reads of a schedule, taken out of its tables once."""
 
-    def __init__(self, result: Result) -> None:
+    def __init__(self, result: ScheduleLike) -> None:
         self.result, tasks = result, result.tasks
         self.cluster, self.policy, self.reading = result.cluster, result.policy, result.reading
         self.given, self.negotiate, self.index = result.given, result.negotiate, tasks.index
@@ -192,7 +191,7 @@ class ScheduleArrays:
         return has_positive_shares(self.result.tasks, self.cluster)
 
 
-def verify(rules: Iterable[Rule], where: str) -> None:
+def require_rules(rules: Iterable[RuleResult], where: str) -> None:
     """Raise at the first rule that is broken; `where` says by what."""
     with np.errstate(all="ignore"):  # what is no number breaks the rule that meets it
         for rule, labels, holds in rules:

@@ -9,7 +9,7 @@ import numpy as np
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.model import RULES, Policy, StateView, TaskView
-from dlsim.realtime.partition import Table
+from dlsim.realtime.partition import TimeTable
 from dlsim.validate import Floats
 
 
@@ -26,7 +26,7 @@ class UserRules(NamedTuple):
 RAISED: list[BaseException] = []
 
 
-def _views(costs: Sequence[float], table: Table, idle: int, waiting: int) -> StateView:
+def _views(costs: Sequence[float], table: TimeTable, idle: int, waiting: int) -> StateView:
     """Return what a function is told of the cluster."""
     nodes, cms, cps, st, sc = costs
     return StateView(
@@ -37,10 +37,10 @@ def _views(costs: Sequence[float], table: Table, idle: int, waiting: int) -> Sta
         cps,
         st,
         sc,
-        table.unit,
-        table.fixed,
-        table.slope,
-        table.rise,
+        table.time_per_unit,
+        table.setup_time,
+        table.dc_slope,
+        table.dc_offset,
     )
 
 
@@ -65,7 +65,7 @@ def _as_rule(kind: str, function: Callable[..., Any]) -> Callable[..., float]:
         waiting: int,
         tasks: Any,
         costs: Any,
-        table: Table,
+        table: TimeTable,
     ) -> float:
         one = tasks[row]
         arrival, sigma, due = float(one.arrival), float(one.sigma), float(one.due)
@@ -78,7 +78,7 @@ def _as_rule(kind: str, function: Callable[..., Any]) -> Callable[..., float]:
         return float(found[0])
 
     def share(
-        sigma: float, release: Floats, n: int, costs: Any, table: Table, out: Floats, base: int
+        sigma: float, release: Floats, n: int, costs: Any, table: TimeTable, out: Floats, base: int
     ) -> float:
         found = _ask(function, sigma, release[:n].copy(), _views(costs, table, n, 0))
         if len(found) != n:

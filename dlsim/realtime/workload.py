@@ -67,14 +67,14 @@ SWITCHES: dict[str, dict[str, tuple[str, ...]]] = {
 #: Most tasks at one arrival point (paper M: U{1..10}), and their mean number.
 MAX_BATCH, MEAN_BATCH = 10, 5.5
 #: Most pairs of size and deadline that are drawn at once to find those that fit.
-BLOCK = 1_000_000
+PAIRS_PER_DRAW = 1_000_000
 #: Smallest size under ``size="clip"``, as a share of the mean.
 FLOOR = 0.01
 #: Most tasks of one workload, so that a slip in load or horizon does not fill the memory.
-MAX_TASKS = 50_000_000
+MAX_WORKLOAD_TASKS = 50_000_000
 
 #: In the order of their seeds.
-PURPOSES = ("arrivals", "batches", "sizes", "deadlines", "user_nodes", "law")
+RANDOM_STREAMS = ("arrivals", "batches", "sizes", "deadlines", "user_nodes", "law")
 
 #: What becomes of normal draws that are not positive, by the switch ``size``.
 _POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
@@ -84,7 +84,7 @@ _POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
 }
 
 #: Every law of the sizes, and one of the user's own: so many sizes from a generator.
-SIZES = (*_POSITIVE, "uniform")
+SIZE_LAWS = (*_POSITIVE, "uniform")
 Law = str | Callable[[Generator, int], Any]
 #: Sizes of a law of one's own that stand for it where its mean least time is asked for.
 LAW_SAMPLE = 100_000
@@ -163,16 +163,16 @@ def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample
     """
     instance("cluster", cluster, Cluster)
     (mean,) = positive(mean=mean)
-    one_of("size", size, SIZES)
+    one_of("size", size, SIZE_LAWS)
     table, top = opr_table(cluster), cluster.nodes + 1
     floor = FLOOR * mean if size == "clip" else 0.0
-    edges = np.maximum(np.append(table.least[1:top], np.inf), floor)
+    edges = np.maximum(np.append(table.min_size[1:top], np.inf), floor)
     below = _uniform_below if size == "uniform" else _normal_below
     mass, moment = (np.diff(part) for part in below(edges, mean))
     if size == "abs":
         left, negative = (np.diff(part) for part in _normal_below(-edges, mean))
         mass, moment = mass - left, moment + negative
-    total = float(table.fixed[1:top] @ mass + table.unit[1:top] @ moment)
+    total = float(table.setup_time[1:top] @ mass + table.time_per_unit[1:top] @ moment)
     if size == "clip":
         total += float(ndtr(FLOOR - 1) * least_times(floor, cluster))
     return total / float(ndtr(1.0)) if size == "resample" else total
@@ -217,9 +217,9 @@ def _draw_sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats
 
 def _check_interval(interval: float, load: float, horizon: float, per_point: float = 1.0) -> None:
     """Refuse a mean interval that makes too many tasks, or none that a float can tell."""
-    if not horizon * per_point < MAX_TASKS * interval or not interval < 1e18:
+    if not horizon * per_point < MAX_WORKLOAD_TASKS * interval or not interval < 1e18:
         what = f"load {load!r} gives a mean interval of {interval:.3g} in a horizon of {horizon!r}"
-        raise InputError(f"{what}; choose values that make at most {MAX_TASKS} tasks")
+        raise InputError(f"{what}; choose values that make at most {MAX_WORKLOAD_TASKS} tasks")
 
 
 def _task_frame(arrival: Any, sigma: Any, deadline: Any) -> pd.DataFrame:
@@ -259,7 +259,7 @@ def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> floa
 def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
     """Return E(sigma, N) of one or many sizes."""
     table, n = opr_table(cluster), cluster.nodes
-    return np.asarray(table.fixed[n] + sigma * table.unit[n])
+    return np.asarray(table.setup_time[n] + sigma * table.time_per_unit[n])
 
 
 def mcdf(
@@ -335,7 +335,7 @@ def mcdf(
     switches |= {"base": base, "deadline": deadline, "setup": setup}
     _check_switches(switches, "mcdf")
     drawn = cluster if setup == "regenerate" else replace(cluster, st=0.0, sc=0.0)
-    draws = random_streams(seed, PURPOSES)
+    draws = random_streams(seed, RANDOM_STREAMS)
     if base == "nominal":
         average = float(least_times(mean, drawn))
     elif callable(size):
@@ -351,7 +351,7 @@ def mcdf(
     arrival = at if batch == "single" else np.repeat(at, counts)
     sigma = _draw_sizes(draws["sizes"], len(arrival), mean, size)
     table = opr_table(drawn)
-    low, high = least_times(sigma, drawn), table.fixed[1] + sigma * table.unit[1]
+    low, high = least_times(sigma, drawn), table.setup_time[1] + sigma * table.time_per_unit[1]
     if deadline == "largest":  # E falls, then rises in n
         high = np.maximum(high, _all_nodes(sigma, drawn))
     due = low + (high - low) * draws["deadlines"].random(len(sigma))
@@ -370,12 +370,12 @@ def _draw_fitting_pairs(
     """Draw sizes and deadlines U[.5, 1.5] * scale in pairs; the first that fit are kept."""
     kept, drawn, have = [np.empty((2, 0))], 0, 0
     while have < count:
-        if drawn > MAX_TASKS + 100 * count:
+        if drawn > MAX_WORKLOAD_TASKS + 100 * count:
             raise InputError(
                 f"deadline='redraw_both' found {have} pairs with D >= E among {drawn}, of {count} "
                 "to find; use a larger dc_ratio, or deadline='clamp'"
             )
-        more = min(max(count - have, 1000), BLOCK)
+        more = min(max(count - have, 1000), PAIRS_PER_DRAW)
         sigma = _draw_sizes(draws["sizes"], more, mean, size)
         pairs = np.stack([sigma, scale * (0.5 + draws["deadlines"].random(more))])
         kept.append(pairs[:, pairs[1] >= least_times(sigma, cluster)])
@@ -447,7 +447,7 @@ def dcratio(
     load, horizon, mean, dc_ratio = positive(**values)
     switches: dict[str, Any] = {"size": size, "deadline": deadline}
     _check_switches(switches, "dcratio")
-    typical, draws = float(_all_nodes(mean, cluster)), random_streams(seed, PURPOSES)
+    typical, draws = float(_all_nodes(mean, cluster)), random_streams(seed, RANDOM_STREAMS)
     _check_interval(typical / load, load, horizon)
     arrival = _draw_arrival_points(draws["arrivals"], typical / load, horizon, "exponential")
     count, scale = len(arrival), dc_ratio * typical
@@ -515,7 +515,7 @@ def user_split(
         spare = deadline - sigma * cluster.cms - (cluster.cps if n_min == "code" else 0.0)
         fewest = np.clip(np.ceil(sigma * cluster.cps / (spare + slack)), 1, nodes)
     low = np.where(spare > slack, fewest, nodes)
-    place = random_streams(seed, PURPOSES)["user_nodes"].random(len(tasks))
+    place = random_streams(seed, RANDOM_STREAMS)["user_nodes"].random(len(tasks))
     count = low + np.floor(place * (nodes - low))
     split = tasks.assign(user_nodes=count.astype(np.int64))
     reading = {**tasks.attrs.get("reading", {}), "n_min": n_min}
@@ -568,7 +568,7 @@ def from_swf(
     unit, dc_ratio, time_scale = positive(**rule)
     max_jobs = None if max_jobs is None else validate.whole("max_jobs", max_jobs)
     jobs, _, notes = swf.read_swf(path, limit)
-    draws = 0.5 + random_streams(seed, PURPOSES)["deadlines"].random(len(jobs))
+    draws = 0.5 + random_streams(seed, RANDOM_STREAMS)["deadlines"].random(len(jobs))
     processors = swf.processors_of_jobs(jobs)
     with np.errstate(over="ignore"):
         sigma = processors * jobs["run_time"] / unit

@@ -25,7 +25,7 @@ def least_laxity(task, n, t, state):
 
 def one_more(task, t, state):
     """Take one node more than the fewest, and none where none would do."""
-    return min(task.fewest + 1, state.nodes) if task.fewest else 0
+    return min(task.n_min + 1, state.nodes) if task.n_min else 0
 
 
 def halves(sigma, release, state):

@@ -27,7 +27,7 @@ from dlsim.realtime.core.node_rules import (
     next_deadline,
     nodes_wanted,
 )
-from dlsim.realtime.core.orders import COST_DERIVATIVE, DEADLINE, USER_ORDER, line_rank, rank_at
+from dlsim.realtime.core.orders import DEADLINE_ORDER, MCDF_ORDER, USER_ORDER, line_rank, rank_at
 from dlsim.realtime.core.placement import place_task, release_nodes
 from dlsim.realtime.core.splits import BY_PIECES, BY_USER, PIECES, starts_together
 from dlsim.realtime.core.state import (
@@ -37,7 +37,7 @@ from dlsim.realtime.core.state import (
     IN_FORCE,
     REPLANNED,
     RTGRID,
-    State,
+    HeadNodeState,
     copy_block,
     copy_plan,
     insert_block,
@@ -62,7 +62,7 @@ LONG_QUEUE = 8
 def next_rank_change(newcomer, count, tasks, rules, state):
     """Return the smallest later deadline of a newcomer at which its place in EDF order changes."""
     later, span, due = np.inf, state.counters[0].span, tasks[newcomer].due
-    if rules.offers and rules.order == DEADLINE:
+    if rules.offers and rules.order == DEADLINE_ORDER:
         for k in range(count):
             other = tasks[state.pending[k].task].due
             if state.pending[k].task != newcomer and not latest_finish(other, span) <= due:
@@ -72,7 +72,7 @@ def next_rank_change(newcomer, count, tasks, rules, state):
 
 @compiled
 def add_released(t, floor, groups, idle, block, size, state):
-    """Add to `State.idle_nodes` what is released by t, of running tasks and of planned ones."""
+    """Add the nodes that running and planned tasks release by t to `state.idle_nodes`."""
     counters, pool = state.counters[0], state.idle_nodes
     while True:
         running = state.running[block].time if block < counters.end_running else np.inf
@@ -159,7 +159,7 @@ def order_pending(newcomer, t, is_new, idle, groups, first, end, tasks, rules, s
         if rules.node_rule == FEWEST:
             one.nodes = n
     if changes:
-        for k in range(first, end if rules.order == COST_DERIVATIVE else first):
+        for k in range(first, end if rules.order == MCDF_ORDER else first):
             one = state.pending[k]
             one.rank = rank_at(one.task, one.nodes, t, idle, end - first, tasks, rules, table)
         sort_pending(first, end, state)
@@ -188,7 +188,7 @@ def schedulability_test(newcomer, now, tasks, rules, state, table):
         task = state.plan[0, counters.first_planned + k - 1].task if k else newcomer
         set_pending(k, task, tasks[task].n_min, line_rank(task, tasks, rules), state)
     sort_pending(first, end, state)
-    is_timed = rules.order == COST_DERIVATIVE or rules.order == USER_ORDER
+    is_timed = rules.order == MCDF_ORDER or rules.order == USER_ORDER
     needs_order, uncertain = is_timed, ends_by_chunks(rules)
     counts_all = rules.offers or rules.has_user_rules
     later = next_rank_change(newcomer, end, tasks, rules, state)
@@ -380,7 +380,7 @@ def follows_plan(newcomer, now, tasks, rules, state):
 @compiled
 def after_plan_state(state):
     """Return the state in which the whole plan in force has run."""
-    return State(
+    return HeadNodeState(
         state.counters_after_plan,
         state.after_plan,
         state.plan,
@@ -477,7 +477,7 @@ def admit_in_line(newcomer, now, tasks, rules, state, table):
         task, task_rank, known, flags = newcomer, rank, 0, 0
         if waits and (position == end or precedes(rank, newcomer, entry.rank, entry.task, span)):
             waits, base = False, first if rules.last else position
-            if position < end and rules.order == DEADLINE:
+            if position < end and rules.order == DEADLINE_ORDER:
                 # a tie that the newcomer wins by its index ends beyond the tolerance
                 due = entry.rank
                 later = min(later, due if due > rank else latest_finish(due, span))

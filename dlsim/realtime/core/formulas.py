@@ -1,7 +1,7 @@
 r"""The formulas of one load: execution time, fewest nodes, cost, optimum, rounds.
 
 With :math:`G_n = 1 + \beta + \dots + \beta^{n-1}` the coefficients u_n, f_n and l_n of
-`dlsim.realtime.partition`, whose `Table` holds them, give E(n) and n_min of nodes that start
+`dlsim.realtime.partition`, whose `TimeTable` holds them, give E(n) and n_min of nodes that start
 together. Release times come as *pools*: groups (time, nodes) in ascending order, so that the cost
 follows the number of groups, not of nodes. With :math:`w = \sigma(\tau + \chi)` (paper I
 writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\beta =
@@ -40,7 +40,7 @@ def growth_sums(cms, cps, growth):
 
 
 @compiled
-def cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least):
+def cost_coefficients(growth, cms, cps, st, sc, time_per_unit, setup_time, min_size):
     r"""Fill u_n, f_n and l_n from G_n (paper M, eqs. 4.7-4.12, without cancellation).
 
     :math:`\ell_n = \frac{ST}{C_{ms}+C_{ps}} \sum_{i<n} \sum_{j \le i} \beta^{-j}` is
@@ -48,19 +48,19 @@ def cost_coefficients(growth, cms, cps, st, sc, unit, fixed, least):
     """
     w = cms + cps
     total, power, inner, bracket = 0 * w, 1 + 0 * w, 0 * w, 0 * w
-    unit[0] = fixed[0] = least[0] = 0 * w
+    time_per_unit[0] = setup_time[0] = min_size[0] = 0 * w
     for n in range(1, len(growth)):
-        unit[n] = w / growth[n]
-        fixed[n] = st + sc + st * total / growth[n]
+        time_per_unit[n] = w / growth[n]
+        setup_time[n] = st + sc + st * total / growth[n]
         total = total + growth[n]
-        least[n] = st * bracket / w
+        min_size[n] = st * bracket / w
         power = power * w / cps
         inner = inner + power
         bracket = bracket + inner
 
 
 @compiled
-def derivative_coefficients(growth, cms, cps, st, sc, slope, rise):
+def derivative_coefficients(growth, cms, cps, st, sc, dc_slope, dc_offset):
     r"""Fill the coefficients of the cost derivative W(n + 1) - W(n) (paper M, Lemma 5.1).
 
     .. math:: \frac{n+1}{G_{n+1}} - \frac{n}{G_n}
@@ -73,30 +73,30 @@ def derivative_coefficients(growth, cms, cps, st, sc, slope, rise):
     for n in range(1, len(growth) - 1):
         weighted = weighted + n * power
         power = power * cps / w
-        slope[n] = cms * weighted / (growth[n] * growth[n + 1])
+        dc_slope[n] = cms * weighted / (growth[n] * growth[n + 1])
         before = n * total / growth[n]
         total = total + growth[n]
-        rise[n] = st + sc + st * ((n + 1) * total / growth[n + 1] - before)
+        dc_offset[n] = st + sc + st * ((n + 1) * total / growth[n + 1] - before)
 
 
 @compiled
-def duration(sigma, n, unit, fixed):
+def time_on_nodes(sigma, n, time_per_unit, setup_time):
     """Return E(sigma, n), the execution time on n nodes (paper M, 4.13)."""
-    return fixed[n] + sigma * unit[n]
+    return setup_time[n] + sigma * time_per_unit[n]
 
 
 @compiled
-def n_star_of(sigma, least, nodes):
+def n_star_of(sigma, min_size, nodes):
     """Return N*, the largest n <= nodes whose shares are all positive: E is smallest there.
 
-    `least` are the thresholds of a `Table`, non-decreasing.
+    `min_size` are the thresholds of a `TimeTable`, non-decreasing.
     """
-    if sigma > least[nodes]:
+    if sigma > min_size[nodes]:
         return nodes
-    low, high = 1, nodes  # sigma > least[low], not sigma > least[high]
+    low, high = 1, nodes  # sigma > min_size[low], not sigma > min_size[high]
     while high - low > 1:
         middle = (low + high) // 2
-        if sigma > least[middle]:
+        if sigma > min_size[middle]:
             low = middle
         else:
             high = middle
@@ -104,25 +104,25 @@ def n_star_of(sigma, least, nodes):
 
 
 @compiled
-def n_min_of(start, limit, sigma, low, top, unit, fixed):
+def n_min_of(start, limit, sigma, low, top, time_per_unit, setup_time):
     """Return n_min: the smallest n in low..top with start + E(n) <= limit, or 0.
 
     Gallops from `low`, a number known not to exceed n_min, because n_min never falls as time
     goes on; E decreases on 1..N*, so the first n that fits is found by bisection. `limit` is
     ``latest_finish(due, budget)``, `top` N*.
     """
-    if start + (fixed[low] + sigma * unit[low]) <= limit:
+    if start + (setup_time[low] + sigma * time_per_unit[low]) <= limit:
         return low
-    if not start + (fixed[top] + sigma * unit[top]) <= limit:
+    if not start + (setup_time[top] + sigma * time_per_unit[top]) <= limit:
         return 0
     step, high = 1, low + 1
-    while high < top and not start + (fixed[high] + sigma * unit[high]) <= limit:
+    while high < top and not start + (setup_time[high] + sigma * time_per_unit[high]) <= limit:
         low = high
         step *= 2
         high = min(top, high + step)
     while high - low > 1:
         middle = (low + high) // 2
-        if start + (fixed[middle] + sigma * unit[middle]) <= limit:
+        if start + (setup_time[middle] + sigma * time_per_unit[middle]) <= limit:
             high = middle
         else:
             low = middle
@@ -130,20 +130,20 @@ def n_min_of(start, limit, sigma, low, top, unit, fixed):
 
 
 @compiled
-def fill_n_min(sigma, budget, start, least, unit, fixed, out):
-    """Write the fewest nodes of many loads."""
+def fill_n_min(sigma, budget, start, min_size, time_per_unit, setup_time, out):
+    """Write n_min, the fewest nodes that meet the deadline, of many loads."""
     for k in range(len(sigma)):
-        top = n_star_of(sigma[k], least, len(unit) - 2)
+        top = n_star_of(sigma[k], min_size, len(time_per_unit) - 2)
         limit = latest_finish(start[k] + budget[k], budget[k])
-        out[k] = n_min_of(start[k], limit, sigma[k], 1, top, unit, fixed)
+        out[k] = n_min_of(start[k], limit, sigma[k], 1, top, time_per_unit, setup_time)
 
 
 @compiled
-def cost_derivative(sigma, n, nodes, infinite_at_top, slope, rise):
+def cost_derivative(sigma, n, nodes, infinite_at_top, dc_slope, dc_offset):
     """Return DC = W(n + 1) - W(n) with W(n) = n E(n) (paper M, section 5)."""
     if infinite_at_top and n == nodes:
         return np.inf
-    return rise[n] + sigma * slope[n]
+    return dc_offset[n] + sigma * dc_slope[n]
 
 
 @compiled
@@ -200,7 +200,7 @@ def constraint_two(pool, groups, end, part, skip_ties):
 
 
 @compiled
-def load_completed_by(pool, groups, end, part, unit):
+def load_completed_by(pool, groups, end, part, time_per_unit):
     """Return the most data that nodes can receive and compute by `end`.
 
     Every node takes all it can, in order of release: what is moved to a later node gains
@@ -211,59 +211,67 @@ def load_completed_by(pool, groups, end, part, unit):
         time = pool[k].time
         if not time < end:
             break
-        if run > 0 and time > head + (end - head) * send_fraction(run, part, unit):
-            total = total + (end - head) / unit[run]
+        if run > 0 and time > head + (end - head) * send_fraction(run, part, time_per_unit):
+            total = total + (end - head) / time_per_unit[run]
             head, run = time, 0
         run += pool[k].nodes
     if run > 0:
-        total = total + (end - head) / unit[run]
+        total = total + (end - head) / time_per_unit[run]
     return total
 
 
 @compiled
-def send_fraction(run, part, unit):
+def send_fraction(run, part, time_per_unit):
     """Return the part of a run's time that its sends take, 1 - beta^m = Cms / u_m."""
-    return part * unit[1] / unit[run]
+    return part * time_per_unit[1] / time_per_unit[run]
 
 
 @compiled
-def optimum(pool, groups, sigma, part, unit):
+def optimal_completion(pool, groups, sigma, part, time_per_unit):
     """Return the least completion of a load in one round, and how many nodes serve.
 
     Only nodes released before the completion serve; what they carry by then is concave
     in it, so Newton's steps from below end at the root (theory: block form of the optimum).
-    `part` is Cms / (Cms + Cps), `unit` that of a `Table`. Return the completion, the nodes that
-    receive data, and the entries of the pool that they fill.
+    `part` is Cms / (Cms + Cps), `time_per_unit` that of a `TimeTable`. Return the completion, the
+    nodes that receive data, and the entries of the pool that they fill.
     """
     low, high = 1, groups  # group k serves iff those before it carry less than sigma by then
     while low < high:
         middle = (low + high + 1) // 2
         time = pool[middle - 1].time
-        if load_completed_by(pool, middle - 1, time, part, unit) < sigma:
+        if load_completed_by(pool, middle - 1, time, part, time_per_unit) < sigma:
             low = middle
         else:
             high = middle - 1
     if low > 1:  # nothing but a rounding would be left for the last group
-        before = load_completed_by(pool, low - 1, pool[low - 1].time, part, unit)
-        alone = pool[low - 1].time + (sigma - before) * unit[1]
-        if same_instant(alone, pool[low - 1].time, sigma * unit[1]):
+        before = load_completed_by(pool, low - 1, pool[low - 1].time, part, time_per_unit)
+        alone = pool[low - 1].time + (sigma - before) * time_per_unit[1]
+        if same_instant(alone, pool[low - 1].time, sigma * time_per_unit[1]):
             low -= 1
     origin, nodes, waits = pool[0].time, 0, 0 * sigma
     for k in range(low):
         nodes += pool[k].nodes
         waits = waits + pool[k].nodes * (pool[k].time - origin)
-    end = max((sigma * unit[1] + waits) / nodes, pool[low - 1].time - origin)
+    end = max((sigma * time_per_unit[1] + waits) / nodes, pool[low - 1].time - origin)
     heads = groups + 1
     while True:
         data, slope, count = sigma, 0 * sigma, 0
         head, run = 0 * end, 0
         for k in range(low):
             time = pool[k].time - origin
-            if run > 0 and time > head + (end - head) * send_fraction(run, part, unit):
-                data, slope, count = data + head / unit[run], slope + 1 / unit[run], count + 1
+            if run > 0 and time > head + (end - head) * send_fraction(run, part, time_per_unit):
+                data, slope, count = (
+                    data + head / time_per_unit[run],
+                    slope + 1 / time_per_unit[run],
+                    count + 1,
+                )
                 head, run = time, 0
             run += pool[k].nodes
-        data, slope, count = data + head / unit[run], slope + 1 / unit[run], count + 1
+        data, slope, count = (
+            data + head / time_per_unit[run],
+            slope + 1 / time_per_unit[run],
+            count + 1,
+        )
         end = max(end, data / slope)
         if count >= heads or count == 1:
             return origin + end, nodes, low
@@ -271,7 +279,7 @@ def optimum(pool, groups, sigma, part, unit):
 
 
 @compiled
-def instalment(j, sigma, n, rounds, cms, cps, st, sc):
+def instalment(round_no, sigma, n, rounds, cms, cps, st, sc):
     r"""Return the chunk c_j that each node receives in round j = 0..M-1 of UMR.
 
     .. math:: n \sum_{j<M} c_j = \sigma, \quad c_{j+1} = \theta c_j + \kappa, \quad
@@ -280,9 +288,9 @@ def instalment(j, sigma, n, rounds, cms, cps, st, sc):
     Solved from the end where the recurrence shrinks errors: c_0 for theta <= 1, else
     c_{M-1} by the inverse recurrence.
     """
-    ratio, step, place = cps / (n * cms), (sc / n - st) / cms, j
+    ratio, step, place = cps / (n * cms), (sc / n - st) / cms, round_no
     if ratio > 1:
-        ratio, step, place = 1 / ratio, -step / ratio, rounds - 1 - j
+        ratio, step, place = 1 / ratio, -step / ratio, rounds - 1 - round_no
     power, below, total = 1 + 0 * ratio, 0 * ratio, 0 * ratio
     here, there = power, below  # ratio^place and 1 + ratio + ... + ratio^(place-1)
     for k in range(1, rounds):
@@ -295,7 +303,7 @@ def instalment(j, sigma, n, rounds, cms, cps, st, sc):
 
 
 @compiled
-def first_chunk(sigma, n, rounds, cms, cps, st, sc):
+def first_round_chunk(sigma, n, rounds, cms, cps, st, sc):
     """Return the chunk c_0 of the first round, 0 if some chunk would not be positive."""
     first = instalment(0, sigma, n, rounds, cms, cps, st, sc)
     last = instalment(rounds - 1, sigma, n, rounds, cms, cps, st, sc)
@@ -313,12 +321,12 @@ def rounds_time(sigma, n, rounds, cms, cps, st, sc):
     best = np.inf
     while best == np.inf:  # one round always has a positive chunk
         for m in range(low, high + 1):
-            chunk = first_chunk(sigma, n, m, cms, cps, st, sc)
+            chunk = first_round_chunk(sigma, n, m, cms, cps, st, sc)
             if chunk > 0:
                 best = min(best, n * (st + cms * chunk) + m * sc + cps * sigma / n)
         low, high = (low - 1, high - 1) if best == np.inf else (low, high)
     for m in range(low, high + 1):
-        chunk = first_chunk(sigma, n, m, cms, cps, st, sc)
+        chunk = first_round_chunk(sigma, n, m, cms, cps, st, sc)
         time = n * (st + cms * chunk) + m * sc + cps * sigma / n
         if chunk > 0 and time <= best + ROUND_GAIN * best:
             return time, m

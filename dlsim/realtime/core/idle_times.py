@@ -43,7 +43,7 @@ def find_iit_flags(task, n, groups, block, size, tasks, rules, state):
 
 @compiled
 def count_iits(rule, flags, times, state):
-    """Count flags by one counting rule (a row of `COUNT_RULES`)."""
+    """Count flags by one counting rule (a row of `IIT_COUNT_RULES`)."""
     if flags > 0:
         constraint_one_holds = (flags & (SINGLE if rule == RTGRID else FIRST)) > 0
         state.counts[rule, 0] += times

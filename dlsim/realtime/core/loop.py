@@ -7,10 +7,10 @@ import numpy as np
 
 from dlsim.compiled import compiled, meets, same_instant
 from dlsim.realtime.core.admission import admit_in_line, schedulability_test
-from dlsim.realtime.core.formulas import duration, n_star_of
+from dlsim.realtime.core.formulas import n_star_of, time_on_nodes
 from dlsim.realtime.core.idle_times import count_iits
 from dlsim.realtime.core.node_rules import ALL_NODES, REQUESTED, earliest_deadline, init_newcomer
-from dlsim.realtime.core.orders import COST_DERIVATIVE, USER_ORDER, rank_at
+from dlsim.realtime.core.orders import MCDF_ORDER, USER_ORDER, rank_at
 from dlsim.realtime.core.placement import compute_ends, opr_send_end
 from dlsim.realtime.core.splits import (
     PIECES,
@@ -102,7 +102,7 @@ def sort_batch(first, end, now, members, tasks, rules, state, table):
             due = tasks[task].due
             possible = init_newcomer(task, now, due, tasks, rules, state, table)
             n, rank = tasks[task].n_min, np.inf
-            is_timed = rules.order == COST_DERIVATIVE or rules.order == USER_ORDER
+            is_timed = rules.order == MCDF_ORDER or rules.order == USER_ORDER
             if (possible and n > 0) or not is_timed:
                 idle, _ = idle_at(now, state)
                 rank = rank_at(task, n, now, idle, 1, tasks, rules, table)
@@ -179,10 +179,10 @@ def run_admission(
                         return answer
                 admitted[task] = ok and possible
                 n_min = tasks[task].n_min
-                fixed = rules.node_rule == ALL_NODES or rules.node_rule == REQUESTED
+                has_fixed_nodes = rules.node_rule == ALL_NODES or rules.node_rule == REQUESTED
                 if not possible:
                     due = min(due, earliest_deadline(task, now, tasks, rules, table))
-                elif rules.frozen and not fixed and n_min > 1:
+                elif rules.frozen and not has_fixed_nodes and n_min > 1:
                     time = time_from_common_start(task, n_min - 1, tasks, rules, table)
                     due = min(due, now + time)
                 if offers is not None:
@@ -242,8 +242,8 @@ def run_all_admitted(tasks, rules, waiting, drop, span, results, table):
         task = waiting[0].nodes  # the second field breaks ties: here the table order
         one, result = tasks[task], results[task]
         length = pop(waiting, length)
-        n = n_star_of(one.sigma, table.least, rules.nodes) if rules.best else rules.nodes
-        finish = now + duration(one.sigma, n, table.unit, table.fixed)
+        n = n_star_of(one.sigma, table.min_size, rules.nodes) if rules.best else rules.nodes
+        finish = now + time_on_nodes(one.sigma, n, table.time_per_unit, table.setup_time)
         if drop and not meets(finish, one.due, one.due - one.arrival):
             continue
         result.nodes, result.start, result.turn = n, now, turn

@@ -13,32 +13,32 @@ import numpy as np
 
 from dlsim.compiled import compiled, latest_finish
 from dlsim.realtime.core.formulas import (
-    duration,
     n_min_in_rounds,
     n_min_of,
     n_star_of,
-    optimum,
+    optimal_completion,
     rounds_time,
     send_fraction,
+    time_on_nodes,
 )
 from dlsim.realtime.core.splits import (
     BY_EXACT,
     BY_USER,
-    OWN,
+    USER_SHARES,
     chunk_times,
     is_in_rounds,
     time_from_common_start,
 )
 from dlsim.realtime.core.state import idle_at
-from dlsim.realtime.core.user_rules import NODES, ask_rule, fill_user_shares, has_failed
+from dlsim.realtime.core.user_rules import NODES_RULE, ask_rule, fill_user_shares, has_failed
 
 #: The rules: all nodes; the user's number; the fewest by E(n); the fewest, and all that are idle
 #: then ([9] of paper I); the fewest by the true optimum; by UMR; by a user's shares; a user's
 #: function.
 ALL_NODES, REQUESTED, FEWEST, FRAGMENT, FEWEST_BY_OPTIMUM = range(5)
 FEWEST_IN_ROUNDS, FEWEST_BY_SHARES, USER_NODES = range(5, 8)
-#: Codes of `dlsim.realtime.model.NODES` and of the fewest nodes under a partition.
-CODES = range(FEWEST_BY_SHARES)
+#: Codes of `dlsim.realtime.model.NODE_RULES` and of the fewest nodes under a partition.
+NODE_RULE_CODES = range(FEWEST_BY_SHARES)
 #: The answer of a task that cannot meet its deadline at t, nor later.
 NEVER = -1
 
@@ -69,7 +69,10 @@ def fixed_nodes(task, t, idle, groups, pool, tasks, rules, table):
     if rules.partition == BY_EXACT and rules.all_nodes:  # its optimum says when the task ends
         if one.n_min <= idle:
             part = rules.cms / (rules.cms + rules.cps)
-            if optimum(pool, groups, one.sigma, part, table.unit)[0] > one.due_tol:
+            if (
+                optimal_completion(pool, groups, one.sigma, part, table.time_per_unit)[0]
+                > one.due_tol
+            ):
                 return NEVER
         return one.n_min
     if one.n_min == 0 or t + one.duration > one.due_tol:
@@ -80,10 +83,12 @@ def fixed_nodes(task, t, idle, groups, pool, tasks, rules, table):
 
 
 @compiled(inline=True)
-def fewest_nodes(task, t, low, tasks, table):
+def n_min_at(task, t, low, tasks, table):
     """Return n_min, the fewest nodes with t + E(n) by the deadline; they are at least `low`."""
     one = tasks[task]
-    n = n_min_of(t, one.due_tol, one.sigma, max(1, low), one.n_star, table.unit, table.fixed)
+    n = n_min_of(
+        t, one.due_tol, one.sigma, max(1, low), one.n_star, table.time_per_unit, table.setup_time
+    )
     return n if n > 0 else NEVER
 
 
@@ -92,7 +97,7 @@ def fewest_nodes_by_optimum(task, t, idle, groups, pool, asked, tasks, rules, ta
     """Return the fewest nodes of a pool whose true optimum meets the deadline."""
     one = tasks[task]
     part = rules.cms / (rules.cms + rules.cps)
-    n, _ = count_carrying(pool, groups, one.due_tol, one.sigma, part, table.unit)
+    n, _ = count_carrying(pool, groups, one.due_tol, one.sigma, part, table.time_per_unit)
     if n > 0:
         return n
     # an offer may be met by all nodes, where the deadline asked for has passed
@@ -121,7 +126,7 @@ def fewest_nodes_in_rounds(task, t, tasks, rules):
 
 @compiled
 def fewest_nodes_by_shares(task, nodes, tasks, rules, state, table):
-    """Return the fewest nodes of `State.release` that are in time by a user's shares, or 0."""
+    """Return the fewest nodes of `state.release` that are in time by a user's shares, or 0."""
     one, costs = tasks[task], (rules.cms, rules.cps, rules.st, rules.sc)
     for n in range(1, nodes + 1):
         fill_user_shares(
@@ -136,15 +141,15 @@ def fewest_nodes_by_shares(task, nodes, tasks, rules, state, table):
             0,
         )
         completion, _ = chunk_times(
-            OWN,
+            USER_SHARES,
             state.release,
             n,
             one.sigma,
             1,
             0.0,
             costs,
-            table.unit,
-            table.lead,
+            table.time_per_unit,
+            table.first_share_offset,
             rules.shared,
             state.chunks,
             0,
@@ -158,7 +163,7 @@ def fewest_nodes_by_shares(task, nodes, tasks, rules, state, table):
 def nodes_by_user(task, t, idle, groups, pool, waiting, tasks, rules, state, table):
     """Return the number that a user's function or shares ask for at t."""
     if rules.node_rule == USER_NODES:
-        n = int(ask_rule(NODES, task, 0, t, idle, waiting, tasks, rules, table))
+        n = int(ask_rule(NODES_RULE, task, 0, t, idle, waiting, tasks, rules, table))
         return n if n > 0 else NEVER
     fill_releases(groups, pool, state.release)
     n = fewest_nodes_by_shares(task, idle, tasks, rules, state, table)
@@ -177,9 +182,9 @@ def nodes_wanted(task, t, low, idle, groups, pool, waiting, asked, tasks, rules,
     if is_fixed(rules):
         return fixed_nodes(task, t, idle, groups, pool, tasks, rules, table)
     if rules.node_rule == FEWEST:
-        return fewest_nodes(task, t, low, tasks, table)
+        return n_min_at(task, t, low, tasks, table)
     if rules.node_rule == FRAGMENT:
-        n = fewest_nodes(task, t, low, tasks, table)
+        n = n_min_at(task, t, low, tasks, table)
         return max(n, min(idle, tasks[task].n_star)) if 0 < n <= idle else n
     if rules.node_rule == FEWEST_BY_OPTIMUM:
         return fewest_nodes_by_optimum(task, t, idle, groups, pool, asked, tasks, rules, table)
@@ -200,7 +205,7 @@ def next_deadline(task, t, n, most, groups, pool, tasks, rules, table):
     if is_fixed(rules):
         if rules.partition == BY_EXACT and rules.all_nodes:
             part = rules.cms / (rules.cms + rules.cps)
-            end = optimum(pool, groups, one.sigma, part, table.unit)[0]
+            end = optimal_completion(pool, groups, one.sigma, part, table.time_per_unit)[0]
             return end if n == NEVER and one.n_min <= most else np.inf
         return t + one.duration if n == NEVER and one.n_min <= most else np.inf
     if rules.node_rule == FEWEST_BY_OPTIMUM:
@@ -214,34 +219,38 @@ def next_deadline(task, t, n, most, groups, pool, tasks, rules, table):
             least = min(least, time)
         return t + least
     if rules.node_rule == FRAGMENT and n != NEVER:  # the idle nodes beyond n_min change nothing
-        n = fewest_nodes(task, t, 1, tasks, table)
+        n = n_min_at(task, t, 1, tasks, table)
     fewer = min(one.n_star if n == NEVER else n - 1, most)
-    return t + duration(one.sigma, fewer, table.unit, table.fixed) if fewer > 0 else np.inf
+    return (
+        t + time_on_nodes(one.sigma, fewer, table.time_per_unit, table.setup_time)
+        if fewer > 0
+        else np.inf
+    )
 
 
 # --- the true optimum on a pool -------------------------------------------------------------------
 
 
 @compiled
-def add_group(due, head, run, closed, time, before, total, sigma, part, unit):
+def add_group(due, head, run, closed, time, before, total, sigma, part, time_per_unit):
     """Add a group to nodes that are filled up to a deadline; find where they carry the load.
 
     `head`, `run` and `closed` are the release and the nodes of the run of sends in progress and
     the data of the runs before it; the group releases the nodes before+1..total at `time`.
     Return the fewest nodes that carry sigma, 0 if none of these, and the three with the group.
     """
-    if run > 0 and time > head + (due - head) * send_fraction(run, part, unit):
-        closed = closed + (due - head) / unit[run]
+    if run > 0 and time > head + (due - head) * send_fraction(run, part, time_per_unit):
+        closed = closed + (due - head) / time_per_unit[run]
         run = 0
     if run == 0:
         head = time
     count = total - before
-    if not closed + (due - head) / unit[run + count] >= sigma:
+    if not closed + (due - head) / time_per_unit[run + count] >= sigma:
         return 0, head, run + count, closed
     low, high = 0, count
     while high - low > 1:
         middle = (low + high) // 2
-        if closed + (due - head) / unit[run + middle] >= sigma:
+        if closed + (due - head) / time_per_unit[run + middle] >= sigma:
             high = middle
         else:
             low = middle
@@ -249,14 +258,14 @@ def add_group(due, head, run, closed, time, before, total, sigma, part, unit):
 
 
 @compiled
-def count_carrying(pool, groups, due, sigma, part, unit):
+def count_carrying(pool, groups, due, sigma, part, time_per_unit):
     """Return the fewest nodes of a pool that carry sigma by a deadline, or 0; and their groups."""
     head, run, closed, total, g, n = 0.0, 0, 0.0, 0, 0, 0
     while n == 0 and g < groups:
         before, total = total, total + pool[g].nodes
         if pool[g].time < due:
             n, head, run, closed = add_group(
-                due, head, run, closed, pool[g].time, before, total, sigma, part, unit
+                due, head, run, closed, pool[g].time, before, total, sigma, part, time_per_unit
             )
         g += 1
     return n, g
@@ -268,16 +277,16 @@ def next_optimum(task, n, groups, pool, tasks, rules, table):
     one, part = tasks[task], rules.cms / (rules.cms + rules.cps)
     if n == 1 or groups == 0:
         return np.inf
-    found, g = count_carrying(pool, groups, one.due_tol, one.sigma, part, table.unit)
+    found, g = count_carrying(pool, groups, one.due_tol, one.sigma, part, table.time_per_unit)
     if found == 0:
-        return optimum(pool, groups, one.sigma, part, table.unit)[0]
+        return optimal_completion(pool, groups, one.sigma, part, table.time_per_unit)[0]
     total = 0
     for k in range(g):
         total += pool[k].nodes
     last = pool[g - 1].nodes
     pool[g - 1].nodes = last - (total - found) - 1
     filled = g - 1 if pool[g - 1].nodes == 0 else g
-    end = optimum(pool, filled, one.sigma, part, table.unit)[0]
+    end = optimal_completion(pool, filled, one.sigma, part, table.time_per_unit)[0]
     pool[g - 1].nodes = last
     return end
 
@@ -301,12 +310,12 @@ def init_newcomer(task, now, due, tasks, rules, state, table):
     """Set a newcomer's deadline and its nodes at its test; tell whether it could meet it alone."""
     one = tasks[task]
     one.due, one.due_tol = due, latest_finish(due, due - now)
-    one.n_star = n_star_of(one.sigma, table.least, rules.nodes)
+    one.n_star = n_star_of(one.sigma, table.min_size, rules.nodes)
     if asks_user(rules):
         one.n_min = 0
         if rules.node_rule == USER_NODES:
             idle, _ = idle_at(now, state)
-            one.n_min = int(ask_rule(NODES, task, 0, now, idle, 1, tasks, rules, table))
+            one.n_min = int(ask_rule(NODES_RULE, task, 0, now, idle, 1, tasks, rules, table))
         elif rules.frozen or rules.by_policy:
             state.release[:] = now
             one.n_min = fewest_nodes_by_shares(task, rules.nodes, tasks, rules, state, table)
@@ -331,7 +340,9 @@ def init_newcomer(task, now, due, tasks, rules, state, table):
             rules.sc,
         )
     else:
-        one.n_min = n_min_of(now, one.due_tol, one.sigma, 1, one.n_star, table.unit, table.fixed)
+        one.n_min = n_min_of(
+            now, one.due_tol, one.sigma, 1, one.n_star, table.time_per_unit, table.setup_time
+        )
     one.duration = time_from_common_start(task, max(1, one.n_min), tasks, rules, table)
     return one.n_min > 0
 
@@ -354,9 +365,9 @@ def earliest_deadline(task, now, tasks, rules, table):
             rules.sc,
         )
         return now + time
-    n = n_star_of(one.sigma, table.least, rules.nodes)
+    n = n_star_of(one.sigma, table.min_size, rules.nodes)
     if rules.all_nodes and not rules.best:
         n = rules.nodes
     elif rules.node_rule == REQUESTED:
         n = one.requested
-    return now + duration(one.sigma, n, table.unit, table.fixed)
+    return now + time_on_nodes(one.sigma, n, table.time_per_unit, table.setup_time)

@@ -10,11 +10,11 @@ with -O3, the general loop at 0.4 to 0.5: this loop alone holds the floor of one
 import numpy as np
 
 from dlsim.compiled import compiled, latest_finish, same_instant
-from dlsim.realtime.core.formulas import duration, n_min_of
+from dlsim.realtime.core.formulas import n_min_of, time_on_nodes
 from dlsim.realtime.core.state import is_due, precedes
 
 #: Up to this many nodes, all numbers are tried: a processor does that without a branch.
-FEW_NODES = 32
+MAX_NODES_TRIED = 32
 
 
 @compiled(inline=True)
@@ -49,23 +49,23 @@ def join_idle(now, first, stop, time, nodes):
 
 
 @compiled(inline=True)
-def first_fit(now, floor, sigma, limit, span, first, time, nodes, unit, fixed):
+def first_fit(now, floor, sigma, limit, span, first, time, nodes, time_per_unit, setup_time):
     """Return the fewest nodes of a list that are in time, 0 if none, and when they start."""
-    n, top, total, start = 1, len(unit) - 2, 0, floor
+    n, top, total, start = 1, len(time_per_unit) - 2, 0, floor
     while True:
         release = time[first]
         if release > start and not same_instant(release, start if total else now, span):
             start = release
         total += nodes[first]
         first += 1
-        if not start + duration(sigma, top, unit, fixed) <= limit:
+        if not start + time_on_nodes(sigma, top, time_per_unit, setup_time) <= limit:
             return 0, start
-        if top <= FEW_NODES:
+        if top <= MAX_NODES_TRIED:
             n = 1
             for k in range(1, top):
-                n += not start + duration(sigma, k, unit, fixed) <= limit
+                n += not start + time_on_nodes(sigma, k, time_per_unit, setup_time) <= limit
         else:
-            n = n_min_of(start, limit, sigma, n, top, unit, fixed)
+            n = n_min_of(start, limit, sigma, n, top, time_per_unit, setup_time)
         if n <= total:
             return n, start
 
@@ -80,8 +80,8 @@ def run_opr(
     cms,
     shared,
     span,
-    unit,
-    fixed,
+    time_per_unit,
+    setup_time,
     times,
     counts,
     plan,
@@ -96,7 +96,7 @@ def run_opr(
     `order` did; one in the making. Who gets before others is planned from the second, with
     those behind him, in `plan`.
     """
-    size, top, known, first, last = len(arrival), len(unit) - 2, 0, 0, 0
+    size, top, known, first, last = len(arrival), len(time_per_unit) - 2, 0, 0, 0
     left, ran, made = times[0], times[1], times[2]
     left_nodes, ran_nodes, made_nodes = counts[0], counts[1], counts[2]
     left[0] = ran[0] = now = link = ran_link = -np.inf
@@ -112,7 +112,7 @@ def run_opr(
                 first += 1
         due = now + deadline[x]
         limit = latest_finish(due, due - now)
-        if not now + duration(sigma[x], top, unit, fixed) <= limit:
+        if not now + time_on_nodes(sigma[x], top, time_per_unit, setup_time) <= limit:
             continue
         place, rank = last, due if edf else key[x]
         while place > first:
@@ -124,9 +124,15 @@ def run_opr(
             if first == last:
                 a = join_idle(now, a, b, left, left_nodes)
             floor = max(now, link) if shared else now
-            n, t = first_fit(now, floor, sigma[x], limit, span, a, left, left_nodes, unit, fixed)
+            n, t = first_fit(
+                now, floor, sigma[x], limit, span, a, left, left_nodes, time_per_unit, setup_time
+            )
             if n > 0:
-                start[x], end[x], nodes[x] = t, t + duration(sigma[x], n, unit, fixed), n
+                start[x], end[x], nodes[x] = (
+                    t,
+                    t + time_on_nodes(sigma[x], n, time_per_unit, setup_time),
+                    n,
+                )
                 a, b = give_nodes(a, b, n, t, end[x], left, left_nodes)
                 link = max(link, t + sigma[x] * cms)
                 order[last] = x
@@ -156,12 +162,12 @@ def run_opr(
                     f,
                     made,
                     made_nodes,
-                    unit,
-                    fixed,
+                    time_per_unit,
+                    setup_time,
                 )
                 if n == 0:
                     break
-            one, until = plan[p], t + duration(sigma[y], n, unit, fixed)
+            one, until = plan[p], t + time_on_nodes(sigma[y], n, time_per_unit, setup_time)
             one.task, one.nodes, one.start, one.end = y, n, t, until
             f, g = give_nodes(f, g, n, t, until, made, made_nodes)
             sent = max(sent, t + sigma[y] * cms)

@@ -2,20 +2,20 @@
 
 from dlsim.compiled import compiled
 from dlsim.realtime.core.formulas import cost_derivative
-from dlsim.realtime.core.user_rules import ORDER, ask_rule
+from dlsim.realtime.core.user_rules import ORDER_RULE, ask_rule
 
 #: Orders that the core ranks by: a key that is known before the run (the arrival, or what a
 #: user's function makes of the table), the absolute deadline, the cost derivative, and a user's
 #: function of the instant.
-STATIC, DEADLINE, COST_DERIVATIVE, USER_ORDER = range(4)
+STATIC_ORDER, DEADLINE_ORDER, MCDF_ORDER, USER_ORDER = range(4)
 
 
 @compiled(inline=True)
 def line_rank(task, tasks, rules):
     """Return the rank of a task in an order that does not change with time."""
-    if rules.order == DEADLINE:
+    if rules.order == DEADLINE_ORDER:
         return tasks[task].due
-    if rules.order == STATIC or rules.order == COST_DERIVATIVE or rules.order == USER_ORDER:
+    if rules.order == STATIC_ORDER or rules.order == MCDF_ORDER or rules.order == USER_ORDER:
         return tasks[task].rank  # of an order that changes with time, the one it had last
     raise ValueError("no order has this code")
 
@@ -24,14 +24,14 @@ def line_rank(task, tasks, rules):
 def mcdf_rank(task, nodes, tasks, rules, table):
     """Return MCDF's rank: the largest cost derivative W(n + 1) - W(n) first (paper M)."""
     sigma, top = tasks[task].sigma, rules.infinite_top
-    return -cost_derivative(sigma, nodes, rules.nodes, top, table.slope, table.rise)
+    return -cost_derivative(sigma, nodes, rules.nodes, top, table.dc_slope, table.dc_offset)
 
 
 @compiled(inline=True)
 def rank_at(task, nodes, t, idle, waiting, tasks, rules, table):
     """Return the rank at t of a task that would run on so many nodes from then on."""
     if rules.order == USER_ORDER:
-        return ask_rule(ORDER, task, nodes, t, idle, waiting, tasks, rules, table)
-    if rules.order == COST_DERIVATIVE:
+        return ask_rule(ORDER_RULE, task, nodes, t, idle, waiting, tasks, rules, table)
+    if rules.order == MCDF_ORDER:
         return mcdf_rank(task, nodes, tasks, rules, table)
     return line_rank(task, tasks, rules)

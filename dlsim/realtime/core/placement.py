@@ -9,11 +9,11 @@ from dlsim.realtime.core.splits import (
     EQUAL,
     OPR,
     OPTIMUM,
-    OWN,
     PIECES,
     REMODEL,
     ROUNDS,
     ROUNDS_EARLY,
+    USER_SHARES,
     choose_split,
     chunk_times,
     ends_in_groups,
@@ -25,7 +25,7 @@ from dlsim.realtime.core.state import is_due, push
 from dlsim.realtime.core.user_rules import fill_user_shares
 
 #: On at most this many nodes a task's ends are computed node by node.
-FEW_NODES = 64
+MAX_NODES_ONE_BY_ONE = 64
 
 
 @compiled
@@ -37,9 +37,9 @@ def opr_send_end(task, n, start, tasks, rules):
 
 @compiled
 def compute_chunks(task, kind, rounds, n, end, tasks, rules, state, table):
-    """Compute the chunks of a task on the nodes of `State.release` into `State.chunks`."""
+    """Compute the chunks of a task on the nodes of `state.release` into `state.chunks`."""
     sigma, costs = tasks[task].sigma, (rules.cms, rules.cps, rules.st, rules.sc)
-    if kind == OWN:
+    if kind == USER_SHARES:
         fill_user_shares(
             rules.user,
             task,
@@ -59,8 +59,8 @@ def compute_chunks(task, kind, rounds, n, end, tasks, rules, state, table):
         rounds,
         end,
         costs,
-        table.unit,
-        table.lead,
+        table.time_per_unit,
+        table.first_share_offset,
         rules.shared,
         state.chunks,
         0,
@@ -71,9 +71,9 @@ def compute_chunks(task, kind, rounds, n, end, tasks, rules, state, table):
 def compute_ends(task, kind, rounds, n, groups, end, per_node, tasks, rules, state, table):
     """Return when a task on the chosen nodes is computed, and when its last send ends.
 
-    If its nodes end `per_node`, `State.node_completions` says when; return also its length.
+    If its nodes end `per_node`, `HeadNodeState.node_completions` says when; return also its length.
     """
-    if n > FEW_NODES and (kind == REMODEL or (kind == OPTIMUM and not per_node)):
+    if n > MAX_NODES_ONE_BY_ONE and (kind == REMODEL or (kind == OPTIMUM and not per_node)):
         return ends_in_groups(
             kind,
             state.chosen_nodes,
@@ -83,7 +83,7 @@ def compute_ends(task, kind, rounds, n, groups, end, per_node, tasks, rules, sta
             end,
             rules.cms,
             rules.cps,
-            table.unit,
+            table.time_per_unit,
             per_node,
             state.counters[0].span,
             state.node_completions,
@@ -121,7 +121,9 @@ def release_nodes(
     """
     even, count = ends_together(kind, groups), 0
     per_node = kind == PIECES or (rules.finish and not even)
-    ends_by_chunks = kind == ROUNDS_EARLY or kind == OWN or (kind == PIECES and rules.shared)
+    ends_by_chunks = (
+        kind == ROUNDS_EARLY or kind == USER_SHARES or (kind == PIECES and rules.shared)
+    )
     needs_ends = has_successor and (per_node or (rules.shared and not even))
     if needs_ends or (is_new and ends_by_chunks):
         completion, sent, count = compute_ends(
@@ -228,11 +230,22 @@ def fill_chunks(
         if not choose_nodes(start, n, early, span, free, chosen, release):
             return task
         base = first[task]
-        if kind == OWN:
+        if kind == USER_SHARES:
             all_costs = (float(len(free)), *costs)
             fill_user_shares(user, task, size, release, n, all_costs, table, out, base)
         chunk_times(
-            kind, release, n, size, rounds, end, costs, table.unit, table.lead, shared, out, base
+            kind,
+            release,
+            n,
+            size,
+            rounds,
+            end,
+            costs,
+            table.time_per_unit,
+            table.first_share_offset,
+            shared,
+            out,
+            base,
         )
         for row in range(base, base + n * rounds):
             ints[row, 0], ints[row, 1] = task, chosen[(row - base) % n]

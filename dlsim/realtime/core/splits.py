@@ -13,22 +13,22 @@ from dlsim.compiled import compiled, same_instant
 from dlsim.realtime.core.formulas import (
     constraint_one,
     constraint_two,
-    duration,
     idle_sum,
     instalment,
-    optimum,
+    optimal_completion,
     remodelled_time,
     rounds_time,
     send_fraction,
+    time_on_nodes,
 )
 
 #: How a policy splits loads, a user's function last.
 BY_OPR, BY_EQUAL, BY_PIECES, BY_DLT, BY_I, BY_II, BY_EXACT, BY_EXACT_N = range(8)
 BY_UMR, BY_UMR_IIT, BY_USER = range(8, 11)
 #: Codes of `dlsim.realtime.model.PARTITIONS`.
-CODES = range(BY_USER)
-#: How a load was split, after a constraint was tested: places in `dlsim.realtime.model.KINDS`.
-OPR, EQUAL, PIECES, REMODEL, EVEN, OPTIMUM, ROUNDS, ROUNDS_EARLY, OWN = range(9)
+PARTITION_CODES = range(BY_USER)
+#: How a load was split, after a constraint was tested; places in `model.SPLIT_KINDS`.
+OPR, EQUAL, PIECES, REMODEL, EQUAL_FINISH, OPTIMUM, ROUNDS, ROUNDS_EARLY, USER_SHARES = range(9)
 
 
 @compiled
@@ -55,7 +55,9 @@ def time_from_common_start(task, n, tasks, rules, table):
     sigma = tasks[task].sigma
     if is_in_rounds(rules.partition):
         return rounds_time(sigma, n, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc)[0]
-    return duration(sigma, receiving_nodes(task, n, tasks, rules), table.unit, table.fixed)
+    return time_on_nodes(
+        sigma, receiving_nodes(task, n, tasks, rules), table.time_per_unit, table.setup_time
+    )
 
 
 # --- the splits -----------------------------------------------------------------------------------
@@ -82,7 +84,7 @@ def split_in_pieces(task, n, groups, pool, tasks, rules, table):
 def split_by_remodel(task, n, groups, pool, tasks, rules, table):
     """Split by the heterogeneous remodel of [6]."""
     sigma, last = tasks[task].sigma, pool[groups - 1].time
-    time = duration(sigma, n, table.unit, table.fixed)
+    time = time_on_nodes(sigma, n, table.time_per_unit, table.setup_time)
     if groups > 1:
         time = min(time, remodelled_time(pool, groups, sigma, rules.cms, rules.cps, time))
     return REMODEL, 1, pool[0].time, last + time, n, groups
@@ -102,7 +104,7 @@ def split_by_equal_finish(task, n, groups, pool, tasks, rules, table):
                 part = rules.cms / (rules.cms + rules.cps)
                 holds = constraint_two(pool, groups, end, part, False)
             if holds:
-                return EVEN, 1, pool[0].time, end, n, groups
+                return EQUAL_FINISH, 1, pool[0].time, end, n, groups
     return split_by_remodel(task, n, groups, pool, tasks, rules, table)
 
 
@@ -110,7 +112,7 @@ def split_by_equal_finish(task, n, groups, pool, tasks, rules, table):
 def split_by_optimum(task, groups, pool, tasks, rules, table):
     """Split so that the last of the nodes ends as early as one round allows."""
     part = rules.cms / (rules.cms + rules.cps)
-    end, n, filled = optimum(pool, groups, tasks[task].sigma, part, table.unit)
+    end, n, filled = optimal_completion(pool, groups, tasks[task].sigma, part, table.time_per_unit)
     return OPTIMUM, 1, pool[0].time, end, n, filled
 
 
@@ -140,7 +142,7 @@ def choose_split(task, n, groups, pool, tasks, rules, table):
     if is_in_rounds(rules.partition):
         return split_in_rounds(task, n, groups, pool, tasks, rules)
     if rules.partition == BY_USER:  # it ends when its chunks do
-        return OWN, 1, pool[0].time, pool[groups - 1].time, n, groups
+        return USER_SHARES, 1, pool[0].time, pool[groups - 1].time, n, groups
     if rules.partition == BY_EXACT or rules.partition == BY_EXACT_N:
         return split_by_optimum(task, groups, pool, tasks, rules, table)
     raise ValueError("no partition has this code")
@@ -155,7 +157,7 @@ def split_on_common_release(task, n, release, tasks, rules, table):
     elif rules.partition <= BY_II:
         kind = REMODEL
     n_used = receiving_nodes(task, n, tasks, rules)
-    end = release + duration(tasks[task].sigma, n_used, table.unit, table.fixed)
+    end = release + time_on_nodes(tasks[task].sigma, n_used, table.time_per_unit, table.setup_time)
     return kind, 1, release, end
 
 
@@ -169,10 +171,10 @@ def ends_together(kind, groups):
 
 
 @compiled
-def fill_opr_loads(n, sigma, cms, cps, st, unit, lead, out, base):
+def fill_opr_loads(n, sigma, cms, cps, st, time_per_unit, first_share_offset, out, base):
     """Write the loads of the optimal partitioning rule (paper M, eqs. 4.5 and 4.11)."""
     w = cms + cps
-    load = (lead[n] + sigma * unit[n]) / w
+    load = (first_share_offset[n] + sigma * time_per_unit[n]) / w
     for i in range(n):
         out[base + i, 0] = load
         load = load * (cps / w) - st / w
@@ -197,9 +199,9 @@ def fill_equal_finish_loads(release, n, sigma, cms, cps, out, base):
 
 
 @compiled
-def fill_remodel_loads(release, n, sigma, cms, cps, unit, out, base):
+def fill_remodel_loads(release, n, sigma, cms, cps, time_per_unit, out, base):
     """Write the loads of the heterogeneous remodel of [6]."""
-    last, time = release[n - 1], sigma * unit[n]
+    last, time = release[n - 1], sigma * time_per_unit[n]
     total, passed = 0 * sigma, 1 + 0 * sigma
     for i in range(n):
         chi = cps * time / (time + (last - release[i]))
@@ -237,7 +239,20 @@ def fill_round_loads(n, sigma, rounds, cms, cps, st, sc, out, base):
 
 
 @compiled
-def chunk_times(kind, release, n, sigma, rounds, end, costs, unit, lead, shared, out, base):
+def chunk_times(
+    kind,
+    release,
+    n,
+    sigma,
+    rounds,
+    end,
+    costs,
+    time_per_unit,
+    first_share_offset,
+    shared,
+    out,
+    base,
+):
     """Write share, begin and end of the send, and end of the computation, of every chunk.
 
     In order of transmission; shares of a user's own stand in `out` already. Return when the
@@ -245,13 +260,13 @@ def chunk_times(kind, release, n, sigma, rounds, end, costs, unit, lead, shared,
     """
     cms, cps, st, sc = costs
     if kind == OPR:
-        fill_opr_loads(n, sigma, cms, cps, st, unit, lead, out, base)
+        fill_opr_loads(n, sigma, cms, cps, st, time_per_unit, first_share_offset, out, base)
     elif kind == EQUAL or kind == PIECES:
         fill_equal_loads(n, sigma, out, base)
-    elif kind == EVEN:
+    elif kind == EQUAL_FINISH:
         fill_equal_finish_loads(release, n, sigma, cms, cps, out, base)
     elif kind == REMODEL:
-        fill_remodel_loads(release, n, sigma, cms, cps, unit, out, base)
+        fill_remodel_loads(release, n, sigma, cms, cps, time_per_unit, out, base)
     elif kind == OPTIMUM:
         fill_optimum_loads(release, n, end, cms, cps, out, base)
     elif kind == ROUNDS or kind == ROUNDS_EARLY:
@@ -304,7 +319,7 @@ def write_falling_ends(time, step, ratio, nodes, span, count, out):
 
 
 @compiled
-def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, per_node, span, out):
+def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, time_per_unit, per_node, span, out):
     r"""Return when a task is computed and when its last send ends, group by group.
 
     Nodes of one release share geometrically. The remodel's shares x_k of a group, with
@@ -323,9 +338,9 @@ def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, unit, per_node, 
             if pool[g].time > clock:
                 head, run = pool[g].time, 0
             run += pool[g].nodes
-            clock = head + (end - head) * send_fraction(run, cms / (cms + cps), unit)
+            clock = head + (end - head) * send_fraction(run, cms / (cms + cps), time_per_unit)
         return end, clock, 0
-    time, last, completion = sigma * unit[n], pool[groups - 1].time, clock
+    time, last, completion = sigma * time_per_unit[n], pool[groups - 1].time, clock
     chi = cps * time / (time + (last - clock))
     whole = end - last
     if last - clock > time:  # shares over so long a wait multiply what the clock has rounded

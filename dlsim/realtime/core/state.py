@@ -14,7 +14,7 @@ from dlsim.compiled import compiled, records, same_instant
 from dlsim.realtime.core.formulas import MOST_ROUNDS
 from dlsim.realtime.core.splits import BY_OPR, BY_PIECES
 
-Records = NDArray[np.void]
+RecordArray = NDArray[np.void]
 
 # Shell sort: faster than quadratic on long queues, an insertion sort on short ones.
 _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
@@ -23,21 +23,21 @@ _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
 FEW_RUNS = 4
 
 #: Counting rules of `Schedule.counts`, the rows, and what they count, the columns.
-COUNT_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
+IIT_COUNT_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
 IIT_COLUMNS = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
 #: Places of the rows; the last row, below the counting rules, counts the plan in force.
 ADMITTED, ARRIVAL, REPLANNED, DISPATCHED, RTGRID, IN_FORCE = range(6)
 
 #: A task. Instants are absolute; `due` moves when an offer is accepted. `due_tol` is the latest
 #: completion that meets `due`, `rank` the place in a static order, `n_star` N*, `n_min` the fewest
-#: nodes at the task's test (or its fixed number), `duration` how long it occupies these, and
+#: nodes at the task's test (or its fixed number), `time_on_nodes` how long it occupies these, and
 #: `requested` the number of nodes that its user asks for.
 TASK = np.dtype(
     [(name, "f8") for name in ("arrival", "sigma", "due", "rank", "due_tol", "duration")]
     + [(name, "i8") for name in ("n_star", "n_min", "requested")]
 )
 #: Nodes that are released at a time.
-BLOCK = np.dtype([("time", "f8"), ("nodes", "i8")])
+NODE_BLOCK = np.dtype([("time", "f8"), ("nodes", "i8")])
 #: A planned task; `rank` is the rank at its start, `ready` the instant at which the last of its
 #: nodes is released, `kind` how it is split, and `iit_flags` what Table 1 counts.
 ENTRY = np.dtype(
@@ -65,25 +65,25 @@ RESULT = np.dtype(
 )
 
 
-class State(NamedTuple):
+class HeadNodeState(NamedTuple):
     """What the head node knows: running tasks, the plan in force, and room to plan in."""
 
-    counters: Records  # one record of COUNTERS
-    running: Records  # when nodes of running tasks are released, sorted by time
-    plan: Records  # row 0 is the plan in force, row 1 the one that is being made
-    pending: Records  # tasks that are still to be planned in this test
-    planned_ends: Records  # when nodes of planned tasks are released, a binary heap
-    chosen_nodes: Records  # releases of the nodes of the task that is being placed
-    idle_nodes: Records  # releases of the nodes that are idle at an instant
-    node_completions: Records  # ends of the nodes of a task, where each ends by itself
+    counters: RecordArray  # one record of COUNTERS
+    running: RecordArray  # when nodes of running tasks are released, sorted by time
+    plan: RecordArray  # row 0 is the plan in force, row 1 the one that is being made
+    pending: RecordArray  # tasks that are still to be planned in this test
+    planned_ends: RecordArray  # when nodes of planned tasks are released, a binary heap
+    chosen_nodes: RecordArray  # releases of the nodes of the task that is being placed
+    idle_nodes: RecordArray  # releases of the nodes that are idle at an instant
+    node_completions: RecordArray  # ends of the nodes of a task, where each ends by itself
     release: NDArray[np.float64]  # releases of the chosen nodes, node by node
     chunks: NDArray[np.float64]  # the chunks of the task that is being placed
-    counts: NDArray[np.int64]  # by `COUNT_RULES` and `IN_FORCE`, and `IIT_COLUMNS`
-    counters_after_plan: Records  # COUNTERS after the whole plan, if `end_planned` agrees
-    after_plan: Records  # when nodes are released after the whole plan, sorted by time
+    counts: NDArray[np.int64]  # by `IIT_COUNT_RULES` and `IN_FORCE`, and `IIT_COLUMNS`
+    counters_after_plan: RecordArray  # COUNTERS after the whole plan, if `end_planned` agrees
+    after_plan: RecordArray  # when nodes are released after the whole plan, sorted by time
 
 
-def fresh_state(tasks: int, rules: Any, span: float) -> State:
+def fresh_state(tasks: int, rules: Any, span: float) -> HeadNodeState:
     """Return the state of an idle cluster with room for all tasks at once."""
     room, n = tasks + 2, rules.nodes
     node_by_node = rules.finish or rules.partition == BY_PIECES
@@ -93,24 +93,24 @@ def fresh_state(tasks: int, rules: Any, span: float) -> State:
     counters["idle"], counters["span"] = n, span
     after_plan["span"], after_plan["end_planned"] = span, -1
     single = n if rules.partition > BY_OPR else 0
-    return State(
+    return HeadNodeState(
         counters=counters,
-        running=records(blocks, BLOCK),
+        running=records(blocks, NODE_BLOCK),
         plan=records((2, room), ENTRY),
         pending=records(room, PENDING),
-        planned_ends=records(groups, BLOCK),
-        chosen_nodes=records(groups, BLOCK),
-        idle_nodes=records(groups, BLOCK),
-        node_completions=records(groups, BLOCK),
+        planned_ends=records(groups, NODE_BLOCK),
+        chosen_nodes=records(groups, NODE_BLOCK),
+        idle_nodes=records(groups, NODE_BLOCK),
+        node_completions=records(groups, NODE_BLOCK),
         release=np.empty(single),
         chunks=np.empty((single * (rules.rounds or MOST_ROUNDS), 4)),
         counts=np.zeros((IN_FORCE + 1, len(IIT_COLUMNS)), dtype=np.int64),
         counters_after_plan=after_plan,
-        after_plan=records(2 * groups, BLOCK),
+        after_plan=records(2 * groups, NODE_BLOCK),
     )
 
 
-def fresh_results(tasks: int) -> Records:
+def fresh_results(tasks: int) -> RecordArray:
     """Return the results of tasks none of which has run."""
     results = records(tasks, RESULT)
     results["start"] = results["estimate"] = results["end"] = np.nan
@@ -309,7 +309,7 @@ def merge_runs(count, blocks, merged):
 
 @compiled
 def insert_completions(count, state):
-    """Add running blocks: the first of `State.node_completions`, run by run."""
+    """Add running blocks: the first of `HeadNodeState.node_completions`, run by run."""
     new, other, counters = state.node_completions, state.planned_ends, state.counters[0]
     running, k = state.running, 0
     runs = find_runs(count, new, other)

@@ -9,7 +9,7 @@ from dlsim.realtime.core.splits import BY_USER, is_in_rounds
 #: By how much the sum of a user's shares may miss 1.
 SHARES_TOL = 1e-9
 #: Kinds of functions: an order at an instant, a number of nodes, a partition.
-ORDER, NODES, PARTITION = 1, 2, 3
+ORDER_RULE, NODES_RULE, PARTITION_RULE = 1, 2, 3
 
 
 @compiled
@@ -38,7 +38,9 @@ def ask_rule(kind, task, nodes, t, idle, waiting, tasks, rules, table):
             rules.sc,
         )
     else:
-        n_min = n_min_of(t, one.due_tol, one.sigma, 1, one.n_star, table.unit, table.fixed)
+        n_min = n_min_of(
+            t, one.due_tol, one.sigma, 1, one.n_star, table.time_per_unit, table.setup_time
+        )
     costs = (float(rules.nodes), rules.cms, rules.cps, rules.st, rules.sc)
     given = (
         int(task),
@@ -53,7 +55,7 @@ def ask_rule(kind, task, nodes, t, idle, waiting, tasks, rules, table):
     )
     found = call_rule(user.rules[kind - 1], given)
     good = found == found
-    if kind == NODES:
+    if kind == NODES_RULE:
         good = 0 <= found <= rules.nodes and found == np.floor(found)
         if good and rules.partition != BY_USER and not is_in_rounds(rules.partition):
             found = min(found, one.n_star)
@@ -68,15 +70,16 @@ def ask_rule(kind, task, nodes, t, idle, waiting, tasks, rules, table):
 @compiled
 def fill_user_shares(user, task, sigma, release, n, costs, table, chunks, base):
     """Write the shares of a user's partition; none where only a table of results says so."""
-    if not user.rules[PARTITION - 1]:
+    if not user.rules[PARTITION_RULE - 1]:
         return
     total = call_rule(
-        user.rules[PARTITION - 1], (float(sigma), release, int(n), costs, table, chunks, int(base))
+        user.rules[PARTITION_RULE - 1],
+        (float(sigma), release, int(n), costs, table, chunks, int(base)),
     )
     good = abs(total - 1) <= SHARES_TOL
     if not good and user.error_record[0] == 0:
         user.error_record[0], user.error_record[1], user.error_record[3], user.error_record[4] = (
-            PARTITION,
+            PARTITION_RULE,
             task,
             n,
             total,
