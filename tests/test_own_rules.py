@@ -229,7 +229,7 @@ def test_what_a_plain_function_must_not_do_is_told(kind, function, message):
 
 def test_no_offers_are_made_by_functions():
     policy = Policy(laxity, "min", overtake=True)
-    with pytest.raises(InputError, match="no offers are made by functions of one's own"):
+    with pytest.raises(InputError, match="no offers are made by functions of a user"):
         simulate(TASKS, CLUSTER, policy, negotiate=2)
     with pytest.raises(InputError, match="no offers"):
         simulate(TASKS, CLUSTER, policy).offers()

@@ -1,9 +1,11 @@
 """The real-time engine: paper M by hand, the exact twin, negotiation, bad input."""
 
 import dataclasses
+import importlib
 import math
 import pickle
 import random
+import re
 from fractions import Fraction as Q
 
 import numpy as np
@@ -17,6 +19,7 @@ from dlsim.realtime import (
     Cluster,
     Policy,
     Reading,
+    core,
     execution_time,
     model,
     simulate,
@@ -580,3 +583,11 @@ def test_the_papers_orders_are_those_of_their_keys(name, word):
     key = model.ORDERS[word].key
     by_key = simulate(tasks, Cluster(10, 10, 10), Policy(key, "min", overtake=True))
     pd.testing.assert_frame_equal(by_key.tasks, simulate(tasks, Cluster(10, 10, 10), name).tasks)
+
+
+def test_the_index_of_the_core_names_its_functions():
+    index = core.__doc__.split("Arguments that every kernel")[0]
+    named = re.findall(r"`(\w+)\.(\w+)`", index)
+    assert len(named) > 20
+    for module, function in named:
+        assert callable(getattr(importlib.import_module(f"{core.__name__}.{module}"), function))

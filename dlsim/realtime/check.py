@@ -75,7 +75,7 @@ def _task_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     yield "a refused task does not miss", index, ~refused | ~s.missed
     may_drop = not s.policy.admission and s.reading.late == "drop"
     yield "an admitted task runs", index, refused | ran | (s.missed & may_drop)
-    yield "without admission control nobody is refused", index, ~refused | s.policy.admission
+    yield "without admission control no task is refused", index, ~refused | s.policy.admission
     yield "a task runs on 1..N nodes", index, ~ran | ((n >= 1) & (n <= s.cluster.nodes))
     in_time = not_after(s.arrival, s.start, s.scale)
     yield "no task starts before it arrives", index, ~ran | in_time
@@ -162,7 +162,7 @@ def _link_free_times(s: ScheduleArrays) -> Floats:
 
 
 def _work_conserving_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
-    """Nobody is sent away from an idle cluster that could serve him."""
+    """Yield whether every task that an idle cluster could serve in time is served."""
     serial = s.policy.partition == "pieces" and s.reading.link == "shared"
     asks = callable(s.policy.nodes) or callable(s.policy.partition)
     if s.policy.partition in IN_ROUNDS or serial or asks:  # no formula that is not the engine's
@@ -186,7 +186,7 @@ def _work_conserving_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
 
 
 def _order_rules(s: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
-    """Who starts when; `line` holds the tasks that ran, by start."""
+    """Yield whether tasks start in time and in order; `line` holds the tasks that ran, by start."""
     start, arrival, index = s.start[line], s.arrival[line], s.index[line]
     estimate, sent = s.estimate[line], _link_free_times(s)[line]
     early = s.policy.partition not in ("opr", "equal", "umr")
@@ -211,7 +211,7 @@ def _order_rules(s: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
     strict = s.policy.nodes == "all" or not passes or s.reading.mn_order == "strict"
     if not strict or s.policy.order == "dc" or s.policy.is_timed:
         return
-    passed = "nobody passes a waiting task of smaller rank"
+    passed = "no task passes a waiting task of smaller rank"
     if s.policy.order == "fifo":
         line = np.sort(line)
         behind = not_after(np.maximum.accumulate(s.start[line]), s.start[line], s.scale)
@@ -228,7 +228,7 @@ def _order_rules(s: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
 def _keeps_rank_order(
     start: Floats, arrival: Floats, rank: Floats, slack: Floats, line: Indices, scale: float
 ) -> list[bool]:
-    """Tell per start, in order, whether everyone who waited then ranked no lower, but for slack."""
+    """Tell of each start, in order, whether no task of smaller rank waited then, up to slack."""
     known = arrival + time_tolerance(scale, arrival)
     coming, waiting = np.argsort(known, kind="stable")[::-1].tolist(), list[Any]()
     waiter = list(zip(rank.tolist(), line.tolist(), start.tolist(), strict=True))
@@ -389,7 +389,7 @@ def _release_rules(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[R
 
 
 def _user_shares(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> NDArray[np.bool_]:
-    """Ask a partition of one's own again, in Python, task by task."""
+    """Tell whether a user's partition, called again task by task, returns the same shares."""
     c, table, given = s.cluster, time_table(s.cluster, "opr"), np.empty(len(k.task))
     origin, ask = clock_origin(s.arrival), cast(Callable[..., Any], s.policy.partition)
     for first, n in zip(
@@ -402,7 +402,7 @@ def _user_shares(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> NDArray[np.bo
 
 
 def _remodel_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[RuleResult]:
-    """The remodel's shares and estimate, eqs. of [6]; who is remodelled under I and II."""
+    """Yield the remodel's rules: shares and estimate by [6], and when I and II use it."""
     c, index, task = s.cluster, k.labels, k.task
     last = k.over(np.fmax, x.release)[task]
     send, time = x.sigma * c.cms, x.sigma * time_table(c, "opr").time_per_unit[x.n]
@@ -485,7 +485,7 @@ def _exclusion_rules(s: ScheduleArrays, k: Chunks) -> Iterator[RuleResult]:
 
 
 def _piece_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
-    """Pieces that are admitted one by one are tasks; table and chunks are theirs."""
+    """Yield whether the tables of a task are those of its pieces, admitted one by one."""
     assert s.given is not None
     assert s.result.parts is not None
     k, parts, owners = s.chunks, s.result.parts, s.given.owners
@@ -500,8 +500,8 @@ def _piece_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
         ("admitted", "any", "a task is admitted if one of its pieces is"),
         ("missed", "any", "a task misses its deadline if one of its pieces does"),
     ):
-        found, theirs = (x.to_numpy(float) for x in (s.result.tasks[name], by_task[name].agg(how)))
-        yield rule, s.index, (found == theirs) | (np.isnan(found) & np.isnan(theirs))
+        found, wanted = (x.to_numpy(float) for x in (s.result.tasks[name], by_task[name].agg(how)))
+        yield rule, s.index, (found == wanted) | (np.isnan(found) & np.isnan(wanted))
     inner, same = Chunks(parts.chunks, parts.tasks.index), np.zeros(len(k.task), dtype=bool)
     if len(inner.task) == len(same):
         same = k.task == np.append(owners, -1)[inner.task]

@@ -43,7 +43,7 @@ def simulate(
     cluster : Cluster
         Nodes and costs.
     policy : str or Policy
-        A name of `POLICIES`, a row of one's own, or its name as ``FILE.py:name`` or
+        A name of `POLICIES`, a `Policy` of your own, or its name as ``FILE.py:name`` or
         ``module:name``.
     reading : Reading, optional
         How ambiguous sentences are understood; default `Reading()`.
@@ -52,7 +52,7 @@ def simulate(
         deadline if it is at most x times its own.
     engine : {"auto", "compiled", "python"}
         The same decisions at two speeds: compiled, which takes some 20 s once per version, or
-        uncompiled, as "auto" takes small work and functions of one's own.
+        uncompiled, as "auto" takes small work and functions of a user.
 
     Returns
     -------
@@ -176,7 +176,7 @@ def split_load(
     cluster : Cluster
         Costs of the cluster.
     partition : str or callable
-        One of `PARTITIONS`; ``exact-n`` is ``exact`` here, the nodes being given. Or one's own, as
+        One of `PARTITIONS`; ``exact-n`` is ``exact`` here, the nodes being given. Or a function, as
         for a `Policy`.
     rounds : int or "best"
         Of the multi-round partitions.

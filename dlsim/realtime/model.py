@@ -375,7 +375,7 @@ def release_times(release: Any, cluster: Cluster) -> NDArray[np.float64]:
 
 
 class TaskView(NamedTuple):
-    """What a rule of one's own is told of a task.
+    """A task as the functions of a user see it.
 
     Attributes
     ----------
@@ -397,7 +397,7 @@ class TaskView(NamedTuple):
 
 
 class StateView(NamedTuple):
-    """What a rule of one's own is told of the cluster.
+    """The cluster as the functions of a user see it.
 
     Attributes
     ----------
@@ -433,7 +433,7 @@ class Policy:
     Parameters
     ----------
     order : {"fifo", "edf", "dc"} or callable
-        Who is served first: arrival, absolute deadline, decreasing cost derivative; or
+        Which task is served first: by arrival, absolute deadline or decreasing cost derivative; or
         a function of the task table that returns one static key per task, smallest first; or
         ``order(task, n, t, state)``, the key of a task that would run on n nodes from t on, asked
         at every instant t at which nodes get free (Notes).
@@ -466,8 +466,8 @@ class Policy:
 
     Notes
     -----
-    Functions of one's own are told of a `TaskView` and a `StateView`, and are called by the
-    uncompiled engine, whatever they do. With one of them all tasks that wait are planned anew at
+    Functions of a user are called with a `TaskView` and a `StateView` by the uncompiled engine, so
+    that any Python code works. With one of them all tasks that wait are planned anew at
     each arrival, from instant to instant as nodes get free: all are counted and ordered, and a task
     that fits starts, until one does not (`overtake`: past those that do not). A newcomer is refused
     where a task would be late. No offers are made: it is not known at which deadline such a
@@ -517,7 +517,7 @@ class Policy:
 
     @property
     def has_user_rules(self) -> bool:
-        """Whether a function of one's own is asked while tasks are planned."""
+        """Whether a function of a user is called while tasks are planned."""
         return self.is_timed or callable(self.nodes) or callable(self.partition)
 
     def _incompatible_options(self) -> Iterator[str]:
@@ -533,7 +533,7 @@ class Policy:
         if callable(nodes) and partition in ("exact-n", "pieces"):
             yield f"partition={partition!r} chooses the number of nodes; use nodes='min' or 'user'"
         if callable(partition) and nodes in ("user", "fragment"):
-            yield "a partition of one's own needs nodes='min', 'all' or a function"
+            yield "a user's partition needs nodes='min', 'all' or a function"
         if self.order == "dc" and nodes != "min":
             yield "order='dc' ranks by the fewest nodes n_min; use nodes='min'"
         if self.order == "dc" and not is_plain:
@@ -664,8 +664,8 @@ def about(policy: Policy) -> str:
     order = "by an order of its own"
     if not callable(policy.order):
         order = ORDERS[policy.order].about
-    end = "" if policy.admission else "; nobody is refused"
-    passes = ", who fits may pass" if policy.overtake else ""
+    end = "" if policy.admission else "; no task is refused"
+    passes = ", a task that fits may pass" if policy.overtake else ""
     nodes, split = "as many nodes as it finds", "split in a way of its own"
     if not callable(policy.nodes):
         nodes = NODE_RULES[policy.nodes].about

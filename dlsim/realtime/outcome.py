@@ -62,7 +62,7 @@ class Schedule:
     cluster : Cluster
         Where it ran.
     policy : Policy
-        Who decided, and `name`, its legend name.
+        The policy that decided; `name` is its name in legends.
     reading : Reading
         How the paper was understood.
     negotiate : float
@@ -115,7 +115,7 @@ class Schedule:
             "completion": origin + done["end"],
             "missed": missed,
         }
-        # not copied: nobody else has these arrays
+        # not copied: no other table holds these arrays
         tasks: Any = functools.partial(pd.DataFrame, columns, index=given.labels, copy=False)
         runs: Any = functools.partial(_run_table, done, given.labels)
         fields = (tasks, *about, given, runs, run.counts)
@@ -284,7 +284,7 @@ class Schedule:
 
     @property
     def offers_take_long(self) -> bool:
-        """Whether `offers` takes minutes: who fits may pass, and more than 20,000 are refused."""
+        """Whether `offers` takes minutes: tasks may overtake, and over 20,000 are refused."""
         return self.policy.overtake and int((~self.tasks["admitted"]).sum()) > MAX_OFFERS
 
     def offers(self) -> pd.DataFrame:

@@ -201,7 +201,7 @@ def run_policy(
     if policy.has_user_rules and offers_any:
         what = model.under(model.find_policy(policy)[0], reading)
         raise InputError(
-            f"no offers are made by functions of one's own ({what}): at which deadline they change"
+            f"no offers are made by functions of a user ({what}): at which deadline they change"
             " their mind is not known; use a policy by name, or an order(tasks)"
         )
     rules = make_rules(cluster, policy, reading, negotiate, offers_any)

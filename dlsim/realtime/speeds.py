@@ -30,7 +30,7 @@ def core_for(policy: Policy, engine: str, tasks: int) -> AbstractContextManager[
         return CORE.at_speed(engine, tasks)
     if engine == "compiled":
         raise InputError(
-            "engine must be 'auto' or 'python' for functions of one's own, which are called"
+            "engine must be 'auto' or 'python' for functions of a user, which are called"
             " uncompiled; got 'compiled'"
         )
     return CORE.at_speed("python" if engine == "auto" else engine, tasks)

@@ -1,4 +1,4 @@
-"""Rules of one's own: an order, a number of nodes, a partition, called by the uncompiled core."""
+"""Functions of a user (an order, a number of nodes, a partition) as the core calls them."""
 
 import math
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +14,7 @@ from dlsim.validate import Floats
 
 
 class UserRules(NamedTuple):
-    """Rules of one's own as the engine calls them; `error_record` is what one of them did wrong."""
+    """Functions of a user as the core calls them, and the first error of one of them."""
 
     rules: Any  # by RULES, the function or None; an array of 0 where there is none at all
     error_record: (
@@ -22,12 +22,12 @@ class UserRules(NamedTuple):
     )
 
 
-#: What functions of a user have raised, until it is told.
+#: Exceptions that functions of a user have raised, until they are raised again.
 RAISED: list[BaseException] = []
 
 
 def _views(costs: Sequence[float], table: TimeTable, idle: int, waiting: int) -> StateView:
-    """Return what a function is told of the cluster."""
+    """Return the cluster as a function of a user sees it."""
     nodes, cms, cps, st, sc = costs
     return StateView(
         idle,
@@ -45,7 +45,7 @@ def _views(costs: Sequence[float], table: TimeTable, idle: int, waiting: int) ->
 
 
 def _ask(function: Callable[..., Any], *given: Any) -> Floats:
-    """Call a user's function; what it raises is kept, to be told with its task."""
+    """Call a user's function; keep an exception, so that it is raised again with its task."""
     try:
         return np.array(function(*given), dtype=np.float64, ndmin=1).ravel()
     except BaseException as error:
@@ -102,7 +102,7 @@ def wrap_user_rules(policy: Policy) -> UserRules:
 
 
 def raise_rule_error(own: UserRules, policy: Policy, labels: Any, release: Floats) -> None:
-    """Raise what a rule did wrong, if one did."""
+    """Raise InputError for the first error of a user's function, if there was one."""
     if not own.error_record[0]:
         return
     kind = list(RULES)[int(own.error_record[0]) - 1]

@@ -86,7 +86,7 @@ _POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
 #: Every law of the sizes, and one of the user's own: so many sizes from a generator.
 SIZE_LAWS = (*_POSITIVE, "uniform")
 Law = str | Callable[[Generator, int], Any]
-#: Sizes of a law of one's own that stand for it where its mean least time is asked for.
+#: Sizes drawn from a user's law to estimate the mean execution time.
 LAW_SAMPLE = 100_000
 
 
@@ -128,7 +128,7 @@ def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[s
 
 
 def _check_switches(switches: dict[str, Any], generator: str) -> None:
-    """Refuse unknown options; a law of one's own is known by its name from then on."""
+    """Refuse unknown options; a user's law is recorded by its name."""
     named = {name: value for name, value in switches.items() if not callable(value)}
     split_reading(named, generator)
     switches.update({k: getattr(v, "__name__", k) for k, v in switches.items() if callable(v)})
@@ -302,11 +302,11 @@ def mcdf(
         A Poisson process, or intervals that themselves are Poisson distributed.
     size : {"resample", "abs", "clip"} or callable
         What happens to draws of N(mean, mean) that are not positive: drawn again,
-        absolute value, or raised to 0.01 * mean, as is every draw below it. Or a law of
-        one's own, ``size(generator, count)``: so many sizes, drawn from that generator, such as
+        absolute value, or raised to 0.01 * mean, as is every draw below it. Or a user's
+        law, ``size(generator, count)``: so many sizes, drawn from that generator, such as
         ``lambda rng, n: rng.pareto(2.5, n) + 1``.
     base : {"actual", "nominal"}
-        :math:`\bar{E}` over the law of the sizes (`mean_least_time`; of one's own over a
+        :math:`\bar{E}` over the law of the sizes (`mean_least_time`; of a user's law over a
         sample, from a random stream of its own), or E at the mean.
     deadline : {"minmax", "largest"}
         U[min E, E(1)], or up to the largest E(n) of all n <= N.
@@ -421,7 +421,7 @@ def dcratio(
         What happens to draws of N(mean, mean) that are not positive: drawn again,
         raised to 0.01 * mean, as is every draw below it, or absolute value. "uniform"
         is U(0, 2 mean), the continuous form of the uniform 1..2 Avg - 1 that the
-        authors' later simulator draws. Or a law of one's own, as for `mcdf`.
+        authors' later simulator draws. Or a user's law, as for `mcdf`.
     deadline : {"clamp", "scaled", "redraw_both"}
         How D >= E(sigma, min(N, N*)) comes about: U[.5, 1.5] AvgD raised to it (drawing
         D alone again would never end for a large task); U[.5, 1.5] DCRatio E(sigma, N)
@@ -466,7 +466,7 @@ def dcratio(
 def user_split(
     tasks: pd.DataFrame, cluster: Cluster, seed: Seed = 0, n_min: str = "text"
 ) -> pd.DataFrame:
-    r"""Draw into how many equal pieces a user cuts each task who knows no better.
+    r"""Draw the number of equal pieces into which a user cuts each task (User Split).
 
     .. math:: N_{min} = \left\lceil \frac{\sigma C_{ps}}{D - \sigma C_{ms}} \right\rceil,
               \qquad n \sim U\{N_{min}, \dots, N - 1\}

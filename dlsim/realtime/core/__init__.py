@@ -1,5 +1,27 @@
 """The compiled core: arrays and floats in and out.
 
+Where the terms of the papers are decided:
+
+======================================== =========================================================
+execution time E(sigma, n)               `formulas.time_on_nodes`
+n_min of a size and a deadline           `formulas.n_min_of`
+N*, the most nodes with positive shares  `formulas.n_star_of`
+n_min of a task at an instant            `node_rules.n_min_at` (and `node_rules.nodes_wanted`)
+MCDF's order, the cost derivative        `orders.mcdf_rank`, `formulas.cost_derivative`
+FIFO and EDF order                       `orders.line_rank`
+schedulability test (admission)          `admission.schedulability_test`
+admission of tasks served in line        `line_admission.admit_in_line`
+optimal partitioning rule (OPR)          `splits.split_at_last_release`, `splits.fill_opr_loads`
+equal finish, eqs. (2)-(4) of paper I    `splits.split_by_equal_finish`
+Constraints 1 and 2 of paper I           `formulas.constraint_one`, `formulas.constraint_two`
+heterogeneous remodel (DLT) of [6]       `splits.split_by_remodel`, `formulas.remodelled_time`
+true optimum (EXACT)                     `splits.split_by_optimum`, `formulas.optimal_completion`
+several rounds (UMR)                     `splits.split_in_rounds`, `formulas.instalment`
+inserted idle times of Table 1           `idle_times.find_iit_flags`
+dispatch, arrivals, offers               `loop.dispatch`, `loop.run_admission`
+no admission control (FIFOANNA, EDFANNA) `loop.run_all_admitted`
+======================================== =========================================================
+
 Arguments that every kernel shares, in this order:
 
 ======== =========================================================================================
@@ -11,11 +33,13 @@ table    the coefficients of E(n) (`dlsim.realtime.partition.TimeTable`)
 results  what became of the tasks (`state.RESULT`)
 ======== =========================================================================================
 
-t, now are a decision instant and the instant of the arrival that is tested; a pool is a list of
-groups (time, nodes) in order of release; `later` is the smallest later deadline of the newcomer
-at which an answer could change.
+`now` is the arrival that is tested, `t` an instant of the plan. A pool is a list of groups (time,
+nodes) in order of release. `block` is the first running block that the plan has not used, `size`
+the number of `state.planned_ends`, `link` when the link becomes free. `later` is the smallest later
+deadline of the newcomer at which an answer could change.
 
 Modules, each of which uses only those above it: `formulas` of one load, `splits` of a load over
 nodes, `state`, `user_rules`, `orders`, `node_rules` (how many nodes), `placement` of one task,
-`idle_times` (Table 1), `admission` tests, `loop`, and `opr_loop`, a faster one for two policies.
+`idle_times` (Table 1), `admission` and `line_admission`, `loop`, and `opr_loop`, a faster loop for
+two policies.
 """

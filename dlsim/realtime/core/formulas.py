@@ -105,7 +105,7 @@ def n_star_of(sigma, min_size, nodes):
 
 @compiled
 def n_min_of(start, limit, sigma, low, top, time_per_unit, setup_time):
-    """Return n_min: the smallest n in low..top with start + E(n) <= limit, or 0.
+    """Return n_min, the smallest n in low..top with start + E(n) <= limit, or 0.
 
     Gallops from `low`, a number known not to exceed n_min, because n_min never falls as time
     goes on; E decreases on 1..N*, so the first n that fits is found by bisection. `limit` is

@@ -6,9 +6,10 @@ Source: paper M, section 5, MCDF(), whose line numbers are cited.
 import numpy as np
 
 from dlsim.compiled import compiled, meets, same_instant
-from dlsim.realtime.core.admission import admit_in_line, schedulability_test
+from dlsim.realtime.core.admission import schedulability_test
 from dlsim.realtime.core.formulas import n_star_of, time_on_nodes
 from dlsim.realtime.core.idle_times import count_iits
+from dlsim.realtime.core.line_admission import admit_in_line
 from dlsim.realtime.core.node_rules import ALL_NODES, REQUESTED, earliest_deadline, init_newcomer
 from dlsim.realtime.core.orders import MCDF_ORDER, USER_ORDER, rank_at
 from dlsim.realtime.core.placement import compute_ends, opr_send_end

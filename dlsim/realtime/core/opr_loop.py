@@ -93,8 +93,8 @@ def run_opr(
     """Simulate all arrivals; return how many of `order` ran, in order of dispatch.
 
     Three lists of releases: what the plan in force leaves over; what the first `known` of
-    `order` did; one in the making. Who gets before others is planned from the second, with
-    those behind him, in `plan`.
+    `order` did; one in the making. A newcomer that is served before others is planned
+    with them from the second list, in `plan`.
     """
     size, top, known, first, last = len(arrival), len(time_per_unit) - 2, 0, 0, 0
     left, ran, made = times[0], times[1], times[2]

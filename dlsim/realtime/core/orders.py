@@ -22,7 +22,7 @@ def line_rank(task, tasks, rules):
 
 @compiled(inline=True)
 def mcdf_rank(task, nodes, tasks, rules, table):
-    """Return MCDF's rank: the largest cost derivative W(n + 1) - W(n) first (paper M)."""
+    """Return the rank in MCDF's order: largest cost derivative W(n + 1) - W(n) first (paper M)."""
     sigma, top = tasks[task].sigma, rules.infinite_top
     return -cost_derivative(sigma, nodes, rules.nodes, top, table.dc_slope, table.dc_offset)
 
