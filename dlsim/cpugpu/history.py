@@ -13,7 +13,7 @@ from typing import Self
 
 import pandas as pd
 
-from dlsim.cpugpu.jobs import CLASSES, other_class
+from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS
 from dlsim.validate import instance, number, one_of, require_table
 
 #: Weight of the newest run in the moving average.
@@ -68,11 +68,11 @@ class Record:
             self.runs = Runs(self.runs.times[: self.count])
         self.runs.append(seconds)
         self.count += 1
-        delta = seconds - self.mean
-        self.mean += delta / self.count
-        self.spread += delta * (seconds - self.mean)
-        first = self.count == 1
-        self.recent = seconds if first else self.recent + NEWEST * (seconds - self.recent)
+        deviation = seconds - self.mean
+        self.mean += deviation / self.count
+        self.spread += deviation * (seconds - self.mean)
+        is_first = self.count == 1
+        self.recent = seconds if is_first else self.recent + NEWEST * (seconds - self.recent)
 
     def expected(self, estimate: str = "mean") -> float:
         """Return a statistic of the measured runs."""
@@ -138,7 +138,7 @@ class History:
         """Note that a job was assigned to a class (rule 2)."""
         own = self.entry(app, cls)
         own.assigned, own.elsewhere = own.assigned + 1, 0
-        other = self._records.get((app, other_class(cls)))
+        other = self._records.get((app, OTHER_CLASS[cls]))
         if other is not None:
             other.elsewhere += 1
 

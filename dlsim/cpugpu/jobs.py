@@ -7,11 +7,8 @@ from dlsim.errors import InputError
 
 #: Device classes, in the order that decides the last tie: GPUs first.
 CLASSES = ("gpu", "cpu")
-
-
-def other_class(cls: str) -> str:
-    """Return the class that a class is not."""
-    return "cpu" if cls == "gpu" else "gpu"
+#: The class that a class is not.
+OTHER_CLASS = {"gpu": "cpu", "cpu": "gpu"}
 
 
 def device_class(device: str) -> str:

@@ -64,9 +64,9 @@ class DeviceClock:
         is_slowed = device >= self.gpus and self.share > 0
         self.ends[device] = now + (time / self.rate if is_slowed else time)
 
-    def settle(self, now: float) -> None:
+    def change_speed(self, now: float) -> None:
         """Let the CPUs go on at the speed that the running GPU jobs leave them."""
-        if self.share == 0 or self.cpus == 0:
+        if self.cpus == 0:
             return
         busy = sum(end < math.inf for end in self.ends[: self.gpus])
         rate = 1.0 - self.share * busy / self.cpus
@@ -125,16 +125,19 @@ def simulate_jobs(
             seconds[number] = now - start[number] if share else times[number][device]
             scheduler.complete(now, device, seconds[number])
             ended += 1
-        first = coming
-        while coming < count and arrival[coming] <= limit:
-            now = max(now, arrival[coming])
-            coming += 1
-        scheduler.arrive(now, jobs[first:coming])
-        clock.settle(now)
+        if coming < count and arrival[coming] <= limit:
+            first = coming
+            while coming < count and arrival[coming] <= limit:
+                now = max(now, arrival[coming])
+                coming += 1
+            scheduler.arrive(now, jobs[first:coming])
+        if share:
+            clock.change_speed(now)
         for device, job in scheduler.dispatch(now):
             start[job.job] = now
             clock.begin(device, now, times[job.job][device])
-        clock.settle(now)
+        if share:
+            clock.change_speed(now)
     moves = [scheduler.moves[job] for job in range(count)]
     blank = (math.nan,) * len(clock.ends)
     return Trace(

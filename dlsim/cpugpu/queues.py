@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
-from dlsim.cpugpu.jobs import CLASSES, JobView, other_class
+from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView
 
 
 class View(Protocol):
@@ -169,7 +169,7 @@ class ByTime:
         for job in jobs:
             cls = job.preferred
             self.queues[cls].append((-job.declared[cls], -job.job, job))
-            here = other_class(cls)
+            here = OTHER_CLASS[cls]
             if here in job.declared:
                 self.elsewhere[here].append((-job.declared[here], -job.job, job))
         for cls in CLASSES:
@@ -183,7 +183,7 @@ class ByTime:
         place = bisect_left(self.queues[cls], (-time, -job.job))
         self.queues[cls].insert(place, (-time, -job.job, job))
         self._times[cls].insert(place, time)
-        here = other_class(cls)
+        here = OTHER_CLASS[cls]
         if here in job.declared:
             insort(self.elsewhere[here], (-job.declared[here], -job.job, job))
 
@@ -192,7 +192,7 @@ class ByTime:
         cls = job.preferred
         place = self._place(job)
         del self.queues[cls][place], self._times[cls][place]
-        here = other_class(cls)
+        here = OTHER_CLASS[cls]
         if here in job.declared:
             queue = self.elsewhere[here]
             del queue[bisect_left(queue, (-job.declared[here], -job.job))]

@@ -19,12 +19,11 @@ they do here is our reading.
 
 import math
 from collections.abc import Callable, Iterator
-from itertools import chain, repeat
 from typing import NamedTuple
 
 from dlsim.compiled import TOL, latest_finish
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.jobs import CLASSES, JobView, Running, other_class
+from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView, Running
 from dlsim.cpugpu.model import POLICY_RULES, Policy, Reading
 from dlsim.cpugpu.queues import ByPreferredClass, BySpeedUp, ByTime, ByVersions, MainQueue, SubQueue
 
@@ -144,39 +143,40 @@ def unknown_time(state: State, cls: str, policy: Policy, reading: Reading) -> fl
 
 def ready_by_history(state: State, policy: Policy, reading: Reading) -> list[float]:
     """Return when each device should have done what it runs and all of its sub-queue."""
-    expected, each = state.history.expected, []
+    expected, ready_times = state.history.expected, []
     estimate, deviations = policy.estimate, reading.deviations
-    for cls, running, queue in zip(state.classes, state.running, state.queues, strict=True):
-        ready = state.now
+    for device, cls in enumerate(state.classes):
+        ready, running, queue = state.now, state.running[device], state.queues[device]
         if running is not None:
             time = expected(running.job.app, cls, estimate, deviations)
             if time != time:
                 time = unknown_time(state, cls, policy, reading)
-            ready = max(ready, running.start + time)
+            if running.start + time > ready:
+                ready = running.start + time
         if queue:
-            known, strangers = [], 0
+            known_times, unknown_jobs = [], 0
             for app, count in queue.applications.items():
                 time = expected(app, cls, estimate, deviations)
                 if time == time:
-                    known.append(repeat(time, count))
+                    known_times += [time] * count
                 else:
-                    strangers += count
-            if strangers:
-                ready += strangers * unknown_time(state, cls, policy, reading)
-            ready += math.fsum(chain.from_iterable(known))
-        each.append(ready)
-    return each
+                    unknown_jobs += count
+            if unknown_jobs:
+                ready += unknown_jobs * unknown_time(state, cls, policy, reading)
+            ready += math.fsum(known_times)
+        ready_times.append(ready)
+    return ready_times
 
 
 def ready_as_declared(state: State) -> list[float]:
     """Return when each device should have done all of its jobs, by their declared times."""
-    each = []
-    for cls, running, queue in zip(state.classes, state.running, state.queues, strict=True):
-        ready = state.now
+    ready_times = []
+    for device, cls in enumerate(state.classes):
+        ready, running = state.now, state.running[device]
         if running is not None:
             ready = max(ready, running.start + running.job.declared[cls])
-        each.append(ready + queue.declared_work)
-    return each
+        ready_times.append(ready + state.queues[device].declared_work)
+    return ready_times
 
 
 # --- the five rules -----------------------------------------------------------------------------
@@ -217,8 +217,8 @@ def _is_trifle(state: State, job: JobView, policy: Policy, reading: Reading) -> 
 
 def rule_3(state: State, times: dict[str, float], ready: list[float]) -> tuple[float, ...]:
     """Rule 3: predict the finish on every device of a job that takes these times."""
-    each = zip(ready, state.classes, strict=True)
-    return tuple([at + times.get(cls, math.nan) for at, cls in each])
+    pairs = zip(ready, state.classes, strict=True)
+    return tuple([at + times.get(cls, math.nan) for at, cls in pairs])
 
 
 def rule_4(
@@ -234,20 +234,22 @@ def rule_4(
     for cls, device in free.items():
         if device is not None and times.get(cls) == fastest:
             return Decision(job.job, device, "R3" if None in free.values() else "R3*", finishes)
-    least = min([at for at in finishes if at == at])
-    limit = latest_finish(least, least - state.now)
-    places = [d for d, at in enumerate(finishes) if at <= limit]
-    found = min(places, key=lambda d: times[state.classes[d]])
-    return Decision(job.job, found, "R4" if state.is_free(found) else "R4q", finishes)
+    earliest = min([finish for finish in finishes if finish == finish])
+    limit = latest_finish(earliest, earliest - state.now)
+    tied = [device for device, finish in enumerate(finishes) if finish <= limit]
+    chosen = tied[0]
+    if len(tied) > 1:
+        chosen = min(tied, key=lambda device: times[state.classes[device]])
+    return Decision(job.job, chosen, "R4" if state.is_free(chosen) else "R4q", finishes)
 
 
 def history_rule(state: State, policy: Policy, reading: Reading) -> Decision | None:
     """Decide the head of the main queue by the five rules; not while every device is busy."""
+    if not state.main:
+        return _steal(state, policy, reading) if policy.steal else None
     free = state.free_by_class()
     if free["gpu"] is None and free["cpu"] is None:
         return None
-    if not state.main:
-        return _steal(state, policy, reading) if policy.steal else None
     job = state.main.head
     device = rule_2(state, job, free, policy, reading)
     if device is not None:
@@ -302,7 +304,7 @@ def _steal(state: State, policy: Policy, reading: Reading) -> Decision | None:
 
     The most that is gained counts, up to the one tolerance, then the first device.
     """
-    gains = list(_gains(state, policy, reading))
+    gains = list(_gains(state, policy, reading)) if state.free() else []
     if not gains:
         return None
     best = min(gains, key=lambda gain: gain.later)
@@ -323,7 +325,7 @@ def minimum_completion_time(state: State, policy: Policy, reading: Reading) -> D
         return None
     job = state.main.head
     found = rule_4(state, job, state.free_by_class(), job.declared, ready_as_declared(state))
-    return found._replace(rule="mct")
+    return Decision(found.job, found.device, "mct", found.finishes)
 
 
 def first_come(state: State, policy: Policy, reading: Reading) -> Decision | None:
@@ -369,7 +371,7 @@ def by_speed_up(state: State, policy: Policy, reading: Reading) -> Decision | No
     """
     queues = state.main.view(BySpeedUp).queues
     for cls in CLASSES:
-        device, other = state.first_free(cls), other_class(cls)
+        device, other = state.first_free(cls), OTHER_CLASS[cls]
         if device is None:
             continue
         if queues[cls]:
@@ -397,7 +399,7 @@ def shortest_first(state: State, policy: Policy, reading: Reading) -> Decision |
     """
     waiting = state.main.view(ByTime)
     for cls in CLASSES:
-        device, other = state.first_free(cls), other_class(cls)
+        device, other = state.first_free(cls), OTHER_CLASS[cls]
         if device is None:
             continue
         if waiting.queues[cls]:

@@ -103,7 +103,7 @@ class OnlineScheduler:
 
     def dispatch(self, now: float) -> list[tuple[int, JobView]]:
         """Follow rule 1 and the policy to the last decision; return the jobs that start."""
-        state, moves = self.state, 0
+        state, main, moves = self.state, self.state.main, 0
         state.now = now
         started: list[tuple[int, JobView]] = []
         for device, queue in enumerate(state.queues):
@@ -111,9 +111,15 @@ class OnlineScheduler:
                 self._start(queue.take(), device, started)
         while (decision := self.decide(state, self.policy, self.reading)) is not None:
             device = decision.device
-            moves += decision.job not in state.main
-            job = self._withdraw(decision)
-            state.history.assign(job.app, state.classes[device])
+            if decision.job in main:
+                job = main.take(decision.job)
+            else:
+                job = self._take_from_sub_queue(decision.job)
+                moves += 1
+            cls = state.classes[device]
+            if cls not in job.declared:
+                raise InputError(f"job {job.job} ({job.app}) has no version for a {cls}")
+            state.history.assign(job.app, cls)
             self.moves[job.job] = Move(decision, now, self._turns)
             self._turns += 1
             if state.running[device] is None:
@@ -133,18 +139,9 @@ class OnlineScheduler:
         self.state.running[device] = Running(job, self.state.now)
         started.append((device, job))
 
-    def _withdraw(self, decision: Decision) -> JobView:
-        """Take a job that was decided out of its queue."""
-        state, number = self.state, decision.job
-        if number in state.main:
-            job = state.main.take(number)
-        else:
-            homes = (q for q in state.queues if any(job.job == number for job in q))
-            queue = next(homes, None)
-            if queue is None:
-                raise InputError(f"the policy moved job {number!r}, which does not wait")
-            job = queue.take(number)
-        cls = state.classes[decision.device]
-        if cls not in job.declared:
-            raise InputError(f"job {job.job} ({job.app}) has no version for a {cls}")
-        return job
+    def _take_from_sub_queue(self, number: int) -> JobView:
+        """Take a job out of the sub-queue in which it waits."""
+        for queue in self.state.queues:
+            if any(job.job == number for job in queue):
+                return queue.take(number)
+        raise InputError(f"the policy moved job {number!r}, which does not wait")
