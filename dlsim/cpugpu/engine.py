@@ -22,10 +22,13 @@ ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "idea
 
 
 def simulate(
-    jobs: pd.DataFrame, machine: Machine | None = None, policy: str | Policy = "history",
-    history: History | None = None, reading: Reading | None = None,
+    jobs: pd.DataFrame,
+    machine: Machine | None = None,
+    policy: str | Policy = "history",
+    history: History | None = None,
+    reading: Reading | None = None,
     extra: ArrayLike | Sequence[Sequence[float]] | None = None,
-) -> Schedule:  # fmt: skip
+) -> Schedule:
     """Schedule jobs on CPUs and GPUs as they arrive, under one policy and one reading.
 
     Parameters
@@ -91,11 +94,22 @@ def simulate(
 
 
 def learn(
-    mix: str = "lee", policies: Sequence[str | Policy] = ONLINE, *, batches: int = 8,
-    jobs: int = 24, apps: int = 12, machine: Machine | None = None, reading: Reading | None = None,
-    cv: float = 0.1, outliers: float = 0.02, factor: float = 5.0, error: float = 0.0,
-    table: pd.DataFrame | None = None, history: History | None = None, seed: workload.Seed = 0,
-) -> pd.DataFrame:  # fmt: skip
+    mix: str = "lee",
+    policies: Sequence[str | Policy] = ONLINE,
+    *,
+    batches: int = 8,
+    jobs: int = 24,
+    apps: int = 12,
+    machine: Machine | None = None,
+    reading: Reading | None = None,
+    cv: float = 0.1,
+    outliers: float = 0.02,
+    factor: float = 5.0,
+    error: float = 0.0,
+    table: pd.DataFrame | None = None,
+    history: History | None = None,
+    seed: workload.Seed = 0,
+) -> pd.DataFrame:
     """Run batches one after another, the history of each policy handed on.
 
     Every batch finds the machine idle; every policy meets the same jobs and the same

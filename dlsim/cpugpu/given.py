@@ -28,8 +28,15 @@ def time_column(
     """Return a column of times as floats; NaN where `absent` allows it (no such version)."""
     rule = "a finite positive time" if positive else "a finite time of at least 0"
     rule += ", or empty where there is no such version" if absent else ""
-    return column(f"{what}: {name}", rows[name], above=positive, absent=absent, rule=rule,
-                  row="row", labels=rows.index)  # fmt: skip
+    return column(
+        f"{what}: {name}",
+        rows[name],
+        above=positive,
+        absent=absent,
+        rule=rule,
+        row="row",
+        labels=rows.index,
+    )
 
 
 def first_of(labels: Sequence[Any] | pd.Index, flags: Any) -> Any:
@@ -146,8 +153,18 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
                 f"got shape {more.shape}"
             )
     names = pd.Index(names, dtype="str")
-    return Given(jobs.index, arrival, names, app, np.where(has, told, np.nan), has,
-                 real, more, machine.gpus, machine.cpus)  # fmt: skip
+    return Given(
+        jobs.index,
+        arrival,
+        names,
+        app,
+        np.where(has, told, np.nan),
+        has,
+        real,
+        more,
+        machine.gpus,
+        machine.cpus,
+    )
 
 
 def check_targets(given: Given, policy: Policy, name: str) -> None:

@@ -59,8 +59,10 @@ class Gpu:
     pinned: bool = True
 
     def __post_init__(self) -> None:
-        vars(self).update(streams=whole("streams", self.streams, 1, MOST_COUNT),
-                          copy_engines=whole("copy_engines", self.copy_engines, 1, 2))  # fmt: skip
+        vars(self).update(
+            streams=whole("streams", self.streams, 1, MOST_COUNT),
+            copy_engines=whole("copy_engines", self.copy_engines, 1, 2),
+        )
         for name, options in SWITCHES.items():
             one_of(name, getattr(self, name), options)
         flag("pinned", self.pinned)
@@ -168,10 +170,16 @@ class Cut(NamedTuple):
 
 
 def cut_input(
-    size: float, rates: Rates | None = None, *, gpu_memory: float = math.inf,
-    host_memory: float = math.inf, streams: int = 3, gpus: int = 1, output: float = 1.0,
+    size: float,
+    rates: Rates | None = None,
+    *,
+    gpu_memory: float = math.inf,
+    host_memory: float = math.inf,
+    streams: int = 3,
+    gpus: int = 1,
+    output: float = 1.0,
     chunk: float = 0.0,
-) -> Cut:  # fmt: skip
+) -> Cut:
     """Cut an input into equal chunks, one buffer per stream, as large as memory allows.
 
     A chunk of c units takes c (1 + output) units of memory, on the GPU and on the host.

@@ -154,8 +154,9 @@ def _counted(text: str) -> Pairs:
 def word_count(partitions: int = 2) -> MapReduce:
     """Return the word count, with one version of its map per device class."""
     maps: dict[str, Mapper] = {
-        "cpu": lambda text: [(word, 1) for word in words_of(text)], "gpu": _counted,
-    }  # fmt: skip
+        "cpu": lambda text: [(word, 1) for word in words_of(text)],
+        "gpu": _counted,
+    }
     return MapReduce("word count", maps, lambda word, counts: sum(counts), partitions)
 
 

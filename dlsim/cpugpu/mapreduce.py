@@ -43,9 +43,15 @@ from dlsim.validate import (
 )
 
 __all__ = [
-    "Costs", "MapReduce", "MapReduceRun", "NodeGroup", "place_blocks", "run_mapreduce",
-    "split_text", "word_count",
-]  # fmt: skip
+    "Costs",
+    "MapReduce",
+    "MapReduceRun",
+    "NodeGroup",
+    "place_blocks",
+    "run_mapreduce",
+    "split_text",
+    "word_count",
+]
 
 
 class Setting(NamedTuple):
@@ -217,12 +223,16 @@ class TaskRun:
         if is_missing:
             self._need_replicas(items)
         if self.set.policy.rule == "ideal" and items:
-            times = np.array([
-                [item.declared.get(device_class(device), math.nan)
-                 + self.set.costs.remote * self.size_of(item.job, self.places[device])
-                 for device in state.devices]
-                for item in items
-            ])  # fmt: skip
+            times = np.array(
+                [
+                    [
+                        item.declared.get(device_class(device), math.nan)
+                        + self.set.costs.remote * self.size_of(item.job, self.places[device])
+                        for device in state.devices
+                    ]
+                    for item in items
+                ]
+            )
             plan = ideal_plan([state.now] * len(items), times, self.set.policy.objective)
             self.plan = follow([tuple(items[j].job for j in jobs) for jobs in plan])
         if not is_missing:
@@ -265,10 +275,22 @@ class TaskRun:
             data = mapdata.reduce_partition(job, runs, cls)
         decision = self.desk.moves[task].decision
         self.running[device] = attempt = Attempt(
-            kind, number, self.tries[task], device, node, now, now + seconds * min(part, 1.0),
-            self.size_of(task), remote, "lost" if part <= 1 else "done", decision.rule,
-            decision.finishes[place] if decision.finishes else math.nan, task, seconds, data,
-        )  # fmt: skip
+            kind,
+            number,
+            self.tries[task],
+            device,
+            node,
+            now,
+            now + seconds * min(part, 1.0),
+            self.size_of(task),
+            remote,
+            "lost" if part <= 1 else "done",
+            decision.rule,
+            decision.finishes[place] if decision.finishes else math.nan,
+            task,
+            seconds,
+            data,
+        )
         self.attempts.append(attempt)
         self.tries[task] += 1
         self.shortest = min(self.shortest, seconds)
@@ -439,13 +461,22 @@ class MapReduceRun:
 
 
 def run_mapreduce(
-    job: MapReduce, blocks: Sequence[Any], group: NodeGroup | None = None,
-    policy: str | Policy = "history", *, costs: Costs | None = None,
-    homes: Sequence[Sequence[int]] | None = None, replicas: int = 1, prefer_local: bool = False,
-    lost: Mapping[tuple[str, int], int] | None = None, loss_rate: float = 0.0,
-    dead: Mapping[int, float] | None = None, history: History | None = None,
-    reading: Reading | None = None, seed: int = 0,
-) -> MapReduceRun:  # fmt: skip
+    job: MapReduce,
+    blocks: Sequence[Any],
+    group: NodeGroup | None = None,
+    policy: str | Policy = "history",
+    *,
+    costs: Costs | None = None,
+    homes: Sequence[Sequence[int]] | None = None,
+    replicas: int = 1,
+    prefer_local: bool = False,
+    lost: Mapping[tuple[str, int], int] | None = None,
+    loss_rate: float = 0.0,
+    dead: Mapping[int, float] | None = None,
+    history: History | None = None,
+    reading: Reading | None = None,
+    seed: int = 0,
+) -> MapReduceRun:
     """Run a MapReduce job; its map and reduce tasks enter the main queue of one policy.
 
     All maps arrive at 0, all reduces when every map's output is there.
@@ -540,10 +571,21 @@ def run_mapreduce(
         raise InputError(f"dead must leave a node alive, got all {group.nodes}")
     name, row = model.policy_named(policy)
     setting = Setting(
-        job, blocks, sizes, group, held, costs, row, reading, known,
-        flag("prefer_local", prefer_local), lost, number("loss_rate", loss_rate, 0, 0.99), deaths,
+        job,
+        blocks,
+        sizes,
+        group,
+        held,
+        costs,
+        row,
+        reading,
+        known,
+        flag("prefer_local", prefer_local),
+        lost,
+        number("loss_rate", loss_rate, 0, 0.99),
+        deaths,
         whole("seed", seed, 0, 2**63),
-    )  # fmt: skip
+    )
     run = TaskRun(setting)
     run.run()
     attempts = pd.DataFrame(map(vars, run.attempts)).drop(columns=["task", "seconds", "data"])

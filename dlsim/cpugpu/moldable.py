@@ -101,8 +101,11 @@ class NodePool:
             raise InputError(
                 f"counts must hold a number of at most {self.nodes} nodes, got {self.counts!r}"
             )
-        own.update(counts=usable, exponent=number("exponent", self.exponent, 0, 1),
-                   both=number("both", self.both, 0, 1, above=True))  # fmt: skip
+        own.update(
+            counts=usable,
+            exponent=number("exponent", self.exponent, 0, 1),
+            both=number("both", self.both, 0, 1, above=True),
+        )
 
     def time(self, cpu: float, gpu: float, kind: str, count: int) -> float:
         """Return how long a job of these times on one node takes; NaN without a version."""

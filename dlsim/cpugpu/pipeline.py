@@ -46,9 +46,16 @@ def _link_of(gpu: int, per_link: int, stage: str) -> str:
 
 
 def run_chunks(
-    chunks: pd.DataFrame, gpu: Gpu | None = None, issue: str | Sequence[Operation] = "depth", *,
-    gpus: int = 1, per_link: int = 1, buffers: int = 0, threads: int = 0, seed: int = 0,
-) -> "Timeline":  # fmt: skip
+    chunks: pd.DataFrame,
+    gpu: Gpu | None = None,
+    issue: str | Sequence[Operation] = "depth",
+    *,
+    gpus: int = 1,
+    per_link: int = 1,
+    buffers: int = 0,
+    threads: int = 0,
+    seed: int = 0,
+) -> "Timeline":
     r"""Run chunks through copy in, map and copy out, on one or several equal GPUs.
 
     How long equal chunks take has a closed form, `equal_chunks_time`.
@@ -102,11 +109,17 @@ def run_chunks(
     ops, start, end = zip(*run_operations(work, order), strict=True)
     chunk, place = np.divmod(np.array(ops), len(work.stages))
     engines = [held[0] for held, _ in work.servers()]
-    table = pd.DataFrame({
-        "chunk": chunk, "stage": [work.stages[at] for at in place.tolist()],
-        "gpu": chunk % work.gpus, "stream": chunk // work.gpus % gpu.streams,
-        "engine": [engines[op % len(engines)] for op in ops], "start": start, "end": end,
-    })  # fmt: skip
+    table = pd.DataFrame(
+        {
+            "chunk": chunk,
+            "stage": [work.stages[at] for at in place.tolist()],
+            "gpu": chunk % work.gpus,
+            "stream": chunk // work.gpus % gpu.streams,
+            "engine": [engines[op % len(engines)] for op in ops],
+            "start": start,
+            "end": end,
+        }
+    )
     return Timeline(table, gpu, work.gpus, work.buffers, chunks, order, work.per_link)
 
 
@@ -390,11 +403,17 @@ class Timeline:
         due = np.zeros(len(ops))
         for rule, waits, awaited in (
             ("a chunk's stages follow one another", place > 0, number - 1),
-            ("a stream holds one chunk at a time", (place == loaded) & (chunk >= lanes),
-             (chunk - lanes) * count + out),
-            ("a host buffer holds one chunk at a time", is_full,
-             (chunk - self.buffers + 1) * count - 1),
-        ):  # fmt: skip
+            (
+                "a stream holds one chunk at a time",
+                (place == loaded) & (chunk >= lanes),
+                (chunk - lanes) * count + out,
+            ),
+            (
+                "a host buffer holds one chunk at a time",
+                is_full,
+                (chunk - self.buffers + 1) * count - 1,
+            ),
+        ):
             over = np.where(waits, end[row[np.where(waits, awaited, 0)]], 0.0)
             hold(rule, not_after(over, start, span), who)
             due = np.maximum(due, over)

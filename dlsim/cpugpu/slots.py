@@ -139,8 +139,12 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     slots = whole("slots", slots, 1, 10_000)
     need_names("jobs", require_table("jobs", jobs, ("tasks",), empty=False))
     defaults: dict[str, Any] = {
-        "arrival": 0.0, "task_time": 1.0, "queue": "default", "share": 1.0, "weight": 1.0
-    }  # fmt: skip
+        "arrival": 0.0,
+        "task_time": 1.0,
+        "queue": "default",
+        "share": 1.0,
+        "weight": 1.0,
+    }
     table = jobs.assign(**{k: v for k, v in defaults.items() if k not in jobs})
     for label, count in table["tasks"].items():
         whole(f"tasks of job {label!r}", count, 1, 10**6)
@@ -165,9 +169,17 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     times = np.column_stack([np.full(len(line), np.nan), line["task_time"]])[job]
     names = pd.Index([str(place) for place in places])
     given = Given(
-        pd.RangeIndex(len(job)), line["arrival"].to_numpy()[job], names, job, times,
-        ~np.isnan(times), times, None, 0, slots,
-    )  # fmt: skip
+        pd.RangeIndex(len(job)),
+        line["arrival"].to_numpy()[job],
+        names,
+        job,
+        times,
+        ~np.isnan(times),
+        times,
+        None,
+        0,
+        slots,
+    )
     policy = Policy("fifo", target="cpu")
     if scheduler == "fair":
         policy = Policy(share_slots(places.tolist(), line["weight"].tolist()))
@@ -176,10 +188,14 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
         policy = Policy(share_slots(pools, line["share"].tolist()))
     trace = simulate_jobs(given, Machine(cpus=slots, gpus=0), policy, Reading(), History())
     order = np.argsort(trace.turn)
-    tasks = pd.DataFrame({
-        "job": line.index[job[order]], "task": order - np.searchsorted(job, job[order]),
-        "slot": trace.device[order], "start": trace.origin + trace.start[order],
-        "end": trace.origin + trace.end[order],
-    })  # fmt: skip
+    tasks = pd.DataFrame(
+        {
+            "job": line.index[job[order]],
+            "task": order - np.searchsorted(job, job[order]),
+            "slot": trace.device[order],
+            "start": trace.origin + trace.start[order],
+            "end": trace.origin + trace.end[order],
+        }
+    )
     spans = tasks.groupby("job").agg({"start": "min", "end": "max"})
     return SlotSchedule(table.join(spans), tasks, slots, scheduler)

@@ -152,10 +152,16 @@ class Adaptation:
 
 
 def adapt_split(
-    work: Any, fixed: Sequence[Any], unit: Sequence[Any], rounds: int = 10,
-    start: Sequence[Any] | None = None, damping: Any = 0, least: Any = 0, noise: float = 0.0,
+    work: Any,
+    fixed: Sequence[Any],
+    unit: Sequence[Any],
+    rounds: int = 10,
+    start: Sequence[Any] | None = None,
+    damping: Any = 0,
+    least: Any = 0,
+    noise: float = 0.0,
     seed: int = 0,
-) -> Adaptation:  # fmt: skip
+) -> Adaptation:
     r"""Adjust shares round after round to the measured rates :math:`x_i / t_i`.
 
     .. math:: x_i' = \lambda x_i + (1 - \lambda)\, W \frac{x_i / t_i}{\sum_j x_j / t_j}

@@ -109,9 +109,16 @@ def applications(
 
 
 def draw(
-    table: pd.DataFrame, jobs: int = 24, seed: Seed = 0, cv: float = 0.1, outliers: float = 0.02,
-    factor: float = 5.0, error: float = 0.0, batches: int = 1, interval: float = 0.0,
-) -> pd.DataFrame:  # fmt: skip
+    table: pd.DataFrame,
+    jobs: int = 24,
+    seed: Seed = 0,
+    cv: float = 0.1,
+    outliers: float = 0.02,
+    factor: float = 5.0,
+    error: float = 0.0,
+    batches: int = 1,
+    interval: float = 0.0,
+) -> pd.DataFrame:
     r"""Draw jobs: applications chosen uniformly, noise on every run, batches that arrive.
 
     A run takes its application's time times a log-normal factor of mean 1 and
@@ -159,10 +166,12 @@ def draw(
     gaps = interval * draws["arrivals"].standard_exponential(batches)
     arrival = np.repeat(np.concatenate([[0.0], np.cumsum(gaps[1:])]), jobs)
     columns: dict[str, Any] = {"app": table.index.to_numpy()[chosen], "arrival": arrival}
-    true = np.array([
-        time_column("applications", table, name, positive=True, absent=True)[chosen]
-        for name in VERSIONS
-    ])  # fmt: skip
+    true = np.array(
+        [
+            time_column("applications", table, name, positive=True, absent=True)[chosen]
+            for name in VERSIONS
+        ]
+    )
     variance = math.log1p(cv * cv)
     noise = np.exp(math.sqrt(variance) * draws["noise"].standard_normal((2, n)) - variance / 2)
     spike = np.where(draws["outliers"].random((2, n)) < outliers, factor, 1.0)
