@@ -10,7 +10,7 @@ import pytest
 
 from dlsim import cpugpu
 from dlsim.cpugpu import POLICIES, Gpu, History, Machine, Reading, run_chunks, simulate, workload
-from dlsim.cpugpu.mapdata import words_of
+from dlsim.cpugpu.mapreduce_job import words_of
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.split import ideal_split
 from dlsim.errors import InputError

@@ -95,9 +95,9 @@ def plain_local(r):
     for j, row in enumerate(jobs.itertuples()):
         ends = []
         for d, device in enumerate(r.machine.devices):
-            if device.startswith(r.given.items[j].preferred):
+            if device.startswith(r.job_table.job_views[j].preferred):
                 ahead = jobs[(jobs["device"] == device) & (jobs["turn"] < row.turn)]["end"]
-                ends.append(max([row.decided, *ahead]) + r.given.times[j, d])
+                ends.append(max([row.decided, *ahead]) + r.job_table.times[j, d])
         bounds.append(min(ends))
     return bounds
 

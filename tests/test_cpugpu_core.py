@@ -10,7 +10,7 @@ import pytest
 
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
 from dlsim.cpugpu.engine import ONLINE
-from dlsim.cpugpu.given import checked
+from dlsim.cpugpu.job_table import read_job_table
 from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.queues import SubQueue
 from dlsim.cpugpu.rules import decide
@@ -103,7 +103,7 @@ def instance(rng, name):
         except InputError as error:
             assert "version" in str(error)  # noqa: PT017
             continue
-        trace = twin.play(checked(jobs, machine, extra), machine, policy, reading, known[1])
+        trace = twin.play(read_job_table(jobs, machine, extra), machine, policy, reading, known[1])
         return r, trace, known, (jobs, machine, policy, reading, extra)
 
 

@@ -125,7 +125,7 @@ def test_cpus_slow_down_beside_gpu_jobs(name):
 
 def _time_there(r):
     places = r.jobs["device"].map(r.machine.devices.index)
-    return r.given.times[np.arange(len(places)), places]
+    return r.job_table.times[np.arange(len(places)), places]
 
 
 # --- what can be proved -----------------------------------------------------------------------

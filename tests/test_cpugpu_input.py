@@ -25,7 +25,7 @@ from dlsim.cpugpu import (
     workload,
 )
 from dlsim.cpugpu.jobs import device_class
-from dlsim.cpugpu.model import NUMBERS, policy_named
+from dlsim.cpugpu.model import NUMBERS, find_job_policy
 from dlsim.cpugpu.rules import Decision
 from dlsim.errors import InputError
 
@@ -76,9 +76,9 @@ def test_what_is_no_policy(options):
 
 def test_a_policy_by_name():
     refused("policy must be one of history, .*'hist'", simulate, JOBS, Machine(), "hist")
-    assert policy_named("mct") == ("mct", POLICIES["mct"])
-    assert policy_named(Policy("mct"))[0] == "mct"
-    assert policy_named(Policy(steal=True))[0] == "history"
+    assert find_job_policy("mct") == ("mct", POLICIES["mct"])
+    assert find_job_policy(Policy("mct"))[0] == "mct"
+    assert find_job_policy(Policy(steal=True))[0] == "history"
 
 
 @pytest.mark.parametrize("name", SWITCHES)

@@ -13,7 +13,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
-from dlsim.cpugpu.mapdata import words_of
 from dlsim.cpugpu.mapreduce import (
     Costs,
     MapReduce,
@@ -23,6 +22,7 @@ from dlsim.cpugpu.mapreduce import (
     split_text,
     word_count,
 )
+from dlsim.cpugpu.mapreduce_job import words_of
 from dlsim.cpugpu.model import SWITCHES
 from dlsim.cpugpu.pipeline import Gpu
 from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
@@ -103,7 +103,7 @@ def by_the_twin(policy):
     """The same policy as a function of the twin's, which searches and sums everything anew."""
 
     def rule(state, _, reading):
-        plain = desk_twin.State(state.devices, state.history)
+        plain = desk_twin.SchedulerState(state.devices, state.history)
         plain.now, plain.main = state.now, list(state.main)
         plain.queues = [list(queue) for queue in state.queues]
         plain.running = [job and desk_twin.Running(*job) for job in state.running]

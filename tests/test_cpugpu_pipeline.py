@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dlsim.cpugpu.gpu import Rates, cut_input
+from dlsim.cpugpu.gpu import Rates, chunk_input
 from dlsim.cpugpu.pipeline import ORDERS, Gpu, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
 from dlsim.errors import InputError, ScheduleError
@@ -330,7 +330,7 @@ def test_check_knows_the_queue_and_the_buffers():
 )
 def test_mode_by_hand(gpu, host, mode):
     """100 units in and 100 out: 200 on the GPU, 200 on the host."""
-    cut = cut_input(100, Rates(read=1), gpu_memory=gpu, host_memory=host, output=1.0)
+    cut = chunk_input(100, Rates(read=1), gpu_memory=gpu, host_memory=host, output=1.0)
     assert cut.mode == mode
     assert ("read" in cut.chunks.columns) == (mode == "disk")
 
@@ -351,7 +351,7 @@ def test_memory_is_never_exceeded(seed):
     k, gpus, output = source.randint(1, 4), source.randint(1, 2), source.choice([0.25, 1.0])
     size, memory = source.choice([50, 400]), source.choice([16, 64])
     host = source.choice([32, 100, math.inf])
-    cut = cut_input(
+    cut = chunk_input(
         size, Rates(1, 2, 1, 1.5, 0.5, setup=0.25), gpu_memory=memory, host_memory=host,
         streams=k, gpus=gpus, output=output,
     )  # fmt: skip
@@ -370,7 +370,7 @@ def test_memory_is_never_exceeded(seed):
 
 
 def test_the_host_holds_a_chunk_that_fills_it():
-    cut = cut_input(28.565862152010002, Rates(read=1), host_memory=3.7355358198782307,
+    cut = chunk_input(28.565862152010002, Rates(read=1), host_memory=3.7355358198782307,
                     streams=1, output=0.7)  # fmt: skip
     assert (cut.mode, cut.buffers) == ("disk", 1)  # 0 would be any number
 
@@ -516,16 +516,16 @@ FERMI = Gpu(1, queues="single")
         (lambda: equal_chunks(1, 1, 1, 1, seek=1), "stage .* got 'seek'"),
         (lambda: equal_chunks(1, 1, -1, 1), "map .* got -1"),
         (lambda: Rates(h2d=math.inf), "h2d .* got inf"),
-        (lambda: cut_input(0), "size .* got 0"),
-        (lambda: cut_input(10, "fast"), "rates must be a Rates, got 'fast'"),
-        (lambda: cut_input(10, host_memory=5), "rates.read must be positive"),
-        (lambda: cut_input(10, gpu_memory=6, chunk=2), "at most 1 units, got 2"),
+        (lambda: chunk_input(0), "size .* got 0"),
+        (lambda: chunk_input(10, "fast"), "rates must be a Rates, got 'fast'"),
+        (lambda: chunk_input(10, host_memory=5), "rates.read must be positive"),
+        (lambda: chunk_input(10, gpu_memory=6, chunk=2), "at most 1 units, got 2"),
         (lambda: run_chunks(CHUNKS, FERMI, [(0.4, "h2d")]), "issue must be one of"),
         (lambda: run_chunks(CHUNKS, FERMI, [(math.inf, "h2d")]), "issue must be one of"),
         (lambda: equal_chunks_time(-3, 3, 1, 2, 3), "count .* got -3"),
         (lambda: equal_chunks_time(5, 3, 1, 2, 0), "k must .* got 0"),
         (lambda: equal_chunks_time(5, 3, "1", 2, 3), "m must .* got '1'"),
-        (lambda: cut_input(100, chunk=1e-5), "size must make at most 1000000 chunks, got 100"),
+        (lambda: chunk_input(100, chunk=1e-5), "size must make at most 1000000 chunks, got 100"),
         (lambda: amdahl_bound(1.5, 2), "parallel .* got 1.5"),
         (lambda: ideal_split(40, 5, [1]), "fixed and unit must be lists"),
         (lambda: adapt_split(40, [0], [1], start=40), "start must be a list"),

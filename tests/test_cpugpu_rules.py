@@ -7,7 +7,16 @@ import math
 import pandas as pd
 import pytest
 
-from dlsim.cpugpu import POLICIES, History, JobView, Machine, Policy, Reading, State, simulate
+from dlsim.cpugpu import (
+    POLICIES,
+    History,
+    JobView,
+    Machine,
+    Policy,
+    Reading,
+    SchedulerState,
+    simulate,
+)
 from dlsim.cpugpu.jobs import Running
 from dlsim.cpugpu.model import POLICY_RULES
 from dlsim.cpugpu.rules import decide
@@ -70,7 +79,7 @@ def test_case_3_a_tie_waits_for_the_preferred_device():
 
 
 def state_of(main=(), cpus=1, gpus=1, now=0.0, history=None):
-    state = State(Machine(cpus, gpus).devices, history or History())
+    state = SchedulerState(Machine(cpus, gpus).devices, history or History())
     for job in main:
         state.main.put(job)
     state.now = now

@@ -179,7 +179,7 @@ def test_no_import_cycles():
 CHECKS = {
     "dlsim.realtime.check": {"model", "partition", "schedule_arrays"},
     "dlsim.realtime.schedule_arrays": {"model", "partition"},
-    "dlsim.cpugpu.check": {"model", "given", "jobs"},
+    "dlsim.cpugpu.check": {"model", "job_table", "jobs"},
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
 }

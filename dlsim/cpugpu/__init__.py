@@ -5,23 +5,23 @@
 >>> r = simulate(jobs, Machine(cpus=1, gpus=1), "history")
 >>> r.check()
 
-Several nodes: `run_moldable`; the inside of a GPU: `run_chunks`, `cut_input`, `adapt_split`;
+Several nodes: `run_moldable`; the inside of a GPU: `run_chunks`, `chunk_input`, `adapt_split`;
 MapReduce: `run_mapreduce`; Hadoop's slots: `run_slots`.
 """
 
 from dlsim.cpugpu import workload
 from dlsim.cpugpu.database import HistoryDatabase
 from dlsim.cpugpu.engine import learn, simulate
-from dlsim.cpugpu.gpu import Rates, cut_input
+from dlsim.cpugpu.gpu import Rates, chunk_input
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import JobView
-from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, split_text, word_count
 from dlsim.cpugpu.mapreduce import run_mapreduce
+from dlsim.cpugpu.mapreduce_job import Costs, MapReduce, NodeGroup, split_text, word_count
 from dlsim.cpugpu.model import POLICIES, SWITCHES, Machine, Policy, Reading
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
-from dlsim.cpugpu.outcome import Schedule
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
-from dlsim.cpugpu.rules import Decision, State
+from dlsim.cpugpu.result import ScheduleResult
+from dlsim.cpugpu.rules import Decision, SchedulerState
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
 
@@ -42,12 +42,12 @@ __all__ = [
     "Policy",
     "Rates",
     "Reading",
-    "Schedule",
+    "ScheduleResult",
     "Scheduler",
-    "State",
+    "SchedulerState",
     "adapt_split",
     "amdahl_bound",
-    "cut_input",
+    "chunk_input",
     "equal_chunks",
     "ideal_split",
     "learn",

@@ -10,7 +10,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import Given, hold, together
+from dlsim.cpugpu.job_table import JobTable, require, same_instants
 from dlsim.cpugpu.jobs import CLASSES, device_class
 from dlsim.cpugpu.model import Machine, Reading
 from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, not_after
@@ -18,12 +18,12 @@ from dlsim.validate import Floats
 
 
 class Result(Protocol):
-    """What a check may read; the meanings stand in `dlsim.cpugpu.Schedule`."""
+    """What a check may read; the meanings stand in `dlsim.cpugpu.ScheduleResult`."""
 
     @property
     def jobs(self) -> pd.DataFrame: ...
     @property
-    def given(self) -> Given: ...
+    def job_table(self) -> JobTable: ...
     @property
     def machine(self) -> Machine: ...
     @property
@@ -36,27 +36,29 @@ class Result(Protocol):
 
 def check_schedule(schedule: Result) -> None:
     """Verify that a machine could have done what a schedule says."""
-    jobs, given, machine = schedule.jobs, schedule.given, schedule.machine
+    jobs, job_table, machine = schedule.jobs, schedule.job_table, schedule.machine
     labels = jobs.index
-    hold("every job is in the table once, in queue order", [labels.equals(given.labels)])
-    hold("a job keeps its arrival", jobs["arrival"].to_numpy() == given.arrival, labels)
-    hold("a job runs on a device of the machine", jobs["device"].isin(machine.devices), labels)
+    require("every job is in the table once, in queue order", [labels.equals(job_table.labels)])
+    require("a job keeps its arrival", jobs["arrival"].to_numpy() == job_table.arrival, labels)
+    require("a job runs on a device of the machine", jobs["device"].isin(machine.devices), labels)
     places = pd.Index(machine.devices).get_indexer(pd.Index(jobs["device"]))
-    times = given.times[np.arange(len(jobs)), places]
-    hold("a job runs where it has a version", ~np.isnan(times), labels)
+    times = job_table.times[np.arange(len(jobs)), places]
+    require("a job runs where it has a version", ~np.isnan(times), labels)
     for name in ("decided", "start", "end"):
-        hold(f"a job has a {name} instant", np.isfinite(jobs[name].to_numpy()), labels)
-    span = float(np.nanmin(given.times))  # tells two instants apart
+        require(f"a job has a {name} instant", np.isfinite(jobs[name].to_numpy()), labels)
+    span = float(np.nanmin(job_table.times))  # tells two instants apart
     decided = jobs["decided"].to_numpy()
-    hold("no job is decided before it arrives", not_after(given.arrival, decided, span), labels)
+    require(
+        "no job is decided before it arrives", not_after(job_table.arrival, decided, span), labels
+    )
     work, clock = _work_done(schedule), MAX_ULPS * np.spacing(np.abs(jobs["end"].to_numpy()))
     is_whole = abs(work - times) <= clock + RELATIVE_ROUNDING * times
-    hold("a job runs for its time, without a break", is_whole, labels)
+    require("a job runs for its time, without a break", is_whole, labels)
     for device, mine in jobs.sort_values("turn").groupby("device", sort=False):
-        before = mine["end"].shift(fill_value=-np.inf).to_numpy()
-        ready = np.maximum(before, mine["decided"].to_numpy())
+        previous_end = mine["end"].shift(fill_value=-np.inf).to_numpy()
+        ready = np.maximum(previous_end, mine["decided"].to_numpy())
         rule = f"{device} serves its sub-queue in order, one job at a time, and idles only without"
-        hold(rule, together(mine["start"].to_numpy(), ready, span), mine.index)
+        require(rule, same_instants(mine["start"].to_numpy(), ready, span), mine.index)
 
 
 def _work_done(schedule: Result) -> Floats:
@@ -103,30 +105,30 @@ class Fairness:
 
 def local_bounds(schedule: Result) -> Floats:
     """Return the end of each job, had it gone behind the work then assigned to its class (F1)."""
-    given, jobs = schedule.given, schedule.jobs
+    job_table, jobs = schedule.job_table, schedule.jobs
     turn, bounds = jobs["turn"].to_numpy(), np.full(len(jobs), np.inf)
     for d, name in enumerate(schedule.machine.devices):
         mine = jobs[jobs["device"] == name].sort_values("turn")
         ends = np.concatenate([[-np.inf], mine["end"]])
         ready = np.maximum(jobs["decided"], ends[np.searchsorted(mine["turn"], turn)])
-        own = given.preferred == CLASSES.index(device_class(name))
-        bounds[own] = np.minimum(bounds, ready + given.times[:, d])[own]
+        own = job_table.preferred == CLASSES.index(device_class(name))
+        bounds[own] = np.minimum(bounds, ready + job_table.times[:, d])[own]
     return bounds
 
 
-def judged(schedule: Result, bounds: Floats, significant: float) -> Fairness:
+def judge_fairness(schedule: Result, bounds: Floats, significant: float) -> Fairness:
     """Compare ends with the latest fair ends and look for the paper's exceptions.
 
     A prediction is wrong from the relative error `significant` on: of the finish on the device
     taken, or of the finish on the preferred class, over the time since the decision.
     """
     jobs = schedule.jobs
-    preferred = np.array(CLASSES)[schedule.given.preferred]
+    preferred = np.array(CLASSES)[schedule.job_table.preferred]
     end, decided = jobs["end"].to_numpy(), jobs["decided"].to_numpy()
-    told = schedule.predictions.to_numpy()
+    predicted = schedule.predictions.to_numpy()
     classes = np.array([device_class(name) for name in schedule.machine.devices])
     there = preferred[:, None] == classes
-    least = np.where(there & ~np.isnan(told), told, np.inf).min(axis=1)
+    least = np.where(there & ~np.isnan(predicted), predicted, np.inf).min(axis=1)
     here = np.abs(jobs["predicted"].to_numpy() - end) > significant * (end - decided)
     local = local_bounds(schedule)
     other = np.isfinite(least) & (np.abs(least - local) > significant * (local - decided))

@@ -22,7 +22,7 @@ from dlsim.files import StrPath, open_regular
 from dlsim.validate import instance, mapping, number, one_of
 
 if TYPE_CHECKING:
-    from dlsim.cpugpu.outcome import Schedule
+    from dlsim.cpugpu.result import ScheduleResult
 
 #: Marks of a history database in the header of its file, and where SQLite keeps them.
 APPLICATION_ID, VERSION = 0x646C7369, 4
@@ -120,7 +120,7 @@ class HistoryDatabase:
         """Add one measured run of an application on a device class, "cpu" or "gpu"."""
         self._insert([(app, size, cls, host, device, seconds)])
 
-    def add_schedule(self, schedule: "Schedule", host: str = "simulated") -> None:
+    def add_schedule(self, schedule: "ScheduleResult", host: str = "simulated") -> None:
         """Add all runs of a simulated schedule, or none; `host` marks them as simulated."""
         jobs = schedule.jobs.assign(seconds=schedule.run_times).sort_values("end", kind="stable")
         rows = jobs[["app", "device", "seconds"]].itertuples(index=False)

@@ -8,12 +8,16 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from dlsim.cpugpu import workload
-from dlsim.cpugpu.given import check_targets, checked, need_known
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
+from dlsim.cpugpu.job_table import (
+    read_job_table,
+    require_reading_and_history,
+    require_target_versions,
+)
 from dlsim.cpugpu.loop import simulate_jobs
-from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, policy_named
-from dlsim.cpugpu.outcome import Schedule
+from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, find_job_policy
+from dlsim.cpugpu.result import ScheduleResult
 from dlsim.errors import InputError
 from dlsim.validate import or_default
 
@@ -28,7 +32,7 @@ def simulate(
     history: History | None = None,
     reading: Reading | None = None,
     extra: ArrayLike | Sequence[Sequence[float]] | None = None,
-) -> Schedule:
+) -> ScheduleResult:
     """Schedule jobs on CPUs and GPUs as they arrive, under one policy and one reading.
 
     Parameters
@@ -51,7 +55,7 @@ def simulate(
     Returns
     -------
     Schedule
-        Tables of what was decided; `Schedule.check` verifies them.
+        Tables of what was decided; `ScheduleResult.check` verifies them.
 
     Raises
     ------
@@ -72,15 +76,15 @@ def simulate(
      ['gpu0', 10.0, 20.0, 'R3'], ['gpu0', 20.0, 30.0, 'R3']]
     """
     machine = or_default("machine", machine, Machine)
-    reading, known = need_known(reading, history)
-    name, policy = policy_named(policy)
-    given = checked(jobs, machine, extra)
-    check_targets(given, policy, name)
-    trace = simulate_jobs(given, machine, policy, reading, known)
-    places = np.arange(len(given.labels))
+    reading, known = require_reading_and_history(reading, history)
+    name, policy = find_job_policy(policy)
+    job_table = read_job_table(jobs, machine, extra)
+    require_target_versions(job_table, policy, name)
+    trace = simulate_jobs(job_table, machine, policy, reading, known)
+    places = np.arange(len(job_table.labels))
     columns = {
-        "app": given.names.array.take(given.app),
-        "arrival": given.arrival.copy(),
+        "app": job_table.app_names.array.take(job_table.app),
+        "arrival": job_table.arrival.copy(),
         "decided": trace.origin + trace.decided,
         "turn": trace.turn,
         "device": pd.Series(machine.devices).array.take(trace.device),
@@ -89,8 +93,8 @@ def simulate(
         "rule": trace.rules,
         "predicted": trace.origin + trace.finishes[places, trace.device],
     }
-    table = pd.DataFrame(columns, index=given.labels, copy=False)
-    return Schedule(table, machine, policy, name, reading, known, given, trace)
+    table = pd.DataFrame(columns, index=job_table.labels, copy=False)
+    return ScheduleResult(table, machine, policy, name, reading, known, job_table, trace)
 
 
 def learn(
@@ -149,22 +153,22 @@ def learn(
     """
     machine, (reading, start) = (
         or_default("machine", machine, Machine),
-        need_known(reading, history),
+        require_reading_and_history(reading, history),
     )
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         raise InputError(f"policies must be a list of names or of Policy, got {policies!r}")
     if table is None:
         table = workload.applications(mix, apps, seed)
     drawn = workload.draw(table, jobs, seed, cv, outliers, factor, error, batches)
-    parts = [checked(part, machine) for _, part in drawn.groupby("batch", sort=False)]
+    parts = [read_job_table(part, machine) for _, part in drawn.groupby("batch", sort=False)]
     bounds = [lb_fractional(part.arrival, part.times, machine.gpus) for part in parts]
     rows = []
     for one in policies:
-        name, policy = policy_named(one)
+        name, policy = find_job_policy(one)
         known = start.copy()
-        for batch, given in enumerate(parts):
-            check_targets(given, policy, name)
-            trace = simulate_jobs(given, machine, policy, reading, known)
+        for batch, job_table in enumerate(parts):
+            require_target_versions(job_table, policy, name)
+            trace = simulate_jobs(job_table, machine, policy, reading, known)
             explored = sum(rule in ("R2", "R2*") for rule in trace.rules)
             means = math.fsum(trace.start) / jobs, math.fsum(trace.end) / jobs
             rows.append((name, batch, trace.end.max(), *means, explored, bounds[batch]))

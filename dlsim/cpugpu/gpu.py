@@ -160,7 +160,7 @@ class Rates:
         vars(self).update({name: number(name, rate) for name, rate in vars(self).items()})
 
 
-class Cut(NamedTuple):
+class Chunking(NamedTuple):
     """An input cut into chunks, ready for `dlsim.cpugpu.pipeline.run_chunks`."""
 
     chunks: pd.DataFrame
@@ -169,7 +169,7 @@ class Cut(NamedTuple):
     chunk: float
 
 
-def cut_input(
+def chunk_input(
     size: float,
     rates: Rates | None = None,
     *,
@@ -179,7 +179,7 @@ def cut_input(
     gpus: int = 1,
     output: float = 1.0,
     chunk: float = 0.0,
-) -> Cut:
+) -> Chunking:
     """Cut an input into equal chunks, one buffer per stream, as large as memory allows.
 
     A chunk of c units takes c (1 + output) units of memory, on the GPU and on the host.
@@ -211,7 +211,7 @@ def cut_input(
 
     Examples
     --------
-    >>> cut_input(100, gpu_memory=30, host_memory=1000, streams=3, output=1.0).mode
+    >>> chunk_input(100, gpu_memory=30, host_memory=1000, streams=3, output=1.0).mode
     'out-of-core'
     """
     rates = or_default("rates", rates, Rates)
@@ -248,4 +248,4 @@ def cut_input(
                 "comes from the disk"
             )
     times = {stage: rates.setup + units[stage] * getattr(rates, stage) for stage in units}
-    return Cut(equal_chunks(count, **times), mode, buffers, part)
+    return Chunking(equal_chunks(count, **times), mode, buffers, part)

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from dlsim.cpugpu.model import Policy, Reading
-from dlsim.cpugpu.rules import Decide, Decision, State
+from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
 from dlsim.errors import InputError
 from dlsim.validate import Floats
 
@@ -97,7 +97,7 @@ def follow(plan: list[tuple[int, ...]]) -> Decide:
     """Return a decision function that follows a plan."""
     left = [list(jobs) for jobs in plan]
 
-    def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
+    def decide(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
         waiting = {item.job for item in state.main}
         for device in state.free():
             if left[device] and left[device][0] in waiting:

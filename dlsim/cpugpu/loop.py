@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.compiled import clock_origin, latest_finish
-from dlsim.cpugpu.given import Given
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
-from dlsim.cpugpu.model import Machine, Policy, Reading, policy_named
+from dlsim.cpugpu.job_table import JobTable
+from dlsim.cpugpu.model import Machine, Policy, Reading, find_job_policy
 from dlsim.cpugpu.scheduler import OnlineScheduler
 from dlsim.errors import InputError
 from dlsim.validate import Floats
@@ -45,10 +45,10 @@ class Trace(NamedTuple):
     finishes: Floats
 
 
-def on_own_clock(given: Given) -> tuple[float, Given]:
+def shift_clock(job_table: JobTable) -> tuple[float, JobTable]:
     """Return where the engine's clock begins, by the first arrival, and the jobs on it."""
-    origin = clock_origin(given.arrival)
-    return origin, replace(given, arrival=given.arrival - origin)
+    origin = clock_origin(job_table.arrival)
+    return origin, replace(job_table, arrival=job_table.arrival - origin)
 
 
 class DeviceClock:
@@ -86,7 +86,7 @@ class DeviceClock:
 
 
 def simulate_jobs(
-    given: Given, machine: Machine, policy: Policy, reading: Reading, history: History
+    job_table: JobTable, machine: Machine, policy: Policy, reading: Reading, history: History
 ) -> Trace:
     """Run the jobs; the history learns."""
     share, gpus = reading.gpu_cpu_share, machine.gpus
@@ -97,15 +97,15 @@ def simulate_jobs(
             f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
             f"{gpus} GPUs; it must be below {machine.cpus / max(1, gpus):g}"
         )
-    origin, given = on_own_clock(given)
+    origin, job_table = shift_clock(job_table)
     plan = None
     if policy.rule == "ideal":
-        plan = follow(ideal_plan(given.arrival.tolist(), given.times, policy.objective))
+        plan = follow(ideal_plan(job_table.arrival.tolist(), job_table.times, policy.objective))
     scheduler = OnlineScheduler(machine, policy, reading, history, plan)
     clock = DeviceClock(machine, share)
-    arrival, times, jobs = given.arrival.tolist(), given.times.tolist(), given.items
+    arrival, times, jobs = job_table.arrival.tolist(), job_table.times.tolist(), job_table.job_views
     count, coming, ended = len(jobs), 0, 0
-    shortest = float(np.nanmin(given.times))  # tells two instants apart
+    shortest = float(np.nanmin(job_table.times))  # tells two instants apart
     start, end, seconds = [math.nan] * count, [math.nan] * count, [math.nan] * count
     while ended < count:
         now = min(clock.ends)
@@ -113,8 +113,8 @@ def simulate_jobs(
             now = min(now, arrival[coming])
         if now == math.inf:
             waiting = next(iter(scheduler.state.main), None)
-            label = None if waiting is None else given.labels[waiting.job]
-            name = policy_named(policy)[0]
+            label = None if waiting is None else job_table.labels[waiting.job]
+            name = find_job_policy(policy)[0]
             raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
         limit = latest_finish(now, shortest)
         for now, device in clock.end_until(limit):

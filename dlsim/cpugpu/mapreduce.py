@@ -18,15 +18,29 @@ import numpy as np
 import pandas as pd
 
 from dlsim.compiled import latest_finish
-from dlsim.cpugpu import mapdata, model
-from dlsim.cpugpu.given import apart, busy_shares, hold, near, need_known, together
+from dlsim.cpugpu import mapreduce_job, model
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow, ideal_plan
+from dlsim.cpugpu.job_table import (
+    busy_shares,
+    do_not_overlap,
+    is_same_instant,
+    require,
+    require_reading_and_history,
+    same_instants,
+)
 from dlsim.cpugpu.jobs import CLASSES, JobView, device_class
-from dlsim.cpugpu.mapdata import Costs, MapReduce, NodeGroup, place_blocks, split_text, word_count
+from dlsim.cpugpu.mapreduce_job import (
+    Costs,
+    MapReduce,
+    NodeGroup,
+    place_blocks,
+    split_text,
+    word_count,
+)
 from dlsim.cpugpu.model import Policy, Reading
 from dlsim.cpugpu.queues import MainQueue
-from dlsim.cpugpu.rules import Decide, Decision, State
+from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
 from dlsim.cpugpu.scheduler import OnlineScheduler, decider
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
@@ -45,7 +59,7 @@ from dlsim.validate import (
 __all__ = [
     "Costs",
     "MapReduce",
-    "MapReduceRun",
+    "MapReduceResult",
     "NodeGroup",
     "place_blocks",
     "run_mapreduce",
@@ -138,14 +152,14 @@ class TaskRun:
                 self._begin(device, item, now)
             ends = [attempt.end for attempt in self.running.values()]
             if not ends and not (deaths and state.main):
-                name, waiting = model.policy_named(self.set.policy)[0], len(state.main)
+                name, waiting = model.find_job_policy(self.set.policy)[0], len(state.main)
                 raise InputError(
                     f"policy {name} leaves {waiting} tasks waiting for ever: no "
                     "device of the class that they wait for; use another policy, version or group"
                 )
             now = min([*ends, *deaths.values()])
             for attempt in sorted(self.running.values(), key=lambda a: (a.end, a.task)):
-                if near(attempt.end, now, attempt.seconds):
+                if is_same_instant(attempt.end, now, attempt.seconds):
                     self._end(attempt)
             limit = latest_finish(now, self.shortest if self.attempts else 0.0)
             for node in [node for node, when in deaths.items() if when <= limit]:
@@ -164,7 +178,7 @@ class TaskRun:
             return lambda *seen: self.plan(*seen) if self.plan else None
         decide = decider(given.policy)
 
-        def local_first(state: State, policy: Policy, reading: Reading) -> Decision | None:
+        def local_first(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
             """Of the tasks alike to a policy, serve the first whose block is there (section 4)."""
             decision = decide(state, policy, reading)
             if decision is None or decision.job not in state.main:
@@ -269,10 +283,10 @@ class TaskRun:
         seconds = item.declared[cls] + self.set.costs.remote * remote
         part = self.set.part((kind, number), task, self.failed[task])
         if part > 1 and is_map:
-            data = mapdata.map_block(job, self.set.blocks[number], cls)
+            data = mapreduce_job.map_block(job, self.set.blocks[number], cls)
         elif part > 1:
             runs = [self.outputs[one].data[number] for one in range(self.maps)]
-            data = mapdata.reduce_partition(job, runs, cls)
+            data = mapreduce_job.reduce_partition(job, runs, cls)
         decision = self.desk.moves[task].decision
         self.running[device] = attempt = Attempt(
             kind,
@@ -344,7 +358,7 @@ class TaskRun:
 
 
 @dataclass(frozen=True, eq=False)
-class MapReduceRun:
+class MapReduceResult:
     """What a run produced and how.
 
     `output` has ascending keys; `attempts` a row each, in order of their starts: kind ("map"
@@ -409,42 +423,44 @@ class MapReduceRun:
                 for r in rows
             ]
         )
-        plain = mapdata.run_plainly(job, given.blocks)
-        hold("the output is that of a plain computation", self.output == plain)
+        plain = mapreduce_job.run_plainly(job, given.blocks)
+        require("the output is that of a plain computation", self.output == plain)
         placed = [places.get(r.device) == r.node for r in rows]
-        hold("a device is on its node", placed, labels)
-        hold("nothing runs on a dead node", not_after(a["end"], died, needed), labels)
-        killed_then = (a["outcome"] != "killed") | together(a["end"], died, needed)
-        hold("only a dying node kills", killed_then, labels)
-        hold("nothing starts before 0", a["start"] >= 0, labels)
-        alone = apart(pd.factorize(a["device"])[0], a["start"], a["end"], needed.min())
-        hold("a device runs one task at a time", alone, labels)
+        require("a device is on its node", placed, labels)
+        require("nothing runs on a dead node", not_after(a["end"], died, needed), labels)
+        killed_then = (a["outcome"] != "killed") | same_instants(a["end"], died, needed)
+        require("only a dying node kills", killed_then, labels)
+        require("nothing starts before 0", a["start"] >= 0, labels)
+        alone = do_not_overlap(pd.factorize(a["device"])[0], a["start"], a["end"], needed.min())
+        require("a device runs one task at a time", alone, labels)
         in_order = [found is not None for found in reads]
-        hold("a reduce starts when all maps are done", in_order, labels)
+        require("a reduce starts when all maps are done", in_order, labels)
         good = [found == (r.size, r.remote) for found, r in zip(reads, rows, strict=True)]
-        hold("a task reads its data, at hand or from other nodes", good, labels)
+        require("a task reads its data, at hand or from other nodes", good, labels)
         end = a["start"] + needed
         cut = a["outcome"].isin(("lost", "killed")) & not_after(a["end"], end, needed)
-        hold("an attempt takes its time", cut | together(end, a["end"], needed), labels)
+        require("an attempt takes its time", cut | same_instants(end, a["end"], needed), labels)
         for kind, count in (("map", len(self.blocks)), ("reduce", job.partitions)):
             mine = a[a["kind"] == kind]
-            hold(f"every {kind} task runs", set(mine["number"]) == set(range(count)))
+            require(f"every {kind} task runs", set(mine["number"]) == set(range(count)))
             once = mine[mine["outcome"] == "done"]["number"].value_counts()
-            hold("a task is not run again once it is done", (once <= 1).all())
+            require("a task is not run again once it is done", (once <= 1).all())
         done = a[(a["kind"] == "reduce") & (a["outcome"] == "done")]["number"]
-        hold("every reduce task is done", set(done) == set(range(job.partitions)))
+        require("every reduce task is done", set(done) == set(range(job.partitions)))
         tries = a.groupby(["kind", "number"], sort=False).cumcount()
-        hold("attempts are counted from 0", (tries == a["attempt"]).all())
+        require("attempts are counted from 0", (tries == a["attempt"]).all())
         lost = a[(a["outcome"] == "lost")].groupby(["kind", "number"]).size().to_dict()
         owed = {} if given.dead else given.lost
         seen = [lost.get(task, 0) >= count for task, count in owed.items()]
-        hold("attempts are lost as injected", all(seen))
+        require("attempts are lost as injected", all(seen))
 
     def _readings(self, rows: list[Any]) -> Iterator[tuple[float, float] | None]:
         """Yield each attempt's units, and those from other nodes; None: a reduce before a map."""
         sizes, homes = self.blocks["size"].tolist(), self.blocks["nodes"].tolist()
         job, blocks, a = self.setting.job, self.setting.blocks, self.attempts
-        mapped = functools.cache(lambda number, cls: mapdata.map_block(job, blocks[number], cls))
+        mapped = functools.cache(
+            lambda number, cls: mapreduce_job.map_block(job, blocks[number], cls)
+        )
         made = a[(a["kind"] == "map") & a["outcome"].isin(("done", "gone"))]
         took, died = made["end"] - made["start"], self._deaths(made)
         for row in rows:
@@ -476,7 +492,7 @@ def run_mapreduce(
     history: History | None = None,
     reading: Reading | None = None,
     seed: int = 0,
-) -> MapReduceRun:
+) -> MapReduceResult:
     """Run a MapReduce job; its map and reduce tasks enter the main queue of one policy.
 
     All maps arrive at 0, all reduces when every map's output is there.
@@ -534,7 +550,7 @@ def run_mapreduce(
     """
     instance("job", job, MapReduce, "; see word_count()")
     group, costs = or_default("group", group, NodeGroup), or_default("costs", costs, Costs)
-    reading, known = need_known(reading, history)
+    reading, known = require_reading_and_history(reading, history)
     if isinstance(blocks, str):
         raise InputError("blocks must be a list, got one text; see split_text(text, blocks)")
     rule = "blocks must be a list of things with a length"
@@ -562,14 +578,14 @@ def run_mapreduce(
     for task, times in lost.items():
         if not isinstance(task, tuple) or len(task) != 2:
             raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
-        one_of("lost", task[0], mapdata.KINDS)
+        one_of("lost", task[0], mapreduce_job.KINDS)
         whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
         whole(f"lost[{task!r}]", times, 0, 1000)
     dead = mapping("dead", dead or {})
     deaths = {whole("dead", node, 0, last): number("dead", at) for node, at in dead.items()}
     if len(deaths) == group.nodes:
         raise InputError(f"dead must leave a node alive, got all {group.nodes}")
-    name, row = model.policy_named(policy)
+    name, row = model.find_job_policy(policy)
     setting = Setting(
         job,
         blocks,
@@ -592,4 +608,4 @@ def run_mapreduce(
     table = pd.DataFrame({"size": sizes, "nodes": setting.homes})
     with user_code(f"keys of {job.name!r} must be such that they can be sorted"):
         output = {key: run.results[key] for key in sorted(run.results)}
-    return MapReduceRun(output, attempts, table, setting, name)
+    return MapReduceResult(output, attempts, table, setting, name)

@@ -64,7 +64,7 @@ class Machine:
         return self.gpus if cls == "gpu" else self.cpus
 
 
-class Measures:
+class JobMetrics:
     """What a schedule's table of jobs says of all of them; it may hold `wait` and `completion`."""
 
     jobs: pd.DataFrame
@@ -201,7 +201,7 @@ POLICIES = {name: policy for name, (policy, _) in _KNOWN.items()}
 ABOUT = {name: words for name, (_, words) in _KNOWN.items()}
 
 
-def policy_named(policy: str | Policy) -> tuple[str, Policy]:
+def find_job_policy(policy: str | Policy) -> tuple[str, Policy]:
     """Look a policy up by its name, or take one as given."""
     return find_row("policy", policy, POLICIES, lambda p: str(getattr(p.rule, "__name__", p.rule)))
 

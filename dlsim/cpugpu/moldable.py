@@ -22,9 +22,21 @@ import numpy as np
 import pandas as pd
 
 from dlsim.compiled import clock_origin, latest_finish
-from dlsim.cpugpu import given
-from dlsim.cpugpu.given import apart, before, hold, near, time_column, together
-from dlsim.cpugpu.model import MOST_COUNT, Measures
+from dlsim.cpugpu.job_table import (
+    VERSIONS,
+    busy_shares,
+    declared_times,
+    do_not_overlap,
+    find_earliest,
+    first_label,
+    is_same_instant,
+    previous_in_lane,
+    require,
+    require_single_labels,
+    same_instants,
+    time_column,
+)
+from dlsim.cpugpu.model import MOST_COUNT, JobMetrics
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
 from dlsim.validate import (
@@ -39,7 +51,7 @@ from dlsim.validate import (
     whole,
 )
 
-__all__ = ["SCHEDULERS", "MoldableSchedule", "NodePool", "Scheduler", "lower_bound", "run_moldable"]
+__all__ = ["SCHEDULERS", "MoldableResult", "NodePool", "Scheduler", "lower_bound", "run_moldable"]
 
 #: What a job can run on, in the order that decides the last tie.
 TYPES = ("gpu", "cpu", "both")
@@ -260,19 +272,19 @@ SCHEDULERS: dict[str, Scheduler] = {
 
 def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
     """Read a table of jobs."""
-    given.need_names("jobs", require_table("jobs", jobs, given.VERSIONS, empty=False))
-    columns = {name: time_column("jobs", jobs, name, True, True) for name in given.VERSIONS}
+    require_single_labels("jobs", require_table("jobs", jobs, VERSIONS, empty=False))
+    columns = {name: time_column("jobs", jobs, name, True, True) for name in VERSIONS}
     if (none := np.isnan([*columns.values()]).all(axis=0)).any():
-        row = given.first_of(jobs.index, none)
+        row = first_label(jobs.index, none)
         raise InputError(f"jobs: row {row!r} must have a cpu_time or a gpu_time")
     arrival = time_column("jobs", jobs, "arrival") if "arrival" in jobs else np.zeros(len(jobs))
-    estimates = [given.estimates_of(jobs, name[:3], real, True) for name, real in columns.items()]
+    estimates = [declared_times(jobs, name[:3], real, True) for name, real in columns.items()]
     asked = jobs["nodes"] if "nodes" in jobs else np.ones(len(jobs))
     of_job: Any = {"is_whole": True, "row": "job", "labels": jobs.index}
     nodes = column("nodes", asked, 1, MOST_COUNT, **of_job)
     if (other := ~np.isin(nodes, pool.counts)).any():
         raise InputError(
-            f"nodes of job {given.first_of(jobs.index, other)!r} must be one of the pool's counts, "
+            f"nodes of job {first_label(jobs.index, other)!r} must be one of the pool's counts, "
             f"{', '.join(map(str, pool.counts))}; got {nodes[other][0]}"
         )
     rows = np.column_stack([arrival, *columns.values(), *estimates]).tolist()
@@ -298,7 +310,7 @@ MOST_JOBS, MOST_NODES = 5, 4
 Free = list[tuple[float, float]]
 
 
-class Booking(NamedTuple):
+class Reservation(NamedTuple):
     """A job with its way to run, its nodes, the end that is expected, and its start."""
 
     job: Job
@@ -313,7 +325,7 @@ class Booking(NamedTuple):
 
 
 #: Bookings in their order.
-Plan = list[Booking]
+Plan = list[Reservation]
 
 
 def _free_at(free: Free, nodes: tuple[int, ...], kind: str) -> float:
@@ -325,13 +337,13 @@ def _free_at(free: Free, nodes: tuple[int, ...], kind: str) -> float:
 
 def _occupy(free: Free, nodes: tuple[int, ...], kind: str, end: float, span: float) -> None:
     """Book nodes until an instant, in place; one that is known already keeps its name."""
-    end = next((at for pair in free for at in pair if near(at, end, span)), end)
+    end = next((at for pair in free for at in pair if is_same_instant(at, end, span)), end)
     for node in nodes:
         gpu, cpu = free[node]
         free[node] = (gpu if kind == "cpu" else end, cpu if kind == "gpu" else end)
 
 
-def _placed(job: Job, ways: list[Option], free: Free, floor: float) -> Iterator[Booking]:
+def _placed(job: Job, ways: list[Option], free: Free, floor: float) -> Iterator[Reservation]:
     """Yield every way to run on the nodes that are free first, with its start."""
     order: dict[str, list[int]] = {}
     for way in ways:
@@ -340,7 +352,7 @@ def _placed(job: Job, ways: list[Option], free: Free, floor: float) -> Iterator[
             order[way.kind] = sorted(range(len(free)), key=instants.__getitem__)
         nodes = tuple(order[way.kind][: way.width])
         start = max(floor, _free_at(free, nodes[-1:], way.kind))
-        yield Booking(job, way, nodes, start + way.time, start)
+        yield Reservation(job, way, nodes, start + way.time, start)
 
 
 def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: float) -> Plan:
@@ -348,15 +360,15 @@ def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: flo
     ways = {job: row.options(job, pool) for job in batch}
     longest, tries = sorted(batch, key=lambda job: -min(way.time for way in ways[job])), []
     for weight, order in product(row.weights, row.orders):
-        tries.append(list[Booking]())
+        tries.append(list[Reservation]())
         instants, penalty = list(free), weight / (2 * len(free))
         for job in longest if order == "longest" else batch:
             found = list(_placed(job, ways[job], instants, job.arrival))
             ends = [one.predicted + penalty * one.way.width * one.way.time for one in found]
-            best = found[given.first_least(ends, job.arrival)]
+            best = found[find_earliest(ends, job.arrival)]
             _occupy(instants, best.nodes, best.way.kind, best.predicted, best.way.time)
             tries[-1].append(best)
-    return tries[given.first_least([max(one.predicted for one in plan) for plan in tries], now)]
+    return tries[find_earliest([max(one.predicted for one in plan) for plan in tries], now)]
 
 
 def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
@@ -368,7 +380,7 @@ def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
     free: Free = [(0.0, 0.0)] * pool.nodes
     heads: dict[object, float] = {}
 
-    def in_line(job: Job) -> Booking:
+    def in_line(job: Job) -> Reservation:
         (booking,) = _placed(job, row.options(job, pool), free, 0.0)
         return booking._replace(predicted=math.nan)
 
@@ -411,7 +423,7 @@ def _search(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
     smallest = {job: min(way.area for way in own) for job, own in ways.items()}
     seen: dict[frozenset[Job], list[tuple[float, ...]]] = {}
 
-    def later(left: frozenset[Job], free: Free, last: float) -> Iterator[Booking]:
+    def later(left: frozenset[Job], free: Free, last: float) -> Iterator[Reservation]:
         """All bookings that start no earlier than the last one."""
         for job in sorted(left):
             for way in ways[job]:
@@ -420,7 +432,7 @@ def _search(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
                     key = tuple(sorted(free[node] for node in nodes))
                     start = max(job.arrival, _free_at(free, nodes, way.kind))
                     if key not in alike and start >= last:
-                        yield Booking(job, way, nodes, start + way.time, start)
+                        yield Reservation(job, way, nodes, start + way.time, start)
                     alike.add(key)
 
     def visit(left: frozenset[Job], free: Free, plan: Plan) -> None:
@@ -455,7 +467,7 @@ def _search(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
 
 def run_moldable(
     jobs: pd.DataFrame, pool: NodePool | None = None, scheduler: str | Scheduler = "flexible"
-) -> "MoldableSchedule":
+) -> "MoldableResult":
     """Schedule jobs on nodes with a CPU and a GPU each, without preemption.
 
     Parameters
@@ -507,11 +519,11 @@ def run_moldable(
         gpu_estimate=jobs.get("gpu_estimate", jobs["gpu_time"]),
     )
     used = pd.DataFrame(uses, columns=["job", "node", "device", "start", "end"])
-    return MoldableSchedule(asked.join(table), used, pool, row, name)
+    return MoldableResult(asked.join(table), used, pool, row, name)
 
 
 @dataclass(frozen=True, eq=False)
-class MoldableSchedule(Measures):
+class MoldableResult(JobMetrics):
     """Who ran where and when.
 
     `jobs` has app (where given), cpu_time, gpu_time, requested, cpu_estimate, gpu_estimate,
@@ -528,31 +540,31 @@ class MoldableSchedule(Measures):
     @property
     def busy(self) -> pd.Series:
         """Return the busy time of all CPUs and of all GPUs, as a share of the makespan."""
-        return given.busy_shares(self.uses, ("gpu", "cpu"), self.pool.nodes * self.makespan)
+        return busy_shares(self.uses, ("gpu", "cpu"), self.pool.nodes * self.makespan)
 
     def check(self) -> None:
         """Check the schedule against the model, independently of the scheduler."""
         jobs, uses, pool, row = self.jobs, self.uses, self.pool, self.scheduler
         labels, users, start = list(jobs.index), uses["job"].tolist(), jobs["start"].to_numpy()
-        cpu, gpu = (time_column("jobs", jobs, name, True, True) for name in given.VERSIONS)
+        cpu, gpu = (time_column("jobs", jobs, name, True, True) for name in VERSIONS)
         ways = zip(cpu, gpu, jobs["type"], jobs["nodes"], strict=True)
         times = np.array([pool.time(*way) for way in ways])
         span = float((jobs["completion"] - jobs["wait"]).min())  # tells two instants apart
-        hold("a job runs where it has a version", ~np.isnan(times), labels)
-        hold("a job takes its time", together(start + times, jobs["end"], times), labels)
+        require("a job runs where it has a version", ~np.isnan(times), labels)
+        require("a job takes its time", same_instants(start + times, jobs["end"], times), labels)
         early = not_after(jobs["arrival"], start, times)
-        hold("no job starts before it arrives", early, labels)
+        require("no job starts before it arrives", early, labels)
         if row.counts == "requested":
-            hold("a job gets the nodes asked for", jobs["nodes"] == jobs["requested"], labels)
+            require("a job gets the nodes asked for", jobs["nodes"] == jobs["requested"], labels)
         of_pool = jobs["nodes"].isin(pool.counts)
-        hold("a job runs on a number of nodes of the pool", of_pool, labels)
+        require("a job runs on a number of nodes of the pool", of_pool, labels)
         if row.types != "any":
-            hold("a job runs on one type", jobs["type"].isin(("cpu", "gpu")), labels)
+            require("a job runs on one type", jobs["type"].isin(("cpu", "gpu")), labels)
         if row.types == "preferred":
             names = "cpu_estimate", "gpu_estimate"
             cpu, gpu = (time_column("jobs", jobs, name, True, True) for name in names)
             faster = np.where((cpu < gpu) | np.isnan(gpu), "cpu", "gpu")
-            hold("a job runs on the type that its user names", jobs["type"] == faster, labels)
+            require("a job runs on the type that its user names", jobs["type"] == faster, labels)
 
         found: dict[Any, list[tuple[int, str]]] = {label: [] for label in labels}
         for label, *place in uses[["job", "node", "device"]].itertuples(index=False, name=None):
@@ -564,18 +576,20 @@ class MoldableSchedule(Measures):
             on = {node for node, _ in held}
             whole = sorted(product(on, ("cpu", "gpu") if kind == "both" else (kind,)))
             full.append(len(on) == count and on <= set(range(pool.nodes)) and sorted(held) == whole)
-        hold("a job holds its devices on distinct nodes of the pool", full, list(found))
+        require("a job holds its devices on distinct nodes of the pool", full, list(found))
         spans = jobs.loc[uses["job"], ["start", "end"]].to_numpy() == uses[["start", "end"]]
-        hold("a job holds its devices while it runs", spans.all(axis=1), users)
+        require("a job holds its devices while it runs", spans.all(axis=1), users)
         lanes = uses.groupby(["node", "device"]).ngroup()
-        alone = apart(lanes, uses["start"], uses["end"], span)
-        hold("a device serves one job at a time", alone, users)
+        alone = do_not_overlap(lanes, uses["start"], uses["end"], span)
+        require("a device serves one job at a time", alone, users)
 
         line = jobs.sort_values("arrival", kind="stable")
         if row.line != "none":
-            ahead = before((line["type"] == "gpu") & (row.line == "class"), line["start"], -np.inf)
-            hold("a line is served in order", not_after(ahead, line["start"], span))
+            ahead = previous_in_lane(
+                (line["type"] == "gpu") & (row.line == "class"), line["start"], -np.inf
+            )
+            require("a line is served in order", not_after(ahead, line["start"], span))
         instants = np.sort(np.concatenate([jobs["end"], jobs["arrival"]]))
         after = np.searchsorted(instants, start).clip(1, len(instants) - 1)
-        prompt = [together(start, instants[at], span) for at in (after - 1, after)]
-        hold("a job starts when it arrives or another ends", np.any(prompt, axis=0))
+        prompt = [same_instants(start, instants[at], span) for at in (after - 1, after)]
+        require("a job starts when it arrives or another ends", np.any(prompt, axis=0))

@@ -20,14 +20,20 @@ import numpy as np
 import pandas as pd
 
 from dlsim.compiled import latest_finish
-from dlsim.cpugpu.given import apart, before, hold, time_column, together
 from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks, equal_chunks_time
+from dlsim.cpugpu.job_table import (
+    do_not_overlap,
+    previous_in_lane,
+    require,
+    same_instants,
+    time_column,
+)
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
 from dlsim.validate import one_of, or_default, require_table, whole
 
-__all__ = ["Gpu", "Timeline", "equal_chunks", "equal_chunks_time", "run_chunks"]
+__all__ = ["Gpu", "PipelineResult", "equal_chunks", "equal_chunks_time", "run_chunks"]
 
 #: A stage of a chunk; one that ran, as a number, its start and its end.
 Operation = tuple[int, str]
@@ -55,7 +61,7 @@ def run_chunks(
     buffers: int = 0,
     threads: int = 0,
     seed: int = 0,
-) -> "Timeline":
+) -> "PipelineResult":
     r"""Run chunks through copy in, map and copy out, on one or several equal GPUs.
 
     How long equal chunks take has a closed form, `equal_chunks_time`.
@@ -120,7 +126,7 @@ def run_chunks(
             "end": end,
         }
     )
-    return Timeline(table, gpu, work.gpus, work.buffers, chunks, order, work.per_link)
+    return PipelineResult(table, gpu, work.gpus, work.buffers, chunks, order, work.per_link)
 
 
 @dataclass(frozen=True)
@@ -324,7 +330,7 @@ def _interleaved(work: Work, depth: list[Operation], threads: int, seed: int) ->
 
 
 @dataclass(frozen=True, eq=False)
-class Timeline:
+class PipelineResult:
     """The operations of a pipeline, in the order in which they started."""
 
     ops: pd.DataFrame
@@ -389,14 +395,14 @@ class Timeline:
         place = np.array([stages.index(name) if name in stages else -1 for name in names])
         number = chunk * count + place
         passed = np.array_equal(np.sort(number), np.arange(times.size))
-        hold("every chunk passes every stage once", passed)
+        require("every chunk passes every stage once", passed)
         who, row = list(zip(chunk.tolist(), names, strict=True)), np.argsort(number)
-        took = together(start + times.ravel()[number], end, span)
-        hold("an operation takes the time given", took, who)
-        hold("nothing starts before 0", start >= 0, who)
-        hold("chunk i is on GPU i mod m", on == chunk % self.gpus, who)
+        took = same_instants(start + times.ravel()[number], end, span)
+        require("an operation takes the time given", took, who)
+        require("nothing starts before 0", start >= 0, who)
+        require("chunk i is on GPU i mod m", on == chunk % self.gpus, who)
         turn = chunk // self.gpus % gpu.streams
-        hold("chunks take the streams in turn", ops["stream"] == turn, who)
+        require("chunks take the streams in turn", ops["stream"] == turn, who)
 
         lanes, loaded, out = gpu.streams * self.gpus, *map(stages.index, COPIES)
         is_full = (place == 0) & (chunk >= self.buffers) & (self.buffers > 0)
@@ -415,7 +421,7 @@ class Timeline:
             ),
         ):
             over = np.where(waits, end[row[np.where(waits, awaited, 0)]], 0.0)
-            hold(rule, not_after(over, start, span), who)
+            require(rule, not_after(over, start, span), who)
             due = np.maximum(due, over)
 
         on_gpu, copies = np.isin(names, ON_GPU), np.isin(names, COPIES)
@@ -429,17 +435,19 @@ class Timeline:
             ("pageable copies overlap with nothing on the GPU", on_gpu & (not gpu.pinned), on),
             ("a link carries one copy a direction at a time", copies, link),
         ):
-            hold(rule, apart(lane[some], start[some], end[some], span))
+            require(rule, do_not_overlap(lane[some], start[some], end[some], span))
         if gpu.queues != "hyper-q":
             issued = row[[c * count + stages.index(stage) for c, stage in self.issue]]
             lane = engine if gpu.queues == "per-engine" else on
-            in_order = not_after(before(lane[issued], start[issued], 0.0), start[issued], span)
-            hold("an in-order queue is served in order", in_order, self.issue)
+            in_order = not_after(
+                previous_in_lane(lane[issued], start[issued], 0.0), start[issued], span
+            )
+            require("an in-order queue is served in order", in_order, self.issue)
         is_single = on_gpu & (gpu.queues == "single")
         for some, lane, until in (
             (on >= 0, engine, end),
             (copies, link, end),
             (is_single, on, start),
         ):
-            due[some] = np.maximum(due[some], before(lane[some], until[some], 0.0))
-        hold("nothing idles that could work", not_after(start, due, span), who)
+            due[some] = np.maximum(due[some], previous_in_lane(lane[some], until[some], 0.0))
+        require("nothing idles that could work", not_after(start, due, span), who)

@@ -1,8 +1,9 @@
 """The five rules of paper C (section 5) and the rules of its rivals, one function each.
 
-A rule is asked for the next decision and returns it, or None if nothing can be decided now. It is
-a function of the `State`, the policy and the reading; a rule of one's own has the same form. A job
-leaves the main queue under one of these words:
+A rule is a function of the `SchedulerState`, the policy and the reading; it returns the next
+decision, or None if nothing can be decided now. A user's own rule has the same form. Rule 1 (a
+device serves its sub-queue first) and rule 5 (a finished run enters the history) hold under every
+policy: `dlsim.cpugpu.scheduler`. A job leaves the main queue under one of these words:
 
 - ``R2``: its application was never assigned to the class of the free device;
 - ``R2*``: the same, with a free device of either class, which the paper does not cover;
@@ -31,7 +32,7 @@ from dlsim.cpugpu.queues import ByPreferredClass, BySpeedUp, ByTime, ByVersions,
 Free = dict[str, int | None]
 
 
-class State:
+class SchedulerState:
     """All that a policy sees at an instant: queues, devices, history.
 
     Attributes
@@ -100,7 +101,7 @@ class Decision(NamedTuple):
     Attributes
     ----------
     job, device : int
-        `JobView.job`; place in `State.devices` of the device whose sub-queue it joins.
+        `JobView.job`; place in `SchedulerState.devices` of the device whose sub-queue it joins.
     rule : str
         Why: a word of this module, or the policy's own.
     finishes : tuple of float
@@ -115,14 +116,14 @@ class Decision(NamedTuple):
 
 
 #: A policy's decision: the next job to move, or None if nothing can be decided now.
-Decide = Callable[[State, Policy, Reading], Decision | None]
+Decide = Callable[[SchedulerState, Policy, Reading], Decision | None]
 
 
 # --- what is expected of runs -------------------------------------------------------------------
 
 
 def expected_times(
-    state: State, job: JobView, policy: Policy, reading: Reading
+    state: SchedulerState, job: JobView, policy: Policy, reading: Reading
 ) -> dict[str, float]:
     """Return the expected time of a job by class, for the classes where one is known."""
     found = {}
@@ -133,7 +134,7 @@ def expected_times(
     return found
 
 
-def unknown_time(state: State, cls: str, policy: Policy, reading: Reading) -> float:
+def unknown_time(state: SchedulerState, cls: str, policy: Policy, reading: Reading) -> float:
     """Return what is assumed of a run that was never measured (`Reading.unknown_remaining`)."""
     if reading.unknown_remaining != "avg":
         return math.inf if reading.unknown_remaining == "inf" else 0.0
@@ -141,7 +142,7 @@ def unknown_time(state: State, cls: str, policy: Policy, reading: Reading) -> fl
     return average if average == average else 0.0
 
 
-def ready_by_history(state: State, policy: Policy, reading: Reading) -> list[float]:
+def ready_by_history(state: SchedulerState, policy: Policy, reading: Reading) -> list[float]:
     """Return when each device should have done what it runs and all of its sub-queue."""
     expected, ready_times = state.history.expected, []
     estimate, deviations = policy.estimate, reading.deviations
@@ -168,7 +169,7 @@ def ready_by_history(state: State, policy: Policy, reading: Reading) -> list[flo
     return ready_times
 
 
-def ready_as_declared(state: State) -> list[float]:
+def ready_as_declared(state: SchedulerState) -> list[float]:
     """Return when each device should have done all of its jobs, by their declared times."""
     ready_times = []
     for device, cls in enumerate(state.classes):
@@ -182,7 +183,9 @@ def ready_as_declared(state: State) -> list[float]:
 # --- the five rules -----------------------------------------------------------------------------
 
 
-def rule_2(state: State, job: JobView, free: Free, policy: Policy, reading: Reading) -> int | None:
+def rule_2(
+    state: SchedulerState, job: JobView, free: Free, policy: Policy, reading: Reading
+) -> int | None:
     """Rule 2: return a free device of a class that was never assigned this application."""
     if reading.both_free == "best" and len(job.declared) > 1 and None not in free.values():
         return None
@@ -195,14 +198,14 @@ def rule_2(state: State, job: JobView, free: Free, policy: Policy, reading: Read
     return None
 
 
-def _is_untried(state: State, app: str, cls: str, policy: Policy) -> bool:
+def _is_untried(state: SchedulerState, app: str, cls: str, policy: Policy) -> bool:
     """Tell whether rule 2 tries a class, for the first time or again (`Policy.re_explore`)."""
     record = state.history.record(app, cls)
     is_due = policy.re_explore > 0 and record.elsewhere >= policy.re_explore
     return record.assigned < policy.min_samples or is_due
 
 
-def _is_trifle(state: State, job: JobView, policy: Policy, reading: Reading) -> bool:
+def _is_trifle(state: SchedulerState, job: JobView, policy: Policy, reading: Reading) -> bool:
     """Tell whether a job is a small part of the known work that waits (`Policy.bound`)."""
 
     def least_known(app: str, classes: tuple[str, ...]) -> float:
@@ -215,14 +218,14 @@ def _is_trifle(state: State, job: JobView, policy: Policy, reading: Reading) -> 
     return 0 < least_known(job.app, tuple(job.declared)) < policy.bound * work
 
 
-def rule_3(state: State, times: dict[str, float], ready: list[float]) -> tuple[float, ...]:
+def rule_3(state: SchedulerState, times: dict[str, float], ready: list[float]) -> tuple[float, ...]:
     """Rule 3: predict the finish on every device of a job that takes these times."""
     pairs = zip(ready, state.classes, strict=True)
     return tuple([at + times.get(cls, math.nan) for at, cls in pairs])
 
 
 def rule_4(
-    state: State, job: JobView, free: Free, times: dict[str, float], ready: list[float]
+    state: SchedulerState, job: JobView, free: Free, times: dict[str, float], ready: list[float]
 ) -> Decision:
     """Rule 4: to the slower free device if the job finishes sooner there, else to a sub-queue.
 
@@ -243,7 +246,7 @@ def rule_4(
     return Decision(job.job, chosen, "R4" if state.is_free(chosen) else "R4q", finishes)
 
 
-def history_rule(state: State, policy: Policy, reading: Reading) -> Decision | None:
+def history_rule(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """Decide the head of the main queue by the five rules; not while every device is busy."""
     if not state.main:
         return _steal(state, policy, reading) if policy.steal else None
@@ -261,7 +264,7 @@ def history_rule(state: State, policy: Policy, reading: Reading) -> Decision | N
 
 
 def _place_unmeasured(
-    state: State, job: JobView, free: Free, policy: Policy, reading: Reading
+    state: SchedulerState, job: JobView, free: Free, policy: Policy, reading: Reading
 ) -> Decision:
     """Place a job of which nothing is measured though every class at hand was tried.
 
@@ -286,7 +289,7 @@ class _Gain(NamedTuple):
     device: int
 
 
-def _gains(state: State, policy: Policy, reading: Reading) -> Iterator[_Gain]:
+def _gains(state: SchedulerState, policy: Policy, reading: Reading) -> Iterator[_Gain]:
     """Yield the moves of a sub-queue's last job that should make it finish sooner."""
     ready = ready_by_history(state, policy, reading)
     for queue, end in zip(state.queues, ready, strict=True):
@@ -299,7 +302,7 @@ def _gains(state: State, policy: Policy, reading: Reading) -> Iterator[_Gain]:
                 yield _Gain(here - end, end, job, device)
 
 
-def _steal(state: State, policy: Policy, reading: Reading) -> Decision | None:
+def _steal(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """Move the last job of a sub-queue to a free device where it should finish sooner.
 
     The most that is gained counts, up to the one tolerance, then the first device.
@@ -319,7 +322,9 @@ def _steal(state: State, policy: Policy, reading: Reading) -> Decision | None:
 # --- the rivals ---------------------------------------------------------------------------------
 
 
-def minimum_completion_time(state: State, policy: Policy, reading: Reading) -> Decision | None:
+def minimum_completion_time(
+    state: SchedulerState, policy: Policy, reading: Reading
+) -> Decision | None:
     """Every job, as it arrives, where it completes earliest (M. Maheswaran et al., HCW 1999)."""
     if not state.main:
         return None
@@ -328,7 +333,7 @@ def minimum_completion_time(state: State, policy: Policy, reading: Reading) -> D
     return Decision(found.job, found.device, "mct", found.finishes)
 
 
-def first_come(state: State, policy: Policy, reading: Reading) -> Decision | None:
+def first_come(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """One first-come queue per class; a job waits for the class it is meant for."""
     for cls in CLASSES:
         device = state.first_free(cls)
@@ -342,7 +347,7 @@ def first_come(state: State, policy: Policy, reading: Reading) -> Decision | Non
     return None
 
 
-def head_of_line(state: State, policy: Policy, reading: Reading) -> Decision | None:
+def head_of_line(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """TORQUE with one queue: no job passes its head, which waits for its class."""
     if not state.main:
         return None
@@ -351,7 +356,7 @@ def head_of_line(state: State, policy: Policy, reading: Reading) -> Decision | N
     return None if device is None else Decision(job.job, device, "fifo")
 
 
-def round_robin(state: State, policy: Policy, reading: Reading) -> Decision | None:
+def round_robin(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """Blind round robin: the i-th job to device i mod n, or the next that has a version."""
     if not state.main:
         return None
@@ -361,7 +366,7 @@ def round_robin(state: State, policy: Policy, reading: Reading) -> Decision | No
     return Decision(job.job, device, "turn")
 
 
-def by_speed_up(state: State, policy: Policy, reading: Reading) -> Decision | None:
+def by_speed_up(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """RSC and its kin: best speed-up first, and an idle device may take from the tail.
 
     Our reading of "Relative Speedup based policy with Conservative assignment" (paper C,
@@ -388,7 +393,7 @@ def by_speed_up(state: State, policy: Policy, reading: Reading) -> Decision | No
     return None
 
 
-def shortest_first(state: State, policy: Policy, reading: Reading) -> Decision | None:
+def shortest_first(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """ASJF: shortest first, and an idle device takes what it would finish sooner.
 
     Our reading of "Adaptive Shortest Job First" (paper C, section 7): one queue per preferred
@@ -415,7 +420,7 @@ def shortest_first(state: State, policy: Policy, reading: Reading) -> Decision |
     return None
 
 
-def _work_left(state: State, cls: str) -> float:
+def _work_left(state: SchedulerState, cls: str) -> float:
     """Return the declared work left of the jobs that run on a class."""
     left = 0.0
     for device in state.members[cls]:
@@ -439,7 +444,7 @@ if {*DECIDE, "ideal"} != set(POLICY_RULES):
     raise ImportError(f"every rule needs a function: {set(POLICY_RULES) ^ {*DECIDE, 'ideal'}}")
 
 
-def decide(state: State, policy: Policy, reading: Reading) -> Decision | None:
+def decide(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """Ask the policy's rule for its next decision in a state."""
     rule = policy.rule if callable(policy.rule) else DECIDE[policy.rule]
     return rule(state, policy, reading)

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import JobView, Running
-from dlsim.cpugpu.model import Machine, Policy, Reading, policy_named
-from dlsim.cpugpu.rules import DECIDE, Decide, Decision, State
+from dlsim.cpugpu.model import Machine, Policy, Reading, find_job_policy
+from dlsim.cpugpu.rules import DECIDE, Decide, Decision, SchedulerState
 from dlsim.errors import InputError
 from dlsim.validate import instance, to_floats, user_code, whole
 
@@ -31,9 +31,9 @@ def decider(policy: Policy) -> Decide:
     """Return what decides for a policy; the answers of a user's function are checked."""
     if not callable(policy.rule):
         return DECIDE[policy.rule]
-    own, name = policy.rule, f"policy {policy_named(policy)[0]}"
+    own, name = policy.rule, f"policy {find_job_policy(policy)[0]}"
 
-    def ask(state: State, policy: Policy, reading: Reading) -> Decision | None:
+    def ask(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
         """Ask a user's function, refusing what is no decision in this state."""
         with user_code(f"{name} must return None or a Decision"):
             found = own(state, policy, reading)
@@ -72,7 +72,7 @@ class OnlineScheduler:
     ) -> None:
         self.policy, self.reading = policy, reading
         self.decide = decide or decider(policy)
-        self.state = State(machine.devices, history)
+        self.state = SchedulerState(machine.devices, history)
         self.moves: dict[int, Move] = {}
         self._turns = 0
 

@@ -13,12 +13,19 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import Given, apart, hold, need_names, time_column, together
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.job_table import (
+    JobTable,
+    do_not_overlap,
+    require,
+    require_single_labels,
+    same_instants,
+    time_column,
+)
 from dlsim.cpugpu.loop import simulate_jobs
-from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
+from dlsim.cpugpu.model import JobMetrics, Machine, Policy, Reading
 from dlsim.cpugpu.queues import ByApplication
-from dlsim.cpugpu.rules import Decide, Decision, State
+from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
 from dlsim.validate import number, one_of, require_table, user_code, whole
@@ -35,7 +42,7 @@ SLOT_SCHEDULERS: dict[str, Callable[[int, int, int, Any], Any]] = {
 
 
 @dataclass(frozen=True, eq=False)
-class SlotSchedule(Measures):
+class SlotResult(JobMetrics):
     """Who had which slot when."""
 
     jobs: pd.DataFrame
@@ -48,38 +55,42 @@ class SlotSchedule(Measures):
         jobs, tasks = self.jobs, self.tasks
         labels = tasks["job"].tolist()
         count = tasks.groupby("job").size().reindex(jobs.index, fill_value=0)
-        hold("every task of a job runs once", count == jobs["tasks"], list(jobs.index))
-        hold("no task runs twice", ~tasks.duplicated(["job", "task"]), labels)
-        hold("a slot is one of those there are", tasks["slot"].between(0, self.slots - 1), labels)
-        given = jobs.loc[tasks["job"]]
-        time, span = given["task_time"].to_numpy(), float(jobs["task_time"].min())
-        took = together(tasks["start"].to_numpy() + time, tasks["end"], time)
-        hold("a task takes its time", took, labels)
-        early = not_after(given["arrival"].to_numpy(), tasks["start"], span)
-        hold("no task starts before its job arrives", early, labels)
-        alone = apart(tasks["slot"], tasks["start"], tasks["end"], span)
-        hold("a slot runs one task at a time", alone, labels)
+        require("every task of a job runs once", count == jobs["tasks"], list(jobs.index))
+        require("no task runs twice", ~tasks.duplicated(["job", "task"]), labels)
+        require(
+            "a slot is one of those there are", tasks["slot"].between(0, self.slots - 1), labels
+        )
+        job_of_task = jobs.loc[tasks["job"]]
+        time, span = job_of_task["task_time"].to_numpy(), float(jobs["task_time"].min())
+        took = same_instants(tasks["start"].to_numpy() + time, tasks["end"], time)
+        require("a task takes its time", took, labels)
+        early = not_after(job_of_task["arrival"].to_numpy(), tasks["start"], span)
+        require("no task starts before its job arrives", early, labels)
+        alone = do_not_overlap(tasks["slot"], tasks["start"], tasks["end"], span)
+        require("a slot runs one task at a time", alone, labels)
 
         # Replayed: no slot idles while a task waits, and each start is the scheduler's choice.
         rows: list[Any] = list(tasks.itertuples(index=False))
         line = jobs.sort_values("arrival", kind="stable").to_dict("index")
         key, waits = SLOT_SCHEDULERS[self.scheduler], []
         for i, row in enumerate(rows):
-            before, turns = rows[:i], dict[Any, Any]()
-            running = [one.job for one in before if not not_after(one.end, row.start, span)]
-            started = Counter(one.job for one in before)
+            earlier, turns = rows[:i], dict[Any, Any]()
+            running = [one.job for one in earlier if not not_after(one.end, row.start, span)]
+            started = Counter(one.job for one in earlier)
             for place, (label, job) in enumerate(line.items()):
                 if job["tasks"] > started[label] and not_after(job["arrival"], row.start, span):
                     beside = sum(line[other]["queue"] == job["queue"] for other in running)
                     turns[label] = key(place, running.count(label), beside, job)
             least = min(turns, key=turns.__getitem__, default=None)
-            hold(f"{self.scheduler}: a slot serves whose turn it is", least == row.job, [row.job])
-            since = [line[row.job]["arrival"], *(one.end for one in before)]
-            waits.append(any(together(row.start, instant, span) for instant in since))
-        hold("a task starts when its job arrives or a slot is free", waits)
-        hold("tasks are listed by their starts", tasks["start"].is_monotonic_increasing)
+            require(
+                f"{self.scheduler}: a slot serves whose turn it is", least == row.job, [row.job]
+            )
+            since = [line[row.job]["arrival"], *(one.end for one in earlier)]
+            waits.append(any(same_instants(row.start, instant, span) for instant in since))
+        require("a task starts when its job arrives or a slot is free", waits)
+        require("tasks are listed by their starts", tasks["start"].is_monotonic_increasing)
         last = tasks.groupby("job")["end"].max().reindex(jobs.index)
-        hold("a job ends with its last task", last == jobs["end"], list(jobs.index))
+        require("a job ends with its last task", last == jobs["end"], list(jobs.index))
 
 
 def share_slots(pools: Sequence[int], weights: Sequence[float]) -> Decide:
@@ -93,7 +104,7 @@ def share_slots(pools: Sequence[int], weights: Sequence[float]) -> Decide:
         What the running tasks of each job's pool are divided by.
     """
 
-    def rule(state: State, policy: Policy, reading: Reading) -> Decision | None:
+    def rule(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
         slot = state.first_free("cpu")
         waiting = state.main.view(ByApplication).queues
         places = [place for place in range(len(pools)) if waiting.get(str(place))]
@@ -106,7 +117,7 @@ def share_slots(pools: Sequence[int], weights: Sequence[float]) -> Decide:
     return rule
 
 
-def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSchedule:
+def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotResult:
     """Run the tasks of several jobs on slots, without preemption.
 
     Parameters
@@ -137,7 +148,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     """
     one_of("scheduler", scheduler, SLOT_SCHEDULERS)
     slots = whole("slots", slots, 1, 10_000)
-    need_names("jobs", require_table("jobs", jobs, ("tasks",), empty=False))
+    require_single_labels("jobs", require_table("jobs", jobs, ("tasks",), empty=False))
     defaults: dict[str, Any] = {
         "arrival": 0.0,
         "task_time": 1.0,
@@ -168,7 +179,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     job = np.repeat(places, line["tasks"].to_numpy(np.int64))
     times = np.column_stack([np.full(len(line), np.nan), line["task_time"]])[job]
     names = pd.Index([str(place) for place in places])
-    given = Given(
+    task_table = JobTable(
         pd.RangeIndex(len(job)),
         line["arrival"].to_numpy()[job],
         names,
@@ -186,7 +197,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
     elif scheduler == "capacity":
         pools = pd.factorize(line["queue"])[0].tolist()
         policy = Policy(share_slots(pools, line["share"].tolist()))
-    trace = simulate_jobs(given, Machine(cpus=slots, gpus=0), policy, Reading(), History())
+    trace = simulate_jobs(task_table, Machine(cpus=slots, gpus=0), policy, Reading(), History())
     order = np.argsort(trace.turn)
     tasks = pd.DataFrame(
         {
@@ -198,4 +209,4 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotSc
         }
     )
     spans = tasks.groupby("job").agg({"start": "min", "end": "max"})
-    return SlotSchedule(table.join(spans), tasks, slots, scheduler)
+    return SlotResult(table.join(spans), tasks, slots, scheduler)

@@ -15,14 +15,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.given import hold, together
+from dlsim.cpugpu.job_table import require, same_instants
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
 from dlsim.validate import number, random_generator, user_code, whole
 
 
-class Split(NamedTuple):
+class EqualFinish(NamedTuple):
     """Shares of a divisible work, 0 for a device that would only start after the end T."""
 
     shares: list[Any]
@@ -42,7 +42,7 @@ def _devices(fixed: Sequence[Any], unit: Sequence[Any]) -> list[tuple[Any, Any]]
     return list(zip(fixed, unit, strict=True))
 
 
-def ideal_split(work: Any, fixed: Sequence[Any], unit: Sequence[Any]) -> Split:
+def ideal_split(work: Any, fixed: Sequence[Any], unit: Sequence[Any]) -> EqualFinish:
     r"""Split a work so that all devices that take part finish together.
 
     .. math:: T = \frac{W + \sum_i a_i / b_i}{\sum_i 1 / b_i}, \qquad x_i = (T - a_i) / b_i
@@ -80,7 +80,7 @@ def ideal_split(work: Any, fixed: Sequence[Any], unit: Sequence[Any]) -> Split:
         taken, slope = taken + a / b, slope + 1 / b
         finish = taken / slope
     shares = [max(finish - a, 0) / b for a, b in devices]
-    return Split(shares, finish)
+    return EqualFinish(shares, finish)
 
 
 def amdahl_bound(parallel: Any, processors: Any) -> Any:
@@ -119,7 +119,7 @@ class Adaptation:
         return self.rounds.groupby("round")["time"].max().rename("makespan")
 
     @property
-    def ideal(self) -> Split:
+    def ideal(self) -> EqualFinish:
         """Return the split with equal finish, which no round can beat without noise."""
         return ideal_split(self.work, self.fixed, self.unit)
 
@@ -131,24 +131,24 @@ class Adaptation:
         )
         work, damping, least = float(self.work), float(self.damping), float(self.least)
         rounds = list(share.index)
-        hold("no share is negative", (share >= 0).all(axis=1), rounds)
-        sums = together(share.sum(axis=1), work, 4 * work)
-        hold("the shares of a round are the whole work", sums, rounds)
-        hold("a device without a share takes no time", ((share > 0) | (time == 0)).all(axis=1))
+        require("no share is negative", (share >= 0).all(axis=1), rounds)
+        sums = same_instants(share.sum(axis=1), work, 4 * work)
+        require("the shares of a round are the whole work", sums, rounds)
+        require("a device without a share takes no time", ((share > 0) | (time == 0)).all(axis=1))
         if not self.noise:
             true = share * np.array(self.unit, float) + np.array(self.fixed, float)
-            kept = (together(time, true, 4 * true) | (share == 0)).all(axis=1)
-            hold("a share x takes a + b x", kept, rounds)
+            kept = (same_instants(time, true, 4 * true) | (share == 0)).all(axis=1)
+            require("a share x takes a + b x", kept, rounds)
             best = float(self.ideal.time)
             beaten = not_after(best, time.max(axis=1), 4 * best)
-            hold("no round beats equal finish", beaten, rounds)
+            require("no round beats equal finish", beaten, rounds)
         rate = (share / time).fillna(0.0)
         wanted = work * rate.div(rate.sum(axis=1), axis=0)
         moved = damping * share + (1 - damping) * wanted
         moved = moved.where(moved >= least, 0.0)
         moved = work * moved.div(moved.sum(axis=1), axis=0)
-        follows = together(moved.iloc[:-1], share.iloc[1:], 4 * work).all(axis=1)
-        hold("the next shares follow the measured rates", follows, rounds[1:])
+        follows = same_instants(moved.iloc[:-1], share.iloc[1:], 4 * work).all(axis=1)
+        require("the next shares follow the measured rates", follows, rounds[1:])
 
 
 def adapt_split(
@@ -213,7 +213,7 @@ def adapt_split(
         share = [work / len(devices)] * len(devices) if start is None else list(start)
     for x in share:
         number("start", x, above=True)
-    whole_work = together(float(sum(share)), float(work), 4 * float(work))
+    whole_work = same_instants(float(sum(share)), float(work), 4 * float(work))
     if len(share) != len(devices) or not whole_work:
         raise InputError(
             f"start must hold {len(devices)} positive shares with sum {work}; got {share!r}"

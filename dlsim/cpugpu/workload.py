@@ -15,8 +15,8 @@ import pandas as pd
 from numpy.random import Generator
 
 from dlsim import files
-from dlsim.cpugpu.given import REQUIRED, VERSIONS, time_column
 from dlsim.cpugpu.history import History
+from dlsim.cpugpu.job_table import REQUIRED, VERSIONS, time_column
 from dlsim.errors import InputError
 from dlsim.validate import (
     Floats,

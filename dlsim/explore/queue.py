@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.cpugpu import SWITCHES, History, Machine, Reading, Schedule, simulate, workload
+from dlsim.cpugpu import SWITCHES, History, Machine, Reading, ScheduleResult, simulate, workload
 from dlsim.cpugpu.model import ABOUT
 from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
@@ -138,7 +138,9 @@ def job_table(
     return jobs.assign(arrival=arrivals[0] if len(arrivals) == 1 else list(arrivals))
 
 
-def _draw_schedule(ax: Axes, schedule: Schedule, inks: Mapping[str, Any], until: float) -> None:
+def _draw_schedule(
+    ax: Axes, schedule: ScheduleResult, inks: Mapping[str, Any], until: float
+) -> None:
     """Draw the jobs on their devices, each with its application and the rule that placed it."""
     devices, jobs = {device: device for device in schedule.machine.devices}, schedule.jobs
     texts = jobs["app"] + "\n" + jobs["rule"]
@@ -191,7 +193,7 @@ def _draw_history(ax: Axes, history: History, applications: pd.DataFrame) -> Non
     )
 
 
-def _sentence(one: Schedule, other: Schedule) -> str:
+def _sentence(one: ScheduleResult, other: ScheduleResult) -> str:
     """Compare the ends of two policies, and say how many jobs were placed to learn."""
     ends = [float(schedule.jobs["end"].max()) for schedule in (one, other)]
     text = f"{one.name} ends at {ends[0]:.4g} s"

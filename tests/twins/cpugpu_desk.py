@@ -27,7 +27,7 @@ class Running(NamedTuple):
     start: float
 
 
-class State:
+class SchedulerState:
     """Queues and devices as lists."""
 
     def __init__(self, devices, history):
@@ -432,7 +432,7 @@ class Desk:
         rule = policy.rule
         self.decide = decide or (rule if callable(rule) else DECIDE[rule])
         self.policy, self.reading, self.watch = policy, reading, watch
-        self.state = State(machine.devices, history)
+        self.state = SchedulerState(machine.devices, history)
         self.moves: dict[int, Move] = {}
         self._turns = 0
 
@@ -535,7 +535,7 @@ def play(given, machine, policy, reading, history, decide=None):
     arrival, times = (given.arrival - origin).tolist(), given.times.tolist()
     span = float(np.nanmin(given.times))
     desk = Desk(machine, policy, reading, history, decide)
-    n, coming, left = len(given.items), 0, len(given.items)
+    n, coming, left = len(given.job_views), 0, len(given.job_views)
     trace = Trace(origin, [-1] * n, [math.nan] * n, [math.nan] * n, desk.moves)
     devices = Devices(machine, reading.gpu_cpu_share)
     while left:
@@ -550,7 +550,7 @@ def play(given, machine, policy, reading, history, decide=None):
             devices.end[d], left = math.inf, left - 1
         batch = []
         while coming < n and arrival[coming] <= limit:
-            batch.append(given.items[coming])
+            batch.append(given.job_views[coming])
             now, coming = max(now, arrival[coming]), coming + 1
         desk.arrive(now, batch)
         devices.settle(now)

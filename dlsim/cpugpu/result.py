@@ -5,26 +5,26 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from dlsim.cpugpu.check import Fairness, check_schedule, judged, local_bounds
-from dlsim.cpugpu.given import Given, busy_shares
+from dlsim.cpugpu.check import Fairness, check_schedule, judge_fairness, local_bounds
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
-from dlsim.cpugpu.loop import Trace, on_own_clock, simulate_jobs
-from dlsim.cpugpu.model import Machine, Measures, Policy, Reading
+from dlsim.cpugpu.job_table import JobTable, busy_shares
+from dlsim.cpugpu.loop import Trace, shift_clock, simulate_jobs
+from dlsim.cpugpu.model import JobMetrics, Machine, Policy, Reading
 from dlsim.validate import number, one_of
 
 
 @dataclass(frozen=True)
-class Schedule(Measures):
+class ScheduleResult(JobMetrics):
     """What a policy did with every job; plain tables.
 
     Attributes
     ----------
     jobs : DataFrame
-        Columns app, arrival, decided (when it left the main queue), turn (the how manieth
-        decision), device, start, end, rule, predicted (finish there, NaN where nothing
+        Columns app, arrival, decided (when it left the main queue), turn (its place among all
+        decisions), device, start, end, rule, predicted (finish there, NaN where nothing
         was predicted); index as the jobs'.
-    machine, policy, name, reading, given
+    machine, policy, name, reading, job_table
         What it was made with and of.
     history : History
         What is known afterwards; the history that was given stays as it was.
@@ -38,14 +38,16 @@ class Schedule(Measures):
     name: str
     reading: Reading
     history: History
-    given: Given = field(repr=False)
+    job_table: JobTable = field(repr=False)
     trace: Trace = field(repr=False)
 
     @functools.cached_property
     def predictions(self) -> pd.DataFrame:
         """Predicted finish of each job on every device when it was decided."""
         finishes = self.trace.finishes + self.trace.origin
-        return pd.DataFrame(finishes, index=self.given.labels, columns=list(self.machine.devices))
+        return pd.DataFrame(
+            finishes, index=self.job_table.labels, columns=list(self.machine.devices)
+        )
 
     @property
     def utilisation(self) -> pd.Series:
@@ -60,9 +62,9 @@ class Schedule(Measures):
     @functools.cached_property
     def bound(self) -> float:
         """Lower bound of the makespan, jobs being divisible (`lb_fractional`)."""
-        given = on_own_clock(self.given)[1]
-        bound = lb_fractional(given.arrival, given.times, self.machine.gpus)
-        return bound - float(given.arrival[0])
+        job_table = shift_clock(self.job_table)[1]
+        bound = lb_fractional(job_table.arrival, job_table.times, self.machine.gpus)
+        return bound - float(job_table.arrival[0])
 
     @property
     def run_times(self) -> pd.Series:
@@ -79,9 +81,9 @@ class Schedule(Measures):
         one_of("reading", reading, ("local", "global"))
         significant = number("significant", significant)
         if reading == "local":
-            return judged(self, local_bounds(self), significant)
-        fifo = simulate_jobs(self.given, self.machine, Policy("fifo"), self.reading, History())
-        return judged(self, fifo.origin + fifo.end, significant)
+            return judge_fairness(self, local_bounds(self), significant)
+        fifo = simulate_jobs(self.job_table, self.machine, Policy("fifo"), self.reading, History())
+        return judge_fairness(self, fifo.origin + fifo.end, significant)
 
     def check(self) -> None:
         """Verify the schedule against the model alone (`dlsim.cpugpu.check`)."""

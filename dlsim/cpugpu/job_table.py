@@ -1,4 +1,4 @@
-"""What the engines of paper C take in, or refuse: jobs and times, schedules that break a rule."""
+"""The table of jobs that paper C's engines run, and the helpers of their checks."""
 
 import functools
 from collections.abc import Iterable, Sequence
@@ -39,42 +39,62 @@ def time_column(
     )
 
 
-def first_of(labels: Sequence[Any] | pd.Index, flags: Any) -> Any:
+def first_label(labels: Sequence[Any] | pd.Index, flags: Any) -> Any:
     """Return the label of the first row that is flagged, as it prints best."""
     return unwrap_scalar(labels[int(np.argmax(flags))])
 
 
-def estimates_of(jobs: pd.DataFrame, cls: str, real: Floats, only: bool = False) -> Floats:
-    """Return the declared times of a class; the realised ones where there is no column."""
+def declared_times(jobs: pd.DataFrame, cls: str, realised: Floats, only: bool = False) -> Floats:
+    """Return the declared times of a class; the realised ones where there is no column.
+
+    With `only`, a declared time without a realised one is refused.
+    """
     name = f"{cls}_estimate"
     if name not in jobs:
-        return real
-    told = time_column("jobs", jobs, name, positive=True, absent=True)
-    odd = np.isnan(told) & ~np.isnan(real) | only & ~np.isnan(told) & np.isnan(real)
+        return realised
+    declared = time_column("jobs", jobs, name, positive=True, absent=True)
+    is_missing = ~np.isnan(realised) & np.isnan(declared)
+    is_without_version = np.isnan(realised) & ~np.isnan(declared)
+    odd = is_missing | (only & is_without_version)
     if odd.any():
-        where, has = (", and only there", "one of them") if only else ("", "none")
-        job = first_of(jobs.index, odd)
-        what = f"must be given where {cls}_time is{where}; job {job!r} has {has}"
+        where, there = (", and only there", "one of them") if only else ("", "none")
+        job = first_label(jobs.index, odd)
+        what = f"must be given where {cls}_time is{where}; job {job!r} has {there}"
         raise InputError(f"jobs: {name} {what}")
-    return told
+    return declared
 
 
 @dataclass(frozen=True, eq=False)
-class Given:
-    """The jobs as the engine runs them, and how many devices there are; columns are GPU and CPU.
+class JobTable:
+    """The jobs as the engine runs them, and the number of devices of each class.
 
-    `app` is the number of each job's own of `names`; `told` are declared times, `has` says whether
-    there is a version for a class of the machine, `real` are realised times, and `extra` is what
-    each device adds to them, if any does.
+    Attributes
+    ----------
+    labels : Index of length jobs
+        The labels of the jobs in the user's table.
+    arrival : ndarray of float, shape (jobs,)
+        Arrival times, ascending.
+    app_names : Index
+        The names of the applications.
+    app : ndarray of int, shape (jobs,)
+        The place of each job's application in `app_names`.
+    declared, realised : ndarray of float, shape (jobs, 2)
+        Declared and realised run times on a GPU and on a CPU, NaN without a version.
+    has_version : ndarray of bool, shape (jobs, 2)
+        Whether a job has a version for a class of which the machine has devices.
+    extra : ndarray of float, shape (jobs, devices), or None
+        Time that each device adds to a realised time.
+    gpus, cpus : int
+        Number of devices of each class.
     """
 
     labels: pd.Index
     arrival: Floats
-    names: pd.Index
+    app_names: pd.Index
     app: NDArray[np.int64]
-    told: Floats
-    has: NDArray[np.bool_]
-    real: Floats
+    declared: Floats
+    has_version: NDArray[np.bool_]
+    realised: Floats
     extra: Floats | None
     gpus: int
     cpus: int
@@ -82,28 +102,30 @@ class Given:
     @functools.cached_property
     def preferred(self) -> NDArray[np.int64]:
         """The class with the smaller declared time of each job, 0 for GPUs, also on a tie."""
-        return np.nanargmin(self.told, axis=1)
+        return np.nanargmin(self.declared, axis=1)
 
     @functools.cached_property
-    def items(self) -> tuple[JobView, ...]:
+    def job_views(self) -> tuple[JobView, ...]:
         """The jobs as a policy sees them."""
-        declared = [
-            {"gpu": gpu, "cpu": cpu}
-            if gpu == gpu and cpu == cpu
-            else ({"gpu": gpu} if gpu == gpu else {"cpu": cpu})
-            for gpu, cpu in self.told.tolist()
-        ]
-        apps = self.names[self.app].tolist()
+        declared = []
+        for gpu, cpu in self.declared.tolist():
+            if gpu != gpu:
+                declared.append({"cpu": cpu})
+            elif cpu != cpu:
+                declared.append({"gpu": gpu})
+            else:
+                declared.append({"gpu": gpu, "cpu": cpu})
+        apps = self.app_names[self.app].tolist()
         return tuple(map(JobView, range(len(apps)), apps, declared))
 
     @functools.cached_property
     def times(self) -> Floats:
         """Realised time of each job on each device."""
-        each = np.repeat(self.real, (self.gpus, self.cpus), axis=1)
+        each = np.repeat(self.realised, (self.gpus, self.cpus), axis=1)
         return each if self.extra is None else each + self.extra
 
 
-def need_names(what: str, rows: pd.DataFrame) -> None:
+def require_single_labels(what: str, rows: pd.DataFrame) -> None:
     """Refuse labels of several levels, or none, by which another table could not name a row."""
     if rows.index.nlevels > 1 or rows.index.hasnans:
         raise InputError(
@@ -112,36 +134,40 @@ def need_names(what: str, rows: pd.DataFrame) -> None:
         )
 
 
-def numbered(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
+def number_applications(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
     """Return the number of each application's name, and the names; a history knows no other."""
     rule = "app must be the name of an application"
     with user_code(rule):  # what cannot be hashed
-        app, names = pd.factorize(apps, use_na_sentinel=False)
-    for name in names:
+        app, app_names = pd.factorize(apps, use_na_sentinel=False)
+    for name in app_names:
         if not isinstance(name, str) or not name.strip():
             raise InputError(f"{rule}, got {name!r}")
-    return app, names
+    return app, app_names
 
 
-def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None) -> Given:
-    """Take a table of jobs in (see `simulate`), refusing what cannot be run on a machine."""
+def read_job_table(
+    jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
+) -> JobTable:
+    """Read a user's table of jobs (see `simulate`); refuse a job that the machine cannot run."""
     require_table("jobs", jobs, REQUIRED, empty=False)
     arrival = time_column("jobs", jobs, "arrival")
     if (late := np.diff(arrival) < 0).any():
-        job = first_of(jobs.index[1:], late)
+        job = first_label(jobs.index[1:], late)
         raise InputError(f"jobs must be sorted by arrival; job {job!r} comes too late")
-    app, names = numbered(jobs["app"])
+    app, app_names = number_applications(jobs["app"])
     times = [time_column("jobs", jobs, f"{c}_time", positive=True, absent=True) for c in CLASSES]
-    told = np.stack([estimates_of(jobs, c, own) for c, own in zip(CLASSES, times, strict=True)], 1)
-    real = np.stack(times, 1)
-    versions = ~np.isnan(real)
-    has = versions & np.array([machine.count(c) > 0 for c in CLASSES])
-    if not (has[:, 0] | has[:, 1]).all():
-        j = int(np.argmin(has.any(axis=1)))
+    declared = np.stack(
+        [declared_times(jobs, c, own) for c, own in zip(CLASSES, times, strict=True)], 1
+    )
+    realised = np.stack(times, 1)
+    versions = ~np.isnan(realised)
+    has_version = versions & np.array([machine.count(c) > 0 for c in CLASSES])
+    if not (has_version[:, 0] | has_version[:, 1]).all():
+        j = int(np.argmin(has_version.any(axis=1)))
         there = " and ".join(c for c, version in zip(CLASSES, versions[j], strict=True) if version)
         job = unwrap_scalar(jobs.index[j])
         raise InputError(
-            f"job {job!r} ({names[app[j]]}) has a version for {there or 'no'}"
+            f"job {job!r} ({app_names[app[j]]}) has a version for {there or 'no'}"
             f" device only, and the machine has {machine.gpus} GPUs and {machine.cpus} CPUs"
         )
     shape, more = (len(jobs), machine.gpus + machine.cpus), None
@@ -152,36 +178,38 @@ def checked(jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
                 f"extra must hold a time for each job and device, shape {shape}; "
                 f"got shape {more.shape}"
             )
-    names = pd.Index(names, dtype="str")
-    return Given(
+    app_names = pd.Index(app_names, dtype="str")
+    return JobTable(
         jobs.index,
         arrival,
-        names,
+        app_names,
         app,
-        np.where(has, told, np.nan),
-        has,
-        real,
+        np.where(has_version, declared, np.nan),
+        has_version,
+        realised,
         more,
         machine.gpus,
         machine.cpus,
     )
 
 
-def check_targets(given: Given, policy: Policy, name: str) -> None:
+def require_target_versions(table: JobTable, policy: Policy, name: str) -> None:
     """Refuse jobs without a version for the one class that a policy uses."""
     if policy.rule in WITH_TARGET and policy.target != "preferred":
-        has = given.has[:, CLASSES.index(policy.target)]
-        if not has.all():
-            j = int(np.argmin(has))
-            job = unwrap_scalar(given.labels[j])
+        has_version = table.has_version[:, CLASSES.index(policy.target)]
+        if not has_version.all():
+            j = int(np.argmin(has_version))
+            job = unwrap_scalar(table.labels[j])
             raise InputError(
                 f"policy {name} runs everything on a {policy.target}, and job "
-                f"{job!r} ({given.names[given.app[j]]}) has no version for one "
+                f"{job!r} ({table.app_names[table.app[j]]}) has no version for one "
                 "on this machine; use preferred"
             )
 
 
-def need_known(reading: Reading | None, history: History | None) -> tuple[Reading, History]:
+def require_reading_and_history(
+    reading: Reading | None, history: History | None
+) -> tuple[Reading, History]:
     """Return a reading, and a copy of what is known at the start."""
     reading = or_default("reading", reading, Reading, "; see Reading.of(mapping)")
     return reading, or_default(
@@ -189,24 +217,24 @@ def need_known(reading: Reading | None, history: History | None) -> tuple[Readin
     ).copy()
 
 
-def near(a: Any, b: Any, span: Any) -> bool:
+def is_same_instant(a: Any, b: Any, span: Any) -> bool:
     """Tell whether two times are one instant, for a duration at hand; also on Fractions."""
     return bool(max(a, b) <= latest_finish(min(a, b), span))
 
 
-def together(a: Any, b: Any, span: Any) -> Any:
+def same_instants(a: Any, b: Any, span: Any) -> Any:
     """Tell elementwise whether instants are one, for a duration at hand: a check's own rule."""
     return not_after(a, b, span) & not_after(b, a, span)
 
 
-def first_least(finishes: Sequence[float], now: float) -> int:
+def find_earliest(finishes: Sequence[float], now: float) -> int:
     """Return the first place of the least finish, up to the one tolerance; NaN is none."""
     least = min(at for at in finishes if at == at)
     limit = latest_finish(least, least - now)
     return next(place for place, at in enumerate(finishes) if at <= limit)
 
 
-def before(lanes: Any, values: Any, first: float) -> Floats:
+def previous_in_lane(lanes: Any, values: Any, first: float) -> Floats:
     """Return for each row the value of the one before in its lane; `first` where there is none."""
     own = pd.Series(np.asarray(values, dtype=float)).groupby(np.asarray(lanes))
     return own.shift(fill_value=first).to_numpy()
@@ -218,19 +246,19 @@ def busy_shares(runs: pd.DataFrame, devices: Iterable[str], span: float) -> pd.S
     return (busy.reindex(list(devices), fill_value=0.0) / span).rename("busy")
 
 
-def apart(lanes: Any, start: Any, end: Any, span: Any) -> NDArray[np.bool_]:
+def do_not_overlap(lanes: Any, start: Any, end: Any, span: Any) -> NDArray[np.bool_]:
     """Tell of each run whether the one before in its lane is over when it starts."""
     start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
     order = np.lexsort((end, start))
     good = np.ones(len(order), dtype=bool)
-    over = before(np.asarray(lanes)[order], end[order], -np.inf)
+    over = previous_in_lane(np.asarray(lanes)[order], end[order], -np.inf)
     good[order] = not_after(over, start[order], span)
     return good
 
 
-def hold(rule: str, good: Any, labels: Sequence[Any] | pd.Index | None = None) -> None:
+def require(rule: str, good: Any, labels: Sequence[Any] | pd.Index | None = None) -> None:
     """Refuse a schedule that breaks a rule, naming the first of `labels` where it is not `good`."""
     broken = ~np.atleast_1d(np.asarray(good, dtype=bool))
     if broken.any():
-        who = "" if labels is None else f": broken by {first_of(labels, broken)!r}"
+        who = "" if labels is None else f": broken by {first_label(labels, broken)!r}"
         raise ScheduleError(f"{rule}{who}")
