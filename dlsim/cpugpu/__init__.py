@@ -19,8 +19,8 @@ from dlsim.cpugpu.mapreduce import run_mapreduce
 from dlsim.cpugpu.mapreduce_job import Costs, MapReduce, NodeGroup, split_text, word_count
 from dlsim.cpugpu.model import POLICIES, SWITCHES, Machine, Policy, Reading
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
+from dlsim.cpugpu.outcome import ScheduleResult
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
-from dlsim.cpugpu.result import ScheduleResult
 from dlsim.cpugpu.rules import Decision, SchedulerState
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split

@@ -22,7 +22,7 @@ from dlsim.files import StrPath, open_regular
 from dlsim.validate import instance, mapping, number, one_of
 
 if TYPE_CHECKING:
-    from dlsim.cpugpu.result import ScheduleResult
+    from dlsim.cpugpu.outcome import ScheduleResult
 
 #: Marks of a history database in the header of its file, and where SQLite keeps them.
 APPLICATION_ID, VERSION = 0x646C7369, 4

@@ -17,7 +17,7 @@ from dlsim.cpugpu.job_table import (
 )
 from dlsim.cpugpu.loop import simulate_jobs
 from dlsim.cpugpu.model import POLICIES, Machine, Policy, Reading, find_job_policy
-from dlsim.cpugpu.result import ScheduleResult
+from dlsim.cpugpu.outcome import ScheduleResult
 from dlsim.errors import InputError
 from dlsim.validate import or_default
 
