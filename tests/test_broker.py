@@ -217,13 +217,13 @@ def test_a_pair_limit_is_kept():
 
 def test_the_schedule_is_that_of_the_platform():
     p = draw_platform(4, False, clusters=5, odd=0.0)
-    broker = Broker(Network.of(p), "LPRR", seed=3)
+    broker = Broker(Network.from_platform(p), "LPRR", seed=3)
     for k in range(p.clusters):
         if p.speed[k]:
             broker.register(f"site {k}", p.speed[k])
     for a in range(p.applications):
         broker.submit(f"{a}", f"site {a}", 1.0, p.priorities[a, 0], p.work[a], p.data[a])
-    alike = Network.of(p).platform(
+    alike = Network.from_platform(p).platform(
         p.speed, list(zip(range(5), p.priorities[:, 0], p.work, p.data, strict=True))
     )
     first = np.random.SeedSequence(3, spawn_key=(0,))
@@ -240,7 +240,7 @@ class Organisation(RuleBasedStateMachine):
     @initialize(seed=st.integers(0, 200), method=st.sampled_from(["G", "LPRG", "LPRR"]))
     def build(self, seed, method):
         p = draw_platform(seed, False, clusters=3)
-        self.broker = Broker(Network.of(p), method, period=0.5)
+        self.broker = Broker(Network.from_platform(p), method, period=0.5)
         self.registered, self.speeds, self.count = set(), {}, 0
 
     @rule(k=st.integers(0, 2), speed=st.sampled_from([0.5, 3.0, 20.0]))

@@ -211,7 +211,7 @@ class Allocation:
         """
         if period is not None:
             period = whole("period", period, 1, math.inf)
-        p, connections = self.platform, np.asarray(self.connections)
+        platform, connections = self.platform, np.asarray(self.connections)
         if (connections != np.floor(connections)).any():
             what = "a period needs whole connections"
             raise InputError(f"{what}; solve with MILP or a heuristic first")
@@ -226,33 +226,35 @@ class Allocation:
             amounts = [_whole_units(x, length) for x in flat]
         units = np.array([*amounts, None], dtype=object)[:-1].reshape(self.work.shape)
         fitting = units.copy()  # in every row that rounding error put above its limit
-        for row in find_violations(p, units * Fraction(1, length), connections, is_exact=True):
+        for row in find_violations(
+            platform, units * Fraction(1, length), connections, is_exact=True
+        ):
             for cell in row.cells:  # rows only add up: one pass leaves none above
                 most = math.floor(units[cell] * Fraction(row.limit) / row.used)
                 fitting[cell] = min(fitting[cell], most)
-        schedule = Period(p, length, fitting, connections)
+        schedule = Period(platform, length, fitting, connections)
         schedule.check()
         return schedule
 
 
-def compute_flows(p: Platform, work: Floats) -> tuple[Floats, Floats]:
+def compute_flows(platform: Platform, work: Floats) -> tuple[Floats, Floats]:
     """Return the data sent from k to l, shape (K, K), and the connections each route fills."""
-    sent = np.zeros((p.clusters, p.clusters))
-    np.add.at(sent, p.origin, work * p.data[:, None])
+    sent = np.zeros((platform.clusters, platform.clusters))
+    np.add.at(sent, platform.origin, work * platform.data[:, None])
     np.fill_diagonal(sent, 0.0)
-    routed = tuple(p.tables.pairs.T)
-    one = p.tables.bandwidth[routed]
+    routed = tuple(platform.tables.pairs.T)
+    one = platform.tables.bandwidth[routed]
     return sent, np.divide(sent[routed], one, out=np.zeros(len(one)), where=one > 0)
 
 
-def least_connections(p: Platform, work: Floats) -> Floats:
+def least_connections(platform: Platform, work: Floats) -> Floats:
     """Return the least connections, as real numbers, that carry the work."""
-    return p.tables.to_matrix(compute_flows(p, work)[1])
+    return platform.tables.to_matrix(compute_flows(platform, work)[1])
 
 
 def scale_to_feasible(platform: Platform, work: Floats, connections: Any = None) -> Floats:
     """Shrink work that exceeds (6) by rounding error, row by row."""
-    p, t = platform, platform.tables
+    tables = platform.tables
     work = np.maximum(work, 0.0)
     factor = np.ones_like(work)
 
@@ -261,24 +263,32 @@ def scale_to_feasible(platform: Platform, work: Floats, connections: Any = None)
         ratio = np.divide(limit, used, out=np.ones(used.shape), where=used > limit)
         factor[cells] = np.minimum(factor[cells], ratio)
 
-    sent, filled = compute_flows(p, work)
-    cost = work * p.work[:, None]
-    shrink(..., np.broadcast_to(cost.sum(axis=0), work.shape), p.speed)
-    for cap in p.limits.shares:
-        held = np.flatnonzero(np.isin(p.origin, cap.origins))
-        shrink((held, cap.cluster), cost[held, cap.cluster].sum(), cap.share * p.speed[cap.cluster])
+    sent, filled = compute_flows(platform, work)
+    cost = work * platform.work[:, None]
+    shrink(..., np.broadcast_to(cost.sum(axis=0), work.shape), platform.speed)
+    for cap in platform.limits.shares:
+        held = np.flatnonzero(np.isin(platform.origin, cap.origins))
+        shrink(
+            (held, cap.cluster),
+            cost[held, cap.cluster].sum(),
+            cap.share * platform.speed[cap.cluster],
+        )
     busy = sent.sum(axis=0) + sent.sum(axis=1)
-    through = np.divide(p.gateway, busy, out=np.ones(p.clusters), where=busy > p.gateway)
+    through = np.divide(
+        platform.gateway, busy, out=np.ones(platform.clusters), where=busy > platform.gateway
+    )
     room = np.minimum.outer(through, through)
-    routed = tuple(t.pairs.T)
+    routed = tuple(tables.pairs.T)
     if connections is None:
-        used = t.load_on_links(filled)
-        left = np.divide(t.capacity, used, out=np.ones(len(used)), where=used > t.capacity)
-        ways = t.min_over_links(left)
+        used = tables.load_on_links(filled)
+        left = np.divide(
+            tables.capacity, used, out=np.ones(len(used)), where=used > tables.capacity
+        )
+        ways = tables.min_over_links(left)
     else:
         opened = np.asarray(connections, dtype=float)[routed]
         ways = np.divide(opened, filled, out=np.ones(len(filled)), where=filled > opened)
     room[routed] = np.minimum(room[routed], ways)
-    room[np.arange(p.clusters), np.arange(p.clusters)] = 1.0
-    moved = np.where(p.data[:, None] > 0, room[p.origin], 1.0)
+    room[np.arange(platform.clusters), np.arange(platform.clusters)] = 1.0
+    moved = np.where(platform.data[:, None] > 0, room[platform.origin], 1.0)
     return work * np.minimum(factor, moved)

@@ -1,9 +1,9 @@
 """A broker that serves a virtual organisation with steady-state schedules (paper S, section 7).
 
-Sites register and withdraw their resources, users submit divisible applications, links change,
-and the broker solves the steady state anew in every period and whenever something comes, ends or
-changes. What it knows of sites and links is what was declared, corrected by what it observes.
-`simulate_day` draws a random day of such an organisation.
+Sites register and withdraw their resources, users submit divisible applications, and links change.
+The broker solves the steady state again after each such event, when an application is done, and at
+the end of a period in which an estimate changed. Its estimates of sites and links start at the
+declared numbers and are corrected by the observed ones. `simulate_day` draws a random day.
 """
 
 import math
@@ -26,9 +26,10 @@ from dlsim.steady.program import seconds
 from dlsim.steady.relaxation import bound
 from dlsim.validate import Seed, instance, number, one_of, one_of_many
 
-#: How a broker finds its schedules by default.
+#: The method of `dlsim.steady.solve` that a broker uses by default.
 DEFAULT_METHOD = "G+fair"
-#: An application with this part of its load left is done; a nearer estimate is exact.
+#: An application with this part of its load left is done; an estimate that is this near to the
+#: observed number, relative to the declared one, is set to it.
 DONE_TOLERANCE = 1e-9
 #: Priorities that users of a random day may have, equally likely.
 DAY_PRIORITIES = (1.0, 2.0, 4.0)
@@ -44,31 +45,31 @@ _COLUMNS = {
     "sites": ("time", "site", "declared", "real", "estimate"),
     "links": ("time", "link", "declared", "real", "estimate", "max_connect"),
 }
-#: No estimate falls below this part of the speed declared, so that a site that recovers is
-#: given work and noticed.
+#: No estimate falls below this part of the declared speed, so that a site that recovers gets work
+#: and is observed.
 LEAST_ESTIMATE_PART = 0.01
 
 
 class _RateEstimates:
-    """What is known of the speed of every site, or of what one connection over every link gets."""
+    """Declared, real and estimated speeds of all sites, or bandwidths of all links."""
 
     def __init__(self, declared: Any, slack: float = 0.0) -> None:
-        self.slack = slack  # what is observed this near to the estimate, relative, is the estimate
+        self.slack = slack  # an observation this near to the estimate, relative, is the estimate
         self.declared = np.array(declared, dtype=float)
         self.estimate, self.real = self.declared.copy(), self.declared.copy()
         self.active: Any = np.zeros(len(self.real), dtype=bool)
-        # time at work since the last period began, and what was delivered times that time
+        # since the period began: the active time, and the integral of the real rate over it
         self.active_time, self.delivered = np.zeros(len(self.real)), np.zeros(len(self.real))
 
     def declare(self, i: int, value: float) -> None:
-        """Take what is declared as what is delivered, and forget what was observed."""
+        """Set declared, real and estimated rate to a value, and forget the observations."""
         for column in (self.declared, self.estimate, self.real):
             column[i] = value
         self.active_time[i] = self.delivered[i] = 0.0
         self.active[i] = False
 
-    def corrected(self, observed: Floats, trust: float) -> Floats:
-        """Return the estimates after a period in which this was observed."""
+    def correct_towards(self, observed: Floats, trust: float) -> Floats:
+        """Return the estimates after a period with these observed rates."""
         if not trust:
             return self.estimate
         new = self.estimate + trust * (observed - self.estimate)
@@ -76,7 +77,7 @@ class _RateEstimates:
         return np.maximum(new, LEAST_ESTIMATE_PART * self.declared)
 
     def mean(self) -> Floats:
-        """Return what was delivered since the last period began, now where nothing was at work."""
+        """Return the mean rates observed since the period began, the real ones where inactive."""
         mean = np.divide(
             self.delivered, self.active_time, out=self.real.copy(), where=self.active_time > 0
         )
@@ -84,18 +85,20 @@ class _RateEstimates:
         return np.where(is_near, self.estimate, mean)
 
     def is_settled(self, trust: float) -> bool:
-        """Return whether going on like this would leave the estimates as they are."""
-        new = (self.corrected(observed, trust) for observed in (self.real, self.mean()))
+        """Return whether no estimate would change at the end of this period and of later ones."""
+        new = (self.correct_towards(observed, trust) for observed in (self.real, self.mean()))
         return all((one == self.estimate)[self.active].all() for one in new)
 
     def observe(self, time: float) -> None:
-        """Let time pass."""
+        """Add an interval to the observations of the period."""
         self.active_time += self.active * time
         self.delivered += self.active * time * self.real
 
     def correct(self, trust: float) -> list[int]:
-        """End a period; return whose estimate changes."""
-        new = np.where(self.active_time > 0, self.corrected(self.mean(), trust), self.estimate)
+        """End a period: correct the estimates; return the numbers of those that change."""
+        new = np.where(
+            self.active_time > 0, self.correct_towards(self.mean(), trust), self.estimate
+        )
         changed = np.flatnonzero(new != self.estimate).tolist()
         self.estimate, self.active_time, self.delivered = (
             new,
@@ -105,7 +108,7 @@ class _RateEstimates:
         return changed
 
     def row(self, i: int) -> tuple[float, ...]:
-        """Return what is declared, delivered and estimated of one."""
+        """Return the declared, real and estimated rate of one site or link."""
         return tuple(column[i].item() for column in (self.declared, self.real, self.estimate))
 
 
@@ -131,10 +134,10 @@ def _log_table(name: str, doc: str) -> Any:
 
 
 class Broker:
-    """A broker and the world it works in.
+    """A broker, and the sites, links and applications of its organisation.
 
-    `advance` moves both through time; the other methods say what happens now, and return the
-    broker, so that calls can be chained.
+    `advance` simulates until a given time; each of the other methods is an event at the present
+    time. All return the broker, so that calls can be chained.
 
     Parameters
     ----------
@@ -142,8 +145,8 @@ class Broker:
         Sites, links, routes and policies.
     method : str
         How each schedule is found; any method of `dlsim.steady.solve` with whole
-        connections. The paper suggests G, which serves the worst-served application and
-        leaves idle what it cannot use; ``+fair``, the default, hands that to the others.
+        connections. The paper suggests G, which raises the least payoff and leaves other
+        resources idle; with ``+fair``, the default, the other applications use them.
     period : float
         Time T_p of a period of the schedules, and between corrections of the estimates.
     trust : float
@@ -160,12 +163,12 @@ class Broker:
     Notes
     -----
     Work flows at constant rates between two schedules; the first and last period of an application,
-    which the paper calls negligible, are not modelled. A site slower than estimated gives all its
-    applications the same part of what was planned, and so do the connections of a route. Of sites
-    and links at work the broker observes what they deliver (of a link, what one connection gets).
-    An application that no resource can serve waits, and does not hold the others back. One that a
-    heuristic gives nothing (LPR opens no connection where the relaxed program uses less than one)
-    gets its next chance with the next change.
+    which the paper calls negligible, are not modelled. On a site slower than estimated all
+    applications get the same part of their planned rates; so do those that share the connections of
+    a route. The broker observes the rates of active sites and links (of a link, the bandwidth of
+    one connection). An application that no resource can serve waits without holding up the others.
+    One that a heuristic gives nothing (LPR opens no connection where the relaxed program uses less
+    than one) is considered again at the next event.
 
     Examples
     --------
@@ -208,14 +211,14 @@ class Broker:
         self._log: dict[str, list[tuple[object, ...]]] = {name: [] for name in _COLUMNS}
 
     def register(self, site: str, speed: float) -> Self:
-        """Declare a site's speed, which it also delivers until `deliver` says otherwise."""
+        """Declare a site's speed, which is also its real speed until `deliver` changes that."""
         k = self._site(site)
         self._speed.declare(k, number("speed", speed, above=True))
         self._largest_speed[k] = max(self._largest_speed[k], speed)
         return self._record_change("register", site=k)
 
     def withdraw(self, site: str) -> Self:
-        """Take a site's resources away; what it holds can still be sent elsewhere."""
+        """Withdraw a site's speed; the data that it holds can still be sent to other sites."""
         k = self._site(site)
         if not self._speed.declared[k]:
             what = f"cannot withdraw: it is not registered at {self.now:g}"
@@ -224,7 +227,7 @@ class Broker:
         return self._record_change("withdraw", site=k)
 
     def deliver(self, site: str, speed: float) -> Self:
-        """Set what a site really delivers; the broker notices by observing it."""
+        """Set a site's real speed, which the broker learns by observation."""
         k = self._site(site)
         if not self._speed.declared[k]:
             raise InputError(
@@ -234,7 +237,7 @@ class Broker:
         return self._record_change(site=k)
 
     def deliver_link(self, link: Any, bandwidth: float) -> Self:
-        """Set what one connection over a link really gets; the broker notices by observing it."""
+        """Set the real bandwidth of a connection, which the broker learns by observation."""
         j = self._link(link)
         self._bandwidth.real[j] = number("bandwidth", bandwidth)
         return self._record_change(link=j)
@@ -242,7 +245,7 @@ class Broker:
     def change_link(
         self, link: Any, bandwidth: float | None = None, connections: float | None = None
     ) -> Self:
-        """Declare what one connection over a link gets, or how many it may carry, or both."""
+        """Declare a link's bandwidth per connection, or its most connections, or both."""
         j, declared = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
         numbers = {name: value for name, value in declared.items() if value is not None}
         if not numbers:
@@ -253,11 +256,11 @@ class Broker:
         return self._record_change("change_link", link=j)
 
     def lose_link(self, link: Any) -> Self:
-        """Take a link away: no route leads over it until `restore_link`."""
+        """Fail a link: no route may use it until `restore_link`."""
         return self._set_failed("lose_link", link, True)
 
     def restore_link(self, link: Any) -> Self:
-        """Put back a link that was lost."""
+        """Restore a failed link."""
         return self._set_failed("restore_link", link, False)
 
     def _set_failed(self, reason: str, link: Any, is_lost: bool) -> Self:
@@ -301,7 +304,7 @@ class Broker:
         return self._record_change("arrival")
 
     def cancel(self, name: str) -> Self:
-        """End an application that is not done; what it has done stays done."""
+        """End an application that is not done; the work it has done stays counted."""
         self._unfinished(name).cancelled = True
         return self._record_change("cancel")
 
@@ -338,7 +341,7 @@ class Broker:
     def _record_change(
         self, reason: str = "", site: int | None = None, link: int | None = None
     ) -> Self:
-        """Note what has changed; a reason asks for a new schedule."""
+        """Log a change of a site or link; a change with a reason requires a new schedule."""
         if site is not None:
             self._log["sites"].append((self.now, self.network.sites[site], *self._speed.row(site)))
         if link is not None:
@@ -350,7 +353,7 @@ class Broker:
         return self
 
     def advance(self, until: float = math.inf) -> Self:
-        """Let time pass, by default until nothing more can happen."""
+        """Simulate until a time, by default until nothing changes any more."""
         rule = f"at least the present time {self.now:g}"
         until = number("until", until, self.now, math.inf, rule=rule)
         while self.now < until:
@@ -365,36 +368,34 @@ class Broker:
         return self
 
     def _update_schedule(self) -> None:
-        """Solve the steady state of what is there now, if that has changed."""
+        """Solve the steady state of the present platform, if that has changed."""
         if not self._reasons:
             return
         active = [
             a for a in self._submitted.values() if math.isnan(a.completion) and not a.cancelled
         ]
         able, self._allocation = list[_Application](), None
-        if active and self._speed.estimate.any():  # whom some resource could serve
-            can = most_work(self._platform(active)).max(axis=1) > 0
-            able = [app for app, does in zip(active, can.tolist(), strict=True) if does]
+        if active and self._speed.estimate.any():
+            can_run = most_work(self._platform(active)).max(axis=1) > 0
+            able = [app for app, can in zip(active, can_run.tolist(), strict=True) if can]
         if able:
-            p, seed = (
-                self._platform(able),
-                validate.child_seed(self.seed, len(self._log["schedules"])),
-            )
+            platform = self._platform(able)
+            seed = validate.child_seed(self.seed, len(self._log["schedules"]))
             most = self.most_seconds
-            self._allocation = solve(p, self.method, seed, self.reading, most_seconds=most)
+            self._allocation = solve(platform, self.method, seed, self.reading, most_seconds=most)
         self._running, found = able, self._allocation
         reason = ", ".join(dict.fromkeys(self._reasons))
-        worth = (math.nan, math.nan, 0)
+        measures = (math.nan, math.nan, 0)
         if found:
-            worth = (found.objective, found.ratio, int(np.sum(found.connections)))
+            measures = (found.objective, found.ratio, int(np.sum(found.connections)))
         waiting = len(active) - len(able)
-        self._log["schedules"].append((self.now, reason, len(able), waiting, *worth))
+        self._log["schedules"].append((self.now, reason, len(able), waiting, *measures))
         self._reasons = []
         self._speed.active = (self._planned_rates() > 0).any(axis=0)
         self._bandwidth.active = self._active_links()
 
     def _platform(self, apps: list[_Application]) -> Platform:
-        """Return the platform as it is estimated to be."""
+        """Return the platform of some applications at the estimated speeds and bandwidths."""
         there = [(app.origin, self._weights(app), app.work, app.data) for app in apps]
         names, known = [app.name for app in apps], self._bandwidth
         wide = None
@@ -408,7 +409,7 @@ class Broker:
         return np.array([app.priority.get(site, 0.0) for site in self.network.sites])
 
     def _delivered_rates(self) -> Floats:
-        """Return what each running application gets of each site, shape (A, K)."""
+        """Return the real rate of each running application on each site, shape (A, K)."""
         planned = self._planned_rates()
         if self._allocation and (self._bandwidth.real < self._bandwidth.estimate).any():
             planned = planned * self._carried_fraction(self._allocation)
@@ -417,26 +418,28 @@ class Broker:
         return planned * np.divide(real, load, out=np.ones(len(load)), where=load > real)
 
     def _carried_fraction(self, found: Allocation) -> Floats:
-        """Return the part of each work's data that the connections really carry."""
-        p, t = found.platform, found.platform.tables
-        real = np.full(len(t.capacity), math.inf)  # of pair limits too, which are links there
-        real[: len(p.links)] = self._bandwidth.real[self._links_of(p)]
-        sent, routed = compute_flows(p, found.work)[0], tuple(t.pairs.T)
-        most = np.asarray(found.connections, dtype=float)[routed] * t.min_over_links(real)
+        """Return the part of the planned data that the connections carry, shape (A, K)."""
+        platform, tables = found.platform, found.platform.tables
+        real = np.full(len(tables.capacity), math.inf)  # of pair limits too, which are links there
+        real[: len(platform.links)] = self._bandwidth.real[self._link_numbers(platform)]
+        sent, routed = compute_flows(platform, found.work)[0], tuple(tables.pairs.T)
+        most = np.asarray(found.connections, dtype=float)[routed] * tables.min_over_links(real)
         part = np.ones(sent.shape)
         part[routed] = np.divide(most, sent[routed], out=part[routed], where=sent[routed] > most)
-        return np.where(p.data[:, None] > 0, part[p.origin], 1.0)
+        return np.where(platform.data[:, None] > 0, part[platform.origin], 1.0)
 
-    def _links_of(self, p: Platform) -> Any:
-        """Return which of the network's links those of a platform are."""
-        return self.network.links.index.get_indexer(p.links.index)
+    def _link_numbers(self, platform: Platform) -> Any:
+        """Return the positions of a platform's links in the network's table of links."""
+        return self.network.links.index.get_indexer(platform.links.index)
 
     def _active_links(self) -> Any:
         active = np.zeros(len(self.network.links), dtype=bool)
         if found := self._allocation:
-            p = found.platform
-            filled = compute_flows(p, found.work)[1]
-            active[self._links_of(p)] = p.tables.load_on_links(filled)[: len(p.links)] > 0
+            platform = found.platform
+            filled = compute_flows(platform, found.work)[1]
+            active[self._link_numbers(platform)] = (
+                platform.tables.load_on_links(filled)[: len(platform.links)] > 0
+            )
         return active
 
     def _next_tick(self) -> float:
@@ -444,17 +447,17 @@ class Broker:
         if all(speeds.is_settled(self.trust) for speeds in self._estimates):
             return math.inf
         tick = (math.floor(self.now / self.period + DONE_TOLERANCE) + 1) * self.period
-        later = math.nextafter(self.now, math.inf)  # what floats can tell from now
+        later = math.nextafter(self.now, math.inf)  # a float later than now
         return tick if tick > self.now else max(self.now + self.period, later)
 
     def _planned_rates(self) -> Floats:
-        """Return the work in force of each running application on each site, shape (A, K)."""
+        """Return the planned rate of each running application on each site, shape (A, K)."""
         if self._allocation is None:
             return np.zeros((0, len(self.network.sites)))
         return self._allocation.work
 
     def _pass_time(self, then: float, rates: Floats) -> None:
-        """Move to a time until which nothing changes, and see what has changed then."""
+        """Move to a time until which no rate changes, and record the events at that time."""
         tick, lasted = self._next_tick(), then - self.now
         begun = math.floor(then / self.period + DONE_TOLERANCE) * self.period
         for speeds in self._estimates:
@@ -464,7 +467,7 @@ class Broker:
             speeds.observe(min(lasted, since))
         each = rates.sum(axis=1).tolist(), self._planned_rates().sum(axis=1)
         for app, rate, planned in zip(self._running, *each, strict=True):
-            # the instant of completion counts: what is left may take less than one rounding
+            # compare times, not loads: the load left may be below the rounding error of the load
             is_done = rate > 0 and self.now + (app.load - app.done) / rate <= then
             self._log["rates"].append((self.now, then, app.name, planned, rate))
             app.done += rate * lasted
@@ -482,19 +485,19 @@ class Broker:
 
     @property
     def allocation(self) -> Allocation | None:
-        """Return the schedule in force, None without; `served` names its applications."""
+        """Return the present schedule, None without one; `served` names its applications."""
         self._update_schedule()
         return self._allocation
 
     @property
     def served(self) -> list[str]:
-        """Return the applications of the schedule in force, in its order."""
+        """Return the names of the applications of the present schedule, in its order."""
         self._update_schedule()
         return [app.name for app in self._running]
 
     @property
     def applications(self) -> pd.DataFrame:
-        """Return the applications submitted; of several priorities, the least above 0."""
+        """Return one row per submitted application; of several priorities the least above 0."""
         names = ("name", "origin", "priority", "load", "done", "arrival", "completion")
         apps = self._submitted.values()
         rows = [{name: getattr(app, name) for name in names} for app in apps]
@@ -513,13 +516,15 @@ class Broker:
 
     @property
     def schedules(self) -> pd.DataFrame:
-        """Return every schedule: when, why, for how many, objective, ratio, connections."""
+        """Return one row per schedule: time, reason, applications, objective, ratio, ..."""
         self._update_schedule()
         return pd.DataFrame(self._log["schedules"], columns=_COLUMNS["schedules"])
 
-    rates = _log_table("rates", "What each application was planned to get and got, by stretches.")
-    sites = _log_table("sites", "Each change of a site: speed declared, delivered and estimated.")
-    links = _log_table("links", "Each change of a link: bandwidths as of a site, and max_connect.")
+    rates = _log_table("rates", "Planned and real rate of each application in each interval.")
+    sites = _log_table("sites", "Each change of a site: declared, real and estimated speed.")
+    links = _log_table(
+        "links", "Each change of a link: the same of its bandwidth, and max_connect."
+    )
 
     def _slowdowns(self) -> list[float]:
         """Return the slowdown of each application that is done (see `summary`)."""
@@ -538,7 +543,7 @@ class Broker:
         return slowdowns
 
     def summary(self) -> dict[str, float]:
-        """Return the numbers that sum a run up: counts, and means over applications or time.
+        """Return counts, and means over applications or time.
 
         The response of an application is the time from its submission to its completion. Its
         slowdown is the response over the time that it would take alone: at the bound of the
@@ -563,7 +568,7 @@ class Broker:
 
 
 def simulate_day(
-    p: Platform,
+    platform: Platform,
     method: str = DEFAULT_METHOD,
     seed: Seed = 0,
     *,
@@ -574,7 +579,7 @@ def simulate_day(
     trust: float = 0.5,
     reading: Reading | None = None,
 ) -> Broker:
-    """Let a broker serve a day of random applications on sites that come, go and slow down.
+    """Simulate a broker's day of random applications on sites that leave, return and slow down.
 
     Applications arrive at uniform instants; each has the origin, work and data of a random
     application of the platform, a priority of `DAY_PRIORITIES` and a lognormal size. Every two
@@ -605,28 +610,28 @@ def simulate_day(
     applications = validate.whole("applications", applications)
     hours, load = validate.positive(hours=hours, load=load)
     rng = validate.random_streams(seed, _DAY_PURPOSES)
-    broker = Broker(Network.of(p), method, period, trust, seed, reading)
+    broker = Broker(Network.from_platform(platform), method, period, trust, seed, reading)
     events: list[tuple[float, Callable[[], Broker]]] = []
     sites = broker.network.sites
 
     times = np.sort(rng["arrivals"].uniform(0, hours, applications))
     # lognormal of mean 1 and deviation 1 of its logarithm
     sizes = np.exp(rng["sizes"].standard_normal(applications) - 0.5)
-    kinds = rng["choices"].integers(p.applications, size=applications)
+    kinds = rng["choices"].integers(platform.applications, size=applications)
     priorities = rng["choices"].choice(DAY_PRIORITIES, applications)
-    each = load * p.speed.sum() * hours / applications
+    each = load * platform.speed.sum() * hours / applications
     for i, (when, a) in enumerate(zip(times, kinds.tolist(), strict=True)):
-        origin, units = sites[p.origin[a]], float(sizes[i] * each / p.work[a])
-        numbers = units, float(priorities[i]), float(p.work[a]), float(p.data[a])
+        origin, units = sites[platform.origin[a]], float(sizes[i] * each / platform.work[a])
+        numbers = units, float(priorities[i]), float(platform.work[a]), float(platform.data[a])
         events.append((float(when), partial(broker.submit, f"application {i}", origin, *numbers)))
 
     shifts = np.arange(0.0, hours, SPEED_CHANGE_HOURS)
-    parts = rng["speeds"].uniform(LEAST_SPEED_PART, 1.0, (p.clusters, len(shifts)))
-    away = rng["absences"].uniform(*ABSENCE_HOURS, p.clusters)
+    parts = rng["speeds"].uniform(LEAST_SPEED_PART, 1.0, (platform.clusters, len(shifts)))
+    away = rng["absences"].uniform(*ABSENCE_HOURS, platform.clusters)
     leaves = rng["absences"].uniform(0, np.maximum(hours - away, 0.0))
-    leave = rng["absences"].random(p.clusters) < 0.5
-    for k in map(int, np.flatnonzero(p.speed)):
-        site, speed = sites[k], float(p.speed[k])
+    leave = rng["absences"].random(platform.clusters) < 0.5
+    for k in map(int, np.flatnonzero(platform.speed)):
+        site, speed = sites[k], float(platform.speed[k])
         broker.register(site, speed)
         back = leaves[k] + away[k] if leave[k] else 0.0
         present = (shifts < leaves[k]) | (shifts > back) if leave[k] else shifts >= 0

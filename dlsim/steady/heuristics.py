@@ -1,7 +1,9 @@
 """The heuristics of paper S, section 5: greedy steps (G), and rounding the relaxed program.
 
-LPR rounds its connections down, LPRG gives what is left by greedy steps, LPRR rounds one route
-after another at random. Beyond the paper, LPRR may round several routes between two solutions.
+LPR rounds the connections down (`round_down`), LPRG allocates what LPR leaves by greedy steps
+(`fill_greedily`), LPRR rounds one route after another at random (`round_randomly`, the rounding of
+one route in `round_at_random`). Beyond the paper, LPRR may round several routes between two
+solutions. One step of G is in `core/greedy.py`.
 """
 
 from typing import NamedTuple
@@ -35,25 +37,25 @@ SMALL_LP_CELLS = 2048
 
 
 def build_network(platform: Platform) -> GreedyNetwork:
-    """Return a platform as the arrays of the greedy kernel."""
-    p, tables, caps = platform, platform.tables, platform.limits.shares
+    """Return the arrays of a platform that the greedy kernel takes."""
+    tables, caps = platform.tables, platform.limits.shares
     caps_cluster = [cap.cluster for cap in caps]
-    cluster = np.append(np.arange(p.clusters), caps_cluster).astype(np.int64)
+    cluster = np.append(np.arange(platform.clusters), caps_cluster).astype(np.int64)
     by_cluster = np.argsort(cluster, kind="stable")  # of each its speed, then caps on parts of it
-    is_limited = np.ones((len(cluster), p.applications), dtype=bool)
-    for row, cap in enumerate(caps, start=p.clusters):
-        is_limited[row] = np.isin(p.origin, cap.origins)
-    speed = np.append(p.speed, [cap.share * p.speed[cap.cluster] for cap in caps])
+    is_limited = np.ones((len(cluster), platform.applications), dtype=bool)
+    for row, cap in enumerate(caps, start=platform.clusters):
+        is_limited[row] = np.isin(platform.origin, cap.origins)
+    speed = np.append(platform.speed, [cap.share * platform.speed[cap.cluster] for cap in caps])
     route_of_place = np.repeat(np.arange(len(tables.pairs)), np.diff(tables.start))
     by_link = np.argsort(tables.link, kind="stable")
     links = np.arange(len(tables.capacity) + 1)
     return GreedyNetwork(
-        origin=p.origin,
-        priority=np.array(p.priorities),
-        largest_priority=p.priorities.max(axis=1),
-        work_per_unit=np.array(p.work),
-        data_per_unit=np.array(p.data),
-        first_speed_row=np.searchsorted(cluster[by_cluster], np.arange(p.clusters + 1)),
+        origin=platform.origin,
+        priority=np.array(platform.priorities),
+        largest_priority=platform.priorities.max(axis=1),
+        work_per_unit=np.array(platform.work),
+        data_per_unit=np.array(platform.data),
+        first_speed_row=np.searchsorted(cluster[by_cluster], np.arange(platform.clusters + 1)),
         is_limited=is_limited[by_cluster],
         connection_bandwidth=tables.bandwidth,
         route_number=tables.route.astype(np.int64),
@@ -62,14 +64,14 @@ def build_network(platform: Platform) -> GreedyNetwork:
         first_route=np.searchsorted(tables.link[by_link], links),
         link_routes=route_of_place[by_link],
         speed=speed[by_cluster],
-        gateway=np.array(p.gateway),
+        gateway=np.array(platform.gateway),
     )
 
 
 def subtract_allocation(
     platform: Platform, network: GreedyNetwork, work: Floats, connections: Ints
 ) -> Remaining:
-    """Return what an allocation leaves of a platform."""
+    """Return the resources that an allocation leaves of a platform."""
     tables, clusters = platform.tables, np.arange(platform.clusters)
     sent = work * network.data_per_unit[:, None] * (clusters != network.origin[:, None])
     gateway = network.gateway - sent.sum(axis=0)
@@ -96,7 +98,7 @@ def subtract_allocation(
 
 
 class GreedyRun(NamedTuple):
-    """What heuristic G did, and its first steps."""
+    """The allocation of heuristic G, the number of its steps, and the first of them."""
 
     work: Floats
     connections: Ints
@@ -116,14 +118,14 @@ def run_greedy(
     The first `traced` steps are returned as a table: application, cluster, amount. For `engine`
     see `dlsim.steady.solve`.
     """
-    p, network = platform, build_network(platform)
+    network = build_network(platform)
     work, connections = start or (
-        np.zeros((p.applications, p.clusters)),
-        np.zeros((p.clusters, p.clusters), dtype=np.int64),
+        np.zeros((platform.applications, platform.clusters)),
+        np.zeros((platform.clusters, platform.clusters), dtype=np.int64),
     )
-    remaining = subtract_allocation(p, network, work, connections)
+    remaining = subtract_allocation(platform, network, work, connections)
     if reading.lprg_start == "lpr":
-        remaining.share[:] = (work * p.inverse_priority).sum(axis=1)
+        remaining.share[:] = (work * platform.inverse_priority).sum(axis=1)
     applications, clusters = np.zeros((2, traced), dtype=np.int64)
     trace = GreedyTrace(applications, clusters, np.zeros(traced))
     as_in_prose, takes_rest = reading.local_amount == "prose", reading.stuck == "rest"
@@ -164,13 +166,12 @@ def round_connections_down(platform: Platform, work: Floats, usage: Floats) -> W
     .. math:: \hat\beta = \lfloor\tilde\beta\rfloor,\quad
         \hat\alpha = \min\{\tilde\alpha, \hat\beta g / \delta\}
     """
-    p = platform
     opened, _ = split_connections(usage)
-    kept = np.ones((p.clusters, p.clusters))
+    kept = np.ones((platform.clusters, platform.clusters))
     part = np.divide(opened, usage, out=np.ones(len(usage)), where=usage > opened)
-    kept[tuple(p.tables.pairs.T)] = part
-    kept_of_work = np.where(p.data[:, None] > 0, kept[p.origin], 1.0)
-    return work * kept_of_work, p.tables.to_matrix(opened.astype(np.int64))
+    kept[tuple(platform.tables.pairs.T)] = part
+    kept_of_work = np.where(platform.data[:, None] > 0, kept[platform.origin], 1.0)
+    return work * kept_of_work, platform.tables.to_matrix(opened.astype(np.int64))
 
 
 def round_down(platform: Platform, program: ReducedProgram) -> WorkAndConnections:
@@ -230,18 +231,27 @@ class RandomisedRounding:
 
     def fix_route(self, route: int, wanted: int) -> None:
         """Fix a route to the connections wanted, or to as many as its links have left."""
-        links, used = (
-            self.platform.tables.links_of(route),
-            float(self.program.connections_used[route]),
-        )
+        links = self.platform.tables.links_of(route)
+        used = float(self.program.connections_used[route])
         value = int(min(wanted, self.program.capacity_left[links].min()))
         self.program.fix_route(route, value)
         self._free_load[links] = self._free_load[links] - used
         fits = (self._free_load[links] <= self.program.capacity_left[links] + FIT_TOLERANCE).all()
-        # a fixed value takes solutions away and adds none: where this one stays it stays optimal
+        # fixing a value only excludes solutions: one that is not excluded stays optimal
         self.is_optimal &= bool(fits) and used <= value + FIT_TOLERANCE
         self._fixed_values[route] = value
         self.order.append((route, used, value))
+
+
+def round_at_random(usage: float, rng: np.random.Generator) -> int:
+    r"""Return the whole connections of one route: the rounding of LPRR (section 5.2.3).
+
+    Relaxed connections are rounded up with the probability of their fraction, else down:
+    :math:`\hat\beta = \lfloor\tilde\beta\rfloor + 1` with probability
+    :math:`\tilde\beta - \lfloor\tilde\beta\rfloor`. One number is drawn.
+    """
+    whole_part, fraction = split_connections(np.asarray(usage))
+    return int(whole_part) + int(rng.random() < fraction)
 
 
 def round_randomly(
@@ -249,8 +259,21 @@ def round_randomly(
 ) -> RandomisedRounding:
     """Round the relaxed program route by route, at random (LPRR, section 5.2.3).
 
-    Rounding ends when no route that is not fixed uses any connection; those get none. The program
-    is solved again only where the values fixed since then cut its solution off.
+    One route after another is drawn from those that are not fixed and use connections, and is
+    fixed at the whole number of `round_at_random`, as far as its links have connections left.
+    Rounding ends when no route that is not fixed uses any connection; those routes get none. The
+    program is solved again only where the values fixed since its last solution exclude it.
+
+    Parameters
+    ----------
+    platform : Platform
+        What to schedule on.
+    rng : Generator
+        Draws the routes and the rounding.
+    batch : int
+        Most routes that are fixed between two solutions; 1 in the paper.
+    least_connections : bool
+        Whether each solution is an optimum with the fewest connections.
     """
     rounding = RandomisedRounding(platform, least_connections)
     while True:
@@ -265,7 +288,7 @@ def round_randomly(
             place = int(rng.integers(len(candidates)))
             route = int(candidates[place])
             candidates = np.delete(candidates, place)
-            whole_part, fraction = split_connections(rounding.program.connections_used[route])
-            rounding.fix_route(route, int(whole_part) + int(rng.random() < fraction))
+            usage = float(rounding.program.connections_used[route])
+            rounding.fix_route(route, round_at_random(usage, rng))
         if not rounding.is_optimal:
             rounding.solve()

@@ -27,17 +27,17 @@ def independent_set_platform(graph: nx.Graph) -> Platform:
         raise InputError(f"the graph must be simple and undirected, got {graph}")
     if not len(graph):
         raise InputError("the graph must have at least one vertex, got none")
-    number = {vertex: i for i, vertex in enumerate(graph, start=1)}
+    vertex_number = {vertex: i for i, vertex in enumerate(graph, start=1)}
     ends = {f"common {k}": (f"Q{k}a", f"Q{k}b") for k in range(1, len(graph.edges) + 1)}
     routes: dict[tuple[int, int], list[str]] = {}
-    for vertex, i in number.items():
+    for vertex, i in vertex_number.items():
         shared = [k for k, edge in enumerate(graph.edges, start=1) if vertex in edge]
         stops = ["C0", *(f"Q{k}{side}" for k in shared for side in "ab"), f"C{i}"]
         own = [f"own {i}.{j}" for j in range(1, len(shared) + 2)]
         ends.update(zip(own, zip(stops[::2], stops[1::2], strict=True), strict=True))
         common = [f"common {k}" for k in shared]
         routes[0, i] = [link for pair in zip(own, common, strict=False) for link in pair] + own[-1:]
-    n = len(number)
+    n = len(vertex_number)
     links = pd.DataFrame.from_dict(ends, orient="index", columns=["start", "end"])
     unit = np.ones(n + 1)
     links = links.assign(bandwidth=1.0, max_connect=1)

@@ -18,23 +18,23 @@ from dlsim.steady.model import Floats, Ints, Platform
 MAX_CELL_WORTH = 1e3
 
 
-def most_work(p: Platform) -> Floats:
+def most_work(platform: Platform) -> Floats:
     """Return the most of each application that each cluster could do, were it alone."""
-    t, home, data = p.tables, p.origin, p.data[:, None]
-    flow, joined = t.bandwidth.copy(), np.zeros(t.bandwidth.shape, dtype=bool)
-    routed, narrow = tuple(t.pairs.T), t.min_over_links(t.capacity)
+    tables, home, data = platform.tables, platform.origin, platform.data[:, None]
+    flow, joined = tables.bandwidth.copy(), np.zeros(tables.bandwidth.shape, dtype=bool)
+    routed, narrow = tuple(tables.pairs.T), tables.min_over_links(tables.capacity)
     flow[routed] = np.where(flow[routed] > 0, narrow, 0.0) * np.maximum(flow[routed], 1e-300)
-    joined[tuple(p.routes.pairs.T)] = True
-    carried = np.minimum(flow[home], np.minimum(p.gateway[home][:, None], p.gateway))
+    joined[tuple(platform.routes.pairs.T)] = True
+    carried = np.minimum(flow[home], np.minimum(platform.gateway[home][:, None], platform.gateway))
     free = np.where(joined[home], np.inf, 0.0)
     moved = np.divide(carried, data, out=free, where=data > 0)
-    moved[np.arange(p.applications), home] = np.inf
-    done = np.broadcast_to(p.speed, moved.shape) / p.work[:, None]
-    for cap in p.limits.shares:
+    moved[np.arange(platform.applications), home] = np.inf
+    done = np.broadcast_to(platform.speed, moved.shape) / platform.work[:, None]
+    for cap in platform.limits.shares:
         held = np.isin(home, cap.origins)
-        most = cap.share * p.speed[cap.cluster] / p.work[held]
+        most = cap.share * platform.speed[cap.cluster] / platform.work[held]
         done[held, cap.cluster] = np.minimum(done[held, cap.cluster], most)
-    return np.where(p.inverse_priority > 0, np.minimum(moved, done), 0.0)
+    return np.where(platform.inverse_priority > 0, np.minimum(moved, done), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,42 +52,44 @@ class LpRows:
     objective_unit: float
 
     @classmethod
-    def from_platform(cls, p: Platform) -> Self:
+    def from_platform(cls, platform: Platform) -> Self:
         """Lay out the cells of a platform."""
-        most, counted = most_work(p), p.is_counted
+        most, counted = most_work(platform), platform.is_counted
         app, cluster = (index.astype(np.int32) for index in np.nonzero(most))
-        least = np.min(np.where(p.priorities > 0, p.priorities, np.inf), axis=1)
-        together = p.speed.sum() / (p.work[counted] @ least[counted])
-        max_alone = (most * p.inverse_priority).sum(axis=1)[counted].min()
+        least = np.min(np.where(platform.priorities > 0, platform.priorities, np.inf), axis=1)
+        together = platform.speed.sum() / (platform.work[counted] @ least[counted])
+        max_alone = (most * platform.inverse_priority).sum(axis=1)[counted].min()
         objective_unit = float(min(together, max_alone) or together or 1.0)
         enough = np.divide(
             MAX_CELL_WORTH * objective_unit,
-            p.inverse_priority,
+            platform.inverse_priority,
             out=np.zeros(most.shape),
-            where=p.inverse_priority > 0,
+            where=platform.inverse_priority > 0,
         )
         used = np.minimum(most, enough)
-        max_alone, unit = (used * p.inverse_priority).sum(axis=1), used[app, cluster]
-        home, data = p.origin[app], p.data[app]
-        route = np.where(data > 0, p.tables.route[home, cluster], -1)
-        one = np.where(route >= 0, p.tables.bandwidth[home, cluster], np.inf)
+        max_alone, unit = (used * platform.inverse_priority).sum(axis=1), used[app, cluster]
+        home, data = platform.origin[app], platform.data[app]
+        route = np.where(data > 0, platform.tables.route[home, cluster], -1)
+        one = np.where(route >= 0, platform.tables.bandwidth[home, cluster], np.inf)
         plenty = most[app, cluster] / unit > 1
         size = np.where(max_alone > 0, max_alone, objective_unit)
-        return cls(p, app, cluster, route, unit, unit * data / one, plenty, size, objective_unit)
+        return cls(
+            platform, app, cluster, route, unit, unit * data / one, plenty, size, objective_unit
+        )
 
     def matrix(self, cells: Ints, with_links: bool = False) -> csr_array:
         """Return the rows of x_0 and some cells: fairness, speeds, shares, gateways, links.
 
         A row of fairness is divided by what its application has with one unit of each cell.
         """
-        p, column = self.platform, 1 + np.arange(len(cells))
+        platform, column = self.platform, 1 + np.arange(len(cells))
         app, cluster, unit = self.app[cells], self.cluster[cells], self.unit[cells]
-        home = p.origin[app]
-        counted, place = np.flatnonzero(p.is_counted), np.cumsum(p.is_counted) - 1
+        home = platform.origin[app]
+        counted, place = np.flatnonzero(platform.is_counted), np.cumsum(platform.is_counted) - 1
         fair = np.append(np.arange(len(counted)), place[app])
         first = np.append(np.zeros(len(counted), dtype=np.int64), column)
-        gain = -unit * p.inverse_priority[app, cluster] / self.max_alone[app]
-        cost = unit * p.work[app] / p.speed[cluster]
+        gain = -unit * platform.inverse_priority[app, cluster] / self.max_alone[app]
+        cost = unit * platform.work[app] / platform.speed[cluster]
         blocks = [  # how many rows; row, column, value of every entry
             (
                 len(counted),
@@ -95,21 +97,23 @@ class LpRows:
                 first,
                 np.append(self.objective_unit / self.max_alone[counted], gain),
             ),
-            (p.clusters, cluster, column, cost),
+            (platform.clusters, cluster, column, cost),
         ]
-        for cap in p.limits.shares:
+        for cap in platform.limits.shares:
             held = np.flatnonzero((cluster == cap.cluster) & np.isin(home, cap.origins))
             blocks.append((1, 0 * held, column[held], cost[held] / cap.share))
-        away = (home != cluster) & (p.data[app] > 0)
+        away = (home != cluster) & (platform.data[app] > 0)
         ends = np.concatenate([home[away], cluster[away]])
-        load = np.tile(unit[away] * p.data[app][away], 2) / p.gateway[ends]
-        blocks.append((p.clusters, ends, np.tile(column[away], 2), load))
+        load = np.tile(unit[away] * platform.data[app][away], 2) / platform.gateway[ends]
+        blocks.append((platform.clusters, ends, np.tile(column[away], 2), load))
         if with_links:
             routed = np.flatnonzero(self.route[cells] >= 0)
-            at, link = p.tables.links_on_routes(self.route[cells[routed]])
-            bound = np.isfinite(p.tables.capacity[link])
+            at, link = platform.tables.links_on_routes(self.route[cells[routed]])
+            bound = np.isfinite(platform.tables.capacity[link])
             cell, link = routed[at[bound]], link[bound]
-            blocks.append((len(p.tables.capacity), link, column[cell], self.per_unit[cells[cell]]))
+            blocks.append(
+                (len(platform.tables.capacity), link, column[cell], self.per_unit[cells[cell]])
+            )
         sizes, rows, columns, values = zip(*blocks, strict=True)
         begin = np.cumsum([0, *sizes])
         row = np.concatenate([some + at for some, at in zip(rows, begin, strict=False)])
@@ -119,28 +123,30 @@ class LpRows:
     @property
     def limit(self) -> Floats:
         """Return the limits of all rows but the links'."""
-        p, fair = self.platform, int(self.platform.is_counted.sum())
-        return np.repeat([0.0, 1.0], [fair, 2 * p.clusters + len(p.limits.shares)])
+        platform, fair = self.platform, int(self.platform.is_counted.sum())
+        return np.repeat([0.0, 1.0], [fair, 2 * platform.clusters + len(platform.limits.shares)])
 
     def price_columns(self, duals: Floats) -> Floats:
         """Return what every cell pays, the duals of all rows times its column."""
-        p, n = self.platform, self.platform.clusters
-        counted, caps = np.flatnonzero(p.is_counted), p.limits.shares
+        platform, n = self.platform, self.platform.clusters
+        counted, caps = np.flatnonzero(platform.is_counted), platform.limits.shares
         ends = np.cumsum([len(counted), n, len(caps), n])
         fair, speed, share, gateway, link = np.split(duals, ends)
-        earned, home = np.zeros(p.applications), p.origin[self.app]
+        earned, home = np.zeros(platform.applications), platform.origin[self.app]
         earned[counted] = fair / self.max_alone[counted]
-        cost = self.unit * p.work[self.app] / p.speed[self.cluster]
-        gain = self.unit * p.inverse_priority[self.app, self.cluster] * earned[self.app]
+        cost = self.unit * platform.work[self.app] / platform.speed[self.cluster]
+        gain = self.unit * platform.inverse_priority[self.app, self.cluster] * earned[self.app]
         paid = cost * speed[self.cluster] - gain
         for cap, dual in zip(caps, share, strict=True):
             held = (self.cluster == cap.cluster) & np.isin(home, cap.origins)
             paid[held] += cost[held] / cap.share * dual
-        away = (home != self.cluster) * self.unit * p.data[self.app]
-        through = np.divide(gateway, p.gateway, out=np.zeros(n), where=p.gateway > 0)
+        away = (home != self.cluster) * self.unit * platform.data[self.app]
+        through = np.divide(gateway, platform.gateway, out=np.zeros(n), where=platform.gateway > 0)
         paid += away * (through[home] + through[self.cluster])
         routed = self.route >= 0
-        paid[routed] += self.per_unit[routed] * p.tables.sum_over_links(link)[self.route[routed]]
+        paid[routed] += (
+            self.per_unit[routed] * platform.tables.sum_over_links(link)[self.route[routed]]
+        )
         return paid
 
     def work(self, amounts: Floats) -> Floats:

@@ -188,7 +188,7 @@ class Platform:
         sites = check_names("site_names", self.site_names, clusters)
         names = check_names("application_names", self.application_names, apps)
         require_pair_memory(clusters)
-        routes = Routes.of(self.routes, links.index, clusters, sites)
+        routes = Routes.from_mapping(self.routes, links.index, clusters, sites)
         vars(self).update(links=links, routes=routes, router=router)
         vars(self).update(site_names=sites, application_names=names)
         limits, known = instance("limits", self.limits, Limits), set(range(clusters))
@@ -362,4 +362,4 @@ class Platform:
     @cached_property
     def tables(self) -> Tables:
         """Return routes and links as arrays, for programs and kernels."""
-        return Tables.of(self.routes, self.links, self.limits)
+        return Tables.from_routes(self.routes, self.links, self.limits)

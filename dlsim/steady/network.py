@@ -102,11 +102,11 @@ class Network:
         vars(self).update(_usable=(there.links, there.routes), gateway=there.gateway, links=links)
 
     @classmethod
-    def of(cls, p: Platform) -> Self:
+    def from_platform(cls, platform: Platform) -> Self:
         """Take the network of a platform; sites without names are called site 0, site 1, ..."""
-        instance("platform", p, Platform)
-        names = p.site_names or [f"site {k}" for k in range(p.clusters)]
-        return cls(names, p.gateway, p.links, p.routes, p.limits)
+        instance("platform", platform, Platform)
+        names = platform.site_names or [f"site {k}" for k in range(platform.clusters)]
+        return cls(names, platform.gateway, platform.links, platform.routes, platform.limits)
 
     @property
     def fields(self) -> dict[str, Any]:

@@ -131,27 +131,34 @@ def _to_builtin(value: Any) -> Any:
 
 def to_document(platform: Platform) -> dict[str, Any]:
     """Return a platform as the tables of a file."""
-    p = instance("platform", platform, Platform)
+    platform = instance("platform", platform, Platform)
     columns = ["bandwidth", "max_connect"]
-    if {"start", "end"} <= set(p.links.columns):
+    if {"start", "end"} <= set(platform.links.columns):
         columns += ["start", "end"]
-    sizes = {"priority": p.priority, "work": p.work, "data": p.data}
+    sizes = {"priority": platform.priority, "work": platform.work, "data": platform.data}
     document: dict[str, Any] = {
         "cluster": _table_rows(
-            name=p.site_names, speed=p.speed, gateway=p.gateway, router=p.router
+            name=platform.site_names,
+            speed=platform.speed,
+            gateway=platform.gateway,
+            router=platform.router,
         ),
-        "application": _table_rows(name=p.application_names, origin=p.origin, **sizes),
-        "link": _table_rows(name=p.links.index, **p.links[columns]),
-        "route": [{"from": k, "to": to, "links": way} for (k, to), way in sorted(p.routes.items())],
+        "application": _table_rows(
+            name=platform.application_names, origin=platform.origin, **sizes
+        ),
+        "link": _table_rows(name=platform.links.index, **platform.links[columns]),
+        "route": [
+            {"from": k, "to": to, "links": way} for (k, to), way in sorted(platform.routes.items())
+        ],
     }
     limits: dict[str, Any] = {}
-    if isinstance(p.limits.pairs, Mapping):
-        named = sorted(p.limits.pairs.items())
+    if isinstance(platform.limits.pairs, Mapping):
+        named = sorted(platform.limits.pairs.items())
         limits["pair"] = [{"from": k, "to": to, "most": n} for (k, to), n in named]
-    elif p.limits.pairs is not None:
-        limits["pairs"] = p.limits.pairs
-    if p.limits.shares:
-        limits["share"] = [vars(cap) for cap in p.limits.shares]
+    elif platform.limits.pairs is not None:
+        limits["pairs"] = platform.limits.pairs
+    if platform.limits.shares:
+        limits["share"] = [vars(cap) for cap in platform.limits.shares]
     tables: dict[str, Any] = _to_builtin(document | ({"limits": limits} if limits else {}))
     return tables
 
@@ -162,14 +169,14 @@ def _table_rows(**columns: Any) -> list[dict[str, Any]]:
     return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
 
 
-def _cluster_number(names: Sequence[str], name: str, value: Any) -> int:
+def _find_cluster(names: Sequence[str], name: str, value: Any) -> int:
     """Return the number of a cluster that a file names."""
     if isinstance(value, str) and any(names):
         return names.index(one_of(name, value, [one for one in names if one]))
     return whole(name, value, 0)
 
 
-def _ends(names: Sequence[str], row: Row) -> tuple[int, int]:
+def _read_ends(names: Sequence[str], row: Row) -> tuple[int, int]:
     """Return the two clusters of a route or a pair, which have from and to, or between."""
     if "between" in row:
         ends = row["between"]
@@ -182,7 +189,7 @@ def _ends(names: Sequence[str], row: Row) -> tuple[int, int]:
             if end not in row:
                 raise InputError(f"{row.where}: {end} is missing; give from and to, or between")
         ends, labels = [row[end] for end in _ENDS], _ENDS
-    k, to = map(partial(located, row.where, _cluster_number, names), labels, ends)
+    k, to = map(partial(located, row.where, _find_cluster, names), labels, ends)
     return k, to
 
 
@@ -197,12 +204,12 @@ def _limits_of(found: Row, names: Sequence[str]) -> Limits:
         raise InputError(f"{found.where} {rule}")
     shares = []
     for row in found.get("share", ()):
-        cluster = located(row.where, _cluster_number, names, "cluster", row["cluster"])
+        cluster = located(row.where, _find_cluster, names, "cluster", row["cluster"])
         origins = [
-            located(row.where, _cluster_number, names, "origins", one) for one in row["origins"]
+            located(row.where, _find_cluster, names, "origins", one) for one in row["origins"]
         ]
         shares.append(located(row.where, Share, cluster, tuple(origins), row["share"]))
-    pairs = {_ends(names, row): row["most"] for row in found.get("pair", ())}
+    pairs = {_read_ends(names, row): row["most"] for row in found.get("pair", ())}
     return located(found.where, Limits, tuple(shares), pairs or found.get("pairs"))
 
 
@@ -214,7 +221,7 @@ def _listed_routes(
     for row in rows:
         for link in row["links"]:
             located(row.where, one_of_many, "link", link, links)
-        k, to = _ends(names, row)
+        k, to = _read_ends(names, row)
         found = {(k, to): row["links"]}
         if "between" in row:
             found[to, k] = row["links"][::-1]
@@ -276,9 +283,7 @@ def _platform_of(found: Row) -> Platform:
         [row["gateway"] for row in clusters],
         links,
         routes,
-        origin=[
-            located(row.where, _cluster_number, names, "origin", row["origin"]) for row in apps
-        ],
+        origin=[located(row.where, _find_cluster, names, "origin", row["origin"]) for row in apps],
         limits=_limits_of(found["limits"], names) if "limits" in found else Limits(),
         router=None if None in routers else tuple(routers),
         **columns,

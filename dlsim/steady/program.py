@@ -49,8 +49,8 @@ def seconds(value: object) -> float:
 
 def full_rows(rows: LpRows) -> tuple[csr_array, Floats]:
     """Return (6) in full: the columns t, the cells of `rows`, one per numbered route."""
-    t, n = rows.platform.tables, len(rows.app)
-    routes = len(t.pairs)
+    tables, n = rows.platform.tables, len(rows.app)
+    routes = len(tables.pairs)
     first = rows.matrix(np.arange(n))
     first.resize(first.shape[0], 1 + n + routes)
     routed = np.flatnonzero(rows.route >= 0)
@@ -58,11 +58,11 @@ def full_rows(rows: LpRows) -> tuple[csr_array, Floats]:
     column = np.concatenate([1 + routed, 1 + n + np.arange(routes)])
     value = np.concatenate([rows.per_unit[routed], -np.ones(routes)])
     carried = coo_array((value, (at, column)), shape=(routes, 1 + n + routes))
-    user = 1 + n + np.repeat(np.arange(routes), np.diff(t.start))
-    shape = (len(t.capacity), 1 + n + routes)
-    opened = coo_array((np.ones(len(user)), (t.link, user)), shape=shape)
+    user = 1 + n + np.repeat(np.arange(routes), np.diff(tables.start))
+    shape = (len(tables.capacity), 1 + n + routes)
+    opened = coo_array((np.ones(len(user)), (tables.link, user)), shape=shape)
     matrix = vstack([first, carried, opened], format="csr")
-    return matrix, np.concatenate([rows.limit, np.zeros(routes), t.capacity])
+    return matrix, np.concatenate([rows.limit, np.zeros(routes), tables.capacity])
 
 
 def single_use_rows(rows: LpRows) -> csr_array:
@@ -140,8 +140,8 @@ def solve_program(
     return _checked(platform, work, opened, is_relaxed=True)
 
 
-def _checked(p: Platform, work: Floats, connections: Any, **more: Any) -> Allocation:
-    allocation = Allocation(p, work, connections, **more)
+def _checked(platform: Platform, work: Floats, connections: Any, **more: Any) -> Allocation:
+    allocation = Allocation(platform, work, connections, **more)
     allocation.check()
     return allocation
 
@@ -149,10 +149,10 @@ def _checked(p: Platform, work: Floats, connections: Any, **more: Any) -> Alloca
 def _mixed(
     rows: LpRows, matrix: csr_array, limit: Floats, start: Allocation | None, ends: dict[str, Any]
 ) -> Allocation:
-    p, n = rows.platform, len(rows.app)
-    top = bound(p)
+    platform, n = rows.platform, len(rows.app)
+    top = bound(platform)
     if start is not None:
-        proved = Allocation(p, start.work, start.connections, "MILP", upper=top)
+        proved = Allocation(platform, start.work, start.connections, "MILP", upper=top)
         proved.check()
         if proved.is_proved:
             return proved
@@ -162,7 +162,7 @@ def _mixed(
     solver.changeColsIntegrality(len(routes), routes, kinds)
     if start is not None:
         solution, amounts = highspy.HighsSolution(), start.work[rows.app, rows.cluster] / rows.unit
-        opened = np.asarray(start.connections, dtype=float)[tuple(p.tables.pairs.T)]
+        opened = np.asarray(start.connections, dtype=float)[tuple(platform.tables.pairs.T)]
         solution.col_value = [start.objective / rows.objective_unit, *amounts, *opened]
         solver.setSolution(solution)
     solver.run()
@@ -174,7 +174,7 @@ def _mixed(
             f"{ends['time_limit']:g}, or give a start"
         )
     values = np.array(solver.getSolution().col_value)[1 + n :]
-    best = polish(p, p.tables.to_matrix(np.rint(values).astype(np.int64)))
+    best = polish(platform, platform.tables.to_matrix(np.rint(values).astype(np.int64)))
     if start is not None and start.objective > best.objective:
         best = start
     searched = (
@@ -183,7 +183,7 @@ def _mixed(
         else np.inf
     )
     upper = min(top, searched)
-    return _checked(p, best.work, best.connections, method="MILP", upper=upper)
+    return _checked(platform, best.work, best.connections, method="MILP", upper=upper)
 
 
 def polish(platform: Platform, connections: Any) -> Allocation:

@@ -186,19 +186,21 @@ class ReducedProgram:
         self.matrix = hstack([self.matrix, some], format="csr")
 
     def _fix_connections(self, connections: Any) -> None:
-        p = self.platform
-        kept = to_nonnegative_array("connections", connections, (p.clusters, p.clusters))
+        platform = self.platform
+        kept = to_nonnegative_array(
+            "connections", connections, (platform.clusters, platform.clusters)
+        )
         if (kept != np.floor(kept)).any():
             raise InputError("connections must be whole numbers of at least 0, to be kept")
-        if (lost := np.argwhere((kept > 0) & (p.tables.route < 0))).size:
+        if (lost := np.argwhere((kept > 0) & (platform.tables.route < 0))).size:
             k, to = lost[0]
             raise InputError(f"connections {k} -> {to} must have a route with a link to be kept")
-        wanted = kept[tuple(p.tables.pairs.T)]
+        wanted = kept[tuple(platform.tables.pairs.T)]
         routes = np.unique(self.rows.route)
         for route in routes[routes >= 0].tolist():
             self._limit_route(route, float(wanted[route]))
         self.fixed[:] = True
-        self.capacity_left -= p.tables.load_on_links(wanted)
+        self.capacity_left -= platform.tables.load_on_links(wanted)
 
     def _limit_route(self, route: int, value: float) -> None:
         """Let a route carry what `value` connections can, and no more."""

@@ -159,7 +159,7 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
         self.number[tuple(pairs.T)] = np.arange(len(pairs))
 
     @classmethod
-    def of(
+    def from_mapping(
         cls, given: Any, labels: pd.Index, clusters: int, names: Sequence[str] | None = None
     ) -> Self:
         """Lay routes out, or refuse what is none."""
@@ -222,7 +222,7 @@ class Tables:
     link: Any
 
     @classmethod
-    def of(cls, routes: Routes, links: pd.DataFrame, limits: Limits) -> Self:
+    def from_routes(cls, routes: Routes, links: pd.DataFrame, limits: Limits) -> Self:
         """Lay the routes over links out."""
         clusters, lengths = len(routes.number), np.diff(routes.start)
         over = lengths > 0
