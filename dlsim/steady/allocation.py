@@ -1,7 +1,7 @@
-"""What a method answers: work and connections, checked against (6) word by word.
+"""The result of a method: work and connections, checked against (6).
 
-Also the periodic schedule of an allocation (3.2), in exact arithmetic: numbers of the platform
-are read as their shortest decimal text, 0.1 is 1/10.
+Also the periodic schedule of an allocation (3.2), in exact arithmetic: the numbers of the platform
+are then those of their shortest decimal texts, so that 0.1 is 1/10.
 """
 
 import math
@@ -20,17 +20,17 @@ from dlsim.validate import Seed, whole
 
 #: An objective within this of a proven bound, relative, is the optimum.
 PROVED_TOLERANCE = 1e-6
-#: A work this near to a whole number of units, relative, is that number.
+#: Work this near to a whole number of units, relative, counts as that number.
 UNIT_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Period:
-    """What every resource does in each period of a fixed length.
+    """A periodic schedule (3.2): what every resource does in each period of a fixed length.
 
     In a period each cluster computes `units` of data that is its own or arrived in the
-    period before, and sends what other clusters compute in the next. The first period
-    computes nothing, the last sends nothing.
+    period before, and sends the data that other clusters compute in the next period. Nothing is
+    computed in the first period, and nothing is sent in the last.
 
     Parameters
     ----------
@@ -60,7 +60,7 @@ class Period:
 
     @property
     def objective(self) -> Fraction:
-        """Return the least work / priority over applications that count, exactly (5)."""
+        """Return the least work / priority over applications that count, as a Fraction (5)."""
         values = [
             sum(done / to_fraction(pi) for done, pi in zip(row, pis, strict=True) if pi > 0)
             for row, pis in zip(self.work, self.platform.priorities.tolist(), strict=True)
@@ -106,7 +106,7 @@ class Period:
 
 
 def _nearby_fractions(work: list[Any], denominator: int) -> list[Fraction]:
-    """Return every work as a near fraction of small denominator, or all rounded down."""
+    """Return the work as fractions of small denominators within rounding error, or rounded down."""
     near = [Fraction(x).limit_denominator(denominator) for x in work]
     if all(
         abs(f - Fraction(x)) <= UNIT_TOLERANCE * max(1.0, x)
@@ -118,7 +118,7 @@ def _nearby_fractions(work: list[Any], denominator: int) -> list[Fraction]:
 
 
 def _whole_units(work: float | Fraction, period: int) -> int:
-    """Return the whole load units of a period, rounded down but for rounding error."""
+    """Return the whole load units of a period, rounded down after rounding errors are removed."""
     amount = Fraction(work) * period
     near = round(amount)
     return near if abs(amount - near) <= UNIT_TOLERANCE * max(1, near) else math.floor(amount)
@@ -126,7 +126,7 @@ def _whole_units(work: float | Fraction, period: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Allocation:
-    """How much of each application every cluster computes per time.
+    """How much of each application every cluster computes per unit of time.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Allocation:
 
     @property
     def values(self) -> Floats:
-        """Return work over priority summed over clusters, shape (A,); 0 for what does not count."""
+        """Return work / priority summed over clusters, shape (A,); 0 where work does not count."""
         return (self.work * self.platform.inverse_priority).sum(axis=1)
 
     @property
@@ -179,7 +179,10 @@ class Allocation:
 
     @property
     def gap(self) -> float:
-        """Return how far the optimum may lie above: upper / objective - 1, 0 for an optimum 0."""
+        """Return how far the optimum may lie above the objective: upper / objective - 1.
+
+        The gap is 0 where the optimum is 0.
+        """
         if self.upper <= self.objective:
             return 0.0
         return self.upper / self.objective - 1 if self.objective > 0 else np.inf
@@ -225,7 +228,7 @@ class Allocation:
             length = period
             amounts = [_whole_units(x, length) for x in flat]
         units = np.array([*amounts, None], dtype=object)[:-1].reshape(self.work.shape)
-        fitting = units.copy()  # in every row that rounding error put above its limit
+        fitting = units.copy()  # reduced in every row that rounding errors put above its limit
         for row in find_violations(
             platform, units * Fraction(1, length), connections, is_exact=True
         ):
@@ -238,7 +241,7 @@ class Allocation:
 
 
 def compute_flows(platform: Platform, work: Floats) -> tuple[Floats, Floats]:
-    """Return the data sent from k to l, shape (K, K), and the connections each route fills."""
+    """Return the data sent from k to l, shape (K, K), and the connections that each route fills."""
     sent = np.zeros((platform.clusters, platform.clusters))
     np.add.at(sent, platform.origin, work * platform.data[:, None])
     np.fill_diagonal(sent, 0.0)
@@ -253,7 +256,17 @@ def least_connections(platform: Platform, work: Floats) -> Floats:
 
 
 def scale_to_feasible(platform: Platform, work: Floats, connections: Any = None) -> Floats:
-    """Shrink work that exceeds (6) by rounding error, row by row."""
+    """Return work scaled down, row by row, where it exceeds (6) by rounding errors.
+
+    Parameters
+    ----------
+    platform : Platform
+        Whose limits hold.
+    work : ndarray, shape (A, K)
+        Load units per time.
+    connections : array_like, shape (K, K), optional
+        Connections opened from k to l; without them the capacities of the links limit the work.
+    """
     tables = platform.tables
     work = np.maximum(work, 0.0)
     factor = np.ones_like(work)

@@ -1,7 +1,7 @@
-"""Program (6) and the limits in the definition's own words, in floats or exactly.
+"""Check an allocation against program (6) and the limits, in floats or exactly.
 
-Written from the platform's plain fields alone, its routes among them: none of the tables
-that the programs and heuristics use appear here.
+The check is written from the definition and uses only the fields of the platform, its routes among
+them. It uses none of the tables that the programs and heuristics use.
 """
 
 from collections.abc import Callable, Iterator
@@ -20,7 +20,10 @@ ROW_SLACK = 1e-9
 
 
 class Constraints(NamedTuple):
-    """Constraints of one kind, with whose work they add up; `is_sending`: moved, not computed."""
+    """Constraints of one kind: name, used amount, limit and summed cells of number i.
+
+    `is_sending` tells whether they limit what is sent, or what is computed.
+    """
 
     name: Callable[[int], str]
     used: Any
@@ -30,7 +33,7 @@ class Constraints(NamedTuple):
 
 
 class Violation(NamedTuple):
-    """One constraint that does not hold."""
+    """A constraint that does not hold."""
 
     name: str
     used: Any
@@ -40,7 +43,7 @@ class Violation(NamedTuple):
 
 
 def to_fraction(value: Any) -> Fraction:
-    """Return a finite number as the fraction that its shortest decimal text says: 0.1 is 1/10."""
+    """Return a finite number as the fraction of its shortest decimal text: 0.1 is 1/10."""
     return value if isinstance(value, Fraction) else Fraction(str(value))
 
 
@@ -105,7 +108,7 @@ def _compute_constraints(
 def _network_constraints(
     platform: Platform, work: Any, opened: Any, number: Callable[[Any], Any]
 ) -> Iterator[Constraints]:
-    """Yield (6d), (6e), the limits of pairs, and connections that nothing carries."""
+    """Yield (6d), (6e), the limits of pairs, and connections where no route has a link."""
     ways, clusters, site = (
         platform.routes,
         platform.clusters,

@@ -1,7 +1,7 @@
-"""One verb for every method of paper S: ``solve(platform, "LPRG+polish")``.
+"""`solve` runs every method of paper S: ``solve(platform, "LPRG+polish")``.
 
-A method is a record of `METHODS`, and what may follow its name is one of `SUFFIXES`. Another
-method is one more record; lists, refusals and help are made from them.
+Methods are records of `METHODS`, and the suffixes that may follow their names are records of
+`SUFFIXES`. A new method is a new record; lists, error messages and help are made from the records.
 """
 
 import math
@@ -28,15 +28,15 @@ from dlsim.validate import (
     whole,
 )
 
-#: Bytes that a method takes at least per application and cluster.
+#: Least bytes of memory that a method takes per application and cluster.
 BYTES_PER_CELL, BYTES_PER_MIXED_CELL = 150, 500
-#: Routes that LPRR rounds between two solutions where it is a start of MILP.
+#: Routes that LPRR fixes between two solutions where it is a start of MILP.
 START_BATCH = 8
 
 
 @dataclass(frozen=True)
 class SolveOptions:
-    """What `solve` was asked for beside platform and method."""
+    """The checked arguments of `solve` beside platform and method."""
 
     seed: Seed
     reading: Reading
@@ -48,13 +48,13 @@ class SolveOptions:
 
     @property
     def needs_least_connections(self) -> bool:
-        """Return whether the relaxed optimum is to be one with the fewest connections."""
+        """Return whether the reading asks for a relaxed optimum with the fewest connections."""
         return self.reading.vertex == "least_connections"
 
 
 @dataclass(frozen=True)
 class Suffix:
-    """What may follow the name of a method.
+    """A suffix that may follow the name of a method.
 
     Parameters
     ----------
@@ -116,7 +116,7 @@ class Method:
 
 
 def index_by_name(kind: str, records: Iterable[Any]) -> dict[str, Any]:
-    """Return records by their names, or refuse two of one name."""
+    """Return records by their names; raise InputError for two of one name."""
     by_name: dict[str, Any] = {}
     for record in records:
         if not record.name or "+" in record.name or not record.text:
@@ -140,7 +140,7 @@ def _make_fair(found: Allocation) -> Allocation:
     return max_min_fair(found.platform, None if found.is_relaxed else found.connections)
 
 
-#: What may follow the name of a method, in the order in which it is done.
+#: The suffixes that may follow the name of a method, in the order in which they are applied.
 SUFFIXES: dict[str, Suffix] = index_by_name(
     "suffix",
     (
@@ -219,7 +219,7 @@ def find_start(platform: Platform, options: SolveOptions) -> Allocation:
 
 
 def find_by_search(platform: Platform, options: SolveOptions) -> Allocation:
-    """Return the best allocation that a search from the best heuristic finds."""
+    """Return the best allocation of MILP, searched from the best of the heuristics."""
     start = find_start(platform, options)
     return solve_program(platform, True, start, options.most_nodes, options.most_seconds)
 

@@ -16,7 +16,7 @@ from dlsim.validate import number, one_of
 
 
 def check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
-    """Refuse a graph or routers for which there are no shortest routes."""
+    """Raise InputError for a graph that is not simple, or a router that is not in it."""
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
         raise InputError(f"the graph must be simple and undirected, got {graph}")
     require_pair_memory(len(to_list("routers", routers)), len(graph))
@@ -25,12 +25,15 @@ def check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
             raise InputError(f"router {router!r} is no node of {graph}")
 
 
-#: Hops where no path leads.
+#: Hops of a node that no path reaches.
 UNREACHABLE_HOPS = 2**13
 
 
 class _Trees:
-    """For every router the parent of each node on its smallest shortest path, and the hops."""
+    """Shortest paths from every router: the parent of each node, and its hops.
+
+    Of several shortest paths the one whose nodes come first in the graph's order is taken.
+    """
 
     def __init__(self, graph: nx.Graph, routers: Sequence[Hashable]) -> None:
         place = {node: i for i, node in enumerate(graph)}
@@ -44,7 +47,7 @@ class _Trees:
         near = csr_array((np.ones(len(key)), np.divmod(key[order], n)), shape=(n, n))
         self.parent = np.empty((len(self.roots), n), dtype=np.int32)
         for root, parent in zip(self.roots, self.parent, strict=True):
-            # neighbours are seen in the graph's order: the first path found is the smallest
+            # neighbours are visited in the graph's order, so the first path found is taken
             parent[:] = breadth_first_order(near, root)[1]
         lost = self.parent < 0
         self.parent = jump = np.where(lost, np.arange(n, dtype=np.int32), self.parent)
@@ -60,10 +63,10 @@ class _Trees:
 
 
 def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Index) -> Routes:
-    """Return every pair's links of fewest hops, the way back the same reversed.
+    """Return the route of fewest hops of every pair of clusters; the way back is its reverse.
 
-    Of several the first in the graph's order of nodes, read from the cluster of the smaller
-    number; `labels` are those of the links, in the order of the edges.
+    Of several routes the first in the graph's order of nodes is taken, read from the cluster of
+    the smaller number. `labels` are those of the links, in the order of the edges.
 
     >>> shortest_routes(nx.cycle_graph(4), [0, 2], pd.RangeIndex(4))
     {(0, 1): (0, 2), (1, 0): (2, 0)}

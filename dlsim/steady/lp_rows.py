@@ -1,9 +1,9 @@
-"""The variables and rows that every form of program (6) shares, in units of its own.
+"""The variables and rows that all forms of program (6) share, scaled to numbers near 1.
 
-Each cell is the work of one application on one cluster where that can be positive and
-counts, as a part of the most it could be alone. The objective is measured in `objective_unit`, and
-every row but those of the links is divided by its limit: whatever the platform's units,
-numbers are near 1 where they matter, and a solver may drop the smallest.
+A cell is the work of one application on one cluster, where that can be positive and counts, in
+units of the most that it could be alone. The objective is measured in `LpRows.objective_unit`, and
+every row but those of the links is divided by its limit. Whatever the platform's units, the numbers
+that matter are then near 1, and a solver may drop the smallest.
 """
 
 from dataclasses import dataclass
@@ -14,12 +14,13 @@ from scipy.sparse import csr_array
 
 from dlsim.steady.model import Floats, Ints, Platform
 
-#: A cell that could be worth more than this many times the objective is measured in that.
+#: A cell that could add more than this many objective units to its application's value is capped
+#: at as many, and measured in that amount.
 MAX_CELL_WORTH = 1e3
 
 
 def most_work(platform: Platform) -> Floats:
-    """Return the most of each application that each cluster could do, were it alone."""
+    """Return the most work of each application that each cluster could do alone, shape (A, K)."""
     tables, home, data = platform.tables, platform.origin, platform.data[:, None]
     flow, joined = tables.bandwidth.copy(), np.zeros(tables.bandwidth.shape, dtype=bool)
     routed, narrow = tuple(tables.pairs.T), tables.min_over_links(tables.capacity)
@@ -39,7 +40,25 @@ def most_work(platform: Platform) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class LpRows:
-    """Cells and rows of (6) without its connections."""
+    """Cells and rows of (6) without its connections.
+
+    Attributes
+    ----------
+    app, cluster : ndarray of int, shape (C,)
+        Application and cluster of each cell.
+    route : ndarray of int, shape (C,)
+        Number of the route that carries its data, -1 for none.
+    unit : ndarray of float, shape (C,)
+        Load units of a cell of 1.
+    per_unit : ndarray of float, shape (C,)
+        Connections that a cell of 1 fills.
+    is_capped : ndarray of bool, shape (C,)
+        Whether the unit is the cap of `MAX_CELL_WORTH`; the cell is then at most 1.
+    max_alone : ndarray of float, shape (A,)
+        Value of each application with one unit of each of its cells.
+    objective_unit : float
+        Unit of the objective, near its optimum.
+    """
 
     platform: Platform
     app: Any
@@ -47,7 +66,7 @@ class LpRows:
     route: Any
     unit: Floats
     per_unit: Floats
-    is_capped: Any  # whether a cell is measured in what is `MAX_CELL_WORTH`
+    is_capped: Any
     max_alone: Floats
     objective_unit: float
 
@@ -80,7 +99,7 @@ class LpRows:
     def matrix(self, cells: Ints, with_links: bool = False) -> csr_array:
         """Return the rows of x_0 and some cells: fairness, speeds, shares, gateways, links.
 
-        A row of fairness is divided by what its application has with one unit of each cell.
+        The row of fairness of an application is divided by its `max_alone`.
         """
         platform, column = self.platform, 1 + np.arange(len(cells))
         app, cluster, unit = self.app[cells], self.cluster[cells], self.unit[cells]
@@ -90,7 +109,7 @@ class LpRows:
         first = np.append(np.zeros(len(counted), dtype=np.int64), column)
         gain = -unit * platform.inverse_priority[app, cluster] / self.max_alone[app]
         cost = unit * platform.work[app] / platform.speed[cluster]
-        blocks = [  # how many rows; row, column, value of every entry
+        blocks = [  # number of rows; row, column, value of every entry
             (
                 len(counted),
                 fair,
@@ -127,7 +146,7 @@ class LpRows:
         return np.repeat([0.0, 1.0], [fair, 2 * platform.clusters + len(platform.limits.shares)])
 
     def price_columns(self, duals: Floats) -> Floats:
-        """Return what every cell pays, the duals of all rows times its column."""
+        """Return the price of every cell, the duals of all rows times its column."""
         platform, n = self.platform, self.platform.clusters
         counted, caps = np.flatnonzero(platform.is_counted), platform.limits.shares
         ends = np.cumsum([len(counted), n, len(caps), n])

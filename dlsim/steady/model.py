@@ -1,4 +1,4 @@
-"""The words of steady-state scheduling: reading, platform.
+"""The model of steady-state scheduling: reading and platform.
 
 Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert, "Steady-State
 Scheduling of Multiple Divisible Load Applications on Wide-Area Distributed Computing Platforms".
@@ -80,7 +80,7 @@ def to_nonnegative_array(name: str, values: object, *shapes: tuple[int, ...]) ->
 
 
 def check_names(what: str, names: Any, count: int | None = None) -> list[str] | None:
-    """Return names, each a text of its own, `count` of them; None for None."""
+    """Return a checked list of `count` different names; None for None."""
     if names is None:
         return None
     is_list = isinstance(names, Sequence) and not isinstance(names, str)
@@ -95,7 +95,7 @@ def check_names(what: str, names: Any, count: int | None = None) -> list[str] | 
 
 
 def _number_at(graph: nx.Graph, node: Hashable, name: str) -> float:
-    """Return what a node of a graph carries of a cluster or its application."""
+    """Return a number of a cluster or its application that a node of a graph carries."""
     data = graph.nodes[node]
     if name in ("speed", "gateway") and name not in data:
         raise InputError(f"node {node!r} must carry speed and gateway, got {data}")
@@ -104,7 +104,7 @@ def _number_at(graph: nx.Graph, node: Hashable, name: str) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Platform:
-    r"""Clusters behind routers, backbone links, and the applications they hold.
+    r"""Clusters behind routers, backbone links between them, and the applications they hold.
 
     Parameters
     ----------
@@ -130,7 +130,7 @@ class Platform:
     router : sequence, optional
         The name of each cluster's router, for graphs and files.
     site_names, application_names : sequence of str, optional
-        What outputs, files and refusals call the clusters and the applications.
+        Names of the clusters and the applications in outputs, files and messages.
 
     Raises
     ------
@@ -157,7 +157,7 @@ class Platform:
         if speed.ndim != 1 or not len(speed):
             raise InputError(f"speed must list at least one cluster, got {speed.tolist()}")
         named = ("priority", "work", "data")
-        # the length that two of the three have, so that the odd one is blamed
+        # the length that two of the three have, so that the message names the third
         apps = sorted(len(to_nonnegative_array(name, getattr(self, name))) for name in named)[1]
         clusters = len(speed)
         vars(self).update(
@@ -334,12 +334,12 @@ class Platform:
 
     @property
     def names(self) -> tuple[list[str], list[str]]:
-        """Return what outputs call clusters and applications: their names, or numbers."""
+        """Return the names of clusters and applications in outputs, or their numbers."""
         sites = self.site_names or [f"cluster {k}" for k in range(self.clusters)]
         return sites, self.application_names or [f"application {a}" for a in range(len(self.data))]
 
     def connection_bandwidth(self, k: int, to: int) -> float:
-        """The least bandwidth of a route, :math:`g_{k,l}`; inf on an empty one, 0 without one."""
+        """Return :math:`g_{k,l}`, the least bandwidth on the route; inf if empty, 0 without one."""
         return float(self.tables.bandwidth[k, to]) if (k, to) in self.routes else 0.0
 
     @cached_property
@@ -350,7 +350,7 @@ class Platform:
 
     @cached_property
     def inverse_priority(self) -> Floats:
-        """Return what a load unit counts in the objective, 1 / priority or 0, shape (A, K)."""
+        """Return 1 / priority, 0 where the priority is 0 and work does not count, shape (A, K)."""
         pi = self.priorities
         return np.divide(1.0, pi, out=np.zeros(pi.shape), where=pi > 0)
 

@@ -1,4 +1,4 @@
-"""The sites of a virtual organisation and what joins them, which may change (section 7)."""
+"""The sites of a virtual organisation and the network between them (paper S, section 7)."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -15,14 +15,14 @@ from dlsim.steady.routes import Limits, Routes, to_list
 from dlsim.validate import instance, one_of_many, require_table
 
 _LINK_NUMBERS, _ENDS = ["bandwidth", "max_connect"], ["start", "end"]
-#: What an application of a moment is: origin, priority, work, data.
+#: Origin, priority, work and data of an application.
 ApplicationFields = tuple[int, float | Floats, float, float]
 
 
 def routes_from_links(
     links: pd.DataFrame, routers: Sequence[Any], failed_links: Collection[Any] = ()
 ) -> tuple[pd.DataFrame, Routes]:
-    """Return the links that are not lost, in the order of their graph, and its shortest routes."""
+    """Return the links that have not failed, in the order of their graph, and shortest routes."""
     ends = [require_table("links", links, _LINK_NUMBERS + _ENDS)[end].tolist() for end in _ENDS]
     graph = nx.Graph()
     for name, start, end in zip(links.index, *ends, strict=True):
@@ -33,7 +33,7 @@ def routes_from_links(
             raise InputError(f"link {name!r} {what}")
         graph.add_edge(start, end, name=name)
     graph.add_nodes_from(to_list("router", routers))
-    # taken out again, not left out: of equal routes the order of all nodes chooses one
+    # failed links are removed afterwards, so that the order of nodes does not depend on them
     graph.remove_edges_from(
         [(u, v) for u, v, name in graph.edges(data="name") if name in failed_links]
     )
@@ -44,9 +44,9 @@ def routes_from_links(
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """The sites of a virtual organisation and what joins them (section 7).
+    """The sites of a virtual organisation and the network between them (section 7).
 
-    Speeds and applications come and go.
+    Speeds and applications are not part of it: `platform` adds those of a moment.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class Network:
     _usable: Any = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        """Refuse what is no network; round the links' connections down once."""
+        """Check the fields, copy them, and round the links' connections down once."""
         sites = check_names("sites", self.sites) or []
         for link in to_list("failed_links", self.failed_links):
             one_of_many("link", link, require_table("links", self.links, _LINK_NUMBERS).index)
@@ -103,14 +103,14 @@ class Network:
 
     @classmethod
     def from_platform(cls, platform: Platform) -> Self:
-        """Take the network of a platform; sites without names are called site 0, site 1, ..."""
+        """Return the network of a platform; sites without names are called site 0, site 1, ..."""
         instance("platform", platform, Platform)
         names = platform.site_names or [f"site {k}" for k in range(platform.clusters)]
         return cls(names, platform.gateway, platform.links, platform.routes, platform.limits)
 
     @property
     def fields(self) -> dict[str, Any]:
-        """Return what a platform on what is there now takes."""
+        """Return the fields of a platform on the links that have not failed."""
         return {
             "gateway": self.gateway,
             "links": self._usable[0],
@@ -127,9 +127,9 @@ class Network:
         names: Sequence[str] | None = None,
         bandwidth: Mapping[Any, float] | None = None,
     ) -> Platform:
-        """Return the platform of a moment: speeds, (origin, priority, work, data) of each.
+        """Return the platform with the speeds and applications of a moment.
 
-        A bandwidth per link stands for that of the table.
+        `bandwidth` gives the bandwidths of links where they differ from the table.
         """
         origin, priority, work, data = (list(part) for part in zip(*applications, strict=True))
         if any(map(np.ndim, priority)):

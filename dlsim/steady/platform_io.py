@@ -56,7 +56,7 @@ from dlsim.validate import (
 
 
 def _label(name: str, value: Any) -> Any:
-    """Return what names a link or a router: a text or a number."""
+    """Return a checked label of a link or a router: a text or a number."""
     if isinstance(value, str | int | float) and not isinstance(value, bool) and value == value:
         return value
     raise InputError(f"{name} must be a text or a number, got {value!r}")
@@ -77,7 +77,7 @@ def _priority(name: str, value: Any) -> Any:
 
 
 def _cluster(name: str, value: Any) -> Any:
-    """Return the name or number of a cluster; which there are is known later."""
+    """Return a name or number of a cluster, which is looked up later."""
     return value if isinstance(value, str) else whole(name, value, 0)
 
 
@@ -86,7 +86,7 @@ def _clusters(name: str, value: Any) -> list[Any]:
 
 
 _ENDS = ("from", "to")
-#: The tables of a file with their fields; ? marks those that may be missing.
+#: The tables of a file with their fields; ? marks optional fields.
 PLATFORM_TABLES: Schema = {
     "cluster": {"name?": text, "speed": _amount, "gateway": _amount, "router?": _label},
     "application": {
@@ -105,7 +105,7 @@ PLATFORM_TABLES: Schema = {
     },
     "route": {"from?": _cluster, "to?": _cluster, "between?": _clusters, "links": _labels},
 }
-#: Those inside the table ``limits``.
+#: The tables inside the table ``limits``.
 LIMIT_TABLES: Schema = {
     "pair": {"from?": _cluster, "to?": _cluster, "between?": _clusters, "most": any_number},
     "share": {"cluster": _cluster, "origins": _clusters, "share": any_number},
@@ -113,7 +113,7 @@ LIMIT_TABLES: Schema = {
 
 
 def _to_builtin(value: Any) -> Any:
-    """Return a value as what TOML knows; an infinite number stays a float."""
+    """Return a value as the types of TOML; an infinite number stays a float."""
     if isinstance(value, np.generic):
         return _to_builtin(value.item())
     if isinstance(value, dict):
@@ -164,7 +164,7 @@ def to_document(platform: Platform) -> dict[str, Any]:
 
 
 def _table_rows(**columns: Any) -> list[dict[str, Any]]:
-    """Return columns as rows; one that is None is left out."""
+    """Return columns as rows; columns that are None are left out."""
     known = {name: column for name, column in columns.items() if column is not None}
     return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
 

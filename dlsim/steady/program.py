@@ -20,12 +20,12 @@ from dlsim.steady.relaxation import (
 )
 from dlsim.validate import instance, number, whole
 
-#: A solver's connections within this of the least that carry the work are the least.
+#: A solver's connections this near to the least that carry the work are set to these.
 SAME_CONNECTIONS = 1e-6
-#: Most nodes of the search tree of the mixed program: a limit that repeats, unlike seconds.
+#: Most nodes of the search tree of the mixed program; unlike a time limit it is reproducible.
 MOST_SEARCH_NODES = 100_000
 
-#: The solver's own bound of the mixed program is taken with this relative margin.
+#: Relative margin that is added to the solver's bound of the mixed program.
 SEARCH_BOUND_MARGIN = 1e-9
 
 _MIXED: dict[str, Any] = {
@@ -42,7 +42,7 @@ _MIXED: dict[str, Any] = {
 
 
 def seconds(value: object) -> float:
-    """Return a limit of seconds, infinite for none."""
+    """Return a checked limit of seconds; infinite for no limit."""
     rule = "a number of at least 0 (inf for no limit)"
     return float(number("most_seconds", value, high=math.inf, rule=rule))
 
@@ -68,8 +68,8 @@ def full_rows(rows: LpRows) -> tuple[csr_array, Floats]:
 def single_use_rows(rows: LpRows) -> csr_array:
     """Return the rows ``cell <= connections`` of the cells that need less than one connection.
 
-    A cell is at most 1, so these rows change no whole-number solution. Without them a solver that
-    takes 1e-8 connections for none lets a load of little data through a route that is closed.
+    A cell is at most 1, so these rows exclude no whole-number solution. Without them a solver for
+    which 1e-8 connections are 0 sends a load of little data over a route without connections.
     """
     n, routes = len(rows.app), len(rows.platform.tables.pairs)
     light = np.flatnonzero((rows.route >= 0) & (rows.per_unit < 1))
@@ -135,7 +135,7 @@ def solve_program(
     _, amounts, opened = np.split(values, [1, 1 + len(rows.app)])
     work = scale_to_feasible(platform, rows.work(amounts))
     connections = platform.tables.to_matrix(np.maximum(opened, 0.0))
-    least = least_connections(platform, work)  # where a solver's fall short of it by rounding
+    least = least_connections(platform, work)  # the solver's may be too few by rounding errors
     opened = np.where(np.abs(connections - least) <= SAME_CONNECTIONS, least, connections)
     return _checked(platform, work, opened, is_relaxed=True)
 

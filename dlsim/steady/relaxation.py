@@ -19,14 +19,14 @@ from dlsim.steady.lp_rows import LpRows
 from dlsim.steady.model import Floats, Ints, Platform, to_nonnegative_array
 from dlsim.validate import instance
 
-#: What the solver may leave of a limit, in the rows' own units (near 1).
+#: By how much a solution may exceed a limit, in the rows' own units (near 1).
 FEASIBILITY_TOLERANCE = 1e-9
 #: A dual of at least this part of the largest is positive.
 POSITIVE_DUAL_PART = 1e-6
-#: Cells below this, in their units, are nothing.
+#: Cells below this, in their units, count as 0.
 ZERO_CELL = 1e-13
 
-#: Options of every linear program: pinned, for the optimum found depends on them.
+#: Options of every linear program, fixed because the optimum found depends on them.
 SIMPLEX: dict[str, Any] = {
     "output_flag": False,
     "presolve": "off",
@@ -39,21 +39,21 @@ SIMPLEX: dict[str, Any] = {
     "dual_feasibility_tolerance": FEASIBILITY_TOLERANCE,
 }
 _LOOSER = ("primal_feasibility_tolerance", "dual_feasibility_tolerance")
-#: Further tries where those options prove no optimum, from scratch and one after another.
+#: Options tried from scratch, one after another, where those prove no optimum.
 SOLVER_RETRIES: tuple[dict[str, Any], ...] = (
     {},
     {"simplex_strategy": 4},
     {"presolve": "on"},
     *(dict.fromkeys(_LOOSER, factor * FEASIBILITY_TOLERANCE) for factor in (10, 100)),
 )
-#: Columns that a narrowed program gains in a round, of each application and on each cluster.
+#: Columns added in a round to a program of `narrow`, of each application and on each cluster.
 COLUMNS_PER_ROUND = 3
-#: A proven bound this near to the optimum claimed, in scales, needs no second opinion.
+#: A proven bound this near to the solver's optimum, in objective units, is not improved further.
 BOUND_TOLERANCE = 1e-6
 
 
 class _SilentHighs(highspy.Highs):
-    """HiGHS that prints no header: its first call would, so that call comes after the switch."""
+    """HiGHS without its header, which version 1.16 prints at the first call after the options."""
 
     def enableCallbacks(self) -> None:
         self.setOptionValue("output_flag", False)
@@ -95,8 +95,8 @@ def run_to_optimality(solver: Any) -> Any:
         if status == highspy.HighsModelStatus.kOptimal:
             return solver.getSolution()
         solver.clearSolver()
-    said = solver.modelStatusToString(status)
-    raise StudyError(f"the program (6) was not solved to optimality: {said}")
+    reason = solver.modelStatusToString(status)
+    raise StudyError(f"the program (6) was not solved to optimality: {reason}")
 
 
 @contextmanager
@@ -111,7 +111,7 @@ def _options(solver: Any, options: dict[str, Any]) -> Iterator[None]:
 
 
 class ReducedProgram:
-    """The relaxed program (6) as one persistent model that keeps its basis.
+    """The relaxed program (6), which is solved again from its last basis after changes.
 
     Parameters
     ----------
@@ -134,9 +134,9 @@ class ReducedProgram:
 
     Notes
     -----
-    Where an application cannot do anything at all the objective is 0. Every cell is a column,
-    but in a program of `narrow`: there a cell becomes one when it would help. The value is the
-    same, at another of its many vertices.
+    The objective is 0 where no work of an application that counts is possible anywhere. Every cell
+    is a column of the program. In a program of `narrow` a cell becomes a column when it would
+    improve the objective; the optimum is the same, possibly at another of its vertices.
     """
 
     def __init__(
@@ -168,7 +168,7 @@ class ReducedProgram:
             self._fix_connections(connections)
 
     def _columns(self, cells: Ints) -> csr_array:
-        """Return the rows of x_0 and some cells; where routes are kept links do not bind."""
+        """Return the columns of x_0 and some cells; links do not bind where routes are fixed."""
         matrix = self.rows.matrix(cells, self._with_links)
         if not self._with_links:
             matrix.resize(len(self.limit), matrix.shape[1])
@@ -203,7 +203,7 @@ class ReducedProgram:
         self.capacity_left -= platform.tables.load_on_links(wanted)
 
     def _limit_route(self, route: int, value: float) -> None:
-        """Let a route carry what `value` connections can, and no more."""
+        """Limit the data of a route to that of `value` connections."""
         cells = self._cells(route)
         if not value:
             self._upper[cells] = 0.0
@@ -223,7 +223,7 @@ class ReducedProgram:
         return self._by_route[first:end]
 
     def fix_route(self, route: int, value: int) -> None:
-        """Reserve a whole number of connections, as far as there are, for a route not yet fixed."""
+        """Fix the connections of a route, and reserve them on its links."""
         links = self.platform.tables.links_of(route)
         most = self.capacity_left[links].min()
         if self.fixed[route] or not 0 <= value <= most or value != int(value):
@@ -256,9 +256,9 @@ class ReducedProgram:
         return self.objective
 
     def move_to_random_optimum(self, rng: np.random.Generator) -> None:
-        """Go on to the optimum of the last `solve` that is best for a random objective.
+        """Move to the optimum of the last `solve` that is best for a random second objective.
 
-        What each cell's work is then worth, as a part of the most it could be, is normal.
+        The weight of each cell, in its unit, is a standard normal number.
         """
         worth = rng.standard_normal(len(self._amounts))
         here = np.append(self.objective / self.rows.objective_unit, self._amounts[self.cells])
@@ -275,7 +275,7 @@ class ReducedProgram:
         self.connections_used = usage.astype(float)
 
     def _run_with_columns(self, worth: Floats) -> Floats:
-        """Solve for what cells are worth, with more columns as long as one outside would help."""
+        """Solve with some weights of the cells, and add columns as long as one would help."""
         while True:
             values = np.array(run_to_optimality(self._solver).col_value)
             if len(self.cells) == len(self.rows.app):
@@ -285,7 +285,7 @@ class ReducedProgram:
             if not outside.any():
                 return values
             found = np.flatnonzero(outside)
-            # those that help most, a few of each application and on each cluster
+            # the most helpful ones, a few of each application and on each cluster
             kinds = (self.rows.app[found], self.rows.cluster[found])
             chosen = np.concatenate([_largest_of_each(kind, helps[found]) for kind in kinds])
             self._add_columns(found[np.unique(chosen)])
@@ -294,11 +294,11 @@ class ReducedProgram:
                 self._solver.changeColCost(int(self._column[cell]), float(value))
 
     def _second_stage(self, first: Floats, worth: Floats) -> Floats:
-        """Return the best optimum for what cells are worth, or the first where none is found."""
+        """Return the optimum that is best for some weights of the cells, the first on failure."""
         solver, best = self._solver, float(first[0])
         self._set_costs(0.0, worth)
         try:
-            # rounding may leave nothing at the optimum itself
+            # with rounding errors the program may be infeasible at the optimum itself
             for least in (best, best * (1 - FEASIBILITY_TOLERANCE)):
                 solver.changeColBounds(0, least, np.inf)
                 with suppress(StudyError):
@@ -309,15 +309,15 @@ class ReducedProgram:
             self._set_costs(1.0, np.zeros(len(worth)))
 
     def _set_costs(self, first: float, worth: Floats) -> None:
-        """Say what x_0 and the cells count in the objective."""
+        """Set the weights of x_0 and of the cells in the objective."""
         costs = np.append(first, worth[self.cells])
         self._solver.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
 
     def freeze_at_optimum(self) -> int:
-        """Keep every application that no optimum of the last `solve` can raise at its value.
+        """Fix the value of every application that no optimum of the last `solve` can raise.
 
-        Returns how many more are held, at least 1 while any is free; the objective of the next
-        `solve` is the least value of the others.
+        Returns the number of applications fixed now, at least 1 while any is free. The objective of
+        the next `solve` is the least value of the others.
         """
         solution = self._solver.getSolution()
         duals = np.array(solution.row_dual)[: len(self._free)] * self._free
@@ -348,9 +348,9 @@ class ReducedProgram:
         return np.maximum(np.array(self._solver.getSolution().row_dual), 0.0)[: len(self.limit)]
 
     def narrow(self) -> "ReducedProgram":
-        """Return the program on the cells at home and those of the last solution.
+        """Return the program with columns for the home cells and those of the last solution only.
 
-        Other cells become columns when they would help: most never do.
+        Other cells become columns when they would help, which most never do.
         """
         at_home = np.flatnonzero(self.platform.origin[self.rows.app] == self.rows.cluster)
         cells = np.union1d(at_home, np.flatnonzero(self._amounts))
@@ -360,12 +360,12 @@ class ReducedProgram:
         return narrow
 
     def prove(self, duals: Floats) -> float:
-        """Return the bound of the program, in scales, that duals prove; no cell is left out."""
+        """Return the bound, in objective units, that duals prove for a program of all cells."""
         return certify_bound(self.matrix, self.limit, duals, len(self._free))
 
 
 def _largest_of_each(kind: Ints, value: Floats) -> Any:
-    """Return where the `COLUMNS_PER_ROUND` largest values of each kind are."""
+    """Return the positions of the `COLUMNS_PER_ROUND` largest values of each kind."""
     order = np.lexsort((-value, kind))
     rank = np.arange(len(order)) - np.searchsorted(kind[order], kind[order])
     return order[rank < COLUMNS_PER_ROUND]
@@ -375,9 +375,10 @@ def certify_bound(matrix: csr_array, limit: Floats, duals: Floats, fair: int) ->
     r"""Return an upper bound of ``max x_0, matrix @ x <= limit, x >= 0`` by weak duality.
 
     Any :math:`\lambda \ge 0` with :math:`A^T\lambda \ge c` proves :math:`x_0 \le b^T\lambda`. The
-    duals of a solver miss that by its tolerance; here they are scaled until the first column holds,
-    then for every other column that does not the row that binds it most is raised. Sums are taken
-    with the rounding error against the claim, so that the bound holds whatever the solver did.
+    duals of a solver satisfy this only within its tolerance. Here they are scaled until the first
+    column satisfies it; then for every other column that does not, the dual of the row that binds
+    it most is raised. The rounding errors of all sums are counted against the bound, so that it
+    holds whatever the solver returned. `fair` is the number of rows of fairness.
     """
     slack = 8.0 * (matrix.shape[0] + 8) * np.finfo(float).eps
     binding = np.isfinite(limit)
@@ -400,17 +401,17 @@ def certify_bound(matrix: csr_array, limit: Floats, duals: Floats, fair: int) ->
     return float((multipliers[binding] @ limit[binding]) * (1 + slack))
 
 
-#: Per platform its program solved, by whether with the fewest connections, and what is proved.
+#: Of each platform the solved programs, by whether with the fewest connections; its proven bound.
 _SOLVED: "weakref.WeakKeyDictionary[Platform, dict[bool, ReducedProgram]]"
 _SOLVED = weakref.WeakKeyDictionary()
 _BOUNDS: "weakref.WeakKeyDictionary[Platform, float]" = weakref.WeakKeyDictionary()
 
 
 def relaxed_program(platform: Platform, least_connections: bool = False) -> ReducedProgram:
-    """Return the platform's program solved, once for all methods: only to be read."""
+    """Return the solved program of a platform, which all methods share and must not change."""
     solved = _SOLVED.setdefault(instance("platform", platform, Platform), {})
     if least_connections not in solved:
-        program = ReducedProgram(copy.copy(platform))  # a key is held by no value
+        program = ReducedProgram(copy.copy(platform))  # no value of the table refers to its key
         program.solve(least_connections)
         solved[least_connections] = program
     return solved[least_connections]
@@ -442,12 +443,12 @@ def bound(platform: Platform) -> float:
     if platform in _BOUNDS:
         return _BOUNDS[platform]
     can = np.isin(np.flatnonzero(platform.is_counted), program.rows.app)
-    # where one that counts can do nothing anywhere there is nothing to prove
+    # 0 is the bound where no work of an application that counts is possible
     scale, proved = (
         program.rows.objective_unit,
         program.prove(program.duals()) if can.all() else 0.0,
     )
-    for options in SOLVER_RETRIES:  # where the duals of one try are loose, those of more
+    for options in SOLVER_RETRIES:  # other options may return duals that prove a better bound
         if proved * scale <= program.objective + BOUND_TOLERANCE * scale:
             break
         program = ReducedProgram(platform)

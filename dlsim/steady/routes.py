@@ -1,6 +1,6 @@
 """Routes and links of a platform, and the policies of its owners (paper S, section 7).
 
-Routes are a mapping for people, and arrays for programs and kernels.
+`Routes` is a mapping for users, `Tables` holds the same as arrays for programs and kernels.
 """
 
 import math
@@ -22,12 +22,12 @@ from dlsim.validate import Floats, instance, number, require_memory, whole
 Ints = NDArray[np.int64]
 Pair = tuple[int, int]
 
-#: Bytes that a platform takes at least: per pair of clusters, per cluster and router.
+#: Least bytes of memory that a platform takes: per pair of clusters, per cluster and router.
 BYTES_PER_PAIR, BYTES_PER_ROUTER = 36, 26
 
 
 def require_pair_memory(clusters: int, routers: int = 0) -> None:
-    """Refuse a platform that is too wide for memory."""
+    """Raise InputError for a platform that does not fit into memory."""
     what = f"a platform of {clusters:,} clusters" + f" on {routers:,} routers" * (routers > 0)
     size = clusters * max(BYTES_PER_PAIR * clusters, BYTES_PER_ROUTER * routers)
     require_memory(what, size, "take fewer clusters")
@@ -44,7 +44,7 @@ def round_counts_down(name: str, values: Floats) -> Floats:
 
 
 def _outside() -> int:
-    """Return the stacklevel of a warning of the caller's that names who called dlsim."""
+    """Return the stacklevel at which a warning names the line that called dlsim."""
     frame, level = sys._getframe(1), 1
     while frame.f_back and str(frame.f_globals.get("__name__")).partition(".")[0] == "dlsim":
         frame, level = frame.f_back, level + 1
@@ -137,7 +137,7 @@ class Limits:
 
 
 def to_list(name: str, values: Any) -> list[Any]:
-    """Return the items of a sequence or other collection; text is none."""
+    """Return the items of a collection; a text is not a collection here."""
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InputError(f"{name} must be a list, got {values!r}")
     return list(values)
@@ -162,7 +162,7 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
     def from_mapping(
         cls, given: Any, labels: pd.Index, clusters: int, names: Sequence[str] | None = None
     ) -> Self:
-        """Lay routes out, or refuse what is none."""
+        """Return checked routes as arrays."""
         if isinstance(given, cls) and len(given.number) == clusters and labels.equals(given.labels):
             return given
         if not isinstance(given, Mapping):
@@ -223,7 +223,7 @@ class Tables:
 
     @classmethod
     def from_routes(cls, routes: Routes, links: pd.DataFrame, limits: Limits) -> Self:
-        """Lay the routes over links out."""
+        """Return the arrays of the routes and links of a platform."""
         clusters, lengths = len(routes.number), np.diff(routes.start)
         over = lengths > 0
         pairs, link = routes.pairs[over], routes.link
@@ -249,7 +249,7 @@ class Tables:
         return cls(capacity, bandwidth, route, pairs, start, link)
 
     def to_matrix(self, values: Any) -> Any:
-        """Return numbers of the routes as those from k to l, shape (K, K), else 0."""
+        """Return a number of every route as a matrix of pairs, shape (K, K), 0 without a route."""
         spread = np.zeros(self.route.shape, dtype=np.asarray(values).dtype)
         spread[tuple(self.pairs.T)] = values
         return spread
@@ -259,26 +259,26 @@ class Tables:
         return self.link[self.start[r] : self.start[r + 1]]
 
     def links_on_routes(self, routes: Any) -> tuple[Any, Any]:
-        """Return (place in `routes`, link) of every link that each of some routes passes."""
+        """Return (position in `routes`, link) for every link of each of some routes."""
         hops = self.start[routes + 1] - self.start[routes]
         begin = np.repeat(self.start[routes] - (np.cumsum(hops) - hops), hops)
         return np.repeat(np.arange(len(routes)), hops), self.link[begin + np.arange(hops.sum())]
 
     def min_over_links(self, values: Floats) -> Floats:
-        """Return the least over the links of each route of a number of every link."""
+        """Return for each route the minimum of some numbers of its links."""
         return _reduce_links(np.minimum, values, self.start, self.link)
 
     def sum_over_links(self, values: Floats) -> Floats:
-        """Return the sum over the links of each route of a number of every link."""
+        """Return for each route the sum of some numbers of its links."""
         return _reduce_links(np.add, values, self.start, self.link)
 
     def load_on_links(self, filled: Floats) -> Floats:
-        """Return the sum over the routes through each link of a number of every route."""
+        """Return for each link the sum of some numbers of the routes through it."""
         some = np.flatnonzero(filled)
         at, link = self.links_on_routes(some)
         return np.bincount(link, filled[some][at], len(self.capacity)).astype(float)
 
 
 def _reduce_links(verb: np.ufunc, values: Floats, start: Ints, link: Any) -> Floats:
-    """Reduce the values of the links of each route, of which every one has a link."""
+    """Reduce the values of the links of each route; every route must have a link."""
     return verb.reduceat(values[link], start[:-1]) if len(start) > 1 else np.zeros(0)

@@ -1,8 +1,8 @@
 """The platforms of paper S: its samples of Tiers-like networks and of random graphs.
 
 The paper's platforms form strata: the number of clusters K and, for random graphs, the
-connectivity. A replicate is one platform of each stratum; replicate r takes the r-th of a fixed
-order, so that more replicates extend a sample and enough of them visit everything.
+connectivity. A replicate is one platform of each stratum. Replicate r takes the r-th combination of
+a fixed order, so that more replicates extend a sample, and enough of them visit every combination.
 
 Source: paper S, section 6.1, Tables 1 and 2.
 """
@@ -41,9 +41,9 @@ REDUNDANCY = {
 #: Random graphs by their connectivity.
 CONNECTIVITY = {"random 0.1": 0.1, "random 0.4": 0.4, "random 0.8": 0.8}
 STRUCTURES = (*REDUNDANCY, *CONNECTIVITY)
-#: Where in the middle of Table 2 its numbers are set beside those of Table 1.
+#: Means in the middle of Table 2, which are compared with the numbers of Table 1.
 MIDDLE = {"gateway": 450.0, "bandwidth": 50.0, "max_connect": 25.0, "heterogeneity": 0.6}
-# Spawn keys that no replicate reaches.
+# Spawn keys above those of all replicates.
 _TOPOLOGY, _NUMBERS, _ORDER, _ROUNDING = range(10**6, 10**6 + 4)
 
 
@@ -89,12 +89,12 @@ def split_reading(reading: Mapping[str, str]) -> tuple[Reading, dict[str, str]]:
 
 
 def _seed_for(purpose: int, seed: SeedSequence) -> SeedSequence:
-    """Return the randomness of one purpose in the replicate of a seed."""
+    """Return the seed of one purpose in the replicate of a seed."""
     return SeedSequence(seed.entropy, spawn_key=(purpose, int(seed.spawn_key[-1])))
 
 
 def rounding_seed(seed: SeedSequence) -> SeedSequence:
-    """Return the randomness of LPRR on a replicate's platform, apart from the platform's own."""
+    """Return the seed of LPRR on a replicate's platform, which differs from the platform's own."""
     return _seed_for(_ROUNDING, seed)
 
 

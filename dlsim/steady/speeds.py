@@ -17,10 +17,10 @@ UNCOMPILED_TURNS = 200_000
 
 
 def greedy_core(platform: Platform, engine: str) -> AbstractContextManager[SimpleNamespace]:
-    """Give the modules of the core for a platform."""
+    """Return a context that gives the modules of the core, compiled or not."""
     return CORE.at_speed(engine, platform.applications * platform.clusters)
 
 
 def first_turns(platform: Platform, engine: str) -> int:
-    """Return after how many turns "auto" goes on compiled."""
+    """Return the number of turns after which "auto" continues with the compiled core."""
     return UNCOMPILED_TURNS // platform.clusters if engine == "auto" else ALL_TURNS

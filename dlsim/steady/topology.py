@@ -1,7 +1,7 @@
-"""Where platforms come from: Tiers-like networks, random graphs, real networks.
+"""Draw platforms: Tiers-like networks, random graphs, real networks.
 
-Every function takes a seed; what it draws for one purpose (graph, clusters, links, sites,
-applications) does not depend on what it draws for another.
+Every function takes a seed. The draws for one purpose (graph, clusters, links, sites, applications)
+do not depend on those for another.
 
 Source: paper S, section 6.1, Tables 1 and 2. Tiers: M. B. Doar, "A better model for generating test
 networks", Globecom 1996; the program itself is not used, and its redundancies are not in the paper.
@@ -25,7 +25,7 @@ from dlsim.validate import Seed, import_extra, number, one_of, random_streams, r
 #: Every switch of this module with its options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {"table2": ("one", "het")}
 
-#: Bytes that drawing a network takes at least: per pair of nodes of one part, per node.
+#: Least bytes of memory for drawing a network: per pair of nodes of one part, per node.
 BYTES_PER_NODE_PAIR, BYTES_PER_NODE = 40, 200
 
 _PURPOSES = ("graph", "clusters", "links", "sites", "applications")
@@ -36,7 +36,7 @@ SPEED_RANGE, SIZE_RANGE, MAX_CONNECT_RANGE = (1000.0, 10_000.0), (1.0, 10.0), (1
 
 
 def _join_nearest(places: Floats, redundancy: int) -> set[tuple[int, int]]:
-    """Return a minimum spanning tree of points and edges to the nearest up to a degree."""
+    """Return the edges of a minimum spanning tree, and of nodes to their nearest up to a degree."""
     far = np.linalg.norm(places[:, None] - places[None], axis=2)
     u, v = minimum_spanning_tree(np.triu(far)).nonzero()
     edges = set(zip(u.tolist(), v.tolist(), strict=True))
@@ -141,7 +141,7 @@ def table1(
 
 
 def some_nodes(graph: nx.Graph, count: int, rng: Generator) -> list[Hashable]:
-    """Draw different nodes, in the order of the graph; more of them contain fewer."""
+    """Draw different nodes, in the order of the graph; a larger draw contains a smaller one."""
     nodes = list(graph)
     return [nodes[i] for i in sorted(rng.permutation(len(nodes))[:count].tolist())]
 
@@ -149,7 +149,7 @@ def some_nodes(graph: nx.Graph, count: int, rng: Generator) -> list[Hashable]:
 def _platform_on_nodes(
     graph: nx.Graph, clusters: int | None, seed: Seed, limits: Limits | None
 ) -> Platform:
-    """Put clusters on different nodes at random, in the order of the graph; on all for None."""
+    """Draw a platform with clusters on random nodes, on all nodes for None."""
     routers = list(graph)
     if clusters is not None:
         clusters = whole("clusters", clusters, 1, len(routers))
@@ -210,8 +210,8 @@ def random(
     seed, limits
         As in `table1`.
     table2 : {"one", "het"}
-        What the table does not say: priority, work and data are 1, or drawn like the others with
-        the mean 1. The speeds vary in both: were they equal too, all work would stay at home.
+        Priority, work and data, which the table does not give: 1, or drawn like the others with
+        the mean 1. The speeds vary in both; with equal speeds too all work would stay at home.
 
     Examples
     --------
@@ -273,7 +273,7 @@ def hub(
     """
     topohub = import_extra(f"network {name!r}", "topologies", "topohub")
     try:
-        with warnings.catch_warnings():  # topohub leaves the closing of its file to chance
+        with warnings.catch_warnings():  # topohub does not close its file
             warnings.simplefilter("ignore", ResourceWarning)
             data = topohub.get(name)
     except (KeyError, OSError, TypeError, AttributeError) as error:

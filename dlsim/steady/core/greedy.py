@@ -28,7 +28,7 @@ ALL_TURNS = 2**62
 
 
 class GreedyNetwork(NamedTuple):
-    """What does not change: applications, clusters, routes and links."""
+    """Applications, clusters, routes and links, which do not change."""
 
     origin: Ints  # (A,) home cluster of each application
     priority: Floats  # (A, K); where it is 0 the work does not count, and none is sent
@@ -48,7 +48,7 @@ class GreedyNetwork(NamedTuple):
 
 
 class Remaining(NamedTuple):
-    """What is left of the resources, and what has been allocated."""
+    """The resources left, and the work and connections allocated so far."""
 
     speed: Floats  # (S,)
     gateway: Floats  # (K,)
@@ -63,7 +63,7 @@ class Remaining(NamedTuple):
 
 
 class GreedyTrace(NamedTuple):
-    """The steps taken, as far as the arrays have room for them."""
+    """The first steps, as many as the arrays have room for."""
 
     application: Ints
     cluster: Ints
@@ -225,7 +225,7 @@ def bundle_connections(network, remaining, application, cluster, most):
 
 @compiled
 def open_connections(network, remaining, home, cluster, count):
-    """Open connections, and close the routes over links that are full then."""
+    """Open connections, and count the links that are then full on each route over them."""
     route = network.route_number[home, cluster]
     if route < 0:
         return
@@ -240,7 +240,7 @@ def open_connections(network, remaining, home, cluster, count):
 
 @compiled
 def subtract_amount(left, first, index, amount):
-    """Take an amount of a resource; what is hardly any of the first amount becomes 0."""
+    """Subtract an amount from a resource; less than `EXHAUSTED` of its first amount becomes 0."""
     left[index] -= amount
     if left[index] <= EXHAUSTED * first[index]:
         left[index] = 0.0
