@@ -42,10 +42,10 @@ def test_strata_are_those_of_the_tables():
 def test_the_generator_draws_what_table_1_prints():
     printed = printed_table(1).set_index("parameter")
     bandwidth = tuple(printed.loc["bandwidth", ["first", "second"]])
-    assert bandwidth == (topology.MEDIAN, 10**topology.DECADES)
-    assert tuple(printed.loc["speed", ["first", "second"]]) == topology.SPEEDS
+    assert bandwidth == (topology.BANDWIDTH_MEDIAN, 10**topology.BANDWIDTH_DECADES)
+    assert tuple(printed.loc["speed", ["first", "second"]]) == topology.SPEED_RANGE
     for name in ("max_connect", "data", "work", "priority"):
-        assert tuple(printed.loc[name, ["first", "second"]]) == topology.SIZES
+        assert tuple(printed.loc[name, ["first", "second"]]) == topology.SIZE_RANGE
     platform = sample_platform("Tiers", 40, seed_of(0))
     logs = np.log10(platform.links["bandwidth"])
     assert logs.mean() == pytest.approx(np.log10(2000), abs=4 / np.sqrt(len(logs)))
