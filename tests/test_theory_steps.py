@@ -32,6 +32,8 @@ from dlsim.theory.steps import (
     logarithm,
     positive,
     root,
+    show_directly,
+    shows,
     solves,
     squeeze,
     substitute,
@@ -215,6 +217,24 @@ def test_equivalences():
     refuses(chain, other, both, WHY)
 
 
+def test_what_a_line_shows():
+    both, every = Iff(gt(a, 0), gt(2 * a, 0)), Every(gt(r(j), 0), j, 1, n)
+    assert shows(gt(a, 0), ge(a, 0))
+    assert shows(eq(a, b), ge(b, a))
+    assert not shows(ge(a, 0), gt(a, 0))
+    assert not shows(gt(a, 0), gt(b, 0))
+    assert not shows(ge(a, b), eq(a, b))
+    assert shows(both, Iff(gt(a, 0), gt(2 * a, 0)))
+    assert not shows(both, Iff(ge(a, 0), gt(2 * a, 0)))
+    assert not shows(both, Iff(gt(a, 0), ge(2 * a, 0)))
+    assert not shows(Iff(ge(a, 0), gt(2 * a, 0)), both)
+    assert shows(every, Every(ge(r(k), 0), k, 1, n))  # the index has another name
+    assert not shows(every, Every(gt(r(j), 0), j, 1, n + 1))
+    assert not shows(every, Every(gt(r(j), 0), j, 2, n))
+    for one, two in itertools.permutations([gt(a, 0), both, every], 2):
+        assert not shows(one, two)
+
+
 def test_solves_shows_that_there_is_no_other_solution():
     unknown = sp.Symbol("x", real=True)
     assert solves(eq(p * unknown, a), unknown, a / p, WHY).claim.second == eq(unknown, a / p)
@@ -372,6 +392,8 @@ def test_sums_by_induction():
     refuses(sums, eq(total(lambda i: i, n), n * (n + 1) / 2 + 1), n, WHY)
     refuses(sums, eq(total(lambda i: i, n), n**2), n, WHY)
     refuses(sums, eq(total(r, n), n * r(1)), n, WHY)
+    sums(eq(sp.Sum(k, (k, 1, count)), count * (count + 1) / 2), count, WHY)  # from no term on
+    refuses(sums, eq(sp.Sum(k, (k, 1, count)), count * (count + 1) / 2 + 1), count, WHY)
 
 
 def test_whole_numbers():
@@ -490,6 +512,12 @@ def test_exact_numbers():
     refuses(compute, gt(p, 0), WHY)
     compute(eq(at_point(p**2, {p: 3}), 9), WHY)
     refuses(compute, eq(at_point(p**2, {p: 3}), 6), WHY)
+    assert show_directly(gt(3, 2), WHY).claim == gt(3, 2)
+    show_directly(eq(at_point(p**2, {p: 3}), 9), WHY)
+    show_directly(eq(p * (a + b), p * a + p * b), WHY)
+    show_directly(gt(p + 1, 1), WHY)
+    for wrong in (gt(2, 3), eq(a, b), gt(a, b), ge(a, 0)):
+        refuses(show_directly, wrong, WHY)
     square = exact_function("square", lambda value: value**2)
     compute(eq(square(3), 9), WHY)
     refuses(compute, eq(square(3), 8), WHY)

@@ -10,7 +10,7 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.relations import Iff, eq, ge, gt, le, lt
-from dlsim.theory.statements import statement
+from dlsim.theory.statements import one_step_statement, statement
 from dlsim.theory.steps import Line, assume, compute, exact_function, iff, positive
 
 now, deadline = sp.symbols("now T_deadline", real=True)
@@ -125,22 +125,24 @@ measured_load = sp.Symbol("Load", nonnegative=True)
 pload, server_speed, length = sp.symbols("pload P W", positive=True)
 
 
-@statement(
+_corrected_load = measured_load + jobs * pload
+
+
+def _time_under(server_load: Any) -> sp.Expr:
+    return length * (1 + server_load) / server_speed
+
+
+one_step_statement(
     "B.5",
-    goals=[
-        gt(measured_load + jobs * pload, measured_load),
+    "The corrected load is above the measured one, and so is the time predicted from it.",
+    {
+        gt(_corrected_load, measured_load): "numjobs and pload are positive",
         gt(
-            length * (1 + measured_load + jobs * pload) / server_speed,
+            length * (1 + _corrected_load) / server_speed,
             length * (1 + measured_load) / server_speed,
-        ),
-    ],
+        ): ("a server shared by 1 + Load jobs gives each an equal part"),
+    },
 )
-def show_load_correction(load: Any, time: Any) -> list[Line]:
-    """The corrected load is above the measured one, and so is the time predicted from it."""
-    return [
-        positive(load, "numjobs and pload are positive"),
-        positive(time, "a server shared by 1 + Load jobs gives each an equal part"),
-    ]
 
 
 @statement(
@@ -169,27 +171,28 @@ _strict = exact_function("strict", lambda limit: count_fallbacks(limit, printed=
 _printed = exact_function("printed", lambda limit: count_fallbacks(limit, printed=True))
 
 
-@statement("B.7", goals=[*(eq(_strict(limit), limit) for limit in range(6)), eq(_printed(0), 1)])
-def show_fallback_limit(*claims: Any) -> list[Line]:
-    """With N_fallbacks < N_max a request falls back at most N_max times."""
-    *strict, printed = claims
-    lines = [
-        compute(one, "a request that is late everywhere, by the strict rule") for one in strict
-    ]
-    return [*lines, compute(printed, "and by the printed one")]
+one_step_statement(
+    "B.7",
+    "With N_fallbacks < N_max a request falls back at most N_max times.",
+    {
+        **{
+            eq(_strict(limit), limit): "a request that is late everywhere, by the strict rule"
+            for limit in range(6)
+        },
+        eq(_printed(0), 1): "and by the printed one",
+    },
+)
 
 
 _seconds = exact_function("seconds", lambda gops: 1000 * gops / sp.Integer(300))
 
 
-@statement(
+one_step_statement(
     "B.Gops",
-    goals=[eq(_seconds(sp.Rational(3, 2)), 5), eq(_seconds(90), 300), eq(_seconds(1080), 3600)],
+    "Jobs of 1.5 to 1080 Gops take 5 seconds to 60 minutes at 300 Mops/s.",
+    {
+        eq(_seconds(sp.Rational(3, 2)), 5): "the printed lower end",
+        eq(_seconds(90), 300): "what 5 minutes need",
+        eq(_seconds(1080), 3600): "the upper end",
+    },
 )
-def show_lengths_of_jobs(low: Any, minutes: Any, high: Any) -> list[Line]:
-    """Jobs of 1.5 to 1080 Gops take 5 seconds to 60 minutes at 300 Mops/s."""
-    return [
-        compute(low, "the printed lower end"),
-        compute(minutes, "what 5 minutes need"),
-        compute(high, "the upper end"),
-    ]

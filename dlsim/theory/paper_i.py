@@ -11,7 +11,7 @@ import sympy as sp
 
 from dlsim.theory.paper_m import LOAD, WHOLE_LOAD
 from dlsim.theory.relations import Every, Iff, Proposition, eq, ge, gt, lt
-from dlsim.theory.statements import lemma, statement
+from dlsim.theory.statements import lemma, one_step_statement, statement
 from dlsim.theory.steps import (
     Line,
     absurd,
@@ -370,42 +370,28 @@ _r_2, _alpha_2 = _example((0, 5), Fraction(1))
 _r_3, _alpha_3 = _example((0, 1, 9), Fraction(1, 10))
 
 
-@statement(
+one_step_statement(
     "1.T3cex",
-    goals=[
-        ge(_r_2(2) - _r_2(1), 1),
-        ge(_r_2(2) - _r_2(1), _alpha_2(1)),
-        eq(_alpha_2(1), sp.Rational(7, 4)),
-        lt(_alpha_2(2), 0),
-    ],
+    "As printed Theorem 3 and Corollary 1 fail: sigma = tau = chi = 1, r = (0, 5).",
+    {
+        ge(_r_2(2) - _r_2(1), 1): "Constraint 1 holds: r_2 - r_1 >= sigma tau",
+        ge(_r_2(2) - _r_2(1), _alpha_2(1)): "Constraint 2 holds: r_2 - r_1 >= alpha_1 sigma tau",
+        eq(_alpha_2(1), sp.Rational(7, 4)): "the first share",
+        lt(_alpha_2(2), 0): "the second share is negative, so there is no such schedule",
+    },
 )
-def show_theorem_3_fails(first: Any, second: Any, large: Any, negative: Any) -> list[Line]:
-    """As printed Theorem 3 and Corollary 1 fail: sigma = tau = chi = 1, r = (0, 5)."""
-    return [
-        compute(first, "Constraint 1 holds: r_2 - r_1 >= sigma tau"),
-        compute(second, "Constraint 2 holds: r_2 - r_1 >= alpha_1 sigma tau"),
-        compute(large, "the first share"),
-        compute(negative, "the second share is negative, so there is no such schedule"),
-    ]
 
 
-@statement(
+one_step_statement(
     "1.C1C2cex",
-    goals=[
-        ge(_r_3(2) - _r_3(1), 1),
-        ge(_r_3(3) - _r_3(2), 1),
-        eq(_alpha_3(1), sp.Rational(37, 11)),
-        lt(_r_3(2) - _r_3(1), _alpha_3(1)),
-    ],
+    "Constraint 1 may hold without Constraint 2: sigma = tau = 1, chi = 1/10, r = (0, 1, 9).",
+    {
+        ge(_r_3(2) - _r_3(1), 1): "Constraint 1 holds between nodes 1 and 2",
+        ge(_r_3(3) - _r_3(2), 1): "and between nodes 2 and 3",
+        eq(_alpha_3(1), sp.Rational(37, 11)): "the first share exceeds 1: the third is negative",
+        lt(_r_3(2) - _r_3(1), _alpha_3(1)): "but r_2 - r_1 < alpha_1 sigma tau",
+    },
 )
-def show_constraint_2_is_not_weaker(first: Any, second: Any, large: Any, fails: Any) -> list[Line]:
-    """Constraint 1 may hold without Constraint 2: sigma = tau = 1, chi = 1/10, r = (0, 1, 9)."""
-    return [
-        compute(first, "Constraint 1 holds between nodes 1 and 2"),
-        compute(second, "and between nodes 2 and 3"),
-        compute(large, "the first share is above 1, since the third is negative"),
-        compute(fails, "Constraint 2 does not hold: r_2 - r_1 < alpha_1 sigma tau"),
-    ]
 
 
 _rate, _time, _span, _tasks, _load = sp.symbols("lambda E T tasks SystemLoad", positive=True)

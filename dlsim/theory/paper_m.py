@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
-from dlsim.theory.statements import lemma, statement
+from dlsim.theory.statements import lemma, one_step_statement, statement
 from dlsim.theory.steps import (
     Line,
     add_up,
@@ -288,19 +288,18 @@ def show_ends_with_setup(claim: Any) -> list[Line]:
     return [show_ends(claim, phi)]
 
 
-@statement(
+_WITHOUT_SETUP = at_point(execution_time(n), {phi: 0, SC: 0})
+
+one_step_statement(
     "4.13->4.6",
-    goals=[
-        eq(at_point(execution_time(n), {phi: 0, SC: 0}), sigma * w * (1 - beta) / (1 - beta**n)),
-        eq(at_point(share(j, alpha_1), {phi: 0}), beta ** (j - 1) * alpha_1),
-    ],
+    "With ST = SC = 0, and so phi = 0, constraint (4.13) is constraint (4.6).",
+    {
+        eq(_WITHOUT_SETUP, sigma * w * (1 - beta) / (1 - beta**n)): "(4.13) without set-up costs",
+        eq(at_point(share(j, alpha_1), {phi: 0}), beta ** (j - 1) * alpha_1): (
+            "and the shares of 4.2 are those of 4.1"
+        ),
+    },
 )
-def show_setup_of_zero(time: Any, shares: Any) -> list[Line]:
-    """With ST = SC = 0, and so phi = 0, constraint (4.13) is constraint (4.6)."""
-    return [
-        identity(time, "(4.13) with phi = 0 and SC = 0"),
-        identity(shares, "and the shares of 4.2 are those of 4.1"),
-    ]
 
 
 _BUDGET = sp.Rational(219, 400)

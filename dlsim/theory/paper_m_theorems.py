@@ -7,8 +7,8 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.paper_m import LOAD, finish
-from dlsim.theory.relations import Every, Iff, eq, ge, gt, le, lt
-from dlsim.theory.statements import lemma, statement
+from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
+from dlsim.theory.statements import lemma, one_step_statement, statement
 from dlsim.theory.steps import (
     Line,
     add_weighted,
@@ -279,26 +279,21 @@ def show_time_does_not_fall(rises: Any) -> list[Line]:
 _ST_ZERO = execution_time(n, 0)
 
 
-@statement(
+def _st_zero_on(count: int) -> sp.Expr:
+    return at_point(_ST_ZERO, {n: count, beta: HALF, w: 2, sigma: 10, SC: 5})
+
+
+one_step_statement(
     "5.2ST",
-    goals=[
-        gt(_ST_ZERO, execution_time(n + 1, 0)),
-        *(
-            eq(
-                at_point(_ST_ZERO, {n: count, beta: HALF, w: 2, sigma: 10, SC: 5}),
-                sp.Rational(value),
-            )
-            for count, value in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
-        ),
-    ],
+    "With ST = 0 and any SC the execution time decreases with every node.",
+    {
+        gt(_ST_ZERO, execution_time(n + 1, 0)): "SC is the same for all n",
+        **{
+            eq(_st_zero_on(count), sp.Rational(time)): "sigma = 10, Cms = Cps = 1, SC = 5"
+            for count, time in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
+        },
+    },
 )
-def show_setup_of_computing_alone(falls: Any, *numbers: Any) -> list[Line]:
-    """With ST = 0 and any SC the execution time decreases with every node."""
-    example = "sigma = 10, Cms = Cps = 1, SC = 5"
-    return [
-        positive(falls, "SC is the same for all n"),
-        *(compute(one, example) for one in numbers),
-    ]
 
 
 _c = 1 - (1 - beta) * sp.log(beta) / setup
@@ -486,30 +481,17 @@ _plans = (_plan(order, _SIZES, _DEADLINES) for order in permutations(range(3)))
 _least = exact_function("least_cost", lambda: min(plan for plan in _plans if plan is not None))
 
 
-@statement(
+one_step_statement(
     "5.sum",
-    goals=[
-        lt(_rise(3), _rise(6)),
-        eq(_cost_of(2, 3, 1), 32),
-        eq(_cost_of(1, 2, 3), 30),
-        lt(_cost_of(1, 2, 3), _cost_of(2, 3, 1)),
-    ],
+    "Serving by decreasing DC does not minimise the cost. On two nodes with Cms = Cps = 1, tasks "
+    "(sigma, D) = (3, 17), (6, 32), (6, 19).",
+    {
+        lt(_rise(3), _rise(6)): "MCDF serves task 2, then 3, then 1: DC = W(2) - W(1)",
+        eq(_cost_of(2, 3, 1), 32): "the cost of that order, in exact arithmetic",
+        eq(_cost_of(1, 2, 3), 30): "the cost of the order 1, 2, 3, which meets all deadlines, too",
+        lt(_cost_of(1, 2, 3), _cost_of(2, 3, 1)): "the order by DC costs more",
+    },
 )
-def show_order_rule(rise: Any, printed: Any, other: Any, less: Any) -> list[Line]:
-    """Serving by decreasing DC does not minimise the cost.
-
-    On two nodes with Cms = Cps = 1, tasks (sigma, D) = (3, 17), (6, 32), (6, 19).
-    """
-    return [
-        compute(rise, "MCDF serves task 2, then 3, then 1: DC = W(2) - W(1)"),
-        compute(printed, "the cost of that order, in exact arithmetic"),
-        compute(other, "the cost of the order 1, 2, 3, which also meets all deadlines"),
-        compute(less, "the order by DC costs more"),
-    ]
-
-
-def _number(value: Any) -> Fraction:
-    return Fraction(int(value.p), int(value.q))
 
 
 def _first_exact(count: Any, send: Any) -> Any:
@@ -526,33 +508,25 @@ _size = exact_function("size", lambda send: send / 20 * (2**9 - 1 - sp.Rational(
 _TABLE = ((5, 7, 8, 507), (10, 6, 23, 1014), (15, 6, 40, 1520), (20, 5, 58, 2027))
 
 
-def _claims_of_row(send: int, nodes: int, tenths: int, size: int) -> list[Any]:
+def _claims_of_row(send: int, nodes: int, tenths: int, size: int) -> dict[Relation, str]:
     """Return what holds for one set-up cost of section 6.3."""
     excess = _time(10, send) / _time(nodes, send) - 1
-    return [
-        gt(_last(nodes, send), 0),
-        le(_last(nodes + 1, send), 0),
-        lt(_last(10, send), 0),
-        gt(excess, (tenths - HALF) / 1000),
-        lt(excess, (tenths + HALF) / 1000),
-        lt(_size(send), size),
-        ge(_size(send), size - 1),
-    ]
+    return {
+        gt(_last(nodes, send), 0): "alpha_last(n, ST): the last share is positive on N* nodes",
+        le(_last(nodes + 1, send), 0): "but not on one node more",
+        lt(_last(10, send), 0): "on all ten nodes the formula is no schedule",
+        gt(excess, (tenths - HALF) / 1000): "its E(n, ST) exceeds the least time by more than this",
+        lt(excess, (tenths + HALF) / 1000): "and by less than this",
+        lt(_size(send), size): "size(ST): ten nodes need a load of this size, rounded up",
+        ge(_size(send), size - 1): "and no smaller one",
+    }
 
 
-@statement("N*", goals=[claim for row in _TABLE for claim in _claims_of_row(*row)])
-def show_ten_nodes(*claims: Any) -> list[Line]:
-    """In the paper's experiments with set-up cost 7, 6, 6 and 5 nodes are fastest, not 10."""
-    reasons = (
-        "alpha_last(n, ST): the last share is positive on N* nodes",
-        "but not on one node more",
-        "on all ten nodes the formula is no schedule",
-        "and its E(n, ST) exceeds the least time by more than this part",
-        "and by less than this part",
-        "size(ST): ten nodes need a load of this size, rounded up",
-        "and no smaller one",
-    )
-    return [compute(claim, reasons[place % 7]) for place, claim in enumerate(claims)]
+one_step_statement(
+    "N*",
+    "In the paper's experiments with set-up cost 7, 6, 6 and 5 nodes are fastest, not 10.",
+    {claim: why for row in _TABLE for claim, why in _claims_of_row(*row).items()},
+)
 
 
 _load, _least_time, _batch, _interval = sp.symbols("L E batch interval", positive=True)
@@ -561,25 +535,31 @@ _real_cost = x * first_share(x, 0)
 _derivative_at_1 = at_point(sp.Derivative(_real_cost, x), {beta: HALF, x: 1})
 
 
-@statement(
+_step_at_1 = at_point(_real_cost.subs(x, 2) - _real_cost.subs(x, 1), {beta: HALF})
+
+one_step_statement(
     "M.n+1",
-    goals=[
-        eq(at_point(_batch * _least_time / _interval, _MEAN_BATCH), 11 * _load / 2),
-        lt(_derivative_at_1, at_point(_real_cost.subs(x, 2) - _real_cost.subs(x, 1), {beta: HALF})),
-    ],
+    "The offered load is 5.5 L, and DC_i is a forward difference.",
+    {
+        eq(at_point(_batch * _least_time / _interval, _MEAN_BATCH), 11 * _load / 2): (
+            "the mean batch is (1 + ... + 10)/10"
+        ),
+        lt(_derivative_at_1, _step_at_1): (
+            "the derivative at one node is less than the step from one node to two"
+        ),
+    },
 )
-def show_batches_and_difference(batch: Any, less: Any) -> list[Line]:
-    """The offered load is 5.5 L, and DC_i is a forward difference."""
-    return [
-        identity(batch, "the mean batch is (1 + ... + 10)/10"),
-        compute(less, "the derivative at one node is less than the step from one node to two"),
-    ]
 
 
 _r = sp.Symbol("r", real=True)
 
 
-@statement("M.names", goals=[eq((n * _r + Delta) / n, _r + Delta / n)])
-def show_instant_and_duration(claim: Any) -> list[Line]:
-    """Paper I's completion (3) for equal releases r is r plus a duration."""
-    return [identity(claim, "I (3) with equal releases, and Delta = sigma (tau + chi)")]
+one_step_statement(
+    "M.names",
+    "Paper I's completion (3) for equal releases r is r plus a duration.",
+    {
+        eq((n * _r + Delta) / n, _r + Delta / n): (
+            "I (3) with equal releases, and Delta = sigma (tau + chi)"
+        )
+    },
+)

@@ -9,7 +9,7 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory.relations import Every, eq, ge, gt, le, lt
-from dlsim.theory.statements import statement
+from dlsim.theory.statements import one_step_statement, statement
 from dlsim.theory.steps import (
     Line,
     add_up,
@@ -311,13 +311,14 @@ def show_rounding_up(fits: Any, real: Any, none: Any) -> list[Line]:
 _alloc = exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
 
 
-@statement("S.G5", goals=[eq(_alloc(0), 0), lt(_alloc(0), 10)])
-def show_greedy_step(none: Any, less: Any) -> list[Line]:
-    """If no neighbour can be reached, the printed step 5 gives the local cluster nothing."""
-    return [
-        compute(none, "the gateway of the neighbour is used up: the minimum of 20, 3, 0 and 5"),
-        compute(less, "though the local benefit is 10"),
-    ]
+one_step_statement(
+    "S.G5",
+    "If no neighbour can be reached, the printed step 5 gives the local cluster nothing.",
+    {
+        eq(_alloc(0), 0): "the gateway of the neighbour is used up: the minimum of 20, 3, 0 and 5",
+        lt(_alloc(0), 10): "though the local benefit is 10",
+    },
+)
 
 
 # ------------------------------------------------------------------ the period
@@ -374,18 +375,14 @@ def _dimension_of(expression: sp.Expr) -> sp.Expr:
     return at_point(expression, {old: values[old] for old in expression.free_symbols})
 
 
-@statement(
+one_step_statement(
     "S.period",
-    goals=[
-        eq(_dimension_of(_alpha * _period), unit),
-        eq(_dimension_of(_alpha * _delta * _period), byte),
-        eq(_dimension_of(_alpha * _w / _s), 1),
-    ],
+    "In a period there are alpha T_p load units and alpha delta T_p bytes; (1) bounds the work.",
+    {
+        eq(_dimension_of(_alpha * _period), unit): "alpha: units per time",
+        eq(_dimension_of(_alpha * _delta * _period), byte): (
+            "delta: bytes per unit, so these are the terms of (2)"
+        ),
+        eq(_dimension_of(_alpha * _w / _s), 1): "w: work per unit, s: work per time",
+    },
 )
-def show_dimensions(units: Any, data: Any, load_: Any) -> list[Line]:
-    """In a period there are alpha T_p load units and alpha delta T_p bytes; (1) bounds the work."""
-    return [
-        identity(units, "alpha: units per time"),
-        identity(data, "delta: bytes per unit, so these are the terms of (2)"),
-        identity(load_, "w: work per unit, s: work per time"),
-    ]

@@ -14,8 +14,8 @@ import sympy as sp
 from dlsim.errors import InputError
 from dlsim.theory import symbols as names
 from dlsim.theory.contents import CONTENTS, STATUSES
-from dlsim.theory.relations import ProofError, Proposition, holds_at, latex, to_text
-from dlsim.theory.steps import Line, shows
+from dlsim.theory.relations import ProofError, Proposition, Relation, holds_at, latex, to_text
+from dlsim.theory.steps import Line, show_directly, shows
 
 #: Where the statements are, in reading order; importing a module enters its statements.
 MODULES = (
@@ -326,6 +326,17 @@ def statement(
         return derive
 
     return enter
+
+
+def one_step_statement(key: str, words: str, goals: Mapping[Relation, str]) -> None:
+    """Enter a statement each goal of which `show_directly` shows, for the reason given with it."""
+
+    def derive(*wanted: Relation) -> list[Line]:
+        pairs = zip(wanted, goals.values(), strict=True)
+        return [show_directly(goal, why) for goal, why in pairs]
+
+    derive.__doc__ = words
+    statement(key, goals=goals)(derive)
 
 
 def lemma(key: str) -> tuple[Line, ...]:

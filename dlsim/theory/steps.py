@@ -261,37 +261,30 @@ def positive(claim: Relation, why: str, by: By | None = None, signs: Sequence[Li
 
 
 def iff(
-    first: Relation,
-    second: Relation,
-    why: str,
-    times: Any = 1,
-    by: By | None = None,
-    signs: Sequence[Line] = (),
+    first: Relation, second: Relation, why: str, times: Any = 1, signs: Sequence[Line] = ()
 ) -> Line:
     """Show that two relations hold together: one gap times what is positive is the other.
 
-    For equations the factor may also be negative. `by` are equations, times anything.
+    For equations the factor may also be negative.
     """
-    by, facts, times = by or {}, _facts(signs), sp.sympify(times)
-    require_defined([*first.sides, *second.sides, times, *map(sp.sympify, by.values())], facts)
+    facts, times = _facts(signs), sp.sympify(times)
+    require_defined([*first.sides, *second.sides, times], facts)
     found = sign(times, facts)
-    if first.kind != second.kind or any(_relation(line).sign != "=" for line in by):
+    if first.kind != second.kind:
         raise ProofError(f"{first} and {second} are not of one kind")
     if found != ">" and not (found == "<" and first.kind == "="):
         raise ProofError(f"it is not known whether {times} > 0")
-    if not is_zero(first.gap * times - second.gap - sum(c * one.gap for one, c in by.items())):
+    if not is_zero(first.gap * times - second.gap):
         raise ProofError(f"{first} times {times} is not {second}")
-    return _line(Iff(first, second), why, {**dict.fromkeys(signs, "sign"), **by}, rule="iff")
+    return _line(Iff(first, second), why, dict.fromkeys(signs, "sign"), rule="iff")
 
 
-def solves(
-    equation: Relation, unknown: sp.Symbol, solution: Any, why: str, signs: Sequence[Line] = ()
-) -> Line:
+def solves(equation: Relation, unknown: sp.Symbol, solution: Any, why: str) -> Line:
     """Show that an equation holds for one value of an unknown and no other; it is linear in it."""
     slope = sp.factor(sp.diff(equation.gap, unknown))
     if unknown in slope.free_symbols:
         raise ProofError(f"{equation} is not linear in {unknown}")
-    return iff(equation, eq(unknown, solution), why, 1 / slope, signs=signs)
+    return iff(equation, eq(unknown, solution), why, 1 / slope)
 
 
 def follows(equivalence: Line, known: Line, why: str) -> Line:
@@ -358,26 +351,13 @@ def _for_range(claim: Every) -> str:
     return f"for {claim.index} = {claim.low}, ..., {claim.high}"
 
 
-def sums(
-    claim: Relation,
-    index: sp.Symbol,
-    why: str,
-    first: By | None = None,
-    more: By | None = None,
-    factor: Any = 1,
-    signs: Sequence[Line] = (),
-) -> Line:
-    """Show an equation by induction: its first case, and one more.
-
-    `first` and `more` are equations that these two rest on; one more is `factor` times the claim
-    and multiples of `more`.
-    """
+def sums(claim: Relation, index: sp.Symbol, why: str) -> Line:
+    """Show an equation about sums by induction: its first case, and one term more."""
     start = sp.Integer(1 if index.is_positive else 0)
-    base = identity(claim.subs({index: start}), f"{why}: it holds for {start}", first, signs)
+    base = identity(claim.subs({index: start}), f"{why}: it holds for {start}")
     assumed = assume(claim, f"{why}: assume it for {index}")
-    by = {assumed: factor, **(more or {})}
     after = claim.subs({index: index + 1})
-    step = identity(after, f"{why}: then it holds for {index} + 1", by, signs)
+    step = identity(after, f"{why}: then it holds for {index} + 1", {assumed: 1})
     return induction(claim, index, base, step, why)
 
 
@@ -421,29 +401,31 @@ def add_weighted(every: Line, weight: sp.Expr, why: str) -> Line:
 
 def ceiling(count: sp.Expr, real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> Line:
     """Show, for a whole count, that it is at least a number iff it is at least its ceiling."""
-    require_defined([real], _facts(signs))
-    if not _is_whole(count) or not is_real(real, _facts(signs)):
-        raise ProofError(f"{count} is not whole, or {real} is not real")
+    _require_real(real, signs)
+    if not _is_whole(count):
+        raise ProofError(f"{count} is not whole")
     both = Iff(ge(count, real), ge(count, sp.ceiling(real)))
     return _line(both, why, dict.fromkeys(signs, "sign"))
 
 
 def ceiling_bounds(real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> tuple[Line, Line]:
     """Show that the ceiling of a number is at least the number, and less than it plus 1."""
-    require_defined([real], _facts(signs))
-    if not is_real(real, _facts(signs)):
-        raise ProofError(f"{real} is not real")
+    _require_real(real, signs)
     up, by = sp.ceiling(real), dict.fromkeys(signs, "sign")
     return _line(ge(up, real), why, by), _line(lt(up, real + 1), why, by)
 
 
 def floor_bounds(real: sp.Expr, why: str) -> tuple[Line, Line]:
     """Show that the floor of a number is at most the number, and more than it less 1."""
-    require_defined([real])
-    if not is_real(real):
-        raise ProofError(f"{real} is not real")
+    _require_real(real, ())
     down = sp.floor(real)
     return _line(le(down, real), why), _line(gt(down, real - 1), why)
+
+
+def _require_real(value: sp.Expr, signs: Sequence[Line]) -> None:
+    require_defined([value], _facts(signs))
+    if not is_real(value, _facts(signs)):
+        raise ProofError(f"{value} is not real")
 
 
 def _is_whole(value: sp.Expr) -> bool:
@@ -674,3 +656,10 @@ def compute(claim: Relation, why: str) -> Line:
     numbers = Relation(claim.left.doit(), claim.sign, claim.right.doit())
     is_shown = claim.sign == "=" or numbers == claim
     return _line(claim, why if is_shown else f"{why}: {numbers}")
+
+
+def show_directly(claim: Relation, why: str) -> Line:
+    """Show a relation without other lines: by `compute`, `identity` or `positive`."""
+    if claim.gap.doit().is_number:
+        return compute(claim, why)
+    return identity(claim, why) if claim.kind == "=" else positive(claim, why)
