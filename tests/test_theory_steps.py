@@ -380,6 +380,12 @@ def test_a_root_depends_on_every_symbol_of_its_function():
     assert one.claim.left != two.claim.left  # xi(1) = 1, xi(2) = 2: no contradiction
     refuses(identity, eq(1, 2), WHY, {one: 1, two: -1})
     refuses(root, function + 1, x, 2 * index, low, high, slope, "xi", WHY)  # the name is taken
+    size = sp.Function("f", positive=True)
+    low = positive(lt(-size(index), 0), WHY)
+    high = positive(gt(size(index), 0), WHY)
+    slope = positive(gt(1, 0), WHY)
+    refuses(root, x - size(index), x, 2 * size(index), low, high, slope, "zeta", WHY)
+    refuses(substitute, one, {sp.Function("xi", positive=True): lambda i: i + 1}, WHY)
     other = x - p
     lines = (positive(lt(-p, 0), WHY), positive(gt(p, 0), WHY), positive(gt(1, 0), WHY))
     refuses(root, other, x, 2 * p, *lines, "xi", WHY)  # also for another function
@@ -438,6 +444,55 @@ def test_a_value_may_not_be_caught_by_an_index():
     )
     free = substitute(assume(eq(total(alpha, n), 1), WHY), {alpha: lambda k_: r(k_) / p}, WHY)
     assert is_zero(free.claim.left - total(r, n) / p)
+
+
+def test_what_is_put_in_or_differentiated_by_is_bound():
+    derivative = identity(eq(sp.Derivative(a * b, a), b), WHY)
+    refuses(substitute, derivative, {b: a}, WHY)  # d/da (a a) is not a
+    refuses(substitute, derivative, {b: a + 1}, WHY)
+    assert substitute(derivative, {b: c}, WHY).claim == eq(sp.Derivative(a * c, a), c)
+    put_in = identity(eq(at_point(a + b, {a: 1}), 1 + b), WHY)
+    refuses(substitute, put_in, {b: a}, WHY)
+    assert substitute(put_in, {b: c}, WHY).claim.right == 1 + c
+    every = generalise(identity(eq(at_point(n + k, {n: 1}), 1 + k), WHY), k, 1, n, WHY)
+    refuses(take, every, n, WHY)
+    refuses(take_in_range, every, n + 1, WHY)
+    refuses(generalise, identity(eq(at_point(n, {n: 1}), 1), WHY), n, 1, k, WHY)
+
+
+def test_an_index_is_not_renamed_to_a_symbol_that_is_used():
+    every = Every(eq(r(k), alpha(n)), k, 1, m)
+    assert shows(every, Every(eq(r(j), alpha(n)), j, 1, m))
+    assert not shows(every, Every(eq(r(n), alpha(n)), n, 1, m))
+    inside = Every(eq(at_point(n + k, {n: 1}), 1 + k), k, 1, m)
+    assert not shows(inside, Every(eq(at_point(2 * n, {n: 1}), 1 + n), n, 1, m))
+    known = assume(every, WHY)
+    line = identity(
+        eq(r(1), alpha(1)), WHY, {take(assume(Every(eq(r(n), alpha(n)), n, 1, m), WHY), 1, WHY): 1}
+    )
+    refuses(discharge, line, known, WHY)
+
+
+def test_only_what_stands_for_anything_is_replaced():
+    square = exact_function("square", lambda value: value**2)
+    refuses(substitute, compute(eq(square(3), 9), WHY), {square: lambda value: value}, WHY)
+    logarithms = identity(eq(sp.log(p * q), sp.log(p) + sp.log(q)), WHY)
+    refuses(substitute, logarithms, {sp.log: lambda value: value + 1}, WHY)
+    free = sp.Function("f", real=True)
+    line = assume(ge(free(1), 0), WHY)
+    assert substitute(line, {free: lambda i: r(i)}, WHY).claim == ge(r(1), 0)
+
+
+def test_symbols_may_be_assumed_to_be_no_more_than_the_steps_check():
+    even = sp.Symbol("e", integer=True, positive=True, even=True)
+    negative = sp.Symbol("e", negative=True)
+    line = identity(eq((-1) ** even, 1), WHY)
+    refuses(substitute, line, {even: 1}, WHY)
+    refuses(generalise, line, even, 1, n, WHY)
+    refuses(induction, line.claim, even, line, line, WHY)
+    refuses(substitute, assume(ge(negative, a), WHY), {negative: b}, WHY)
+    for symbol in (n, j, k, count, p, z, a, beta):
+        substitute(assume(ge(symbol, symbol), WHY), {symbol: symbol}, WHY)
 
 
 def test_maxima_and_minima():

@@ -67,9 +67,18 @@ class Proposition:
 
     @property
     def bound_symbols(self) -> set[sp.Symbol]:
-        """The indices of the sums and of a range."""
-        sums = (sum_ for side in self.sides for sum_ in side.atoms(sp.Sum))
-        return {limits[0] for sum_ in sums for limits in sum_.limits}
+        """The indices of sums and of a range, and what is put in or differentiated by."""
+        bound: set[sp.Symbol] = set()
+        for part in set().union(
+            *(side.atoms(sp.Sum, sp.Subs, sp.Derivative) for side in self.sides)
+        ):
+            bound |= set(part.variables)
+        return bound
+
+    @property
+    def symbols(self) -> set[sp.Symbol]:
+        """All symbols, free or bound."""
+        return self.free_symbols | self.bound_symbols
 
     def subs(self, values: Mapping[Any, Any]) -> Self:
         """Replace symbols, all at once, but not the index of a range."""
@@ -177,7 +186,7 @@ class Every(Proposition):
 
     @property
     def bound_symbols(self) -> set[sp.Symbol]:
-        """The index, and those of the sums."""
+        """The index, and what is bound in the relation."""
         return super().bound_symbols | {self.index}
 
     @property

@@ -122,7 +122,7 @@ class Statement:
         raise ProofError(f"{goal} is not shown")
 
     def check_witness(self) -> None:
-        """Check that hypotheses hold together at a point, and the goals with them."""
+        """Check that the hypotheses hold together at the witness."""
         point = {**WITNESS, **self.witness}
         for claim in self.hypotheses:
             if not holds_at(claim, point):

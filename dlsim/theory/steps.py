@@ -1,8 +1,8 @@
 """The steps of a derivation: each is a function that returns the line to print, or raises.
 
-A `Line` claims a relation on the hypotheses it carries with it (`given`). A line is made from
-earlier lines only, and carries their hypotheses, so that whatever a proof ends with says itself on
-what it rests. No step looks at numbers: each asks `is_zero` or `sign` (`dlsim.theory.algebra`).
+A `Line` holds a claim and the hypotheses on which it rests (`given`). A step makes a line from
+earlier lines and collects their hypotheses, so that the last line of a proof names everything that
+was assumed. Signs and equalities are decided in `dlsim.theory.algebra`, never by trying numbers.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import sympy as sp
+from sympy.core.function import AppliedUndef, UndefinedFunction
 
 from dlsim.theory.algebra import is_real, is_zero, require_defined, sign
 from dlsim.theory.relations import Every, Iff, ProofError, Proposition, Relation, eq, ge, gt, le, lt
@@ -81,6 +82,8 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
         pairs = ((found.first, wanted.first), (found.second, wanted.second))
         return all(one.kind == two.kind and shows(one, two) for one, two in pairs)
     if isinstance(found, Every) and isinstance(wanted, Every):
+        if wanted.index != found.index and wanted.index in found.symbols:
+            return False
         same_range = is_zero(found.low - wanted.low) and is_zero(found.high - wanted.high)
         renamed = found.relation.subs({found.index: wanted.index})
         return same_range and shows(renamed, wanted.relation)
@@ -104,6 +107,8 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
         If a value is not what the symbol stands for, or contains an index that is bound.
     """
     for old, new in values.items():
+        if not isinstance(old, sp.Symbol | UndefinedFunction) or str(old) in _ROOTS:
+            raise ProofError(f"{old} stands for one thing only")
         value = sp.sympify(new) if isinstance(old, sp.Symbol) else new(_ANY_INDEX)
         _require_kind(old if isinstance(old, sp.Symbol) else old(_ANY_INDEX), value, _facts(signs))
         for claim in (line.claim, *line.given):
@@ -134,11 +139,16 @@ def discharge(line: Line, known: Line, why: str) -> Line:
     return _line(line.claim, why, [line, known], (line.given - used) | known.given)
 
 
+_CHECKED_KINDS = ("real", "nonnegative", "positive", "integer")
+_OTHER_KINDS = (
+    "zero nonzero negative nonpositive even odd prime composite rational irrational algebraic"
+).split()
 _ANY_INDEX = sp.Symbol("index", integer=True, nonnegative=True)
 
 
 def _require_kind(symbol: sp.Expr, value: sp.Expr, facts: tuple[Relation, ...]) -> None:
     """Refuse a value that a symbol cannot have by its assumptions."""
+    _require_plain(symbol)
     require_defined([value], facts)
     found = sign(value, facts)
     wrong = symbol.is_positive and found != ">"
@@ -148,6 +158,15 @@ def _require_kind(symbol: sp.Expr, value: sp.Expr, facts: tuple[Relation, ...]) 
         wrong = wrong or sign(1 - value, facts) != ">"
     if wrong:
         raise ProofError(f"{symbol} cannot be {value}")
+
+
+def _require_plain(symbol: sp.Expr) -> None:
+    """Refuse a symbol with assumptions, such as being even, that no step checks."""
+    kinds = {name: True for name in _CHECKED_KINDS if getattr(symbol, f"is_{name}")}
+    plain = sp.Symbol("plain", **kinds)
+    for name in _OTHER_KINDS:
+        if getattr(symbol, f"is_{name}") != getattr(plain, f"is_{name}"):
+            raise ProofError(f"{symbol} is assumed to be {name}, or not to be")
 
 
 def take(every: Line, value: Any, why: str, inside: Sequence[Line] = ()) -> Line:
@@ -182,6 +201,7 @@ def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str) -> L
     rest = {one for one in line.given if not _is_range(one, (index - low, high - index))}
     if any(index in one.free_symbols for one in rest):
         raise ProofError(f"the line rests on a hypothesis about {index}")
+    _require_plain(index)
     if index in low.free_symbols | high.free_symbols or index in claim.relation.bound_symbols:
         raise ProofError(f"{index} is bound twice")
     if not index.is_integer or not (low.is_integer and high.is_integer):
@@ -321,6 +341,7 @@ def induction(claim: Relation, index: sp.Symbol, base: Line, step: Line, why: st
     on the claim itself. If it also rests on ``bound >= index + 1``, the result rests on
     ``bound >= index``: the claim up to a bound.
     """
+    _require_plain(index)
     start = 1 if index.is_positive else 0
     if not index.is_integer or not index.is_nonnegative or index in claim.bound_symbols:
         raise ProofError(f"{index} does not count from 0 or 1")
@@ -544,6 +565,7 @@ def climbs(claim: Relation, variable: sp.Symbol, start: Line, slope: Line, why: 
     `start` is the claim at 0, strict or not; `slope` says that the derivative of the gap is not
     negative. A strict claim needs one of them strict, and a positive variable if it is the slope.
     """
+    _require_plain(variable)
     gap = claim.gap
     begins, rises = _relation(start), _relation(slope)
     if not variable.is_nonnegative or variable.is_integer or not _is_smooth(gap, variable):
@@ -609,8 +631,11 @@ def root(
     why : str
         One sentence for the reader.
     """
+    _require_plain(variable)
     if not variable.is_positive or variable.is_integer or not _is_smooth(function, variable):
         raise ProofError(f"{function} is not differentiable for every {variable} > 0")
+    if function.atoms(AppliedUndef):
+        raise ProofError(f"the root would have to depend on the sequences in {function}")
     if not shows(low.claim, lt(function.subs(variable, 0), 0)):
         raise ProofError(f"{low.claim} does not say that the function is negative at 0")
     if sign(point) != ">" or not shows(high.claim, gt(function.subs(variable, point), 0)):
