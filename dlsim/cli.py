@@ -409,7 +409,14 @@ def print_claims(args: argparse.Namespace) -> int:
     """Print claims of the papers with the measured value and the verdict."""
     import pandas as pd
 
-    from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, load_claims, read_scorecard, reference_of
+    from dlsim.study.claims import (
+        SHOWN_SYMBOLS,
+        headline,
+        load_claims,
+        read_scorecard,
+        reference_of,
+        shown_words,
+    )
 
     name = paper_of_letter(args.name or "").casefold()
     known = load_claims()
@@ -433,9 +440,9 @@ def print_claims(args: argparse.Namespace) -> int:
     if args.json:
         print(card.to_json(orient="records", indent=1, force_ascii=False))
         return 0
-    for row in card.to_dict("records"):
-        verdict = row["verdict"]
-        print(f"{SYMBOLS[verdict]} {row['id']} ({row['where']}) {SHOWN_WORDS[verdict]}")
+    words = shown_words(card)
+    for row, word in zip(card.to_dict("records"), words, strict=True):
+        print(f"{SHOWN_SYMBOLS[word]} {row['id']} ({row['where']}) {word}")
         printed = f"Printed: {row['printed']}. " if row["printed"] else ""
         for text in (row["claim"], f"{printed}Measured: {row['measured'] or '-'}", row["reason"]):
             print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))
@@ -443,10 +450,7 @@ def print_claims(args: argparse.Namespace) -> int:
         if claim.id not in set(card["id"]):
             print(f"  {claim.id} ({claim.where}) is not in these results")
     where = args.results or "the reference results at paper scale"
-    counts = card["verdict"].value_counts()
-    counted = ", ".join(f"{counts.get(word, 0)} {shown}" for word, shown in SHOWN_WORDS.items())
-    total = f"{len(card)} claim{'s' * (len(card) != 1)}"
-    print(f"\n{total}: {counted} - from {where}, default reading unless stated there")
+    print(f"\n{headline(words)} - from {where}, default reading unless stated there")
     return 0
 
 

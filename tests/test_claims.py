@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dlsim.errors import DlsimError, InputError
 from dlsim.study.claims import (
     MARGINS,
+    STRONGER,
     SYMBOLS,
     Claim,
     Verdict,
@@ -23,7 +24,10 @@ from dlsim.study.claims import (
     intervals,
     judge,
     load_claims,
+    read_scorecard,
+    reference_of,
     scorecard,
+    shown_words,
     theorem_status,
     verdict_of,
 )
@@ -303,14 +307,44 @@ def test_scorecard_and_headline():
     assert card.loc[0, "measured"] == "10.5 % [10, 11]"
     assert card.loc[0, "figure"] == "p-fig1"
     assert all(isinstance(cell, str) for cell in card.to_numpy().ravel())
-    text = "2 claims: 1 holds, 0 in part, 0 mixed, 1 contrary, 0 undecided, 0 cannot be checked"
-    assert headline(verdicts) == headline(card["verdict"]) == text
+    assert list(shown_words(card)) == ["supported", "contradicted"]
     assert scorecard([]).columns.equals(card.columns)
-    # the form that the report promises
-    words = ["holds"] * 35 + ["in part"] * 3 + ["contrary"] + ["cannot be checked"] * 2
-    assert headline(words) == (
-        "41 claims: 35 hold, 3 in part, 0 mixed, 1 contrary, 0 undecided, 2 cannot be checked"
-    )
+    text = "1 supported, 0 partly supported, 0 mixed, 1 contradicted, 0 inconclusive"
+    assert headline(shown_words(card)) == f"2 claims: {text}, 0 not checkable"
+    assert headline(["mixed"]).startswith("1 claim: 0 supported, 0 partly supported, 1 mixed, ")
+    assert headline([STRONGER]).endswith(", 0 not checkable, 1 stronger than claimed")
+
+
+@pytest.mark.parametrize(
+    ("direction", "printed", "favour", "estimates", "shown"),
+    [
+        ("about", (0.1,), "more", (0.2, 0.3), STRONGER),  # beyond 12 % at every point
+        ("about", (0.1,), "more", (0.01, 0.3), "contradicted"),
+        ("about", (0.1,), "more", (0.01, 0.02), "contradicted"),
+        ("about", (0.1,), "more", (0.1, 0.3), "mixed"),
+        ("about", (0.1,), "", (0.2, 0.3), "contradicted"),
+        ("about", (0.1,), "less", (0.2, 0.3), "contradicted"),
+        ("between", (0.1, 0.2), "less", (0.01, 0.05), STRONGER),
+        ("between", (0.1, 0.2), "less", (-0.05, 0.05), STRONGER),
+        ("between", (0.1, 0.2), "more", (12.0, 13.0), STRONGER),
+    ],
+)
+@pytest.mark.parametrize("unit", ["points", "times"])
+def test_a_claim_that_is_exceeded_in_its_favour_is_shown_as_stronger(
+    direction, printed, favour, estimates, shown, unit
+):
+    about = claim(direction, printed=printed, favour=favour, unit=unit)
+    verdict = judge(points(*((value, value + 0.001) for value in estimates)), about)
+    assert verdict.shown == shown
+    # the scorecard keeps the word of the data
+    assert scorecard([verdict]).loc[0, "verdict"] == ("mixed" if shown == "mixed" else "contrary")
+
+
+def test_the_claims_of_paper_m_that_are_exceeded_are_shown_as_stronger():
+    """Printed: 10 %; measured: 28.8 to 32.5 %."""
+    card = read_scorecard(reference_of("mcdf")).set_index("id", drop=False)
+    shown = shown_words(card)
+    assert [name for name in card.index if shown[name] == STRONGER] == ["mcdf-5a", "mcdf-5b"]
 
 
 @pytest.mark.parametrize(
@@ -331,7 +365,6 @@ def test_a_verdict_is_compared_with_that_at_paper_scale(quick, paper, expected):
 
 def test_verdicts_are_six_words_with_six_symbols():
     assert len(SYMBOLS) == len(set(SYMBOLS.values())) == 6
-    assert Verdict(claim(), "holds", "").sentence.startswith(f"{SYMBOLS['holds']} **")
     with pytest.raises(InputError, match="got 'maybe'"):
         Verdict(claim(), "maybe", "")
 

@@ -18,7 +18,7 @@ CHUNKS = pd.DataFrame(
         (1, 2, 1.0, 0.0, 1.0, 5.0),
         (2, 0, 1.0, 8.0, 9.0, 12.0),
     ],
-    columns=list(gantt.COLUMNS),
+    columns=list(gantt.CHUNK_COLUMNS),
 )
 TASKS = pd.DataFrame({"arrival": [0.0, 0.0, 4.0], "deadline": [9.0, 6.0, 100.0]})
 
@@ -187,7 +187,7 @@ def test_refused_tasks_have_a_row_of_their_own():
 
 def test_a_picture_may_begin_later():
     """Numbers are left out where bars are narrow in what is shown, not in all of time."""
-    late = CHUNKS.assign(**{name: CHUNKS[name] + 1e6 for name in gantt.COLUMNS[3:]})
+    late = CHUNKS.assign(**{name: CHUNKS[name] + 1e6 for name in gantt.CHUNK_COLUMNS[3:]})
     ax = gantt.plot_gantt(late, since=1e6 + 4, until=1e6 + 12)
     assert ax.get_xlim() == (1e6 + 4, 1e6 + 12)
     assert [text.get_text() for text in ax.texts] == ["0", "0", "1", "2"]

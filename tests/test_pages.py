@@ -15,7 +15,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
 from dlsim.study import overview, results_page, scorecard
-from dlsim.study.claims import SYMBOLS, load_claims
+from dlsim.study.claims import SHOWN_SYMBOLS, SHOWN_WORDS, load_claims
 from dlsim.study.figures import load_figures
 from dlsim.study.pages import PageFrame, set_formulas, write_page
 from dlsim.study.report import Results
@@ -162,12 +162,12 @@ def test_the_first_screen_says_what_was_found(folder):
         assert about["found"] in first
     for meaning in overview.MEANINGS.values():
         assert meaning in first
-    assert set(overview.MEANINGS) == set(SYMBOLS)
+    assert set(overview.MEANINGS) == set(SHOWN_SYMBOLS)
 
 
 def test_bars_count_every_verdict(folder):
     page = pages_of(folder)
-    words = list(verdicts()["verdict"])
+    words = list(verdicts()["verdict"].map(SHOWN_WORDS))
     first = page.whole[: page.whole.index('class="bar"', page.whole.index('class="bar"') + 9)]
     shown = {word: int(n) for n, word in re.findall(r'title="(\d+) ([a-z ]+)"', first)}
     assert shown == {word: words.count(word) for word in dict.fromkeys(words)}
@@ -200,8 +200,8 @@ def test_what_comes_from_outside_is_escaped(folder):
 def test_beside_a_quick_verdict_stands_that_of_the_papers_size(tmp_path):
     card = verdicts().assign(reference="contrary", agreement="CONTRADICTS")
     page = pages_of(make_run(tmp_path / "r", card))
-    assert f'title="{len(card)} contrary"' in page.whole
-    assert page.text.count("at the paper's own size: contrary") == len(card)
+    assert f'title="{len(card)} contradicted"' in page.whole
+    assert page.text.count("at the paper's own size: contradicted") == len(card)
 
 
 def test_the_line_of_the_terminal(folder, monkeypatch):
@@ -209,8 +209,8 @@ def test_the_line_of_the_terminal(folder, monkeypatch):
     results = ended(folder), ended(folder, "90-scorecard")
     line = write_results_page(folder, results, META)
     words = list(verdicts()["verdict"])
-    assert line.startswith(f"{len(words)} claims: {words.count('holds')} hold")
-    assert line.endswith(", 1 cannot be checked - results/latest/report.html")
+    assert line.startswith(f"{len(words)} claims: {words.count('holds')} supported")
+    assert line.endswith(", 1 not checkable - results/latest/report.html")
     failed = ended(folder, status="failed", error="no")
     assert "; 1 notebook failed - " in write_results_page(folder, [failed], META)
 

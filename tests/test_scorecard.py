@@ -13,7 +13,7 @@ from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.output_folder import OutputFolder
 from dlsim.study import scorecard
-from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, load_claims, reference_of
+from dlsim.study.claims import SHOWN_SYMBOLS, SHOWN_WORDS, SYMBOLS, load_claims, reference_of
 from dlsim.study.notebooks import run_all
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,15 +87,15 @@ def test_a_seventh_verdict_is_refused(run):
 def test_counts_and_picture_agree(run):
     frame = scorecard.read(run)
     counts = scorecard.counts(frame)
-    assert list(counts.columns) == list(SYMBOLS)
-    assert counts.loc["bricks"].tolist() == [1, 0, 0, 1, 0, 0]
+    assert list(counts.columns) == list(SHOWN_SYMBOLS)
+    assert counts.loc["bricks"].tolist() == [1, 0, 0, 1, 0, 0, 0]
     ax = scorecard.fig_counts(frame)
     widths = sum(patch.get_width() for patch in ax.patches)
     assert widths == len(frame)
     texts = [text.get_text() for text in ax.texts]
     for paper in counts.index:
         for word, number in counts.loc[paper].items():
-            assert not number or f"{SYMBOLS[word]} {number}" in texts
+            assert not number or f"{SHOWN_SYMBOLS[word]} {number}" in texts
     plt.close("all")
     with pytest.raises(InputError, match="needs claims"):
         scorecard.fig_counts(frame[:0])

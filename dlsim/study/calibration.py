@@ -20,9 +20,11 @@ LAWS = {
     "rare counts": lambda z: np.ceil(pdtrik(ndtr(z), 0.5)) - 0.5,  # Poisson
 }
 GRID = {
-    "law": list(LAWS), "points": [1, 12, 60, 160], "correlation": [0.0, 0.5, 0.9],
+    "law": list(LAWS),
+    "points": [1, 12, 60, 160],
+    "correlation": [0.0, 0.5, 0.9],
     "runs": [5, 10, 20],
-}  # fmt: skip
+}
 
 
 def count_wrong_verdicts(
@@ -51,8 +53,13 @@ def calibrate(draws: int = 2000, seed: int = 0, jobs: int = 0, **grid: Any) -> p
     """
     batch = min(100, whole("draws", draws))
     frame = sweep(
-        count_wrong_verdicts, GRID | grid, draws // batch, seed, jobs=jobs, fixed={"draws": batch},
+        count_wrong_verdicts,
+        GRID | grid,
+        draws // batch,
+        seed,
+        jobs=jobs,
+        fixed={"draws": batch},
         label="calibration of the verdicts",
-    )  # fmt: skip
+    )
     rates = frame.groupby(list(GRID), sort=False)[["contrary", "holds"]].mean().reset_index()
     return rates.assign(draws=batch * (draws // batch))

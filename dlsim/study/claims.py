@@ -16,11 +16,17 @@ and else, by intervals that hold all points of the family at once with 95 %,
 - *in part* if a point is for and none against it, *undecided* if there is neither.
 
 A theorem takes the status of its statement.
+
+These words stand in the data, so that tables of results stay comparable with earlier ones. A reader
+is shown the words of `SHOWN_WORDS`: supported, partly supported, mixed, contradicted, inconclusive,
+not checkable. A claim is *stronger than claimed* where every point is against it because it exceeds
+the paper's number in the paper's favour.
 """
 
 import importlib
 import math
 import os
+import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -56,14 +62,18 @@ SIDES = ("for", "open", "against")
 PRINTED = {"about": 1, "between": 2}
 
 WHOSE = ("authors' measurement", "authors' statement", "theorem", "quoted")
-KINDS = ("measured", "theorem")
+CLAIM_KINDS = ("measured", "theorem")
 #: The verdicts and their symbols, best first.
 SYMBOLS = {
-    "holds": "✓", "in part": "◐", "mixed": "◪", "contrary": "✗", "undecided": "?",
+    "holds": "✓",
+    "in part": "◐",
+    "mixed": "◪",
+    "contrary": "✗",
+    "undecided": "?",
     "cannot be checked": "–",
-}  # fmt: skip
+}
 
-#: The words of the verdicts as a reader sees them; data keep the words of `SYMBOLS`.
+#: The words of the verdicts that a reader is shown, by those of the data.
 SHOWN_WORDS = {
     "holds": "supported",
     "in part": "partly supported",
@@ -73,8 +83,15 @@ SHOWN_WORDS = {
     "cannot be checked": "not checkable",
 }
 
+#: Shown in place of "contradicted" where the paper's number is exceeded in the paper's favour.
+STRONGER = "stronger than claimed"
+#: Every word that a reader is shown with its symbol, in the order of bars and legends.
+SHOWN_SYMBOLS = {SHOWN_WORDS[word]: symbol for word, symbol in SYMBOLS.items()} | {STRONGER: "↑"}
+#: On which side of its printed number a claim would be even better for the paper.
+FAVOURS = ("", "more", "less")
+
 #: The columns of a scorecard.
-COLUMNS = (
+SCORECARD_COLUMNS = (
     "id paper where whose claim printed measured points verdict reason figure reference agreement"
 ).split()
 #: Units of shares, which are kept as fractions.
@@ -108,6 +125,7 @@ class Claim:
     statement: str = ""
     figure: str = ""
     range: tuple[float, ...] = ()  # the ends of what the statistic can be
+    favour: str = ""  # one of `FAVOURS`
 
     @property
     def number(self) -> str:
@@ -116,7 +134,8 @@ class Claim:
 
     def __post_init__(self) -> None:
         """Refuse a claim that could not be judged, and fill in the default margin."""
-        for name, options in (("whose", WHOSE), ("kind", KINDS), ("direction", tuple(MARGINS))):
+        known = {"whose": WHOSE, "kind": CLAIM_KINDS, "favour": FAVOURS, "direction": MARGINS}
+        for name, options in known.items():
             one_of(f"claim {self.id}: {name}", getattr(self, name), options)
         if self.id.rpartition("-")[0] != self.paper:
             self._refuse(f"id must be '{self.paper}-<number>'", self.id)
@@ -214,11 +233,9 @@ class Verdict:
         return f"{', '.join(f'{n} {side}' for n, side in named)}, of {sum(self.counts)}"
 
     @property
-    def sentence(self) -> str:
-        """The claim, its verdict, and what was measured, for a reader."""
-        found = f" Measured: {self.statistic}." if self.statistic else ""
-        claim, word = self.claim, f"claim {self.claim.number} {self.word}"
-        return f"{SYMBOLS[self.word]} **{word}**: {claim.text}{found} {self.reason}"
+    def shown(self) -> str:
+        """The word that a reader is shown."""
+        return shown_word(self.claim, self.word, self.points, self.statistic)
 
 
 def write_number(value: float, unit: str) -> str:
@@ -235,6 +252,38 @@ def write_numbers(unit: str, *values: float) -> str:
     """Write one number, or several from the first to the last, with their unit."""
     numbers = " to ".join(dict.fromkeys(write_number(value, unit) for value in values))
     return f"{numbers} {unit}".strip() if values else ""
+
+
+def shown_word(claim: Claim, word: str, points: str, measured: str) -> str:
+    """Return the word of a verdict that a reader is shown.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim that was judged.
+    word, points, measured : str
+        The verdict, the counts of points, and the estimates, as a scorecard has them.
+    """
+    extent = re.match(r"[-\d.,e+]+( to [-\d.,e+]+)?", measured)
+    all_against = word == "contrary" and points.startswith("0 for, 0 open")
+    if not (claim.favour and extent and all_against):
+        return SHOWN_WORDS[word]
+    ends = [float(number.replace(",", "")) for number in extent[0].split(" to ")]
+    scale = 100 if claim.unit in _HUNDREDTHS else 1
+    least, greatest = (scale * end for end in claim.region)
+    exceeds = min(ends) > greatest if claim.favour == "more" else max(ends) < least
+    return STRONGER if exceeds else SHOWN_WORDS[word]
+
+
+def shown_words(card: pd.DataFrame) -> "pd.Series[str]":
+    """Return the words that a reader is shown for the verdicts of a scorecard, row by row."""
+    known = {claim.id: claim for claim in load_claims()}
+    rows = card[["id", "verdict", "points", "measured"]].astype(str).to_numpy().tolist()
+    words = [
+        shown_word(known[name], *row) if name in known else SHOWN_WORDS[row[0]]
+        for name, *row in rows
+    ]
+    return pd.Series(words, index=card.index, dtype=object)
 
 
 def _pairs_of(points: pd.DataFrame) -> pd.DataFrame:
@@ -266,8 +315,12 @@ def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
             f"claim {claim.id}: low must not exceed high, as {low} > {high} at {place}"
         )
     filled: dict[str, Any] = {
-        "part": "the grid", "n": math.inf, "values": None, "total": math.nan, "discordant": 0,
-    }  # fmt: skip
+        "part": "the grid",
+        "n": math.inf,
+        "values": None,
+        "total": math.nan,
+        "discordant": 0,
+    }
     frame = frame.assign(**{name: filled[name] for name in filled if name not in frame})
     frame["values"] = frame["values"].astype(object).where(frame["values"].notna(), None)
     if claim.direction == "same":
@@ -468,13 +521,23 @@ def scorecard(verdicts: Iterable[Verdict], beside: pd.DataFrame | None = None) -
     known = {} if beside is None else dict(zip(beside["id"], beside["verdict"], strict=True))
     rows = [
         (
-            v.claim.id, v.claim.paper, v.claim.where, v.claim.whose, v.claim.text,
-            write_numbers(v.claim.unit, *v.claim.printed), v.statistic, v.points, v.word, v.reason,
-            v.claim.figure, known.get(v.claim.id, ""), agreement(v.word, known.get(v.claim.id, "")),
+            v.claim.id,
+            v.claim.paper,
+            v.claim.where,
+            v.claim.whose,
+            v.claim.text,
+            write_numbers(v.claim.unit, *v.claim.printed),
+            v.statistic,
+            v.points,
+            v.word,
+            v.reason,
+            v.claim.figure,
+            known.get(v.claim.id, ""),
+            agreement(v.word, known.get(v.claim.id, "")),
         )
         for v in verdicts
-    ]  # fmt: skip
-    return pd.DataFrame(rows, columns=COLUMNS, dtype=object)
+    ]
+    return pd.DataFrame(rows, columns=SCORECARD_COLUMNS, dtype=object)
 
 
 def reference_of(paper: str) -> Path:
@@ -484,25 +547,25 @@ def reference_of(paper: str) -> Path:
 
 def checked_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Return a scorecard; refuse a table without its columns, or with an unknown verdict."""
-    for word in require_table(f"rows of {what}", frame, COLUMNS, unique=False)["verdict"]:
+    for word in require_table(f"rows of {what}", frame, SCORECARD_COLUMNS, unique=False)["verdict"]:
         one_of(f"{what}: a verdict", word, SYMBOLS)
     return frame
 
 
 def read_scorecard(path: StrPath) -> pd.DataFrame:
     """Read the scorecard of a paper back, every field as text; refuse what is none."""
-    frame = files.read_csv(path, dict.fromkeys(COLUMNS, "any"))
+    frame = files.read_csv(path, dict.fromkeys(SCORECARD_COLUMNS, "any"))
     return checked_scorecard(frame, os.fspath(path))
 
 
-def headline(verdicts: Iterable[object]) -> str:
-    """Count verdicts, or their words, in the one line that opens the report.
+def headline(words: Iterable[str]) -> str:
+    """Count verdicts, as a reader is shown them, in one line.
 
-    >>> headline(["holds", "holds", "contrary"])
-    '3 claims: 2 hold, 0 in part, 0 mixed, 1 contrary, 0 undecided, 0 cannot be checked'
-    """
-    words = [str(verdict) for verdict in verdicts]
+    >>> headline(["supported", "supported", "contradicted"])
+    '3 claims: 2 supported, 0 partly supported, 0 mixed, 1 contradicted, 0 inconclusive, 0 not checkable'
+    """  # noqa: E501
     count = Counter(words)
-    names = {word: word for word in SYMBOLS} | {"holds": "hold" + "s" * (count["holds"] == 1)}
-    counted = ", ".join(f"{count[word]} {name}" for word, name in names.items())
-    return f"{len(words)} claim{'s' * (len(words) != 1)}: {counted}"
+    shown = [word for word in SHOWN_SYMBOLS if word != STRONGER or count[word]]
+    counted = ", ".join(f"{count[word]} {word}" for word in shown)
+    total = count.total()
+    return f"{total} claim{'s' * (total != 1)}: {counted}"

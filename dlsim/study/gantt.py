@@ -29,7 +29,7 @@ from dlsim.study.style import INK
 from dlsim.validate import number, require_table
 
 #: What a table of chunks must have: one row per chunk, times absolute.
-COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
+CHUNK_COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
 _TIMES = ["send_start", "send_end", "compute_start", "compute_end"]
 _HEIGHT, _LANE = 0.72, 0.3
 # Height of a block in rows, width of a letter in it in inches, by its size in points.
@@ -40,7 +40,7 @@ _LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
 
 def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
     """Return the chunks with `compute_start`, after refusing what is no chunk."""
-    require_table("chunks", chunks, COLUMNS, empty=False, unique=False)
+    require_table("chunks", chunks, CHUNK_COLUMNS, empty=False, unique=False)
     frame = chunks.assign(compute_start=chunks.get("compute_start", chunks["send_end"]))
     times = frame[_TIMES].to_numpy(dtype=float)
     begin, sent, start, end = times.T
@@ -83,8 +83,10 @@ def task_colors(tasks: Sequence[Any]) -> dict[Any, Any]:
     """Give each task a colour of its own, in order of first appearance."""
     names, colors = list(dict.fromkeys(tasks)), list(sns.color_palette("colorblind", 10))
     # beyond ten: hues a golden section of the circle apart never come back
-    colors += [hls_to_rgb(0.618034 * k % 1, (0.35, 0.55, 0.75)[k % 3], 0.6)
-               for k in range(len(names) - len(colors))]  # fmt: skip
+    colors += [
+        hls_to_rgb(0.618034 * k % 1, (0.35, 0.55, 0.75)[k % 3], 0.6)
+        for k in range(len(names) - len(colors))
+    ]
     return dict(zip(names, colors, strict=False))
 
 
@@ -94,18 +96,30 @@ def legible_on(color: Any) -> str:
 
 
 def _deadlines(
-    ax: Axes, chunks: pd.DataFrame, rows: "pd.Series[Any]", due: dict[Any, float], left: float,
-    right: float, colors: Mapping[Any, Any],
-) -> None:  # fmt: skip
+    ax: Axes,
+    chunks: pd.DataFrame,
+    rows: "pd.Series[Any]",
+    due: dict[Any, float],
+    left: float,
+    right: float,
+    colors: Mapping[Any, Any],
+) -> None:
     """Mark the absolute deadline of every task drawn, over the rows it uses."""
     for task, used in rows.groupby(chunks["task"]):
         if left <= due.get(task, np.inf) <= right:
             top, bottom = used.min() - 0.5, used.max() + 0.5
             ax.plot([due[task]] * 2, [top, bottom], color=colors[task], linewidth=1.6, zorder=3)
             ax.plot(
-                due[task], top, marker="v", color=colors[task], markersize=6,
-                markeredgecolor="#333333", markeredgewidth=0.5, zorder=4, clip_on=False,
-            )  # fmt: skip
+                due[task],
+                top,
+                marker="v",
+                color=colors[task],
+                markersize=6,
+                markeredgecolor="#333333",
+                markeredgewidth=0.5,
+                zorder=4,
+                clip_on=False,
+            )
 
 
 def name_rows(
@@ -120,10 +134,15 @@ def name_rows(
 
 
 def plot_gantt(
-    chunks: pd.DataFrame, nodes: int | Sequence[Any] | None = None, link: bool = True,
-    until: float | None = None, tasks: pd.DataFrame | None = None,
-    colors: Mapping[Any, Any] | None = None, ax: Axes | None = None, since: float = 0.0,
-) -> Axes:  # fmt: skip
+    chunks: pd.DataFrame,
+    nodes: int | Sequence[Any] | None = None,
+    link: bool = True,
+    until: float | None = None,
+    tasks: pd.DataFrame | None = None,
+    colors: Mapping[Any, Any] | None = None,
+    ax: Axes | None = None,
+    since: float = 0.0,
+) -> Axes:
     """Draw a schedule: one row per node, one colour per task, the link on top.
 
     With `tasks` come their deadlines and, where they have the column `admitted`, a last row with
@@ -207,8 +226,10 @@ def plot_timing(
     draw_bars(ax, np.zeros(len(frame)), times[0], times[1], color, "send")
     draw_chunks(ax, rows, times, color)
     for row, begin, setup in (
-        (np.zeros(len(frame)), times[0], st), (rows, times[0], st), (rows, times[2], sc)
-    ):  # fmt: skip
+        (np.zeros(len(frame)), times[0], st),
+        (rows, times[0], st),
+        (rows, times[2], sc),
+    ):
         if setup:
             draw_bars(ax, row, begin, begin + setup, "black", "set-up")
     begin, last = float(times[0].min()), float(times[3].max())
@@ -224,9 +245,16 @@ def plot_timing(
 
 
 def plot_blocks(
-    ax: Axes, table: pd.DataFrame, lanes: Mapping[Any, str], at: Any, by: str,
-    inks: Mapping[Any, Any], texts: Any, until: float | None = None, size: float = 7.5,
-) -> Axes:  # fmt: skip
+    ax: Axes,
+    table: pd.DataFrame,
+    lanes: Mapping[Any, str],
+    at: Any,
+    by: str,
+    inks: Mapping[Any, Any],
+    texts: Any,
+    until: float | None = None,
+    size: float = 7.5,
+) -> Axes:
     """Draw runs as blocks on named lanes, each with a text where it is wide enough for it.
 
     The table has start, end and the column that the colour goes `by`; `at` names the lane of
@@ -242,9 +270,13 @@ def plot_blocks(
     for row in dict.fromkeys(rows):
         mine = [i for i, other in enumerate(rows) if other == row]
         ax.broken_barh(
-            [(begin[i], end[i] - begin[i]) for i in mine], (row - _BLOCK / 2, _BLOCK),
-            facecolors=[colors[i] for i in mine], edgecolor="#333333", linewidth=0.6, zorder=2,
-        )  # fmt: skip
+            [(begin[i], end[i] - begin[i]) for i in mine],
+            (row - _BLOCK / 2, _BLOCK),
+            facecolors=[colors[i] for i in mine],
+            edgecolor="#333333",
+            linewidth=0.6,
+            zorder=2,
+        )
     figure, place = ax.get_figure(root=True), ax.get_position()
     assert figure is not None
     inches = np.array([place.width, place.height]) * figure.get_size_inches()  # before the layout
@@ -253,10 +285,18 @@ def plot_blocks(
         shown, turned = _fitting(text, span * inch, tall * _BLOCK, size * _LETTER)
         if shown:
             ax.text(
-                x + span / 2, row, shown, ha="center", va="center", fontsize=size, zorder=3,
-                color=legible_on(ink), linespacing=0.95, rotation=90 * turned,
+                x + span / 2,
+                row,
+                shown,
+                ha="center",
+                va="center",
+                fontsize=size,
+                zorder=3,
+                color=legible_on(ink),
+                linespacing=0.95,
+                rotation=90 * turned,
                 in_layout=False,
-            )  # fmt: skip
+            )
     return ax
 
 
@@ -294,15 +334,22 @@ def draw_boxes(
     corners = np.stack([left, low, right, low, right, high, left, high, left, low], axis=1)
     faces = np.broadcast_to(to_rgba_array(color), (len(corners), 4))
     inks, which = np.unique(faces, axis=0, return_inverse=True)
-    shapes = [Path(part.reshape(-1, 2), np.tile(_BOX, len(part))) for part in
-              (corners[which.ravel() == k] for k in range(len(inks)))]  # fmt: skip
+    shapes = [
+        Path(part.reshape(-1, 2), np.tile(_BOX, len(part)))
+        for part in (corners[which.ravel() == k] for k in range(len(inks)))
+    ]
     ax.add_collection(PathCollection(shapes, facecolors=inks, zorder=2, **look), autolim=False)
 
 
 def draw_bars(
-    ax: Axes, rows: ArrayLike, start: ArrayLike, end: ArrayLike, color: Any, look: str,
+    ax: Axes,
+    rows: ArrayLike,
+    start: ArrayLike,
+    end: ArrayLike,
+    color: Any,
+    look: str,
     height: float = _HEIGHT,
-) -> None:  # fmt: skip
+) -> None:
     """Draw horizontal bars of a look."""
     y, left, right = (np.asarray(values, dtype=float) for values in (rows, start, end))
     opacity, keywords = LOOKS[look]
@@ -311,9 +358,13 @@ def draw_bars(
 
 
 def draw_chunks(
-    ax: Axes, rows: ArrayLike, times: Sequence[ArrayLike], color: Any,
-    looks: Sequence[str] = ("send", "compute"), height: float = _HEIGHT,
-) -> None:  # fmt: skip
+    ax: Axes,
+    rows: ArrayLike,
+    times: Sequence[ArrayLike],
+    color: Any,
+    looks: Sequence[str] = ("send", "compute"),
+    height: float = _HEIGHT,
+) -> None:
     """Draw chunks: begin and end of sending in one look, of computing in another."""
     for k, look in enumerate(looks):
         draw_bars(ax, rows, times[2 * k], times[2 * k + 1], color, look, height)
@@ -323,10 +374,13 @@ def key(look: str, label: str, color: str = "#777777") -> Patch:
     """Make the legend entry of a look."""
     opacity, words = LOOKS[look]
     return Patch(
-        facecolor=to_rgba_array(color, opacity)[0], edgecolor=words["edgecolors"],
-        hatch=words.get("hatch"), linewidth=words["linewidths"],
-        linestyle=words.get("linestyles", "-"), label=label,
-    )  # fmt: skip
+        facecolor=to_rgba_array(color, opacity)[0],
+        edgecolor=words["edgecolors"],
+        hatch=words.get("hatch"),
+        linewidth=words["linewidths"],
+        linestyle=words.get("linestyles", "-"),
+        label=label,
+    )
 
 
 def mark(label: str, **look: Any) -> Line2D:
@@ -337,6 +391,12 @@ def mark(label: str, **look: Any) -> Line2D:
 def legend_above(ax: Axes, keys: list[Any], size: float = 8) -> None:
     """Put a legend of one line above the axes, at the right."""
     ax.legend(
-        handles=keys, loc="lower right", bbox_to_anchor=(1, 1), ncols=len(keys), fontsize=size,
-        handlelength=1.6, columnspacing=1.2, borderpad=0.1,
-    )  # fmt: skip
+        handles=keys,
+        loc="lower right",
+        bbox_to_anchor=(1, 1),
+        ncols=len(keys),
+        fontsize=size,
+        handlelength=1.6,
+        columnspacing=1.2,
+        borderpad=0.1,
+    )

@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 
 from dlsim.errors import InputError
 from dlsim.study import claims, session
-from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, Claim, Verdict
+from dlsim.study.claims import SHOWN_SYMBOLS, Claim, Verdict
 from dlsim.study.measure import MEASURES, Measure
 from dlsim.validate import one_of
 
@@ -142,8 +142,8 @@ def _smallest_visible_effect(verdict: Verdict) -> str:
 
 def explain(verdict: Verdict) -> str:
     """Say in words what became of a claim, and which number decides it."""
-    claim, word = verdict.claim, verdict.word
-    head = f"{SYMBOLS[word]} **{claim.id} is {SHOWN_WORDS[word]}.** *{claim.text}*"
+    claim = verdict.claim
+    head = f"{SHOWN_SYMBOLS[verdict.shown]} **{claim.id} is {verdict.shown}.** *{claim.text}*"
     if not verdict.counts:
         return f"{head} {verdict.reason}"
     asked = f"Asked, in our reading: {claim.asked}."

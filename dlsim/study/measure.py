@@ -53,9 +53,11 @@ def measures(*claims: str, readings: bool = True) -> Callable[[Any], Any]:
 
 
 def wide(
-    frame: pd.DataFrame, by: Sequence[str], column: str = "ratio",
+    frame: pd.DataFrame,
+    by: Sequence[str],
+    column: str = "ratio",
     columns: str | Sequence[str] = "policy",
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """One column per policy, one row per point and replicate."""
     columns = columns if isinstance(columns, str) else list(columns)
     return frame.pivot(index=[*by, "replicate"], columns=columns, values=column)
@@ -93,10 +95,13 @@ def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     groups: Any = flat.groupby(list(by), sort=False) if by else [((), flat)]
     parts = [
         column_means(rows[columns]).assign(
-            values=list(rows[columns].to_numpy(float).T), what=columns,
+            values=list(rows[columns].to_numpy(float).T),
+            what=columns,
             **dict(zip(by, place, strict=True)),
-        ) for place, rows in groups if len(rows) and columns
-    ]  # fmt: skip
+        )
+        for place, rows in groups
+        if len(rows) and columns
+    ]
     if not parts:
         return pd.DataFrame(columns=["what", *by, *ENDS, "n", "values", "point"])
     table = pd.concat(parts, ignore_index=True)

@@ -14,23 +14,28 @@ from urllib.parse import quote
 import pandas as pd
 
 from dlsim.files import StrPath
-from dlsim.study.claims import SYMBOLS
+from dlsim.study.claims import SHOWN_SYMBOLS, SHOWN_WORDS, STRONGER, shown_words
 from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.pages import TEMPLATES
-from dlsim.study.style import VERDICT_INK
+from dlsim.study.style import SHOWN_INK
 
 #: What the verdicts mean, for a reader who meets them for the first time.
 MEANINGS = {
-    "holds": "Every comparison that the claim makes comes out as claimed (each with 95 % "
+    "supported": "Every comparison that the claim makes comes out as claimed (each with 95 % "
     "confidence).",
-    "in part": "Some comparisons come out as claimed, and none is shown to be otherwise.",
+    "partly supported": "Some comparisons come out as claimed, and none is shown to be otherwise.",
     "mixed": "Some comparisons come out as claimed, and others are shown to be otherwise.",
-    "contrary": "Some comparisons are shown to be otherwise, and none comes out as claimed. This "
-    "also happens where the paper's number is exceeded in the paper's favour: look at the "
-    "measured value.",
-    "undecided": "With this number of runs the intervals are too wide to say.",
-    "cannot be checked": "The paper does not say enough to measure it, or it is not about numbers.",
+    "contradicted": "Some comparisons are shown to be otherwise, and none comes out as claimed.",
+    "inconclusive": "With this number of runs the intervals are too wide to say.",
+    "not checkable": "The paper does not say enough to measure it, or it is not about numbers.",
+    STRONGER: "The measurement exceeds the paper's number, in the paper's favour.",
 }
+
+
+def _with_shown_words(card: pd.DataFrame) -> pd.DataFrame:
+    """Return a scorecard with the words that a reader is shown."""
+    reference = card["reference"].map(SHOWN_WORDS).fillna("")
+    return card.assign(verdict=shown_words(card), reference=reference)
 
 
 def findings(card: pd.DataFrame, out: StrPath) -> Any:
@@ -48,7 +53,7 @@ def findings(card: pd.DataFrame, out: StrPath) -> Any:
     IPython.display.HTML
     """
     papers, found = load_figures()[0], []
-    folder = Path(out)
+    folder, card = Path(out), _with_shown_words(card)
     notebooks = {row.paper: row.notebook for row in reversed(load_figures()[1])}
     for paper, rows in _by_paper(card).items():
         about = papers.get(paper, {})
@@ -62,7 +67,7 @@ def findings(card: pd.DataFrame, out: StrPath) -> Any:
                 "found": about.get("found", ""),
                 "lead": lead,
                 "rows": rows,
-                "supported": sum(row["verdict"] == "holds" for row in rows),
+                "supported": sum(row["verdict"] == "supported" for row in rows),
                 "is_quick": any(row["reference"] for row in rows),
                 "picture": _picture_of(folder, lead["figure"]),
                 "notebook": _address(notebook),
@@ -73,7 +78,8 @@ def findings(card: pd.DataFrame, out: StrPath) -> Any:
 
 def claims(card: pd.DataFrame) -> Any:
     """Show all claims with their verdicts, and menus that show only some of them."""
-    rows = [row | {"comparisons": comparisons(row["points"])} for row in card.to_dict("records")]
+    shown = _with_shown_words(card).to_dict("records")
+    rows = [row | {"comparisons": comparisons(row["points"])} for row in shown]
     return _show("claims", rows, papers=_titles(card))
 
 
@@ -97,7 +103,7 @@ def figures(card: pd.DataFrame, out: StrPath) -> Any:
     Parameters and return value are those of `findings`.
     """
     papers, rows = load_figures()
-    folder = Path(out)
+    folder, card = Path(out), _with_shown_words(card)
     there = {path.name.partition(".")[0] for path in (folder / "notebooks").glob("*.ipynb")}
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in (row for row in rows if row.notebook in there):
@@ -167,7 +173,7 @@ def _show(part: str, *arguments: Any, papers: Mapping[str, str]) -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    names: dict[str, Any] = {"symbols": SYMBOLS, "inks": VERDICT_INK, "meanings": MEANINGS}
+    names: dict[str, Any] = {"symbols": SHOWN_SYMBOLS, "inks": SHOWN_INK, "meanings": MEANINGS}
     names |= {"papers": papers, "zip": zip}
     template = environment.get_template("overview.html.j2", globals=names)
     return HTML(str(getattr(template.module, part)(*arguments)))

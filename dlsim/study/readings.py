@@ -9,7 +9,7 @@ import pandas as pd
 
 from dlsim.files import read_csv
 from dlsim.study import claims, session
-from dlsim.study.claims import Claim, Verdict
+from dlsim.study.claims import SHOWN_WORDS, Claim, Verdict
 from dlsim.study.judging import measure_claim
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import ENDS
@@ -153,4 +153,4 @@ def map_of_readings(
     title = "each reading, run now" if full else "first column: this run; others: shipped"
     ax.set_title(title, pad=12)
     session.save(f"{here.paper}-readings", table.reset_index(), ax)
-    return table
+    return table.replace({f"^{word}": shown for word, shown in SHOWN_WORDS.items()}, regex=True)

@@ -107,7 +107,7 @@ def write_results_page(
         pages.write(result)
     pages.remove_old()
     problems += unread + pages.problems
-    line = claims.headline(card["verdict"])
+    line = claims.headline(claims.shown_words(card))
     for status in ("failed", "interrupted"):
         if count := sum(one.status == status for one in results):
             line += f"; {count} notebook{'s' * (count > 1)} {status}"

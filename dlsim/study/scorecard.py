@@ -16,15 +16,16 @@ from dlsim.errors import InputError
 from dlsim.files import StrPath, read_csv, read_json, results_folder, shared_file
 from dlsim.study import calibration
 from dlsim.study.claims import (
+    SHOWN_SYMBOLS,
     SHOWN_WORDS,
-    SYMBOLS,
     load_claims,
     read_scorecard,
     reference_of,
     scorecard,
+    shown_words,
 )
 from dlsim.study.plot import axes_of
-from dlsim.study.style import VERDICT_INK
+from dlsim.study.style import SHOWN_INK
 
 REFERENCE = "reference, at the papers' scale"
 
@@ -60,10 +61,10 @@ def read(out: StrPath = "") -> pd.DataFrame:
 
 
 def counts(frame: pd.DataFrame) -> pd.DataFrame:
-    """Count the verdicts of every paper."""
-    table = pd.crosstab(frame["paper"], frame["verdict"])
+    """Count the verdicts of every paper, by the words that a reader is shown."""
+    table = pd.crosstab(frame["paper"], shown_words(frame).rename("verdict"))
     papers = list(dict.fromkeys(frame["paper"]))
-    return table.reindex(index=papers, columns=list(SYMBOLS), fill_value=0)
+    return table.reindex(index=papers, columns=list(SHOWN_SYMBOLS), fill_value=0)
 
 
 def fig_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
@@ -73,11 +74,17 @@ def fig_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     table = counts(frame)
     ax = axes_of(ax, (9, 1.2 + 0.42 * len(table)))
     left = table.cumsum(axis=1) - table
-    for word, symbol in SYMBOLS.items():
+    for word, symbol in SHOWN_SYMBOLS.items():
         bars = ax.barh(
-            list(table.index), table[word], left=left[word], color=VERDICT_INK[word], height=0.68,
-            edgecolor="white", linewidth=1.5, label=f"{symbol} {SHOWN_WORDS[word]}",
-        )  # fmt: skip
+            list(table.index),
+            table[word],
+            left=left[word],
+            color=SHOWN_INK[word],
+            height=0.68,
+            edgecolor="white",
+            linewidth=1.5,
+            label=f"{symbol} {word}",
+        )
         labels = [f"{symbol} {number}" if number else "" for number in table[word]]
         ax.bar_label(bars, labels, label_type="center", color="#222222", fontsize=9)
     ax.invert_yaxis()
@@ -96,10 +103,14 @@ def _left(table: pd.DataFrame) -> Styler:
 
 def _styled(frame: pd.DataFrame, *columns: str) -> Styler:
     """Show columns of a scorecard, a verdict in colour and symbol."""
-    words = frame["verdict"]
-    inks = "background-color: " + words.map(VERDICT_INK) + "; color: #1d1d1f; white-space: nowrap"
-    shown = words.map(SYMBOLS) + " " + words.map(SHOWN_WORDS)
-    style = _left(frame.assign(verdict=shown)[list(columns)])
+    words = shown_words(frame)
+    inks = "background-color: " + words.map(SHOWN_INK) + "; color: #1d1d1f; white-space: nowrap"
+    shown = {"verdict": words.map(SHOWN_SYMBOLS) + " " + words}
+    if "reference" in columns:
+        shown["reference"] = frame["reference"].map(SHOWN_WORDS).fillna("")
+    if "agreement" in columns:
+        shown["agreement"] = frame["agreement"].str.replace("undecided", SHOWN_WORDS["undecided"])
+    style = _left(frame.assign(**shown)[list(columns)])
     if "id" in columns:
         style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
     return style.apply(lambda _: inks, subset=["verdict"])
@@ -133,7 +144,8 @@ def contradictions(frame: pd.DataFrame) -> Styler:
 
 def changes() -> Styler:
     """Show the verdicts that moved with the rule: the word before and now, and why."""
-    return _left(read_csv(shared_file("data/reference/suite/suite-changelog.csv"), {"id": "any"}))
+    changed = read_csv(shared_file("data/reference/suite/suite-changelog.csv"), {"id": "any"})
+    return _left(changed.replace({"before": SHOWN_WORDS, "now": SHOWN_WORDS}))
 
 
 def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
@@ -143,7 +155,7 @@ def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
     rates = ["contrary", "holds"]
     names = [*(name for name in calibration.GRID if name != "points"), "draws"]
     percent = table.assign(**{name: (100 * table[name]).round(1) for name in rates})
-    return percent.pivot(index=names, columns="points", values=rates)
+    return percent.pivot(index=names, columns="points", values=rates).rename(columns=SHOWN_WORDS)
 
 
 def origins(frame: pd.DataFrame) -> pd.DataFrame:

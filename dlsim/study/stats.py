@@ -231,9 +231,12 @@ def mean_interval(values: Any, level: float = LEVEL) -> Interval:
 
 
 def summary(
-    frame: pd.DataFrame, by: str | Sequence[str], column: str, level: float = LEVEL,
+    frame: pd.DataFrame,
+    by: str | Sequence[str],
+    column: str,
+    level: float = LEVEL,
     samples: bool = False,
-) -> pd.DataFrame:  # fmt: skip
+) -> pd.DataFrame:
     """Estimate the mean of a column per group of rows; with `samples`, keep their ``values``."""
     names = _names(by)
     _check(frame, [*names, column], names)

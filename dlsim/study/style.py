@@ -42,6 +42,18 @@ VERDICT_INK = {
 }
 
 
+#: The same by the words that a reader is shown.
+SHOWN_INK = {
+    "supported": VERDICT_INK["holds"],
+    "partly supported": VERDICT_INK["in part"],
+    "mixed": VERDICT_INK["mixed"],
+    "contradicted": VERDICT_INK["contrary"],
+    "inconclusive": VERDICT_INK["undecided"],
+    "not checkable": VERDICT_INK["cannot be checked"],
+    "stronger than claimed": "#C9DFF5",
+}
+
+
 class Style(NamedTuple):
     """How one policy is drawn, everywhere and for ever."""
 
@@ -177,15 +189,29 @@ def use() -> None:
     import seaborn as sns  # and with it SciPy's statistics: only where something is drawn
 
     sns.set_theme(
-        context="notebook", style="whitegrid", palette=list(INK.values()),
+        context="notebook",
+        style="whitegrid",
+        palette=list(INK.values()),
         rc={
-            "figure.figsize": (6.4, 4.0), "figure.dpi": 110, "savefig.dpi": 150,
-            "figure.constrained_layout.use": True, "svg.hashsalt": "dlsim",
-            "font.size": 10, "axes.titlesize": 11, "axes.labelsize": 10,
-            "xtick.labelsize": 9, "ytick.labelsize": 9,
-            "legend.fontsize": 9, "legend.frameon": False,
-            "axes.edgecolor": "#444444", "axes.spines.top": False, "axes.spines.right": False,
-            "grid.color": "#E2E2E2", "grid.linewidth": 0.8,
-            "lines.linewidth": 1.7, "lines.markersize": 5.5, "hatch.linewidth": 0.6,
+            "figure.figsize": (6.4, 4.0),
+            "figure.dpi": 110,
+            "savefig.dpi": 150,
+            "figure.constrained_layout.use": True,
+            "svg.hashsalt": "dlsim",
+            "font.size": 10,
+            "axes.titlesize": 11,
+            "axes.labelsize": 10,
+            "xtick.labelsize": 9,
+            "ytick.labelsize": 9,
+            "legend.fontsize": 9,
+            "legend.frameon": False,
+            "axes.edgecolor": "#444444",
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "grid.color": "#E2E2E2",
+            "grid.linewidth": 0.8,
+            "lines.linewidth": 1.7,
+            "lines.markersize": 5.5,
+            "hatch.linewidth": 0.6,
         },
-    )  # fmt: skip
+    )
