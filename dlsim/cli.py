@@ -220,7 +220,7 @@ def reproduce_papers(args: argparse.Namespace) -> int:
 
     readings = readings_by_notebook(reading, names)
     require_cache()
-    dask = args.dask or os.environ.get(dask_cluster.DASK, "")
+    dask = args.dask or os.environ.get(dask_cluster.DASK_VARIABLE, "")
     if dask:
         print(f"sweeps run on {dask_cluster.check_cluster(dask)}", file=sys.stderr)
     wanted = [*(name for name in names if name != SCORECARD), SCORECARD]

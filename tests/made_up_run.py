@@ -49,9 +49,9 @@ def write_scorecard_notebook(folder):
     here = os.getcwd()
     os.chdir(folder / "notebooks")
     try:
-        card = scorecard.read(folder)
-        parts = [overview.findings(card, folder), overview.claims(card)]
-        parts.append(overview.figures(card, folder))
+        card = scorecard.read_scorecards(folder)
+        parts = [overview.show_findings(card, folder), overview.show_claims(card)]
+        parts.append(overview.show_figures(card, folder))
     finally:
         os.chdir(here)
     outputs = [new_output("display_data", {"text/html": part.data}) for part in parts]

@@ -408,7 +408,7 @@ def test_a_paper_notebook_runs_to_its_end(browser, lab):
         book.keep("end")
         for width, theme in LOOKS:
             book.dress(width, theme)
-            for part in ("iit.table1", "study.say", "scorecard.verdicts"):
+            for part in ("iit.table1", "study.say", "scorecard.style_verdicts"):
                 book.show(f"{part}(")
                 book.keep(f"{part}-{width}-{theme}")
                 found = book.faults(".jp-Cell :is(.jp-RenderedMarkdown, .jp-OutputArea-output)")

@@ -22,7 +22,7 @@ from dlsim.study.claims import (
     agreement,
     headline,
     intervals,
-    judge,
+    judge_points,
     load_claims,
     read_scorecard,
     reference_of,
@@ -53,7 +53,7 @@ def points(*rows, **columns):
 
 
 def word(direction, *rows, **more):
-    return judge(points(*rows), claim(direction, **more)).word
+    return judge_points(points(*rows), claim(direction, **more)).word
 
 
 # Every direction at one grid point. Thresholds: the rule of dlsim/study/claims.py.
@@ -141,9 +141,9 @@ def test_the_rule_in_its_own_words(rows, random):
 def test_all_points_at_once_need_more_than_each_alone():
     # t with 9 degrees: 2.26 of one point, 4.69 of forty (Sidak), in standard errors
     row, open_one = (0.03, 0.03 - 2.26e-2, 0.03 + 2.26e-2), (0.0, -0.0226, 0.0226)
-    assert judge(points(row, n=10), claim()).word == "holds"
-    assert judge(points(*[row] * 40, n=10), claim()).word == "holds"  # each alone is enough
-    assert judge(points(*[row] * 39, open_one, n=10), claim()).word == "undecided"
+    assert judge_points(points(row, n=10), claim()).word == "holds"
+    assert judge_points(points(*[row] * 40, n=10), claim()).word == "holds"  # each alone is enough
+    assert judge_points(points(*[row] * 39, open_one, n=10), claim()).word == "undecided"
     wide = intervals(points(*[row] * 40, n=10), claim())
     expected = scipy.stats.t.ppf((1 + 0.95 ** (1 / 40)) / 2, 9) / scipy.stats.t.ppf(0.975, 9)
     assert ((0.03 - wide["least"]) / (0.03 - wide["low"])).to_numpy() == pytest.approx(expected)
@@ -152,8 +152,8 @@ def test_all_points_at_once_need_more_than_each_alone():
 def test_replicates_are_judged_by_their_family():
     values = np.random.default_rng(5).normal(0.5, 0.1, (10, 3))
     frame = points(*[(0.0, 0.1)] * 3, values=list(values.T), n=10)  # those ends are not used
-    assert judge(frame.assign(estimate=values.mean(axis=0)), claim()).word == "holds"
-    verdict = judge(frame.assign(estimate=values.mean(axis=0)), claim(margin=0.52))
+    assert judge_points(frame.assign(estimate=values.mean(axis=0)), claim()).word == "holds"
+    verdict = judge_points(frame.assign(estimate=values.mean(axis=0)), claim(margin=0.52))
     assert verdict.word == "undecided"
     assert verdict.points == "0 for, 3 open, 0 against, of 3"
     assert "would show an effect of" in verdict.reason
@@ -161,17 +161,18 @@ def test_replicates_are_judged_by_their_family():
 
 def test_equal_replicates_show_nothing_unless_they_are_counted():
     frame = points((0.0, 0.0), values=[np.zeros(10)], n=10)
-    assert judge(frame, claim("close", margin=0.01)).word == "cannot be checked"
+    assert judge_points(frame, claim("close", margin=0.01)).word == "cannot be checked"
     few, many = (frame.assign(total=total, values=None) for total in (100, 10_000))
-    assert judge(few, claim("close", margin=0.01)).word == "undecided"  # up to 3.6 % are possible
-    assert judge(many, claim("close", margin=0.01)).word == "holds"
+    # of 100 up to 3.6 % are possible
+    assert judge_points(few, claim("close", margin=0.01)).word == "undecided"
+    assert judge_points(many, claim("close", margin=0.01)).word == "holds"
 
 
 def test_the_members_of_a_group_speak_as_one():
     frame = points(BEYOND, BEYOND, BEYOND, OTHER, group=[1, 1, 2, 2])
-    verdict = judge(frame, claim())
+    verdict = judge_points(frame, claim())
     assert (verdict.word, verdict.counts) == ("mixed", (1, 0, 1))
-    open_one = judge(points(BEYOND, UNDECIDED, BEYOND, group=[1, 1, 2]), claim())
+    open_one = judge_points(points(BEYOND, UNDECIDED, BEYOND, group=[1, 1, 2]), claim())
     assert (open_one.word, open_one.counts) == ("in part", (1, 1, 0))
 
 
@@ -193,7 +194,7 @@ def test_no_interval_leaves_the_range_of_the_quantity():
 )
 def test_same_asks_of_any_two_points_whether_they_are_equivalent(estimates, half, expected):
     frame = points(*[(e, e - half, e + half) for e in estimates])
-    assert judge(frame, claim("same", margin=0.0200001)).word == expected
+    assert judge_points(frame, claim("same", margin=0.0200001)).word == expected
 
 
 def test_same_is_judged_part_by_part_on_pairs_of_replicates():
@@ -202,25 +203,25 @@ def test_same_is_judged_part_by_part_on_pairs_of_replicates():
     jitter = np.random.default_rng(2).normal(0, 1e-4, (4, 10))
     frame = points(*[(0.0, 1.0)] * 4, values=list(rows + jitter), n=10)
     frame["estimate"] = [row.mean() for row in frame["values"]]
-    verdict = judge(frame.assign(part=["L=0.1", "L=0.1", "L=1", "L=1"]), claim("same"))
+    verdict = judge_points(frame.assign(part=["L=0.1", "L=0.1", "L=1", "L=1"]), claim("same"))
     assert (verdict.word, verdict.counts) == ("mixed", (1, 0, 1))
     assert "weakest at point 3 against point 2" in verdict.statistic
-    assert judge(frame, claim("same")).counts == (1, 0, 5)
+    assert judge_points(frame, claim("same")).counts == (1, 0, 5)
 
 
 def test_a_trend_counts_the_steps_that_go_the_other_way():
     frame = points(BEYOND, steps=[9], wrong=[2])
-    assert "Of 9 steps to a neighbour 2 go the other way." in judge(frame, claim()).reason
+    assert "Of 9 steps to a neighbour 2 go the other way." in judge_points(frame, claim()).reason
 
 
 def test_the_text_names_the_weakest_point_its_interval_and_the_runs():
-    verdict = judge(points((0.02, 0.04), (0.01, 0.05), n=[10, 9]), claim(unit="points"))
+    verdict = judge_points(points((0.02, 0.04), (0.01, 0.05), n=[10, 9]), claim(unit="points"))
     assert verdict.reason == "2 for, 0 open, 0 against, of 2."
     assert verdict.statistic == "3 points; weakest at point 1: 3 points [1, 5]; 9 runs"
-    one = judge(points((0.2, 0.4)), claim("dramatic", unit="%"))
+    one = judge_points(points((0.2, 0.4)), claim("dramatic", unit="%"))
     assert one.statistic == "30 % [20, 40]"
     assert one.reason == "Asked, in our reading: more than 10 %. 1 for, 0 open, 0 against, of 1."
-    other = judge(points(BEYOND, UNDECIDED, OTHER), claim(unit="s"))
+    other = judge_points(points(BEYOND, UNDECIDED, OTHER), claim(unit="s"))
     assert "weakest at point 2: -0.15 s [-0.2, -0.1]" in other.statistic
 
 
@@ -233,23 +234,23 @@ def test_the_text_names_the_weakest_point_its_interval_and_the_runs():
     ],
 )  # fmt: skip
 def test_numbers_are_written_for_people(estimate, unit, text):
-    said = judge(points((estimate, estimate)), claim(unit=unit)).statistic
+    said = judge_points(points((estimate, estimate)), claim(unit=unit)).statistic
     assert said.startswith(f"{text} [")
 
 
 def test_points_are_checked():
     with pytest.raises(InputError, match="high not found"):
-        judge(points((0, 1)).drop(columns="high"), claim())
+        judge_points(points((0, 1)).drop(columns="high"), claim())
     with pytest.raises(InputError, match=r"low must not exceed high, as 1.0 > 0.0 at point 0"):
-        judge(points((0.5, 1.0, 0.0)), claim())
+        judge_points(points((0.5, 1.0, 0.0)), claim())
 
 
 def test_a_net_count_cannot_exceed_those_that_differ():
     one = claim(range=(-1.0, 1.0))
     frame = points((0.0, 0.0), total=1000, discordant=3, values=None)
-    assert judge(frame, one).word == "undecided"
+    assert judge_points(frame, one).word == "undecided"
     with pytest.raises(InputError, match="more cases differ in net than are discordant"):
-        judge(frame.assign(estimate=-0.3, low=-0.3, high=-0.3), one)
+        judge_points(frame.assign(estimate=-0.3, low=-0.3, high=-0.3), one)
 
 
 # ------------------------------------------------------------------ theorems
@@ -300,7 +301,7 @@ def test_a_claim_without_a_measure_says_why():
 
 def test_scorecard_and_headline():
     about = claim("about", printed=(0.1,), figure="p-fig1")
-    verdicts = [judge(points((0.1, 0.11)), about), Verdict(claim(), "contrary", "No.")]
+    verdicts = [judge_points(points((0.1, 0.11)), about), Verdict(claim(), "contrary", "No.")]
     card = scorecard(verdicts)
     assert list(card["verdict"]) == ["holds", "contrary"]
     assert list(card["printed"]) == ["10 %", ""]
@@ -334,7 +335,7 @@ def test_a_claim_that_is_exceeded_in_its_favour_is_shown_as_stronger(
     direction, printed, favour, estimates, shown, unit
 ):
     about = claim(direction, printed=printed, favour=favour, unit=unit)
-    verdict = judge(points(*((value, value + 0.001) for value in estimates)), about)
+    verdict = judge_points(points(*((value, value + 0.001) for value in estimates)), about)
     assert verdict.shown == shown
     # the scorecard keeps the word of the data
     assert scorecard([verdict]).loc[0, "verdict"] == ("mixed" if shown == "mixed" else "contrary")

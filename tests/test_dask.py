@@ -38,7 +38,7 @@ def cluster():
 
 @pytest.fixture
 def address(cluster, monkeypatch):
-    monkeypatch.setenv(dask_cluster.DASK, cluster.scheduler_address)
+    monkeypatch.setenv(dask_cluster.DASK_VARIABLE, cluster.scheduler_address)
     return cluster.scheduler_address
 
 
@@ -87,7 +87,7 @@ def test_a_notebook_runs_its_sweeps_there_and_loses_a_worker(address, tmp_path, 
     (there,) = run_all([tmp_path / "one.ipynb"], out=tmp_path / "a", dask=address,
                        parameters={"flag": str(flag)})  # fmt: skip
     assert (there.status, flag.exists()) == ("ok", True), there.error
-    monkeypatch.delenv(dask_cluster.DASK)
+    monkeypatch.delenv(dask_cluster.DASK_VARIABLE)
     expected = sweep(functions.deadly, {"load": range(40, 60)}, 2, 0, jobs=1,
                      fixed={"flag": ""})  # fmt: skip
     write_csv(tmp_path / "expected.csv", expected)
@@ -185,7 +185,7 @@ def test_a_scheduler_that_dies_is_an_error_and_what_came_back_stays(tmp_path, mo
             env=os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
         )  # fmt: skip
         assert dask_cluster.check_cluster(str(note)).startswith("1 workers with 1 threads")
-        monkeypatch.setenv(dask_cluster.DASK, str(note))
+        monkeypatch.setenv(dask_cluster.DASK_VARIABLE, str(note))
         marks = tmp_path / "marks"
         marks.mkdir()
         fixed = {"marks": str(marks), "pid": scheduler.pid}

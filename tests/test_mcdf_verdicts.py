@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dlsim.papers import mcdf
-from dlsim.study.claims import judge, load_claims
+from dlsim.study.claims import judge_points, load_claims
 from tests.made_up import assert_judged_each_way
 
 LOADS, SETUPS, RATIOS = (0.1, 0.5, 1.0), (0.0, 5.0, 10.0, 20.0), (0.1, 0.5, 3.0, 5.0)
@@ -129,7 +129,7 @@ def test_one_better_rival_decides_a_load():
         table = measure(**better)
         assert table["group"].nunique() in (len(LOADS), len(LOADS) * (len(SETUPS) - 1))
         assert set(table.groupby("group")["estimate"].min().round(1)) == {-0.1}
-        verdict = judge(table, next(one for one in load_claims("mcdf") if one.id == name))
+        verdict = judge_points(table, next(one for one in load_claims("mcdf") if one.id == name))
         assert verdict.counts == (0, 0, table["group"].nunique())
         assert "every open point" not in verdict.reason  # none is open
 

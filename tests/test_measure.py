@@ -9,10 +9,10 @@ import pytest
 from dlsim.study.claims import load_claims
 from dlsim.study.measure import (
     MEASURES,
+    difference_to,
     differences,
-    lead,
-    mirrored,
-    named,
+    name_points,
+    negate_interval,
     points,
     ratio,
     tidy,
@@ -63,8 +63,8 @@ def test_one_replicate_has_no_interval_and_none_has_no_point():
 
 def test_names_of_points_are_short_where_the_value_says_enough():
     table = pd.DataFrame({"what": ["x"], "clusters": [5], "kind": ["Tiers"], "load": [0.30000]})
-    assert named(table, list(table))["point"].tolist() == ["x, K 5, Tiers, load 0.3"]
-    assert named(table, ["load"], "lead")["point"].tolist() == ["lead, load 0.3"]
+    assert name_points(table, list(table))["point"].tolist() == ["x, K 5, Tiers, load 0.3"]
+    assert name_points(table, ["load"], "lead")["point"].tolist() == ["lead, load 0.3"]
 
 
 def test_a_trend_is_a_slope_times_the_axis_by_hand():
@@ -90,11 +90,11 @@ def test_differences_leads_and_ratios_by_hand():
     )  # fmt: skip
     table = wide(frame, ["load"])
     assert differences(table, {"less": ("b", "a")})["less"].tolist() == pytest.approx([0.3, 0.1])
-    assert lead(table, "a", ["b"])["b"].tolist() == pytest.approx([0.3, 0.1])
+    assert difference_to(table, "a", ["b"])["b"].tolist() == pytest.approx([0.3, 0.1])
     counts = pd.DataFrame({"load": 1.0, "replicate": [0, 1], "of": [2.0, 4.0], "all": [0.1, 0.3]})
     assert ratio(counts, "of", "all", ["load"])["estimate"].item() == pytest.approx(6 / 0.4)
     ends = pd.DataFrame({"estimate": [0.2], "low": [0.1], "high": [0.4]})
-    assert mirrored(ends, 1.0)[ENDS].iloc[0].tolist() == pytest.approx([0.8, 0.6, 0.9])
+    assert negate_interval(ends, 1.0)[ENDS].iloc[0].tolist() == pytest.approx([0.8, 0.6, 0.9])
 
 
 def test_every_claim_is_measured_or_says_why_not():

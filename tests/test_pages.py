@@ -178,7 +178,7 @@ def test_the_page_shows_every_claim_and_figure(folder):
     for row in verdicts().to_dict("records"):
         assert row["claim"] in page.text
         assert f"claim-{row['id']}" in page.ids
-        assert overview.comparisons(row["points"]) in page.text
+        assert overview.describe_comparisons(row["points"]) in page.text
     for row in load_figures()[1]:
         assert row.title in page.text
         assert (row.id in page.ids) == (row.notebook == "20-mcdf"), row.id
@@ -306,10 +306,10 @@ def test_a_folder_that_cannot_be_written_to_is_refused(tmp_path):
 def test_verdicts_are_shown_where_nothing_was_run(tmp_path, monkeypatch):
     """In JupyterLab, before any run, the shipped verdicts are shown without links."""
     monkeypatch.chdir(tmp_path)
-    card = scorecard.read(tmp_path)
+    card = scorecard.read_scorecards(tmp_path)
     assert len(card) > 100
-    assert "<img" not in overview.findings(card, tmp_path).data
-    shown = overview.figures(card, tmp_path).data
+    assert "<img" not in overview.show_findings(card, tmp_path).data
+    shown = overview.show_figures(card, tmp_path).data
     assert f"{len(load_figures()[1])} figures and tables are not part" in shown
 
 

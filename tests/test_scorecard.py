@@ -42,7 +42,7 @@ def run(tmp_path):
 
 
 def test_without_a_run_the_reference_is_shown(tmp_path):
-    frame = scorecard.read(tmp_path)
+    frame = scorecard.read_scorecards(tmp_path)
     assert list(frame["id"]) == [claim.id for claim in load_claims()]
     assert set(frame["origin"]) == {scorecard.REFERENCE}
     for paper, rows in frame.groupby("paper"):
@@ -51,15 +51,15 @@ def test_without_a_run_the_reference_is_shown(tmp_path):
 
 
 def test_a_run_comes_first_and_says_how_it_was_run(run):
-    frame = scorecard.read(run)
+    frame = scorecard.read_scorecards(run)
     ours = frame[frame["paper"] == "bricks"]
     assert list(ours["id"]) == ["bricks-1", "bricks-2"]
     assert set(ours["origin"]) == {"this run, scale quick, seed 3, 4 runs, load=util"}
     assert set(frame[frame["paper"] != "bricks"]["origin"]) == {scorecard.REFERENCE}
-    table = scorecard.origins(frame)
+    table = scorecard.tabulate_origins(frame)
     assert dict(zip(table["paper"], table["claims"], strict=True))["bricks"] == 2
     (run / "notebooks" / "60-bricks.ipynb").unlink()  # as after a failure
-    table = scorecard.origins(scorecard.read(run)).set_index("paper")
+    table = scorecard.tabulate_origins(scorecard.read_scorecards(run)).set_index("paper")
     assert "did not end" in table.loc["bricks", "from"]
 
 
@@ -67,7 +67,7 @@ def test_a_run_comes_first_and_says_how_it_was_run(run):
                                   '{"parameters": {"reading": ["load"]}}'])  # fmt: skip
 def test_a_damaged_stamp_tells_nothing(run, text):
     (run / "notebooks" / ".60-bricks.stamp.json").write_text(text)
-    table = scorecard.origins(scorecard.read(run)).set_index("paper")
+    table = scorecard.tabulate_origins(scorecard.read_scorecards(run)).set_index("paper")
     assert "did not end" in table.loc["bricks", "from"]
 
 
@@ -75,21 +75,21 @@ def test_a_damaged_stamp_tells_nothing(run, text):
 def test_what_is_no_scorecard_is_refused(run, text):
     (run / "data" / "bricks-claims.csv").write_text(text)
     with pytest.raises(InputError, match=r"bricks-claims\.csv.*run dlsim reproduce again"):
-        scorecard.read(run)
+        scorecard.read_scorecards(run)
 
 
 def test_a_seventh_verdict_is_refused(run):
     pd.DataFrame([row("bricks-1", "maybe")]).to_csv(run / "data" / "bricks-claims.csv", index=False)
     with pytest.raises(InputError, match="'maybe'"):
-        scorecard.read(run)
+        scorecard.read_scorecards(run)
 
 
 def test_counts_and_picture_agree(run):
-    frame = scorecard.read(run)
-    counts = scorecard.counts(frame)
+    frame = scorecard.read_scorecards(run)
+    counts = scorecard.count_verdicts(frame)
     assert list(counts.columns) == list(SHOWN_SYMBOLS)
     assert counts.loc["bricks"].tolist() == [1, 0, 0, 1, 0, 0, 0]
-    ax = scorecard.fig_counts(frame)
+    ax = scorecard.plot_counts(frame)
     widths = sum(patch.get_width() for patch in ax.patches)
     assert widths == len(frame)
     texts = [text.get_text() for text in ax.texts]
@@ -98,25 +98,25 @@ def test_counts_and_picture_agree(run):
             assert not number or f"{SHOWN_SYMBOLS[word]} {number}" in texts
     plt.close("all")
     with pytest.raises(InputError, match="needs claims"):
-        scorecard.fig_counts(frame[:0])
+        scorecard.plot_counts(frame[:0])
 
 
 def test_tables_escape_and_mark(run):
-    frame = scorecard.read(run)
-    html = scorecard.table(frame).to_html()
+    frame = scorecard.read_scorecards(run)
+    html = scorecard.style_claims(frame).to_html()
     assert "<b>" not in html
     assert "&lt;b&gt; &amp; co" in html
     assert html.count("<tr>") == len(frame) + 1
     for word in set(frame["verdict"]):
         assert f"{SYMBOLS[word]} {SHOWN_WORDS[word]}" in html
-    differ = scorecard.findings(frame).data
+    differ = scorecard.style_contradicted(frame).data
     assert "bricks-1" in set(differ["id"])
     assert "bricks-2" not in set(differ["id"])
 
 
 def test_the_verdicts_of_a_notebook_are_marked(run):
-    frame = scorecard.read(run).query("paper == 'bricks'")
-    html = scorecard.verdicts(frame, "whose").to_html()
+    frame = scorecard.read_scorecards(run).query("paper == 'bricks'")
+    html = scorecard.style_verdicts(frame, "whose").to_html()
     for word in (
         f"{SYMBOLS['contrary']} contradicted",
         "CONTRADICTS",
@@ -126,7 +126,7 @@ def test_the_verdicts_of_a_notebook_are_marked(run):
     ):
         assert word in html
     assert html.count("<tr>") == 3
-    assert "whose" not in scorecard.verdicts(frame).data
+    assert "whose" not in scorecard.style_verdicts(frame).data
 
 
 def test_the_notebook_reads_the_run_it_belongs_to(run):
@@ -134,7 +134,7 @@ def test_the_notebook_reads_the_run_it_belongs_to(run):
     assert (result.status, result.error) == ("ok", "")
     text = result.path.read_text("utf-8")
     assert "scale quick, seed 3, 4 runs, load=util" in text
-    total = len(scorecard.read(run))
+    total = len(scorecard.read_scorecards(run))
     assert text.count('id=\\"claim-') == total
     with Image.open(run / "figures" / "suite-counts.png") as picture:
         assert len(picture.convert("RGB").getcolors(1 << 16)) > 20  # a blank one has one colour
@@ -144,11 +144,11 @@ def test_the_notebook_reads_the_run_it_belongs_to(run):
 
 def test_the_changelog_ends_at_the_reference():
     moved = pd.read_csv(shared_file("data/reference/suite/suite-changelog.csv"))
-    known = scorecard.read("nowhere").set_index("id")["verdict"]
+    known = scorecard.read_scorecards("nowhere").set_index("id")["verdict"]
     assert moved["now"].tolist() == known[moved["id"]].tolist()
     assert moved["why"].str.endswith(".").all()
     assert moved["id"].is_unique
-    assert "mcdf-2" in scorecard.changes().to_html()
+    assert "mcdf-2" in scorecard.style_changes().to_html()
 
 
 def test_results_that_contradict_the_reference_too_often_are_refused(tmp_path):

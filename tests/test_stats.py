@@ -14,7 +14,7 @@ from dlsim.errors import InputError
 from dlsim.files import shared_folder
 from dlsim.study.calibration import GRID, LAWS, calibrate
 from dlsim.study.stats import (
-    RESAMPLES,
+    BOOTSTRAP_RESAMPLES,
     family,
     mean_interval,
     relative_reduction,
@@ -219,7 +219,7 @@ def test_refusals_name_the_value_and_the_remedy(call, message):
 def _by_hand(samples, level=0.95):
     """Bootstrap-t and max-t in plain loops over the resamples of rows."""
     x = np.column_stack(samples)
-    n, tail, count = len(x), (1 - level) / 2, RESAMPLES
+    n, tail, count = len(x), (1 - level) / 2, BOOTSTRAP_RESAMPLES
     draws = np.random.default_rng([n, count]).multinomial(n, np.full(n, 1 / n), size=count)
     found = []
     for often in draws:

@@ -26,7 +26,15 @@ import pandas as pd
 
 from dlsim.bricks import INPUT_SWITCHES
 from dlsim.bricks import SWITCHES as ENGINE_SWITCHES
-from dlsim.study.measure import counted, differences, measures, named, points, trend, wide
+from dlsim.study.measure import (
+    differences,
+    measures,
+    name_points,
+    points,
+    trend,
+    wide,
+    with_exact_bounds,
+)
 from dlsim.study.stats import relative_reduction
 
 #: The schedulers of Figures 3 to 6.
@@ -111,7 +119,7 @@ def gains_of_correction(frame: pd.DataFrame, by: str = "interval") -> pd.DataFra
     """
     table = estimate_changes(subtract_corrected(frame, by), by)
     requests = frame.groupby([by, "replicate"])["requests"].first().groupby(by).sum()
-    return counted(table, table[by].map(requests))
+    return with_exact_bounds(table, table[by].map(requests))
 
 
 def removed_failures(
@@ -121,7 +129,7 @@ def removed_failures(
     rows = runs[runs["corrected"].isin(corrected)]
     rows = rows.assign(what=rows["policy"] + rows["corrected"].map({0: "", 1: ", corrected"}))
     at = ["what", "interval"]
-    return named(relative_reduction(rows, "failure", "fallbacks", most, fewest, at=at), at)
+    return name_points(relative_reduction(rows, "failure", "fallbacks", most, fewest, at=at), at)
 
 
 def trend_over_opt(runs: pd.DataFrame, column: str) -> pd.DataFrame:

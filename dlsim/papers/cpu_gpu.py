@@ -17,7 +17,16 @@ from dlsim.cpugpu import POLICIES as ENGINE_POLICIES
 from dlsim.cpugpu import SWITCHES as ENGINE_SWITCHES
 from dlsim.cpugpu import Policy, Reading, workload
 from dlsim.errors import InputError
-from dlsim.study.measure import counted, estimates, joined, measures, mirrored, named, tidy, trend
+from dlsim.study.measure import (
+    estimates,
+    join_points,
+    measures,
+    name_points,
+    negate_interval,
+    tidy,
+    trend,
+    with_exact_bounds,
+)
 from dlsim.study.measure import wide as one_column_per_policy
 from dlsim.study.stats import relative_reduction
 
@@ -97,7 +106,7 @@ def total_saved(
     parts = []
     for policy in policies:
         table = relative_reduction(sums, column, "policy", policy, rival, at=["mix"])
-        parts.append(named(table, ["mix"], f"{policy} against {rival}").assign(policy=policy))
+        parts.append(name_points(table, ["mix"], f"{policy} against {rival}").assign(policy=policy))
     return pd.concat(parts, ignore_index=True)
 
 
@@ -144,7 +153,7 @@ def estimate_by_gpus(values: pd.DataFrame) -> pd.DataFrame:
 
 def excess_over(runs: pd.DataFrame, by: str, value: float, at: list[str]) -> pd.DataFrame:
     """Estimate how much longer schedules are at a value of a column than where it is 0."""
-    return mirrored(relative_reduction(runs, "makespan", by, value, 0.0, at=at))
+    return negate_interval(relative_reduction(runs, "makespan", by, value, 0.0, at=at))
 
 
 @measures("cpu-gpu-13", readings=False)
@@ -153,7 +162,7 @@ def cost_of_threads(threads: pd.DataFrame) -> pd.DataFrame:
     sums = threads.groupby(["mix", "replicate", "share"])["makespan"].sum().reset_index()
     shares = sorted(set(sums["share"]) - {0.0})
     parts = [excess_over(sums, "share", share, ["mix"]).assign(share=share) for share in shares]
-    return named(pd.concat(parts, ignore_index=True), ["share", "mix"])
+    return name_points(pd.concat(parts, ignore_index=True), ["share", "mix"])
 
 
 def _last_rows(frame: pd.DataFrame, number: str) -> pd.DataFrame:
@@ -220,7 +229,7 @@ def _trade_waits(runs: pd.DataFrame, column: str) -> pd.DataFrame:
         "mean wait": total_saved(runs, ["asjf"], "rsc", "mean_wait"),
         column.replace("_", " "): total_saved(runs, ["rsc"], "asjf", column),
     }
-    return joined(parts)
+    return join_points(parts)
 
 
 @measures("cpu-gpu-18a")
@@ -239,7 +248,7 @@ def _share_unexcused(lateness: pd.DataFrame, fair: str) -> pd.DataFrame:
     """Return the share of the jobs that are late and under neither exception."""
     rows = lateness[(lateness["above"] == 0) & (lateness["fair"] == fair)]
     jobs = rows.groupby("mix", sort=False)["jobs"].sum().reset_index(drop=True)
-    return counted(estimates(rows, ["mix"], "unexcused"), jobs)
+    return with_exact_bounds(estimates(rows, ["mix"], "unexcused"), jobs)
 
 
 @measures("cpu-gpu-6a")
@@ -292,7 +301,9 @@ def excess_over_exhaustive(short_queues: pd.DataFrame) -> pd.DataFrame:
     """Return the excess over the schedules of an exhaustive search."""
     rows = short_queues[short_queues["policy"].isin(PROPOSED_POLICIES)]
     columns = {"makespan": "makespan", "mean completion": "completion"}
-    return joined({name: estimates(rows, ["policy", "mix"], of) for name, of in columns.items()})
+    return join_points(
+        {name: estimates(rows, ["policy", "mix"], of) for name, of in columns.items()}
+    )
 
 
 @measures("cpu-gpu-9", readings=False)
@@ -305,7 +316,7 @@ def excess_with_wrong_times(
     two = moldable.assign(policy="problem 2: " + moldable["scheduler"])
     rows, at = pd.concat([sums, two[sums.columns]]), ["policy", "mix"]
     rows = rows[rows["policy"].isin(["rsc", "asjf", "problem 2: flexible", "problem 2: area"])]
-    return named(excess_over(rows, "error", rows["error"].max(), at), at)
+    return name_points(excess_over(rows, "error", rows["error"].max(), at), at)
 
 
 def _compare_streams(
@@ -342,7 +353,7 @@ def excess_of_thread_order(orders: pd.DataFrame) -> pd.DataFrame:
         "spread": distance["threads"] - distance["scheduled"],
         "mean": slowdown["threads"] / slowdown["scheduled"] - 1,
     }
-    return joined({name: _estimate_at(column, keys) for name, column in columns.items()})
+    return join_points({name: _estimate_at(column, keys) for name, column in columns.items()})
 
 
 @measures("cpu-gpu-12a", readings=False)
@@ -378,4 +389,4 @@ def word_count_speedup_by_overlap(word_counts: pd.DataFrame) -> pd.DataFrame:
     for devices in ("gpu", "both"):
         plain, overlapped = (times_by_gpus(word_counts, streams, devices) for streams in (1, 3))
         parts[devices] = estimate_by_gpus(plain / overlapped - 1)
-    return joined(parts)
+    return join_points(parts)

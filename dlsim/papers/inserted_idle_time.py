@@ -23,7 +23,16 @@ import pandas as pd
 
 from dlsim.realtime import Reading, workload
 from dlsim.study.claims import intervals, load_claims
-from dlsim.study.measure import counted, differences, measures, named, points, ratio, trend, wide
+from dlsim.study.measure import (
+    differences,
+    measures,
+    name_points,
+    points,
+    ratio,
+    trend,
+    wide,
+    with_exact_bounds,
+)
 
 ORDERS_OF_PAPER_I = ("FIFO", "EDF")
 #: Ways to use nodes that the claims compare, in either order; "I" and "II" are FIDO and EDDO.
@@ -92,7 +101,7 @@ def _bound_by_cases(
         pd.Series(counts.stack().reindex(places).to_numpy(), table.index)
         for counts in (cases, discordant)
     )
-    return counted(table, total.where(other.notna())).assign(discordant=other.fillna(0))
+    return with_exact_bounds(table, total.where(other.notna())).assign(discordant=other.fillna(0))
 
 
 def subtract_ratios(
@@ -194,7 +203,7 @@ def share_under_constraint(main: pd.DataFrame, column: str, less: str = "") -> p
         return None
     rows = rows.assign(held=rows[column] - (rows[less] if less else 0))
     cases = rows.groupby("load", sort=False)["s_iits"].sum()
-    table = named(ratio(rows, "held", "s_iits", ["load"]), ["load"])
+    table = name_points(ratio(rows, "held", "s_iits", ["load"]), ["load"])
     return table.assign(total=table["load"].map(cases).replace(0, np.nan), values=None)
 
 

@@ -26,7 +26,17 @@ import pandas as pd
 from dlsim.realtime import workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.study.claims import LEVEL
-from dlsim.study.measure import counted, estimates, exact, lead, measures, points, rise, trend, wide
+from dlsim.study.measure import (
+    difference_to,
+    estimates,
+    exact,
+    measures,
+    points,
+    slope_over,
+    trend,
+    wide,
+    with_exact_bounds,
+)
 from dlsim.study.stats import family
 
 #: Policies with admission control, in the order of the paper's legends.
@@ -63,7 +73,7 @@ def _decided_by_best(values: pd.DataFrame, by: list[str]) -> pd.DataFrame:
 def _with_exact_bounds(table: pd.DataFrame, rows: pd.DataFrame, axis: str) -> pd.DataFrame:
     """Bound shares of tasks by the number of tasks where they are the same in all runs."""
     tasks = rows.groupby(["policy", axis])["tasks"].sum()
-    return counted(table, table.join(tasks, on=["what", axis])["tasks"])
+    return with_exact_bounds(table, table.join(tasks, on=["what", axis])["tasks"])
 
 
 # ------------------------------------------------------------------ Figures 4 and 5
@@ -73,7 +83,9 @@ def _with_exact_bounds(table: pd.DataFrame, rows: pd.DataFrame, axis: str) -> pd
 def lead_over_all(main: pd.DataFrame) -> pd.DataFrame:
     """Return what each of the six other policies has more than MCDF at every load."""
     table = ratios_without_setup(main)
-    return _decided_by_best(lead(table, "MCDF", (*RIVALS_OF_MCDF, *WITHOUT_ADMISSION)), ["load"])
+    return _decided_by_best(
+        difference_to(table, "MCDF", (*RIVALS_OF_MCDF, *WITHOUT_ADMISSION)), ["load"]
+    )
 
 
 @measures("mcdf-2")
@@ -92,7 +104,7 @@ def growth_of_delay(main: pd.DataFrame) -> pd.DataFrame:
 
 def _distances(main: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return the distances to MCDF of the policies with the fewest nodes, and with all nodes."""
-    far = lead(ratios_without_setup(main), "MCDF", RIVALS_OF_MCDF).abs()
+    far = difference_to(ratios_without_setup(main), "MCDF", RIVALS_OF_MCDF).abs()
     fewest, every = far[list(FEWEST_NODES)], far[list(ALL_NODES)]
     return fewest.set_axis(list(ALL_NODES), axis=1), every
 
@@ -114,7 +126,7 @@ def nearer_of_each_kind(main: pd.DataFrame) -> pd.DataFrame:
 def _decrement(main: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return MCDF's lead over FIFOAN and EDFAN, averaged over the loads, and the means."""
     mean = ratios_without_setup(main).groupby("replicate").mean()
-    return lead(mean, "MCDF", ALL_NODES), mean
+    return difference_to(mean, "MCDF", ALL_NODES), mean
 
 
 @measures("mcdf-5a")
@@ -132,7 +144,7 @@ def decrement_in_points(main: pd.DataFrame) -> pd.DataFrame:
 
 def estimate_leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) -> pd.DataFrame:
     """Return what each rival refuses more than MCDF along an axis, with the claims' intervals."""
-    table = points(lead(wide(frame, [by]), "MCDF", RIVALS_OF_MCDF), [by])
+    table = points(difference_to(wide(frame, [by]), "MCDF", RIVALS_OF_MCDF), [by])
     ends = ["low", "high", "least", "most"]
     return table.assign(**family(list(table["values"]), level)[ends])
 
@@ -143,7 +155,7 @@ def estimate_leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) 
 @measures("mcdf-6")
 def lead_with_setup(main: pd.DataFrame) -> pd.DataFrame:
     """Return what each rival refuses more than MCDF at every set-up cost and load."""
-    table = lead(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF)
+    table = difference_to(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF)
     return _decided_by_best(table, ["setup", "load"])
 
 
@@ -155,7 +167,7 @@ def _trend_over_setup(table: pd.DataFrame) -> pd.DataFrame:
 @measures("mcdf-7")
 def growth_of_lead(main: pd.DataFrame) -> pd.DataFrame:
     """Return how far MCDF's lead over each rival rises over the set-up costs."""
-    return _trend_over_setup(lead(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF))
+    return _trend_over_setup(difference_to(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF))
 
 
 @measures("mcdf-8")
@@ -203,7 +215,7 @@ def sensitivity_where_sending_is_cheap(ratios: pd.DataFrame) -> pd.DataFrame:
 @measures("mcdf-11")
 def fall_of_sensitivity(ratios: pd.DataFrame) -> pd.DataFrame:
     """Return how far the sensitivity to the load falls over the ratios Cms/Cps."""
-    return trend(0.0 - rise(_by_ratio(ratios), "load"), "value", "{what}")
+    return trend(0.0 - slope_over(_by_ratio(ratios), "load"), "value", "{what}")
 
 
 @measures("mcdf-12")
@@ -231,7 +243,9 @@ def ranges_over_axes(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
 @measures("mcdf-14")
 def lead_in_stability(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
     """Return each rival's range of the reject ratio over an axis minus MCDF's."""
-    return _decided_by_best(lead(ranges_over_axes(main, ratios), "MCDF", RIVALS_OF_MCDF), ["axis"])
+    return _decided_by_best(
+        difference_to(ranges_over_axes(main, ratios), "MCDF", RIVALS_OF_MCDF), ["axis"]
+    )
 
 
 # ------------------------------------------------------------------ sections 4 to 6

@@ -32,7 +32,16 @@ import pandas as pd
 from dlsim.steady import SWITCHES as ENGINE_SWITCHES
 from dlsim.steady import topology
 from dlsim.steady.samples import CONNECTIVITY
-from dlsim.study.measure import counted, exact, measures, named, points, ratio, trend, wide
+from dlsim.study.measure import (
+    exact,
+    measures,
+    name_points,
+    points,
+    ratio,
+    trend,
+    wide,
+    with_exact_bounds,
+)
 
 #: Switches of the engine, then of the platforms, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**ENGINE_SWITCHES, **topology.SWITCHES}
@@ -107,7 +116,7 @@ def _estimate_shares(
         kind: len(frame[frame.columns.intersection(stratum)].drop_duplicates())
         for kind, frame in frames.items()
     }
-    return counted(table, table["kind"].map(count))
+    return with_exact_bounds(table, table["kind"].map(count))
 
 
 def split_by_kind(vertices: pd.DataFrame) -> Frames:
@@ -187,7 +196,7 @@ def mean_of_lprg_over_greedy(random: pd.DataFrame) -> pd.DataFrame:
 def greedy_over_lprg(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return the mean of G over the mean of LPRG on Tiers platforms of all sizes, less 1."""
     table = average_over_all(tiers, {name: tiers[name] for name in RIVALS_OF_LPRR})
-    return named(ratio(table, "G", "LPRG", [], less=1), [], "G over LPRG")
+    return name_points(ratio(table, "G", "LPRG", [], less=1), [], "G over LPRG")
 
 
 @measures("steady-state-3b")

@@ -432,7 +432,7 @@ def _power(effect: float, claim: Claim) -> str:
     return f" These runs would show an effect of {what} at every open point (power 80 %)."
 
 
-def judge(points: pd.DataFrame, claim: Claim) -> Verdict:
+def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
     """Judge a measured claim by the one rule (see the module).
 
     There is one row per grid point: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
@@ -490,7 +490,7 @@ def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
     if points is None:
         done = Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
     else:
-        done = judge(points, claim)
+        done = judge_points(points, claim)
     if claim.kind == "theorem":
         word, reason = theorem_status(claim.statement)
         if word != "cannot be checked":

@@ -19,7 +19,7 @@ from dlsim.files import read_json
 from dlsim.validate import import_extra
 
 #: Environment variable that names the scheduler of a Dask cluster.
-DASK = "DLSIM_DASK"
+DASK_VARIABLE = "DLSIM_DASK"
 #: How long a scheduler may take to answer, and a worker to come (a batch queue may be slow).
 ANSWER_SECONDS, WORKER_SECONDS = 10, 300
 #: How many of the workers that do not fit are named.
@@ -106,7 +106,7 @@ def _client(place: str) -> Any:
 
 def cluster_executor() -> Executor | None:
     """Return the executor of the cluster that the environment names; None in a worker."""
-    place = os.environ.get(DASK)
+    place = os.environ.get(DASK_VARIABLE)
     if not place or multiprocessing.parent_process() is not None:
         return None
     client = _client(place)

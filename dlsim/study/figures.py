@@ -17,7 +17,7 @@ PICTURE_FORMATS: dict[str, dict[str, None]] = {
 #: Environment variable that names the format of the pictures beside those of the report.
 FORMAT_VARIABLE = "DLSIM_FIGURES"
 
-STATUSES = ("reproduced", "redrawn", "beyond", "planned", "cannot be reproduced")
+FIGURE_STATUSES = ("reproduced", "redrawn", "beyond", "planned", "cannot be reproduced")
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,7 @@ class FigureRow:
 
 
 _NEEDED = dict.fromkeys(("id", "paper", "printed", "title", "notebook"), partial(text, blank=False))
-_FIELDS = files.field_rules(FigureRow, **_NEEDED, status=partial(one_of, options=STATUSES))
+_FIELDS = files.field_rules(FigureRow, **_NEEDED, status=partial(one_of, options=FIGURE_STATUSES))
 
 
 def paper_of(notebook: str) -> str:

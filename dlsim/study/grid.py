@@ -36,13 +36,13 @@ SECONDS_BEFORE_WORKERS = 1.0
 #: How often a sweep goes on with fresh workers after some have died.
 RETRIES = 2
 
-Point = dict[str, Any]
+GridPoint = dict[str, Any]
 
 
 class Cell(NamedTuple):
     """One call of a sweep: where it stands in the result, and the file that keeps it."""
 
-    point: Point
+    point: GridPoint
     replicate: int
     file: Path | None
 
@@ -50,7 +50,7 @@ class Cell(NamedTuple):
 # ------------------------------------------------------------------ the grid
 
 
-def points_of(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]:
+def points_of(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[GridPoint]:
     """Return the points of a grid, in order; refuse none at all, or points that differ in kind."""
     if isinstance(grid, Mapping):
         for name, values in grid.items():
@@ -71,7 +71,7 @@ def points_of(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Poi
     return [{name: unwrap_scalar(value) for name, value in row.items()} for row in rows]
 
 
-def _cells(points: list[Point], replicates: int, seed: int, folder: Path | None) -> list[Cell]:
+def _cells(points: list[GridPoint], replicates: int, seed: int, folder: Path | None) -> list[Cell]:
     """Return the cells point by point, each with all its replicates."""
     result = []
     for point in points:
@@ -83,7 +83,7 @@ def _cells(points: list[Point], replicates: int, seed: int, folder: Path | None)
     return result
 
 
-def _cell_folder(function: Callable[..., Any], fixed: Point, points: list[Point]) -> Path:
+def _cell_folder(function: Callable[..., Any], fixed: GridPoint, points: list[GridPoint]) -> Path:
     """Return the folder of the cells of a function with these fixed arguments."""
     known, modules = fingerprint((function, sorted(fixed.items())))
     modules |= fingerprint(points)[1]
@@ -161,7 +161,7 @@ def _frame(cells: list[Cell], tables: Sequence[dict[str, list[Any]]]) -> pd.Data
 
 
 def _call(
-    function: Callable[..., Any], fixed: Point, point: Point, seed: int, replicate: int
+    function: Callable[..., Any], fixed: GridPoint, point: GridPoint, seed: int, replicate: int
 ) -> str:
     """Call the function for one cell, and return its result as text."""
     stream = np.random.SeedSequence(seed, spawn_key=(replicate,))
@@ -194,7 +194,9 @@ def call_in_worker(
 class _Sweep:
     """What is done of a sweep, and what is still to do."""
 
-    def __init__(self, function: Callable[..., Any], fixed: Point, seed: int, label: str) -> None:
+    def __init__(
+        self, function: Callable[..., Any], fixed: GridPoint, seed: int, label: str
+    ) -> None:
         self.function, self.fixed, self.seed, self.label = function, fixed, seed, label
         self.cells: list[Cell] = []
         self.results: dict[int, dict[str, list[Any]]] = {}
@@ -220,7 +222,7 @@ class _Sweep:
         self.show(len(self.results))
 
     @contextmanager
-    def named(self, number: int) -> Iterator[None]:
+    def name_error(self, number: int) -> Iterator[None]:
         """Name the cell whose error this is."""
         try:
             yield
@@ -240,7 +242,7 @@ class _Sweep:
         begun = time.perf_counter()
         for number in self.pending:
             point, replicate, _ = self.cells[number]
-            with self.named(number):
+            with self.name_error(number):
                 text = _call(self.function, self.fixed, point, self.seed, replicate)
             self.finish(number, text)
             if time.perf_counter() - begun > seconds:
@@ -259,7 +261,7 @@ class _Sweep:
             futures[executor.submit(call_in_worker, *call)] = number
         try:
             for future in as_completed(futures):
-                with self.named(futures[future]):
+                with self.name_error(futures[future]):
                     text = future.result()
                 self.finish(futures[future], text)
         finally:

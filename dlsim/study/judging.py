@@ -240,7 +240,7 @@ def show_scorecard(*columns: str) -> Any:
     card = claims.scorecard(verdicts, None if apart else claims.read_scorecard(place))
     here.folder_of_results.verdicts(here.paper, card)
     here.folder_of_results.table(f"{here.paper}-points", judged_points())
-    return scorecard.verdicts(card, *columns)
+    return scorecard.style_verdicts(card, *columns)
 
 
 def measure_claim_without_frames(claim: Claim) -> Verdict:

@@ -63,7 +63,7 @@ def wide(
     return frame.pivot(index=[*by, "replicate"], columns=columns, values=column)
 
 
-def named(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
+def name_points(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
     """Name the points of a table of estimates after their place in the grid."""
     rows = table[list(by)].to_dict("records")
     said = ([f"{_SHORT.get(n, n)} {format_value(row[n])}".strip() for n in by] for row in rows)
@@ -73,10 +73,10 @@ def named(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFram
 
 def estimates(frame: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
     """Estimate one column of a tidy frame at every point of a grid."""
-    return named(summary(frame, list(by), column, samples=True), by)
+    return name_points(summary(frame, list(by), column, samples=True), by)
 
 
-def joined(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+def join_points(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     """Put tables of points below each other, each point under the name of its table."""
     tables = [table.assign(point=f"{name}, " + table["point"]) for name, table in parts.items()]
     return pd.concat(tables, ignore_index=True)
@@ -107,7 +107,7 @@ def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     table = pd.concat(parts, ignore_index=True)
     place = table["what"].map(columns.index)
     table = table.loc[place.sort_values(kind="stable").index].reset_index(drop=True)
-    return named(table, ["what", *by])
+    return name_points(table, ["what", *by])
 
 
 def exact(table: pd.DataFrame) -> pd.DataFrame:
@@ -115,7 +115,7 @@ def exact(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(low=table["estimate"], high=table["estimate"], values=None)
 
 
-def counted(table: pd.DataFrame, total: "pd.Series[Any]") -> pd.DataFrame:
+def with_exact_bounds(table: pd.DataFrame, total: "pd.Series[Any]") -> pd.DataFrame:
     """Give points that are shares of a total of like cases exact bounds where no run varies.
 
     `total` has the index of the table, NaN where there is none; where runs do vary, they tell
@@ -133,12 +133,12 @@ def differences(table: pd.DataFrame, pairs: Mapping[str, tuple[Any, Any]]) -> pd
     return pd.DataFrame({name: table[a] - table[b] for name, (a, b) in pairs.items()})
 
 
-def lead(table: pd.DataFrame, mine: str, over: Sequence[str]) -> pd.DataFrame:
+def difference_to(table: pd.DataFrame, mine: str, over: Sequence[str]) -> pd.DataFrame:
     """What each rival has more than one policy."""
     return table[list(over)].sub(table[mine], axis=0)
 
 
-def rise(table: pd.DataFrame, over: str) -> pd.DataFrame:
+def slope_over(table: pd.DataFrame, over: str) -> pd.DataFrame:
     """By how much each column rises over a whole axis, a level of the index, in every replicate.
 
     This is the least-squares slope times the length of the axis, NaN where a level is missing.
@@ -153,7 +153,7 @@ def rise(table: pd.DataFrame, over: str) -> pd.DataFrame:
 
 
 def trend(table: pd.DataFrame, over: str, text: str = "{what} over {over}") -> pd.DataFrame:
-    """Estimate the `rise` of each column over an axis.
+    """Estimate the `slope_over` of each column over an axis.
 
     ``steps`` counts neighbours along it and ``wrong`` those whose means fall.
     """
@@ -162,13 +162,13 @@ def trend(table: pd.DataFrame, over: str, text: str = "{what} over {over}") -> p
     falls = means.groupby(by).diff() if by else means.diff()
     names = {what: text.format(what=what, over=over) for what in table}
     wrong = (falls < 0).groupby(by).sum() if by else (falls < 0).sum().to_frame().T
-    made = points(rise(table, over).rename(columns=names), by)
+    made = points(slope_over(table, over).rename(columns=names), by)
     flat = wrong.rename(columns=names).reset_index() if by else wrong.rename(columns=names)
     told = flat.melt(by, var_name="what", value_name="wrong")
     return made.merge(told, on=["what", *by]).assign(steps=table.index.unique(over).size - 1)
 
 
-def mirrored(table: pd.DataFrame, about: float = 0.0) -> pd.DataFrame:
+def negate_interval(table: pd.DataFrame, about: float = 0.0) -> pd.DataFrame:
     """Turn a saving x into an excess -x, or into the ratio 1 - x."""
     ends = zip(ENDS, ("estimate", "high", "low"), strict=True)
     other = {"values": [about - row for row in table["values"]]} if "values" in table else {}
@@ -179,4 +179,4 @@ def ratio(
     frame: pd.DataFrame, a: str, b: str, by: Sequence[str], less: float = 0.0
 ) -> pd.DataFrame:
     """Estimate the mean of one column over the mean of another at every point, less a number."""
-    return mirrored(reduction(frame[a], frame[b], frame[list(by)]), 1.0 - less)
+    return negate_interval(reduction(frame[a], frame[b], frame[list(by)]), 1.0 - less)

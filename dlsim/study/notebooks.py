@@ -372,8 +372,8 @@ def run_all(
     if cell_seconds is not None:
         limit = number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
     picture_format = one_of("figures", figures, PICTURE_FORMATS)
-    environment = {FORMAT_VARIABLE: picture_format, worker_pool.JOBS: "1"}
-    environment |= {dask_cluster.DASK: dask} if dask else {}
+    environment = {FORMAT_VARIABLE: picture_format, worker_pool.JOBS_VARIABLE: "1"}
+    environment |= {dask_cluster.DASK_VARIABLE: dask} if dask else {}
     plan = []
     for path in paths:
         own = {"reading": readings[path.stem]} if path.stem in readings else {}
@@ -463,8 +463,10 @@ def _with_workers(job: _Job, count: int) -> _Job:
     """Return a notebook that runs alone: its sweeps get all workers, or all of the cluster."""
     values = dict(job.values)
     if "jobs" in values:
-        values["jobs"] = 0 if dask_cluster.DASK in job.environment else count
-    return replace(job, values=values, environment=job.environment | {worker_pool.JOBS: str(count)})
+        values["jobs"] = 0 if dask_cluster.DASK_VARIABLE in job.environment else count
+    return replace(
+        job, values=values, environment=job.environment | {worker_pool.JOBS_VARIABLE: str(count)}
+    )
 
 
 class _Display:

@@ -38,13 +38,13 @@ def _with_shown_words(card: pd.DataFrame) -> pd.DataFrame:
     return card.assign(verdict=shown_words(card), reference=reference)
 
 
-def findings(card: pd.DataFrame, out: StrPath) -> Any:
+def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
     """Show, for every paper, its main claim, what was found, and how many claims hold.
 
     Parameters
     ----------
     card : DataFrame
-        The verdicts, as `dlsim.study.scorecard.read` returns them.
+        The verdicts, as `dlsim.study.scorecard.read_scorecards` returns them.
     out : path
         The folder of results.
 
@@ -76,17 +76,17 @@ def findings(card: pd.DataFrame, out: StrPath) -> Any:
     return _show("findings", found, papers=_titles(card))
 
 
-def claims(card: pd.DataFrame) -> Any:
+def show_claims(card: pd.DataFrame) -> Any:
     """Show all claims with their verdicts, and menus that show only some of them."""
     shown = _with_shown_words(card).to_dict("records")
-    rows = [row | {"comparisons": comparisons(row["points"])} for row in shown]
+    rows = [row | {"comparisons": describe_comparisons(row["points"])} for row in shown]
     return _show("claims", rows, papers=_titles(card))
 
 
-def comparisons(points: str) -> str:
+def describe_comparisons(points: str) -> str:
     """Say how many comparisons of a claim support it.
 
-    >>> comparisons("2 for, 7 open, 13 against, of 22")
+    >>> describe_comparisons("2 for, 7 open, 13 against, of 22")
     'Of 22 comparisons 2 support the claim, 13 contradict it, and 7 show nothing.'
     """
     counts = re.fullmatch(r"(\d+) for, (\d+) open, (\d+) against, of (\d+)", str(points))
@@ -97,10 +97,10 @@ def comparisons(points: str) -> str:
     return f"Of {total} comparisons {what}."
 
 
-def figures(card: pd.DataFrame, out: StrPath) -> Any:
+def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
     """Show a card for every figure and table of the notebooks that a run has executed.
 
-    Parameters and return value are those of `findings`.
+    Parameters and return value are those of `show_findings`.
     """
     papers, rows = load_figures()
     folder, card = Path(out), _with_shown_words(card)

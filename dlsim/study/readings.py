@@ -15,10 +15,10 @@ from dlsim.study.measure import MEASURES
 from dlsim.study.stats import ENDS
 from dlsim.validate import format_value
 
-Reading = Mapping[str, Any]
+Switches = Mapping[str, Any]
 
 
-def name_reading(reading: Reading) -> str:
+def name_reading(reading: Switches) -> str:
     """Write a reading in one line: what differs from the default.
 
     >>> name_reading({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})

@@ -44,7 +44,7 @@ def _origin(folder: Path, paper: str) -> str:
     return "a run that did not end, or ran by itself"
 
 
-def read(out: StrPath = "") -> pd.DataFrame:
+def read_scorecards(out: StrPath = "") -> pd.DataFrame:
     """Collect all scorecards, each from `out` ("": results/latest) or else from data/reference."""
     folder = Path(out) if out else results_folder("latest")
     parts = [scorecard([]).assign(origin="")]
@@ -60,18 +60,18 @@ def read(out: StrPath = "") -> pd.DataFrame:
     return pd.concat(parts, ignore_index=True)
 
 
-def counts(frame: pd.DataFrame) -> pd.DataFrame:
+def count_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     """Count the verdicts of every paper, by the words that a reader is shown."""
     table = pd.crosstab(frame["paper"], shown_words(frame).rename("verdict"))
     papers = list(dict.fromkeys(frame["paper"]))
     return table.reindex(index=papers, columns=list(SHOWN_SYMBOLS), fill_value=0)
 
 
-def fig_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def plot_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw how many claims of every paper hold: one bar per paper, a part per verdict."""
     if frame.empty:
         raise InputError("a picture of verdicts needs claims, got none: run dlsim reproduce")
-    table = counts(frame)
+    table = count_verdicts(frame)
     ax = axes_of(ax, (9, 1.2 + 0.42 * len(table)))
     left = table.cumsum(axis=1) - table
     for word, symbol in SHOWN_SYMBOLS.items():
@@ -116,39 +116,39 @@ def _styled(frame: pd.DataFrame, *columns: str) -> Styler:
     return style.apply(lambda _: inks, subset=["verdict"])
 
 
-def verdicts(frame: pd.DataFrame, *more: str) -> Styler:
+def style_verdicts(frame: pd.DataFrame, *more: str) -> Styler:
     """Show the claims of one paper, with further columns after the id, and the reasons."""
     beside = ["reference", "agreement"] if frame["reference"].any() else []
     columns = ("claim", "printed", "measured", "verdict", *beside, "reason")
     return _styled(frame, "id", *more, *columns)
 
 
-def table(frame: pd.DataFrame) -> Styler:
+def style_claims(frame: pd.DataFrame) -> Styler:
     """Show all claims: what is printed, what was measured, the verdict."""
     return _styled(
         frame, "paper", "where", "claim", "printed", "measured", "verdict", "reference", "agreement"
     )
 
 
-def findings(frame: pd.DataFrame) -> Styler:
+def style_contradicted(frame: pd.DataFrame) -> Styler:
     """Show the claims with evidence against them, each with the reason."""
     against = frame[frame["verdict"].isin(["contrary", "mixed"])]
     return _styled(against, "id", "where", "claim", "printed", "measured", "verdict", "reason")
 
 
-def contradictions(frame: pd.DataFrame) -> Styler:
+def style_disagreements(frame: pd.DataFrame) -> Styler:
     """Show the claims whose verdict contradicts the one at the paper's scale."""
     some = frame[frame["agreement"] == "CONTRADICTS"]
     return _styled(some, "id", "where", "claim", "measured", "verdict", "reference", "reason")
 
 
-def changes() -> Styler:
+def style_changes() -> Styler:
     """Show the verdicts that moved with the rule: the word before and now, and why."""
     changed = read_csv(shared_file("data/reference/suite/suite-changelog.csv"), {"id": "any"})
     return _left(changed.replace({"before": SHOWN_WORDS, "now": SHOWN_WORDS}))
 
 
-def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
+def tabulate_error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
     """Tabulate how often the rule errs, in percent; without `draws` as shipped."""
     shipped = read_csv(shared_file("data/reference/suite/suite-calibration.csv"), {"law": "any"})
     table = calibration.calibrate(draws, seed, jobs) if draws else shipped
@@ -158,7 +158,7 @@ def error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
     return percent.pivot(index=names, columns="points", values=rates).rename(columns=SHOWN_WORDS)
 
 
-def origins(frame: pd.DataFrame) -> pd.DataFrame:
+def tabulate_origins(frame: pd.DataFrame) -> pd.DataFrame:
     """Tell from which run the verdicts of every paper come."""
     groups = frame.groupby(["paper", "origin"], sort=False).size().reset_index(name="claims")
     return groups.rename(columns={"origin": "from"})[["paper", "claims", "from"]]

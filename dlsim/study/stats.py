@@ -68,11 +68,11 @@ def _student(mean: Any, spread: Any, n: Any, level: float = LEVEL) -> pd.DataFra
 
 
 #: Fewest replicates worth resampling, and resamples per family.
-RESAMPLED, RESAMPLES = 5, 2000
+MIN_RESAMPLED, BOOTSTRAP_RESAMPLES = 5, 2000
 #: Replicates up to which the bound for skewed ones falls here, and from how many draws.
-SKEWED, SKEWED_DRAWS = 30, 400_000
+MAX_SKEWED, SKEWED_DRAWS = 30, 400_000
 #: A sample with a smaller share of distinct values has ties: its resamples often lack any spread.
-DISTINCT = 0.75
+MIN_DISTINCT_SHARE = 0.75
 
 
 @lru_cache(maxsize=64)
@@ -99,7 +99,7 @@ def _studentized(samples: Any, count: int) -> Any:
     return t
 
 
-@lru_cache(maxsize=SKEWED)
+@lru_cache(maxsize=MAX_SKEWED)
 def _skewed(n: int) -> Any:
     """Return the t statistics of n lognormal replicates that are lowest, in rising order."""
     rng, parts = np.random.default_rng(n), []
@@ -114,7 +114,7 @@ def skewed_quantile(n: int, tail: float) -> float:
 
     That of 30 serves for more too: it falls with n.
     """
-    return float(-_skewed(min(n, SKEWED))[int(tail * SKEWED_DRAWS)])
+    return float(-_skewed(min(n, MAX_SKEWED))[int(tail * SKEWED_DRAWS)])
 
 
 def _ends(t: Any, tail: float) -> tuple[Any, Any]:
@@ -153,17 +153,19 @@ def family(samples: Sequence[Any], level: float = LEVEL) -> pd.DataFrame:
     degrees, sidak = np.maximum(n, 2) - 1.0, (1 + level ** (1 / m)) / 2
     alone, at_once = stdtrit(degrees, 1 - tail), stdtrit(degrees, sidak)
     low, high, least, most = -alone, alone.copy(), -at_once, at_once.copy()
-    tied = np.array([len(np.unique(row)) < DISTINCT * len(row) for row in rows], dtype=bool)
-    for k in np.flatnonzero(known & tied & (n >= RESAMPLED)):
+    tied = np.array(
+        [len(np.unique(row)) < MIN_DISTINCT_SHARE * len(row) for row in rows], dtype=bool
+    )
+    for k in np.flatnonzero(known & tied & (n >= MIN_RESAMPLED)):
         one, all_of_them = skewed_quantile(n[k], tail), skewed_quantile(n[k], 1 - sidak)
         third = ((rows[k] - mean[k]) ** 3).sum()  # of ties, the end on the side of the long tail
         if third > 0:
             low[k], least[k] = -one, -all_of_them
         elif third < 0:
             high[k], most[k] = one, all_of_them
-    drawn = known & ~tied & (n >= RESAMPLED)
+    drawn = known & ~tied & (n >= MIN_RESAMPLED)
     if drawn.any():
-        count = RESAMPLES * max(1, round(0.05 / (1 - level)))
+        count = BOOTSTRAP_RESAMPLES * max(1, round(0.05 / (1 - level)))
         places = [np.flatnonzero(drawn & (n == size)) for size in np.unique(n[drawn])]
         t = np.concatenate([_studentized(np.stack([rows[k] for k in p]), count) for p in places])
         drawn = np.concatenate(places)

@@ -14,7 +14,7 @@ from dlsim import processes
 from dlsim.validate import whole
 
 #: Environment variable that says how many worker processes a sweep gets.
-JOBS = "DLSIM_JOBS"
+JOBS_VARIABLE = "DLSIM_JOBS"
 #: How long workers are waited for that end: a stopped one would never.
 END_SECONDS = 3.0
 
@@ -23,8 +23,8 @@ def count_workers(jobs: int = 0) -> int:
     """Return the number of workers, 0 for ``$DLSIM_JOBS`` or all cores; it is 1 inside a worker."""
     rule = "a whole number, 0 for all cores"
     number = whole("jobs", jobs, 0, rule=rule)
-    if not number and (text := os.environ.get(JOBS)):
-        number = whole(JOBS, int(text) if text.isdecimal() else text, 0, rule=rule)
+    if not number and (text := os.environ.get(JOBS_VARIABLE)):
+        number = whole(JOBS_VARIABLE, int(text) if text.isdecimal() else text, 0, rule=rule)
     if multiprocessing.parent_process() is not None:
         return 1
     if hasattr(os, "sched_getaffinity"):
