@@ -87,7 +87,8 @@ def by_scheduler(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.D
 
 def sort_opts(policies: Iterable[str]) -> list[str]:
     """Return the legends of Deadline among some policies, the smallest Opt first."""
-    return sorted({name for name in policies if name.startswith("D-")}, key=lambda n: float(n[2:]))
+    names = {name for name in policies if name.startswith("D-")}
+    return sorted(names, key=lambda name: float(name.removeprefix("D-")))
 
 
 def estimate_changes(changes: Any, by: str = "interval") -> pd.DataFrame:
@@ -142,9 +143,13 @@ def trend_over_opt(runs: pd.DataFrame, column: str) -> pd.DataFrame:
     return trend(table, "opt")
 
 
-def compare_columns(table: pd.DataFrame, a: Any, b: Any, column: str) -> "pd.Series[float]":
-    """Return by how much b fails less than a, in points; or by which fraction it costs less."""
-    return table[a] - table[b] if column == "failure" else 1 - table[b] / table[a]
+def compare_columns(
+    table: pd.DataFrame, first: Any, second: Any, column: str
+) -> "pd.Series[float]":
+    """Return how much less the second fails than the first; or by which part it costs less."""
+    if column == "failure":
+        return table[first] - table[second]
+    return 1 - table[second] / table[first]
 
 
 def compare_with_greedy(
@@ -233,7 +238,9 @@ def cost_of_fallbacks(runs: pd.DataFrame) -> pd.DataFrame:
     """Return the cost with the most fallbacks over that without, minus one."""
     table, most = by_scheduler(runs, "cost"), runs["fallbacks"].max()
     names = ("Greedy", *sort_opts(table.columns.unique("policy")))
-    return estimate_changes({n: table[(n, 0, most)] / table[(n, 0, 0)] - 1 for n in names})
+    return estimate_changes(
+        {name: table[(name, 0, most)] / table[(name, 0, 0)] - 1 for name in names}
+    )
 
 
 @measures("bricks-9")
@@ -243,11 +250,11 @@ def trade_off(runs: pd.DataFrame) -> pd.DataFrame:
     for column in ("failure", "cost"):
         table = by_scheduler(runs, column)
         smallest, *_, largest = sort_opts(table.columns.unique("policy"))
-        a, b = (largest, smallest) if column == "failure" else (smallest, largest)
-        changes = {
-            f"{column}, {n} fallbacks": compare_columns(table, (a, 0, n), (b, 0, n), column)
-            for n in (0, 1, runs["fallbacks"].max())
-        }
+        first, second = (largest, smallest) if column == "failure" else (smallest, largest)
+        changes = {}
+        for fallbacks in (0, 1, runs["fallbacks"].max()):
+            columns = (first, 0, fallbacks), (second, 0, fallbacks)
+            changes[f"{column}, {fallbacks} fallbacks"] = compare_columns(table, *columns, column)
         parts.append(estimate_changes(changes))
     return pd.concat(parts, ignore_index=True)
 

@@ -76,9 +76,10 @@ def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
     unknown = set(reading) - set(SWITCHES)
     if unknown:
         raise InputError(f"the reading has no switch {sorted(unknown)[0]!r}; known: {[*SWITCHES]}")
-    own = {name: values[0] for name, values in SWITCHES.items() if name not in ENGINE_SWITCHES}
+    chosen = {name: values[0] for name, values in SWITCHES.items()} | dict(reading)
     of_engine = {name: value for name, value in reading.items() if name in ENGINE_SWITCHES}
-    return own | {"engine": Reading.of(of_engine)} | {k: reading[k] for k in own if k in reading}
+    own = {name: value for name, value in chosen.items() if name not in ENGINE_SWITCHES}
+    return own | {"engine": Reading.of(of_engine)}
 
 
 # ------------------------------------------------------------------ tables of pictures and claims

@@ -141,8 +141,12 @@ def estimate_gains(
 
 def _pairs(*roles: tuple[str, str], orders: Sequence[str] = ORDERS_OF_PAPER_I) -> PolicyPairs:
     """Name pairs of roles in every order."""
-    names = [(policy_name(order, a), policy_name(order, b)) for order in orders for a, b in roles]
-    return {f"{a} - {b}": (a, b) for a, b in names}
+    pairs = {}
+    for order in orders:
+        for pair in roles:
+            first, second = (policy_name(order, role) for role in pair)
+            pairs[f"{first} - {second}"] = first, second
+    return pairs
 
 
 @measures("inserted-idle-time-3")
@@ -277,7 +281,9 @@ def rise_of_shares(costs: pd.DataFrame) -> pd.DataFrame | None:
     if rows is None:
         return None
     rows = rows.set_index(["load", "tau", "replicate"])
-    shares = pd.DataFrame({c: rows[k] / rows["s_iits"] for c, k in CONSTRAINTS.items()})
+    shares = pd.DataFrame(
+        {constraint: rows[column] / rows["s_iits"] for constraint, column in CONSTRAINTS.items()}
+    )
     sums = rows[["s_iits", *CONSTRAINTS.values()]].groupby(["load", "tau"]).sum(min_count=1)
     cases = pd.DataFrame({constraint: sums["s_iits"] for constraint in CONSTRAINTS})
     held = pd.DataFrame({constraint: sums[column] for constraint, column in CONSTRAINTS.items()})
@@ -287,9 +293,10 @@ def rise_of_shares(costs: pd.DataFrame) -> pd.DataFrame | None:
 # ------------------------------------------------------------------ use of idle time
 
 
-def _subtract_use(main: pd.DataFrame, a: str, b: str) -> pd.DataFrame:
+def _subtract_use(main: pd.DataFrame, role: str, other: str) -> pd.DataFrame:
     """Return the part of the idle time that one role uses minus that of another."""
-    return points(differences(wide(main, ["load"], "use"), _pairs((a, b))), ["load"])
+    use = wide(main, ["load"], "use")
+    return points(differences(use, _pairs((role, other))), ["load"])
 
 
 @measures("inserted-idle-time-10a")
@@ -302,8 +309,8 @@ def use_by_equations(main: pd.DataFrame) -> pd.DataFrame:
     if main["s_iits"].isna().all():
         return table
     names = {
-        policy_name(o, "II"): f"{policy_name(o, 'II')} - {policy_name(o, 'DLT')}"
-        for o in ORDERS_OF_PAPER_I
+        policy_name(order, "II"): f"{policy_name(order, 'II')} - {policy_name(order, 'DLT')}"
+        for order in ORDERS_OF_PAPER_I
     }
     rows = main.assign(what=main["policy"].map(names)).dropna(subset=["what"])
     sums = rows.groupby(["load", "what"])[["s_iits", "opt_iits_ii"]].sum(min_count=1).unstack()

@@ -141,7 +141,7 @@ def _estimate_falls(table: pd.DataFrame) -> pd.DataFrame:
 def share_where_greedy_leads(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return the share of Tiers platforms on which G is better than LPRG; ties do not count."""
     return _estimate_shares(
-        {"Tiers": tiers}, "G > LPRG", lambda f: f["G"] > f["LPRG"] + OBJECTIVE_TIE
+        {"Tiers": tiers}, "G > LPRG", lambda frame: frame["G"] > frame["LPRG"] + OBJECTIVE_TIE
     )
 
 
@@ -149,7 +149,7 @@ def share_where_greedy_leads(tiers: pd.DataFrame) -> pd.DataFrame:
 def share_where_greedy_is_as_good(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return the share of Tiers platforms on which G is at least as good as LPRG."""
     return _estimate_shares(
-        {"Tiers": tiers}, "G >= LPRG", lambda f: f["G"] >= f["LPRG"] - OBJECTIVE_TIE
+        {"Tiers": tiers}, "G >= LPRG", lambda frame: frame["G"] >= frame["LPRG"] - OBJECTIVE_TIE
     )
 
 
@@ -209,7 +209,9 @@ def falls_over_size(tiers: pd.DataFrame) -> pd.DataFrame:
 def share_where_greedy_is_slightly_better(tiers: pd.DataFrame) -> pd.DataFrame:
     """Return the share of Tiers platforms on which G is 5 to 10 % above LPRG."""
     return _estimate_shares(
-        {"Tiers": tiers}, "G 5 to 10 % above", lambda f: (f["G"] / f["LPRG"]).between(1.05, 1.1)
+        {"Tiers": tiers},
+        "G 5 to 10 % above",
+        lambda frame: (frame["G"] / frame["LPRG"]).between(1.05, 1.1),
     )
 
 
@@ -296,7 +298,9 @@ def programs_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
     """Return how many programs LPRR solves, over K squared."""
     return _points_by_kind(
         {"Tiers": tiers, "random": random},
-        lambda f: average_by_size(f, {"programs / K^2": f["programs"] / f["clusters"] ** 2}),
+        lambda frame: average_by_size(
+            frame, {"programs / K^2": frame["programs"] / frame["clusters"] ** 2}
+        ),
     )
 
 
@@ -333,9 +337,10 @@ def connections_lost_by_rounding(vertices: pd.DataFrame) -> pd.DataFrame:
 @measures("steady-state-9b")
 def share_where_much_is_lost(vertices: pd.DataFrame) -> pd.DataFrame:
     """Return the share of cases in which LPR does not open a significant part."""
-    there = {k: frame.dropna(subset=["lost"]) for k, frame in split_by_kind(vertices).items()}
+    frames = split_by_kind(vertices)
+    there = {kind: frame.dropna(subset=["lost"]) for kind, frame in frames.items()}
     return _estimate_shares(
-        there, f"more than {SIGNIFICANT_LOSS:.0%}", lambda f: f["lost"] > SIGNIFICANT_LOSS
+        there, f"more than {SIGNIFICANT_LOSS:.0%}", lambda frame: frame["lost"] > SIGNIFICANT_LOSS
     )
 
 
