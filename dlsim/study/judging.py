@@ -212,7 +212,8 @@ def judged_points() -> pd.DataFrame:
         (95 % for all points of the claim at once), ``n`` (replicates).
     """
     tables = [claim_points(name).assign(claim=name) for name in session.current().points]
-    table = pd.concat([pd.DataFrame(columns=["claim"]), *tables], ignore_index=True)
+    tables = [table for table in tables if len(table)]
+    table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     return table.reindex(columns=POINT_COLUMNS).replace({"n": {math.inf: math.nan}})
 
 
