@@ -500,7 +500,7 @@ def test_both_speeds_give_the_same_bytes_where_links_stand_still():
 
 def test_other_users_data_take_the_same_of_links_at_both_speeds():
     env = Environment.random(3, 60.0, horizon=120.0, domains=2, link_background="data")
-    core = speeds.CORE
+    core = speeds.GRID_CORE
     assert 1000 < len(env.link_background.times) <= speeds.MAX_UNCOMPILED_ARRIVALS
     left = [
         modules.network.available_throughput(env.rates, env.step, env.link_background)
@@ -534,7 +534,7 @@ def test_auto_runs_an_hour_uncompiled_and_a_day_compiled(hours, is_small):
     """An hour of the paper's servers takes .2 s uncompiled, a day 6 s."""
     env = environment_arrays(Environment.random(0, 60.0, horizon=3600.0 * hours))
     work = speeds.uncompiled_microseconds(env, configure(Scheduler(), Reading()))
-    assert (work <= speeds.CORE.work) is is_small
+    assert (work <= speeds.GRID_CORE.work) is is_small
 
 
 def test_an_engine_that_is_not_there_is_refused():

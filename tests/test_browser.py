@@ -312,6 +312,7 @@ def test_readings_and_their_menus_open_by_keyboard(explorer):
         explorer.page.wait_for_timeout(500)
     sync_api.expect(link).not_to_have_text(call, timeout=PATIENCE)
     assert "reading={'an_nodes': 'best'}" in link.inner_text()
+    output.get_by_role("button", name="readings").click()
     output = explorer.show("explore.wan(")
     output.get_by_role("button", name="words").focus()
     explorer.page.keyboard.press("Enter")

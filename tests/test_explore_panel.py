@@ -268,7 +268,8 @@ def test_a_button_unfolds_what_is_behind_it(name):
     part = shown.view.children[2 + folded]
     assert part.layout.display == "none"
     shown.button(name).value = True
-    assert part.layout.display is None
+    unfolded = [one for one in shown.view.children[2:] if one.layout.display is None]
+    assert unfolded == [part]
     shown.button(name).value = False
     assert part.layout.display == "none"
 

@@ -29,7 +29,7 @@ TWO = Cluster(2, 1.0, 1.0)
         ("MCDF", 3, "task 3 is accepted: it starts at 8 on 2 nodes and ends at 16, due 16."),
         ("FIFOMN", 2, "task 2 is accepted: it starts at 8 on 1 node and ends at 44, due 64."),
         ("FIFOMN", 3, "task 3, due 16, is refused: it and waiting task 2 cannot both end in "
-                      "time; due 20 it would start at 8 on 1 and end at 20."),
+                      "time; if due 20, it would start at 8 on 1 node and end at 20."),
         ("EDFMN", 3, "task 3 is accepted: it starts at 8 on 2 nodes and ends at 16, due 16."),
         ("FIFOANNA", 3, "without an admission test, task 3 starts at 32 on 2 nodes and ends at "
                         "40, due 16, too late."),

@@ -19,7 +19,7 @@ from dlsim.compiled import Core
 
 #: Uncompiled, a process simulates for a second or two: an hour of the paper's 40 servers takes
 #: .2 s, a day 6 s. Loading the compiled core takes .3 s, compiling it some 20 s.
-CORE = Core("dlsim.bricks.core", work=1_500_000, seconds=20)
+GRID_CORE = Core("dlsim.bricks.core", work=1_500_000, seconds=20)
 
 #: Microseconds that the uncompiled core takes, measured on an Intel Xeon.
 MICROSECONDS = {
@@ -70,9 +70,9 @@ def core_of_run(
     env: EnvironmentArrays, cfg: Config, engine: str
 ) -> AbstractContextManager[SimpleNamespace]:
     """Return a context that gives the modules of the core for a run."""
-    return CORE.at_speed(engine, uncompiled_microseconds(env, cfg))
+    return GRID_CORE.at_speed(engine, uncompiled_microseconds(env, cfg))
 
 
 def network_for(arrivals: int) -> Any:
     """Return the network module of the core for a number of other users' data."""
-    return (CORE.python if arrivals <= MAX_UNCOMPILED_ARRIVALS else CORE.compiled).network
+    return (GRID_CORE.python if arrivals <= MAX_UNCOMPILED_ARRIVALS else GRID_CORE.compiled).network

@@ -14,8 +14,8 @@ from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
+from dlsim.bricks.core.network import IntArray
 from dlsim.bricks.traces import Floats
 from dlsim.errors import InputError
 from dlsim.validate import (
@@ -29,8 +29,6 @@ from dlsim.validate import (
     to_floats,
     whole,
 )
-
-Ints = NDArray[np.int64]
 
 #: Links of one domain in the two-level tree, in the order of its traces.
 TWO_LEVEL = ("LAN up", "LAN down", "WAN up", "WAN down")
@@ -56,10 +54,10 @@ class Topology:
 
     links: pd.DataFrame
     domains: int
-    first: Ints
-    hops: Ints
+    first: IntArray
+    hops: IntArray
 
-    def links_of(self, pair: int) -> Ints:
+    def links_of(self, pair: int) -> IntArray:
         """Return the links (rows) of a pair, source * domains + target, in order."""
         return self.hops[self.first[pair] : self.first[pair + 1]]
 
@@ -294,7 +292,7 @@ def draw_means(
     return np.asarray(low + (high - low) * random_generator(seed).random(len(low)))
 
 
-def alternate_nodes(counts: Sequence[int]) -> tuple[Ints, Ints]:
+def alternate_nodes(counts: Sequence[int]) -> tuple[IntArray, IntArray]:
     """Make the nodes of all domains alternately client and server.
 
     Returns the domain of every server and of every client. There are as many clients as servers,

@@ -6,8 +6,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.core.state import Config, EnvironmentArrays, Floats, GridState, Whole
+from dlsim.bricks.core.state import Config, EnvironmentArrays, GridState, IntArray
 from dlsim.compiled import latest_finish
+from dlsim.validate import Floats
 
 
 class Refuse:
@@ -22,7 +23,7 @@ class RequestColumns(NamedTuple):
     """Columns of ``Environment.requests``, of the requests that have arrived so far."""
 
     time: Floats
-    client: Whole
+    client: IntArray
     send: Floats
     recv: Floats
     work: Floats
@@ -89,11 +90,11 @@ class View(NamedTuple):
     receiving: Floats
     performance: Floats
     load: Floats
-    scheduled: Whole
+    scheduled: IntArray
     excluded: NDArray[np.bool_]
     submitted: Floats
-    server: Whole
-    returned: Whole
+    server: IntArray
+    returned: IntArray
     completion: Floats
     requests: RequestColumns
     memory: dict[str, Any]

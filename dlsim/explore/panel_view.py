@@ -83,36 +83,32 @@ class PanelView(widgets.VBox):
         gc.freeze()  # or a collection of all that is imported delays a picture by 0.3 s
 
     def _rows(self) -> list[widgets.Widget]:
-        """Build the two columns, and below them what the buttons unfold."""
+        """Build the two columns, and below them the parts that the buttons unfold."""
         in_view = [self.controls[control.name] for control in self.panel.controls]
-        folded = [self.controls[control.name] for control in self.panel.settings]
-        definitions = "".join(
-            f"<dt>{html.escape(word)}</dt><dd>{html.escape(text)}</dd>"
-            for word, text in self.panel.words.items()
-        )
-        grid = widgets.Layout(grid_template_columns=_WIDE_GRID, display="none")
-        parts = {
-            "more settings": widgets.GridBox(folded, layout=grid) if folded else None,
-            "readings": widgets.GridBox([*self.readings.values()], layout=grid),
-            "words": widgets.HTML(f"<dl>{definitions}</dl>", layout=widgets.Layout(display="none")),
-        }
-        folds = {name: part for name, part in parts.items() if part is not None}
+        settings = [self.controls[control.name] for control in self.panel.settings]
+        folds = {"more settings": _folded_grid(settings)} if settings else {}
+        folds["readings"] = _folded_grid([*self.readings.values()])
+        folds["words"] = self._definitions()
         toggles = [_fold_button(name, part) for name, part in folds.items()]
-        buttons = [self._save_button(kind) for kind in PICTURE_FORMATS]
-        left = widgets.VBox(
-            [
-                *in_view,
-                *toggles,
-                widgets.HBox(buttons, layout=widgets.Layout(flex_flow="row wrap")),
-            ],
-            layout=widgets.Layout(**_COLUMN),
+        save_row = widgets.HBox(
+            [self._save_button(kind) for kind in PICTURE_FORMATS],
+            layout=widgets.Layout(flex_flow="row wrap"),
         )
+        left = widgets.VBox([*in_view, *toggles, save_row], layout=widgets.Layout(**_COLUMN))
         right = widgets.VBox(
             [self.sentence, self.image, self.link, self.saved], layout=widgets.Layout(**_PICTURE)
         )
         title = widgets.HTML(f"{_STYLE}<b>{html.escape(self.panel.title)}</b>")
         columns = widgets.HBox([left, right], layout=widgets.Layout(flex_flow="row wrap"))
         return [title, columns, *folds.values()]
+
+    def _definitions(self) -> widgets.HTML:
+        """Build the folded list of the words in the picture."""
+        entries = "".join(
+            f"<dt>{html.escape(word)}</dt><dd>{html.escape(text)}</dd>"
+            for word, text in self.panel.words.items()
+        )
+        return widgets.HTML(f"<dl>{entries}</dl>", layout=widgets.Layout(display="none"))
 
     def _save_button(self, kind: str) -> widgets.Button:
         label = kind.upper()
@@ -171,6 +167,12 @@ class PanelView(widgets.VBox):
         if self.image.value:
             bundle["image/png"] = base64.b64encode(self.image.value).decode("ascii")
         return bundle
+
+
+def _folded_grid(controls: list[widgets.Widget]) -> widgets.GridBox:
+    """Return controls side by side, hidden at first."""
+    layout = widgets.Layout(grid_template_columns=_WIDE_GRID, display="none")
+    return widgets.GridBox(controls, layout=layout)
 
 
 def _fold_button(name: str, part: widgets.Widget) -> widgets.ToggleButton:

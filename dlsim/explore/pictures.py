@@ -50,9 +50,9 @@ def new_figure(left: float, bottom: float, right: float, top: float, **gaps: flo
     return figure
 
 
-def set_title(ax: Axes, text: str) -> None:
-    """Write at the left above axes what they show."""
-    ax.set_title(text, loc="left", pad=3, y=1.0)
+def set_title(ax: Axes, text: str, pad: float = 3.0) -> None:
+    """Write a title at the left above axes, `pad` points away from them."""
+    ax.set_title(text, loc="left", pad=pad, y=1.0)
 
 
 def image_bytes(figure: Figure, kind: str, sentence: str = "", dpi: int = FILE_DPI) -> bytes:

@@ -99,14 +99,14 @@ def schedules(
     runs = [run_up_to(tasks, step, cluster, name, rules) for name in (upper, lower)]
     colors = task_colors(list(tasks.index))
     begin, end = _time_limits([schedule for schedule, _ in runs])
-    figure = new_figure(0.62, 0.72, 0.1, 0.34, hspace=0.34)
+    figure = new_figure(0.62, 0.72, 0.1, 0.42, hspace=0.44)
     axes = figure.subplots(2, 1, sharex=True)
     rows = ["link", *(f"node {k}" for k in range(1, nodes + 1))]
     for ax, (schedule, refusal) in zip(axes, runs, strict=True):
         _draw_plan(ax, schedule, colors)
         name_rows(ax, rows, begin, end, fontsize=8.5)
         title = f"{schedule.name}: {describe_test(schedule, refusal)}"
-        set_title(ax, textwrap.fill(title, TITLE_LETTERS))
+        set_title(ax, textwrap.fill(title, TITLE_LETTERS), pad=7.0)
         ax.title.set_fontsize(9)
     axes[1].set_xlabel("time", labelpad=1)
     figure.legend(
@@ -230,7 +230,7 @@ def describe_test(schedule: Schedule, refusal: Refusal | None) -> str:
     if refusal is None:
         if np.isnan(row["start"]):
             return f"task {task} is dropped: its deadline passed before it could start."
-        nodes = "1 node" if row["nodes"] == 1 else f"{int(row['nodes'])} nodes"
+        nodes = _count_nodes(row["nodes"])
         run = f"starts at {row['start']:.5g} on {nodes} and ends at {row['estimate']:.5g}"
         if schedule.policy.admission:
             return f"task {task} is accepted: it {run}, due {due:.5g}."
@@ -244,12 +244,18 @@ def describe_test(schedule: Schedule, refusal: Refusal | None) -> str:
     if refusal.offer is None:
         return text + ("." if schedule.parts is not None else "; no deadline would be accepted.")
     offer, due = refusal.offer, row["arrival"] + refusal.offer.deadline
-    would = f"start at {offer.start:.5g} on {offer.nodes} and end at {offer.completion:.5g}"
-    return f"{text}; due {due:.5g} it would {would}."
+    nodes = _count_nodes(offer.nodes)
+    would = f"start at {offer.start:.5g} on {nodes} and end at {offer.completion:.5g}"
+    return f"{text}; if due {due:.5g}, it would {would}."
+
+
+def _count_nodes(nodes: float) -> str:
+    """Return a number of nodes in words."""
+    return "1 node" if nodes == 1 else f"{int(nodes)} nodes"
 
 
 def _draw_plan(ax: Axes, schedule: Schedule, colors: dict[Any, Any]) -> None:
-    """Draw the plan in force, the deadlines, and which tasks were accepted when they came."""
+    """Draw the plan in force, the deadlines, and the answer to every task at its arrival."""
     now = float(schedule.tasks["arrival"].iloc[-1])
     chunks = schedule.chunks
     chunks = chunks.assign(planned=chunks["task"].map(schedule.tasks["start"]) > now)

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import compiled, latest_finish
 
-Floats = NDArray[np.float64]
-Whole = NDArray[np.int64]
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 #: Smallest share of its throughput that a link keeps beside other users' data.
 MIN_AVAILABLE_SHARE = 0.01
@@ -25,22 +25,22 @@ class Stream(NamedTuple):
     one size stands for that of all arrivals.
     """
 
-    first: Whole
-    times: Floats
-    sizes: Floats
+    first: IntArray
+    times: FloatArray
+    sizes: FloatArray
 
-    def times_of(self, queue: int) -> Floats:
+    def times_of(self, queue: int) -> FloatArray:
         """Return the times of the arrivals at a queue."""
         return self.times[self.first[queue] : self.first[queue + 1]]
 
-    def sizes_of(self, queue: int) -> Floats:
+    def sizes_of(self, queue: int) -> FloatArray:
         """Return the sizes of the arrivals at a queue, or the one size of all arrivals."""
         if len(self.sizes) == 1:
             return self.sizes
         return self.sizes[self.first[queue] : self.first[queue + 1]]
 
 
-def pack_arrivals(lists: list[Floats], sizes: Floats) -> Stream:
+def pack_arrivals(lists: list[FloatArray], sizes: FloatArray) -> Stream:
     """Join the arrivals at several queues, one list of times per queue, into a stream."""
     first = np.concatenate([[0], np.cumsum([len(one) for one in lists])]).astype(np.int64)
     return Stream(first, np.concatenate([np.empty(0), *lists]), sizes)
@@ -143,7 +143,7 @@ def _add_busy_time(busy, rates, step, link_rows, first, times, sizes):
                 start, entry = until, entry + 1
 
 
-def available_throughput(rates: Floats, step: float, data: Stream) -> Floats:
+def available_throughput(rates: FloatArray, step: float, data: Stream) -> FloatArray:
     """Return the throughput of links that other users' data leave, shape (links, steps)."""
     steps = max(rates.shape[1], int(data.times.max(initial=0.0) / step) + 1)
     available = np.pad(rates, ((0, 0), (0, steps + 1 - rates.shape[1])), mode="edge")

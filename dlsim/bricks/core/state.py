@@ -5,7 +5,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.core.network import Floats, Stream, Whole
+from dlsim.bricks.core.network import FloatArray, IntArray, Stream
 
 #: Kinds of events, in the order in which they happen at one instant.
 SERVICE_END, RESULT_ARRIVAL, INPUT_ARRIVAL, SUBMISSION, PACKET = range(5)
@@ -67,27 +67,27 @@ class EnvironmentArrays(NamedTuple):
     """An environment as arrays; times count from `origin`, traces and probes from 0."""
 
     origin: float
-    performance: Floats
-    server_domain: Whole
-    client_domain: Whole
+    performance: FloatArray
+    server_domain: IntArray
+    client_domain: IntArray
     background: Stream
     server_load: float
-    load_traces: Floats
-    rates: Floats  # throughput of links that other users leave
-    capacity: Floats  # throughput of links
-    link_rows: Whole  # 0, 1, ...: one entry of it is a path of one link
+    load_traces: FloatArray
+    rates: FloatArray  # throughput of links that other users leave
+    capacity: FloatArray  # throughput of links
+    link_rows: IntArray  # 0, 1, ...: one entry of it is a path of one link
     link_background: Stream
     step: float
     packet: float
-    path_start: Whole
-    path_links: Whole
+    path_start: IntArray
+    path_links: IntArray
     domains: int
-    time: Floats
-    client: Whole
-    send: Floats
-    recv: Floats
-    work: Floats
-    deadline: Floats
+    time: FloatArray
+    client: IntArray
+    send: FloatArray
+    recv: FloatArray
+    work: FloatArray
+    deadline: FloatArray
 
 
 class Config(NamedTuple):
@@ -116,17 +116,19 @@ class GridState(NamedTuple):
     heap: np.recarray  # events to come, a binary heap by time, kind, row and packet
     requests: np.recarray
     attempts: np.recarray  # their submissions, in order
-    returned: Whole  # requests that are done, in order of their return
+    returned: IntArray  # requests that are done, in order of their return
     servers: np.recarray
     cursors: np.recarray  # of every server
     links: np.recarray
-    measured: Floats  # the resource database: links and servers, probe k in row k % WINDOW_PROBES
-    predicted: Floats  # throughput of every link and Load of every server
-    errors: Floats  # of the predictor "adaptive": sums of absolute errors,
-    forecasts: Floats  # and what each forecaster says now
-    send_time: Floats  # the terms of eq. (2) of every server for the request at hand,
-    recv_time: Floats
-    estimates: Floats  # and their sum
+    measured: (
+        FloatArray  # the resource database: links and servers, probe k in row k % WINDOW_PROBES
+    )
+    predicted: FloatArray  # throughput of every link and Load of every server
+    errors: FloatArray  # of the predictor "adaptive": sums of absolute errors,
+    forecasts: FloatArray  # and what each forecaster says now
+    send_time: FloatArray  # the terms of eq. (2) of every server for the request at hand,
+    recv_time: FloatArray
+    estimates: FloatArray  # and their sum
     excluded: NDArray[np.bool_]  # servers excluded for the request at hand
     rejected_by: NDArray[np.int32]  # servers that each request fell back from, where that matters
 
