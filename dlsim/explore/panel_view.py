@@ -5,7 +5,7 @@ import gc
 import html
 import itertools
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import ipywidgets as widgets
 from IPython.core.getipython import get_ipython
@@ -14,9 +14,6 @@ from IPython.display import Javascript, display
 from dlsim.errors import DlsimError
 from dlsim.explore.pictures import HEIGHT, SCREEN_DPI, WIDTH
 from dlsim.study.figures import PICTURE_FORMATS
-
-if TYPE_CHECKING:
-    from dlsim.explore.panel import Panel
 
 #: Controls stand in a narrow column beside the picture where the window has room for both.
 #: A picture that does not belong to the values shown is pale, after a moment, or it would flicker.
@@ -56,9 +53,9 @@ def _status(kind: str, text: str) -> str:
 
 
 class PanelView(widgets.VBox):
-    """The widgets of a panel: controls at the left, sentence and picture at the right."""
+    """The widgets of a `Panel`: controls at the left, sentence and picture at the right."""
 
-    def __init__(self, panel: "Panel", values: dict[str, Any]) -> None:
+    def __init__(self, panel: Any, values: dict[str, Any]) -> None:
         self.panel = panel
         self.controls = {
             name: control.widget(values[name]) for name, control in panel.all_controls.items()
