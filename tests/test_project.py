@@ -186,8 +186,9 @@ CHECKS = {
 
 
 def test_engines_share_the_names_of_their_rooms():
-    """Who followed a task or request in one engine finds the same room in the others."""
+    """The verb is in engine.py and its result in outcome.py (paper S: allocation.py)."""
     verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
+    results = dict.fromkeys(verbs, "outcome") | {"steady": "allocation"}
     assert set(verbs) == ENGINES
     for name, verb in verbs.items():
         engine = importlib.import_module(f"dlsim.{name}")
@@ -195,7 +196,7 @@ def test_engines_share_the_names_of_their_rooms():
         assert run.__module__ == f"{room}.engine"
         result = inspect.signature(run, eval_str=True).return_annotation
         assert result is getattr(engine, result.__name__)
-        assert result.__module__ == f"{room}.outcome"
+        assert result.__module__ == f"{room}.{results[name]}"
         assert {f"{room}.{name}" for name in ("model", "check")} <= set(MODULES)
 
 
