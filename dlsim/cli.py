@@ -373,12 +373,12 @@ def _list_figures() -> None:
 
 def _list_policies() -> None:
     from dlsim.cpugpu import model as cpugpu
-    from dlsim.realtime.model import POLICIES, about
+    from dlsim.realtime.model import POLICIES, describe_policy
     from dlsim.steady.engine import METHODS, SUFFIXES
 
     print("policies of papers M and I:")
     for name, policy in POLICIES.items():
-        print(f"  {name:<20}{about(policy)}")
+        print(f"  {name:<20}{describe_policy(policy)}")
     print("\npolicies of paper C:")
     for name in cpugpu.POLICIES:
         print(f"  {name:<20}{cpugpu.ABOUT[name]}")

@@ -94,7 +94,7 @@ PARTS = ran("FIFO-US", [[0, 3, 60], [0, 14, 90]], split="piece")
 
 EARLY = ran("FIFO-UMR-IIT", [[0, 14, 60], [0, 14, 90]])
 TOLD = (PIECES, 80.0), (EARLY, 89.0)
-ASKED = PIECES.given._replace(wanted=PIECES.given.wanted - 1)
+ASKED = PIECES.given._replace(requested=PIECES.given.requested - 1)
 ONCE, ENDLESS = PARTS.tasks.assign(nodes=1), PARTS.tasks.assign(completion=99.0)
 
 BREAKS = [

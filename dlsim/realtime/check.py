@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL, clock_origin
 from dlsim.errors import ScheduleError
-from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, StateView, under
+from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, StateView, describe_run
 from dlsim.realtime.partition import fastest_counts, time_table
 from dlsim.realtime.schedule_arrays import (
     Chunks,
@@ -116,7 +116,7 @@ def _count_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
         formula = s.policy.nodes == "all" and s.reading.an_nodes == "all"
         yield "every share is positive", index, s.positive | formula
     if s.policy.nodes == "user" and s.given is not None:
-        yield "a user's task runs on the nodes asked for", index, ~ran | (n == s.given.wanted)
+        yield "a user's task runs on the nodes asked for", index, ~ran | (n == s.given.requested)
     elif s.policy.nodes == "all" and s.policy.partition == "exact":
         rule = "an all-nodes task runs on all nodes that are free before it ends"
         yield rule, index, _uses_all_free_nodes(s)
@@ -169,7 +169,7 @@ def _work_conserving_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
         return
     n: Any = s.cluster.nodes
     if s.policy.nodes == "user" and s.given is not None:
-        n = s.given.wanted
+        n = s.given.requested
     elif s.policy.nodes != "all" or s.reading.an_nodes == "best":
         n = fastest_counts(s.sigma, s.table)
     factor = max(1.0, s.negotiate) if s.policy.admission else 1.0  # only refused tasks negotiate
@@ -489,7 +489,7 @@ def _piece_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     assert s.given is not None
     assert s.result.parts is not None
     k, parts, owners = s.chunks, s.result.parts, s.given.owners
-    served = times_equal(k.total(k.alpha), s.nodes / s.given.wanted, 1.0)
+    served = times_equal(k.total(k.alpha), s.nodes / s.given.requested, 1.0)
     yield "a task's pieces are those that were admitted", s.index, served
     by_task, words = parts.tasks.groupby(owners), "a task is complete when its last piece is"
     for name, how, rule in (
@@ -505,7 +505,7 @@ def _piece_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     inner, same = Chunks(parts.chunks, parts.tasks.index), np.zeros(len(k.task), dtype=bool)
     if len(inner.task) == len(same):
         same = k.task == np.append(owners, -1)[inner.task]
-        same &= k.alpha == inner.alpha / np.append(s.given.wanted, 1)[k.task]
+        same &= k.alpha == inner.alpha / np.append(s.given.requested, 1)[k.task]
         for name in ("node", "send_start", "send_end", "compute_end"):
             same &= getattr(k, name) == getattr(inner, name)
     yield "a task's chunks are those of its pieces", k.labels, same
@@ -516,7 +516,7 @@ def check_schedule(result: ScheduleLike, strict: bool = False) -> None:
     if result.parts is not None:
         check_schedule(result.parts)
     s = ScheduleArrays(result)
-    where = under(result.name, s.reading)
+    where = describe_run(result.name, s.reading)
     if strict and s.policy.partition == "opr" and not s.positive.all():
         task = unwrap_scalar(s.index[~s.positive][0])
         raise ScheduleError(

@@ -654,12 +654,12 @@ def find_policy(policy: "str | Policy") -> tuple[str, Policy]:
     return find_row("policy", policy, POLICIES, own)
 
 
-def under(name: str, reading: Reading) -> str:
+def describe_run(name: str, reading: Reading) -> str:
     """Say under what a rule was broken, for the message."""
     return f"{name}, reading {reading.changes()}"
 
 
-def about(policy: Policy) -> str:
+def describe_policy(policy: Policy) -> str:
     """Say what a policy does in a line."""
     order = "by an order of its own"
     if not callable(policy.order):
@@ -680,4 +680,4 @@ def _use(name: str) -> tuple[int, int]:
 
 
 #: The policies by name with what they do, those together that use the nodes alike.
-ABOUT = {name: about(POLICIES[name]) for name in sorted(POLICIES, key=_use)}
+ABOUT = {name: describe_policy(POLICIES[name]) for name in sorted(POLICIES, key=_use)}

@@ -14,7 +14,7 @@ from dlsim.compiled import CLOCK, clock_origin, latest_finish
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.state import IIT_COLUMNS, IIT_COUNT_RULES
-from dlsim.realtime.model import SPLIT_KINDS, Cluster, Policy, Reading, under
+from dlsim.realtime.model import SPLIT_KINDS, Cluster, Policy, Reading, describe_run
 from dlsim.realtime.partition import has_positive_shares, span_of, time_table
 from dlsim.realtime.run import Run, run_policy
 from dlsim.realtime.schedule_arrays import CHUNKS_PER_BATCH, TaskTable
@@ -148,7 +148,7 @@ class Schedule:
         assert self.given is not None
         chunks = self.parts.chunks.copy()
         rows = self.given.owners[chunks["task"].to_numpy()]
-        chunks["alpha"] /= self.given.wanted[rows]
+        chunks["alpha"] /= self.given.requested[rows]
         chunks["task"] = self.given.labels.to_numpy()[rows]
         return chunks
 
@@ -187,11 +187,11 @@ class Schedule:
         """
         counted = self.counted
         if counted is None and self.given is not None and self.parts is None:
-            counted = self._rerun(count=True).counts
+            counted = self._rerun(count_iits=True).counts
         if counted is None:
             raise InputError(
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
-                f"backfill and split='piece'; got {under(self.name, self.reading)}"
+                f"backfill and split='piece'; got {describe_run(self.name, self.reading)}"
             )
         rules = pd.Index(IIT_COUNT_RULES, name="rule")
         table = pd.DataFrame(counted.copy(), rules, list(IIT_COLUMNS), dtype="Int64")
@@ -223,7 +223,7 @@ class Schedule:
         """Refused part of every task, 0 or 1 unless its pieces are admitted one by one."""
         if self.parts is not None:
             assert self.given is not None
-            return np.asarray(1 - self.tasks["nodes"].to_numpy() / self.given.wanted)
+            return np.asarray(1 - self.tasks["nodes"].to_numpy() / self.given.requested)
         return np.asarray(~self._column("admitted"), dtype=float)
 
     @property
@@ -274,7 +274,7 @@ class Schedule:
             raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
         if self.parts is not None:
             raise InputError("offers are made to whole tasks; use the reading split='all'")
-        run = self._rerun(probe=int(row))
+        run = self._rerun(offered_task=int(row))
         if np.isnan(run.offer):
             return None
         start, estimate, end = (float(run.done[k][row]) for k in ("start", "estimate", "end"))
@@ -297,12 +297,12 @@ class Schedule:
         if self.given is None or self.parts is not None or not self.policy.admission:
             raise InputError(
                 "offers are made to whole tasks by policies with admission control; got "
-                f"{under(self.name, self.reading)}"
+                f"{describe_run(self.name, self.reading)}"
             )
         away = np.flatnonzero(~self.tasks["admitted"])
-        ask = np.zeros(len(self.tasks), dtype=bool)
-        ask[away] = True
-        run = self._rerun(ask=ask)
+        is_refused = np.zeros(len(self.tasks), dtype=bool)
+        is_refused[away] = True
+        run = self._rerun(offer_mask=is_refused)
         assert run.offers is not None
         found = run.offers[away]
         start, end = (
@@ -388,7 +388,7 @@ def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
             bad += begin
             raise ScheduleError(
                 f"a task starts on idle nodes: broken by task {unwrap_scalar(labels[bad])!r} "
-                f"({under(s.name, s.reading)}), which starts on {how[bad, 0]} nodes at "
+                f"({describe_run(s.name, s.reading)}), which starts on {how[bad, 0]} nodes at "
                 f"{origin + times[bad, 1]} when fewer are idle"
             )
         out[:, 1:] += origin

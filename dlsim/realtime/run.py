@@ -1,7 +1,7 @@
 """One run: a policy under a reading as the kernel's rules, and the loop that decides.
 
-A simulation knows when its nodes are released because it planned it; the head node of a real
-cluster is told (`plan_at_instant`).
+`run_policy` simulates all arrivals. `plan_at_instant` tests tasks on nodes whose releases are
+given, as the head node of a real cluster does.
 """
 
 from collections import namedtuple
@@ -28,7 +28,7 @@ TASK_BYTES, NODE_BYTES = 130, 60
 
 
 class Run(NamedTuple):
-    """What the kernel leaves of a run."""
+    """The results of a run, as arrays."""
 
     origin: float  # the times of `done` are counted from here
     deadline: Floats
@@ -50,14 +50,14 @@ def deadline_ranks(due: Floats, span: float) -> Floats:
 
 
 def order_code(policy: Policy) -> int:
-    """Return how the core orders tasks: by a key of the table, or by a rule of its own."""
+    """Return the code of the policy's order in `dlsim.realtime.core.orders`."""
     if policy.order_key is not None:
         return orders.USER_ORDER if policy.is_timed else orders.STATIC_ORDER
     return model.CORE_ORDERS[model.ORDERS[str(policy.order)].key]
 
 
 def node_code(policy: Policy) -> int:
-    """Return how the core finds a task's number of nodes."""
+    """Return the code of the policy's rule for nodes in `dlsim.realtime.core.node_rules`."""
     if callable(policy.nodes):
         return node_rules.USER_NODES
     code = model.NODE_RULES[policy.nodes].code
@@ -69,7 +69,7 @@ def node_code(policy: Policy) -> int:
 
 
 def partition_code(policy: Policy) -> int:
-    """Return how the core splits a load."""
+    """Return the code of the policy's partition in `dlsim.realtime.core.splits`."""
     if callable(policy.partition):
         return splits.BY_USER
     return model.PARTITIONS[policy.partition].code
@@ -181,77 +181,75 @@ def run_policy(
     policy: Policy,
     reading: Reading,
     negotiate: float,
-    probe: int = -1,
-    count: bool = False,
-    ask: Any = None,
+    offered_task: int = -1,
+    count_iits: bool = False,
+    offer_mask: Any = None,
     engine: str = "auto",
 ) -> Run:
-    """Simulate tasks; with a `probe`, up to the test of that row, which gets an offer.
+    """Simulate tasks under a policy.
 
-    With `ask`, a flag per task, the refused tasks among these get one. Table 1 is counted under
-    plain rules only with `count`: the loop that counts is slower.
+    With an `offered_task`, the run ends with the test of that row, which gets an offer. With an
+    `offer_mask`, a flag per task, the refused tasks among these get one. Table 1 is counted for
+    every policy only with `count_iits`: the loop that counts is slower than `opr_loop`.
     """
-    m, deadline = len(given.arrival), given.deadline.copy()
-    what = f"a run of {m:,} tasks on {cluster.nodes:,} nodes"
-    require_memory(
-        what, TASK_BYTES * m + NODE_BYTES * cluster.nodes, "simulate fewer tasks at once"
-    )
+    count = len(given.arrival)
+    what = f"a run of {count:,} tasks on {cluster.nodes:,} nodes"
+    memory = TASK_BYTES * count + NODE_BYTES * cluster.nodes
+    require_memory(what, memory, "simulate fewer tasks at once")
     table = time_table(cluster, policy.partition)
-    offers_any = negotiate > 0 or probe >= 0 or ask is not None
-    if policy.has_user_rules and offers_any:
-        what = model.under(model.find_policy(policy)[0], reading)
+    makes_offers = negotiate > 0 or offered_task >= 0 or offer_mask is not None
+    if policy.has_user_rules and makes_offers:
+        what = model.describe_run(model.find_policy(policy)[0], reading)
         raise InputError(
             f"no offers are made by functions of a user ({what}): at which deadline they change"
             " their mind is not known; use a policy by name, or an order(tasks)"
         )
-    rules = make_rules(cluster, policy, reading, negotiate, offers_any)
-    origin = clock_origin(given.arrival)
+    rules = make_rules(cluster, policy, reading, negotiate, makes_offers)
+    origin, span = clock_origin(given.arrival), span_of(given.sigma, table)
     arrival = given.arrival - origin if origin > 0 else given.arrival
-    span, offer, counts, offers = span_of(given.sigma, table), np.nan, None, None
-    admitted = np.ones(m, dtype=bool)
     if policy.order_key is not None and span > 1:
         # ranks of a static order are no instants: however long tasks last, two are never one
         given = given._replace(key=given.key * span)
-    with core_for(policy, engine, m) as core:
-        if policy.admission and fits_opr_loop(rules) and not (count or ask is not None):
+    is_plain_run = not (count_iits or offer_mask is not None)
+    with core_for(policy, engine, count) as core:
+        if policy.admission and fits_opr_loop(rules) and is_plain_run:
             done = run_in_opr_loop(core, given, arrival, rules, span, table)
-            admitted = done["nodes"] > 0
-        else:
-            tasks, results = core.state.records(m, core.state.TASK), core.state.fresh_results(m)
-            tasks["arrival"], tasks["sigma"], tasks["due"] = (
-                arrival,
-                given.sigma,
-                arrival + deadline,
+            return Run(origin, given.deadline.copy(), done["nodes"] > 0, done, np.nan, None, None)
+        tasks, results = core.state.records(count, core.state.TASK), core.state.fresh_results(count)
+        tasks["arrival"], tasks["sigma"] = arrival, given.sigma
+        tasks["due"] = arrival + given.deadline
+        tasks["rank"], tasks["requested"] = given.key, given.requested
+        deadline, admitted = given.deadline.copy(), np.ones(count, dtype=bool)
+        offer, counts, offers = np.nan, None, None
+        if policy.admission:
+            state = core.state.fresh_state(count, rules, span)
+            if offer_mask is not None:
+                offers = core.state.records(count, core.state.OFFER)
+                offers["nodes"] = np.where(offer_mask, 0, -1)
+            offer = run_admission_loop(
+                core, offers, tasks, rules, state, offered_task, deadline, admitted, results, table
             )
-            tasks["rank"], tasks["requested"] = given.key, given.wanted
-            if policy.admission:
-                s = core.state.fresh_state(m, rules, span)
-                if ask is not None:
-                    offers = core.state.records(m, core.state.OFFER)
-                    offers["nodes"] = np.where(ask, 0, -1)
-                offer = run_admission_loop(
-                    core, offers, tasks, rules, s, probe, deadline, admitted, results, table
-                )
-                counts = s.counts[: core.state.IN_FORCE] if is_served_in_line(rules) else None
-                if rules.has_user_rules:
-                    raise_rule_error(rules.user, policy, given.labels, s.release)
-            else:
-                waiting, drop = core.state.records(m, core.state.NODE_BLOCK), reading.late == "drop"
-                if rules.order == orders.DEADLINE_ORDER:
-                    tasks["rank"] = deadline_ranks(arrival + deadline, span)
-                core.loop.run_all_admitted(tasks, rules, waiting, drop, span, results, table)
-            done = {
-                name: np.ascontiguousarray(results[name]) for name in core.state.RESULT.names or ()
-            }
+            if is_served_in_line(rules):
+                counts = state.counts[: core.state.IN_FORCE]
+            if rules.has_user_rules:
+                raise_rule_error(rules.user, policy, given.labels, state.release)
+        else:
+            waiting = core.state.records(count, core.state.NODE_BLOCK)
+            if rules.order == orders.DEADLINE_ORDER:
+                tasks["rank"] = deadline_ranks(arrival + given.deadline, span)
+            drop = reading.late == "drop"
+            core.loop.run_all_admitted(tasks, rules, waiting, drop, span, results, table)
+        names = core.state.RESULT.names or ()
+        done = {name: np.ascontiguousarray(results[name]) for name in names}
     return Run(origin, deadline, admitted, done, offer, counts, offers)
 
 
 class InstantPlan(NamedTuple):
-    """What becomes of tasks that are planned at one instant; times count from it.
+    """The plan of tasks that are tested at one instant; times count from it.
 
-    Each is admitted if its deadline holds, those of all before it being kept; refused, it has no
-    start (of its first node) and estimate (NaN), no nodes, and the smallest deadline that would
-    hold as offer (NaN where none would).
+    A task is admitted if it meets its deadline and all tasks admitted before it still meet theirs.
+    `start` is that of its first node. A refused task has NaN as start and estimate, 0 nodes, and as
+    `offer` the smallest deadline that it would meet (NaN if there is none).
     """
 
     admitted: NDArray[np.bool_]
@@ -288,9 +286,9 @@ def plan_at_instant(
 ) -> InstantPlan:
     """Test tasks one after another at one instant, on N nodes that may still be busy.
 
-    All that wait, and a newcomer behind them, arrive now in a run of the simulator's own loop
-    (paper M, section 5; paper I, section 4). Deadlines, releases (0 or less: idle) and when the
-    head node's link is free count from now on.
+    All waiting tasks, and a newcomer behind them, arrive now in a run of the simulator's own loop
+    (paper M, section 5; paper I, section 4). Deadlines, releases (0 or less: the node is idle) and
+    the time at which the head node's `link` becomes free count from now.
     """
     m, table = len(sigma), time_table(cluster, policy.partition)
     rules, sizes = make_rules(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)

@@ -1,4 +1,4 @@
-"""What a check may read of a schedule, and that as plain arrays."""
+"""The tables of a schedule as plain arrays, as a check reads them."""
 
 import functools
 from collections.abc import Iterable, Iterator
@@ -13,30 +13,30 @@ from dlsim.realtime.model import Cluster, Indices, Policy, Reading
 from dlsim.realtime.partition import has_positive_shares, span_of, time_table
 from dlsim.validate import Floats, unwrap_scalar
 
-#: Chunks beyond this number are laid out and checked in windows of about so many.
+#: Chunks beyond this number are computed and checked in batches of about so many.
 CHUNKS_PER_BATCH = 1_000_000
-#: The words, the labels that may break it, and for each whether it holds.
+#: A rule in words, the labels of the rows that it is about, and for each whether it holds.
 RuleResult = tuple[str, pd.Index, Any]
 
 
 class TaskTable(NamedTuple):
-    """Tasks as they came: columns, the rank of a static order, nodes asked for, labels."""
+    """The tasks as submitted: columns, ranks of a static order, requested nodes, labels."""
 
     arrival: Floats
     sigma: Floats
     deadline: Floats
     key: Floats
-    wanted: NDArray[np.int64]
+    requested: NDArray[np.int64]
     labels: pd.Index
 
     @property
     def owners(self) -> Indices:
         """The row of the task that each of its pieces belongs to (``split="piece"``)."""
-        return np.repeat(np.arange(len(self.wanted)), self.wanted)
+        return np.repeat(np.arange(len(self.requested)), self.requested)
 
 
 class ScheduleLike(Protocol):
-    """What a check may read of a schedule; the meanings stand in `dlsim.realtime.Schedule`."""
+    """The parts of a `dlsim.realtime.Schedule` that a check may read."""
 
     @property
     def tasks(self) -> pd.DataFrame: ...
@@ -142,7 +142,7 @@ class Chunks:
 
 
 class ScheduleArrays:
-    """What a check reads of a schedule, taken out of its tables once."""
+    """The tables of a schedule as arrays, read once."""
 
     def __init__(self, result: ScheduleLike) -> None:
         self.result, tasks = result, result.tasks
@@ -157,7 +157,7 @@ class ScheduleArrays:
         self.refused = ~np.asarray(tasks["admitted"], dtype=bool)
         self.missed = np.asarray(tasks["missed"], dtype=bool)
         self.ran = ~np.isnan(self.start)
-        #: How every task was split, a place in KINDS, and in how many rounds; -1 if unknown.
+        #: How every task was split, a place in SPLIT_KINDS, and in how many rounds; -1 if unknown.
         self.kind, self.rounds = np.full(len(self.index), -1), np.ones(len(self.index), np.int64)
         if (runs := result.runs) is not None:
             rows = runs.index.get_indexer(self.index)
@@ -172,7 +172,7 @@ class ScheduleArrays:
 
     @functools.cached_property
     def is_large(self) -> bool:
-        """Whether the chunks are laid out window by window, for they are many and not there."""
+        """Whether the chunks are too many to be kept, and are computed batch by batch."""
         kept = "chunks" in vars(self.result) or self.result.parts is not None
         return not kept and bool((self.nodes * self.rounds)[self.ran].sum() > CHUNKS_PER_BATCH)
 
