@@ -1,7 +1,7 @@
 """Validity of a schedule from the model's definition alone, independent of the engine.
 
 Every rule is the model of papers M (sections 3 and 4) and I (section 3) or a switch of the
-recorded reading; nothing here asks how the planner came to its decisions.
+recorded reading. No rule depends on how the planner came to its decisions.
 """
 
 import functools
@@ -43,7 +43,7 @@ _ENDS_IN = {
     "exact": ("optimum",), "exact-n": ("optimum",), "umr": ("rounds",),
     "umr-iit": ("rounds from releases",),
 }  # fmt: skip
-#: Kinds whose chunks are laid out before a promise is made.
+#: Kinds whose estimate is the completion of their chunks.
 _PLANNED_BY_CHUNKS = ("pieces", "rounds from releases", "own")
 
 
@@ -97,10 +97,10 @@ def _task_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
         span = RELATIVE_ROUNDING * (s.estimate - s.start)
         safe = not_after(s.completion - span, s.estimate, s.scale)
         yield "no task is complete after its estimate", index, ~ran | safe
-        told = np.isin(s.kind, [SPLIT_KINDS.index(kind) for kind in _PLANNED_BY_CHUNKS])
+        by_chunks = np.isin(s.kind, [SPLIT_KINDS.index(kind) for kind in _PLANNED_BY_CHUNKS])
         loose = MAX_ULPS + s.cluster.nodes, time_tolerance(s.scale, s.estimate)
         same = times_equal(s.estimate, s.completion, s.estimate - s.start, *loose)
-        yield "estimate is the completion", index, ~ran | ~told | same
+        yield "estimate is the completion", index, ~ran | ~by_chunks | same
         later = overrun(s.estimate, s.arrival, s.deadline)
         promised = later <= time_tolerance(s.deadline, s.estimate)
         yield "a guaranteed task's estimate meets its deadline", index, ~guarded | promised
@@ -262,7 +262,7 @@ def _chunk_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
 def _exclusion_rules_of_batch(
     s: ScheduleArrays, k: Chunks, busy: Floats, sent: Floats
 ) -> Iterator[RuleResult]:
-    """Nodes and link are given back before the next window; until when is kept in the arrays."""
+    """Yield whether nodes and link are free when a batch uses them; keep when they become free."""
     slack = _end_slack(s, k)
     free = not_after(busy[k.node], k.send_start, s.scale)
     yield "no node serves two chunks at once", k.labels, free

@@ -1,8 +1,8 @@
-"""The two verbs: simulate real-time divisible loads on one cluster, and split one load.
+"""Simulate real-time divisible loads on one cluster, and split one load (papers M and I).
 
-What is simulated is taken in here as columns, or refused; `dlsim.realtime.run` decides,
-`dlsim.realtime.outcome` tells what became of it (papers M and I). `split_load` is the friendly
-face of `dlsim.realtime.core.splits`, for experiments without an admission test.
+`simulate` checks its input, `dlsim.realtime.run` runs the policy, and `dlsim.realtime.outcome`
+holds the result. `split_load` splits one load by `dlsim.realtime.core.splits`, without an admission
+test.
 """
 
 from collections.abc import Callable, Sequence
@@ -86,7 +86,7 @@ def simulate(
         number("negotiate", negotiate, 1, rule=rule)
     name, policy = model.find_policy(policy)
     model.check_partition(policy.partition, policy.rounds, cluster)
-    given = _checked(tasks, policy, cluster)
+    given = _read_tasks(tasks, policy, cluster)
     if policy.partition == "pieces" and reading.split == "piece":
         if negotiate > 0:
             raise InputError("negotiate needs whole tasks; use the reading split='all'")
@@ -95,11 +95,11 @@ def simulate(
         inner = simulate(pieces, cluster, policy, replace(reading, split="all"), engine=engine)
         return Schedule.merge_pieces(inner, given, cluster, policy, name, reading, 0.0)
     run = run_policy(given, cluster, policy, reading, negotiate, engine=engine)
-    found = Schedule.of(run, given, cluster, policy, name, reading, float(negotiate))
+    found = Schedule.from_run(run, given, cluster, policy, name, reading, float(negotiate))
     return replace(found, engine=engine)  # offers are asked for at the same speed
 
 
-def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> TaskTable:
+def _read_tasks(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> TaskTable:
     """Return the columns that are simulated, or refuse the table."""
     arrival, sigma, deadline = model.sorted_columns(tasks)
     wanted = np.zeros(len(tasks), dtype=np.int64)
@@ -112,10 +112,10 @@ def _checked(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> TaskTable
         known: Any = {"is_whole": True, "row": "task", "labels": tasks.index}
         counts = require_table("tasks", tasks, ["user_nodes"])["user_nodes"]
         wanted = column("user_nodes", counts, 1, cluster.nodes, **known)
-    return TaskTable(arrival, sigma, deadline, _keys(tasks, policy), wanted, tasks.index)
+    return TaskTable(arrival, sigma, deadline, _static_ranks(tasks, policy), wanted, tasks.index)
 
 
-def _keys(tasks: pd.DataFrame, policy: Policy) -> Floats:
+def _static_ranks(tasks: pd.DataFrame, policy: Policy) -> Floats:
     """Return the rank of every task in a static order; the table's where there is none."""
     if policy.order_key is None or policy.is_timed:
         return np.arange(float(len(tasks)))

@@ -1,4 +1,4 @@
-"""The words of real-time divisible loads: cluster, policy, reading.
+"""The model of real-time divisible loads: cluster, policy, reading.
 
 Sources: paper M (mcdf), X. Lin, Y. Lu, J. Deogun, S. Goddard, "Real-Time Divisible
 Load Scheduling for Cluster Computing", UNL-CSE 2005-0014; paper I (inserted idle
@@ -553,7 +553,7 @@ class Policy:
 
 #: What paper I compares, by the part of the legend that follows FIFO or EDF; EXACT and EXACT-N go
 #: beyond it.
-_IN_LINE: tuple[tuple[Any, ...], ...] = (
+_PAPER_I_ROWS: tuple[tuple[Any, ...], ...] = (
     ("OPR-MN", "min", "opr"), ("DLT", "min", "dlt"), ("I", "min", "I"), ("II", "min", "II"),
     ("EQ-MN", "min", "equal"), ("OPR-FRAG", "fragment", "opr"), ("US", "user", "pieces"),
     ("EXACT", "min", "exact"), ("EXACT-N", "min", "exact-n"), ("UMR-MN", "min", "umr", 4),
@@ -571,7 +571,7 @@ POLICIES: dict[str, Policy] = {
     "EDFANNA": Policy("edf", "all", admission=False),
 } | {
     f"{legend[suffix in ('I', 'II')]}-{suffix}": Policy(order, *row)
-    for suffix, *row in _IN_LINE
+    for suffix, *row in _PAPER_I_ROWS
     for order, legend in (("fifo", ("FIFO", "FIDO")), ("edf", ("EDF", "EDDO")))
 }
 
@@ -609,7 +609,7 @@ class Reading(BaseReading):
         A task can be planned anew until its first node starts, s_1, or until its last
         node is released, r_n, and those ahead of it are fixed.
     backfill : {"off", "on"}
-        Whether those who fit may pass a waiting task also under the policies that serve
+        Whether a task that fits may pass a waiting task also under the policies that serve
         in line (sections 1 and 4.2 of paper I).
     split : {"all", "piece"}
         User Split: all pieces of a task are admitted or none, or each for itself.
@@ -674,10 +674,10 @@ def describe_policy(policy: Policy) -> str:
     return f"{nodes} {split}; {order}{passes}{end}"
 
 
-def _use(name: str) -> tuple[int, int]:
+def _place_of_options(name: str) -> tuple[int, int]:
     row = POLICIES[name]
     return list(PARTITIONS).index(str(row.partition)), list(NODE_RULES).index(str(row.nodes))
 
 
 #: The policies by name with what they do, those together that use the nodes alike.
-ABOUT = {name: describe_policy(POLICIES[name]) for name in sorted(POLICIES, key=_use)}
+ABOUT = {name: describe_policy(POLICIES[name]) for name in sorted(POLICIES, key=_place_of_options)}

@@ -1,4 +1,4 @@
-"""What a run leaves: what became of every task and chunk, with the figures' measures."""
+"""The result of a run: what became of every task and chunk, with the measures of the papers."""
 
 import functools
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ from dlsim.realtime.speeds import core_for
 from dlsim.realtime.user_rules import raise_rule_error, wrap_user_rules
 from dlsim.validate import Floats, number, unwrap_scalar
 
-#: Most refused tasks that are all told what they could have been promised, where others may pass.
+#: Most refused tasks for which all offers are quick to find where tasks may overtake.
 MAX_OFFERS = 20_000
 
 
@@ -96,7 +96,7 @@ class Schedule:
     engine: str = field(default="auto", repr=False)
 
     @classmethod
-    def of(cls, run: Run, given: TaskTable, *about: Any) -> Self:
+    def from_run(cls, run: Run, given: TaskTable, *about: Any) -> Self:
         """Make the tables of a run; a task misses its deadline where it ends after it."""
         done, origin = run.done, run.origin
         arrival = given.arrival - origin if origin > 0 else given.arrival
@@ -313,7 +313,7 @@ class Schedule:
 
 
 class _CachedTable:
-    """A field that holds a table, or what builds it when it is first asked for."""
+    """A field that holds a table, or the function that builds it at the first access."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -334,7 +334,7 @@ Schedule.runs = _CachedTable("runs")  # type: ignore[assignment]
 
 
 def _run_table(done: dict[str, Any], labels: pd.Index) -> pd.DataFrame:
-    """Tell how every task ran; see `Schedule.runs`."""
+    """Return the table `Schedule.runs`: how every task ran."""
     turn = done.get("turn")
     if turn is None:
         turn = np.full(len(labels), -1)
@@ -349,7 +349,7 @@ def _mean(part: Floats, weights: Floats | None = None) -> float:
 
 
 def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
-    """Yield the chunks of every task that ran, whole tasks, about so many rows at a time."""
+    """Yield the chunks of all tasks that ran, in tables of whole tasks of about `rows` rows."""
     fresh = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
     runs = pd.DataFrame(fresh, index=s.tasks.index) if s.runs is None else s.runs
     ran = s.tasks["start"].notna().to_numpy()

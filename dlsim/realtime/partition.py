@@ -129,14 +129,14 @@ def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> NDArray[np.boo
     return np.asarray((tasks["sigma"].to_numpy() > least) | (tasks["nodes"].to_numpy() == 0))
 
 
-def _checked(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:
+def _check_size_and_count(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:
     """Return size and count as plain numbers, or refuse them."""
     instance("cluster", cluster, Cluster)
     size = number("sigma", sigma, above=True, rule=SIZE)
     return float(size), whole("n", n, 1, cluster.nodes)
 
 
-def _numbers(name: str, value: Any, *ends: float, **how: Any) -> Any:
+def _as_floats(name: str, value: Any, *ends: float, **how: Any) -> Any:
     """Return an array of numbers or, at a third of the time, a number."""
     many = hasattr(value, "__len__")
     return column(name, value, *ends, **how) if many else float(number(name, value, *ends, **how))
@@ -212,7 +212,7 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     [Fraction(90, 1), Fraction(54, 1)]
     """
     instance("cluster", cluster, Cluster)
-    size, most = _numbers("sigma", sigma, above=True, rule=SIZE), cluster.nodes
+    size, most = _as_floats("sigma", sigma, above=True, rule=SIZE), cluster.nodes
     many = hasattr(n, "__len__")
     count = column("n", n, 1, most, is_whole=True) if many else whole("n", n, 1, most)
     with user_code("sigma and n must be numbers or arrays that broadcast"):
@@ -245,7 +245,7 @@ def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
     ----------
     Paper M, eqs. (4.5), (4.11), (4.12).
     """
-    sigma, n = _checked(sigma, n, cluster)
+    sigma, n = _check_size_and_count(sigma, n, cluster)
     table, w = opr_table(cluster), cluster.cms + cluster.cps
     beta, phi = cluster.cps / w, cluster.st / (sigma * w)
     alpha = np.empty(n)
@@ -260,7 +260,7 @@ def fastest_nodes(sigma: float, cluster: Cluster) -> int:
 
     N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
     """
-    sigma, _ = _checked(sigma, 1, cluster)
+    sigma, _ = _check_size_and_count(sigma, 1, cluster)
     return int(formulas_for(1).n_star_of(sigma, opr_table(cluster).min_size, cluster.nodes))
 
 
@@ -294,10 +294,10 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     Paper M, n_min after (4.6) and the constraint (4.13).
     """
     instance("cluster", cluster, Cluster)
-    sizes = _numbers("sigma", sigma, above=True, rule=SIZE)
-    begin = _numbers("start", start, -MAX_MAGNITUDE, rule="a finite time")
+    sizes = _as_floats("sigma", sigma, above=True, rule=SIZE)
+    begin = _as_floats("start", start, -MAX_MAGNITUDE, rule="a finite time")
     rule = "a time, or inf for no deadline"
-    left = _numbers("budget", budget, -np.inf, np.inf, rule=rule)
+    left = _as_floats("budget", budget, -np.inf, np.inf, rule=rule)
     with user_code("sigma, budget and start must be numbers or arrays that broadcast"):
         each = np.broadcast_arrays(sizes, left, begin)
     if _is_exact(cluster, sigma, budget):

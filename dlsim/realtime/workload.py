@@ -256,7 +256,7 @@ def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> floa
     return float(least_times(sigma, cluster).sum()) / horizon
 
 
-def _all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
+def _time_on_all_nodes(sigma: float | Floats, cluster: Cluster) -> Floats:
     """Return E(sigma, N) of one or many sizes."""
     table, n = opr_table(cluster), cluster.nodes
     return np.asarray(table.setup_time[n] + sigma * table.time_per_unit[n])
@@ -353,7 +353,7 @@ def mcdf(
     table = opr_table(drawn)
     low, high = least_times(sigma, drawn), table.setup_time[1] + sigma * table.time_per_unit[1]
     if deadline == "largest":  # E falls, then rises in n
-        high = np.maximum(high, _all_nodes(sigma, drawn))
+        high = np.maximum(high, _time_on_all_nodes(sigma, drawn))
     due = low + (high - low) * draws["deadlines"].random(len(sigma))
     tasks, source = _task_frame(arrival, sigma, due), "paper M, section 6.1"
     return _with_attrs(tasks, source, horizon, cluster, seed, load=load, reading=switches)
@@ -447,7 +447,7 @@ def dcratio(
     load, horizon, mean, dc_ratio = positive(**values)
     switches: dict[str, Any] = {"size": size, "deadline": deadline}
     _check_switches(switches, "dcratio")
-    typical, draws = float(_all_nodes(mean, cluster)), random_streams(seed, RANDOM_STREAMS)
+    typical, draws = float(_time_on_all_nodes(mean, cluster)), random_streams(seed, RANDOM_STREAMS)
     _check_interval(typical / load, load, horizon)
     arrival = _draw_arrival_points(draws["arrivals"], typical / load, horizon, "exponential")
     count, scale = len(arrival), dc_ratio * typical
@@ -455,7 +455,7 @@ def dcratio(
         sigma, due = _draw_fitting_pairs(draws, count, mean, size, scale, cluster)
     else:
         sigma = _draw_sizes(draws["sizes"], count, mean, size)
-        scales = scale if deadline == "clamp" else dc_ratio * _all_nodes(sigma, cluster)
+        scales = scale if deadline == "clamp" else dc_ratio * _time_on_all_nodes(sigma, cluster)
         due = scales * (0.5 + draws["deadlines"].random(count))
         due = np.maximum(due, least_times(sigma, cluster))
     tasks, source = _task_frame(arrival, sigma, due), "paper I, section 5.1"
