@@ -50,7 +50,7 @@ def stream(replicate=0, seed=0):
 def draw_directly(mix, replicate):
     """Draw the applications and the batches of a replicate without the notebook."""
     applications = workload.applications(mix, 5, stream(replicate))
-    jobs = workload.draw(applications, 8, stream(replicate), batches=3, **NOISE)
+    jobs = workload.random_jobs(applications, 8, stream(replicate), batches=3, **NOISE)
     return applications, [part for _, part in jobs.groupby("batch")]
 
 
@@ -104,7 +104,7 @@ def test_unfair_jobs_are_counted(notebook):
 def test_exact_history_without_noise_is_fair_in_the_first_sense():
     # property P2 of the specification
     table = workload.applications("wide", 6, 3)
-    jobs = workload.draw(table, 30, 3, cv=0.0, outliers=0.0)
+    jobs = workload.random_jobs(table, 30, 3, cv=0.0, outliers=0.0)
     s = simulate(jobs, Machine(1, 1), "history", History.exact(table))
     assert s.fairness("local").is_fair
 
@@ -237,7 +237,7 @@ def test_no_rule_is_below_the_least(beyond, arrivals):
 
 def test_the_bound_is_no_more_than_the_optimum():
     for replicate in range(5):
-        jobs = workload.draw(workload.applications("wide", 6, replicate), 7, replicate)
+        jobs = workload.random_jobs(workload.applications("wide", 6, replicate), 7, replicate)
         best = simulate(jobs, Machine(), "ideal")
         assert 0 < best.bound <= best.makespan * (1 + 1e-12)
 
@@ -245,7 +245,7 @@ def test_the_bound_is_no_more_than_the_optimum():
 def test_regret_from_its_definition(beyond):
     rows = beyond["measure_regret"]("lee", 3, ["history"], stream(1, 2))
     table = workload.applications("lee", 6, stream(1, 2))
-    jobs = workload.draw(table, 12, stream(1, 2), batches=3, **NOISE)
+    jobs = workload.random_jobs(table, 12, stream(1, 2), batches=3, **NOISE)
     lost, first, history = 0.0, None, None
     for row, (_, part) in zip(rows, jobs.groupby("batch"), strict=True):
         known = simulate(part, Machine(), "history", History.exact(table)).makespan

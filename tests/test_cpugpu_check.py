@@ -14,7 +14,9 @@ from dlsim.errors import InputError, ScheduleError
 from tests.cpugpu_queues import queue, queues
 from tests.scale import SCALE
 
-JOBS = workload.draw(workload.applications("lee", 5, seed=1), 12, seed=1, batches=2, interval=40.0)
+JOBS = workload.random_jobs(
+    workload.applications("lee", 5, seed=1), 12, seed=1, batches=2, interval=40.0
+)
 MACHINE = Machine(cpus=1, gpus=2)
 
 
@@ -150,7 +152,7 @@ def test_lateness_grows_with_noise():
         table = workload.applications("balanced", 6, seed=2)
         rates = []
         for seed in range(8):
-            jobs = workload.draw(table, 24, seed, cv=cv, outliers=0.0)
+            jobs = workload.random_jobs(table, 24, seed, cv=cv, outliers=0.0)
             warm = simulate(jobs, history=History.exact(table))
             rates.append(warm.fairness().late_ratio)
         late.append(np.mean(rates))

@@ -68,7 +68,7 @@ def test_a_stored_history_steers_a_simulation(path):
 
 
 def test_simulated_runs_are_kept_as_the_history_knows_them(tmp_path):
-    jobs = workload.draw(workload.applications("lee", 4, seed=1), 30, seed=1)
+    jobs = workload.random_jobs(workload.applications("lee", 4, seed=1), 30, seed=1)
     schedule = simulate(jobs, Machine(2, 1))
     with HistoryDatabase(tmp_path / "h.sqlite") as database:
         database.add_schedule(schedule)
@@ -78,11 +78,11 @@ def test_simulated_runs_are_kept_as_the_history_knows_them(tmp_path):
 
 def test_measured_times_become_applications(path):
     with HistoryDatabase(path) as database:
-        table = workload.measured(database.history())
+        table = workload.from_history(database.history())
     assert table.loc["matmul[512]"].tolist() == [9.0, 3.0]
     assert table.loc["saxpy"].tolist() == [3.0, 1.0]
     with pytest.raises(InputError, match="no measured run"):
-        workload.measured(History())
+        workload.from_history(History())
 
 
 def test_odd_but_whole_values_are_read_back_exactly(tmp_path):
@@ -117,7 +117,7 @@ def test_a_run_that_cannot_be_kept_is_refused(tmp_path, run, named):
 
 
 def test_a_schedule_is_added_as_a_whole_or_not_at_all(tmp_path):
-    schedule = simulate(workload.draw(workload.applications("lee", 2, seed=1), 3, seed=1))
+    schedule = simulate(workload.random_jobs(workload.applications("lee", 2, seed=1), 3, seed=1))
     with HistoryDatabase(tmp_path / "h.sqlite") as database:
         with pytest.raises(InputError, match="not Unicode"):
             database.add_schedule(schedule, host="\ud800")

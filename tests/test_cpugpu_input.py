@@ -147,14 +147,16 @@ def test_what_else_is_refused_by_its_rule():
     refused("machine must be a Machine, got 0", learn, machine=0)
     refused(
         "the jobs cannot fit in memory",
-        workload.draw,
+        workload.random_jobs,
         workload.applications(),
         10**7,
         batches=10**7,
     )
-    refused("apps must be a list of names", workload.repeated, workload.applications(), 5)
-    refused("apps must be a list of names", workload.repeated, workload.applications(), [["a00"]])
-    refused("history must be a History", workload.measured, None)
+    refused("apps must be a list of names", workload.jobs_in_order, workload.applications(), 5)
+    refused(
+        "apps must be a list of names", workload.jobs_in_order, workload.applications(), [["a00"]]
+    )
+    refused("history must be a History", workload.from_history, None)
     refused("significant", simulate(JOBS).fairness, significant=math.nan)
     refused("device class must be one of gpu, cpu", History().assign, "A", "tpu")
     refused("device class must be one of gpu, cpu", History().withdraw, "A", "tpu")
@@ -256,7 +258,7 @@ def test_a_policy_of_ones_own_must_come_to_an_end(monkeypatch):
         return Decision(state.main[0].job, 0, "x") if state.main else None
 
     monkeypatch.setattr(scheduler, "MOST_MOVES", 50)
-    jobs = workload.repeated(workload.applications("lee", 2), ["a00"] * 5)
+    jobs = workload.jobs_in_order(workload.applications("lee", 2), ["a00"] * 5)
     refused("moved job 2 .* 51 times .* return None", simulate, jobs, policy=Policy(to_and_fro))
 
 
@@ -293,22 +295,22 @@ def test_mixes_follow_their_laws(mix):
 
 def test_noise_has_mean_one_and_its_deviation_and_outliers():
     table = pd.DataFrame({"cpu_time": [8.0], "gpu_time": [2.0]}, index=["A"])
-    jobs = workload.draw(table, 50_000, seed=1, cv=0.1, outliers=0.0)
+    jobs = workload.random_jobs(table, 50_000, seed=1, cv=0.1, outliers=0.0)
     for cls, time in (("cpu", 8.0), ("gpu", 2.0)):
         noise = jobs[f"{cls}_time"] / time
         assert noise.mean() == pytest.approx(1, abs=0.003)
         assert noise.std() == pytest.approx(0.1, rel=0.03)
         assert (jobs[f"{cls}_estimate"] == time).all()
-    wild = workload.draw(table, 50_000, seed=1, cv=0.0, outliers=0.02, factor=5.0)
+    wild = workload.random_jobs(table, 50_000, seed=1, cv=0.0, outliers=0.02, factor=5.0)
     assert sorted(set(wild["cpu_time"])) == [8.0, 40.0]
     assert (wild["cpu_time"] == 40).mean() == pytest.approx(0.02, abs=0.004)
-    told = workload.draw(table, 50_000, seed=1, error=0.2)["gpu_estimate"] / 2
+    told = workload.random_jobs(table, 50_000, seed=1, error=0.2)["gpu_estimate"] / 2
     assert stats.kstest(told, stats.uniform(0.8, 0.4).cdf).pvalue > 1e-3
 
 
 def test_batches_arrive_at_random_and_jobs_are_chosen_uniformly():
     table = workload.applications("lee", 4, seed=1)
-    jobs = workload.draw(table, 6, seed=1, batches=4000, interval=30.0)
+    jobs = workload.random_jobs(table, 6, seed=1, batches=4000, interval=30.0)
     first = jobs.groupby("batch")["arrival"].agg(["min", "max"])
     assert (first["min"] == first["max"]).all()
     assert first["min"].iloc[0] == 0
@@ -322,9 +324,9 @@ def test_what_is_drawn_depends_on_the_seed_alone():
     pd.testing.assert_frame_equal(
         table, workload.applications("wide", 12, SeedSequence(5, spawn_key=(2,)))
     )
-    calm, wild = (workload.draw(table, seed=4, cv=cv) for cv in (0.0, 0.3))
+    calm, wild = (workload.random_jobs(table, seed=4, cv=cv) for cv in (0.0, 0.3))
     assert calm["app"].tolist() == wild["app"].tolist()
-    assert workload.draw(table, seed=5)["app"].tolist() != calm["app"].tolist()
+    assert workload.random_jobs(table, seed=5)["app"].tolist() != calm["app"].tolist()
 
 
 def test_single_versions():
@@ -333,7 +335,7 @@ def test_single_versions():
     assert not lost.all(axis=1).any()
     assert lost.any(axis=1).mean() == pytest.approx(0.5, abs=0.05)
     assert lost["cpu_time"].sum() == pytest.approx(500, abs=80)
-    jobs = workload.draw(table, 30, seed=2)
+    jobs = workload.random_jobs(table, 30, seed=2)
     simulate(jobs, Machine(2, 2)).check()
 
 
@@ -344,16 +346,16 @@ def test_single_versions():
     ids=str,
 )  # fmt: skip
 def test_a_draw_out_of_range(options):
-    refused(next(iter(options)), workload.draw, workload.applications(), **options)
+    refused(next(iter(options)), workload.random_jobs, workload.applications(), **options)
 
 
 def test_an_unknown_mix_or_application():
     refused("mix must be one of lee", workload.applications, "rodinia")
     refused("count", workload.applications, "lee", 0)
     refused("single", workload.applications, "lee", 2, single=2)
-    refused("unknown application 'z'; the table has a00, a01", workload.repeated,
+    refused("unknown application 'z'; the table has a00, a01", workload.jobs_in_order,
             workload.applications("lee", 2), ["a00", "z"])  # fmt: skip
-    jobs = workload.repeated(workload.applications("lee", 2), ["a01", "a01"])
+    jobs = workload.jobs_in_order(workload.applications("lee", 2), ["a01", "a01"])
     assert simulate(jobs).jobs["app"].tolist() == ["a01", "a01"]
 
 
@@ -367,7 +369,7 @@ def test_applications_go_through_a_csv_unchanged(tmp_path):
     pd.testing.assert_frame_equal(again, table)
     history = History.exact(again)
     pd.testing.assert_frame_equal(
-        workload.measured(history)[["cpu_time", "gpu_time"]].sort_index(), table.sort_index()
+        workload.from_history(history)[["cpu_time", "gpu_time"]].sort_index(), table.sort_index()
     )
 
 
@@ -396,4 +398,4 @@ def test_measured_times_replace_a_mix(tmp_path):
     table = workload.from_csv(tmp_path / "a.csv")
     assert table.loc["B"].tolist()[1] == 3
     assert math.isnan(table.loc["B", "gpu_time"])
-    simulate(workload.draw(table, 8, seed=1)).check()
+    simulate(workload.random_jobs(table, 8, seed=1)).check()

@@ -22,7 +22,7 @@ from dlsim.study.stats import mean_interval
 CLUSTER = realtime.Cluster(nodes=3, cms=1, cps=10)
 TASKS = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": [6.0, 7.0], "deadline": [90.0, 80.0]})
 APPS = pd.DataFrame({"cpu_time": [4.0, 2.0], "gpu_time": [1.0, 3.0]}, index=["a", "b"])
-JOBS = queues.repeated(APPS, ["a", "b", "a"])
+JOBS = queues.jobs_in_order(APPS, ["a", "b", "a"])
 CHUNKS = cpugpu.equal_chunks(5, h2d=3, map=1, d2h=2)
 LINKS = pd.DataFrame({"bandwidth": [3.0, 2.0], "max_connect": [2, 3]})
 ROUTES = {(0, 1): [0], (1, 0): [0], (1, 2): [1], (2, 1): [1]}
@@ -71,7 +71,7 @@ def dcratio(**options):
 
 
 def drawn(**options):
-    return queues.draw(APPS, **({"jobs": 3} | options))
+    return queues.random_jobs(APPS, **({"jobs": 3} | options))
 
 
 def map_reduce(job=None, **options):

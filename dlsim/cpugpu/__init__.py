@@ -1,7 +1,7 @@
 """CPU-GPU scheduling by run-time history, its rivals, and MapReduce on top (paper C).
 
 >>> from dlsim.cpugpu import Machine, simulate, workload
->>> jobs = workload.draw(workload.applications("lee", seed=1), jobs=24, seed=1)
+>>> jobs = workload.random_jobs(workload.applications("lee", seed=1), jobs=24, seed=1)
 >>> r = simulate(jobs, Machine(cpus=1, gpus=1), "history")
 >>> r.check()
 

@@ -132,7 +132,7 @@ def learn(
     reading : Reading, optional
         Default `Reading()`.
     cv, outliers, factor, error : float
-        Noise, as of `workload.draw`.
+        Noise, as of `workload.random_jobs`.
     table : DataFrame, optional
         Applications instead of a drawn mix.
     history : History, optional
@@ -149,7 +149,7 @@ def learn(
     Raises
     ------
     InputError
-        For anything that `workload.draw` or `simulate` refuses.
+        For anything that `workload.random_jobs` or `simulate` refuses.
     """
     machine, (reading, start) = (
         or_default("machine", machine, Machine),
@@ -159,7 +159,7 @@ def learn(
         raise InputError(f"policies must be a list of names or of Policy, got {policies!r}")
     if table is None:
         table = workload.applications(mix, apps, seed)
-    drawn = workload.draw(table, jobs, seed, cv, outliers, factor, error, batches)
+    drawn = workload.random_jobs(table, jobs, seed, cv, outliers, factor, error, batches)
     parts = [read_job_table(part, machine) for _, part in drawn.groupby("batch", sort=False)]
     bounds = [lb_fractional(part.arrival, part.times, machine.gpus) for part in parts]
     rows = []

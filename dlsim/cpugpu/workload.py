@@ -108,7 +108,7 @@ def applications(
     return pd.DataFrame({"cpu_time": cpu, "gpu_time": gpu}, index=names)
 
 
-def draw(
+def random_jobs(
     table: pd.DataFrame,
     jobs: int = 24,
     seed: Seed = 0,
@@ -128,7 +128,7 @@ def draw(
     Parameters
     ----------
     table : DataFrame
-        Of `applications`, `from_csv` or `measured`.
+        Of `applications`, `from_csv` or `from_history`.
     jobs : int
         Jobs of each batch.
     seed : int or SeedSequence
@@ -182,7 +182,7 @@ def draw(
     return pd.DataFrame(columns, index=pd.RangeIndex(n, name="job"))
 
 
-def repeated(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
+def jobs_in_order(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
     """Return one job per name, in that order, at time 0 and without noise."""
     require_table("applications", table, VERSIONS, empty=False)
     with user_code("apps must be a list of names of applications"):
@@ -219,7 +219,7 @@ def to_csv(table: pd.DataFrame, path: files.StrPath) -> None:
     files.write_csv(path, table.rename_axis("app"))
 
 
-def measured(history: History) -> pd.DataFrame:
+def from_history(history: History) -> pd.DataFrame:
     """Return the applications of a history, by their mean measured times."""
     table = instance("history", history, History).table()
     table = table[table["count"] > 0]

@@ -129,9 +129,9 @@ def job_table(
         rule = f"arrivals must hold one time, or one per job, {len(queue)}"
         raise InputError(f"{rule}; got {len(arrivals)}")
     names = [str(applications.index[int(number) - 1]) for number in queue]
-    jobs = workload.repeated(applications, names)
+    jobs = workload.jobs_in_order(applications, names)
     unit = pd.DataFrame({"cpu_time": [1.0], "gpu_time": [1.0]}, index=pd.Index(["one"]))
-    factors = workload.draw(unit, len(jobs), seed, noise, 0.0)
+    factors = workload.random_jobs(unit, len(jobs), seed, noise, 0.0)
     for kind in ("cpu", "gpu"):
         jobs[f"{kind}_estimate"] = jobs[f"{kind}_time"]
         jobs[f"{kind}_time"] = jobs[f"{kind}_time"] * factors[f"{kind}_time"]

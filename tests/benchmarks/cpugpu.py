@@ -28,7 +28,7 @@ MOST_IN_SIMPY = 10_000
 def first_jobs(count=2000, seed=0):
     """So many jobs of the mix lee, in batches of 20 that nearly fill the machine."""
     table = workload.applications("lee", 12, seed)
-    return workload.draw(table, 20, seed, batches=max(1, count // 20), interval=60.0)
+    return workload.random_jobs(table, 20, seed, batches=max(1, count // 20), interval=60.0)
 
 
 def dlsim_engine(jobs, policy):

@@ -9,7 +9,7 @@ from tests.benchmarks.parts import Part, run_dlsim
 
 _REALTIME = "realtime import Cluster, simulate, workload"
 _LOADS = "simulate(workload.mcdf(Cluster(4, 1, 9), 0.5, 1e4), Cluster(4, 1, 9), {!r}, engine={!r})"
-_JOBS = "workload.draw(workload.applications('lee', seed=1), jobs=24, seed=1)"
+_JOBS = "workload.random_jobs(workload.applications('lee', seed=1), jobs=24, seed=1)"
 #: A first call of every engine, compiled; and one of the size of the README's example as it comes.
 FIRST = {
     "paper I's baseline": (_REALTIME, _LOADS.format("EDF-OPR-MN", "compiled")),
