@@ -69,7 +69,7 @@ def ideal_split(work: Any, fixed: Sequence[Any], unit: Sequence[Any]) -> EqualFi
     Examples
     --------
     >>> ideal_split(40, [2, 0], [1, 3])
-    Split(shares=[29.5, 10.5], time=31.5)
+    EqualFinish(shares=[29.5, 10.5], time=31.5)
     """
     number("work", work, above=True)
     devices = _devices(fixed, unit)
