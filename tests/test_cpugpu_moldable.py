@@ -341,7 +341,7 @@ JOBS = table((9, 4), (7, 4))
             "times must say how long row 0 of jobs takes: gpu or cpu or both on 1",
         ),
         (lambda: Scheduler(types="all"), "types .* got 'all'"),
-        (lambda: Scheduler(line="class"), "who waits in line chooses nothing"),
+        (lambda: Scheduler(line="class"), "a job in line has no choice"),
         (lambda: Scheduler(weights=()), "weights must be a tuple"),
         (lambda: Scheduler(weights=(-1,)), "weights .* got -1"),
         (lambda: Scheduler(orders=("best",)), "orders .* got 'best'"),

@@ -5,9 +5,9 @@ W. Jiang, G. Agrawal, S. Chakradhar, "Scheduling Concurrent Applications on a Cl
 CPU-GPU Nodes" (CCGrid 2012). Neither text prints a model: how a job speeds up with nodes,
 what both devices of a node give together, and the flexible schedulers are our reading.
 
-Jobs are booked at once, wait in line, or all schedules are searched for the least makespan: a
-branch and bound over the order of the starts (every schedule without needless waiting can be
-laid in it), the ways to run, and the nodes, of which those that look alike count once.
+A scheduler reserves nodes for jobs when they arrive, lets them wait in line, or searches all
+schedules for the least makespan: a branch and bound over the order of the starts (every schedule
+without needless waiting has one), the configurations and the nodes; equal nodes count once.
 """
 
 import math
@@ -151,8 +151,11 @@ def _need_times(times: Any) -> dict[tuple[str, int], float]:
     for key, time in times.items():
         if not isinstance(key, tuple) or len(key) != 2:
             raise InputError(f'times must name type and nodes as ("gpu", 2), got {key!r}')
-        way = one_of("type of times", key[0], TYPES), whole("nodes of times", key[1], 1, MOST_COUNT)
-        found[way] = float(number(f"times of {way!r}", time, above=True))
+        config = (
+            one_of("type of times", key[0], TYPES),
+            whole("nodes of times", key[1], 1, MOST_COUNT),
+        )
+        found[config] = float(number(f"times of {config!r}", time, above=True))
     if not found:
         raise InputError("times must hold a time of a type on 1 node at least, got none")
     for kind, n in found:
@@ -183,8 +186,8 @@ class Job(NamedTuple):
         return "cpu" if np.isnan(gpu) or cpu < gpu else "gpu"
 
 
-class Option(NamedTuple):
-    """A way to run a job."""
+class Configuration(NamedTuple):
+    """Device type and number of nodes that a job may use, with the time that it then takes."""
 
     width: int
     kind: str
@@ -192,7 +195,7 @@ class Option(NamedTuple):
 
     @property
     def area(self) -> float:
-        """The device time that it takes."""
+        """The device time that the job takes."""
         return self.width * self.time * (2 if self.kind == "both" else 1)
 
 
@@ -208,7 +211,7 @@ class Scheduler:
     counts : {"requested", "any"}
         The number of nodes that the job asks for, or any of the pool's.
     line : {"none", "class", "strict"}
-        Whether a job is booked on nodes at once, or waits in line for whatever nodes get
+        Whether nodes are reserved for a job at once, or it waits in line for whatever nodes get
         free first: a line per type, or one for all.
     weights : tuple of float
         :math:`\lambda`: the least completion + lambda area / (2N) is chosen, area being
@@ -240,20 +243,22 @@ class Scheduler:
         if self.line != "none" and (self.types, self.counts) != ("preferred", "requested"):
             raise InputError(
                 f"line={self.line!r} needs types='preferred' and counts='requested'; got "
-                f"{self.types!r} and {self.counts!r}: who waits in line chooses nothing"
+                f"{self.types!r} and {self.counts!r}: a job in line has no choice"
             )
         flag("search", self.search)
 
-    def options(self, job: Job, pool: NodePool, real: bool = False) -> list[Option]:
-        """List the ways to run a job that are considered, by its declared or `real` times."""
+    def options(self, job: Job, pool: NodePool, real: bool = False) -> list[Configuration]:
+        """List the configurations that are considered for a job, by declared or `real` times."""
         cpu, gpu = (job.cpu, job.gpu) if real else (job.cpu_estimate, job.gpu_estimate)
         kinds = {"preferred": (job.preferred,), "one": TYPES[:2], "any": TYPES}[self.types]
         counts = (job.nodes,) if self.counts == "requested" else pool.counts
-        found = [Option(n, kind, pool.time(cpu, gpu, kind, n)) for n in counts for kind in kinds]
-        found = [option for option in found if not np.isnan(option.time)]
+        found = [
+            Configuration(n, kind, pool.time(cpu, gpu, kind, n)) for n in counts for kind in kinds
+        ]
+        found = [config for config in found if not np.isnan(config.time)]
         if not found:
-            ways = f"{' or '.join(kinds)} on {' or '.join(map(str, counts))} nodes"
-            raise InputError(f"times must say how long row {job.place} of jobs takes: {ways}")
+            wanted = f"{' or '.join(kinds)} on {' or '.join(map(str, counts))} nodes"
+            raise InputError(f"times must say how long row {job.place} of jobs takes: {wanted}")
         return found
 
 
@@ -270,7 +275,7 @@ SCHEDULERS: dict[str, Scheduler] = {
 }
 
 
-def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
+def read_moldable_jobs(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
     """Read a table of jobs."""
     require_single_labels("jobs", require_table("jobs", jobs, VERSIONS, empty=False))
     columns = {name: time_column("jobs", jobs, name, True, True) for name in VERSIONS}
@@ -295,12 +300,13 @@ def jobs_of(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
     """Return a makespan that no schedule can beat, for queues beyond exhaustive search."""
     pool = or_default("pool", pool, NodePool)
-    rows = jobs_of(jobs, pool)
-    ways = [SCHEDULERS["flexible"].options(job, pool, real=True) for job in rows]
+    rows = read_moldable_jobs(jobs, pool)
+    configs = [SCHEDULERS["flexible"].options(job, pool, real=True) for job in rows]
     longest = max(
-        job.arrival + min(way.time for way in own) for job, own in zip(rows, ways, strict=True)
+        job.arrival + min(config.time for config in own)
+        for job, own in zip(rows, configs, strict=True)
     )
-    spread = sum(min(way.area for way in own) for own in ways) / (2 * pool.nodes)
+    spread = sum(min(config.area for config in own) for own in configs) / (2 * pool.nodes)
     return max(longest, min(job.arrival for job in rows) + spread)
 
 
@@ -311,103 +317,125 @@ Free = list[tuple[float, float]]
 
 
 class Reservation(NamedTuple):
-    """A job with its way to run, its nodes, the end that is expected, and its start."""
+    """A job with its configuration, its nodes, its expected end and its start."""
 
     job: Job
-    way: Option
+    config: Configuration
     nodes: tuple[int, ...]
     predicted: float
     start: float = math.nan
 
     def time(self, pool: NodePool) -> float:
         """Return how long the job really takes."""
-        return pool.time(self.job.cpu, self.job.gpu, self.way.kind, self.way.width)
+        return pool.time(self.job.cpu, self.job.gpu, self.config.kind, self.config.width)
 
 
-#: Bookings in their order.
-Plan = list[Reservation]
+#: Reservations in the order in which they were made.
+Reservations = list[Reservation]
 
 
-def _free_at(free: Free, nodes: tuple[int, ...], kind: str) -> float:
+def _free_time(free: Free, nodes: tuple[int, ...], kind: str) -> float:
     """Return when all of these nodes can serve a type."""
     if kind == "both":
         return max(max(free[node]) for node in nodes)
     return max(free[node][kind == "cpu"] for node in nodes)
 
 
-def _occupy(free: Free, nodes: tuple[int, ...], kind: str, end: float, span: float) -> None:
-    """Book nodes until an instant, in place; one that is known already keeps its name."""
-    end = next((at for pair in free for at in pair if is_same_instant(at, end, span)), end)
+def _occupy_nodes(free: Free, nodes: tuple[int, ...], kind: str, end: float, span: float) -> None:
+    """Reserve devices of nodes until an instant, in place.
+
+    An end that is the same instant as a known one, up to rounding, takes the known value, so that
+    nodes that are free together compare equal.
+    """
+    known = (at for pair in free for at in pair)
+    end = next((at for at in known if is_same_instant(at, end, span)), end)
     for node in nodes:
         gpu, cpu = free[node]
         free[node] = (gpu if kind == "cpu" else end, cpu if kind == "gpu" else end)
 
 
-def _placed(job: Job, ways: list[Option], free: Free, floor: float) -> Iterator[Reservation]:
-    """Yield every way to run on the nodes that are free first, with its start."""
+def _placements(
+    job: Job, configs: list[Configuration], free: Free, earliest: float
+) -> Iterator[Reservation]:
+    """Yield a reservation of each configuration on the nodes that are free first."""
     order: dict[str, list[int]] = {}
-    for way in ways:
-        if way.kind not in order:
-            instants = [_free_at(free, (node,), way.kind) for node in range(len(free))]
-            order[way.kind] = sorted(range(len(free)), key=instants.__getitem__)
-        nodes = tuple(order[way.kind][: way.width])
-        start = max(floor, _free_at(free, nodes[-1:], way.kind))
-        yield Reservation(job, way, nodes, start + way.time, start)
+    for config in configs:
+        if config.kind not in order:
+            instants = [_free_time(free, (node,), config.kind) for node in range(len(free))]
+            order[config.kind] = sorted(range(len(free)), key=instants.__getitem__)
+        nodes = tuple(order[config.kind][: config.width])
+        start = max(earliest, _free_time(free, nodes[-1:], config.kind))
+        yield Reservation(job, config, nodes, start + config.time, start)
 
 
-def _book(batch: list[Job], free: Free, pool: NodePool, row: Scheduler, now: float) -> Plan:
-    """Book a batch on the devices as they are expected to be free: the best of all tries."""
-    ways = {job: row.options(job, pool) for job in batch}
-    longest, tries = sorted(batch, key=lambda job: -min(way.time for way in ways[job])), []
-    for weight, order in product(row.weights, row.orders):
-        tries.append(list[Reservation]())
-        instants, penalty = list(free), weight / (2 * len(free))
-        for job in longest if order == "longest" else batch:
-            found = list(_placed(job, ways[job], instants, job.arrival))
-            ends = [one.predicted + penalty * one.way.width * one.way.time for one in found]
-            best = found[find_earliest(ends, job.arrival)]
-            _occupy(instants, best.nodes, best.way.kind, best.predicted, best.way.time)
-            tries[-1].append(best)
-    return tries[find_earliest([max(one.predicted for one in plan) for plan in tries], now)]
+def _reserve_batch(
+    batch: list[Job], free: Free, pool: NodePool, scheduler: Scheduler, now: float
+) -> Reservations:
+    """Reserve devices for a batch: the plan with the least makespan of all weights and orders."""
+    configs = {job: scheduler.options(job, pool) for job in batch}
+    shortest = {job: min(config.time for config in own) for job, own in configs.items()}
+    orders = {"queue": batch, "longest": sorted(batch, key=lambda job: -shortest[job])}
+    plans = []
+    for weight, order in product(scheduler.weights, scheduler.orders):
+        plan, planned_free = Reservations(), list(free)
+        penalty = weight / (2 * len(free))
+        for job in orders[order]:
+            found = list(_placements(job, configs[job], planned_free, job.arrival))
+            costs = [one.predicted + penalty * one.config.width * one.config.time for one in found]
+            best = found[find_earliest(costs, job.arrival)]
+            config = best.config
+            _occupy_nodes(planned_free, best.nodes, config.kind, best.predicted, config.time)
+            plan.append(best)
+        plans.append(plan)
+    makespans = [max(one.predicted for one in plan) for plan in plans]
+    return plans[find_earliest(makespans, now)]
 
 
-def _run(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
-    """Book batch after batch, or serve lines in order, where all wait behind the head.
+def _expected_free(unfinished: Reservations, pool: NodePool, now: float) -> Free:
+    """Return when devices are expected to be free, by declared times and what happened so far."""
+    free: Free = [(now, now)] * pool.nodes
+    for one in unfinished:
+        kind, expected = one.config.kind, one.config.time
+        is_running = one.start <= latest_finish(now, one.time(pool))
+        start = one.start if is_running else _free_time(free, one.nodes, kind)
+        _occupy_nodes(free, one.nodes, kind, max(now, start + expected), expected)
+    return free
 
-    A job starts once all its devices have done those before it.
+
+def _run_batches(jobs: list[Job], pool: NodePool, scheduler: Scheduler) -> Reservations:
+    """Reserve devices for batch after batch, or serve queues in order.
+
+    A job starts once all its devices have done the jobs before it. In a queue no job starts
+    before the one ahead of it.
     """
-    plan, unfinished = Plan(), Plan()
+    done, unfinished = Reservations(), Reservations()
     free: Free = [(0.0, 0.0)] * pool.nodes
-    heads: dict[object, float] = {}
+    last_start: dict[object, float] = {}
 
-    def in_line(job: Job) -> Reservation:
-        (booking,) = _placed(job, row.options(job, pool), free, 0.0)
-        return booking._replace(predicted=math.nan)
+    def take_next_nodes(job: Job) -> Reservation:
+        (reservation,) = _placements(job, scheduler.options(job, pool), free, 0.0)
+        return reservation._replace(predicted=math.nan)
 
     for now, group in groupby(sorted(jobs, key=attrgetter("arrival")), attrgetter("arrival")):
         batch = list(group)
-        bookings: Any = map(in_line, batch)
-        if row.line == "none":
-            left = ((one, one.time(pool)) for one in unfinished)
-            unfinished = [one for one, time in left if one.start + time > latest_finish(now, time)]
-            told: Free = [(now, now)] * pool.nodes  # knowing what happened until now
-            for one in unfinished:
-                (_, kind, expected), nodes = one.way, one.nodes
-                is_running = one.start <= latest_finish(now, one.time(pool))
-                begun = one.start if is_running else _free_at(told, nodes, kind)
-                _occupy(told, nodes, kind, max(now, begun + expected), expected)
-            bookings = _book(batch, told, pool, row, now)
-        for booking in bookings:
-            kind, nodes, time = booking.way.kind, booking.nodes, booking.time(pool)
-            line = {"none": booking.job, "class": kind, "strict": "all"}[row.line]
-            heads[line] = max(now, heads.get(line, 0.0), _free_at(free, nodes, kind))
-            _occupy(free, nodes, kind, heads[line] + time, time)
-            plan.append(booking._replace(start=heads[line]))
-            unfinished.append(plan[-1])
-    return plan
+        reservations: Any = map(take_next_nodes, batch)
+        if scheduler.line == "none":
+            pairs = [(one, one.time(pool)) for one in unfinished]
+            unfinished = [one for one, time in pairs if one.start + time > latest_finish(now, time)]
+            expected_free = _expected_free(unfinished, pool, now)
+            reservations = _reserve_batch(batch, expected_free, pool, scheduler, now)
+        for one in reservations:
+            kind, time = one.config.kind, one.time(pool)
+            queue = {"none": one.job, "class": kind, "strict": "all"}[scheduler.line]
+            start = max(now, last_start.get(queue, 0.0), _free_time(free, one.nodes, kind))
+            last_start[queue] = start
+            _occupy_nodes(free, one.nodes, kind, start + time, time)
+            done.append(one._replace(start=start))
+            unfinished.append(done[-1])
+    return done
 
 
-def _search(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
+def _search(jobs: list[Job], pool: NodePool, scheduler: Scheduler) -> Reservations:
     """Find a schedule with the least makespan; all arrivals and realised times are known."""
     if len(jobs) > MOST_JOBS or pool.nodes > MOST_NODES:
         raise InputError(
@@ -415,27 +443,27 @@ def _search(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
             f"{len(jobs)} on {pool.nodes}; compare with lower_bound instead"
         )
     jobs = [job._replace(cpu_estimate=job.cpu, gpu_estimate=job.gpu) for job in jobs]
-    area = replace(SCHEDULERS["area"], types=row.types, counts=row.counts)
-    best = _run(jobs, pool, area)
+    area = replace(SCHEDULERS["area"], types=scheduler.types, counts=scheduler.counts)
+    best = _run_batches(jobs, pool, area)
     least = max(one.predicted for one in best)
-    ways = {job: row.options(job, pool) for job in jobs}
-    quickest = {job: min(way.time for way in own) for job, own in ways.items()}
-    smallest = {job: min(way.area for way in own) for job, own in ways.items()}
+    configs = {job: scheduler.options(job, pool) for job in jobs}
+    quickest = {job: min(config.time for config in own) for job, own in configs.items()}
+    smallest = {job: min(config.area for config in own) for job, own in configs.items()}
     seen: dict[frozenset[Job], list[tuple[float, ...]]] = {}
 
     def later(left: frozenset[Job], free: Free, last: float) -> Iterator[Reservation]:
-        """All bookings that start no earlier than the last one."""
+        """Yield all reservations that start no earlier than the last one."""
         for job in sorted(left):
-            for way in ways[job]:
+            for config in configs[job]:
                 alike = set()
-                for nodes in combinations(range(len(free)), way.width):
+                for nodes in combinations(range(len(free)), config.width):
                     key = tuple(sorted(free[node] for node in nodes))
-                    start = max(job.arrival, _free_at(free, nodes, way.kind))
+                    start = max(job.arrival, _free_time(free, nodes, config.kind))
                     if key not in alike and start >= last:
-                        yield Reservation(job, way, nodes, start + way.time, start)
+                        yield Reservation(job, config, nodes, start + config.time, start)
                     alike.add(key)
 
-    def visit(left: frozenset[Job], free: Free, plan: Plan) -> None:
+    def visit(left: frozenset[Job], free: Free, plan: Reservations) -> None:
         """Extend a partial schedule in every way that can still be better."""
         nonlocal best, least
         if not left:
@@ -443,22 +471,23 @@ def _search(jobs: list[Job], pool: NodePool, row: Scheduler) -> Plan:
             best, least = (plan, makespan) if makespan < least else (best, least)
             return
         last = plan[-1].start if plan else -math.inf
-        clipped = sorted((max(gpu, last), max(cpu, last)) for gpu, cpu in free)
-        longest = max(max(last, job.arrival) + quickest[job] for job in left)
-        spread = sum(map(sum, clipped)) + sum(smallest[job] for job in left)
-        known, instants = seen.setdefault(left, []), tuple(at for node in clipped for at in node)
-        if max(longest, spread / (2 * len(free)), *instants) >= least:
+        free_later = sorted((max(gpu, last), max(cpu, last)) for gpu, cpu in free)
+        instants = tuple(at for node in free_later for at in node)
+        longest_job = max(max(last, job.arrival) + quickest[job] for job in left)
+        work = sum(map(sum, free_later)) + sum(smallest[job] for job in left)
+        if max(longest_job, work / (2 * len(free)), *instants) >= least:
             return
+        known = seen.setdefault(left, [])
         if any(all(map(le, other, instants)) for other in known):
             return  # the same jobs were left before, with every device free as early
         known.append(instants)
-        for booking in sorted(later(left, free, last), key=attrgetter("predicted")):
-            if booking.predicted >= least:
+        for reservation in sorted(later(left, free, last), key=attrgetter("predicted")):
+            if reservation.predicted >= least:
                 return
-            after, (job, way, nodes, end, _) = list(free), booking
-            _occupy(after, nodes, way.kind, end, way.time)
-            visit(left - {job}, after, [*plan, booking])
-            if len(left) == 1:  # it ends first of all that the last job can do
+            after, (job, config, nodes, end, _) = list(free), reservation
+            _occupy_nodes(after, nodes, config.kind, end, config.time)
+            visit(left - {job}, after, [*plan, reservation])
+            if len(left) == 1:  # the earliest end of the last job was tried
                 return
 
     visit(frozenset(jobs), [(0.0, 0.0)] * pool.nodes, [])
@@ -499,13 +528,14 @@ def run_moldable(
     """
     pool = or_default("pool", pool, NodePool)
     name, row = find_row("scheduler", scheduler, SCHEDULERS, lambda row: "own")
-    read = jobs_of(jobs, pool)
-    origin = clock_origin(np.sort([job.arrival for job in read]))
-    read = [job._replace(arrival=job.arrival - origin) for job in read]
+    job_rows = read_moldable_jobs(jobs, pool)
+    origin = clock_origin(np.sort([job.arrival for job in job_rows]))
+    job_rows = [job._replace(arrival=job.arrival - origin) for job in job_rows]
+    run = _search if row.search else _run_batches
     rows, uses = [], []
-    for one in (_search if row.search else _run)(read, pool, row):
-        job, (width, kind, _), nodes, predicted, start = one
-        end, label = start + one.time(pool), jobs.index[job.place]
+    for reservation in run(job_rows, pool, row):
+        job, (width, kind, _), nodes, predicted, start = reservation
+        end, label = start + reservation.time(pool), jobs.index[job.place]
         instants = [origin + at for at in (job.arrival, start, end, predicted)]
         rows.append((label, kind, width, *instants, start - job.arrival, end - job.arrival))
         for node, device in product(nodes, ("gpu", "cpu") if kind == "both" else (kind,)):
@@ -524,11 +554,11 @@ def run_moldable(
 
 @dataclass(frozen=True, eq=False)
 class MoldableResult(JobMetrics):
-    """Who ran where and when.
+    """The start, end and devices of every job.
 
     `jobs` has app (where given), cpu_time, gpu_time, requested, cpu_estimate, gpu_estimate,
-    type, nodes, arrival, start, end, predicted (finish expected at booking), wait, completion
-    (since arrival); `uses` a row per job and device: job, node, device, start, end.
+    type, nodes, arrival, start, end, predicted (finish expected at the reservation), wait and
+    completion (since arrival); `uses` a row per job and device: job, node, device, start, end.
     """
 
     jobs: pd.DataFrame
@@ -547,8 +577,8 @@ class MoldableResult(JobMetrics):
         jobs, uses, pool, row = self.jobs, self.uses, self.pool, self.scheduler
         labels, users, start = list(jobs.index), uses["job"].tolist(), jobs["start"].to_numpy()
         cpu, gpu = (time_column("jobs", jobs, name, True, True) for name in VERSIONS)
-        ways = zip(cpu, gpu, jobs["type"], jobs["nodes"], strict=True)
-        times = np.array([pool.time(*way) for way in ways])
+        configs = zip(cpu, gpu, jobs["type"], jobs["nodes"], strict=True)
+        times = np.array([pool.time(*config) for config in configs])
         span = float((jobs["completion"] - jobs["wait"]).min())  # tells two instants apart
         require("a job runs where it has a version", ~np.isnan(times), labels)
         require("a job takes its time", same_instants(start + times, jobs["end"], times), labels)
@@ -570,13 +600,14 @@ class MoldableResult(JobMetrics):
         for label, *place in uses[["job", "node", "device"]].itertuples(index=False, name=None):
             found.setdefault(label, []).append(tuple(place))
         wanted = dict(zip(labels, zip(jobs["type"], jobs["nodes"], strict=True), strict=True))
-        full = []
-        for label, held in found.items():
+        is_complete = []
+        for label, occupied in found.items():
             kind, count = wanted.get(label, ("", 0))
-            on = {node for node, _ in held}
-            whole = sorted(product(on, ("cpu", "gpu") if kind == "both" else (kind,)))
-            full.append(len(on) == count and on <= set(range(pool.nodes)) and sorted(held) == whole)
-        require("a job holds its devices on distinct nodes of the pool", full, list(found))
+            nodes = {node for node, _ in occupied}
+            needed = sorted(product(nodes, ("cpu", "gpu") if kind == "both" else (kind,)))
+            is_in_pool = nodes <= set(range(pool.nodes))
+            is_complete.append(len(nodes) == count and is_in_pool and sorted(occupied) == needed)
+        require("a job holds its devices on distinct nodes of the pool", is_complete, list(found))
         spans = jobs.loc[uses["job"], ["start", "end"]].to_numpy() == uses[["start", "end"]]
         require("a job holds its devices while it runs", spans.all(axis=1), users)
         lanes = uses.groupby(["node", "device"]).ngroup()
