@@ -242,10 +242,12 @@ def by_simulate(r, policy, nodes):
                 "gpu_time": [costs.time(kind, "gpu", s) for s in size],
             }
         )
-        places = list(group.places.values())
-        homes = r.blocks["nodes"].tolist()
+        places = list(group.node_of_device.values())
+        block_locations = r.blocks["nodes"].tolist()
         away = (
-            [[n not in homes[i] for n in places] for i in range(len(size))] if kind == "map" else 0
+            [[n not in block_locations[i] for n in places] for i in range(len(size))]
+            if kind == "map"
+            else 0
         )
         extra = np.zeros((len(size), len(places))) + costs.remote * np.array(away) * size[:, None]
         s = simulate(jobs, group.machine, policy, history, extra=extra)
@@ -295,10 +297,10 @@ def test_locality_first_takes_the_first_local_block(seed):
     blocks, group = split_text(README, 24), NodeGroup(4, 4, 4)
     plain = ran(word_count(), blocks, group, "preferred", seed=seed)
     local = ran(word_count(), blocks, group, "preferred", seed=seed, prefer_local=True)
-    homes = place_blocks(24, 4, 1, seed)
+    block_locations = place_blocks(24, 4, 1, seed)
     waiting = list(range(24))
     for row in local.attempts[local.attempts["kind"] == "map"].itertuples():
-        here = [number for number in waiting if row.node in homes[number]]
+        here = [number for number in waiting if row.node in block_locations[number]]
         assert row.number == (here or waiting)[0]
         waiting.remove(row.number)
     assert local.local_share > plain.local_share
@@ -494,9 +496,15 @@ SLOTS = pd.DataFrame({"tasks": [2, 3], "queue": "x", "share": [0.5, 0.5]})
         (lambda: run_mapreduce(JOB, [1, 2]), "blocks must be a list of things"),
         (lambda: run_mapreduce(JOB, BLOCKS, policy="best"), "policy .* got 'best'"),
         (lambda: run_mapreduce(JOB, BLOCKS, replicas=3), "replicas .* got 3"),
-        (lambda: run_mapreduce(JOB, BLOCKS, homes=[(0,)]), "each of 3 blocks, got 1"),
-        (lambda: run_mapreduce(JOB, BLOCKS, homes=[(0,), (5,), (0,)]), r"block 1 .* got \(5,\)"),
-        (lambda: run_mapreduce(JOB, BLOCKS, homes=[(0,), (0,), ()]), "block 2 .* at least one"),
+        (lambda: run_mapreduce(JOB, BLOCKS, block_locations=[(0,)]), "each of 3 blocks, got 1"),
+        (
+            lambda: run_mapreduce(JOB, BLOCKS, block_locations=[(0,), (5,), (0,)]),
+            r"block 1 .* got \(5,\)",
+        ),
+        (
+            lambda: run_mapreduce(JOB, BLOCKS, block_locations=[(0,), (0,), ()]),
+            "block 2 .* at least one",
+        ),
         (lambda: run_mapreduce(JOB, BLOCKS, lost={"map 1": 1}), "lost must name tasks"),
         (lambda: run_mapreduce(JOB, BLOCKS, lost={("sort", 1): 1}), "lost .* got 'sort'"),
         (lambda: run_mapreduce(JOB, BLOCKS, lost={("map", 3): 1}), "lost map .* got 3"),
@@ -504,7 +512,10 @@ SLOTS = pd.DataFrame({"tasks": [2, 3], "queue": "x", "share": [0.5, 0.5]})
         (lambda: run_mapreduce(JOB, BLOCKS, dead={7: 1}), "dead .* got 7"),
         (lambda: run_mapreduce(JOB, BLOCKS, dead={0: -1}), "dead .* got -1"),
         (lambda: run_mapreduce(JOB, BLOCKS, dead={0: 1, 1: 1}), "leave a node alive"),
-        (lambda: run_mapreduce(JOB, BLOCKS, dead={0: 0}, homes=[(0,)] * 3), "replica of block"),
+        (
+            lambda: run_mapreduce(JOB, BLOCKS, dead={0: 0}, block_locations=[(0,)] * 3),
+            "replica of block",
+        ),
         (lambda: run_mapreduce(JOB, BLOCKS, prefer_local="yes"), "prefer_local .* got 'yes'"),
         (lambda: run_mapreduce(JOB, BLOCKS, seed=-1), "seed .* got -1"),
         (lambda: run_mapreduce(JOB, BLOCKS, policy="ideal", loss_rate=0.1), "without faults"),
@@ -524,9 +535,15 @@ SLOTS = pd.DataFrame({"tasks": [2, 3], "queue": "x", "share": [0.5, 0.5]})
         ),
         (lambda: split_text(" ", 3), "must hold a word"),
         (lambda: run_mapreduce(JOB, 5), "blocks must be a list .* got TypeError"),
-        (lambda: run_mapreduce(JOB, BLOCKS, homes=5), "homes must be a list"),
-        (lambda: run_mapreduce(JOB, BLOCKS, homes=[0] * len(BLOCKS)), "homes must be a list"),
-        (lambda: run_mapreduce(JOB, BLOCKS, homes=[[]] * len(BLOCKS)), "homes of block 0"),
+        (lambda: run_mapreduce(JOB, BLOCKS, block_locations=5), "block_locations must be a list"),
+        (
+            lambda: run_mapreduce(JOB, BLOCKS, block_locations=[0] * len(BLOCKS)),
+            "block_locations must be a list",
+        ),
+        (
+            lambda: run_mapreduce(JOB, BLOCKS, block_locations=[[]] * len(BLOCKS)),
+            "block_locations of block 0",
+        ),
         (lambda: run_mapreduce(JOB, BLOCKS, lost=5), "lost must be a mapping"),
         (lambda: run_mapreduce(JOB, BLOCKS, dead=[1]), "dead must be a mapping"),
         (lambda: _own(lambda block: 1 / 0), "map of 'x' must .* ZeroDivisionError"),
@@ -558,7 +575,13 @@ def test_bad_input_is_refused(call, words):
 
 def test_a_machine_of_the_engine_is_what_a_group_is():
     assert NodeGroup(4, 6, 3).machine == Machine(6, 3)
-    assert NodeGroup(2, 3, 2).places == {"gpu0": 0, "gpu1": 1, "cpu0": 0, "cpu1": 1, "cpu2": 0}
+    assert NodeGroup(2, 3, 2).node_of_device == {
+        "gpu0": 0,
+        "gpu1": 1,
+        "cpu0": 0,
+        "cpu1": 1,
+        "cpu2": 0,
+    }
 
 
 def _own(mapper, partitions=1, reduce=lambda key, values: len(values), **options):

@@ -75,7 +75,7 @@ class Setting(NamedTuple):
     blocks: Sequence[Any]
     sizes: list[float]
     group: NodeGroup
-    homes: list[tuple[int, ...]]
+    block_locations: list[tuple[int, ...]]
     costs: Costs
     policy: Policy
     reading: Reading
@@ -124,12 +124,14 @@ class TaskRun:
     """
 
     def __init__(self, setting: Setting) -> None:
-        self.set, self.maps = setting, len(setting.blocks)
-        self.places = setting.group.places
+        self.setting, self.maps = setting, len(setting.blocks)
+        self.node_of_device = setting.group.node_of_device
         self.time = functools.cache(setting.costs.time)
         self.plan: Decide | None = None
         machine, policy, reading = setting.group.machine, setting.policy, setting.reading
-        self.desk = OnlineScheduler(machine, policy, reading, setting.history, self._decider())
+        self.scheduler = OnlineScheduler(
+            machine, policy, reading, setting.history, self._make_rule()
+        )
         self.attempts: list[Attempt] = []
         self.running: dict[str, Attempt] = {}
         self.outputs: dict[int, Attempt] = {}
@@ -145,38 +147,38 @@ class TaskRun:
 
     def run(self) -> None:
         """Run until every reduce task is done."""
-        state, deaths, now = self.desk.state, dict(self.set.dead), 0.0
+        state, node_failures, now = self.scheduler.state, dict(self.setting.dead), 0.0
         while self.left:
-            self._settle(now)
-            for device, item in self.desk.dispatch(now):
-                self._begin(device, item, now)
+            self._queue_idle_tasks(now)
+            for device, view in self.scheduler.dispatch(now):
+                self._begin_attempt(device, view, now)
             ends = [attempt.end for attempt in self.running.values()]
-            if not ends and not (deaths and state.main):
-                name, waiting = model.find_job_policy(self.set.policy)[0], len(state.main)
+            if not ends and not (node_failures and state.main):
+                name, waiting = model.find_job_policy(self.setting.policy)[0], len(state.main)
                 raise InputError(
                     f"policy {name} leaves {waiting} tasks waiting for ever: no "
                     "device of the class that they wait for; use another policy, version or group"
                 )
-            now = min([*ends, *deaths.values()])
+            now = min([*ends, *node_failures.values()])
             for attempt in sorted(self.running.values(), key=lambda a: (a.end, a.task)):
                 if is_same_instant(attempt.end, now, attempt.seconds):
-                    self._end(attempt)
+                    self._end_attempt(attempt)
             limit = latest_finish(now, self.shortest if self.attempts else 0.0)
-            for node in [node for node, when in deaths.items() if when <= limit]:
-                del deaths[node]
-                self._die(node, now)
+            for node in [node for node, when in node_failures.items() if when <= limit]:
+                del node_failures[node]
+                self._on_node_failure(node, now)
 
-    def _decider(self) -> Decide:
+    def _make_rule(self) -> Decide:
         """Return what decides: the policy's rule, or what stands in its place."""
-        given = self.set
-        if given.policy.rule == "ideal":
-            if given.lost or given.loss_rate or given.dead or given.prefer_local:
+        setting = self.setting
+        if setting.policy.rule == "ideal":
+            if setting.lost or setting.loss_rate or setting.dead or setting.prefer_local:
                 raise InputError(
                     "an exhaustive schedule is made beforehand: use it without faults and "
                     "without prefer_local"
                 )
             return lambda *seen: self.plan(*seen) if self.plan else None
-        decide = decider(given.policy)
+        decide = decider(setting.policy)
 
         def local_first(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
             """Of the tasks alike to a policy, serve the first whose block is there (section 4)."""
@@ -184,32 +186,39 @@ class TaskRun:
             if decision is None or decision.job not in state.main:
                 return decision
             own = state.main.find(decision.job)
-            node, versions = self.places[state.devices[decision.device]], own.declared.keys()
+            node, versions = (
+                self.node_of_device[state.devices[decision.device]],
+                own.declared.keys(),
+            )
             alike = (i for i in state.main if i.app == own.app and i.declared.keys() == versions)
-            near_by = (item for item in chain([own], alike) if self._is_local(item.job, node))
-            local = next(near_by, own)
+            local_tasks = (view for view in chain([own], alike) if self._is_local(view.job, node))
+            local = next(local_tasks, own)
             if local.declared != own.declared:
                 decision = decision._replace(finishes=())
             return decision._replace(job=local.job)
 
-        return local_first if given.prefer_local else decide
+        return local_first if setting.prefer_local else decide
 
     def _is_local(self, task: int, node: int) -> bool:
-        return task >= self.maps or node in self.set.homes[task]
+        return task >= self.maps or node in self.setting.block_locations[task]
 
     def size_of(self, task: int, node: int | None = None) -> float:
         """Return the units of a task, or those of other nodes; a reduce's once maps are done."""
         if task < self.maps:
-            return 0.0 if node is not None and self._is_local(task, node) else self.set.sizes[task]
-        part, nodes = task - self.maps, range(self.set.group.nodes)
+            return (
+                0.0 if node is not None and self._is_local(task, node) else self.setting.sizes[task]
+            )
+        part, nodes = task - self.maps, range(self.setting.group.nodes)
         return sum(self.pairs[home, part] for home in nodes if home != node) / 1000
 
-    def _items(self, tasks: Iterable[int]) -> list[JobView]:
+    def _task_views(self, tasks: Iterable[int]) -> list[JobView]:
         """Return tasks as the policy sees them: their times where their data is at hand."""
-        job, group, found = self.set.job, self.set.group, []
+        job, group, found = self.setting.job, self.setting.group, []
         for task in tasks:
             kind, size = "map" if task < self.maps else "reduce", self.size_of(task)
-            classes = [c for c in CLASSES if c in self.desk.state.classes and job.version(kind, c)]
+            classes = [
+                c for c in CLASSES if c in self.scheduler.state.classes and job.version(kind, c)
+            ]
             if not classes:
                 raise InputError(
                     f"{kind} of {job.name!r} must have a version for a device of the group; "
@@ -219,75 +228,76 @@ class TaskRun:
             found.append(JobView(task, f"{job.name} {kind}", times))
         return found
 
-    def _settle(self, now: float) -> None:
+    def _queue_idle_tasks(self, now: float) -> None:
         """Queue the maps whose output is missing, and the reduces once none is."""
         waiting = self.left - sum(attempt.kind == "reduce" for attempt in self.running.values())
         if not waiting:
             return
-        state, is_missing = self.desk.state, len(self.outputs) < self.maps
+        state, is_missing = self.scheduler.state, len(self.outputs) < self.maps
         if is_missing and waiting > len(self.idle["reduce"]):
-            for item in [item for item in state.main if item.job >= self.maps]:
-                self.idle["reduce"].add(state.main.take(item.job).job)
+            for view in [view for view in state.main if view.job >= self.maps]:
+                self.idle["reduce"].add(state.main.take(view.job).job)
             for d, queue in enumerate(state.queues):
-                reduces = [item for item in queue if item.job >= self.maps]
-                self.idle["reduce"].update(item.job for item in self._unassigned(d, reduces))
+                reduces = [view for view in queue if view.job >= self.maps]
+                self.idle["reduce"].update(view.job for view in self._withdraw(d, reduces))
         idle = self.idle["map" if is_missing else "reduce"]
-        items = self._items(sorted(idle))
+        task_views = self._task_views(sorted(idle))
         idle.clear()
         if is_missing:
-            self._need_replicas(items)
-        if self.set.policy.rule == "ideal" and items:
+            self._require_replicas(task_views)
+        if self.setting.policy.rule == "ideal" and task_views:
             times = np.array(
                 [
                     [
-                        item.declared.get(device_class(device), math.nan)
-                        + self.set.costs.remote * self.size_of(item.job, self.places[device])
+                        view.declared.get(device_class(device), math.nan)
+                        + self.setting.costs.remote
+                        * self.size_of(view.job, self.node_of_device[device])
                         for device in state.devices
                     ]
-                    for item in items
+                    for view in task_views
                 ]
             )
-            plan = ideal_plan([state.now] * len(items), times, self.set.policy.objective)
-            self.plan = follow([tuple(items[j].job for j in jobs) for jobs in plan])
+            plan = ideal_plan([state.now] * len(task_views), times, self.setting.policy.objective)
+            self.plan = follow([tuple(task_views[j].job for j in jobs) for jobs in plan])
         if not is_missing:
-            self.desk.arrive(now, items)
+            self.scheduler.arrive(now, task_views)
         else:
-            self._put_first(items)
+            self._put_first(task_views)
 
-    def _put_first(self, items: list[JobView]) -> None:
+    def _put_first(self, task_views: list[JobView]) -> None:
         """Put tasks before all others of the main queue, in their order."""
-        for item in reversed(items):
-            self.desk.state.main.put(item, first=True)
+        for view in reversed(task_views):
+            self.scheduler.state.main.put(view, first=True)
 
-    def _unassigned(self, device: int, items: list[JobView]) -> list[JobView]:
-        """Take items out of a sub-queue, unserved: rule 2 forgets the assignment."""
-        for item in items:
-            self.desk.state.queues[device].take(item.job)
-            self.set.history.withdraw(item.app, self.desk.state.classes[device])
-        return items
+    def _withdraw(self, device: int, task_views: list[JobView]) -> list[JobView]:
+        """Take task_views out of a sub-queue, unserved: rule 2 forgets the assignment."""
+        for view in task_views:
+            self.scheduler.state.queues[device].take(view.job)
+            self.setting.history.withdraw(view.app, self.scheduler.state.classes[device])
+        return task_views
 
-    def _need_replicas(self, items: Iterable[JobView]) -> None:
-        for task in (item.job for item in items if item.job < self.maps):
-            if set(self.set.homes[task]) <= self.dead:
+    def _require_replicas(self, task_views: Iterable[JobView]) -> None:
+        for task in (view.job for view in task_views if view.job < self.maps):
+            if set(self.setting.block_locations[task]) <= self.dead:
                 raise InputError(
-                    f"dead must leave a replica of block {task}, held by nodes "
-                    f"{self.set.homes[task]}; place more replicas"
+                    f"dead must leave a replica of block {task}, locations by nodes "
+                    f"{self.setting.block_locations[task]}; place more replicas"
                 )
 
-    def _begin(self, place: int, item: JobView, now: float) -> None:
-        task, device, job = item.job, self.desk.state.devices[place], self.set.job
-        node, cls, is_map = self.places[device], device_class(device), task < self.maps
+    def _begin_attempt(self, place: int, view: JobView, now: float) -> None:
+        task, device, job = view.job, self.scheduler.state.devices[place], self.setting.job
+        node, cls, is_map = self.node_of_device[device], device_class(device), task < self.maps
         kind, number = ("map", task) if is_map else ("reduce", task - self.maps)
         remote = self.size_of(task, node)
         data: Any = None
-        seconds = item.declared[cls] + self.set.costs.remote * remote
-        part = self.set.part((kind, number), task, self.failed[task])
+        seconds = view.declared[cls] + self.setting.costs.remote * remote
+        part = self.setting.part((kind, number), task, self.failed[task])
         if part > 1 and is_map:
-            data = mapreduce_job.map_block(job, self.set.blocks[number], cls)
+            data = mapreduce_job.map_block(job, self.setting.blocks[number], cls)
         elif part > 1:
             runs = [self.outputs[one].data[number] for one in range(self.maps)]
             data = mapreduce_job.reduce_partition(job, runs, cls)
-        decision = self.desk.moves[task].decision
+        decision = self.scheduler.moves[task].decision
         self.running[device] = attempt = Attempt(
             kind,
             number,
@@ -309,14 +319,14 @@ class TaskRun:
         self.tries[task] += 1
         self.shortest = min(self.shortest, seconds)
 
-    def _end(self, attempt: Attempt) -> None:
-        device = self.desk.state.devices.index(attempt.device)
+    def _end_attempt(self, attempt: Attempt) -> None:
+        device = self.scheduler.state.devices.index(attempt.device)
         del self.running[attempt.device]
         if attempt.outcome == "lost":
             self.failed[attempt.task] += 1
-            self.desk.lose(attempt.end, device)
+            self.scheduler.lose(attempt.end, device)
             return
-        self.desk.complete(attempt.end, device, attempt.seconds)
+        self.scheduler.complete(attempt.end, device, attempt.seconds)
         if attempt.kind == "reduce":
             if twice := self.results.keys() & attempt.data.keys():
                 raise InputError(
@@ -330,30 +340,30 @@ class TaskRun:
         for part, pairs in enumerate(attempt.data):
             self.pairs[attempt.node, part] += len(pairs)
 
-    def _die(self, node: int, now: float) -> None:
+    def _on_node_failure(self, node: int, now: float) -> None:
         """Take a node away: running tasks and sub-queues go back, outputs are lost."""
         self.dead.add(node)
-        state = self.desk.state
-        doomed = [d for d, name in enumerate(state.devices) if self.places[name] == node]
+        state = self.scheduler.state
+        doomed = [d for d, name in enumerate(state.devices) if self.node_of_device[name] == node]
         for d in reversed(doomed):
             attempt = self.running.pop(state.devices[d], None)
-            self._put_first(self._unassigned(d, list(state.queues[d])))
+            self._put_first(self._withdraw(d, list(state.queues[d])))
             if attempt is not None:
-                self.desk.lose(now, d)
+                self.scheduler.lose(now, d)
                 self.failed[attempt.task] += 1
                 attempt.end, attempt.outcome = now, "killed"
         state.remove_devices(doomed)
         # a class whose last device is gone is no longer among a task's versions
-        state.main = MainQueue(self._items(item.job for item in state.main))
+        state.main = MainQueue(self._task_views(view.job for view in state.main))
         for queue in state.queues:
-            for item in self._items([item.job for item in queue]):
-                queue.take(item.job)
-                queue.put(item)
-        self._need_replicas(state.main)
+            for view in self._task_views([view.job for view in queue]):
+                queue.take(view.job)
+                queue.put(view)
+        self._require_replicas(state.main)
         for task in [task for task, made in self.outputs.items() if made.node == node]:
             self.outputs.pop(task).outcome = "gone"
             self.idle["map"].add(task)
-        for part in range(self.set.job.partitions):
+        for part in range(self.setting.job.partitions):
             del self.pairs[node, part]
 
 
@@ -407,71 +417,85 @@ class MapReduceResult:
         """Part of the makespan that each device was busy."""
         return busy_shares(self.attempts, self.setting.group.machine.devices, self.makespan)
 
-    def _deaths(self, attempts: pd.DataFrame) -> pd.Series:
+    def _failure_times(self, attempts: pd.DataFrame) -> pd.Series:
         """Return when the node of each attempt dies; infinity: never."""
         return attempts["node"].map(lambda node: self.setting.dead.get(node, np.inf))
 
     def check(self) -> None:
         """Check the output against a plain computation, and the attempts against the model."""
-        a, given = self.attempts, self.setting
-        job, costs, places = given.job, given.costs, given.group.places
-        rows: list[Any] = list(a.itertuples(index=False))
-        labels, died, reads = a.index.tolist(), self._deaths(a), list(self._readings(rows))
+        attempts, setting = self.attempts, self.setting
+        job, costs, node_of_device = setting.job, setting.costs, setting.group.node_of_device
+        rows: list[Any] = list(attempts.itertuples(index=False))
+        labels, died, reads = (
+            attempts.index.tolist(),
+            self._failure_times(attempts),
+            list(self._expected_reads(rows)),
+        )
         needed = np.array(
             [
                 costs.time(r.kind, device_class(r.device), r.size) + costs.remote * r.remote
                 for r in rows
             ]
         )
-        plain = mapreduce_job.run_plainly(job, given.blocks)
+        plain = mapreduce_job.run_plainly(job, setting.blocks)
         require("the output is that of a plain computation", self.output == plain)
-        placed = [places.get(r.device) == r.node for r in rows]
+        placed = [node_of_device.get(r.device) == r.node for r in rows]
         require("a device is on its node", placed, labels)
-        require("nothing runs on a dead node", not_after(a["end"], died, needed), labels)
-        killed_then = (a["outcome"] != "killed") | same_instants(a["end"], died, needed)
+        require("nothing runs on a dead node", not_after(attempts["end"], died, needed), labels)
+        killed_then = (attempts["outcome"] != "killed") | same_instants(
+            attempts["end"], died, needed
+        )
         require("only a dying node kills", killed_then, labels)
-        require("nothing starts before 0", a["start"] >= 0, labels)
-        alone = do_not_overlap(pd.factorize(a["device"])[0], a["start"], a["end"], needed.min())
+        require("nothing starts before 0", attempts["start"] >= 0, labels)
+        alone = do_not_overlap(
+            pd.factorize(attempts["device"])[0], attempts["start"], attempts["end"], needed.min()
+        )
         require("a device runs one task at a time", alone, labels)
         in_order = [found is not None for found in reads]
         require("a reduce starts when all maps are done", in_order, labels)
         good = [found == (r.size, r.remote) for found, r in zip(reads, rows, strict=True)]
         require("a task reads its data, at hand or from other nodes", good, labels)
-        end = a["start"] + needed
-        cut = a["outcome"].isin(("lost", "killed")) & not_after(a["end"], end, needed)
-        require("an attempt takes its time", cut | same_instants(end, a["end"], needed), labels)
+        end = attempts["start"] + needed
+        cut = attempts["outcome"].isin(("lost", "killed")) & not_after(attempts["end"], end, needed)
+        require(
+            "an attempt takes its time", cut | same_instants(end, attempts["end"], needed), labels
+        )
         for kind, count in (("map", len(self.blocks)), ("reduce", job.partitions)):
-            mine = a[a["kind"] == kind]
+            mine = attempts[attempts["kind"] == kind]
             require(f"every {kind} task runs", set(mine["number"]) == set(range(count)))
             once = mine[mine["outcome"] == "done"]["number"].value_counts()
             require("a task is not run again once it is done", (once <= 1).all())
-        done = a[(a["kind"] == "reduce") & (a["outcome"] == "done")]["number"]
+        done = attempts[(attempts["kind"] == "reduce") & (attempts["outcome"] == "done")]["number"]
         require("every reduce task is done", set(done) == set(range(job.partitions)))
-        tries = a.groupby(["kind", "number"], sort=False).cumcount()
-        require("attempts are counted from 0", (tries == a["attempt"]).all())
-        lost = a[(a["outcome"] == "lost")].groupby(["kind", "number"]).size().to_dict()
-        owed = {} if given.dead else given.lost
+        tries = attempts.groupby(["kind", "number"], sort=False).cumcount()
+        require("attempts are counted from 0", (tries == attempts["attempt"]).all())
+        lost = (
+            attempts[(attempts["outcome"] == "lost")].groupby(["kind", "number"]).size().to_dict()
+        )
+        owed = {} if setting.dead else setting.lost
         seen = [lost.get(task, 0) >= count for task, count in owed.items()]
         require("attempts are lost as injected", all(seen))
 
-    def _readings(self, rows: list[Any]) -> Iterator[tuple[float, float] | None]:
+    def _expected_reads(self, rows: list[Any]) -> Iterator[tuple[float, float] | None]:
         """Yield each attempt's units, and those from other nodes; None: a reduce before a map."""
-        sizes, homes = self.blocks["size"].tolist(), self.blocks["nodes"].tolist()
-        job, blocks, a = self.setting.job, self.setting.blocks, self.attempts
+        sizes, block_locations = self.blocks["size"].tolist(), self.blocks["nodes"].tolist()
+        job, blocks, attempts = self.setting.job, self.setting.blocks, self.attempts
         mapped = functools.cache(
             lambda number, cls: mapreduce_job.map_block(job, blocks[number], cls)
         )
-        made = a[(a["kind"] == "map") & a["outcome"].isin(("done", "gone"))]
-        took, died = made["end"] - made["start"], self._deaths(made)
+        made = attempts[(attempts["kind"] == "map") & attempts["outcome"].isin(("done", "gone"))]
+        took, died = made["end"] - made["start"], self._failure_times(made)
         for row in rows:
             if row.kind == "map":
                 size = sizes[row.number]
-                yield size, 0.0 if row.node in homes[row.number] else size
+                yield size, 0.0 if row.node in block_locations[row.number] else size
                 continue
             is_there = not_after(made["end"], row.start, took) & ~not_after(died, row.start, took)
             there = made[is_there].drop_duplicates("number", keep="last")
-            held = zip(there["number"], there["device"], strict=True)
-            counts = np.array([len(mapped(n, device_class(d))[row.number]) for n, d in held], int)
+            locations = zip(there["number"], there["device"], strict=True)
+            counts = np.array(
+                [len(mapped(n, device_class(d))[row.number]) for n, d in locations], int
+            )
             away = counts[there["node"].to_numpy() != row.node]
             yield None if len(there) < len(sizes) else (counts.sum() / 1000, away.sum() / 1000)
 
@@ -483,7 +507,7 @@ def run_mapreduce(
     policy: str | Policy = "history",
     *,
     costs: Costs | None = None,
-    homes: Sequence[Sequence[int]] | None = None,
+    block_locations: Sequence[Sequence[int]] | None = None,
     replicas: int = 1,
     prefer_local: bool = False,
     lost: Mapping[tuple[str, int], int] | None = None,
@@ -509,7 +533,7 @@ def run_mapreduce(
         As of `dlsim.cpugpu.simulate`; "ideal" only without faults, and few tasks.
     costs : Costs, optional
         Times of the tasks.
-    homes : sequence of sequence of int, optional
+    block_locations : sequence of sequence of int, optional
         The nodes that hold each block; by default `place_blocks` with `replicas`, `seed`.
     replicas : int
         Of each block.
@@ -560,18 +584,20 @@ def run_mapreduce(
     if not blocks:
         raise InputError(f"{rule}, got none")
     last = group.nodes - 1
-    if homes is None:
-        homes = place_blocks(len(blocks), group.nodes, replicas, seed)
-    with user_code("homes must be a list of the nodes of each block"):
-        held = [tuple(sorted(set(places))) for places in homes]
-    if len(held) != len(blocks):
-        wrong = f"homes must have an entry for each of {len(blocks)} blocks, got {len(held)}"
-        raise InputError(wrong)
-    for block, places in enumerate(held):
-        if not places or not set(places) <= set(range(group.nodes)):
+    if block_locations is None:
+        block_locations = place_blocks(len(blocks), group.nodes, replicas, seed)
+    with user_code("block_locations must be a list of the nodes of each block"):
+        locations = [tuple(sorted(set(nodes))) for nodes in block_locations]
+    if len(locations) != len(blocks):
+        raise InputError(
+            f"block_locations must have an entry for each of {len(blocks)} blocks, got "
+            f"{len(locations)}"
+        )
+    for block, nodes in enumerate(locations):
+        if not nodes or not set(nodes) <= set(range(group.nodes)):
             raise InputError(
-                f"homes of block {block} must be nodes among 0..{last}, at least one; "
-                f"got {places!r}"
+                f"block_locations of block {block} must be nodes among 0..{last}, at least one; "
+                f"got {nodes!r}"
             )
     lost = dict(mapping("lost", lost or {}))
     counts = {"map": len(blocks), "reduce": job.partitions}
@@ -582,8 +608,8 @@ def run_mapreduce(
         whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
         whole(f"lost[{task!r}]", times, 0, 1000)
     dead = mapping("dead", dead or {})
-    deaths = {whole("dead", node, 0, last): number("dead", at) for node, at in dead.items()}
-    if len(deaths) == group.nodes:
+    node_failures = {whole("dead", node, 0, last): number("dead", at) for node, at in dead.items()}
+    if len(node_failures) == group.nodes:
         raise InputError(f"dead must leave a node alive, got all {group.nodes}")
     name, row = model.find_job_policy(policy)
     setting = Setting(
@@ -591,7 +617,7 @@ def run_mapreduce(
         blocks,
         sizes,
         group,
-        held,
+        locations,
         costs,
         row,
         reading,
@@ -599,13 +625,13 @@ def run_mapreduce(
         flag("prefer_local", prefer_local),
         lost,
         number("loss_rate", loss_rate, 0, 0.99),
-        deaths,
+        node_failures,
         whole("seed", seed, 0, 2**63),
     )
     run = TaskRun(setting)
     run.run()
     attempts = pd.DataFrame(map(vars, run.attempts)).drop(columns=["task", "seconds", "data"])
-    table = pd.DataFrame({"size": sizes, "nodes": setting.homes})
+    table = pd.DataFrame({"size": sizes, "nodes": setting.block_locations})
     with user_code(f"keys of {job.name!r} must be such that they can be sorted"):
         output = {key: run.results[key] for key in sorted(run.results)}
     return MapReduceResult(output, attempts, table, setting, name)

@@ -173,7 +173,7 @@ class NodeGroup:
 
     Examples
     --------
-    >>> NodeGroup(nodes=2, cpus=2, gpus=1).places
+    >>> NodeGroup(nodes=2, cpus=2, gpus=1).node_of_device
     {'gpu0': 0, 'cpu0': 0, 'cpu1': 1}
     """
 
@@ -190,7 +190,7 @@ class NodeGroup:
         return Machine(self.cpus, self.gpus)
 
     @property
-    def places(self) -> dict[str, int]:
+    def node_of_device(self) -> dict[str, int]:
         """Return the node of every device."""
         return {device: int(device[3:]) % self.nodes for device in self.machine.devices}
 
@@ -253,4 +253,4 @@ def place_blocks(
     blocks, nodes = whole("blocks", blocks, 1, 10**6), whole("nodes", nodes, 1, MOST_COUNT)
     source, replicas = random_generator(seed), whole("replicas", replicas, 1, nodes)
     chosen = (source.choice(nodes, replicas, replace=False) for _ in range(blocks))
-    return [tuple(sorted(places.tolist())) for places in chosen]
+    return [tuple(sorted(node_of_device.tolist())) for node_of_device in chosen]
