@@ -1,7 +1,8 @@
 """Validity and fairness of a schedule from the model alone, independent of the engine.
 
 The model is paper C's section 5: non-preemptive devices, one job at a time, a sub-queue per
-device that is served in the order it was filled; nobody ends later than on the preferred device.
+device that serves its jobs in the order in which they joined; no job ends later than on its
+preferred device.
 """
 
 from dataclasses import dataclass

@@ -43,10 +43,10 @@ class Gpu:
     copy_engines : {1, 2}
         One engine for both directions, or one each ("dual-channel data transfer").
     queues : {"hyper-q", "per-engine", "single"}
-        Whoever is ready is served (Kepler's Hyper-Q); or operations start in the order of
-        issue, within each engine (Fermi) or over all of them.
+        An engine serves any operation that is ready (Kepler's Hyper-Q), or operations start in
+        the order of issue, within each engine (Fermi) or over all of them.
     first : {"d2h", "h2d", "chunk"}
-        Under Hyper-Q, whom an engine serves first: copies out, copies in, or the earlier
+        Under Hyper-Q, what an engine serves first: copies out, copies in, or the earlier
         chunk whatever the direction.
     pinned : bool
         Copies from pageable memory (False) overlap with nothing on the GPU.
@@ -92,7 +92,7 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
 
 
 def equal_chunks_time(count: int, h: Any, m: Any, d: Any, k: int, gpus: int = 1) -> Any:
-    r"""When the last of C equal chunks on k streams is out, with two copy engines and Hyper-Q.
+    r"""Return the makespan of C equal chunks on k streams, with two copy engines and Hyper-Q.
 
     .. math:: T_1 = C S, \quad
               T_2 = \lfloor (C-1)/2 \rfloor \max(2X, S) + S + ((C-1) \bmod 2) X, \quad
@@ -161,7 +161,7 @@ class Rates:
 
 
 class Chunking(NamedTuple):
-    """An input cut into chunks, ready for `dlsim.cpugpu.pipeline.run_chunks`."""
+    """The chunks of an input, ready for `dlsim.cpugpu.pipeline.run_chunks`."""
 
     chunks: pd.DataFrame
     mode: str
@@ -220,7 +220,7 @@ def chunk_input(
     number("chunk", chunk)
     for name, value in (("gpu_memory", gpu_memory), ("host_memory", host_memory)):
         number(name, value, above=True, high=math.inf)
-    lanes = whole("streams", streams, 1, MOST_COUNT) * whole("gpus", gpus, 1, MOST_COUNT)
+    stream_slots = whole("streams", streams, 1, MOST_COUNT) * whole("gpus", gpus, 1, MOST_COUNT)
     fits = min(gpu_memory / (streams * (1 + output)), host_memory / (1 + output))
     if chunk > fits:
         raise InputError(
@@ -228,7 +228,7 @@ def chunk_input(
             "each on the GPU, and the host holds one; use fewer streams or smaller chunks"
         )
     most = chunk or fits
-    count = max(lanes, math.ceil(size / most))
+    count = max(stream_slots, math.ceil(size / most))
     if count > MOST_CHUNKS:
         raise InputError(
             f"size must make at most {MOST_CHUNKS} chunks, got {size!r} in parts of at most "

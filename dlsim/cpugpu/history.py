@@ -1,4 +1,4 @@
-"""What is known of run times: per application and device class (paper C, rule 5).
+"""The history of run times by application and device class (paper C, rule 5).
 
 `History` lives in memory and is what a policy reads; `HistoryDatabase` keeps every measured run
 in an SQLite file, from which a history is built.
@@ -42,7 +42,7 @@ class Runs:
 
 @dataclass
 class Record:
-    """What is known of one application on one device class: statistics, kept run by run."""
+    """Statistics of the measured runs of one application on one device class."""
 
     assigned: int = 0
     elsewhere: int = 0

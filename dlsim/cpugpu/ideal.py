@@ -54,13 +54,13 @@ def _last_ends(arrival: Sequence[float], time: Sequence[float]) -> list[Point]:
     return best
 
 
-def _shared_out(costs: list[Floats], total: bool, n: int) -> list[int]:
+def _assign_jobs(costs: list[Floats], total: bool, count: int) -> list[int]:
     """Return the set of jobs of each device that makes the joint cost least."""
     join = np.add if total else np.maximum
     best, choices = costs[0], []
     for cost in costs[1:]:
-        joint, choice = np.empty(2**n), np.empty(2**n, dtype=np.int64)
-        for jobs in range(2**n):
+        joint, choice = np.empty(2**count), np.empty(2**count, dtype=np.int64)
+        for jobs in range(2**count):
             parts = np.arange(jobs + 1)
             parts = parts[parts & ~jobs == 0]  # its subsets, itself and the empty one included
             values = join(cost[parts], best[jobs ^ parts])
@@ -68,7 +68,7 @@ def _shared_out(costs: list[Floats], total: bool, n: int) -> list[int]:
             joint[jobs], choice[jobs] = values[place], parts[place]
         best = joint
         choices.append(choice)
-    sets, jobs = [], 2**n - 1
+    sets, jobs = [], 2**count - 1
     for choice in reversed(choices):
         sets.append(int(choice[jobs]))
         jobs ^= sets[-1]
@@ -89,11 +89,11 @@ def ideal_plan(
     columns = [tuple(column) for column in np.where(np.isnan(times), np.inf, times).T.tolist()]
     solve = _best_orders if total else _last_ends
     best = {column: solve(arrival, column) for column in set(columns)}
-    sets = _shared_out([np.array([p[1] for p in best[column]]) for column in columns], total, n)
+    sets = _assign_jobs([np.array([p[1] for p in best[column]]) for column in columns], total, n)
     return [best[column][jobs][2] for jobs, column in zip(sets, columns, strict=True)]
 
 
-def follow(plan: list[tuple[int, ...]]) -> Decide:
+def follow_plan(plan: list[tuple[int, ...]]) -> Decide:
     """Return a decision function that follows a plan."""
     left = [list(jobs) for jobs in plan]
 
@@ -108,7 +108,7 @@ def follow(plan: list[tuple[int, ...]]) -> Decide:
 
 
 def lb_fractional(arrival: Floats, times: Floats, gpus: int) -> float:
-    r"""Lower bound of the last end, with jobs that may be cut into parts.
+    r"""Return a lower bound of the last end, with jobs that may be cut into parts.
 
     For every instant a, the jobs that arrive at a or later take at least the least T with
 
@@ -118,26 +118,30 @@ def lb_fractional(arrival: Floats, times: Floats, gpus: int) -> float:
     beyond a (jobs by falling :math:`p^{cpu}/p^{gpu}` go to the GPUs first); and no job
     ends before its arrival plus its shorter time. Of `times` the first columns are the GPUs'.
     """
-    m, n = gpus, times.shape[1] - gpus
-    parts = times[:, :m], times[:, m:]
+    cpus = times.shape[1] - gpus
+    parts = times[:, :gpus], times[:, gpus:]
     gpu, cpu = (np.fmin.reduce(part, axis=1, initial=np.inf) for part in parts)
     order, bound = np.argsort(-cpu / gpu, kind="stable"), float(max(arrival + np.fmin(gpu, cpu)))
     for since in set(arrival.tolist()):
         late = order[arrival[order] >= since]
-        bound = max(bound, since + _least_span(gpu[late].tolist(), cpu[late].tolist(), m, n))
+        span = _least_span(gpu[late].tolist(), cpu[late].tolist(), gpus, cpus)
+        bound = max(bound, since + span)
     return bound
 
 
-def _least_span(gpu: list[float], cpu: list[float], m: int, n: int) -> float:
-    """Least T of the fractional problem for jobs by falling gain from the GPU."""
+def _least_span(gpu: list[float], cpu: list[float], gpus: int, cpus: int) -> float:
+    """Return the least T of the fractional problem, jobs by falling gain from the GPU."""
     on_gpu, on_cpu = 0.0, math.fsum(time for time in cpu if time < math.inf)
-    for own, other in zip(gpu, cpu, strict=True):
-        if own == math.inf:
+    for gpu_time, cpu_time in zip(gpu, cpu, strict=True):
+        if gpu_time == math.inf:
             break
-        if other < math.inf and n and (on_gpu + own) * n >= (on_cpu - other) * m:
-            part = (on_cpu * m - on_gpu * n) / (own * n + other * m)
+        has_both = cpu_time < math.inf and cpus > 0
+        if has_both and (on_gpu + gpu_time) * cpus >= (on_cpu - cpu_time) * gpus:
+            part = (on_cpu * gpus - on_gpu * cpus) / (gpu_time * cpus + cpu_time * gpus)
             if part <= 0:
                 break
-            return (on_gpu + part * own) / m
-        on_gpu, on_cpu = on_gpu + own, on_cpu - (other if other < math.inf else 0.0)
-    return max(on_gpu / m if m else 0.0, on_cpu / n if n else 0.0)
+            return (on_gpu + part * gpu_time) / gpus
+        on_gpu += gpu_time
+        if cpu_time < math.inf:
+            on_cpu -= cpu_time
+    return max(on_gpu / gpus if gpus else 0.0, on_cpu / cpus if cpus else 0.0)

@@ -217,14 +217,17 @@ def require_reading_and_history(
     ).copy()
 
 
-def is_same_instant(a: Any, b: Any, span: Any) -> bool:
-    """Tell whether two times are one instant, for a duration at hand; also on Fractions."""
-    return bool(max(a, b) <= latest_finish(min(a, b), span))
+def is_same_instant(first: Any, second: Any, span: Any) -> bool:
+    """Tell whether two instants are equal, for a duration at hand; also on Fractions."""
+    return bool(max(first, second) <= latest_finish(min(first, second), span))
 
 
-def same_instants(a: Any, b: Any, span: Any) -> Any:
-    """Tell elementwise whether instants are one, for a duration at hand: a check's own rule."""
-    return not_after(a, b, span) & not_after(b, a, span)
+def same_instants(first: Any, second: Any, span: Any) -> Any:
+    """Tell elementwise whether two instants are equal, for a duration at hand.
+
+    Checks use this rule; it is independent of the engine's tolerance.
+    """
+    return not_after(first, second, span) & not_after(second, first, span)
 
 
 def find_earliest(finishes: Sequence[float], now: float) -> int:
@@ -260,5 +263,5 @@ def require(rule: str, good: Any, labels: Sequence[Any] | pd.Index | None = None
     """Refuse a schedule that breaks a rule, naming the first of `labels` where it is not `good`."""
     broken = ~np.atleast_1d(np.asarray(good, dtype=bool))
     if broken.any():
-        who = "" if labels is None else f": broken by {first_label(labels, broken)!r}"
-        raise ScheduleError(f"{rule}{who}")
+        where = "" if labels is None else f": broken by {first_label(labels, broken)!r}"
+        raise ScheduleError(f"{rule}{where}")

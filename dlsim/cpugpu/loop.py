@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import clock_origin, latest_finish
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.ideal import follow, ideal_plan
+from dlsim.cpugpu.ideal import follow_plan, ideal_plan
 from dlsim.cpugpu.job_table import JobTable
 from dlsim.cpugpu.model import Machine, Policy, Reading, find_job_policy
 from dlsim.cpugpu.scheduler import OnlineScheduler
@@ -18,7 +18,7 @@ from dlsim.validate import Floats
 
 
 class Trace(NamedTuple):
-    """What happened to each job, by its place in the queue order; times count from `origin`.
+    """The arrays of a run, jobs in queue order; times count from `origin`.
 
     Attributes
     ----------
@@ -52,7 +52,7 @@ def shift_clock(job_table: JobTable) -> tuple[float, JobTable]:
 
 
 class DeviceClock:
-    """When the running jobs end; CPUs slow down beside GPU jobs (`Reading.gpu_cpu_share`)."""
+    """The ends of the running jobs; CPUs slow down beside GPU jobs (`Reading.gpu_cpu_share`)."""
 
     def __init__(self, machine: Machine, share: float) -> None:
         self.gpus, self.cpus, self.share = machine.gpus, machine.cpus, share
@@ -60,12 +60,12 @@ class DeviceClock:
         self.rate = 1.0
 
     def begin(self, device: int, now: float, time: float) -> None:
-        """Let a device run a job of this time."""
+        """Start a job of this time on a device."""
         is_slowed = device >= self.gpus and self.share > 0
         self.ends[device] = now + (time / self.rate if is_slowed else time)
 
     def change_speed(self, now: float) -> None:
-        """Let the CPUs go on at the speed that the running GPU jobs leave them."""
+        """Set the speed of the CPUs by the number of running GPU jobs."""
         if self.cpus == 0:
             return
         busy = sum(end < math.inf for end in self.ends[: self.gpus])
@@ -88,7 +88,7 @@ class DeviceClock:
 def simulate_jobs(
     job_table: JobTable, machine: Machine, policy: Policy, reading: Reading, history: History
 ) -> Trace:
-    """Run the jobs; the history learns."""
+    """Simulate the jobs event by event; the history takes in every run."""
     share, gpus = reading.gpu_cpu_share, machine.gpus
     if policy.rule == "ideal" and share:
         raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
@@ -100,7 +100,9 @@ def simulate_jobs(
     origin, job_table = shift_clock(job_table)
     plan = None
     if policy.rule == "ideal":
-        plan = follow(ideal_plan(job_table.arrival.tolist(), job_table.times, policy.objective))
+        plan = follow_plan(
+            ideal_plan(job_table.arrival.tolist(), job_table.times, policy.objective)
+        )
     scheduler = OnlineScheduler(machine, policy, reading, history, plan)
     clock = DeviceClock(machine, share)
     arrival, times, jobs = job_table.arrival.tolist(), job_table.times.tolist(), job_table.job_views

@@ -20,7 +20,7 @@ import pandas as pd
 from dlsim.compiled import latest_finish
 from dlsim.cpugpu import mapreduce_job, model
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.ideal import follow, ideal_plan
+from dlsim.cpugpu.ideal import follow_plan, ideal_plan
 from dlsim.cpugpu.job_table import (
     busy_shares,
     do_not_overlap,
@@ -69,7 +69,7 @@ __all__ = [
 
 
 class Setting(NamedTuple):
-    """All that a run is made of; from `lost` on what goes wrong."""
+    """The inputs of a run; from `lost` on its faults."""
 
     job: MapReduce
     blocks: Sequence[Any]
@@ -87,7 +87,7 @@ class Setting(NamedTuple):
     seed: int
 
     def part(self, name: tuple[str, int], task: int, attempt: int) -> float:
-        """Return after which part of its time an attempt is lost; infinity: never."""
+        """Return the part of its time after which an attempt is lost; infinity: never."""
         if attempt < self.lost.get(name, 0):
             return 1.0
         if not self.loss_rate:
@@ -98,7 +98,7 @@ class Setting(NamedTuple):
 
 @dataclass
 class Attempt:
-    """One try at a task: the row of a table, and what only the run needs."""
+    """One attempt at a task: a row of the table of attempts, and values that only the run needs."""
 
     kind: str
     number: int
@@ -118,7 +118,7 @@ class Attempt:
 
 
 class TaskRun:
-    """The event loop of one run; `attempts` and `results` are what came of it.
+    """The event loop of one run; it fills `attempts` and `results`.
 
     A task is idle where it is neither done nor running nor in a queue.
     """
@@ -169,7 +169,7 @@ class TaskRun:
                 self._on_node_failure(node, now)
 
     def _make_rule(self) -> Decide:
-        """Return what decides: the policy's rule, or what stands in its place."""
+        """Return the rule that decides: the policy's, a plan, or the policy's with locality."""
         setting = self.setting
         if setting.policy.rule == "ideal":
             if setting.lost or setting.loss_rate or setting.dead or setting.prefer_local:
@@ -181,7 +181,7 @@ class TaskRun:
         decide = decider(setting.policy)
 
         def local_first(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
-            """Of the tasks alike to a policy, serve the first whose block is there (section 4)."""
+            """Serve the first of the equal tasks that has its block on the node (section 4)."""
             decision = decide(state, policy, reading)
             if decision is None or decision.job not in state.main:
                 return decision
@@ -258,7 +258,7 @@ class TaskRun:
                 ]
             )
             plan = ideal_plan([state.now] * len(task_views), times, self.setting.policy.objective)
-            self.plan = follow([tuple(task_views[j].job for j in jobs) for jobs in plan])
+            self.plan = follow_plan([tuple(task_views[j].job for j in jobs) for jobs in plan])
         if not is_missing:
             self.scheduler.arrive(now, task_views)
         else:
@@ -369,7 +369,7 @@ class TaskRun:
 
 @dataclass(frozen=True, eq=False)
 class MapReduceResult:
-    """What a run produced and how.
+    """The output of a run and the table of its attempts.
 
     `output` has ascending keys; `attempts` a row each, in order of their starts: kind ("map"
     or "reduce"), number, attempt (from 0), device, node, start, end, size (units), remote

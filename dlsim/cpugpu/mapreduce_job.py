@@ -1,4 +1,4 @@
-"""What MapReduce works on: data, nodes that hold it, and what a task costs (paper C, section 4).
+"""A MapReduce job: its functions, data, nodes and task times (paper C, section 4).
 
 "The output of all the maps will be partitioned and each map will be partitioned and then
 each partition will be sorted. There will be only one partition for each reduce task." All

@@ -1,8 +1,8 @@
-"""The words of CPU-GPU scheduling: machine, policy, reading, and what a policy sees.
+"""The model of CPU-GPU scheduling: machine, policies and readings.
 
 Sources: paper C (cpu-gpu), S. Goyat, A. K. Sahoo, "Scheduling algorithm for CPU-GPU based
 heterogeneous clustered environment using Map-Reduce data processing", section 5 (the five
-rules) and sections 2, 6 and 7 (its rivals); those it takes them from: C. Gregg, M. Boyer,
+rules) and sections 2, 6 and 7 (its rivals). The papers that it takes them from: C. Gregg, M. Boyer,
 K. Hazelwood, K. Skadron, A4MMC 2011; V. Ravi, M. Becchi, W. Jiang, G. Agrawal,
 S. Chakradhar, CCGrid 2012.
 """
@@ -65,7 +65,7 @@ class Machine:
 
 
 class JobMetrics:
-    """What a schedule's table of jobs says of all of them; it may hold `wait` and `completion`."""
+    """Figures over all jobs of a schedule, from its table `jobs`."""
 
     jobs: pd.DataFrame
 
@@ -202,8 +202,10 @@ ABOUT = {name: words for name, (_, words) in _KNOWN.items()}
 
 
 def find_job_policy(policy: str | Policy) -> tuple[str, Policy]:
-    """Look a policy up by its name, or take one as given."""
-    return find_row("policy", policy, POLICIES, lambda p: str(getattr(p.rule, "__name__", p.rule)))
+    """Return the name and the record of a policy, by its name or of a user's own."""
+    return find_row(
+        "policy", policy, POLICIES, lambda own: str(getattr(own.rule, "__name__", own.rule))
+    )
 
 
 #: Every switch of `Reading`, the default first; of a number, some values worth trying.

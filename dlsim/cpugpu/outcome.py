@@ -1,4 +1,4 @@
-"""What a run leaves: what became of every job, with the figures' measures (paper C)."""
+"""The result of a run: the tables of its jobs and the figures over them (paper C)."""
 
 import functools
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ from dlsim.validate import number, one_of
 
 @dataclass(frozen=True)
 class ScheduleResult(JobMetrics):
-    """What a policy did with every job; plain tables.
+    """The schedule of every job under a policy, as plain tables.
 
     Attributes
     ----------
@@ -25,11 +25,11 @@ class ScheduleResult(JobMetrics):
         decisions), device, start, end, rule, predicted (finish there, NaN where nothing
         was predicted); index as the jobs'.
     machine, policy, name, reading, job_table
-        What it was made with and of.
+        The inputs of the run.
     history : History
-        What is known afterwards; the history that was given stays as it was.
+        The history after the run; the history that was given is not changed.
     trace
-        What the engine left.
+        The arrays of the engine.
     """
 
     jobs: pd.DataFrame

@@ -1,10 +1,10 @@
-"""Chunks on their way through GPUs: copy in, map, copy out, several at a time.
+"""A pipeline of chunks through GPUs: copy in, map, copy out, several chunks at a time.
 
 Source: the pipelined multi-GPU MapReduce of `dlsim.cpugpu.gpu`. The issue order is our reading of
 its "GPU operation scheduler", to "stabilize performance when GPU operations are issued from
 multiple CPU threads": Fermi serves its queue in the order of issue, so that a bad order blocks
-whoever is ready; the scheduler issues in the order in which a GPU with many queues (Hyper-Q)
-would start.
+operations that are ready; the scheduler issues in the order in which a GPU with many queues
+(Hyper-Q) would start them.
 """
 
 import heapq
@@ -312,7 +312,7 @@ def issue_order(
 
 
 def _interleaved(work: Work, depth: list[Operation], threads: int, seed: int) -> list[Operation]:
-    """Merge the calls of several threads at random; one whose chunk has no host memory waits."""
+    """Merge the calls of several threads at random; a call waits until its chunk has memory."""
     threads = whole("threads", threads, 0, work.lanes) or work.lanes
     calls: list[list[Operation]] = [[] for _ in range(threads)]
     for chunk, stage in reversed(depth):
@@ -354,7 +354,7 @@ class PipelineResult:
 
     @property
     def lower_bound(self) -> Any:
-        """Return what no order can beat: the fullest engine or link, the longest chunk."""
+        """Return a bound of the makespan: the busiest engine or link, or the longest chunk."""
         spans = self.ops["end"] - self.ops["start"]
         return max(self._loads(spans).max(), spans.groupby(self.ops["chunk"]).sum().max())
 

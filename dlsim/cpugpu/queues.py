@@ -1,4 +1,4 @@
-"""Where jobs wait (paper C, section 5): one main queue, and a sub-queue before every device."""
+"""The queues of paper C, section 5: one main queue and a sub-queue for every device."""
 
 from bisect import bisect_left, insort
 from collections import Counter, OrderedDict, deque
@@ -13,13 +13,13 @@ class View(Protocol):
     """Another order of the jobs of a main queue, kept up to date as jobs come and go."""
 
     def fill(self, jobs: Iterable[JobView]) -> None:
-        """Take in the jobs that wait already, in queue order."""
+        """Add the jobs that wait already, in queue order."""
 
     def put(self, job: JobView, first: bool) -> None:
-        """Take in a job, before all others if `first`."""
+        """Add a job, before all others if `first`."""
 
     def take(self, job: JobView) -> None:
-        """Let a job go."""
+        """Remove a job."""
 
 
 class MainQueue:
@@ -92,16 +92,16 @@ class ByApplication:
         self.queues: dict[str, MainQueue] = {}
 
     def fill(self, jobs: Iterable[JobView]) -> None:
-        """Take in many jobs."""
+        """Add many jobs."""
         for job in jobs:
             self.put(job, False)
 
     def put(self, job: JobView, first: bool) -> None:
-        """Take in a job."""
+        """Add a job."""
         self.queues.setdefault(job.app, MainQueue()).put(job, first)
 
     def take(self, job: JobView) -> None:
-        """Let a job go."""
+        """Remove a job."""
         self.queues[job.app].take(job.job)
 
 
@@ -112,16 +112,16 @@ class ByPreferredClass:
         self.queues = {cls: MainQueue() for cls in CLASSES}
 
     def fill(self, jobs: Iterable[JobView]) -> None:
-        """Take in many jobs."""
+        """Add many jobs."""
         for job in jobs:
             self.put(job, False)
 
     def put(self, job: JobView, first: bool) -> None:
-        """Take in a job."""
+        """Add a job."""
         self.queues[job.preferred].put(job, first)
 
     def take(self, job: JobView) -> None:
-        """Let a job go."""
+        """Remove a job."""
         is_on_gpu = job.job in self.queues["gpu"]
         self.queues["gpu" if is_on_gpu else "cpu"].take(job.job)
 
@@ -133,18 +133,18 @@ class BySpeedUp:
         self.queues: dict[str, list[tuple[float, int, JobView]]] = {cls: [] for cls in CLASSES}
 
     def fill(self, jobs: Iterable[JobView]) -> None:
-        """Take in many jobs."""
+        """Add many jobs."""
         for job in jobs:
             self.queues[job.preferred].append((job.speed_up, -job.job, job))
         for queue in self.queues.values():
             queue.sort()
 
     def put(self, job: JobView, first: bool) -> None:
-        """Take in a job."""
+        """Add a job."""
         insort(self.queues[job.preferred], (job.speed_up, -job.job, job))
 
     def take(self, job: JobView) -> None:
-        """Let a job go."""
+        """Remove a job."""
         queue = self.queues[job.preferred]
         if queue[-1][2] is job:
             queue.pop()
@@ -165,7 +165,7 @@ class ByTime:
         self._times: dict[str, list[float]] = {cls: [] for cls in CLASSES}
 
     def fill(self, jobs: Iterable[JobView]) -> None:
-        """Take in many jobs."""
+        """Add many jobs."""
         for job in jobs:
             cls = job.preferred
             self.queues[cls].append((-job.declared[cls], -job.job, job))
@@ -178,7 +178,7 @@ class ByTime:
             self._times[cls] = [-time for time, *_ in self.queues[cls]]
 
     def put(self, job: JobView, first: bool) -> None:
-        """Take in a job."""
+        """Add a job."""
         cls, time = job.preferred, job.declared[job.preferred]
         place = bisect_left(self.queues[cls], (-time, -job.job))
         self.queues[cls].insert(place, (-time, -job.job, job))
@@ -188,7 +188,7 @@ class ByTime:
             insort(self.elsewhere[here], (-job.declared[here], -job.job, job))
 
     def take(self, job: JobView) -> None:
-        """Let a job go."""
+        """Remove a job."""
         cls = job.preferred
         place = self._place(job)
         del self.queues[cls][place], self._times[cls][place]
@@ -214,16 +214,16 @@ class ByVersions:
         self.counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
 
     def fill(self, jobs: Iterable[JobView]) -> None:
-        """Take in many jobs."""
+        """Add many jobs."""
         for job in jobs:
             self.put(job, False)
 
     def put(self, job: JobView, first: bool) -> None:
-        """Take in a job."""
+        """Add a job."""
         self.counts[job.app, tuple(job.declared)] += 1
 
     def take(self, job: JobView) -> None:
-        """Let a job go."""
+        """Remove a job."""
         self.counts[job.app, tuple(job.declared)] -= 1
 
 

@@ -33,7 +33,7 @@ Free = dict[str, int | None]
 
 
 class SchedulerState:
-    """All that a policy sees at an instant: queues, devices, history.
+    """The state that a policy sees at an instant: queues, devices, history.
 
     Attributes
     ----------
@@ -143,7 +143,7 @@ def unknown_time(state: SchedulerState, cls: str, policy: Policy, reading: Readi
 
 
 def ready_by_history(state: SchedulerState, policy: Policy, reading: Reading) -> list[float]:
-    """Return when each device should have done what it runs and all of its sub-queue."""
+    """Return when each device is expected to have done its running job and its sub-queue."""
     expected, ready_times = state.history.expected, []
     estimate, deviations = policy.estimate, reading.deviations
     for device, cls in enumerate(state.classes):
@@ -170,7 +170,7 @@ def ready_by_history(state: SchedulerState, policy: Policy, reading: Reading) ->
 
 
 def ready_as_declared(state: SchedulerState) -> list[float]:
-    """Return when each device should have done all of its jobs, by their declared times."""
+    """Return when each device is expected to have done its jobs, by their declared times."""
     ready_times = []
     for device, cls in enumerate(state.classes):
         ready, running = state.now, state.running[device]
@@ -227,7 +227,7 @@ def rule_3(state: SchedulerState, times: dict[str, float], ready: list[float]) -
 def rule_4(
     state: SchedulerState, job: JobView, free: Free, times: dict[str, float], ready: list[float]
 ) -> Decision:
-    """Rule 4: to the slower free device if the job finishes sooner there, else to a sub-queue.
+    """Rule 4: choose the slower free device if the job finishes sooner there, else a sub-queue.
 
     A free device that is not slower is taken at once; a tie of finishes goes to the preferred
     class, then to the first device.
@@ -281,7 +281,7 @@ def _place_unmeasured(
 
 
 class _Gain(NamedTuple):
-    """What it would bring to move the last job of a sub-queue to a free device."""
+    """The gain of moving the last job of a sub-queue to a free device."""
 
     later: float
     end: float
@@ -325,7 +325,10 @@ def _steal(state: SchedulerState, policy: Policy, reading: Reading) -> Decision 
 def minimum_completion_time(
     state: SchedulerState, policy: Policy, reading: Reading
 ) -> Decision | None:
-    """Every job, as it arrives, where it completes earliest (M. Maheswaran et al., HCW 1999)."""
+    """MCT: assign every job, as it arrives, where it completes earliest.
+
+    M. Maheswaran et al., HCW 1999.
+    """
     if not state.main:
         return None
     job = state.main.head
@@ -334,7 +337,7 @@ def minimum_completion_time(
 
 
 def first_come(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
-    """One first-come queue per class; a job waits for the class it is meant for."""
+    """FIFO: one first-come queue per class; a job waits for its class (`Policy.target`)."""
     for cls in CLASSES:
         device = state.first_free(cls)
         if device is None:

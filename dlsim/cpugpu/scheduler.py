@@ -1,6 +1,6 @@
-"""The scheduler of paper C while it runs: queues, devices and history under one policy.
+"""The online scheduler of paper C: queues, devices and history under one policy.
 
-`OnlineScheduler` is told of arrivals and completions, and says which job starts where. The engine,
+`OnlineScheduler` takes arrivals and completions and returns the jobs that start. The engine,
 Hadoop's slots and MapReduce drive it, each with its own clock.
 """
 
@@ -20,7 +20,7 @@ MOST_MOVES = 100_000
 
 
 class Move(NamedTuple):
-    """A decision that was followed, when, and its place among all decisions."""
+    """A decision that was carried out, its instant, and its place among all decisions."""
 
     decision: Decision
     when: float
@@ -28,7 +28,7 @@ class Move(NamedTuple):
 
 
 def decider(policy: Policy) -> Decide:
-    """Return what decides for a policy; the answers of a user's function are checked."""
+    """Return the rule function of a policy; what a user's function returns is checked."""
     if not callable(policy.rule):
         return DECIDE[policy.rule]
     own, name = policy.rule, f"policy {find_job_policy(policy)[0]}"
@@ -83,12 +83,12 @@ class OnlineScheduler:
             self.state.main.put(job)
 
     def complete(self, now: float, device: int, seconds: float) -> None:
-        """Take a finished job off its device; its time enters the history (rule 5)."""
+        """Rule 5: take a finished job off its device and add its time to the history."""
         job = self._take_off(now, device)
         self.state.history.entry(job.app, self.state.classes[device]).add(seconds)
 
     def lose(self, now: float, device: int) -> None:
-        """Put a job whose device broke back to the head of the main queue; rule 2 forgets it."""
+        """Put a job of a failed device back at the head of the main queue; rule 2 forgets it."""
         job = self._take_off(now, device)
         self.state.history.withdraw(job.app, self.state.classes[device])
         self.state.main.put(job, first=True)
@@ -102,7 +102,10 @@ class OnlineScheduler:
         return running.job
 
     def dispatch(self, now: float) -> list[tuple[int, JobView]]:
-        """Follow rule 1 and the policy to the last decision; return the jobs that start."""
+        """Apply rule 1, then the policy until it decides nothing; return the jobs that start.
+
+        Rule 1: an idle device starts the next job of its own sub-queue.
+        """
         state, main, moves = self.state, self.state.main, 0
         state.now = now
         started: list[tuple[int, JobView]] = []
@@ -135,7 +138,7 @@ class OnlineScheduler:
         return started
 
     def _start(self, job: JobView, device: int, started: list[tuple[int, JobView]]) -> None:
-        """Let an idle device run a job."""
+        """Start a job on an idle device."""
         self.state.running[device] = Running(job, self.state.now)
         started.append((device, job))
 

@@ -30,10 +30,11 @@ from dlsim.errors import InputError
 from dlsim.rounding import not_after
 from dlsim.validate import number, one_of, require_table, user_code, whole
 
-#: Whose task a free slot takes: the least key, of a job's place among the arrivals, its running
-#: tasks, those of its queue, and its row. FIFO: the first to arrive. Fair: the job with the
-#: fewest running tasks per weight. Capacity: the queue with the fewest per share, in it the
-#: first to arrive; what a queue leaves unused the others take.
+#: A free slot takes a task of the job with the least key. The key is a function of the job's place
+#: among the arrivals, its running tasks, the running tasks of its queue, and its row. FIFO: the
+#: first job to arrive. Fair: the job with the fewest running tasks per weight. Capacity: the queue
+#: with the fewest running tasks per share, in it the first job to arrive; slots that a queue does
+#: not use serve the others.
 SLOT_SCHEDULERS: dict[str, Callable[[int, int, int, Any], Any]] = {
     "fifo": lambda place, own, beside, row: place,
     "fair": lambda place, own, beside, row: (own / row["weight"], place),
@@ -43,7 +44,7 @@ SLOT_SCHEDULERS: dict[str, Callable[[int, int, int, Any], Any]] = {
 
 @dataclass(frozen=True, eq=False)
 class SlotResult(JobMetrics):
-    """Who had which slot when."""
+    """The slot, start and end of every task, and the start and end of every job."""
 
     jobs: pd.DataFrame
     tasks: pd.DataFrame
@@ -128,7 +129,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotRe
     slots : int
         Tasks that run at once.
     scheduler : {"fifo", "fair", "capacity"}
-        Whose task a free slot takes; ties go to the job that arrived first.
+        The job of which a free slot takes a task; on a tie the job that arrived first.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""A divisible work split over devices, also round after round, by what was measured before.
+"""Split a divisible work over devices, once or round after round by the measured rates.
 
 Source: paper C, section 2, the configuration optimiser: "which will collect the running result
 to dynamically adjust the environment settings and ensure a balanced load. As the computation

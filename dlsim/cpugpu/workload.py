@@ -81,7 +81,7 @@ def applications(
     single : float
         Part of the applications that lose one of their two versions, drawn at random.
     base : {"cpu", "gpu"}
-        Whose times are log-uniform over `BASE`; those of the other class follow.
+        The class with times log-uniform over `BASE`; the gain gives those of the other class.
 
     Returns
     -------
