@@ -61,12 +61,12 @@ class _RateEstimates:
         # since the period began: the active time, and the integral of the real rate over it
         self.active_time, self.delivered = np.zeros(len(self.real)), np.zeros(len(self.real))
 
-    def declare(self, i: int, value: float) -> None:
+    def declare(self, place: int, value: float) -> None:
         """Set declared, real and estimated rate to a value, and forget the observations."""
         for column in (self.declared, self.estimate, self.real):
-            column[i] = value
-        self.active_time[i] = self.delivered[i] = 0.0
-        self.active[i] = False
+            column[place] = value
+        self.active_time[place] = self.delivered[place] = 0.0
+        self.active[place] = False
 
     def correct_towards(self, observed: Floats, trust: float) -> Floats:
         """Return the estimates after a period with these observed rates."""
@@ -107,9 +107,9 @@ class _RateEstimates:
         )
         return changed
 
-    def row(self, i: int) -> tuple[float, ...]:
+    def row(self, place: int) -> tuple[float, ...]:
         """Return the declared, real and estimated rate of one site or link."""
-        return tuple(column[i].item() for column in (self.declared, self.real, self.estimate))
+        return tuple(column[place].item() for column in (self.declared, self.real, self.estimate))
 
 
 @dataclass

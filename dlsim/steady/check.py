@@ -4,7 +4,7 @@ The check is written from the definition and uses only the fields of the platfor
 them. It uses none of the tables that the programs and heuristics use.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
 from typing import Any, NamedTuple
@@ -13,7 +13,7 @@ import numpy as np
 
 from dlsim.errors import ScheduleError
 from dlsim.steady.model import Platform
-from dlsim.steady.routes import Pair
+from dlsim.steady.routes import Pair, Share
 
 #: Slack of every row, relative to its limit.
 ROW_SLACK = 1e-9
@@ -64,90 +64,94 @@ def _compute_constraints(
     platform: Platform, work: Any, number: Callable[[Any], Any]
 ) -> Iterator[Constraints]:
     """Yield (6b), (6c), the share caps, and work where no route leads."""
-    origin, every_cluster, site = (
-        platform.origin,
-        np.arange(platform.clusters),
-        platform.site_names or range(platform.clusters),
-    )
-    cost, size = work * number(platform.work)[:, None], work * number(platform.data)[:, None]
-    speed, away = number(platform.speed), every_cluster != origin[:, None]
-
-    def done(k: int) -> list[Pair]:
-        return [(a, k) for a in range(len(origin))]
-
-    def sent_or_received(k: int) -> list[Pair]:
-        return _nonzero_cells(away & ((origin == k)[:, None] | (every_cluster == k)))
+    origin, clusters = platform.origin, np.arange(platform.clusters)
+    site = platform.site_names or range(platform.clusters)
+    cost = work * number(platform.work)[:, None]
+    size = work * number(platform.data)[:, None]
+    speed = number(platform.speed)
+    is_away = clusters != origin[:, None]
 
     def name_by_site(text: str) -> Callable[[int], str]:
-        return lambda k: text.format(site[k])
+        return lambda cluster: text.format(site[cluster])
 
-    yield Constraints(
-        name_by_site("(6b) speed of cluster {}"), cost.sum(axis=0), speed, done, False
-    )
-    sent = np.where(away, size, 0)
+    def computed_at(cluster: int) -> list[Pair]:
+        return [(application, cluster) for application in range(len(origin))]
+
+    def sent_or_received_by(cluster: int) -> list[Pair]:
+        return _nonzero_cells(is_away & ((origin == cluster)[:, None] | (clusters == cluster)))
+
+    def unrouted_from(cluster: int) -> list[Pair]:
+        return _nonzero_cells(is_unrouted & (origin == cluster)[:, None])
+
+    name = name_by_site("(6b) speed of cluster {}")
+    yield Constraints(name, cost.sum(axis=0), speed, computed_at, is_sending=False)
+    sent = np.where(is_away, size, 0)
     busy = sent.sum(axis=0) + _add_up(origin, sent.sum(axis=1), platform.clusters)
-    yield Constraints(
-        name_by_site("(6c) gateway of cluster {}"), busy, number(platform.gateway), sent_or_received
-    )
-    stray = away & (platform.routes.number < 0)[origin]
-    lost = _add_up(origin, np.where(stray, work, 0).sum(axis=1), platform.clusters)
-    unrouted = name_by_site("work of cluster {} without a route")
-    yield Constraints(
-        unrouted, lost, 0 * lost, lambda k: _nonzero_cells(stray & (origin == k)[:, None])
-    )
+    name = name_by_site("(6c) gateway of cluster {}")
+    yield Constraints(name, busy, number(platform.gateway), sent_or_received_by)
+    is_unrouted = is_away & (platform.routes.number < 0)[origin]
+    unrouted = _add_up(origin, np.where(is_unrouted, work, 0).sum(axis=1), platform.clusters)
+    name = name_by_site("work of cluster {} without a route")
+    yield Constraints(name, unrouted, 0 * unrouted, unrouted_from)
     for cap in platform.limits.shares:
-        held = np.flatnonzero(np.isin(origin, cap.origins))
-        origins = tuple(site[k] for k in cap.origins)
-        name = f"share of {origins} in cluster {site[cap.cluster]}"
-        used = cost[held, [cap.cluster]].sum(keepdims=True)
-        cells = [(a, cap.cluster) for a in held.tolist()]
-        most = number([cap.share]) * speed[[cap.cluster]]
-        yield Constraints(lambda _, x=name: x, used, most, lambda _, x=cells: x, False)  # type: ignore[misc]
+        yield _share_constraint(cap, origin, cost, number([cap.share]) * speed[[cap.cluster]], site)
+
+
+def _share_constraint(
+    cap: Share, origin: Any, cost: Any, limit: Any, site: Sequence[Any]
+) -> Constraints:
+    """Return the constraint of one share cap; `cost` is the work per application and cluster."""
+    capped = np.flatnonzero(np.isin(origin, cap.origins))
+    used = cost[capped, [cap.cluster]].sum(keepdims=True)
+    cells = [(application, cap.cluster) for application in capped.tolist()]
+    origins = tuple(site[cluster] for cluster in cap.origins)
+    name = f"share of {origins} in cluster {site[cap.cluster]}"
+    return Constraints(lambda _: name, used, limit, lambda _: cells, is_sending=False)
 
 
 def _network_constraints(
     platform: Platform, work: Any, opened: Any, number: Callable[[Any], Any]
 ) -> Iterator[Constraints]:
     """Yield (6d), (6e), the limits of pairs, and connections where no route has a link."""
-    ways, clusters, site = (
-        platform.routes,
-        platform.clusters,
-        platform.site_names or range(platform.clusters),
-    )
+    routes, clusters = platform.routes, platform.clusters
+    site = platform.site_names or range(clusters)
     sent = np.zeros((clusters, clusters), dtype=work.dtype)
     np.add.at(sent, platform.origin, work * number(platform.data)[:, None])
-    ends = tuple(ways.pairs.T)
-    busy = (sent[ends] != 0) | (opened[ends] != 0)
-    used = np.flatnonzero(busy & (np.diff(ways.start) > 0))
-    k, to = ways.pairs[used].T
-    links = [ways.link[ways.start[r] : ways.start[r + 1]] for r in used.tolist()]
-    wide = platform.links["bandwidth"].to_numpy()
-    one = [wide[way].min() for way in links]
+    pairs = tuple(routes.pairs.T)
+    is_used = (sent[pairs] != 0) | (opened[pairs] != 0)
+    used = np.flatnonzero(is_used & (np.diff(routes.start) > 0))
+    source, target = routes.pairs[used].T
+    links = [routes.link[routes.start[r] : routes.start[r + 1]] for r in used.tolist()]
+    link_bandwidth = platform.links["bandwidth"].to_numpy()
+    bandwidth = number([link_bandwidth[passed].min() for passed in links])
 
-    def carried(i: int) -> list[Pair]:
-        return [(a, to[i]) for a in np.flatnonzero(platform.origin == k[i]).tolist()]
+    def carried_by(place: int) -> list[Pair]:
+        held = np.flatnonzero(platform.origin == source[place])
+        return [(application, target[place]) for application in held.tolist()]
 
-    def name_by_ends(text: str, k: Any, to: Any) -> Callable[[int], str]:
-        return lambda i: text.format(site[k[i]], site[to[i]])
+    def name_by_pair(text: str, source: Any, target: Any) -> Callable[[int], str]:
+        return lambda place: text.format(site[source[place]], site[target[place]])
 
-    most = opened[k, to] * number(one)
-    yield Constraints(name_by_ends("(6e) route {} -> {}", k, to), sent[k, to], most, carried)
+    name = name_by_pair("(6e) route {} -> {}", source, target)
+    most = opened[source, target] * bandwidth
+    yield Constraints(name, sent[source, target], most, carried_by)
     if platform.limits.pairs is not None:
-        back = np.zeros_like(opened)
-        back[k, to] = opened[k, to]
-        both = back[k, to] + back[to, k]
-        caps = np.array([platform.limits.pair_limit(*pair) for pair in zip(k, to, strict=True)])
-        yield Constraints(name_by_ends("connections between {} and {}", k, to), both, caps)
-    counts = np.repeat(opened[k, to], [len(way) for way in links])
+        counted = np.zeros_like(opened)
+        counted[source, target] = opened[source, target]
+        both_ways = counted[source, target] + counted[target, source]
+        ends = zip(source, target, strict=True)
+        limits = np.array([platform.limits.pair_limit(*pair) for pair in ends])
+        name = name_by_pair("connections between {} and {}", source, target)
+        yield Constraints(name, both_ways, limits)
+    counts = np.repeat(opened[source, target], [len(passed) for passed in links])
     total = _add_up(np.concatenate([[], *links]).astype(int), counts, len(platform.links))
     capacity = platform.links["max_connect"].to_numpy()
-    yield Constraints(lambda i: f"(6d) link {platform.links.index[i]}", total, capacity)
-    idle = opened.copy()
-    idle[k, to] = 0
-    u, v = np.nonzero(idle)
-    yield Constraints(
-        name_by_ends("connections {} -> {} without a link", u, v), idle[u, v], 0 * idle[u, v]
-    )
+    yield Constraints(lambda link: f"(6d) link {platform.links.index[link]}", total, capacity)
+    without_link = opened.copy()
+    without_link[source, target] = 0
+    k, to = np.nonzero(without_link)
+    name = name_by_pair("connections {} -> {} without a link", k, to)
+    yield Constraints(name, without_link[k, to], 0 * without_link[k, to])
 
 
 def find_violations(

@@ -250,13 +250,13 @@ class Tables:
 
     def to_matrix(self, values: Any) -> Any:
         """Return a number of every route as a matrix of pairs, shape (K, K), 0 without a route."""
-        spread = np.zeros(self.route.shape, dtype=np.asarray(values).dtype)
-        spread[tuple(self.pairs.T)] = values
-        return spread
+        matrix = np.zeros(self.route.shape, dtype=np.asarray(values).dtype)
+        matrix[tuple(self.pairs.T)] = values
+        return matrix
 
-    def links_of(self, r: int) -> Any:
+    def links_of(self, route: int) -> Any:
         """Return the numbers of the links of one route."""
-        return self.link[self.start[r] : self.start[r + 1]]
+        return self.link[self.start[route] : self.start[route + 1]]
 
     def links_on_routes(self, routes: Any) -> tuple[Any, Any]:
         """Return (position in `routes`, link) for every link of each of some routes."""
