@@ -21,21 +21,25 @@ MAX_CELL_WORTH = 1e3
 
 def most_work(platform: Platform) -> Floats:
     """Return the most work of each application that each cluster could do alone, shape (A, K)."""
-    tables, home, data = platform.tables, platform.origin, platform.data[:, None]
-    flow, joined = tables.bandwidth.copy(), np.zeros(tables.bandwidth.shape, dtype=bool)
-    routed, narrow = tuple(tables.pairs.T), tables.min_over_links(tables.capacity)
-    flow[routed] = np.where(flow[routed] > 0, narrow, 0.0) * np.maximum(flow[routed], 1e-300)
-    joined[tuple(platform.routes.pairs.T)] = True
-    carried = np.minimum(flow[home], np.minimum(platform.gateway[home][:, None], platform.gateway))
-    free = np.where(joined[home], np.inf, 0.0)
-    moved = np.divide(carried, data, out=free, where=data > 0)
-    moved[np.arange(platform.applications), home] = np.inf
-    done = np.broadcast_to(platform.speed, moved.shape) / platform.work[:, None]
+    tables, origin, data = platform.tables, platform.origin, platform.data[:, None]
+    routed = tuple(tables.pairs.T)
+    bandwidth = tables.bandwidth[routed]
+    connections = np.where(bandwidth > 0, tables.min_over_links(tables.capacity), 0.0)
+    flow = tables.bandwidth.copy()
+    flow[routed] = connections * np.maximum(bandwidth, 1e-300)  # not inf * 0
+    has_route = np.zeros(flow.shape, dtype=bool)
+    has_route[tuple(platform.routes.pairs.T)] = True
+    gateways = np.minimum(platform.gateway[origin][:, None], platform.gateway)
+    sent = np.minimum(flow[origin], gateways)
+    without_data = np.where(has_route[origin], np.inf, 0.0)
+    moved = np.divide(sent, data, out=without_data, where=data > 0)
+    moved[np.arange(platform.applications), origin] = np.inf
+    computed = np.broadcast_to(platform.speed, moved.shape) / platform.work[:, None]
     for cap in platform.limits.shares:
-        held = np.isin(home, cap.origins)
-        most = cap.share * platform.speed[cap.cluster] / platform.work[held]
-        done[held, cap.cluster] = np.minimum(done[held, cap.cluster], most)
-    return np.where(platform.inverse_priority > 0, np.minimum(moved, done), 0.0)
+        capped = np.isin(origin, cap.origins)
+        most = cap.share * platform.speed[cap.cluster] / platform.work[capped]
+        computed[capped, cap.cluster] = np.minimum(computed[capped, cap.cluster], most)
+    return np.where(platform.inverse_priority > 0, np.minimum(moved, computed), 0.0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,28 +76,33 @@ class LpRows:
 
     @classmethod
     def from_platform(cls, platform: Platform) -> Self:
-        """Lay out the cells of a platform."""
-        most, counted = most_work(platform), platform.is_counted
+        """Return the cells of a platform and their units."""
+        most, counted, value = most_work(platform), platform.is_counted, platform.inverse_priority
         app, cluster = (index.astype(np.int32) for index in np.nonzero(most))
-        least = np.min(np.where(platform.priorities > 0, platform.priorities, np.inf), axis=1)
-        together = platform.speed.sum() / (platform.work[counted] @ least[counted])
-        max_alone = (most * platform.inverse_priority).sum(axis=1)[counted].min()
-        objective_unit = float(min(together, max_alone) or together or 1.0)
-        enough = np.divide(
-            MAX_CELL_WORTH * objective_unit,
-            platform.inverse_priority,
-            out=np.zeros(most.shape),
-            where=platform.inverse_priority > 0,
+        # the objective is at most the value of all speeds together, and of each application alone
+        least_priority = np.min(np.where(value > 0, platform.priorities, np.inf), axis=1)
+        together = platform.speed.sum() / (platform.work[counted] @ least_priority[counted])
+        alone = (most * value).sum(axis=1)[counted].min()
+        objective_unit = float(min(together, alone) or together or 1.0)
+        cap = np.divide(
+            MAX_CELL_WORTH * objective_unit, value, out=np.zeros(most.shape), where=value > 0
         )
-        used = np.minimum(most, enough)
-        max_alone, unit = (used * platform.inverse_priority).sum(axis=1), used[app, cluster]
-        home, data = platform.origin[app], platform.data[app]
-        route = np.where(data > 0, platform.tables.route[home, cluster], -1)
-        one = np.where(route >= 0, platform.tables.bandwidth[home, cluster], np.inf)
-        plenty = most[app, cluster] / unit > 1
-        size = np.where(max_alone > 0, max_alone, objective_unit)
+        largest = np.minimum(most, cap)
+        unit = largest[app, cluster]
+        max_alone = (largest * value).sum(axis=1)
+        origin, data = platform.origin[app], platform.data[app]
+        route = np.where(data > 0, platform.tables.route[origin, cluster], -1)
+        bandwidth = np.where(route >= 0, platform.tables.bandwidth[origin, cluster], np.inf)
         return cls(
-            platform, app, cluster, route, unit, unit * data / one, plenty, size, objective_unit
+            platform,
+            app,
+            cluster,
+            route,
+            unit,
+            per_unit=unit * data / bandwidth,
+            is_capped=most[app, cluster] / unit > 1,
+            max_alone=np.where(max_alone > 0, max_alone, objective_unit),
+            objective_unit=objective_unit,
         )
 
     def matrix(self, cells: Ints, with_links: bool = False) -> csr_array:
@@ -103,26 +112,22 @@ class LpRows:
         """
         platform, column = self.platform, 1 + np.arange(len(cells))
         app, cluster, unit = self.app[cells], self.cluster[cells], self.unit[cells]
-        home = platform.origin[app]
+        origin = platform.origin[app]
         counted, place = np.flatnonzero(platform.is_counted), np.cumsum(platform.is_counted) - 1
-        fair = np.append(np.arange(len(counted)), place[app])
-        first = np.append(np.zeros(len(counted), dtype=np.int64), column)
+        fair_row = np.append(np.arange(len(counted)), place[app])
+        fair_column = np.append(np.zeros(len(counted), dtype=np.int64), column)
         gain = -unit * platform.inverse_priority[app, cluster] / self.max_alone[app]
+        fair = np.append(self.objective_unit / self.max_alone[counted], gain)
         cost = unit * platform.work[app] / platform.speed[cluster]
         blocks = [  # number of rows; row, column, value of every entry
-            (
-                len(counted),
-                fair,
-                first,
-                np.append(self.objective_unit / self.max_alone[counted], gain),
-            ),
+            (len(counted), fair_row, fair_column, fair),
             (platform.clusters, cluster, column, cost),
         ]
         for cap in platform.limits.shares:
-            held = np.flatnonzero((cluster == cap.cluster) & np.isin(home, cap.origins))
-            blocks.append((1, 0 * held, column[held], cost[held] / cap.share))
-        away = (home != cluster) & (platform.data[app] > 0)
-        ends = np.concatenate([home[away], cluster[away]])
+            capped = np.flatnonzero((cluster == cap.cluster) & np.isin(origin, cap.origins))
+            blocks.append((1, 0 * capped, column[capped], cost[capped] / cap.share))
+        away = (origin != cluster) & (platform.data[app] > 0)
+        ends = np.concatenate([origin[away], cluster[away]])
         load = np.tile(unit[away] * platform.data[app][away], 2) / platform.gateway[ends]
         blocks.append((platform.clusters, ends, np.tile(column[away], 2), load))
         if with_links:
@@ -141,7 +146,7 @@ class LpRows:
 
     @property
     def limit(self) -> Floats:
-        """Return the limits of all rows but the links'."""
+        """Return the limits of all rows but those of the links."""
         platform, fair = self.platform, int(self.platform.is_counted.sum())
         return np.repeat([0.0, 1.0], [fair, 2 * platform.clusters + len(platform.limits.shares)])
 
@@ -151,17 +156,17 @@ class LpRows:
         counted, caps = np.flatnonzero(platform.is_counted), platform.limits.shares
         ends = np.cumsum([len(counted), n, len(caps), n])
         fair, speed, share, gateway, link = np.split(duals, ends)
-        earned, home = np.zeros(platform.applications), platform.origin[self.app]
+        earned, origin = np.zeros(platform.applications), platform.origin[self.app]
         earned[counted] = fair / self.max_alone[counted]
         cost = self.unit * platform.work[self.app] / platform.speed[self.cluster]
         gain = self.unit * platform.inverse_priority[self.app, self.cluster] * earned[self.app]
         paid = cost * speed[self.cluster] - gain
         for cap, dual in zip(caps, share, strict=True):
-            held = (self.cluster == cap.cluster) & np.isin(home, cap.origins)
-            paid[held] += cost[held] / cap.share * dual
-        away = (home != self.cluster) * self.unit * platform.data[self.app]
+            capped = (self.cluster == cap.cluster) & np.isin(origin, cap.origins)
+            paid[capped] += cost[capped] / cap.share * dual
+        away = (origin != self.cluster) * self.unit * platform.data[self.app]
         through = np.divide(gateway, platform.gateway, out=np.zeros(n), where=platform.gateway > 0)
-        paid += away * (through[home] + through[self.cluster])
+        paid += away * (through[origin] + through[self.cluster])
         routed = self.route >= 0
         paid[routed] += (
             self.per_unit[routed] * platform.tables.sum_over_links(link)[self.route[routed]]
@@ -169,7 +174,7 @@ class LpRows:
         return paid
 
     def work(self, amounts: Floats) -> Floats:
-        """Return cells as work per application and cluster."""
+        """Return the work of the cells per application and cluster, shape (A, K)."""
         work = np.zeros((self.platform.applications, self.platform.clusters))
         work[self.app, self.cluster] = np.maximum(amounts, 0.0) * self.unit
         return work
