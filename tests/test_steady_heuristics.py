@@ -24,7 +24,7 @@ from dlsim.steady import (
     solve_program,
     speeds,
 )
-from dlsim.steady.engine import SUFFIXES, Method, Suffix, index_by_name
+from dlsim.steady.engine import SUFFIXES, Method, Suffix, index_records
 from dlsim.steady.heuristics import (
     round_connections_down,
     round_randomly,
@@ -236,7 +236,7 @@ def test_greedy_ends_where_steps_are_tiny():
 @pytest.mark.parametrize("name", READINGS)
 def test_greedy_goes_on_compiled_where_it_stops_uncompiled(monkeypatch, name, turns):
     for seed in range(5):
-        monkeypatch.setattr(speeds, "CORE", Core("dlsim.steady.core", 10**6, 3))
+        monkeypatch.setattr(speeds, "GREEDY_CORE", Core("dlsim.steady.core", 10**6, 3))
         p = draw_platform(seed, seed % 2 == 0, clusters=3)
         whole = run_greedy(p, READINGS[name], traced=100, engine="python")
         monkeypatch.setattr(speeds, "UNCOMPILED_TURNS", turns * p.clusters)
@@ -517,9 +517,9 @@ def test_an_unknown_method_is_refused(method):
         (lambda: Method("X", "text", solve, ("best",)), "suffix of X must be one of least"),
         (lambda: Method("X", "text", solve, (), ("side",)), "switch of X must be one of local"),
         (lambda: Suffix("best", "text"), "suffix 'best' must change the reading or improve"),
-        (lambda: index_by_name("method", [METHODS["G"]] * 2), "method 'G' must be defined once"),
-        (lambda: index_by_name("method", [Method("A+B", "text", solve)]), "a name without a plus"),
-        (lambda: index_by_name("method", [Method("A", "", solve)]), "and a text"),
+        (lambda: index_records("method", [METHODS["G"]] * 2), "method 'G' must be defined once"),
+        (lambda: index_records("method", [Method("A+B", "text", solve)]), "a name without a plus"),
+        (lambda: index_records("method", [Method("A", "", solve)]), "and a text"),
     ],
 )
 def test_a_record_that_no_code_handles_is_refused_where_it_is_defined(define, message):

@@ -15,7 +15,7 @@ from dlsim.steady.samples import (
     crossed_platform,
     printed_table,
     sample_platform,
-    split_reading,
+    split_switches,
     table_steps,
     tiers_network,
 )
@@ -113,7 +113,7 @@ def test_unknown_kinds_are_refused():
 )
 def test_every_switch_changes_some_result(reading):
     def solved(switches, replicate):
-        rules, drawing = split_reading(switches)
+        rules, drawing = split_switches(switches)
         platform = sample_platform("random", 8, seed_of(replicate), 0.4, **drawing)
         return [solve(platform, name, reading=rules).objective for name in ("G", "LPR", "LPRG")]
 

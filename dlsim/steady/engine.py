@@ -115,7 +115,7 @@ class Method:
             one_of(f"switch of {self.name}", switch, tuple(Reading.switches()))
 
 
-def index_by_name(kind: str, records: Iterable[Any]) -> dict[str, Any]:
+def index_records(kind: str, records: Iterable[Any]) -> dict[str, Any]:
     """Return records by their names; raise InputError for two of one name."""
     by_name: dict[str, Any] = {}
     for record in records:
@@ -141,7 +141,7 @@ def _make_fair(found: Allocation) -> Allocation:
 
 
 #: The suffixes that may follow the name of a method, in the order in which they are applied.
-SUFFIXES: dict[str, Suffix] = index_by_name(
+SUFFIXES: dict[str, Suffix] = index_records(
     "suffix",
     (
         Suffix(
@@ -227,7 +227,7 @@ def find_by_search(platform: Platform, options: SolveOptions) -> Allocation:
 _GREEDY_SWITCHES = ("local_amount", "stuck")
 
 #: The methods by name.
-METHODS: dict[str, Method] = index_by_name(
+METHODS: dict[str, Method] = index_records(
     "method",
     (
         Method(

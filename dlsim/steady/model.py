@@ -166,7 +166,7 @@ class Platform:
             priority=to_nonnegative_array("priority", self.priority, (apps,), (apps, clusters)),
             work=to_nonnegative_array("work", self.work, (apps,)),
             data=to_nonnegative_array("data", self.data, (apps,)),
-            origin=self._homes(apps, clusters),
+            origin=self._check_origins(apps, clusters),
         )
         if (self.work <= 0).any():
             raise InputError(f"work must be above 0 for each application, got {self.work}")
@@ -199,7 +199,7 @@ class Platform:
             if not set(pair) <= known:
                 raise InputError(f"limits.pairs must name two clusters, got {pair}")
 
-    def _homes(self, apps: int, clusters: int) -> Ints:
+    def _check_origins(self, apps: int, clusters: int) -> Ints:
         given = to_list("origin", range(apps) if self.origin is None else self.origin)
         if len(given) == apps:
             with suppress(InputError):

@@ -77,10 +77,10 @@ def table_steps(number: int, parameter: str) -> tuple[float, ...]:
     return tuple(round(first + step * k, 9) for k in range(count))
 
 
-def split_reading(reading: Mapping[str, str]) -> tuple[Reading, dict[str, str]]:
+def split_switches(reading: Mapping[str, str]) -> tuple[Reading, dict[str, str]]:
     """Split the switches of a reading into those of the engine and those that draw platforms.
 
-    >>> split_reading({"stuck": "rest", "table2": "het"})[1]
+    >>> split_switches({"stuck": "rest", "table2": "het"})[1]
     {'table2': 'het'}
     """
     drawing = {name: value for name, value in reading.items() if name in topology.SWITCHES}

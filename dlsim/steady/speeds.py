@@ -9,7 +9,7 @@ from dlsim.steady.model import Platform
 
 #: Applications times clusters that a process serves uncompiled, in about a second: G takes at most
 #: .05 s on 5 clusters, .34 s on 20. Compiling takes some 3 s.
-CORE = Core("dlsim.steady.core", work=1_000, seconds=3)
+GREEDY_CORE = Core("dlsim.steady.core", work=1_000, seconds=3)
 
 #: Turns of G times clusters that "auto" takes uncompiled, in about a second; the platforms drawn by
 #: Table 1 need at most 150,000 on 20 clusters, one with thin connections may need a million turns.
@@ -18,7 +18,7 @@ UNCOMPILED_TURNS = 200_000
 
 def greedy_core(platform: Platform, engine: str) -> AbstractContextManager[SimpleNamespace]:
     """Return a context that gives the modules of the core, compiled or not."""
-    return CORE.at_speed(engine, platform.applications * platform.clusters)
+    return GREEDY_CORE.at_speed(engine, platform.applications * platform.clusters)
 
 
 def first_turns(platform: Platform, engine: str) -> int:

@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL, compiled
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-Flags = NDArray[np.bool_]
+_Floats = NDArray[np.float64]
+_Ints = NDArray[np.int64]
+_Flags = NDArray[np.bool_]
 
 #: Below this part of its first amount, a resource counts as used up.
 EXHAUSTED = 1e-9
@@ -30,44 +30,44 @@ ALL_TURNS = 2**62
 class GreedyNetwork(NamedTuple):
     """Applications, clusters, routes and links, which do not change."""
 
-    origin: Ints  # (A,) home cluster of each application
-    priority: Floats  # (A, K); where it is 0 the work does not count, and none is sent
-    largest_priority: Floats  # (A,)
-    work_per_unit: Floats  # (A,)
-    data_per_unit: Floats  # (A,)
-    first_speed_row: Ints  # (K + 1,) offsets of each cluster's speed rows
-    is_limited: Flags  # (S, A) whether a speed row limits an application
-    connection_bandwidth: Floats  # (K, K) inf on an empty route, 0 without a route
-    route_number: Ints  # (K, K); -1 without a route, and for empty routes
-    first_link: Ints  # (R + 1,) offsets into `route_links`
-    route_links: Ints
-    first_route: Ints  # (L + 1,) offsets into `link_routes`
-    link_routes: Ints  # numbers of the routes over each link
-    speed: Floats  # (S,) the limit of each speed row
-    gateway: Floats  # (K,)
+    origin: _Ints  # (A,) home cluster of each application
+    priority: _Floats  # (A, K); where it is 0 the work does not count, and none is sent
+    largest_priority: _Floats  # (A,)
+    work_per_unit: _Floats  # (A,)
+    data_per_unit: _Floats  # (A,)
+    first_speed_row: _Ints  # (K + 1,) offsets of each cluster's speed rows
+    is_limited: _Flags  # (S, A) whether a speed row limits an application
+    connection_bandwidth: _Floats  # (K, K) inf on an empty route, 0 without a route
+    route_number: _Ints  # (K, K); -1 without a route, and for empty routes
+    first_link: _Ints  # (R + 1,) offsets into `route_links`
+    route_links: _Ints
+    first_route: _Ints  # (L + 1,) offsets into `link_routes`
+    link_routes: _Ints  # numbers of the routes over each link
+    speed: _Floats  # (S,) the limit of each speed row
+    gateway: _Floats  # (K,)
 
 
 class Remaining(NamedTuple):
     """The resources left, and the work and connections allocated so far."""
 
-    speed: Floats  # (S,)
-    gateway: Floats  # (K,)
-    connections_left: Floats  # (L,)
-    full_links: Ints  # (R,) links of each route with less than one connection left
-    work: Floats  # (A, K) load units of each application on each cluster
-    connections: Ints  # (K, K)
-    share: Floats  # (A,) sum of work / priority
-    is_active: Flags  # (A,) the list L of the paper
-    benefit: Floats  # (K,) load units that the selected application could place on each cluster
-    counters: Ints  # (2,) turns and steps so far: a turn takes a step or ends an application
+    speed: _Floats  # (S,)
+    gateway: _Floats  # (K,)
+    connections_left: _Floats  # (L,)
+    full_links: _Ints  # (R,) links of each route with less than one connection left
+    work: _Floats  # (A, K) load units of each application on each cluster
+    connections: _Ints  # (K, K)
+    share: _Floats  # (A,) sum of work / priority
+    is_active: _Flags  # (A,) the list L of the paper
+    benefit: _Floats  # (K,) load units that the selected application could place on each cluster
+    counters: _Ints  # (2,) turns and steps so far: a turn takes a step or ends an application
 
 
 class GreedyTrace(NamedTuple):
     """The first steps, as many as the arrays have room for."""
 
-    application: Ints
-    cluster: Ints
-    amount: Floats
+    application: _Ints
+    cluster: _Ints
+    amount: _Floats
 
 
 @compiled
