@@ -33,8 +33,6 @@ from dlsim.validate import Floats, column, instance, number, require_table
 
 Flags = NDArray[np.bool_]
 
-_MAX_CONNECT_RULE = "a number of at least 0 (inf for no limit)"
-
 
 @dataclass(frozen=True)
 class Reading(BaseReading):
@@ -100,6 +98,38 @@ def _number_at(graph: nx.Graph, node: Hashable, name: str) -> float:
     if name in ("speed", "gateway") and name not in data:
         raise InputError(f"node {node!r} must carry speed and gateway, got {data}")
     return float(number(f"{name} of node {node!r}", data.get(name, 1.0)))
+
+
+def _check_edges(graph: nx.Graph) -> None:
+    """Raise InputError for an edge without usable bandwidth and max_connect."""
+    edges = list(graph.edges)
+    for edge in edges:
+        if not {"bandwidth", "max_connect"} <= set(graph.edges[edge]):
+            what = "must carry bandwidth and max_connect"
+            raise InputError(f"edge {edge[0]!r} - {edge[1]!r} {what}; got {graph.edges[edge]}")
+    numbers = {
+        name: [graph.edges[edge][name] for edge in edges] for name in ("bandwidth", "max_connect")
+    }
+    _check_link_numbers(numbers, row="edge", labels=edges)
+
+
+def _check_link_numbers(
+    numbers: Mapping[str, Any] | pd.DataFrame, **place: Any
+) -> tuple[Floats, Floats]:
+    """Return bandwidth and max_connect of all links; messages name the `row` by its label."""
+    bandwidth = column("bandwidth", numbers["bandwidth"], **place)
+    rule = "a number of at least 0 (inf for no limit)"
+    max_connect = column("max_connect", numbers["max_connect"], high=math.inf, rule=rule, **place)
+    return bandwidth, max_connect
+
+
+def _is_unchanged(graph: nx.Graph, routers: Sequence[Hashable]) -> bool:
+    """Return whether a graph of `Platform.to_graph` still has its edges, for these routers."""
+    if not {"links", "routes", "routers"} <= set(graph.graph):
+        return False
+    edges = {frozenset((start, end)) for _, start, end in graph.graph["links"]}
+    has_edges = edges == {frozenset(edge) for edge in graph.edges}
+    return has_edges and list(routers) == list(graph.graph["routers"])
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,11 +204,7 @@ class Platform:
             rule = "priority must be above 0 for at least one application"
             raise InputError(f"{rule}, got {self.priority}; its payoff is what is maximised")
         labels = require_table("links", self.links, ("bandwidth", "max_connect")).index
-        of: dict[str, Any] = {"row": "link", "labels": labels}
-        most = column(
-            "max_connect", self.links["max_connect"], high=math.inf, rule=_MAX_CONNECT_RULE, **of
-        )
-        bandwidth = column("bandwidth", self.links["bandwidth"], **of)
+        bandwidth, most = _check_link_numbers(self.links, row="link", labels=labels)
         links = self.links.assign(
             bandwidth=bandwidth, max_connect=round_counts_down("max_connect", most)
         )
@@ -260,29 +286,21 @@ class Platform:
         for name in ("speed", "gateway", "priority", "work", "data"):
             if name not in fields:
                 fields[name] = [_number_at(graph, node, name) for node in routers]
-        edges = list(graph.edges)
-        for edge in edges:
-            if not {"bandwidth", "max_connect"} <= set(graph.edges[edge]):
-                what = "must carry bandwidth and max_connect"
-                raise InputError(f"edge {edge[0]!r} - {edge[1]!r} {what}; got {graph.edges[edge]}")
-        bandwidths, counts = (
-            [graph.edges[edge][name] for edge in edges] for name in ("bandwidth", "max_connect")
-        )
-        of: dict[str, Any] = {"row": "edge", "labels": edges}
-        column("bandwidth", bandwidths, **of)
-        column("max_connect", counts, high=math.inf, rule=_MAX_CONNECT_RULE, **of)
-        is_old = {"links", "routes", "routers"} <= set(graph.graph)
-        if is_old:  # of `to_graph`; does it still have its edges and these routers?
-            before = {frozenset((u, v)) for _, u, v in graph.graph["links"]}
-            is_old = before == {frozenset(edge) for edge in edges}
-            is_old = is_old and list(routers) == list(graph.graph["routers"])
-        named = graph.graph["links"] if is_old else [[i, *edge] for i, edge in enumerate(edges)]
-        numbers = ["bandwidth", "max_connect"]
-        rows = [(u, v, *(graph.edges[u, v][name] for name in numbers)) for _, u, v in named]
-        labels = [label for label, _, _ in named]
-        links = pd.DataFrame(rows, columns=["start", "end", *numbers], index=labels)
-        routes: Any = {(k, to): way for k, to, way in graph.graph["routes"]} if is_old else None
-        if routes is None:
+        _check_edges(graph)
+        is_unchanged = _is_unchanged(graph, routers)
+        if is_unchanged:
+            names = graph.graph["links"]
+        else:
+            names = [[number, *edge] for number, edge in enumerate(graph.edges)]
+        rows = []
+        for _, start, end in names:
+            edge = graph.edges[start, end]
+            rows.append((start, end, edge["bandwidth"], edge["max_connect"]))
+        columns = ["start", "end", "bandwidth", "max_connect"]
+        links = pd.DataFrame(rows, columns=columns, index=[label for label, _, _ in names])
+        if is_unchanged:
+            routes: Any = {(k, to): route for k, to, route in graph.graph["routes"]}
+        else:
             routes = shortest_routes(graph, routers, links.index)
         return cls(links=links, routes=routes, router=tuple(routers), **fields)
 
