@@ -1,14 +1,14 @@
 """Graphs of networkx: deterministic shortest routes, pruning, trees of processors."""
 
 import math
+from collections import deque
 from collections.abc import Hashable, Sequence
-from typing import Any
+from itertools import combinations
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
 import pandas as pd
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order
 
 from dlsim.errors import InputError
 from dlsim.steady.routes import Routes, require_pair_memory, to_list
@@ -25,41 +25,36 @@ def check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
             raise InputError(f"router {router!r} is no node of {graph}")
 
 
-#: Hops of a node that no path reaches.
-UNREACHABLE_HOPS = 2**13
+class _ShortestPaths(NamedTuple):
+    """Shortest paths from one router: the parent and the hops of every node that it reaches."""
+
+    parent: dict[Hashable, Hashable]
+    hops: dict[Hashable, int]
 
 
-class _Trees:
-    """Shortest paths from every router: the parent of each node, and its hops.
+def _shortest_paths(graph: nx.Graph, routers: Sequence[Hashable]) -> dict[Hashable, _ShortestPaths]:
+    """Return the shortest paths from every router.
 
-    Of several shortest paths the one whose nodes come first in the graph's order is taken.
+    Of several paths to a node the one whose nodes come first in the graph's order is taken:
+    neighbours are visited in that order, and the first path found is kept.
     """
-
-    def __init__(self, graph: nx.Graph, routers: Sequence[Hashable]) -> None:
-        place = {node: i for i, node in enumerate(graph)}
-        n, ends = len(place), np.array([(place[u], place[v]) for u, v in graph.edges], dtype=int)
-        u, v = ends.reshape(-1, 2).T
-        homes = [place[router] for router in routers]
-        self.roots, root = np.unique(np.array(homes, dtype=np.int32), return_inverse=True)
-        self.root = root.astype(np.int32)
-        key = np.append(u * n + v, v * n + u)
-        order = np.argsort(key, kind="stable")
-        near = csr_array((np.ones(len(key)), np.divmod(key[order], n)), shape=(n, n))
-        self.parent = np.empty((len(self.roots), n), dtype=np.int32)
-        for root, parent in zip(self.roots, self.parent, strict=True):
-            # neighbours are visited in the graph's order, so the first path found is taken
-            parent[:] = breadth_first_order(near, root)[1]
-        lost = self.parent < 0
-        self.parent = jump = np.where(lost, np.arange(n, dtype=np.int32), self.parent)
-        self.hops = (~lost).astype(np.int16)
-        while (further := np.take_along_axis(self.hops, jump, 1)).any():
-            self.hops += further
-            jump = np.take_along_axis(jump, jump, 1)
-        lost[np.arange(len(self.roots)), self.roots] = False
-        self.hops[lost] = UNREACHABLE_HOPS
-        at = np.searchsorted(key[order], np.arange(n) * n + self.parent)
-        edges = np.tile(np.arange(len(u), dtype=np.int32), 2)[order]
-        self.link = edges.take(at, mode="clip") if len(u) else at
+    place = {node: number for number, node in enumerate(graph)}
+    neighbours = {node: sorted(graph[node], key=place.__getitem__) for node in graph}
+    paths = {}
+    for router in routers:
+        if router in paths:
+            continue
+        found = _ShortestPaths({router: router}, {router: 0})
+        queue = deque([router])
+        while queue:
+            node = queue.popleft()
+            for neighbour in neighbours[node]:
+                if neighbour not in found.hops:
+                    found.parent[neighbour] = node
+                    found.hops[neighbour] = found.hops[node] + 1
+                    queue.append(neighbour)
+        paths[router] = found
+    return paths
 
 
 def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Index) -> Routes:
@@ -72,37 +67,36 @@ def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Ind
     {(0, 1): (0, 2), (1, 0): (2, 0)}
     """
     check_graph(graph, routers)
-    trees, clusters = _Trees(graph, routers), len(routers)
-    hops = trees.hops[:, trees.roots][np.ix_(trees.root, trees.root)]
-    joined = (hops < UNREACHABLE_HOPS) & ~np.eye(clusters, dtype=bool)
-    pairs = np.stack([ends.astype(np.int32) for ends in np.nonzero(joined)], axis=1)
-    start = np.append(0, np.cumsum(hops[joined], dtype=np.int64))
-    link = np.empty(start[-1], dtype=np.int32)
-    number = np.empty((clusters, clusters), dtype=np.int32)
-    number[joined] = np.arange(len(pairs))
-    k, to = pairs[pairs[:, 0] < pairs[:, 1]].T
-    forth, back = number[k, to], number[to, k]
-    order = np.stack([forth, back], axis=1).ravel()
-    tree: Any = trees.root[k]
-    at, left = trees.roots[trees.root[to]], hops[k, to]
-    last, first = start[forth + 1] - 1, start[back]
-    while (some := left > 0).any():
-        tree, at, left, last, first = (x[some] for x in (tree, at, left, last, first))
-        link[last] = link[first] = trees.link[tree, at]
-        at, left, last, first = trees.parent[tree, at], left - 1, last - 1, first + 1
-    return Routes(labels, clusters, pairs, start, link, order)
+    paths = _shortest_paths(graph, routers)
+    link_between = {}
+    for label, (start, end) in zip(labels, graph.edges, strict=True):
+        link_between[start, end] = link_between[end, start] = label
+    routes: dict[tuple[int, int], list[Any]] = {}
+    for k, to in combinations(range(len(routers)), 2):
+        parent, node = paths[routers[k]].parent, routers[to]
+        if node not in parent:
+            continue
+        back = []
+        while node != routers[k]:
+            back.append(link_between[node, parent[node]])
+            node = parent[node]
+        routes[k, to], routes[to, k] = back[::-1], back
+    return Routes.from_mapping(routes, labels, len(routers))
 
 
 def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
     """Delete the nodes that lie on no shortest path between two clusters (6.1)."""
     check_graph(graph, routers)
-    trees = _Trees(graph, routers)
-    kept = np.zeros(len(graph), dtype=bool)
-    kept[trees.roots] = True
-    for hops in trees.hops:
-        rest, between = np.flatnonzero(~kept), hops[trees.roots]
-        inside = hops[rest] + trees.hops[:, rest] <= between[:, None]
-        kept[rest] = inside[between < UNREACHABLE_HOPS].any(axis=0)
+    paths, nodes = _shortest_paths(graph, routers), list(graph)
+    rows = [[path.hops.get(node, np.inf) for node in nodes] for path in paths.values()]
+    hops = np.array(rows, dtype=float).reshape(len(paths), len(nodes))
+    between_routers = hops[:, [nodes.index(router) for router in paths]]
+    kept = np.array([node in paths for node in nodes], dtype=bool)
+    for to_nodes, to_routers in zip(hops, between_routers, strict=True):
+        is_joined = np.isfinite(to_routers)
+        others = np.flatnonzero(~kept)
+        over_node = to_nodes[others] + hops[np.ix_(is_joined, others)]
+        kept[others] = (over_node <= to_routers[is_joined, None]).any(axis=0)
     small = nx.Graph()  # not graph.subgraph: its order is that of a set
     small.add_nodes_from(node for node, keep in zip(graph.nodes.items(), kept, strict=True) if keep)
     small.add_edges_from(
