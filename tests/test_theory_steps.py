@@ -442,6 +442,9 @@ def test_a_value_may_not_be_caught_by_an_index():
         {alpha: lambda k_: r(sp.Symbol("i", integer=True, positive=True))},
         WHY,
     )
+    multiple = identity(eq(sp.Sum(a, (k, 1, n)), n * a), WHY)
+    refuses(substitute, multiple, {a: r(1), r: lambda _: k}, WHY)  # by way of a sequence
+    refuses(substitute, multiple, {a: b, b: k}, WHY)
     free = substitute(assume(eq(total(alpha, n), 1), WHY), {alpha: lambda k_: r(k_) / p}, WHY)
     assert is_zero(free.claim.left - total(r, n) / p)
 

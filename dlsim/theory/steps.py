@@ -106,13 +106,17 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
     ProofError
         If a value is not what the symbol stands for, or contains an index that is bound.
     """
-    for old, new in values.items():
+    shown = {
+        old: sp.sympify(new) if isinstance(old, sp.Symbol) else new(_ANY_INDEX)
+        for old, new in values.items()
+    }
+    for old, value in shown.items():
         if not isinstance(old, sp.Symbol | UndefinedFunction) or str(old) in _ROOTS:
             raise ProofError(f"{old} stands for one thing only")
-        value = sp.sympify(new) if isinstance(old, sp.Symbol) else new(_ANY_INDEX)
         _require_kind(old if isinstance(old, sp.Symbol) else old(_ANY_INDEX), value, _facts(signs))
         for claim in (line.claim, *line.given):
-            replaced = any(side.has(old) for side in claim.sides)
+            # another value may bring in what is replaced here
+            replaced = any(part.has(old) for part in (*claim.sides, *shown.values()))
             if replaced and (value.free_symbols | {old}) & claim.bound_symbols:
                 raise ProofError(f"{old} -> {value} meets an index that is bound in {claim}")
     mapped = line.claim.subs(values)
