@@ -7,11 +7,15 @@ from typing import Any, Self
 import sympy as sp
 from sympy.core.function import AppliedUndef
 from sympy.printing.latex import LatexPrinter
+from sympy.printing.printer import Printer
 from sympy.printing.str import StrPrinter
 
 
 class _Printer(LatexPrinter):
     """SymPy's LaTeX, with the values of a sequence written as the papers do: r_j."""
+
+    def _print_Subs(self, expr: sp.Subs) -> str:
+        return rf"\left[{self._print(expr.expr)}\right]_{{{_values_put_in(self, expr)}}}"
 
     def _print_Function(self, expr: sp.Function, exp: Any = None) -> str:
         if not isinstance(expr, AppliedUndef):
@@ -27,13 +31,16 @@ def latex(expression: sp.Expr) -> str:
     return str(_Printer({"ln_notation": True}).doprint(expression))
 
 
+def _values_put_in(printer: Printer, expr: sp.Subs) -> str:
+    pairs = zip(expr.variables, expr.point, strict=True)
+    return ", ".join(f"{printer._print(old)} = {printer._print(new)}" for old, new in pairs)
+
+
 class _TextPrinter(StrPrinter):
     """SymPy's plain text, with derivatives and values put in as they are read aloud."""
 
     def _print_Subs(self, expr: sp.Subs) -> str:
-        pairs = zip(expr.variables, expr.point, strict=True)
-        values = ", ".join(f"{self._print(old)} = {self._print(new)}" for old, new in pairs)
-        return f"[{self._print(expr.expr)} at {values}]"
+        return f"[{self._print(expr.expr)} at {_values_put_in(self, expr)}]"
 
     def _print_Derivative(self, expr: sp.Derivative) -> str:
         return f"d/d{self._print(expr.variables[0])} [{self._print(expr.expr)}]"
