@@ -160,6 +160,19 @@ def test_nothing_is_divided_by_what_may_be_zero():
     for undefined in (1 / z, 1 / a, 1 / (p - q), sp.log(z), 1 / count, 1 / (1 - p)):
         with pytest.raises(ProofError):
             require_defined([undefined])
+    require_defined([at_point(1 / p, {p: q + 1})])
+    for point in (at_point(1 / p, {p: z}), at_point(sp.log(p), {p: a}), at_point(1 / p, {p: 0})):
+        with pytest.raises(ProofError):
+            require_defined([point])
+    refuses(identity, eq(z * at_point(1 / p, {p: z}), 1), WHY)  # z may be 0
+
+
+def test_nothing_is_infinite():
+    refuses(substitute, positive(gt(1 / (1 + a**2), 0), WHY), {a: sp.oo}, WHY)
+    refuses(substitute, positive(gt(p, 0), WHY), {p: sp.oo}, WHY)
+    refuses(identity, eq(sp.oo, sp.oo), WHY)
+    refuses(positive, gt(sp.oo, p), WHY)
+    refuses(compute, gt(sp.oo, 1), WHY)
 
 
 # ------------------------------------------------------------------ equality and sign

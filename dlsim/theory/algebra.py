@@ -9,6 +9,7 @@ negative, neither is the expression. Facts that were shown before give the signs
 """
 
 import functools
+import itertools
 from collections.abc import Iterable, Sequence
 
 import sympy as sp
@@ -295,13 +296,21 @@ def require_defined(expressions: Iterable[sp.Expr], facts: Iterable[Relation] = 
         With the denominator whose sign is not known.
     """
     facts = tuple(facts)
-    for expression in expressions:
+    for expression in itertools.chain.from_iterable(map(_with_values_put_in, expressions)):
+        if expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
+            raise ProofError(f"{expression} is infinite or undefined")
         for part in _divisors(expression):
             if not part.is_Rational and sign(part, facts) not in (">", "<"):
                 raise ProofError(f"{part} may be 0, and something is divided by it")
         for logarithm in expression.atoms(sp.log):
             if not logarithm.args[0].is_positive and sign(logarithm.args[0], facts) != ">":
                 raise ProofError(f"the logarithm of {logarithm.args[0]} may not exist")
+
+
+@functools.cache
+def _with_values_put_in(expression: sp.Expr) -> tuple[sp.Expr, ...]:
+    """Return an expression, and what its parts are once values are put in."""
+    return (expression, *(part.doit() for part in expression.atoms(sp.Subs)))
 
 
 @functools.cache
