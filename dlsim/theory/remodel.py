@@ -195,7 +195,7 @@ def show_estimate_is_safe(goal: Any) -> list[Line]:
     linked = positive(ge(next_bound, _LINK_FREE), "and so is the link", by, [below])
     latest = le(sp.Max(_FREE, _LINK_FREE), next_bound)
     by = {
-        extreme(latest, "so both are", [free, linked]): 1,
+        extreme(latest, "so both are", [free, linked, below]): 1,
         take(_STARTS, j, "for the next node", room): 1,
     }
     step = positive(claim.subs({j: j + 1}), "so the next node starts by then", by, [below])

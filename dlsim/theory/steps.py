@@ -478,7 +478,8 @@ def extreme(claim: Relation, why: str, by: Sequence[Line] = ()) -> Line:
     A maximum is at least each of its parts; it is at most what all parts are at most; it is the
     part that is at least all others. Minima in the same way. `by` holds what must be known.
     """
-    known = [line.claim for line in by]
+    known = _facts(by)
+    require_defined(claim.sides, known)
     small, large = (claim.right, claim.left) if claim.sign in (">=", ">", "=") else claim.sides
 
     def holds(lower: sp.Expr, upper: sp.Expr, kind: str = ">=") -> bool:
