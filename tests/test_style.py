@@ -1,6 +1,7 @@
 """One style per policy for life, told apart under colour blindness and without colour."""
 
 import itertools
+import re
 import subprocess
 import sys
 
@@ -11,6 +12,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from dlsim.errors import InputError
+from dlsim.files import shared_folder
 from dlsim.study import plot, style
 from dlsim.study.claims import SYMBOLS
 
@@ -73,6 +75,24 @@ def test_the_papers_policies_keep_their_style():
     assert {name: tuple(style.style_of(name)) for name in FOR_LIFE} == FOR_LIFE
     assert list(style.STYLES)[: len(FOR_LIFE)] == list(FOR_LIFE)
     assert style.style_of("EDFMN").color == "#D55E00"
+
+
+def test_a_map_of_many_readings_fits_a_page():
+    """A page is 1200 pixels wide; 8 pt are 10.7 of them."""
+    style.use()
+    for place in sorted(shared_folder("data").glob("reference/*/*-readings.csv")):
+        frame = pd.read_csv(place, dtype=str).set_index("claim")
+        ax = plot.plot_verdict_map(frame)
+        ax.figure.canvas.draw()
+        dpi, pixels = ax.figure.dpi, ax.figure.get_size_inches()[0] * ax.figure.dpi
+        labels = [*ax.get_xticklabels(), *ax.get_yticklabels(), *ax.texts]
+        smallest = min(label.get_fontsize() for label in labels) * dpi / 72
+        assert smallest * min(1, 1200 / pixels) >= 10.7, place
+        assert len(ax.texts) == frame.size
+        word = re.fullmatch(r"(\D+?)(?: \d+/\d+)?", frame.iloc[1, 2])[1]
+        number = 2 * frame.shape[0] + 1 if frame.shape[1] > 8 else frame.shape[1] + 2
+        assert ax.texts[number].get_text().startswith(SYMBOLS[word])
+        plt.close(ax.figure)
 
 
 @pytest.mark.parametrize("kind", BLINDNESS)

@@ -1,7 +1,7 @@
 """Pictures that seaborn does not draw: the points of a claim, and the map of verdicts."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from textwrap import shorten
 from typing import Any
 
@@ -20,7 +20,7 @@ from dlsim.study.style import VERDICT_INK
 PERCENT = 100.0
 #: Where a legend stands beside the axes.
 BESIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
-#: Most readings of a map whose claims are told in full.
+#: Most readings of a map that shows the texts of the claims.
 FEW_READINGS = 8
 
 
@@ -69,11 +69,21 @@ def plot_points(
 def plot_verdict_map(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     """Draw which reading supports which claim: colour, symbol and count in every cell.
 
+    Few readings are columns beside the texts of the claims. More than `FEW_READINGS` are rows, and
+    the claims are columns named by their numbers, so that the picture fits a page.
+
     Parameters
     ----------
     frame : DataFrame
         Rows are ids of claims, columns readings. A cell is the word of a verdict, followed where
         it is known by the number of points that support the claim, such as "in part 17/20".
+    ax : Axes, optional
+        Where to draw; by default in a new figure.
+
+    Raises
+    ------
+    InputError
+        For an empty table, or a cell that is no verdict.
     """
     words = list(SYMBOLS)
     parts = frame.map(lambda cell: re.fullmatch(r"(\D+?)(?: (\d+/\d+))?", str(cell)))
@@ -82,20 +92,22 @@ def plot_verdict_map(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     if frame.empty or unknown:
         found = f"got {unknown[0]!r}" if unknown else "got an empty table"
         raise InputError(f"every cell must be one of {', '.join(words)}; {found}")
+    codes = bare.map(words.index)
     texts = parts.map(lambda part: f"{SYMBOLS[part[1]]} {part[2] or ''}".strip())
-    rows, columns = frame.shape
-    is_small = columns <= FEW_READINGS
-    claims = {
-        claim.id: f"{claim.number}: {shorten(claim.text, 60, placeholder=' ...')}"
-        if is_small
-        else claim.number
-        for claim in load_claims()
-    }
-    label = max(len(str(name)) for name in frame.columns)
-    width = (5.0 if is_small else 1.0) + 0.6 * columns
-    ax = axes_of(ax, (width, 1.5 + 0.08 * label + 0.3 * rows))
+    is_small = frame.shape[1] <= FEW_READINGS
+    names = _names_of_claims(frame.index, with_text=is_small)
+    readings = [str(name) for name in frame.columns]
+    longest = max(map(len, readings))
+    if is_small:
+        size = 5.0 + 0.6 * len(readings), 1.5 + 0.08 * longest + 0.3 * len(names)
+        row_names, column_names = names, readings
+    else:
+        codes, texts = codes.T, texts.T
+        size = 0.4 + 0.08 * longest + 0.55 * len(names), 1.5 + 0.3 * len(readings)
+        row_names, column_names = readings, names
+    ax = axes_of(ax, size)
     sns.heatmap(
-        bare.map(words.index),
+        codes,
         annot=texts,
         fmt="",
         annot_kws={"size": 9, "color": "#222222"},
@@ -108,12 +120,12 @@ def plot_verdict_map(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         yticklabels=True,
         ax=ax,
     )
-    ax.set(xlabel="", ylabel="")
+    ax.set(xlabel="" if is_small else "claim", ylabel="")
     ax.xaxis.tick_top()
-    ax.tick_params("x", rotation=90, length=0)
-    names = [claims.get(name, str(name)) for name in frame.index]
-    ax.set_yticks(ax.get_yticks(), names, rotation=0)
-    ax.tick_params("y", length=0)
+    ax.xaxis.set_label_position("top")
+    ax.set_xticks(ax.get_xticks(), column_names, rotation=90 if is_small else 0)
+    ax.set_yticks(ax.get_yticks(), row_names, rotation=0)
+    ax.tick_params(length=0)
     labels = {word: f"{SYMBOLS[word]} {SHOWN_WORDS[word]}" for word in words}
     ax.legend(
         handles=[Patch(color=VERDICT_INK[word], label=labels[word]) for word in words],
@@ -122,3 +134,14 @@ def plot_verdict_map(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         ncols=2 if is_small else 3,
     )
     return ax
+
+
+def _names_of_claims(ids: Iterable[object], with_text: bool) -> list[str]:
+    """Return the numbers of claims in their papers, with the beginnings of their texts or not."""
+    known = {claim.id: claim for claim in load_claims()}
+    names = []
+    for name in map(str, ids):
+        claim = known.get(name)
+        text = f": {shorten(claim.text, 60, placeholder=' ...')}" if claim and with_text else ""
+        names.append(f"{claim.number}{text}" if claim else name)
+    return names

@@ -150,7 +150,7 @@ def map_of_readings(
     table = by_reading(numbers)
     here.folder_of_results.table(f"{here.paper}-readings-intervals", numbers)
     ax = plot.plot_verdict_map(table)
-    title = "each reading, run now" if full else "first column: this run; others: shipped"
+    title = "each reading, run now" if full else "first: this run; others: shipped"
     ax.set_title(title, pad=12)
     session.save(f"{here.paper}-readings", table.reset_index(), ax)
     return table.replace({f"^{word}": shown for word, shown in SHOWN_WORDS.items()}, regex=True)
