@@ -116,7 +116,7 @@ def test_no_gain_in_any_run_is_bounded_by_the_requests_that_gained_nothing():
     verdict = judge("11", {"sizes": FOR_IT["sizes"].assign(failure=0.1)})
     assert verdict.word == "holds"
     # eight runs of 1000 requests: minus the logarithm of 0.025
-    assert verdict.weakest["high"] * 8000 == pytest.approx(3.688, abs=1e-3)
+    assert verdict.worst_point["high"] * 8000 == pytest.approx(3.688, abs=1e-3)
 
 
 def test_opt_is_judged_over_its_whole_range():

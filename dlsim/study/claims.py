@@ -1,4 +1,4 @@
-"""Claims of the papers as data, and the one rule that turns numbers into the verdict on one.
+"""Claims of the papers as data, and the one rule that turns numbers into a verdict.
 
 A row of data/claims.toml says on which side of which threshold a statistic lies, at every
 point of a grid (shares are fractions: 1 point is 0.01). Its direction gives a *region* (`MARGINS`).
@@ -95,10 +95,10 @@ SCORECARD_COLUMNS = (
     "id paper where whose claim printed measured points verdict reason figure reference agreement"
 ).split()
 #: Units of shares, which are kept as fractions.
-_HUNDREDTHS = ("%", "points")
+_SHARE_UNITS = ("%", "points")
 
 #: What the status of a statement of `dlsim.theory` means for a claim.
-STATUS = {
+VERDICT_OF_STATUS = {
     **dict.fromkeys(("proved", "ours"), "holds"),
     **dict.fromkeys(("corrected", "notation"), "in part"),
     "refuted": "contrary",
@@ -153,7 +153,7 @@ class Claim:
         raise InputError(f"claim {self.id}: {rule}; got {value!r}")
 
     @property
-    def asked(self) -> str:
+    def threshold(self) -> str:
         """What the direction and the margin ask of the statistic, in words."""
         words = {"above": "more than", "dramatic": "more than", "below": "less than"}
         words |= {"marginal": "nearer to 0 than", "close": "within", "same": "no two farther than"}
@@ -173,7 +173,7 @@ class Claim:
         return (self.margin, math.inf) if half_line else (-self.margin, self.margin)
 
 
-def _numbers(name: str, value: Any) -> tuple[float, ...]:
+def _to_numbers(name: str, value: Any) -> tuple[float, ...]:
     rule = "a number or a list of numbers"
     each = value if isinstance(value, list) else [value]
     return tuple(float(number(name, one, -MAX_MAGNITUDE, rule=rule)) for one in each)
@@ -181,8 +181,8 @@ def _numbers(name: str, value: Any) -> tuple[float, ...]:
 
 _FIELDS = files.field_rules(
     Claim,
-    printed=_numbers,
-    range=_numbers,
+    printed=_to_numbers,
+    range=_to_numbers,
     margin=partial(number, low=-MAX_MAGNITUDE, rule="a number"),
 )
 
@@ -206,17 +206,36 @@ def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[C
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim: a word of `SYMBOLS`, the reason, the point that fits it `weakest`."""
+    """What became of a claim.
+
+    Attributes
+    ----------
+    claim : Claim
+        The claim.
+    word : str
+        A word of `SYMBOLS`.
+    reason : str
+        Why, in sentences.
+    statistic : str
+        What was measured.
+    counts : tuple of int
+        The number of points for the claim, open, and against it.
+    worst_point : mapping or None
+        The point that speaks most against the claim: a row of `intervals`.
+    effect : float
+        The smallest effect that these runs would have shown, nan where no point is open.
+    notes : str
+        Sentences that end the reason.
+    """
 
     claim: Claim
     word: str
     reason: str
     statistic: str = ""
-    counts: tuple[int, ...] = ()  # points for, open, against
-    weakest: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    #: The smallest effect that these runs would have shown, nan where no point is open.
+    counts: tuple[int, ...] = ()
+    worst_point: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     effect: float = field(default=math.nan, compare=False, repr=False)
-    notes: str = field(default="", compare=False, repr=False)  # sentences that end the reason
+    notes: str = field(default="", compare=False, repr=False)
 
     def __post_init__(self) -> None:
         one_of("a verdict", self.word, SYMBOLS)
@@ -242,7 +261,7 @@ def write_number(value: float, unit: str) -> str:
     """Write a number without its unit: two decimals for shares, four digits otherwise."""
     if math.isnan(value):
         return "?"
-    if unit in _HUNDREDTHS:
+    if unit in _SHARE_UNITS:
         text = f"{100 * value:.2f}".rstrip("0").rstrip(".")
         return "0" if text == "-0" else text
     return f"{value:,.0f}" if 1e3 <= abs(value) < 1e15 else f"{value:.4g}"
@@ -269,7 +288,7 @@ def shown_word(claim: Claim, word: str, points: str, measured: str) -> str:
     if not (claim.favour and extent and all_against):
         return SHOWN_WORDS[word]
     ends = [float(number.replace(",", "")) for number in extent[0].split(" to ")]
-    scale = 100 if claim.unit in _HUNDREDTHS else 1
+    scale = 100 if claim.unit in _SHARE_UNITS else 1
     least, greatest = (scale * end for end in claim.region)
     exceeds = min(ends) > greatest if claim.favour == "more" else max(ends) < least
     return STRONGER if exceeds else SHOWN_WORDS[word]
@@ -286,7 +305,7 @@ def shown_words(card: pd.DataFrame) -> "pd.Series[str]":
     return pd.Series(words, index=card.index, dtype=object)
 
 
-def _pairs_of(points: pd.DataFrame) -> pd.DataFrame:
+def _pairwise_differences(points: pd.DataFrame) -> pd.DataFrame:
     """Turn one part of a grid into the differences of any two of its points."""
     rows: list[Any] = []
     for (_, a), (_, b) in combinations(points.iterrows(), 2):
@@ -304,7 +323,7 @@ def _pairs_of(points: pd.DataFrame) -> pd.DataFrame:
     return pd.DataFrame(rows)
 
 
-def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
+def _check_points(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     numbers = list(ENDS)
     frame = require_table(f"points of claim {claim.id}", points, ("point", *numbers), unique=False)
     frame = frame.reset_index(drop=True)
@@ -324,51 +343,75 @@ def _checked(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     frame = frame.assign(**{name: filled[name] for name in filled if name not in frame})
     frame["values"] = frame["values"].astype(object).where(frame["values"].notna(), None)
     if claim.direction == "same":
-        parts = [_pairs_of(part) for _, part in frame.groupby("part", sort=False)]
+        parts = [_pairwise_differences(part) for _, part in frame.groupby("part", sort=False)]
         frame = pd.concat(parts, ignore_index=True)
         frame = frame.reindex(columns=["point", *numbers, "n", "values", "total", "discordant"])
     return frame
 
 
 def intervals(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
-    """Give every point its own interval, low to high, and one for all at once, least to most.
+    """Compute two intervals of every point: its own, and one of those that hold all points at once.
 
-    Points come with their replicates (``values``, see `stats.family`), as a count of a
-    ``total`` (exact bounds), or with Student's interval of ``n`` replicates as they stand. A
-    count of a quantity whose range goes below 0 is a net one: ``discordant`` cases differ.
+    Parameters
+    ----------
+    points : DataFrame
+        One row per point, as `judge_points` takes them. Where a point has replicates (``values``),
+        `dlsim.study.stats.family` resamples them. Where it is a share of a ``total``, its bounds
+        are exact; a share that can be negative is a net one, of which ``discordant`` cases differ.
+        Otherwise its interval is Student's of ``n`` replicates, as it stands.
+    claim : Claim
+        The claim that is judged; no interval leaves its range.
+
+    Returns
+    -------
+    DataFrame
+        The points with ``low`` and ``high`` (one point alone, 95 %), ``least`` and ``most`` (all
+        points at once, 95 %), and ``se``, the standard error.
     """
-    frame = _checked(points, claim)
-    mean = frame["estimate"]
-    degrees = (frame["n"].astype(float) - 1).clip(lower=1)
-    usual = stdtrit(degrees, (1 + LEVEL) / 2)
-    at_once = stdtrit(degrees, 1 - (1 - LEVEL ** (1 / len(frame))) / 2)
-    ends = {"least": "low", "most": "high"}
-    given = {name: mean + (frame[end] - mean) * at_once / usual for name, end in ends.items()}
-    frame = frame.assign(se=(frame["high"] - frame["low"]) / (2 * usual), **given)
-    names = ["low", "high", "least", "most"]
-    sampled = frame["values"].notna().to_numpy()
-    if sampled.any():
-        found = family(list(frame.loc[sampled, "values"]))
-        frame.loc[sampled, [*names, "se"]] = found[[*names, "se"]].to_numpy()
-    counted = frame["total"].notna().to_numpy()
-    if counted.any():
-        total = frame.loc[counted, "total"].astype(float)
-        count = (mean[counted].abs() * total).round()
-        net = bool(claim.range) and claim.range[0] < 0
-        if net and (count > frame.loc[counted, "discordant"]).any():
-            raise InputError(f"claim {claim.id}: more cases differ in net than are discordant")
-        count = frame.loc[counted, "discordant"] if net else count
-        bounds = [share_bounds(count, total, points=m) for m in (1, len(frame))]
-        if net:  # no further from 0 than if all cases that differ did so the same way
-            bounds = [(-high, high) for _, high in bounds]
-        frame.loc[counted, names] = np.column_stack([*bounds[0], *bounds[1]])
+    frame = _with_student_intervals(_check_points(points, claim))
+    ends = ["low", "high", "least", "most"]
+    is_sampled = frame["values"].notna().to_numpy()
+    if is_sampled.any():
+        resampled = family(list(frame.loc[is_sampled, "values"]))
+        frame.loc[is_sampled, [*ends, "se"]] = resampled[[*ends, "se"]].to_numpy()
+    is_share = frame["total"].notna().to_numpy()
+    if is_share.any():
+        frame.loc[is_share, ends] = _exact_bounds(frame[is_share], len(frame), claim)
     if claim.range:
-        frame[names] = frame[names].clip(*claim.range)
+        frame[ends] = frame[ends].clip(*claim.range)
     return frame
 
 
+def _with_student_intervals(frame: pd.DataFrame) -> pd.DataFrame:
+    """Widen Student's interval of every point to one that holds for all points at once."""
+    mean = frame["estimate"]
+    degrees = (frame["n"].astype(float) - 1).clip(lower=1)
+    alone = stdtrit(degrees, (1 + LEVEL) / 2)
+    at_once = stdtrit(degrees, 1 - (1 - LEVEL ** (1 / len(frame))) / 2)
+    return frame.assign(
+        se=(frame["high"] - frame["low"]) / (2 * alone),
+        least=mean + (frame["low"] - mean) * at_once / alone,
+        most=mean + (frame["high"] - mean) * at_once / alone,
+    )
+
+
+def _exact_bounds(shares: pd.DataFrame, points: int, claim: Claim) -> Any:
+    """Return low, high, least and most of shares of a total, one row per share."""
+    total = shares["total"].astype(float)
+    count = (shares["estimate"].abs() * total).round()
+    is_net = bool(claim.range) and claim.range[0] < 0
+    if is_net:
+        if (count > shares["discordant"]).any():
+            raise InputError(f"claim {claim.id}: more cases differ in net than are discordant")
+        count = shares["discordant"]
+    bounds = [share_bounds(count, total, points=m) for m in (1, points)]
+    if is_net:  # no further from 0 than if all cases that differ did so the same way
+        bounds = [(-high, high) for _, high in bounds]
+    return np.column_stack([*bounds[0], *bounds[1]])
+
+
 def _sides(low: Any, high: Any, claim: Claim) -> Any:
-    """Say of every interval whether it lies in the claim's region, outside, or across its end."""
+    """Return "for", "against" or "open" for intervals inside, outside or across the region."""
     least, greatest = claim.region
     if claim.direction in ("close", "same", *PRINTED):
         inside, outside = (least <= low) & (high <= greatest), (high < least) | (low > greatest)
@@ -377,13 +420,18 @@ def _sides(low: Any, high: Any, claim: Claim) -> Any:
     return np.select([inside, outside], ["for", "against"], "open")
 
 
-def _merged(sides: Any, groups: "pd.Series[Any]") -> list[str]:
-    """Let the members of a group speak as one: for it if all are, against it if any is."""
-    each = (set(some) for _, some in pd.Series(sides).groupby(groups.to_numpy(), sort=False))
-    return ["against" if "against" in one else "for" if one == {"for"} else "open" for one in each]
+def _merge_groups(sides: Any, groups: "pd.Series[Any]") -> list[str]:
+    """Return one side per group: "for" if all members are, "against" if any is."""
+    merged = []
+    for _, members in pd.Series(sides).groupby(groups.to_numpy(), sort=False):
+        if (members == "against").any():
+            merged.append("against")
+        else:
+            merged.append("for" if (members == "for").all() else "open")
+    return merged
 
 
-def _word(alone: list[str], at_once: list[str]) -> str:
+def _choose_word(alone: list[str], at_once: list[str]) -> str:
     if set(alone) == {"for"}:
         return "holds"
     if "against" in at_once:
@@ -391,7 +439,7 @@ def _word(alone: list[str], at_once: list[str]) -> str:
     return "in part" if "for" in at_once else "undecided"
 
 
-def _weakest(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
+def _find_worst_point(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
     """Return the position of the point that speaks most against the claim."""
     least, greatest = claim.region
     low, high = frame["low"].to_numpy(float), frame["high"].to_numpy(float)
@@ -400,7 +448,9 @@ def _weakest(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
     return int(np.lexsort((slack, rank))[0])
 
 
-def _measured(points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: object) -> str:
+def _describe_estimates(
+    points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: object
+) -> str:
     """Describe the estimates: their extent, and the point that fits least."""
     unit, all_of_them = claim.unit, points["estimate"]
     text = write_numbers(unit, row["estimate"])
@@ -422,7 +472,7 @@ def _smallest_effect(frame: pd.DataFrame, sides: Any) -> float:
     return float(effect) if math.isfinite(effect) else math.inf
 
 
-def _power(effect: float, claim: Claim) -> str:
+def _describe_power(effect: float, claim: Claim) -> str:
     """Say which effect these runs would have shown; nothing where no point is open."""
     if math.isnan(effect):
         return ""
@@ -433,14 +483,29 @@ def _power(effect: float, claim: Claim) -> str:
 
 
 def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
-    """Judge a measured claim by the one rule (see the module).
+    """Judge a measured claim by the one rule, which the module describes.
 
-    There is one row per grid point: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
-    interval; NaN where it is unknown, which leaves the point open). Optional are ``values``,
-    its replicates, or ``total``, of which the estimate is a share, or ``n``, the number of
-    replicates; ``group``, whose points speak as one; ``part``, which splits the grid of a
-    "same" claim; ``beside``, what is told beside the numbers; ``steps`` and ``wrong``,
-    neighbours along a trend and how many of them go the other way.
+    Parameters
+    ----------
+    points : DataFrame
+        One row per grid point: ``point`` (its name), ``estimate``, ``low`` and ``high`` (95 %
+        interval; NaN where it is unknown, which leaves the point open). Optional columns:
+        ``values``, the replicates; ``total``, of which the estimate is a share; ``n``, the number
+        of replicates; ``group``, whose points count as one; ``part``, which splits the grid of a
+        "same" claim; ``beside``, a text shown beside the numbers; ``steps`` and ``wrong``, the
+        number of neighbours along a trend, and of those that go the other way.
+    claim : Claim
+        The claim.
+
+    Returns
+    -------
+    Verdict
+        With the number of points on each side, and the point that speaks most against the claim.
+
+    Raises
+    ------
+    InputError
+        If a column is missing, or the ends of an interval are crossed.
     """
     if points.empty:
         return Verdict(claim, "cannot be checked", "No point of the grid was run.")
@@ -448,30 +513,41 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
     alone = _sides(frame["low"], frame["high"], claim)
     at_once = _sides(frame["least"], frame["most"], claim)
     groups = frame["group"] if "group" in frame else pd.Series(frame.index)
-    word = _word(_merged(alone, groups), _merged(at_once, groups))
+    word = _choose_word(_merge_groups(alone, groups), _merge_groups(at_once, groups))
     sides = alone if word == "holds" or len(frame) == 1 else at_once
-    weakest: Any = frame.iloc[_weakest(frame, sides, claim)].to_dict()
+    worst_point: Any = frame.iloc[_find_worst_point(frame, sides, claim)].to_dict()
     if frame[["low", "high"]].isna().any(axis=1).all():
         what = "No point has an interval: give it two runs or more, that are not all equal."
-        return Verdict(claim, "cannot be checked", what, weakest=weakest)
-    count = Counter(_merged(sides, groups))
+        return Verdict(claim, "cannot be checked", what, worst_point=worst_point)
+    count = Counter(_merge_groups(sides, groups))
     runs = int(points["n"].min()) if "n" in points else None
-    counts = tuple(count[side] for side in SIDES)
-    effect = _smallest_effect(frame, sides) if count["open"] else math.nan
-    statistic = _measured(frame, weakest, claim, runs)
-    done = Verdict(claim, word, "", statistic, counts, weakest, effect)
-    reason = f"{done.points}.{_power(effect, claim)}"
+    verdict = Verdict(
+        claim,
+        word,
+        reason="",
+        statistic=_describe_estimates(frame, worst_point, claim, runs),
+        counts=tuple(count[side] for side in SIDES),
+        worst_point=worst_point,
+        effect=_smallest_effect(frame, sides) if count["open"] else math.nan,
+        notes=_describe_notes(frame),
+    )
+    reason = f"{verdict.points}.{_describe_power(verdict.effect, claim)}"
     if claim.margin and claim.direction not in PRINTED:
-        reason = f"Asked, in our reading: {claim.asked}. {reason}"
+        reason = f"Asked, in our reading: {claim.threshold}. {reason}"
+    return replace(verdict, reason=reason + verdict.notes)
+
+
+def _describe_notes(frame: pd.DataFrame) -> str:
+    """Say at how many points nothing was counted, and how many steps of a trend go wrong."""
     notes = ""
     none = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
     if none.any():
         most = f"{frame.loc[none, 'total'].max():,.0f}"
         notes += f" None at all at {none.sum()} of {len(frame)} points, in up to {most} cases."
-    if "steps" in points:
-        wrong, steps = int(points["wrong"].sum()), int(points["steps"].sum())
+    if "steps" in frame:
+        wrong, steps = int(frame["wrong"].sum()), int(frame["steps"].sum())
         notes += f" Of {steps} steps to a neighbour {wrong} go the other way."
-    return replace(done, reason=reason + notes, notes=notes)
+    return notes
 
 
 def theorem_status(key: str) -> tuple[str, str]:
@@ -482,7 +558,7 @@ def theorem_status(key: str) -> tuple[str, str]:
         return "cannot be checked", f"The theory module does not hold statement {key} yet."
     status, gap = found[0].status, found[0].gap
     word = "proved" if status == "ours" else status
-    return STATUS[status], f"Statement {key} is {word}{': ' * bool(gap)}{gap}."
+    return VERDICT_OF_STATUS[status], f"Statement {key} is {word}{': ' * bool(gap)}{gap}."
 
 
 def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
@@ -545,7 +621,7 @@ def reference_of(paper: str) -> Path:
     return files.shared_folder("data") / "reference" / paper / f"{paper}-claims.csv"
 
 
-def checked_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
+def check_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
     """Return a scorecard; refuse a table without its columns, or with an unknown verdict."""
     for word in require_table(f"rows of {what}", frame, SCORECARD_COLUMNS, unique=False)["verdict"]:
         one_of(f"{what}: a verdict", word, SYMBOLS)
@@ -555,7 +631,7 @@ def checked_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 def read_scorecard(path: StrPath) -> pd.DataFrame:
     """Read the scorecard of a paper back, every field as text; refuse what is none."""
     frame = files.read_csv(path, dict.fromkeys(SCORECARD_COLUMNS, "any"))
-    return checked_scorecard(frame, os.fspath(path))
+    return check_scorecard(frame, os.fspath(path))
 
 
 def headline(words: Iterable[str]) -> str:

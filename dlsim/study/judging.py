@@ -118,7 +118,7 @@ def _count_points(verdict: Verdict) -> str:
 
 def _deciding_number(verdict: Verdict) -> str:
     """Name the point that speaks most against the claim, with its 95 % interval."""
-    claim, row = verdict.claim, verdict.weakest
+    claim, row = verdict.claim, verdict.worst_point
     if row is None:
         return ""
     ends = (claims.write_number(row[name], claim.unit) for name in ("estimate", "low", "high"))
@@ -146,7 +146,7 @@ def explain(verdict: Verdict) -> str:
     head = f"{SHOWN_SYMBOLS[verdict.shown]} **{claim.id} is {verdict.shown}.** *{claim.text}*"
     if not verdict.counts:
         return f"{head} {verdict.reason}"
-    asked = f"Asked, in our reading: {claim.asked}."
+    asked = f"Asked, in our reading: {claim.threshold}."
     has_margin = bool(claim.margin) and claim.direction not in claims.PRINTED
     sentences = [
         asked if has_margin else "",

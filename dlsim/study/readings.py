@@ -43,7 +43,7 @@ def list_readings(switches: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, A
 
 def _row(claim: Claim, verdict: Verdict, points: pd.DataFrame | None) -> dict[str, Any]:
     """Return a verdict with the numbers of the point that speaks most against the claim."""
-    row = {"point": "", **dict.fromkeys(ENDS, np.nan), **(verdict.weakest or {})}
+    row = {"point": "", **dict.fromkeys(ENDS, np.nan), **(verdict.worst_point or {})}
     runs, reason = 0, verdict.reason
     if points is None:
         reason = claim.reason or "Not run under this reading."
