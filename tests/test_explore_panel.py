@@ -94,7 +94,7 @@ def values_of_call(call, panel):
 
 
 def in_range(high):
-    """NumberList from 0 on, but none that is out of the range of `dlsim.validate`."""
+    """Numbers from 0 on, but none that is out of the range of `dlsim.validate`."""
     return st.just(0.0) | st.floats(MIN_MAGNITUDE, high)
 
 

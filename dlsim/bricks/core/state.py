@@ -120,9 +120,7 @@ class GridState(NamedTuple):
     servers: np.recarray
     cursors: np.recarray  # of every server
     links: np.recarray
-    measured: (
-        FloatArray  # the resource database: links and servers, probe k in row k % WINDOW_PROBES
-    )
+    measured: FloatArray  # links and servers, probe k in row k % WINDOW_PROBES
     predicted: FloatArray  # throughput of every link and Load of every server
     errors: FloatArray  # of the predictor "adaptive": sums of absolute errors,
     forecasts: FloatArray  # and what each forecaster says now
