@@ -42,6 +42,7 @@ TOY = Panel(
     ),
     settings=(Slider("extra", "extra", 0, 5, 1, 0),),
     switches={"link": ("per_task", "shared"), "flag": (False, True), "base": (1.0, 2.0)},
+    labels={"link": "the link", "flag": "a flag", "base": "the base"},
     words={"a": "the first <letter>"},
 )
 
@@ -132,7 +133,7 @@ def test_docstrings_say_what_switches_mean():
     meaning = "Where it leads, and E/L. Beyond it is nothing."
     assert panel.switch_meanings == dict.fromkeys(("link", "flag"), meaning)
     menus = panel.reading_menus
-    assert [menu.label for menu in menus.values()] == 2 * ["Where it leads, and E/L"] + ["base"]
+    assert [menu.label for menu in menus.values()] == ["the link", "a flag", "the base"]
     assert menus["link"].tooltip == meaning
 
 
@@ -358,7 +359,8 @@ class TestPanel:
         assert 4 <= len(panel.controls) <= MOST_CONTROLS
         labels = [control.label for control in panel.all_controls.values()]
         assert len(set(labels)) == len(labels)
-        assert set(panel.switch_meanings) == set(panel.switches)
+        assert set(panel.switch_meanings) == set(panel.switches) == set(panel.labels)
+        assert max(map(len, panel.labels.values())) <= 80
         assert len(panel.words) >= 5
 
     def test_sliders_start_at_one_of_their_stops(self, name):

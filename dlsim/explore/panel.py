@@ -44,6 +44,8 @@ class Panel:
         The controls in view (at most `MOST_CONTROLS`), and those behind "more settings".
     switches : mapping of str to sequence
         Switches of the paper's readings, the default option first; behind "readings".
+    labels : mapping of str to str
+        What each switch decides, in a few plain words: the label of its menu.
     explained : tuple of class or function
         Their numpydoc sections Parameters say what the switches decide.
     words : mapping of str to str
@@ -56,6 +58,7 @@ class Panel:
     controls: tuple[Control, ...]
     settings: tuple[Control, ...] = ()
     switches: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    labels: Mapping[str, str] = field(default_factory=dict)
     explained: tuple[Any, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
 
@@ -66,13 +69,11 @@ class Panel:
 
     @cached_property
     def reading_menus(self) -> dict[str, Menu]:
-        """Return a menu per switch, labelled by the first sentence of its meaning."""
-        menus = {}
-        for name, options in self.switches.items():
-            meaning = self.switch_meanings.get(name, name)
-            label = meaning.partition(". ")[0].rstrip(".")
-            menus[name] = Menu(name, label, options, tooltip=meaning)
-        return menus
+        """Return a menu per switch; its tooltip is the meaning of the switch."""
+        return {
+            name: Menu(name, self.labels[name], options, tooltip=self.switch_meanings.get(name, ""))
+            for name, options in self.switches.items()
+        }
 
     @cached_property
     def switch_meanings(self) -> dict[str, str]:

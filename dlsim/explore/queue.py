@@ -28,6 +28,14 @@ MAX_APPLICATIONS, MAX_JOBS = 8, 24
 INITIAL_HISTORIES = ("nothing", "every run time")
 _LETTERS = "ABCDEFGH"
 
+#: What each switch decides.
+_LABELS = {
+    "both_free": "both kinds of device free: try the unknown one, or take the best known",
+    "unknown_remaining": "unknown run time of a running job: average, zero, or infinite",
+    "deviations": "expected run time: the mean, plus so many standard deviations",
+    "gpu_cpu_share": "share of a CPU that a running GPU job takes",
+}
+
 _DEFINITIONS = {
     "in a block": "application of the job and the rule that placed it",
     "R2": "the application was never run on this kind of device: run it there to learn "
@@ -61,6 +69,7 @@ _DEFINITIONS = {
         Slider("seed", "seed of the noise", 0, 99, 1, 0),
     ),
     switches=SWITCHES,
+    labels=_LABELS,
     explained=(Reading,),
     words=_DEFINITIONS,
 )
