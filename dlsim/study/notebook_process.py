@@ -5,6 +5,7 @@
 
 import contextlib
 import json
+import math
 import os
 import signal
 import sys
@@ -63,7 +64,7 @@ def _execute(request: Mapping[str, Any], work: Path) -> None:
             progress_bar=False,
             cwd=request["folder"],
             start_timeout=START_SECONDS,
-            execution_timeout=request["cell_seconds"] or None,
+            execution_timeout=math.ceil(request["cell_seconds"]) or None,  # nbclient takes an int
             config=Config({"KernelManager": {"transport_encryption": "auto"}}),
         )
     except papermill.PapermillExecutionError:
