@@ -19,7 +19,7 @@ from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.files import MAX_TABLE_BYTES, StrPath, read_json
 
 #: Seconds that a kernel may take to start.
-START_SECONDS = 120.0
+START_SECONDS = 120
 
 
 def main(request_file: str) -> int:
