@@ -1,11 +1,12 @@
-"""The compile decorator, the two speeds of an engine, and the one tolerance of dlsim.
+"""The compile decorator, compiled and uncompiled engine cores, and the tolerance of times.
 
-``@compiled`` compiles a function of arrays and floats with numba and keeps the machine code in a
+``@compiled`` compiles a function of arrays and floats with numba and stores the machine code in a
 folder named by a digest of the sources of that engine's core. The same source runs uncompiled with
 ``NUMBA_DISABLE_JIT=1``, and on Fractions or SymPy symbols through ``py_func``.
 
-A `Core` is an engine's core at two speeds: compiled, and imported a second time with the decorator
-left out. Small work takes the second one, so that the first answer does not wait for the compiler.
+A `Core` is the core of an engine in two versions: compiled, and imported a second time without the
+decorator. Small work uses the uncompiled version, so that the first result does not wait for the
+compiler.
 """
 
 import contextlib
@@ -28,13 +29,13 @@ from numpy.typing import NDArray
 from dlsim.cache import PACKAGE_ROOT, cache_folder, private_folder, source_digest, sources_digest
 from dlsim.validate import one_of
 
-#: Slack of every comparison of two instants, as a part of the duration at hand (exact types
-#: pass ``tol=0``). The clock itself is given TOL / CLOCK: 4.4 units in its last place.
+#: Tolerance of every comparison of two times, relative to the duration involved (exact types pass
+#: ``tol=0``). Relative to the time itself it is TOL / CLOCK: 4.4 units in the last place.
 TOL = 1e-12
 CLOCK = 1024
-#: The packages that have kernels.
+#: The packages whose functions are compiled.
 CORES = ("dlsim.realtime.core", "dlsim.bricks.core", "dlsim.steady.core")
-#: What a user may ask for.
+#: The values of the argument `engine` of an engine's `simulate`.
 ENGINES = ("auto", "compiled", "python")
 #: Whether a core is being imported uncompiled, and the lock of that import.
 _uncompiled_import = False
@@ -42,10 +43,9 @@ _IMPORTING = threading.RLock()
 
 
 def core_sources(module: str) -> list[Path]:
-    """Return the sources that a kernel of this module is compiled from.
+    """Return the sources that determine the machine code of a module's kernels.
 
-    A kernel of an engine's core calls kernels of that core and functions of this file, and no
-    others.
+    Kernels of an engine's core call only kernels of that core and functions of this file.
     """
     engine = PACKAGE_ROOT / module.split(".")[1]
     return [Path(__file__), PACKAGE_ROOT / "kernel_files.py", *engine.glob("core/*.py")]
@@ -53,22 +53,22 @@ def core_sources(module: str) -> list[Path]:
 
 @functools.cache
 def core_digest(module: str) -> str:
-    """Return a short digest of the sources that a kernel of this module is compiled from."""
+    """Return a short digest of the sources that determine a module's kernels."""
     return sources_digest(core_sources(module)) if module.startswith("dlsim.") else source_digest()
 
 
 def kernel_place(module: str) -> tuple[Path, str]:
-    """Return the base and the name of the folder of a module's kernels."""
+    """Return the base folder and the name of the folder of a module's kernels."""
     base = numba.config.CACHE_DIR
     return Path(base) if base else cache_folder(), f"kernels-{core_digest(module)}"
 
 
-#: The cores of this process, by their packages.
+#: The cores of this process, by package.
 _CORES: dict[str, "Core"] = {}
 
 
 def say_compiling(module: str) -> None:
-    """Say that kernels of a core are being compiled, once per run of the engine."""
+    """Print that kernels of a core are being compiled, once per run of the engine."""
     core = _CORES.get(module.rpartition(".")[0])
     if core is not None and core.compiling_since is None:
         core.compiling_since = time.perf_counter()
@@ -77,7 +77,7 @@ def say_compiling(module: str) -> None:
 
 
 def require_cache() -> None:
-    """Refuse a cache that a notebook could not use, before anything runs."""
+    """Raise InputError if the folders of kernels and of sweep cells cannot be used."""
     private_folder(cache_folder(), "cells", source_digest())
     for core in () if numba.config.DISABLE_JIT else CORES:
         private_folder(*kernel_place(core))
@@ -86,13 +86,13 @@ def require_cache() -> None:
 def compiled(
     function: Callable[..., Any] | None = None, *, inline: bool = False
 ) -> Callable[..., Any]:
-    """Compile a function of arrays and floats; the cache follows the sources.
+    """Compile a function of arrays and floats, and cache its machine code.
 
-    Kernels neither allocate nor keep arrays, so numba's reference counting is off: it
-    costs several times what a short event loop does itself. With `inline` the compiler copies
-    the body into its callers, which are kernels too: worth it where a function has many
-    arguments and is called once per task. Under ``NUMBA_DISABLE_JIT=1``, and in a core that is
-    imported uncompiled, the function itself is returned.
+    Kernels neither allocate nor keep arrays, so numba's reference counting is off; it costs several
+    times as much as a short event loop. With `inline` the compiler copies the body into the kernels
+    that call it, which pays off for functions with many arguments that are called once per task.
+    Under ``NUMBA_DISABLE_JIT=1``, and in a core that is imported uncompiled, the function itself is
+    returned.
     """
     if function is None:
         return functools.partial(compiled, inline=inline)
@@ -101,18 +101,18 @@ def compiled(
     place = kernel_place(function.__module__)
     try:
         from dlsim import kernel_files
-    except (ImportError, AttributeError):  # a numba whose private parts are others
-        return _plainly_compiled(function, place)
+    except (ImportError, AttributeError):  # this numba has other private parts
+        return _compile_plainly(function, place)
     return kernel_files.compile_kernel(function, place, inline, say_compiling)
 
 
-def _plainly_compiled(function: Callable[..., Any], place: tuple[Path, str]) -> Callable[..., Any]:
-    """Compile with what numba promises: slower to compile, and always right."""
+def _compile_plainly(function: Callable[..., Any], place: tuple[Path, str]) -> Callable[..., Any]:
+    """Compile with numba's public interface only: compiling takes 2 to 4 times as long."""
     kernel = numba.njit(error_model="numpy", nogil=True)(function)
     compile_it = kernel.compile
 
     def compile_or_load(signature: Any) -> Any:
-        say_compiling(function.__module__)  # or loading: numba does not tell before
+        say_compiling(function.__module__)  # or loading, which cannot be distinguished in advance
         return compile_it(signature)
 
     kernel.compile = compile_or_load
@@ -126,52 +126,52 @@ def _plainly_compiled(function: Callable[..., Any], place: tuple[Path, str]) -> 
 
 
 def records(shape: int | tuple[int, int], dtype: np.dtype, *, blank: bool = True) -> Any:
-    """Return fresh records, all 0 if `blank`."""
+    """Return new records, all 0 if `blank`."""
     fresh = np.zeros(shape, dtype) if blank else np.empty(shape, dtype)
     return fresh.view(np.recarray) if numba.config.DISABLE_JIT else fresh
 
 
 def record_arrays(shape: int | tuple[int, int], dtype: np.dtype, *, blank: bool = True) -> Any:
-    """Return fresh records of a slower class, whose fields plain Python can name."""
+    """Return new records whose fields are attributes in uncompiled Python."""
     return (np.zeros(shape, dtype) if blank else np.empty(shape, dtype)).view(np.recarray)
 
 
 def _say(line: str) -> None:
-    """Print a line on standard error, unless it is closed."""
+    """Print a line on standard error if there is one."""
     if sys.stderr is not None:
         print(line, file=sys.stderr)
 
 
 class Core:
-    """An engine's core at two speeds.
+    """The core of an engine, compiled and uncompiled.
 
     Parameters
     ----------
     package : str
         The package of the core, such as ``dlsim.realtime.core``.
     work : int
-        How much work a process does uncompiled before ``engine="auto"`` compiles.
+        Amount of work that a process does uncompiled before ``engine="auto"`` compiles.
     seconds : int
-        What compiling takes, for the message.
+        Typical duration of compiling, for the message.
     """
 
     def __init__(self, package: str, work: int, seconds: int) -> None:
         self.package, self.work, self.seconds = package, work, seconds
         self.done, self._is_used = 0, False
-        #: When kernels began to be compiled in a run of the engine.
+        #: Time at which compiling began in the current run of the engine.
         self.compiling_since: float | None = None
         _CORES[package] = self
 
     @functools.cached_property
     def compiled(self) -> SimpleNamespace:
-        """The modules of the core, compiled when they are called."""
+        """The modules of the core; their functions are compiled when they are called."""
         names = sorted(path.stem for path in self._folder.glob("*.py") if path.stem != "__init__")
         modules = {name: importlib.import_module(f"{self.package}.{name}") for name in names}
         return SimpleNamespace(**modules)
 
     @functools.cached_property
     def python(self) -> SimpleNamespace:
-        """The modules of the core, imported a second time without the compiler."""
+        """The modules of the core, imported a second time without the decorator."""
         global _uncompiled_import
         if numba.config.DISABLE_JIT:
             return self.compiled
@@ -202,15 +202,15 @@ class Core:
 
     @contextlib.contextmanager
     def at_speed(self, engine: str, work: int) -> Iterator[SimpleNamespace]:
-        """Give the modules of the core at the speed that is asked for.
+        """Yield the modules of the core, compiled or uncompiled.
 
         Parameters
         ----------
         engine : {"auto", "compiled", "python"}
-            With "auto" the compiled core is taken once it is in use, and before that for work
-            beyond what this process does uncompiled.
+            "auto" chooses the compiled core if it is already in use, or if this process has done
+            more uncompiled work than `Core.work`.
         work : int
-            How much there is to do, in the unit of `Core.work`.
+            Amount of work to do, in the unit of `Core.work`.
         """
         one_of("engine", engine, ENGINES)
         is_small = not self._is_used and self.done + work <= self.work
@@ -226,7 +226,7 @@ class Core:
 
 
 def _call(function: Any, given: Any) -> Any:
-    """Call a user's function, which returns a number."""
+    """Call a user's function with these arguments."""
     return function(*given)
 
 
@@ -236,38 +236,39 @@ else:
 
     @numba.extending.register_jitable
     def call_rule(function: Any, given: Any) -> Any:
-        """Stand in a compiled core for a user's function, which only an uncompiled one calls."""
+        """Return NaN in a compiled core; only an uncompiled core calls a user's function."""
         return np.nan
 
 
 @numba.extending.register_jitable  # plain in Python: it runs on Fractions, and in both cores
 def latest_finish(due: Any, budget: Any, tol: Any = TOL) -> Any:
-    """Return the latest finish that still meets a deadline.
+    """Return the latest completion time that still meets a deadline.
 
-    The slack is a part of the time that was given, and what the clock itself rounds: it is in
-    the unit of time that the caller has, and does not grow with the hour at which he calls.
+    The tolerance is relative to the available time `budget`, plus the rounding of the clock. It
+    therefore scales with the unit of time and does not grow with the time since the clock began.
     """
     return due + tol * (budget + abs(due) / CLOCK)
 
 
 @numba.extending.register_jitable
 def meets(finish: Any, due: Any, budget: Any, tol: Any = TOL) -> Any:
-    """Tell whether a finish meets a deadline, up to the one tolerance."""
+    """Tell whether a completion time meets a deadline, up to the tolerance."""
     return finish <= latest_finish(due, budget, tol)
 
 
 @numba.extending.register_jitable
 def same_instant(a: Any, b: Any, span: Any, tol: Any = TOL) -> Any:
-    """Tell whether two times are one instant, up to the one tolerance."""
+    """Tell whether two times are equal, up to the tolerance for a duration `span`."""
     return abs(a - b) <= tol * (span + max(abs(a), abs(b)) / CLOCK)
 
 
 def clock_origin(arrivals: NDArray[np.float64]) -> float:
-    """Return where an engine's clock begins: by the first arrival, in sorted arrivals.
+    """Return the time that an engine subtracts from sorted arrivals, near the first arrival.
 
-    It is rounded down to a multiple of a power of two above their span (and above the last
-    place of the last one). So every difference is exact, adding the origin again gives back
-    every arrival bit for bit, and a log that begins near 0 keeps the clock it has.
+    It is the first arrival rounded down to a multiple of a power of two that exceeds the span of
+    the arrivals and the last place of the last one. Every difference is then exact, adding the
+    offset again restores every arrival bit for bit, and the offset of a log that begins near 0
+    is 0.
     """
     if not len(arrivals):
         return 0.0

@@ -1,8 +1,7 @@
-"""Kernels as files, and shortcuts through numba that make compiling two to three times faster.
+"""Files of compiled kernels, and shortcuts through numba that make compiling 2 to 4 times faster.
 
-Everything here rests on names that numba does not promise. They are looked for when this file is
-imported: where one is missing, or numba is outside the versions that were tried, the import fails
-and `dlsim.compiled` does without.
+This module uses private names of numba. The import fails if one of them is missing, or if numba is
+outside the tested versions; `dlsim.compiled` then compiles with numba's public interface.
 """
 
 import contextlib
@@ -26,14 +25,14 @@ from numba.core.sigutils import normalize_signature
 
 from dlsim.cache import private_folder
 
-#: Versions of numba that were tried, the first and the last.
-TRIED = (0, 61), (0, 68)
-#: Numba has one setting for the folder of every function.
-_SETTING = threading.Lock()
-#: Most seconds that a process waits for another one that compiles the same.
-PATIENCE = 120.0
-#: Bytes of the checksum at the beginning of a file.
-SEAL = 32
+#: The oldest and the newest version of numba that were tested.
+TESTED_VERSIONS = (0, 61), (0, 68)
+#: Lock of numba's setting of the cache folder, which all functions share.
+_FOLDER_SETTING = threading.Lock()
+#: Longest time, in seconds, that a process waits for another that compiles the same kernel.
+MAX_WAIT_SECONDS = 120.0
+#: Length in bytes of the checksum at the beginning of a file.
+CHECKSUM_BYTES = 32
 
 _NEEDED: dict[Any, tuple[str, ...]] = {
     JITCodeLibrary: (
@@ -55,8 +54,8 @@ for owner, names in _NEEDED.items():
     for needed in names:
         if not hasattr(owner, needed):
             raise ImportError(f"numba {numba.__version__} has no {owner.__name__}.{needed}")
-if not TRIED[0] <= numba.version_info.short <= TRIED[1]:
-    raise ImportError(f"numba {numba.__version__} was not tried")
+if not TESTED_VERSIONS[0] <= numba.version_info.short <= TESTED_VERSIONS[1]:
+    raise ImportError(f"numba {numba.__version__} was not tested")
 
 
 def compile_kernel(
@@ -65,15 +64,24 @@ def compile_kernel(
     inline: bool,
     say_compiling: Callable[[str], None],
 ) -> Callable[..., Any]:
-    """Return a kernel that Python and other kernels can call, each in the way that is cheapest.
+    """Return a kernel that Python and other kernels can call.
 
-    `say_compiling` is called with the kernel's module where it has to be compiled for Python.
+    Kernels called by kernels are linked without their Python entry point, the most expensive part
+    to compile. They are compiled once for an int, not again for each literal that is passed.
 
-    Kernels called by kernels are linked without their Python entry point, the dearest part to
-    compile. They are compiled once for an int, not once more for each literal that is passed.
+    Parameters
+    ----------
+    function : callable
+        The function to compile.
+    place : tuple of Path and str
+        Base folder and name of the folder of compiled kernels.
+    inline : bool
+        Whether the body is copied into calling kernels.
+    say_compiling : callable
+        Called with the name of the kernel's module when it is compiled for Python.
     """
     options: dict[str, Any] = {"error_model": "numpy", "_nrt": False, "forceinline": inline}
-    options["nogil"] = True  # other threads run meanwhile
+    options["nogil"] = True  # other threads can run
     options["no_cfunc_wrapper"] = True  # no kernel is called from C
     say = functools.partial(say_compiling, function.__module__)
     called = _keep_on_disk(numba.njit(**options)(function), say, *place)
@@ -91,22 +99,22 @@ def compile_kernel(
 
 
 class KernelFiles:
-    """The compiled forms of one kernel: a file for each, which begins with its checksum.
+    """The compiled forms of one kernel, each in a file that begins with its checksum.
 
-    It takes the place of numba's own files, whose index is keyed by the time of the source, and
-    of which a damaged one ends the process. A file that cannot be written is left out.
+    It replaces numba's own cache files, whose index depends on the time of the source, and of which
+    a damaged one crashes the process. A file that cannot be written is skipped.
     """
 
     def __init__(self, folder: Path, name: str, when_missing: Callable[[], None] | None) -> None:
         self.folder, self.name, self.when_missing = folder, name, when_missing
 
     def _path(self, key: Any) -> Path:
-        """Return the file of a form: its types, its bytecode, the processor, the versions."""
+        """Return the file of a compiled form; its key has types, bytecode and processor."""
         text = repr((key, numba.__version__, sys.version))
         return self.folder / f"{self.name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}.kernel"
 
     def load(self, key: Any) -> Any:
-        """Return a compiled form, None where there is none; a damaged file is dropped."""
+        """Return a compiled form, or None if there is no intact file."""
         form = self._read(self._path(key))
         if form is None and self.when_missing is not None:
             self.when_missing()
@@ -118,15 +126,15 @@ class KernelFiles:
             content = path.read_bytes()
         except OSError:
             return None
-        if hashlib.sha256(content[SEAL:]).digest() != content[:SEAL]:
-            print(f"a compiled kernel was damaged and is compiled anew: {path}", file=sys.stderr)
+        if hashlib.sha256(content[CHECKSUM_BYTES:]).digest() != content[:CHECKSUM_BYTES]:
+            print(f"a compiled kernel was damaged and is compiled again: {path}", file=sys.stderr)
             with contextlib.suppress(OSError):
                 path.unlink()
             return None
-        return pickle.loads(content[SEAL:])
+        return pickle.loads(content[CHECKSUM_BYTES:])
 
     def save(self, key: Any, form: Any) -> None:
-        """Keep a compiled form."""
+        """Write a compiled form."""
         content, path = dumps(form), self._path(key)
         partial = path.with_suffix(f".{os.getpid()}")
         try:
@@ -138,13 +146,13 @@ class KernelFiles:
 
 
 def _keep_on_disk(kernel: Any, when_missing: Callable[[], None] | None, *place: Any) -> Any:
-    """Give a kernel its files where it is first compiled: importing it needs no folder."""
+    """Cache a kernel in files; the folder is created at the first compilation."""
     compile_it, name = kernel.compile, f"{kernel.__module__}.{kernel.__qualname__}"
 
     def compile_or_load(signature: Any) -> Any:
         if kernel.stats.cache_path is None:
             folder = private_folder(*place)
-            with _SETTING:
+            with _FOLDER_SETTING:
                 before, numba.config.CACHE_DIR = numba.config.CACHE_DIR, str(folder)
                 try:
                     kernel.enable_caching()
@@ -153,7 +161,9 @@ def _keep_on_disk(kernel: Any, when_missing: Callable[[], None] | None, *place: 
             kernel._cache._cache_file = KernelFiles(folder, name, when_missing)
         with _one_at_a_time(Path(*place), f"{name}{signature}"):
             entry = compile_it(signature)
-        made = kernel.overloads[normalize_signature(signature)[0]]  # with the kernels it calls
+        made = kernel.overloads[
+            normalize_signature(signature)[0]
+        ]  # including the kernels that it calls
         for environment in made._find_referenced_environments():
             made.library.codegen.set_env(environment.env_name, environment)
         return entry
@@ -164,24 +174,24 @@ def _keep_on_disk(kernel: Any, when_missing: Callable[[], None] | None, *place: 
 
 @functools.cache
 def _lock_file(folder: Path) -> int:
-    """Open the file of locks for good: closing it would end those of others in this process."""
+    """Open the lock file once: closing it would release all locks of this process."""
     return os.open(folder / "lock", os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
 
 
 @contextlib.contextmanager
 def _one_at_a_time(folder: Path, what: str) -> Iterator[None]:
-    """Let one process compile a kernel; another that wants it waits and finds its file then.
+    """Let one process at a time compile a kernel; the others wait and then read its file.
 
-    Each kernel is a byte of one file. The system ends a lock with its process; a process that
-    has waited long compiles too.
+    Each kernel locks its own byte of one file. The system releases a lock when its process ends. A
+    process that has waited `MAX_WAIT_SECONDS` compiles the kernel itself.
     """
     try:
         import fcntl
-    except ImportError:  # Windows: each compiles for itself
+    except ImportError:  # Windows: every process compiles for itself
         yield
         return
     handle, byte = _lock_file(folder), zlib.crc32(what.encode())
-    until = time.monotonic() + PATIENCE
+    until = time.monotonic() + MAX_WAIT_SECONDS
     while time.monotonic() < until:
         try:
             fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, 1, byte)
@@ -198,9 +208,10 @@ def _one_at_a_time(folder: Path, what: str) -> Iterator[None]:
 
 
 class _Part(JITCodeLibrary):
-    """A kernel that only other kernels call: optimised by half, it becomes machine code in them.
+    """Library of a kernel that only kernels call: lightly optimised, and not translated alone.
 
-    Numba would optimise and translate each with all that it calls: more than half of its time.
+    Numba would optimise and translate every kernel together with all kernels that it calls, which
+    takes more than half of the compile time.
     """
 
     @property
@@ -208,20 +219,20 @@ class _Part(JITCodeLibrary):
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
-        """Leave it to the kernel that calls this one."""
+        """Do nothing: the calling kernel sets the environment."""
 
     def _optimize_final_module(self) -> None:
-        little = {"cost": "cheap", "opt": 0, "loop_vectorize": False, "slp_vectorize": False}
-        half = self._codegen._module_pass_manager(**little)
-        passes, *builder = half if isinstance(half, tuple) else (half,)
+        light = {"cost": "cheap", "opt": 0, "loop_vectorize": False, "slp_vectorize": False}
+        found = self._codegen._module_pass_manager(**light)
+        passes, *builder = found if isinstance(found, tuple) else (found,)
         passes.run(self._final_module, *builder)
 
     def _finalize_final_module(self) -> None:
-        self._finalize_dynamic_globals()  # with any of them nothing may be cached
+        self._finalize_dynamic_globals()  # a kernel with dynamic globals cannot be cached
         self._finalized = True
 
     def get_pointer_to_function(self, name: str) -> int:
-        """Return that there is none, once it can be linked."""
+        """Return 0: such a kernel has no address of its own."""
         self._ensure_finalized()
         return 0
 
@@ -232,7 +243,7 @@ class _PartCompiler(Compiler):
     """Compile a kernel for other kernels."""
 
     def define_pipelines(self) -> Any:
-        """Return what numba does, for a library of ours."""
+        """Return numba's pipelines with a `_Part` as the library."""
         state = self.state
         state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()

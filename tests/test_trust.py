@@ -322,7 +322,7 @@ def test_no_file_is_ever_unpickled_or_run():
     }
     assert found == {
         # kernels in a folder that is the user's alone
-        "kernel_files.py": ["pickle.loads(content[SEAL:])"],
+        "kernel_files.py": ["pickle.loads(content[CHECKSUM_BYTES:])"],
         # policies named as FILE.py:name
         "user_code.py": ["runpy"],
         # functions that travel between processes of one sweep, never through a file
@@ -350,7 +350,7 @@ with kernel_files._one_at_a_time(Path(sys.argv[1]), sys.argv[2]):
 @pytest.mark.skipif(os.name != "posix", reason="each compiles for itself")
 def test_who_compiles_is_waited_for_but_not_for_ever_nor_once_killed(tmp_path, monkeypatch):
     words = [sys.executable, "-c", HOLDER, str(tmp_path), "a kernel"]
-    monkeypatch.setattr(kernel_files, "PATIENCE", 600.0)
+    monkeypatch.setattr(kernel_files, "MAX_WAIT_SECONDS", 600.0)
     with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:
         try:
             assert holder.stdout.readline() == b"held\n"
@@ -358,13 +358,13 @@ def test_who_compiles_is_waited_for_but_not_for_ever_nor_once_killed(tmp_path, m
             for _ in range(2):
                 with kernel_files._one_at_a_time(tmp_path, "another"):
                     assert time.monotonic() - begin < 60
-            monkeypatch.setattr(kernel_files, "PATIENCE", 0.5)
+            monkeypatch.setattr(kernel_files, "MAX_WAIT_SECONDS", 0.5)
             begin = time.monotonic()
             with kernel_files._one_at_a_time(tmp_path, "a kernel"):
                 assert time.monotonic() - begin >= 0.5
         finally:
             holder.kill()
             holder.wait()
-    monkeypatch.setattr(kernel_files, "PATIENCE", 600.0)
+    monkeypatch.setattr(kernel_files, "MAX_WAIT_SECONDS", 600.0)
     with kernel_files._one_at_a_time(tmp_path, "a kernel"):
         pass
