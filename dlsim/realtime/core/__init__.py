@@ -34,9 +34,9 @@ results  what became of the tasks (`state.RESULT`)
 ======== =========================================================================================
 
 `now` is the arrival that is tested, `t` an instant of the plan. A pool is a list of groups (time,
-nodes) in order of release. `block` is the first running block that the plan has not used, `size`
-the number of `state.planned_ends`, `link` when the link becomes free. `later` is the smallest later
-deadline of the newcomer at which an answer could change.
+nodes) in order of release. `next_block` is the first running block that the plan has not used,
+`planned_count` the number of `state.planned_ends`, `link_free` when the link becomes free. `later`
+is the smallest later deadline of the newcomer at which an answer could change.
 
 Modules, each of which uses only those above it: `formulas` of one load, `splits` of a load over
 nodes, `state`, `user_rules`, `orders`, `node_rules` (how many nodes), `placement` of one task,

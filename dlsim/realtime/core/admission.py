@@ -40,21 +40,21 @@ def next_rank_change(newcomer, count, tasks, rules, state):
 
 
 @compiled
-def add_released(t, floor, groups, idle, block, size, state):
+def add_released(t, floor, groups, idle, next_block, planned_count, state):
     """Add the nodes that running and planned tasks release by t to `state.idle_nodes`."""
     counters, pool = state.counters[0], state.idle_nodes
     while True:
-        running = state.running[block].time if block < counters.end_running else np.inf
-        planned = state.planned_ends[0].time if size > 0 else np.inf
+        running = state.running[next_block].time if next_block < counters.end_running else np.inf
+        planned = state.planned_ends[0].time if planned_count > 0 else np.inf
         time = min(running, planned)
         if time == np.inf or not is_due(time, t, counters.span):
-            return groups, idle, block, size
+            return groups, idle, next_block, planned_count
         if planned < running:
             nodes = state.planned_ends[0].nodes
-            size = pop(state.planned_ends, size)
+            planned_count = pop(state.planned_ends, planned_count)
         else:
-            nodes = state.running[block].nodes
-            block += 1
+            nodes = state.running[next_block].nodes
+            next_block += 1
         time, k = max(floor, time), groups
         while k > 0 and pool[k - 1].time > time:  # a piece may end before it is added
             copy_block(pool[k - 1], k, pool)
@@ -150,9 +150,9 @@ def schedulability_test(newcomer, now, tasks, rules, state, table):
     change.
     """
     counters = state.counters[0]
-    link, idle, block = counters.link_free, counters.idle, counters.first_running
+    link_free, idle, next_block = counters.link_free, counters.idle, counters.first_running
     first, end = 0, counters.end_planned - counters.first_planned + 1
-    place, groups, size, t = 0, 0, 0, now
+    place, groups, planned_count, t = 0, 0, 0, now
     for k in range(end):
         task = state.plan[0, counters.first_planned + k - 1].task if k else newcomer
         set_pending(k, task, tasks[task].n_min, line_rank(task, tasks, rules), state)
@@ -164,10 +164,12 @@ def schedulability_test(newcomer, now, tasks, rules, state, table):
     if idle > 0:
         state.idle_nodes[0].time, state.idle_nodes[0].nodes = now, idle
         groups = 1
-    if idle == 0 or (rules.shared and not is_due(link, t, counters.span)):
-        t = max(t, next_release(t, idle, link, block, size, rules.shared, state))
+    if idle == 0 or (rules.shared and not is_due(link_free, t, counters.span)):
+        t = max(t, next_release(t, idle, link_free, next_block, planned_count, rules.shared, state))
     while True:
-        groups, idle, block, size = add_released(t, now, groups, idle, block, size, state)
+        groups, idle, next_block, planned_count = add_released(
+            t, now, groups, idle, next_block, planned_count, state
+        )
         if needs_order:
             ok, beyond = order_pending(
                 newcomer,
@@ -190,7 +192,7 @@ def schedulability_test(newcomer, now, tasks, rules, state, table):
         while k < end and (counts_all or (idle > 0 and not blocked)):
             one = state.pending[k]
             task, asked = one.task, rules.offers and one.task == newcomer
-            floor = max(now, link) if rules.shared else now
+            floor = max(now, link_free) if rules.shared else now
             delay_releases(
                 max(floor, t) if starts_together(rules.partition) else floor, groups, state
             )
@@ -225,15 +227,28 @@ def schedulability_test(newcomer, now, tasks, rules, state, table):
                 continue
             filled, groups = choose_idle_nodes(n, groups, state)
             idle -= n
-            size, link = place_task(
-                True, task, n, filled, place, one.rank, size, link, tasks, rules, state, table
+            planned_count, link_free = place_task(
+                True,
+                task,
+                n,
+                filled,
+                place,
+                one.rank,
+                planned_count,
+                link_free,
+                tasks,
+                rules,
+                state,
+                table,
             )
             entry = state.plan[1, place]
             if (uncertain and entry.end > tasks[task].due_tol) or has_failed(rules.user):
                 return False, min(later, entry.end) if task == newcomer else later
             place += 1
-            blocked = rules.shared and not is_due(link, t, counters.span)
-            groups, idle, block, size = add_released(t, now, groups, idle, block, size, state)
+            blocked = rules.shared and not is_due(link_free, t, counters.span)
+            groups, idle, next_block, planned_count = add_released(
+                t, now, groups, idle, next_block, planned_count, state
+            )
         placed = k - kept
         while placed > 0 and kept > first:  # tasks that wait move up to those not looked at
             kept -= 1
@@ -244,4 +259,4 @@ def schedulability_test(newcomer, now, tasks, rules, state, table):
             copy_plan(state.plan[1, :place], state.plan[0, counters.first_planned :])
             counters.end_planned = counters.first_planned + place
             return True, later
-        t = next_release(t, idle, link, block, size, rules.shared, state)
+        t = next_release(t, idle, link_free, next_block, planned_count, rules.shared, state)

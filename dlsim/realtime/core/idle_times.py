@@ -1,4 +1,4 @@
-"""What Table 1 of paper I counts: inserted idle times, and where a constraint holds under them."""
+"""The counts of paper I's Table 1: inserted idle times, and those where a constraint holds."""
 
 from dlsim.compiled import compiled, same_instant
 from dlsim.realtime.core.formulas import constraint_one, constraint_two, idle_sum
@@ -10,24 +10,26 @@ IDLE, FIRST, SECOND, NEGATIVE, SINGLE = 1, 2, 4, 8, 16
 
 
 @compiled
-def has_later_release(time, block, size, state):
+def has_later_release(time, next_block, planned_count, state):
     """Tell whether a node that is not taken is released after `time`."""
     end, span = state.counters[0].end_running, state.counters[0].span
-    if block < end and not is_due(state.running[end - 1].time, time, span):
+    if next_block < end and not is_due(state.running[end - 1].time, time, span):
         return True
-    for k in range(size):
+    for k in range(planned_count):
         if not is_due(state.planned_ends[k].time, time, span):
             return True
     return False
 
 
 @compiled
-def find_iit_flags(task, n, groups, block, size, tasks, rules, state):
+def find_iit_flags(task, n, groups, next_block, planned_count, tasks, rules, state):
     """Return what Table 1 counts of a task on the chosen nodes, as bits."""
     pool, sigma = state.chosen_nodes, tasks[task].sigma
     if n == 1 and not rules.single:
         return 0
-    if groups == 1 and not (rules.every and has_later_release(pool[0].time, block, size, state)):
+    if groups == 1 and not (
+        rules.every and has_later_release(pool[0].time, next_block, planned_count, state)
+    ):
         return 0
     work, last = sigma * (rules.cms + rules.cps), pool[groups - 1].time
     end = last + (work - idle_sum(pool, groups)) / n

@@ -37,42 +37,46 @@ from dlsim.realtime.core.state import (
     push,
 )
 
-#: Of a queue of at least this many tasks it is remembered which nodes its plan leaves.
+#: From this many waiting tasks on, the node releases after the whole plan are remembered.
 LONG_QUEUE = 8
 
 
 @compiled(inline=True)
-def take_next_release(floor, idle, block, size, state):
+def take_next_release(floor, idle, next_block, planned_count, state):
     """Take the nodes that are released next: idle ones, of a running task, or of a planned one."""
     if idle > 0:
-        return floor, idle, 0, block, size
+        return floor, idle, 0, next_block, planned_count
     counters = state.counters[0]
-    running = state.running[block].time if block < counters.end_running else np.inf
-    if size > 0 and state.planned_ends[0].time < running:
+    running = state.running[next_block].time if next_block < counters.end_running else np.inf
+    if planned_count > 0 and state.planned_ends[0].time < running:
         time, nodes = state.planned_ends[0].time, state.planned_ends[0].nodes
-        return max(time, floor), nodes, 0, block, pop(state.planned_ends, size)
+        return max(time, floor), nodes, 0, next_block, pop(state.planned_ends, planned_count)
     if running == np.inf:
-        return np.inf, 0, 0, block, size
-    return max(running, floor), state.running[block].nodes, 0, block + 1, size
+        return np.inf, 0, 0, next_block, planned_count
+    return max(running, floor), state.running[next_block].nodes, 0, next_block + 1, planned_count
 
 
 @compiled(inline=True)
-def take_rest_of_instant(floor, groups, idle, block, size, state):
+def take_rest_of_instant(floor, groups, idle, next_block, planned_count, state):
     """Add the nodes that are released at the instant of the last group; return their number."""
     last, added = state.chosen_nodes[groups - 1], 0
     while True:
-        time, nodes, idle, block, size = take_next_release(floor, idle, block, size, state)
+        time, nodes, idle, next_block, planned_count = take_next_release(
+            floor, idle, next_block, planned_count, state
+        )
         if nodes > 0 and same_instant(time, last.time, state.counters[0].span):
             last.nodes += nodes
             added += nodes
             continue
         if nodes > 0:
-            size = push(state.planned_ends, size, time, nodes)
-        return added, idle, block, size
+            planned_count = push(state.planned_ends, planned_count, time, nodes)
+        return added, idle, next_block, planned_count
 
 
 @compiled(inline=True)
-def reserve_nodes(task, known, floor, idle, block, size, asked, tasks, rules, state, table):
+def reserve_nodes(
+    task, known, floor, idle, next_block, planned_count, asked, tasks, rules, state, table
+):
     """Take the nodes that are released first, as many as a task wants; 0 if it is never in time.
 
     A `known` number above 0 is not searched. Return the number, the groups of releases, what is
@@ -82,9 +86,11 @@ def reserve_nodes(task, known, floor, idle, block, size, asked, tasks, rules, st
     n, groups, total, later, were_idle = known, 0, 0, np.inf, idle > 0
     low = tasks[task].n_min
     while True:
-        time, nodes, idle, block, size = take_next_release(floor, idle, block, size, state)
+        time, nodes, idle, next_block, planned_count = take_next_release(
+            floor, idle, next_block, planned_count, state
+        )
         if nodes == 0:
-            return 0, groups, idle, block, size, later
+            return 0, groups, idle, next_block, planned_count, later
         if groups > 0 and same_instant(time, pool[groups - 1].time, span):
             time = pool[groups - 1].time
             pool[groups - 1].nodes += nodes
@@ -101,7 +107,7 @@ def reserve_nodes(task, known, floor, idle, block, size, asked, tasks, rules, st
                 beyond = next_deadline(task, time, n, total, groups, pool, tasks, rules, table)
                 later = min(later, beyond)
             elif n == NEVER:
-                return 0, groups, idle, block, size, later
+                return 0, groups, idle, next_block, planned_count, later
             if n == NEVER:  # nodes that are released later may serve an offer
                 n = rules.nodes + 1
             else:
@@ -109,21 +115,25 @@ def reserve_nodes(task, known, floor, idle, block, size, asked, tasks, rules, st
         if n <= total:
             break
     if rules.node_rule == FRAGMENT and known == 0:
-        added, idle, block, size = take_rest_of_instant(floor, groups, idle, block, size, state)
+        added, idle, next_block, planned_count = take_rest_of_instant(
+            floor, groups, idle, next_block, planned_count, state
+        )
         total, were_idle = total + added, were_idle and added == 0
         n = max(n, min(total, tasks[task].n_star))
     if total > n:  # the others stay idle, or are released when planned
         if groups == 1 and were_idle:
             idle = total - n
         else:
-            size = push(state.planned_ends, size, pool[groups - 1].time, total - n)
+            planned_count = push(
+                state.planned_ends, planned_count, pool[groups - 1].time, total - n
+            )
         pool[groups - 1].nodes -= total - n
-    return n, groups, idle, block, size, later
+    return n, groups, idle, next_block, planned_count, later
 
 
 @compiled(inline=True)
 def follows_plan(newcomer, now, tasks, rules, state):
-    """Tell whether a newcomer is served after a plan of which it is known what it leaves."""
+    """Tell whether a newcomer is served after a plan whose node releases are remembered."""
     counters, after = state.counters[0], state.counters_after_plan[0]
     if after.end_planned != counters.end_planned:
         return False
@@ -169,7 +179,7 @@ def count_plan_in_force(now, tasks, rules, state, table):
     flags = entry.iit_flags
     if entry.start == entry.ready:
         floor = max(now, counters.link_free) if rules.shared else now
-        n, groups, _, block, size, _ = reserve_nodes(
+        n, groups, _, next_block, planned_count, _ = reserve_nodes(
             entry.task,
             entry.nodes,
             floor,
@@ -183,8 +193,10 @@ def count_plan_in_force(now, tasks, rules, state, table):
             table,
         )
         if groups > 1 or flags > 0:
-            size = push(state.planned_ends, size, entry.end, n)
-            flags = find_iit_flags(entry.task, n, groups, block, size, tasks, rules, state)
+            planned_count = push(state.planned_ends, planned_count, entry.end, n)
+            flags = find_iit_flags(
+                entry.task, n, groups, next_block, planned_count, tasks, rules, state
+            )
     for k in range(len(IIT_COLUMNS)):
         state.counts[REPLANNED, k] += state.counts[IN_FORCE, k]
     count_iits(REPLANNED, entry.iit_flags, -1, state)
@@ -193,25 +205,25 @@ def count_plan_in_force(now, tasks, rules, state, table):
 
 
 @compiled
-def keep_after_plan(block, size, link, follows, state):
-    """Remember what a new plan leaves: the blocks from `block` on, and the planned ends."""
+def keep_after_plan(next_block, planned_count, link_free, follows, state):
+    """Remember the releases after a new plan: the blocks from `next_block` on and planned ends."""
     counters, after = state.counters[0], state.counters_after_plan[0]
     if follows:
-        after.first_running = block
+        after.first_running = next_block
     else:
-        after.first_running, after.end_running = 0, counters.end_running - block
+        after.first_running, after.end_running = 0, counters.end_running - next_block
         for j in range(after.end_running):
-            copy_block(state.running[block + j], j, state.after_plan)
+            copy_block(state.running[next_block + j], j, state.after_plan)
         for k in range(len(IIT_COLUMNS)):
             state.counts[IN_FORCE, k] = 0
         for k in range(counters.first_planned, counters.end_planned):
             count_iits(IN_FORCE, state.plan[0, k].iit_flags, 1, state)
-    while size > 0:
+    while planned_count > 0:
         time, nodes = state.planned_ends[0].time, state.planned_ends[0].nodes
-        size = pop(state.planned_ends, size)
+        planned_count = pop(state.planned_ends, planned_count)
         insert_block(time, nodes, after_plan_state(state))
     after.first_planned = after.end_planned = counters.end_planned
-    after.link_free = link
+    after.link_free = link_free
 
 
 @compiled(inline=True)
@@ -229,8 +241,8 @@ def admit_in_line(newcomer, now, tasks, rules, state, table):
         state = after_plan_state(state)
     counters = state.counters[0]
     first, end, span = counters.first_planned, counters.end_planned, counters.span
-    link, idle, block = counters.link_free, counters.idle, counters.first_running
-    position, base, size, place, later = first, first, 0, 0, np.inf
+    link_free, idle, next_block = counters.link_free, counters.idle, counters.first_running
+    position, base, planned_count, place, later = first, first, 0, 0, np.inf
     rank, waits, newcomer_flags = line_rank(newcomer, tasks, rules), True, 0
     while waits or position < end:
         entry = state.plan[0, position]
@@ -247,14 +259,14 @@ def admit_in_line(newcomer, now, tasks, rules, state, table):
                 known, flags = entry.nodes, entry.iit_flags
             position += 1
         has_successor = follows or waits or position < end or end - first + 1 >= LONG_QUEUE
-        floor = max(now, link) if rules.shared else now
-        n, groups, idle, block, size, beyond = reserve_nodes(
+        floor = max(now, link_free) if rules.shared else now
+        n, groups, idle, next_block, planned_count, beyond = reserve_nodes(
             task,
             known,
             floor,
             idle,
-            block,
-            size,
+            next_block,
+            planned_count,
             rules.offers and task == newcomer,
             tasks,
             rules,
@@ -265,7 +277,7 @@ def admit_in_line(newcomer, now, tasks, rules, state, table):
         if n == 0:
             return False, later
         if known > 0:  # as planned before: only its nodes and the link are taken
-            size, link, _ = release_nodes(
+            planned_count, link_free, _ = release_nodes(
                 False,
                 has_successor,
                 task,
@@ -275,27 +287,31 @@ def admit_in_line(newcomer, now, tasks, rules, state, table):
                 groups,
                 entry.start,
                 entry.end,
-                size,
-                link,
+                planned_count,
+                link_free,
                 tasks,
                 rules,
                 state,
                 table,
             )
             if entry.start == entry.ready and (groups > 1 or flags > 0):  # early nodes idled on
-                flags = find_iit_flags(task, n, groups, block, size, tasks, rules, state)
+                flags = find_iit_flags(
+                    task, n, groups, next_block, planned_count, tasks, rules, state
+                )
         else:
             if groups > 1 or rules.every:
-                flags = find_iit_flags(task, n, groups, block, size, tasks, rules, state)
-            size, link = place_task(
+                flags = find_iit_flags(
+                    task, n, groups, next_block, planned_count, tasks, rules, state
+                )
+            planned_count, link_free = place_task(
                 has_successor,
                 task,
                 n,
                 groups,
                 place,
                 task_rank,
-                size,
-                link,
+                planned_count,
+                link_free,
                 tasks,
                 rules,
                 state,
@@ -326,5 +342,5 @@ def admit_in_line(newcomer, now, tasks, rules, state, table):
         after.end_planned = -1
     is_long = in_force.end_planned - in_force.first_planned >= LONG_QUEUE
     if follows or (is_long and not rules.last and idle == 0):
-        keep_after_plan(block, size, link, follows, state)
+        keep_after_plan(next_block, planned_count, link_free, follows, state)
     return True, later

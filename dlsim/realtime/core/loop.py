@@ -116,7 +116,7 @@ def sort_batch(first, end, now, members, tasks, rules, state, table):
 
 @compiled
 def undo_admission(newcomer, deadline, first, end, offers, kept, state):
-    """Note what the plan holds for a newcomer, and put the plan before it in force again."""
+    """Record the offer to a newcomer that the plan holds, and put the previous plan in force."""
     counters = state.counters[0]
     for k in range(counters.first_planned, counters.end_planned):
         entry = state.plan[0, k]
@@ -172,7 +172,9 @@ def run_admission(
             while True:
                 possible = init_newcomer(task, now, now + given, tasks, rules, state, table)
                 ok, due = False, np.inf
-                if overtaking is None:  # a hopeless one too: Table 1 counts those ahead of it
+                if (
+                    overtaking is None
+                ):  # an impossible task too: Table 1 counts the tasks ahead of it
                     ok, due = admit_in_line(task, now, tasks, rules, state, table)
                 elif possible:
                     ok, due = schedulability_test(task, now, tasks, rules, state, table)

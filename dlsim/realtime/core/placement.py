@@ -107,15 +107,16 @@ def release_nodes(
     groups,
     start,
     end,
-    size,
-    link,
+    planned_count,
+    link_free,
     tasks,
     rules,
     state,
     table,
 ):
-    """Release the nodes of a planned task; return planned ends, link, and the end of a new task.
+    """Release the nodes of a planned task.
 
+    Return the number of planned ends, when the link becomes free, and the end of a new task.
     If no later task needs the nodes (`has_successor`), only the completion of a new task is
     computed, where its chunks decide it.
     """
@@ -134,19 +135,32 @@ def release_nodes(
     else:
         sent = opr_send_end(task, n, start, tasks, rules)
     if not has_successor:
-        return size, link, end
+        return planned_count, link_free, end
     if rules.shared:
-        link = max(link, sent)
+        link_free = max(link_free, sent)
     if not per_node:
-        return push(state.planned_ends, size, end, n), link, end
+        return push(state.planned_ends, planned_count, end, n), link_free, end
     for k in range(count - 1, -1, -1):  # mostly ever later: a push costs least
         one = state.node_completions[k]
-        size = push(state.planned_ends, size, one.time, one.nodes)
-    return size, link, end
+        planned_count = push(state.planned_ends, planned_count, one.time, one.nodes)
+    return planned_count, link_free, end
 
 
 @compiled(inline=True)
-def place_task(has_successor, task, n, groups, place, rank, size, link, tasks, rules, state, table):
+def place_task(
+    has_successor,
+    task,
+    n,
+    groups,
+    place,
+    rank,
+    planned_count,
+    link_free,
+    tasks,
+    rules,
+    state,
+    table,
+):
     """Split a task over the chosen nodes, write it into the new plan and release its nodes."""
     pool, used, filled = state.chosen_nodes, n, groups
     if rules.partition == BY_OPR or (groups == 1 and BY_DLT <= rules.partition < BY_UMR):
@@ -157,8 +171,8 @@ def place_task(has_successor, task, n, groups, place, rank, size, link, tasks, r
             task, n, groups, pool, tasks, rules, table
         )
     for g in range(filled, groups):
-        size = push(state.planned_ends, size, pool[g].time, pool[g].nodes)
-    size, link, end = release_nodes(
+        planned_count = push(state.planned_ends, planned_count, pool[g].time, pool[g].nodes)
+    planned_count, link_free, end = release_nodes(
         True,
         has_successor,
         task,
@@ -168,8 +182,8 @@ def place_task(has_successor, task, n, groups, place, rank, size, link, tasks, r
         filled,
         start,
         end,
-        size,
-        link,
+        planned_count,
+        link_free,
         tasks,
         rules,
         state,
@@ -179,7 +193,7 @@ def place_task(has_successor, task, n, groups, place, rank, size, link, tasks, r
     entry.task, entry.nodes, entry.start, entry.end, entry.rank = task, used, start, end, rank
     entry.ready, entry.kind, entry.rounds = pool[filled - 1].time, kind, rounds
     entry.iit_flags = 0
-    return size, link
+    return planned_count, link_free
 
 
 # --- chunks of a finished run ---------------------------------------------------------------------
@@ -215,7 +229,19 @@ def choose_nodes(start, n, early, span, free, chosen, release):
 
 @compiled
 def fill_chunks(
-    user, runs, first, times, costs, table, switches, span, free, chosen, release, ints, out
+    user,
+    runs,
+    first,
+    times,
+    costs,
+    table,
+    switches,
+    span,
+    node_free,
+    chosen,
+    release,
+    task_and_node,
+    chunks,
 ):
     """Fill one row per chunk, task by task in order of dispatch; return a task that lacks nodes.
 
@@ -225,31 +251,31 @@ def fill_chunks(
     shared, finish = switches
     for task in range(len(runs)):
         n, kind, rounds = runs[task, 0], runs[task, 1], runs[task, 2]
-        size, start, end = times[task, 0], times[task, 1], times[task, 2]
+        sigma, start, end = times[task, 0], times[task, 1], times[task, 2]
         early = kind != OPR and kind != EQUAL and kind != ROUNDS
-        if not choose_nodes(start, n, early, span, free, chosen, release):
+        if not choose_nodes(start, n, early, span, node_free, chosen, release):
             return task
-        base = first[task]
+        first_row = first[task]
         if kind == USER_SHARES:
-            all_costs = (float(len(free)), *costs)
-            fill_user_shares(user, task, size, release, n, all_costs, table, out, base)
+            all_costs = (float(len(node_free)), *costs)
+            fill_user_shares(user, task, sigma, release, n, all_costs, table, chunks, first_row)
         chunk_times(
             kind,
             release,
             n,
-            size,
+            sigma,
             rounds,
             end,
             costs,
             table.time_per_unit,
             table.first_share_offset,
             shared,
-            out,
-            base,
+            chunks,
+            first_row,
         )
-        for row in range(base, base + n * rounds):
-            ints[row, 0], ints[row, 1] = task, chosen[(row - base) % n]
+        for row in range(first_row, first_row + n * rounds):
+            task_and_node[row, 0], task_and_node[row, 1] = task, chosen[(row - first_row) % n]
         for k in range(n):
             per_node = kind == PIECES or (finish and kind != OPR)
-            free[chosen[k]] = out[base + (rounds - 1) * n + k, 3] if per_node else end
+            node_free[chosen[k]] = chunks[first_row + (rounds - 1) * n + k, 3] if per_node else end
     return -1

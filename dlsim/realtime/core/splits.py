@@ -171,35 +171,35 @@ def ends_together(kind, groups):
 
 
 @compiled
-def fill_opr_loads(n, sigma, cms, cps, st, time_per_unit, first_share_offset, out, base):
+def fill_opr_loads(n, sigma, cms, cps, st, time_per_unit, first_share_offset, chunks, first_row):
     """Write the loads of the optimal partitioning rule (paper M, eqs. 4.5 and 4.11)."""
     w = cms + cps
     load = (first_share_offset[n] + sigma * time_per_unit[n]) / w
     for i in range(n):
-        out[base + i, 0] = load
+        chunks[first_row + i, 0] = load
         load = load * (cps / w) - st / w
 
 
 @compiled
-def fill_equal_loads(n, sigma, out, base):
+def fill_equal_loads(n, sigma, chunks, first_row):
     """Write equal loads."""
     for i in range(n):
-        out[base + i, 0] = sigma / n
+        chunks[first_row + i, 0] = sigma / n
 
 
 @compiled
-def fill_equal_finish_loads(release, n, sigma, cms, cps, out, base):
+def fill_equal_finish_loads(release, n, sigma, cms, cps, chunks, first_row):
     """Write the loads with which all nodes finish together, each from its release on (3)-(4)."""
     w, last, waits = cms + cps, release[n - 1], 0 * sigma
     for i in range(n):
         waits += last - release[i]
     common = (sigma * w - waits) / n
     for i in range(n):
-        out[base + i, 0] = (common + (last - release[i])) / w
+        chunks[first_row + i, 0] = (common + (last - release[i])) / w
 
 
 @compiled
-def fill_remodel_loads(release, n, sigma, cms, cps, time_per_unit, out, base):
+def fill_remodel_loads(release, n, sigma, cms, cps, time_per_unit, chunks, first_row):
     """Write the loads of the heterogeneous remodel of [6]."""
     last, time = release[n - 1], sigma * time_per_unit[n]
     total, passed = 0 * sigma, 1 + 0 * sigma
@@ -210,14 +210,14 @@ def fill_remodel_loads(release, n, sigma, cms, cps, time_per_unit, out, base):
     chi = cps * time / (time + (last - release[0]))
     load = sigma / total / (cms + chi)
     for i in range(n):
-        out[base + i, 0] = load
+        chunks[first_row + i, 0] = load
         if i + 1 < n:
             ahead = cps * time / (time + (last - release[i + 1]))
             load, chi = load * chi / (cms + ahead), ahead
 
 
 @compiled
-def fill_optimum_loads(release, n, end, cms, cps, out, base):
+def fill_optimum_loads(release, n, end, cms, cps, chunks, first_row):
     """Write the loads with which every node computes until `end`."""
     w, clock, load = cms + cps, release[0], 0 * end
     for i in range(n):
@@ -225,17 +225,17 @@ def fill_optimum_loads(release, n, end, cms, cps, out, base):
         is_behind = i > 0 and release[i] <= clock
         clock = max(clock, release[i])
         load = load * (cps / w) if is_behind else (end - clock) / w
-        out[base + i, 0] = load
+        chunks[first_row + i, 0] = load
         clock = clock + load * cms
 
 
 @compiled
-def fill_round_loads(n, sigma, rounds, cms, cps, st, sc, out, base):
+def fill_round_loads(n, sigma, rounds, cms, cps, st, sc, chunks, first_row):
     """Write the loads of UMR, round by round."""
     for j in range(rounds):
         load = instalment(j, sigma, n, rounds, cms, cps, st, sc)
         for i in range(n):
-            out[base + j * n + i, 0] = load
+            chunks[first_row + j * n + i, 0] = load
 
 
 @compiled
@@ -250,46 +250,46 @@ def chunk_times(
     time_per_unit,
     first_share_offset,
     shared,
-    out,
-    base,
+    chunks,
+    first_row,
 ):
     """Write share, begin and end of the send, and end of the computation, of every chunk.
 
-    In order of transmission; shares of a user's own stand in `out` already. Return when the
+    In order of transmission; shares of a user's own stand in `chunks` already. Return when the
     task is computed and when its last send ends.
     """
     cms, cps, st, sc = costs
     if kind == OPR:
-        fill_opr_loads(n, sigma, cms, cps, st, time_per_unit, first_share_offset, out, base)
+        fill_opr_loads(n, sigma, cms, cps, st, time_per_unit, first_share_offset, chunks, first_row)
     elif kind == EQUAL or kind == PIECES:
-        fill_equal_loads(n, sigma, out, base)
+        fill_equal_loads(n, sigma, chunks, first_row)
     elif kind == EQUAL_FINISH:
-        fill_equal_finish_loads(release, n, sigma, cms, cps, out, base)
+        fill_equal_finish_loads(release, n, sigma, cms, cps, chunks, first_row)
     elif kind == REMODEL:
-        fill_remodel_loads(release, n, sigma, cms, cps, time_per_unit, out, base)
+        fill_remodel_loads(release, n, sigma, cms, cps, time_per_unit, chunks, first_row)
     elif kind == OPTIMUM:
-        fill_optimum_loads(release, n, end, cms, cps, out, base)
+        fill_optimum_loads(release, n, end, cms, cps, chunks, first_row)
     elif kind == ROUNDS or kind == ROUNDS_EARLY:
-        fill_round_loads(n, sigma, rounds, cms, cps, st, sc, out, base)
+        fill_round_loads(n, sigma, rounds, cms, cps, st, sc, chunks, first_row)
     else:
         for i in range(n):
-            out[base + i, 0] = out[base + i, 0] * sigma
+            chunks[first_row + i, 0] = chunks[first_row + i, 0] * sigma
     together = kind == OPR or kind == EQUAL or kind == ROUNDS
     clock = release[n - 1] if together else release[0]
     completion = clock
     for j in range(rounds):
         for i in range(n):
-            row = base + j * n + i
+            row = first_row + j * n + i
             if kind == PIECES and not shared:
                 clock = release[i]
             elif not together:
                 clock = max(clock, release[i])
-            load = out[row, 0]
-            out[row, 0], out[row, 1] = load / sigma, clock
+            load = chunks[row, 0]
+            chunks[row, 0], chunks[row, 1] = load / sigma, clock
             clock = clock + (st + load * cms)
-            begins = clock if j == 0 else max(clock, out[row - n, 3])
-            out[row, 2], out[row, 3] = clock, begins + (sc + load * cps)
-            completion = max(completion, out[row, 3])
+            begins = clock if j == 0 else max(clock, chunks[row - n, 3])
+            chunks[row, 2], chunks[row, 3] = clock, begins + (sc + load * cps)
+            completion = max(completion, chunks[row, 3])
     return completion, clock
 
 

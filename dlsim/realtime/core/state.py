@@ -1,4 +1,4 @@
-"""What the head node knows while it plans, as arrays: running tasks, the plan in force, room.
+"""The state of the head node while it plans, as arrays: running tasks and the plan in force.
 
 Idle nodes are counted, not listed: sorted blocks (time, nodes) say when nodes are released. The
 cost of a test follows the number of blocks, not the number of nodes: one block for each task, or
@@ -66,7 +66,7 @@ RESULT = np.dtype(
 
 
 class HeadNodeState(NamedTuple):
-    """What the head node knows: running tasks, the plan in force, and room to plan in."""
+    """The state of the head node: running tasks, the plan in force, and arrays to plan in."""
 
     counters: RecordArray  # one record of COUNTERS
     running: RecordArray  # when nodes of running tasks are released, sorted by time
@@ -194,14 +194,14 @@ def idle_at(now, state):
 
 
 @compiled
-def next_release(t, idle, link, block, size, shared, state):
+def next_release(t, idle, link_free, next_block, planned_count, shared, state):
     """Return the next instant after t at which a task may start, or inf (l.25 k++)."""
-    if shared and idle > 0 and not is_due(link, t, state.counters[0].span):
-        return link
-    free = state.running[block].time if block < state.counters[0].end_running else np.inf
-    if size > 0 and state.planned_ends[0].time < free:
+    if shared and idle > 0 and not is_due(link_free, t, state.counters[0].span):
+        return link_free
+    free = state.running[next_block].time if next_block < state.counters[0].end_running else np.inf
+    if planned_count > 0 and state.planned_ends[0].time < free:
         free = state.planned_ends[0].time
-    return max(free, link) if shared else free
+    return max(free, link_free) if shared else free
 
 
 @compiled
@@ -262,7 +262,7 @@ def insert_block(time, nodes, state):
 
 @compiled
 def end_of_run(first, count, blocks):
-    """Return where blocks that fall from a place on, or else rise, cease to do so."""
+    """Return the end of the longest run of falling, or else of rising, blocks from a place on."""
     end = first + 1
     while end < count and blocks[end].time <= blocks[end - 1].time:
         end += 1
@@ -274,7 +274,7 @@ def end_of_run(first, count, blocks):
 
 @compiled
 def find_runs(count, blocks, ends):
-    """Write where runs of blocks end, and return how many there are; turn those that rise."""
+    """Write the ends of the runs of blocks, and return their number; reverse rising runs."""
     first, runs = 0, 0
     while first < count:
         end = end_of_run(first, count, blocks)

@@ -68,13 +68,13 @@ def ask_rule(kind, task, nodes, t, idle, waiting, tasks, rules, table):
 
 
 @compiled
-def fill_user_shares(user, task, sigma, release, n, costs, table, chunks, base):
+def fill_user_shares(user, task, sigma, release, n, costs, table, chunks, first_row):
     """Write the shares of a user's partition; none where only a table of results says so."""
     if not user.rules[PARTITION_RULE - 1]:
         return
     total = call_rule(
         user.rules[PARTITION_RULE - 1],
-        (float(sigma), release, int(n), costs, table, chunks, int(base)),
+        (float(sigma), release, int(n), costs, table, chunks, int(first_row)),
     )
     good = abs(total - 1) <= SHARES_TOL
     if not good and user.error_record[0] == 0:
@@ -84,5 +84,5 @@ def fill_user_shares(user, task, sigma, release, n, costs, table, chunks, base):
             n,
             total,
         )
-    for k in range(base, base + n):
+    for k in range(first_row, first_row + n):
         chunks[k, 0] = chunks[k, 0] / total if good else 1 / n
