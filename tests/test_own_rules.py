@@ -1,4 +1,4 @@
-"""Rules of one's own: an order that changes with time, a number of nodes, a partition."""
+"""Functions of a user: an order that changes with time, a number of nodes, a partition."""
 
 import dataclasses
 

@@ -105,7 +105,7 @@ class Order:
 
     @property
     def code(self) -> int | None:
-        """The code of the order in the core, None where the key is asked."""
+        """The code of the order in the core, None where the key function is called."""
         return CORE_ORDERS.get(self.key)
 
 
@@ -505,7 +505,7 @@ class Policy:
 
     @property
     def is_timed(self) -> bool:
-        """Whether a key is asked at every instant, and not once of the whole table."""
+        """Whether the key function is called at every instant, not once for the whole table."""
         return self.order_key is not None and count_parameters(self.order_key) != 1
 
     @property

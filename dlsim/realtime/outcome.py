@@ -199,7 +199,7 @@ class Schedule:
         return table
 
     def _rerun(self, **more: Any) -> Run:
-        """Repeat the run, with what else `run_policy` can be asked."""
+        """Repeat the run with other options of `run_policy`."""
         assert self.given is not None
         known = self.given, self.cluster, self.policy, self.reading, self.negotiate
         return run_policy(*known, engine=self.engine, **more)
@@ -242,7 +242,7 @@ class Schedule:
 
     @property
     def stretch(self) -> pd.Series:
-        """Deadline agreed on over the one asked for; not 1 only after negotiation."""
+        """Agreed deadline over the requested one; 1 unless the task negotiated."""
         assert self.given is not None
         return self.tasks["deadline"] / self.given.deadline
 
