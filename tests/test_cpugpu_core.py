@@ -119,7 +119,7 @@ def assert_same(r, trace):
     ):  # fmt: skip
         assert r.jobs[column].tolist() == [trace.origin + t for t in own]
     blank = (math.nan,) * len(names)
-    told = np.array([move.decision.finishes or blank for move in moves]) + trace.origin
+    told = np.array([move.decision.predicted_finish or blank for move in moves]) + trace.origin
     np.testing.assert_allclose(r.predictions, told, rtol=1e-13, atol=0)
 
 

@@ -240,8 +240,14 @@ def test_a_policy_of_ones_own_must_move_what_waits():
             lambda job: Decision(job, "gpu0", "x"),
             "device of policy <lambda> must be .*, got 'gpu0'",
         ),
-        (lambda job: Decision(job, 0, "x", (1.0,)), r"finishes .* each of 2 devices, got \(1.0,\)"),
-        (lambda job: Decision(job, 0, "x", None), "finishes .* each of 2 devices, got None"),
+        (
+            lambda job: Decision(job, 0, "x", (1.0,)),
+            r"predicted_finish .* each of 2 devices, got \(1.0,\)",
+        ),
+        (
+            lambda job: Decision(job, 0, "x", None),
+            "predicted_finish .* each of 2 devices, got None",
+        ),
     ],
 )
 def test_a_policy_of_ones_own_must_return_a_decision(answer, match):

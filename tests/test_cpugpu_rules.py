@@ -131,7 +131,7 @@ def readiness(state, reading=None):
     if state.main:
         state.main.take(state.main.head.job)
     state.main.put(item(99, "Q"))
-    return decided(state, reading=reading).finishes[0] - 8
+    return decided(state, reading=reading).predicted_finish[0] - 8
 
 
 def test_rule_3_counts_the_sub_queue_and_takes_the_elapsed_part_off_once():
@@ -142,9 +142,9 @@ def test_rule_3_counts_the_sub_queue_and_takes_the_elapsed_part_off_once():
     state = state_of([item(3, "B")], now=4.0, history=history)
     state.running[0] = Running(item(0, "A"), 0.0)
     fill(state.queues[0], item(1, "B"), item(2, "A"))
-    finishes = decided(state).finishes
-    assert finishes[0] == 34
-    assert math.isnan(finishes[1])
+    predicted_finish = decided(state).predicted_finish
+    assert predicted_finish[0] == 34
+    assert math.isnan(predicted_finish[1])
     assert readiness(state) == 4 + 6 + 7 + 10
     state.now = 12.0  # overdue: clipped at 0
     assert readiness(state) == 12 + 7 + 10
@@ -266,7 +266,7 @@ def test_stealing_gives_a_tie_to_the_first_device():
         state.queues[device].put(item(job, app))
     found = decided(state, Policy(steal=True))
     assert found[:3] == (1, 1, "steal")
-    assert found.finishes[1] == 5
+    assert found.predicted_finish[1] == 5
 
 
 def test_nothing_is_stolen_from_where_nothing_waits():

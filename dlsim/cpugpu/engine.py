@@ -91,7 +91,7 @@ def simulate(
         "start": trace.origin + trace.start,
         "end": trace.origin + trace.end,
         "rule": trace.rules,
-        "predicted": trace.origin + trace.finishes[places, trace.device],
+        "predicted": trace.origin + trace.predicted_finish[places, trace.device],
     }
     table = pd.DataFrame(columns, index=job_table.labels, copy=False)
     return ScheduleResult(table, machine, policy, name, reading, known, job_table, trace)

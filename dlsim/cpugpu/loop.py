@@ -30,7 +30,7 @@ class Trace(NamedTuple):
         When the job was moved last, began and ended, and its measured time.
     rules : list of str
         Why it was moved.
-    finishes : ndarray of float, shape (jobs, devices)
+    predicted_finish : ndarray of float, shape (jobs, devices)
         Predicted finish on every device, NaN where none was predicted.
     """
 
@@ -42,7 +42,7 @@ class Trace(NamedTuple):
     end: Floats
     seconds: Floats
     rules: list[str]
-    finishes: Floats
+    predicted_finish: Floats
 
 
 def shift_clock(job_table: JobTable) -> tuple[float, JobTable]:
@@ -151,5 +151,5 @@ def simulate_jobs(
         np.array(end),
         np.array(seconds),
         [move.decision.rule for move in moves],
-        np.array([move.decision.finishes or blank for move in moves]),
+        np.array([move.decision.predicted_finish or blank for move in moves]),
     )

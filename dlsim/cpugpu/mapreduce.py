@@ -194,7 +194,7 @@ class TaskRun:
             local_tasks = (view for view in chain([own], alike) if self._is_local(view.job, node))
             local = next(local_tasks, own)
             if local.declared != own.declared:
-                decision = decision._replace(finishes=())
+                decision = decision._replace(predicted_finish=())
             return decision._replace(job=local.job)
 
         return local_first if setting.prefer_local else decide
@@ -310,7 +310,7 @@ class TaskRun:
             remote,
             "lost" if part <= 1 else "done",
             decision.rule,
-            decision.finishes[place] if decision.finishes else math.nan,
+            decision.predicted_finish[place] if decision.predicted_finish else math.nan,
             task,
             seconds,
             data,

@@ -44,9 +44,9 @@ class ScheduleResult(JobMetrics):
     @functools.cached_property
     def predictions(self) -> pd.DataFrame:
         """Predicted finish of each job on every device when it was decided."""
-        finishes = self.trace.finishes + self.trace.origin
+        predicted_finish = self.trace.predicted_finish + self.trace.origin
         return pd.DataFrame(
-            finishes, index=self.job_table.labels, columns=list(self.machine.devices)
+            predicted_finish, index=self.job_table.labels, columns=list(self.machine.devices)
         )
 
     @property

@@ -104,7 +104,7 @@ class Decision(NamedTuple):
         `JobView.job`; place in `SchedulerState.devices` of the device whose sub-queue it joins.
     rule : str
         Why: a word of this module, or the policy's own.
-    finishes : tuple of float
+    predicted_finish : tuple of float
         Predicted finish on every device, NaN where none was predicted; empty where the
         policy predicts nothing.
     """
@@ -112,7 +112,7 @@ class Decision(NamedTuple):
     job: int
     device: int
     rule: str
-    finishes: tuple[float, ...] = ()
+    predicted_finish: tuple[float, ...] = ()
 
 
 #: A policy's decision: the next job to move, or None if nothing can be decided now.
@@ -232,18 +232,20 @@ def rule_4(
     A free device that is not slower is taken at once; a tie of finishes goes to the preferred
     class, then to the first device.
     """
-    finishes = rule_3(state, times, ready)
+    predicted_finish = rule_3(state, times, ready)
     fastest = min(times.values())
     for cls, device in free.items():
         if device is not None and times.get(cls) == fastest:
-            return Decision(job.job, device, "R3" if None in free.values() else "R3*", finishes)
-    earliest = min([finish for finish in finishes if finish == finish])
+            return Decision(
+                job.job, device, "R3" if None in free.values() else "R3*", predicted_finish
+            )
+    earliest = min([finish for finish in predicted_finish if finish == finish])
     limit = latest_finish(earliest, earliest - state.now)
-    tied = [device for device, finish in enumerate(finishes) if finish <= limit]
+    tied = [device for device, finish in enumerate(predicted_finish) if finish <= limit]
     chosen = tied[0]
     if len(tied) > 1:
         chosen = min(tied, key=lambda device: times[state.classes[device]])
-    return Decision(job.job, chosen, "R4" if state.is_free(chosen) else "R4q", finishes)
+    return Decision(job.job, chosen, "R4" if state.is_free(chosen) else "R4q", predicted_finish)
 
 
 def history_rule(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
@@ -333,7 +335,7 @@ def minimum_completion_time(
         return None
     job = state.main.head
     found = rule_4(state, job, state.free_by_class(), job.declared, ready_as_declared(state))
-    return Decision(found.job, found.device, "mct", found.finishes)
+    return Decision(found.job, found.device, "mct", found.predicted_finish)
 
 
 def first_come(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:

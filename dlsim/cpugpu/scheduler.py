@@ -39,14 +39,18 @@ def decider(policy: Policy) -> Decide:
             found = own(state, policy, reading)
             if found is None:
                 return None
-            finishes = to_floats(instance(f"what {name} returns", found, Decision).finishes)
+            predicted_finish = to_floats(
+                instance(f"what {name} returns", found, Decision).predicted_finish
+            )
         devices = len(state.classes)
-        if finishes.shape not in ((0,), (devices,)):
+        if predicted_finish.shape not in ((0,), (devices,)):
             rule = f"must be empty or hold a number for each of {devices} devices"
-            raise InputError(f"finishes of {name} {rule}, got {found.finishes!r}")
+            raise InputError(f"predicted_finish of {name} {rule}, got {found.predicted_finish!r}")
         job = whole(f"job of {name}", found.job, 0, math.inf)
         device = whole(f"device of {name}", found.device, 0, devices - 1)
-        return found._replace(job=job, device=device, finishes=tuple(finishes.tolist()))
+        return found._replace(
+            job=job, device=device, predicted_finish=tuple(predicted_finish.tolist())
+        )
 
     return ask
 
