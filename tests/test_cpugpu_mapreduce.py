@@ -602,3 +602,10 @@ def test_a_key_is_one_key_whoever_made_it():
 def test_queues_may_have_names_of_any_kind():
     jobs = pd.DataFrame({"tasks": 2, "queue": ["a", 1, (2, 3)]})
     run_slots(jobs, 2, "capacity").check()
+
+
+def test_a_job_keeps_its_functions_when_the_mapping_is_changed_afterwards():
+    maps = {"cpu": lambda block: [(block, 1)]}
+    job = MapReduce("count", maps, lambda key, values: sum(values), 1)
+    maps.clear()
+    assert run_mapreduce(job, ["a", "b", "a"], NodeGroup(1, 1, 0)).output == {"a": 2, "b": 1}

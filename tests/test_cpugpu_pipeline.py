@@ -544,3 +544,10 @@ FERMI = Gpu(1, queues="single")
 def test_bad_input_is_refused(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_a_result_keeps_its_chunks_when_the_table_is_changed_afterwards():
+    chunks = equal_chunks(3, h2d=3, map=1, d2h=2)
+    result = run_chunks(chunks)
+    chunks.loc[0, "map"] = 100
+    result.check()

@@ -71,12 +71,14 @@ class MapReduce:
         vars(self)["partitions"] = whole("partitions", self.partitions, 1, 10**6)
         for kind in KINDS:
             given = getattr(self, kind)
-            versions = given if isinstance(given, Mapping) else dict.fromkeys(CLASSES, given)
+            is_mapping = isinstance(given, Mapping)
+            versions = dict(given) if is_mapping else dict.fromkeys(CLASSES, given)
             good = versions and all(map(callable, versions.values()))
             if not good or not set(versions) <= set(CLASSES):
                 raise InputError(
                     f"{kind} must be a function, or functions for cpu, gpu or both; got {given!r}"
                 )
+            vars(self)[kind] = versions if is_mapping else given
 
     def version(self, kind: str, cls: str) -> Any:
         """Return the function that a task ("map", "reduce") runs on a class, if there is one."""

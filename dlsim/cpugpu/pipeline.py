@@ -126,7 +126,7 @@ def run_chunks(
             "end": end,
         }
     )
-    return PipelineResult(table, gpu, work.gpus, work.buffers, chunks, order, work.per_link)
+    return PipelineResult(table, gpu, work.gpus, work.buffers, chunks.copy(), order, work.per_link)
 
 
 @dataclass(frozen=True)

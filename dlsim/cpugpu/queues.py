@@ -234,14 +234,14 @@ class SubQueue(deque[JobView]):
     ----------
     cls : str
         The class of the device.
-    applications : Counter
+    applications : dict of str to int
         How many jobs there are of each application.
     """
 
     def __init__(self, cls: str) -> None:
         super().__init__()
         self.cls = cls
-        self.applications: Counter[str] = Counter()
+        self.applications: dict[str, int] = {}
         self._work, self._lost = 0.0, 0.0
 
     @property
@@ -252,7 +252,7 @@ class SubQueue(deque[JobView]):
     def put(self, job: JobView) -> None:
         """Put a job at the end."""
         self.append(job)
-        self.applications[job.app] += 1
+        self.applications[job.app] = self.applications.get(job.app, 0) + 1
         self._add(job.declared[self.cls])
 
     def take(self, number: int | None = None) -> JobView:

@@ -146,8 +146,8 @@ def ready_by_history(state: SchedulerState, policy: Policy, reading: Reading) ->
     """Return when each device is expected to have done its running job and its sub-queue."""
     expected, ready_times = state.history.expected, []
     estimate, deviations = policy.estimate, reading.deviations
-    for device, cls in enumerate(state.classes):
-        ready, running, queue = state.now, state.running[device], state.queues[device]
+    for cls, running, queue in zip(state.classes, state.running, state.queues, strict=True):
+        ready = state.now
         if running is not None:
             time = expected(running.job.app, cls, estimate, deviations)
             if time != time:
@@ -172,11 +172,11 @@ def ready_by_history(state: SchedulerState, policy: Policy, reading: Reading) ->
 def ready_as_declared(state: SchedulerState) -> list[float]:
     """Return when each device is expected to have done its jobs, by their declared times."""
     ready_times = []
-    for device, cls in enumerate(state.classes):
-        ready, running = state.now, state.running[device]
+    for cls, running, queue in zip(state.classes, state.running, state.queues, strict=True):
+        ready = state.now
         if running is not None:
             ready = max(ready, running.start + running.job.declared[cls])
-        ready_times.append(ready + state.queues[device].declared_work)
+        ready_times.append(ready + queue.declared_work)
     return ready_times
 
 
