@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dlsim.cpugpu.gpu import Rates, chunk_input
-from dlsim.cpugpu.pipeline import ORDERS, Gpu, equal_chunks, equal_chunks_time, run_chunks
+from dlsim.cpugpu.pipeline import ISSUE_ORDERS, Gpu, equal_chunks, equal_chunks_time, run_chunks
 from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, split_load
@@ -163,7 +163,7 @@ def draw(source, disk=True):
     )
     run = {"gpus": source.choice([1, 1, 2, 3]), "seed": source.randint(0, 99)}
     run["per_link"] = source.randint(1, run["gpus"])
-    run["issue"] = source.choice(ORDERS)
+    run["issue"] = source.choice(ISSUE_ORDERS)
     lanes = gpu.streams * run["gpus"]
     run["buffers"] = source.choice([0, 0, lanes, lanes + 1]) if "breadth" not in run["issue"] else 0
     run["threads"] = source.randint(0, lanes)
@@ -210,7 +210,7 @@ def test_the_operation_scheduler_gives_fermi_what_hyper_q_has(seed, queues):
     st.integers(1, 4),
     st.sampled_from([1, 2]),
     st.sampled_from(["hyper-q", *IN_ORDER]),
-    st.sampled_from(ORDERS),
+    st.sampled_from(ISSUE_ORDERS),
     st.integers(1, 3),
 )
 @settings(max_examples=int(40 * SCALE), deadline=None)

@@ -28,8 +28,8 @@ DEFINED_TWICE = set(
     """.split()
 )
 #: How many one-letter arguments, and unformatted places outside tables, a room still has.
-SHORT_ARGUMENTS = {"cpugpu": 8, "papers": 4, "realtime": 5, "study": 6, "top": 6}
-UNFORMATTED = {"cpugpu": 21, "study": 21}
+SHORT_ARGUMENTS = {"cpugpu": 3, "papers": 4, "realtime": 5, "study": 6, "top": 6}
+UNFORMATTED = {"study": 21}
 
 
 def room_of(path):

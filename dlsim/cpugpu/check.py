@@ -35,7 +35,7 @@ class Result(Protocol):
     def explored(self) -> pd.Series: ...
 
 
-def check_schedule(schedule: Result) -> None:
+def check_job_schedule(schedule: Result) -> None:
     """Verify that a machine could have done what a schedule says."""
     jobs, job_table, machine = schedule.jobs, schedule.job_table, schedule.machine
     labels = jobs.index

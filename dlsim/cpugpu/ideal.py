@@ -16,7 +16,7 @@ from dlsim.errors import InputError
 from dlsim.validate import Floats
 
 #: Most jobs of an exhaustive schedule, and most pairs of sets that it compares.
-MOST_JOBS, MOST_PAIRS = 12, 2_000_000
+MOST_JOBS_TO_PLAN, MOST_PAIRS_OF_SETS = 12, 2_000_000
 
 #: Of a set of jobs (the bits of its place) on one device: the last end, what is to be least (that
 #: end, or the sum of the completion times), and the order.
@@ -80,10 +80,11 @@ def ideal_plan(
 ) -> list[tuple[int, ...]]:
     """Return the best of all schedules of a small queue, the jobs of each device in order."""
     n, devices = times.shape
-    if n > MOST_JOBS or (devices - 1) * 3**n > MOST_PAIRS:
+    if n > MOST_JOBS_TO_PLAN or (devices - 1) * 3**n > MOST_PAIRS_OF_SETS:
         raise InputError(
-            f"an exhaustive schedule takes at most {MOST_JOBS} jobs and {MOST_PAIRS} pairs of "
-            f"sets, got {n} jobs on {devices} devices; for long queues use lb_fractional"
+            f"an exhaustive schedule takes at most {MOST_JOBS_TO_PLAN} jobs and "
+            f"{MOST_PAIRS_OF_SETS} pairs of sets, got {n} jobs on {devices} devices; "
+            "for long queues use lb_fractional"
         )
     total = objective == "completion"
     columns = [tuple(column) for column in np.where(np.isnan(times), np.inf, times).T.tolist()]

@@ -59,7 +59,7 @@ TYPES = ("gpu", "cpu", "both")
 TYPE_RULES = ("preferred", "one", "any")
 COUNT_RULES = ("requested", "any")
 LINES = ("none", "class", "strict")
-ORDERS = ("queue", "longest")
+BATCH_ORDERS = ("queue", "longest")
 
 
 @dataclass(frozen=True)
@@ -168,7 +168,7 @@ def _need_times(times: Any) -> dict[tuple[str, int], float]:
     return found
 
 
-class Job(NamedTuple):
+class MoldableJob(NamedTuple):
     """A row of the table of jobs."""
 
     place: int
@@ -239,7 +239,7 @@ class Scheduler:
         for weight in self.weights:
             number("weights", weight)
         for order in self.orders:
-            one_of("orders", order, ORDERS)
+            one_of("orders", order, BATCH_ORDERS)
         if self.line != "none" and (self.types, self.counts) != ("preferred", "requested"):
             raise InputError(
                 f"line={self.line!r} needs types='preferred' and counts='requested'; got "
@@ -247,7 +247,7 @@ class Scheduler:
             )
         flag("search", self.search)
 
-    def options(self, job: Job, pool: NodePool, real: bool = False) -> list[Configuration]:
+    def options(self, job: MoldableJob, pool: NodePool, real: bool = False) -> list[Configuration]:
         """List the configurations that are considered for a job, by declared or `real` times."""
         cpu, gpu = (job.cpu, job.gpu) if real else (job.cpu_estimate, job.gpu_estimate)
         kinds = {"preferred": (job.preferred,), "one": TYPES[:2], "any": TYPES}[self.types]
@@ -270,12 +270,12 @@ SCHEDULERS: dict[str, Scheduler] = {
     "mct": Scheduler("one", "requested"),
     "mct-any": Scheduler("any", "requested"),
     "flexible": Scheduler(),
-    "area": Scheduler(weights=(0.0, 0.25, 0.5, 1.0, 2.0), orders=ORDERS),
+    "area": Scheduler(weights=(0.0, 0.25, 0.5, 1.0, 2.0), orders=BATCH_ORDERS),
     "exhaustive": Scheduler(search=True),
 }
 
 
-def read_moldable_jobs(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
+def read_moldable_jobs(jobs: pd.DataFrame, pool: NodePool) -> list[MoldableJob]:
     """Read a table of jobs."""
     require_single_labels("jobs", require_table("jobs", jobs, VERSIONS, empty=False))
     columns = {name: time_column("jobs", jobs, name, True, True) for name in VERSIONS}
@@ -294,7 +294,7 @@ def read_moldable_jobs(jobs: pd.DataFrame, pool: NodePool) -> list[Job]:
         )
     rows = np.column_stack([arrival, *columns.values(), *estimates]).tolist()
     both = zip(rows, nodes.tolist(), strict=True)
-    return [Job._make((i, *row, count)) for i, (row, count) in enumerate(both)]
+    return [MoldableJob._make((i, *row, count)) for i, (row, count) in enumerate(both)]
 
 
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
@@ -311,15 +311,15 @@ def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
 
 
 #: Most jobs and nodes of a search, which then takes about a second.
-MOST_JOBS, MOST_NODES = 5, 4
+MOST_JOBS_TO_SEARCH, MOST_NODES_TO_SEARCH = 5, 4
 #: When each node's (GPU, CPU) is free.
-Free = list[tuple[float, float]]
+FreeTimes = list[tuple[float, float]]
 
 
 class Reservation(NamedTuple):
     """A job with its configuration, its nodes, its expected end and its start."""
 
-    job: Job
+    job: MoldableJob
     config: Configuration
     nodes: tuple[int, ...]
     predicted: float
@@ -334,14 +334,16 @@ class Reservation(NamedTuple):
 Reservations = list[Reservation]
 
 
-def _free_time(free: Free, nodes: tuple[int, ...], kind: str) -> float:
+def _free_time(free: FreeTimes, nodes: tuple[int, ...], kind: str) -> float:
     """Return when all of these nodes can serve a type."""
     if kind == "both":
         return max(max(free[node]) for node in nodes)
     return max(free[node][kind == "cpu"] for node in nodes)
 
 
-def _occupy_nodes(free: Free, nodes: tuple[int, ...], kind: str, end: float, span: float) -> None:
+def _occupy_nodes(
+    free: FreeTimes, nodes: tuple[int, ...], kind: str, end: float, span: float
+) -> None:
     """Reserve devices of nodes until an instant, in place.
 
     An end that is the same instant as a known one, up to rounding, takes the known value, so that
@@ -355,7 +357,7 @@ def _occupy_nodes(free: Free, nodes: tuple[int, ...], kind: str, end: float, spa
 
 
 def _placements(
-    job: Job, configs: list[Configuration], free: Free, earliest: float
+    job: MoldableJob, configs: list[Configuration], free: FreeTimes, earliest: float
 ) -> Iterator[Reservation]:
     """Yield a reservation of each configuration on the nodes that are free first."""
     order: dict[str, list[int]] = {}
@@ -369,7 +371,7 @@ def _placements(
 
 
 def _reserve_batch(
-    batch: list[Job], free: Free, pool: NodePool, scheduler: Scheduler, now: float
+    batch: list[MoldableJob], free: FreeTimes, pool: NodePool, scheduler: Scheduler, now: float
 ) -> Reservations:
     """Reserve devices for a batch: the plan with the least makespan of all weights and orders."""
     configs = {job: scheduler.options(job, pool) for job in batch}
@@ -391,9 +393,9 @@ def _reserve_batch(
     return plans[find_earliest(makespans, now)]
 
 
-def _expected_free(unfinished: Reservations, pool: NodePool, now: float) -> Free:
+def _expected_free(unfinished: Reservations, pool: NodePool, now: float) -> FreeTimes:
     """Return when devices are expected to be free, by declared times and what happened so far."""
-    free: Free = [(now, now)] * pool.nodes
+    free: FreeTimes = [(now, now)] * pool.nodes
     for one in unfinished:
         kind, expected = one.config.kind, one.config.time
         is_running = one.start <= latest_finish(now, one.time(pool))
@@ -402,17 +404,17 @@ def _expected_free(unfinished: Reservations, pool: NodePool, now: float) -> Free
     return free
 
 
-def _run_batches(jobs: list[Job], pool: NodePool, scheduler: Scheduler) -> Reservations:
+def _run_batches(jobs: list[MoldableJob], pool: NodePool, scheduler: Scheduler) -> Reservations:
     """Reserve devices for batch after batch, or serve queues in order.
 
     A job starts once all its devices have done the jobs before it. In a queue no job starts
     before the one ahead of it.
     """
     done, unfinished = Reservations(), Reservations()
-    free: Free = [(0.0, 0.0)] * pool.nodes
+    free: FreeTimes = [(0.0, 0.0)] * pool.nodes
     last_start: dict[object, float] = {}
 
-    def take_next_nodes(job: Job) -> Reservation:
+    def take_next_nodes(job: MoldableJob) -> Reservation:
         (reservation,) = _placements(job, scheduler.options(job, pool), free, 0.0)
         return reservation._replace(predicted=math.nan)
 
@@ -435,12 +437,13 @@ def _run_batches(jobs: list[Job], pool: NodePool, scheduler: Scheduler) -> Reser
     return done
 
 
-def _search(jobs: list[Job], pool: NodePool, scheduler: Scheduler) -> Reservations:
+def _search(jobs: list[MoldableJob], pool: NodePool, scheduler: Scheduler) -> Reservations:
     """Find a schedule with the least makespan; all arrivals and realised times are known."""
-    if len(jobs) > MOST_JOBS or pool.nodes > MOST_NODES:
+    if len(jobs) > MOST_JOBS_TO_SEARCH or pool.nodes > MOST_NODES_TO_SEARCH:
         raise InputError(
-            f"an exhaustive search takes at most {MOST_JOBS} jobs on {MOST_NODES} nodes, got "
-            f"{len(jobs)} on {pool.nodes}; compare with lower_bound instead"
+            f"an exhaustive search takes at most {MOST_JOBS_TO_SEARCH} jobs on "
+            f"{MOST_NODES_TO_SEARCH} nodes, got {len(jobs)} on {pool.nodes}; "
+            "compare with lower_bound instead"
         )
     jobs = [job._replace(cpu_estimate=job.cpu, gpu_estimate=job.gpu) for job in jobs]
     area = replace(SCHEDULERS["area"], types=scheduler.types, counts=scheduler.counts)
@@ -449,9 +452,9 @@ def _search(jobs: list[Job], pool: NodePool, scheduler: Scheduler) -> Reservatio
     configs = {job: scheduler.options(job, pool) for job in jobs}
     quickest = {job: min(config.time for config in own) for job, own in configs.items()}
     smallest = {job: min(config.area for config in own) for job, own in configs.items()}
-    seen: dict[frozenset[Job], list[tuple[float, ...]]] = {}
+    seen: dict[frozenset[MoldableJob], list[tuple[float, ...]]] = {}
 
-    def later(left: frozenset[Job], free: Free, last: float) -> Iterator[Reservation]:
+    def later(left: frozenset[MoldableJob], free: FreeTimes, last: float) -> Iterator[Reservation]:
         """Yield all reservations that start no earlier than the last one."""
         for job in sorted(left):
             for config in configs[job]:
@@ -463,7 +466,7 @@ def _search(jobs: list[Job], pool: NodePool, scheduler: Scheduler) -> Reservatio
                         yield Reservation(job, config, nodes, start + config.time, start)
                     alike.add(key)
 
-    def visit(left: frozenset[Job], free: Free, plan: Reservations) -> None:
+    def visit(left: frozenset[MoldableJob], free: FreeTimes, plan: Reservations) -> None:
         """Extend a partial schedule in every way that can still be better."""
         nonlocal best, least
         if not left:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from dlsim.cpugpu.check import Fairness, check_schedule, judge_fairness, local_bounds
+from dlsim.cpugpu.check import Fairness, check_job_schedule, judge_fairness, local_bounds
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.cpugpu.job_table import JobTable, busy_shares
@@ -87,4 +87,4 @@ class ScheduleResult(JobMetrics):
 
     def check(self) -> None:
         """Verify the schedule against the model alone (`dlsim.cpugpu.check`)."""
-        check_schedule(self)
+        check_job_schedule(self)

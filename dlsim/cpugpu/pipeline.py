@@ -40,7 +40,7 @@ Operation = tuple[int, str]
 Ran = tuple[int, Any, Any]
 #: Orders of issue: chunk by chunk; stage by stage over waves of k chunks a GPU (more would wait
 #: for their streams); calls of several threads, interleaved at random; as Hyper-Q would start.
-ORDERS = ("depth", "breadth", "threads", "scheduled")
+ISSUE_ORDERS = ("depth", "breadth", "threads", "scheduled")
 #: Which of two waiting operations an engine takes, by `Gpu.first`: that of the later stage, of the
 #: earlier one, or either; then the earlier chunk.
 _RANK = {"d2h": -1, "h2d": 1, "chunk": 0}
@@ -75,7 +75,7 @@ def run_chunks(
         Each of the GPUs.
     issue : str or sequence of (chunk, stage)
         Order in which the host issues operations, for in-order queues: one of
-        `dlsim.cpugpu.pipeline.ORDERS`, or every operation of the GPUs once.
+        `dlsim.cpugpu.pipeline.ISSUE_ORDERS`, or every operation of the GPUs once.
     gpus : int
         Number of GPUs.
     per_link : int
@@ -289,7 +289,7 @@ def issue_order(
             order = [(whole("chunk", chunk, 0), str(stage)) for chunk, stage in issue]
         except (TypeError, ValueError):
             raise InputError(
-                f"issue must be one of {', '.join(ORDERS)} or a list of (chunk, stage); "
+                f"issue must be one of {', '.join(ISSUE_ORDERS)} or a list of (chunk, stage); "
                 f"got {issue!r}"
             ) from None
         for op in order:
@@ -301,7 +301,7 @@ def issue_order(
             left.remove(op)
         if left:
             raise InputError(f"issue must name every operation once; {min(left)!r} is missing")
-    elif one_of("issue", issue, ORDERS) == "breadth":
+    elif one_of("issue", issue, ISSUE_ORDERS) == "breadth":
         order.sort(key=lambda op: (op[0] // work.lanes, ON_GPU.index(op[1]), op[0]))
     elif issue == "threads":
         order = _interleaved(work, order, threads, seed)

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView
 
 
-class View(Protocol):
+class QueueView(Protocol):
     """Another order of the jobs of a main queue, kept up to date as jobs come and go."""
 
     def fill(self, jobs: Iterable[JobView]) -> None:
@@ -25,9 +25,8 @@ class View(Protocol):
 class MainQueue:
     """The jobs that wait for a decision, in queue order; any of them is found by its number.
 
-    A policy that looks at the jobs in another order asks for a `View`, which is made when it is
-    first asked for. Iteration, ``len``, ``queue[0]`` and ``in`` (of a job's number) work as for a
-    list.
+    A policy that needs another order of the jobs asks for a `QueueView`, which is made at the first
+    call. Iteration, ``len``, ``queue[0]`` and ``in`` (of a job's number) work as for a list.
     """
 
     def __init__(self, jobs: Iterable[JobView] = ()) -> None:

@@ -29,7 +29,7 @@ from dlsim.cpugpu.model import POLICY_RULES, Policy, Reading
 from dlsim.cpugpu.queues import ByPreferredClass, BySpeedUp, ByTime, ByVersions, MainQueue, SubQueue
 
 #: The first free device of each class, None without one.
-Free = dict[str, int | None]
+FreeDevices = dict[str, int | None]
 
 
 class SchedulerState:
@@ -82,7 +82,7 @@ class SchedulerState:
                 return device
         return None
 
-    def free_by_class(self) -> Free:
+    def free_by_class(self) -> FreeDevices:
         """Return the first free device of each class, None without one."""
         return {"gpu": self.first_free("gpu"), "cpu": self.first_free("cpu")}
 
@@ -184,7 +184,7 @@ def ready_as_declared(state: SchedulerState) -> list[float]:
 
 
 def rule_2(
-    state: SchedulerState, job: JobView, free: Free, policy: Policy, reading: Reading
+    state: SchedulerState, job: JobView, free: FreeDevices, policy: Policy, reading: Reading
 ) -> int | None:
     """Rule 2: return a free device of a class that was never assigned this application."""
     if reading.both_free == "best" and len(job.declared) > 1 and None not in free.values():
@@ -225,7 +225,11 @@ def rule_3(state: SchedulerState, times: dict[str, float], ready: list[float]) -
 
 
 def rule_4(
-    state: SchedulerState, job: JobView, free: Free, times: dict[str, float], ready: list[float]
+    state: SchedulerState,
+    job: JobView,
+    free: FreeDevices,
+    times: dict[str, float],
+    ready: list[float],
 ) -> Decision:
     """Rule 4: choose the slower free device if the job finishes sooner there, else a sub-queue.
 
@@ -266,7 +270,7 @@ def history_rule(state: SchedulerState, policy: Policy, reading: Reading) -> Dec
 
 
 def _place_unmeasured(
-    state: SchedulerState, job: JobView, free: Free, policy: Policy, reading: Reading
+    state: SchedulerState, job: JobView, free: FreeDevices, policy: Policy, reading: Reading
 ) -> Decision:
     """Place a job of which nothing is measured though every class at hand was tried.
 
