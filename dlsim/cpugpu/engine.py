@@ -54,7 +54,7 @@ def simulate(
 
     Returns
     -------
-    Schedule
+    ScheduleResult
         Tables of what was decided; `ScheduleResult.check` verifies them.
 
     Raises

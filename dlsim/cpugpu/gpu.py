@@ -201,7 +201,7 @@ def chunk_input(
 
     Returns
     -------
-    Cut
+    Chunking
         Chunks and mode.
 
     Raises

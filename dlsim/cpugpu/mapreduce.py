@@ -555,7 +555,7 @@ def run_mapreduce(
 
     Returns
     -------
-    MapReduceRun
+    MapReduceResult
         Output and tables; its `check` compares with a plain computation.
 
     Raises

@@ -515,7 +515,7 @@ def run_moldable(
 
     Returns
     -------
-    MoldableSchedule
+    MoldableResult
         Tables; its `check` tests the model's rules.
 
     Raises

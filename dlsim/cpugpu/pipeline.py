@@ -93,7 +93,7 @@ def run_chunks(
 
     Returns
     -------
-    Timeline
+    PipelineResult
         Table of operations; its `check` tests the model's rules.
 
     Raises

@@ -60,7 +60,7 @@ class OnlineScheduler:
 
     Attributes
     ----------
-    state : State
+    state : SchedulerState
         What the policy sees.
     moves : dict
         The last move of every job, by its number.

@@ -133,7 +133,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotRe
 
     Returns
     -------
-    SlotSchedule
+    SlotResult
         Tables; its `check` replays every choice.
 
     Raises

@@ -58,7 +58,7 @@ def ideal_split(work: Any, fixed: Sequence[Any], unit: Sequence[Any]) -> EqualFi
 
     Returns
     -------
-    Split
+    EqualFinish
         Shares and time; exact on Fractions.
 
     Raises
