@@ -3,8 +3,8 @@
 import math
 from collections import deque
 from collections.abc import Hashable, Sequence
-from itertools import combinations
-from typing import Any, NamedTuple
+from itertools import permutations
+from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
@@ -69,19 +69,33 @@ def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Ind
     check_graph(graph, routers)
     paths = _shortest_paths(graph, routers)
     link_between = {}
-    for label, (start, end) in zip(labels, graph.edges, strict=True):
-        link_between[start, end] = link_between[end, start] = label
-    routes: dict[tuple[int, int], list[Any]] = {}
-    for k, to in combinations(range(len(routers)), 2):
-        parent, node = paths[routers[k]].parent, routers[to]
+    for link, (start, end) in enumerate(graph.edges):
+        link_between[start, end] = link_between[end, start] = link
+    pairs, hops, links = list[tuple[int, int]](), [0], list[int]()
+    for k, to in permutations(range(len(routers)), 2):  # in sorted order
+        root, node = routers[min(k, to)], routers[max(k, to)]
+        parent = paths[root].parent
         if node not in parent:
             continue
-        back = []
-        while node != routers[k]:
-            back.append(link_between[node, parent[node]])
+        to_root = []
+        while node != root:
+            to_root.append(link_between[node, parent[node]])
             node = parent[node]
-        routes[k, to], routes[to, k] = back[::-1], back
-    return Routes.from_mapping(routes, labels, len(routers))
+        pairs.append((k, to))
+        hops.append(len(to_root))
+        links += to_root if k > to else to_root[::-1]
+    ends = np.array(pairs, dtype=np.int32).reshape(-1, 2)
+    first, second = ends.T
+    # the way back follows each route
+    order = np.lexsort((first > second, ends.max(axis=1), ends.min(axis=1)))
+    return Routes(
+        labels,
+        len(routers),
+        ends,
+        start=np.cumsum(hops),
+        link=np.array(links, dtype=np.int32),
+        order=order.astype(np.int32),
+    )
 
 
 def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:

@@ -23,7 +23,7 @@ Ints = NDArray[np.int64]
 Pair = tuple[int, int]
 
 #: Least bytes of memory that a platform takes: per pair of clusters, per cluster and router.
-BYTES_PER_PAIR, BYTES_PER_ROUTER = 36, 26
+BYTES_PER_PAIR, BYTES_PER_ROUTER = 36, 60
 
 
 def require_pair_memory(clusters: int, routers: int = 0) -> None:
