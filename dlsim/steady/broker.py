@@ -212,14 +212,14 @@ class Broker:
 
     def register(self, site: str, speed: float) -> Self:
         """Declare a site's speed, which is also its real speed until `deliver` changes that."""
-        k = self._site(site)
+        k = self._site_number(site)
         self._speed.declare(k, number("speed", speed, above=True))
         self._largest_speed[k] = max(self._largest_speed[k], speed)
         return self._record_change("register", site=k)
 
     def withdraw(self, site: str) -> Self:
         """Withdraw a site's speed; the data that it holds can still be sent to other sites."""
-        k = self._site(site)
+        k = self._site_number(site)
         if not self._speed.declared[k]:
             what = f"cannot withdraw: it is not registered at {self.now:g}"
             raise InputError(f"site {site!r} {what}; register it first")
@@ -228,7 +228,7 @@ class Broker:
 
     def deliver(self, site: str, speed: float) -> Self:
         """Set a site's real speed, which the broker learns by observation."""
-        k = self._site(site)
+        k = self._site_number(site)
         if not self._speed.declared[k]:
             raise InputError(
                 f"site {site!r} delivers nothing: it is not registered; register it first"
@@ -238,7 +238,7 @@ class Broker:
 
     def deliver_link(self, link: Any, bandwidth: float) -> Self:
         """Set the real bandwidth of a connection, which the broker learns by observation."""
-        j = self._link(link)
+        j = self._link_number(link)
         self._bandwidth.real[j] = number("bandwidth", bandwidth)
         return self._record_change(link=j)
 
@@ -246,7 +246,7 @@ class Broker:
         self, link: Any, bandwidth: float | None = None, connections: float | None = None
     ) -> Self:
         """Declare a link's bandwidth per connection, or its most connections, or both."""
-        j, declared = self._link(link), {"bandwidth": bandwidth, "max_connect": connections}
+        j, declared = self._link_number(link), {"bandwidth": bandwidth, "max_connect": connections}
         numbers = {name: value for name, value in declared.items() if value is not None}
         if not numbers:
             raise InputError("change_link needs bandwidth or connections, or both; got neither")
@@ -264,7 +264,7 @@ class Broker:
         return self._set_failed("restore_link", link, False)
 
     def _set_failed(self, reason: str, link: Any, is_lost: bool) -> Self:
-        j = self._link(link)
+        j = self._link_number(link)
         if (link in self.network.failed_links) == is_lost:
             rule, first = ("lost already", "restore") if is_lost else ("not lost", "lose")
             raise InputError(f"link {link!r} is {rule} at {self.now:g}; {first} it first")
@@ -292,12 +292,12 @@ class Broker:
         work, data : float
             Work per load unit, above 0; data per load unit, at least 0.
         """
-        home = self._site(origin)
+        home = self._site_number(origin)
         if not isinstance(name, str):
             raise InputError(f"an application must be named by text, got {name!r}")
         if name in self._submitted:
             raise InputError(f"application {name!r} was submitted before; choose another name")
-        pi = self._priority(priority)
+        pi = self._check_priority(priority)
         load, work = (number(n, one, above=True) for n, one in (("load", load), ("work", work)))
         size = number("data", data)
         self._submitted[name] = _Application(name, home, load, pi, work, size, self.now)
@@ -305,36 +305,36 @@ class Broker:
 
     def cancel(self, name: str) -> Self:
         """End an application that is not done; the work it has done stays counted."""
-        self._unfinished(name).cancelled = True
+        self._find_unfinished(name).cancelled = True
         return self._record_change("cancel")
 
     def set_priority(self, name: str, priority: float | Mapping[str, float]) -> Self:
         """Give an application another priority, as in `submit`."""
-        self._unfinished(name).priority = self._priority(priority)
+        self._find_unfinished(name).priority = self._check_priority(priority)
         return self._record_change("set_priority")
 
-    def _priority(self, priority: Any) -> float | dict[str, float]:
+    def _check_priority(self, priority: Any) -> float | dict[str, float]:
         if not isinstance(priority, Mapping):
             return float(number("priority", priority, above=True))
         for site in priority:
-            self._site(site)
+            self._site_number(site)
         pi = {site: float(number("priority", one)) for site, one in priority.items()}
         if not any(pi.values()):
-            raise InputError(f"priority must be above 0 at a site at least, got {priority!r}")
+            raise InputError(f"priority must be above 0 at one site or more, got {priority!r}")
         return pi
 
-    def _unfinished(self, name: str) -> _Application:
+    def _find_unfinished(self, name: str) -> _Application:
         app = self._submitted[one_of_many("application", name, self._submitted)]
         if app.cancelled or not math.isnan(app.completion):
             why = "was cancelled" if app.cancelled else f"was done at {app.completion:g}"
             raise InputError(f"application {name!r} {why}; name one that still runs")
         return app
 
-    def _site(self, name: str) -> int:
+    def _site_number(self, name: str) -> int:
         sites = list(self.network.sites)
         return sites.index(one_of("site", name, sites))
 
-    def _link(self, label: Any) -> int:
+    def _link_number(self, label: Any) -> int:
         links = self.network.links.index.tolist()
         return links.index(one_of_many("link", label, links))
 
@@ -374,36 +374,36 @@ class Broker:
         active = [
             a for a in self._submitted.values() if math.isnan(a.completion) and not a.cancelled
         ]
-        able, self._allocation = list[_Application](), None
+        servable, self._allocation = list[_Application](), None
         if active and self._speed.estimate.any():
             can_run = most_work(self._platform(active)).max(axis=1) > 0
-            able = [app for app, can in zip(active, can_run.tolist(), strict=True) if can]
-        if able:
-            platform = self._platform(able)
+            servable = [app for app, can in zip(active, can_run.tolist(), strict=True) if can]
+        if servable:
+            platform = self._platform(servable)
             seed = validate.child_seed(self.seed, len(self._log["schedules"]))
             most = self.most_seconds
             self._allocation = solve(platform, self.method, seed, self.reading, most_seconds=most)
-        self._running, found = able, self._allocation
+        self._running, found = servable, self._allocation
         reason = ", ".join(dict.fromkeys(self._reasons))
         measures = (math.nan, math.nan, 0)
         if found:
             measures = (found.objective, found.ratio, int(np.sum(found.connections)))
-        waiting = len(active) - len(able)
-        self._log["schedules"].append((self.now, reason, len(able), waiting, *measures))
+        waiting = len(active) - len(servable)
+        self._log["schedules"].append((self.now, reason, len(servable), waiting, *measures))
         self._reasons = []
         self._speed.active = (self._planned_rates() > 0).any(axis=0)
         self._bandwidth.active = self._active_links()
 
     def _platform(self, apps: list[_Application]) -> Platform:
         """Return the platform of some applications at the estimated speeds and bandwidths."""
-        there = [(app.origin, self._weights(app), app.work, app.data) for app in apps]
+        there = [(app.origin, self._priority_weights(app), app.work, app.data) for app in apps]
         names, known = [app.name for app in apps], self._bandwidth
         wide = None
         if (known.estimate != known.declared).any():
             wide = dict(zip(self.network.links.index, known.estimate.tolist(), strict=True))
         return self.network.platform(self._speed.estimate, there, names, wide)
 
-    def _weights(self, app: _Application) -> float | Floats:
+    def _priority_weights(self, app: _Application) -> float | Floats:
         if isinstance(app.priority, float):
             return app.priority
         return np.array([app.priority.get(site, 0.0) for site in self.network.sites])
@@ -502,13 +502,13 @@ class Broker:
         apps = self._submitted.values()
         rows = [{name: getattr(app, name) for name in names} for app in apps]
         frame = pd.DataFrame(rows, columns=names).set_index("name")
-        each = (np.atleast_1d(self._weights(app)) for app in apps)
+        each = (np.atleast_1d(self._priority_weights(app)) for app in apps)
         frame["priority"] = [float(pi[pi > 0].min()) for pi in each]
         frame["origin"] = [self.network.sites[k] for k in frame["origin"]]
         frame["response"] = frame["completion"] - frame["arrival"]
-        return frame.assign(state=[self._state(app) for app in apps])
+        return frame.assign(state=[self._application_state(app) for app in apps])
 
-    def _state(self, app: _Application) -> str:
+    def _application_state(self, app: _Application) -> str:
         if app.cancelled:
             return "cancelled"
         served = "served" if app in self._running else "waiting"
@@ -533,7 +533,7 @@ class Broker:
         for app in self._submitted.values():
             if math.isnan(app.completion):
                 continue
-            weights = np.broadcast_to(self._weights(app), len(network.sites))
+            weights = np.broadcast_to(self._priority_weights(app), len(network.sites))
             may_run = (weights > 0).astype(float)
             kind = (app.origin, app.work, app.data, *may_run.tolist())
             if kind not in rates:

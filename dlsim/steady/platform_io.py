@@ -55,60 +55,75 @@ from dlsim.validate import (
 )
 
 
-def _label(name: str, value: Any) -> Any:
+def _check_label(name: str, value: Any) -> Any:
     """Return a checked label of a link or a router: a text or a number."""
     if isinstance(value, str | int | float) and not isinstance(value, bool) and value == value:
         return value
     raise InputError(f"{name} must be a text or a number, got {value!r}")
 
 
-def _labels(name: str, value: Any) -> list[Any]:
-    return [_label(name, one) for one in items(name, value)]
+def _check_labels(name: str, value: Any) -> list[Any]:
+    return [_check_label(name, one) for one in items(name, value)]
 
 
-def _amount(name: str, value: Any, above: bool = False) -> float:
+def _check_amount(name: str, value: Any, above: bool = False) -> float:
     return float(number(name, any_number(name, value), above=above))
 
 
-def _priority(name: str, value: Any) -> Any:
+def _check_priority(name: str, value: Any) -> Any:
     """Return a priority, or a list of those on each cluster."""
     is_list = isinstance(value, list)
-    return [_amount(name, one) for one in value] if is_list else _amount(name, value)
+    return [_check_amount(name, one) for one in value] if is_list else _check_amount(name, value)
 
 
-def _cluster(name: str, value: Any) -> Any:
+def _check_cluster(name: str, value: Any) -> Any:
     """Return a name or number of a cluster, which is looked up later."""
     return value if isinstance(value, str) else whole(name, value, 0)
 
 
-def _clusters(name: str, value: Any) -> list[Any]:
-    return [_cluster(name, one) for one in items(name, value)]
+def _check_clusters(name: str, value: Any) -> list[Any]:
+    return [_check_cluster(name, one) for one in items(name, value)]
 
 
 _ENDS = ("from", "to")
 #: The tables of a file with their fields; ? marks optional fields.
 PLATFORM_TABLES: Schema = {
-    "cluster": {"name?": text, "speed": _amount, "gateway": _amount, "router?": _label},
+    "cluster": {
+        "name?": text,
+        "speed": _check_amount,
+        "gateway": _check_amount,
+        "router?": _check_label,
+    },
     "application": {
         "name?": text,
-        "origin": _cluster,
-        "priority": _priority,
-        "work": partial(_amount, above=True),
-        "data": _amount,
+        "origin": _check_cluster,
+        "priority": _check_priority,
+        "work": partial(_check_amount, above=True),
+        "data": _check_amount,
     },
     "link": {
-        "name": _label,
-        "bandwidth": _amount,
+        "name": _check_label,
+        "bandwidth": _check_amount,
         "max_connect?": any_number,
-        "start?": _label,
-        "end?": _label,
+        "start?": _check_label,
+        "end?": _check_label,
     },
-    "route": {"from?": _cluster, "to?": _cluster, "between?": _clusters, "links": _labels},
+    "route": {
+        "from?": _check_cluster,
+        "to?": _check_cluster,
+        "between?": _check_clusters,
+        "links": _check_labels,
+    },
 }
 #: The tables inside the table ``limits``.
 LIMIT_TABLES: Schema = {
-    "pair": {"from?": _cluster, "to?": _cluster, "between?": _clusters, "most": any_number},
-    "share": {"cluster": _cluster, "origins": _clusters, "share": any_number},
+    "pair": {
+        "from?": _check_cluster,
+        "to?": _check_cluster,
+        "between?": _check_clusters,
+        "most": any_number,
+    },
+    "share": {"cluster": _check_cluster, "origins": _check_clusters, "share": any_number},
 }
 
 
@@ -198,7 +213,7 @@ def _read_limits(name: str, document: Any) -> Row:
     return parse_tables(name, document, LIMIT_TABLES, {"pairs?": unchecked}, 0)
 
 
-def _limits_of(found: Row, names: Sequence[str]) -> Limits:
+def _build_limits(found: Row, names: Sequence[str]) -> Limits:
     if "pairs" in found and "pair" in found:
         rule = "must hold pairs, one number for all, or a list pair; not both"
         raise InputError(f"{found.where} {rule}")
@@ -213,7 +228,7 @@ def _limits_of(found: Row, names: Sequence[str]) -> Limits:
     return located(found.where, Limits, tuple(shares), pairs or found.get("pairs"))
 
 
-def _listed_routes(
+def _read_routes(
     rows: Sequence[Row], names: Sequence[str], links: set[Any]
 ) -> dict[tuple[int, int], list[Any]]:
     """Return the routes that a file lists."""
@@ -232,9 +247,9 @@ def _listed_routes(
     return routes
 
 
-def _links_of(rows: Sequence[Row]) -> pd.DataFrame:
-    told = [(row["name"], row["bandwidth"], row.get("max_connect", math.inf)) for row in rows]
-    links = pd.DataFrame(told, columns=["name", "bandwidth", "max_connect"]).set_index("name")
+def _build_links(rows: Sequence[Row]) -> pd.DataFrame:
+    link_rows = [(row["name"], row["bandwidth"], row.get("max_connect", math.inf)) for row in rows]
+    links = pd.DataFrame(link_rows, columns=["name", "bandwidth", "max_connect"]).set_index("name")
     validate.require_table("links", links, ("bandwidth", "max_connect"))  # each label once
     for column in ("start", "end"):
         if any(column in row for row in rows):
@@ -260,16 +275,16 @@ def _shortest_routes(
     return *routes_from_links(links, routers), routers
 
 
-def _platform_of(found: Row) -> Platform:
+def _build_platform(found: Row) -> Platform:
     clusters, rows = found.get("cluster", []), found.get("link", [])
     apps = found.get("application", [])
     names = [row.get("name", "") for row in clusters]
     if twice := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
         raise InputError(f"clusters must have different names, got {twice[0]!r} twice")
-    links, routers = _links_of(rows), [row.get("router") for row in clusters]
+    links, routers = _build_links(rows), [row.get("router") for row in clusters]
     routes: Any
     if "route" in found or not rows or len(clusters) == 1:
-        routes = _listed_routes(found.get("route", []), names, set(links.index))
+        routes = _read_routes(found.get("route", []), names, set(links.index))
     else:
         links, routes, routers = _shortest_routes(clusters, rows, links)
     columns: Any = {name: [row[name] for row in apps] for name in ("priority", "work", "data")}
@@ -284,7 +299,7 @@ def _platform_of(found: Row) -> Platform:
         links,
         routes,
         origin=[located(row.where, _find_cluster, names, "origin", row["origin"]) for row in apps],
-        limits=_limits_of(found["limits"], names) if "limits" in found else Limits(),
+        limits=_build_limits(found["limits"], names) if "limits" in found else Limits(),
         router=None if None in routers else tuple(routers),
         **columns,
     )
@@ -311,7 +326,7 @@ def read_platform(path: StrPath, limit: int = MAX_TOML_BYTES) -> Platform:
         For a file that cannot be read or holds no platform; names the file.
     """
     found = read_tables(path, PLATFORM_TABLES, {"limits?": _read_limits}, 0, limit)
-    platform: Platform = located(os.fspath(path), _platform_of, found)
+    platform: Platform = located(os.fspath(path), _build_platform, found)
     return platform
 
 

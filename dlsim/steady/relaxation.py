@@ -260,10 +260,10 @@ class ReducedProgram:
 
         The weight of each cell, in its unit, is a standard normal number.
         """
-        worth = rng.standard_normal(len(self._amounts))
+        weights = rng.standard_normal(len(self._amounts))
         here = np.append(self.objective / self.rows.objective_unit, self._amounts[self.cells])
         with _options(self._solver, {"simplex_strategy": 4}):  # the last optimum stays feasible
-            values = self._second_stage(here, worth)
+            values = self._second_stage(here, weights)
         self._store_solution(values[1:])
 
     def _store_solution(self, amounts: Floats) -> None:
@@ -274,43 +274,43 @@ class ReducedProgram:
         usage = np.bincount(self.rows.route[routed], filled, minlength=len(self.fixed))
         self.connections_used = usage.astype(float)
 
-    def _run_with_columns(self, worth: Floats) -> Floats:
+    def _run_with_columns(self, weights: Floats) -> Floats:
         """Solve with some weights of the cells, and add columns as long as one would help."""
         while True:
             values = np.array(run_to_optimality(self._solver).col_value)
             if len(self.cells) == len(self.rows.app):
                 return values
-            helps = worth - self.rows.price_columns(self.duals())
-            outside = (self._column < 0) & (self._upper > 0) & (helps > FEASIBILITY_TOLERANCE)
+            gain = weights - self.rows.price_columns(self.duals())
+            outside = (self._column < 0) & (self._upper > 0) & (gain > FEASIBILITY_TOLERANCE)
             if not outside.any():
                 return values
             found = np.flatnonzero(outside)
             # the most helpful ones, a few of each application and on each cluster
             kinds = (self.rows.app[found], self.rows.cluster[found])
-            chosen = np.concatenate([_largest_of_each(kind, helps[found]) for kind in kinds])
+            chosen = np.concatenate([_largest_of_each(kind, gain[found]) for kind in kinds])
             self._add_columns(found[np.unique(chosen)])
             some = slice(len(values) - 1, None)
-            for cell, value in zip(self.cells[some], worth[self.cells[some]], strict=True):
+            for cell, value in zip(self.cells[some], weights[self.cells[some]], strict=True):
                 self._solver.changeColCost(int(self._column[cell]), float(value))
 
-    def _second_stage(self, first: Floats, worth: Floats) -> Floats:
+    def _second_stage(self, first: Floats, weights: Floats) -> Floats:
         """Return the optimum that is best for some weights of the cells, the first on failure."""
         solver, best = self._solver, float(first[0])
-        self._set_costs(0.0, worth)
+        self._set_costs(0.0, weights)
         try:
             # with rounding errors the program may be infeasible at the optimum itself
             for least in (best, best * (1 - FEASIBILITY_TOLERANCE)):
                 solver.changeColBounds(0, least, np.inf)
                 with suppress(StudyError):
-                    return self._run_with_columns(worth)
+                    return self._run_with_columns(weights)
             return first
         finally:
             solver.changeColBounds(0, 0.0, np.inf)
-            self._set_costs(1.0, np.zeros(len(worth)))
+            self._set_costs(1.0, np.zeros(len(weights)))
 
-    def _set_costs(self, first: float, worth: Floats) -> None:
+    def _set_costs(self, first: float, weights: Floats) -> None:
         """Set the weights of x_0 and of the cells in the objective."""
-        costs = np.append(first, worth[self.cells])
+        costs = np.append(first, weights[self.cells])
         self._solver.changeColsCost(len(costs), np.arange(len(costs), dtype=np.int32), costs)
 
     def freeze_at_optimum(self) -> int:

@@ -51,14 +51,14 @@ def _outside() -> int:
     return level
 
 
-def _pair(name: str, pair: Any) -> Pair:
+def _check_pair(name: str, pair: Any) -> Pair:
     if isinstance(pair, tuple) and len(pair) == 2:
         with suppress(TypeError):
             return int(operator.index(pair[0])), int(operator.index(pair[1]))
     raise InputError(f"{name} must be named by pairs of clusters, got {pair!r}; write (0, 1)")
 
 
-def _most(most: Any) -> float:
+def _check_limit(most: Any) -> float:
     rule = "a number of at least 0"
     most = float(number("limits.pairs", most, high=math.inf, rule=rule))
     down = round_counts_down("limits.pairs", np.array([most]))[0]
@@ -124,9 +124,11 @@ class Limits:
         shares = tuple(instance("limits.shares", cap, Share) for cap in several)
         pairs: Any = self.pairs
         if isinstance(pairs, Mapping):
-            pairs = {_pair("limits.pairs", pair): _most(n) for pair, n in pairs.items()} or None
+            pairs = {
+                _check_pair("limits.pairs", pair): _check_limit(n) for pair, n in pairs.items()
+            } or None
         elif pairs is not None:
-            pairs = _most(pairs)
+            pairs = _check_limit(pairs)
         vars(self).update(shares=shares, pairs=pairs)
 
     def pair_limit(self, k: int, to: int) -> float:
@@ -167,7 +169,10 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
             return given
         if not isinstance(given, Mapping):
             raise InputError(f"routes must map pairs of clusters to links, got {given!r}")
-        ways = {_pair("routes", pair): to_list(f"route {pair}", way) for pair, way in given.items()}
+        ways = {
+            _check_pair("routes", pair): to_list(f"route {pair}", way)
+            for pair, way in given.items()
+        }
         place = {label: i for i, label in enumerate(labels)}
 
         for (k, to), way in ways.items():
@@ -191,7 +196,7 @@ class Routes(Mapping[Pair, tuple[Any, ...]]):
 
     def __getitem__(self, pair: Any) -> tuple[Any, ...]:
         with suppress(InputError):
-            k, to = _pair("routes", pair)
+            k, to = _check_pair("routes", pair)
             if min(k, to) >= 0 and max(k, to) < len(self.number) and self.number[k, to] >= 0:
                 r = self.number[k, to]
                 return tuple(self.labels[self.link[self.start[r] : self.start[r + 1]]].tolist())
@@ -279,6 +284,6 @@ class Tables:
         return np.bincount(link, filled[some][at], len(self.capacity)).astype(float)
 
 
-def _reduce_links(verb: np.ufunc, values: Floats, start: Ints, link: Any) -> Floats:
+def _reduce_links(reduction: np.ufunc, values: Floats, start: Ints, link: Any) -> Floats:
     """Reduce the values of the links of each route; every route must have a link."""
-    return verb.reduceat(values[link], start[:-1]) if len(start) > 1 else np.zeros(0)
+    return reduction.reduceat(values[link], start[:-1]) if len(start) > 1 else np.zeros(0)
