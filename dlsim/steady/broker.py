@@ -22,7 +22,7 @@ from dlsim.steady.engine import solve, split_method
 from dlsim.steady.lp_rows import most_work
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.network import Network
-from dlsim.steady.program import seconds
+from dlsim.steady.program import check_seconds
 from dlsim.steady.relaxation import bound
 from dlsim.validate import Seed, instance, number, one_of, one_of_many
 
@@ -198,7 +198,7 @@ class Broker:
         if record.is_relaxed:
             what = f"use another method than {record.name}"
             raise InputError(f"a broker needs whole connections; {what}")
-        self.most_seconds = seconds(most_seconds)
+        self.most_seconds = check_seconds(most_seconds)
         self.now = 0.0
         self._allocation: Allocation | None = None
         self._speed = _RateEstimates(np.zeros(len(network.sites)))

@@ -16,7 +16,13 @@ from dlsim.errors import InputError
 from dlsim.steady.allocation import Allocation, least_connections, scale_to_feasible
 from dlsim.steady.heuristics import WorkAndConnections, fill_greedily, round_down, round_randomly
 from dlsim.steady.model import Platform, Reading
-from dlsim.steady.program import MOST_SEARCH_NODES, max_min_fair, polish, seconds, solve_program
+from dlsim.steady.program import (
+    MOST_SEARCH_NODES,
+    check_seconds,
+    max_min_fair,
+    polish,
+    solve_program,
+)
 from dlsim.steady.relaxation import bound, relaxed_program
 from dlsim.validate import (
     Seed,
@@ -365,7 +371,7 @@ def solve(
         batch=whole("batch", batch),
         runs=whole("runs", runs),
         most_nodes=whole("most_nodes", most_nodes, 0),
-        most_seconds=seconds(most_seconds),
+        most_seconds=check_seconds(most_seconds),
         engine=one_of("engine", engine, ENGINES),
     )
     cells = platform.applications * platform.clusters

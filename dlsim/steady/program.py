@@ -41,14 +41,17 @@ _MIXED: dict[str, Any] = {
 }
 
 
-def seconds(value: object) -> float:
+def check_seconds(value: object) -> float:
     """Return a checked limit of seconds; infinite for no limit."""
     rule = "a number of at least 0 (inf for no limit)"
     return float(number("most_seconds", value, high=math.inf, rule=rule))
 
 
-def full_rows(rows: LpRows) -> tuple[csr_array, Floats]:
-    """Return (6) in full: the columns t, the cells of `rows`, one per numbered route."""
+def build_full_rows(rows: LpRows) -> tuple[csr_array, Floats]:
+    """Return matrix and limits of (6) in full.
+
+    The columns are x_0, the cells of `rows`, and the connections of each numbered route.
+    """
     tables, n = rows.platform.tables, len(rows.app)
     routes = len(tables.pairs)
     first = rows.matrix(np.arange(n))
@@ -65,7 +68,7 @@ def full_rows(rows: LpRows) -> tuple[csr_array, Floats]:
     return matrix, np.concatenate([rows.limit, np.zeros(routes), tables.capacity])
 
 
-def single_use_rows(rows: LpRows) -> csr_array:
+def build_single_use_rows(rows: LpRows) -> csr_array:
     """Return the rows ``cell <= connections`` of the cells that need less than one connection.
 
     A cell is at most 1, so these rows exclude no whole-number solution. Without them a solver for
@@ -98,9 +101,9 @@ def solve_program(
         A valid allocation to begin the search from; where it meets the bound of the
         relaxed program it is proved optimal without a search.
     most_nodes : int
-        Where the search ends; what it found is then returned with its `gap`.
+        Most nodes of the search; the best allocation found until then is returned with its `gap`.
     most_seconds : float
-        Another end of the search, by the clock: what it finds then depends on the machine.
+        Most seconds of the search; its result then depends on the speed of the machine.
 
     Returns
     -------
@@ -122,31 +125,31 @@ def solve_program(
         instance("start", start, Allocation)
     ends = {
         "mip_max_nodes": whole("most_nodes", most_nodes, 0),
-        "time_limit": seconds(most_seconds),
+        "time_limit": check_seconds(most_seconds),
     }
     rows = LpRows.from_platform(platform)
-    matrix, limit = full_rows(rows)
+    matrix, limit = build_full_rows(rows)
     if integer:
-        light = single_use_rows(rows)
+        light = build_single_use_rows(rows)
         matrix = vstack([matrix, light], format="csr")
         limit = np.append(limit, np.zeros(light.shape[0]))
-        return _mixed(rows, matrix, limit, start, ends)
+        return _solve_mixed(rows, matrix, limit, start, ends)
     values = np.array(run_to_optimality(make_solver(matrix, limit, rows.is_capped)).col_value)
     _, amounts, opened = np.split(values, [1, 1 + len(rows.app)])
     work = scale_to_feasible(platform, rows.work(amounts))
     connections = platform.tables.to_matrix(np.maximum(opened, 0.0))
     least = least_connections(platform, work)  # the solver's may be too few by rounding errors
     opened = np.where(np.abs(connections - least) <= SAME_CONNECTIONS, least, connections)
-    return _checked(platform, work, opened, is_relaxed=True)
+    return _build_checked(platform, work, opened, is_relaxed=True)
 
 
-def _checked(platform: Platform, work: Floats, connections: Any, **more: Any) -> Allocation:
+def _build_checked(platform: Platform, work: Floats, connections: Any, **more: Any) -> Allocation:
     allocation = Allocation(platform, work, connections, **more)
     allocation.check()
     return allocation
 
 
-def _mixed(
+def _solve_mixed(
     rows: LpRows, matrix: csr_array, limit: Floats, start: Allocation | None, ends: dict[str, Any]
 ) -> Allocation:
     platform, n = rows.platform, len(rows.app)
@@ -161,8 +164,9 @@ def _mixed(
     kinds = np.full(len(routes), highspy.HighsVarType.kInteger)
     solver.changeColsIntegrality(len(routes), routes, kinds)
     if start is not None:
-        solution, amounts = highspy.HighsSolution(), start.work[rows.app, rows.cluster] / rows.unit
+        amounts = start.work[rows.app, rows.cluster] / rows.unit
         opened = np.asarray(start.connections, dtype=float)[tuple(platform.tables.pairs.T)]
+        solution = highspy.HighsSolution()
         solution.col_value = [start.objective / rows.objective_unit, *amounts, *opened]
         solver.setSolution(solution)
     solver.run()
@@ -177,13 +181,11 @@ def _mixed(
     best = polish(platform, platform.tables.to_matrix(np.rint(values).astype(np.int64)))
     if start is not None and start.objective > best.objective:
         best = start
-    searched = (
-        found.mip_dual_bound * rows.objective_unit * (1 + SEARCH_BOUND_MARGIN)
-        if len(routes)
-        else np.inf
-    )
-    upper = min(top, searched)
-    return _checked(platform, best.work, best.connections, method="MILP", upper=upper)
+    upper = top
+    if len(routes):
+        searched = found.mip_dual_bound * rows.objective_unit * (1 + SEARCH_BOUND_MARGIN)
+        upper = min(top, searched)
+    return _build_checked(platform, best.work, best.connections, method="MILP", upper=upper)
 
 
 def polish(platform: Platform, connections: Any) -> Allocation:
@@ -206,7 +208,7 @@ def polish(platform: Platform, connections: Any) -> Allocation:
     program = ReducedProgram(platform, connections)
     program.solve()
     work = scale_to_feasible(platform, program.work, connections)
-    return _checked(platform, work, np.array(connections, dtype=np.int64))
+    return _build_checked(platform, work, np.array(connections, dtype=np.int64))
 
 
 def max_min_fair(platform: Platform, connections: Any = None) -> Allocation:
@@ -244,6 +246,6 @@ def max_min_fair(platform: Platform, connections: Any = None) -> Allocation:
             break
     work = scale_to_feasible(platform, program.work, connections)
     if connections is not None:
-        return _checked(platform, work, np.array(connections, dtype=np.int64))
+        return _build_checked(platform, work, np.array(connections, dtype=np.int64))
     opened = least_connections(platform, work)
-    return _checked(platform, work, opened, is_relaxed=True, upper=bound(platform))
+    return _build_checked(platform, work, opened, is_relaxed=True, upper=bound(platform))
