@@ -494,6 +494,14 @@ def test_only_what_stands_for_anything_is_replaced():
     refuses(substitute, compute(eq(square(3), 9), WHY), {square: lambda value: value}, WHY)
     logarithms = identity(eq(sp.log(p * q), sp.log(p) + sp.log(q)), WHY)
     refuses(substitute, logarithms, {sp.log: lambda value: value + 1}, WHY)
+    size = sp.Function("f", positive=True)
+    for index in (n - 5, -1, sp.Rational(1, 2), p):  # i + 1 is positive for indices only
+        refuses(substitute, positive(gt(size(index), 0), WHY), {size: lambda i: i + 1}, WHY)
+    one = positive(gt(size(1), 0), WHY)
+    assert substitute(one, {size: lambda i: i + 1}, WHY).claim == gt(2, 0)
+    changing = substitute(one, {size: lambda i: sp.S.NegativeOne if i == 1 else i + 1}, WHY)
+    assert changing.claim == gt(2, 0)  # a function is asked once, for any index
+    refuses(substitute, one, {size: lambda i: i}, WHY)  # 0 for the index 0
     free = sp.Function("f", real=True)
     line = assume(ge(free(1), 0), WHY)
     assert substitute(line, {free: lambda i: r(i)}, WHY).claim == ge(r(1), 0)

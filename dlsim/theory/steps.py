@@ -5,7 +5,7 @@ earlier lines and collects their hypotheses, so that the last line of a proof na
 was assumed. Signs and equalities are decided in `dlsim.theory.algebra`, never by trying numbers.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -106,6 +106,7 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
     ProofError
         If a value is not what the symbol stands for, or contains an index that is bound.
     """
+    claims, facts = (line.claim, *line.given), _facts(signs)
     shown = {
         old: sp.sympify(new) if isinstance(old, sp.Symbol) else new(_ANY_INDEX)
         for old, new in values.items()
@@ -113,17 +114,39 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
     for old, value in shown.items():
         if not isinstance(old, sp.Symbol | UndefinedFunction) or str(old) in _ROOTS:
             raise ProofError(f"{old} stands for one thing only")
-        _require_kind(old if isinstance(old, sp.Symbol) else old(_ANY_INDEX), value, _facts(signs))
-        for claim in (line.claim, *line.given):
+        _require_kind(old if isinstance(old, sp.Symbol) else old(_ANY_INDEX), value, facts)
+        for claim in claims:
             # another value may bring in what is replaced here
-            replaced = any(part.has(old) for part in (*claim.sides, *shown.values()))
+            parts = (*claim.sides, *shown.values())
+            replaced = any(part.has(old) for part in parts)
             if replaced and (value.free_symbols | {old}) & claim.bound_symbols:
                 raise ProofError(f"{old} -> {value} meets an index that is bound in {claim}")
-    mapped = line.claim.subs(values)
-    require_defined(mapped.sides, _facts(signs))
-    known = {claim.subs(values) for claim in line.given}
+            if isinstance(old, UndefinedFunction):
+                _require_indices(old, parts, facts)
+    plain = {
+        old: value if isinstance(old, sp.Symbol) else _function_of_index(value)
+        for old, value in shown.items()
+    }
+    mapped = line.claim.subs(plain)
+    require_defined(mapped.sides, facts)
+    known = {claim.subs(plain) for claim in line.given}
     known = {claim for claim in known if not _is_trivial(claim)}
     return _line(mapped, why, [line, *signs], known.union(*(one.given for one in signs)))
+
+
+def _function_of_index(value: sp.Expr) -> Callable[[sp.Expr], sp.Expr]:
+    return lambda index: value.subs(_ANY_INDEX, index)
+
+
+def _require_indices(
+    sequence: UndefinedFunction, parts: Sequence[sp.Expr], facts: tuple[Relation, ...]
+) -> None:
+    """Refuse arguments of a sequence that may be no index, as its values were shown for indices."""
+    for part in parts:
+        for applied in part.find(sequence):
+            (index,) = applied.args
+            if not _is_whole(index) or sign(index, facts) not in (">", ">=", "="):
+                raise ProofError(f"{index} may be no index of {sequence}")
 
 
 def _is_trivial(claim: Proposition) -> bool:
