@@ -2,7 +2,7 @@
 
 The file `RECORD_FILE` makes a folder an output folder of dlsim. Its first line names the command
 that made the folder. Every further line holds the name and the digest of a file, written before the
-file appears. A file whose digest is not on record was made or changed by somebody else: dlsim moves
+file appears. A file whose digest is not on record was made or changed by a person: dlsim moves
 it to `BACKUP_FOLDER` and never overwrites it. No link below the folder is followed.
 """
 

@@ -51,7 +51,7 @@ _MODULE_OF = {
 
 
 def __getattr__(name: str) -> Any:
-    """Import a function when it is asked for: listing figures needs no compiler."""
+    """Import a function at its first use, so that listing figures imports no compiler."""
     if name in _MODULE_OF:
         return getattr(importlib.import_module(f"dlsim.study.{_MODULE_OF[name]}"), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,8 +1,8 @@
 """A book of a run: Sphinx and myst-nb on the executed notebooks (extra ``docs``).
 
-The notebooks may be somebody else's. MyST, the Markdown of the book, has directives that import
-modules and include files: in notebooks they become text, and so does every link to a file that is
-not a notebook of the run or one of its pictures.
+Another person may have written the notebooks. MyST, the Markdown of the book, has directives that
+import modules and include files: in notebooks they become text, and so does every link to a file
+that is not a notebook of the run or one of its pictures.
 """
 
 import re
@@ -61,8 +61,8 @@ def write_book(home: OutputFolder) -> Path:
             raise DlsimError(f"Sphinx could not make the book:\n{done.stderr.strip()[-2000:]}")
         for path in sorted(path for path in made.rglob("*") if path.is_file()):
             place, data = path.relative_to(made).as_posix(), files.read_bytes(path, MAX_TABLE_BYTES)
-            for theirs, ours in _ACCESSIBLE.items() if path.suffix == ".html" else ():
-                data = data.replace(theirs, ours)
+            for found, replacement in _ACCESSIBLE.items() if path.suffix == ".html" else ():
+                data = data.replace(found, replacement)
             if not path.name.startswith("."):
                 home.write(f"{BOOK}/{place}", data)
     return home.folder / BOOK / "index.html"

@@ -1,7 +1,6 @@
 """A Dask cluster on which sweeps run: found by its address, refused where it does not fit.
 
-A cluster belongs to somebody else: workers, the scheduler and this process may end at any moment,
-and finished cells are kept here.
+Workers, the scheduler and this process may end at any moment; this process keeps finished cells.
 """
 
 import functools
@@ -74,7 +73,7 @@ def check_cluster(place: str) -> str:
         raise InputError(f"{what}; {remedy}") from error
     except Exception as error:
         # a worker of another Python or Dask fails in its own way
-        what = f"the workers of {place} cannot run a function of ours ({error})"
+        what = f"the workers of {place} cannot run a function of dlsim ({error})"
         raise InputError(f"{what}; give them the same Python and packages") from error
     finally:
         client.close()
@@ -83,7 +82,7 @@ def check_cluster(place: str) -> str:
 
 
 def _need_same(place: str, found: dict[str, tuple[str, str]]) -> None:
-    """Refuse workers with another dlsim than ours, or with none."""
+    """Refuse workers that have no dlsim, or another one than this process."""
     wrong = defaultdict(list)
     for worker, (version, digest) in found.items():
         if not version:

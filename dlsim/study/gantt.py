@@ -1,4 +1,4 @@
-"""Timing diagrams of any schedule: who sends, who computes, who idles, and when.
+"""Timing diagrams of any schedule: when each node receives data, computes, and is idle.
 
 A bar is light and hatched while data is sent, solid while it is computed, and blank
 space is idle time. The head node's link is a row of its own, on top: under a reading that lets
@@ -187,10 +187,10 @@ def plot_gantt(
                 ax.text((start + end) / 2, row, str(task), color=legible_on(ink_of[task]), **look)
         _deadlines(ax, frame, rows, due, since, right, ink_of)
     name_rows(ax, labels, since, right, top)
-    for arrival, who in refused.items():
+    for arrival, tasks_text in refused.items():
         spot = arrival, len(labels) - 1
         ax.plot(*spot, "x", color=INK["vermillion"], ms=6, mew=1.6)
-        ax.annotate(who, spot, (6, 0), textcoords="offset points", va="center", fontsize=8)
+        ax.annotate(tasks_text, spot, (6, 0), textcoords="offset points", va="center", fontsize=8)
     ax.set_xlabel("time")
     keys = [key("send", "sending"), key("compute", "computing")]
     legend_above(ax, keys + [mark("deadline", color="#555555", marker="v")] * bool(due))

@@ -232,10 +232,8 @@ class _Sweep:
             cell = self.cells[number]
             point = ", ".join(f"{name}={value!r}" for name, value in cell.point.items())
             where = f"{point or 'its only point'}, replicate {cell.replicate}"
-            told = (
-                str(error) if isinstance(error, StudyError) else f"{type(error).__name__}: {error}"
-            )
-            raise StudyError(f"{self.label} failed at {where}: {told}") from error
+            kind = "" if isinstance(error, StudyError) else f"{type(error).__name__}: "
+            raise StudyError(f"{self.label} failed at {where}: {kind}{error}") from error
 
     def run_here(self, seconds: float = math.inf) -> None:
         """Call cells in this process, for a while."""
@@ -265,7 +263,7 @@ class _Sweep:
                     text = future.result()
                 self.finish(futures[future], text)
         finally:
-            # a pool of ours is ended instead, and fails where it finds what was cancelled
+            # a `WorkerPool` is closed instead; it fails at cancelled futures
             for future in () if isinstance(executor, worker_pool.WorkerPool) else futures:
                 future.cancel()
 

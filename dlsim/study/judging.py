@@ -92,12 +92,12 @@ def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFra
     InputError
         For an unknown claim, or frames that its measure does not take.
     """
-    here, said = session.current(), []
+    here, paragraphs = session.current(), []
     for name in [names] if isinstance(names, str) else names:
         verdict, points = measure_claim(find_claim(name), frames, named)
         here.verdicts[name], here.points[name] = verdict, points
-        said.append(explain(verdict))
-    return MarkdownText("\n\n".join(said))
+        paragraphs.append(explain(verdict))
+    return MarkdownText("\n\n".join(paragraphs))
 
 
 def _count_points(verdict: Verdict) -> str:

@@ -66,8 +66,8 @@ def wide(
 def name_points(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
     """Name the points of a table of estimates after their place in the grid."""
     rows = table[list(by)].to_dict("records")
-    said = ([f"{_SHORT.get(n, n)} {format_value(row[n])}".strip() for n in by] for row in rows)
-    names = [", ".join([what] * bool(what) + some) for some in said]
+    places = ([f"{_SHORT.get(n, n)} {format_value(row[n])}".strip() for n in by] for row in rows)
+    names = [", ".join([what] * bool(what) + place) for place in places]
     return table.assign(point=pd.Series(names, index=table.index, dtype=object))
 
 
@@ -164,8 +164,8 @@ def trend(table: pd.DataFrame, over: str, text: str = "{what} over {over}") -> p
     wrong = (falls < 0).groupby(by).sum() if by else (falls < 0).sum().to_frame().T
     made = points(slope_over(table, over).rename(columns=names), by)
     flat = wrong.rename(columns=names).reset_index() if by else wrong.rename(columns=names)
-    told = flat.melt(by, var_name="what", value_name="wrong")
-    return made.merge(told, on=["what", *by]).assign(steps=table.index.unique(over).size - 1)
+    falling = flat.melt(by, var_name="what", value_name="wrong")
+    return made.merge(falling, on=["what", *by]).assign(steps=table.index.unique(over).size - 1)
 
 
 def negate_interval(table: pd.DataFrame, about: float = 0.0) -> pd.DataFrame:

@@ -1,8 +1,8 @@
 """Run notebooks with papermill: each in a process of its own, several at once.
 
-A notebook is arbitrary code: running one that somebody else wrote means running their
-program with your rights. Nothing here is a sandbox. An executed notebook appears under its
-name when every cell has run without an error; otherwise what there is of it appears as
+A notebook is arbitrary code: running the notebook of another person means running a program of that
+person with your rights. Nothing here is a sandbox. An executed notebook appears under its name when
+every cell has run without an error; otherwise the part that was executed appears as
 ``NAME.failed.ipynb``. A notebook that ended well is not run again as long as its
 bytes, its parameters, the package and its results are the same.
 """

@@ -1,8 +1,8 @@
 """Pages of executed notebooks: nbconvert with one template; they ask no server for anything.
 
-A notebook may be somebody else's. Its page therefore runs no script and loads nothing: a content
-security policy forbids both to the browser, widgets and scripts are left out, tags that act are
-turned into text, and of the files of this machine a page holds only pictures of its own folders.
+Another person may have written a notebook. Its page therefore runs no script and loads nothing: a
+content security policy forbids both to the browser, widgets and scripts are left out, tags that act
+become text, and of the files of this machine a page holds only pictures of its own folders.
 """
 
 import base64

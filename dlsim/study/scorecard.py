@@ -49,12 +49,12 @@ def read_scorecards(out: StrPath = "") -> pd.DataFrame:
     folder = Path(out) if out else results_folder("latest")
     parts = [scorecard([]).assign(origin="")]
     for paper in dict.fromkeys(claim.paper for claim in load_claims()):
-        own, ours = folder / "data" / f"{paper}-claims.csv", reference_of(paper)
+        own, shipped = folder / "data" / f"{paper}-claims.csv", reference_of(paper)
         try:
             if own.exists():
                 parts.append(read_scorecard(own).assign(origin=_origin(folder, paper)))
-            elif ours.exists():
-                parts.append(read_scorecard(ours).assign(origin=REFERENCE))
+            elif shipped.exists():
+                parts.append(read_scorecard(shipped).assign(origin=REFERENCE))
         except InputError as error:
             raise InputError(f"{error}; run dlsim reproduce again") from error
     return pd.concat(parts, ignore_index=True)

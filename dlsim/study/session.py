@@ -29,7 +29,7 @@ REPLICATES = 10
 
 @dataclass
 class Session:
-    """What `start` was told, and what was judged since."""
+    """The arguments of `start`, and the claims that were judged since."""
 
     paper: str = ""
     results: "Results | None" = None
