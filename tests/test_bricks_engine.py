@@ -563,8 +563,8 @@ def test_a_run_of_several_steps_says_how_far_it_is(monkeypatch):
 def test_a_method_that_no_kernel_handles_is_refused(monkeypatch, registry, simulate_it):
     """A record alone makes no method: the kernel that dispatches it says so."""
     methods = getattr(model, registry)
-    monkeypatch.setattr(model, "option", lambda name, value, options: value)
-    monkeypatch.setattr(reading_module, "option", lambda name, value, options: value)
+    monkeypatch.setattr(model, "one_of", lambda name, value, options: value)
+    monkeypatch.setattr(reading_module, "one_of", lambda name, value, options: value)
     monkeypatch.setitem(methods, "strange", model.RegistryEntry("strange", "nothing", 99))
     with pytest.raises(ValueError, match="has this code"):
         simulate_it(grid([100.0], [(0, 0, 0, 100, 9)]))
