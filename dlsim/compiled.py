@@ -257,9 +257,9 @@ def meets(finish: Any, due: Any, budget: Any, tol: Any = TOL) -> Any:
 
 
 @numba.extending.register_jitable
-def same_instant(a: Any, b: Any, span: Any, tol: Any = TOL) -> Any:
+def same_instant(first: Any, second: Any, span: Any, tol: Any = TOL) -> Any:
     """Tell whether two times are equal, up to the tolerance for a duration `span`."""
-    return abs(a - b) <= tol * (span + max(abs(a), abs(b)) / CLOCK)
+    return abs(first - second) <= tol * (span + max(abs(first), abs(second)) / CLOCK)
 
 
 def clock_origin(arrivals: NDArray[np.float64]) -> float:

@@ -23,13 +23,13 @@ _EPS = np.finfo(float).eps
 
 
 def times_equal(
-    a: Any, b: Any, span: Any, ulps: int = MAX_ULPS, slack: Any = 0.0
+    first: Any, second: Any, span: Any, ulps: int = MAX_ULPS, slack: Any = 0.0
 ) -> NDArray[np.bool_]:
     """Tell whether two times (or durations) are equal up to rounding.
 
     Parameters
     ----------
-    a, b : float or array
+    first, second : float or array
         The times.
     span : float or array
         The duration from which they were computed.
@@ -38,18 +38,19 @@ def times_equal(
     slack : float or array
         A further allowance, such as `time_tolerance` if releases were merged.
     """
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    clock = ulps * _EPS * np.maximum(np.abs(a), np.abs(b))
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    clock = ulps * _EPS * np.maximum(np.abs(first), np.abs(second))
     return np.asarray(
-        np.abs(a - b) <= clock + slack + RELATIVE_ROUNDING * np.abs(np.asarray(span, dtype=float))
+        np.abs(first - second)
+        <= clock + slack + RELATIVE_ROUNDING * np.abs(np.asarray(span, dtype=float))
     )
 
 
-def not_after(a: Any, b: Any, span: Any) -> NDArray[np.bool_]:
-    """Tell whether time a is at most b, up to the tolerance for a duration `span`."""
-    a, b = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    nearer = np.minimum(np.abs(a), np.abs(b))  # one may be infinite
-    return np.asarray(a <= b + time_tolerance(span, nearer))
+def not_after(first: Any, second: Any, span: Any) -> NDArray[np.bool_]:
+    """Tell whether the first time is at most the second, up to the tolerance for `span`."""
+    first, second = np.asarray(first, dtype=float), np.asarray(second, dtype=float)
+    nearer = np.minimum(np.abs(first), np.abs(second))  # one may be infinite
+    return np.asarray(first <= second + time_tolerance(span, nearer))
 
 
 def time_tolerance(span: Any, *at: Any) -> NDArray[np.float64]:

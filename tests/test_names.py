@@ -20,16 +20,14 @@ SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES"}
 #: Public names that two modules still define.
 DEFINED_TWICE = set(
     """
-    ABOUT ALL_NODES BLOCK CODES COLUMNS CORE COUNT_RULES Costs DEADLINE FEW_NODES Flags
-    Floats Free Ints JOBS Job KINDS LOADS MAX_NODES MAX_TASKS MOST_JOBS MOST_NODES NODES
-    ORDERS PURPOSES Point Records Result SIZES STATUSES Schedule Scheduler Split State View
-    check_schedule cost_derivative duration execution_time fewest_nodes findings from_csv
-    index_by_name judge main positive records show_equal_finish split_reading whole
+    ABOUT ALL_NODES Costs Free Job LOADS MAX_NODES MOST_JOBS MOST_NODES NODES ORDERS
+    Scheduler View check_schedule execution_time from_csv main positive records
+    show_equal_finish whole
     """.split()
 )
 #: How many one-letter arguments, and unformatted places outside tables, a room still has.
-SHORT_ARGUMENTS = {"cpugpu": 3, "papers": 4, "realtime": 5, "study": 6, "top": 6}
-UNFORMATTED = {"study": 21}
+SHORT_ARGUMENTS = {"cpugpu": 3, "study": 6}
+UNFORMATTED = {}
 
 
 def room_of(path):
