@@ -312,6 +312,9 @@ def test_ranges_are_explicit():
 def test_what_holds_for_one_index_does_not_hold_for_all():
     refuses(generalise, assume(ge(r(j), 0), WHY), j, 1, n, WHY)
     refuses(generalise, positive(gt(n, 0), WHY), n, 0, 5, WHY)  # n stands for 1, 2, ...
+    above = positive(ge(j - 1, 1), WHY, {assume(ge(j, 2), WHY): 1})
+    assert generalise(above, j, 2, n, WHY).given == frozenset()
+    refuses(generalise, above, j, 1, n, WHY)
     refuses(generalise, positive(gt(p, 0), WHY), p, 1, 5, WHY)  # p need not be whole
 
 
