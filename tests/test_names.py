@@ -20,9 +20,8 @@ SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES"}
 #: Public names that two modules still define.
 DEFINED_TWICE = set(
     """
-    ABOUT ALL_NODES Costs Free Job LOADS MAX_NODES MOST_JOBS MOST_NODES NODES ORDERS
-    Scheduler View check_schedule execution_time from_csv main positive records
-    show_equal_finish whole
+    ABOUT ALL_NODES Costs LOADS MAX_NODES NODES Scheduler execution_time from_csv main
+    positive records show_equal_finish whole
     """.split()
 )
 #: How many one-letter arguments, and unformatted places outside tables, a room still has.
