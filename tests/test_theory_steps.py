@@ -406,6 +406,9 @@ def test_a_root_depends_on_every_symbol_of_its_function():
     lines = (positive(lt(-p, 0), WHY), positive(gt(p, 0), WHY), positive(gt(1, 0), WHY))
     refuses(root, other, x, 2 * p, *lines, "xi", WHY)  # also for another function
     refuses(root, other, x, sp.S.Zero, *lines, "eta", WHY)
+    somewhere = positive(gt(1, 0), WHY, {assume(ge(5, x), WHY): 0})
+    refuses(root, other, x, 2 * p, *lines[:2], somewhere, "eta", WHY)
+    assert root(other, x, 2 * p, *lines, "eta", WHY).zero.claim.left.has(p)
     refuses(root, -other, x, 2 * p, *lines, "eta", WHY)
 
 
@@ -582,6 +585,8 @@ def test_climbing_from_zero():
     slope = positive(ge(-sp.log(beta) * beta**-y, -sp.log(beta)), WHY, {one: -sp.log(beta)})
     climbs(ge(beta**-y, 1 - y * sp.log(beta)), y, start, slope, WHY)
     refuses(climbs, gt(beta**-y, 1 - y * sp.log(beta)), y, start, slope, WHY)  # equal at 0
+    somewhere = positive(slope.claim, WHY, {slope: 1, assume(ge(5, y), WHY): 0})
+    refuses(climbs, ge(beta**-y, 1 - y * sp.log(beta)), y, start, somewhere, WHY)
     refuses(climbs, ge(beta**-y, 1 - 2 * y * sp.log(beta)), y, start, slope, WHY)
     refuses(climbs, ge(-1 / (y + 1), 0), y, start, slope, WHY)  # not smooth by its form
     refuses(climbs, ge(n, 0), n, start, slope, WHY)
