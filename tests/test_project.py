@@ -18,7 +18,8 @@ import pytest
 import yaml
 
 import dlsim
-from dlsim.study.claims import SYMBOLS
+from dlsim.cli import PAPER_LETTERS
+from dlsim.study.claims import SHOWN_WORDS
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -327,12 +328,15 @@ def test_the_changelog_ends_at_this_version():
 
 def test_readme_scorecard_is_that_of_the_reference_results():
     text = (ROOT / "README.md").read_text("utf-8")
-    for path in sorted((ROOT / "data" / "reference").glob("*/*-claims.csv")):
-        paper = path.name.removesuffix("-claims.csv")
-        words = pd.read_csv(path, keep_default_na=False)["verdict"]
-        counts = [len(words), *(int((words == word).sum()) for word in SYMBOLS)]
-        total, *words_count = counts
-        assert f"| {paper}: {' / '.join(map(str, words_count))} of {total} |" in text
+    lines = (line.strip("| ").split(" | ") for line in text.splitlines() if line.startswith("| "))
+    counts = {first.strip("*"): cells[1:] for first, *cells in lines}
+    assert counts["verdict"] == list(PAPER_LETTERS)
+    for column, paper in enumerate(PAPER_LETTERS.values()):
+        path = ROOT / "data" / "reference" / paper / f"{paper}-claims.csv"
+        words = pd.read_csv(path, keep_default_na=False)["verdict"].map(SHOWN_WORDS)
+        assert int(counts["all claims"][column]) == len(words), paper
+        for word in SHOWN_WORDS.values():
+            assert int(counts[word][column]) == (words == word).sum(), (paper, word)
 
 
 # -------------------------------------------------------------------- notebooks
