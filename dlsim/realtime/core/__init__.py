@@ -12,7 +12,8 @@ FIFO and EDF order                       `orders.line_rank`
 schedulability test (admission)          `admission.schedulability_test`
 admission of tasks served in line        `line_admission.admit_in_line`
 optimal partitioning rule (OPR)          `splits.split_at_last_release`, `splits.fill_opr_loads`
-equal finish, eqs. (2)-(4) of paper I    `splits.split_by_equal_finish`
+equal finish, eqs. (2)-(4) of paper I    `splits.split_by_equal_finish`,
+                                         `splits.fill_equal_finish_loads`
 Constraints 1 and 2 of paper I           `formulas.constraint_one`, `formulas.constraint_two`
 heterogeneous remodel (DLT) of [6]       `splits.split_by_remodel`, `formulas.remodelled_time`
 true optimum (EXACT)                     `splits.split_by_optimum`, `formulas.optimal_completion`

@@ -1,8 +1,8 @@
 r"""How one load is split over nodes: one function per split, and the chunks that follow.
 
 On nodes that start together: the optimal partitioning rule (OPR), equal shares, several rounds.
-On nodes as they are released: pieces of a size, the remodel of reference [6] of paper I, its
-equal finish under Constraint 1 or 2, the true optimum, rounds, shares of a user's own.
+On nodes as they are released: pieces of equal size, the remodel of reference [6] of paper I, the
+equal-finish split of paper I under Constraint 1 or 2, the true optimum, rounds, a user's shares.
 
 Source: paper M, section 4; paper I, sections 4.2 to 4.5.
 """
@@ -92,7 +92,11 @@ def split_by_remodel(task, n, groups, pool, tasks, rules, table):
 
 @compiled
 def split_by_equal_finish(task, n, groups, pool, tasks, rules, table):
-    """Split by eqs. (2)-(4) of paper I where Constraint 1 (I) or 2 (II) holds, else remodel."""
+    """Split by equal finish where Constraint 1 (I) or 2 (II) holds, else by the remodel.
+
+    The equal-finish split is that of paper I, eqs. (2)-(4); `fill_equal_finish_loads` writes its
+    loads.
+    """
     sigma, last = tasks[task].sigma, pool[groups - 1].time
     if groups > 1:
         each = sigma * (rules.cms + rules.cps) / n
@@ -189,7 +193,10 @@ def fill_equal_loads(n, sigma, chunks, first_row):
 
 @compiled
 def fill_equal_finish_loads(release, n, sigma, cms, cps, chunks, first_row):
-    """Write the loads with which all nodes finish together, each from its release on (3)-(4)."""
+    """Write the loads of the equal-finish split (paper I, eqs. 3-4).
+
+    Each node works from its release on, and all nodes finish together.
+    """
     w, last, waits = cms + cps, release[n - 1], 0 * sigma
     for i in range(n):
         waits += last - release[i]
