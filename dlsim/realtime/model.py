@@ -120,7 +120,11 @@ def absolute_deadline(tasks: pd.DataFrame) -> pd.Series:
 
 
 def mcdf_order_key(task: "TaskView", n: int, t: float, state: "StateView") -> float:
-    """Return the cost derivative W(n + 1) - W(n) of a task, negative: the largest goes first."""
+    """Return the key of MCDF's order: the negated cost derivative W(n + 1) - W(n) of a task.
+
+    The core does not call this function: it ranks by `dlsim.realtime.core.orders.mcdf_rank`
+    (see `CORE_ORDERS`).
+    """
     return float(-(state.dc_offset[n] + task.sigma * state.dc_slope[n]))
 
 
@@ -201,7 +205,8 @@ ORDERS: dict[str, Order] = index_by_name(
     Order("edf", "by deadline", absolute_deadline),
     Order("dc", "by the slope of the cost", mcdf_order_key, "instant"),
 )
-#: Orders that the core ranks by itself, by their keys; every other key is asked.
+#: Orders that the core computes itself (`dlsim.realtime.core.orders`), by their keys. The core
+#: calls every other key.
 CORE_ORDERS: dict[Callable[..., Any], int] = {
     arrival_place: orders.STATIC_ORDER,
     absolute_deadline: orders.DEADLINE_ORDER,
