@@ -219,7 +219,7 @@ def _is_trifle(state: SchedulerState, job: JobView, policy: Policy, reading: Rea
 
 
 def rule_3(state: SchedulerState, times: dict[str, float], ready: list[float]) -> tuple[float, ...]:
-    """Rule 3: predict the finish on every device of a job that takes these times."""
+    """Rule 3: predict the finish of a job on every device, from its times and the ready times."""
     pairs = zip(ready, state.classes, strict=True)
     return tuple([at + times.get(cls, math.nan) for at, cls in pairs])
 
@@ -233,8 +233,8 @@ def rule_4(
 ) -> Decision:
     """Rule 4: choose the slower free device if the job finishes sooner there, else a sub-queue.
 
-    A free device that is not slower is taken at once; a tie of finishes goes to the preferred
-    class, then to the first device.
+    A free device of the faster class is chosen at once (logged as R3). A tie of finishes goes to
+    the preferred class, then to the first device.
     """
     predicted_finish = rule_3(state, times, ready)
     fastest = min(times.values())
