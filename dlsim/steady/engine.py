@@ -195,7 +195,10 @@ def find_rounded_and_filled(platform: Platform, options: SolveOptions) -> Alloca
 
 
 def find_rounded_randomly(platform: Platform, options: SolveOptions) -> Allocation:
-    """Return the best allocation of some runs of heuristic LPRR (5.2.3)."""
+    """Return the best allocation of some runs of heuristic LPRR (5.2.3).
+
+    One run, with the rounding, is `dlsim.steady.heuristics.round_randomly`.
+    """
     best = None
     for run in range(options.runs):
         rng = random_generator(options.seed, run)

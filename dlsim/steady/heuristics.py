@@ -1,9 +1,9 @@
 """The heuristics of paper S, section 5: greedy steps (G), and rounding the relaxed program.
 
 LPR rounds the connections down (`round_down`), LPRG allocates what LPR leaves by greedy steps
-(`fill_greedily`), LPRR rounds one route after another at random (`round_randomly`, the rounding of
-one route in `round_at_random`). Beyond the paper, LPRR may round several routes between two
-solutions. One step of G is in `core/greedy.py`.
+(`fill_greedily`), LPRR rounds one route after another at random (`round_randomly`; the rounding of
+LPRR for one route is `round_at_random`). Beyond the paper, LPRR may round several routes between
+two solutions. One step of G is in `core/greedy.py`.
 """
 
 from typing import NamedTuple
