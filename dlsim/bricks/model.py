@@ -138,7 +138,8 @@ class Scheduler:
         Opt, in (0, 1].
     load_correction : bool
         Load Correction: add ``pload`` to the Load of a server per client job that is scheduled
-        on it and not completed (eq. 5).
+        on it and not completed (eq. 5; `dlsim.bricks.core.schedulers.apply_load_correction`,
+        which adds, and `dlsim.bricks.core.loop`, which counts the jobs).
     pload : float
         At least 0.
     max_fallbacks : int
@@ -230,7 +231,8 @@ class Reading(BaseReading):
         links one by one, each link first come, first served at the throughput of its trace; a
         packet is offered to the first link when the one before has left it.
     corrected_until : {"returned", "served"}
-        When a job of (5) is completed.
+        When Load Correction (eq. 5) ceases to count a job: once its result has returned to the
+        client, or once the server has run the job.
     cost : {"mean", "work_weighted"}
         Mean over all requests of the Mops/s of the server that finally ran it; or weighted
         by work.
