@@ -1,9 +1,10 @@
-r"""A bound that no schedule can beat: the tasks, or the work, that any planner could admit.
+r"""An upper bound on the tasks, or the work, that any planner could admit.
 
-Offline, with all tasks known, a task keeps nodes busy for at least :math:`P_i` of node time
-between its arrival :math:`A_i` and its deadline, on N nodes. If tasks may be admitted in part as
-well, the best plan is a linear program over the intervals between all arrivals and deadlines. Its
-dual variables are prices :math:`u \ge 0` of a unit of node time in each interval. For any prices
+On N nodes, a task keeps nodes busy for at least :math:`P_i` of node time between its arrival
+:math:`A_i` and its deadline :math:`A_i + D_i`. For a planner that knows all tasks beforehand, and
+may admit a part :math:`a_i` of a task of value :math:`v_i` (1, or its data), the best plan is the
+optimum of a linear program over the intervals between all arrivals and deadlines. The dual
+variables are prices :math:`u \ge 0` of a unit of node time in each interval. For any prices
 
 .. math:: \sum_i v_i a_i \le N \int u + \sum_i \bigl(v_i - P_i \min_{A_i \le t \le A_i + D_i}
           u(t)\bigr)^+
@@ -11,13 +12,13 @@ dual variables are prices :math:`u \ge 0` of a unit of node time in each interva
 holds for every schedule (statements Y.price and Y.floor of `dlsim.theory`). The least right side is
 the optimum of the program.
 
-The prices are found by maximum flows. At a threshold :math:`\theta`, serve as much as possible of
-the tasks that are worth at least :math:`\theta` per unit of node time, the earliest deadline
-first. The price is at least :math:`\theta` in the intervals whose room keeps such a task from
-being served in full, and at most :math:`\theta` elsewhere. So the tasks, the intervals and the
-thresholds are divided in two at each step; 10,000 tasks take one or two seconds.
-`scipy.optimize.linprog` finds the same optimum in 2 to 10 times the time, but not to the last
-digits: intervals as short as a tolerance are below the tolerances of the solver.
+The prices are found by maximum flows. At a threshold :math:`\theta`, the algorithm serves as much
+as possible of the tasks that are worth at least :math:`\theta` per unit of node time, the earliest
+deadline first. The price is at least :math:`\theta` in the intervals that are too full to serve
+such a task completely, and at most :math:`\theta` elsewhere. Each step therefore divides the
+tasks, the intervals and the thresholds in two; 10,000 tasks take one or two seconds.
+`scipy.optimize.linprog` finds the same optimum in 2 to 10 times the time, but with fewer correct
+digits: some intervals are as short as a tolerance of the engine, below those of the solver.
 """
 
 import heapq
@@ -36,28 +37,28 @@ from dlsim.realtime.model import IN_ROUNDS, Cluster, Indices
 from dlsim.realtime.partition import fastest_counts, time_table
 from dlsim.validate import Floats, flag, instance, one_of
 
-#: How late a task may end, relative to its deadline, and still count as admitted: 16 times what
-#: the engine allows.
+#: How late a task may end, relative to its deadline, and still count as admitted: 16 times the
+#: tolerance of the engine.
 DEADLINE_SLACK = 16 * TOL
-#: The part of a need that is taken off for what floats round.
+#: The part of a need that is subtracted to cover rounding errors.
 NEED_SLACK = 1e-9
-#: How often the share of the link in the resource that is bounded is narrowed down.
+#: Steps of the search for the link's share of the resource that mixes node and link time.
 GOLDEN_SECTION_STEPS = 14
 
 
 class Bound(NamedTuple):
-    """A bound that no schedule can beat, with the prices that prove it.
+    """A bound for all schedules, with the prices that prove it.
 
     Attributes
     ----------
     value : float
-        No schedule admits more: tasks, or data.
+        An upper bound on the admitted tasks, or data.
     ratio : float
-        No schedule refuses less: 1 minus the value's share of all tasks (the value rounded down
-        to a whole number), or of all data.
+        A lower bound on the refused share of the tasks (for which `value` is rounded down to a
+        whole number), or of the data.
     prices : DataFrame
-        begin end node link: the price of a unit of node time and of the link's time in each
-        interval; times count from the first arrival.
+        Columns begin, end, node, link: the price of a unit of node time and of a unit of the
+        link's time in each interval. Times count from the first arrival.
     """
 
     value: float
@@ -72,7 +73,7 @@ def clairvoyant_bound(
     work: bool = False,
     link: str = "per_task",
 ) -> Bound:
-    """Bound what any planner could admit that knows all tasks beforehand.
+    """Bound the tasks, or the data, that a planner could admit that knows all tasks beforehand.
 
     Parameters
     ----------
@@ -81,16 +82,16 @@ def clairvoyant_bound(
     cluster : Cluster
         Nodes and costs.
     partition : str
-        How loads may be split, one of `dlsim.realtime.model.PARTITIONS`. With ``opr`` a task keeps
-        n nodes from one start to one end and costs n E(n), at the least n in time. Otherwise it
-        keeps a node busy while the node receives and computes: sigma (Cms + Cps) and set-ups in
-        one round (also ``equal``, ``dlt``, ``I``, ``II``, ``exact``, ``exact-n``, and ``pieces``,
-        which no link makes wait); in several rounds (``umr``, ``umr-iit``) the node may receive
-        while it computes.
+        How loads may be split, one of `dlsim.realtime.model.PARTITIONS`. With ``opr`` a task
+        occupies n nodes from a common start to a common end and needs n E(n) of node time, n being
+        the fewest nodes that meet its deadline. With the other partitions in one round (``equal``,
+        ``dlt``, ``I``, ``II``, ``exact``, ``exact-n``, ``pieces``) a node is busy while it receives
+        and computes: a task needs sigma (Cms + Cps) and the set-ups. In several rounds (``umr``,
+        ``umr-iit``) a node may receive while it computes: a task needs sigma Cps and the set-ups.
     work : bool
-        Whether data are counted, not tasks.
+        Whether to count data instead of tasks.
     link : {"per_task", "shared"}
-        Whether the head node's link serves one task at a time too.
+        With "shared", the head node's link, too, serves one task at a time.
 
     Returns
     -------
@@ -104,12 +105,12 @@ def clairvoyant_bound(
 
     Notes
     -----
-    With a shared link the bound is the best one on a single resource that mixes node time and the
-    link's time, which may lie above the optimum of the program with both.
+    With a shared link the bound is the lowest one on a single resource that mixes node time and the
+    link's time. It may lie above the optimum of the program that has both resources.
 
     Examples
     --------
-    Three tasks that need both nodes all the time; two could be served.
+    Each of three tasks needs both nodes from its arrival to its deadline; two can be admitted.
 
     >>> tasks = pd.DataFrame({"arrival": [0, 0, 4], "sigma": [3, 3, 3], "deadline": [4, 4, 4]})
     >>> round(clairvoyant_bound(tasks, Cluster(nodes=2, cms=1, cps=1), "opr").ratio, 9)
@@ -159,21 +160,21 @@ def clairvoyant_bound(
 def compute_needs(
     sigma: Floats, budget: Floats, cluster: Cluster, partition: str
 ) -> tuple[Indices, Floats, Floats]:
-    """Return the fewest nodes with which each task can meet its deadline, its node and link time.
+    """Return for each task the fewest nodes that meet its deadline, its node time and link time.
 
-    The number is 0 where no number of nodes is enough. W(n) = n E(n) rises with n, so that with
-    ``opr`` the fewest nodes cost least.
+    The number of nodes is 0 if no number is enough. W(n) = n E(n) rises with n, so that with
+    ``opr`` the fewest nodes need the least node time.
     """
     c, count = cluster, np.arange(1, cluster.nodes + 1)
     table = time_table(c, "pieces" if partition == "pieces" else "opr")
     unit, fixed, top = table.time_per_unit, table.setup_time, np.full(len(sigma), c.nodes)
-    if partition in IN_ROUNDS:  # sending and computing may overlap, but for the first chunk
+    if partition in IN_ROUNDS:  # sending and computing overlap, except the first chunk
         unit = np.append(np.inf, np.maximum(c.cms, c.cps / count))
         fixed = np.full(len(unit), c.st + c.sc)
     elif partition != "pieces":
         top = fastest_counts(sigma, table)
     low, high = np.zeros(len(sigma), dtype=np.int64), top.astype(np.int64)
-    while (high - low > 1).any():  # E falls up to `top`
+    while (high - low > 1).any():  # E(n) falls as n rises to `top`
         middle = (low + high + 1) // 2
         fits = fixed[middle] + sigma * unit[middle] <= budget
         low, high = np.where(fits, low, middle), np.where(fits, middle, high)
@@ -187,9 +188,10 @@ def compute_needs(
 def serve_by_deadline(
     begin: list[int], end: list[int], need: list[float], room: list[float]
 ) -> tuple[list[list[int]], list[int]]:
-    """Serve the earliest deadline first; return each interval's tasks, and those not served whole.
+    """Serve the earliest deadline first; return each interval's tasks, and the tasks cut short.
 
-    Task i may use the intervals begin[i] to end[i] - 1, of `room` each.
+    Task i may use the intervals begin[i] to end[i] - 1; interval k has the capacity room[k]. A
+    task is cut short if it gets less than its need.
     """
     left = list(need)
     coming = sorted(range(len(begin)), key=begin.__getitem__, reverse=True)
@@ -210,16 +212,16 @@ def serve_by_deadline(
 
 
 def find_exhausted(begin: Indices, end: Indices, need: Floats, room: Floats) -> NDArray[np.bool_]:
-    """Tell which intervals have no room for the tasks that are not served whole.
+    """Tell which intervals have no room for the tasks that are not served in full.
 
-    These are the intervals of such tasks, and the intervals of all tasks that are served there:
-    with room elsewhere these would have moved. A task that is served in an interval has no later
-    deadline than one that is not served whole, so one pass from the last interval to the first
-    finds all.
+    These are all intervals in the windows of such tasks, and in the windows of the tasks that are
+    served there: with room elsewhere in its window, such a task could move and make room. A task
+    that is served in an exhausted interval has no later deadline than the task that lacks room
+    there, so one pass from the last interval to the first finds all.
     """
     first = begin.tolist()
     users, unserved = serve_by_deadline(first, end.tolist(), need.tolist(), room.tolist())
-    # by the end of a window, the earliest begin of an unserved task.
+    # for each end of a window, the earliest begin of an unserved task
     earliest = [len(room)] * (len(room) + 1)
     for i in unserved:
         earliest[end[i]] = min(earliest[end[i]], first[i])
@@ -233,11 +235,11 @@ def find_exhausted(begin: Indices, end: Indices, need: Floats, room: Floats) -> 
 
 
 def find_prices(begin: Indices, end: Indices, need: Floats, worth: Floats, room: Floats) -> Floats:
-    """Return the price of each interval by which the bound is least.
+    """Return the prices of the intervals for which the bound is least.
 
-    A task that is worth the threshold, and whose whole window is exhausted there, decides only the
-    prices above the threshold in these intervals. All other tasks share the other intervals and
-    decide only the prices below it.
+    Each step divides the tasks at a threshold. The tasks that are worth at least the threshold, and
+    whose whole windows are exhausted, decide the prices of the exhausted intervals, which lie above
+    the threshold. All other tasks decide the prices of the other intervals, which lie below it.
     """
     with np.errstate(divide="ignore"):  # a task that needs nothing is served at every price
         thresholds, level = np.unique(-worth / need, return_inverse=True)
@@ -268,7 +270,7 @@ def find_prices(begin: Indices, end: Indices, need: Floats, worth: Floats, room:
 
 
 def lowest_prices(price: Floats, begin: Indices, end: Indices) -> Floats:
-    """Return the lowest price of each window, from the minima of runs of 1, 2, 4, ... intervals."""
+    """Return the lowest price of each window, from minima of 1, 2, 4, ... adjacent intervals."""
     found, power = np.empty(len(begin)), np.frexp(end - begin)[1] - 1
     minima, width = price, 1
     for k in range(power.max(initial=-1) + 1):
@@ -299,7 +301,7 @@ def exact_bound(need: Floats, worth: Floats, price: Floats, lowest: Floats, cloc
 
 
 def minimize_on_unit_interval(function: Callable[[float], float]) -> float:
-    """Return where in [0, 1] a function with one minimum is lowest, by golden sections."""
+    """Return the place in [0, 1] of the only minimum of a function, by golden-section search."""
     low, high, ratio = 0.0, 1.0, (math.sqrt(5) - 1) / 2
     values = {0.0: function(0.0)}
     for _ in range(GOLDEN_SECTION_STEPS):
