@@ -1,4 +1,4 @@
-"""The result of a run: what became of every task and chunk, with the measures of the papers."""
+"""The result of a run: tables of all tasks and chunks, and the measures of the papers."""
 
 import functools
 from collections.abc import Iterator
@@ -22,23 +22,23 @@ from dlsim.realtime.speeds import core_for
 from dlsim.realtime.user_rules import raise_rule_error, wrap_user_rules
 from dlsim.validate import Floats, number, unwrap_scalar
 
-#: Most refused tasks for which all offers are quick to find where tasks may overtake.
+#: Most refused tasks for which all offers are found quickly under policies with overtaking.
 MAX_OFFERS = 20_000
 
 
 class Offer(NamedTuple):
-    """The deadline a refused task could have had (paper M, section 5: negotiation).
+    """The deadline with which a refused task would be admitted (paper M, section 5: negotiation).
 
     Attributes
     ----------
     deadline : float
-        Smallest relative deadline that is admissible in the state the task met.
+        Smallest relative deadline with which the test at the task's arrival admits it.
     nodes : int
-        Nodes it would run on.
+        Number of nodes that the task would run on.
     cost : float
-        Node time there: W(n) = n E(n) where all nodes start together.
+        Node time of the task; W(n) = n E(n) if all nodes start together.
     start, completion : float
-        As planned at that instant.
+        Start and completion, as that test plans them.
     """
 
     deadline: float
@@ -50,37 +50,37 @@ class Offer(NamedTuple):
 
 @dataclass(frozen=True)
 class Schedule:
-    """What a policy did with every task; plain tables.
+    """The result of a run, as tables.
 
     Attributes
     ----------
     tasks : DataFrame
-        arrival sigma deadline admitted start nodes estimate completion missed, indexed
-        as the input; NaN, 0 and False where a task was refused. With negotiation the
-        deadline is the one agreed on. The estimate is the completion as planned; where
-        nodes are used as they are released the real one may be earlier.
+        Columns arrival, sigma, deadline, admitted, start, nodes, estimate, completion, missed,
+        indexed as the input; NaN, 0 and False for a refused task. With negotiation the deadline
+        is the one agreed on. The estimate is the planned completion; if the policy uses nodes as
+        they are released, the real completion may be earlier.
     cluster : Cluster
-        Where it ran.
+        The cluster that the tasks ran on.
     policy : Policy
         The policy that decided; `name` is its name in legends.
     reading : Reading
-        How the paper was understood.
+        How ambiguous sentences of the paper were understood.
     negotiate : float
         The factor up to which refused tasks accepted a longer deadline; 0 for none.
     given : NamedTuple, optional
-        The tasks as they came, which `check` compares with: arrays arrival, sigma,
-        deadline (as asked for), key (rank of a static order) and wanted (user_nodes, or
+        The tasks as they were given, with which `check` compares the result: arrays arrival,
+        sigma, deadline (as requested), key (rank in a static order), requested (user_nodes, or
         0), and labels.
     runs : DataFrame, optional
         How every task ran: turn (order of dispatch, -1 for none), kind (place in
         `dlsim.realtime.model.SPLIT_KINDS`) and rounds; began and until, its start and estimate
-        on a clock that begins by the first arrival, where a float holds them finer.
+        on a clock that starts near the first arrival, so that floats hold them more precisely.
     counted : ndarray of int, shape (5, 4), optional
-        Behind `counts`; None where they are made when asked for.
+        The numbers of `counts`; None if `counts` computes them at its first use.
     parts : Schedule, optional
         Under ``split="piece"`` the schedule of the pieces, each a task.
     engine : str
-        At which speed offers are asked for, as in `dlsim.realtime.simulate`.
+        The engine that computes offers, as in `dlsim.realtime.simulate`.
     """
 
     tasks: pd.DataFrame
@@ -97,11 +97,11 @@ class Schedule:
 
     @classmethod
     def from_run(cls, run: Run, given: TaskTable, *about: Any) -> Self:
-        """Make the tables of a run; a task misses its deadline where it ends after it."""
+        """Make the tables of a run; a task misses its deadline if it ends after the deadline."""
         done, origin = run.done, run.origin
         arrival = given.arrival - origin if origin > 0 else given.arrival
         missed = run.admitted & ~(done["end"] - arrival <= run.deadline)
-        few = np.flatnonzero(missed)  # which may yet be in time up to the tolerance
+        few = np.flatnonzero(missed)  # these may still be in time within the tolerance
         due = arrival[few] + run.deadline[few]
         missed[few] = ~(done["end"][few] <= latest_finish(due, due - arrival[few]))
         columns = {
@@ -123,7 +123,7 @@ class Schedule:
 
     @classmethod
     def merge_pieces(cls, parts: Self, given: TaskTable, *about: Any) -> Self:
-        """Gather the schedule of the tasks' pieces, each a task of its own, by task."""
+        """Merge the schedule of pieces, each of which is a task there, into one row per task."""
         how = {"start": "min", "nodes": "sum", "estimate": "max", "completion": "max"}
         found = parts.tasks.groupby(given.owners).agg(how | {"missed": "any"})
         columns = {
@@ -141,7 +141,8 @@ class Schedule:
     def chunks(self) -> pd.DataFrame:
         """One row per task, round and node: task node alpha send_start send_end compute_end.
 
-        In order of dispatch and transmission; of the idle nodes the lowest serves, from 0 on.
+        Rows are in order of dispatch and transmission. Nodes are numbered from 0; a task takes the
+        idle nodes with the lowest numbers.
         """
         if self.parts is None:
             return next(_build_chunks(self))
@@ -153,10 +154,10 @@ class Schedule:
         return chunks
 
     def chunk_batches(self, rows: float = np.inf) -> Iterator[pd.DataFrame]:
-        """Yield the chunks as tables of whole tasks, about so many rows each, in order.
+        """Yield the chunks as tables of whole tasks, of about `rows` rows each, in order.
 
-        A log's schedule may have more chunks than memory holds; each table is laid out when
-        it is asked for. Where `chunks` has been asked for, it is the only one.
+        The schedule of a log may have more chunks than memory holds: each table is built when the
+        iteration reaches it. If `chunks` was computed before, it is the only table.
         """
         number("rows", rows, 1, np.inf)
         if self.parts is not None or "chunks" in vars(self):
@@ -175,15 +176,16 @@ class Schedule:
 
     @functools.cached_property
     def counts(self) -> pd.DataFrame:
-        """How often nodes were released at different instants, and a constraint held.
+        """How often nodes were released at different instants, and how often a constraint held.
 
-        A row per counting rule: admitted (each admitted task in its own test), arrival (the
+        One row per counting rule: admitted (each admitted task in its own test), arrival (the
         newcomer of every test that found nodes for it), replanned (every task planned in every
-        test), dispatched (each plan carried out), rtgrid (as admitted, but the authors' own
-        counter: Constraint 1 is taken to hold iff exactly one node is released before r_n; it has
-        no counter for Constraint 2). Columns s_iits, opt_iits and opt_iits_ii of Table 1 of paper
-        I: a constraint counts where (3)-(4) give positive shares; non_positive, how often one held
-        as printed with a share that is not. Only for policies that serve in line.
+        test), dispatched (each plan carried out), rtgrid (as admitted, but by the rule of the
+        authors' program: Constraint 1 holds iff exactly one node is released before r_n;
+        Constraint 2 is not counted). Columns s_iits, opt_iits and opt_iits_ii are those of Table 1
+        of paper I: a constraint is counted if it holds and (3)-(4) give positive shares. Column
+        non_positive: how often a constraint held as printed although a share is not positive.
+        Only for policies that serve in line.
         """
         counted = self.counted
         if counted is None and self.given is not None and self.parts is None:
@@ -206,21 +208,21 @@ class Schedule:
 
     @property
     def reject_ratio(self) -> float:
-        """Refused tasks per arrived task (paper M, section 6); of pieces by fractions."""
+        """Refused tasks per arrived task (paper M, section 6); a task counts by refused pieces."""
         return _mean(self._refused())
 
     @property
     def work_reject_ratio(self) -> float:
-        """Refused data per arrived data: MCDF favours big tasks, and counting hides it."""
+        """Refused data per arrived data, which counts big tasks more; MCDF favours them."""
         return _mean(self._refused(), self._column("sigma"))
 
     def _column(self, name: str) -> Any:
-        """Return a column of `tasks`, which need not be a table yet."""
+        """Return a column of `tasks`, without building the table."""
         tasks = vars(self)["tasks"]
         return tasks.args[0][name] if callable(tasks) else tasks[name].to_numpy()
 
     def _refused(self) -> Floats:
-        """Refused part of every task, 0 or 1 unless its pieces are admitted one by one."""
+        """Return the refused part of every task: 0 or 1 unless pieces are admitted one by one."""
         if self.parts is not None:
             assert self.given is not None
             return np.asarray(1 - self.tasks["nodes"].to_numpy() / self.given.requested)
@@ -248,23 +250,23 @@ class Schedule:
 
     @property
     def total_cost(self) -> float:
-        """Node time of all tasks that ran: the sum of W(n), nodes counted from s_1 on."""
+        """Node time of all tasks that ran: the sum of W(n); a task occupies all nodes from s_1."""
         span = self.tasks["completion"] - self.tasks["start"]
         return float((span * self.tasks["nodes"]).sum())
 
     def check(self, strict: bool = False) -> None:
-        """Verify the schedule from the model's definition alone, or raise ScheduleError.
+        """Check the schedule against the definition of the model, or raise ScheduleError.
 
-        `strict` also refuses non-positive shares, which ``an_nodes="all"`` lets through.
+        `strict` also refuses non-positive shares, which ``an_nodes="all"`` allows.
         """
         check_schedule(self, strict=strict)
 
     def offer(self, task: object) -> Offer | None:
         """Find the smallest deadline with which a refused task (its label) would be admitted.
 
-        The run is repeated up to the test of that task, so the state is the one it met; a static
-        user order keeps its key. None where no deadline at all is admissible: a newcomer that fits
-        at once may take nodes that a waiting task cannot do without.
+        The run is repeated up to the test of that task, which is then tested with other deadlines;
+        its key in a user's static order stays the same. The result is None if no deadline is
+        admissible: a newcomer that starts at once may take nodes that a waiting task needs.
         """
         index = self.tasks.index
         row: Any = index.get_loc(task) if pd.api.types.is_hashable(task) and task in index else None
@@ -284,15 +286,14 @@ class Schedule:
 
     @property
     def offers_take_long(self) -> bool:
-        """Whether `offers` takes minutes: tasks may overtake, and over 20,000 are refused."""
+        """Whether `offers` takes minutes: tasks may overtake, and over 20,000 were refused."""
         return self.policy.overtake and int((~self.tasks["admitted"]).sum()) > MAX_OFFERS
 
     def offers(self) -> pd.DataFrame:
-        """Find what every refused task could have been promised.
+        """Find the smallest admissible deadline of every refused task, all in one run.
 
-        A row per task, in their order: deadline (the smallest that is admissible in the state it
-        met, as `offer` finds it), nodes, start and estimate as planned then; NaN and 0 where no
-        deadline is. All in one run.
+        One row per refused task, in their order: deadline (as `offer` finds it), nodes, start and
+        estimate as planned with it; NaN and 0 nodes if no deadline is admissible.
         """
         if self.given is None or self.parts is not None or not self.policy.admission:
             raise InputError(
@@ -328,7 +329,7 @@ class _CachedTable:
         vars(s)[self.name] = table
 
 
-# a sweep asks for ratios alone, most others for the tasks
+# built at the first access: a sweep needs only ratios, most other uses need only `tasks`
 Schedule.tasks = _CachedTable("tasks")  # type: ignore[assignment]
 Schedule.runs = _CachedTable("runs")  # type: ignore[assignment]
 
