@@ -28,14 +28,14 @@ from dlsim.validate import Seed, instance, number, one_of, one_of_many
 
 #: The method of `dlsim.steady.solve` that a broker uses by default.
 DEFAULT_METHOD = "G+fair"
-#: An application with this part of its load left is done; an estimate that is this near to the
-#: observed number, relative to the declared one, is set to it.
+#: An application is done if no more than this part of its load is left; an estimate that differs
+#: from the observed rate by no more than this part of the declared rate is set to the observed one.
 DONE_TOLERANCE = 1e-9
 #: Priorities that users of a random day may have, equally likely.
 DAY_PRIORITIES = (1.0, 2.0, 4.0)
 #: Hours between changes of what a site delivers, and the least part of what it declares.
 SPEED_CHANGE_HOURS, LEAST_SPEED_PART = 2.0, 0.5
-#: Hours that a site may be away, once a day with probability one half.
+#: Least and most hours of a site's absence, which occurs once a day with probability one half.
 ABSENCE_HOURS = (1.0, 4.0)
 _DAY_PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
 #: Columns of the tables that a broker leaves.
@@ -54,7 +54,7 @@ class _RateEstimates:
     """Declared, real and estimated speeds of all sites, or bandwidths of all links."""
 
     def __init__(self, declared: Any, slack: float = 0.0) -> None:
-        self.slack = slack  # an observation this near to the estimate, relative, is the estimate
+        self.slack = slack  # a difference to the estimate up to this part of `declared` is ignored
         self.declared = np.array(declared, dtype=float)
         self.estimate, self.real = self.declared.copy(), self.declared.copy()
         self.active: Any = np.zeros(len(self.real), dtype=bool)
@@ -153,12 +153,12 @@ class Broker:
         Weight of a period's observed speed against the estimate so far, 0 to 1; the
         estimate begins with what is declared.
     seed, reading, most_seconds
-        As in `dlsim.steady.solve`; every schedule draws anew.
+        As in `dlsim.steady.solve`; every schedule has random numbers of its own.
 
     Attributes
     ----------
     now : float
-        Time.
+        The present time.
 
     Notes
     -----
@@ -166,9 +166,9 @@ class Broker:
     which the paper calls negligible, are not modelled. On a site slower than estimated all
     applications get the same part of their planned rates; so do those that share the connections of
     a route. The broker observes the rates of active sites and links (of a link, the bandwidth of
-    one connection). An application that no resource can serve waits without holding up the others.
-    One that a heuristic gives nothing (LPR opens no connection where the relaxed program uses less
-    than one) is considered again at the next event.
+    one connection). An application that no resource can serve waits without delaying the others.
+    If a heuristic assigns nothing to an application (LPR opens no connection where the relaxed
+    program uses less than one), the next event considers it again.
 
     Examples
     --------
@@ -245,7 +245,7 @@ class Broker:
     def change_link(
         self, link: Any, bandwidth: float | None = None, connections: float | None = None
     ) -> Self:
-        """Declare a link's bandwidth per connection, or its most connections, or both."""
+        """Declare a link's bandwidth per connection, its largest number of connections, or both."""
         j, declared = self._link_number(link), {"bandwidth": bandwidth, "max_connect": connections}
         numbers = {name: value for name, value in declared.items() if value is not None}
         if not numbers:
@@ -287,8 +287,8 @@ class Broker:
         load : float
             Load units, above 0.
         priority : float or mapping of str to float
-            Above 0; or that of each site where its work counts (the paper's :math:`\pi_{k,l}`), at
-            least 0 and one above 0. At a site that is not named none of it is done.
+            Above 0; or by site (the paper's :math:`\pi_{k,l}`), each at least 0 and one above 0.
+            Sites that are not named do no work of the application.
         work, data : float
             Work per load unit, above 0; data per load unit, at least 0.
         """
@@ -304,7 +304,7 @@ class Broker:
         return self._record_change("arrival")
 
     def cancel(self, name: str) -> Self:
-        """End an application that is not done; the work it has done stays counted."""
+        """Cancel an application that is not done; the work done so far stays counted."""
         self._find_unfinished(name).cancelled = True
         return self._record_change("cancel")
 
@@ -420,7 +420,7 @@ class Broker:
     def _carried_fraction(self, found: Allocation) -> Floats:
         """Return the part of the planned data that the connections carry, shape (A, K)."""
         platform, tables = found.platform, found.platform.tables
-        real = np.full(len(tables.capacity), math.inf)  # of pair limits too, which are links there
+        real = np.full(len(tables.capacity), math.inf)  # `tables` treats pair limits as links, too
         real[: len(platform.links)] = self._bandwidth.real[self._link_numbers(platform)]
         sent, routed = compute_flows(platform, found.work)[0], tuple(tables.pairs.T)
         most = np.asarray(found.connections, dtype=float)[routed] * tables.min_over_links(real)
@@ -497,7 +497,7 @@ class Broker:
 
     @property
     def applications(self) -> pd.DataFrame:
-        """Return one row per submitted application; of several priorities the least above 0."""
+        """Return one row per submitted application, with the least priority above 0 if several."""
         names = ("name", "origin", "priority", "load", "done", "arrival", "completion")
         apps = self._submitted.values()
         rows = [{name: getattr(app, name) for name in names} for app in apps]
@@ -546,9 +546,10 @@ class Broker:
         """Return counts, and means over applications or time.
 
         The response of an application is the time from its submission to its completion. Its
-        slowdown is the response over the time that it would take alone: at the bound of the
-        relaxed program, every site with the largest speed that it ever declared, every link as it
-        is declared now, none lost. The ratio of the schedules to their bounds is weighted by time.
+        slowdown is the response over the time that the application would take alone, at the bound
+        of the relaxed program: every site has the largest speed that it ever declared, every link
+        its present declaration, and no link has failed. The mean ratio of the schedules to their
+        bounds is weighted by time.
         """
         apps, plans = self.applications, self.schedules
         lasted = np.diff([*plans["time"], self.now])
@@ -583,29 +584,29 @@ def simulate_day(
 
     Applications arrive at uniform instants; each has the origin, work and data of a random
     application of the platform, a priority of `DAY_PRIORITIES` and a lognormal size. Every two
-    hours each site delivers a new part, 50 to 100 %, of what it declares; half of the sites are
-    away once for one to four hours. After the last hour the broker goes on until no application
-    can be completed any more.
+    hours each site delivers another part, 50 to 100 %, of its declared speed; each site is away
+    once, for one to four hours, with probability one half. After the last hour the simulation
+    continues until no application can be completed any more.
 
     Parameters
     ----------
-    p : Platform
-        Sites, links, routes, limits, and speeds declared (work per hour).
+    platform : Platform
+        Sites, links, routes, limits, and declared speeds (work per hour).
+    method, period, trust, reading
+        As in `Broker`; times are hours.
     seed : int or SeedSequence
-        Of everything drawn; the same day for every method.
+        Seed of all random numbers; the same seed gives the same day under every method.
     hours : float
         Length of the day, above 0.
     applications : int
         Number of applications, at least 1.
     load : float
-        Expected work submitted over the work the sites could do in the time, above 0.
-    method, period, trust, reading
-        As in `Broker`; times are hours.
+        Expected submitted work over the work that the sites can do in these hours, above 0.
 
     Returns
     -------
     Broker
-        At the end; `Broker.summary` sums it up.
+        The broker at the end of the day; `Broker.summary` summarises the day.
     """
     applications = validate.whole("applications", applications)
     hours, load = validate.positive(hours=hours, load=load)
