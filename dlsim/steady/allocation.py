@@ -261,7 +261,7 @@ def scale_to_feasible(platform: Platform, work: Floats, connections: Any = None)
     Parameters
     ----------
     platform : Platform
-        Whose limits hold.
+        The platform with its limits.
     work : ndarray, shape (A, K)
         Load units per time.
     connections : array_like, shape (K, K), optional

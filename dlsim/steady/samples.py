@@ -157,7 +157,7 @@ def crossed_platform(structure: str, numbers: str, clusters: int, seed: SeedSequ
     structure : str
         One of `STRUCTURES`.
     numbers : {"Table 1", "Table 2"}
-        Whose numbers the links and clusters have; of Table 2 the middle ones.
+        The table that gives the numbers of links and clusters; of Table 2 the middle values.
     """
     if structure in REDUNDANCY:
         graph = topology.tiers_graph(seed, **REDUNDANCY[structure])

@@ -36,7 +36,7 @@ SPEED_RANGE, SIZE_RANGE, MAX_CONNECT_RANGE = (1000.0, 10_000.0), (1.0, 10.0), (1
 
 
 def _join_nearest(places: Floats, redundancy: int) -> set[tuple[int, int]]:
-    """Return the edges of a minimum spanning tree, and of nodes to their nearest up to a degree."""
+    """Join nodes by a minimum spanning tree, then to their nearest nodes up to a degree."""
     far = np.linalg.norm(places[:, None] - places[None], axis=2)
     u, v = minimum_spanning_tree(np.triu(far)).nonzero()
     edges = set(zip(u.tolist(), v.tolist(), strict=True))
@@ -63,18 +63,18 @@ def tiers_graph(
 ) -> nx.Graph:
     """Draw a Tiers-like two-level network, connected; its first nodes are the wide-area network.
 
-    Nodes of each network are points of a square; a minimum spanning tree joins them, then
-    each node in turn is joined to its nearest until it has as many edges as the
-    redundancy says. Each metropolitan network hangs on the wide-area nodes nearest to it.
+    The nodes of each network are points of a square. A minimum spanning tree joins them; then
+    each node in turn is joined to its nearest nodes until it has as many edges as the redundancy
+    (RW or RM). Each metropolitan network is connected to the wide-area nodes nearest to it.
 
     Parameters
     ----------
     seed : int or SeedSequence
-        Of the draw.
+        Seed of the random numbers.
     wan, mans, man : int
-        Nodes of the wide-area network, metropolitan networks, nodes of each.
+        Nodes of the wide-area network, number of metropolitan networks, nodes of each of these.
     RW, RM, RMW : int
-        Edges per wide-area node, per metropolitan node, and between a metropolitan
+        Redundancies: edges per wide-area node, per metropolitan node, and between a metropolitan
         network and the wide-area network (at least 1; from different nodes). The paper
         says "high" and gives no numbers.
     """
@@ -112,16 +112,16 @@ def table1(
 
     :math:`\log_{10} bw, \log_{10} g \sim N(\log_{10} 2000, 1)`; speeds uniform in
     1000..10000; max-connect a whole number of 1..10; data, work and priority uniform
-    in 1..10. The paper gives no unit for the data: it is that of the bandwidth.
+    in 1..10. The paper gives no unit for the data: we take that of the bandwidth.
 
     Parameters
     ----------
     graph, routers
         As in `Platform.from_graph`.
     seed : int or SeedSequence
-        Of the draw.
+        Seed of the random numbers.
     limits : Limits, optional
-        Policies to add.
+        Policies of the sites to add (`dlsim.steady.Limits`).
     """
     draws, clusters = random_streams(seed, _PURPOSES), len(routers)
     links, sites, apps = (draws[name] for name in _PURPOSES[2:])
@@ -141,7 +141,7 @@ def table1(
 
 
 def some_nodes(graph: nx.Graph, count: int, rng: Generator) -> list[Hashable]:
-    """Draw different nodes, in the order of the graph; a larger draw contains a smaller one."""
+    """Draw distinct nodes, in the order of the graph; a larger draw contains a smaller one."""
     nodes = list(graph)
     return [nodes[i] for i in sorted(rng.permutation(len(nodes))[:count].tolist())]
 
@@ -149,7 +149,7 @@ def some_nodes(graph: nx.Graph, count: int, rng: Generator) -> list[Hashable]:
 def _platform_on_nodes(
     graph: nx.Graph, clusters: int | None, seed: Seed, limits: Limits | None
 ) -> Platform:
-    """Draw a platform with clusters on random nodes, on all nodes for None."""
+    """Draw a platform with clusters on random nodes, or on all nodes if `clusters` is None."""
     routers = list(graph)
     if clusters is not None:
         clusters = whole("clusters", clusters, 1, len(routers))
@@ -165,11 +165,11 @@ def tiers(
     Parameters
     ----------
     clusters : int
-        K different nodes at random, with an application each.
+        K, the number of random nodes that have a cluster, each with one application.
     seed, limits
         As in `table1`.
     **network
-        Of `tiers_graph`: wan, mans, man, RW, RM, RMW.
+        Arguments of `tiers_graph`: wan, mans, man, RW, RM, RMW.
 
     Examples
     --------
@@ -210,8 +210,9 @@ def random(
     seed, limits
         As in `table1`.
     table2 : {"one", "het"}
-        Priority, work and data, which the table does not give: 1, or drawn like the others with
-        the mean 1. The speeds vary in both; with equal speeds too all work would stay at home.
+        Priority, work and data, which the table does not give: all are 1, or drawn like the other
+        numbers with mean 1. The speeds vary in both cases; if they were equal, too, every
+        application would run on its own cluster only.
 
     Examples
     --------
@@ -254,22 +255,22 @@ def hub(
 ) -> Platform:
     """Draw a platform on a real network of the package topohub, such as "topozoo/Abilene".
 
-    Its networks (Topology Zoo, SNDlib, CAIDA, backbones) carry no capacities: the numbers
-    are drawn as for `tiers`, on the pruned network.
+    The networks of topohub (Topology Zoo, SNDlib, CAIDA, backbones) have no capacities: the
+    numbers are drawn as for `tiers`, on the pruned network.
 
     Parameters
     ----------
     name : str
-        Of the network, case as in topohub.
+        Name of the network, with upper and lower case as in topohub.
     clusters : int, optional
-        K nodes at random; all nodes by default.
+        K, the number of random nodes that have a cluster; all nodes by default.
     seed, limits
         As in `table1`.
 
     Raises
     ------
     InputError
-        For an unknown network, too many clusters, or where topohub is not installed.
+        For an unknown network, too many clusters, or if topohub is not installed.
     """
     topohub = import_extra(f"network {name!r}", "topologies", "topohub")
     try:
