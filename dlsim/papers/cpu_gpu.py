@@ -95,7 +95,7 @@ def total_saved(
     runs : DataFrame
         Columns mix, replicate, policy, batch and `column`.
     policies, rival : sequence of str, str
-        Whose totals are compared.
+        The policies, and the rival that their totals are compared with.
 
     Returns
     -------
