@@ -1,9 +1,9 @@
 """MapReduce on the CPUs and GPUs of several nodes: its tasks in the main queue of any policy.
 
 Source: paper C, the abstract and section 4: "Reliability is achieved by reassigning any failed
-node's job to another node." A lost attempt puts its task back to the head of the main queue; a
-node that dies takes its devices, its running tasks, and the output of its finished maps with it.
-The functions run on real data; times are those of `Costs`, in simulated time.
+node's job to another node." If an attempt is lost, its task returns to the head of the main queue.
+If a node dies, its devices leave, its running tasks return to the queue, and the output of its
+finished maps is lost. The functions run on real data; times are simulated, by `Costs`.
 """
 
 import functools
@@ -69,7 +69,7 @@ __all__ = [
 
 
 class Setting(NamedTuple):
-    """The inputs of a run; from `lost` on its faults."""
+    """The inputs of a run; the fields from `lost` on describe its faults."""
 
     job: MapReduce
     blocks: Sequence[Any]
@@ -87,7 +87,7 @@ class Setting(NamedTuple):
     seed: int
 
     def part(self, name: tuple[str, int], task: int, attempt: int) -> float:
-        """Return the part of its time after which an attempt is lost; infinity: never."""
+        """Return the part of its time after which an attempt is lost, infinity if it is not."""
         if attempt < self.lost.get(name, 0):
             return 1.0
         if not self.loss_rate:
@@ -120,7 +120,7 @@ class Attempt:
 class TaskRun:
     """The event loop of one run; it fills `attempts` and `results`.
 
-    A task is idle where it is neither done nor running nor in a queue.
+    A task is idle if it is neither done nor running nor in a queue.
     """
 
     def __init__(self, setting: Setting) -> None:
@@ -169,7 +169,7 @@ class TaskRun:
                 self._on_node_failure(node, now)
 
     def _make_rule(self) -> Decide:
-        """Return the rule that decides: the policy's, a plan, or the policy's with locality."""
+        """Return the rule that decides: a plan, or the policy's rule, with or without locality."""
         setting = self.setting
         if setting.policy.rule == "ideal":
             if setting.lost or setting.loss_rate or setting.dead or setting.prefer_local:
@@ -181,7 +181,7 @@ class TaskRun:
         decide = decider(setting.policy)
 
         def local_first(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
-            """Serve the first of the equal tasks that has its block on the node (section 4)."""
+            """Replace the task chosen by the first equal one with its block on the node (4)."""
             decision = decide(state, policy, reading)
             if decision is None or decision.job not in state.main:
                 return decision
@@ -203,7 +203,10 @@ class TaskRun:
         return task >= self.maps or node in self.setting.block_locations[task]
 
     def size_of(self, task: int, node: int | None = None) -> float:
-        """Return the units of a task, or those of other nodes; a reduce's once maps are done."""
+        """Return the units of a task, or those that it reads from other nodes than `node`.
+
+        Those of a reduce task are known once all maps are done.
+        """
         if task < self.maps:
             return (
                 0.0 if node is not None and self._is_local(task, node) else self.setting.sizes[task]
@@ -212,7 +215,7 @@ class TaskRun:
         return sum(self.pairs[home, part] for home in nodes if home != node) / 1000
 
     def _task_views(self, tasks: Iterable[int]) -> list[JobView]:
-        """Return tasks as the policy sees them: their times where their data is at hand."""
+        """Return tasks as the policy sees them, with the times that they take on local data."""
         job, group, found = self.setting.job, self.setting.group, []
         for task in tasks:
             kind, size = "map" if task < self.maps else "reduce", self.size_of(task)
@@ -229,7 +232,7 @@ class TaskRun:
         return found
 
     def _queue_idle_tasks(self, now: float) -> None:
-        """Queue the maps whose output is missing, and the reduces once none is."""
+        """Queue the maps whose output is missing, or the reduces if no output is missing."""
         waiting = self.left - sum(attempt.kind == "reduce" for attempt in self.running.values())
         if not waiting:
             return
@@ -265,12 +268,12 @@ class TaskRun:
             self._put_first(task_views)
 
     def _put_first(self, task_views: list[JobView]) -> None:
-        """Put tasks before all others of the main queue, in their order."""
+        """Put tasks at the head of the main queue, in the given order."""
         for view in reversed(task_views):
             self.scheduler.state.main.put(view, first=True)
 
     def _withdraw(self, device: int, task_views: list[JobView]) -> list[JobView]:
-        """Take task_views out of a sub-queue, unserved: rule 2 forgets the assignment."""
+        """Take tasks out of a sub-queue, and take back their assignments, which rule 2 counts."""
         for view in task_views:
             self.scheduler.state.queues[device].take(view.job)
             self.setting.history.withdraw(view.app, self.scheduler.state.classes[device])
@@ -341,7 +344,7 @@ class TaskRun:
             self.pairs[attempt.node, part] += len(pairs)
 
     def _on_node_failure(self, node: int, now: float) -> None:
-        """Take a node away: running tasks and sub-queues go back, outputs are lost."""
+        """Remove a node: its tasks return to the main queue, the outputs of its maps are lost."""
         self.dead.add(node)
         state = self.scheduler.state
         doomed = [d for d, name in enumerate(state.devices) if self.node_of_device[name] == node]
@@ -353,7 +356,7 @@ class TaskRun:
                 self.failed[attempt.task] += 1
                 attempt.end, attempt.outcome = now, "killed"
         state.remove_devices(doomed)
-        # a class whose last device is gone is no longer among a task's versions
+        # tasks lose their version for a class that has no device left
         state.main = MainQueue(self._task_views(view.job for view in state.main))
         for queue in state.queues:
             for view in self._task_views([view.job for view in queue]):
@@ -371,11 +374,11 @@ class TaskRun:
 class MapReduceResult:
     """The output of a run and the table of its attempts.
 
-    `output` has ascending keys; `attempts` a row each, in order of their starts: kind ("map"
-    or "reduce"), number, attempt (from 0), device, node, start, end, size (units), remote
-    (those read from other nodes), outcome ("done", "lost", "killed" with its node, "gone":
-    done, but its output died with its node), rule and predicted (the policy's); `blocks` their
-    size (thousands of characters) and nodes.
+    `output` is sorted by key. `attempts` has one row per attempt, in order of their starts: kind
+    ("map" or "reduce"), number, attempt (from 0), device, node, start, end, size (units), remote
+    (the units read from other nodes), outcome ("done"; "lost"; "killed": its node died; "gone":
+    done, but the node died later, and the output with it), rule and predicted (by the policy).
+    `blocks` has the size of each block (thousands of characters) and its nodes.
     """
 
     output: dict[Any, Any]
@@ -386,7 +389,7 @@ class MapReduceResult:
 
     @property
     def history(self) -> History:
-        """What is known afterwards; the history that was given stays as it was."""
+        """Run times known after the run; the history given to the run is not changed."""
         return self.setting.history
 
     @property
@@ -408,7 +411,7 @@ class MapReduceResult:
 
     @property
     def local_share(self) -> float:
-        """Share of the map attempts that found their block on their node."""
+        """Share of the map attempts whose block was on their own node."""
         maps = self.attempts[self.attempts["kind"] == "map"]
         return float((maps["remote"] == 0).mean())
 
@@ -418,7 +421,7 @@ class MapReduceResult:
         return busy_shares(self.attempts, self.setting.group.machine.devices, self.makespan)
 
     def _failure_times(self, attempts: pd.DataFrame) -> pd.Series:
-        """Return when the node of each attempt dies; infinity: never."""
+        """Return when the node of each attempt dies, infinity if it does not."""
         return attempts["node"].map(lambda node: self.setting.dead.get(node, np.inf))
 
     def check(self) -> None:
@@ -477,7 +480,10 @@ class MapReduceResult:
         require("attempts are lost as injected", all(seen))
 
     def _expected_reads(self, rows: list[Any]) -> Iterator[tuple[float, float] | None]:
-        """Yield each attempt's units, and those from other nodes; None: a reduce before a map."""
+        """Yield the units that each attempt reads, and those from other nodes.
+
+        None stands for a reduce task that starts before a map's output is there.
+        """
         sizes, block_locations = self.blocks["size"].tolist(), self.blocks["nodes"].tolist()
         job, blocks, attempts = self.setting.job, self.setting.blocks, self.attempts
         mapped = functools.cache(
@@ -517,9 +523,9 @@ def run_mapreduce(
     reading: Reading | None = None,
     seed: int = 0,
 ) -> MapReduceResult:
-    """Run a MapReduce job; its map and reduce tasks enter the main queue of one policy.
+    """Run a MapReduce job, whose map and reduce tasks enter the main queue of one policy.
 
-    All maps arrive at 0, all reduces when every map's output is there.
+    All map tasks arrive at 0, all reduce tasks when the output of every map is there.
 
     Parameters
     ----------
@@ -530,33 +536,33 @@ def run_mapreduce(
     group : NodeGroup, optional
         Nodes with their CPUs and GPUs.
     policy : str or Policy
-        As of `dlsim.cpugpu.simulate`; "ideal" only without faults, and few tasks.
+        As in `dlsim.cpugpu.simulate`; "ideal" only without faults and with few tasks.
     costs : Costs, optional
         Times of the tasks.
     block_locations : sequence of sequence of int, optional
         The nodes that hold each block; by default `place_blocks` with `replicas`, `seed`.
     replicas : int
-        Of each block.
+        Number of nodes that hold each block.
     prefer_local : bool
-        Locality first: a node served by the policy gets the first waiting map of the same
-        application whose block it holds.
+        Whether a node that the policy chooses for a map gets, in its place, the first waiting map
+        of the same application whose block it holds.
     lost : mapping of (str, int) to int, optional
-        Attempts that are lost at their end: ``{("map", 1): 1}``.
+        How many attempts at a task are lost, each at its end: ``{("map", 1): 1}``.
     loss_rate : float
         Probability below 1 that any other attempt is lost, at a uniform part of its time.
     dead : mapping of int to float, optional
-        When a node dies, with the map outputs on it.
+        The instant at which a node dies, by node; the map outputs on it are lost.
     history : History, optional
-        What is known at the start. It is not changed.
+        Run times known at the start; the object is not changed.
     reading : Reading, optional
         How the gaps of the paper are filled.
     seed : int
-        Of the places of blocks and of the losses.
+        Seed of the nodes of blocks and of the losses.
 
     Returns
     -------
     MapReduceResult
-        Output and tables; its `check` compares with a plain computation.
+        Output and tables; `check` compares the output with that of a plain computation.
 
     Raises
     ------
