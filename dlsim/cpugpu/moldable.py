@@ -1,13 +1,14 @@
-"""Jobs on several nodes, each a CPU and a GPU: which type, how many nodes, and when.
+"""Jobs on several nodes with a CPU and a GPU each: choose device type, number of nodes and start.
 
 Source: paper C, the "second problem" of sections 2 and 7, from V. Ravi, M. Becchi,
 W. Jiang, G. Agrawal, S. Chakradhar, "Scheduling Concurrent Applications on a Cluster of
-CPU-GPU Nodes" (CCGrid 2012). Neither text prints a model: how a job speeds up with nodes,
-what both devices of a node give together, and the flexible schedulers are our reading.
+CPU-GPU Nodes" (CCGrid 2012). Neither text prints a model: how a job speeds up with nodes, how
+fast both devices of a node are together, and the flexible schedulers are our reading.
 
-A scheduler reserves nodes for jobs when they arrive, lets them wait in line, or searches all
-schedules for the least makespan: a branch and bound over the order of the starts (every schedule
-without needless waiting has one), the configurations and the nodes; equal nodes count once.
+A scheduler reserves nodes for jobs when they arrive, lets jobs wait in line, or searches all
+schedules for the least makespan. The search is a branch and bound over the order of the starts
+(every schedule without needless waiting follows from an order), the configurations and the nodes;
+of nodes that are free at the same times it tries one.
 """
 
 import math
@@ -53,7 +54,7 @@ from dlsim.validate import (
 
 __all__ = ["SCHEDULERS", "MoldableResult", "NodePool", "Scheduler", "lower_bound", "run_moldable"]
 
-#: What a job can run on, in the order that decides the last tie.
+#: Device types that a job can run on, in the order that decides the last tie.
 TYPES = ("gpu", "cpu", "both")
 
 TYPE_RULES = ("preferred", "one", "any")
@@ -64,7 +65,7 @@ BATCH_ORDERS = ("queue", "longest")
 
 @dataclass(frozen=True)
 class NodePool:
-    r"""Equal nodes with a CPU and a GPU each, and what several of them give a job.
+    r"""Equal nodes with a CPU and a GPU each, and the time of a job on several of them.
 
     .. math:: t(n) = t(1) / n^{e}, \qquad
               t_{both}(n) = \Bigl( c \bigl( 1/t_{cpu}(n) + 1/t_{gpu}(n) \bigr) \Bigr)^{-1}
@@ -72,19 +73,19 @@ class NodePool:
     Parameters
     ----------
     nodes : int
-        N.
+        N, the number of nodes.
     counts : tuple of int
-        Numbers of nodes that a job can use; those beyond N are left out.
+        Numbers of nodes that a job can use; those above N are left out.
     exponent : float
         e in 0..1: 1 for a perfect speed-up.
     both : float
-        c in 0..1: what is left of the joint rate of the CPUs and GPUs of n nodes.
+        c in 0..1: the part of the summed rates of its CPUs and GPUs that a job reaches on both.
     times : mapping of (str, int) to float or DataFrame, optional
-        Instead of both formulas: the time of a job by type ("cpu", "gpu", "both") and number
-        of nodes, such as one that was measured; a table has the columns type, nodes and time.
-        A job whose times on one node are others takes as many times as long; of "both" it is
-        :math:`1 / (1/t_{cpu}(1) + 1/t_{gpu}(1))` that counts. `counts` are then those of the
-        table, and what is not in it is not run.
+        Instead of both formulas: the time of one (measured) job by type ("cpu", "gpu", "both")
+        and number of nodes; a table has the columns type, nodes and time. The times of other jobs
+        are in proportion to their times on one node; for "both" this time is
+        :math:`1 / (1/t_{cpu}(1) + 1/t_{gpu}(1))`. `counts` is then taken from the table, and no
+        job runs on a type and number of nodes that the table lacks.
 
     Examples
     --------
@@ -134,7 +135,7 @@ class NodePool:
 
     @cached_property
     def _parts(self) -> dict[tuple[str, int], float]:
-        """What is left of a job's time on one node, by the table of times."""
+        """Time of each type and number of nodes, as a part of the time on one node."""
         times: Any = self.times
         one = {kind: float(times.get((kind, 1), math.nan)) for kind in ("cpu", "gpu")}
         one["both"] = 1 / (1 / one["cpu"] + 1 / one["gpu"])
@@ -142,7 +143,7 @@ class NodePool:
 
 
 def _need_times(times: Any) -> dict[tuple[str, int], float]:
-    """Return a table of times as a mapping, refusing a type whose time on one node it lacks."""
+    """Return a table of times as a mapping; refuse a type without its time on one node."""
     if not isinstance(times, Mapping):
         require_table("times", times, ("type", "nodes", "time"), unique=False)
         with user_code("type of times must be the name of one"):  # what cannot be hashed
@@ -201,25 +202,26 @@ class Configuration(NamedTuple):
 
 @dataclass(frozen=True)
 class Scheduler:
-    r"""What a scheduler of problem 2 decides, as data.
+    r"""A scheduler of the second problem: what it may choose, and by which rule.
 
     Parameters
     ----------
     types : {"preferred", "one", "any"}
-        The type with the smaller time on one node, which the user names; the CPU or the
-        GPU; or both together as well.
+        The types that it may choose: the one with the smaller time on one node, which the user
+        names; the CPU or the GPU; or also both together.
     counts : {"requested", "any"}
-        The number of nodes that the job asks for, or any of the pool's.
+        The number of nodes that the job asks for, or any number of `NodePool.counts`.
     line : {"none", "class", "strict"}
-        Whether nodes are reserved for a job at once, or it waits in line for whatever nodes get
-        free first: a line per type, or one for all.
+        Whether nodes are reserved for a job at its arrival, or the job waits in line for the nodes
+        that become free first: a line per type, or one for all jobs.
     weights : tuple of float
-        :math:`\lambda`: the least completion + lambda area / (2N) is chosen, area being
-        nodes times time; of several weights, that with the least makespan of the batch.
+        :math:`\lambda`: the configuration with the least completion + lambda area / (2N) is
+        chosen, the area being nodes times time; of several weights, the one with the least
+        makespan of the batch.
     orders : tuple of {"queue", "longest"}
-        Orders in which a batch is booked; of several, that with the least makespan.
+        Orders in which nodes are reserved for a batch; of several, the one with the least makespan.
     search : bool
-        Exhaustive: the least makespan of all schedules, all jobs and times known.
+        Whether to search all schedules for the least makespan, with all jobs and times known.
     """
 
     types: str = "any"
@@ -262,8 +264,9 @@ class Scheduler:
         return found
 
 
-#: TORQUE waits for its type, strictly in line or in a line per type; MCT chooses the type
-#: and keeps the nodes asked for (mct-any: both devices of a node too); the rest also mould.
+#: Under TORQUE jobs wait for their type, in one line (strict) or in a line per type. MCT chooses
+#: the type (mct-any: also both devices of a node) for the requested number of nodes. The others
+#: also choose the number of nodes.
 SCHEDULERS: dict[str, Scheduler] = {
     "torque-strict": Scheduler("preferred", "requested", "strict"),
     "torque": Scheduler("preferred", "requested", "class"),
@@ -298,7 +301,7 @@ def read_moldable_jobs(jobs: pd.DataFrame, pool: NodePool) -> list[MoldableJob]:
 
 
 def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
-    """Return a makespan that no schedule can beat, for queues beyond exhaustive search."""
+    """Return a lower bound on the makespan of all schedules, for any number of jobs."""
     pool = or_default("pool", pool, NodePool)
     rows = read_moldable_jobs(jobs, pool)
     configs = [SCHEDULERS["flexible"].options(job, pool, real=True) for job in rows]
@@ -310,7 +313,7 @@ def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
     return max(longest, min(job.arrival for job in rows) + spread)
 
 
-#: Most jobs and nodes of a search, which then takes about a second.
+#: Most jobs and nodes of a search; a search of this size takes about a second.
 MOST_JOBS_TO_SEARCH, MOST_NODES_TO_SEARCH = 5, 4
 #: When each node's (GPU, CPU) is free.
 FreeTimes = list[tuple[float, float]]
@@ -373,7 +376,7 @@ def _placements(
 def _reserve_batch(
     batch: list[MoldableJob], free: FreeTimes, pool: NodePool, scheduler: Scheduler, now: float
 ) -> Reservations:
-    """Reserve devices for a batch: the plan with the least makespan of all weights and orders."""
+    """Reserve devices for a batch by the weight and the order with the least makespan."""
     configs = {job: scheduler.options(job, pool) for job in batch}
     shortest = {job: min(config.time for config in own) for job, own in configs.items()}
     orders = {"queue": batch, "longest": sorted(batch, key=lambda job: -shortest[job])}
@@ -394,7 +397,7 @@ def _reserve_batch(
 
 
 def _expected_free(unfinished: Reservations, pool: NodePool, now: float) -> FreeTimes:
-    """Return when devices are expected to be free, by declared times and what happened so far."""
+    """Return when devices are expected to be free, by declared times and the starts so far."""
     free: FreeTimes = [(now, now)] * pool.nodes
     for one in unfinished:
         kind, expected = one.config.kind, one.config.time
@@ -482,7 +485,7 @@ def _search(jobs: list[MoldableJob], pool: NodePool, scheduler: Scheduler) -> Re
             return
         known = seen.setdefault(left, [])
         if any(all(map(le, other, instants)) for other in known):
-            return  # the same jobs were left before, with every device free as early
+            return  # a plan visited before left the same jobs, and every device free as early
         known.append(instants)
         for reservation in sorted(later(left, free, last), key=attrgetter("predicted")):
             if reservation.predicted >= least:
@@ -511,12 +514,12 @@ def run_moldable(
     pool : NodePool, optional
         The nodes.
     scheduler : str or Scheduler
-        A name of `SCHEDULERS`, or a row of one's own.
+        A name of `SCHEDULERS`, or a `Scheduler`.
 
     Returns
     -------
     MoldableResult
-        Tables; its `check` tests the model's rules.
+        Tables of jobs and of the devices that they used; `check` tests the rules of the model.
 
     Raises
     ------
@@ -559,9 +562,9 @@ def run_moldable(
 class MoldableResult(JobMetrics):
     """The start, end and devices of every job.
 
-    `jobs` has app (where given), cpu_time, gpu_time, requested, cpu_estimate, gpu_estimate,
+    `jobs` has app (if given), cpu_time, gpu_time, requested, cpu_estimate, gpu_estimate,
     type, nodes, arrival, start, end, predicted (finish expected at the reservation), wait and
-    completion (since arrival); `uses` a row per job and device: job, node, device, start, end.
+    completion (since arrival). `uses` has a row per job and device: job, node, device, start, end.
     """
 
     jobs: pd.DataFrame
