@@ -1,14 +1,14 @@
 """Throughput over time: random self-similar traces, or traces from a table of measured values.
 
 A trace is a row of values; value i holds from i * step to (i + 1) * step seconds, and
-the last value is held after the end, so that a run may outlast its traces. Traces are
+the last value holds after the end, so that a run may last longer than its traces. Traces are
 drawn as fractional Gaussian noise around a mean, by one of two methods:
 
-- ``"davies-harte"``: exact. A circulant matrix that holds the wanted covariance is
-  diagonal in Fourier space; its square root colours white noise.
-- ``"paxson"``: the approximate synthesis the paper used ([29]), kept for fidelity. It
-  omits frequency 0, so that every trace has its mean fixed, lacks about
-  :math:`n^{2H-2}` of the variance, and is circular: its end fits its beginning.
+- ``"davies-harte"``: exact. A circulant matrix that contains the wanted covariance is
+  diagonal in Fourier space; multiplication by its square root gives white noise this covariance.
+- ``"paxson"``: the approximate synthesis that the paper used ([29]). It omits frequency 0, so
+  that every trace has exactly the given mean, lacks about :math:`n^{2H-2}` of the variance, and
+  is circular: it continues from its end to its beginning.
 
 References
 ----------
@@ -51,7 +51,7 @@ class RandomTraces(NamedTuple):
 
 
 def autocovariance(H: float, lags: ArrayLike) -> Floats:
-    r"""Covariance of fractional Gaussian noise of variance 1, in steps of distance k.
+    r"""Return the covariance of fractional Gaussian noise of variance 1 at lags k, in steps.
 
     .. math:: \gamma(k) = \tfrac12 \left(|k+1|^{2H} - 2|k|^{2H} + |k-1|^{2H}\right)
 
@@ -63,18 +63,18 @@ def autocovariance(H: float, lags: ArrayLike) -> Floats:
 
 
 def _spectral_scale(frequency: Floats, H: float) -> Floats:
-    """Return the factor of the sum in `spectrum`."""
-    # 1 - cos(x) = 2 sin(x / 2)^2 keeps its digits near 0
+    """Return the factor before the sum in `spectrum`."""
+    # 2 sin(x / 2)^2 = 1 - cos(x) without loss of digits near 0
     return np.asarray(4 * math.sin(math.pi * H) * gamma(2 * H + 1) * np.sin(frequency / 2) ** 2)
 
 
 def spectrum(frequency: ArrayLike, H: float) -> Floats:
-    r"""Spectral density of fractional Gaussian noise of variance 1 at frequencies in (0, pi].
+    r"""Return the spectral density of fractional Gaussian noise of variance 1 on (0, pi].
 
     .. math:: f(\lambda) = 2 \sin(\pi H)\, \Gamma(2H+1)\, (1 - \cos\lambda)
               \sum_{j=-\infty}^{\infty} |2\pi j + \lambda|^{-2H-1}
 
-    so that its mean over :math:`(-\pi, \pi)` is 1. The sum is two Hurwitz zeta functions.
+    The mean over :math:`(-\pi, \pi)` is 1. The sum consists of two Hurwitz zeta functions.
     """
     x, s = np.asarray(frequency, dtype=float), 2 * H + 1
     turn = x / (2 * math.pi)
@@ -83,7 +83,7 @@ def spectrum(frequency: ArrayLike, H: float) -> Floats:
 
 
 def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
-    r"""Paxson's approximation of `spectrum`, corrected for its bias (fitted for H from 0.5 on).
+    r"""Return Paxson's approximation of `spectrum`, with its bias corrected (fitted for H >= 0.5).
 
     With :math:`a_j = 2\pi j + \lambda`, :math:`b_j = 2\pi j - \lambda`, d = -2H - 1:
 
@@ -91,7 +91,7 @@ def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
               + \frac{a_3^{-2H} + b_3^{-2H} + a_4^{-2H} + b_4^{-2H}}{8 \pi H},
     .. math:: \tilde B_3'' = (1.0002 - 0.000134\,\lambda)\,(\tilde B_3 - 2^{-7.65 H - 7.4})
 
-    in place of the sum over j other than 0.
+    in place of the sum over all j except 0.
     """
     x, d = np.asarray(frequency, dtype=float), -2 * H - 1
     turns = 2 * math.pi * np.arange(1, _TERMS + 2).reshape(-1, *[1] * x.ndim)
@@ -104,10 +104,10 @@ def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
 
 
 def circulant_roots(n: int, H: float) -> Floats:
-    r"""Square roots of the m + 1 eigenvalues (frequencies 0 to pi) of the covariance's circulant.
+    r"""Return the square roots of the m + 1 eigenvalues (frequencies 0 to pi) of the circulant.
 
     The first row of the circulant is :math:`\gamma(0), \dots, \gamma(m), \dots,
-    \gamma(1)` with m of at least n. All eigenvalues are at least 0 for every H.
+    \gamma(1)` with m >= n. No eigenvalue is negative, for any H.
     """
     half = autocovariance(H, np.arange(next_fast_len(n, real=True) + 1))
     eigenvalues = np.fft.hfft(half, 2 * (len(half) - 1))[: len(half)]
@@ -115,7 +115,7 @@ def circulant_roots(n: int, H: float) -> Floats:
 
 
 def colour_noise(white: Floats, roots: Floats) -> Floats:
-    """Return rows of 2 m white noise with the covariance of `circulant_roots`."""
+    """Give rows of white noise, of length 2 m, the covariance of `circulant_roots`."""
     return np.fft.irfft(np.fft.rfft(white) * roots, white.shape[-1])
 
 
@@ -166,10 +166,10 @@ def random_noise(
     H : float
         Hurst parameter in (0, 1); 0.5 is white noise.
     seed : int or numpy.random.SeedSequence
-        Each row has a seed of its own, so that a row does not depend on their number.
+        Each row has a seed of its own, so that a row does not depend on the number of rows.
     method : {"davies-harte", "paxson"}
-        Module docstring. With ``"paxson"`` an odd `n` is the beginning of n + 1 values,
-        and its sample mean is 0 only up to the value left out.
+        See the docstring of the module. With ``"paxson"`` and an odd `n`, n + 1 values are drawn
+        and the last is left out; the sample mean is then not exactly 0.
     """
     n, count = whole("steps", n, 1, MOST_VALUES), whole("count", count, 0)
     return np.array([*_noise_rows(n, H, seed, count, method)]).reshape(count, n)
@@ -186,9 +186,9 @@ def random_traces(
 ) -> RandomTraces:
     """Draw self-similar traces around their means.
 
-    Negative values are raised to 0. A last value that was raised becomes the last one
-    of its trace above 0 (or the mean, if there is none): it is held after the end of the
-    trace, and a 0 would stop a transfer for ever.
+    Negative values are raised to 0. If the last value was raised, the last positive value of the
+    trace replaces it (or the mean, if there is none): the last value holds after the end of the
+    trace, and with 0 a transfer would never end.
 
     Parameters
     ----------
@@ -227,12 +227,12 @@ def random_traces(
 def whittle(values: ArrayLike) -> float:
     r"""Estimate the Hurst parameter of a trace of at least 16 values that vary.
 
-    The H that minimises, over the Fourier frequencies between 0 and pi,
+    The estimate is the H that minimises, with means over the Fourier frequencies between 0 and pi,
 
-    .. math:: \log \overline{I / f_H} + \overline{\log f_H}
+    .. math:: \log \overline{I / f_H} + \overline{\log f_H},
 
-    with the periodogram I and the density f of `spectrum`. Mean and variance do not
-    matter. Its standard error is about :math:`0.6 / \sqrt{n}` near H = 0.8.
+    where I is the periodogram and f the density of `spectrum`. Mean and variance of the trace do
+    not matter. The standard error is about :math:`0.6 / \sqrt{n}` near H = 0.8.
 
     Sources: P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
     "Statistics for Long-Memory Processes", 1994, section 6.1.
@@ -287,13 +287,13 @@ def from_frame(frame: pd.DataFrame) -> tuple[Floats, float]:
     Parameters
     ----------
     frame : DataFrame
-        One column per link; the index is the time of every value in seconds: 0, one step, two
-        steps, ...
+        One column per link; the index holds the times of the values in seconds: 0, one step,
+        two steps, ...
 
     Raises
     ------
     InputError
-        For values that are no numbers of at least 0, and times that are not regular from 0 on.
+        If a value is not a number of at least 0, or the times are not 0, one step, two steps, ...
 
     Examples
     --------
