@@ -1,4 +1,4 @@
-"""The view that a user's scheduler is given (paper B, Figure 1: the Scheduling Unit)."""
+"""The view of the Grid that a user's scheduler gets (paper B, Figure 1: the Scheduling Unit)."""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -33,9 +33,9 @@ class RequestColumns(NamedTuple):
 class View(NamedTuple):
     """The state of the Grid at a decision, as far as a scheduler can know it.
 
-    Times count from ``Environment.origin``, which is 0 unless everything arrives late.
-    Arrays of shape (servers,) have one entry per row of ``Environment.servers``, those of shape
-    (requests so far,) one per request that has arrived, with the current one. Arrays are
+    Times count from ``Environment.origin``, which is 0 unless all arrivals are at large times.
+    Arrays of shape (servers,) have one entry per row of ``Environment.servers``; arrays of shape
+    (requests so far,) have one per request that has arrived, the current one included. Arrays are
     read-only copies of the engine's.
 
     Attributes
@@ -45,12 +45,12 @@ class View(NamedTuple):
     now : float
         The current time.
     send, recv, work, deadline : float
-        Of the request; the deadline is absolute.
+        Input and result (Mbit), work (Mops) and absolute deadline of the request.
     fallbacks : int
         Number of fallbacks of the request so far.
     promised : float
         Completion time that the server estimated when it refused the request (the right side of
-        eq. 6, plus the clock); NaN for a new request.
+        eq. 6, plus the time then); NaN for a new request.
     opt : float
         ``Scheduler.opt``.
     estimates : ndarray of float, shape (servers,)
@@ -58,16 +58,16 @@ class View(NamedTuple):
     sending, receiving : ndarray of float, shape (servers,)
         The first two terms of `estimates`: transfer times of input and result.
     performance, load : ndarray of float, shape (servers,)
-        Mops/s; the predicted Load, without Load Correction.
+        Performance in Mops/s; predicted Load, without Load Correction.
     scheduled : ndarray of int, shape (servers,)
         numjobs of eq. (5): client jobs that are scheduled on the server and not completed.
     excluded : ndarray of bool, shape (servers,)
         Servers that the request fell back from, if ``Scheduler.exclude_rejecting``.
     submitted, server : ndarray, shape (requests so far,)
-        Time and server of the latest submission of every request so far; server -1 for those
-        that are not submitted yet.
+        Time and server of the latest submission of every request so far; server is -1 for a
+        request that is not submitted yet.
     returned : ndarray of int
-        Rows of the requests whose result has returned, in order of their return.
+        Rows of the requests whose result has returned, in order of the returns.
     completion : ndarray of float, shape (requests so far,)
         Completion times; NaN for requests that have not returned.
     requests : RequestColumns
@@ -105,12 +105,12 @@ Algorithm = Callable[[View], int]
 
 
 def best_server(view: View, estimates: Floats, target: float) -> int:
-    """Choose a server by step 4 of section 3.1, from any estimates.
+    """Choose a server from given estimates, by step 4 of section 3.1.
 
     Parameters
     ----------
     view : View
-        The request at hand.
+        The view of the request to schedule.
     estimates : ndarray of float, shape (servers,)
         Seconds that each server would take.
     target : float
@@ -136,7 +136,7 @@ def _read_only(values: Any) -> Any:
     return values
 
 
-#: Columns of a `ViewBuilder` beside `RequestColumns`, with what stands for an unknown value.
+#: Columns of a `ViewBuilder` beside `RequestColumns`, each with its entry for an unknown value.
 UNKNOWN_VALUES = {"submitted": 0.0, "server": -1, "returned": 0, "completion": np.nan}
 
 
@@ -154,7 +154,7 @@ class ViewBuilder:
         self.performance = _read_only(env.performance.copy())
 
     def _make_room(self, rows: int) -> None:
-        """Lengthen the columns if they have fewer rows than this."""
+        """Lengthen the columns if they have fewer than `rows` rows."""
         if rows <= len(self.columns["time"]):
             return
         for name, column in self.columns.items():
