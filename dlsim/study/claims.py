@@ -1,25 +1,26 @@
 """Claims of the papers as data, and the one rule that turns numbers into a verdict.
 
 A row of data/claims.toml says on which side of which threshold a statistic lies, at every
-point of a grid (shares are fractions: 1 point is 0.01). Its direction gives a *region* (`MARGINS`).
+point of a grid (shares are fractions: 1 percentage point is 0.01). The direction of the claim
+gives the *region* in which the statistic must lie (`MARGINS`).
 
-A point is *for* the claim where its interval lies wholly in the region, *against* it where
-it lies wholly outside, *open* otherwise: a region with two ends asks for a test of
+A point is *for* the claim if its interval lies wholly in the region, *against* it if the interval
+lies wholly outside, and *open* otherwise; for a region with two ends this is a test of
 equivalence. The verdict on a grid, a family of comparisons, is
 
 - *holds* if every point is for it, each by its own 95 % interval (an intersection of tests,
   which needs no correction);
 
-and else, by intervals that hold all points of the family at once with 95 %,
+otherwise, by intervals that cover all points of the family at once with probability 95 %,
 
-- *contrary* if a point is against and none for it, *mixed* if there are both,
-- *in part* if a point is for and none against it, *undecided* if there is neither.
+- *contrary* if a point is against it and none for it, *mixed* if there are both,
+- *in part* if a point is for it and none against it, *undecided* if there is neither.
 
-A theorem takes the status of its statement.
+The verdict on a theorem is the status of its statement in `dlsim.theory`.
 
-These words stand in the data, so that tables of results stay comparable with earlier ones. A reader
-is shown the words of `SHOWN_WORDS`: supported, partly supported, mixed, contradicted, inconclusive,
-not checkable. A claim is *stronger than claimed* where every point is against it because it exceeds
+The data hold these words, so that tables of results stay comparable with earlier ones. Readers
+see the words of `SHOWN_WORDS`: supported, partly supported, mixed, contradicted, inconclusive,
+not checkable. A claim is *stronger than claimed* if every point is against it because it exceeds
 the paper's number in the paper's favour.
 """
 
@@ -47,18 +48,18 @@ from dlsim.validate import MAX_MAGNITUDE, did_you_mean, number, one_of, require_
 
 #: Every direction with its default margin.
 MARGINS = {
-    "above": 0.0,  # the region lies beyond the margin
-    "below": 0.0,  # under the margin
-    "dramatic": 0.10,  # beyond the margin
+    "above": 0.0,  # the region lies above the margin
+    "below": 0.0,  # below the margin
+    "dramatic": 0.10,  # above the margin
     "marginal": 0.02,  # nearer to 0 than the margin
     "close": 0.05,  # at most the margin away from 0
     "same": 0.02,  # any two points at most the margin apart
     "about": 0.0,  # within a fifth of the printed number; the margin widens the region
-    "between": 0.0,  # from the first to the second printed number; as above
+    "between": 0.0,  # from the first to the second printed number; the margin widens the region
 }
-#: What a point can be to a claim.
+#: The sides of a claim that a point can be on.
 SIDES = ("for", "open", "against")
-#: How many numbers a direction compares with.
+#: How many printed numbers a direction compares with.
 PRINTED = {"about": 1, "between": 2}
 
 WHOSE = ("authors' measurement", "authors' statement", "theorem", "quoted")
@@ -83,11 +84,11 @@ SHOWN_WORDS = {
     "cannot be checked": "not checkable",
 }
 
-#: Shown in place of "contradicted" where the paper's number is exceeded in the paper's favour.
+#: Shown in place of "contradicted" if the measured number exceeds the paper's in its favour.
 STRONGER = "stronger than claimed"
-#: Every word that a reader is shown with its symbol, in the order of bars and legends.
+#: Every word that readers see, with its symbol, in the order of bars and legends.
 SHOWN_SYMBOLS = {SHOWN_WORDS[word]: symbol for word, symbol in SYMBOLS.items()} | {STRONGER: "↑"}
-#: On which side of its printed number a claim would be even better for the paper.
+#: On which side of the printed number the measured one would be even better for the paper.
 FAVOURS = ("", "more", "less")
 
 #: The columns of a scorecard.
@@ -129,7 +130,7 @@ class Claim:
 
     @property
     def number(self) -> str:
-        """Its number among the claims of its paper."""
+        """The number of the claim among those of its paper."""
         return self.id.rpartition("-")[2]
 
     def __post_init__(self) -> None:
@@ -154,7 +155,7 @@ class Claim:
 
     @property
     def threshold(self) -> str:
-        """What the direction and the margin ask of the statistic, in words."""
+        """The condition on the statistic by direction and margin, in words."""
         words = {"above": "more than", "dramatic": "more than", "below": "less than"}
         words |= {"marginal": "nearer to 0 than", "close": "within", "same": "no two farther than"}
         margin = write_numbers(self.unit, self.margin)
@@ -206,7 +207,7 @@ def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[C
 
 @dataclass(frozen=True)
 class Verdict:
-    """What became of a claim.
+    """The verdict on a claim, with its reason.
 
     Attributes
     ----------
@@ -215,17 +216,17 @@ class Verdict:
     word : str
         A word of `SYMBOLS`.
     reason : str
-        Why, in sentences.
+        The reason, in sentences.
     statistic : str
-        What was measured.
+        The measured numbers, as text.
     counts : tuple of int
         The number of points for the claim, open, and against it.
     worst_point : mapping or None
         The point that speaks most against the claim: a row of `intervals`.
     effect : float
-        The smallest effect that these runs would have shown, nan where no point is open.
+        The smallest effect that these runs would have shown, NaN if no point is open.
     notes : str
-        Sentences that end the reason.
+        Sentences at the end of the reason.
     """
 
     claim: Claim
@@ -253,12 +254,12 @@ class Verdict:
 
     @property
     def shown(self) -> str:
-        """The word that a reader is shown."""
+        """The word that readers see."""
         return shown_word(self.claim, self.word, self.points, self.statistic)
 
 
 def write_number(value: float, unit: str) -> str:
-    """Write a number without its unit: two decimals for shares, four digits otherwise."""
+    """Write a number without its unit: a share as percent with two decimals, else four digits."""
     if math.isnan(value):
         return "?"
     if unit in _SHARE_UNITS:
@@ -274,7 +275,7 @@ def write_numbers(unit: str, *values: float) -> str:
 
 
 def shown_word(claim: Claim, word: str, points: str, measured: str) -> str:
-    """Return the word of a verdict that a reader is shown.
+    """Return the word that readers see for a verdict.
 
     Parameters
     ----------
@@ -295,7 +296,7 @@ def shown_word(claim: Claim, word: str, points: str, measured: str) -> str:
 
 
 def shown_words(card: pd.DataFrame) -> "pd.Series[str]":
-    """Return the words that a reader is shown for the verdicts of a scorecard, row by row."""
+    """Return the words that readers see for the verdicts of a scorecard, row by row."""
     known = {claim.id: claim for claim in load_claims()}
     rows = card[["id", "verdict", "points", "measured"]].astype(str).to_numpy().tolist()
     words = [
@@ -306,7 +307,7 @@ def shown_words(card: pd.DataFrame) -> "pd.Series[str]":
 
 
 def _pairwise_differences(points: pd.DataFrame) -> pd.DataFrame:
-    """Turn one part of a grid into the differences of any two of its points."""
+    """Return the differences of any two points of one part of a grid."""
     rows: list[Any] = []
     for (_, a), (_, b) in combinations(points.iterrows(), 2):
         row: dict[str, Any] = {"point": f"{b['point']} against {a['point']}"}
@@ -350,17 +351,18 @@ def _check_points(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
 
 
 def intervals(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
-    """Compute two intervals of every point: its own, and one of those that hold all points at once.
+    """Compute two intervals of every point: for it alone, and for all points at once.
 
     Parameters
     ----------
     points : DataFrame
-        One row per point, as `judge_points` takes them. Where a point has replicates (``values``),
-        `dlsim.study.stats.family` resamples them. Where it is a share of a ``total``, its bounds
-        are exact; a share that can be negative is a net one, of which ``discordant`` cases differ.
-        Otherwise its interval is Student's of ``n`` replicates, as it stands.
+        One row per point, as `judge_points` takes them. If a point has replicates (``values``),
+        `dlsim.study.stats.family` resamples them. If it is a share of a ``total``, its bounds
+        are exact; a share that can be negative is a net share, and ``discordant`` counts the cases
+        that differ in either direction. Otherwise the given interval is taken to be Student's of
+        ``n`` replicates.
     claim : Claim
-        The claim that is judged; no interval leaves its range.
+        The claim to judge; intervals are cut to its range.
 
     Returns
     -------
@@ -405,13 +407,13 @@ def _exact_bounds(shares: pd.DataFrame, points: int, claim: Claim) -> Any:
             raise InputError(f"claim {claim.id}: more cases differ in net than are discordant")
         count = shares["discordant"]
     bounds = [share_bounds(count, total, points=m) for m in (1, points)]
-    if is_net:  # no further from 0 than if all cases that differ did so the same way
+    if is_net:  # as if all cases that differ did so in the same direction
         bounds = [(-high, high) for _, high in bounds]
     return np.column_stack([*bounds[0], *bounds[1]])
 
 
 def _sides(low: Any, high: Any, claim: Claim) -> Any:
-    """Return "for", "against" or "open" for intervals inside, outside or across the region."""
+    """Return "for" for intervals inside the region, "against" outside, and "open" across."""
     least, greatest = claim.region
     if claim.direction in ("close", "same", *PRINTED):
         inside, outside = (least <= low) & (high <= greatest), (high < least) | (low > greatest)
@@ -451,7 +453,7 @@ def _find_worst_point(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
 def _describe_estimates(
     points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: object
 ) -> str:
-    """Describe the estimates: their extent, and the point that fits least."""
+    """Describe the estimates: least and greatest, and the point that fits the claim least."""
     unit, all_of_them = claim.unit, points["estimate"]
     text = write_numbers(unit, row["estimate"])
     text += f" [{write_number(row['low'], unit)}, {write_number(row['high'], unit)}]"
@@ -463,7 +465,7 @@ def _describe_estimates(
 
 
 def _smallest_effect(frame: pd.DataFrame, sides: Any) -> float:
-    """Return the effect that these runs would have shown at every open point, 4 times in 5."""
+    """Return the effect that these runs would show at every open point with probability 80 %."""
     some = frame[(np.asarray(sides) == "open") & (frame["se"] > 0)]
     if some.empty:
         return math.nan
@@ -473,7 +475,7 @@ def _smallest_effect(frame: pd.DataFrame, sides: Any) -> float:
 
 
 def _describe_power(effect: float, claim: Claim) -> str:
-    """Say which effect these runs would have shown; nothing where no point is open."""
+    """Say which effect these runs would have shown; return no text if no point is open."""
     if math.isnan(effect):
         return ""
     if math.isinf(effect):
@@ -483,17 +485,18 @@ def _describe_power(effect: float, claim: Claim) -> str:
 
 
 def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
-    """Judge a measured claim by the one rule, which the module describes.
+    """Judge a measured claim by the rule in the docstring of the module.
 
     Parameters
     ----------
     points : DataFrame
         One row per grid point: ``point`` (its name), ``estimate``, ``low`` and ``high`` (95 %
-        interval; NaN where it is unknown, which leaves the point open). Optional columns:
+        interval; NaN if it is unknown, which leaves the point open). Optional columns:
         ``values``, the replicates; ``total``, of which the estimate is a share; ``n``, the number
-        of replicates; ``group``, whose points count as one; ``part``, which splits the grid of a
-        "same" claim; ``beside``, a text shown beside the numbers; ``steps`` and ``wrong``, the
-        number of neighbours along a trend, and of those that go the other way.
+        of replicates; ``group``: the points of a group count as one; ``part``: a "same" claim
+        compares points of one part only; ``beside``, a text shown beside the numbers; ``steps``
+        and ``wrong``, the numbers of steps between neighbours along a trend, and of those that go
+        in the wrong direction.
     claim : Claim
         The claim.
 
@@ -505,7 +508,7 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
     Raises
     ------
     InputError
-        If a column is missing, or the ends of an interval are crossed.
+        If a column is missing, or an interval has low above high.
     """
     if points.empty:
         return Verdict(claim, "cannot be checked", "No point of the grid was run.")
@@ -538,7 +541,7 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
 
 
 def _describe_notes(frame: pd.DataFrame) -> str:
-    """Say at how many points nothing was counted, and how many steps of a trend go wrong."""
+    """Say at how many points no case occurred, and how many steps of a trend go the other way."""
     notes = ""
     none = frame["total"].notna() & (frame["estimate"] == 0) & (frame["discordant"] == 0)
     if none.any():
@@ -562,7 +565,7 @@ def theorem_status(key: str) -> tuple[str, str]:
 
 
 def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
-    """Judge a theorem by its statement where that is held, any other claim by its numbers."""
+    """Judge a theorem by its statement if `dlsim.theory` has it, any other claim by its numbers."""
     if points is None:
         done = Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")
     else:
@@ -577,8 +580,8 @@ def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
 def agreement(word: str, reference: str) -> str:
     """Compare a verdict with that at the paper's own scale.
 
-    Words contradict each other where one has evidence for a claim and the other only evidence
-    against it, or where one finds every point for it and the other some against it.
+    Two verdicts contradict each other if one has evidence for a claim and the other only evidence
+    against it, or if one finds every point for it and the other some points against it.
     """
     open_words = ("undecided", "cannot be checked")
     if not reference or word == reference:
@@ -593,7 +596,10 @@ def agreement(word: str, reference: str) -> str:
 
 
 def scorecard(verdicts: Iterable[Verdict], beside: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Tabulate verdicts, one row per claim, `beside` another scorecard; all columns are text."""
+    """Tabulate verdicts, one row per claim, and compare them with those of scorecard `beside`.
+
+    All columns are text.
+    """
     known = {} if beside is None else dict(zip(beside["id"], beside["verdict"], strict=True))
     rows = [
         (
@@ -617,7 +623,7 @@ def scorecard(verdicts: Iterable[Verdict], beside: pd.DataFrame | None = None) -
 
 
 def reference_of(paper: str) -> Path:
-    """Return the place of a paper's scorecard at its own scale."""
+    """Return the path of the scorecard of a paper at the paper's own scale."""
     return files.shared_folder("data") / "reference" / paper / f"{paper}-claims.csv"
 
 
@@ -629,13 +635,13 @@ def check_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
 
 
 def read_scorecard(path: StrPath) -> pd.DataFrame:
-    """Read the scorecard of a paper back, every field as text; refuse what is none."""
+    """Read the scorecard of a paper, every field as text; refuse any other table."""
     frame = files.read_csv(path, dict.fromkeys(SCORECARD_COLUMNS, "any"))
     return check_scorecard(frame, os.fspath(path))
 
 
 def headline(words: Iterable[str]) -> str:
-    """Count verdicts, as a reader is shown them, in one line.
+    """Count verdicts in one line, by the words that readers see.
 
     >>> headline(["supported", "supported", "contradicted"])
     '3 claims: 2 supported, 0 partly supported, 0 mixed, 1 contradicted, 0 inconclusive, 0 not checkable'
