@@ -1,13 +1,13 @@
 """Estimates with confidence intervals, over replicates and over pairs of replicates.
 
 Curves are drawn with Student's t intervals over independent replicates. Two policies that
-met the same workloads are compared pair by pair: what the workloads have in common cancels.
-A NaN is never dropped in silence: one NaN replicate makes the estimate and its interval
-NaN. One replicate has an estimate and no interval (NaN); replicates that are all equal
-have an interval of width zero.
+ran on the same workloads are compared pair by pair, so that the variation of the workloads
+cancels. A NaN is never dropped silently: one NaN replicate makes the estimate and its interval
+NaN. A single replicate gives an estimate and no interval (NaN); replicates that are all equal
+give an interval of width zero.
 
-Claims are judged by stricter intervals, `family`: for one point and for all points of a
-family at once, and without the assumption that replicates are normal.
+Claims are judged by the stricter intervals of `family`: for one point and for all points of a
+family at once, and without the assumption that replicates are normally distributed.
 """
 
 from collections.abc import Sequence
@@ -23,7 +23,7 @@ from dlsim.validate import number, require_table
 
 #: An estimate and the ends of its interval: columns of every table of estimates.
 ENDS = ("estimate", "low", "high")
-#: Probability that an interval holds what it is to hold.
+#: Probability that an interval covers the true value.
 LEVEL = 0.95
 
 
@@ -67,17 +67,17 @@ def _student(mean: Any, spread: Any, n: Any, level: float = LEVEL) -> pd.DataFra
     return pd.DataFrame({"estimate": mean, "low": mean - half, "high": mean + half, "n": n})
 
 
-#: Fewest replicates worth resampling, and resamples per family.
+#: Fewest replicates that are resampled, and number of resamples per family.
 MIN_RESAMPLED, BOOTSTRAP_RESAMPLES = 5, 2000
-#: Replicates up to which the bound for skewed ones falls here, and from how many draws.
+#: Most replicates for which quantiles of lognormal samples are simulated, and the samples drawn.
 MAX_SKEWED, SKEWED_DRAWS = 30, 400_000
-#: A sample with a smaller share of distinct values has ties: its resamples often lack any spread.
+#: A sample with a smaller share of distinct values has ties: many of its resamples are constant.
 MIN_DISTINCT_SHARE = 0.75
 
 
 @lru_cache(maxsize=64)
 def _weights(n: int, count: int) -> Any:
-    """Return how often each of n replicates is drawn, over n: one column per resample."""
+    """Return how often each of n replicates is drawn, divided by n: one column per resample."""
     often = np.random.default_rng([n, count]).multinomial(n, np.full(n, 1 / n), size=count)
     return np.ascontiguousarray(often.T / n)
 
@@ -94,14 +94,14 @@ def _studentized(samples: Any, count: int) -> Any:
         t /= np.sqrt(squared, out=squared)
     if flat.any():
         np.copysign(np.inf, apart @ weights, out=t, where=flat)
-    # n / (n - 1) wider, so that families of five skewed replicates keep their level (90-scorecard)
+    # wider by n / (n - 1), so that families of five skewed replicates keep their level: notebook 90
     t *= n / np.sqrt(n - 1)
     return t
 
 
 @lru_cache(maxsize=MAX_SKEWED)
 def _skewed(n: int) -> Any:
-    """Return the t statistics of n lognormal replicates that are lowest, in rising order."""
+    """Return the lowest tenth of simulated t statistics of n lognormal replicates, ascending."""
     rng, parts = np.random.default_rng(n), []
     for _ in range(8):
         rows = np.exp(rng.standard_normal((SKEWED_DRAWS // 8, n)))
@@ -110,15 +110,15 @@ def _skewed(n: int) -> Any:
 
 
 def skewed_quantile(n: int, tail: float) -> float:
-    """Return which t statistic of n lognormal replicates, below 0, has this probability below.
+    """Return the negated lower quantile, at probability `tail`, of t of n lognormal replicates.
 
-    That of 30 serves for more too: it falls with n.
+    For more than 30 replicates it returns that of 30, which is larger: the value falls with n.
     """
     return float(-_skewed(min(n, MAX_SKEWED))[int(tail * SKEWED_DRAWS)])
 
 
 def _ends(t: Any, tail: float) -> tuple[Any, Any]:
-    """Return the quantiles of rows that leave this probability below, and above."""
+    """Return the quantiles of each row with probability `tail` below, and above."""
     k = int(tail * (t.shape[-1] - 1))
     ordered = np.partition(t, (k, t.shape[-1] - 1 - k))
     return ordered[..., k], ordered[..., -1 - k]
@@ -127,18 +127,19 @@ def _ends(t: Any, tail: float) -> tuple[Any, Any]:
 def family(samples: Sequence[Any], level: float = LEVEL) -> pd.DataFrame:
     r"""Return intervals of the means of a family of samples: each alone, and all at once.
 
-    Replicate i of every sample with as many replicates is drawn together with the others, so
-    that what the points have in common counts once. The intervals of a point are
+    Samples with the same number of replicates are resampled together, replicate i of one with
+    replicate i of the others, so that the correlation of the points is kept. The intervals of a
+    point are
 
     .. math:: [\bar x - q_+ s/\sqrt n, \quad \bar x - q_- s/\sqrt n],
 
-    where :math:`q_\pm` are quantiles of the studentized means of resamples (bootstrap-t, at
-    least Student's quantile), for all at once those of the largest and the smallest of them
-    (max-t), but at most those that lognormal replicates (skewness 6) would need at Sidak's
-    level: else one outlier at one point would widen all the others. Fewer than five,
-    and samples with ties, have Student's quantiles, for all at once with Sidak's level, but
-    ties that lean to one side the lognormal ones there. Without any spread nothing is known:
-    the ends are NaN.
+    where :math:`q_\pm` are quantiles of the studentized means of resamples (bootstrap-t), and at
+    least Student's. For all points at once they are quantiles of the largest and the smallest of
+    these means (max-t), but at most those that lognormal replicates (skewness 6) would need at
+    Sidak's level: otherwise one outlier at one point would widen the intervals of all others.
+    Samples of fewer than five replicates, and samples with ties, take Student's quantiles, for all
+    points at once at Sidak's level; skewed samples with ties take the lognormal quantiles on the
+    side of the long tail. Samples without any spread have ends NaN.
 
     Columns of the result: estimate, low, high (one point alone, with probability `level`), least,
     most (all at once), se, n; one row per sample.
@@ -158,7 +159,7 @@ def family(samples: Sequence[Any], level: float = LEVEL) -> pd.DataFrame:
     )
     for k in np.flatnonzero(known & tied & (n >= MIN_RESAMPLED)):
         one, all_of_them = skewed_quantile(n[k], tail), skewed_quantile(n[k], 1 - sidak)
-        third = ((rows[k] - mean[k]) ** 3).sum()  # of ties, the end on the side of the long tail
+        third = ((rows[k] - mean[k]) ** 3).sum()  # positive if the long tail is on the right
         if third > 0:
             low[k], least[k] = -one, -all_of_them
         elif third < 0:
@@ -181,7 +182,7 @@ def family(samples: Sequence[Any], level: float = LEVEL) -> pd.DataFrame:
 
 
 def share_bounds(count: Any, total: Any, points: int = 1) -> tuple[Any, Any]:
-    """Return the exact (Clopper-Pearson) bounds of shares, for so many points at once.
+    """Return the exact (Clopper-Pearson) bounds of shares, for `points` of them at once.
 
     >>> low, high = share_bounds(0, 100)
     >>> print(low, round(float(high), 4))
@@ -246,17 +247,17 @@ def summary(
 
 
 def reduction(a: pd.Series, b: pd.Series, keys: pd.DataFrame) -> pd.DataFrame:
-    r"""Estimate by which fraction one side of pairs is smaller, at every place that `keys` name.
+    r"""Estimate by which fraction `a` is smaller than `b`, in pairs, for each row group of `keys`.
 
     .. math:: 1 - \bar a / \bar b, \qquad
               \text{from the residuals } (a_i - (\bar a / \bar b)\, b_i) / \bar b
 
-    by the delta method: their standard error is that of the ratio of the means.
+    The standard error of these residuals is that of the ratio of the means (delta method).
     """
     left, right = _numbers(a), _numbers(b)
     below = _grouped(right, keys).transform("mean").replace(0.0, np.nan)
     ratio = _grouped(left, keys).transform("mean") / below
-    # The residuals of a group have mean 0, so that these values have the estimate as mean.
+    # The residuals of a group have mean 0, so the mean of these values is the estimate.
     return _intervals(1 - ratio - (left - ratio * right) / below, keys, samples=True)
 
 
