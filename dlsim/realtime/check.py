@@ -136,7 +136,7 @@ def _count_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
 
 
 def _uses_all_free_nodes(s: ScheduleArrays) -> list[bool]:
-    """Tell of every task whether the nodes that it left out were held until it ended."""
+    """Tell for every task whether other tasks held the nodes that it did not use until it ended."""
     assert s.result.runs is not None
     left, good = (s.cluster.nodes - s.nodes) * (s.cluster.cps > 0), [True] * len(s.index)
     turn = np.argsort(s.result.runs["turn"].to_numpy(), kind="stable")[np.count_nonzero(~s.ran) :]
@@ -148,12 +148,12 @@ def _uses_all_free_nodes(s: ScheduleArrays) -> list[bool]:
 
 
 def _clock_resolution(s: ScheduleArrays, at: Floats) -> Floats:
-    """Return what the table rounds off an instant that the engine has on its own clock."""
+    """Return the rounding error of instants in the table; the engine's own clock is finer."""
     return np.spacing(np.abs(at)) * (clock_origin(s.arrival) > 0)
 
 
 def _link_free_times(s: ScheduleArrays) -> Floats:
-    """When the last send of each task ends, where tasks share the link; else -inf."""
+    """Return when the last send of each task ends if tasks share the link, else -inf."""
     if s.reading.link != "shared":
         return np.full(len(s.index), -np.inf)
     if s.policy.partition not in ("opr", "equal"):

@@ -94,7 +94,7 @@ class Order:
     when: str = "once"
 
     def __post_init__(self) -> None:
-        """Refuse what is not an order."""
+        """Raise InputError if the fields do not describe an order."""
         one_of("when", self.when, ("once", "instant"))
         if not callable(self.key):
             raise InputError(f"order {self.name!r} needs a key, a function; got {self.key!r}")
@@ -267,7 +267,10 @@ SPLIT_KINDS = (
 
 
 def check_rounds(partition: str | Callable[..., Any], rounds: int | str) -> None:
-    """Refuse what is no number of rounds of a partition: "best" or 1..MOST_ROUNDS, else 1."""
+    """Raise InputError unless a partition allows this number of rounds.
+
+    A partition in rounds allows "best" or 1..MOST_ROUNDS, every other partition 1.
+    """
     if partition not in IN_ROUNDS:
         whole("rounds", rounds, 1, 1, f"1 for partition {partition!r}")
     elif not (isinstance(rounds, str) and rounds == "best"):
@@ -301,7 +304,7 @@ class Cluster:
     sc: float = 0.0
 
     def __post_init__(self) -> None:
-        """Refuse what is not a cluster."""
+        """Raise InputError if the fields do not describe a cluster."""
         rule = f"a whole number of at least 1 and at most {MAX_CLUSTER_NODES}: memory grows with N"
         object.__setattr__(self, "nodes", whole("nodes", self.nodes, 1, MAX_CLUSTER_NODES, rule))
         for name in ("cms", "cps", "st", "sc"):
@@ -370,7 +373,7 @@ def sorted_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
 
 
 def release_times(release: Any, cluster: Cluster) -> NDArray[np.float64]:
-    """Return when nodes are released, in order, or refuse what is no time for each."""
+    """Return the release times of nodes in ascending order; raise InputError for invalid ones."""
     times = to_floats(release)
     if times.ndim != 1 or not 1 <= len(times) <= cluster.nodes or not np.isfinite(times).all():
         raise InputError(
@@ -515,7 +518,7 @@ class Policy:
 
     @property
     def order_key(self) -> Callable[..., Any] | None:
-        """The function that ranks tasks, None for an order that the core ranks by itself."""
+        """The function that ranks tasks, None for an order that the core computes."""
         if callable(self.order):
             return self.order
         return ORDERS[self.order].key if ORDERS[self.order].code is None else None
@@ -660,12 +663,12 @@ def find_policy(policy: "str | Policy") -> tuple[str, Policy]:
 
 
 def describe_run(name: str, reading: Reading) -> str:
-    """Say under what a rule was broken, for the message."""
+    """Name the policy and the reading of a run, for a message about a broken rule."""
     return f"{name}, reading {reading.changes()}"
 
 
 def describe_policy(policy: Policy) -> str:
-    """Say what a policy does in a line."""
+    """Describe a policy in one line."""
     order = "by an order of its own"
     if not callable(policy.order):
         order = ORDERS[policy.order].about

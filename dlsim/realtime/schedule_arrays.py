@@ -135,7 +135,7 @@ class Chunks:
         return np.bincount(self.task, values, self.size + 1)[: self.size]
 
     def over(self, ufunc: np.ufunc, values: Floats) -> Floats:
-        """Return what a ufunc such as `fmax` makes of each task's, NaN where it has no chunk."""
+        """Reduce the values of each task by a ufunc such as `fmax`; NaN if it has no chunk."""
         found = np.full(self.size + 1, np.nan)
         ufunc.at(found, self.task, values)
         return found[: self.size]
@@ -192,8 +192,8 @@ class ScheduleArrays:
 
 
 def require_rules(rules: Iterable[RuleResult], where: str) -> None:
-    """Raise at the first rule that is broken; `where` says by what."""
-    with np.errstate(all="ignore"):  # what is no number breaks the rule that meets it
+    """Raise ScheduleError for the first broken rule; `where` names the run in the message."""
+    with np.errstate(all="ignore"):  # a NaN breaks every rule that compares it
         for rule, labels, holds in rules:
             good = np.asarray(holds, dtype=bool)
             if not good.all():

@@ -22,9 +22,9 @@ def formulas_for(size: int) -> Any:
 
 
 def core_for(policy: Policy, engine: str, tasks: int) -> AbstractContextManager[SimpleNamespace]:
-    """Give the modules of the core for a run of so many tasks.
+    """Return the modules of the core, compiled or not, for a run of `tasks` tasks.
 
-    Functions of a user are called by the uncompiled core, whatever they do.
+    A policy with a user's functions always takes the uncompiled core.
     """
     if not policy.has_user_rules:
         return CORE.at_speed(engine, tasks)

@@ -83,7 +83,7 @@ _POSITIVE: dict[str, Callable[[Floats, float], Floats]] = {
     "clip": lambda draws, mean: np.maximum(draws, FLOOR * mean),
 }
 
-#: Every law of the sizes, and one of the user's own: so many sizes from a generator.
+#: All laws of the sizes by name; a user's own law is a function of a generator and a count.
 SIZE_LAWS = (*_POSITIVE, "uniform")
 Law = str | Callable[[Generator, int], Any]
 #: Sizes drawn from a user's law to estimate the mean execution time.
