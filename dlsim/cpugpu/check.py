@@ -36,7 +36,7 @@ class Result(Protocol):
 
 
 def check_job_schedule(schedule: Result) -> None:
-    """Verify that a machine could have done what a schedule says."""
+    """Check that a machine can execute a schedule as its table says."""
     jobs, job_table, machine = schedule.jobs, schedule.job_table, schedule.machine
     labels = jobs.index
     require("every job is in the table once, in queue order", [labels.equals(job_table.labels)])

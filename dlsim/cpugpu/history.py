@@ -28,7 +28,7 @@ class Runs:
         self._ranked: list[float] = []
 
     def ranked(self, count: int) -> list[float]:
-        """Return the first so many times in order of size."""
+        """Return the first `count` times, sorted."""
         if len(self._ranked) != count:
             self._ranked = sorted(self.times[:count])
         return self._ranked
@@ -121,13 +121,13 @@ class History:
         return history
 
     def record(self, app: str, cls: str) -> Record:
-        """Return what is known of an application on a class, not to be changed."""
+        """Return the record of an application on a class; callers must not change it."""
         return self._records.get((app, cls), UNSEEN)
 
     def expected(
         self, app: str, cls: str, estimate: str = "mean", deviations: float = 0.0
     ) -> float:
-        """Return a statistic of the measured runs, and so many deviations; NaN without a run."""
+        """Return a statistic of the runs, plus `deviations` standard deviations; NaN if none."""
         record = self._records.get((app, cls))
         if record is None or not record.count:
             return math.nan

@@ -18,8 +18,8 @@ from dlsim.validate import Floats
 #: Most jobs of an exhaustive schedule, and most pairs of sets that it compares.
 MOST_JOBS_TO_PLAN, MOST_PAIRS_OF_SETS = 12, 2_000_000
 
-#: Of a set of jobs (the bits of its place) on one device: the last end, what is to be least (that
-#: end, or the sum of the completion times), and the order.
+#: The schedule of a set of jobs (the bits of its place) on one device: the last end, the objective
+#: (that end, or the sum of the completion times), and the order of the jobs.
 Point = tuple[float, float, tuple[int, ...]]
 
 

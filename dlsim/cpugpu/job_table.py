@@ -210,7 +210,7 @@ def require_target_versions(table: JobTable, policy: Policy, name: str) -> None:
 def require_reading_and_history(
     reading: Reading | None, history: History | None
 ) -> tuple[Reading, History]:
-    """Return a reading, and a copy of what is known at the start."""
+    """Return a reading, and a copy of the history at the start."""
     reading = or_default("reading", reading, Reading, "; see Reading.of(mapping)")
     return reading, or_default(
         "history", history, History, "; see HistoryDatabase.history()"
@@ -218,12 +218,12 @@ def require_reading_and_history(
 
 
 def is_same_instant(first: Any, second: Any, span: Any) -> bool:
-    """Tell whether two instants are equal, for a duration at hand; also on Fractions."""
+    """Tell whether two instants are equal at the time scale `span`; also for Fractions."""
     return bool(max(first, second) <= latest_finish(min(first, second), span))
 
 
 def same_instants(first: Any, second: Any, span: Any) -> Any:
-    """Tell elementwise whether two instants are equal, for a duration at hand.
+    """Tell elementwise whether two instants are equal at the time scale `span`.
 
     Checks use this rule; it is independent of the engine's tolerance.
     """
@@ -231,14 +231,14 @@ def same_instants(first: Any, second: Any, span: Any) -> Any:
 
 
 def find_earliest(finishes: Sequence[float], now: float) -> int:
-    """Return the first place of the least finish, up to the one tolerance; NaN is none."""
+    """Return the first place of the least finish, within the tolerance; NaN entries are skipped."""
     least = min(at for at in finishes if at == at)
     limit = latest_finish(least, least - now)
     return next(place for place, at in enumerate(finishes) if at <= limit)
 
 
 def previous_in_lane(lanes: Any, values: Any, first: float) -> Floats:
-    """Return for each row the value of the one before in its lane; `first` where there is none."""
+    """Return for each row the value of the row before it in its lane, or `first` without one."""
     own = pd.Series(np.asarray(values, dtype=float)).groupby(np.asarray(lanes))
     return own.shift(fill_value=first).to_numpy()
 
@@ -250,7 +250,7 @@ def busy_shares(runs: pd.DataFrame, devices: Iterable[str], span: float) -> pd.S
 
 
 def do_not_overlap(lanes: Any, start: Any, end: Any, span: Any) -> NDArray[np.bool_]:
-    """Tell of each run whether the one before in its lane is over when it starts."""
+    """Tell for each run whether the run before it in its lane has ended when it starts."""
     start, end = np.asarray(start, dtype=float), np.asarray(end, dtype=float)
     order = np.lexsort((end, start))
     good = np.ones(len(order), dtype=bool)

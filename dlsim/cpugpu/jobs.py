@@ -20,7 +20,7 @@ def device_class(device: str) -> str:
 
 
 class JobView(NamedTuple):
-    """A job as a scheduler sees it: what is declared, nothing that is realised.
+    """A job as a scheduler sees it: its declared times, not its real ones.
 
     Attributes
     ----------

@@ -88,7 +88,7 @@ class DeviceClock:
 def simulate_jobs(
     job_table: JobTable, machine: Machine, policy: Policy, reading: Reading, history: History
 ) -> Trace:
-    """Simulate the jobs event by event; the history takes in every run."""
+    """Simulate the jobs event by event, and add every run to the history."""
     share, gpus = reading.gpu_cpu_share, machine.gpus
     if policy.rule == "ideal" and share:
         raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")

@@ -125,9 +125,9 @@ def run_plainly(job: MapReduce, blocks: Sequence[Any]) -> dict[Any, Any]:
 
 
 def split_text(text: str, blocks: int) -> list[str]:
-    """Cut a text into at most so many blocks of about equal length, never inside a word.
+    """Cut a text into at most `blocks` blocks of about equal length, never inside a word.
 
-    Their concatenation is the text, which must have a word.
+    The concatenation of the blocks is the text, which must contain a word.
 
     >>> split_text("the quick fox the dog the fox", 3)
     ['the quick ', 'fox the dog ', 'the fox']
@@ -238,7 +238,7 @@ class Costs:
         instance("gpu", self.gpu, Gpu)
 
     def time(self, kind: str, cls: str, size: float) -> float:
-        """Return the time of a task whose data is at hand, by its kind, class and units."""
+        """Return the time of a task on local data, by its kind, device class and units."""
         unit = getattr(self, f"{one_of('class', cls, CLASSES)}_{one_of('kind', kind, KINDS)}")
         number("size", size)
         if cls == "cpu":

@@ -20,7 +20,7 @@ from dlsim.reading import BaseReading
 from dlsim.user_code import resolve_user_code
 from dlsim.validate import find_row, flag, number, one_of, whole
 
-#: Most devices of one class, and most of what is counted one by one.
+#: Most devices of one class, and the largest count of any argument.
 MOST_DEVICES, MOST_COUNT = 10_000, 10**7
 
 

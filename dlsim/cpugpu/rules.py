@@ -135,7 +135,7 @@ def expected_times(
 
 
 def unknown_time(state: SchedulerState, cls: str, policy: Policy, reading: Reading) -> float:
-    """Return what is assumed of a run that was never measured (`Reading.unknown_remaining`)."""
+    """Return the assumed time of a run that was never measured (`Reading.unknown_remaining`)."""
     if reading.unknown_remaining != "avg":
         return math.inf if reading.unknown_remaining == "inf" else 0.0
     average = state.history.average(cls, policy.estimate)
@@ -272,9 +272,9 @@ def history_rule(state: SchedulerState, policy: Policy, reading: Reading) -> Dec
 def _place_unmeasured(
     state: SchedulerState, job: JobView, free: FreeDevices, policy: Policy, reading: Reading
 ) -> Decision:
-    """Place a job of which nothing is measured though every class at hand was tried.
+    """Place a job without a measured time although each of its classes was tried.
 
-    No free device has a version: the first of those that are ready soonest.
+    It goes to the first free device that has a version, else to the first that is ready soonest.
     """
     for cls, device in free.items():
         if device is not None and cls in job.declared:
@@ -311,7 +311,7 @@ def _gains(state: SchedulerState, policy: Policy, reading: Reading) -> Iterator[
 def _steal(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """Move the last job of a sub-queue to a free device where it should finish sooner.
 
-    The most that is gained counts, up to the one tolerance, then the first device.
+    The move with the largest gain is made; of equal gains (within the tolerance) the first device.
     """
     gains = list(_gains(state, policy, reading)) if state.free() else []
     if not gains:

@@ -28,13 +28,13 @@ class Move(NamedTuple):
 
 
 def decider(policy: Policy) -> Decide:
-    """Return the rule function of a policy; what a user's function returns is checked."""
+    """Return the rule function of a policy; a user's function is wrapped in a check."""
     if not callable(policy.rule):
         return DECIDE[policy.rule]
     own, name = policy.rule, f"policy {find_job_policy(policy)[0]}"
 
     def ask(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
-        """Ask a user's function, refusing what is no decision in this state."""
+        """Call a user's function; raise InputError unless it returns a decision valid here."""
         with user_code(f"{name} must return None or a Decision"):
             found = own(state, policy, reading)
             if found is None:
