@@ -1,9 +1,9 @@
-"""A digest of everything that decides what a function returns: its code, its globals, its inputs.
+"""A digest of all that determines the result of a function: its code, its globals, its inputs.
 
-The digest is that of a pickle by value, so that a function of a notebook is known by what it does:
-its code, the helpers and values that it uses, its defaults. What makes pickles of one meaning
-differ from process to process (identities of texts, orders of sets, places of source files) is
-left out. Where two pickles differ without need, a sweep only computes again.
+The digest is that of a pickle by value, so that a function of a notebook is identified by its code,
+the helpers and values that it uses, and its defaults. The pickle leaves out whatever differs from
+process to process without a change of meaning (identities of texts, orders of sets, places of
+source files). If two pickles differ needlessly, a sweep only computes its cells again.
 
 Functions and classes of installed packages are written by name, with the package's version; those
 of dlsim by name, with the sources of the engines, of the top modules and of the subpackages used.
@@ -44,9 +44,9 @@ def is_local(module: types.ModuleType | None) -> bool:
 
 
 def ship_by_value() -> None:
-    """Let cloudpickle send what files of the user define, as it sends what a notebook defines.
+    """Make cloudpickle send the definitions of a user's files by value, like those of a notebook.
 
-    Workers then need none of these files, and run what this process has in memory.
+    Workers then do not need these files, and run the definitions in the memory of this process.
     """
     for module in list(sys.modules.values()):
         if isinstance(module, types.ModuleType) and is_local(module):
@@ -77,7 +77,7 @@ class _Digester(cloudpickle.Pickler):
         super().__init__(self.stream, protocol=5)
 
     def persistent_id(self, thing: Any) -> Any:
-        """Return what is written in place of a thing; None for what is pickled as it is."""
+        """Return what is written instead of an object; None to pickle the object itself."""
         if isinstance(thing, str):
             return thing.encode(errors="surrogatepass")
         if isinstance(thing, set | frozenset):
@@ -100,14 +100,14 @@ class _Digester(cloudpickle.Pickler):
         return hashlib.sha256(other.stream.getvalue()).digest()
 
     def _code(self, code: types.CodeType) -> Any:
-        """Return what a code object does; where it was written, and comments, are left out."""
+        """Return the instructions and names of a code object, without its place in a file."""
         names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
         counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
         table = getattr(code, "co_exceptiontable", b"")
         return "code", bytes(code.co_code), code.co_consts, names, counts, bytes(table)
 
     def _class(self, thing: type) -> Any:
-        """Return what a class defines, at its first mention; cloudpickle would draw it a number."""
+        """Return a class by its members, then by a number; cloudpickle would draw a random one."""
         if id(thing) in self.classes:
             return "class", list(self.classes).index(id(thing))
         self.classes[id(thing)] = thing

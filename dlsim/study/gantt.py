@@ -39,7 +39,7 @@ _LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
 
 
 def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
-    """Return the chunks with `compute_start`, after refusing what is no chunk."""
+    """Return the chunks with `compute_start`; raise InputError for an invalid chunk."""
     require_table("chunks", chunks, CHUNK_COLUMNS, empty=False, unique=False)
     frame = chunks.assign(compute_start=chunks.get("compute_start", chunks["send_end"]))
     times = frame[_TIMES].to_numpy(dtype=float)
@@ -301,7 +301,7 @@ def plot_blocks(
 
 
 def _fitting(text: str, wide: float, tall: float, letter: float) -> tuple[str, bool]:
-    """Return what of a text fits into a block of some inches, and whether it stands upright."""
+    """Return the part of a text that fits into a block (in inches), and whether it is vertical."""
     lines, line = text.split("\n"), " ".join(text.split("\n"))
     if wide > 0.02 + letter * max(map(len, lines)):
         return text, False
@@ -310,8 +310,8 @@ def _fitting(text: str, wide: float, tall: float, letter: float) -> tuple[str, b
     return (lines[0], False) if wide > 0.02 + letter * len(lines[0]) else ("", False)
 
 
-#: How bars are filled: opacity, and the keywords of their collection. An outline is drawn
-#: around what is only planned, crosses over what cannot be.
+#: How bars are filled: opacity, and the keywords of their collection. Planned bars have an
+#: outline, impossible ones are crossed out.
 LOOKS: dict[str, tuple[float, dict[str, Any]]] = {
     "send": (0.35, {"hatch": "////", "edgecolors": "#333333", "linewidths": 0.5}),
     "many sends": (0.35, {"edgecolors": "#333333", "linewidths": 0.2}),

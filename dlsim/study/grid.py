@@ -33,7 +33,7 @@ from dlsim.validate import mapping, unwrap_scalar, whole
 
 #: Cells run in this process for so long before worker processes are worth their start.
 SECONDS_BEFORE_WORKERS = 1.0
-#: How often a sweep goes on with fresh workers after some have died.
+#: How often a sweep continues with new workers after some have died.
 RETRIES = 2
 
 GridPoint = dict[str, Any]
@@ -95,7 +95,7 @@ def _cell_folder(function: Callable[..., Any], fixed: GridPoint, points: list[Gr
 
 
 def encode(result: Any, taken: set[str]) -> str:
-    """Return what a function returned as one line of JSON, column by column."""
+    """Return the result of a function as one line of JSON, column by column."""
     if isinstance(result, pd.DataFrame):
         table = {str(name): column.tolist() for name, column in result.items()}
     else:
@@ -192,7 +192,7 @@ def call_in_worker(
 
 
 class _Sweep:
-    """What is done of a sweep, and what is still to do."""
+    """The cells of a sweep that are done, and those still to do."""
 
     def __init__(
         self, function: Callable[..., Any], fixed: GridPoint, seed: int, label: str
@@ -284,7 +284,7 @@ class _Sweep:
 
     @property
     def status(self) -> str:
-        """How far it came, and what a rerun does."""
+        """The progress of the sweep, and whether a rerun resumes there."""
         kept = "; a rerun resumes there" if self.cells[0].file else ""
         return f"{len(self.results)} of {len(self.cells)} cells are done{kept}"
 

@@ -275,7 +275,7 @@ def _stamp_name(job: _Job) -> str:
 
 
 def _write_stamp(job: _Job, seconds: float) -> None:
-    """Record what was run, and the digests of all results that it wrote."""
+    """Record the inputs of a notebook's run, and the digests of all results that it wrote."""
     wrote = {row["file"] for row in read_json_lines(job.work / "wrote") if "file" in row}
     names = sorted(wrote | {f"{NOTEBOOKS}/{job.source.name}"})
     contents = {name: job.home.file_digest(name) for name in names}

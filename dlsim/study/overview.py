@@ -39,7 +39,7 @@ def _with_shown_words(card: pd.DataFrame) -> pd.DataFrame:
 
 
 def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
-    """Show, for every paper, its main claim, what was found, and how many claims hold.
+    """Show, for every paper, its main claim, our finding, and how many claims hold.
 
     Parameters
     ----------
@@ -120,7 +120,7 @@ def _picture_of(folder: Path, name: str) -> str:
 
 
 def _card_of(row: FigureRow, card: pd.DataFrame, folder: Path) -> dict[str, Any]:
-    """Return what is shown of a figure: its picture, its claims, and links to its files."""
+    """Return the card of a figure: its picture, its claims, and links to its files."""
     about = card[card["figure"] == row.id].to_dict("records")
     failed = folder / "notebooks" / f"{row.notebook}.failed.ipynb"
     files_of_figure = {

@@ -69,7 +69,7 @@ def _mapped_claims() -> list[Claim]:
 
 
 def _judged_here(name: str) -> Iterator[dict[str, Any]]:
-    """Yield what was judged in this session, under the name of a column."""
+    """Yield the verdicts of this session, one row per claim, with `name` as the reading."""
     here = session.current()
     for claim in _mapped_claims():
         verdict = here.verdicts.get(claim.id) or claims.verdict_of(claim)

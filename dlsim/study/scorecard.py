@@ -124,7 +124,7 @@ def style_verdicts(frame: pd.DataFrame, *more: str) -> Styler:
 
 
 def style_claims(frame: pd.DataFrame) -> Styler:
-    """Show all claims: what is printed, what was measured, the verdict."""
+    """Show all claims: the printed number, the measured one, the verdict."""
     return _styled(
         frame, "paper", "where", "claim", "printed", "measured", "verdict", "reference", "agreement"
     )

@@ -1,4 +1,4 @@
-"""The paper that a notebook reproduces: where its results go, how much is computed, its verdicts.
+"""The session of a notebook: its paper, folder of results, amount of computation and verdicts.
 
 `start` opens a session; `sweep`, `judge`, `save` and the others use it from then on, as pyplot
 uses the current figure.
@@ -61,7 +61,7 @@ _OPEN: list[Session] = []
 
 
 def paper_module(paper: str) -> ModuleType:
-    """Import a paper's measures and constants; what has no claims gets an empty module."""
+    """Import the measures and constants of a paper; without claims, return an empty module."""
     name = f"dlsim.papers.{paper.replace('-', '_')}"
     has_claims = importlib.util.find_spec(name) is not None
     return importlib.import_module(name) if has_claims else ModuleType(name)
@@ -81,12 +81,12 @@ def current() -> Session:
 
 
 def sweep_defaults() -> Session:
-    """Return the current session, or one with the values that a sweep has without any."""
+    """Return the current session, or one with the defaults of a sweep outside a session."""
     return _OPEN[-1] if _OPEN else Session()
 
 
 def read_scales(paper: str) -> dict[str, dict[str, Any]]:
-    """Read how much is computed of a paper at each scale, from data/scales.toml."""
+    """Read the sizes of the experiments of a paper at each scale, from data/scales.toml."""
     rows = read_toml(shared_file("data/scales.toml"))
     return dict(rows[one_of("the paper", paper, rows)])
 
@@ -178,7 +178,7 @@ def start(
 
 
 def _note_earlier_figures(*_: Any) -> None:
-    """Note, before a cell runs, which figures are open: `save` takes none of them by itself."""
+    """Note, before a cell runs, the open figures: `save` uses them only if they are passed."""
     import matplotlib.pyplot as plt
 
     if _OPEN:
@@ -186,7 +186,7 @@ def _note_earlier_figures(*_: Any) -> None:
 
 
 def _watch_cells() -> None:
-    """Note the open figures before every cell of the notebook that runs this, if one does."""
+    """Note the open figures before every cell of the notebook, if this runs in a notebook."""
     shell = sys.modules["IPython"].get_ipython() if "IPython" in sys.modules else None
     if shell is not None and _note_earlier_figures not in shell.events.callbacks["pre_run_cell"]:
         shell.events.register("pre_run_cell", _note_earlier_figures)
@@ -204,7 +204,7 @@ def save(
     Parameters
     ----------
     name : str
-        What the files are called: results/.../data/<name>.csv and .../figures/<name>.png.
+        Name of the files: results/.../data/<name>.csv and .../figures/<name>.png.
     table : DataFrame, optional
         The numbers; a column ``values`` of replicates is left out.
     figure : Figure, Axes or a seaborn grid, optional

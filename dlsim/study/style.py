@@ -185,7 +185,7 @@ def student_interval(values: Any) -> tuple[float, float]:
 
 
 def use() -> None:
-    """Set the one theme of all figures (seaborn over matplotlib), for this process."""
+    """Set the theme of all figures (seaborn over matplotlib) for this process."""
     import seaborn as sns  # and with it SciPy's statistics: only where something is drawn
 
     sns.set_theme(
