@@ -37,7 +37,7 @@ def load_user_code(what: str, text: str) -> Any:
 
 
 def _similar_file(place: str) -> str:
-    """Say where a file of the same name is: in a folder of this one, or in the one above."""
+    """Say where a file of this name is: in a subfolder of the current folder, or in its parent."""
     name, here = Path(place).name, Path.cwd()
     for found in (*sorted(here.glob(f"*/{name}")), here.parent / name):
         if found.is_file():

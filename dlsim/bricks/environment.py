@@ -47,7 +47,7 @@ def _check_column(name: str, rows: pd.DataFrame, key: str, *ends: float, **how: 
 
 
 def _check_row_numbers(name: str, rows: pd.DataFrame, key: str, count: int, what: str) -> None:
-    """Raise InputError unless a column holds row numbers of a table with so many rows."""
+    """Raise InputError unless a column holds row numbers of a table with `count` rows."""
     rule = f"a whole number below {count}, the number of {what}"
     _check_column(name, rows, key, 0, count - 1, is_whole=True, rule=rule)
 
