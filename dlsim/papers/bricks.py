@@ -114,7 +114,7 @@ def subtract_corrected(frame: pd.DataFrame, by: str = "interval") -> pd.DataFram
 
 
 def gains_of_correction(frame: pd.DataFrame, by: str = "interval") -> pd.DataFrame:
-    """Estimate what Load Correction takes from the failure rate.
+    """Estimate by how much Load Correction lowers the failure rate.
 
     Where no run has any gain, the number of requests bounds it.
     """

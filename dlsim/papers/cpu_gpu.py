@@ -225,7 +225,7 @@ def saving_against_cpu(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 def _trade_waits(runs: pd.DataFrame, column: str) -> pd.DataFrame:
-    """Return what ASJF waits less than RSC, and what RSC completes sooner than ASJF."""
+    """Return how much less jobs wait under ASJF, and how much sooner RSC completes them."""
     parts = {
         "mean wait": total_saved(runs, ["asjf"], "rsc", "mean_wait"),
         column.replace("_", " "): total_saved(runs, ["rsc"], "asjf", column),
@@ -285,7 +285,7 @@ def _mean_gain(moldable: pd.DataFrame) -> pd.DataFrame:
 
 @measures("cpu-gpu-8a")
 def greatest_gain(moldable: pd.DataFrame) -> pd.DataFrame:
-    """Return the gain of every second queue, in the mix where it is largest in the others."""
+    """Return the gain on odd replicates, in the mix with the largest gain on even ones."""
     chosen, judged = (_mean_gain(moldable[moldable["replicate"] % 2 == k]) for k in (0, 1))
     best = chosen.groupby("scheduler", sort=False)["estimate"].idxmax()
     return judged.merge(chosen.loc[best, ["scheduler", "mix"]])
@@ -323,7 +323,7 @@ def excess_with_wrong_times(
 def _compare_streams(
     rows: pd.DataFrame, by: list[str], column: str, compare: Callable[[Any, Any], Any]
 ) -> pd.DataFrame:
-    """Compare what three streams do with what one does."""
+    """Compare three streams with one stream."""
     table = one_column_per_policy(rows, by, column, "streams")
     return _estimate_at(compare(table[3], table[1]), by)
 

@@ -41,7 +41,7 @@ ROLES = ("DLT", "I", "II", "OPR-MN", "EQ-MN", "US", "AN", "UMR-IIT")
 ROLES_BEYOND = ("EXACT", "EXACT-N", "OPR-FRAG", "UMR-MN")
 #: How plannings are counted (`dlsim.realtime.Schedule.counts`), the default first.
 COUNTING_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
-#: Switches of the engine, of the workload, and of what is counted, the default first.
+#: Switches of the engine, of the workload and of the counts, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {
     **Reading.switches("I"),
     **workload.SWITCHES["dcratio"],
@@ -151,43 +151,43 @@ def _pairs(*roles: tuple[str, str], orders: Sequence[str] = ORDERS_OF_PAPER_I) -
 
 @measures("inserted-idle-time-3")
 def steps_of_fifo(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what FIDO-I refuses less than FIFO-DLT, and FIDO-II less than FIDO-I."""
+    """Return how much less FIDO-I refuses than FIFO-DLT, and FIDO-II than FIDO-I."""
     return subtract_ratios(main, _pairs(*STEPS_OF_FIGURE_3, orders=["FIFO"]))
 
 
 @measures("inserted-idle-time-4")
 def steps_of_edf(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what EDDO-I refuses less than EDF-DLT, and EDDO-II less than EDDO-I."""
+    """Return how much less EDDO-I refuses than EDF-DLT, and EDDO-II than EDDO-I."""
     return subtract_ratios(main, _pairs(*STEPS_OF_FIGURE_3, orders=["EDF"]))
 
 
 @measures("inserted-idle-time-7a", "inserted-idle-time-7b")
 def gain_of_remodel(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what the remodel refuses less than leaving the idle time unused."""
+    """Return how much less is refused with the remodel than with unused idle times."""
     return subtract_ratios(main, _pairs(("OPR-MN", "DLT")))
 
 
 @measures("inserted-idle-time-10b")
 def gain_of_equations(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what equations (3) and (4) under Constraint 2 refuse less than the remodel."""
+    """Return how much less is refused with (3) and (4) under Constraint 2 than with the remodel."""
     return subtract_ratios(main, _pairs(("DLT", "II")))
 
 
 @measures("inserted-idle-time-11")
 def gain_of_fewest_nodes(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what the fewest nodes refuse less than all nodes."""
+    """Return how much less is refused with the fewest nodes than with all nodes."""
     return subtract_ratios(main, _pairs(("AN", "OPR-MN")))
 
 
 @measures("inserted-idle-time-12")
 def gain_of_divisible_load_theory(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what optimal shares refuse less than equal shares, and than users' choices."""
+    """Return how much less is refused with optimal shares than with equal or users' shares."""
     return subtract_ratios(main, _pairs(("EQ-MN", "OPR-MN"), ("US", "OPR-MN")))
 
 
 @measures("inserted-idle-time-14b")
 def gain_of_rounds(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what several rounds refuse less than equations (3) and (4)."""
+    """Return how much less is refused with several rounds than with equations (3) and (4)."""
     return subtract_ratios(main, _pairs(("II", "UMR-IIT")))
 
 
@@ -301,9 +301,9 @@ def _subtract_use(main: pd.DataFrame, role: str, other: str) -> pd.DataFrame:
 
 @measures("inserted-idle-time-10a")
 def use_by_equations(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what Constraint 2 uses more than the remodel; if equal, bounded by cases split anew.
+    """Return how much more Constraint 2 uses than the remodel, or bounds if both use the same.
 
-    The cases that are split otherwise are those in which the constraint holds.
+    The bounds are by the cases that are split differently: those in which the constraint holds.
     """
     table = _subtract_use(main, "II", "DLT")
     if main["s_iits"].isna().all():
@@ -320,5 +320,5 @@ def use_by_equations(main: pd.DataFrame) -> pd.DataFrame:
 
 @measures("inserted-idle-time-14a")
 def use_by_rounds(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what several rounds use more than equations (3) and (4)."""
+    """Return how much more several rounds use than equations (3) and (4)."""
     return _subtract_use(main, "UMR-IIT", "II")

@@ -81,7 +81,7 @@ def _with_exact_bounds(table: pd.DataFrame, rows: pd.DataFrame, axis: str) -> pd
 
 @measures("mcdf-1")
 def lead_over_all(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what each of the six other policies has more than MCDF at every load."""
+    """Return the difference between each of the six other policies and MCDF at every load."""
     table = ratios_without_setup(main)
     return _decided_by_best(
         difference_to(table, "MCDF", (*RIVALS_OF_MCDF, *WITHOUT_ADMISSION)), ["load"]
@@ -143,7 +143,7 @@ def decrement_in_points(main: pd.DataFrame) -> pd.DataFrame:
 
 
 def estimate_leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) -> pd.DataFrame:
-    """Return what each rival refuses more than MCDF along an axis, with the claims' intervals."""
+    """Return how much more rivals refuse than MCDF along an axis, with the claims' intervals."""
     table = points(difference_to(wide(frame, [by]), "MCDF", RIVALS_OF_MCDF), [by])
     ends = ["low", "high", "least", "most"]
     return table.assign(**family(list(table["values"]), level)[ends])
@@ -154,7 +154,7 @@ def estimate_leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) 
 
 @measures("mcdf-6")
 def lead_with_setup(main: pd.DataFrame) -> pd.DataFrame:
-    """Return what each rival refuses more than MCDF at every set-up cost and load."""
+    """Return how much more each rival refuses than MCDF at every set-up cost and load."""
     table = difference_to(ratios_with_setup(main), "MCDF", RIVALS_OF_MCDF)
     return _decided_by_best(table, ["setup", "load"])
 

@@ -43,7 +43,7 @@ class ExecutedPeriods(NamedTuple):
 
 
 def lay_out_links(period: Period, network: str) -> tuple[Topology, Any]:
-    """Return the topology of the clusters' links and of what joins them, and all bandwidths."""
+    """Return the topology of gateways and of backbone links or connections, and all bandwidths."""
     platform, opened = period.platform, np.asarray(period.connections, dtype=float)
     count, labels = platform.clusters, list(platform.links.index)
     rates = platform.gateway.tolist()

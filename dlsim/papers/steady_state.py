@@ -248,7 +248,7 @@ def growth_of_lead_over_heterogeneity(spread: pd.DataFrame) -> pd.DataFrame:
 def _leads_of_lprr(
     tiers: pd.DataFrame, random: pd.DataFrame, value: Callable[[Any], Any]
 ) -> pd.DataFrame:
-    """Return a value of what LPRR has more than either rival, over all platforms of a kind."""
+    """Return a value of the lead of LPRR over either rival, on all platforms of a kind."""
     there = {
         kind: frame.dropna(subset=["LPRR"])
         for kind, frame in {"Tiers": tiers, "random": random}.items()
@@ -279,7 +279,7 @@ def wins_minus_losses_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.D
 
 @measures("steady-state-6b")
 def gap_of_lprr_to_bound(tiers: pd.DataFrame) -> pd.DataFrame:
-    """Return what LPRR lacks to the bound on Tiers platforms, by class of K."""
+    """Return how far LPRR stays below the bound on Tiers platforms, by class of K."""
     small = tiers[tiers["clusters"] <= LARGEST_LPRR_SIZE]
     return points(average_by_class(small, {"1 - LPRR": 1 - small["LPRR"]}), ["clusters"])
 
@@ -309,7 +309,7 @@ def programs_of_lprr(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
 
 @measures("steady-state-1a")
 def gap_of_lpr_to_rivals(vertices: pd.DataFrame) -> pd.DataFrame:
-    """Return what LPR lacks to the worse of G and LPRG, by kind and class of K."""
+    """Return how far LPR stays below the worse of G and LPRG, by kind and class of K."""
     return _points_by_kind(
         split_by_kind(vertices),
         lambda frame: average_by_class(
@@ -421,7 +421,7 @@ def _gap_of_best(frame: pd.DataFrame) -> pd.DataFrame:
 
 @measures("steady-state-13")
 def gap_of_best_heuristic(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataFrame:
-    """Return what the best heuristic of a size lacks to the optimum, by kind and class of K."""
+    """Return how far the best heuristic stays below the optimum, by kind and class of K."""
     return _points_by_kind({"Tiers": tiers, "random": random}, _gap_of_best)
 
 
