@@ -116,7 +116,7 @@ def grid(
     seed: int,
     reading: dict[str, Any],
 ) -> tuple[Figure, str]:
-    """Draw failure rate against cost, and what happened at every server."""
+    """Draw failure rate against cost, and the outcomes of requests at every server."""
     switches = tuple(sorted(reading.items()))
     setting = GridSetting(interval, seed, fallbacks, correction, probe, switches)
     name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
@@ -184,12 +184,12 @@ def summarize(results: list[GridResult]) -> tuple[float, float]:
 
 
 def cost_and_failure(name: str, setting: GridSetting) -> tuple[float, float]:
-    """Return what `summarize` says of a scheduler in all environments."""
+    """Return the result of `summarize` for a scheduler in all environments."""
     return summarize(results_of(name, setting))
 
 
 def count_by_server(result: GridResult) -> pd.DataFrame:
-    """Count what became of the requests on every server, the slowest server first."""
+    """Count the outcomes of the requests on every server, the slowest server first."""
     servers, missed = result.environment.servers, result.requests["missed"].astype(bool)
     refused = result.attempts["server"][~result.attempts["accepted"]]
     parts = {
@@ -226,7 +226,7 @@ def _draw_curve(ax: Axes, name: str, setting: GridSetting) -> None:
 
 
 def _draw_chosen(ax: Axes, name: str, setting: GridSetting) -> None:
-    """Draw the chosen scheduler, with an arrow from what it is without its two mechanisms."""
+    """Draw the chosen scheduler, with an arrow from the same one without its two mechanisms."""
     here = cost_and_failure(name, setting)
     plain = setting._replace(fallbacks=0, correction=False)
     before = here if setting == plain else summarize(_run_all((name,), plain)[name])

@@ -77,7 +77,7 @@ class Panel:
 
     @cached_property
     def switch_meanings(self) -> dict[str, str]:
-        """Return what each switch decides, from the docstrings of `explained`."""
+        """Return the meaning of each switch, from the docstrings of `explained`."""
         found: dict[str, str] = {}
         for source in self.explained:
             for names, text in _PARAMETER.findall(f"{inspect.getdoc(source) or ''}\n"):
@@ -171,7 +171,7 @@ class Panel:
         return results.picture(self._file_name(**given), data, kind)
 
     def _file_name(self, **given: Any) -> str:
-        """Return a file name made of the panel's name and what differs from the defaults."""
+        """Return a file name made of the panel's name and the parameters that were changed."""
         changes = self.changes(**given)
         changes |= changes.pop("reading", {})
         words = " ".join([self.name, *(str(part) for pair in changes.items() for part in pair)])

@@ -117,7 +117,7 @@ class PanelView(widgets.VBox):
         return button
 
     def values(self) -> dict[str, Any]:
-        """Return what the widgets show."""
+        """Return the values that the widgets show."""
         given = {name: one.value for name, one in self.controls.items()}
         return given | {"reading": {name: one.value for name, one in self.readings.items()}}
 

@@ -88,7 +88,7 @@ def queue(
     gpus: int,
     reading: Mapping[str, str],
 ) -> tuple[Figure, str]:
-    """Draw one queue under two policies, and what the first one's history then holds."""
+    """Draw one queue under two policies, and the history of the first policy afterwards."""
     applications = application_table(cpu, gpu, speed_up)
     jobs = job_table(applications, queue, arrivals, noise, seed)
     history = History() if known == "nothing" else History.exact(applications)

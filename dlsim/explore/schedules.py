@@ -150,7 +150,7 @@ def draw_tasks(
 
 
 class Refusal(NamedTuple):
-    """Why a task was refused; what the engine cannot answer is None.
+    """Why a task was refused; a field is None if the engine cannot answer it.
 
     `offer` is the earliest deadline that would have been accepted, `fits_alone` whether the task
     could end in time if no other task waited, `rival` the waiting task with which it cannot.
@@ -207,7 +207,7 @@ def explain_refusal(schedule: Schedule, tasks: pd.DataFrame, task: Any) -> Refus
         return unknown
     if not run_with(0).loc[task, "admitted"]:
         return Refusal(offer, False, None)
-    accepted, refused = 0, len(waiting)  # with so many waiting tasks
+    accepted, refused = 0, len(waiting)  # numbers of waiting tasks in the run
     while refused - accepted > 1:
         middle = (accepted + refused) // 2
         if run_with(middle).loc[task, "admitted"]:
@@ -244,7 +244,7 @@ def _runs_are_equal(old: pd.DataFrame, new: pd.DataFrame) -> bool:
 
 
 def describe_test(schedule: Schedule, refusal: Refusal | None) -> str:
-    """Say what the last admission test decided, and why."""
+    """Describe the decision of the last admission test, and its reason."""
     task, row = schedule.tasks.index[-1], schedule.tasks.iloc[-1]
     due = row["arrival"] + row["deadline"]
     if refusal is None:
@@ -347,7 +347,7 @@ def _legend_entries() -> list[Any]:
 
 
 def _time_limits(schedules: list[Schedule]) -> tuple[float, float]:
-    """Return the ends of the time axis: all plans, and the last deadline where it is near."""
+    """Return the ends of the time axis: it shows all plans, and the last deadline if it is near."""
     arrivals = schedules[0].tasks["arrival"]
     first, now = float(arrivals.iloc[0]), float(arrivals.iloc[-1])
     ends = [float(schedule.tasks["completion"].max()) for schedule in schedules]

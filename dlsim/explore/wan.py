@@ -227,7 +227,7 @@ def _draw_map(ax: Axes, allocation: Allocation, links: pd.DataFrame, title: str)
 def _draw_bars(
     ax: Axes, shown: Allocation, best: Allocation, relaxed: float, best_name: str
 ) -> None:
-    """Draw what every application gets, by the heuristic and in the optimum."""
+    """Draw the throughput of every application, by the heuristic and in the optimum."""
     counted = np.flatnonzero(shown.platform.is_counted)
     places = np.arange(len(counted))
     color = INK["green"] if shown.method == "MILP" else style_of(shown.method.split("+")[0]).color
@@ -265,7 +265,7 @@ def _map_legend() -> list[Line2D]:
 
 
 def _sentence(shown: Allocation, best: Allocation, relaxed: float, links: pd.DataFrame) -> str:
-    """Say what the worst-served application gets, by the heuristic and in the optimum."""
+    """Describe the throughput of the worst-served application, by heuristic and in the optimum."""
     value = f"{best.objective:.4g}" if best.is_proved else f"at least {best.objective:.4g}"
     comparison = f"the optimum {value}"
     if best.objective > 0:
