@@ -331,9 +331,9 @@ class _ChunkArrays:
 
 
 def _node_free_times(s: ScheduleArrays, k: Chunks, released: Floats) -> Floats:
-    """When the task before gives back the node of each chunk; -inf where there is none.
+    """Return when the task before releases the node of each chunk; -inf without a task before.
 
-    `released` says it of the chunks before these, and is brought up to date.
+    `released` holds these times by node for the chunks before, and is updated.
     """
     ends = s.estimate[k.task]
     if s.reading.release == "finish" or s.policy.partition == "pieces":

@@ -116,7 +116,7 @@ def _read_tasks(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> TaskTa
 
 
 def _static_ranks(tasks: pd.DataFrame, policy: Policy) -> Floats:
-    """Return the rank of every task in a static order; the table's where there is none."""
+    """Return the rank of every task in a static order; without one, its place in the table."""
     if policy.order_key is None or policy.is_timed:
         return np.arange(float(len(tasks)))
     rule = (

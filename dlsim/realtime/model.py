@@ -35,7 +35,7 @@ from dlsim.validate import (
 
 #: Row numbers, or places in an array.
 Indices = NDArray[np.int64]
-#: What a rule may be, its parameters, and what it must return.
+#: Kinds of rules that a user may write, with their parameters and the values they must return.
 RULES = {
     "order": (("task", "n", "t", "state"), "a number, not NaN"),
     "nodes": (("task", "t", "state"), "a whole number of nodes in 0..N, 0 to refuse the task"),
@@ -325,7 +325,7 @@ def check_partition(
 def _undefined_cases(
     partition: str | Callable[..., Any], rounds: int | str, cluster: Cluster
 ) -> Iterator[str]:
-    """Yield what to use instead of a partition that is not defined on a cluster."""
+    """Yield an error text for every reason why a partition is not defined on a cluster."""
     what = f"partition {partition!r}"
     if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
         got = f"st={cluster.st}, sc={cluster.sc}"
@@ -497,7 +497,7 @@ class Policy:
     overtake: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what no engine can run."""
+        """Raise InputError for a policy that no engine can run."""
         for kind, known in (("order", ORDERS), ("nodes", NODE_RULES), ("partition", PARTITIONS)):
             rule = resolve_user_code(kind, getattr(self, kind))
             vars(self)[kind] = rule
@@ -529,7 +529,7 @@ class Policy:
         return self.is_timed or callable(self.nodes) or callable(self.partition)
 
     def _incompatible_options(self) -> Iterator[str]:
-        """Yield what to use instead of a combination without a meaning."""
+        """Yield an error text for every combination of options that has no meaning."""
         nodes, partition, is_plain = self.nodes, self.partition, self.partition == "opr"
         if not self.admission and nodes != "all":
             need = f"nodes={nodes!r} needs a deadline that can be met"
@@ -687,5 +687,5 @@ def _place_of_options(name: str) -> tuple[int, int]:
     return list(PARTITIONS).index(str(row.partition)), list(NODE_RULES).index(str(row.nodes))
 
 
-#: The policies by name with what they do, those together that use the nodes alike.
+#: Descriptions of the policies by name; policies that use the nodes alike stand together.
 ABOUT = {name: describe_policy(POLICIES[name]) for name in sorted(POLICIES, key=_place_of_options)}

@@ -144,7 +144,7 @@ def run_in_opr_loop(
     span: float,
     table: TimeTable,
 ) -> dict[str, Any]:
-    """Return what became of tasks under plain rules, all as estimated, by the names of RESULT.
+    """Return the results of tasks under plain rules, as estimated, by the names of RESULT.
 
     The order of dispatch is a list of rows; kind and number of rounds are those of all tasks.
     """

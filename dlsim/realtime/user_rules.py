@@ -16,7 +16,7 @@ from dlsim.validate import Floats
 class UserRules(NamedTuple):
     """Functions of a user as the core calls them, and the first error of one of them."""
 
-    rules: Any  # by RULES, the function or None; an array of 0 where there is none at all
+    rules: Any  # by RULES, the function or None; an array of 0 without any function
     error_record: (
         Floats  # place in RULES + 1, task, time or size, number of nodes, what was returned
     )
@@ -27,7 +27,7 @@ RAISED: list[BaseException] = []
 
 
 def _views(costs: Sequence[float], table: TimeTable, idle: int, waiting: int) -> StateView:
-    """Return the cluster as a function of a user sees it."""
+    """Return the view of the cluster that a user's function gets."""
     nodes, cms, cps, st, sc = costs
     return StateView(
         idle,
@@ -45,7 +45,7 @@ def _views(costs: Sequence[float], table: TimeTable, idle: int, waiting: int) ->
 
 
 def _ask(function: Callable[..., Any], *given: Any) -> Floats:
-    """Call a user's function; keep an exception, so that it is raised again with its task."""
+    """Call a user's function; store an exception, which is raised later together with its task."""
     try:
         return np.array(function(*given), dtype=np.float64, ndmin=1).ravel()
     except BaseException as error:
@@ -54,7 +54,7 @@ def _ask(function: Callable[..., Any], *given: Any) -> Floats:
 
 
 def _as_rule(kind: str, function: Callable[..., Any]) -> Callable[..., float]:
-    """Return a user's function as the core calls it; NaN where it fails."""
+    """Return a user's function in the form that the core calls; it returns NaN if it fails."""
 
     def ask(
         row: int,
