@@ -63,7 +63,7 @@ def check_job_schedule(schedule: Result) -> None:
 
 
 def _work_done(schedule: Result) -> Floats:
-    """Return the work of each run: its length, less what GPU jobs took from the CPUs."""
+    """Return the work of each run: its length, minus the CPU time that GPU jobs took."""
     jobs, machine = schedule.jobs, schedule.machine
     start, end = jobs["start"].to_numpy(), jobs["end"].to_numpy()
     work: Floats = end - start
@@ -100,12 +100,12 @@ class Fairness:
 
     @property
     def lateness(self) -> pd.Series:
-        """How much later each job ended than is fair; 0 where it did not."""
+        """How much later each job ended than is fair; 0 if it is not late."""
         return self.jobs["lateness"].where(self.jobs["late"], 0.0)
 
 
 def local_bounds(schedule: Result) -> Floats:
-    """Return the end of each job, had it gone behind the work then assigned to its class (F1)."""
+    """Return the end of each job if it had queued behind the work assigned to its class (F1)."""
     job_table, jobs = schedule.job_table, schedule.jobs
     turn, bounds = jobs["turn"].to_numpy(), np.full(len(jobs), np.inf)
     for d, name in enumerate(schedule.machine.devices):

@@ -1,8 +1,8 @@
-"""The ideal schedule that paper C compares with: every schedule of a small queue tried.
+"""The ideal schedule that paper C compares with: an exhaustive search for small queues.
 
-A set of jobs on one device has a best order of its own, found set by set; the devices then
-share the jobs in the best of all ways. That is exact, and cheaper than listing every
-sequence. For larger queues there is a lower bound on the makespan.
+First the best order of every set of jobs on one device is found; then the jobs are divided among
+the devices in the best way. This is exact, and cheaper than listing every sequence. For larger
+queues there is a lower bound on the makespan.
 """
 
 import math
@@ -26,7 +26,8 @@ Point = tuple[float, float, tuple[int, ...]]
 def _best_orders(arrival: Sequence[float], time: Sequence[float]) -> list[Point]:
     """Return the least sum of completion times of every set of jobs on one device.
 
-    Of each set are kept the orders that no other is at or below in both the last end and the sum.
+    Of each set those orders are kept that no other order equals or beats in both the last end and
+    the sum.
     """
     fronts: list[list[Point]] = [[(0.0, 0.0, ())]]
     for jobs in range(1, 2 ** len(arrival)):
@@ -44,7 +45,7 @@ def _best_orders(arrival: Sequence[float], time: Sequence[float]) -> list[Point]
 
 
 def _last_ends(arrival: Sequence[float], time: Sequence[float]) -> list[Point]:
-    """Return the earliest last end of every set: first come, first served is best."""
+    """Return the earliest last end of every set, which first come, first served attains."""
     best: list[Point] = [(-math.inf, -math.inf, ())]
     for jobs in range(1, 2 ** len(arrival)):
         j = jobs.bit_length() - 1

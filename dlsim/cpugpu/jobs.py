@@ -47,7 +47,7 @@ class JobView(NamedTuple):
 
     @property
     def speed_up(self) -> float:
-        """How much faster the preferred class is; infinite where there is no other version."""
+        """How much faster the preferred class is; infinite if there is no other version."""
         times = self.declared.values()
         return max(times) / min(times) if len(times) > 1 else math.inf
 

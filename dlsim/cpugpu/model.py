@@ -90,7 +90,7 @@ class JobMetrics:
         return float(self.jobs.get("completion", self.jobs["end"] - self.jobs["arrival"]).mean())
 
 
-#: Every rule of a `Policy`, and what it does (`dlsim.cpugpu.rules` has their functions).
+#: The rules of a `Policy` with their descriptions (their functions are in `dlsim.cpugpu.rules`).
 POLICY_RULES = {
     "history": "the paper's five rules, on measured times",
     "mct": "minimum completion time by declared times",
@@ -170,7 +170,7 @@ class Policy:
         flag("steal", self.steal)
 
 
-#: The paper's scheduler and its rivals, by name, and what they are. ``torque`` keeps one
+#: The paper's scheduler and its rivals by name, with descriptions. ``torque`` keeps one
 #: first-come queue per class, which on one machine is the preferred-device queue of Gregg et al.
 _KNOWN: dict[str, tuple[Policy, str]] = {
     "history": (Policy("history"), "the paper's five rules, on measured times"),

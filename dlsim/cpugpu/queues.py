@@ -245,7 +245,7 @@ class SubQueue(deque[JobView]):
 
     @property
     def declared_work(self) -> float:
-        """The sum of the declared times; what rounding loses is kept apart and added again."""
+        """The sum of the declared times, with its rounding errors added again (compensated sum)."""
         return self._work + self._lost
 
     def put(self, job: JobView) -> None:
