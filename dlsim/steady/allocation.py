@@ -72,7 +72,7 @@ class Period:
         check_allocation(self.platform, self.work, self.connections)
 
     def completed(self, periods: int) -> Any:
-        """Return what n >= 1 periods complete, in load units: (n - 1) T_p alpha_k, shape (A,)."""
+        """Return the load units completed in n >= 1 periods: (n - 1) T_p alpha_k, shape (A,)."""
         return self.units.sum(axis=1) * (whole("periods", periods, 1, math.inf) - 1)
 
     def simulate(self, periods: int) -> pd.DataFrame:

@@ -36,7 +36,7 @@ from dlsim.validate import (
 
 #: Least bytes of memory that a method takes per application and cluster.
 BYTES_PER_CELL, BYTES_PER_MIXED_CELL = 150, 500
-#: Routes that LPRR fixes between two solutions where it is a start of MILP.
+#: Routes that LPRR fixes between two solutions when it computes a start for MILP.
 START_BATCH = 8
 
 

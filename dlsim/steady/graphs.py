@@ -122,7 +122,7 @@ def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
 def equivalent_speed(
     tree: nx.Graph, master: Hashable, data: float = 1.0, work: float = 1.0, ports: str = "one"
 ) -> float:
-    r"""Return the speed of the one processor that does what a tree of processors does.
+    r"""Return the speed of a single processor that does as much work as a tree of processors.
 
     Paper S, section 2, which cites C. Banino et al., "Scheduling strategies for master-slave
     tasking on heterogeneous processor platforms", IEEE TPDS 15(4), 2004: in steady state a node

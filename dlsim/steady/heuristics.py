@@ -147,7 +147,7 @@ def fill_greedily(
     start: WorkAndConnections | None = None,
     engine: str = "auto",
 ) -> WorkAndConnections:
-    """Return what greedy steps allocate, from nothing (G) or from an allocation (LPRG)."""
+    """Return the result of greedy steps, from nothing (G) or from an allocation (LPRG)."""
     run = run_greedy(platform, reading, start, engine=engine)
     return scale_to_feasible(platform, run.work, run.connections), run.connections
 
@@ -175,7 +175,7 @@ def round_connections_down(platform: Platform, work: Floats, usage: Floats) -> W
 
 
 def round_down(platform: Platform, program: ReducedProgram) -> WorkAndConnections:
-    """Return what rounding down leaves of the optimum that a program is at (LPR)."""
+    """Return the optimum of a solved program with its connections rounded down (LPR)."""
     work, connections = round_connections_down(platform, program.work, program.connections_used)
     return scale_to_feasible(platform, work, connections), connections
 
