@@ -32,7 +32,7 @@ from dlsim.files import (
 RECORD_FILE, RECORD_VERSION = ".dlsim-record.jsonl", 1
 #: Where files that were changed since dlsim wrote them are moved to.
 BACKUP_FOLDER = "changed"
-#: Environment variable that names a file in which this process lists what it writes, too.
+#: Environment variable that names a file in which this process also lists the files it writes.
 WRITTEN_FILES_VARIABLE = "DLSIM_WRITTEN_FILES"
 #: What an output folder may hold, as an error message says it.
 FOLDER_KINDS = {
@@ -141,7 +141,7 @@ class OutputFolder:
         return [parent.as_posix() for parent in reversed(parents)][1:]
 
     def _blocking_parent(self, name: str) -> str:
-        """Return the outermost parent of a name that is a link or a file; "" where none is."""
+        """Return the outermost parent of a name that is a link or a file, or "" if none is."""
         for parent in self._parents_of(name):
             path = self.folder / parent
             if path.is_symlink() or (os.path.lexists(path) and not path.is_dir()):
@@ -178,7 +178,7 @@ class OutputFolder:
                 stream.write(line if is_whole else b"\n" + line)
 
     def back_up(self, name: str) -> None:
-        """Move what lies under a name to the folder of backups, and say so."""
+        """Move the file or folder of this name to the folder of backups, and report the move."""
         source, place = self._path_of(name), f"{BACKUP_FOLDER}/{name}"
         if self._blocking_parent(place) not in ("", BACKUP_FOLDER):
             place = f"{BACKUP_FOLDER}/{name.replace('/', '-')}"
@@ -208,7 +208,7 @@ class OutputFolder:
             self.back_up(name)
 
     def write(self, name: str, data: bytes | Iterable[bytes]) -> Path:
-        """Write a file whole or not at all, over nothing but what dlsim wrote.
+        """Write a file completely or not at all; overwrite only files that dlsim wrote.
 
         Parameters
         ----------
