@@ -413,7 +413,7 @@ def test_a_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch, name):
     scales = read_scales(KEY)
     scales["quick"] |= {"draws": 2, "words": 300}
     monkeypatch.setattr("dlsim.study.session.read_scales", lambda paper: scales)
-    monkeypatch.setattr("dlsim.study.pictures._DPI", 40)
+    monkeypatch.setattr("dlsim.study.pictures.PICTURE_DPI", 40)
     given = {"mixes": ["lee", "wide"], "runs": 2, "jobs": 1, "reading": {"both_free": "best"}}
     out = tmp_path / "results"
     names, _ = in_one_space(suite_notebooks()[name], tmp_path, given | {"out": str(out)})

@@ -255,7 +255,7 @@ def test_the_short_loop_decides_as_the_loop_that_counts(order, monkeypatch):
         assert room.fits_opr_loop(room.make_rules(cluster, policy, reading))
         short = simulate(tasks, cluster, policy, reading)
         with monkeypatch.context() as patch:
-            patch.setattr(room, "is_plain", lambda _: False)
+            patch.setattr(room, "fits_opr_loop", lambda _: False)
             counts = simulate(tasks, cluster, policy, reading)
         pd.testing.assert_frame_equal(short.tasks, counts.tasks, check_exact=True)
         pd.testing.assert_frame_equal(short.runs, counts.runs, check_exact=True)

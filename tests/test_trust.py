@@ -42,7 +42,7 @@ MAIN = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
 USE = """
 import numpy as np
 from dlsim.realtime.core.formulas import time_on_nodes
-duration(1.0, 2, np.ones(4), np.ones(4))
+time_on_nodes(1.0, 2, np.ones(4), np.ones(4))
 print(time_on_nodes.stats.cache_path)
 """
 #: Makes a process of this user see its own files as a stranger's.
