@@ -409,7 +409,7 @@ def test_a_paper_notebook_runs_to_its_end(browser, lab):
         book.keep("end")
         for width, theme in LOOKS:
             book.dress(width, theme)
-            for part in ("iit.table1", "study.say", "scorecard.style_verdicts"):
+            for part in ("judge", "show_scorecard", "map_of_readings"):
                 book.show(f"{part}(")
                 book.keep(f"{part}-{width}-{theme}")
                 found = book.faults(".jp-Cell :is(.jp-RenderedMarkdown, .jp-OutputArea-output)")

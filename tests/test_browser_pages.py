@@ -10,6 +10,7 @@ pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'brow
 
 from dlsim.output_folder import OutputFolder  # noqa: E402
 from dlsim.study.book import write_book  # noqa: E402
+from dlsim.study.claims import SHOWN_WORDS  # noqa: E402
 from dlsim.study.results_page import write_results_page  # noqa: E402
 from tests.made_up_run import META, ended, make_run  # noqa: E402
 from tests.test_browser import browser, faults  # noqa: E402, F401
@@ -88,13 +89,13 @@ def test_claims_are_filtered_and_the_theme_is_switched_by_keyboard(own_tab, run)
     page, wrong = opened(own_tab, run / "report.html", 1280, "light")
     shown = "() => [...document.querySelectorAll('tr[data-verdict]')].filter(r => r.offsetParent)"
     shown += ".filter(r => r.dataset.paper == 'mcdf').map(r => r.dataset.verdict)"
-    words = [word.replace(" ", "-") for word in verdicts()["verdict"]]
+    words = [SHOWN_WORDS[word].replace(" ", "-") for word in verdicts()["verdict"]]
     assert page.evaluate(shown) == words
     page.keyboard.press("Tab")  # to the first link, which leads past the contents
     assert page.evaluate("document.activeElement.className") == "skip"
     page.locator("select.by-verdict").focus()
-    page.keyboard.type("contrary")
-    assert page.evaluate(shown) == ["contrary"] * words.count("contrary")
+    page.keyboard.type("contradicted")
+    assert page.evaluate(shown) == ["contradicted"] * words.count("contradicted")
     page.locator("select.by-paper").focus()
     page.keyboard.press("End")
     assert page.evaluate(shown) == []
