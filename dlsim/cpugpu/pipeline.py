@@ -396,13 +396,13 @@ class PipelineResult:
         number = chunk * count + place
         passed = np.array_equal(np.sort(number), np.arange(times.size))
         require("every chunk passes every stage once", passed)
-        who, row = list(zip(chunk.tolist(), names, strict=True)), np.argsort(number)
+        operations, row = list(zip(chunk.tolist(), names, strict=True)), np.argsort(number)
         took = same_instants(start + times.ravel()[number], end, span)
-        require("an operation takes the time given", took, who)
-        require("nothing starts before 0", start >= 0, who)
-        require("chunk i is on GPU i mod m", on == chunk % self.gpus, who)
+        require("an operation takes the time given", took, operations)
+        require("nothing starts before 0", start >= 0, operations)
+        require("chunk i is on GPU i mod m", on == chunk % self.gpus, operations)
         turn = chunk // self.gpus % gpu.streams
-        require("chunks take the streams in turn", ops["stream"] == turn, who)
+        require("chunks take the streams in turn", ops["stream"] == turn, operations)
 
         lanes, loaded, out = gpu.streams * self.gpus, *map(stages.index, COPIES)
         is_full = (place == 0) & (chunk >= self.buffers) & (self.buffers > 0)
@@ -421,7 +421,7 @@ class PipelineResult:
             ),
         ):
             over = np.where(waits, end[row[np.where(waits, awaited, 0)]], 0.0)
-            require(rule, not_after(over, start, span), who)
+            require(rule, not_after(over, start, span), operations)
             due = np.maximum(due, over)
 
         on_gpu, copies = np.isin(names, ON_GPU), np.isin(names, COPIES)
@@ -450,4 +450,4 @@ class PipelineResult:
             (is_single, on, start),
         ):
             due[some] = np.maximum(due[some], previous_in_lane(lane[some], until[some], 0.0))
-        require("nothing idles that could work", not_after(start, due, span), who)
+        require("nothing idles that could work", not_after(start, due, span), operations)
