@@ -1,5 +1,6 @@
 """What a line of a derivation claims: a relation, an equivalence, or a relation for every index."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
@@ -59,13 +60,13 @@ _LATEX = {"=": "=", ">": ">", ">=": r"\ge", "<": "<", "<=": r"\le"}
 _NEGATED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
 
 
-class Proposition:
+class Proposition(ABC):
     """What a line can claim; it prints itself in text and in LaTeX."""
 
     @property
+    @abstractmethod
     def sides(self) -> tuple[sp.Expr, ...]:
         """All expressions in it."""
-        raise NotImplementedError
 
     @property
     def free_symbols(self) -> set[sp.Symbol]:
@@ -87,13 +88,13 @@ class Proposition:
         """All symbols, free or bound."""
         return self.free_symbols | self.bound_symbols
 
+    @abstractmethod
     def subs(self, values: Mapping[Any, Any]) -> Self:
         """Replace symbols, all at once, but not the index of a range."""
-        raise NotImplementedError
 
+    @abstractmethod
     def latex(self) -> str:
         """Return it as LaTeX."""
-        raise NotImplementedError
 
     def _repr_latex_(self) -> str:
         return f"${self.latex()}$"
