@@ -161,9 +161,8 @@ def _keep_on_disk(kernel: Any, when_missing: Callable[[], None] | None, *place: 
             kernel._cache._cache_file = KernelFiles(folder, name, when_missing)
         with _one_at_a_time(Path(*place), f"{name}{signature}"):
             entry = compile_it(signature)
-        made = kernel.overloads[
-            normalize_signature(signature)[0]
-        ]  # including the kernels that it calls
+        made = kernel.overloads[normalize_signature(signature)[0]]
+        # the kernels that it calls have environments, too
         for environment in made._find_referenced_environments():
             made.library.codegen.set_env(environment.env_name, environment)
         return entry
