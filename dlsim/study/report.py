@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+#: Digits of a float in a table of results.
+SIGNIFICANT_DIGITS = 12
 #: First characters of a text that a spreadsheet takes for a formula.
 FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r")
 
@@ -32,6 +34,22 @@ def quote_formula(value: Any) -> Any:
     ["'=1+1", 'ann', -1.5]
     """
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA_STARTS) else value
+
+
+def round_floats(frame: pd.DataFrame, digits: int = SIGNIFICANT_DIGITS) -> pd.DataFrame:
+    """Return a copy whose floats have at most `digits` significant digits.
+
+    >>> round_floats(pd.DataFrame({"tasks": [7, 8], "load": [0.1 + 0.2, 2047.9999999999989]}))
+       tasks    load
+    0      7     0.3
+    1      8  2048.0
+    """
+
+    def shortened(value: object) -> object:
+        return float(f"{value:.{digits}g}") if isinstance(value, float) else value
+
+    named = any(name is not None for name in frame.index.names)
+    return (frame.reset_index() if named else frame).map(shortened)
 
 
 class Results:
@@ -51,13 +69,15 @@ class Results:
     def table(self, name: str, frame: pd.DataFrame, quote: bool = False) -> Path:
         """Write a table as data/<name>.csv and return its path; equal tables give equal bytes.
 
+        Floats are written with `SIGNIFICANT_DIGITS` digits: the others are noise of rounding.
         With `quote`, a spreadsheet shows every text as it is (`quote_formula`): for tables that
         hold texts of a user's file.
         """
         frame = frame.drop(columns="values", errors="ignore")
         if quote:
             frame = frame.map(quote_formula).rename(columns=quote_formula)
-        return self._write("data", name, ".csv", files.csv_text(frame).encode())
+        text = files.csv_text(round_floats(frame))
+        return self._write("data", name, ".csv", text.encode())
 
     def latex(self, name: str, frame: pd.DataFrame) -> Path:
         """Write a table as data/<name>.tex and return its path."""
