@@ -1,0 +1,149 @@
+"""Whatever happened to a file, its reader returns something or refuses in words, and soon.
+
+DLSIM_MUTATED_FILES is how many damaged files every reader is given (200; the suite in full: 2,000).
+"""
+
+import gzip
+import json
+import os
+import random
+import tempfile
+import time
+from pathlib import Path
+
+import pytest
+
+from dlsim.cpugpu.database import HistoryDatabase
+from dlsim.errors import DlsimError
+from dlsim.live.calibration import FILE_VERSION, read_costs
+from tests.readers import READERS
+
+COUNT = int(os.environ.get("DLSIM_MUTATED_FILES", "200"))
+#: CPU seconds that a small file may take.
+SECONDS = 5
+TOKENS = [
+    b"", b" ", b"nan", b"NaN", b"inf", b"-inf", b"1e999", b"-1", b"0", b"-0.0", b"1e-320", b"1_000",
+    b"1,5", b"0x10", b"9" * 400, b"1" * 5000, b"true", b"null", b"\xff", b"\xfe\xff", b"\0",
+    b"\r", b"\n", b"\r\n", b"\t", b",", b";", b'"', b'"""', b"'", b"[", b"]", b"[[", b"{", b"}",
+    b"=", b"=1+1", b"#", b"..", b"../../x", b"\xc3\xa4", b"\xe2\x80\xae", b"\xf0\x9f\x98\x80",
+    b"1970-01-01", b"12:00", b"\\u0000", b"\\ud800", b"\x1b[31m", b"$(ls)", b"%s", b"1/3", b"2**63",
+]  # fmt: skip
+
+
+def put_bytes(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randint(0, len(data))
+    return data[:at] + rng.choice([*TOKENS, rng.randbytes(3)]) + data[at + rng.randint(0, 8) :]
+
+
+def flip_bit(rng: random.Random, data: bytes) -> bytes:
+    at = rng.randrange(len(data)) if data else 0
+    return (
+        data[:at]
+        + bytes(byte ^ 1 << rng.randrange(8) for byte in data[at : at + 1])
+        + data[at + 1 :]
+    )
+
+
+def cut_off(rng: random.Random, data: bytes) -> bytes:
+    return data[: rng.randint(0, len(data))]
+
+
+def repeat_part(rng: random.Random, data: bytes) -> bytes:
+    begin, end = sorted(rng.randint(0, len(data)) for _ in range(2))
+    return data[:end] + data[begin:end] * rng.randint(1, 3) + data[end:]
+
+
+def shuffle_lines(rng: random.Random, data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True)
+    rng.shuffle(lines)
+    return b"".join(lines)
+
+
+def change_line(rng: random.Random, data: bytes) -> bytes:
+    lines = data.splitlines(keepends=True) or [b""]
+    at = rng.randrange(len(lines))
+    lines[at : at + 1] = rng.choice([[], [lines[at]] * 2, [b"\n"], [rng.choice(TOKENS) + b"\n"]])
+    return b"".join(lines)
+
+
+def change_field(rng: random.Random, data: bytes) -> bytes:
+    separator = rng.choice([b",", b" ", b"=", b":", b"\n"])
+    fields = data.split(separator)
+    fields[rng.randrange(len(fields))] = rng.choice(TOKENS)
+    return separator.join(fields)
+
+
+def change_encoding(rng: random.Random, data: bytes) -> bytes:
+    text = data.decode("utf-8", "replace")
+    name = rng.choice(["utf-8-sig", "utf-16", "utf-16-be", "utf-32", "latin-1", "cp1252", "cp037"])
+    return text.encode(name, "replace")
+
+
+def change_line_ends(rng: random.Random, data: bytes) -> bytes:
+    return data.replace(b"\n", rng.choice([b"\r\n", b"\r", b"\n\n", b"\x0b", b"\xe2\x80\xa8"]))
+
+
+def compress(rng: random.Random, data: bytes) -> bytes:
+    packed = gzip.compress(data, mtime=0)
+    return rng.choice([packed, cut_off(rng, packed), flip_bit(rng, packed), packed + data])
+
+
+CHANGES = [
+    put_bytes, put_bytes, flip_bit, cut_off, repeat_part, shuffle_lines, change_line, change_field,
+    change_field, change_encoding, change_line_ends, compress,
+]  # fmt: skip
+
+
+def read_database(path):
+    with HistoryDatabase(path) as database:
+        database.runs()
+        return database.history()
+
+
+def good_database() -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "good.sqlite"
+        with HistoryDatabase(path) as database:
+            for seconds in (1.0, 2.5, 4.0):
+                database.add("sort", "cpu", seconds)
+        return path.read_bytes()
+
+
+COSTS = {"version": FILE_VERSION, "functions": {"f": {"pieces": [[1, 2, 0.5]], "ratios": [1.5]}}}
+CASES = {name: (read, good) for name, (read, good, _) in READERS.items()} | {
+    "costs.json": (read_costs, json.dumps(COSTS).encode()),
+    "history.sqlite": (read_database, good_database()),
+}
+#: Texts are nearly all read.
+SELDOM_REFUSED = {"text.txt"}
+
+
+def damaged(name: str, good: bytes, number: int) -> bytes:
+    """Return the damaged file of a number, the same in every run."""
+    rng = random.Random(f"{name} {number}")
+    data = good
+    for _ in range(rng.randint(1, 4)):
+        data = rng.choice(CHANGES)(rng, data)
+    return data
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_damaged_file_is_read_or_refused_in_words(tmp_path, name):
+    read, good = CASES[name]
+    path, faults, refused = tmp_path / name, [], 0
+    for number in range(COUNT):
+        path.write_bytes(damaged(name, good, number))
+        begin = time.process_time()
+        try:
+            read(path)
+        except DlsimError as error:
+            refused += 1
+            if not str(error):
+                faults.append((number, "no words"))
+        except Exception as error:  # this is what is looked for
+            faults.append((number, repr(error)))
+        if time.process_time() - begin > SECONDS:
+            faults.append((number, "too long"))
+    assert faults == []
+    assert refused > COUNT / 10 or name in SELDOM_REFUSED
+    print(f"{name}: {COUNT} files, {refused} refused")
