@@ -483,7 +483,7 @@ def print_benchmarks(args: argparse.Namespace) -> int:
         if root is None:
             raise ImportError("no checkout")
         sys.path.insert(0, str(root))
-        parts = importlib.import_module("tests.benchmarks.parts")
+        parts = importlib.import_module("tests.verification.benchmarks.parts")
         parts.parts()
     except ImportError as error:
         need = f"dlsim bench needs a checkout of dlsim and its extra test ({error})"

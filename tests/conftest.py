@@ -15,7 +15,7 @@ import platformdirs
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.scale import SCALE, WHOLE
+from tests.scale import TRIES_ALL, scale_count
 
 if "NUMBA_CACHE_DIR" not in os.environ:
     kept = os.environ.get("DLSIM_CACHE") or platformdirs.user_cache_dir("dlsim")
@@ -32,7 +32,7 @@ sys.modules.setdefault("rfc3987_syntax", None)
 
 # how long an example takes says how busy the machine is
 settings.register_profile(
-    "dlsim", max_examples=round(100 * SCALE), deadline=None,
+    "dlsim", max_examples=scale_count(100), deadline=None, derandomize=not TRIES_ALL,
     suppress_health_check=[HealthCheck.too_slow],
 )  # fmt: skip
 settings.load_profile("dlsim")
@@ -56,13 +56,11 @@ def pytest_collection():
         gc.enable()
 
 
-def pytest_collection_modifyitems(config, items):
-    """Leave the tests that are marked so to where a scale is asked for (see `tests.scale`)."""
-    if WHOLE:
-        return
-    deep = [item for item in items if item.get_closest_marker("deep")]
-    config.hook.pytest_deselected(items=deep)
-    items[:] = [item for item in items if not item.get_closest_marker("deep")]
+def pytest_ignore_collect(collection_path, config):
+    """Leave ``tests/verification`` to those that name it."""
+    if collection_path.name == "verification" and "verification" not in " ".join(config.args):
+        return True
+    return None
 
 
 def pytest_collection_finish(session):

@@ -1,32 +1,30 @@
 """How many random instances the tests try.
 
-What a change is tried with all day, the README's command, takes some minutes: three in ten of the
-random instances, a seventh of those that take seconds each, and none of the tests marked `deep`,
-which look closer at what others look at too. ``.ci/run`` runs that command with
-DLSIM_TEST_LONG=0.3: every test, every random instance, three in ten of those that take seconds.
-DLSIM_TEST_SCALE multiplies all of these numbers; with 1 it is the suite in full.
+The README's command tries few, always the same ones. DLSIM_TEST_SCALE multiplies the numbers that
+stand in the tests: ``DLSIM_TEST_SCALE=1 pytest tests tests/verification`` tries all of them, drawn
+anew by Hypothesis (.github/workflows/verification.yml does so every week).
 """
 
 import os
 
-import pytest
-
 _ASKED = os.environ.get("DLSIM_TEST_SCALE")
-_LONG = os.environ.get("DLSIM_TEST_LONG")
 
-#: Whether every test is run, the deep ones too.
-WHOLE = bool(_ASKED or _LONG)
+#: Whether the tests try all of their random instances.
+TRIES_ALL = bool(_ASKED)
 #: Multiplies the number of random instances of every differential test.
-SCALE = float(_ASKED or (1 if WHOLE else 0.3))
+SCALE = float(_ASKED or 0.1)
+#: The same for instances that take seconds together.
+LONG = float(_ASKED or 0.05)
 #: The same where a test counts what it met, and wants enough of it.
-ENOUGH = float(_ASKED or 1)
-#: The same for what takes seconds.
-LONG = float(_LONG or _ASKED or 0.15)
-#: Tests that are run only where a scale is asked for.
-deep = pytest.mark.deep
+ENOUGH = float(_ASKED or 0.5)
 
 
-def some_of(cases):
+def scale_count(number, by=SCALE, least=3):
+    """Return how many of so many instances are tried."""
+    return max(least, round(number * by))
+
+
+def some_of(cases, by=LONG):
     """Return the cases or, where no scale is asked for, some of them, spread over all."""
     cases = list(cases)
-    return cases if LONG >= 1 else cases[:: round(1 / LONG)]
+    return cases if by >= 1 else cases[:: round(1 / by)]

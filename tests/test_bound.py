@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster, clairvoyant_bound, execution_time, workload
-from tests.scale import LONG, SCALE
+from tests.scale import LONG, scale_count
 from tests.strategies import ALL_ROWS, SWITCHES, any_reading, seeded
 
 ADMITTING = [name for name, row in ALL_ROWS.items() if row.admission]
@@ -63,7 +63,7 @@ def instances(seeds, most=9):
 
 @pytest.mark.parametrize("work", [False, True])
 def test_the_bound_is_the_optimum_of_the_linear_program(work):
-    for _, instance, partition in instances(round(100 * SCALE)):
+    for _, instance, partition in instances(scale_count(100)):
         known = (instance.table, instance.cluster, partition, work)
         found = clairvoyant_bound(*known)
         assert found.value == pytest.approx(program(*known, "per_task"), rel=1e-7)
@@ -71,7 +71,7 @@ def test_the_bound_is_the_optimum_of_the_linear_program(work):
 
 def test_with_a_link_it_is_near_the_program_and_never_below():
     far = []
-    for _, instance, partition in instances(round(60 * SCALE)):
+    for _, instance, partition in instances(scale_count(60)):
         known = (instance.table, instance.cluster, partition, False)
         found = clairvoyant_bound(*known, "shared").value
         least = program(*known, "shared")
@@ -90,7 +90,7 @@ def in_time(s):
 @pytest.mark.parametrize("policy", ALL_ROWS)
 def test_no_schedule_of_any_policy_beats_it(policy):
     """Under every reading and partition, with and without set-up, ties and negotiation."""
-    for seed in range(max(2, round(20 * LONG))):
+    for seed in range(scale_count(20, LONG)):
         source, instance = seeded(("beats", policy, seed))
         instance, row = instance.fit(policy), ALL_ROWS[policy]
         reading = any_reading(source.choice, SWITCHES)

@@ -12,7 +12,7 @@ from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.bricks.check import _data_moved, _serve_queue
 from dlsim.errors import ScheduleError
 from tests.bricks_environments import environments
-from tests.scale import SCALE
+from tests.scale import scale_count
 
 
 @pytest.fixture(scope="module")
@@ -172,7 +172,7 @@ def test_a_job_that_overtakes():
 # ---------------------------------------------------------------- its own arithmetic
 
 
-@settings(max_examples=max(20, round(100 * SCALE)), deadline=None)
+@settings(max_examples=scale_count(100, least=20), deadline=None)
 @given(
     st.lists(st.lists(st.integers(0, 9), min_size=3, max_size=3), min_size=1, max_size=3),
     st.integers(0, 40), st.integers(0, 40),
@@ -187,7 +187,7 @@ def test_moved_is_the_integral(rows, start, span):
     assert moved == pytest.approx(total, abs=1e-9)
 
 
-@settings(max_examples=max(20, round(60 * SCALE)), deadline=None)
+@settings(max_examples=scale_count(60, least=20), deadline=None)
 @given(environments())
 def test_the_closed_form_of_a_queue_is_the_recursion(env):
     """One server's queue, job by job, on the scale of Mops where the speed is constant."""

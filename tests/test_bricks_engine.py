@@ -24,9 +24,9 @@ from dlsim.bricks import (
 from dlsim.bricks.workload import random_environment
 from dlsim.errors import InputError
 from tests.bricks_environments import environments, readings, schedulers
-from tests.scale import LONG
+from tests.scale import LONG, scale_count
 
-EXAMPLES = settings(max_examples=max(10, round(60 * LONG)), deadline=None)
+EXAMPLES = settings(max_examples=scale_count(60, LONG, least=10), deadline=None)
 DAY = 86_400.0
 
 

@@ -13,10 +13,10 @@ from scipy.stats import t
 
 from dlsim.bricks import Environment, Reading, simulate
 from dlsim.bricks.workload import poisson_arrivals
-from tests.scale import SCALE
+from tests.scale import scale_count
 
 HORIZON = 200_000.0
-RUNS = max(10, round(12 * SCALE))
+RUNS = scale_count(12, least=10)
 
 
 def server(seed, rate, work, background_rate, background_work=50.0):

@@ -10,7 +10,7 @@ from dlsim.bricks import REFUSE, Reading, Scheduler, simulate
 from dlsim.bricks.workload import poisson_arrivals
 from dlsim.errors import ScheduleError
 from tests.bricks_environments import environments
-from tests.scale import LONG, SCALE
+from tests.scale import LONG, scale_count
 from tests.test_bricks_engine import grid
 
 #: Four jobs of 10 s on 100 Mops/s.
@@ -37,7 +37,7 @@ def test_other_users_wait_in_the_same_line():
 def test_the_wait_of_m_m_1():
     """The mean wait rho / (mu - lambda), as Poisson arrivals see it."""
     rho, service, horizon, means = 0.6, 10.0, 40_000.0, []
-    for seed in range(max(10, round(12 * SCALE))):
+    for seed in range(scale_count(12, least=10)):
         stream = np.random.default_rng([seed, 1])
         come = poisson_arrivals(rho / service, horizon, stream)
         work = 100 * stream.exponential(service, len(come))
@@ -58,7 +58,7 @@ def test_the_wait_of_d_d_1():
     assert (wait["start"] - wait["arrived"]).tolist() == [k / 2 for k in range(40)]
 
 
-@settings(max_examples=max(15, round(60 * LONG)), deadline=None)
+@settings(max_examples=scale_count(60, LONG, least=15), deadline=None)
 @given(environments())
 def test_no_server_is_idle_while_somebody_waits(env):
     table = run(env).requests

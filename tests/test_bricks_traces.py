@@ -11,7 +11,7 @@ from scipy.linalg import toeplitz
 
 from dlsim.bricks import traces
 from dlsim.errors import InputError
-from tests.scale import SCALE
+from tests.scale import scale_count
 
 HURST = (0.3, 0.5, 0.7, 0.8, 0.9, 0.95)
 
@@ -87,7 +87,7 @@ def test_paxson_is_circular_and_lacks_the_variance_of_the_mean():
 @pytest.mark.parametrize("method", traces.NOISE_METHODS)
 @pytest.mark.parametrize("H", [0.5, 0.7, 0.8, 0.9])
 def test_whittle_recovers_hurst(method, H):
-    count = max(1, round(8 * SCALE))
+    count = scale_count(8, least=1)
     rows = traces.random_noise(2**13, H, seed=21, count=count, method=method)
     found = np.array([traces.whittle(100 + 7 * row) for row in rows])
     # standard error of one estimate at this length: about 0.007; bias below 0.002

@@ -24,7 +24,7 @@ from dlsim.bricks import (
 from dlsim.bricks.engine import configure, environment_arrays
 from dlsim.bricks.model import ALGORITHMS, LOADS, PREDICTORS
 from dlsim.errors import InputError
-from tests.scale import LONG
+from tests.scale import LONG, scale_count
 from tests.twins import bricks as twin
 
 # ---------------------------------------------------------------- two simulators, one shape
@@ -344,7 +344,7 @@ def alone(name, seed):
 
 @pytest.mark.parametrize(("kind", "name", "option"), ALONE, ids=told)
 def test_engine_equals_twin_switch_by_switch(kind, name, option):
-    for seed in range(max(2, round(6 * LONG))):
+    for seed in range(scale_count(6, LONG)):
         source, scheduler, reading = alone(name, seed)
         base = {"scheduler": scheduler, "reading": reading, "world": {}}
         base[kind][name] = option
@@ -379,7 +379,7 @@ def test_every_option_acts_on_these_instances(kind, name, option):
 
 @pytest.mark.parametrize("block", range(10))
 def test_engine_equals_twin_on_random_combinations(block):
-    for seed in range(max(3, round(30 * LONG))):
+    for seed in range(scale_count(30, LONG, least=3)):
         source = random.Random(repr(("any", block, seed)))
         scheduler, reading = draw(OF_SCHEDULER, source), draw(OF_READING, source)
         env = draw_environment(source, **draw(OF_ENVIRONMENT, source, often=0.7))
@@ -433,7 +433,7 @@ def test_packets_of_a_path_that_has_a_link_twice(packet):
 @pytest.mark.parametrize("block", range(4))
 def test_many_servers_of_few_kinds_are_chosen_among_as_the_twin_does(block):
     """Ties among slow, fast and near servers, whose order changes with every job."""
-    for seed in range(max(1, round(3 * LONG))):
+    for seed in range(scale_count(3, LONG, least=1)):
         source = random.Random(repr(("order", block, seed)))
         sizes = {"domains": source.choice([3, 12]), "data_range": source.choice([(0, 0), (1, 900)])}
         work = source.choice([(0.0, 0.0), (500.0, 5e4), (1e4, 1e4)])
@@ -448,7 +448,7 @@ def test_many_servers_of_few_kinds_are_chosen_among_as_the_twin_does(block):
 
 @pytest.mark.parametrize("block", range(8))
 def test_refusing_is_as_the_twin_says(block):
-    for seed in range(max(4, round(10 * LONG))):
+    for seed in range(scale_count(10, LONG, least=4)):
         source = random.Random(repr(("fussy", block, seed)))
         env = draw_environment(source, loads=source.random() < 0.3)
         scheduler = Scheduler(**{**draw(OF_SCHEDULER, source), "algorithm": fussy})

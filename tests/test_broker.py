@@ -16,7 +16,7 @@ from dlsim.errors import InputError
 from dlsim.steady import Limits, Platform, Share, solve
 from dlsim.steady.broker import LEAST_ESTIMATE_PART, Broker, simulate_day
 from dlsim.steady.network import Network
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.steady_platforms import draw_platform
 
 
@@ -324,7 +324,7 @@ class Organisation(RuleBasedStateMachine):
 
 TestOrganisation = Organisation.TestCase
 TestOrganisation.settings = settings(
-    max_examples=int(25 * SCALE), stateful_step_count=15, deadline=None
+    max_examples=scale_count(25), stateful_step_count=15, deadline=None
 )
 
 

@@ -21,7 +21,7 @@ from dlsim.realtime import (
     workload,
 )
 from dlsim.realtime.model import SWITCHES_M
-from tests.scale import LONG, deep
+from tests.scale import LONG, TRIES_ALL, scale_count
 from tests.strategies import PAPER_M, ROWS, any_reading, seeded
 
 #: N=2, Cms=Cps=1: E(1) = 2 sigma, E(2) = 4/3 sigma.
@@ -283,7 +283,7 @@ def test_labels_may_be_anything_hashable(labels):
 
 @pytest.mark.parametrize("policy", ROWS)
 def test_correct_schedules_pass(policy):
-    for k in range(round(60 * LONG)):
+    for k in range(scale_count(60, LONG)):
         source, instance = seeded(("check", policy, k), most=source_size(k))
         negotiate = source.choice([0.0, 1.0, 1.5, 4.0]) if ROWS[policy].admission else 0.0
         instance.simulate(policy, any_reading(source.choice), negotiate).check()
@@ -298,7 +298,7 @@ def source_size(k: int) -> int:
 def test_correct_schedules_pass_under_every_switch(switch):
     for policy in PAPER_M:
         for value in SWITCHES[switch]:
-            for k in range(round(6 * LONG)):
+            for k in range(scale_count(6, LONG)):
                 _, instance = seeded(("check", switch, k))
                 instance.simulate(policy, {switch: value}).check()
 
@@ -319,9 +319,7 @@ def test_many_nodes_and_late_clocks_pass(cluster, at):
 
 
 @pytest.mark.parametrize(
-    "policy",
-    ["EDFMN", "FIFO-DLT"]
-    + [pytest.param(name, marks=deep) for name in ("EDDO-II", "FIFO-EXACT-N", "EDF-UMR-IIT")],
+    "policy", ["EDFMN", "FIFO-DLT", *["EDDO-II", "FIFO-EXACT-N", "EDF-UMR-IIT"][: 3 * TRIES_ALL]]
 )
 @pytest.mark.parametrize("reading", [{}, {"link": "shared"}, {"release": "finish"}])
 def test_windows_of_chunks_are_checked_as_all_of_them_are(policy, reading, monkeypatch):

@@ -10,7 +10,7 @@ import pytest
 from dlsim.errors import ScheduleError
 from dlsim.realtime import POLICIES, Cluster, Reading, Schedule, simulate
 from dlsim.realtime.model import SPLIT_KINDS
-from tests.scale import ENOUGH
+from tests.scale import ENOUGH, scale_count
 from tests.strategies import IN_LINE, ROWS_I, seeded_for
 
 #: N=2, Cms=1, Cps=3: the specification's hand cases of paper I.
@@ -142,7 +142,7 @@ def test_a_broken_rule_is_named(rule, s):
 def test_correct_schedules_pass(policy):
     """Long queues under any reading, many nodes released one by one among them."""
     uneven = 0
-    for k in range(round(8 * ENOUGH)):
+    for k in range(scale_count(8, ENOUGH)):
         _, instance, reading = seeded_for(policy, ("check", k), most=(6, 14)[k % 2])
         s = instance.simulate(policy, reading)
         s.check()

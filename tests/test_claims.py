@@ -31,7 +31,7 @@ from dlsim.study.claims import (
     theorem_status,
     verdict_of,
 )
-from tests.scale import LONG
+from tests.scale import LONG, scale_count
 
 NAN = math.nan
 
@@ -122,7 +122,7 @@ def test_grid(rows, expected):
 SOME = st.lists(st.sampled_from([BEYOND, UNDECIDED, OTHER]), min_size=1, max_size=6)
 
 
-@settings(max_examples=round(200 * LONG), deadline=None)
+@settings(max_examples=scale_count(200, LONG), deadline=None)
 @given(SOME, st.randoms())
 def test_the_rule_in_its_own_words(rows, random):
     words = {

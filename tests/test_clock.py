@@ -30,7 +30,7 @@ from dlsim.realtime import Cluster, simulate
 from dlsim.steady import solve
 from tests.bricks_environments import environments, readings, schedulers
 from tests.cpugpu_queues import queue
-from tests.scale import LONG, SCALE
+from tests.scale import LONG, scale_count
 from tests.steady_platforms import draw_platform
 from tests.strategies import ROWS, ROWS_I, Instance, any_reading, seeded, seeded_for
 from tests.test_cpugpu_engine import SWITCHES, by_engine, by_twin, runnable
@@ -75,7 +75,7 @@ def wrong(records, s, shift, unit):
 
 @pytest.mark.parametrize("policy", [*ROWS, *ROWS_I])
 def test_real_time_decisions_do_not_depend_on_the_clock(policy):
-    count, runs = round(5 * LONG), 0
+    count, runs = scale_count(5, LONG), 0
     for k in range(count):
         if policy in ROWS:
             source, instance = seeded(("clock", policy, k))
@@ -158,7 +158,7 @@ def queue_anew(q, shift, unit):
 def test_cpu_gpu_decisions_do_not_depend_on_the_clock(case):
     name, switches = (case, {}) if case in ONLINE else ("history", SWITCHES[case])
     runs, rng = 0, random.Random(f"clock {case}")
-    for k in range(round(8 * LONG)):
+    for k in range(scale_count(8, LONG)):
         q = queue(rng)
         while not runnable(q, name):
             q = queue(rng)
@@ -185,7 +185,7 @@ def test_cpu_gpu_decisions_do_not_depend_on_the_clock(case):
 def test_slots_do_not_depend_on_the_clock(scheduler):
     source = np.random.default_rng(7)
     columns = ["arrival", "tasks", "task_time", "queue", "share", "weight"]
-    for _ in range(round(15 * LONG)):
+    for _ in range(scale_count(15, LONG)):
         shares = {"p": int(source.integers(1, 4)), "q": int(source.integers(1, 4))}
         rows = [
             (int(a), int(n), int(t), queue, shares[queue], int(w))
@@ -209,7 +209,7 @@ def test_slots_do_not_depend_on_the_clock(scheduler):
 @pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
 def test_moldable_jobs_do_not_depend_on_the_clock(scheduler):
     source, pool = np.random.default_rng(11), NodePool(4, exponent=1.0, both=1.0)
-    for _ in range(round(12 * LONG)):
+    for _ in range(scale_count(12, LONG)):
         n = int(source.integers(1, 5))
         jobs = pd.DataFrame({
             "arrival": np.sort(source.integers(0, 6, n)), "nodes": source.choice([1, 2, 4], n),
@@ -235,7 +235,7 @@ def test_moldable_jobs_do_not_depend_on_the_clock(scheduler):
 @pytest.mark.parametrize("queues", ["hyper-q", "per-engine", "single"])
 def test_pipelines_do_not_depend_on_the_unit_of_time(queues, unit):
     source = np.random.default_rng(5)
-    for _ in range(round(25 * LONG)):
+    for _ in range(scale_count(25, LONG)):
         gpu = Gpu(int(source.integers(1, 4)), int(source.integers(1, 3)), queues=queues)
         parts = source.integers(0, 10, (int(source.integers(1, 9)), 3))
         names = ["h2d", "map", "d2h"]
@@ -301,14 +301,14 @@ def agree_on_grid(first, other, shift, unit):
 
 
 @given(environments(), schedulers(), readings(), st.sampled_from([2.0**-30, 2.0**-7, 2.0**30]))
-@settings(max_examples=round(60 * LONG), deadline=None)
+@settings(max_examples=scale_count(60, LONG), deadline=None)
 def test_the_grid_does_not_depend_on_a_unit_that_is_exact(env, scheduler, reading, unit):
     other = simulate_grid(*grid_anew(env, scheduler, reading, 0, unit))
     agree_on_grid(simulate_grid(env, scheduler, reading), other, 0, unit)
     other.check()
 
 
-@pytest.mark.parametrize("seed", range(round(4 * LONG)))
+@pytest.mark.parametrize("seed", range(scale_count(4, LONG)))
 @pytest.mark.parametrize(
     "reading", [{}, {"load": "queue"}, {"load": "util"}, {"predictor": "adaptive"},
                 {"predictor": "perfect"}, {"network": "packet"}], ids=str,
@@ -327,7 +327,7 @@ def test_the_grid_does_not_depend_on_the_unit_of_time(reading, seed):
 @pytest.mark.parametrize("shift", [60.0 * 2**14, 60.0 * 2**24, 1e12])
 def test_the_grid_does_not_depend_on_when_its_clock_began(shift, load):
     """On constant links, probes at the same instants; none further than MOST_PROBES."""
-    for seed in range(round(4 * LONG)):
+    for seed in range(scale_count(4, LONG)):
         env = Environment.random(seed=seed, interval=20, horizon=2 * 3600)
         env = replace(env, traces=env.rates[:, :1], paths=env.topology)
         reading = GridReading(load=load, probe=60.0 if shift < 1e12 else 1e5)
@@ -343,7 +343,7 @@ def test_the_grid_does_not_depend_on_when_its_clock_began(shift, load):
 
 @pytest.mark.parametrize("method", ["LP", "G", "LPR", "LPRG", "LPRR", "MILP", "LPRG+polish"])
 def test_steady_states_do_not_depend_on_the_unit_of_time(method):
-    for seed in range(round(8 * LONG)):
+    for seed in range(scale_count(8, LONG)):
         p = draw_platform(seed, False, odd=0.02)
         first = solve(p, method, seed=0)
         for unit in (1e-9, 1e-3, 1e9):
@@ -361,7 +361,7 @@ def test_steady_states_do_not_depend_on_the_unit_of_time(method):
 
 def test_the_origin_loses_nothing():
     rng = np.random.default_rng(0)
-    for _ in range(round(500 * SCALE)):
+    for _ in range(scale_count(500)):
         span, first = 10 ** rng.uniform(-9, 9), 10 ** rng.uniform(-9, 13)
         arrival = np.sort(first + span * rng.random(rng.integers(1, 20)))
         origin = clock_origin(arrival)

@@ -12,7 +12,7 @@ from dlsim.cpugpu import History, Machine, Reading, simulate, workload
 from dlsim.cpugpu.engine import ONLINE
 from dlsim.errors import InputError, ScheduleError
 from tests.cpugpu_queues import queue, queues
-from tests.scale import SCALE
+from tests.scale import scale_count
 
 JOBS = workload.random_jobs(
     workload.applications("lee", 5, seed=1), 12, seed=1, batches=2, interval=40.0
@@ -77,7 +77,7 @@ def test_work_beside_gpu_jobs_is_counted():
         replace(r, reading=Reading()).check()
 
 
-@settings(max_examples=round(15 * SCALE), deadline=None)
+@settings(max_examples=scale_count(15), deadline=None)
 @given(queues(jobs=16))
 def test_every_schedule_passes(q):
     share = 0.25 if q.cpus else 0.0

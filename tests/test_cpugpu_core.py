@@ -15,7 +15,7 @@ from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.queues import SubQueue
 from dlsim.cpugpu.rules import decide
 from dlsim.errors import InputError
-from tests.scale import LONG
+from tests.scale import LONG, scale_count
 from tests.twins import cpugpu_desk as twin
 
 #: What each policy may be varied by; all combinations are drawn.
@@ -140,7 +140,7 @@ def assert_learned(ours, theirs):
 @pytest.mark.parametrize("name", ONLINE)
 def test_the_engine_is_the_one_that_sums_anew(name):
     rng, words = random.Random(f"core {name}"), set()
-    for _ in range(round((1200 if name == "history" else 150) * LONG)):
+    for _ in range(scale_count(1200 if name == "history" else 150, LONG)):
         r, trace, known, _ = instance(rng, name)
         assert_same(r, trace)
         assert_learned(r.history, known[1])
@@ -153,7 +153,7 @@ def test_the_engine_is_the_one_that_sums_anew(name):
 def test_a_function_that_asks_a_rule_decides_as_the_rule(name):
     """Whoever drives a desk asks the same core: MapReduce, a user's function."""
     rng = random.Random(f"desk {name}")
-    for _ in range(round((60 if name == "history" else 8) * LONG)):
+    for _ in range(scale_count(60 if name == "history" else 8, LONG)):
         _r, trace, known, (jobs, machine, policy, reading, extra) = instance(rng, name)
 
         def asked(state, _, reading, policy=policy):

@@ -15,7 +15,7 @@ from dlsim.cpugpu.engine import ONLINE, learn
 from dlsim.cpugpu.ideal import lb_fractional
 from dlsim.validate import child_seed
 from tests.cpugpu_queues import queue, queues
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.twins import cpugpu as twin
 
 ROUNDING = 1e-9
@@ -96,7 +96,7 @@ def runnable(q, name):
 @pytest.mark.parametrize("name", ONLINE)
 def test_every_policy_is_its_twin(name):
     rng, seen = random.Random(name), 0
-    while seen < round(13 * SCALE):
+    while seen < scale_count(13):
         q = queue(rng)
         if runnable(q, name):
             seen += 1
@@ -106,7 +106,7 @@ def test_every_policy_is_its_twin(name):
 @pytest.mark.parametrize("switches", SWITCHES, ids=str)
 def test_every_switch_of_the_five_rules_is_its_twins(switches):
     rng = random.Random(str(switches))
-    for k in range(round(10 * SCALE)):
+    for k in range(scale_count(10)):
         agree(*both(queue(rng, jobs=16), "history", switches, warm=k % 3 == 0))
 
 
@@ -114,7 +114,7 @@ def test_every_switch_of_the_five_rules_is_its_twins(switches):
 def test_cpus_slow_down_beside_gpu_jobs(name):
     rng = random.Random(name)
     slower = 0
-    for _ in range(round(10 * SCALE)):
+    for _ in range(scale_count(10)):
         q = queue(rng)
         share = Fraction(1, 4)
         r, jobs = both(q, name, share=share)
@@ -138,7 +138,7 @@ def exact_pair(q):
     return [simulate(q.table, machine, name, known) for name in ("history", "mct")]
 
 
-@settings(max_examples=round(20 * SCALE), deadline=None)
+@settings(max_examples=scale_count(20), deadline=None)
 @given(queues(jobs=24, exact=True))
 def test_p1_the_five_rules_with_exact_history_are_mct(q):
     ours, mct = exact_pair(q)
@@ -147,7 +147,7 @@ def test_p1_the_five_rules_with_exact_history_are_mct(q):
     assert ours.explored.sum() == 0
 
 
-@settings(max_examples=round(20 * SCALE), deadline=None)
+@settings(max_examples=scale_count(20), deadline=None)
 @given(queues(jobs=24, exact=True))
 def test_p2_exact_history_is_fair_at_each_decision(q):
     ours, _ = exact_pair(q)
@@ -161,7 +161,7 @@ def test_p2_but_not_against_the_schedule_of_preferred_devices():
     assert late > 0
 
 
-@settings(max_examples=round(20 * SCALE), deadline=None)
+@settings(max_examples=scale_count(20), deadline=None)
 @given(queues(jobs=24))
 def test_p3_a_class_is_explored_at_most_once(q):
     r = simulate(q.table, Machine(q.cpus, q.gpus))
@@ -173,7 +173,7 @@ def test_p3_a_class_is_explored_at_most_once(q):
     assert not set(zip(more["app"], more["device"].str[:3], strict=True)) & set(pairs)
 
 
-@settings(max_examples=round(20 * SCALE), deadline=None)
+@settings(max_examples=scale_count(20), deadline=None)
 @given(queues(jobs=16))
 def test_every_late_job_of_a_warm_scheduler_met_a_wrong_prediction(q):
     r = simulate(q.table, Machine(q.cpus, q.gpus), history=History.exact(q.applications))
@@ -187,7 +187,7 @@ def test_every_late_job_of_a_warm_scheduler_met_a_wrong_prediction(q):
 @pytest.mark.parametrize("objective", ["makespan", "completion"])
 def test_the_ideal_is_the_best_of_all_schedules(objective):
     rng = random.Random(objective)
-    for _ in range(round(10 * SCALE)):
+    for _ in range(scale_count(10)):
         q = queue(rng, jobs=5)
         if (q.cpus + q.gpus) ** len(q.rows) > 1000:
             continue
@@ -220,7 +220,7 @@ def by_linear_program(jobs, machine):
 
 def test_the_fractional_bound_is_the_linear_program():
     rng = random.Random(7)
-    for _ in range(round(10 * SCALE)):
+    for _ in range(scale_count(10)):
         q = queue(rng)
         machine = Machine(q.cpus, q.gpus)
         jobs = [(float(j.arrival), {c: float(t) for c, t in j.time.items()}) for j in q.jobs]
@@ -233,7 +233,7 @@ def test_the_fractional_bound_is_the_linear_program():
         assert bound == pytest.approx(best, rel=1e-9)
 
 
-@settings(max_examples=round(20 * SCALE), deadline=None)
+@settings(max_examples=scale_count(20), deadline=None)
 @given(queues(jobs=7))
 def test_no_schedule_beats_the_ideal_nor_the_ideal_its_bound(q):
     machine = Machine(q.cpus, q.gpus)

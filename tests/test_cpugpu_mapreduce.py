@@ -27,7 +27,7 @@ from dlsim.cpugpu.model import SWITCHES
 from dlsim.cpugpu.pipeline import Gpu
 from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import InputError, ScheduleError
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.twins import cpugpu_desk as desk_twin
 from tests.twins import cpugpu_slots as twin
 
@@ -83,7 +83,7 @@ def test_readme_is_counted_whatever_fails(policy, faults):
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=int(25 * SCALE), deadline=None)
+@settings(max_examples=scale_count(25), deadline=None)
 def test_any_text_is_counted_under_any_faults(seed):
     source = random.Random(seed)
     words = [source.choice(["a", "bb", "Ccc", "d,", "e-f"]) for _ in range(source.randint(1, 60))]
@@ -112,7 +112,7 @@ def by_the_twin(policy):
     return Policy(rule)
 
 
-@pytest.mark.parametrize("seed", range(int(60 * SCALE)))
+@pytest.mark.parametrize("seed", range(scale_count(60)))
 def test_tasks_are_decided_as_the_twin_decides_them(seed):
     source = random.Random(seed)
     pick, nodes = source.choice, source.randint(1, 5)
@@ -212,7 +212,7 @@ def test_another_job_and_a_version_for_one_class():
 
 
 @given(st.text(alphabet="ab \n", min_size=1, max_size=40), st.integers(1, 8))
-@settings(max_examples=int(60 * SCALE), deadline=None)
+@settings(max_examples=scale_count(60), deadline=None)
 def test_a_text_is_cut_between_words(text, blocks):
     if not text.strip():
         with pytest.raises(InputError, match="must hold a word"):
@@ -292,7 +292,7 @@ def test_the_history_that_is_given_stays():
 # ------------------------------------------------------------------ locality, devices, pipeline
 
 
-@pytest.mark.parametrize("seed", range(int(5 * SCALE)))
+@pytest.mark.parametrize("seed", range(scale_count(5)))
 def test_locality_first_takes_the_first_local_block(seed):
     blocks, group = split_text(README, 24), NodeGroup(4, 4, 4)
     plain = ran(word_count(), blocks, group, "preferred", seed=seed)
@@ -428,7 +428,7 @@ def test_weights_share_the_slots():
     assert s.jobs["end"].tolist() == [2, 2]
 
 
-@pytest.mark.parametrize("seed", range(int(25 * SCALE)))
+@pytest.mark.parametrize("seed", range(scale_count(25)))
 @pytest.mark.parametrize("scheduler", list(SLOT_SCHEDULERS))
 def test_slots_agree_with_the_twin(seed, scheduler):
     source = random.Random(seed)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, lower_bound, run_moldable
 from dlsim.errors import InputError, ScheduleError
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.twins import cpugpu_moldable as twin
 
 
@@ -142,7 +142,7 @@ def test_the_gpu_is_preferred_on_a_tie():
 # ------------------------------------------------------------------ against all schedules
 
 
-@pytest.mark.parametrize("seed", range(int(40 * SCALE)))
+@pytest.mark.parametrize("seed", range(scale_count(40)))
 def test_search_finds_the_least_makespan_and_nobody_beats_it(seed):
     source, jobs = drawn(seed, 3, 2)
     pool = NodePool(2, exponent=float(source.choice([0.5, 0.9, 1.0])))
@@ -156,7 +156,7 @@ def test_search_finds_the_least_makespan_and_nobody_beats_it(seed):
         assert ran(jobs, pool, name).makespan >= least * (1 - 1e-9), name
 
 
-@pytest.mark.parametrize("seed", range(int(20 * SCALE)))
+@pytest.mark.parametrize("seed", range(scale_count(20)))
 def test_a_table_of_times_is_searched_as_all_schedules_are(seed):
     """Jobs that take k times as long as the table says: its times, not a power, decide."""
     source, jobs = drawn([seed, 7], 3, 2)
@@ -192,7 +192,7 @@ def test_a_table_that_tells_the_power_law_changes_nothing():
         pd.testing.assert_frame_equal(one, other, rtol=1e-12)
 
 
-@pytest.mark.parametrize("seed", range(int(6 * SCALE)))
+@pytest.mark.parametrize("seed", range(scale_count(6)))
 def test_nobody_beats_the_search_on_four_nodes(seed):
     _, jobs = drawn([seed, 4], 4, 4)
     pool = NodePool(4)
@@ -203,7 +203,7 @@ def test_nobody_beats_the_search_on_four_nodes(seed):
 
 
 @given(st.integers(0, 10**6), st.sampled_from([1, 2, 4, 8]))
-@settings(max_examples=int(15 * SCALE), deadline=None)
+@settings(max_examples=scale_count(15), deadline=None)
 def test_every_schedule_is_valid_and_expected_as_it_comes(seed, nodes):
     source, jobs = drawn(seed, 12, nodes)
     for name, row in SCHEDULERS.items():
@@ -222,7 +222,7 @@ def test_every_schedule_is_valid_and_expected_as_it_comes(seed, nodes):
 
 
 @given(st.integers(0, 10**6))
-@settings(max_examples=int(20 * SCALE), deadline=None)
+@settings(max_examples=scale_count(20), deadline=None)
 def test_area_is_never_worse_than_flexible_in_one_batch(seed):
     _, jobs = drawn(seed, 10, 4, arrivals=False)
     area, flexible = (ran(jobs, NodePool(4), name).makespan for name in ("area", "flexible"))

@@ -16,7 +16,7 @@ from dlsim.cpugpu.pipeline import ISSUE_ORDERS, Gpu, equal_chunks, equal_chunks_
 from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, split_load
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.twins import cpugpu_pipeline as twin
 
 ON_GPU = ("h2d", "map", "d2h")
@@ -67,13 +67,13 @@ def closed_form(count, h, m, d, k):
 
 
 @given(times, times, times, st.integers(1, 12), st.integers(1, 5))
-@settings(max_examples=int(30 * SCALE), deadline=None)
+@settings(max_examples=scale_count(30), deadline=None)
 def test_equal_chunks_take_the_closed_form(h, m, d, count, k):
     assert makespan(equal_chunks(count, h, m, d), Gpu(k)) == closed_form(count, h, m, d, k)
 
 
 @given(times, times, times, st.integers(1, 8), st.integers(1, 4), st.sampled_from([1, 2]))
-@settings(max_examples=int(20 * SCALE), deadline=None)
+@settings(max_examples=scale_count(20), deadline=None)
 def test_pageable_copies_hide_nothing(h, m, d, count, k, engines):
     timeline = run_chunks(equal_chunks(count, h, m, d), Gpu(k, engines, pinned=False))
     timeline.check()
@@ -125,7 +125,7 @@ def test_a_shared_link_by_hand():
 
 
 @given(times, times, times, st.integers(1, 14), st.integers(3, 5), st.integers(2, 4))
-@settings(max_examples=int(40 * SCALE), deadline=None)
+@settings(max_examples=scale_count(40), deadline=None)
 def test_equal_chunks_on_one_link_take_the_closed_form(h, m, d, count, k, gpus):
     """Against the engine, and against the recursion of an unbounded pipeline."""
     found = equal_chunks_time(count, h, m, d, k, gpus)
@@ -170,7 +170,7 @@ def draw(source, disk=True):
     return chunks, gpu, run
 
 
-@pytest.mark.parametrize("seed", range(int(75 * SCALE)))
+@pytest.mark.parametrize("seed", range(scale_count(75)))
 def test_agrees_with_the_twin(seed):
     chunks, gpu, run = draw(random.Random(seed))
     timeline = run_chunks(pd.DataFrame(chunks), gpu, **run)
@@ -191,7 +191,7 @@ def test_agrees_with_the_twin(seed):
     assert found == starts
 
 
-@pytest.mark.parametrize("seed", range(int(30 * SCALE)))
+@pytest.mark.parametrize("seed", range(scale_count(30)))
 @pytest.mark.parametrize("queues", IN_ORDER)
 def test_the_operation_scheduler_gives_fermi_what_hyper_q_has(seed, queues):
     chunks, gpu, run = draw(random.Random(seed))
@@ -213,7 +213,7 @@ def test_the_operation_scheduler_gives_fermi_what_hyper_q_has(seed, queues):
     st.sampled_from(ISSUE_ORDERS),
     st.integers(1, 3),
 )
-@settings(max_examples=int(40 * SCALE), deadline=None)
+@settings(max_examples=scale_count(40), deadline=None)
 def test_unequal_chunks_stay_valid_between_the_bounds(rows, k, engines, queues, issue, gpus):
     chunks = pd.DataFrame(rows, columns=list(ON_GPU), dtype=object)
     timeline = run_chunks(chunks, Gpu(k, engines, queues), issue, gpus=gpus)
@@ -345,7 +345,7 @@ def resident(ops, first, last, size):
     )
 
 
-@pytest.mark.parametrize("seed", range(int(15 * SCALE)))
+@pytest.mark.parametrize("seed", range(scale_count(15)))
 def test_memory_is_never_exceeded(seed):
     source = random.Random(seed)
     k, gpus, output = source.randint(1, 4), source.randint(1, 2), source.choice([0.25, 1.0])
@@ -392,7 +392,7 @@ devices = st.lists(
 
 
 @given(devices, st.integers(1, 60))
-@settings(max_examples=int(40 * SCALE), deadline=None)
+@settings(max_examples=scale_count(40), deadline=None)
 def test_ideal_is_equal_finish_and_a_fixed_point(rows, work):
     """Unequal b, exact: those who work end at T, the others would start at T or later."""
     a, b = [Fraction(x) for x, _ in rows], [y for _, y in rows]
@@ -409,7 +409,7 @@ def test_ideal_is_equal_finish_and_a_fixed_point(rows, work):
 
 @given(devices, st.integers(1, 60), st.sampled_from([0, 0.5]))
 @example([(Fraction(0), Fraction(1, 4)), (Fraction(4), Fraction(1, 4))], 1, 0)  # 16 ** -300
-@settings(max_examples=int(8 * SCALE), deadline=None)
+@settings(max_examples=scale_count(8), deadline=None)
 def test_optimiser_approaches_the_ideal(rows, work, damping):
     """Literally, a device that is not worth its start-up keeps a vanishing share, and that
     start-up is the limit; given back below a thousandth, it is not. 2 %: where the start-up
@@ -429,7 +429,7 @@ def test_optimiser_approaches_the_ideal(rows, work, damping):
     st.integers(1, 50),
     st.integers(1, 9),
 )
-@settings(max_examples=int(15 * SCALE), deadline=None)
+@settings(max_examples=scale_count(15), deadline=None)
 def test_ideal_is_the_one_round_condition_of_divisible_loads(a, work, unit):
     """Equal b: equations (3)-(4) of paper I with r_i = a_i, where all nodes take part."""
     a = sorted(a)
@@ -442,7 +442,7 @@ def test_ideal_is_the_one_round_condition_of_divisible_loads(a, work, unit):
 
 
 @given(st.fractions(0, 1), st.integers(1, 50))
-@settings(max_examples=int(20 * SCALE), deadline=None)
+@settings(max_examples=scale_count(20), deadline=None)
 def test_amdahl_is_a_split_with_the_serial_part_as_start_up(p, n):
     bound = amdahl_bound(p, n)
     assert 1 / bound == (ideal_split(p, [1 - p] * n, [Fraction(1)] * n).time if p else 1)

@@ -20,7 +20,7 @@ from dlsim.explore.grid import (
     draw_environments,
     results_of,
 )
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.twins import bricks as twin
 
 PANEL = explore.grid
@@ -144,7 +144,7 @@ def test_all_points_share_requests_and_servers():
     st.integers(0, 5), st.booleans(), st.sampled_from([15.0, 600.0, 3600.0]),
     st.sampled_from([30.0, 150.0]), st.integers(0, 99),
 )  # fmt: skip
-@settings(max_examples=int(8 * SCALE), deadline=None)
+@settings(max_examples=scale_count(8), deadline=None)
 def test_bars_count_every_request_once(policy, opt, fallbacks, correction, probe, interval, seed):
     words, left, right = draw(
         policy=policy, opt=opt, fallbacks=fallbacks, correction=correction, probe=probe,

@@ -16,7 +16,7 @@ from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
 from dlsim.explore.panel import MOST_CONTROLS, Panel
 from dlsim.explore.pictures import HEIGHT, SCREEN_DPI, WIDTH, new_figure
 from dlsim.validate import MIN_MAGNITUDE
-from tests.scale import LONG, SCALE, deep, some_of
+from tests.scale import LONG, scale_count
 
 PANELS = list(explore.PANELS)
 
@@ -99,7 +99,7 @@ def in_range(high):
     return st.just(0.0) | st.floats(MIN_MAGNITUDE, high)
 
 
-@settings(max_examples=max(20, int(60 * SCALE)), deadline=None)
+@settings(max_examples=scale_count(60, least=20), deadline=None)
 @given(
     n=st.integers(1, 20), x=st.integers(0, 1000).map(lambda k: k / 1000),
     y=st.floats(0.1, 1000), law=st.sampled_from("ab"),
@@ -386,17 +386,10 @@ class TestPanel:
         moved = {switch: options[1] for switch, options in panel.switches.items()}
         assert panel.sentence(reading=moved).endswith(".")
 
-    @deep
-    def test_each_switch_draws(self, name):
-        panel = explore.PANELS[name]
-        for switch, options in panel.switches.items():
-            for option in some_of(options[1:]):
-                panel.picture(reading={switch: option})
-
     def test_any_values_draw_or_are_refused(self, name):
         panel = explore.PANELS[name]
 
-        @settings(max_examples=max(3, int(6 * SCALE)), deadline=None)
+        @settings(max_examples=scale_count(6, least=3), deadline=None)
         @given(any_values(panel))
         def check(chosen):
             draws_or_says_why_not(panel, chosen)

@@ -11,7 +11,7 @@ from dlsim import explore
 from dlsim.cpugpu import Machine, simulate
 from dlsim.errors import InputError
 from dlsim.explore.queue import application_table, job_table
-from tests.scale import SCALE
+from tests.scale import scale_count
 
 PANEL = explore.queue
 
@@ -127,7 +127,7 @@ def queues(draw_one):
 
 
 @given(queues())
-@settings(max_examples=int(10 * SCALE), deadline=None)
+@settings(max_examples=scale_count(10), deadline=None)
 def test_exact_history_is_minimum_completion_time(queue):
     """P1: with every run time known and no noise the five rules are MCT, job by job."""
     words, (one, other), _ = draw(**queue, **WARM)
@@ -137,7 +137,7 @@ def test_exact_history_is_minimum_completion_time(queue):
 
 
 @given(queues(), st.sampled_from([0.0, 0.3, 1.0]), st.integers(0, 99))
-@settings(max_examples=int(10 * SCALE), deadline=None)
+@settings(max_examples=scale_count(10), deadline=None)
 def test_picture_is_the_engines_and_noise_is_shared(queue, noise, seed):
     given = {**queue, "noise": noise, "seed": seed}
     words, (one, other), learned = draw(**given, rival="history")

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from dlsim import explore
 from dlsim.explore.schedules import describe_test, draw_tasks, run_up_to
 from dlsim.realtime import Cluster, Reading, simulate
-from tests.scale import SCALE
+from tests.scale import scale_count
 
-MANY = max(4, int(6 * SCALE))
+MANY = scale_count(6, least=4)
 
 #: Paper M's third hand case: a batch of three tasks at time 0.
 BATCH = pd.DataFrame(

@@ -19,7 +19,7 @@ from dlsim.explore.wan import (
     place_routers,
 )
 from dlsim.steady import Reading, bound, check_allocation, solve
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.steady_platforms import as_instance
 from tests.twins import steady as twin
 
@@ -121,7 +121,7 @@ def test_optimum_and_bound_are_exact(clusters, connections):
     st.sampled_from([0.1, 1.0, 10.0]),
     st.integers(0, 10),
 )
-@settings(max_examples=int(14 * SCALE), deadline=None)
+@settings(max_examples=scale_count(14), deadline=None)
 def test_picture_is_the_allocations(network, clusters, seed, method, bandwidth, connections):
     given = {
         "network": network, "clusters": clusters, "seed": seed, "method": method,

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 from dlsim import files
 from dlsim.errors import DlsimError, InputError, StudyError
 from dlsim.swf import SWF_FIELDS, read_swf
-from tests.scale import SCALE
+from tests.scale import scale_count
 
 TASKS = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
 TABLE = b"arrival,sigma,deadline\n0,100,20.5\n3.25,7,11\n3.25,1e2,12\n"
@@ -626,7 +626,7 @@ def test_mutated_files_never_crash(tmp_path, read, valid, pack):
     path = tmp_path / "mutant"
 
     @given(mutated(pack(valid)))
-    @settings(max_examples=int(200 * SCALE), deadline=None)
+    @settings(max_examples=scale_count(200), deadline=None)
     def attempt(data):
         path.write_bytes(data)
         message = f"{path}, line "

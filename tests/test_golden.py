@@ -1,51 +1,51 @@
 """Results are the same bytes as when they were frozen (`tests/golden`).
 
-A test that fails here found a result that moved: explain it and freeze anew, or undo it.
+A test that fails here found a result that moved: explain it and freeze anew, or undo it. The
+README's command compares some 180 of the 2,000 runs of every engine, half of them at each speed;
+with DLSIM_TEST_SCALE all of them are compared, at both speeds.
 """
 
 import pytest
 
-from tests.golden import blocks, bricks_runs, realtime_runs, steady_runs, versions
-from tests.golden.engines import ENGINES
-from tests.scale import SCALE
+from tests.golden import blocks, bricks_runs, cpugpu_runs, realtime_runs, steady_runs, versions
+from tests.scale import TRIES_ALL
 
+#: How an engine runs at each of its speeds.
+SPEEDS = {
+    (name, speed): lambda number, run=module.run, speed=speed: run(number, speed)
+    for name, module in [("realtime", realtime_runs), ("bricks", bricks_runs),
+                         ("steady", steady_runs)]
+    for speed in ("compiled", "python")
+} | {("cpugpu", "python"): cpugpu_runs.run}  # fmt: skip
 #: Another solver may return another optimal vertex; optima are compared with any.
-COMPARED = [name for name in ENGINES if name != "steady" or versions.is_frozen_solver()]
-#: Engines that have a compiled and an uncompiled core.
-TWO_SPEEDS = {"realtime": realtime_runs.run, "bricks": bricks_runs.run, "steady": steady_runs.run}
+COMPARED = [key for key in SPEEDS if key[0] != "steady" or versions.is_frozen_solver()]
+#: Every so many runs are compared: primes, for what a run is often depends on its number.
+STEP = {"one speed": 11, "two speeds": 23, "optima": 101}
 #: Parts in which the runs of an engine are compared, so that processes can share them.
 PARTS = 4
 
 
-def numbers(part):
-    """Return the numbers of the runs of a part: all in CI, else some (`tests.scale`)."""
-    return range(part, blocks.RUNS, PARTS)[:: round(1 / min(SCALE, 1))]
+def numbers(part, step, first=0):
+    """Return the numbers of the runs of a part: all of them, or evenly chosen ones."""
+    return range(0 if TRIES_ALL else first, blocks.RUNS, 1 if TRIES_ALL else step)[part::PARTS]
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("engine", COMPARED)
-def test_random_runs_decide_as_before(engine, part):
+@pytest.mark.parametrize(("engine", "speed"), COMPARED)
+def test_random_runs_decide_as_before(engine, speed, part):
     frozen = blocks.frozen(engine)
     assert len(frozen) == blocks.RUNS
-    for number in numbers(part):
-        assert f"# {number} {ENGINES[engine](number)}" == frozen[number]
-
-
-@pytest.mark.parametrize("part", range(PARTS))
-@pytest.mark.parametrize("speed", ["compiled", "python"])
-@pytest.mark.parametrize("engine", [name for name in TWO_SPEEDS if name in COMPARED])
-def test_both_speeds_decide_alike(engine, speed, part):
-    frozen = blocks.frozen(engine)
-    for number in numbers(part):
-        assert f"# {number} {TWO_SPEEDS[engine](number, speed)}" == frozen[number]
+    step = STEP["one speed" if engine == "cpugpu" else "two speeds"]
+    for number in numbers(part, step, first=0 if speed == "compiled" else step // 2):
+        assert f"# {number} {SPEEDS[engine, speed](number)}" == frozen[number]
 
 
 @pytest.mark.parametrize("part", range(PARTS))
 def test_optima_are_as_before_with_any_solver(part):
     frozen = blocks.frozen("steady")
-    for number in numbers(part)[::5]:
+    for number in numbers(part, STEP["optima"]):
         head, was = frozen[number].split("\n")[:2]
-        now = ENGINES["steady"](number).split("\n")[1]
+        now = steady_runs.run(number).split("\n")[1]
         (best, bound), (best_was, bound_was) = (map(float, t.split(" of ")) for t in (now, was))
         assert bound == pytest.approx(bound_was, rel=1e-7)
         method = head.split()[2].partition("+")[0]

@@ -23,7 +23,7 @@ from dlsim.study.fingerprint import fingerprint, surroundings
 from dlsim.study.grid import sweep
 from tests import sweep_functions as functions
 from tests.children import alive, spawn, until
-from tests.scale import SCALE
+from tests.scale import scale_count
 
 ROOT = Path(__file__).parent.parent
 GRID = {"load": [0.5, 1.0, 2.5], "policy": ["MCDF", "FIFO"]}
@@ -357,7 +357,7 @@ def alive_elsewhere(cache):
 
 
 def test_a_killed_sweep_loses_no_finished_cell_and_leaves_no_worker(eager, marks, cache):
-    chance, kills = random.Random(time.time_ns()), max(1, round(3 * SCALE))
+    chance, kills = random.Random(time.time_ns()), scale_count(3, least=1)
     kept = {}
     for _ in range(kills):
         process = start_script(marks, 8 * kills)

@@ -8,7 +8,7 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.realtime import POLICIES, SWITCHES, Policy, Reading, Schedule, fastest_nodes, simulate
-from tests.scale import LONG, SCALE
+from tests.scale import LONG, scale_count
 from tests.strategies import (
     ALL_ROWS,
     IN_LINE,
@@ -162,7 +162,7 @@ def test_rounds_by_hand_need_more_nodes_than_one_round_would():
 @pytest.mark.parametrize("policy", IN_LINE)
 def test_every_decision_is_the_twins(policy):
     count, uneven, refused = 0, 0, 0
-    while count < round(13 * LONG) or (count < 25 and not (uneven and refused)):
+    while count < scale_count(13, LONG) or (count < 25 and not (uneven and refused)):
         k, count = count, count + 1
         _, instance, reading = seeded_for(policy, k)
         records = instance.exact(policy, reading)
@@ -179,7 +179,7 @@ def test_every_decision_is_the_twins(policy):
 def test_a_long_line_is_the_twins(policy):
     """Who comes last behind eight or more is planned from what they leave over."""
     waited = 0
-    for k in range(max(1, round(2 * LONG))):
+    for k in range(scale_count(2, LONG, least=1)):
         source, instance, reading = seeded_for(policy, ("line", k))
         reading = {name: to for name, to in reading.items() if name not in ("backfill", "commit")}
         now, rows = Q(0), []
@@ -219,7 +219,7 @@ def test_every_switch_alone_is_the_twins(switch):
     """One switch changed on the same instances: it agrees, and it matters somewhere."""
     moved = count = 0
     for policy in ACTS_ON.get(switch, IN_LINE):
-        for k in range(round(6 * LONG)):
+        for k in range(scale_count(6, LONG)):
             base = BESIDE.get(switch, {})
             _, instance, _ = seeded_for(policy, (switch, k), base)
             default = instance.exact(policy, base)
@@ -240,7 +240,7 @@ def test_two_switches_at_once_are_the_twins(policy):
     """Readings that reach deep into the planner, together."""
     pairs = [("release", "finish"), ("commit", "last"), ("link", "shared"), ("backfill", "on"),
              ("mn_count", "frozen"), ("same_time", "test")]  # fmt: skip
-    for k in range(round(SCALE)):
+    for k in range(scale_count(1, least=0)):
         for i, one in enumerate(pairs):
             for two in pairs[:i]:
                 reading = dict([one, two])
@@ -254,7 +254,7 @@ def test_two_switches_at_once_are_the_twins(policy):
 def test_backfilling_opr_is_paper_m(order):
     """FIFO-OPR-MN whose tasks may be passed is FIFOMN, exactly; EDF likewise."""
     moved = 0
-    for k in range(round(60 * LONG)):
+    for k in range(scale_count(60, LONG)):
         name = f"{order}-OPR-MN"
         _, instance, _ = seeded_for(name, ("backfill", k), {})
         records = instance.exact(f"{order}MN")
@@ -274,7 +274,7 @@ def test_overtaking_is_backfilling():
     moved = set()
     for policy in [name for name in POLICIES if name in ROWS_I]:
         passing = dataclasses.replace(POLICIES[policy], overtake=True)
-        for k in range(round(8 * LONG)):
+        for k in range(scale_count(8, LONG)):
             _, instance, reading = seeded_for(policy, ("overtake", k), most=10)
             reading = reading | {"backfill": "off", "mn_order": "skip"}
             s = simulate(instance.table, instance.cluster, passing, Reading.of(reading))
@@ -287,7 +287,7 @@ def test_overtaking_is_backfilling():
 
 
 def test_opr_in_line_is_paper_m_without_overtaking():
-    for k in range(round(60 * LONG)):
+    for k in range(scale_count(60, LONG)):
         _, instance, _ = seeded_for("EDF-OPR-MN", ("strict", k), {})
         for order in ("FIFO", "EDF"):
             strict = instance.simulate(f"{order}MN", {"mn_order": "strict"}).tasks
@@ -298,7 +298,7 @@ def test_no_completion_is_after_its_estimate():
     """The safety theorem of the remodel, and what every other partition promises."""
     early = 0
     for policy in ROWS_I:
-        for k in range(round(10 * LONG)):
+        for k in range(scale_count(10, LONG)):
             _, instance, reading = seeded_for(policy, ("safe", k))
             tasks = instance.simulate(policy, reading).tasks.dropna(subset="completion")
             late = tasks["completion"] > tasks["estimate"] * (1 + 1e-9)
@@ -321,7 +321,7 @@ BEYOND = {
 def test_all_nodes_and_fragments_are_split_by_the_optimum(name, monkeypatch):
     """Under every reading; what they leave is checked from the model's definition."""
     monkeypatch.setitem(ALL_ROWS, name, BEYOND[name])
-    for seed in range(round(30 * SCALE)):
+    for seed in range(scale_count(30)):
         source, instance = seeded((name, seed))
         instance.fit(name).simulate(name, any_reading(source.choice, SWITCHES)).check()
 
@@ -349,7 +349,7 @@ def test_pieces_are_admitted_one_by_one():
 @pytest.mark.parametrize("policy", USERS)
 def test_rejected_fractions_are_the_twins(policy):
     halves = 0
-    for k in range(round(25 * LONG)):
+    for k in range(scale_count(25, LONG)):
         reading = {"split": "piece"}
         _, instance, _ = seeded_for(policy, ("fraction", k), reading)
         records = instance.exact(policy, reading)

@@ -4,7 +4,7 @@ import pandas as pd
 import pytest
 
 from dlsim.realtime import Reading, simulate
-from tests.scale import ENOUGH
+from tests.scale import ENOUGH, scale_count
 from tests.strategies import ALL_ROWS, ROWS_I, Instance, seeded_for
 
 #: Deadlines below and at an offer, as parts of it; the offer is exact to the tolerance.
@@ -19,7 +19,7 @@ def outcome(instance: Instance, policy: str, reading: dict[str, str], deadlines:
 
 def refused(policy: str, reading: dict[str, str], count: int):
     """Yield random instances, the schedule, and one task each that was refused."""
-    for k in range(round(count * ENOUGH)):
+    for k in range(scale_count(count, ENOUGH)):
         source, instance, drawn = seeded_for(policy, ("offers", k), reading or None)
         # pieces get no offers; and a deadline may not change who is tested first
         drawn = drawn | {"split": "all", "batch_order": "index"}

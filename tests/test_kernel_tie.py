@@ -15,7 +15,7 @@ from dlsim.realtime import partition
 from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
 from dlsim.theory.symbols import first_share, geometric, share
-from tests.scale import LONG, SCALE
+from tests.scale import LONG, scale_count
 
 EPS = 2.0**-52
 NODES = 8
@@ -276,7 +276,7 @@ def test_with_setup_a_quarter_eps_per_node(setup):
 
 # ------------------------------------------------------------- exact deadlines
 
-TRIALS = int(4000 * SCALE)
+TRIALS = scale_count(4000)
 
 
 def exact_deadlines(setup, seed):

@@ -22,7 +22,7 @@ from dlsim.realtime.core.splits import (
     ROUNDS,
     ROUNDS_EARLY,
 )
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.test_kernel_tie import _NAMES, Kernels, cms, cps, exact_time, plain, sigma
 
 
@@ -107,7 +107,7 @@ def test_instalments_are_statements_u_rec_and_u_sum(n, rounds, ratio):
 def draws(count, seed):
     """Clusters, sizes and release times, as Fractions: (tau, chi, sigma, r)."""
     source = random.Random(seed)
-    for _ in range(round(count * SCALE)):
+    for _ in range(scale_count(count)):
         tau, chi = Q(source.randint(1, 8), 2), Q(source.randint(1, 60), 2)
         size, n = Q(source.randint(1, 80), 4), source.randint(1, 5)
         steps = [Q(source.choice([0, 1, source.randint(1, 60)]), 4) for _ in range(n)]

@@ -3,7 +3,6 @@
 import json
 import os
 import re
-import signal
 import sys
 import threading
 from pathlib import Path
@@ -21,8 +20,7 @@ from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import find_notebook, run_all
 from dlsim.study.parameters import check_parameters, parameters_of
 from dlsim.study.report import Results
-from tests.children import marked, none_left, spawn, until
-from tests.scale import deep
+from tests.children import none_left
 from tests.small_notebooks import PARAMETERS, write_notebook
 
 ROOT = Path(__file__).parents[1]
@@ -361,36 +359,6 @@ def test_a_cell_that_never_ends_is_ended_with_all_that_it_started(tmp_path, monk
     assert result.path.name == "endless.failed.ipynb"
     monkeypatch.delenv("DLSIM_TEST_RUN")
     assert none_left(str(tmp_path)) == []
-
-
-def start(source, out):
-    """Run a notebook in another process."""
-    code = (
-        "import sys; from dlsim.study.notebooks import run_all\n"
-        "for r in run_all(sys.argv[1:2], out=sys.argv[2]): print(r.name, r.status)"
-    )
-    with open(f"{out}.said", "w") as said, open(f"{out}.errors", "w") as errors:
-        command = [sys.executable, "-c", code, str(source), str(out)]
-        return spawn(command, stdout=said, stderr=errors, env=marked(str(out)))
-
-
-@deep
-@pytest.mark.skipif(os.name != "posix", reason="sends signals")
-def test_stopped_half_way_is_not_taken_for_done(tmp_path):
-    for kind in (signal.SIGKILL, signal.SIGINT):
-        out = tmp_path / kind.name
-        out.mkdir()
-        process = start(write_notebook(tmp_path / f"{kind.name}.ipynb", ENDLESS), out)
-        assert until((out / "started").exists, process), Path(f"{out}.errors").read_text()
-        process.send_signal(kind)
-        process.wait(60)
-        assert none_left(str(out)) == []
-        assert list((out / "notebooks").iterdir()) == []
-    assert (tmp_path / "SIGINT.said").read_text().split() == ["SIGINT", "interrupted"]
-    assert not (tmp_path / "SIGINT" / notebooks.RUNNING).exists()
-    write_notebook(tmp_path / "SIGKILL.ipynb", "1")
-    (result,) = run_all([tmp_path / "SIGKILL.ipynb"], out=tmp_path / "SIGKILL")
-    assert (result.status, result.reused) == ("ok", False)
 
 
 def test_progress_that_is_not_what_was_agreed_is_ignored(tmp_path, capsys):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dlsim.realtime import Cluster, Reading, simulate, workload
-from tests.scale import SCALE
+from tests.scale import SCALE, scale_count
 from tests.strategies import ROWS_I, seeded_for
 
 
@@ -42,7 +42,7 @@ def test_all_offers_at_once_of_paper_m(policy, reading):
 @pytest.mark.parametrize("policy", ROWS_I)
 def test_all_offers_at_once_are_those_made_one_by_one(policy):
     found = 0
-    for k in range(round(30 * SCALE)):
+    for k in range(scale_count(30)):
         _, instance, reading = seeded_for(policy, ("all offers", k))
         s = instance.simulate(policy, reading | {"split": "all"})
         offers = s.offers()

@@ -18,7 +18,7 @@ from dlsim.errors import InputError
 from dlsim.output_folder import BACKUP_FOLDER, FOLDER_KINDS, RECORD_FILE, OutputFolder
 from dlsim.study import start
 from dlsim.study.report import Results
-from tests.scale import SCALE
+from tests.scale import scale_count
 
 NAMES = ["a.csv", "data/b.csv", "notebooks/.c.json"]
 
@@ -90,7 +90,7 @@ class Folder(RuleBasedStateMachine):
 
 TestFolder = Folder.TestCase
 TestFolder.settings = settings(
-    max_examples=max(5, round(40 * SCALE)), stateful_step_count=25, deadline=None
+    max_examples=scale_count(40, least=5), stateful_step_count=25, deadline=None
 )
 
 

@@ -15,7 +15,7 @@ from dlsim.errors import InputError
 from dlsim.realtime import Cluster, execution_time, fastest_nodes, fewest_nodes, shares, total_cost
 from dlsim.realtime import partition as p
 from dlsim.realtime.core import formulas as core
-from tests.scale import SCALE
+from tests.scale import SCALE, scale_count
 from tests.twins.realtime import Costs
 
 EPS = 2.0**-52
@@ -73,7 +73,7 @@ def test_hand_case_with_set_up():
 
 def test_execution_times_and_shares():
     count = 0
-    for cluster in random_clusters("times", round(300 * SCALE)):
+    for cluster in random_clusters("times", scale_count(300)):
         costs, sigma = exact(cluster), random.Random(repr(cluster)).choice([1, 100, 0.37, 1e4])
         for n in range(1, cluster.nodes + 1):
             wanted = costs.E(Q(sigma), n)
@@ -121,7 +121,7 @@ def test_accuracy_up_to_ten_thousand_nodes(cms, cps, start_up):
 
 
 def test_the_fastest_count():
-    for cluster in random_clusters("fastest", round(200 * SCALE)):
+    for cluster in random_clusters("fastest", scale_count(200)):
         costs = exact(cluster)
         for sigma in (0.5, 20.0, 300.0):
             n = fastest_nodes(sigma, cluster)
@@ -148,7 +148,7 @@ def test_a_last_share_of_exactly_zero_is_no_share():
 def test_deadlines_of_exactly_the_execution_time(start):
     """A deadline of the engine's own E(n) is met with n, at any absolute time."""
     count = 0
-    for cluster in random_clusters(f"thresholds {start}", round(250 * SCALE)):
+    for cluster in random_clusters(f"thresholds {start}", scale_count(250)):
         costs, source = exact(cluster), random.Random(repr(cluster))
         for sigma in (100.0, source.uniform(1, 1000)):
             top = fastest_nodes(sigma, cluster)
@@ -167,7 +167,7 @@ def test_deadlines_of_exactly_the_execution_time(start):
 
 def test_the_fewest_nodes_are_found_by_trying():
     count = infeasible = 0
-    for cluster in random_clusters("fewest", round(300 * SCALE)):
+    for cluster in random_clusters("fewest", scale_count(300)):
         costs, source = exact(cluster), random.Random(repr(cluster))
         for _ in range(8):
             sigma, start = source.uniform(0.1, 300), source.choice([0.0, source.uniform(0, 1e4)])
@@ -192,7 +192,7 @@ def test_no_count_sends_faster_than_the_link():
     assert fewest_nodes(10, -1.0, cluster) == 0
 
 
-@settings(deadline=None, derandomize=True, max_examples=max(1, round(100 * SCALE)))
+@settings(deadline=None, derandomize=True, max_examples=scale_count(100, least=1))
 @given(
     nodes=st.integers(1, 40),
     cms=st.floats(1e-3, 1e3),
@@ -238,7 +238,7 @@ def fraction_table(costs: Costs) -> p.TimeTable:
 
 def test_the_kernels_are_exact_on_fractions():
     source, count = random.Random("exact"), 0
-    for _ in range(round(150 * SCALE)):
+    for _ in range(scale_count(150)):
         nodes = source.randint(1, 7)
         cms, start_up, set_up = (Q(source.randint(0, 20), source.randint(1, 7)) for _ in range(3))
         costs = Costs(nodes, cms, Q(source.randint(1, 20), source.randint(1, 7)), start_up, set_up)

@@ -17,7 +17,7 @@ from dlsim.realtime.core.formulas import optimal_completion, remodelled_time
 from dlsim.realtime.core.splits import OPTIMUM, REMODEL, chunk_times, ends_in_groups
 from dlsim.realtime.core.state import NODE_BLOCK, fresh_state, insert_completions
 from dlsim.realtime.partition import time_table
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.twins import inserted, splits
 from tests.twins.realtime import Costs
 
@@ -85,7 +85,7 @@ def least(costs: Costs, sigma: Q, r: list[Q], orders) -> float:
 
 
 def test_the_optimum_is_the_linear_programs():
-    count = round(60 * SCALE)
+    count = scale_count(60)
     for costs, sigma, r in pools("program", count):
         prefixes = [range(m) for m in range(1, len(r) + 1)]
         wanted = least(costs, sigma, r, prefixes)
@@ -93,7 +93,7 @@ def test_the_optimum_is_the_linear_programs():
 
 
 def test_no_other_order_and_no_other_nodes_are_better():
-    for costs, sigma, r in pools("permutations", round(12 * SCALE), most=4):
+    for costs, sigma, r in pools("permutations", scale_count(12), most=4):
         n = len(r)
         orders = [o for m in range(1, n + 1) for o in itertools.permutations(range(n), m)]
         wanted = least(costs, sigma, r, orders)
@@ -101,7 +101,7 @@ def test_no_other_order_and_no_other_nodes_are_better():
 
 
 def test_the_optimum_is_found_by_bisection():
-    for costs, sigma, r in pools("bisection", round(150 * SCALE), tau=False):
+    for costs, sigma, r in pools("bisection", scale_count(150), tau=False):
         e = splits.optimum(costs, sigma, r)
         assert greedy(costs, sigma, r, e) == sigma
         assert abs(e - by_bisection(costs, sigma, r)) <= Q(1, 10**15) * max(1, e)
@@ -110,7 +110,7 @@ def test_the_optimum_is_found_by_bisection():
 def test_what_is_proved_of_remodel_and_optimum():
     """Optimum <= real finish <= estimate <= r_n + E(n); the optimum never rises with n."""
     strict = rises = 0
-    for costs, sigma, r in pools("chain", round(400 * SCALE), tau=False):
+    for costs, sigma, r in pools("chain", scale_count(400), tau=False):
         E, e = costs.E(sigma, len(r)), splits.optimum(costs, sigma, r)
         shares, estimate = splits.remodel(costs, sigma, r)
         assert sum(shares) == 1
@@ -130,7 +130,7 @@ def test_what_is_proved_of_remodel_and_optimum():
 
 def test_equal_finish_is_the_optimum_where_a_constraint_holds():
     met = {1: 0, 2: 0}
-    for costs, sigma, r in pools("constraints", round(600 * SCALE), most=4):
+    for costs, sigma, r in pools("constraints", scale_count(600), most=4):
         one, two = (splits.is_met(costs, sigma, r, which) for which in (1, 2))
         assert two or not one  # nested with the guard
         shares, e = splits.equal_finish(costs, sigma, r)
@@ -154,7 +154,7 @@ def test_the_constraints_are_nested_only_with_the_guard():
 def test_rounds_take_what_the_formula_says():
     """Makespan of the instalments, and of the same from different release times."""
     source, earlier = random.Random("rounds"), 0
-    for _ in range(round(150 * SCALE)):
+    for _ in range(scale_count(150)):
         n, most = source.randint(1, 6), source.randint(1, 6)
         cms, cps, st, sc = (Q(source.randint(k, 20), source.randint(1, 6)) for k in (1, 0, 0, 0))
         costs = Costs(n, cms, cps, st, sc)
@@ -196,7 +196,7 @@ def same_split(costs: Costs, sigma: Q, r: list[Q], partition: str, rounds: objec
 
 @pytest.mark.parametrize("partition", ["opr", "equal", "dlt", "I", "II", "exact"])
 def test_a_split_is_the_twins(partition):
-    for costs, sigma, r in pools(f"split {partition}", round(150 * SCALE), tau=False):
+    for costs, sigma, r in pools(f"split {partition}", scale_count(150), tau=False):
         if costs.cps or partition == "equal":  # with Cps = 0 the first node does it all
             same_split(costs, sigma, r, partition)
 
@@ -205,7 +205,7 @@ def test_a_split_is_the_twins(partition):
 @pytest.mark.parametrize("rounds", [1, 4, "best"])
 def test_a_split_in_rounds_is_the_twins(partition, rounds):
     source = random.Random(f"split {partition} {rounds}")
-    for costs, sigma, r in pools(f"rounds {partition}", round(40 * SCALE)):
+    for costs, sigma, r in pools(f"rounds {partition}", scale_count(40)):
         costs.st = Q(source.choice([0, 1, Q(1, 4)]) if rounds != "best" else 1)
         costs.sc = Q(source.choice([0, 1, Q(1, 2)]))
         same_split(costs, sigma, r, partition, rounds)

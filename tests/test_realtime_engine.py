@@ -29,7 +29,7 @@ from dlsim.realtime import run as room
 from dlsim.realtime.core import node_rules, splits
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
-from tests.scale import LONG, SCALE
+from tests.scale import LONG, SCALE, scale_count
 from tests.strategies import ALL_ROWS, ROWS, Instance, any_reading, close, differences, seeded
 from tests.twins import inserted
 
@@ -107,7 +107,7 @@ def test_a_batch_is_planned_whole_unless_the_reading_says_otherwise():
 
 @pytest.mark.parametrize("policy", ROWS)
 def test_every_decision_is_the_twins(policy):
-    count, refused = round(64 * LONG), 0
+    count, refused = scale_count(64, LONG), 0
     for k in range(count):
         source, instance = seeded((policy, k))
         reading = any_reading(source.choice)
@@ -189,7 +189,7 @@ def _long_queue(seed: int, count: int, slack: float) -> Instance:
 
 @pytest.mark.parametrize("policy", ROWS)
 def test_long_queues_are_the_twins(policy):
-    for seed in range(max(1, round(2 * SCALE))):
+    for seed in range(scale_count(2, least=1)):
         instance = _long_queue(seed, 60, 20)
         for reading in ({}, {"link": "shared", "batch_commit": "commit", "order_when": "once"}):
             s = instance.simulate(policy, reading)
@@ -211,7 +211,7 @@ def _same_offer(exact, offer):
 
 @pytest.mark.parametrize("policy", [name for name, row in ROWS.items() if row.admission])
 def test_every_offer_is_the_twins(policy):
-    count, offers, hopeless, unsettled = round(20 * SCALE), 0, 0, 0
+    count, offers, hopeless, unsettled = scale_count(20), 0, 0, 0
     for k in range(count):
         source, instance = seeded(("offer", policy, k), most=9)
         reading = any_reading(source.choice)
@@ -237,7 +237,7 @@ def test_every_offer_is_the_twins(policy):
 @pytest.mark.parametrize("order", ["edf", "fifo", lambda tasks: -tasks["sigma"].to_numpy()])
 def test_the_short_loop_decides_as_the_loop_that_counts(order, monkeypatch):
     draw, policy = np.random.default_rng(3), Policy(order, "min")
-    for _ in range(int(60 * LONG)):
+    for _ in range(scale_count(60, LONG)):
         nodes, slack = int(draw.choice([1, 3, 16, 40, 300])), float(draw.choice([2, 20, 500]))
         cluster = Cluster(
             nodes, float(draw.choice([0, 1, 8])), 100.0, 0.0, float(draw.choice([0, 2]))

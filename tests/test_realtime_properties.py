@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dlsim.realtime import Cluster, Reading, Schedule, simulate
-from tests.scale import LONG
+from tests.scale import LONG, scale_count
 from tests.strategies import ALL_ROWS, ROWS_I, Instance, differences, instances, policies, readings
 
 #: One source of examples per test: a failure reappears on every machine.
-EXAMPLES = settings(deadline=None, derandomize=True, max_examples=max(1, round(200 * LONG)))
+EXAMPLES = settings(deadline=None, derandomize=True, max_examples=scale_count(200, LONG, least=1))
 
 #: The exact twin tries 64 numbers of rounds, with ever longer denominators, for "best".
 quick = policies.filter(lambda name: ALL_ROWS[name].rounds != "best")
@@ -253,6 +253,9 @@ class Office(RuleBasedStateMachine):
 
 
 Office.TestCase.settings = settings(
-    deadline=None, derandomize=True, max_examples=max(1, round(20 * LONG)), stateful_step_count=15
+    deadline=None,
+    derandomize=True,
+    max_examples=scale_count(20, LONG, least=1),
+    stateful_step_count=15,
 )
 TestOffice = Office.TestCase

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster, execution_time, fastest_nodes, shares, split_load
 from dlsim.realtime.star import MOST_SEARCHED_NODES, split_unequal
-from tests.scale import SCALE
+from tests.scale import scale_count
 
 COSTS = ("cms", "cps", "st", "sc", "release")
 
@@ -102,7 +102,7 @@ def least_finish_by_program(order, sigma, nodes):
 
 def test_the_best_of_all_orders_is_that_of_linear_programs():
     rng, left_out = np.random.default_rng(1), 0
-    for _ in range(round(40 * SCALE)):
+    for _ in range(scale_count(40)):
         nodes = random_nodes(rng, int(rng.integers(1, 5)), releases=False)
         sigma = float(rng.integers(1, 4))
         found = split_unequal(sigma, nodes, "best")
@@ -141,7 +141,7 @@ def finish_in_fractions(order, sigma, nodes):
 @pytest.mark.parametrize("start_ups", [False, True])
 def test_all_orders_in_fractions(start_ups):
     rng, searched = np.random.default_rng(2), 0
-    for _ in range(round(60 * SCALE)):
+    for _ in range(scale_count(60)):
         nodes = random_nodes(rng, int(rng.integers(1, 5)), start_ups)
         sigma = Fraction(int(rng.integers(1, 60)), 4)
         ends = {order: finish_in_fractions(order, sigma, nodes) for order in orders_of(len(nodes))}
@@ -166,7 +166,7 @@ def test_all_orders_in_fractions(start_ups):
 @pytest.mark.parametrize("start_up", [0.0, 2.0])
 def test_equal_nodes_finish_as_by_the_optimal_partitioning_rule(start_up):
     rng = np.random.default_rng(3)
-    for _ in range(round(40 * SCALE)):
+    for _ in range(scale_count(40)):
         count, sigma = int(rng.integers(1, 30)), float(rng.integers(1, 60))
         costs = float(rng.integers(1, 9)), float(rng.integers(1, 60))
         cluster = Cluster(count, *costs, start_up, start_up / 4)
@@ -181,7 +181,7 @@ def test_equal_nodes_finish_as_by_the_optimal_partitioning_rule(start_up):
 
 def test_equal_nodes_with_release_times_are_split_by_the_optimum():
     rng = np.random.default_rng(4)
-    for _ in range(round(40 * SCALE)):
+    for _ in range(scale_count(40)):
         release = np.sort(rng.integers(0, 200, int(rng.integers(1, 9)))).astype(float)
         cluster = Cluster(len(release), float(rng.integers(1, 9)), float(rng.integers(1, 60)))
         nodes = pd.DataFrame({"cms": cluster.cms, "cps": cluster.cps, "release": release})

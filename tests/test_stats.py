@@ -22,7 +22,7 @@ from dlsim.study.stats import (
     skewed_quantile,
     summary,
 )
-from tests.scale import LONG, deep
+from tests.scale import LONG, TRIES_ALL, scale_count
 
 SAMPLES = arrays(float, st.integers(2, 12), elements=st.floats(-1e3, 1e3, width=32))
 
@@ -163,7 +163,7 @@ def test_relative_reduction_by_hand():
     assert ends(row) == pytest.approx([0.5, 0.5 - 12.706 / 4, 0.5 + 12.706 / 4], abs=1e-3)
 
 
-@settings(max_examples=round(100 * LONG), deadline=None)
+@settings(max_examples=scale_count(100, LONG), deadline=None)
 @given(SAMPLES, st.floats(0.1, 100))
 def test_relative_reduction_is_dimensionless(a, scale):
     b = np.linspace(1, 2, len(a))
@@ -325,8 +325,7 @@ def test_bounds_of_shares_are_exact(count, total):
 
 
 @pytest.mark.parametrize(
-    ("points", "runs"),
-    [(1, [5, 10, 20]), pytest.param(12, [5], marks=deep), pytest.param(12, [10, 20], marks=deep)],
+    ("points", "runs"), [(1, [5, 10, 20]), *[(12, [5]), (12, [10, 20])][: 2 * TRIES_ALL]]
 )
 def test_the_rule_keeps_its_error_rate(points, runs):
     """Some hundred families a row; the table in 90-scorecard has two thousand."""

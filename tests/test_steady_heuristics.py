@@ -32,8 +32,7 @@ from dlsim.steady.heuristics import (
     split_connections,
 )
 from dlsim.steady.independent_set import independent_set_platform
-from tests.benchmarks.steady_peers import Program, full_program
-from tests.scale import ENOUGH, LONG, SCALE
+from tests.scale import ENOUGH, LONG, scale_count
 from tests.steady_platforms import (
     alone,
     as_instance,
@@ -45,6 +44,7 @@ from tests.steady_platforms import (
     shared_link,
 )
 from tests.twins import steady_heuristics as twin
+from tests.verification.benchmarks.steady_peers import Program, full_program
 
 #: What rounding explains, relative, where the linear programs are solved to 1e-9.
 ROUNDING = 1e-7
@@ -189,7 +189,7 @@ def same_steps(p, reading):
 @pytest.mark.parametrize("name", READINGS)
 def test_greedy_takes_the_steps_of_its_twin(name, exact):
     steps = 0
-    for seed in range(int(60 * ENOUGH)):
+    for seed in range(scale_count(60, ENOUGH)):
         rng = np.random.default_rng(seed)
         clusters = int(rng.integers(1, 6))
         apps = None if rng.random() < 0.6 else int(rng.integers(1, 7))
@@ -201,7 +201,7 @@ def test_greedy_takes_the_steps_of_its_twin(name, exact):
 @pytest.mark.parametrize("start", ["lpr", "zero"])
 def test_lprg_reclaims_what_its_twin_does(name, start):
     moved = 0
-    for seed in range(int(25 * SCALE)):
+    for seed in range(scale_count(25)):
         p = draw_platform(seed, seed % 2 == 0)
         reading = Reading(READINGS[name].local_amount, READINGS[name].stuck, lprg_start=start)
         program = ReducedProgram(p)
@@ -270,7 +270,7 @@ def uneven_platform(seed):
 @pytest.mark.parametrize("name", READINGS)
 @pytest.mark.parametrize("method", ["G", "LPRG"])
 def test_greedy_ends_on_very_uneven_platforms(method, name):
-    for seed in range(round(40 * LONG)):
+    for seed in range(scale_count(40, LONG)):
         p = uneven_platform(seed)
         a = solve(p, method, reading=READINGS[name])
         a.check()
@@ -322,7 +322,7 @@ def recorded(monkeypatch):
 def test_lprr_rounds_as_its_twin(monkeypatch, batch, least, small):
     monkeypatch.setattr(heuristics, "SMALL_LP_CELLS", small)
     skipped = fixed = 0
-    for seed in range(int(30 * ENOUGH)):
+    for seed in range(scale_count(30, ENOUGH)):
         p = draw_platform(seed, seed % 2 == 0, clusters=5)
         done = round_randomly(p, np.random.default_rng(seed), batch, least)
         log = done.program.log
@@ -351,7 +351,7 @@ def test_lprr_rounds_as_its_twin(monkeypatch, batch, least, small):
 def test_a_solution_that_is_kept_is_still_optimal(monkeypatch, batch, few):
     """The last solution has the value of the full program with every connection fixed."""
     monkeypatch.setattr(heuristics, "SMALL_LP_CELLS", few)
-    for seed in range(round(20 * LONG)):
+    for seed in range(scale_count(20, LONG)):
         p = draw_platform(seed, False, clusters=6, odd=0.02)
         done = round_randomly(p, np.random.default_rng(seed), batch)
         values = {tuple(route): done.connections[tuple(route)] for route in p.tables.pairs}
@@ -363,7 +363,7 @@ def test_a_solution_that_is_kept_is_still_optimal(monkeypatch, batch, few):
 
 
 def test_a_second_run_does_what_the_first_did():
-    for seed in range(int(10 * SCALE)):
+    for seed in range(scale_count(10)):
         p = draw_platform(seed, False, clusters=6, odd=0.02)
         orders = [round_randomly(p, np.random.default_rng(1)).order for _ in range(2)]
         alone = round_randomly(replace(p), np.random.default_rng(1)).order
@@ -388,7 +388,7 @@ HEURISTICS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=round(60 * LONG), deadline=None)
+@settings(max_examples=scale_count(60, LONG), deadline=None)
 @given(platforms(), st.integers(0, 2**32), st.sampled_from([1, 2, 50]))
 def test_bound_optimum_heuristics(p, seed, batch):
     top = bound(p)
@@ -411,7 +411,7 @@ def test_the_optimum_of_a_load_with_little_data():
 
 def test_milp_is_never_below_a_heuristic_on_extreme_platforms():
     above = 0
-    for seed in range(round(200 * LONG)):
+    for seed in range(scale_count(200, LONG)):
         p = draw_extreme(seed)
         best = solve(p, "MILP", seed)
         others = [solve(p, name, seed).objective for name in ("G", "LPR", "LPRG", "LPRR")]
@@ -423,7 +423,7 @@ def test_milp_is_never_below_a_heuristic_on_extreme_platforms():
 
 
 def test_milp_is_never_below_a_heuristic_however_short_its_search():
-    for seed in range(round(30 * LONG)):
+    for seed in range(scale_count(30, LONG)):
         p = draw_extreme(seed)
         best = solve(p, "MILP", seed, batch=2, runs=3, most_nodes=0, most_seconds=0)
         others = {"G": {}, "LPRG": {}, "LPRR": {"batch": 2, "runs": 3}}
@@ -431,7 +431,7 @@ def test_milp_is_never_below_a_heuristic_however_short_its_search():
             assert best.objective >= solve(p, name, seed, **words).objective
 
 
-@settings(max_examples=round(60 * LONG), deadline=None)
+@settings(max_examples=scale_count(60, LONG), deadline=None)
 @given(platforms(), st.sampled_from(list(READINGS)), st.sampled_from(["lpr", "zero"]))
 def test_reclaiming_and_polishing_do_no_harm(p, name, start):
     reading = Reading(READINGS[name].local_amount, READINGS[name].stuck, lprg_start=start)
@@ -444,7 +444,7 @@ def test_reclaiming_and_polishing_do_no_harm(p, name, start):
     assert (more.connections >= less.connections).all()
 
 
-@settings(max_examples=round(40 * LONG), deadline=None)
+@settings(max_examples=scale_count(40, LONG), deadline=None)
 @given(platforms())
 def test_least_connections_are_least(p):
     few, any_ = solve(p, "LP+least"), solve(p, "LP")
@@ -496,7 +496,7 @@ def test_every_method_answers_and_takes_its_suffixes():
 
 
 def test_a_method_depends_on_no_other_switch_than_its_record_names():
-    for seed in range(int(20 * SCALE)):
+    for seed in range(scale_count(20)):
         p = draw_platform(seed, clusters=5)
         for name, record in METHODS.items():
             unnamed = {s: o[1] for s, o in Reading.switches().items() if s not in record.switches}

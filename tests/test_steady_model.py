@@ -29,7 +29,7 @@ from dlsim.steady.allocation import scale_to_feasible
 from dlsim.steady.check import find_violations
 from dlsim.steady.graphs import equivalent_speed
 from dlsim.steady.platform_io import read_platform, to_document, write_platform
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.steady_platforms import draw_platform, mutated, pair, platforms
 from tests.twins.steady_rows import rows_of
 
@@ -312,7 +312,7 @@ def test_a_valid_allocation_passes():
     assert allocation().ratio == pytest.approx(0.5)
 
 
-@settings(max_examples=int(80 * SCALE), deadline=None)
+@settings(max_examples=scale_count(80), deadline=None)
 @given(platforms(3), st.integers(0, 5))
 def test_the_check_and_the_programs_agree_on_the_rows(p, extra):
     """Whatever would be better than the optimum for its connections breaks a rule."""
@@ -328,7 +328,7 @@ def test_the_check_and_the_programs_agree_on_the_rows(p, extra):
                 alone.check()
 
 
-@settings(max_examples=int(100 * SCALE), deadline=None)
+@settings(max_examples=scale_count(100), deadline=None)
 @given(platforms(), st.integers(0, 1000), st.booleans())
 def test_what_is_broken_is_what_the_twin_finds_row_by_row(p, seed, is_exact):
     rng = np.random.default_rng(seed)
@@ -353,7 +353,7 @@ def test_what_is_broken_is_what_the_twin_finds_row_by_row(p, seed, is_exact):
         assert row.is_sending == twin.is_sending
 
 
-@settings(max_examples=int(60 * SCALE), deadline=None)
+@settings(max_examples=scale_count(60), deadline=None)
 @given(st.integers(0, 1000), st.floats(1.0, 3.0))
 def test_trim_meets_every_row_and_only_shrinks(seed, factor):
     p = draw_platform(seed, exact=False)
@@ -371,7 +371,7 @@ def test_trim_meets_every_row_and_only_shrinks(seed, factor):
 # ----------------------------------------------------------------------- files
 
 
-@settings(max_examples=int(40 * SCALE), deadline=None)
+@settings(max_examples=scale_count(40), deadline=None)
 @given(platforms(3))
 def test_a_platform_comes_back_from_a_file(tmp_path_factory, p):
     path = tmp_path_factory.mktemp("platform") / "p.toml"
@@ -483,7 +483,7 @@ DOCUMENT = to_document(
 
 @pytest.mark.filterwarnings("ignore:max_connect|limits.pairs:UserWarning")
 def test_mutated_documents_are_read_or_refused(tmp_path):
-    @settings(max_examples=int(150 * SCALE), deadline=None)
+    @settings(max_examples=scale_count(150), deadline=None)
     @given(mutated(DOCUMENT))
     def attempt(document):
         write_toml(tmp_path / "p.toml", document)
@@ -532,7 +532,7 @@ def by_program(tree, master, data, work, ports):
     return -best.fun * work
 
 
-@settings(max_examples=int(120 * SCALE), deadline=None)
+@settings(max_examples=scale_count(120), deadline=None)
 @given(st.integers(1, 8), st.integers(0, 10**6), st.sampled_from(["one", "many"]))
 def test_equivalent_speed_is_the_optimum_of_the_linear_program(size, seed, ports):
     rng = np.random.default_rng(seed)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.steady import Allocation, Limits, Period, Platform, Share, solve, to_fraction, topology
-from tests.scale import SCALE
+from tests.scale import scale_count
 from tests.steady_platforms import draw_platform, pair, shared_link
 
 
@@ -82,7 +82,7 @@ def test_an_excess_of_many_units_within_rounding_is_cut_to_the_limit():
 
 @pytest.mark.parametrize("unit", [1e3, 1e6, 1e9])
 def test_large_units_lose_no_more_than_rounding(unit):
-    for seed in range(int(8 * SCALE)):
+    for seed in range(scale_count(8)):
         p = draw_platform(seed, exact=False)
         fast = p.links.assign(bandwidth=p.links["bandwidth"] * unit)
         p = replace(p, speed=p.speed * unit, gateway=p.gateway * unit, links=fast)
@@ -103,7 +103,7 @@ def test_two_applications_of_one_cluster_share_a_connection_exactly():
     assert schedule.simulate(3)["computed"].sum() == 2 * 4 * schedule.length
 
 
-@settings(max_examples=int(60 * SCALE), deadline=None)
+@settings(max_examples=scale_count(60), deadline=None)
 @given(st.integers(0, 500), st.integers(1, 400), st.sampled_from(["G", "LPRG", "LPRR"]))
 def test_any_allocation_any_period(seed, period, method):
     p = draw_platform(seed, exact=False)

@@ -30,7 +30,7 @@ from dlsim.steady import (
 from dlsim.steady.independent_set import independent_set_platform
 from dlsim.steady.lp_rows import LpRows
 from dlsim.steady.relaxation import certify_bound
-from tests.scale import ENOUGH, LONG
+from tests.scale import ENOUGH, LONG, scale_count
 from tests.steady_platforms import (
     alone,
     as_instance,
@@ -124,7 +124,7 @@ def crowded(seed, clusters=3, links=3, most=2):
 
 def test_the_mixed_program_is_what_trying_everything_finds():
     drawn = random_platforms(40, clusters=3, apps=3, odd=0.2)
-    for p in drawn + [crowded(seed) for seed in range(int(60 * LONG))]:
+    for p in drawn + [crowded(seed) for seed in range(scale_count(60, LONG))]:
         exact = float(twin.brute_force(as_instance(p)))
         best = solve_program(p)
         assert best.objective == pytest.approx(exact, rel=CLOSE, abs=CLOSE)
@@ -134,7 +134,7 @@ def test_the_mixed_program_is_what_trying_everything_finds():
 
 def test_the_mixed_program_is_right_where_a_load_has_little_data():
     """Half of the applications need at most 1e-3 of a connection, down to 1e-10."""
-    for seed in range(int(60 * LONG)):
+    for seed in range(scale_count(60, LONG)):
         p, rng = crowded(seed), np.random.default_rng(seed)
         light = 10 ** rng.uniform(-10, -3, p.applications)
         p = dataclasses.replace(p, data=np.where(rng.random(p.applications) < 0.5, light, p.data))
@@ -153,7 +153,7 @@ def test_some_of_these_platforms_have_a_gap_and_some_are_limited():
     assert sum(not p.routes.get(k, True) for p in drawn for k in p.routes) >= 5
 
 
-@settings(max_examples=int(60 * LONG), deadline=None)
+@settings(max_examples=scale_count(60, LONG), deadline=None)
 @given(platforms(3))
 def test_bound_relaxed_and_mixed_on_degenerate_platforms(p):
     exact = twin.relaxed(as_instance(p))[0]
@@ -170,7 +170,7 @@ def test_bound_relaxed_and_mixed_on_degenerate_platforms(p):
 # ---------------------------------------------------- certified, whatever the solver
 
 
-@settings(max_examples=int(100 * LONG), deadline=None)
+@settings(max_examples=scale_count(100, LONG), deadline=None)
 @given(st.integers(0, 10_000), st.floats(0, 2), st.integers(0, 100))
 def test_a_bound_from_any_duals_is_a_bound(seed, noise, case):
     p = draw_platform(case, clusters=3, apps=3)
@@ -202,7 +202,7 @@ def test_a_cell_that_could_be_worth_a_thousand_scales_is_measured_in_those():
 
 
 def test_wide_priorities_are_solved_by_every_method():
-    for seed in (144, *range(int(10 * LONG))):
+    for seed in (144, *range(scale_count(10, LONG))):
         p = draw_wide(seed)
         top = bound(p)
         for method in ("LP+least", "LPR+least", "LPRR+least", "LP+fair", "G+fair", "LPRG+fair"):
@@ -312,7 +312,7 @@ def test_units_do_not_matter():
 
 
 def many_kinds(count):
-    wide = [draw_wide(seed) for seed in range(int(count * LONG))]
+    wide = [draw_wide(seed) for seed in range(scale_count(count, LONG))]
     return wide + random_platforms(count, clusters=6, odd=0.3) + random_platforms(count, apps=7)
 
 
@@ -452,7 +452,7 @@ def test_bad_input(call, message):
 
 
 def test_an_application_that_can_do_nothing_proves_the_bound_zero():
-    for seed in range(int(30 * LONG)):
+    for seed in range(scale_count(30, LONG)):
         p = draw_platform(seed, exact=False, clusters=5)
         speed = np.where(np.arange(5) == p.origin[0], 0.0, p.speed)
         routes = {pair: way for pair, way in p.routes.items() if p.origin[0] not in pair}

@@ -6,20 +6,16 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 import pandas as pd
-import papermill
 import pytest
 from numpy.random import SeedSequence
 
 from dlsim.errors import InputError
-from dlsim.files import suite_notebooks
 from dlsim.papers.packets import execute_periods
 from dlsim.steady import Allocation, Platform, Reading, bound, solve
 from dlsim.steady.heuristics import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
 from dlsim.steady.samples import rounding_seed, sample_platform
-from dlsim.study.figures import load_figures
 from dlsim.validate import random_generator
 from tests.notebook_code import defined_in
-from tests.scale import deep
 from tests.steady_platforms import pair
 
 paper = defined_in("40-steady-state")
@@ -280,57 +276,3 @@ def test_randomised_rounding_leaves_speed_idle_that_greedy_steps_hand_out():
 
 
 # ----------------------------------------------------------------------- both, executed
-
-
-SMALL = {"runs": 2, "jobs": 1, "side_clusters": [5], "reading": {"stuck": "rest"}}
-
-
-def execute(notebook, folder, **values):
-    """Execute a notebook by papermill; return the ids of its figures, pictures and tables."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("MPLBACKEND", raising=False)  # figures are closed with their cells
-        papermill.execute_notebook(
-            suite_notebooks()[notebook],
-            folder / "executed.ipynb",
-            {**SMALL, "out": str(folder / "results"), **values},
-            kernel_name="python3",
-            cwd=folder,
-            progress_bar=False,
-        )
-    due = {row.id for row in load_figures()[1] if row.notebook == notebook}
-    pictures = {path.stem for path in (folder / "results" / "figures").glob("*.png")}
-    tables = {path.stem for path in (folder / "results" / "data").glob("*.csv")}
-    return due, pictures, tables
-
-
-@deep
-def test_the_paper_leaves_every_figure_and_table(tmp_path):
-    due, pictures, tables = execute(
-        "40-steady-state", tmp_path, tiers_clusters=[5, 8], random_clusters=[5, 8]
-    )
-    assert due == pictures
-    named = (
-        "claims",
-        "points",
-        "duels",
-        "outlier",
-        "readings-intervals",
-        "sample",
-        "vertex-factor",
-    )
-    assert tables == due | {f"steady-state-{name}" for name in named}
-    sample = pd.read_csv(tmp_path / "results/data/steady-state-sample.csv", index_col="kind")
-    assert sample["platforms"].to_dict() == {"Tiers": 4, "random": 12}
-    assert sample["printed"].to_dict() == {"Tiers": 29_298, "random": 269_835}
-    judged = pd.read_csv(tmp_path / "results/data/steady-state-readings.csv")
-    assert judged.columns[1] == "this run: stuck=rest"
-
-
-@deep
-def test_what_goes_beyond_leaves_every_figure_and_table(tmp_path):
-    due, pictures, tables = execute("41-steady-state-beyond", tmp_path)
-    missing = {"steady-state-wan"} if "steady-state-wan" not in pictures else set()
-    if missing:  # without the extra
-        pytest.importorskip("topohub")
-    assert due == pictures
-    assert tables == due | {"steady-state-regression"}

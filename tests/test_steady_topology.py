@@ -18,7 +18,7 @@ from dlsim.steady import Limits, Platform, bound, solve, topology
 from dlsim.steady.graphs import prune, shortest_routes
 from dlsim.steady.platform_io import write_platform
 from dlsim.steady.topology import tiers_graph
-from tests.scale import SCALE, some_of
+from tests.scale import scale_count, some_of
 
 UNIT = {name: (1, 1, 1) for name in ("speed", "gateway", "priority", "work", "data")}
 
@@ -53,7 +53,7 @@ def node_paths(graph, routers):
     return found
 
 
-@settings(max_examples=int(150 * SCALE), deadline=None)
+@settings(max_examples=scale_count(150), deadline=None)
 @given(graphs())
 def test_routes_are_the_first_shortest_paths_and_symmetric(case):
     graph, routers = case
@@ -69,7 +69,7 @@ def test_routes_are_the_first_shortest_paths_and_symmetric(case):
         assert routes[to, k] == routes[k, to][::-1]
 
 
-@settings(max_examples=int(150 * SCALE), deadline=None)
+@settings(max_examples=scale_count(150), deadline=None)
 @given(graphs())
 def test_pruning_keeps_what_lies_on_a_shortest_path_and_every_route(case):
     graph, routers = case
@@ -107,7 +107,7 @@ def back(graph, p):
 def test_a_graph_comes_back_equal(network):
     if network == "hub":
         pytest.importorskip("topohub")
-    for seed in range(int(8 * SCALE)):
+    for seed in range(scale_count(8)):
         p = NETWORKS[network](seed)
         graph = p.to_graph()
         for kept in (graph, graph.copy(), nx.node_link_graph(json.loads(json.dumps(

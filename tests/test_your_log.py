@@ -1,12 +1,9 @@
 """What 65-your-log shows: its cells, run in one namespace, against numbers worked elsewhere."""
 
-import gzip
 from pathlib import Path
 
-import nbformat
 import numpy as np
 import pandas as pd
-import papermill
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,7 +11,7 @@ from hypothesis import strategies as st
 from dlsim.errors import InputError
 from tests.executed import in_one_space
 from tests.notebook_code import functions_of
-from tests.scale import SCALE, deep
+from tests.scale import scale_count
 from tests.test_swf import line
 
 NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "65-your-log.ipynb"
@@ -248,7 +245,7 @@ def rigid_jobs(draw):
     return size, table.assign(estimate=table["run_time"] + table["more"])
 
 
-@settings(max_examples=max(20, int(100 * SCALE)), deadline=None)
+@settings(max_examples=scale_count(100, least=20), deadline=None)
 @given(rigid_jobs(), st.booleans())
 def test_rigid_schedulers_are_those_of_the_definition(example, drawn, backfill):
     size, table = drawn
@@ -257,17 +254,3 @@ def test_rigid_schedulers_are_those_of_the_definition(example, drawn, backfill):
 
 
 # ----------------------------------------------------------- in a kernel
-
-
-@deep
-def test_the_conclusions_stand_at_the_top_of_the_page(tmp_path):
-    lines = ["; MaxProcs: 4", *(line(k, 10 * k, 0, 30, 1) for k in range(9))]
-    (tmp_path / "log.swf.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
-    given = {"log": str(tmp_path / "log.swf.gz"), "out": str(tmp_path / "results")}
-    papermill.execute_notebook(
-        NOTEBOOK, tmp_path / "page.ipynb", given, kernel_name="python3", progress_bar=False
-    )
-    cells = nbformat.read(tmp_path / "page.ipynb", as_version=4).cells
-    first = next(cell for cell in cells if cell.get("outputs"))
-    (output,) = first.outputs
-    assert output.data["text/markdown"].startswith("- **On 4 processors 9 of 9 jobs (100.0%)")

@@ -2,9 +2,9 @@
 
 ``pip install cosmic-ray``, then from a checkout, in the environment of the tests::
 
-    python tests/mutation.py                        # every module, 20 mutants each
-    python tests/mutation.py realtime/core/admission cpugpu/core/rules --mutants 5 --seed 7
-    python tests/mutation.py --minutes 30           # stop after half an hour
+    python tests/verification/mutation.py                        # every module, 20 mutants each
+    python tests/verification/mutation.py realtime/core/admission cpugpu/core/rules --mutants 5 --seed 7
+    python tests/verification/mutation.py --minutes 30           # stop after half an hour
 
 A mutant is one small change to a module: ``<`` for ``<=``, ``+`` for ``-``, ``0`` for ``1``. It is
 killed where a test fails or hangs, and survives where all pass. Each module of `MODULES` is changed
@@ -38,7 +38,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 LINE = ["tests/test_realtime_engine.py", "tests/test_inserted_idle.py",
         "tests/test_inserted_offers.py", "-k",
         "hand or pieces or in_line or line] or nothing_below and not FIDO or every_decision and"

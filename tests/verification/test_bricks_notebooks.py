@@ -12,7 +12,6 @@ from dlsim.bricks import Environment, Reading, Scheduler, simulate, workload
 from dlsim.files import shared_file, suite_notebooks
 from dlsim.study.claims import load_claims, reference_of
 from dlsim.study.figures import load_figures
-from tests.scale import deep
 
 #: A scheduler of a user's own, and the parameters of a small run under another reading.
 RULE = "def fastest(view):\n    return int(view.performance.argmax())\n"
@@ -67,7 +66,6 @@ def test_every_claim_is_judged_in_the_notebook():
         assert claim.id in text or f'\\"{claim.number}\\"' in text
 
 
-@deep
 def test_the_notebook_leaves_every_picture_and_its_numbers(paper):
     due, pictures, tables = left_by(paper, "60-bricks")
     assert due == pictures | {"bricks-table1", "bricks-fig1"}  # a table, and a drawing in data
@@ -75,7 +73,6 @@ def test_the_notebook_leaves_every_picture_and_its_numbers(paper):
     assert tables == due | others
 
 
-@deep
 def test_figure_3_is_that_of_direct_runs(paper):
     table = pd.read_csv(paper / "results" / "data" / "bricks-fig3.csv")
     row = table.query("interval == 120 and policy == 'D-0.5' and version == 'x/F'")
@@ -88,7 +85,6 @@ def test_figure_3_is_that_of_direct_runs(paper):
     assert row["estimate"].item() == pytest.approx(np.mean(rates))
 
 
-@deep
 def test_drawn_values_lie_in_their_printed_ranges(paper):
     table = pd.read_csv(paper / "results" / "data" / "bricks-table1.csv")
     table = table[table["drawn_low"].notna() & (table["argument"] != "domains")]
@@ -98,7 +94,6 @@ def test_drawn_values_lie_in_their_printed_ranges(paper):
     assert len(table) == 9
 
 
-@deep
 def test_a_scheduler_of_ones_own_joins_the_pictures_and_no_claim(paper):
     data = paper / "results" / "data"
     assert "mine.py:fastest" in set(pd.read_csv(data / "bricks-fig5.csv")["policy"])
@@ -107,7 +102,6 @@ def test_a_scheduler_of_ones_own_joins_the_pictures_and_no_claim(paper):
     assert not judged.str.contains("mine").any()
 
 
-@deep
 def test_the_map_has_this_run_beside_what_is_shipped(paper):
     data = paper / "results" / "data"
     table = pd.read_csv(data / "bricks-readings.csv", index_col="claim")
@@ -120,7 +114,6 @@ def test_the_map_has_this_run_beside_what_is_shipped(paper):
     assert table[others].to_dict() == shipped.to_dict()
 
 
-@deep
 def test_the_notebook_beyond_the_paper_leaves_every_picture_and_its_numbers(tmp_path):
     execute("61-bricks-beyond", tmp_path, interval=120, most=1)
     due, pictures, tables = left_by(tmp_path, "61-bricks-beyond")

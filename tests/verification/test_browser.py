@@ -26,7 +26,7 @@ axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs
 
 pytestmark = pytest.mark.browser
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHROMIUM = os.environ.get("DLSIM_CHROMIUM", "/usr/bin/chromium")
 PAPER = "30-inserted-idle-time"
 EXPLORE = "70-explore"

@@ -25,12 +25,12 @@ from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import RUNNING
 from tests import sweep_functions as functions
 from tests.children import alive, marked, none_left, spawn, until
-from tests.scale import SCALE, deep
+from tests.scale import scale_count
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals, sets limits")
 
-ROOT = Path(__file__).parents[1]
-KILLS = max(2, round(2 * SCALE))
+ROOT = Path(__file__).parents[2]
+KILLS = scale_count(2)
 #: So many kills are followed by one run that nobody disturbs.
 ROUND = 4
 VICTIMS = ("parent", "child", "kernel", "group")
@@ -179,7 +179,6 @@ def expected_bytes(folder):
     return (folder / "expected.csv").read_bytes()
 
 
-@deep
 def test_kills_of_the_command_lose_nothing_and_leave_nobody(checkout, tmp_path, capsys):
     rng, expected, told = np.random.default_rng(11), expected_bytes(tmp_path), []
     plan = rng.permutation([(victim, number) for number in SIGNALS for victim in VICTIMS])
@@ -226,7 +225,6 @@ def test_kills_of_the_command_lose_nothing_and_leave_nobody(checkout, tmp_path, 
     assert 0 <= twice <= KILLS * WORKERS
 
 
-@deep
 def test_two_runs_at_once_on_one_cache_give_the_same_bytes(checkout, tmp_path):
     expected, cache = expected_bytes(tmp_path), tmp_path / "cache"
     no_home = {"HOME": None, "XDG_CACHE_HOME": None}
@@ -278,8 +276,8 @@ FAULTS = [
 @pytest.mark.parametrize(
     ("name", "asked", "make", "code", "words"),
     # tests.test_batch has a full disk without the command
-    [pytest.param(*row, id=row[0].replace(" ", "-"), marks=[deep] * (row[0] == "a full disk"))
-     for row in FAULTS],
+    FAULTS,
+    ids=[row[0].replace(" ", "-") for row in FAULTS],
 )  # fmt: skip
 def test_a_fault_ends_in_words_and_leaves_nothing(
     checkout, tmp_path, name, asked, make, code, words

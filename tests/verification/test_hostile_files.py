@@ -30,7 +30,7 @@ from hypothesis import strategies as st
 from dlsim import files
 from dlsim.errors import DlsimError, InputError
 from dlsim.study.parameters import parameters_of
-from tests.scale import LONG
+from tests.scale import LONG, scale_count
 
 #: What reading one file may take beyond what the process has, in bytes and in seconds of a
 #: processor, and how long it may wait for one, or for a pipe.
@@ -239,11 +239,11 @@ def outcomes(tmp_path_factory):
     folder = tmp_path_factory.mktemp("hostile")
     # as tests/conftest.py does: no grammars of IRIs are built, before anything else is imported
     start = "import sys; sys.modules['rfc3987_syntax'] = None\n"
-    start += "from tests.test_hostile_files import main; main(sys.argv[1])"
+    start += "from tests.verification.test_hostile_files import main; main(sys.argv[1])"
     command = [sys.executable, "-c", start, str(folder)]
     done = subprocess.run(
         command, capture_output=True, text=True, check=True, timeout=1200,
-        cwd=Path(__file__).parents[1],
+        cwd=Path(__file__).parents[2],
     )  # fmt: skip
     found = {case: rest for case, *rest in map(json.loads, done.stdout.splitlines())}
     peak, seconds = (max(rest[at] for rest in found.values()) for at in (2, 3))
@@ -286,7 +286,7 @@ def odd(fields):
 
 
 @given(odd({"nbformat": st.just(4), "cells": st.lists(odd(FIELDS) | ANY, max_size=3)}) | ANY)
-@settings(max_examples=int(300 * LONG), deadline=None)
+@settings(max_examples=scale_count(300, LONG), deadline=None)
 def test_any_json_has_parameters_or_is_refused(tmp_path_factory, book):
     path = tmp_path_factory.getbasetemp() / "any.ipynb"
     path.write_text(json.dumps(book))

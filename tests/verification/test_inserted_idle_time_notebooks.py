@@ -24,7 +24,7 @@ from dlsim.study.style import STYLES
 from tests.executed import FILE, in_one_space
 from tests.notebook_code import defined_in
 
-FOLDER = Path(__file__).parents[1] / "notebooks"
+FOLDER = Path(__file__).parents[2] / "notebooks"
 KEY, PAPER, BEYOND = "inserted-idle-time", "30-inserted-idle-time", "31-inserted-idle-time-beyond"
 paper = defined_in(PAPER)
 ALTERNATIVES = list(list_readings(iit.SWITCHES))

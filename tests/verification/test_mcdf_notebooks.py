@@ -19,9 +19,8 @@ from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_readings
 from dlsim.study.stats import mean_interval
 from tests.executed import FILE, in_one_space
-from tests.scale import deep
 
-FOLDER = Path(__file__).parents[1] / "notebooks"
+FOLDER = Path(__file__).parents[2] / "notebooks"
 ALTERNATIVES = list(list_readings(mcdf.SWITCHES))
 LOADS, RUNS = [0.2, 0.5], 3
 GIVEN = {"loads": LOADS, "runs": RUNS, "jobs": 1, "policies": ["mine=EDFMN"]}
@@ -199,7 +198,6 @@ def test_the_experiments_of_a_reading_are_those_of_the_notebook(seen, tmp_path, 
     assert wanted != direct(TEN, 0.5, 1, "MCDF").reject_ratio
 
 
-@deep
 def test_at_paper_scale_every_reading_and_half_the_length_are_run(tmp_path, monkeypatch):
     few = {name: mcdf.SWITCHES[name] for name in ("link", "size")}
     monkeypatch.setattr(mcdf, "SWITCHES", few)

@@ -19,7 +19,6 @@ from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.measure import MEASURES
 from tests.notebook_code import defined_in
-from tests.scale import deep
 
 importlib.import_module("dlsim.papers.steady_state")  # registers its measures
 SEED = 1
@@ -103,9 +102,7 @@ FRAMES = {
 }
 
 
-@pytest.fixture(
-    scope="module", params=[pytest.param(name, marks=[deep] * (name != "mcdf")) for name in FRAMES]
-)
+@pytest.fixture(scope="module", params=FRAMES)
 def sample(request, tmp_path_factory):
     """A paper, its reference results, and what was run again."""
     paper = request.param

@@ -28,7 +28,7 @@
    test_steady_model (test_the_check_and_the_programs_agree_on_the_rows).
 9. A cell that fails fails the run: test_notebooks
    (test_a_failed_notebook_is_kept_under_a_name_that_says_so). A wrong formula fails a test:
-   test_theory (test_wrong_variants_are_refused) and ``python tests/mutation.py``.
+   test_theory (test_wrong_variants_are_refused) and ``python tests/verification/mutation.py``.
 
 10. Nothing is written over, moved or removed but what dlsim wrote; what is reused is what was
    computed: test_output_folder (stateful: ``Folder``), test_lab, test_cpugpu_database.
@@ -38,7 +38,7 @@
    (test_a_cell_that_never_ends_is_ended_with_all_that_it_started), test_trust (what is taken from
    the cache), test_hostile_files (within a memory limit).
 
-``pytest -s tests/test_reliability.py`` prints the counts; DLSIM_TEST_SCALE multiplies them.
+``pytest -s tests/verification/test_reliability.py`` prints the counts; DLSIM_TEST_SCALE multiplies them.
 """
 
 import gzip
@@ -56,7 +56,7 @@ from dlsim.cpugpu.engine import ONLINE
 from dlsim.errors import InputError
 from tests.cpugpu_queues import queue
 from tests.readers import READERS, SEALED
-from tests.scale import LONG, SCALE
+from tests.scale import LONG, scale_count
 from tests.steady_platforms import draw_platform
 from tests.strategies import IN_LINE, ROWS, ROWS_I, any_reading, differences, seeded, seeded_for
 from tests.test_bricks_twin import OF_ENVIRONMENT, OF_READING, OF_SCHEDULER, draw, draw_environment
@@ -64,12 +64,12 @@ from tests.test_bricks_twin import agree as agree_grid
 from tests.test_cpugpu_engine import agree, both, runnable
 from tests.test_steady_heuristics import READINGS, same_steps
 
-HERE = Path(__file__).parent
+HERE = Path(__file__).parents[1]
 
 
 def test_the_list_above_names_tests_that_are_there():
-    there = {path.stem for path in HERE.glob("test_*.py")}
-    for path in HERE.glob("test_*.py"):
+    there = {path.stem for path in HERE.rglob("test_*.py")}
+    for path in HERE.rglob("test_*.py"):
         there.update(re.findall(r"^def (test_\w+)", path.read_text("utf-8"), re.MULTILINE))
     named = set(re.findall(r"\btest_\w+", __doc__)) - {"test_reliability"}
     assert len(named) > 30
@@ -134,7 +134,7 @@ ENGINES = [(realtime, 400), (cpu_gpu, 600), (wide_area, 1000), (grid, 300)]
 @pytest.mark.parametrize(("engine", "count"), ENGINES, ids=[e.__name__ for e, _ in ENGINES])
 def test_no_decision_differs_from_the_twins_and_ties_are_among_them(engine, count):
     rng = random.Random(engine.__name__)
-    found = np.array([engine(rng) for _ in range(max(20, round(count * LONG)))])
+    found = np.array([engine(rng) for _ in range(scale_count(count, LONG, least=20))])
     decisions, tied = found.sum(axis=0)
     print(f"{engine.__name__}: {len(found)} instances, {decisions} decisions, {tied} at a tie")
     assert decisions > 0
@@ -203,7 +203,7 @@ def test_damaged_files_are_read_or_refused_by_name_and_place(tmp_path, name):
     path, rng, counts = tmp_path / name, random.Random(name), Counter()
     path.write_bytes(good)
     read(path)
-    for k in range(max(len(DAMAGE), round(5 * len(DAMAGE) * SCALE))):
+    for k in range(scale_count(5 * len(DAMAGE), least=len(DAMAGE))):
         data = DAMAGE[k % len(DAMAGE)](rng, good)
         if name.endswith((".swf", ".csv")) and rng.random() < 0.1:
             data = gzip.compress(data, mtime=0)

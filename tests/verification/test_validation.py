@@ -8,10 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from tests.scale import deep
-
-ROOT = Path(__file__).parents[1]
-pytestmark = deep
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")

@@ -16,13 +16,12 @@ from pathlib import Path
 import pytest
 
 from dlsim.compiled import core_digest
-from tests.scale import deep
-from tests.test_lab import served
+from tests.verification.test_served_lab import served
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 #: Variables by which this session's processes find the checkout and its cache.
 KNOWN = ("PYTHON", "DLSIM_", "NUMBA_")
-pytestmark = [deep, pytest.mark.skipif(os.name != "posix", reason="scripts lie in bin")]
+pytestmark = [pytest.mark.skipif(os.name != "posix", reason="scripts lie in bin")]
 
 
 def said(words, **options):

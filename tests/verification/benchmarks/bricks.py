@@ -12,8 +12,8 @@ import numpy as np
 
 from dlsim.bricks import Environment, Reading, Scheduler, run_many, simulate
 from dlsim.papers.bricks import SCHEDULER_VERSIONS
-from tests.benchmarks.bricks_peers import PEERS
-from tests.benchmarks.parts import Part, timed
+from tests.verification.benchmarks.bricks_peers import PEERS
+from tests.verification.benchmarks.parts import Part, timed
 
 DAY = 86_400.0
 #: What races: Deadline with everything that takes time.

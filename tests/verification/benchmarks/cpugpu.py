@@ -15,7 +15,7 @@ import simpy
 from dlsim.cpugpu import History, Machine, Policy, learn, simulate, workload
 from dlsim.cpugpu.engine import ONLINE
 from dlsim.cpugpu.mapreduce import NodeGroup, run_mapreduce, split_text, word_count
-from tests.benchmarks.parts import Part, timed
+from tests.verification.benchmarks.parts import Part, timed
 
 #: What races: the machine, and the policies of which there is a model by others.
 BASELINE = Machine(cpus=2, gpus=2)

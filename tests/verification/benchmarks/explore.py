@@ -8,7 +8,7 @@ import numpy as np
 from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.explore.controls import NumberList, Slider, StopSlider
-from tests.benchmarks.parts import Part
+from tests.verification.benchmarks.parts import Part
 
 
 def stops(control, count):

@@ -42,7 +42,7 @@ def parts():
     """Every part by its name, such as ``steady.lprr``."""
     found = {}
     for engine in ENGINES:
-        module = importlib.import_module(f"tests.benchmarks.{engine}")
+        module = importlib.import_module(f"tests.verification.benchmarks.{engine}")
         found |= {f"{engine}.{name}": part for name, part in module.PARTS.items()}
     return found
 

@@ -12,8 +12,8 @@ import numpy as np
 from dlsim.live.planner import Planner
 from dlsim.realtime import Cluster, Policy, Reading, execution_time, simulate, workload
 from tests import live_work
-from tests.benchmarks.parts import Part, timed
-from tests.benchmarks.peers import PEERS
+from tests.verification.benchmarks.parts import Part, timed
+from tests.verification.benchmarks.peers import PEERS
 
 #: Paper I, section 5: the baseline cluster.
 BASELINE = Cluster(nodes=16, cms=1.0, cps=100.0)

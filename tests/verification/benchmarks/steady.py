@@ -11,8 +11,8 @@ import numpy as np
 from dlsim.errors import InputError
 from dlsim.steady import Reading, ReducedProgram, bound, solve, topology
 from dlsim.steady.heuristics import round_randomly, run_greedy
-from tests.benchmarks import steady_peers
-from tests.benchmarks.parts import Part, timed
+from tests.verification.benchmarks import steady_peers
+from tests.verification.benchmarks.parts import Part, timed
 
 #: Cold programs that are timed where LPRR by scipy would take too long to wait for.
 SAMPLE = 8

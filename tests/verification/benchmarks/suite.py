@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-from tests.benchmarks.parts import Part, run_dlsim
+from tests.verification.benchmarks.parts import Part, run_dlsim
 
 _REALTIME = "realtime import Cluster, simulate, workload"
 _LOADS = "simulate(workload.mcdf(Cluster(4, 1, 9), 0.5, 1e4), Cluster(4, 1, 9), {!r}, engine={!r})"

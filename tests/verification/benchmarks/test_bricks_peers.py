@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from dlsim.bricks import Environment, Scheduler
-from tests.benchmarks import bricks, bricks_peers
+from tests.verification.benchmarks import bricks, bricks_peers
 
 #: Relative difference in time that rounding explains.
 ROUNDING = 1e-9

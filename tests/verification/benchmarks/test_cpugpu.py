@@ -3,7 +3,7 @@
 import pandas as pd
 import pytest
 
-from tests.benchmarks import cpugpu
+from tests.verification.benchmarks import cpugpu
 
 
 @pytest.mark.parametrize("policy", cpugpu.POLICIES)

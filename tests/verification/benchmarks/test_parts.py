@@ -3,8 +3,8 @@
 import pytest
 
 from dlsim.cli import main
-from tests.benchmarks import explore, parts
-from tests.benchmarks.parts import Part
+from tests.verification.benchmarks import explore, parts
+from tests.verification.benchmarks.parts import Part
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from dlsim.realtime import Cluster, workload
-from tests.benchmarks import parts, peers, realtime
+from tests.verification.benchmarks import parts, peers, realtime
 
 #: Relative difference in time that rounding explains (sums of a few hundred terms).
 ROUNDING = 5e-12

@@ -6,8 +6,8 @@ import pytest
 
 from dlsim.steady import Reading, bound, solve
 from dlsim.steady.heuristics import run_greedy
-from tests.benchmarks import steady, steady_peers
 from tests.steady_platforms import draw_platform
+from tests.verification.benchmarks import steady, steady_peers
 
 
 @pytest.mark.parametrize("reduced", [False, True])

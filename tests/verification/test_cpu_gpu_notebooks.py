@@ -1,0 +1,70 @@
+"""Notebooks 50-cpu-gpu and 51-cpu-gpu-beyond, executed at a small size, and a smaller sample."""
+
+from itertools import product
+
+import pandas as pd
+import pytest
+
+from dlsim.cpugpu import workload
+from dlsim.files import suite_notebooks
+from dlsim.study.claims import intervals, load_claims, reference_of
+from dlsim.study.figures import load_figures
+from dlsim.study.measure import MEASURES
+from dlsim.study.session import read_scales
+from tests.executed import in_one_space, shown_beside_the_shipped
+from tests.notebook_code import functions_of
+from tests.test_cpu_gpu_paper import KEY, stream
+
+
+@pytest.mark.filterwarnings("ignore")  # of seaborn and matplotlib, which a notebook may show
+@pytest.mark.parametrize("name", ["50-cpu-gpu", "51-cpu-gpu-beyond"])
+def test_a_notebook_runs_and_leaves_every_picture(tmp_path, monkeypatch, name):
+    scales = read_scales(KEY)
+    scales["quick"] |= {"draws": 2, "words": 300}
+    monkeypatch.setattr("dlsim.study.session.read_scales", lambda paper: scales)
+    monkeypatch.setattr("dlsim.study.pictures.PICTURE_DPI", 40)
+    given = {"mixes": ["lee", "wide"], "runs": 2, "jobs": 1, "reading": {"both_free": "best"}}
+    out = tmp_path / "results"
+    names, _ = in_one_space(suite_notebooks()[name], tmp_path, given | {"out": str(out)})
+    rows = [row for row in load_figures()[1] if row.notebook == name]
+    due = {row.id for row in rows if row.status != "cannot be reproduced"}
+    assert {path.stem for path in (out / "figures").glob("*.png")} == due
+    others = {
+        "50-cpu-gpu": {"claims", "points", "readings-intervals"},
+        "51-cpu-gpu-beyond": {"break-even", "variants"},
+    }
+    tables = {path.stem for path in (out / "data").glob("*.csv")}
+    assert tables == due | {f"{KEY}-{one}" for one in others[name]}
+    if name == "50-cpu-gpu":
+        card = pd.read_csv(out / "data" / f"{KEY}-claims.csv")
+        assert (card["reason"] != "It was not measured.").all()
+        assert shown_beside_the_shipped(out, KEY, "both_free=best")
+    else:
+        if not names["sessions"]:
+            pytest.importorskip("distributed")
+        # the second session begins with what the first has measured
+        explored = {
+            one: set(done["rule"]) & {"R2", "R2*"} for one, done in names["sessions"].items()
+        }
+        assert explored["first"]
+        assert not explored["second"]
+
+
+def test_a_smaller_sample_meets_the_reference(tmp_path):
+    notebook = functions_of("50-cpu-gpu", out=str(tmp_path))
+    names = ["history", "cpu-only", "gpu-only", "preferred", "round-robin", "mct", "rsc", "asjf"]
+    parts = [
+        notebook["compare_policies"](mix, 0.0, names, stream(replicate)).assign(
+            mix=mix, replicate=replicate
+        )
+        for mix, replicate in product(workload.MIXES, range(8))
+    ]
+    runs = pd.concat(parts, ignore_index=True)
+    kept = pd.read_csv(reference_of(KEY).parent / f"{KEY}-readings-intervals.csv")
+    kept = kept[kept["reading"] == "default"].set_index("claim")
+    for claim in load_claims(KEY):
+        if claim.number in ("1a", "2a", "2b", "3", "14a", "18a", "18b"):
+            points = intervals(MEASURES[claim.id].function(runs), claim).set_index("point")
+            was, now = kept.loc[claim.id], points.loc[kept.loc[claim.id, "point"]]
+            assert now["low"] <= was["high"], claim.id
+            assert now["high"] >= was["low"], claim.id
