@@ -39,9 +39,8 @@ settings.load_profile("dlsim")
 
 
 def pytest_xdist_auto_num_workers(config):
-    """Work with one process more than there are cores, for in a third of the time a test waits."""
-    cores = getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0)
-    return 1 + len(cores)
+    """Work with as many processes as there are cores that this one may use."""
+    return len(getattr(os, "sched_getaffinity", lambda _: range(os.cpu_count() or 1))(0))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -57,10 +56,9 @@ def pytest_collection():
 
 
 def pytest_ignore_collect(collection_path, config):
-    """Leave ``tests/verification`` to those that name it."""
-    if collection_path.name == "verification" and "verification" not in " ".join(config.args):
-        return True
-    return None
+    """Collect ``tests/verification`` only if it is named, or all random instances are tried."""
+    is_asked = TRIES_ALL or "verification" in " ".join(config.args)
+    return True if collection_path.name == "verification" and not is_asked else None
 
 
 def pytest_collection_finish(session):

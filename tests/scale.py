@@ -1,8 +1,8 @@
 """How many random instances the tests try.
 
 The README's command tries few, always the same ones. DLSIM_TEST_SCALE multiplies the numbers that
-stand in the tests: ``DLSIM_TEST_SCALE=1 pytest tests tests/verification`` tries all of them, drawn
-anew by Hypothesis (.github/workflows/verification.yml does so every week).
+stand in the tests: ``DLSIM_TEST_SCALE=1 pytest`` tries all of them, drawn anew by Hypothesis, and
+runs ``tests/verification`` too. A scheduled job does so every week.
 """
 
 import os

@@ -3,7 +3,7 @@
 ``pip install cosmic-ray``, then from a checkout, in the environment of the tests::
 
     python tests/verification/mutation.py                        # every module, 20 mutants each
-    python tests/verification/mutation.py realtime/core/admission cpugpu/core/rules --mutants 5 --seed 7
+    python tests/verification/mutation.py cpugpu/rules cpugpu/queues --mutants 5 --seed 7
     python tests/verification/mutation.py --minutes 30           # stop after half an hour
 
 A mutant is one small change to a module: ``<`` for ``<=``, ``+`` for ``-``, ``0`` for ``1``. It is

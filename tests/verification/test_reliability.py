@@ -38,7 +38,7 @@
    (test_a_cell_that_never_ends_is_ended_with_all_that_it_started), test_trust (what is taken from
    the cache), test_hostile_files (within a memory limit).
 
-``pytest -s tests/verification/test_reliability.py`` prints the counts; DLSIM_TEST_SCALE multiplies them.
+``pytest -s`` on this file prints the counts; DLSIM_TEST_SCALE multiplies them.
 """
 
 import gzip
