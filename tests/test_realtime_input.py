@@ -9,6 +9,7 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.realtime import (
+    POLICIES,
     Cluster,
     Policy,
     Reading,
@@ -17,6 +18,7 @@ from dlsim.realtime import (
     fewest_nodes,
     shares,
     simulate,
+    split_load,
     total_cost,
     workload,
 )
@@ -73,12 +75,6 @@ def test_what_is_no_cluster(cluster):
             call()
 
 
-@pytest.mark.parametrize("negotiate", ["x", None, 2 + 0j, [2.0], True, 10**400])
-def test_a_negotiation_factor_is_a_number(negotiate):
-    with pytest.raises(InputError, match=r"negotiate must be 0 \(off\) or a factor of at least 1"):
-        simulate(TASKS, C, "MCDF", negotiate=negotiate)
-
-
 @pytest.mark.parametrize(
     ("order", "said"),
     [
@@ -120,43 +116,6 @@ def test_an_offer_for_what_is_no_label(task):
         simulate(TASKS, C, "FIFOMN").offer(task)
 
 
-@pytest.mark.parametrize(
-    "sigma", ["a", math.nan, math.inf, 0, -1.0, None, [6], 6 + 0j, True, 10**400, np.ones(2)]
-)
-def test_what_is_no_size(sigma):
-    of_one = (lambda: shares(sigma, 1, C), lambda: fastest_nodes(sigma, C))
-    of_many = (
-        lambda: execution_time(sigma, 1, C),
-        lambda: fewest_nodes(sigma, 9, C),
-        lambda: total_cost(sigma, 1, C),
-    )
-    for call in of_one if np.ndim(sigma) else of_one + of_many:
-        with pytest.raises(InputError, match="sigma must be a finite size above 0, got"):
-            call()
-
-
-@pytest.mark.parametrize("n", ["a", math.nan, math.inf, 0, 3, 1.5, None, [1], 1 + 0j, True])
-def test_what_is_no_number_of_nodes(n):
-    for function in (shares,) if np.ndim(n) else (execution_time, shares, total_cost):
-        with pytest.raises(InputError, match=r"n must be a whole number in 1\.\.2, got"):
-            function(6, n, C)
-
-
-@pytest.mark.parametrize("n", [2, 2.0, np.int64(2), np.float64(2)])
-def test_whole_numbers_of_any_type_are_counts(n):
-    assert shares(6, n, C).tolist() == shares(6, 2, C).tolist() == pytest.approx([2 / 3, 1 / 3])
-    assert execution_time(6, n, C) == 8
-    assert total_cost(6, n, C) == 16
-
-
-@pytest.mark.parametrize("value", [math.nan, "x", None, 1j, True, 10**400])
-def test_a_budget_and_a_start_are_times(value):
-    with pytest.raises(InputError, match="budget must be a time"):
-        fewest_nodes(6, value, C)
-    with pytest.raises(InputError, match="start must be a finite time"):
-        fewest_nodes(6, 9, C, start=value)
-
-
 def test_an_endless_budget_needs_one_node_and_an_endless_start_is_none():
     assert fewest_nodes(6, math.inf, C) == 1
     assert fewest_nodes(6, -math.inf, C) == 0
@@ -195,19 +154,6 @@ def test_a_cluster_has_an_end(nodes):
     with pytest.raises(InputError, match=rf"nodes must be .* at most {most}: memory grows"):
         Cluster(nodes=nodes)
     assert Cluster(nodes=MAX_CLUSTER_NODES).nodes == 10_000_000
-
-
-@pytest.mark.parametrize("nodes", [10**400, "16", None, math.inf, 4 + 0j, [4]])
-def test_nodes_are_a_whole_number(nodes):
-    with pytest.raises(InputError, match="nodes must be a whole number of at least 1"):
-        Cluster(nodes=nodes)
-
-
-@pytest.mark.parametrize("name", ["cms", "cps", "st", "sc"])
-@pytest.mark.parametrize("value", ["1", None, 1j, 10**400, math.nan, -1, [1.0]])
-def test_costs_are_finite_times(name, value):
-    with pytest.raises(InputError, match=f"{name} must be a finite time of at least 0"):
-        Cluster(**{name: value})
 
 
 @pytest.mark.parametrize("cps", [1e-3, 1e-6, 1e-50, 1e-100])
@@ -275,3 +221,182 @@ def test_a_law_that_fails_is_named():
         workload.mcdf(C, 0.5, 1e4, size=fails)
     with pytest.raises(InputError, match="switches must be a mapping"):
         workload.split_reading("link")
+
+
+# --- paper I's policies ---------------------------------------------------------------------------
+
+THREE = Cluster(nodes=3, cms=1, cps=10)
+LABELLED = pd.DataFrame(
+    {"arrival": [0.0, 0, 1], "sigma": [6.0, 18, 6], "deadline": [900.0, 900, 900]},
+    index=["a", "b", "c"],
+)
+USERS = LABELLED.assign(user_nodes=[1, 2, 3])
+WITHOUT_SETUP = [
+    name
+    for name, row in POLICIES.items()
+    if row.partition in ("dlt", "I", "II", "exact", "exact-n")
+]
+IN_ROUNDS = [name for name in POLICIES if "UMR" in name]
+
+
+@pytest.mark.parametrize(
+    "policy", ["FIFO-US", "EDF-US", Policy(lambda t: t["sigma"], "user", "pieces")]
+)
+def test_a_user_split_needs_the_users_counts(policy):
+    with pytest.raises(InputError, match=r"user_nodes.*workload\.user_split"):
+        simulate(LABELLED, THREE, policy)
+    with pytest.raises(InputError, match=r"user_nodes.*workload\.user_split"):
+        simulate(LABELLED.iloc[:0], THREE, policy)
+
+
+def test_a_column_of_users_counts_stands_once():
+    with pytest.raises(InputError, match="column user_nodes appears twice"):
+        simulate(pd.concat([USERS, USERS[["user_nodes"]]], axis=1), THREE, "FIFO-US")
+
+
+@pytest.mark.parametrize("value", [0, -1, 4, 1.5, math.nan, math.inf, None, "two", 10**400])
+def test_a_users_count_is_a_whole_number_of_nodes(value):
+    table = USERS.astype({"user_nodes": object})
+    table.loc["b", "user_nodes"] = value
+    with pytest.raises(InputError, match="user_nodes") as caught:
+        simulate(table, THREE, "FIFO-US")
+    if isinstance(value, int | float) and abs(value) < 10**300:
+        assert "'b'" in str(caught.value)
+        assert "1..3" in str(caught.value)
+        assert str(value) in str(caught.value)
+
+
+@pytest.mark.parametrize("policy", ["MCDF", "EDF-DLT", "FIFO-UMR-MN"])
+def test_others_do_not_read_the_users_counts(policy):
+    wild = LABELLED.assign(user_nodes=["x", -1, math.nan])
+    pd.testing.assert_frame_equal(
+        simulate(wild, THREE, policy).tasks, simulate(LABELLED, THREE, policy).tasks
+    )
+
+
+@pytest.mark.parametrize("policy", WITHOUT_SETUP)
+@pytest.mark.parametrize(("cost", "value"), [("st", 0.5), ("sc", 2.0)])
+def test_partitions_from_release_times_know_no_set_up(policy, cost, value):
+    cluster = Cluster(3, 1, 10, **{cost: value})
+    with pytest.raises(InputError, match=rf"{cost} ?= ?{value}") as caught:
+        simulate(LABELLED, cluster, policy)
+    assert "0" in str(caught.value)
+
+
+@pytest.mark.parametrize("policy", IN_ROUNDS)
+def test_rounds_need_a_link_that_takes_time(policy):
+    with pytest.raises(InputError, match="cms"):
+        simulate(LABELLED, Cluster(3, 0, 10), policy)
+
+
+@pytest.mark.parametrize("partition", ["umr", "umr-iit"])
+def test_the_best_number_of_rounds_needs_a_set_up_time(partition):
+    policy = Policy("edf", "min", partition, rounds="best")
+    with pytest.raises(InputError, match=r"best.*(st|ST)"):
+        simulate(LABELLED, THREE, policy)
+    for cost in ("st", "sc"):
+        simulate(LABELLED, Cluster(3, 1, 10, **{cost: 0.25}), policy).check()
+
+
+@pytest.mark.parametrize("partition", ["umr", "umr-iit"])
+@pytest.mark.parametrize("rounds", [0, -1, 2.5, "many", None, True, math.nan, math.inf, [4]])
+def test_what_is_no_number_of_rounds(partition, rounds):
+    with pytest.raises(InputError, match=r"rounds must be .*'best'") as caught:
+        Policy("edf", "min", partition, rounds=rounds)
+    assert repr(rounds) in str(caught.value)
+
+
+@pytest.mark.parametrize("partition", ["opr", "dlt", "I", "II", "exact", "exact-n", "equal"])
+@pytest.mark.parametrize("rounds", [0, 2, "best"])
+def test_one_round_is_one_round(partition, rounds):
+    with pytest.raises(InputError, match=rf"rounds must be 1 .*{partition}.*got {rounds!r}"):
+        Policy("edf", "min", partition, rounds=rounds)
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ({"nodes": "user"}, "pieces"),
+        ({"nodes": "min", "partition": "pieces"}, "nodes='user'"),
+        ({"nodes": "user", "partition": "dlt"}, "pieces"),
+        ({"nodes": "fragment", "partition": "dlt"}, "opr"),
+        ({"nodes": "fragment", "partition": "pieces"}, "user"),
+        ({"nodes": "all", "partition": "exact-n"}, "nodes='min'"),
+        *[({"nodes": nodes, "partition": "exact-n"}, "nodes='min'")
+          for nodes in ("fragment", lambda task, t, state: 1)],
+        *[({"nodes": "all", "partition": name}, f"'opr' or 'exact', got '{name}'")
+          for name in ("equal", "dlt", "I", "II", "umr", "umr-iit")],
+        ({"nodes": "min", "partition": "dlt", "admission": False}, "admission"),
+        ({"nodes": "fragment", "admission": False}, "admission"),
+        ({"nodes": "user", "partition": "pieces", "admission": False}, "admission"),
+        ({"order": "dc", "nodes": "min", "partition": "dlt"}, "opr"),
+        ({"order": "dc", "nodes": "fragment"}, "min"),
+        ({"nodes": "some"}, "fragment, user; got 'some'"),
+        ({"nodes": "min", "partition": "III"}, "umr-iit; got 'III'"),
+        ({"nodes": "min", "partition": None}, "partition must be one of"),
+    ],
+)  # fmt: skip
+def test_combinations_without_a_meaning(row, said):
+    with pytest.raises(InputError, match=said):
+        Policy(**{"order": "edf"} | row)
+
+
+def test_an_unknown_name_gets_the_known_ones():
+    with pytest.raises(InputError) as caught:
+        simulate(LABELLED, THREE, "EDF-DTL")
+    assert all(name in str(caught.value) for name in POLICIES)
+
+
+@pytest.mark.parametrize(
+    ("switch", "options"),
+    [
+        ("release", "estimate, finish"),
+        ("commit", "first, last"),
+        ("backfill", "off, on"),
+        ("split", "all, piece"),
+        ("scope", "chosen, all"),
+        ("ties", "fail, skip"),
+        ("count_single", "no, yes"),
+    ],
+)
+@pytest.mark.parametrize("value", ["some", True, None, 1])
+def test_an_unknown_value_of_a_switch(switch, options, value):
+    with pytest.raises(InputError, match=rf"{switch} must be one of {options}; got {value!r}"):
+        Reading.of({switch: value})
+
+
+@pytest.mark.parametrize(
+    ("policy", "reading"),
+    [
+        ("MCDF", {}),
+        ("FIFOMN", {}),
+        ("EDFANNA", {}),
+        ("EDF-DLT", {"backfill": "on"}),
+        ("FIFO-US", {"split": "piece"}),
+    ],
+)
+def test_counts_belong_to_policies_that_plan_in_line(policy, reading):
+    s = simulate(USERS, THREE, policy, Reading.of(reading))
+    with pytest.raises(InputError, match="counts"):
+        _ = s.counts
+
+
+@pytest.mark.parametrize(
+    ("partition", "cluster"),
+    [("opr", Cluster(8, 10, 10, 20)), *[(name, Cluster(8, 1, 0)) for name in ("opr", "dlt", "I")]],
+)
+def test_a_split_without_positive_shares_is_refused(partition, cluster):
+    with pytest.raises(InputError, match=rf"{partition}.* gives a node the share .*'exact'"):
+        split_load(1, [0] * 8, cluster, partition)
+
+
+@pytest.mark.parametrize("release", [None, 5, "abc", [1, "x"], [], [[0, 1]], [0, float("nan")]])
+def test_what_are_no_release_times(release):
+    with pytest.raises(InputError, match=r"release must hold 1\.\.4 finite times") as caught:
+        split_load(1, release, Cluster(4, 1, 1))
+    assert repr(release) in str(caught.value)
+
+
+def test_a_split_in_one_round_has_no_rounds():
+    with pytest.raises(InputError, match="rounds must be 1 for partition 'exact', got 3"):
+        split_load(1, [0], Cluster(4, 1, 1), "exact", rounds=3)
