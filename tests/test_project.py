@@ -285,7 +285,7 @@ def test_readme_examples_do_what_they_show(monkeypatch):
     text = (ROOT / "README.md").read_text("utf-8")
     examples = "\n".join(re.findall(r"^```python\n(.*?)^```", text, re.M | re.S))
     parsed = doctest.DocTestParser().get_doctest(examples, {}, "README.md", "README.md", 0)
-    assert len(parsed.examples) > 5  # 80-your-own has the others: tests/test_your_own.py
+    assert len(parsed.examples) > 5  # verification/test_your_own.py has the others
     failures = []
     doctest.DocTestRunner(verbose=False).run(parsed, out=failures.append)
     assert failures == []

@@ -1,6 +1,7 @@
 """Notebooks 60-bricks and 61-bricks-beyond at a small size: what they leave, and that it is so."""
 
 import json
+import re
 
 import nbformat
 import numpy as np
@@ -10,8 +11,11 @@ import pytest
 
 from dlsim.bricks import Environment, Reading, Scheduler, simulate, workload
 from dlsim.files import shared_file, suite_notebooks
-from dlsim.study.claims import load_claims, reference_of
+from dlsim.papers import bricks
+from dlsim.study import sweep
+from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.figures import load_figures
+from tests.test_bricks_verdicts import CLAIMS, points_of
 
 #: A scheduler of a user's own, and the parameters of a small run under another reading.
 RULE = "def fastest(view):\n    return int(view.performance.argmax())\n"
@@ -119,3 +123,32 @@ def test_the_notebook_beyond_the_paper_leaves_every_picture_and_its_numbers(tmp_
     due, pictures, tables = left_by(tmp_path, "61-bricks-beyond")
     assert due == pictures
     assert tables == due | {"bricks-tuning"}
+
+
+def run_day(interval, seed):
+    """Run every scheduler of the paper for a day, as the paper does."""
+    env, rows = Environment.random(seed, interval), []
+    versions = [*bricks.SCHEDULER_VERSIONS.values(), *((0, n) for n in range(2, 6))]
+    for policy in bricks.POLICIES:
+        opt = float(policy.removeprefix("D-")) if policy != "Greedy" else 1.0
+        for corrected, n in versions:
+            name = "greedy" if policy == "Greedy" else "deadline"
+            options = {"load_correction": bool(corrected), "max_fallbacks": n}
+            o = simulate(env, Scheduler(name, opt=opt, **options))
+            row = {"policy": policy, "corrected": corrected, "fallbacks": n}
+            row |= {"failure": o.failure_rate, "cost": o.cost, "requests": len(o.requests)}
+            rows.append(row)
+    return rows
+
+
+def test_a_smaller_sample_meets_the_reference():
+    """Four environments of another seed, where the shipped verdicts name their furthest point."""
+    frames = {"runs": sweep(run_day, {"interval": [60]}, replicates=4, seed=1, jobs=1)}
+    card = pd.read_csv(reference_of("bricks"), index_col="id")["measured"]
+    for number in ("2b", "4", "5", "6b", "7a", "7b"):
+        claim = CLAIMS[f"bricks-{number}"]
+        text = re.search(r"weakest at (.*): \S+ \S+ \[(\S+), (\S+)\];", card[claim.id])
+        table = intervals(points_of(number, frames), claim).set_index("point")
+        low, high = 100 * table.loc[text[1], ["low", "high"]].astype(float)
+        assert low - 0.005 <= float(text[3]), number
+        assert high + 0.005 >= float(text[2]), number

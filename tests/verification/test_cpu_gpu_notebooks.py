@@ -13,7 +13,7 @@ from dlsim.study.measure import MEASURES
 from dlsim.study.session import read_scales
 from tests.executed import in_one_space, shown_beside_the_shipped
 from tests.notebook_code import functions_of
-from tests.test_cpu_gpu_paper import KEY, stream
+from tests.verification.test_cpu_gpu_paper import KEY, stream
 
 
 @pytest.mark.filterwarnings("ignore")  # of seaborn and matplotlib, which a notebook may show

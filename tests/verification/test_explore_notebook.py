@@ -9,7 +9,7 @@ import pytest
 
 from tests.executed import in_one_space
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "70-explore.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "70-explore.ipynb"
 
 
 def execution_time(n, st, sc):

@@ -6,7 +6,7 @@ import pytest
 
 from tests.executed import in_one_space
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "00-start-here.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "00-start-here.ipynb"
 FILES = {
     "log.swf": "1 0 -1 60 2 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n"
     "2 30 -1 60 1 -1 -1 -1 -1 -1 1 1 1 1 1 1 -1 -1\n",

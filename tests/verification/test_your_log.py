@@ -14,7 +14,7 @@ from tests.notebook_code import functions_of
 from tests.scale import scale_count
 from tests.test_swf import line
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "65-your-log.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "65-your-log.ipynb"
 
 
 def run(folder, text="", name="log.swf", **given):

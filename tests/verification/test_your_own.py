@@ -12,7 +12,7 @@ from tests.executed import in_one_space
 from tests.notebook_code import functions_of
 from tests.twins import inserted, own, realtime
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "80-your-own.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "80-your-own.ipynb"
 
 
 @pytest.fixture(scope="module")

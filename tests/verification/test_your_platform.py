@@ -11,7 +11,7 @@ from tests.executed import in_one_space
 from tests.steady_platforms import as_instance
 from tests.twins import steady as twin
 
-NOTEBOOK = Path(__file__).parents[1] / "notebooks" / "66-your-platform.ipynb"
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "66-your-platform.ipynb"
 
 TWO_SITES = """[[cluster]]
 name = "fast"
