@@ -1,6 +1,5 @@
 """One rule judges every claim: regions, intervals at their edges, grids, theorems, the file."""
 
-import contextlib
 import math
 import sys
 from types import SimpleNamespace
@@ -12,7 +11,7 @@ import scipy.stats
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.errors import DlsimError, InputError
+from dlsim.errors import InputError
 from dlsim.study.claims import (
     MARGINS,
     STRONGER,
@@ -443,14 +442,4 @@ def test_ids_differ(tmp_path):
     path = tmp_path / "claims.toml"
     path.write_text(ROW + ROW)
     with pytest.raises(InputError, match="'p-1' is there twice"):
-        load_claims(path=path)
-
-
-@settings(max_examples=150, deadline=None)
-@given(st.integers(0, len(ROW) - 1), st.binary(min_size=0, max_size=3))
-def test_mutated_files_are_read_or_refused(tmp_path_factory, at, patch):
-    path = tmp_path_factory.getbasetemp() / "mutated.toml"
-    data = ROW.encode()
-    path.write_bytes(data[:at] + patch + data[at + 1 :])
-    with contextlib.suppress(DlsimError):
         load_claims(path=path)

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import time
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +18,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim import files
-from dlsim.errors import DlsimError, InputError, StudyError
+from dlsim.errors import InputError, StudyError
 from dlsim.swf import SWF_FIELDS, read_swf
-from tests.scale import scale_count
 
 TASKS = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
 TABLE = b"arrival,sigma,deadline\n0,100,20.5\n3.25,7,11\n3.25,1e2,12\n"
@@ -584,56 +582,3 @@ def test_thousands_of_jobs_in_one_second(tmp_path):
     jobs, _, notes = read_swf(tmp_path / "log")
     assert len(jobs) == 5000
     assert notes == []
-
-
-# --- whatever the bytes: an answer or a DlsimError ---
-
-NASTY = st.sampled_from(
-    [
-        b"",
-        b"nan",
-        b"-1",
-        b"inf",
-        b"1e999",
-        b"\xff",
-        b"\0",
-        b"\r",
-        b"\n",
-        b",",
-        b";",
-        b'"',
-        b"[",
-        b"=",
-    ]
-) | st.binary(max_size=6)
-
-
-@st.composite
-def mutated(draw, valid):
-    data = bytearray(valid)
-    for _ in range(draw(st.integers(1, 4))):
-        at = draw(st.integers(0, len(data)))
-        data[at : at + draw(st.integers(0, 8))] = draw(NASTY)
-    return bytes(data)
-
-
-READERS = [(read_tasks, TABLE), (read_swf, LOG.encode()), (files.read_toml, TOML)]
-
-
-@pytest.mark.parametrize(("read", "valid"), READERS, ids=["csv", "swf", "toml"])
-@pytest.mark.parametrize("pack", [bytes, partial(gzip.compress, mtime=0)], ids=["plain", "gzip"])
-def test_mutated_files_never_crash(tmp_path, read, valid, pack):
-    path = tmp_path / "mutant"
-
-    @given(mutated(pack(valid)))
-    @settings(max_examples=scale_count(200), deadline=None)
-    def attempt(data):
-        path.write_bytes(data)
-        message = f"{path}, line "
-        try:
-            read(path)
-        except DlsimError as error:
-            message = str(error)
-        assert f"{path}, line " in message
-
-    attempt()

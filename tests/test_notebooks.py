@@ -10,8 +10,6 @@ from pathlib import Path
 import nbformat
 import pandas as pd
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from dlsim.errors import InputError
 from dlsim.output_folder import RECORD_FILE, OutputFolder
@@ -123,21 +121,6 @@ def test_what_is_no_notebook_is_refused(tmp_path, text):
     path.write_text(text)
     with pytest.raises(InputError, match="not a notebook that can be run"):
         parameters_of(path)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.data())
-def test_mutated_notebooks_are_read_or_refused(tmp_path_factory, data):
-    path = tmp_path_factory.getbasetemp() / "mutated.ipynb"
-    source = write_notebook(path, "1").read_bytes()
-    at = data.draw(st.integers(0, len(source) - 1))
-    cut = data.draw(st.integers(0, 40))
-    path.write_bytes(source[:at] + data.draw(st.binary(max_size=4)) + source[at + cut :])
-    try:
-        known = parameters_of(path)
-    except InputError:
-        return
-    assert isinstance(known, dict)
 
 
 def test_notebooks_are_found_by_name_or_refused(tmp_path, monkeypatch):

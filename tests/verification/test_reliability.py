@@ -18,7 +18,7 @@
 5. Same seed, same bytes, for any number of workers and back end: test_grid
    (test_one_and_two_jobs_and_any_executor_give_the_same_bytes,
    test_two_workers_of_dask_give_the_same_bytes).
-6. A broken file is refused by name, line and field: test_files (test_mutated_files_never_crash),
+6. A broken file is refused by name, line and field: test_damaged_files,
    test_swf, test_notebooks, test_claims, test_steady_model.
 7. Parameters of a notebook are values of the declared type, never code: test_notebooks
    (test_ill_typed_parameters_are_refused_by_name).
@@ -41,21 +41,16 @@
 ``pytest -s`` on this file prints the counts; DLSIM_TEST_SCALE multiplies them.
 """
 
-import gzip
 import random
 import re
-import resource
 from collections import Counter
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from dlsim.cpugpu.engine import ONLINE
-from dlsim.errors import InputError
 from tests.cpugpu_queues import queue
-from tests.readers import READERS, SEALED
 from tests.scale import LONG, scale_count
 from tests.steady_platforms import draw_platform
 from tests.strategies import IN_LINE, ROWS, ROWS_I, any_reading, differences, seeded, seeded_for
@@ -139,90 +134,3 @@ def test_no_decision_differs_from_the_twins_and_ties_are_among_them(engine, coun
     print(f"{engine.__name__}: {len(found)} instances, {decisions} decisions, {tied} at a tie")
     assert decisions > 0
     assert tied > 0
-
-
-# --- 6: files that somebody else wrote, damaged in 16 ways ---------------------------------------
-
-
-def flip(rng, data):
-    """Change single bits."""
-    out = bytearray(data)
-    for _ in range(rng.randint(1, 4)):
-        out[rng.randrange(len(out))] ^= 1 << rng.randrange(8)
-    return bytes(out)
-
-
-def cut(rng, data):
-    """End too early."""
-    return data[: rng.randrange(len(data))]
-
-
-def splice(rng, data):
-    """Repeat or drop a piece."""
-    a, b = sorted(rng.choices(range(len(data) + 1), k=2))
-    return data[:b] + data[a:] if rng.random() < 0.5 else data[:a] + data[b:]
-
-
-def number(value, rng, data):
-    """Put another number in the place of one."""
-    places = list(re.finditer(rb"-?\d+(\.\d+)?", data))
-    if not places:
-        return b""
-    place = rng.choice(places)
-    return data[: place.start()] + value + data[place.end() :]
-
-
-def foreign(rng, data):
-    """Break the encoding."""
-    at = rng.randrange(len(data))
-    return data[:at] + rng.choice([b"\xff", b"\xc3(", b"\0", "\u0664".encode()]) + data[at:]
-
-
-def crlf(rng, data):
-    """End lines as elsewhere, all or one."""
-    return data.replace(b"\n", rng.choice([b"\r\n", b"\r", b"\n\n"]), rng.choice([-1, 1]))
-
-
-def bomb(rng, data):
-    """Unpack to too much."""
-    return gzip.compress(data + rng.choice([b"\n", b"1 ", b"#", b"\0"]) * 70_000, mtime=0)
-
-
-VALUES = (b"nan", b"-1", b"-1e308", b"inf", b"1e999", b"0", b"9" * 400, b"", b"1_0", b"true")
-DAMAGE = [flip, cut, splice, foreign, crlf, bomb, *(partial(number, v) for v in VALUES)]
-
-#: Refusals of a file as a whole, where no line is to blame.
-WHOLE = ("no job that could be", "holds no ", "has no version", "gzip", "used twice", "bytes",
-         "tells no step", "nested more", "1.8e308")  # fmt: skip
-
-
-@pytest.mark.parametrize("name", READERS)
-@pytest.mark.filterwarnings("ignore:max_connect|limits.pairs:UserWarning")
-def test_damaged_files_are_read_or_refused_by_name_and_place(tmp_path, name):
-    read, good, lines = READERS[name]
-    path, rng, counts = tmp_path / name, random.Random(name), Counter()
-    path.write_bytes(good)
-    read(path)
-    for k in range(scale_count(5 * len(DAMAGE), least=len(DAMAGE))):
-        data = DAMAGE[k % len(DAMAGE)](rng, good)
-        if name.endswith((".swf", ".csv")) and rng.random() < 0.1:
-            data = gzip.compress(data, mtime=0)
-        path.write_bytes(data)
-        try:
-            read(path)
-        except InputError as refusal:
-            said = str(refusal)
-            assert name in said, data
-            placed = (
-                re.search("line |field ", said) or not lines or any(word in said for word in WHOLE)
-            )
-            assert placed, (said, data)
-            counts["refused"] += 1
-            counts["with a line"] += "line " in said
-        else:
-            counts["read"] += 1
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
-    files = counts["read"] + counts["refused"]
-    print(f"{name}: {files} files, {dict(counts)}, peak memory {peak} MiB")
-    assert counts["refused"] > 0
-    assert counts["read"] > 0 or name in SEALED
