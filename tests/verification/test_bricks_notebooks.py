@@ -15,7 +15,7 @@ from dlsim.papers import bricks
 from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.figures import load_figures
-from tests.test_bricks_verdicts import CLAIMS, points_of
+from tests.verification.test_bricks_verdicts import CLAIMS, points_of
 
 #: A scheduler of a user's own, and the parameters of a small run under another reading.
 RULE = "def fastest(view):\n    return int(view.performance.argmax())\n"

@@ -3,7 +3,7 @@
 import pandas as pd
 
 from dlsim.papers import inserted_idle_time as iit
-from tests.made_up import assert_judged_each_way
+from tests.verification.made_up import assert_judged_each_way
 
 KEY = "inserted-idle-time"
 TAUS = (8.0, 4.0, 2.0, 1.0)

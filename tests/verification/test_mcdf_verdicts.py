@@ -8,7 +8,7 @@ import pytest
 
 from dlsim.papers import mcdf
 from dlsim.study.claims import judge_points, load_claims
-from tests.made_up import assert_judged_each_way
+from tests.verification.made_up import assert_judged_each_way
 
 LOADS, SETUPS, RATIOS = (0.1, 0.5, 1.0), (0.0, 5.0, 10.0, 20.0), (0.1, 0.5, 3.0, 5.0)
 BASE = ("Cms", "Cps", "N", "ST", "SC", "mean size")
