@@ -26,7 +26,6 @@ from tests.twins import bricks as twin
 PANEL = explore.grid
 
 PLAIN = GridSetting(60.0, 0, 1, False, 60.0)
-BUSY = GridSetting(30.0, 0, 2, True, 300.0)
 
 
 def draw(**given):
@@ -193,20 +192,6 @@ def test_servers_by_hand():
 # ------------------------------------------------------------------------ readings, refusals
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [(name, value) for name, options in PANEL.switches.items() for value in options[1:]],
-)
-def test_switch_changes_a_point(name, value):
-    """In a busy system with old knowledge, or with room to fall back once, or under a load."""
-    settings = [BUSY, BUSY._replace(seed=1), PLAIN._replace(fallbacks=1)]
-    for setting in settings:
-        other = setting._replace(reading=((name, value),))
-        if cost_and_failure("D-0.7", setting) != cost_and_failure("D-0.7", other):
-            return
-    pytest.fail(f"{name}={value} changes no picture")
-
-
 def test_readings_are_those_of_the_engine_but_for_the_slow_ones():
     engine = {**SWITCHES, **INPUT_SWITCHES}
     assert set(engine) - set(PANEL.switches) == {"network", "trace_step", "link_background"}
@@ -218,28 +203,3 @@ def test_readings_are_those_of_the_engine_but_for_the_slow_ones():
 def test_no_request_is_refused_with_the_way_out():
     with pytest.raises(InputError, match="interval must be shorter"):
         draw_environments(5e7, 0)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"opt": 0.0}, "between 0.1 and 1"),
-        ({"fallbacks": 6}, "between 0 and 5"),
-        ({"probe": 1.0}, "between 15 and 3600"),
-        ({"correction": "maybe"}, "must be one of"),
-        ({"reading": {"network": "packet"}}, "switch of grid must be one of"),
-    ],
-)
-def test_bad_values_are_refused(given, message):
-    with pytest.raises(InputError, match=message):
-        PANEL.picture(**given)
-
-
-def test_words_lie_inside():
-    figure, _ = PANEL.picture(fallbacks=5, correction=True, interval=30.0)
-    renderer, width = figure.canvas.get_renderer(), figure.canvas.get_width_height()[0]
-    legends = [text for ax in figure.axes for text in ax.get_legend().get_texts()]
-    for text in (*legends, *figure.axes[0].texts):
-        box = text.get_window_extent(renderer)
-        assert box.x0 >= 0, text.get_text()
-        assert box.x1 <= width, text.get_text()

@@ -14,7 +14,7 @@ from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
 from dlsim.explore.panel import MOST_CONTROLS, Panel
-from dlsim.explore.pictures import HEIGHT, SCREEN_DPI, WIDTH, new_figure
+from dlsim.explore.pictures import new_figure
 from dlsim.validate import MIN_MAGNITUDE
 from tests.scale import LONG, scale_count
 
@@ -137,12 +137,6 @@ def test_docstrings_say_what_switches_mean():
     assert menus["link"].tooltip == meaning
 
 
-@pytest.mark.parametrize("name", PANELS)
-def test_every_switch_of_a_panel_is_explained(name):
-    panel = getattr(explore, name)
-    assert set(panel.switch_meanings) == set(panel.switches)
-
-
 def test_a_call_leaves_defaults_out():
     assert TOY.call() == "explore.toy()"
     assert TOY.call(n=3, reading={"link": "per_task"}) == "explore.toy()"
@@ -253,13 +247,6 @@ def test_a_picture_is_pale_while_the_next_one_is_computed():
     shown.controls["n"].value = 7
     assert seen == [None, True]
     assert not shown.is_pale
-
-
-def test_a_picture_has_its_size_before_it_is_loaded():
-    image = Shown(TOY).view.image
-    assert (int(image.width), int(image.height)) == (
-        round(WIDTH * SCREEN_DPI), round(HEIGHT * SCREEN_DPI),
-    )  # fmt: skip
 
 
 @pytest.mark.parametrize("name", ["more settings", "readings", "words"])

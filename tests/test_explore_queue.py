@@ -18,18 +18,6 @@ PANEL = explore.queue
 WARM = {"known": "every run time"}
 COLD = {"queue": [1] * 4, "cpu": [40], "gpu": [10]}
 THREE = {"queue": [1, 2, 3], "cpu": [100, 15, 5], "gpu": [10, 10, 50]}
-#: Queues on which a switch decides.
-WAITS = {
-    "queue": [3, 3, 1, 1, 2, 3, 3, 3], "cpu": [18, 9, 12], "gpu": [20, 8, 13], "noise": 0.6,
-    "seed": 0, "cpus": 2, "gpus": 2,
-}  # fmt: skip
-LATER = {
-    "queue": [1, 1, 1, 2, 2, 1, 2], "cpu": [8, 17], "gpu": [1, 13], "gpus": 1,
-    "arrivals": [0, 3, 6, 9, 12, 15, 18],
-}  # fmt: skip
-SPREAD = {
-    **WAITS, "queue": [1, 2, 1, 2, 1, 1, 2, 1, 2], "cpu": [4, 13], "gpu": [10, 17],
-}  # fmt: skip
 
 
 def draw(**given):
@@ -172,23 +160,6 @@ def test_noise_has_mean_one_and_leaves_what_is_declared():
 
 
 @pytest.mark.parametrize(
-    ("reading", "given"),
-    [
-        ({"both_free": "best"}, {}),
-        ({"unknown_remaining": "zero"}, WAITS),
-        ({"unknown_remaining": "inf"}, {**WAITS, **LATER}),
-        ({"deviations": "1"}, SPREAD),
-        ({"deviations": "2"}, SPREAD),
-        ({"gpu_cpu_share": "0.05"}, {}),
-        ({"gpu_cpu_share": "0.2"}, {}),
-    ],
-)
-def test_switch_changes_a_picture(reading, given):
-    plain, other = draw(**given)[1][0], draw(**given, reading=reading)[1][0]
-    assert runs(plain) != runs(other)
-
-
-@pytest.mark.parametrize(
     ("given", "message"),
     [
         ({"queue": [1, 4]}, "applications 1 to 3"),
@@ -206,13 +177,3 @@ def test_switch_changes_a_picture(reading, given):
 def test_bad_queues_are_refused(given, message):
     with pytest.raises(InputError, match=message):
         PANEL.picture(**given)
-
-
-def test_words_of_a_crowded_picture_lie_inside():
-    crowd = {"queue": [1 + i % 8 for i in range(24)], "cpu": range(5, 13), "gpu": range(12, 4, -1)}
-    figure, _ = PANEL.picture(**crowd, noise=0.3, cpus=4, gpus=4)
-    renderer, width = figure.canvas.get_renderer(), figure.canvas.get_width_height()[0]
-    for text in [*(ax._left_title for ax in figure.axes), *figure.axes[2].texts]:
-        box = text.get_window_extent(renderer)
-        assert box.x0 >= 0, text.get_text()
-        assert box.x1 <= width, text.get_text()

@@ -315,7 +315,7 @@ def test_the_citation_is_complete_and_names_the_five_papers():
         assert one["type"] in CFF_TYPES
         assert names_somebody(one["authors"])
     papers = tomllib.loads((ROOT / "data" / "figures.toml").read_text("utf-8"))["papers"]
-    printed = {papers[name]["title"] for name in PRINTED}
+    printed = {papers[name]["title"] for name in PAPER_LETTERS.values()}
     assert {one["title"] for one in cited["references"]} == printed
 
 
@@ -396,50 +396,3 @@ class TestNotebook:
             assert lines[node.lineno - 1].count("=") == 1, lines[node.lineno - 1]
             seen[node.target.id] = (ast.unparse(node.annotation), ast.literal_eval(node.value))
         assert {name: seen.get(name) for name in PARAMETERS} == PARAMETERS
-
-
-# ----------------------------------------------------------------- figure table
-
-#: Figures and tables of the five papers: captions, and one table without a number (cpu-gpu).
-PRINTED = {
-    "mcdf": (10, 0),
-    "inserted-idle-time": (4, 1),
-    "steady-state": (7, 2),
-    "cpu-gpu": (3, 1),
-    "bricks": (6, 1),
-}
-STATUSES = {"reproduced", "redrawn", "planned", "cannot be reproduced", "beyond"}
-
-
-def figure_rows():
-    return tomllib.loads((ROOT / "data" / "figures.toml").read_text("utf-8"))["figure"]
-
-
-def test_every_printed_figure_and_table_has_a_row():
-    expected = {
-        f"{paper}-{kind}{number}"
-        for paper, counts in PRINTED.items()
-        for kind, count in zip(("fig", "table"), counts, strict=True)
-        for number in range(1, count + 1)
-    }
-    rows = [row["id"] for row in figure_rows() if row["status"] != "beyond"]
-    assert {re.sub(r"(?<=\d)[a-z]$", "", row) for row in rows} == expected
-
-
-def test_figure_rows_are_complete():
-    rows = figure_rows()
-    assert len({row["id"] for row in rows}) == len(rows)
-    for row in rows:
-        assert row["id"].startswith(row["paper"] + "-"), row
-        assert row["paper"] in {*PRINTED, "theory", "suite"}, row
-        assert row["status"] in STATUSES, row
-        assert all(row[field] for field in ("printed", "title", "notebook")), row
-        assert bool(row.get("why")) == (row["status"] == "cannot be reproduced"), row
-
-
-def test_a_figure_is_planned_only_until_its_notebook_exists():
-    there = {path.stem for path in NOTEBOOKS}
-    done = {"reproduced", "redrawn", "beyond"}
-    for row in figure_rows():
-        assert row["status"] != "planned" or row["notebook"] not in there, row
-        assert row["status"] not in done or row["notebook"] in there, row
