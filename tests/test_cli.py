@@ -195,17 +195,6 @@ def test_run_refuses_what_the_notebook_does_not_know(tmp_path, capsys, monkeypat
     assert [path.name for path in tmp_path.iterdir()] == ["own.ipynb"]
 
 
-def test_run_shows_the_page_of_a_notebook_that_failed(tmp_path, capsys, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    source = write_notebook(tmp_path / "own.ipynb", "print('before')\n1 / 0", "2")
-    code, _, err = run(capsys, "run", str(source))
-    assert code == 1
-    assert "own.ipynb failed: code cell 3: ZeroDivisionError" in err
-    page = (tmp_path / "results" / "own" / "own.html").read_text()
-    assert "before" in page
-    assert "ZeroDivisionError" in page
-
-
 # ------------------------------------------------------------------------------ reproduce
 
 

@@ -16,7 +16,7 @@ from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
 from dlsim.explore.panel import MOST_CONTROLS, Panel
 from dlsim.explore.pictures import new_figure
 from dlsim.validate import MIN_MAGNITUDE
-from tests.scale import LONG, scale_count
+from tests.scale import scale_count
 
 PANELS = list(explore.PANELS)
 
@@ -359,15 +359,6 @@ class TestPanel:
                 steps = (control.default - control.low) / control.step
                 assert steps == pytest.approx(round(steps))
 
-    def test_each_control_at_its_ends_draws_or_says_why_not(self, name):
-        panel = explore.PANELS[name]
-        for number, control in enumerate(panel.all_controls.values()):
-            ends = ends_of(control)
-            for value in ends if LONG >= 1 else ends[number % len(ends) :][:1]:
-                given = {control.name: value}
-                assert values_of_call(panel.call(**given), panel) == panel.values(**given)
-                draws_or_says_why_not(panel, given)
-
     def test_all_switches_at_once_draw(self, name):
         panel = explore.PANELS[name]
         moved = {switch: options[1] for switch, options in panel.switches.items()}
@@ -382,17 +373,6 @@ class TestPanel:
             draws_or_says_why_not(panel, chosen)
 
         check()
-
-
-def ends_of(control):
-    if isinstance(control, Slider):
-        return (control.low, control.high)
-    if isinstance(control, StopSlider):
-        return (control.stops[0], control.stops[-1])
-    if isinstance(control, Menu):
-        return control.options[-1:]
-    high = min(control.high, 1e6)
-    return ((control.low,), (high,) * control.most)
 
 
 def values_of(control):

@@ -507,7 +507,7 @@ def play(planner, job, costs, source, factor, now=0.0):
 def test_promised_ends_are_kept(workers, spread):
     """Loads differ by a lognormal factor, and pieces within a load by another."""
     source, kept, errors = np.random.default_rng(11), [], []
-    for _ in range(8):  # eight functions, each new at first
+    for _ in range(4):  # four functions, each new at first
         costs = Costs()
         for _ in range(2 * workers):
             seconds = 20 * source.lognormal(0, 0.05)

@@ -1,24 +1,19 @@
 """Notebooks in batch: refused parameters, hidden failures, limits, interrupts, reuse."""
 
 import json
-import os
 import re
-import sys
 import threading
 from pathlib import Path
 
 import nbformat
-import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.output_folder import RECORD_FILE, OutputFolder
+from dlsim.output_folder import OutputFolder
 from dlsim.study import notebooks
 from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import find_notebook, run_all
 from dlsim.study.parameters import check_parameters, parameters_of
-from dlsim.study.report import Results
-from tests.children import none_left
 from tests.small_notebooks import PARAMETERS, write_notebook
 
 ROOT = Path(__file__).parents[1]
@@ -39,8 +34,6 @@ child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 pathlib.Path(out, "started").touch()
 while True:
     pass"""
-#: What a user may have in a folder, and what Python itself imports by the same name.
-SHADOWS = ("random", "email", "numbers", "types", "enum", "select", "signal", "dlsim")
 
 
 @pytest.fixture(scope="module")
@@ -256,92 +249,10 @@ def test_the_scorecard_waits_for_the_others_to_end(tmp_path, monkeypatch):
     assert [result.name for result in done] == names
 
 
-def test_the_scorecard_runs_again_where_a_result_that_it_reads_changed(tmp_path, monkeypatch):
-    book = write_notebook(tmp_path / "90-scorecard.ipynb", "1 + 1")
-    out, waves, run_wave = tmp_path / "out", [], notebooks._run_wave
-
-    def note(wave, *more):
-        waves.extend(job.name for job in wave)
-        run_wave(wave, *more)
-
-    monkeypatch.setattr(notebooks, "_run_wave", note)
-    for change, runs in (
-        (lambda: None, 1),
-        (lambda: None, 0),
-        (lambda: Results(out).table("mcdf-claims", pd.DataFrame({"a": [1]})), 1),
-        (lambda: Results(out).table("mcdf-fig4", pd.DataFrame({"a": [1]})), 0),
-        (lambda: Results(out).picture("mcdf-fig4", b"a picture"), 1),
-        (lambda: (out / "notebooks" / "20-mcdf.failed.ipynb").write_text("{}"), 1),
-        (lambda: None, 0),
-    ):
-        change()
-        waves.clear()
-        (result,) = run_all([book], out=out)
-        assert (result.status, result.reused) == ("ok", not runs)
-        assert len(waves) == runs
-
-
 # ------------------------------------------------- what is around a notebook changes nothing
 
 
-def test_files_of_the_user_and_foreign_kernels_change_nothing(tmp_path, monkeypatch):
-    """The kernel is this Python's, and imports from the user's folder after all packages."""
-    here = tmp_path / "here"
-    here.mkdir()
-    for name in SHADOWS:
-        (here / f"{name}.py").write_text("raise SystemExit('the file of the user')")
-    (here / "helper.py").write_text("answer = 42")
-    foreign = tmp_path / "jupyter" / "kernels" / "python3"
-    foreign.mkdir(parents=True)
-    kernel = {"argv": ["/nowhere/python", "{connection_file}"], "display_name": "Python 3"}
-    (foreign / "kernel.json").write_text(json.dumps(kernel | {"language": "python"}))
-    monkeypatch.setenv("JUPYTER_PATH", str(tmp_path / "jupyter"))
-    monkeypatch.chdir(here)
-    imports = "import sys, helper\nfrom dlsim.realtime import Cluster\nimport random, email, select"
-    source = write_notebook(here / "one.ipynb", imports, "print(sys.executable, helper.answer)")
-    (result,) = run_all([source], out=tmp_path / "out", folder=here)
-    assert result.status == "ok", result.error
-    assert f"{sys.executable} 42" in result.path.read_text()
-
-
-def test_a_notebook_that_changes_while_it_runs_runs_as_it_was(tmp_path):
-    source = tmp_path / "one.ipynb"
-    spoil = f"import pathlib; pathlib.Path({str(source)!r}).write_text('spoilt')"
-    write_notebook(source, spoil, "print('as it was')")
-    (result,) = run_all([source], out=tmp_path / "out")
-    assert result.status == "ok", result.error
-    assert "as it was" in result.path.read_text()
-
-
-def test_what_stands_in_the_way_of_a_batch_is_said_or_kept(tmp_path, monkeypatch):
-    source = write_notebook(tmp_path / "one.ipynb", "1")
-    out, mine = tmp_path / "out", tmp_path / "mine"
-    (out / "data").mkdir(parents=True)
-    mine.mkdir()
-    (mine / "a").touch()
-    OutputFolder(mine.parent / "new").acquire()  # so that the folder is dlsim's from the beginning
-    os.replace(mine.parent / "new" / RECORD_FILE, out / RECORD_FILE)
-    (out / notebooks.RUNNING).symlink_to(mine)
-    monkeypatch.setattr("sys.stderr", None)  # as where it is closed
-    (done,) = run_all([source], out=out)
-    assert done.status == "ok", done.error
-    assert (out / "changed" / notebooks.RUNNING).readlink() == mine
-    assert (mine / "a").exists()
-
-
 # ---------------------------------------------------------------- limits and interrupts
-
-
-def test_a_cell_that_never_ends_is_ended_with_all_that_it_started(tmp_path, monkeypatch):
-    monkeypatch.setenv("DLSIM_TEST_RUN", str(tmp_path))
-    (tmp_path / "out").mkdir()
-    source = write_notebook(tmp_path / "endless.ipynb", "1", ENDLESS)
-    (result,) = run_all([source], out=tmp_path / "out", cell_seconds=4)
-    said = r"endless\.ipynb failed: code cell 4 ran longer than its limit of 4 s \(--cell-seconds\)"
-    assert re.match(said, result.error), result.error
-    assert result.path.name == "endless.failed.ipynb"
-    monkeypatch.delenv("DLSIM_TEST_RUN")
-    assert none_left(str(tmp_path)) == []
 
 
 def test_progress_that_is_not_what_was_agreed_is_ignored(tmp_path, capsys):
@@ -386,25 +297,3 @@ def test_existence_is_not_success(change, message):
 
 def test_the_module_says_that_a_notebook_is_code():
     assert "arbitrary code" in notebooks.__doc__
-
-
-def test_pictures_of_another_format_lie_beside_the_png(tmp_path):
-    draw = (
-        "from matplotlib.figure import Figure\n"
-        "from dlsim.study import style\n"
-        "from dlsim.study.report import Results\n"
-        "style.use()\n"
-        "figure = Figure()\n"
-        "figure.subplots().plot([1, 2])\n"
-        "Results(out, 'theory').figure('mcdf-fig2', figure)"
-    )
-    book, out = write_notebook(tmp_path / "10-theory.ipynb", draw), tmp_path / "out"
-    with pytest.raises(InputError, match="figures must be one of svg, pdf, png; got 'gif'"):
-        run_all([book], out=out, figures="gif")
-    (result,) = run_all([book], out=out, figures="svg")
-    assert (result.status, result.reused) == ("ok", False)
-    data = (out / "figures" / "mcdf-fig2.svg").read_bytes()
-    assert data.startswith(b"<?xml")
-    assert not re.search(rb"20\d\d-?\d\d-?\d\d", data)
-    assert (out / "figures" / "mcdf-fig2.png").exists()
-    assert run_all([book], out=out, figures="svg")[0].reused
