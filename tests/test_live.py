@@ -38,6 +38,7 @@ from dlsim.live.planner import (
     sample_places,
 )
 from tests import live_work as work
+from tests.scale import TRIES_ALL
 
 #: Margin of a function without loads whose pieces took their fitted times.
 MARGIN = math.exp(stats.t.ppf(0.95, 2) * 0.1 * math.sqrt(2))
@@ -507,7 +508,7 @@ def play(planner, job, costs, source, factor, now=0.0):
 def test_promised_ends_are_kept(workers, spread):
     """Loads differ by a lognormal factor, and pieces within a load by another."""
     source, kept, errors = np.random.default_rng(11), [], []
-    for _ in range(4):  # four functions, each new at first
+    for _ in range(8 if TRIES_ALL else 4):  # functions, each new at first
         costs = Costs()
         for _ in range(2 * workers):
             seconds = 20 * source.lognormal(0, 0.05)
