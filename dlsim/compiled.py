@@ -30,11 +30,11 @@ from dlsim.cache import PACKAGE_ROOT, cache_folder, private_folder, source_diges
 from dlsim.validate import one_of
 
 #: Tolerance of every comparison of two times, relative to the duration involved (exact types pass
-#: ``tol=0``). Relative to the time itself it is TOL / CLOCK: 4.4 units in the last place.
+#: ``tol=0``). Relative to the time itself it is TOL / CLOCK_DIVISOR: 4.4 units in the last place.
 TOL = 1e-12
-CLOCK = 1024
+CLOCK_DIVISOR = 1024
 #: The packages whose functions are compiled.
-CORES = ("dlsim.realtime.core", "dlsim.bricks.core", "dlsim.steady.core")
+CORE_PACKAGES = ("dlsim.realtime.core", "dlsim.bricks.core", "dlsim.steady.core")
 #: The values of the argument `engine` of an engine's `simulate`.
 ENGINES = ("auto", "compiled", "python")
 #: Whether a core is being imported uncompiled, and the lock of that import.
@@ -79,7 +79,7 @@ def say_compiling(module: str) -> None:
 def require_cache() -> None:
     """Raise InputError if the folders of kernels and of sweep cells cannot be used."""
     private_folder(cache_folder(), "cells", source_digest())
-    for core in () if numba.config.DISABLE_JIT else CORES:
+    for core in () if numba.config.DISABLE_JIT else CORE_PACKAGES:
         private_folder(*kernel_place(core))
 
 
@@ -125,15 +125,14 @@ def _compile_plainly(function: Callable[..., Any], place: tuple[Path, str]) -> C
     return kernel
 
 
-def records(shape: int | tuple[int, int], dtype: np.dtype, *, blank: bool = True) -> Any:
-    """Return new records, all 0 if `blank`."""
-    fresh = np.zeros(shape, dtype) if blank else np.empty(shape, dtype)
-    return fresh.view(np.recarray) if numba.config.DISABLE_JIT else fresh
+def zero_records(shape: int | tuple[int, int], dtype: np.dtype) -> Any:
+    """Return new records whose fields are 0."""
+    return zero_recarray(shape, dtype) if numba.config.DISABLE_JIT else np.zeros(shape, dtype)
 
 
-def record_arrays(shape: int | tuple[int, int], dtype: np.dtype, *, blank: bool = True) -> Any:
-    """Return new records whose fields are attributes in uncompiled Python."""
-    return (np.zeros(shape, dtype) if blank else np.empty(shape, dtype)).view(np.recarray)
+def zero_recarray(shape: int | tuple[int, int], dtype: np.dtype) -> Any:
+    """Return new records whose fields are 0, and attributes in uncompiled Python."""
+    return np.zeros(shape, dtype).view(np.recarray)
 
 
 def _say(line: str) -> None:
@@ -190,7 +189,7 @@ class Core:
                 for name, module in kept.items():
                     parent, _, child = name.rpartition(".")
                     setattr(sys.modules[parent], child, module)
-        plain = {"records": record_arrays, "call_rule": _call}
+        plain = {"zero_records": zero_recarray, "call_rule": _call}
         for names_of_module in map(vars, modules.values()):
             shared = plain.keys() & names_of_module.keys()
             names_of_module.update({name: plain[name] for name in shared})
@@ -241,28 +240,28 @@ else:
 
 
 @numba.extending.register_jitable  # plain in Python: it runs on Fractions, and in both cores
-def latest_finish(due: Any, budget: Any, tol: Any = TOL) -> Any:
+def deadline_with_tolerance(due: Any, budget: Any, tol: Any = TOL) -> Any:
     """Return the latest completion time that still meets a deadline.
 
     The tolerance is relative to the available time `budget`, plus the rounding of the clock. It
     therefore scales with the unit of time and does not grow with the time since the clock began.
     """
-    return due + tol * (budget + abs(due) / CLOCK)
+    return due + tol * (budget + abs(due) / CLOCK_DIVISOR)
 
 
 @numba.extending.register_jitable
-def meets(finish: Any, due: Any, budget: Any, tol: Any = TOL) -> Any:
+def meets_deadline(finish: Any, due: Any, budget: Any, tol: Any = TOL) -> Any:
     """Tell whether a completion time meets a deadline, up to the tolerance."""
-    return finish <= latest_finish(due, budget, tol)
+    return finish <= deadline_with_tolerance(due, budget, tol)
 
 
 @numba.extending.register_jitable
 def same_instant(first: Any, second: Any, span: Any, tol: Any = TOL) -> Any:
     """Tell whether two times are equal, up to the tolerance for a duration `span`."""
-    return abs(first - second) <= tol * (span + max(abs(first), abs(second)) / CLOCK)
+    return abs(first - second) <= tol * (span + max(abs(first), abs(second)) / CLOCK_DIVISOR)
 
 
-def clock_origin(arrivals: NDArray[np.float64]) -> float:
+def time_offset(arrivals: NDArray[np.float64]) -> float:
     """Return the time that an engine subtracts from sorted arrivals, near the first arrival.
 
     It is the first arrival rounded down to a multiple of a power of two that exceeds the span of

@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 from dlsim import theory
-from dlsim.compiled import latest_finish, meets, same_instant
+from dlsim.compiled import deadline_with_tolerance, meets_deadline, same_instant
 from dlsim.realtime import partition
 from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
@@ -90,12 +90,12 @@ def test_the_closed_growth_is_the_recursion_on_small_counts():
 
 def test_the_predicates_of_the_tolerance_are_exact_on_exact_types():
     due, hair = Fraction(10**7), Fraction(1, 10**9)
-    assert plain(meets)(due, due, due, 0)
-    assert not plain(meets)(due + hair, due, due, 0)
-    assert plain(latest_finish)(due, due, 0) == due
+    assert plain(meets_deadline)(due, due, due, 0)
+    assert not plain(meets_deadline)(due + hair, due, due, 0)
+    assert plain(deadline_with_tolerance)(due, due, 0) == due
     assert plain(same_instant)(due, due, due, 0)
     assert not plain(same_instant)(due, due + hair, due, 0)
-    assert plain(meets)(float(due) * (1 + 1e-13), float(due), float(due))
+    assert plain(meets_deadline)(float(due) * (1 + 1e-13), float(due), float(due))
 
 
 def test_the_fewest_nodes_are_found_from_any_lower_bound():
@@ -300,14 +300,14 @@ def test_a_deadline_at_the_very_end_is_met_by_just_that_many_nodes(setup):
     for one, size, t, n, time in exact_deadlines(setup, 1):
         found += 1
         due = t + time
-        assert meets(t + time, due, time)
+        assert meets_deadline(t + time, due, time)
         assert partition.fewest_nodes(size, due - t, one, start=t) == n
         table = partition.opr_table(one)
         top = partition.fastest_nodes(size, one)
         args = (size, 1, top, table.time_per_unit, table.setup_time)
-        assert core.n_min_of(t, latest_finish(due, time), *args) == n
+        assert core.n_min_of(t, deadline_with_tolerance(due, time), *args) == n
         # and a deadline that is really earlier is not met by n
-        assert core.n_min_of(t, latest_finish(due - 5e-4, time), *args) != n
+        assert core.n_min_of(t, deadline_with_tolerance(due - 5e-4, time), *args) != n
     assert found > TRIALS / 2
 
 

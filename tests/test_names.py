@@ -21,7 +21,7 @@ SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES"}
 DEFINED_TWICE = set(
     """
     ABOUT ALL_NODES Costs LOADS MAX_NODES NODES Scheduler execution_time from_csv main
-    positive records show_equal_finish whole
+    positive show_equal_finish whole
     """.split()
 )
 #: How many one-letter arguments, and unformatted places outside tables, a room still has.

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
-from dlsim.compiled import CLOCK, TOL, latest_finish
+from dlsim.compiled import CLOCK_DIVISOR, TOL, deadline_with_tolerance
 from dlsim.errors import ScheduleError
 from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, time_tolerance, times_equal
 from dlsim.validate import Floats, unwrap_scalar
@@ -222,7 +222,7 @@ def _serve_queue(
     spans = sizes / float(env.servers["performance"].iloc[server])
     # of two jobs that arrive at one instant, the background job comes first
     earliest = np.maximum.accumulate(background_times - TOL * spans)
-    before = np.searchsorted(earliest, times * (1 + TOL / CLOCK), side="right")
+    before = np.searchsorted(earliest, times * (1 + TOL / CLOCK_DIVISOR), side="right")
     background_times, sizes = background_times[: before[-1]], sizes[: before[-1]]
     arrived = _work_possible(env, server, np.insert(background_times, before, times))
     all_work = np.insert(sizes, before, work)
@@ -301,13 +301,13 @@ def _observation_times(result: ResultTables) -> Floats:
     if result.reading.predictor == "perfect":
         return time
     probe = result.reading.probe
-    return np.asarray(probe * np.floor(latest_finish(time, probe) / probe))
+    return np.asarray(probe * np.floor(deadline_with_tolerance(time, probe) / probe))
 
 
 def _observed_entries(result: ResultTables, steps: int) -> NDArray[np.int64]:
     """Return the entry of the traces that was known at every submission."""
     step = result.environment.step
-    entries = latest_finish(_observation_times(result), step) / step
+    entries = deadline_with_tolerance(_observation_times(result), step) / step
     return np.asarray(np.minimum(entries, steps - 1.0).astype(np.int64))
 
 
@@ -320,7 +320,7 @@ def _count_present(
     instant may count or not.
     """
     fewest, most = np.zeros((2, len(time)), dtype=np.int64)
-    late = latest_finish(time, span)
+    late = deadline_with_tolerance(time, span)
     early = 2 * time - late
     for one in np.unique(server):
         rows, jobs = server == one, jobs_server == one

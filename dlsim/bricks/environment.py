@@ -22,7 +22,7 @@ from dlsim.bricks.traces import (
     trace_array,
 )
 from dlsim.bricks.workload import random_environment
-from dlsim.compiled import clock_origin
+from dlsim.compiled import time_offset
 from dlsim.errors import InputError
 from dlsim.validate import MAX_COUNT, MAX_MAGNITUDE, Floats, column, number, positive, require_table
 
@@ -273,7 +273,7 @@ class Environment:
             return 0.0
         first = min(float(times.min()) for times in arrivals)
         last = max(float(times.max()) for times in arrivals)
-        return clock_origin(np.array([first, last]))
+        return time_offset(np.array([first, last]))
 
     def shift_to_origin(self, arrivals: Stream) -> Stream:
         """Return arrivals on the clock of a run."""

@@ -33,11 +33,12 @@ under every reading:
 - Other users' data (`Environment.link_background`) take from a link up to the end of its trace
   or of the step of their last arrival, whichever is later; then its last entry holds, whole.
 - Two times are equal if they differ by no more than `dlsim.compiled.TOL` of a duration and 4
-  units in the last place of the clock (`dlsim.compiled.latest_finish`). The durations are: T_Si
-  against T_target, the target; estimates against the best one, that one (ties go to the lowest
-  server index); a completion, or eq. (6) with the clock added to both sides, against the deadline,
-  the time from the request to it; a probe, the probe interval; another user's job or data, the time
-  that it takes; an entry of a trace, the step. The order of all other events is by exact time.
+  units in the last place of the clock (`dlsim.compiled.deadline_with_tolerance`). The durations
+  are: T_Si against T_target, the target; estimates against the best one, that one (ties go to the
+  lowest server index); a completion, or eq. (6) with the clock added to both sides, against the
+  deadline, the time from the request to it; a probe, the probe interval; another user's job or
+  data, the time that it takes; an entry of a trace, the step. The order of all other events is by
+  exact time.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from dlsim.bricks.check import check_result
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import Reading, Scheduler
-from dlsim.compiled import latest_finish
+from dlsim.compiled import deadline_with_tolerance
 
 
 def _mean(values: NDArray[Any]) -> float:
@@ -22,7 +22,7 @@ def _mean(values: NDArray[Any]) -> float:
 def requests_table(records: np.recarray, env: Environment) -> pd.DataFrame:
     """Return the table `GridResult.requests` from the records of a run."""
     due, time = (env.requests[name].to_numpy() for name in ("deadline", "time"))
-    latest = latest_finish(due - env.origin, np.abs(due - time))
+    latest = deadline_with_tolerance(due - env.origin, np.abs(due - time))
     performance = env.servers["performance"].to_numpy()
     columns = {
         "server": records["server"].copy(),

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.bricks.core.state import Config, EnvironmentArrays, GridState, IntArray
-from dlsim.compiled import latest_finish
+from dlsim.compiled import deadline_with_tolerance
 from dlsim.validate import Floats
 
 
@@ -123,12 +123,14 @@ def best_server(view: View, estimates: Floats, target: float) -> int:
         the server with the smallest estimate. Of equal estimates the first is taken.
     """
     clock = view.now + np.where(view.excluded, np.inf, estimates)
-    fits = clock <= latest_finish(view.now + target, abs(target))
+    fits = clock <= deadline_with_tolerance(view.now + target, abs(target))
     if not fits.any():
         best = float(clock.min())
-        return int(np.argmax((clock <= latest_finish(best, best - view.now)) & ~view.excluded))
+        return int(
+            np.argmax((clock <= deadline_with_tolerance(best, best - view.now)) & ~view.excluded)
+        )
     best = float(clock[fits].max())
-    return int(np.argmax(fits & (best <= latest_finish(clock, best - view.now))))
+    return int(np.argmax(fits & (best <= deadline_with_tolerance(clock, best - view.now))))
 
 
 def _read_only(values: Any) -> Any:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import ArrayLike, NDArray
 
-from dlsim.compiled import latest_finish
+from dlsim.compiled import deadline_with_tolerance
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import CLASSES, JobView
 from dlsim.cpugpu.model import WITH_TARGET, Machine, Policy, Reading
@@ -219,7 +219,7 @@ def require_reading_and_history(
 
 def is_same_instant(first: Any, second: Any, span: Any) -> bool:
     """Tell whether two instants are equal at the time scale `span`; also for Fractions."""
-    return bool(max(first, second) <= latest_finish(min(first, second), span))
+    return bool(max(first, second) <= deadline_with_tolerance(min(first, second), span))
 
 
 def same_instants(first: Any, second: Any, span: Any) -> Any:
@@ -233,7 +233,7 @@ def same_instants(first: Any, second: Any, span: Any) -> Any:
 def find_earliest(finishes: Sequence[float], now: float) -> int:
     """Return the first place of the least finish, within the tolerance; NaN entries are skipped."""
     least = min(at for at in finishes if at == at)
-    limit = latest_finish(least, least - now)
+    limit = deadline_with_tolerance(least, least - now)
     return next(place for place, at in enumerate(finishes) if at <= limit)
 
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import clock_origin, latest_finish
+from dlsim.compiled import deadline_with_tolerance, time_offset
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow_plan, ideal_plan
 from dlsim.cpugpu.job_table import JobTable
@@ -47,7 +47,7 @@ class Trace(NamedTuple):
 
 def shift_clock(job_table: JobTable) -> tuple[float, JobTable]:
     """Return where the engine's clock begins, by the first arrival, and the jobs on it."""
-    origin = clock_origin(job_table.arrival)
+    origin = time_offset(job_table.arrival)
     return origin, replace(job_table, arrival=job_table.arrival - origin)
 
 
@@ -118,7 +118,7 @@ def simulate_jobs(
             label = None if waiting is None else job_table.labels[waiting.job]
             name = find_job_policy(policy)[0]
             raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
-        limit = latest_finish(now, shortest)
+        limit = deadline_with_tolerance(now, shortest)
         for now, device in clock.end_until(limit):
             running = scheduler.state.running[device]
             assert running is not None

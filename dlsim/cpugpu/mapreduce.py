@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.compiled import latest_finish
+from dlsim.compiled import deadline_with_tolerance
 from dlsim.cpugpu import mapreduce_job, model
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import follow_plan, ideal_plan
@@ -163,7 +163,7 @@ class TaskRun:
             for attempt in sorted(self.running.values(), key=lambda a: (a.end, a.task)):
                 if is_same_instant(attempt.end, now, attempt.seconds):
                     self._end_attempt(attempt)
-            limit = latest_finish(now, self.shortest if self.attempts else 0.0)
+            limit = deadline_with_tolerance(now, self.shortest if self.attempts else 0.0)
             for node in [node for node, when in node_failures.items() if when <= limit]:
                 del node_failures[node]
                 self._on_node_failure(node, now)

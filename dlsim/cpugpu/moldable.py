@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.compiled import clock_origin, latest_finish
+from dlsim.compiled import deadline_with_tolerance, time_offset
 from dlsim.cpugpu.job_table import (
     VERSIONS,
     busy_shares,
@@ -401,7 +401,7 @@ def _expected_free(unfinished: Reservations, pool: NodePool, now: float) -> Free
     free: FreeTimes = [(now, now)] * pool.nodes
     for one in unfinished:
         kind, expected = one.config.kind, one.config.time
-        is_running = one.start <= latest_finish(now, one.time(pool))
+        is_running = one.start <= deadline_with_tolerance(now, one.time(pool))
         start = one.start if is_running else _free_time(free, one.nodes, kind)
         _occupy_nodes(free, one.nodes, kind, max(now, start + expected), expected)
     return free
@@ -426,7 +426,9 @@ def _run_batches(jobs: list[MoldableJob], pool: NodePool, scheduler: Scheduler) 
         reservations: Any = map(take_next_nodes, batch)
         if scheduler.line == "none":
             pairs = [(one, one.time(pool)) for one in unfinished]
-            unfinished = [one for one, time in pairs if one.start + time > latest_finish(now, time)]
+            unfinished = [
+                one for one, time in pairs if one.start + time > deadline_with_tolerance(now, time)
+            ]
             expected_free = _expected_free(unfinished, pool, now)
             reservations = _reserve_batch(batch, expected_free, pool, scheduler, now)
         for one in reservations:
@@ -535,7 +537,7 @@ def run_moldable(
     pool = or_default("pool", pool, NodePool)
     name, row = find_row("scheduler", scheduler, SCHEDULERS, lambda row: "own")
     job_rows = read_moldable_jobs(jobs, pool)
-    origin = clock_origin(np.sort([job.arrival for job in job_rows]))
+    origin = time_offset(np.sort([job.arrival for job in job_rows]))
     job_rows = [job._replace(arrival=job.arrival - origin) for job in job_rows]
     run = _search if row.search else _run_batches
     rows, uses = [], []

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
-from dlsim.compiled import latest_finish
+from dlsim.compiled import deadline_with_tolerance
 from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks, equal_chunks_time
 from dlsim.cpugpu.job_table import (
     do_not_overlap,
@@ -247,7 +247,7 @@ def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
         limit = running[0][0] if running else now
         while running and running[0][0] <= limit:
             now, op = heapq.heappop(running)
-            limit = latest_finish(now, span)
+            limit = deadline_with_tolerance(now, span)
             for one in servers[op % period]:
                 busy.remove(one)
                 touched |= users[one]

@@ -22,7 +22,7 @@ import math
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from dlsim.compiled import TOL, latest_finish
+from dlsim.compiled import TOL, deadline_with_tolerance
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView, Running
 from dlsim.cpugpu.model import POLICY_RULES, Policy, Reading
@@ -244,7 +244,7 @@ def rule_4(
                 job.job, device, "R3" if None in free.values() else "R3*", predicted_finish
             )
     earliest = min([finish for finish in predicted_finish if finish == finish])
-    limit = latest_finish(earliest, earliest - state.now)
+    limit = deadline_with_tolerance(earliest, earliest - state.now)
     tied = [device for device, finish in enumerate(predicted_finish) if finish <= limit]
     chosen = tied[0]
     if len(tied) > 1:
@@ -282,7 +282,7 @@ def _place_unmeasured(
     ready = ready_by_history(state, policy, reading)
     able = [d for d, cls in enumerate(state.classes) if cls in job.declared]
     least = min(ready[d] for d in able)
-    limit = latest_finish(least, least - state.now)
+    limit = deadline_with_tolerance(least, least - state.now)
     return Decision(job.job, next(d for d in able if ready[d] <= limit), "R0")
 
 
@@ -304,7 +304,7 @@ def _gains(state: SchedulerState, policy: Policy, reading: Reading) -> Iterator[
         job = queue[-1]
         for cls, time in expected_times(state, job, policy, reading).items():
             device, here = state.first_free(cls), state.now + time
-            if device is not None and latest_finish(here, end - state.now) < end:
+            if device is not None and deadline_with_tolerance(here, end - state.now) < end:
                 yield _Gain(here - end, end, job, device)
 
 
@@ -317,7 +317,7 @@ def _steal(state: SchedulerState, policy: Policy, reading: Reading) -> Decision 
     if not gains:
         return None
     best = min(gains, key=lambda gain: gain.later)
-    slack = latest_finish(best.end, best.end - state.now) - best.end
+    slack = deadline_with_tolerance(best.end, best.end - state.now) - best.end
     as_good = [gain for gain in gains if gain.later <= best.later + slack]
     found = min(as_good, key=lambda gain: gain.device)
     times = expected_times(state, found.job, policy, reading)

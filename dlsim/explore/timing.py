@@ -10,7 +10,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dlsim.compiled import meets
+from dlsim.compiled import meets_deadline
 from dlsim.errors import InputError
 from dlsim.explore.controls import Slider, StopSlider
 from dlsim.explore.panel import panel
@@ -180,7 +180,7 @@ def _sentence(
 ) -> str:
     """Say when the load ends, whether that is in time, and which numbers of nodes are better."""
     n, end = len(chunks), float(chunks["compute_end"].max())
-    verdict = "in time" if meets(end, deadline, deadline) else "too late"
+    verdict = "in time" if meets_deadline(end, deadline, deadline) else "too late"
     enough = f"{fewest} would do" if fewest else f"no number of the {len(times)} would do"
     verb = "is" if fastest == 1 else "are"
     text = f"On {n} of {len(times)} nodes the load ends at {end:.4g}, {verdict}: {enough}, "

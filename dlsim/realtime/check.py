@@ -13,7 +13,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import TOL, clock_origin
+from dlsim.compiled import TOL, time_offset
 from dlsim.errors import ScheduleError
 from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, StateView, describe_run
 from dlsim.realtime.partition import fastest_counts, time_table
@@ -149,7 +149,7 @@ def _uses_all_free_nodes(s: ScheduleArrays) -> list[bool]:
 
 def _clock_resolution(s: ScheduleArrays, at: Floats) -> Floats:
     """Return the rounding error of instants in the table; the engine's own clock is finer."""
-    return np.spacing(np.abs(at)) * (clock_origin(s.arrival) > 0)
+    return np.spacing(np.abs(at)) * (time_offset(s.arrival) > 0)
 
 
 def _link_free_times(s: ScheduleArrays) -> Floats:
@@ -276,7 +276,7 @@ def _exclusion_rules_of_batch(
 def _rules_of_batch(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[RuleResult]:
     c, present, task = s.cluster, k.names, k.task
     # an optimum's shares are differences between instants of the engine's clock
-    clock = (MAX_ULPS + c.nodes) * np.finfo(float).eps * (s.estimate - clock_origin(s.arrival))
+    clock = (MAX_ULPS + c.nodes) * np.finfo(float).eps * (s.estimate - time_offset(s.arrival))
     clock *= s.kind == SPLIT_KINDS.index("optimum")
     sums = times_equal(k.total(k.alpha), 1.0, 1.0, slack=clock / (s.sigma * (c.cms + c.cps)))
     yield "the shares of a task sum to 1", present, sums[k.tasks]
@@ -391,7 +391,7 @@ def _release_rules(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[R
 def _user_shares(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> NDArray[np.bool_]:
     """Tell whether a user's partition, called again task by task, returns the same shares."""
     c, table, given = s.cluster, time_table(s.cluster, "opr"), np.empty(len(k.task))
-    origin, ask = clock_origin(s.arrival), cast(Callable[..., Any], s.policy.partition)
+    origin, ask = time_offset(s.arrival), cast(Callable[..., Any], s.policy.partition)
     for first, n in zip(
         np.flatnonzero(k.by_task.place == 0), x.n[k.by_task.place == 0], strict=True
     ):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.compiled import clock_origin
+from dlsim.compiled import time_offset
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.model import MOST_ROUNDS, SPLIT_KINDS, Cluster, Policy, Reading
@@ -213,14 +213,14 @@ def split_load(
     times = model.release_times(release, cluster)
     rules = make_rules(cluster, policy, Reading())
     with core_for(policy, "auto", 1) as core:
-        task = core.state.records(1, core.state.TASK)
+        task = core.state.zero_records(1, core.state.TASK)
         s = core.state.fresh_state(len(times), rules, 0.0)
         chunks = np.empty((len(times) * MOST_ROUNDS, 4))
         s = s._replace(release=np.empty(len(times)), chunks=chunks)
         task["sigma"], task["n_star"] = float(sigma), len(times)
         if cluster.cps == 0 and partition in ("exact", "exact-n"):  # computing is free
             times = times[:1]
-        origin = clock_origin(times)
+        origin = time_offset(times)
         releases, sizes = np.unique(times - origin, return_counts=True)
         groups, pool, table = len(releases), s.chosen_nodes, time_table(cluster, partition)
         pool["time"][:groups], pool["nodes"][:groups] = releases, sizes

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.compiled import CLOCK, clock_origin, latest_finish
+from dlsim.compiled import CLOCK_DIVISOR, deadline_with_tolerance, time_offset
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.state import IIT_COLUMNS, IIT_COUNT_RULES
@@ -103,7 +103,7 @@ class Schedule:
         missed = run.admitted & ~(done["end"] - arrival <= run.deadline)
         few = np.flatnonzero(missed)  # these may still be in time within the tolerance
         due = arrival[few] + run.deadline[few]
-        missed[few] = ~(done["end"][few] <= latest_finish(due, due - arrival[few]))
+        missed[few] = ~(done["end"][few] <= deadline_with_tolerance(due, due - arrival[few]))
         columns = {
             "arrival": given.arrival.copy(),
             "sigma": given.sigma.copy(),
@@ -362,14 +362,16 @@ def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     counts = how[:, 0] * how[:, 2]
     times = np.column_stack([tasks["sigma"], tasks["start"], tasks["estimate"]])[order]
     finer = np.column_stack([runs["began"], runs["until"]])[order]  # unless the table is changed
-    origin = clock_origin(s.tasks["arrival"].to_numpy(dtype=float))
+    origin = time_offset(s.tasks["arrival"].to_numpy(dtype=float))
     is_finer = origin + finer == times[:, 1:]
     times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
     c, table = s.cluster, time_table(s.cluster, s.policy.partition)
     costs = (float(c.cms), float(c.cps), float(c.st), float(c.sc))
     own = s.reading.link == "shared", s.reading.release == "finish"
     span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table)
-    span += 0.0 if is_finer.all() else origin / CLOCK  # a table knows no instant more exactly
+    span += (
+        0.0 if is_finer.all() else origin / CLOCK_DIVISOR
+    )  # a table knows no instant more exactly
     work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
     given = (costs, table, own, span, np.full(c.nodes, -np.inf))
     user_rules = wrap_user_rules(s.policy)

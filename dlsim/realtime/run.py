@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import clock_origin, latest_finish
+from dlsim.compiled import deadline_with_tolerance, time_offset
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.core import node_rules, orders, splits
@@ -43,7 +43,7 @@ def deadline_ranks(due: Floats, span: float) -> Floats:
     """Number deadlines from the smallest up; those that are one instant share a number."""
     order = np.argsort(due, kind="stable")
     inner = due[order]
-    apart = inner[1:] > latest_finish(inner[:-1], span)
+    apart = inner[1:] > deadline_with_tolerance(inner[:-1], span)
     ranks = np.empty(len(due))
     ranks[order] = np.concatenate([[0], np.cumsum(apart)])[: len(due)]
     return ranks
@@ -132,7 +132,7 @@ def run_admission_loop(
     overtaking, kept = None if is_served_in_line(rules) else True, None
     members = np.empty(len(tasks), np.int64)
     if offers is not None:
-        offers["deadline"], kept = np.nan, core.state.records(len(tasks) + 2, core.state.ENTRY)
+        offers["deadline"], kept = np.nan, core.state.zero_records(len(tasks) + 2, core.state.ENTRY)
     return float(core.loop.run_admission(overtaking, offers, kept, tasks, rules, s, members, *more))
 
 
@@ -150,7 +150,7 @@ def run_in_opr_loop(
     """
     m = len(arrival)
     rooms = 3, 2 * min(m, rules.nodes) + 2
-    waiting = core.state.records(m + 1, core.state.ENTRY, blank=False)
+    waiting = core.state.zero_records(m + 1, core.state.ENTRY)
     (start, end), (nodes, order) = np.empty((2, m)), np.empty((2, m), dtype=np.int64)
     ran = core.opr_loop.run_opr(
         arrival,
@@ -205,7 +205,7 @@ def run_policy(
             " their mind is not known; use a policy by name, or an order(tasks)"
         )
     rules = make_rules(cluster, policy, reading, negotiate, makes_offers)
-    origin, span = clock_origin(given.arrival), span_of(given.sigma, table)
+    origin, span = time_offset(given.arrival), span_of(given.sigma, table)
     arrival = given.arrival - origin if origin > 0 else given.arrival
     if policy.order_key is not None and span > 1:
         # ranks of a static order are no instants: however long tasks last, two are never one
@@ -215,7 +215,10 @@ def run_policy(
         if policy.admission and fits_opr_loop(rules) and is_plain_run:
             done = run_in_opr_loop(core, given, arrival, rules, span, table)
             return Run(origin, given.deadline.copy(), done["nodes"] > 0, done, np.nan, None, None)
-        tasks, results = core.state.records(count, core.state.TASK), core.state.fresh_results(count)
+        tasks, results = (
+            core.state.zero_records(count, core.state.TASK),
+            core.state.fresh_results(count),
+        )
         tasks["arrival"], tasks["sigma"] = arrival, given.sigma
         tasks["due"] = arrival + given.deadline
         tasks["rank"], tasks["requested"] = given.key, given.requested
@@ -224,7 +227,7 @@ def run_policy(
         if policy.admission:
             state = core.state.fresh_state(count, rules, span)
             if offer_mask is not None:
-                offers = core.state.records(count, core.state.OFFER)
+                offers = core.state.zero_records(count, core.state.OFFER)
                 offers["nodes"] = np.where(offer_mask, 0, -1)
             offer = run_admission_loop(
                 core, offers, tasks, rules, state, offered_task, deadline, admitted, results, table
@@ -234,7 +237,7 @@ def run_policy(
             if rules.has_user_rules:
                 raise_rule_error(rules.user, policy, given.labels, state.release)
         else:
-            waiting = core.state.records(count, core.state.NODE_BLOCK)
+            waiting = core.state.zero_records(count, core.state.NODE_BLOCK)
             if rules.order == orders.DEADLINE_ORDER:
                 tasks["rank"] = deadline_ranks(arrival + given.deadline, span)
             drop = reading.late == "drop"
@@ -296,7 +299,7 @@ def plan_at_instant(
     with core_for(policy, engine, m) as core:
         state = core.state
         results = state.fresh_results(m)
-        tasks, offers = state.records(m, state.TASK), state.records(m, state.OFFER)
+        tasks, offers = state.zero_records(m, state.TASK), state.zero_records(m, state.OFFER)
         tasks["sigma"], tasks["due"], tasks["rank"] = sizes, asked, np.arange(m)
         s = state.fresh_state(m + cluster.nodes, rules, span_of(sizes, table))
         later = np.sort([time for time in release if time > 0])

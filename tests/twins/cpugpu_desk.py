@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dlsim.compiled import TOL, clock_origin, latest_finish
+from dlsim.compiled import TOL, deadline_with_tolerance, time_offset
 from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.rules import Decision
 from dlsim.errors import InputError
@@ -242,7 +242,7 @@ def rule_4(state, item, expect, finishes):
             several = len({state.classes[d] for d in free}) > 1
             return Decision(item.job, device, "R3*" if several else "R3", finishes)
     least = min(finish for finish in finishes if finish == finish)
-    limit = latest_finish(least, least - state.now)
+    limit = deadline_with_tolerance(least, least - state.now)
     tied = [d for d, finish in enumerate(finishes) if finish <= limit]
     device = min(tied, key=lambda d: (times[state.classes[d]], d))
     return Decision(item.job, device, "R4" if device in free else "R4q", finishes)
@@ -261,7 +261,7 @@ def _untold(state, item, policy, reading):
             return Decision(item.job, device, "R0")
     expect = learned(state, policy, reading)
     each = {d: ready(state, d, expect, policy, reading) for d in fits}
-    limit = latest_finish(min(each.values()), min(each.values()) - state.now)
+    limit = deadline_with_tolerance(min(each.values()), min(each.values()) - state.now)
     device = next(d for d in fits if each[d] <= limit)
     return Decision(item.job, device, "R0")
 
@@ -274,13 +274,13 @@ def _steal(state, policy, reading):
             item = queue[-1]
             here = state.now + expect(item, state.classes[device])
             end = ready(state, there, expect, policy, reading)
-            sooner = latest_finish(here, end - state.now) < end
+            sooner = deadline_with_tolerance(here, end - state.now) < end
             if state.classes[device] in item.declared and sooner:
                 found.append((here - end, end, device, item))
     if not found:
         return None
     least, end = min(one[:2] for one in found)
-    slack = latest_finish(end, end - state.now) - end
+    slack = deadline_with_tolerance(end, end - state.now) - end
     as_good = (one for one in found if one[0] <= least + slack)
     *_, device, item = min(as_good, key=lambda one: one[2])
     return Decision(item.job, device, "steal", rule_3(state, item, expect, policy, reading))
@@ -531,7 +531,7 @@ class Devices:
 
 def play(given, machine, policy, reading, history, decide=None):
     """Run the event loop: completions, arrivals, then decisions, instant by instant."""
-    origin = clock_origin(given.arrival)
+    origin = time_offset(given.arrival)
     arrival, times = (given.arrival - origin).tolist(), given.times.tolist()
     span = float(np.nanmin(given.times))
     desk = Desk(machine, policy, reading, history, decide)
@@ -540,7 +540,7 @@ def play(given, machine, policy, reading, history, decide=None):
     devices = Devices(machine, reading.gpu_cpu_share)
     while left:
         first = min(min(devices.end), arrival[coming] if coming < n else math.inf)
-        limit, now = latest_finish(first, span), first
+        limit, now = deadline_with_tolerance(first, span), first
         for d in devices.due(limit):
             job, now = desk.state.running[d], devices.end[d]
             if job is not None:

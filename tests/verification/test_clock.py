@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from dlsim.bricks import Environment, Scheduler
 from dlsim.bricks import Reading as GridReading
 from dlsim.bricks import simulate as simulate_grid
-from dlsim.compiled import clock_origin
+from dlsim.compiled import time_offset
 from dlsim.cpugpu.engine import ONLINE
 from dlsim.cpugpu.mapreduce import Costs, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, run_moldable
@@ -364,7 +364,7 @@ def test_the_origin_loses_nothing():
     for _ in range(scale_count(500)):
         span, first = 10 ** rng.uniform(-9, 9), 10 ** rng.uniform(-9, 13)
         arrival = np.sort(first + span * rng.random(rng.integers(1, 20)))
-        origin = clock_origin(arrival)
+        origin = time_offset(arrival)
         after = arrival - origin
         assert 0 <= origin <= arrival[0]
         assert (origin + after == arrival).all()

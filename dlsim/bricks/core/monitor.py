@@ -30,7 +30,7 @@ from dlsim.bricks.core.state import (
     UTILISATION,
     WINDOW_PROBES,
 )
-from dlsim.compiled import CLOCK, TOL, compiled, latest_finish
+from dlsim.compiled import CLOCK_DIVISOR, TOL, compiled, deadline_with_tolerance
 
 
 @compiled(inline=True)
@@ -93,7 +93,7 @@ def measure(clock, time, bound, env, cfg, state):
 @compiled(inline=True)
 def is_probe_due(probe, time, env, cfg):
     """Tell whether a probe has been taken by a time."""
-    return probe * cfg.probe - env.origin <= latest_finish(time, cfg.probe)
+    return probe * cfg.probe - env.origin <= deadline_with_tolerance(time, cfg.probe)
 
 
 @compiled(inline=True)
@@ -101,7 +101,7 @@ def take_probe(env, cfg, state):
     """Take the next probe; what happens at its very instant does not count yet."""
     clock = state.counters[0].probes * cfg.probe
     time = clock - env.origin
-    bound = time - TOL * (cfg.probe + abs(time) / CLOCK)
+    bound = time - TOL * (cfg.probe + abs(time) / CLOCK_DIVISOR)
     measure(clock, time, bound, env, cfg, state)
 
 
@@ -113,7 +113,7 @@ def update_monitor(time, env, cfg, state):
     """
     counters = state.counters[0]
     if cfg.predictor == PERFECT:
-        measure(env.origin + time, time, latest_finish(time, cfg.probe), env, cfg, state)
+        measure(env.origin + time, time, deadline_with_tolerance(time, cfg.probe), env, cfg, state)
         predict(counters.probes, cfg, state)
         return DONE
     if env.origin + time > MOST_PROBES * cfg.probe:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import compiled, latest_finish
+from dlsim.compiled import compiled, deadline_with_tolerance
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
@@ -61,7 +61,7 @@ def entry_at(time, step, steps):
 @compiled(inline=True)
 def visible_entry(time, step, steps):
     """Return the entry that a monitor sees; where two entries meet, the later one."""
-    return entry_at(latest_finish(time, step), step, steps)
+    return entry_at(deadline_with_tolerance(time, step), step, steps)
 
 
 @compiled(inline=True)
@@ -121,7 +121,7 @@ def absorb_link_background(link, time, env, state):
     while record.next_background < last:
         data = size_of(record.next_background, env.link_background.sizes)
         arrival = env.link_background.times[record.next_background]
-        if arrival > latest_finish(time, data / env.capacity[link, -1]):
+        if arrival > deadline_with_tolerance(time, data / env.capacity[link, -1]):
             break
         record.free = finish_on_link(link, max(record.free, arrival), data, env)
         record.next_background += 1

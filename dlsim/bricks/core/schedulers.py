@@ -4,7 +4,7 @@ import numpy as np
 
 from dlsim.bricks.core.network import path_between, smallest_on_path
 from dlsim.bricks.core.state import DEADLINE, GREEDY, NONE
-from dlsim.compiled import CLOCK, TOL, compiled, latest_finish, meets
+from dlsim.compiled import CLOCK_DIVISOR, TOL, compiled, deadline_with_tolerance, meets_deadline
 
 
 @compiled(inline=True)
@@ -82,7 +82,7 @@ def choose_greedy(now, state):
     for server in range(state.estimates.shape[0]):
         if not state.excluded[server]:
             fastest = min(fastest, state.estimates[server])
-    limit = latest_finish(now + fastest, fastest)
+    limit = deadline_with_tolerance(now + fastest, fastest)
     for server in range(state.estimates.shape[0]):
         if not state.excluded[server] and now + state.estimates[server] <= limit:
             return server
@@ -96,7 +96,7 @@ def choose_deadline(now, deadline, opt, state):
     Of equally near ones the first is taken; where none is below the target, that of Greedy.
     """
     target = (deadline - now) * opt
-    limit = latest_finish(now + target, abs(target))
+    limit = deadline_with_tolerance(now + target, abs(target))
     nearest = -np.inf
     for server in range(state.estimates.shape[0]):
         estimate = state.estimates[server]
@@ -105,7 +105,7 @@ def choose_deadline(now, deadline, opt, state):
     if nearest == -np.inf:
         return choose_greedy(now, state)
     finish = now + nearest
-    equal = finish - TOL * (nearest + abs(finish) / CLOCK)
+    equal = finish - TOL * (nearest + abs(finish) / CLOCK_DIVISOR)
     for server in range(state.estimates.shape[0]):
         if not state.excluded[server] and equal <= now + state.estimates[server] <= limit:
             return server
@@ -139,5 +139,5 @@ def accepts_request(row, now, promised, env, cfg, state):
     if cfg.send_counts_twice:
         promised += now - request.submitted
     due = env.deadline[row] + cfg.fallback_slack
-    is_in_time = meets(promised, due, abs(due - env.time[row]))
+    is_in_time = meets_deadline(promised, due, abs(due - env.time[row]))
     return is_in_time or request.fallbacks >= cfg.max_fallbacks

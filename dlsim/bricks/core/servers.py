@@ -9,7 +9,7 @@ import numpy as np
 
 from dlsim.bricks.core.network import entry_at, size_of
 from dlsim.bricks.core.state import NONE
-from dlsim.compiled import compiled, latest_finish
+from dlsim.compiled import compiled, deadline_with_tolerance
 
 
 @compiled(inline=True)
@@ -36,7 +36,7 @@ def arrives_by(time, server, job, env):
     if arrival <= time:
         return True
     service = size_of(job, env.background.sizes) / env.performance[server]
-    return arrival <= latest_finish(time, service)
+    return arrival <= deadline_with_tolerance(time, service)
 
 
 @compiled(inline=True)

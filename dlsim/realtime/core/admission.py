@@ -10,7 +10,7 @@ Source: paper M, section 5, Schedulability_Test(), whose line numbers are cited.
 
 import numpy as np
 
-from dlsim.compiled import compiled, latest_finish, same_instant
+from dlsim.compiled import compiled, deadline_with_tolerance, same_instant
 from dlsim.realtime.core.node_rules import FEWEST, NEVER, USER_NODES, next_deadline, nodes_wanted
 from dlsim.realtime.core.orders import DEADLINE_ORDER, MCDF_ORDER, USER_ORDER, line_rank, rank_at
 from dlsim.realtime.core.placement import place_task
@@ -34,8 +34,11 @@ def next_rank_change(newcomer, count, tasks, rules, state):
     if rules.offers and rules.order == DEADLINE_ORDER:
         for k in range(count):
             other = tasks[state.pending[k].task].due
-            if state.pending[k].task != newcomer and not latest_finish(other, span) <= due:
-                later = min(later, other if other > due else latest_finish(other, span))
+            if (
+                state.pending[k].task != newcomer
+                and not deadline_with_tolerance(other, span) <= due
+            ):
+                later = min(later, other if other > due else deadline_with_tolerance(other, span))
     return later
 
 

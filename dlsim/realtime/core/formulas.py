@@ -18,7 +18,7 @@ writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\bet
 
 import numpy as np
 
-from dlsim.compiled import TOL, compiled, latest_finish, meets, same_instant
+from dlsim.compiled import TOL, compiled, deadline_with_tolerance, meets_deadline, same_instant
 
 #: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
 MOST_ROUNDS = 64
@@ -109,7 +109,7 @@ def n_min_of(start, limit, sigma, low, top, time_per_unit, setup_time):
 
     Gallops from `low`, a number known not to exceed n_min, because n_min never falls as time
     goes on; E decreases on 1..N*, so the first n that fits is found by bisection. `limit` is
-    ``latest_finish(due, budget)``, `top` N*.
+    ``deadline_with_tolerance(due, budget)``, `top` N*.
     """
     if start + (setup_time[low] + sigma * time_per_unit[low]) <= limit:
         return low
@@ -134,7 +134,7 @@ def fill_n_min(sigma, budget, start, min_size, time_per_unit, setup_time, out):
     """Write n_min, the fewest nodes that meet the deadline, of many loads."""
     for k in range(len(sigma)):
         top = n_star_of(sigma[k], min_size, len(time_per_unit) - 2)
-        limit = latest_finish(start[k] + budget[k], budget[k])
+        limit = deadline_with_tolerance(start[k] + budget[k], budget[k])
         out[k] = n_min_of(start[k], limit, sigma[k], 1, top, time_per_unit, setup_time)
 
 
@@ -182,7 +182,7 @@ def constraint_one(pool, groups, send, skip_ties):
         time = pool[k].time
         if pool[k].nodes > 1 and not skip_ties and send > 0:  # however short the send
             return False
-        if k > 0 and not meets(pool[k - 1].time + send, time, send):
+        if k > 0 and not meets_deadline(pool[k - 1].time + send, time, send):
             return False
     return True
 
@@ -194,7 +194,7 @@ def constraint_two(pool, groups, end, part, skip_ties):
         sent = pool[k].time + (end - pool[k].time) * part
         if pool[k].nodes > 1 and not skip_ties and (end - pool[k].time) * part > 0:
             return False
-        if k + 1 < groups and not meets(sent, pool[k + 1].time, sent - pool[k].time):
+        if k + 1 < groups and not meets_deadline(sent, pool[k + 1].time, sent - pool[k].time):
             return False
     return True
 

@@ -14,7 +14,7 @@ Source: paper I, sections 4.2 to 4.5.
 
 import numpy as np
 
-from dlsim.compiled import compiled, latest_finish, same_instant
+from dlsim.compiled import compiled, deadline_with_tolerance, same_instant
 from dlsim.realtime.core.idle_times import count_iits, find_iit_flags
 from dlsim.realtime.core.node_rules import FRAGMENT, NEVER, next_deadline, nodes_wanted
 from dlsim.realtime.core.orders import DEADLINE_ORDER, line_rank
@@ -252,7 +252,7 @@ def admit_in_line(newcomer, now, tasks, rules, state, table):
             if position < end and rules.order == DEADLINE_ORDER:
                 # a tie that the newcomer wins by its index ends beyond the tolerance
                 due = entry.rank
-                later = min(later, due if due > rank else latest_finish(due, span))
+                later = min(later, due if due > rank else deadline_with_tolerance(due, span))
         else:
             task, task_rank = entry.task, entry.rank
             if waits and not rules.last:

@@ -5,7 +5,7 @@ Source: paper M, section 5, MCDF(), whose line numbers are cited.
 
 import numpy as np
 
-from dlsim.compiled import compiled, meets, same_instant
+from dlsim.compiled import compiled, meets_deadline, same_instant
 from dlsim.realtime.core.admission import schedulability_test
 from dlsim.realtime.core.formulas import n_star_of, time_on_nodes
 from dlsim.realtime.core.idle_times import count_iits
@@ -200,7 +200,7 @@ def run_admission(
                     due, bargains = earliest_deadline(task, now, tasks, rules, table), True
                 elif not due > now + given:
                     due = np.nextafter(now + given, np.inf)
-                if not bargains or due == np.inf or not meets(due, ceiling, ceiling - now):
+                if not bargains or due == np.inf or not meets_deadline(due, ceiling, ceiling - now):
                     if offers is not None:
                         if not for_offers and offers[task].nodes == 0:
                             copy_plan(state.plan[0, first:end], kept[first:])
@@ -247,7 +247,7 @@ def run_all_admitted(tasks, rules, waiting, drop, span, results, table):
         length = pop(waiting, length)
         n = n_star_of(one.sigma, table.min_size, rules.nodes) if rules.best else rules.nodes
         finish = now + time_on_nodes(one.sigma, n, table.time_per_unit, table.setup_time)
-        if drop and not meets(finish, one.due, one.due - one.arrival):
+        if drop and not meets_deadline(finish, one.due, one.due - one.arrival):
             continue
         result.nodes, result.start, result.turn = n, now, turn
         result.estimate = result.end = finish

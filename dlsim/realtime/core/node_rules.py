@@ -11,7 +11,7 @@ its reference [6] as the authors' later simulator has it: the fewest n with r_n 
 
 import numpy as np
 
-from dlsim.compiled import compiled, latest_finish
+from dlsim.compiled import compiled, deadline_with_tolerance
 from dlsim.realtime.core.formulas import (
     n_min_in_rounds,
     n_min_of,
@@ -309,7 +309,7 @@ def fill_releases(groups, pool, release):
 def init_newcomer(task, now, due, tasks, rules, state, table):
     """Set a newcomer's deadline and its nodes at its test; tell whether it could meet it alone."""
     one = tasks[task]
-    one.due, one.due_tol = due, latest_finish(due, due - now)
+    one.due, one.due_tol = due, deadline_with_tolerance(due, due - now)
     one.n_star = n_star_of(one.sigma, table.min_size, rules.nodes)
     if asks_user(rules):
         one.n_min = 0

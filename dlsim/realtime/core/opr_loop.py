@@ -9,7 +9,7 @@ with -O3, the general loop at 0.4 to 0.5: this loop alone holds the floor of one
 
 import numpy as np
 
-from dlsim.compiled import compiled, latest_finish, same_instant
+from dlsim.compiled import compiled, deadline_with_tolerance, same_instant
 from dlsim.realtime.core.formulas import n_min_of, time_on_nodes
 from dlsim.realtime.core.state import is_due, precedes
 
@@ -111,7 +111,7 @@ def run_opr(
                     break
                 first += 1
         due = now + deadline[x]
-        limit = latest_finish(due, due - now)
+        limit = deadline_with_tolerance(due, due - now)
         if not now + time_on_nodes(sigma[x], top, time_per_unit, setup_time) <= limit:
             continue
         place, rank = last, due if edf else key[x]
@@ -152,7 +152,7 @@ def run_opr(
             n, t = nodes[y], start[y]
             if p >= place:
                 due = arrival[y] + deadline[y]
-                limit, floor = latest_finish(due, due - arrival[y]), max(now, sent)
+                limit, floor = deadline_with_tolerance(due, due - arrival[y]), max(now, sent)
                 n, t = first_fit(
                     now,
                     floor if shared else now,

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import compiled, records, same_instant
+from dlsim.compiled import compiled, same_instant, zero_records
 from dlsim.realtime.core.formulas import MOST_ROUNDS
 from dlsim.realtime.core.splits import BY_OPR, BY_PIECES
 
@@ -89,30 +89,30 @@ def fresh_state(tasks: int, rules: Any, span: float) -> HeadNodeState:
     node_by_node = rules.finish or rules.partition == BY_PIECES
     blocks = 2 * n + 2 if node_by_node else room
     groups = min(n, 4 * blocks) + 2
-    counters, after_plan = records(1, COUNTERS), records(1, COUNTERS)
+    counters, after_plan = zero_records(1, COUNTERS), zero_records(1, COUNTERS)
     counters["idle"], counters["span"] = n, span
     after_plan["span"], after_plan["end_planned"] = span, -1
     single = n if rules.partition > BY_OPR else 0
     return HeadNodeState(
         counters=counters,
-        running=records(blocks, NODE_BLOCK),
-        plan=records((2, room), ENTRY),
-        pending=records(room, PENDING),
-        planned_ends=records(groups, NODE_BLOCK),
-        chosen_nodes=records(groups, NODE_BLOCK),
-        idle_nodes=records(groups, NODE_BLOCK),
-        node_completions=records(groups, NODE_BLOCK),
+        running=zero_records(blocks, NODE_BLOCK),
+        plan=zero_records((2, room), ENTRY),
+        pending=zero_records(room, PENDING),
+        planned_ends=zero_records(groups, NODE_BLOCK),
+        chosen_nodes=zero_records(groups, NODE_BLOCK),
+        idle_nodes=zero_records(groups, NODE_BLOCK),
+        node_completions=zero_records(groups, NODE_BLOCK),
         release=np.empty(single),
         chunks=np.empty((single * (rules.rounds or MOST_ROUNDS), 4)),
         counts=np.zeros((IN_FORCE + 1, len(IIT_COLUMNS)), dtype=np.int64),
         counters_after_plan=after_plan,
-        after_plan=records(2 * groups, NODE_BLOCK),
+        after_plan=zero_records(2 * groups, NODE_BLOCK),
     )
 
 
 def fresh_results(tasks: int) -> RecordArray:
     """Return the results of tasks none of which has run."""
-    results = records(tasks, RESULT)
+    results = zero_records(tasks, RESULT)
     results["start"] = results["estimate"] = results["end"] = np.nan
     results["turn"] = -1
     results["rounds"] = 1
