@@ -134,7 +134,7 @@ def _run(
     while (reason := core.loop.run_events(env, cfg, state)) != DONE:
         counters = state.counters[0]
         if reason == HEAP_FULL:
-            state = core.state.grow_heap(state)
+            state = core.state.grow_heaps(state)
         elif reason == PAUSE:
             show_done(int(counters.done))
         elif reason == CHOOSE:

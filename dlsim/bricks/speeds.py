@@ -44,7 +44,8 @@ def count_packets(env: EnvironmentArrays) -> float:
 
 def count_trace_entries(env: EnvironmentArrays) -> float:
     """Return about how many entries of traces transfers and services pass."""
-    transfers = (env.send.sum() + env.recv.sum()) / env.rates.mean() if env.rates.any() else 0.0
+    sample = env.rates[:, :: 1 + env.rates.shape[1] // 100]
+    transfers = (env.send.sum() + env.recv.sum()) / sample.mean() if sample.any() else 0.0
     services = env.work.sum() / env.performance.mean() if env.load_traces.size else 0.0
     return float(transfers + services) / env.step
 

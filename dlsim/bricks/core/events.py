@@ -1,5 +1,6 @@
-"""The heap of events to come: by time, kind, request and packet."""
+"""Heaps of events to come: by time, kind, request and packet."""
 
+from dlsim.bricks.core.state import PACKET
 from dlsim.compiled import compiled
 
 
@@ -14,27 +15,31 @@ def comes_before(event, time, kind, row, packet):
 
 
 @compiled(inline=True)
-def push_event(time, kind, row, packet, hop, state):
-    """Add an event to the heap."""
-    heap, i = state.heap, state.counters[0].events
-    while i > 0 and not comes_before(heap[(i - 1) // 2], time, kind, row, packet):
-        heap[i] = heap[(i - 1) // 2]
-        i = (i - 1) // 2
-    event = heap[i]
+def set_event(event, time, kind, row, packet, hop):
+    """Write the fields of an event."""
     event.time, event.kind, event.row, event.packet, event.hop = time, kind, row, packet, hop
-    state.counters[0].events += 1
 
 
 @compiled(inline=True)
-def schedule_event(time, kind, row, state):
-    """Add an event of a request to the heap."""
-    push_event(time, kind, row, 0, 0, state)
+def copy_event(event, place):
+    """Copy an event field by field: numba copies a record byte by byte."""
+    set_event(place, event.time, event.kind, event.row, event.packet, event.hop)
 
 
 @compiled(inline=True)
-def replace_event(time, kind, row, packet, hop, state):
+def push_event(heap, size, time, kind, row, packet, hop):
+    """Add an event to a heap of `size` events."""
+    i = size
+    while i > 0 and not comes_before(heap[(i - 1) // 2], time, kind, row, packet):
+        copy_event(heap[(i - 1) // 2], heap[i])
+        i = (i - 1) // 2
+    set_event(heap[i], time, kind, row, packet, hop)
+
+
+@compiled(inline=True)
+def replace_first(heap, size, time, kind, row, packet, hop):
     """Put an event in the place of the first one."""
-    heap, size, i = state.heap, state.counters[0].events, 0
+    i = 0
     while 2 * i + 1 < size:
         child = 2 * i + 1
         if child + 1 < size:
@@ -42,15 +47,29 @@ def replace_event(time, kind, row, packet, hop, state):
             child += comes_before(heap[child + 1], left.time, left.kind, left.row, left.packet)
         if not comes_before(heap[child], time, kind, row, packet):
             break
-        heap[i] = heap[child]
+        copy_event(heap[child], heap[i])
         i = child
-    event = heap[i]
-    event.time, event.kind, event.row, event.packet, event.hop = time, kind, row, packet, hop
+    set_event(heap[i], time, kind, row, packet, hop)
 
 
 @compiled(inline=True)
-def pop_event(state):
-    """Remove the first event from the heap."""
-    state.counters[0].events -= 1
-    last = state.heap[state.counters[0].events]
-    replace_event(last.time, last.kind, last.row, last.packet, last.hop, state)
+def remove_first(heap, size):
+    """Remove the first event from a heap of `size` events."""
+    last = heap[size - 1]
+    replace_first(heap, size - 1, last.time, last.kind, last.row, last.packet, last.hop)
+
+
+@compiled(inline=True)
+def schedule_event(time, kind, row, state):
+    """Add an event of a request to the heap of events that are not of packets."""
+    counters = state.counters[0]
+    push_event(state.heap, counters.events, time, kind, row, 0, 0)
+    counters.events += 1
+
+
+@compiled(inline=True)
+def schedule_packet(time, row, packet, hop, state):
+    """Schedule when a packet of a request is offered to a link of its path."""
+    counters = state.counters[0]
+    push_event(state.packets, counters.packets, time, PACKET, row, packet, hop)
+    counters.packets += 1

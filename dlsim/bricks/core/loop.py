@@ -4,10 +4,10 @@ import numpy as np
 
 from dlsim.bricks.core.events import (
     comes_before,
-    pop_event,
-    push_event,
-    replace_event,
+    remove_first,
+    replace_first,
     schedule_event,
+    schedule_packet,
 )
 from dlsim.bricks.core.monitor import update_monitor
 from dlsim.bricks.core.network import (
@@ -43,26 +43,10 @@ from dlsim.compiled import TOL, compiled
 
 
 @compiled(inline=True)
-def transfer_path(row, env, state):
-    """Return where in ``env.path_links`` the path of a request's input or result lies."""
-    request = state.requests[row]
-    home, there = env.client_domain[env.client[row]], env.server_domain[request.server]
-    if request.is_returning:
-        return path_between(there, home, env)
-    return path_between(home, there, env)
-
-
-@compiled(inline=True)
-def transfer_size(row, env, state):
-    """Return the data of a request's transfer under way."""
-    return env.recv[row] if state.requests[row].is_returning else env.send[row]
-
-
-@compiled(inline=True)
 def count_transfer(row, change, env, state):
     """Count a transfer that begins (change 1) or ends (-1) on the links of its path."""
-    first, last = transfer_path(row, env, state)
-    for hop in range(first, last):
+    request = state.requests[row]
+    for hop in range(request.first_hop, request.last_hop):
         state.links[env.path_links[hop]].transfers += change
 
 
@@ -76,12 +60,18 @@ def schedule_arrival(row, time, state):
 @compiled(inline=True)
 def start_transfer(row, now, env, cfg, state):
     """Start the transfer of a request's input or result."""
+    request = state.requests[row]
+    home, there = env.client_domain[env.client[row]], env.server_domain[request.server]
+    if request.is_returning:
+        data, (first, last) = env.recv[row], path_between(there, home, env)
+    else:
+        data, (first, last) = env.send[row], path_between(home, there, env)
+    request.first_hop, request.last_hop = first, last
     count_transfer(row, 1, env, state)
-    first, last = transfer_path(row, env, state)
-    data = transfer_size(row, env, state)
     if cfg.packets and data > 0 and first < last:
-        state.requests[row].packets = max(1, int(np.ceil(data / env.packet * (1 - TOL))))
-        schedule_event(now, PACKET, row, state)
+        request.packets = max(1, int(np.ceil(data / env.packet * (1 - TOL))))
+        request.last_packet = max(0.0, data - (request.packets - 1) * env.packet)
+        schedule_packet(now, row, 0, first, state)
     else:
         path = env.path_links[first:last]
         end = finish_transfer(now, data, env.rates, path, env.origin, env.step)
@@ -90,28 +80,27 @@ def start_transfer(row, now, env, cfg, state):
 
 @compiled(inline=True)
 def forward_packet(env, state):
-    """Move the packet of the first event over a link, and offer it to the next link of its path.
+    """Move the next packet over a link, and offer it to the following link of its path.
 
     The next packet of the transfer is offered to the first link when this one has left it.
     """
-    event = state.heap[0]
+    counters, event = state.counters[0], state.packets[0]
     now, row, packet, hop = event.time, event.row, event.packet, event.hop
-    first, last = transfer_path(row, env, state)
-    link, last_packet = env.path_links[first + hop], state.requests[row].packets - 1
-    size = env.packet
-    if packet == last_packet:
-        size = max(0.0, transfer_size(row, env, state) - last_packet * env.packet)
+    request, link = state.requests[row], env.path_links[hop]
+    is_last = packet == request.packets - 1
+    size = request.last_packet if is_last else env.packet
     absorb_link_background(link, now, env, state)
     left = finish_on_link(link, max(state.links[link].free, now), size, env)
     state.links[link].free = left
-    if first + hop + 1 < last:
-        replace_event(left, PACKET, row, packet, hop + 1, state)
+    if hop + 1 < request.last_hop:
+        replace_first(state.packets, counters.packets, left, PACKET, row, packet, hop + 1)
     else:
-        pop_event(state)
-        if packet == last_packet:
+        remove_first(state.packets, counters.packets)
+        counters.packets -= 1
+        if is_last:
             schedule_arrival(row, left, state)
-    if hop == 0 and packet < last_packet:
-        push_event(left, PACKET, row, packet + 1, 0, state)
+    if hop == request.first_hop and not is_last:
+        schedule_packet(left, row, packet + 1, hop, state)
 
 
 @compiled(inline=True)
@@ -181,8 +170,26 @@ def receive_result(row, now, env, cfg, state):
 
 
 @compiled(inline=True)
+def has_room(state):
+    """Tell whether both heaps have room for what one event adds."""
+    counters = state.counters[0]
+    return counters.events < state.heap.shape[0] and counters.packets < state.packets.shape[0]
+
+
+@compiled(inline=True)
+def is_packet_next(env, state):
+    """Tell whether a packet moves before all other events; at the same time it comes last."""
+    counters = state.counters[0]
+    if counters.packets == 0:
+        return False
+    time = state.packets[0].time
+    is_before_new = counters.new == env.time.shape[0] or time < env.time[counters.new]
+    return is_before_new and (counters.events == 0 or time < state.heap[0].time)
+
+
+@compiled(inline=True)
 def is_new_request_next(env, state):
-    """Tell whether the next event is the first submission of a request."""
+    """Tell whether the first submission of a request comes before the events of the heap."""
     counters = state.counters[0]
     if counters.new == env.time.shape[0]:
         return False
@@ -200,20 +207,20 @@ def run_events(env, cfg, state):
     (probe ``counters.probes`` - 1 has been measured), HEAP_FULL, TOO_MANY_PROBES or PAUSE.
     """
     counters = state.counters[0]
-    while counters.events > 0 or counters.new < env.time.shape[0]:
-        if counters.events + 2 > state.heap.shape[0]:  # an event adds one more at most
+    while counters.events > 0 or counters.packets > 0 or counters.new < env.time.shape[0]:
+        if not has_room(state):
             return HEAP_FULL
         counters.steps += 1
         if counters.steps % EVENTS_PER_PAUSE == 0:
             return PAUSE
+        if is_packet_next(env, state):
+            forward_packet(env, state)
+            continue
         is_new = is_new_request_next(env, state)
         if is_new:
             kind, row, now = SUBMISSION, counters.new, env.time[counters.new]
         else:
             kind, row, now = state.heap[0].kind, state.heap[0].row, state.heap[0].time
-        if kind == PACKET:
-            forward_packet(env, state)
-            continue
         counters.now = now
         if counters.choice == NONE and (kind == SUBMISSION or kind == INPUT_ARRIVAL):
             reason = update_monitor(now, env, cfg, state)
@@ -230,7 +237,8 @@ def run_events(env, cfg, state):
         if is_new:
             counters.new += 1
         else:
-            pop_event(state)
+            remove_first(state.heap, counters.events)
+            counters.events -= 1
         if kind == SUBMISSION:
             choice = counters.choice
             counters.choice = NONE

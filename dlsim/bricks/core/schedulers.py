@@ -55,14 +55,16 @@ def apply_load_correction(server, env, cfg, state):
 @compiled
 def refresh_estimates(row, env, cfg, state):
     """Compute T_Si of every server for a request: send, work and receive times (eq. 2)."""
-    home = env.client_domain[env.client[row]]
+    home, there = env.client_domain[env.client[row]], NONE
+    send_time, recv_time = 0.0, 0.0
     for server in range(env.performance.shape[0]):
-        there = env.server_domain[server]
-        state.send_time[server] = predict_transfer(env.send[row], home, there, env, cfg, state)
-        state.recv_time[server] = predict_transfer(env.recv[row], there, home, env, cfg, state)
+        if env.server_domain[server] != there:  # servers are mostly listed by domain
+            there = env.server_domain[server]
+            send_time = predict_transfer(env.send[row], home, there, env, cfg, state)
+            recv_time = predict_transfer(env.recv[row], there, home, env, cfg, state)
+        state.send_time[server], state.recv_time[server] = send_time, recv_time
         slowness = (1 + apply_load_correction(server, env, cfg, state)) / env.performance[server]
-        transfers = state.send_time[server] + state.recv_time[server]
-        state.estimates[server] = transfers + env.work[row] * slowness
+        state.estimates[server] = send_time + recv_time + env.work[row] * slowness
 
 
 @compiled

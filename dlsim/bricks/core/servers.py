@@ -47,10 +47,27 @@ def finish_background(server, job, free, env):
 
 
 @compiled
+def serve_equal_jobs(times, service, free):
+    """Return when a queue is free after jobs of equal service that arrive at these times."""
+    waiting, jobs = 0, times.shape[0]
+    while waiting < jobs and times[waiting] <= free:  # without `max` this is three times faster
+        free += service
+        waiting += 1
+    for job in range(waiting, jobs):
+        free = max(free, times[job]) + service
+    return free
+
+
+@compiled(inline=True)
 def absorb_background(server, time, env, state):
     """Queue the background jobs that arrive at a server up to a time."""
     record, last = state.servers[server], env.background.first[server + 1]
     job, free = record.next_background, record.free
+    if env.load_traces.shape[1] == 0 and env.background.sizes.shape[0] == 1:
+        service = env.background.sizes[0] / env.performance[server]
+        latest, times = deadline_with_tolerance(time, service), env.background.times
+        last = job + np.searchsorted(times[job:last], latest, side="right")
+        free, job = serve_equal_jobs(times[job:last], service, free), last
     while job < last and arrives_by(time, server, job, env):
         _, free = finish_background(server, job, free, env)
         job += 1

@@ -37,13 +37,14 @@ def _record(**names: str) -> np.dtype:
     return np.dtype([(name, kind) for kind, some in names.items() for name in some.split()])
 
 
-#: An event; `packet` and `hop` (on its path) are those of a packet, else 0.
+#: An event; of a packet, also its number in its transfer and the hop of the path, else 0.
 EVENT = _record(f8="time", i8="kind row packet hop")
 #: What becomes of a request; times of its latest submission. `next_client` is the request that
-#: follows it on its server, `packets` how many its transfer under way has.
+#: follows it on its server. Of its transfer under way: where its path lies in `path_links`, how
+#: many packets it has, and the size of the last one.
 REQUEST = _record(
-    i8="server fallbacks attempt next_client is_returning packets",
-    f8="submitted arrived start end completion",
+    i8="server fallbacks attempt next_client is_returning first_hop last_hop packets",
+    f8="submitted arrived start end completion last_packet",
 )
 #: One submission and what came of it.
 ATTEMPT = _record(i8="row server accepted", f8="submitted estimate arrived promised")
@@ -58,9 +59,10 @@ ARRIVED, ENDED, BUSY, BUSY_BEFORE = range(4)
 SERVER = _record(f8="free", i8="next_background first_client last_client scheduled")
 #: A link: client transfers under way, the next data of other users, and when it is free.
 LINK = _record(i8="transfers next_background", f8="free")
-#: Counters: events in the heap, the next new request, attempts, probes taken, requests returned,
-#: events carried out, the request to choose a server for and the choice, and the clock.
-LOOP_COUNTERS = _record(i8="events new attempts probes done steps row choice", f8="now")
+#: Counters: events and packets in the heaps, the next new request, attempts, probes taken,
+#: requests returned, events carried out, the request to choose a server for and the choice, and
+#: the clock.
+LOOP_COUNTERS = _record(i8="events packets new attempts probes done steps row choice", f8="now")
 
 
 class EnvironmentArrays(NamedTuple):
@@ -113,7 +115,8 @@ class GridState(NamedTuple):
     """What changes during a run."""
 
     counters: np.recarray  # LOOP_COUNTERS
-    heap: np.recarray  # events to come, a binary heap by time, kind, row and packet
+    heap: np.recarray  # events to come, a binary heap by time, kind, row and packet,
+    packets: np.recarray  # and those of packets, which are many, in a heap of their own
     requests: np.recarray
     attempts: np.recarray  # their submissions, in order
     returned: IntArray  # requests that are done, in order of their return
@@ -143,6 +146,7 @@ def initial_state(env: EnvironmentArrays, cfg: Config) -> GridState:
     state = GridState(
         counters=_zero_records(1, LOOP_COUNTERS),
         heap=_zero_records(FIRST_EVENTS, EVENT),
+        packets=_zero_records(FIRST_EVENTS, EVENT),
         requests=_zero_records(requests, REQUEST),
         attempts=_zero_records(requests * (cfg.max_fallbacks + 1), ATTEMPT),
         returned=np.zeros(requests, dtype=np.int64),
@@ -170,8 +174,9 @@ def initial_state(env: EnvironmentArrays, cfg: Config) -> GridState:
     return state
 
 
-def grow_heap(state: GridState) -> GridState:
-    """Return the state with room for twice as many events."""
-    heap = _zero_records(2 * len(state.heap), EVENT)
-    heap[: len(state.heap)] = state.heap
-    return state._replace(heap=heap)
+def grow_heaps(state: GridState) -> GridState:
+    """Return the state with room for twice as many events and packets."""
+    heap, packets = (
+        np.concatenate([events, events]).view(np.recarray) for events in (state.heap, state.packets)
+    )
+    return state._replace(heap=heap, packets=packets)
