@@ -70,13 +70,6 @@ def test_paths_are_the_shortest_ways_through_the_graph(data):
         assert list(made.path(a, b)) == wanted
 
 
-def test_random_trees_belong_to_their_seeds():
-    made = topology.random_tree(6, 4, seed=1)
-    assert made.links["kind"].value_counts().to_dict() == {"lan": 12, "wan": 6}
-    pd.testing.assert_frame_equal(made.paths, topology.random_tree(6, 4, seed=1).paths)
-    assert not made.paths.equals(topology.random_tree(6, 4, seed=2).paths)
-
-
 def test_tables_make_the_same_topology():
     made = topology.balanced([2, 3])
     again = topology.from_paths(made.links, made.paths.sample(frac=1, random_state=1))
@@ -115,8 +108,6 @@ def test_environment_takes_the_paths_of_a_tree():
         (lambda: topology.two_level(0), "domains"),
         (lambda: topology.two_level(10**6), "hops"),
         (lambda: topology.balanced([2, 0]), "fanouts"),
-        (lambda: topology.random_tree(0, 1), "domains must be a whole number of at least 1"),
-        (lambda: topology.random_tree(2, 2, seed=-1), "seed"),
         (lambda: topology.alternate_nodes([2, -1]), "counts"),
         (lambda: topology.alternate_nodes(5), "counts must be a list of whole numbers, got 5"),
         (lambda: topology.tree(5, [0]), "parents must be a list of whole numbers, got 5"),

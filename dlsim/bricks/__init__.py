@@ -7,7 +7,7 @@
 """
 
 from dlsim.bricks import topology, traces, workload
-from dlsim.bricks.engine import run_many, simulate
+from dlsim.bricks.engine import simulate
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import INPUT_SWITCHES, SWITCHES, Reading, Scheduler
 from dlsim.bricks.outcome import GridResult
@@ -23,7 +23,6 @@ __all__ = [
     "Scheduler",
     "View",
     "best_server",
-    "run_many",
     "simulate",
     "topology",
     "traces",

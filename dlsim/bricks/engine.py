@@ -4,7 +4,7 @@ The environment is converted to arrays, the scheduler and the reading to the con
 event loop; then the loop runs.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
@@ -210,49 +210,19 @@ def simulate(
     >>> o.failure_rate, o.cost
     (0.0, 166.66666666666666)
     """
-    return run_many(env, [Scheduler() if scheduler is None else scheduler], reading, engine)[0]
-
-
-def run_many(
-    env: Environment,
-    schedulers: Iterable[Scheduler],
-    reading: Reading | None = None,
-    engine: str = "auto",
-) -> list[GridResult]:
-    """Run several schedulers in one environment, each as `simulate` does.
-
-    Parameters
-    ----------
-    env, reading, engine
-        As in `simulate`.
-    schedulers : iterable of Scheduler
-        Rules that pick servers.
-
-    Returns
-    -------
-    list of GridResult
-        One per scheduler, in order.
-    """
     instance("env", env, Environment)
+    scheduler = or_default("scheduler", scheduler, Scheduler)
     reading = or_default("reading", reading, Reading)
-    many = instance("schedulers", schedulers, Iterable, rule="a list of schedulers")
-    schedulers = [instance("scheduler", one, Scheduler) for one in many]
     data = env.requests[["send", "recv"]].to_numpy().sum()
     if reading.network == "packet" and data / env.packet > MOST_PACKETS:
         raise InputError(
             f"packets must be at most {MOST_PACKETS}, got {data:g} Mbit in packets of "
             f'{env.packet:g}; use larger packets or network="fluid"'
         )
-    arrays, outcomes = environment_arrays(env), []
-    requests = len(arrays.time)
-    with progress_bar("simulating", requests * len(schedulers)) as show:
-        for number, scheduler in enumerate(schedulers):
-
-            def show_done(done: int, before: int = requests * number) -> None:
-                show(before + done)
-
-            cfg = configure(scheduler, reading)
-            with core_of_run(arrays, cfg, engine) as core:
-                records = _run(core, arrays, cfg, scheduler, reading, show_done)
-            outcomes.append(GridResult.from_records(*records, env, scheduler, reading))
-    return outcomes
+    arrays, cfg = environment_arrays(env), configure(scheduler, reading)
+    with (
+        progress_bar("simulating", len(arrays.time)) as show_done,
+        core_of_run(arrays, cfg, engine) as core,
+    ):
+        records = _run(core, arrays, cfg, scheduler, reading, show_done)
+    return GridResult.from_records(*records, env, scheduler, reading)

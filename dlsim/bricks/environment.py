@@ -244,18 +244,6 @@ class Environment:
         return from_paths(pd.DataFrame(names), self.paths)
 
     @functools.cached_property
-    def is_two_level(self) -> bool:
-        """Whether every domain hangs below one core by a LAN and a WAN link each way."""
-        if self.paths is None:
-            return True
-        topology = self.topology
-        if len(self.rates) != len(TWO_LEVEL) * topology.domains:
-            return False
-        default = two_level(topology.domains)
-        is_same_start = np.array_equal(default.first, topology.first)
-        return is_same_start and np.array_equal(default.hops, topology.hops)
-
-    @functools.cached_property
     def available_rates(self) -> Floats:
         """Throughput of all links that other users' data leave, Mbit/s, shape (links, steps)."""
         if not len(self.link_background.times):
@@ -280,11 +268,6 @@ class Environment:
         if self.origin == 0:
             return arrivals
         return arrivals._replace(times=arrivals.times - self.origin)
-
-    @property
-    def trace_end(self) -> float:
-        """Time from which the links keep the last values of their traces."""
-        return float(self.rates.shape[1] * self.step)
 
     @classmethod
     def random(cls, seed: Seed, interval: float = 60.0, **options: Any) -> Self:

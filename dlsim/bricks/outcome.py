@@ -94,12 +94,6 @@ class GridResult:
         return cls(*tables, env, scheduler, reading)
 
     @property
-    def status(self) -> pd.Series:
-        """Final status of every request: returned, or refused by a user's scheduler."""
-        words = np.where(self.requests["server"].to_numpy() < 0, "refused", "returned")
-        return pd.Series(words, self.environment.requests.index, name="status")
-
-    @property
     def failure_rate(self) -> float:
         """Share of the requests that missed their deadline (section 4.2); NaN without requests."""
         return _mean(self.requests["missed"].to_numpy())
@@ -136,12 +130,6 @@ class GridResult:
         completion = self.requests["completion"].to_numpy()
         last = float(completion[np.isfinite(completion)].max(initial=-np.inf))
         return max(0.0, last - self.environment.horizon)
-
-    @property
-    def beyond_traces(self) -> float:
-        """Share of the requests whose result returned after the traces' end; NaN without any."""
-        completion = self.requests["completion"].to_numpy()
-        return _mean(np.isfinite(completion) & (completion > self.environment.trace_end))
 
     def check(self) -> None:
         """Verify the result from the model's definition; a ScheduleError names the broken rule."""

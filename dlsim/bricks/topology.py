@@ -209,25 +209,6 @@ def balanced(fanouts: Sequence[int]) -> Topology:
     return tree(parents, level)
 
 
-def random_tree(domains: int, routers: int, seed: Seed = 0) -> Topology:
-    """Draw a random recursive tree of routers and put domains below them.
-
-    Parameters
-    ----------
-    domains : int
-        Number of domains; each has a LAN on a router drawn at random.
-    routers : int
-        Vertices of the WAN; the parent of each but the root is an earlier one, drawn at random.
-    seed : int or numpy.random.SeedSequence
-        Seed of the draw.
-    """
-    domains, routers = whole("domains", domains), whole("routers", routers)
-    stream = random_generator(seed)
-    above = [int(stream.integers(0, router)) for router in range(1, routers)]
-    parents = [-1, *above, *stream.integers(0, routers, domains).tolist()]
-    return tree(parents, range(routers, routers + domains))
-
-
 def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
     """Make a topology of any shape from tables.
 

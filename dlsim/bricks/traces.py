@@ -21,15 +21,14 @@ R. B. Davies, D. S. Harte, "Tests for Hurst effect", Biometrika 74(1), 1987.
 
 import math
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.random import Generator
 from numpy.typing import ArrayLike
 from scipy.fft import next_fast_len
-from scipy.optimize import minimize_scalar
-from scipy.special import gamma, zeta
+from scipy.special import gamma
 
 from dlsim import validate
 from dlsim.errors import InputError
@@ -41,13 +40,6 @@ MOST_VALUES = 2**29
 _TERMS = 3
 #: Largest relative difference of two steps between the times of a table.
 TIME_JITTER = 1e-6
-
-
-class RandomTraces(NamedTuple):
-    """Traces, with time along the last axis, and the share of values that were below 0."""
-
-    values: Floats
-    clipped: float
 
 
 def autocovariance(H: float, lags: ArrayLike) -> Floats:
@@ -62,36 +54,21 @@ def autocovariance(H: float, lags: ArrayLike) -> Floats:
     return np.asarray(0.5 * ((k + 1) ** h - 2 * k**h + np.abs(k - 1) ** h))
 
 
-def _spectral_scale(frequency: Floats, H: float) -> Floats:
-    """Return the factor before the sum in `spectrum`."""
-    # 2 sin(x / 2)^2 = 1 - cos(x) without loss of digits near 0
-    return np.asarray(4 * math.sin(math.pi * H) * gamma(2 * H + 1) * np.sin(frequency / 2) ** 2)
+def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
+    r"""Return Paxson's approximation of the spectral density on (0, pi], fitted for H >= 0.5.
 
-
-def spectrum(frequency: ArrayLike, H: float) -> Floats:
-    r"""Return the spectral density of fractional Gaussian noise of variance 1 on (0, pi].
+    The density of fractional Gaussian noise of variance 1 is
 
     .. math:: f(\lambda) = 2 \sin(\pi H)\, \Gamma(2H+1)\, (1 - \cos\lambda)
-              \sum_{j=-\infty}^{\infty} |2\pi j + \lambda|^{-2H-1}
+              \sum_{j=-\infty}^{\infty} |2\pi j + \lambda|^{-2H-1}.
 
-    The mean over :math:`(-\pi, \pi)` is 1. The sum consists of two Hurwitz zeta functions.
-    """
-    x, s = np.asarray(frequency, dtype=float), 2 * H + 1
-    turn = x / (2 * math.pi)
-    series = (zeta(s, turn) + zeta(s, 1 - turn)) / (2 * math.pi) ** s
-    return _spectral_scale(x, H) * series
-
-
-def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
-    r"""Return Paxson's approximation of `spectrum`, with its bias corrected (fitted for H >= 0.5).
-
-    With :math:`a_j = 2\pi j + \lambda`, :math:`b_j = 2\pi j - \lambda`, d = -2H - 1:
+    With :math:`a_j = 2\pi j + \lambda`, :math:`b_j = 2\pi j - \lambda`, d = -2H - 1, the terms
 
     .. math:: \tilde B_3 = \sum_{j=1}^{3} (a_j^d + b_j^d)
               + \frac{a_3^{-2H} + b_3^{-2H} + a_4^{-2H} + b_4^{-2H}}{8 \pi H},
     .. math:: \tilde B_3'' = (1.0002 - 0.000134\,\lambda)\,(\tilde B_3 - 2^{-7.65 H - 7.4})
 
-    in place of the sum over all j except 0.
+    replace the sum over all j except 0.
     """
     x, d = np.asarray(frequency, dtype=float), -2 * H - 1
     turns = 2 * math.pi * np.arange(1, _TERMS + 2).reshape(-1, *[1] * x.ndim)
@@ -100,7 +77,9 @@ def paxson_spectrum(frequency: ArrayLike, H: float) -> Floats:
     last = slice(_TERMS - 1, _TERMS + 1)
     total = total + (a[last] ** (d + 1) + b[last] ** (d + 1)).sum(axis=0) / (8 * math.pi * H)
     total = (1.0002 - 0.000134 * x) * (total - 2 ** (-7.65 * H - 7.4))
-    return _spectral_scale(x, H) * (x**d + total)
+    # 2 sin(x / 2)^2 = 1 - cos(x) without loss of digits near 0
+    scale = 4 * math.sin(math.pi * H) * gamma(2 * H + 1) * np.sin(x / 2) ** 2
+    return np.asarray(scale * (x**d + total))
 
 
 def circulant_roots(n: int, H: float) -> Floats:
@@ -183,8 +162,8 @@ def random_traces(
     H: float = 0.8,
     std: float = 0.1,
     method: str = "davies-harte",
-) -> RandomTraces:
-    """Draw self-similar traces around their means.
+) -> Floats:
+    """Draw self-similar traces around their means, with time along the last axis.
 
     Negative values are raised to 0. If the last value was raised, the last positive value of the
     trace replaces it (or the mean, if there is none): the last value holds after the end of the
@@ -203,53 +182,21 @@ def random_traces(
 
     Examples
     --------
-    >>> values, clipped = random_traces([[50.0, 500.0]], steps=1000, seed=1)
-    >>> values.shape, clipped
-    ((1, 2, 1000), 0.0)
+    >>> random_traces([[50.0, 500.0]], steps=1000, seed=1).shape
+    (1, 2, 1000)
     """
     means = column("mean throughput", mean, above=True)
     std = float(number("std", std, rule="a finite share of the mean of at least 0"))
     steps = whole("steps", steps, 1, MOST_VALUES)
     rows = _noise_rows(steps, H, seed, means.size, method)
-    values, clipped = np.empty((means.size, steps)), 0
+    values = np.empty((means.size, steps))
     for row, average in zip(values, means.flat, strict=True):
         row[:] = average + average * std * next(rows) if std else average
-        is_negative = row < 0
-        clipped += int(is_negative.sum())
-        row[is_negative] = 0.0
+        row[row < 0] = 0.0
         if not row[-1] > 0:
             positive = row[row > 0]
             row[-1] = positive[-1] if positive.size else average
-    share = clipped / values.size if values.size else 0.0
-    return RandomTraces(values.reshape(*means.shape, steps), share)
-
-
-def whittle(values: ArrayLike) -> float:
-    r"""Estimate the Hurst parameter of a trace of at least 16 values that vary.
-
-    The estimate is the H that minimises, with means over the Fourier frequencies between 0 and pi,
-
-    .. math:: \log \overline{I / f_H} + \overline{\log f_H},
-
-    where I is the periodogram and f the density of `spectrum`. Mean and variance of the trace do
-    not matter. The standard error is about :math:`0.6 / \sqrt{n}` near H = 0.8.
-
-    Sources: P. Whittle, "Estimation and information in stationary time series", 1953; J. Beran,
-    "Statistics for Long-Memory Processes", 1994, section 6.1.
-    """
-    x = to_floats(values)
-    if x.ndim != 1 or len(x) < 16 or not np.isfinite(x).all() or np.ptp(x) == 0:
-        rule = "one row of at least 16 finite values that vary: leave out gaps, or take more of it"
-        some = f"{np.isfinite(x).sum()} finite, {len(np.unique(x))} different"
-        raise InputError(f"whittle takes {rule}; got shape {x.shape}, {some}")
-    power = np.abs(np.fft.rfft(x - x.mean())[1 : (len(x) + 1) // 2]) ** 2
-    frequency = 2 * math.pi * np.arange(1, len(power) + 1) / len(x)
-
-    def objective(H: float) -> float:
-        density = spectrum(frequency, H)
-        return math.log(np.mean(power / density)) + float(np.mean(np.log(density)))
-
-    return float(minimize_scalar(objective, bounds=(0.01, 0.99), method="bounded").x)
+    return values.reshape(*means.shape, steps)
 
 
 def nonnegative_numbers(name: str, values: Any) -> Floats:

@@ -70,10 +70,7 @@ def _random_rows(
     seed: Seed, steps: int, H: float, method: str, mean: Floats, purpose: int, std: float
 ) -> Floats:
     """Draw one trace per mean."""
-    drawn = traces.random_traces(
-        mean, steps, child_seed(seed, purpose), H=H, std=std, method=method
-    )
-    return drawn.values
+    return traces.random_traces(mean, steps, child_seed(seed, purpose), H=H, std=std, method=method)
 
 
 def _random_stream(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream:

@@ -21,7 +21,7 @@ from dlsim.bricks import (
     GridResult,
     Reading,
     Scheduler,
-    run_many,
+    simulate,
     workload,
 )
 from dlsim.errors import InputError
@@ -165,7 +165,8 @@ def _run_all(names: tuple[str, ...], setting: GridSetting) -> dict[str, list[Gri
     reading = Reading.of({**rules, "probe": setting.probe})
     schedulers = [make_scheduler(name, setting) for name in names]
     results = [
-        run_many(environment, schedulers, reading, engine="compiled")  # a picture takes 24 runs
+        # a picture takes 24 runs
+        [simulate(environment, scheduler, reading, engine="compiled") for scheduler in schedulers]
         for environment in draw_environments(setting.interval, setting.seed, drawn)
     ]
     return dict(zip(names, map(list, zip(*results, strict=True)), strict=True))

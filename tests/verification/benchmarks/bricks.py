@@ -10,7 +10,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from dlsim.bricks import Environment, Reading, Scheduler, run_many, simulate
+from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.papers.bricks import SCHEDULER_VERSIONS
 from tests.verification.benchmarks.bricks_peers import PEERS
 from tests.verification.benchmarks.parts import Part, timed
@@ -143,7 +143,8 @@ def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
         begin = time.process_time()
         for one in seeds:
             env = Environment.random(one, 60.0, horizon=3600 * hours * share(tasks))
-            run_many(env, schedulers, Reading(**switches))
+            for scheduler in schedulers:
+                simulate(env, scheduler, Reading(**switches))
         seconds = time.process_time() - begin
         runs = len(seeds) * len(schedulers)
         yield {
