@@ -30,7 +30,7 @@ from dlsim.bricks.core.state import (
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import ALGORITHMS, LOADS, MOST_PACKETS, PREDICTORS, Reading, Scheduler
 from dlsim.bricks.outcome import GridResult
-from dlsim.bricks.speeds import core_of_run
+from dlsim.bricks.speeds import GRID_CORE, uncompiled_microseconds
 from dlsim.bricks.user_predictor import UserPredictor
 from dlsim.bricks.view import REFUSE, RequestColumns, ViewBuilder
 from dlsim.errors import InputError
@@ -100,12 +100,9 @@ def configure(scheduler: Scheduler, reading: Reading) -> Config:
     )
 
 
-def _ask_scheduler(
-    scheduler: Scheduler, env: EnvironmentArrays, state: GridState, views: ViewBuilder
-) -> None:
+def _ask_scheduler(scheduler: Scheduler, state: GridState, views: ViewBuilder) -> None:
     """Call a user's scheduler for the request to schedule, and store its choice."""
-    servers = len(env.performance)
-    view = views.view(env, state)
+    servers, view = len(state.servers), views.view(state)
     rule = f"algorithm {scheduler.name} must return REFUSE or the row of a server, "
     rule += f"one of 0..{servers - 1}"
     with user_code(rule):
@@ -129,7 +126,7 @@ def _run(
 ) -> tuple[np.recarray, Any]:
     """Run one scheduler; return the records of its requests and of their submissions."""
     state = core.state.initial_state(env, cfg)
-    views = ViewBuilder(env, cfg)
+    views = ViewBuilder(env, cfg.opt) if cfg.algorithm == USER else None
     predictor = UserPredictor(reading.predictor, cfg.probe) if callable(reading.predictor) else None
     while (reason := core.loop.run_events(env, cfg, state)) != DONE:
         counters = state.counters[0]
@@ -137,8 +134,8 @@ def _run(
             state = core.state.grow_heaps(state)
         elif reason == PAUSE:
             show_done(int(counters.done))
-        elif reason == CHOOSE:
-            _ask_scheduler(scheduler, env, state, views)
+        elif reason == CHOOSE and views is not None:
+            _ask_scheduler(scheduler, state, views)
         elif reason == PREDICT and predictor is not None:
             predictor.predict(env, state)
         elif reason == TOO_MANY_PROBES:
@@ -222,7 +219,7 @@ def simulate(
     arrays, cfg = environment_arrays(env), configure(scheduler, reading)
     with (
         progress_bar("simulating", len(arrays.time)) as show_done,
-        core_of_run(arrays, cfg, engine) as core,
+        GRID_CORE.at_speed(engine, uncompiled_microseconds(arrays, cfg)) as core,
     ):
         records = _run(core, arrays, cfg, scheduler, reading, show_done)
     return GridResult.from_records(*records, env, scheduler, reading)

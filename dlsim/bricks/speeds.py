@@ -1,7 +1,5 @@
 """The core of paper B at two speeds: compiled, or as plain Python for small work."""
 
-from contextlib import AbstractContextManager
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -65,13 +63,6 @@ def uncompiled_microseconds(env: EnvironmentArrays, cfg: Config) -> int:
         total += MICROSECONDS["packet"] * count_packets(env)
         total += MICROSECONDS["link data"] * len(env.link_background.times)
     return int(total)
-
-
-def core_of_run(
-    env: EnvironmentArrays, cfg: Config, engine: str
-) -> AbstractContextManager[SimpleNamespace]:
-    """Return a context that gives the modules of the core for a run."""
-    return GRID_CORE.at_speed(engine, uncompiled_microseconds(env, cfg))
 
 
 def network_for(arrivals: int) -> Any:

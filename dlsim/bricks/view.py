@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.bricks.core.state import Config, EnvironmentArrays, GridState, IntArray
+from dlsim.bricks.core.state import EnvironmentArrays, GridState, IntArray
 from dlsim.compiled import deadline_with_tolerance
 from dlsim.validate import Floats
 
@@ -138,54 +138,41 @@ def _read_only(values: Any) -> Any:
     return values
 
 
-#: Columns of a `ViewBuilder` beside `RequestColumns`, each with its entry for an unknown value.
-UNKNOWN_VALUES = {"submitted": 0.0, "server": -1, "returned": 0, "completion": np.nan}
-
-
 class ViewBuilder:
-    """Build the views of one run, from copies that a user's scheduler may not change."""
+    """Build the views of one run, from copies in which no later request can be found."""
 
-    def __init__(self, env: EnvironmentArrays, cfg: Config) -> None:
+    def __init__(self, env: EnvironmentArrays, opt: float) -> None:
         """Start without requests."""
-        self.seen = self.attempts = self.done = 0
-        self.columns = {
-            name: np.empty(0, getattr(env, name).dtype) for name in RequestColumns._fields
-        }
-        self.columns |= {name: np.full(0, blank) for name, blank in UNKNOWN_VALUES.items()}
-        self.opt, self.memory = cfg.opt, dict[str, Any]()
+        rows = len(env.time)
+        self.env, self.opt, self.memory = env, opt, dict[str, Any]()
         self.performance = _read_only(env.performance.copy())
+        self.requests = RequestColumns(
+            *(np.zeros_like(getattr(env, name)) for name in RequestColumns._fields)
+        )
+        self.submitted, self.server = np.zeros(rows), np.full(rows, -1)
+        self.returned, self.completion = np.zeros(rows, dtype=np.int64), np.full(rows, np.nan)
+        self.seen = self.attempts = self.done = 0
 
-    def _make_room(self, rows: int) -> None:
-        """Lengthen the columns if they have fewer than `rows` rows."""
-        if rows <= len(self.columns["time"]):
-            return
-        for name, column in self.columns.items():
-            longer = np.full(2 * rows, UNKNOWN_VALUES.get(name, 0), column.dtype)
-            longer[: len(column)] = column
-            self.columns[name] = longer
-
-    def _update_columns(self, row: int, env: EnvironmentArrays, state: GridState) -> None:
-        """Copy the events since the last decision into the columns."""
-        counters, columns = state.counters[0], self.columns
-        seen = max(int(counters["new"]), row + 1)
-        self._make_room(seen)
-        for name in RequestColumns._fields:
-            columns[name][self.seen : seen] = getattr(env, name)[self.seen : seen]
+    def _update_columns(self, seen: int, state: GridState) -> None:
+        """Copy the requests, submissions and results since the last decision."""
+        for name, column in self.requests._asdict().items():
+            column[self.seen : seen] = getattr(self.env, name)[self.seen : seen]
+        counters = state.counters[0]
         attempts = state.attempts[self.attempts : int(counters["attempts"])]
-        columns["server"][attempts["row"]] = attempts["server"]
-        columns["submitted"][attempts["row"]] = attempts["submitted"]
+        self.server[attempts["row"]] = attempts["server"]
+        self.submitted[attempts["row"]] = attempts["submitted"]
         returned = state.returned[self.done : int(counters["done"])]
-        columns["returned"][self.done : int(counters["done"])] = returned
-        columns["completion"][returned] = state.requests["completion"][returned]
+        self.returned[self.done : int(counters["done"])] = returned
+        self.completion[returned] = state.requests["completion"][returned]
         self.seen, self.attempts = seen, int(counters["attempts"])
         self.done = int(counters["done"])
 
-    def view(self, env: EnvironmentArrays, state: GridState) -> View:
+    def view(self, state: GridState) -> View:
         """Return the view of the request that has to be scheduled."""
-        counters = state.counters[0]
+        env, counters = self.env, state.counters[0]
         row = int(counters["row"])
-        self._update_columns(row, env, state)
-        columns = {name: _read_only(column[: self.seen]) for name, column in self.columns.items()}
+        seen = max(int(counters["new"]), row + 1)
+        self._update_columns(seen, state)
         request = state.requests[row]
         fallbacks = int(request["fallbacks"])
         promised = float(state.attempts[request["attempt"]]["promised"]) if fallbacks else np.nan
@@ -206,10 +193,10 @@ class ViewBuilder:
             load=_read_only(state.predicted[len(env.rates) :].copy()),
             scheduled=_read_only(np.array(state.servers["scheduled"])),
             excluded=_read_only(state.excluded.copy()),
-            submitted=columns["submitted"],
-            server=columns["server"],
-            returned=_read_only(self.columns["returned"][: self.done]),
-            completion=columns["completion"],
-            requests=RequestColumns(*(columns[name] for name in RequestColumns._fields)),
+            submitted=_read_only(self.submitted[:seen]),
+            server=_read_only(self.server[:seen]),
+            returned=_read_only(self.returned[: self.done]),
+            completion=_read_only(self.completion[:seen]),
+            requests=RequestColumns(*(_read_only(column[:seen]) for column in self.requests)),
             memory=self.memory,
         )

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.bricks.core.network import FloatArray, IntArray, Stream
+from dlsim.compiled import zero_recarray
 
 #: Kinds of events, in the order in which they happen at one instant.
 SERVICE_END, RESULT_ARRIVAL, INPUT_ARRIVAL, SUBMISSION, PACKET = range(5)
@@ -134,25 +135,21 @@ class GridState(NamedTuple):
     rejected_by: NDArray[np.int32]  # servers that each request fell back from, where that matters
 
 
-def _zero_records(shape: int | tuple[int, int], dtype: np.dtype) -> np.recarray:
-    return np.zeros(shape, dtype).view(np.recarray)
-
-
 def initial_state(env: EnvironmentArrays, cfg: Config) -> GridState:
     """Return the state before the first event."""
     requests, servers, links = len(env.time), len(env.performance), len(env.rates)
     series, cursors = links + servers, len((ARRIVED, ENDED, BUSY, BUSY_BEFORE))
     excluding = requests if cfg.exclude_rejecting else 0
     state = GridState(
-        counters=_zero_records(1, LOOP_COUNTERS),
-        heap=_zero_records(FIRST_EVENTS, EVENT),
-        packets=_zero_records(FIRST_EVENTS, EVENT),
-        requests=_zero_records(requests, REQUEST),
-        attempts=_zero_records(requests * (cfg.max_fallbacks + 1), ATTEMPT),
+        counters=zero_recarray(1, LOOP_COUNTERS),
+        heap=zero_recarray(FIRST_EVENTS, EVENT),
+        packets=zero_recarray(FIRST_EVENTS, EVENT),
+        requests=zero_recarray(requests, REQUEST),
+        attempts=zero_recarray(requests * (cfg.max_fallbacks + 1), ATTEMPT),
         returned=np.zeros(requests, dtype=np.int64),
-        servers=_zero_records(servers, SERVER),
-        cursors=_zero_records((servers, cursors), CURSOR),
-        links=_zero_records(links, LINK),
+        servers=zero_recarray(servers, SERVER),
+        cursors=zero_recarray((servers, cursors), CURSOR),
+        links=zero_recarray(links, LINK),
         measured=np.zeros((WINDOW_PROBES, series)),
         predicted=np.zeros(series),
         errors=np.zeros((len(FORECASTERS), series)),
