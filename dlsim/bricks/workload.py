@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dlsim import validate
 from dlsim.bricks import traces
-from dlsim.bricks.core.network import Stream
+from dlsim.bricks.core.network import Stream, pack_arrivals
 from dlsim.bricks.model import INPUT_SWITCHES
 from dlsim.bricks.topology import Topology, alternate_nodes, draw_means, two_level
 from dlsim.errors import InputError
@@ -36,7 +36,8 @@ __all__ = ["poisson_arrivals", "random_environment"]
 Range = tuple[float, float]
 
 #: Spawn keys of the seeds, one per purpose.
-NODES, SPEEDS, MEANS, TRACES, TIMES, SIZES, JOBS, LOADS, DATA = range(9)
+NODES_SEED, SPEEDS_SEED, MEANS_SEED, TRACES_SEED, TIMES_SEED = range(5)
+SIZES_SEED, JOBS_SEED, LOADS_SEED, DATA_SEED = range(5, 9)
 #: Most requests, and most nodes.
 MOST_REQUESTS, MOST_NODES = 10**8, 10**7
 #: Share of the horizon by which traces and background go on after it.
@@ -66,28 +67,17 @@ def _scale_units(limits: Range, unit: Floats) -> Floats:
     return np.asarray(low + (high - low) * unit)
 
 
-def _random_rows(
-    seed: Seed, steps: int, H: float, method: str, mean: Floats, purpose: int, std: float
-) -> Floats:
-    """Draw one trace per mean."""
-    return traces.random_traces(mean, steps, child_seed(seed, purpose), H=H, std=std, method=method)
-
-
 def _random_stream(seed: Seed, rates: Floats, end: float, size: float, purpose: int) -> Stream:
     """Draw Poisson arrivals at several queues."""
     count = float(rates.sum()) * end
     what = f"{count:.3g} background arrivals"
     remedy = "use larger background jobs, a shorter horizon or the trace model"
-    if purpose == DATA and count > traces.MOST_VALUES:
+    if purpose == DATA_SEED and count > traces.MOST_VALUES:
         raise InputError(f"{what} are more than {traces.MOST_VALUES}; {remedy}")
-    validate.require_memory(what, 8 * count, remedy)
-    times, first = np.empty(math.ceil(count + 8 * math.sqrt(count)) + 64), np.zeros(1, np.int64)
-    for queue in range(len(rates)):  # into one array: a list per queue would need twice the memory
-        one = poisson_arrivals(rates[queue], end, random_generator(seed, purpose, queue))
-        first = np.append(first, first[-1] + len(one))
-        times = times if first[-1] <= len(times) else np.append(times[: first[-2]], one)
-        times[first[-2] : first[-1]] = one
-    return Stream(first, times[: first[-1]], np.array([float(size)]))
+    validate.require_memory(what, 16 * count, remedy)
+    queues = enumerate(rates)
+    lists = [poisson_arrivals(rate, end, random_generator(seed, purpose, k)) for k, rate in queues]
+    return pack_arrivals(lists, np.array([float(size)]))
 
 
 def _request_times(
@@ -96,11 +86,12 @@ def _request_times(
     """Draw the times of requests, sorted, and the client of each."""
     rate = 1 / (60 * interval)
     if scope == "system":
-        stream = random_generator(seed, TIMES)
+        stream = random_generator(seed, TIMES_SEED)
         times = poisson_arrivals(rate, horizon, stream)
         return times, stream.integers(0, clients, len(times))
     lists = [
-        poisson_arrivals(rate, horizon, random_generator(seed, TIMES, k)) for k in range(clients)
+        poisson_arrivals(rate, horizon, random_generator(seed, TIMES_SEED, k))
+        for k in range(clients)
     ]
     times = np.concatenate([np.empty(0), *lists])
     client = np.repeat(np.arange(clients), [len(one) for one in lists])
@@ -112,7 +103,7 @@ def _requests(
     seed: Seed, times: Floats, client: Any, ranges: tuple[Range, ...], speed: Any, throughput: Any
 ) -> pd.DataFrame:
     """Draw the table of requests; transfers at an infinite throughput take no time."""
-    units = random_generator(seed, SIZES).random((len(times), len(ranges))).T
+    units = random_generator(seed, SIZES_SEED).random((len(times), len(ranges))).T
     send, recv, work, factor = map(_scale_units, ranges, units)
     due = times + factor * (work / speed + (send + recv) / throughput)
     columns = {"time": times, "client": client, "send": send, "recv": recv, "work": work}
@@ -233,7 +224,7 @@ def random_environment(
     topology = two_level(domains) if topology is None else topology
     validate.instance("topology", topology, Topology, "; see two_level(10)")
     fewest, most = (whole("nodes", end, 0) for end in nodes)
-    counts = random_generator(seed, NODES).integers(fewest, most + 1, topology.domains)
+    counts = random_generator(seed, NODES_SEED).integers(fewest, most + 1, topology.domains)
     servers, clients = alternate_nodes(counts.tolist())
     sources = len(clients) if interval_scope == "client" else 1
     end = (1 + EXTRA_HORIZON) * horizon
@@ -241,17 +232,17 @@ def random_environment(
     entries = steps * len(topology.links)
     _check_size("requests", expected, MOST_REQUESTS, "a longer interval")
     _check_size("trace entries", entries, traces.MOST_VALUES, "a longer trace_step")
-    speeds = _scale_units(performance, random_generator(seed, SPEEDS).random(len(servers)))
-    means = draw_means(topology, child_seed(seed, MEANS), lan=lan, wan=wan)
+    speeds = _scale_units(performance, random_generator(seed, SPEEDS_SEED).random(len(servers)))
+    means = draw_means(topology, child_seed(seed, MEANS_SEED), lan=lan, wan=wan)
     jobs = end * server_load * float(speeds.sum()) / background_work
     loads = steps * len(servers) * (server_background == "trace")
     validate.require_memory(
         "traces, background jobs and requests together",
-        8 * (entries + loads + jobs) + 48 * expected,
+        8 * (entries + loads) + 16 * jobs + 48 * expected,
         "choose a longer trace_step, larger background jobs or a shorter horizon",
     )
 
-    random_rows = partial(_random_rows, seed, math.ceil(steps), H, trace_method)
+    trace_rows = partial(traces.random_traces, steps=math.ceil(steps), H=H, method=trace_method)
 
     parts: dict[str, Any] = {
         "servers": pd.DataFrame({"domain": servers, "performance": speeds}),
@@ -263,17 +254,19 @@ def random_environment(
         "server_load": server_load,
     }
     if link_background == "trace":
-        parts["traces"] = random_rows(means, TRACES, trace_std)
+        parts["traces"] = trace_rows(means, seed=child_seed(seed, TRACES_SEED), std=trace_std)
     else:
         capacity = means / (1 - link_load)
         parts["traces"] = capacity[:, None]
         rates = link_load * capacity / link_data
-        parts["link_background"] = _random_stream(seed, rates, end, link_data, DATA)
+        parts["link_background"] = _random_stream(seed, rates, end, link_data, DATA_SEED)
     if server_background == "jobs":
         rates = server_load * speeds / background_work
-        parts["background"] = _random_stream(seed, rates, end, background_work, JOBS)
+        parts["background"] = _random_stream(seed, rates, end, background_work, JOBS_SEED)
     elif server_load > 0:
-        parts["load_traces"] = random_rows(np.full(len(servers), server_load), LOADS, LOAD_STD)
+        loads_of_servers = np.full(len(servers), server_load)
+        loads_seed = child_seed(seed, LOADS_SEED)
+        parts["load_traces"] = trace_rows(loads_of_servers, seed=loads_seed, std=LOAD_STD)
     times_and_clients = _request_times(interval, interval_scope, len(clients), horizon, seed)
     ranges = (data_range, data_range, work_range, deadline_factor)
     throughput = np.mean(lan) if deadline_communication else math.inf
