@@ -125,14 +125,13 @@ def assert_same(r, trace):
 
 def assert_learned(ours, theirs):
     """What the history knows, bit for bit."""
-    assert set(ours.records()) == set(theirs._records)
+    assert set(map(tuple, ours.table()[["app", "class"]].to_numpy())) == set(theirs._records)
     for key, record in theirs._records.items():
         own = ours.record(*key)
-        assert (own.assigned, own.elsewhere, own.times) == (
-            record.assigned, record.elsewhere, record.times
+        assert (own.assigned, own.elsewhere, own.times, own.count, own.spread) == (
+            record.assigned, record.elsewhere, record.times, record.count, record.spread
         )  # fmt: skip
-        assert (own.count, own.mean, own.spread) == (record.count, record.mean, record.spread)
-        for estimate in ("median", "ewma"):
+        for estimate in ("mean", "median", "ewma"):
             a, b = own.expected(estimate), record.expected(estimate)
             assert a == b or (math.isnan(a) and math.isnan(b))
 
@@ -164,19 +163,15 @@ def test_a_function_that_asks_a_rule_decides_as_the_rule(name):
         assert_learned(again.history, known[1])
 
 
-def test_a_long_history_is_neither_copied_nor_sorted_again():
+def test_the_medians_of_a_history_and_its_copy_are_those_of_their_runs():
     known, rng = History(), np.random.default_rng(3)
-    for time in rng.random(5000) + 0.5:
+    for time in rng.random(500) + 0.5:
         known.add("A", "gpu", float(time))
+        assert known.expected("A", "gpu", "median") == np.median(known.record("A", "gpu").times)
     copy = known.copy()
-    assert copy.record("A", "gpu").runs is known.record("A", "gpu").runs
-    ranked = known.record("A", "gpu").runs.ranked(5000)
-    assert copy.record("A", "gpu").runs.ranked(5000) is ranked
     copy.add("A", "gpu", 1.0)
-    known.add("A", "gpu", 2.0)  # the copy went on from the same runs
-    assert copy.record("A", "gpu").times[-1] == 1.0
-    assert known.record("A", "gpu").times[-1] == 2.0
-    assert known.record("A", "gpu").times[:-1] == copy.record("A", "gpu").times[:-1]
+    known.add("A", "gpu", 2.0)
+    assert copy.record("A", "gpu").times == [*known.record("A", "gpu").times[:-1], 1.0]
     for one in (known, copy):
         record = one.record("A", "gpu")
         assert record.expected("median") == np.median(record.times)

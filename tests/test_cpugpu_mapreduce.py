@@ -106,7 +106,8 @@ def by_the_twin(policy):
         plain = desk_twin.SchedulerState(state.devices, state.history)
         plain.now, plain.main = state.now, list(state.main)
         plain.queues = [list(queue) for queue in state.queues]
-        plain.running = [job and desk_twin.Running(*job) for job in state.running]
+        runs = zip(state.running, state.started, strict=True)
+        plain.running = [job and desk_twin.Running(job, start) for job, start in runs]
         return desk_twin.DECIDE[policy.rule](plain, policy, reading)
 
     return Policy(rule)

@@ -17,7 +17,6 @@ from dlsim.cpugpu import (
     SchedulerState,
     simulate,
 )
-from dlsim.cpugpu.jobs import Running
 from dlsim.cpugpu.model import POLICY_RULES
 from dlsim.cpugpu.rules import decide
 from dlsim.cpugpu.scheduler import OnlineScheduler
@@ -105,13 +104,14 @@ def test_rule_1_starts_the_next_of_a_sub_queue_on_its_free_device():
     fill(scheduler.state.queues[1], item(0), item(2))
     assert scheduler.dispatch(0.0) == [(1, item(0))]
     assert scheduler.dispatch(0.0) == []
-    assert scheduler.state.running == [None, Running(item(0), 0.0)]
+    assert scheduler.state.running == [None, item(0)]
+    assert scheduler.state.started == [0.0, 0.0]
     assert list(scheduler.state.queues[1]) == [item(2)]
 
 
 def test_rule_2_asks_what_was_assigned_not_what_has_finished():
     state = state_of([item(1)])
-    state.running[0] = Running(item(0), 0.0)
+    state.running[0] = item(0)
     assert decided(state)[:3] == (1, 1, "R2")
     state.history.assign("A", "cpu")
     assert decided(state).rule == "R0"  # not rule 2
@@ -120,7 +120,7 @@ def test_rule_2_asks_what_was_assigned_not_what_has_finished():
 def test_rule_2_skips_a_class_without_a_version():
     state = state_of([item(0, classes=("cpu",))])
     assert decided(state)[:3] == (0, 1, "R2*")
-    state.running[1] = Running(item(1), 0.0)
+    state.running[1] = item(1)
     assert decided(state).rule == "R0"
 
 
@@ -140,7 +140,7 @@ def test_rule_3_counts_the_sub_queue_and_takes_the_elapsed_part_off_once():
         history.add(app, "gpu", time)
     history.assign("B", "cpu")
     state = state_of([item(3, "B")], now=4.0, history=history)
-    state.running[0] = Running(item(0, "A"), 0.0)
+    state.running[0] = item(0, "A")
     fill(state.queues[0], item(1, "B"), item(2, "A"))
     predicted_finish = decided(state).predicted_finish
     assert predicted_finish[0] == 34
@@ -156,7 +156,7 @@ def test_rule_3_and_a_running_job_that_was_never_measured(word, expected):
     for time in (6.0, 10.0):
         history.add("BC"[time > 6], "gpu", time)
     state = state_of(now=3.0, history=history)
-    state.running[0] = Running(item(0, "A"), 0.0)
+    state.running[0] = item(0, "A")
     assert readiness(state, Reading(unknown_remaining=word)) - 3 == expected
 
 
@@ -169,7 +169,7 @@ def test_rule_4_the_slower_device_only_if_strictly_sooner(cpu, wait, rule, devic
     for app, cls, time in (("A", "gpu", 10.0), ("A", "cpu", float(cpu)), ("W", "gpu", 50.0)):
         history.add(app, cls, time)
     state = state_of([item(1)], now=100.0, history=history)
-    state.running[0] = Running(item(0, "W"), 50.0 + wait)
+    state.running[0], state.started[0] = item(0, "W"), 50.0 + wait
     assert decided(state)[:3] == (1, device, rule)
 
 
@@ -262,7 +262,7 @@ def test_stealing_gives_a_tie_to_the_first_device():
     history = warm(table(("W", 10.0, 10.0), ("A", 5.0, 7.0), ("B", 7.0, 5.0)))
     state = state_of(cpus=2, gpus=2, history=history)
     for job, (device, app) in enumerate([(0, "A"), (3, "B")]):
-        state.running[device] = Running(item(job + 2, "W"), 0.0)
+        state.running[device] = item(job + 2, "W")
         state.queues[device].put(item(job, app))
     found = decided(state, Policy(steal=True))
     assert found[:3] == (1, 1, "steal")
@@ -274,8 +274,8 @@ def test_nothing_is_stolen_from_where_nothing_waits():
     # on gpu1.
     history = warm(table(("V", 100.0, 100.0), ("W", 10.0, 10.0), ("B", 7.0, 5.0)))
     state = state_of(cpus=2, gpus=2, history=history)
-    state.running[0] = Running(item(1, "V"), 0.0)
-    state.running[3] = Running(item(2, "W"), 0.0)
+    state.running[0] = item(1, "V")
+    state.running[3] = item(2, "W")
     state.queues[3].put(item(0, "B"))
     assert decided(state, Policy(steal=True))[:3] == (0, 1, "steal")
 
@@ -288,7 +288,7 @@ def test_what_stealing_gains_is_a_tie_whatever_the_order_of_the_sums():
         state = state_of(cpus=1, gpus=2, history=history)
         for device, order in enumerate(orders):
             first, *others = (item(4 * device + k, app) for k, app in enumerate([*order, "B"]))
-            state.running[device] = Running(first, 0.0)
+            state.running[device] = first
             fill(state.queues[device], *others)
         assert decided(state, Policy(steal=True))[:3] == (3, 2, "steal")
 

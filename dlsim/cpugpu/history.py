@@ -5,9 +5,7 @@ in an SQLite file, from which a history is built.
 """
 
 import math
-from array import array
 from bisect import insort
-from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from typing import Self
 
@@ -20,69 +18,66 @@ from dlsim.validate import instance, number, one_of, require_table
 NEWEST = 0.3
 
 
-class Runs:
-    """Measured times in their order; copies of a record share them, each up to its count."""
-
-    def __init__(self, times: Iterable[float] = ()) -> None:
-        self.times = array("d", times)
-        self._ranked: list[float] = []
-
-    def ranked(self, count: int) -> list[float]:
-        """Return the first `count` times, sorted."""
-        if len(self._ranked) != count:
-            self._ranked = sorted(self.times[:count])
-        return self._ranked
-
-    def append(self, seconds: float) -> None:
-        """Add a time, also among those that are sorted."""
-        if self._ranked and len(self._ranked) == len(self.times):
-            insort(self._ranked, seconds)
-        self.times.append(seconds)
-
-
-@dataclass
+@dataclass(slots=True)
 class Record:
-    """Statistics of the measured runs of one application on one device class."""
+    """Statistics of the runs of one application on one device class.
+
+    Attributes
+    ----------
+    assigned, elsewhere : int
+        Jobs assigned to this class, and to the other class since the last of them.
+    count : int
+        Measured runs.
+    mean, recent : float
+        Mean and moving average of the measured times, NaN without any.
+    spread : float
+        Sum of the squared deviations from the mean.
+    times, ranked : list of float
+        The measured times, oldest first; the same sorted, once a median was asked for.
+    """
 
     assigned: int = 0
     elsewhere: int = 0
     count: int = 0
-    mean: float = 0.0
-    spread: float = 0.0
+    mean: float = math.nan
     recent: float = math.nan
-    runs: Runs = field(default_factory=Runs)
+    spread: float = 0.0
+    times: list[float] = field(default_factory=list)
+    ranked: list[float] = field(default_factory=list)
 
     @property
     def std(self) -> float:
         """Population standard deviation of the measured runs; NaN without any."""
         return math.sqrt(self.spread / self.count) if self.count else math.nan
 
-    @property
-    def times(self) -> list[float]:
-        """The measured times, oldest first."""
-        return self.runs.times[: self.count].tolist()
-
     def add(self, seconds: float) -> None:
         """Take one more run into account."""
-        if len(self.runs.times) != self.count:  # another record went on from here
-            self.runs = Runs(self.runs.times[: self.count])
-        self.runs.append(seconds)
+        self.times.append(seconds)
         self.count += 1
+        if self.count == 1:
+            self.mean = self.recent = seconds
+            return
         deviation = seconds - self.mean
         self.mean += deviation / self.count
         self.spread += deviation * (seconds - self.mean)
-        is_first = self.count == 1
-        self.recent = seconds if is_first else self.recent + NEWEST * (seconds - self.recent)
+        self.recent += NEWEST * (seconds - self.recent)
+        if self.ranked:
+            insort(self.ranked, seconds)
 
     def expected(self, estimate: str = "mean") -> float:
-        """Return a statistic of the measured runs."""
-        if not self.count:
-            return math.nan
-        if estimate == "median":
-            ranked = self.runs.ranked(self.count)
-            low, high = ranked[(self.count - 1) // 2], ranked[self.count // 2]
-            return low if low == high else (low + high) / 2
-        return self.recent if estimate == "ewma" else self.mean
+        """Return a statistic of the measured runs, NaN without any."""
+        if estimate == "mean" or not self.count:
+            return self.mean
+        if estimate == "ewma":
+            return self.recent
+        if not self.ranked:
+            self.ranked = sorted(self.times)
+        low, high = self.ranked[(self.count - 1) // 2], self.ranked[self.count // 2]
+        return low if low == high else (low + high) / 2
+
+    def copy(self) -> "Record":
+        """Return an independent copy."""
+        return replace(self, times=self.times.copy(), ranked=self.ranked.copy())
 
 
 #: What a pair that was never seen looks like.
@@ -103,7 +98,7 @@ class History:
     """
 
     def __init__(self) -> None:
-        self._records: dict[tuple[str, str], Record] = {}
+        self._records: dict[str, dict[str, Record]] = {cls: {} for cls in CLASSES}
 
     @classmethod
     def exact(cls, applications: pd.DataFrame) -> Self:
@@ -111,34 +106,32 @@ class History:
 
         `applications` has the columns cpu_time and gpu_time, NaN for no version.
         """
-        history, names = cls(), ("gpu_time", "cpu_time")
-        for app, *times in require_table("applications", applications, names)[
-            [*names]
-        ].itertuples():
-            for kind, seconds in zip(("gpu", "cpu"), times, strict=True):
+        history, names = cls(), [f"{kind}_time" for kind in CLASSES]
+        table = require_table("applications", applications, names)[names]
+        for app, *times in table.itertuples():
+            for kind, seconds in zip(CLASSES, times, strict=True):
                 if seconds == seconds:
                     history.add(app, kind, seconds)
         return history
 
     def record(self, app: str, cls: str) -> Record:
         """Return the record of an application on a class; callers must not change it."""
-        return self._records.get((app, cls), UNSEEN)
+        return self._records[cls].get(app, UNSEEN)
 
     def expected(
         self, app: str, cls: str, estimate: str = "mean", deviations: float = 0.0
     ) -> float:
         """Return a statistic of the runs, plus `deviations` standard deviations; NaN if none."""
-        record = self._records.get((app, cls))
-        if record is None or not record.count:
-            return math.nan
+        record = self._records[cls].get(app, UNSEEN)
         time = record.mean if estimate == "mean" else record.expected(estimate)
         return time + deviations * record.std if deviations else time
 
     def assign(self, app: str, cls: str) -> None:
         """Note that a job was assigned to a class (rule 2)."""
         own = self.entry(app, cls)
-        own.assigned, own.elsewhere = own.assigned + 1, 0
-        other = self._records.get((app, OTHER_CLASS[cls]))
+        own.assigned += 1
+        own.elsewhere = 0
+        other = self._records[OTHER_CLASS[cls]].get(app)
         if other is not None:
             other.elsewhere += 1
 
@@ -160,32 +153,31 @@ class History:
 
     def average(self, cls: str, estimate: str = "mean") -> float:
         """Return the mean expected time of a class's measured applications, NaN without any."""
-        known = [r for (_, kind), r in self._records.items() if kind == cls and r.count]
-        return math.fsum(r.expected(estimate) for r in known) / len(known) if known else math.nan
+        known = [r.expected(estimate) for r in self._records[cls].values() if r.count]
+        return math.fsum(known) / len(known) if known else math.nan
 
     def copy(self) -> "History":
         """Return an independent copy."""
         other = History()
-        other._records = {key: replace(record) for key, record in self._records.items()}
+        for cls, records in self._records.items():
+            other._records[cls] = {app: record.copy() for app, record in records.items()}
         return other
 
     def table(self) -> pd.DataFrame:
         """Return app, class, assigned, count, mean and (population) std, a sorted row per pair."""
         rows = [
-            (app, cls, r.assigned, r.count, r.expected(), r.std)
-            for (app, cls), r in sorted(self._records.items())
+            (app, cls, r.assigned, r.count, r.mean, r.std)
+            for cls, records in self._records.items()
+            for app, r in records.items()
         ]
-        return pd.DataFrame(rows, columns=["app", "class", "assigned", "count", "mean", "std"])
-
-    def records(self) -> dict[tuple[str, str], Record]:
-        """Return every record by application and class, not to be changed."""
-        return dict(self._records)
+        columns = ["app", "class", "assigned", "count", "mean", "std"]
+        return pd.DataFrame(sorted(rows), columns=columns)
 
     def entry(self, app: str, cls: str) -> Record:
         """Return the record of an application on a class, to be changed."""
-        record = self._records.get((app, cls))
+        record = self._records.get(cls, {}).get(app)
         if record is None:
             instance("app", app, str, rule="the name of an application")
             one_of("device class", cls, CLASSES)
-            record = self._records[app, cls] = Record()
+            record = self._records[cls][app] = Record()
         return record

@@ -50,10 +50,3 @@ class JobView(NamedTuple):
         """How much faster the preferred class is; infinite if there is no other version."""
         times = self.declared.values()
         return max(times) / min(times) if len(times) > 1 else math.inf
-
-
-class Running(NamedTuple):
-    """A job on a device, and when it started."""
-
-    job: JobView
-    start: float

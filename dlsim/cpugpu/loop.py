@@ -51,44 +51,13 @@ def shift_clock(job_table: JobTable) -> tuple[float, JobTable]:
     return origin, replace(job_table, arrival=job_table.arrival - origin)
 
 
-class DeviceClock:
-    """The ends of the running jobs; CPUs slow down beside GPU jobs (`Reading.gpu_cpu_share`)."""
-
-    def __init__(self, machine: Machine, share: float) -> None:
-        self.gpus, self.cpus, self.share = machine.gpus, machine.cpus, share
-        self.ends = [math.inf] * (machine.gpus + machine.cpus)
-        self.rate = 1.0
-
-    def begin(self, device: int, now: float, time: float) -> None:
-        """Start a job of this time on a device."""
-        is_slowed = device >= self.gpus and self.share > 0
-        self.ends[device] = now + (time / self.rate if is_slowed else time)
-
-    def change_speed(self, now: float) -> None:
-        """Set the speed of the CPUs by the number of running GPU jobs."""
-        if self.cpus == 0:
-            return
-        busy = sum(end < math.inf for end in self.ends[: self.gpus])
-        rate = 1.0 - self.share * busy / self.cpus
-        if rate != self.rate:
-            for device in range(self.gpus, len(self.ends)):
-                left = self.ends[device] - now
-                self.ends[device] = now + left * self.rate / rate
-            self.rate = rate
-
-    def end_until(self, limit: float) -> list[tuple[float, int]]:
-        """Take off the jobs that end by an instant, in order of their ends."""
-        ended = [(end, device) for device, end in enumerate(self.ends) if end <= limit]
-        ended.sort()
-        for _, device in ended:
-            self.ends[device] = math.inf
-        return ended
-
-
 def simulate_jobs(
     job_table: JobTable, machine: Machine, policy: Policy, reading: Reading, history: History
 ) -> Trace:
-    """Simulate the jobs event by event, and add every run to the history."""
+    """Simulate the jobs event by event, and add every run to the history.
+
+    Beside running GPU jobs the CPUs run at a lower rate (`Reading.gpu_cpu_share`).
+    """
     share, gpus = reading.gpu_cpu_share, machine.gpus
     if policy.rule == "ideal" and share:
         raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
@@ -104,13 +73,15 @@ def simulate_jobs(
             ideal_plan(job_table.arrival.tolist(), job_table.times, policy.objective)
         )
     scheduler = OnlineScheduler(machine, policy, reading, history, plan)
-    clock = DeviceClock(machine, share)
-    arrival, times, jobs = job_table.arrival.tolist(), job_table.times.tolist(), job_table.job_views
-    count, coming, ended = len(jobs), 0, 0
+    arrival, jobs = job_table.arrival.tolist(), job_table.job_views
+    times_on = [column.tolist() for column in job_table.times.T]
     shortest = float(np.nanmin(job_table.times))  # tells two instants apart
+    count, coming, ended, cpu_rate = len(jobs), 0, 0, 1.0
     start, end, seconds = [math.nan] * count, [math.nan] * count, [math.nan] * count
+    on_device = [-1] * len(machine.devices)
+    ends = [math.inf] * len(machine.devices)
     while ended < count:
-        now = min(clock.ends)
+        now = min(ends)
         if coming < count:
             now = min(now, arrival[coming])
         if now == math.inf:
@@ -119,13 +90,11 @@ def simulate_jobs(
             name = find_job_policy(policy)[0]
             raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
         limit = deadline_with_tolerance(now, shortest)
-        for now, device in clock.end_until(limit):
-            running = scheduler.state.running[device]
-            assert running is not None
-            number = running.job.job
-            end[number] = now
-            seconds[number] = now - start[number] if share else times[number][device]
-            scheduler.complete(now, device, seconds[number])
+        for now, device in sorted([(at, device) for device, at in enumerate(ends) if at <= limit]):
+            job = on_device[device]
+            ends[device], end[job] = math.inf, now
+            seconds[job] = now - start[job] if share else times_on[device][job]
+            scheduler.complete(now, device, seconds[job])
             ended += 1
         if coming < count and arrival[coming] <= limit:
             first = coming
@@ -134,22 +103,38 @@ def simulate_jobs(
                 coming += 1
             scheduler.arrive(now, jobs[first:coming])
         if share:
-            clock.change_speed(now)
-        for device, job in scheduler.dispatch(now):
-            start[job.job] = now
-            clock.begin(device, now, times[job.job][device])
+            cpu_rate = change_cpu_rate(ends, machine, share, now, cpu_rate)
+        for device, view in scheduler.dispatch(now):
+            job = view.job
+            time = times_on[device][job]
+            on_device[device], start[job] = job, now
+            ends[device] = now + (time if device < gpus else time / cpu_rate)
         if share:
-            clock.change_speed(now)
-    moves = [scheduler.moves[job] for job in range(count)]
-    blank = (math.nan,) * len(clock.ends)
+            cpu_rate = change_cpu_rate(ends, machine, share, now, cpu_rate)
+    decisions = [scheduler.decisions[job] for job in range(count)]
+    blank = (math.nan,) * len(ends)
     return Trace(
         origin,
-        np.array([move.decision.device for move in moves]),
-        np.array([move.turn for move in moves]),
-        np.array([move.when for move in moves]),
+        np.array([decision.device for decision in decisions]),
+        np.array([scheduler.decision_no[job] for job in range(count)]),
+        np.array([scheduler.decided[job] for job in range(count)]),
         np.array(start),
         np.array(end),
         np.array(seconds),
-        [move.decision.rule for move in moves],
-        np.array([move.decision.predicted_finish or blank for move in moves]),
+        [decision.rule for decision in decisions],
+        np.array([decision.predicted_finish or blank for decision in decisions]),
     )
+
+
+def change_cpu_rate(
+    ends: list[float], machine: Machine, share: float, now: float, old_rate: float
+) -> float:
+    """Return the rate of the CPUs beside the running GPU jobs, and move the ends of CPU jobs."""
+    if machine.cpus == 0:
+        return old_rate
+    busy = sum(end < math.inf for end in ends[: machine.gpus])
+    rate = 1.0 - share * busy / machine.cpus
+    if rate != old_rate:
+        for device in range(machine.gpus, len(ends)):
+            ends[device] = now + (ends[device] - now) * old_rate / rate
+    return rate

@@ -300,7 +300,7 @@ class TaskRun:
         elif part > 1:
             runs = [self.outputs[one].data[number] for one in range(self.maps)]
             data = mapreduce_job.reduce_partition(job, runs, cls)
-        decision = self.scheduler.moves[task].decision
+        decision = self.scheduler.decisions[task]
         self.running[device] = attempt = Attempt(
             kind,
             number,

@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, insort
 from collections import Counter, OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
@@ -11,9 +11,6 @@ from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView
 
 class QueueView(Protocol):
     """Another order of the jobs of a main queue, kept up to date as jobs come and go."""
-
-    def fill(self, jobs: Iterable[JobView]) -> None:
-        """Add the jobs that wait already, in queue order."""
 
     def put(self, job: JobView, first: bool) -> None:
         """Add a job, before all others if `first`."""
@@ -30,10 +27,8 @@ class MainQueue:
     """
 
     def __init__(self, jobs: Iterable[JobView] = ()) -> None:
-        self._jobs: OrderedDict[int, JobView] = OrderedDict()
-        self._views: dict[Callable[[], Any], Any] = {}
-        for job in jobs:
-            self.put(job)
+        self._jobs: OrderedDict[int, JobView] = OrderedDict((job.job, job) for job in jobs)
+        self._views: dict[type[QueueView], Any] = {}
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -76,12 +71,14 @@ class MainQueue:
             view.take(job)
         return job
 
-    def view(self, kind: Callable[[], Any]) -> Any:
+    def view(self, kind: type[QueueView]) -> Any:
         """Return the jobs in another order."""
-        if kind not in self._views:
+        view = self._views.get(kind)
+        if view is None:
             self._views[kind] = view = kind()
-            view.fill(self)
-        return self._views[kind]
+            for job in self:
+                view.put(job, False)
+        return view
 
 
 class ByApplication:
@@ -89,11 +86,6 @@ class ByApplication:
 
     def __init__(self) -> None:
         self.queues: dict[str, MainQueue] = {}
-
-    def fill(self, jobs: Iterable[JobView]) -> None:
-        """Add many jobs."""
-        for job in jobs:
-            self.put(job, False)
 
     def put(self, job: JobView, first: bool) -> None:
         """Add a job."""
@@ -110,19 +102,13 @@ class ByPreferredClass:
     def __init__(self) -> None:
         self.queues = {cls: MainQueue() for cls in CLASSES}
 
-    def fill(self, jobs: Iterable[JobView]) -> None:
-        """Add many jobs."""
-        for job in jobs:
-            self.put(job, False)
-
     def put(self, job: JobView, first: bool) -> None:
         """Add a job."""
         self.queues[job.preferred].put(job, first)
 
     def take(self, job: JobView) -> None:
         """Remove a job."""
-        is_on_gpu = job.job in self.queues["gpu"]
-        self.queues["gpu" if is_on_gpu else "cpu"].take(job.job)
+        self.queues[job.preferred].take(job.job)
 
 
 class BySpeedUp:
@@ -131,13 +117,6 @@ class BySpeedUp:
     def __init__(self) -> None:
         self.queues: dict[str, list[tuple[float, int, JobView]]] = {cls: [] for cls in CLASSES}
 
-    def fill(self, jobs: Iterable[JobView]) -> None:
-        """Add many jobs."""
-        for job in jobs:
-            self.queues[job.preferred].append((job.speed_up, -job.job, job))
-        for queue in self.queues.values():
-            queue.sort()
-
     def put(self, job: JobView, first: bool) -> None:
         """Add a job."""
         insort(self.queues[job.preferred], (job.speed_up, -job.job, job))
@@ -145,10 +124,7 @@ class BySpeedUp:
     def take(self, job: JobView) -> None:
         """Remove a job."""
         queue = self.queues[job.preferred]
-        if queue[-1][2] is job:
-            queue.pop()
-        else:
-            del queue[bisect_left(queue, (job.speed_up, -job.job))]
+        del queue[bisect_left(queue, (job.speed_up, -job.job))]
 
 
 class ByTime:
@@ -163,35 +139,20 @@ class ByTime:
         self.elsewhere: dict[str, list[tuple[float, int, JobView]]] = {cls: [] for cls in CLASSES}
         self._times: dict[str, list[float]] = {cls: [] for cls in CLASSES}
 
-    def fill(self, jobs: Iterable[JobView]) -> None:
-        """Add many jobs."""
-        for job in jobs:
-            cls = job.preferred
-            self.queues[cls].append((-job.declared[cls], -job.job, job))
-            here = OTHER_CLASS[cls]
-            if here in job.declared:
-                self.elsewhere[here].append((-job.declared[here], -job.job, job))
-        for cls in CLASSES:
-            self.queues[cls].sort()
-            self.elsewhere[cls].sort()
-            self._times[cls] = [-time for time, *_ in self.queues[cls]]
-
     def put(self, job: JobView, first: bool) -> None:
         """Add a job."""
-        cls, time = job.preferred, job.declared[job.preferred]
-        place = bisect_left(self.queues[cls], (-time, -job.job))
+        cls, here = job.preferred, OTHER_CLASS[job.preferred]
+        time, place = job.declared[cls], self._place(job)
         self.queues[cls].insert(place, (-time, -job.job, job))
         self._times[cls].insert(place, time)
-        here = OTHER_CLASS[cls]
         if here in job.declared:
             insort(self.elsewhere[here], (-job.declared[here], -job.job, job))
 
     def take(self, job: JobView) -> None:
         """Remove a job."""
-        cls = job.preferred
+        cls, here = job.preferred, OTHER_CLASS[job.preferred]
         place = self._place(job)
         del self.queues[cls][place], self._times[cls][place]
-        here = OTHER_CLASS[cls]
         if here in job.declared:
             queue = self.elsewhere[here]
             del queue[bisect_left(queue, (-job.declared[here], -job.job))]
@@ -212,11 +173,6 @@ class ByVersions:
     def __init__(self) -> None:
         self.counts: Counter[tuple[str, tuple[str, ...]]] = Counter()
 
-    def fill(self, jobs: Iterable[JobView]) -> None:
-        """Add many jobs."""
-        for job in jobs:
-            self.put(job, False)
-
     def put(self, job: JobView, first: bool) -> None:
         """Add a job."""
         self.counts[job.app, tuple(job.declared)] += 1
@@ -233,14 +189,11 @@ class SubQueue(deque[JobView]):
     ----------
     cls : str
         The class of the device.
-    applications : dict of str to int
-        How many jobs there are of each application.
     """
 
     def __init__(self, cls: str) -> None:
         super().__init__()
         self.cls = cls
-        self.applications: dict[str, int] = {}
         self._work, self._lost = 0.0, 0.0
 
     @property
@@ -251,7 +204,6 @@ class SubQueue(deque[JobView]):
     def put(self, job: JobView) -> None:
         """Put a job at the end."""
         self.append(job)
-        self.applications[job.app] = self.applications.get(job.app, 0) + 1
         self._add(job.declared[self.cls])
 
     def take(self, number: int | None = None) -> JobView:
@@ -262,11 +214,9 @@ class SubQueue(deque[JobView]):
             place = next(i for i, job in enumerate(self) if job.job == number)
             job = self[place]
             del self[place]
-        self.applications[job.app] -= 1
-        if not self.applications[job.app]:
-            del self.applications[job.app]
-        self._add(-job.declared[self.cls])
-        if not self:
+        if self:
+            self._add(-job.declared[self.cls])
+        else:
             self._work = self._lost = 0.0
         return job
 

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from dlsim.compiled import TOL, deadline_with_tolerance
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView, Running
+from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView
 from dlsim.cpugpu.model import POLICY_RULES, Policy, Reading
 from dlsim.cpugpu.queues import ByPreferredClass, BySpeedUp, ByTime, ByVersions, MainQueue, SubQueue
 
@@ -41,8 +41,10 @@ class SchedulerState:
         The instant.
     devices, classes : tuple of str
         Names of the devices, GPUs first, and their classes.
-    running : list of Running or None
-        What each device runs.
+    running : list of JobView or None
+        The job that each device runs.
+    started : list of float
+        When the running job of each device started.
     queues : list of SubQueue
         The sub-queue of each device, next job first.
     main : MainQueue
@@ -54,7 +56,8 @@ class SchedulerState:
     def __init__(self, devices: tuple[str, ...], history: History) -> None:
         self.now, self.history = 0.0, history
         self.devices = devices
-        self.running: list[Running | None] = [None for _ in devices]
+        self.running: list[JobView | None] = [None for _ in devices]
+        self.started = [0.0 for _ in devices]
         self.main = MainQueue()
         self._classify()
         self.queues = [SubQueue(cls) for cls in self.classes]
@@ -66,19 +69,15 @@ class SchedulerState:
             cls: [d for d, own in enumerate(self.classes) if own == cls] for cls in CLASSES
         }
 
-    def is_free(self, device: int) -> bool:
-        """Tell whether a device runs nothing and has an empty sub-queue."""
-        return self.running[device] is None and not self.queues[device]
-
     def free(self) -> list[int]:
-        """Return the places of the free devices, ascending."""
-        return [d for d in range(len(self.devices)) if self.is_free(d)]
+        """Return the places of the devices that run nothing, ascending."""
+        return [device for device, running in enumerate(self.running) if running is None]
 
     def first_free(self, cls: str) -> int | None:
         """Return the place of the first free device of a class, None without one."""
-        running, queues = self.running, self.queues
+        running = self.running
         for device in self.members[cls]:
-            if running[device] is None and not queues[device]:
+            if running[device] is None:
                 return device
         return None
 
@@ -90,6 +89,7 @@ class SchedulerState:
         """Take devices away, which neither run a job nor have any in their sub-queues."""
         kept = [d for d in range(len(self.devices)) if d not in doomed]
         self.running = [self.running[d] for d in kept]
+        self.started = [self.started[d] for d in kept]
         self.queues = [self.queues[d] for d in kept]
         self.devices = tuple(self.devices[d] for d in kept)
         self._classify()
@@ -142,67 +142,27 @@ def unknown_time(state: SchedulerState, cls: str, policy: Policy, reading: Readi
     return average if average == average else 0.0
 
 
-def ready_by_history(state: SchedulerState, policy: Policy, reading: Reading) -> list[float]:
-    """Return when each device is expected to have done its running job and its sub-queue."""
-    expected, ready_times = state.history.expected, []
-    estimate, deviations = policy.estimate, reading.deviations
-    for cls, running, queue in zip(state.classes, state.running, state.queues, strict=True):
-        ready = state.now
-        if running is not None:
-            time = expected(running.job.app, cls, estimate, deviations)
-            if time != time:
-                time = unknown_time(state, cls, policy, reading)
-            if running.start + time > ready:
-                ready = running.start + time
-        if queue:
-            known_times, unknown_jobs = [], 0
-            for app, count in queue.applications.items():
-                time = expected(app, cls, estimate, deviations)
-                if time == time:
-                    known_times += [time] * count
-                else:
-                    unknown_jobs += count
-            if unknown_jobs:
-                ready += unknown_jobs * unknown_time(state, cls, policy, reading)
-            ready += math.fsum(known_times)
-        ready_times.append(ready)
-    return ready_times
-
-
-def ready_as_declared(state: SchedulerState) -> list[float]:
-    """Return when each device is expected to have done its jobs, by their declared times."""
-    ready_times = []
-    for cls, running, queue in zip(state.classes, state.running, state.queues, strict=True):
-        ready = state.now
-        if running is not None:
-            ready = max(ready, running.start + running.job.declared[cls])
-        ready_times.append(ready + queue.declared_work)
-    return ready_times
-
-
 # --- the five rules -----------------------------------------------------------------------------
 
 
 def rule_2(
     state: SchedulerState, job: JobView, free: FreeDevices, policy: Policy, reading: Reading
 ) -> int | None:
-    """Rule 2: return a free device of a class that was never assigned this application."""
+    """Rule 2: return a free device of a class that was never assigned this application.
+
+    `Policy.min_samples` and `Policy.re_explore` make it try a class again.
+    """
     if reading.both_free == "best" and len(job.declared) > 1 and None not in free.values():
         return None
     for cls, device in free.items():
         if device is None or cls not in job.declared:
             continue
-        if _is_untried(state, job.app, cls, policy):
+        record = state.history.record(job.app, cls)
+        is_due = 0 < policy.re_explore <= record.elsewhere
+        if record.assigned < policy.min_samples or is_due:
             is_trifle = policy.bound > 0 and _is_trifle(state, job, policy, reading)
             return None if is_trifle else device
     return None
-
-
-def _is_untried(state: SchedulerState, app: str, cls: str, policy: Policy) -> bool:
-    """Tell whether rule 2 tries a class, for the first time or again (`Policy.re_explore`)."""
-    record = state.history.record(app, cls)
-    is_due = policy.re_explore > 0 and record.elsewhere >= policy.re_explore
-    return record.assigned < policy.min_samples or is_due
 
 
 def _is_trifle(state: SchedulerState, job: JobView, policy: Policy, reading: Reading) -> bool:
@@ -218,55 +178,95 @@ def _is_trifle(state: SchedulerState, job: JobView, policy: Policy, reading: Rea
     return 0 < least_known(job.app, tuple(job.declared)) < policy.bound * work
 
 
-def rule_3(state: SchedulerState, times: dict[str, float], ready: list[float]) -> tuple[float, ...]:
-    """Rule 3: predict the finish of a job on every device, from its times and the ready times."""
-    pairs = zip(ready, state.classes, strict=True)
-    return tuple([at + times.get(cls, math.nan) for at, cls in pairs])
+def rule_3(
+    state: SchedulerState, times: dict[str, float], policy: Policy, reading: Reading
+) -> tuple[float, ...]:
+    """Rule 3: predict the finish of a job on every device, from its expected times by class.
+
+    The device first ends its running job and its sub-queue, in their expected times.
+    """
+    now, expected, finishes = state.now, state.history.expected, []
+    estimate, deviations = policy.estimate, reading.deviations
+    for cls in CLASSES:
+        time = times.get(cls, math.nan)
+        for device in state.members[cls]:
+            ready, running = now, state.running[device]
+            if running is not None:
+                left = expected(running.app, cls, estimate, deviations)
+                if left != left:
+                    left = unknown_time(state, cls, policy, reading)
+                if state.started[device] + left > now:
+                    ready = state.started[device] + left
+            if state.queues[device]:
+                ready = _end_of_sub_queue(state, device, ready, policy, reading)
+            finishes.append(ready + time)
+    return tuple(finishes)
+
+
+def _end_of_sub_queue(
+    state: SchedulerState, device: int, start: float, policy: Policy, reading: Reading
+) -> float:
+    """Return when the sub-queue of a device is expected to be done if it starts at an instant."""
+    cls, expected = state.classes[device], state.history.expected
+    estimate, deviations = policy.estimate, reading.deviations
+    times = [expected(job.app, cls, estimate, deviations) for job in state.queues[device]]
+    known_times = [time for time in times if time == time]
+    unknown_jobs = len(times) - len(known_times)
+    if unknown_jobs:
+        start += unknown_jobs * unknown_time(state, cls, policy, reading)
+    return start + math.fsum(known_times)
+
+
+def declared_finishes(state: SchedulerState, times: dict[str, float]) -> tuple[float, ...]:
+    """Predict the finish of a job on every device as in rule 3, but by declared times alone."""
+    now, finishes = state.now, []
+    for cls in CLASSES:
+        time = times.get(cls, math.nan)
+        for device in state.members[cls]:
+            ready, running = now, state.running[device]
+            if running is not None and state.started[device] + running.declared[cls] > now:
+                ready = state.started[device] + running.declared[cls]
+            finishes.append(ready + state.queues[device].declared_work + time)
+    return tuple(finishes)
 
 
 def rule_4(
-    state: SchedulerState,
-    job: JobView,
-    free: FreeDevices,
-    times: dict[str, float],
-    ready: list[float],
-) -> Decision:
+    state: SchedulerState, free: FreeDevices, times: dict[str, float], finishes: tuple[float, ...]
+) -> tuple[int, str]:
     """Rule 4: choose the slower free device if the job finishes sooner there, else a sub-queue.
 
     A free device of the faster class is chosen at once (logged as R3). A tie of finishes goes to
-    the preferred class, then to the first device.
+    the preferred class, then to the first device. Return the device and the word for the log.
     """
-    predicted_finish = rule_3(state, times, ready)
     fastest = min(times.values())
     for cls, device in free.items():
         if device is not None and times.get(cls) == fastest:
-            return Decision(
-                job.job, device, "R3" if None in free.values() else "R3*", predicted_finish
-            )
-    earliest = min([finish for finish in predicted_finish if finish == finish])
+            return device, "R3" if None in free.values() else "R3*"
+    earliest = min([finish for finish in finishes if finish == finish])
     limit = deadline_with_tolerance(earliest, earliest - state.now)
-    tied = [device for device, finish in enumerate(predicted_finish) if finish <= limit]
+    tied = [device for device, finish in enumerate(finishes) if finish <= limit]
     chosen = tied[0]
     if len(tied) > 1:
         chosen = min(tied, key=lambda device: times[state.classes[device]])
-    return Decision(job.job, chosen, "R4" if state.is_free(chosen) else "R4q", predicted_finish)
+    return chosen, "R4" if state.running[chosen] is None else "R4q"
 
 
 def history_rule(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
     """Decide the head of the main queue by the five rules; not while every device is busy."""
     if not state.main:
         return _steal(state, policy, reading) if policy.steal else None
-    free = state.free_by_class()
-    if free["gpu"] is None and free["cpu"] is None:
+    if None not in state.running:
         return None
-    job = state.main.head
+    job, free = state.main.head, state.free_by_class()
     device = rule_2(state, job, free, policy, reading)
     if device is not None:
         return Decision(job.job, device, "R2" if None in free.values() else "R2*")
     times = expected_times(state, job, policy, reading)
     if not times:
         return _place_unmeasured(state, job, free, policy, reading)
-    return rule_4(state, job, free, times, ready_by_history(state, policy, reading))
+    finishes = rule_3(state, times, policy, reading)
+    device, word = rule_4(state, free, times, finishes)
+    return Decision(job.job, device, word, finishes)
 
 
 def _place_unmeasured(
@@ -279,7 +279,7 @@ def _place_unmeasured(
     for cls, device in free.items():
         if device is not None and cls in job.declared:
             return Decision(job.job, device, "R0")
-    ready = ready_by_history(state, policy, reading)
+    ready = rule_3(state, dict.fromkeys(CLASSES, 0.0), policy, reading)
     able = [d for d, cls in enumerate(state.classes) if cls in job.declared]
     least = min(ready[d] for d in able)
     limit = deadline_with_tolerance(least, least - state.now)
@@ -297,7 +297,7 @@ class _Gain(NamedTuple):
 
 def _gains(state: SchedulerState, policy: Policy, reading: Reading) -> Iterator[_Gain]:
     """Yield the moves of a sub-queue's last job that should make it finish sooner."""
-    ready = ready_by_history(state, policy, reading)
+    ready = rule_3(state, dict.fromkeys(CLASSES, 0.0), policy, reading)
     for queue, end in zip(state.queues, ready, strict=True):
         if not queue:
             continue
@@ -321,8 +321,7 @@ def _steal(state: SchedulerState, policy: Policy, reading: Reading) -> Decision 
     as_good = [gain for gain in gains if gain.later <= best.later + slack]
     found = min(as_good, key=lambda gain: gain.device)
     times = expected_times(state, found.job, policy, reading)
-    ready = ready_by_history(state, policy, reading)
-    return Decision(found.job.job, found.device, "steal", rule_3(state, times, ready))
+    return Decision(found.job.job, found.device, "steal", rule_3(state, times, policy, reading))
 
 
 # --- the rivals ---------------------------------------------------------------------------------
@@ -338,8 +337,9 @@ def minimum_completion_time(
     if not state.main:
         return None
     job = state.main.head
-    found = rule_4(state, job, state.free_by_class(), job.declared, ready_as_declared(state))
-    return Decision(found.job, found.device, "mct", found.predicted_finish)
+    finishes = declared_finishes(state, job.declared)
+    device, _ = rule_4(state, state.free_by_class(), job.declared, finishes)
+    return Decision(job.job, device, "mct", finishes)
 
 
 def first_come(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
@@ -435,7 +435,7 @@ def _work_left(state: SchedulerState, cls: str) -> float:
     for device in state.members[cls]:
         running = state.running[device]
         if running is not None:
-            left += max(0.0, running.start + running.job.declared[cls] - state.now)
+            left += max(0.0, state.started[device] + running.declared[cls] - state.now)
     return left
 
 

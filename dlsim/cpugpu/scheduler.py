@@ -6,10 +6,9 @@ Hadoop's slots and MapReduce drive it, each with its own clock.
 
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
 
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.jobs import JobView, Running
+from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.model import Machine, Policy, Reading, find_job_policy
 from dlsim.cpugpu.rules import DECIDE, Decide, Decision, SchedulerState
 from dlsim.errors import InputError
@@ -17,14 +16,6 @@ from dlsim.validate import instance, to_floats, user_code, whole
 
 #: Most moves between sub-queues at one instant before a job starts.
 MOST_MOVES = 100_000
-
-
-class Move(NamedTuple):
-    """A decision that was carried out, its instant, and its place among all decisions."""
-
-    decision: Decision
-    when: float
-    turn: int
 
 
 def decider(policy: Policy) -> Decide:
@@ -62,8 +53,9 @@ class OnlineScheduler:
     ----------
     state : SchedulerState
         What the policy sees.
-    moves : dict
-        The last move of every job, by its number.
+    decisions, decided, decision_no : dict
+        The last decision about every job, its instant, and its place among all decisions, by the
+        number of the job.
     """
 
     def __init__(
@@ -77,8 +69,10 @@ class OnlineScheduler:
         self.policy, self.reading = policy, reading
         self.decide = decide or decider(policy)
         self.state = SchedulerState(machine.devices, history)
-        self.moves: dict[int, Move] = {}
-        self._turns = 0
+        self.decisions: dict[int, Decision] = {}
+        self.decided: dict[int, float] = {}
+        self.decision_no: dict[int, int] = {}
+        self._made = 0
 
     def arrive(self, now: float, jobs: Iterable[JobView]) -> None:
         """Put jobs at the end of the main queue."""
@@ -99,52 +93,52 @@ class OnlineScheduler:
 
     def _take_off(self, now: float, device: int) -> JobView:
         """Take the running job off a device."""
-        running = self.state.running[device]
-        if running is None:
-            raise InputError(f"{self.state.devices[device]} runs nothing that could end")
-        self.state.now, self.state.running[device] = now, None
-        return running.job
+        state = self.state
+        job = state.running[device]
+        if job is None:
+            raise InputError(f"{state.devices[device]} runs nothing that could end")
+        state.now, state.running[device] = now, None
+        return job
 
     def dispatch(self, now: float) -> list[tuple[int, JobView]]:
         """Apply rule 1, then the policy until it decides nothing; return the jobs that start.
 
         Rule 1: an idle device starts the next job of its own sub-queue.
         """
-        state, main, moves = self.state, self.state.main, 0
-        state.now = now
+        state, policy, reading, decide = self.state, self.policy, self.reading, self.decide
+        main, running, queues, history = state.main, state.running, state.queues, state.history
         started: list[tuple[int, JobView]] = []
-        for device, queue in enumerate(state.queues):
-            if queue and state.running[device] is None:  # rule 1
-                self._start(queue.take(), device, started)
-        while (decision := self.decide(state, self.policy, self.reading)) is not None:
-            device = decision.device
-            if decision.job in main:
-                job = main.take(decision.job)
+        state.now, moves = now, 0
+        for device, queue in enumerate(queues):
+            if queue and running[device] is None:  # rule 1
+                running[device], state.started[device] = (job := queue.take()), now
+                started.append((device, job))
+        while (decision := decide(state, policy, reading)) is not None:
+            number, device = decision.job, decision.device
+            if number in main:
+                job = main.take(number)
             else:
-                job = self._take_from_sub_queue(decision.job)
+                job = self._take_from_sub_queue(number)
                 moves += 1
             cls = state.classes[device]
             if cls not in job.declared:
                 raise InputError(f"job {job.job} ({job.app}) has no version for a {cls}")
-            state.history.assign(job.app, cls)
-            self.moves[job.job] = Move(decision, now, self._turns)
-            self._turns += 1
-            if state.running[device] is None:
-                self._start(job, device, started)
+            history.assign(job.app, cls)
+            self.decisions[number] = decision
+            self.decided[number], self.decision_no[number] = now, self._made
+            self._made += 1
+            if running[device] is None:
+                running[device], state.started[device] = job, now
+                started.append((device, job))
                 moves = 0
             else:
-                state.queues[device].put(job)
+                queues[device].put(job)
             if moves > MOST_MOVES:
                 raise InputError(
-                    f"the policy moved job {decision.job!r} and others {moves} times between "
+                    f"the policy moved job {number!r} and others {moves} times between "
                     "sub-queues and started none; return None when nothing is to be moved"
                 )
         return started
-
-    def _start(self, job: JobView, device: int, started: list[tuple[int, JobView]]) -> None:
-        """Start a job on an idle device."""
-        self.state.running[device] = Running(job, self.state.now)
-        started.append((device, job))
 
     def _take_from_sub_queue(self, number: int) -> JobView:
         """Take a job out of the sub-queue in which it waits."""

@@ -111,7 +111,7 @@ def share_slots(pools: Sequence[int], weights: Sequence[float]) -> Decide:
         places = [place for place in range(len(pools)) if waiting.get(str(place))]
         if slot is None or not places:
             return None
-        running = Counter(pools[int(one.job.app)] for one in state.running if one is not None)
+        running = Counter(pools[int(job.app)] for job in state.running if job is not None)
         found = min(places, key=lambda place: running[pools[place]] / weights[place])
         return Decision(waiting[str(found)].head.job, slot, "shared")
 
