@@ -219,7 +219,7 @@ def test_costs_lateness_and_drain():
     weighted = simulate(env, out.scheduler, Reading("ext", cost="work_weighted"))
     assert weighted.cost == out.work_weighted_cost == (100 * 1100 + 50 * 3000) / 4100
     assert out.lateness == (50 + 1) / 2
-    assert out.drain == 40
+    assert out.drain_time == 40
 
 
 def test_no_request_at_all():

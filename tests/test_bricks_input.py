@@ -328,4 +328,4 @@ def test_an_outcome_without_requests():
     o.check()
     found = (o.failure_rate, o.mean_cost, o.work_weighted_cost, o.lateness)
     assert np.isnan(found).all()
-    assert o.drain == 0
+    assert o.drain_time == 0

@@ -124,7 +124,7 @@ class GridResult:
         return _mean(lateness[self.requests["missed"].to_numpy()])
 
     @property
-    def drain(self) -> float:
+    def drain_time(self) -> float:
         """Seconds from the horizon until the last result is returned, at least 0."""
         assert self.environment.horizon is not None
         completion = self.requests["completion"].to_numpy()
