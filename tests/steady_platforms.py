@@ -1,6 +1,7 @@
 """Small platforms for the tests of the steady-state heuristics, seeded and by Hypothesis."""
 
 import copy
+import json
 from dataclasses import replace
 from fractions import Fraction
 from itertools import pairwise
@@ -184,6 +185,49 @@ def platforms(most=4):
         )  # fmt: skip
 
     return build()
+
+
+def document_of(p):
+    """Return the tables of a file that holds a platform; the routes in their order."""
+
+    def rows(**columns):
+        known = {name: column for name, column in columns.items() if column is not None}
+        return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
+
+    joins = [name for name in ("start", "end") if name in p.links]
+    columns = {name: p.links[name].tolist() for name in ("bandwidth", "max_connect", *joins)}
+    sizes = {name: getattr(p, name).tolist() for name in ("priority", "work", "data")}
+    ways = [{"from": k, "to": to, "links": list(way)} for (k, to), way in p.routes.items()]
+    document = {
+        "cluster": rows(
+            name=p.site_names, speed=p.speed.tolist(), gateway=p.gateway.tolist(), router=p.router
+        ),
+        "application": rows(name=p.application_names, origin=p.origin.tolist(), **sizes),
+        "link": rows(name=p.links.index.tolist(), **columns),
+        "route": ways,
+    }
+    limits = {"share": [vars(cap) | {"origins": list(cap.origins)} for cap in p.limits.shares]}
+    if isinstance(p.limits.pairs, dict):
+        named = p.limits.pairs.items()
+        limits["pair"] = [{"from": k, "to": to, "most": most} for (k, to), most in named]
+    elif p.limits.pairs is not None:
+        limits["pairs"] = p.limits.pairs
+    return document | {"limits": limits}
+
+
+def toml(value):
+    """Return any value as TOML on one line; what TOML cannot say becomes not a number."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(toml, value)) + "]"
+    if isinstance(value, str | bool):
+        return json.dumps(value)
+    return "nan" if value is None else repr(value)
+
+
+def write_toml(path, document):
+    path.write_text("".join(f"{name} = {toml(value)}\n" for name, value in document.items()))
 
 
 #: What a careless or hostile file may hold in the place of anything.

@@ -1,6 +1,5 @@
 """Platforms, readings, files, the check of (6), and sites reduced to one speed."""
 
-import json
 from dataclasses import replace
 from fractions import Fraction
 
@@ -28,9 +27,9 @@ from dlsim.steady import (
 from dlsim.steady.allocation import scale_to_feasible
 from dlsim.steady.check import find_violations
 from dlsim.steady.graphs import equivalent_speed
-from dlsim.steady.platform_io import read_platform, to_document, write_platform
+from dlsim.steady.platform_io import read_platform
 from tests.scale import scale_count
-from tests.steady_platforms import draw_platform, mutated, pair, platforms
+from tests.steady_platforms import document_of, draw_platform, mutated, pair, platforms, write_toml
 from tests.twins.steady_rows import rows_of
 
 
@@ -161,11 +160,8 @@ def test_frozen_objects_keep_their_own_lists():
     assert found.objective == 2
 
 
-def test_no_pair_is_no_limit(tmp_path):
-    p = replace(pair(), limits=Limits(pairs={}))
-    assert p.limits == Limits()
-    write_platform(tmp_path / "p.toml", p)
-    assert read_platform(tmp_path / "p.toml").limits == p.limits
+def test_no_pair_is_no_limit():
+    assert replace(pair(), limits=Limits(pairs={})).limits == Limits()
 
 
 def test_broken_connections_are_rounded_down_with_a_warning():
@@ -375,9 +371,9 @@ def test_trim_meets_every_row_and_only_shrinks(seed, factor):
 @given(platforms(3))
 def test_a_platform_comes_back_from_a_file(tmp_path_factory, p):
     path = tmp_path_factory.mktemp("platform") / "p.toml"
-    write_platform(path, p)
+    write_toml(path, document_of(p))
     q = read_platform(path)
-    assert to_document(q) == to_document(p)
+    assert document_of(q) == document_of(p)
     assert bound(q) == bound(p)
 
 
@@ -395,32 +391,17 @@ def test_names_routers_priorities_and_limits_come_back(tmp_path):
             limits=Limits((Share(0, (0, 1), 0.1),), {(0, 1): 3}),
         )
     )
-    write_platform(tmp_path / "p.toml", p)
+    write_toml(tmp_path / "p.toml", document_of(p))
     q = read_platform(tmp_path / "p.toml")
-    assert to_document(q) == to_document(p)
+    assert document_of(q) == document_of(p)
     assert q.limits == p.limits
     assert q.origin.tolist() == [1, 1]
     assert set(q.to_graph().edges) == {("a", 'b "é"')}
 
 
-def toml(value):
-    """Return any value as TOML on one line; what TOML cannot say becomes not a number."""
-    if isinstance(value, dict):
-        return "{" + ", ".join(f"{json.dumps(k)} = {toml(v)}" for k, v in value.items()) + "}"
-    if isinstance(value, list):
-        return "[" + ", ".join(map(toml, value)) + "]"
-    if isinstance(value, str | bool):
-        return json.dumps(value)
-    return "nan" if value is None else repr(value)
-
-
-def write_toml(path, document):
-    path.write_text("".join(f"{name} = {toml(value)}\n" for name, value in document.items()))
-
-
 def test_a_file_without_routes_gets_the_shortest(tmp_path):
     p = topology.random(5, 0.6, seed=3)
-    document, path = to_document(p), tmp_path / "p.toml"
+    document, path = document_of(p), tmp_path / "p.toml"
     del document["route"]
     write_toml(path, document)
     assert read_platform(path).routes == p.routes
@@ -458,7 +439,7 @@ def test_a_file_without_routes_gets_the_shortest(tmp_path):
 )
 def test_a_file_that_is_no_platform_is_refused_by_name(tmp_path, change, message):
     path = tmp_path / "p.toml"
-    write_toml(path, to_document(pair()) | change)
+    write_toml(path, document_of(pair()) | change)
     with pytest.raises(InputError, match=message) as refusal:
         read_platform(path)
     assert str(refusal.value).startswith(str(path))
@@ -476,7 +457,7 @@ def test_a_broken_file_is_refused_by_name(tmp_path, name, text):
         read_platform(tmp_path / name)
 
 
-DOCUMENT = to_document(
+DOCUMENT = document_of(
     topology.random(3, 0.8, seed=2, limits=Limits((Share(0, (1,), 0.5),), {(0, 1): 2}))
 )
 

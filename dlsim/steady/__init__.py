@@ -16,7 +16,7 @@ from dlsim.steady.engine import METHODS, solve
 from dlsim.steady.graphs import equivalent_speed
 from dlsim.steady.model import SWITCHES, Platform, Reading
 from dlsim.steady.network import Network
-from dlsim.steady.platform_io import read_platform, write_platform
+from dlsim.steady.platform_io import read_platform
 from dlsim.steady.program import max_min_fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
 from dlsim.steady.routes import Limits, Share
@@ -44,5 +44,4 @@ __all__ = [
     "solve_program",
     "to_fraction",
     "topology",
-    "write_platform",
 ]

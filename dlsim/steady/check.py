@@ -89,7 +89,10 @@ def _compute_constraints(
     busy = sent.sum(axis=0) + _add_up(origin, sent.sum(axis=1), platform.clusters)
     name = name_by_site("(6c) gateway of cluster {}")
     yield Constraints(name, busy, number(platform.gateway), sent_or_received_by)
-    is_unrouted = is_away & (platform.routes.number < 0)[origin]
+    has_route = np.zeros((platform.clusters, platform.clusters), dtype=bool)
+    for pair in platform.routes:
+        has_route[pair] = True
+    is_unrouted = is_away & ~has_route[origin]
     unrouted = _add_up(origin, np.where(is_unrouted, work, 0).sum(axis=1), platform.clusters)
     name = name_by_site("work of cluster {} without a route")
     yield Constraints(name, unrouted, 0 * unrouted, unrouted_from)
@@ -113,17 +116,18 @@ def _network_constraints(
     platform: Platform, work: Any, opened: Any, number: Callable[[Any], Any]
 ) -> Iterator[Constraints]:
     """Yield (6d), (6e), the limits of pairs, and connections where no route has a link."""
-    routes, clusters = platform.routes, platform.clusters
+    clusters, links = platform.clusters, platform.links
     site = platform.site_names or range(clusters)
     sent = np.zeros((clusters, clusters), dtype=work.dtype)
     np.add.at(sent, platform.origin, work * number(platform.data)[:, None])
-    pairs = tuple(routes.pairs.T)
-    is_used = (sent[pairs] != 0) | (opened[pairs] != 0)
-    used = np.flatnonzero(is_used & (np.diff(routes.start) > 0))
-    source, target = routes.pairs[used].T
-    links = [routes.link[routes.start[r] : routes.start[r + 1]] for r in used.tolist()]
-    link_bandwidth = platform.links["bandwidth"].to_numpy()
-    bandwidth = number([link_bandwidth[passed].min() for passed in links])
+    used = [
+        (pair, way)
+        for pair, way in sorted(platform.routes.items())
+        if way and (sent[pair] != 0 or opened[pair] != 0)
+    ]
+    source, target = np.array([pair for pair, _ in used], dtype=int).reshape(-1, 2).T
+    link_bandwidth = links["bandwidth"].to_dict()
+    bandwidth = number([min(link_bandwidth[label] for label in way) for _, way in used])
 
     def carried_by(place: int) -> list[Pair]:
         held = np.flatnonzero(platform.origin == source[place])
@@ -143,10 +147,12 @@ def _network_constraints(
         limits = np.array([platform.limits.pair_limit(*pair) for pair in ends])
         name = name_by_pair("connections between {} and {}", source, target)
         yield Constraints(name, both_ways, limits)
-    counts = np.repeat(opened[source, target], [len(passed) for passed in links])
-    total = _add_up(np.concatenate([[], *links]).astype(int), counts, len(platform.links))
-    capacity = platform.links["max_connect"].to_numpy()
-    yield Constraints(lambda link: f"(6d) link {platform.links.index[link]}", total, capacity)
+    link_number = {label: place for place, label in enumerate(links.index)}
+    total = np.zeros(len(links), dtype=opened.dtype)
+    for pair, way in used:
+        total[[link_number[label] for label in way]] += opened[pair]
+    capacity = links["max_connect"].to_numpy()
+    yield Constraints(lambda link: f"(6d) link {links.index[link]}", total, capacity)
     without_link = opened.copy()
     without_link[source, target] = 0
     k, to = np.nonzero(without_link)

@@ -2,13 +2,12 @@
 
 import math
 from collections import deque
-from collections.abc import Hashable, Sequence
-from itertools import permutations
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.steady.routes import Routes, require_pair_memory, to_list
@@ -57,45 +56,34 @@ def _shortest_paths(graph: nx.Graph, routers: Sequence[Hashable]) -> dict[Hashab
     return paths
 
 
-def shortest_routes(graph: nx.Graph, routers: Sequence[Hashable], labels: pd.Index) -> Routes:
+def shortest_routes(
+    graph: nx.Graph, routers: Sequence[Hashable], labels: Iterable[Hashable]
+) -> Routes:
     """Return the route of fewest hops of every pair of clusters; the way back is its reverse.
 
     Of several routes the first in the graph's order of nodes is taken, read from the cluster of
     the smaller number. `labels` are those of the links, in the order of the edges.
 
-    >>> shortest_routes(nx.cycle_graph(4), [0, 2], pd.RangeIndex(4))
+    >>> shortest_routes(nx.cycle_graph(4), [0, 2], range(4))
     {(0, 1): (0, 2), (1, 0): (2, 0)}
     """
     check_graph(graph, routers)
     paths = _shortest_paths(graph, routers)
     link_between = {}
-    for link, (start, end) in enumerate(graph.edges):
-        link_between[start, end] = link_between[end, start] = link
-    pairs, hops, links = list[tuple[int, int]](), [0], list[int]()
-    for k, to in permutations(range(len(routers)), 2):  # in sorted order
-        root, node = routers[min(k, to)], routers[max(k, to)]
+    for label, (start, end) in zip(labels, graph.edges, strict=True):
+        link_between[start, end] = link_between[end, start] = label
+    routes = Routes()
+    for k, to in combinations(range(len(routers)), 2):
+        root, node = routers[k], routers[to]
         parent = paths[root].parent
         if node not in parent:
             continue
-        to_root = []
+        way_back = []
         while node != root:
-            to_root.append(link_between[node, parent[node]])
+            way_back.append(link_between[node, parent[node]])
             node = parent[node]
-        pairs.append((k, to))
-        hops.append(len(to_root))
-        links += to_root if k > to else to_root[::-1]
-    ends = np.array(pairs, dtype=np.int32).reshape(-1, 2)
-    first, second = ends.T
-    # the way back follows each route
-    order = np.lexsort((first > second, ends.max(axis=1), ends.min(axis=1)))
-    return Routes(
-        labels,
-        len(routers),
-        ends,
-        start=np.cumsum(hops),
-        link=np.array(links, dtype=np.int32),
-        order=order.astype(np.int32),
-    )
+        routes[k, to], routes[to, k] = tuple(way_back[::-1]), tuple(way_back)
+    return routes
 
 
 def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:

@@ -27,8 +27,7 @@ def most_work(platform: Platform) -> Floats:
     connections = np.where(bandwidth > 0, tables.min_over_links(tables.capacity), 0.0)
     flow = tables.bandwidth.copy()
     flow[routed] = connections * np.maximum(bandwidth, 1e-300)  # not inf * 0
-    has_route = np.zeros(flow.shape, dtype=bool)
-    has_route[tuple(platform.routes.pairs.T)] = True
+    has_route = (tables.route >= 0) | np.isinf(tables.bandwidth)
     gateways = np.minimum(platform.gateway[origin][:, None], platform.gateway)
     sent = np.minimum(flow[origin], gateways)
     without_data = np.where(has_route[origin], np.inf, 0.0)

@@ -23,8 +23,8 @@ from dlsim.steady.graphs import check_graph, shortest_routes
 from dlsim.steady.routes import (
     Ints,
     Limits,
-    Routes,
     Tables,
+    check_routes,
     require_pair_memory,
     round_counts_down,
     to_list,
@@ -123,15 +123,6 @@ def _check_link_numbers(
     return bandwidth, max_connect
 
 
-def _is_unchanged(graph: nx.Graph, routers: Sequence[Hashable]) -> bool:
-    """Return whether a graph of `Platform.to_graph` still has its edges, for these routers."""
-    if not {"links", "routes", "routers"} <= set(graph.graph):
-        return False
-    edges = {frozenset((start, end)) for _, start, end in graph.graph["links"]}
-    has_edges = edges == {frozenset(edge) for edge in graph.edges}
-    return has_edges and list(routers) == list(graph.graph["routers"])
-
-
 @dataclass(frozen=True, eq=False)
 class Platform:
     r"""Clusters behind routers, backbone links between them, and the applications they hold.
@@ -214,7 +205,7 @@ class Platform:
         sites = check_names("site_names", self.site_names, clusters)
         names = check_names("application_names", self.application_names, apps)
         require_pair_memory(clusters)
-        routes = Routes.from_mapping(self.routes, links.index, clusters, sites)
+        routes = check_routes(self.routes, links.index, clusters, sites)
         vars(self).update(links=links, routes=routes, router=router)
         vars(self).update(site_names=sites, application_names=names)
         limits, known = instance("limits", self.limits, Limits), set(range(clusters))
@@ -257,8 +248,7 @@ class Platform:
         -------
         Platform
             Links are numbered in the order of the edges; columns start and end name their
-            nodes. A graph of `to_graph` that has the same edges and routers as then, whatever
-            they carry now, keeps the labels and order of its links and its routes.
+            nodes.
 
         Raises
         ------
@@ -287,21 +277,11 @@ class Platform:
             if name not in fields:
                 fields[name] = [_number_at(graph, node, name) for node in routers]
         _check_edges(graph)
-        is_unchanged = _is_unchanged(graph, routers)
-        if is_unchanged:
-            names = graph.graph["links"]
-        else:
-            names = [[number, *edge] for number, edge in enumerate(graph.edges)]
         rows = []
-        for _, start, end in names:
-            edge = graph.edges[start, end]
+        for start, end, edge in graph.edges(data=True):
             rows.append((start, end, edge["bandwidth"], edge["max_connect"]))
-        columns = ["start", "end", "bandwidth", "max_connect"]
-        links = pd.DataFrame(rows, columns=columns, index=[label for label, _, _ in names])
-        if is_unchanged:
-            routes: Any = {(k, to): route for k, to, route in graph.graph["routes"]}
-        else:
-            routes = shortest_routes(graph, routers, links.index)
+        links = pd.DataFrame(rows, columns=["start", "end", "bandwidth", "max_connect"])
+        routes = shortest_routes(graph, routers, links.index)
         return cls(links=links, routes=routes, router=tuple(routers), **fields)
 
     def to_graph(self) -> nx.Graph:
@@ -311,9 +291,7 @@ class Platform:
         -------
         networkx.Graph
             Edges carry bandwidth, max_connect and link (the label); nodes that clusters sit
-            on carry clusters, a list of their numbers. The graph carries, for `from_graph`,
-            links (lists of label, start and end), routes (lists of from, to and labels) and
-            routers (of each cluster), in the platform's order.
+            on carry clusters, a list of their numbers.
 
         Raises
         ------
@@ -334,10 +312,6 @@ class Platform:
         for k, node in enumerate(router):
             graph.add_node(node)
             graph.nodes[node].setdefault("clusters", []).append(k)
-        ends = links.index.tolist(), links["start"].tolist(), links["end"].tolist()
-        graph.graph["links"] = [list(names) for names in zip(*ends, strict=True)]
-        graph.graph["routes"] = [[k, to, list(way)] for (k, to), way in self.routes.items()]
-        graph.graph["routers"] = list(router)
         return graph
 
     @property
@@ -380,4 +354,4 @@ class Platform:
     @cached_property
     def tables(self) -> Tables:
         """Return routes and links as arrays, for programs and kernels."""
-        return Tables.from_routes(self.routes, self.links, self.limits)
+        return Tables.from_routes(self.routes, self.links, self.limits, self.clusters)

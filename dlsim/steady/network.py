@@ -83,7 +83,7 @@ class Network:
             one_of_many("link", link, require_table("links", self.links, _LINK_NUMBERS).index)
         router = None if self.router is None else tuple(to_list("router", self.router))
         links, routes, failed_links = self.links, self.routes, frozenset(self.failed_links)
-        if isinstance(routes, Mapping) and not isinstance(routes, Routes):
+        if isinstance(routes, Mapping):
             routes = {pair: tuple(to_list(f"route {pair}", way)) for pair, way in routes.items()}
         vars(self).update(sites=sites, router=router, routes=routes, failed_links=failed_links)
         if routes is None:

@@ -15,44 +15,22 @@ that they join, and a cluster without a router stands on one that has its name. 
 cluster needs no routes.
 """
 
-import json
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from fractions import Fraction
+from collections.abc import Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from dlsim import validate
 from dlsim.errors import InputError
-from dlsim.files import (
-    MAX_TOML_BYTES,
-    Row,
-    Schema,
-    StrPath,
-    located,
-    parse_tables,
-    read_tables,
-    write_text,
-)
+from dlsim.files import MAX_TOML_BYTES, Row, Schema, StrPath, located, parse_tables, read_tables
 from dlsim.steady.model import Platform
 from dlsim.steady.network import routes_from_links
 from dlsim.steady.routes import Limits, Share
-from dlsim.validate import (
-    any_number,
-    instance,
-    items,
-    number,
-    one_of,
-    one_of_many,
-    text,
-    unchecked,
-    whole,
-)
+from dlsim.validate import any_number, items, number, one_of, one_of_many, text, unchecked, whole
 
 
 def _check_label(name: str, value: Any) -> Any:
@@ -125,63 +103,6 @@ LIMIT_TABLES: Schema = {
     },
     "share": {"cluster": _check_cluster, "origins": _check_clusters, "share": any_number},
 }
-
-
-def _to_builtin(value: Any) -> Any:
-    """Return a value as the types of TOML; an infinite number stays a float."""
-    if isinstance(value, np.generic):
-        return _to_builtin(value.item())
-    if isinstance(value, dict):
-        return {name: _to_builtin(item) for name, item in value.items()}
-    if isinstance(value, np.ndarray | list | tuple):
-        return [_to_builtin(item) for item in value]
-    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
-        return int(value)
-    if isinstance(value, Fraction):
-        return _to_builtin(float(value))
-    if isinstance(value, int | float | str):
-        return value
-    raise InputError(f"{value!r} has no place in a file; name links and routers by text or number")
-
-
-def to_document(platform: Platform) -> dict[str, Any]:
-    """Return a platform as the tables of a file."""
-    platform = instance("platform", platform, Platform)
-    columns = ["bandwidth", "max_connect"]
-    if {"start", "end"} <= set(platform.links.columns):
-        columns += ["start", "end"]
-    sizes = {"priority": platform.priority, "work": platform.work, "data": platform.data}
-    document: dict[str, Any] = {
-        "cluster": _table_rows(
-            name=platform.site_names,
-            speed=platform.speed,
-            gateway=platform.gateway,
-            router=platform.router,
-        ),
-        "application": _table_rows(
-            name=platform.application_names, origin=platform.origin, **sizes
-        ),
-        "link": _table_rows(name=platform.links.index, **platform.links[columns]),
-        "route": [
-            {"from": k, "to": to, "links": way} for (k, to), way in sorted(platform.routes.items())
-        ],
-    }
-    limits: dict[str, Any] = {}
-    if isinstance(platform.limits.pairs, Mapping):
-        named = sorted(platform.limits.pairs.items())
-        limits["pair"] = [{"from": k, "to": to, "most": n} for (k, to), n in named]
-    elif platform.limits.pairs is not None:
-        limits["pairs"] = platform.limits.pairs
-    if platform.limits.shares:
-        limits["share"] = [vars(cap) for cap in platform.limits.shares]
-    tables: dict[str, Any] = _to_builtin(document | ({"limits": limits} if limits else {}))
-    return tables
-
-
-def _table_rows(**columns: Any) -> list[dict[str, Any]]:
-    """Return columns as rows; columns that are None are left out."""
-    known = {name: column for name, column in columns.items() if column is not None}
-    return [dict(zip(known, row, strict=True)) for row in zip(*known.values(), strict=True)]
 
 
 def _find_cluster(names: Sequence[str], name: str, value: Any) -> int:
@@ -328,48 +249,3 @@ def read_platform(path: StrPath, limit: int = MAX_TOML_BYTES) -> Platform:
     found = read_tables(path, PLATFORM_TABLES, {"limits?": _read_limits}, 0, limit)
     platform: Platform = located(os.fspath(path), _build_platform, found)
     return platform
-
-
-def write_platform(path: StrPath, platform: Platform) -> None:
-    """Write a platform to a TOML file.
-
-    Parameters
-    ----------
-    path : path
-        Of the file.
-    platform : Platform
-        Reads back the same.
-
-    Raises
-    ------
-    InputError
-        For names of links or routers that are neither text nor number, or a place that
-        cannot be written to.
-    """
-    document = to_document(platform)
-    lists = [(name, rows) for name, rows in document.items() if isinstance(rows, list)]
-    limits = document.get("limits", {})
-    lines = [f"{name} = []\n" for name, rows in lists if not rows]
-    lines += [line for name, rows in lists for line in _table_lines(name, rows)]
-    if limits:
-        lines.append("[limits]")
-        lines += [f"pairs = {_to_toml(limits['pairs'])}\n"] if "pairs" in limits else [""]
-        for name in ("pair", "share"):
-            lines += _table_lines(f"limits.{name}", limits.get(name, []))
-    write_text(path, "\n".join(lines))
-
-
-def _table_lines(name: str, rows: list[dict[str, Any]]) -> list[str]:
-    tables = [
-        [f"[[{name}]]", *(f"{key} = {_to_toml(v)}" for key, v in row.items())] for row in rows
-    ]
-    return [line for lines in tables for line in (*lines, "")]
-
-
-def _to_toml(value: Any) -> str:
-    """Return a number, text or list as TOML, which is JSON but for infinity."""
-    if isinstance(value, list):
-        return "[" + ", ".join(map(_to_toml, value)) + "]"
-    if isinstance(value, float):
-        return "inf" if math.isinf(value) else repr(value)
-    return json.dumps(value, ensure_ascii=True).replace("\x7f", "\\u007f")

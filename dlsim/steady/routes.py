@@ -1,13 +1,13 @@
 """Routes and links of a platform, and the policies of its owners (paper S, section 7).
 
-`Routes` is a mapping for users, `Tables` holds the same as arrays for programs and kernels.
+`Platform.routes` is a dict for users, `Tables` holds the same as arrays for programs and kernels.
 """
 
 import math
 import operator
 import sys
 import warnings
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -21,9 +21,11 @@ from dlsim.validate import Floats, instance, number, require_memory, whole
 
 Ints = NDArray[np.int64]
 Pair = tuple[int, int]
+#: Labels of the links from cluster k to cluster l, in order.
+Routes = dict[Pair, tuple[Any, ...]]
 
 #: Least bytes of memory that a platform takes: per pair of clusters, per cluster and router.
-BYTES_PER_PAIR, BYTES_PER_ROUTER = 36, 60
+BYTES_PER_PAIR, BYTES_PER_ROUTER = 250, 60
 
 
 def require_pair_memory(clusters: int, routers: int = 0) -> None:
@@ -145,71 +147,33 @@ def to_list(name: str, values: Any) -> list[Any]:
     return list(values)
 
 
-class Routes(Mapping[Pair, tuple[Any, ...]]):
-    """Labels of the links from cluster k to cluster l, read like a dict, kept in arrays.
+def check_routes(
+    routes: Any, labels: pd.Index, clusters: int, names: Sequence[str] | None = None
+) -> Routes:
+    """Return checked routes in the order given; `names` of clusters are for messages."""
+    if not isinstance(routes, Mapping):
+        raise InputError(f"routes must map pairs of clusters to links, got {routes!r}")
+    known, numbers, checked = set(labels), range(clusters), Routes()
+    for pair, links in routes.items():
+        k, to = _check_pair("routes", pair)
+        way = tuple(to_list(f"route {pair}", links))
+        try:
+            is_known = known.issuperset(way)
+        except TypeError:  # a label that cannot be hashed
+            is_known = False
+        if not is_known or k == to or k not in numbers or to not in numbers:
+            rule = "must join two clusters over known links"
+            got = next((label for label in way if label not in list(known)), (k, to))
+            raise InputError(f"{_title_route(k, to, names)} {rule}; got {got!r}")
+        if len(set(way)) < len(way):
+            raise InputError(f"{_title_route(k, to, names)} must pass each link once, got {way}")
+        checked[k, to] = way
+    return checked
 
-    Rows of `pairs` are sorted; row r passes ``link[start[r]:start[r + 1]]``, numbers of
-    links in the table's order. `order` is that in which the routes were given.
-    """
 
-    def __init__(
-        self, labels: pd.Index, clusters: int, pairs: Any, start: Any, link: Any, order: Any
-    ) -> None:
-        self.labels, self.pairs, self.start, self.link = labels, pairs, start, link
-        self.order = order
-        self.number = np.full((clusters, clusters), -1, dtype=np.int32)
-        self.number[tuple(pairs.T)] = np.arange(len(pairs))
-
-    @classmethod
-    def from_mapping(
-        cls, given: Any, labels: pd.Index, clusters: int, names: Sequence[str] | None = None
-    ) -> Self:
-        """Return checked routes as arrays."""
-        if isinstance(given, cls) and len(given.number) == clusters and labels.equals(given.labels):
-            return given
-        if not isinstance(given, Mapping):
-            raise InputError(f"routes must map pairs of clusters to links, got {given!r}")
-        ways = {
-            _check_pair("routes", pair): to_list(f"route {pair}", way)
-            for pair, way in given.items()
-        }
-        place = {label: i for i, label in enumerate(labels)}
-
-        for (k, to), way in ways.items():
-            ends = " -> ".join(names[n] if names and 0 <= n < clusters else str(n) for n in (k, to))
-            unknown = [x for x in way if not isinstance(x, Hashable) or x not in place]
-            if not (0 <= k < clusters and 0 <= to < clusters) or k == to or unknown:
-                rule, got = "must join two clusters over known links", [*unknown, (k, to)][0]
-                raise InputError(f"route {ends} {rule}; got {got!r}")
-            if len(set(way)) < len(way):
-                raise InputError(f"route {ends} must pass each link once, got {tuple(way)}")
-        numbered = {pair: [place[label] for label in ways[pair]] for pair in sorted(ways)}
-        at = {pair: i for i, pair in enumerate(numbered)}
-        return cls(
-            labels,
-            clusters,
-            np.array(list(numbered), dtype=np.int32).reshape(-1, 2),
-            np.cumsum([0, *map(len, numbered.values())]),
-            np.array([i for way in numbered.values() for i in way], dtype=np.int32),
-            np.array([at[pair] for pair in ways], dtype=np.int32),
-        )
-
-    def __getitem__(self, pair: Any) -> tuple[Any, ...]:
-        with suppress(InputError):
-            k, to = _check_pair("routes", pair)
-            if min(k, to) >= 0 and max(k, to) < len(self.number) and self.number[k, to] >= 0:
-                r = self.number[k, to]
-                return tuple(self.labels[self.link[self.start[r] : self.start[r + 1]]].tolist())
-        raise KeyError(pair)
-
-    def __iter__(self) -> Iterator[Pair]:
-        return map(tuple, self.pairs[self.order].tolist())
-
-    def __len__(self) -> int:
-        return len(self.pairs)
-
-    def __repr__(self) -> str:
-        return repr(dict(self))
+def _title_route(k: int, to: int, names: Sequence[str] | None) -> str:
+    ends = [names[n] if names and 0 <= n < len(names) else str(n) for n in (k, to)]
+    return f"route {ends[0]} -> {ends[1]}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -227,31 +191,32 @@ class Tables:
     link: Any
 
     @classmethod
-    def from_routes(cls, routes: Routes, links: pd.DataFrame, limits: Limits) -> Self:
+    def from_routes(
+        cls, routes: Routes, links: pd.DataFrame, limits: Limits, clusters: int
+    ) -> Self:
         """Return the arrays of the routes and links of a platform."""
-        clusters, lengths = len(routes.number), np.diff(routes.start)
-        over = lengths > 0
-        pairs, link = routes.pairs[over], routes.link
-        start = np.append(0, np.cumsum(lengths[over]))
-        capacity = links["max_connect"].to_numpy(dtype=float)
+        place = {label: number for number, label in enumerate(links.index)}
+        ways = {pair: [place[label] for label in routes[pair]] for pair in sorted(routes)}
+        capacity = links["max_connect"].tolist()
+        limited: dict[frozenset[int], int] = {}  # the number of the link that stands for a limit
         bandwidth = np.where(np.eye(clusters, dtype=bool), np.inf, 0.0)
-        bandwidth[tuple(routes.pairs[~over].T)] = np.inf
-        bandwidth[tuple(pairs.T)] = _reduce_links(
-            np.minimum, links["bandwidth"].to_numpy(), start, link
-        )
-        if limits.pairs is not None:
-            extra: dict[Pair, int] = {}
-            added = np.full(len(pairs), -1)
-            for r, (k, to) in enumerate(pairs.tolist()):
-                if limits.pair_limit(k, to) < math.inf:
-                    added[r] = extra.setdefault((min(k, to), max(k, to)), len(extra))
-            limited = added >= 0
-            link = np.insert(link, start[1:][limited], len(capacity) + added[limited])
-            start = start + np.append(0, np.cumsum(limited))
-            capacity = np.append(capacity, [limits.pair_limit(*both) for both in extra])
+        for pair, way in ways.items():
+            if not way:
+                bandwidth[pair] = np.inf
+            elif limits.pairs is not None and (most := limits.pair_limit(*pair)) < math.inf:
+                if frozenset(pair) not in limited:
+                    limited[frozenset(pair)] = len(capacity)
+                    capacity.append(most)
+                way.append(limited[frozenset(pair)])
+        over_links = {pair: way for pair, way in ways.items() if way}
+        pairs = np.array(list(over_links), dtype=np.int32).reshape(-1, 2)
+        start = np.cumsum([0, *map(len, over_links.values())])
+        link = np.array([number for way in over_links.values() for number in way], dtype=np.int32)
         route = np.full((clusters, clusters), -1, dtype=np.int32)
         route[tuple(pairs.T)] = np.arange(len(pairs))
-        return cls(capacity, bandwidth, route, pairs, start, link)
+        of_link = np.append(links["bandwidth"].to_numpy(), np.full(len(limited), np.inf))
+        bandwidth[tuple(pairs.T)] = _reduce_links(np.minimum, of_link, start, link)
+        return cls(np.array(capacity, dtype=float), bandwidth, route, pairs, start, link)
 
     def to_matrix(self, values: Any) -> Any:
         """Return a number of every route as a matrix of pairs, shape (K, K), 0 without a route."""
