@@ -7,42 +7,39 @@ import pytest
 import sympy as sp
 
 from dlsim.theory.algebra import flatten, is_zero, require_defined, sign
-from dlsim.theory.relations import Every, Iff, ProofError, eq, ge, gt, holds_at, le, lt
+from dlsim.theory.relations import Every, Iff, ProofError, eq, ge, gt, le, lt
 from dlsim.theory.steps import (
     absurd,
     add_up,
-    add_weighted,
     assume,
     cases,
     ceiling,
-    ceiling_bounds,
     chain,
-    climbs,
     compute,
     discharge,
     exact_function,
+    exponential,
     extreme,
-    floor_bounds,
     follows,
     generalise,
     identity,
     iff,
     induction,
-    induction_in_range,
     logarithm,
     positive,
     root,
-    show_directly,
+    rounding,
+    show,
+    show_inductively,
     shows,
     solves,
     squeeze,
     substitute,
-    sums,
     take,
-    take_in_range,
     whole,
 )
 from dlsim.theory.symbols import Ratio, alpha, at_point, beta, geometric, j, k, m, n, r, total
+from tests.theory_points import holds_at
 
 a, b, c = sp.symbols("a b c", real=True)
 p, q = sp.symbols("p q", positive=True)
@@ -215,19 +212,26 @@ def test_every_line_carries_the_hypotheses_of_its_sources_and_of_its_signs():
 
 
 def test_equivalences():
-    both = iff(le(a, p * b), le(a / p, b), WHY, 1 / p)
-    refuses(iff, le(a, c * b), le(a / c, b), WHY, 1 / c)
-    refuses(iff, le(a, z * b), le(a / z, b), WHY, 1 / z)
-    refuses(iff, le(a, b), ge(a, b), WHY, -1)
-    refuses(iff, le(a, b), lt(a, b), WHY)
-    iff(eq(a, b), eq(-a, -b), WHY, -1)
-    refuses(iff, eq(z * a, z * b), eq(a, b), WHY, 1 / z)
+    both = iff(Iff(le(a, p * b), le(a / p, b)), WHY, 1 / p)
+    refuses(iff, Iff(le(a, c * b), le(a / c, b)), WHY, 1 / c)
+    refuses(iff, Iff(le(a, z * b), le(a / z, b)), WHY, 1 / z)
+    refuses(iff, Iff(le(a, b), ge(a, b)), WHY, -1)
+    refuses(iff, Iff(le(a, b), lt(a, b)), WHY)
+    iff(Iff(eq(a, b), eq(-a, -b)), WHY, -1)
+    refuses(iff, Iff(eq(z * a, z * b), eq(a, b)), WHY, 1 / z)
     assert follows(both, assume(le(a, p * b), WHY), WHY).claim == le(a / p, b)
     assert follows(both, assume(gt(a / p, b), WHY), WHY).claim == gt(a, p * b)
     refuses(follows, both, assume(ge(a, p * b), WHY), WHY)
-    other = iff(le(a / p, b), le(a / p + 1, b + 1), WHY)
-    assert chain(both, other, WHY).claim == Iff(le(a, p * b), le(a / p + 1, b + 1))
-    refuses(chain, other, both, WHY)
+    other = iff(Iff(le(a / p, b), le(a / p + 1, b + 1)), WHY)
+    joined = Iff(le(a, p * b), le(a / p + 1, b + 1))
+    assert chain(WHY, both, other).claim == joined
+    back = iff(Iff(joined.second, both.claim.first), WHY, p)
+    assert chain(WHY, both, other, back).claim == Iff(both.claim.first, both.claim.first)
+    refuses(chain, WHY, other, both)
+    refuses(chain, WHY, both, other, both)
+    refuses(chain, WHY, both, assume(joined.second, WHY))
+    strict = assume(Iff(lt(a / p, b), lt(a, c)), WHY)
+    refuses(chain, WHY, both, strict)
 
 
 def test_what_a_line_shows():
@@ -303,7 +307,7 @@ def test_ranges_are_explicit():
     rises = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), WHY)
     refuses(take, rises, n, WHY)  # beyond the last
     refuses(take, rises, 0, WHY)
-    refuses(take, rises, j, WHY)  # not known to be in range
+    assert take(rises, j, WHY).given == {ge(n - 1, j), rises.claim}  # assumed to be in range
     refuses(take, rises, j, WHY, [assume(ge(n, j), WHY)])  # one too many
     take(rises, j, WHY, [assume(ge(n - 1, j), WHY)])
     refuses(take, rises, n / 2, WHY)
@@ -320,24 +324,24 @@ def test_what_holds_for_one_index_does_not_hold_for_all():
 
 def test_an_index_in_range_is_an_assumption_that_the_range_discharges():
     rises = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), WHY)
-    line = take_in_range(rises, j, WHY)
+    line = take(rises, j)
     assert (line.claim, line.given) == (ge(r(j + 1), r(j)), {ge(n - 1, j), rises.claim})
     assert generalise(line, j, 1, n - 1, WHY).given == {rises.claim}
     refuses(generalise, line, j, 1, n, WHY)
     refuses(generalise, line, j, 0, n - 1, WHY)  # j is positive
-    refuses(take_in_range, rises, 0, WHY)  # below the first
-    refuses(take_in_range, assume(ge(r(j), 0), WHY), j, WHY)
+    refuses(take, rises, 0, WHY)  # below the first
+    refuses(take, assume(ge(r(j), 0), WHY), j, WHY)
 
 
 def test_induction_in_a_range():
     rises = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), WHY)
     claim = ge(r(j), r(1))
-    by = {take_in_range(rises, j, WHY): 1, assume(claim, WHY): 1}
+    by = {take(rises, j, WHY): 1, assume(claim, WHY): 1}
     after, base = positive(claim.subs({j: j + 1}), WHY, by), positive(ge(r(1), r(1)), WHY)
-    line = induction_in_range(Every(claim, j, 1, n), base, after, WHY)
+    line = induction(Every(claim, j, 1, n), j, base, after, WHY)
     assert (line.claim, line.given) == (Every(claim, j, 1, n), {rises.claim})
-    refuses(induction_in_range, Every(claim, j, 1, n + 1), base, after, WHY)
-    refuses(induction_in_range, Every(gt(r(j), r(1)), j, 1, n), base, after, WHY)
+    refuses(induction, Every(claim, j, 1, n + 1), j, base, after, WHY)
+    refuses(induction, Every(gt(r(j), r(1)), j, 1, n), j, base, after, WHY)
     # an assumption that is stronger than the range is no range
     late = positive(after.claim, WHY, {after: 1, assume(gt(n, j + 1), WHY): 0})
     refuses(induction, claim, j, base, late, WHY)
@@ -347,16 +351,16 @@ def test_induction_in_a_range():
 
 def test_weighted_sums_of_inequalities():
     each = assume(Every(gt(r(j), alpha(j)), j, 1, n), WHY)
-    line = add_weighted(each, beta**j, WHY)
+    line = add_up(each, WHY, weight=beta**j)
     assert line.claim.sign == ">"
     assert line.given == {each.claim}
     assert is_zero(line.gap - total(lambda i: beta**i * (r(i) - alpha(i)), n))
-    refuses(add_weighted, each, z, WHY)  # strict, but z may be 0
-    refuses(add_weighted, each, -p, WHY)
-    refuses(add_weighted, each, r(j), WHY)
-    refuses(add_weighted, assume(gt(r(1), 0), WHY), p, WHY)
+    refuses(add_up, each, WHY, weight=z)  # strict, but z may be 0
+    refuses(add_up, each, WHY, weight=-p)
+    refuses(add_up, each, WHY, weight=r(j))
+    refuses(add_up, assume(gt(r(1), 0), WHY), WHY, weight=p)
     weak = assume(Every(ge(r(j), alpha(j)), j, 1, n), WHY)
-    assert add_weighted(weak, z, WHY).claim.sign == ">="
+    assert add_up(weak, WHY, weight=z).claim.sign == ">="
 
 
 def test_sums_of_signs():
@@ -390,44 +394,46 @@ def test_a_root_depends_on_every_symbol_of_its_function():
     low = positive(lt(function.subs(x, 0), 0), WHY)
     high = positive(gt(function.subs(x, 2 * index), 0), WHY)
     slope = positive(gt(sp.diff(function, x), 0), WHY)
-    found = root(function, x, 2 * index, low, high, slope, "xi", WHY)
-    assert index in found.value.free_symbols
-    one, two = substitute(found.zero, {index: 1}, WHY), substitute(found.zero, {index: 2}, WHY)
+    zero, _, _ = root("xi", function, x, 2 * index, [low, high, slope], WHY)
+    assert index in zero.claim.free_symbols
+    one, two = substitute(zero, {index: 1}, WHY), substitute(zero, {index: 2}, WHY)
     assert one.claim.left != two.claim.left  # xi(1) = 1, xi(2) = 2: no contradiction
     refuses(identity, eq(1, 2), WHY, {one: 1, two: -1})
-    refuses(root, function + 1, x, 2 * index, low, high, slope, "xi", WHY)  # the name is taken
+    refuses(root, "xi", function + 1, x, 2 * index, [low, high, slope], WHY)  # the name is taken
     size = sp.Function("f", positive=True)
     low = positive(lt(-size(index), 0), WHY)
     high = positive(gt(size(index), 0), WHY)
     slope = positive(gt(1, 0), WHY)
-    refuses(root, x - size(index), x, 2 * size(index), low, high, slope, "zeta", WHY)
+    refuses(root, "zeta", x - size(index), x, 2 * size(index), [low, high, slope], WHY)
     refuses(substitute, one, {sp.Function("xi", positive=True): lambda i: i + 1}, WHY)
     other = x - p
     lines = (positive(lt(-p, 0), WHY), positive(gt(p, 0), WHY), positive(gt(1, 0), WHY))
-    refuses(root, other, x, 2 * p, *lines, "xi", WHY)  # also for another function
-    refuses(root, other, x, sp.S.Zero, *lines, "eta", WHY)
+    refuses(root, "xi", other, x, 2 * p, lines, WHY)  # also for another function
+    refuses(root, "eta", other, x, sp.S.Zero, lines, WHY)
     somewhere = positive(gt(1, 0), WHY, {assume(ge(5, x), WHY): 0})
-    refuses(root, other, x, 2 * p, *lines[:2], somewhere, "eta", WHY)
-    assert root(other, x, 2 * p, *lines, "eta", WHY).zero.claim.left.has(p)
-    refuses(root, -other, x, 2 * p, *lines, "eta", WHY)
+    refuses(root, "eta", other, x, 2 * p, [*lines[:2], somewhere], WHY)
+    assert root("eta", other, x, 2 * p, lines, WHY)[0].claim.left.has(p)
+    refuses(root, "eta", -other, x, 2 * p, lines, WHY)
 
 
 def test_sums_by_induction():
-    assert sums(eq(total(lambda i: i, n), n * (n + 1) / 2), n, WHY).given == frozenset()
-    refuses(sums, eq(total(lambda i: i, n), n * (n + 1) / 2 + 1), n, WHY)
-    refuses(sums, eq(total(lambda i: i, n), n**2), n, WHY)
-    refuses(sums, eq(total(r, n), n * r(1)), n, WHY)
-    sums(eq(sp.Sum(k, (k, 1, count)), count * (count + 1) / 2), count, WHY)  # from no term on
-    refuses(sums, eq(sp.Sum(k, (k, 1, count)), count * (count + 1) / 2 + 1), count, WHY)
+    assert show_inductively(eq(total(lambda i: i, n), n * (n + 1) / 2), n, WHY).given == frozenset()
+    refuses(show_inductively, eq(total(lambda i: i, n), n * (n + 1) / 2 + 1), n, WHY)
+    refuses(show_inductively, eq(total(lambda i: i, n), n**2), n, WHY)
+    refuses(show_inductively, eq(total(r, n), n * r(1)), n, WHY)
+    show_inductively(
+        eq(sp.Sum(k, (k, 1, count)), count * (count + 1) / 2), count, WHY
+    )  # from no term on
+    refuses(show_inductively, eq(sp.Sum(k, (k, 1, count)), count * (count + 1) / 2 + 1), count, WHY)
 
 
 def test_whole_numbers():
     assert ceiling(n, p, WHY).claim == Iff(ge(n, p), ge(n, sp.ceiling(p)))
     refuses(ceiling, a, p, WHY)
     refuses(ceiling, n, sp.log(a), WHY)
-    up, below = ceiling_bounds(a, WHY)
+    up, below = rounding(sp.ceiling(a))
     assert (up.claim, below.claim) == (ge(sp.ceiling(a), a), lt(sp.ceiling(a), a + 1))
-    down, above = floor_bounds(a, WHY)
+    down, above = rounding(sp.floor(a))
     assert (down.claim, above.claim) == (le(sp.floor(a), a), gt(sp.floor(a), a - 1))
     assert whole(ge(n, k), WHY, assume(gt(n, k - 1), WHY)).claim == ge(n, k)
     refuses(whole, ge(a, b), WHY, assume(gt(a, b - 1), WHY))
@@ -478,7 +484,7 @@ def test_what_is_put_in_or_differentiated_by_is_bound():
     assert substitute(put_in, {b: c}, WHY).claim.right == 1 + c
     every = generalise(identity(eq(at_point(n + k, {n: 1}), 1 + k), WHY), k, 1, n, WHY)
     refuses(take, every, n, WHY)
-    refuses(take_in_range, every, n + 1, WHY)
+    refuses(take, every, n + 1, WHY)
     refuses(generalise, identity(eq(at_point(n, {n: 1}), 1), WHY), n, 1, k, WHY)
 
 
@@ -578,18 +584,26 @@ def test_logarithms_compare_as_their_arguments():
     refuses(logarithm, le(z, p), WHY)
 
 
-def test_climbing_from_zero():
-    y = sp.Symbol("y", nonnegative=True)
-    start = positive(ge(1, 1), WHY)
-    one = positive(ge(beta**-y, 1), WHY)
-    slope = positive(ge(-sp.log(beta) * beta**-y, -sp.log(beta)), WHY, {one: -sp.log(beta)})
-    climbs(ge(beta**-y, 1 - y * sp.log(beta)), y, start, slope, WHY)
-    refuses(climbs, gt(beta**-y, 1 - y * sp.log(beta)), y, start, slope, WHY)  # equal at 0
-    somewhere = positive(slope.claim, WHY, {slope: 1, assume(ge(5, y), WHY): 0})
-    refuses(climbs, ge(beta**-y, 1 - y * sp.log(beta)), y, start, somewhere, WHY)
-    refuses(climbs, ge(beta**-y, 1 - 2 * y * sp.log(beta)), y, start, slope, WHY)
-    refuses(climbs, ge(-1 / (y + 1), 0), y, start, slope, WHY)  # not smooth by its form
-    refuses(climbs, ge(n, 0), n, start, slope, WHY)
+def test_the_first_terms_of_the_exponential_series():
+    line = exponential(beta**-z)
+    size = -z * sp.log(beta)
+    assert line.claim == ge(beta**-z, 1 + size + size**2 / 2)
+    assert line.given == frozenset()
+    assert exponential(sp.exp(z)).claim == ge(sp.exp(z), 1 + z + z**2 / 2)
+    for power in (beta**z, sp.exp(a), sp.exp(-p), a**z, z**p, p**p):
+        refuses(exponential, power)
+
+
+def test_a_root_needs_a_differentiable_function():
+    x = sp.Symbol("x", positive=True)
+    for name, function in {"f1": sp.floor(x) - 1, "f2": sp.Max(x, 2) - 3, "f3": 1 / x - 1}.items():
+        low = assume(lt(function.subs(x, 0), 0), WHY)
+        high = assume(gt(function.subs(x, 5), 0), WHY)
+        slope = assume(gt(sp.diff(function, x), 0), WHY)
+        refuses(root, name, function, x, sp.Integer(5), [low, high, slope], WHY)
+    for variable in (n, z, a):  # a count, what may be 0, what may be negative
+        lines = [positive(gt(1, 0), WHY)] * 3
+        refuses(root, "f4", variable - p, variable, 2 * p, lines, WHY)
 
 
 def test_exact_numbers():
@@ -599,12 +613,12 @@ def test_exact_numbers():
     refuses(compute, gt(p, 0), WHY)
     compute(eq(at_point(p**2, {p: 3}), 9), WHY)
     refuses(compute, eq(at_point(p**2, {p: 3}), 6), WHY)
-    assert show_directly(gt(3, 2), WHY).claim == gt(3, 2)
-    show_directly(eq(at_point(p**2, {p: 3}), 9), WHY)
-    show_directly(eq(p * (a + b), p * a + p * b), WHY)
-    show_directly(gt(p + 1, 1), WHY)
+    assert show(gt(3, 2), WHY).claim == gt(3, 2)
+    show(eq(at_point(p**2, {p: 3}), 9), WHY)
+    show(eq(p * (a + b), p * a + p * b), WHY)
+    show(gt(p + 1, 1), WHY)
     for wrong in (gt(2, 3), eq(a, b), gt(a, b), ge(a, 0)):
-        refuses(show_directly, wrong, WHY)
+        refuses(show, wrong, WHY)
     square = exact_function("square", lambda value: value**2)
     compute(eq(square(3), 9), WHY)
     refuses(compute, eq(square(3), 8), WHY)

@@ -7,10 +7,11 @@ from typing import Any
 
 import sympy as sp
 
+from dlsim.theory import steps
 from dlsim.theory.paper_m import LOAD
 from dlsim.theory.relations import Every, eq, ge, gt
 from dlsim.theory.statements import lemma, statement
-from dlsim.theory.steps import Line, add_up, assume, identity, induction, positive, substitute, sums
+from dlsim.theory.steps import Line, add_up, assume, identity, positive, substitute
 from dlsim.theory.symbols import SC, ST, alpha, cost, j, k, m, n, sigma, total, w
 
 K = sp.Symbol("K", integer=True, positive=True)
@@ -34,16 +35,6 @@ _ENOUGH = assume(ge(total(used, K), need * part), "it gets the node time that it
     "Y.price",
     goals=[ge(beyond + total(lambda i: price(i) * used(i), K), worth * part)],
     hypotheses=[_ONCE, _BEYOND, _PRICE, _ENOUGH],
-    witness={
-        K: 3,
-        part: 1,
-        beyond: 2,
-        worth: 5,
-        need: 3,
-        least: 1,
-        price: lambda _: sp.Integer(1),
-        used: lambda _: sp.Integer(1),
-    },
 )
 def show_price_of_a_task(goal: Any) -> list[Line]:
     """A task is worth no more than the node time that it uses, at any prices, and a rest."""
@@ -59,20 +50,12 @@ _EACH = assume(
 )
 
 
-@statement(
-    "Y.sum",
-    goals=[ge(held(1) + total(rest, n), total(gain, n))],
-    hypotheses=[_EACH],
-    witness={
-        held: lambda i: 9 - sp.Integer(i),
-        rest: lambda _: sp.Integer(1),
-        gain: lambda _: sp.Integer(2),
-    },
-)
+@statement("Y.sum", goals=[ge(held(1) + total(rest, n), total(gain, n))], hypotheses=[_EACH])
 def show_prices_of_all(goal: Any) -> list[Line]:
     """All admitted tasks are worth at most the free node time at these prices, and the rests."""
     change = total(lambda i: held(i) - held(i + 1), n)
-    cancel = sums(eq(change, held(1) - held(n + 1)), n, "the values before and after cancel")
+    both_ends = eq(change, held(1) - held(n + 1))
+    cancel = steps.show_inductively(both_ends, n, "the values before and after cancel")
     by = {add_up(_EACH, "added over all tasks"): 1, cancel: -1}
     return [positive(goal, "and what is left at the end is not negative", by)]
 
@@ -84,16 +67,13 @@ def show_prices_of_all(goal: Any) -> list[Line]:
         gt(cost(n + m), cost(n)),
     ],
     hypotheses=[LOAD],
-    witness={alpha: lambda _: sp.Rational(1, 3)},
 )
 def show_least_node_time(time: Any, more: Any) -> list[Line]:
     """A task needs node time sigma w + n (ST + SC); n E(n) if its nodes are kept together."""
     (step,) = lemma("5.3")
     first = substitute(step, {k: n}, "one node more costs more")
     further = substitute(step, {k: n + m}, "and so does one node more than that")
-    by = {further: 1, assume(more, "assume it"): 1}
-    second = positive(more.subs({m: m + 1}), "one node more", by)
-    return [
-        identity(time, "each node sends and computes its share", {LOAD: sigma * w}),
-        induction(more, m, first, second, "any number of nodes more"),
-    ]
+    any_more = steps.show_inductively(
+        more, m, "any number of nodes more", {further: 1}, first={first: 1}
+    )
+    return [identity(time, "each node sends and computes its share", {LOAD: sigma * w}), any_more]

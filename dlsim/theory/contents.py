@@ -82,7 +82,6 @@ CONTENTS: dict[str, ContentsRow] = {
     "6.closed": ("ours", (), "I, reference [6]: closed form", ""),
     "6.EhatE": ("ours", (), "I, reference [6]: the estimate", ""),
     "6.safe": ("ours", (), "I, reference [6]: the real end against the estimate", ""),
-    "6.nmin": ("ours", (), "I, reference [6]: admission", ""),
     "opt.run": ("ours", (), "the best single-round split: what a run of nodes can carry", ""),
     "opt.blk": ("ours", (), "the best single-round split: a lower bound from every cut into runs",
         ""),
@@ -91,9 +90,7 @@ CONTENTS: dict[str, ContentsRow] = {
     # several rounds: dlsim/theory/multi_round.py
     "U.rec": ("ours", (), "several rounds (announced in M 5, I 6): the recurrence", ""),
     "U.cj": ("ours", (), "several rounds: the chunks", ""),
-    "U.cj1": ("ours", (), "several rounds: the chunks where theta = 1", ""),
     "U.sum": ("ours", (), "several rounds: the first chunk", ""),
-    "U.sum1": ("ours", (), "several rounds: the first chunk where theta = 1", ""),
     "U.mk": ("ours", (), "several rounds: the makespan", ""),
     # the bound on every schedule: dlsim/theory/bounds.py
     "Y.price": ("ours", (), "the bound on what any schedule admits: one task", ""),

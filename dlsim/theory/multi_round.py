@@ -9,31 +9,20 @@ from typing import Any
 
 import sympy as sp
 
+from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, eq, ge, le
 from dlsim.theory.statements import statement
-from dlsim.theory.steps import (
-    Line,
-    assume,
-    extreme,
-    identity,
-    iff,
-    induction_in_range,
-    positive,
-    sums,
-    take,
-    take_in_range,
-)
-from dlsim.theory.symbols import SC, chi, sigma, tau, total, w
+from dlsim.theory.steps import Line, assume, extreme, identity, positive, take
+from dlsim.theory.symbols import SC, chi, sigma, tau, total
 
 N, M = sp.symbols("N M", integer=True, positive=True)
 #: The number of a round.
 h = sp.Symbol("j", integer=True, nonnegative=True)
 send_setup = sp.Symbol("ST", nonnegative=True)
 theta = sp.Symbol("theta", positive=True)
-eta, kappa, _c0 = sp.symbols("eta kappa c_0", real=True)
-c = sp.Function("c", real=True)
+kappa = sp.Symbol("kappa", real=True)
+c, powers = (sp.Function(name, real=True) for name in "cG")
 _balance = eq(N * (send_setup + tau * c(h + 1)), SC + chi * c(h))
-_three = {M: 3, N: 2, send_setup: sp.Rational(1, 2), SC: 1}
 
 
 @statement(
@@ -42,88 +31,43 @@ _three = {M: 3, N: 2, send_setup: sp.Rational(1, 2), SC: 1}
 )
 def show_recurrence(both: Any) -> list[Line]:
     """No node waits iff c_(j+1) = chi/(N tau) c_j + (SC/N - ST)/tau."""
-    return [iff(both.first, both.second, "solved for the next chunk", 1 / (N * tau))]
+    return [steps.iff(both, "solved for the next chunk", 1 / (N * tau))]
 
 
-_RECURRENCE, _EVEN_RECURRENCE = (
-    assume(Every(eq(c(h + 1), factor * c(h) + kappa), h, 0, M - 2), "the recurrence")
-    for factor in (theta, 1)
+_RECURRENCE = assume(Every(eq(c(h + 1), theta * c(h) + kappa), h, 0, M - 2), "the recurrence")
+_NO_POWER = assume(eq(powers(0), 0), "G_0 has no term")
+_POWERS = assume(
+    Every(eq(powers(h + 1), theta * powers(h) + 1), h, 0, M - 2),
+    "G_j = 1 + theta + ... + theta^(j-1)",
 )
-_FIXED = assume(eq((1 - theta) * eta, kappa), "eta is the fixed point")
+_CHUNKS = Every(eq(c(h), theta**h * c(0) + kappa * powers(h)), h, 0, M - 1)
 
 
-def solve_recurrence(claim: Every, rule: Line, factor: Any, extra: Any) -> Line:
-    """Solve the recurrence of the chunks for j = 0..M-1."""
-    here = claim.relation
-    by = {take_in_range(rule, h, "for the next round"): 1, assume(here, "assume it"): factor}
-    after = identity(here.subs({h: h + 1}), "the next chunk", {**by, **extra})
-    base = identity(here.subs({h: sp.S.Zero}), "the first chunk")
-    return induction_in_range(claim, base, after, "by induction")
-
-
-@statement(
-    "U.cj",
-    goals=[Every(eq(c(h), theta**h * (c(0) - eta) + eta), h, 0, M - 1)],
-    hypotheses=[_RECURRENCE, _FIXED],
-    witness={
-        **_three,
-        theta: 2,
-        eta: -1,
-        kappa: 1,
-        c: lambda index: 2 ** sp.Integer(index + 1) - 1,
-    },
-)
+@statement("U.cj", goals=[_CHUNKS], hypotheses=[_RECURRENCE, _NO_POWER, _POWERS])
 def show_chunks(claim: Any) -> list[Line]:
-    """c_j = theta^j (c_0 - eta) + eta with eta = kappa/(1 - theta), if theta is not 1."""
-    return [solve_recurrence(claim, _RECURRENCE, theta, {_FIXED: -1})]
+    """c_j = theta^j c_0 + kappa (1 + theta + ... + theta^(j-1)), also if theta = 1."""
+    by = {take(_RECURRENCE, h): 1, take(_POWERS, h): -kappa}
+    first = {_NO_POWER: -kappa}
+    return [steps.show_inductively(claim, h, "by induction", by, times=theta, first=first)]
 
 
-@statement(
-    "U.cj1",
-    goals=[Every(eq(c(h), c(0) + h * kappa), h, 0, M - 1)],
-    hypotheses=[_EVEN_RECURRENCE],
-    witness={**_three, kappa: 1, c: lambda index: sp.Integer(index + 1)},
-)
-def show_chunks_by_steps(claim: Any) -> list[Line]:
-    """c_j = c_0 + j kappa, if theta = 1."""
-    return [solve_recurrence(claim, _EVEN_RECURRENCE, 1, {})]
-
-
-def _load_of(chunk: Any) -> tuple[sp.Expr, Line]:
-    """Return the sum of the chunks, and that N times the sum is the load."""
-    terms = total(chunk, M - 1, 0)
-    return terms, assume(eq(N * terms, sigma), "the rounds carry the load")
-
-
-_TERMS, _CARRIED = _load_of(lambda index: theta**index * (_c0 - eta) + eta)
-_EVEN_TERMS, _EVEN_CARRIED = _load_of(lambda index: _c0 + index * kappa)
+_LOAD = assume(eq(N * total(c, M - 1, 0), sigma), "all rounds carry the load")
+_ALL_CHUNKS = assume(_CHUNKS, "the chunks of U.cj")
 
 
 @statement(
     "U.sum",
-    goals=[eq((1 - theta**M) * (_c0 - eta), (1 - theta) * (sigma / N - M * eta))],
-    hypotheses=[_CARRIED],
-    witness={**_three, theta: 2, eta: 0, _c0: 1, sigma: 14},
+    goals=[
+        eq(
+            c(0) * total(lambda index: theta**index, M - 1, 0),
+            sigma / N - kappa * total(powers, M - 1, 0),
+        )
+    ],
+    hypotheses=[_LOAD, _ALL_CHUNKS],
 )
 def show_first_chunk(claim: Any) -> list[Line]:
-    """c_0 = eta + (sigma/N - M eta)(1 - theta)/(1 - theta^M)."""
-    closed = (1 - theta**M) * (_c0 - eta) + (1 - theta) * M * eta
-    added = sums(eq((1 - theta) * _TERMS, closed), M, "the sum of the chunks, times 1 - theta")
-    by = {added: -1, _CARRIED: (1 - theta) / N}
-    return [identity(claim, "solved for the first chunk", by)]
-
-
-@statement(
-    "U.sum1",
-    goals=[eq(_c0, sigma / (N * M) - kappa * (M - 1) / 2)],
-    hypotheses=[_EVEN_CARRIED],
-    witness={**_three, kappa: 1, _c0: 1, sigma: 12},
-)
-def show_first_chunk_by_steps(claim: Any) -> list[Line]:
-    """c_0 = sigma/(N M) - kappa (M - 1)/2, if theta = 1."""
-    closed = M * _c0 + kappa * M * (M - 1) / 2
-    added = sums(eq(_EVEN_TERMS, closed), M, "the sum of the chunks")
-    by = {added: -1 / M, _EVEN_CARRIED: 1 / (N * M)}
+    """c_0 = (sigma/N - kappa (G_0 + ... + G_(M-1)))/(1 + theta + ... + theta^(M-1))."""
+    by = {_LOAD: 1 / N, steps.add_up(_ALL_CHUNKS, "added over all rounds"): -1}
     return [identity(claim, "solved for the first chunk", by)]
 
 
@@ -148,21 +92,7 @@ _FIRST = assume(eq(D(0), N * (send_setup + tau * c(0))), "when node N has its fi
 _LAST_NODE = _ends(D, _sent, "node N computes a chunk as soon as it can")
 _OTHER_FIRST = assume(le(d(0), D(0)), "node i has its first chunk no later")
 _OTHER = _ends(d, _received, "node i computes a chunk as soon as it can")
-_LOAD = assume(eq(N * total(c, M - 1, 0), sigma), "all rounds carry the load")
 _INSIDE = assume(ge(N, _i), "i is at most N")
-# N = 2, M = 3, ST = SC = 0, tau = 2, chi = 2: theta = 1/2, chunks 4, 2, 1 shrink
-_shrinking = {
-    M: 3,
-    N: 2,
-    _i: 1,
-    send_setup: 0,
-    SC: 0,
-    sigma: 14,
-    w: 4,
-    c: lambda index: sp.Rational(4, 2 ** int(index)),
-    D: lambda index: sp.Integer((16, 24, 28, 30)[int(index)]),
-    d: lambda index: sp.Integer((8, 16, 24, 28)[int(index)]),
-}
 
 
 def show_no_wait() -> Line:
@@ -176,37 +106,32 @@ def show_no_wait() -> Line:
     by = {step: 1, link: 1, even: -1}
     after = identity(here.subs({h: h + 1}), "and the next chunk is there in time", by)
     base = identity(here.subs({h: sp.S.Zero}), "the first chunk", {_FIRST: 1})
-    return induction_in_range(Every(here, h, 0, M - 1), base, after, "node N never waits")
+    return steps.induction(Every(here, h, 0, M - 1), h, base, after, "node N never waits")
 
 
 def show_ends_of_chunks(never_waits: Line) -> Line:
     """Show when node N ends its first j chunks."""
-    busy = take_in_range(never_waits, h, "node N does not wait")
+    busy = take(never_waits, h, "node N does not wait")
     ready = positive(ge(D(h), _sent), "so its chunk is there", {busy: 1})
     link = extreme(eq(sp.Max(D(h), _sent), D(h)), "and it goes on", [ready])
     claim = eq(D(h), N * (send_setup + tau * c(0)) + h * SC + chi * total(c, h - 1, 0))
-    step = take_in_range(_LAST_NODE, h, "in round j")
-    by = {step: 1, link: 1, assume(claim, "assume it"): 1}
-    after = identity(claim.subs({h: h + 1}), "one chunk more", by)
-    base = identity(claim.subs({h: sp.S.Zero}), "no chunk", {_FIRST: 1})
-    return induction_in_range(Every(claim, h, 0, M), base, after, "by induction")
+    by = {take(_LAST_NODE, h): 1, link: 1}
+    why = "one chunk after another"
+    return steps.show_inductively(Every(claim, h, 0, M), h, why, by, first={_FIRST: 1})
 
 
 @statement(
     "U.mk",
     goals=[eq(D(M), N * (send_setup + tau * c(0)) + M * SC + chi * sigma / N), le(d(M), D(M))],
     hypotheses=[_BALANCE, _NOT_NEGATIVE, _FIRST, _LAST_NODE, _OTHER_FIRST, _OTHER, _LOAD, _INSIDE],
-    witness=_shrinking,
 )
 def show_makespan(time: Any, others: Any) -> list[Line]:
     """All nodes end by N (ST + tau c_0) + M SC + chi sigma/N; chunks may shrink."""
     never_waits = show_no_wait()
     end = take(show_ends_of_chunks(never_waits), M, "after all rounds")
     makespan_ = identity(time, "the makespan", {end: 1, _LOAD: chi / N})
-    own, rule, chunk = (
-        take_in_range(line, h, "in round j") for line in (_LAST_NODE, _OTHER, _NOT_NEGATIVE)
-    )
-    busy = take_in_range(never_waits, h, "node N does not wait")
+    own, rule, chunk = (take(line, h) for line in (_LAST_NODE, _OTHER, _NOT_NEGATIVE))
+    busy = take(never_waits, h, "node N does not wait")
     here = le(d(h), D(h))
     before = assume(here, "assume that node i is not behind node N")
     by = {busy: 1, _INSIDE: send_setup, chunk: (N - _i) * tau}
@@ -216,5 +141,5 @@ def show_makespan(time: Any, others: Any) -> list[Line]:
     wait = extreme(eq(sp.Max(D(h), _sent), _sent), "and starts when its chunk is there", [ready])
     by = {latest: 1, rule: -1, own: 1, wait: 1, busy: -1}
     step = positive(here.subs({h: h + 1}), "so node i ends no later", by)
-    all_ = induction_in_range(Every(here, h, 0, M), _OTHER_FIRST, step, "in every round")
+    all_ = steps.induction(Every(here, h, 0, M), h, _OTHER_FIRST, step, "in every round")
     return [makespan_, take(all_, M, "after all rounds")]

@@ -46,7 +46,6 @@ _OPT = assume(le(optimism, 1), "Opt is at most 1")
         ),
     ],
     hypotheses=[_IN_TARGET, _OPT],
-    witness={server_time: 1, deadline: 4, now: 1, optimism: sp.Rational(1, 2)},
 )
 def show_target_time(meets: Any, longer: Any, faster: Any) -> list[Line]:
     """A server whose predicted time is within T_target meets the deadline, as Opt <= 1."""
@@ -90,7 +89,6 @@ _RAISED = assume(ge(wider, target), "a larger Opt raises the target")
     "B.4",
     goals=[le((target - slow) ** 2, (target - fast) ** 2), ge(wider, slow), eq(_differences(4), 0)],
     hypotheses=[_SLOWER, _BOTH_IN_TIME, _RAISED],
-    witness={fast: 1, slow: 2, target: 3, wider: 4},
 )
 def show_smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
     """Of servers in time the rule of the smallest Diff takes the slowest, also for a larger Opt."""
@@ -110,7 +108,6 @@ def show_smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
     "B.4late",
     goals=[le((fast - target) ** 2, (slow - target) ** 2)],
     hypotheses=[_SLOWER, _BOTH_LATE],
-    witness={target: 1, fast: 2, slow: 3},
 )
 def show_fastest_when_late(closer: Any) -> list[Line]:
     """If no server is in time, the rule of the smallest |Diff| takes the fastest."""
@@ -156,7 +153,7 @@ one_step_statement(
 )
 def show_fallback_condition(both: Any) -> list[Line]:
     """A request falls back exactly if its expected end is after its deadline."""
-    return [iff(both.first, both.second, "with T_until_deadline of (1)")]
+    return [iff(both, "with T_until_deadline of (1)")]
 
 
 def count_fallbacks(limit: Any, printed: bool) -> int:

@@ -9,30 +9,12 @@ from typing import Any
 
 import sympy as sp
 
+from dlsim.theory import steps
 from dlsim.theory.paper_m import LOAD, WHOLE_LOAD
 from dlsim.theory.relations import Every, Iff, Proposition, eq, ge, gt, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
-from dlsim.theory.steps import (
-    Line,
-    absurd,
-    add_up,
-    assume,
-    cases,
-    compute,
-    discharge,
-    exact_function,
-    extreme,
-    generalise,
-    identity,
-    iff,
-    induction,
-    induction_in_range,
-    positive,
-    substitute,
-    take,
-    take_in_range,
-)
-from dlsim.theory.symbols import alpha, at_point, beta, j, n, r, s, sigma, tau, total, w
+from dlsim.theory.steps import Line, add_up, assume, extreme, generalise, identity, positive, take
+from dlsim.theory.symbols import alpha, at_point, j, n, r, s, sigma, tau, total, w
 
 #: The instant at which all nodes end, and the work of the load, sigma (tau + chi).
 end = sp.Symbol("e", real=True)
@@ -47,7 +29,6 @@ ALL_END = assume(
 SORTED = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), "releases are sorted")
 #: The missing condition.
 LAST_SHARE = assume(lt(_waits, total_work), "the last share is positive")
-_nodes = {r: lambda index: sp.Rational(index), n: 3}
 
 
 def best_share(index: Any) -> sp.Expr:
@@ -67,20 +48,20 @@ def best_share(index: Any) -> sp.Expr:
         Every(eq(alpha(j), alpha(1) - ((r(n) - r(1)) - (r(n) - r(j))) / total_work), j, 1, n),
     ],
     hypotheses=[ALL_END, LOAD],
-    witness={**_nodes, end: 4, alpha: lambda index: sp.Rational(4 - index) / 6},
 )
 def show_equal_finish(time: Any, shares: Any, third: Any, fourth: Any) -> list[Line]:
     """If every node starts when it is free and all end together, (3) and (4) hold."""
-    each, first = take_in_range(ALL_END, j, "for node j"), take(ALL_END, 1, "for the first node")
+    each, first = take(ALL_END, j), take(ALL_END, 1)
     by = {add_up(ALL_END, "added over all nodes"): -1 / n, LOAD: total_work / n}
     when = identity(time, "as the shares add up to 1", by)
     share = identity(shares.relation, "solved for the share", {each: 1 / total_work})
-    by = {each: 1 / total_work, first: -1 / total_work}
+    by_end = {first: 1 / total_work, when: 1 / total_work}
+    by_first = {each: 1 / total_work, first: -1 / total_work}
     return [
         when,
-        generalise(share, j, 1, n, "for all nodes"),
-        identity(third, "(3), with p_i = r_n - r_i", {first: 1 / total_work, when: 1 / total_work}),
-        generalise(identity(fourth.relation, "(4)", by), j, 1, n, "for all nodes"),
+        generalise(share, j, 1, n),
+        identity(third, "(3), with p_i = r_n - r_i", by_end),
+        generalise(identity(fourth.relation, "(4)", by_first), j, 1, n),
     ]
 
 
@@ -92,12 +73,9 @@ def show_last_is_latest(rises: Line) -> Line:
     here = ge(r(j + _MORE), r(j))
     room = assume(ge(n - j, _MORE + 1), "so many nodes follow")
     gap = take(rises, j + _MORE, "from one node to the next", [room])
-    base = positive(here.subs({_MORE: 0}), "a node and itself")
-    by = {assume(here, "assume it"): 1, gap: 1}
-    step = positive(here.subs({_MORE: _MORE + 1}), "one node more", by)
-    line = induction(here, _MORE, base, step, "by induction")
+    line = steps.show_inductively(here, _MORE, "no later node is free earlier", {gap: 1})
     in_range = [assume(ge(n, j), "j is in range")]
-    last = substitute(line, {_MORE: n - j}, "up to the last node", in_range)
+    last = steps.substitute(line, {_MORE: n - j}, "up to the last node", in_range)
     return generalise(last, j, 1, n, "the last node is free last")
 
 
@@ -112,15 +90,14 @@ _NODE = assume(ge(n, j), "j is one of the nodes")
         ge(best_share(j), best_share(n)),
     ],
     hypotheses=[SORTED, _NODE],
-    witness=_nodes,
 )
 def show_last_share(condition: Any, free: Any, order: Any) -> list[Line]:
     """The last share is the smallest; it is positive iff sum (r_n - r_i) < sigma (tau + chi)."""
-    later = take(show_last_is_latest(SORTED), j, "for node j", [_NODE])
+    later = take(show_last_is_latest(SORTED), j)
     why = "times sigma (tau + chi): the last node is free before the end"
     return [
-        iff(condition.first, condition.second, "times n sigma (tau + chi)", n * total_work),
-        iff(free.first, free.second, why, total_work),
+        steps.iff(condition, "times n sigma (tau + chi)", n * total_work),
+        steps.iff(free, why, total_work),
         positive(order, "a node that is free later has a smaller share", {later: 1 / total_work}),
     ]
 
@@ -136,14 +113,11 @@ FITS = assume(
 
 
 @statement(
-    "1.opt",
-    goals=[ge(_earlier, optimal_end)],
-    hypotheses=[OTHER_LOAD, FITS, SORTED, LAST_SHARE],
-    witness={**_nodes, _earlier: 9, _other: lambda index: sp.Rational(1, 3), sigma: 4},
+    "1.opt", goals=[ge(_earlier, optimal_end)], hypotheses=[OTHER_LOAD, FITS, SORTED, LAST_SHARE]
 )
 def show_optimal(goal: Any) -> list[Line]:
     """No schedule ends before e of (3), at which all nodes end without inserted idle time."""
-    last = take_in_range(show_last_is_latest(SORTED), j, "for node j")
+    last = take(show_last_is_latest(SORTED), j)
     before = positive(
         gt(optimal_end, r(j)), "so node j is free before e", {last: 1, LAST_SHARE: 1 / n}
     )
@@ -156,13 +130,13 @@ def show_optimal(goal: Any) -> list[Line]:
     least = positive(ge(0, _earlier - r(j)), "it has no time before e'", {not_free: 1})
     none = extreme(eq(_capacity, 0), "and does not work", [least])
     two = positive(lost, "which is less than until e", {none: -1, before: 1})
-    less = cases(lost, one, two, later.claim, "so each node can do less than until e")
-    by = {less: 1, take_in_range(FITS, j, "for node j"): 1}
+    less = steps.cases(lost, one, two, later.claim, "so each node can do less than until e")
+    by = {less: 1, take(FITS, j): 1}
     strict = positive(gt(optimal_end - r(j), _other(j) * total_work), "so its share is smaller", by)
-    each = generalise(strict, j, 1, n, "for all nodes")
+    each = generalise(strict, j, 1, n)
     added = add_up(each, "so all shares together are less than the load")
     false = positive(gt(0, 0), "which they are", {added: 1, OTHER_LOAD: total_work})
-    return [absurd(goal, false, "so no schedule ends earlier")]
+    return [steps.absurd(goal, false, "so no schedule ends earlier")]
 
 
 _NEXT_START = sp.Max(r(j + 1), s(j) + alpha(j) * sigma * tau)
@@ -175,13 +149,11 @@ CONSTRAINT_2 = assume(
     Every(ge(r(j + 1) - r(j), alpha(j) * sigma * tau), j, 1, n - 1), "Constraint 2"
 )
 POSITIVE = assume(Every(gt(alpha(j), 0), j, 1, n), "all shares are positive")
-_apart = {r: lambda index: sp.Integer(2 * index), s: lambda index: sp.Integer(2 * index), sigma: 1}
 
 
 def show_no_idle_time(goal: Every) -> Line:
     """Show that every node starts when it is free, if no gap is shorter than the send before."""
-    free = take_in_range(CONSTRAINT_2, j, "for the next node")
-    start = take_in_range(STARTS, j, "for the next node")
+    free, start = take(CONSTRAINT_2, j), take(STARTS, j)
     assumed = assume(goal.relation, "assume that a node starts when it is free")
     ready = ge(r(j + 1), s(j) + alpha(j) * sigma * tau)
     why = "then its send is over before the next node is free"
@@ -189,7 +161,7 @@ def show_no_idle_time(goal: Every) -> Line:
     release = extreme(eq(_NEXT_START, r(j + 1)), "so the release decides", [sent])
     why = "and the next node starts when it is free"
     step = identity(goal.relation.subs({j: j + 1}), why, {start: 1, release: 1})
-    return induction_in_range(goal, FIRST_START, step, "no inserted idle time")
+    return steps.induction(goal, j, FIRST_START, step, "no inserted idle time")
 
 
 _TOGETHER = assume(Every(eq(r(j), r(1)), j, 1, n), "all nodes are free together")
@@ -200,13 +172,6 @@ _NOT_NEGATIVE = assume(Every(ge(alpha(j), 0), j, 1, n), "no share is negative")
     "1.s",
     goals=[Every(eq(s(j), r(1) + sigma * tau * total(alpha, j - 1)), j, 1, n)],
     hypotheses=[_TOGETHER, FIRST_START, STARTS, _NOT_NEGATIVE],
-    witness={
-        r: lambda _: sp.Integer(2),
-        alpha: lambda _: sp.Rational(1, 3),
-        s: lambda index: 2 + sp.Rational(index - 1),
-        w: 2,
-        sigma: 3,
-    },
 )
 def show_worst_case_starts(goal: Any) -> list[Line]:
     """If all nodes are free together, s_n = r_n + (alpha_1 + ... + alpha_(n-1)) sigma tau."""
@@ -223,7 +188,7 @@ def show_worst_case_starts(goal: Any) -> list[Line]:
     by = {start: 1, link: 1, assumed: 1}
     after = identity(here.subs({j: j + 1}), "and the next node starts one send later", by)
     base = identity(here.subs({j: 1}), "the first node", {FIRST_START: 1})
-    return [induction_in_range(goal, base, after, "by induction")]
+    return [steps.induction(goal, j, base, after, "by induction")]
 
 
 _SAME_RELEASE = assume(eq(r(1), r(2)), "both nodes are free together")
@@ -238,11 +203,6 @@ _SOME_SHARE = assume(gt(alpha(1), 0), "the first node has a share")
     "1.T2",
     goals=[gt(s(2), r(2))],
     hypotheses=[_SAME_RELEASE, FIRST_START, _SECOND_START, _SOME_SHARE],
-    witness={
-        r: lambda _: sp.Integer(2),
-        s: lambda index: sp.Integer(1 + index),
-        alpha: lambda _: sp.Rational(1, 3),
-    },
 )
 def show_idle_time_remains(goal: Any) -> list[Line]:
     """If two nodes are free together, the second waits for the link, whatever the shares."""
@@ -262,35 +222,23 @@ def show_constraint_2(shares: Line, load: Line) -> Line:
     most = positive(ge(1, alpha(j)), "so no share exceeds 1", {before: 1, after: 1, load: -1})
     by = {take(CONSTRAINT_1, j, "for the next node", [room]): 1, most: sigma * tau}
     short = positive(CONSTRAINT_2.claim.relation, "hence Constraint 2", by)
-    return generalise(short, j, 1, n - 1, "for all nodes but the last")
+    return generalise(short, j, 1, n - 1)
 
 
-@statement(
-    "1.C1C2",
-    goals=[CONSTRAINT_2.claim],
-    hypotheses=[CONSTRAINT_1, POSITIVE, LOAD],
-    witness={**_apart, alpha: lambda _: sp.Rational(1, 3), w: 2},
-)
+@statement("1.C1C2", goals=[CONSTRAINT_2.claim], hypotheses=[CONSTRAINT_1, POSITIVE, LOAD])
 def show_constraint_2_is_weaker(goal: Any) -> list[Line]:
     """If all shares are positive, Constraint 1 implies Constraint 2."""
     return [show_constraint_2(POSITIVE, LOAD)]
 
 
-@statement(
-    "1.C1n",
-    goals=[gt(w, n * (n - 1) * tau / 2)],
-    hypotheses=[CONSTRAINT_1, LAST_SHARE],
-    witness={r: lambda index: sp.Integer(index), beta: sp.Rational(9, 10), sigma: 2},
-)
+@statement("1.C1n", goals=[gt(w, n * (n - 1) * tau / 2)], hypotheses=[CONSTRAINT_1, LAST_SHARE])
 def show_reach_of_constraint_1(goal: Any) -> list[Line]:
     """Constraint 1 with positive shares needs n (n-1) tau/2 < tau + chi."""
     apart = ge(j * r(j) - total(r, j), sigma * tau * j * (j - 1) / 2)
-    base = positive(apart.subs({j: 1}), "one node does not wait")
-    by = {assume(apart, "assume it"): 1, take_in_range(CONSTRAINT_1, j, "for the next node"): j}
-    step = positive(apart.subs({j: j + 1}), "one node more", by)
+    by = {take(CONSTRAINT_1, j): j}
     why = "all nodes before a gap wait for it"
-    waited = induction_in_range(Every(apart, j, 1, n), base, step, why)
-    by = {take(waited, n, "for n nodes"): 1 / sigma, LAST_SHARE: 1 / sigma}
+    waited = steps.show_inductively(Every(apart, j, 1, n), j, why, by)
+    by = {take(waited, n): 1 / sigma, LAST_SHARE: 1 / sigma}
     return [positive(goal, "both together", by)]
 
 
@@ -301,49 +249,36 @@ _OPTIMAL: list[Proposition] = [
     ge(_earlier, optimal_end),
 ]
 _SCHEDULE = [BY_4, FIRST_START, STARTS, LAST_SHARE, OTHER_LOAD, FITS]
-_at_constraint_1 = {
-    **_apart,
-    w: 14,
-    beta: sp.Rational(13, 14),
-    alpha: lambda index: (sp.Rational(26, 3) - 2 * index) / 14,
-    _other: lambda _: sp.Rational(1, 3),
-    _earlier: 30,
-}
 
 
 def show_common_end(goal: Every, no_idle_time: Line) -> Line:
     """Show that all nodes end at e, if every node starts when it is free."""
-    start = take_in_range(no_idle_time, j, "node j starts when it is free")
-    share = take_in_range(BY_4, j, "for node j")
+    start, share = take(no_idle_time, j), take(BY_4, j)
     end_of_node = identity(goal.relation, "the end of node j", {start: 1, share: total_work})
     return generalise(end_of_node, j, 1, n, "all nodes end together")
 
 
-@statement("1.T3", goals=_OPTIMAL, hypotheses=[CONSTRAINT_1, *_SCHEDULE], witness=_at_constraint_1)
+@statement("1.T3", goals=_OPTIMAL, hypotheses=[CONSTRAINT_1, *_SCHEDULE])
 def show_theorem_3(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
     """With Constraint 1 and positive shares, (3) and (4) leave no idle time and are optimal."""
-    gap = take_in_range(CONSTRAINT_1, j, "for the next node")
-    later = positive(ge(r(j + 1), r(j)), "so it is free later", {gap: 1})
-    sorted_ = generalise(later, j, 1, n - 1, "for all nodes but the last")
-    latest = take_in_range(show_last_is_latest(sorted_), j, "for node j")
-    share = take_in_range(BY_4, j, "for node j")
-    by = {share: 1, latest: 1 / total_work, LAST_SHARE: 1 / (n * total_work)}
+    later = positive(ge(r(j + 1), r(j)), "so it is free later", {take(CONSTRAINT_1, j): 1})
+    sorted_ = generalise(later, j, 1, n - 1)
+    latest = take(show_last_is_latest(sorted_), j)
+    by = {take(BY_4, j): 1, latest: 1 / total_work, LAST_SHARE: 1 / (n * total_work)}
     some = positive(gt(alpha(j), 0), "so its share is positive, too", by)
-    shares = generalise(some, j, 1, n, "for all nodes")
+    shares = generalise(some, j, 1, n)
     load = identity(WHOLE_LOAD, "they are the whole load", {add_up(BY_4, "added"): 1})
     constraint_2 = show_constraint_2(shares, load)
-    line = discharge(show_no_idle_time(no_idle_time), constraint_2, "Constraint 2 was shown")
+    line = steps.discharge(show_no_idle_time(no_idle_time), constraint_2, "Constraint 2 was shown")
     (optimal_,) = lemma("1.opt")
     return [
         line,
         show_common_end(ends, line),
-        discharge(optimal_, sorted_, "Theorem 1, as releases are sorted"),
+        steps.discharge(optimal_, sorted_, "Theorem 1, as releases are sorted"),
     ]
 
 
-@statement(
-    "1.C2", goals=_OPTIMAL, hypotheses=[CONSTRAINT_2, SORTED, *_SCHEDULE], witness=_at_constraint_1
-)
+@statement("1.C2", goals=_OPTIMAL, hypotheses=[CONSTRAINT_2, SORTED, *_SCHEDULE])
 def show_corollary_1(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
     """With Constraint 2 and positive shares, (3) and (4) leave no idle time and are optimal."""
     line = show_no_idle_time(no_idle_time)
@@ -361,8 +296,8 @@ def _example(releases: tuple[int, ...], compute_cost: Fraction) -> tuple[Any, An
     """Return the release times and the shares of an example, by node."""
     shares = _shares_of(releases, compute_cost)
     return (
-        exact_function("r", lambda node: releases[int(node) - 1]),
-        exact_function("alpha", lambda node: shares[int(node) - 1]),
+        steps.exact_function("r", lambda node: releases[int(node) - 1]),
+        steps.exact_function("alpha", lambda node: shares[int(node) - 1]),
     )
 
 
@@ -395,7 +330,7 @@ one_step_statement(
 
 
 _rate, _time, _span, _tasks, _load = sp.symbols("lambda E T tasks SystemLoad", positive=True)
-_baseline = exact_function("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** int(nodes)))
+_baseline = steps.exact_function("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** int(nodes)))
 
 
 @statement(
@@ -412,7 +347,7 @@ def show_system_load(load: Any, interval: Any, low: Any, high: Any) -> list[Line
     why = "E/chi with N = 16, tau = 1, chi = 100, size 200: the same for every lambda"
     return [
         identity(load, "lambda T tasks arrive in a time T"),
-        iff(interval.first, interval.second, "solved for the mean interval", 1 / (_rate * _load)),
-        compute(low, why),
-        compute(high, why),
+        steps.iff(interval, "solved for the mean interval", 1 / (_rate * _load)),
+        steps.compute(low, why),
+        steps.compute(high, why),
     ]

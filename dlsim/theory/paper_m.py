@@ -8,29 +8,10 @@ from typing import Any
 
 import sympy as sp
 
+from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
-from dlsim.theory.steps import (
-    Line,
-    add_up,
-    assume,
-    ceiling,
-    ceiling_bounds,
-    chain,
-    compute,
-    follows,
-    identity,
-    iff,
-    induction,
-    induction_in_range,
-    logarithm,
-    positive,
-    solves,
-    substitute,
-    sums,
-    take_in_range,
-    whole,
-)
+from dlsim.theory.steps import Line, add_up, assume, chain, identity, iff, positive
 from dlsim.theory.symbols import (
     SC,
     ST,
@@ -79,19 +60,15 @@ NEXT_SHARE, NEXT_SHARE_WITH_SETUP = (
 
 def share_of_recurrence(claim: Every, next_share: Line, setup: Any) -> Line:
     """Solve the recurrence of the shares, for j = 1..n."""
-    solved = claim.relation
-    step = take_in_range(next_share, j, "for a node before the last")
-    by = {step: 1, assume(solved, "assume it of a node"): beta}
-    first = identity(solved.subs({j: 1}), "the first share")
-    after = identity(solved.subs({j: j + 1}), "then it holds for the next node", by)
-    return induction_in_range(claim, first, after, "by induction")
+    by = {steps.take(next_share, j): 1}
+    return steps.show_inductively(claim, j, "by induction", by, times=beta)
 
 
 def sum_of_shares(setup: Any) -> Line:
     """Show the sum of the first n shares, by the first one."""
     closed = alpha(1) * geometric(n) - setup * (n - geometric(n)) / (1 - beta)
     terms = total(lambda index: share(index, alpha(1), setup), n)
-    return sums(eq(terms, closed), n, "the sum of the shares")
+    return steps.show_inductively(eq(terms, closed), n, "the sum of the shares")
 
 
 @statement(
@@ -107,8 +84,8 @@ def show_equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
     why = "line j less line j+1 is sigma w (alpha_(j+1) - beta alpha_j) with the sign changed"
     return [
         identity(ratio, "Cps/(Cms + Cps), with w = Cms + Cps"),
-        iff(first.first, first.second, why, -1 / (sigma * w)),
-        iff(each.first, each.second, why, -1 / (sigma * w)),
+        iff(first, why, -1 / (sigma * w)),
+        iff(each, why, -1 / (sigma * w)),
     ]
 
 
@@ -120,7 +97,6 @@ def show_equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
         le(alpha(1), 1),
     ],
     hypotheses=[NEXT_SHARE, LOAD],
-    witness={alpha: lambda index: sp.Rational(4, 7) / 2 ** (index - 1)},
 )
 def show_shares_without_setup(solved: Any, first: Any, most: Any) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
@@ -145,8 +121,9 @@ def show_ends(claim: Relation, setup: Any) -> Line:
     """Show that node j of n ends at E: the sends by induction, then one identity."""
     closed = alpha_1 * geometric(j) - setup * (j - geometric(j)) / (1 - beta)
     terms = total(lambda index: share(index, alpha_1, setup), j)
-    sent = sums(eq(terms, closed), j, "sent to the first j nodes")
-    partial = substitute(sent, {alpha_1: first_share(n, setup)}, "with the first share put in")
+    sent = steps.show_inductively(eq(terms, closed), j, "sent to the first j nodes")
+    here = {alpha_1: first_share(n, setup)}
+    partial = steps.substitute(sent, here, "with the first share put in")
     return identity(claim, "every node ends at E", {partial: sigma * Cms})
 
 
@@ -165,10 +142,7 @@ MEETS = Iff(le(BARE, Delta), le(beta**n, GAMMA))
 def show_deadline_by_powers(same: Any, meets: Any) -> list[Line]:
     """E(n) <= Delta = A + D - s if and only if beta^n <= gamma = 1 - sigma Cms/Delta."""
     why = "times (1 - beta^n)/Delta, which is positive"
-    return [
-        identity(same, "with beta = Cps/(Cms + Cps)"),
-        iff(meets.first, meets.second, why, (1 - beta**n) / Delta),
-    ]
+    return [identity(same, "with beta = Cps/(Cms + Cps)"), iff(meets, why, (1 - beta**n) / Delta)]
 
 
 REAL_N_MIN = sp.log(GAMMA) / sp.log(beta)
@@ -184,31 +158,28 @@ def show_fewest_nodes(meets: Any, least: Any) -> list[Line]:
     """The fewest nodes that meet a deadline are n_min = ceiling(ln gamma/ln beta), at least 1."""
     _, powers = lemma("4.6g")
     facts, by_log = [POSSIBLE], -1 / sp.log(beta)
-    logs = logarithm(le(beta**n, GAMMA), "the logarithm increases", facts)
-    divided = iff(logs.claim.second, ge(n, REAL_N_MIN), "ln beta < 0", by_log, signs=facts)
-    reals = chain(chain(powers, logs, "(4.6) in logarithms"), divided, "solved for n")
-    counts = ceiling(n, REAL_N_MIN, "n is a whole number", facts)
-    below = logarithm(lt(GAMMA, 1), "gamma < 1, since it takes time to send", facts)
-    negative = follows(below, positive(lt(GAMMA, 1), "sigma Cms > 0"), "so ln gamma < 0")
+    logs = steps.logarithm(le(beta**n, GAMMA), "the logarithm increases", facts)
+    solved = Iff(logs.claim.second, ge(n, REAL_N_MIN))
+    divided = iff(solved, "divided by ln beta < 0", by_log, facts)
+    counts = steps.ceiling(n, REAL_N_MIN, "n is a whole number", facts)
+    below = positive(lt(GAMMA, 1), "gamma < 1, since it takes time to send")
+    same = steps.logarithm(below.claim, "the logarithm increases", facts)
+    negative = steps.follows(same, below, "so ln gamma < 0")
     ratio = positive(gt(REAL_N_MIN, 0), "a quotient of negatives", {negative: by_log}, facts)
-    up, _ = ceiling_bounds(REAL_N_MIN, "the definition of the ceiling", facts)
+    up, _ = steps.rounding(sp.ceiling(REAL_N_MIN), facts)
     above = gt(sp.ceiling(REAL_N_MIN), 0)
     above_zero = positive(above, "so the ceiling is positive", {up: 1, ratio: 1}, facts)
+    why = "so n_min is the least whole number that meets the deadline"
     return [
-        chain(reals, counts, "so n_min is the least whole number that meets the deadline"),
-        whole(least, "and at least 1", above_zero),
+        chain(why, powers, logs, divided, counts),
+        steps.whole(least, "and at least 1", above_zero),
     ]
 
 
 IMPOSSIBLE = assume(le(GAMMA, 0), "gamma is not positive")
 
 
-@statement(
-    "4.6inf",
-    goals=[gt(BARE, sigma * Cms), gt(BARE, Delta)],
-    hypotheses=[IMPOSSIBLE],
-    witness={Delta: 2},
-)
+@statement("4.6inf", goals=[gt(BARE, sigma * Cms), gt(BARE, Delta)], hypotheses=[IMPOSSIBLE])
 def show_sending_is_a_floor(floor: Any, missed: Any) -> list[Line]:
     """No number of nodes is faster than sending; if gamma <= 0 none meets the deadline."""
     sends = positive(floor, "beta^n > 0")
@@ -230,12 +201,9 @@ def show_equal_finish_with_setup(each: Any, misprint: Any) -> list[Line]:
     """With set-up cost two nodes end together if and only if alpha_(j+1) = beta alpha_j - phi."""
     why = "line j less line j+1"
     return [
-        iff(each.first, each.second, why, -1 / (sigma * w)),
-        iff(misprint.first, misprint.second, "with the printed last line", -1 / (sigma * w)),
+        iff(each, why, -1 / (sigma * w)),
+        iff(misprint, "with the printed last line", -1 / (sigma * w)),
     ]
-
-
-_EXAMPLE = {beta: sp.Rational(1, 2), phi: sp.Rational(1, 20)}
 
 
 @statement(
@@ -245,12 +213,11 @@ _EXAMPLE = {beta: sp.Rational(1, 2), phi: sp.Rational(1, 20)}
         eq(total(lambda power: beta**power * phi, j - 2, 0), geometric(j - 1) * phi),
     ],
     hypotheses=[NEXT_SHARE_WITH_SETUP],
-    witness={alpha: lambda index: share(index, 1).subs(_EXAMPLE)},
 )
 def show_shares_with_setup(solved: Any, powers: Any) -> list[Line]:
     """The shares are alpha_j = alpha_1 beta^(j-1) - phi (1 - beta^(j-1))/(1 - beta)."""
     shares = share_of_recurrence(solved, NEXT_SHARE_WITH_SETUP, phi)
-    return [shares, sums(powers, j, "the printed sum of powers")]
+    return [shares, steps.show_inductively(powers, j, "the printed sum of powers")]
 
 
 CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
@@ -260,7 +227,6 @@ CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
     "4.12",
     goals=[eq(alpha(1), first_share(n)), Iff(eq(CLOSED, 1), eq(alpha_1, first_share(n)))],
     hypotheses=[NEXT_SHARE_WITH_SETUP, LOAD],
-    witness={alpha: lambda index: share(index, first_share(3)).subs(_EXAMPLE)},
 )
 def show_first_share_with_setup(first: Any, only: Any) -> list[Line]:
     """The shares add up to 1 for alpha_1 = B(n), and for no other first share."""
@@ -270,7 +236,7 @@ def show_first_share_with_setup(first: Any, only: Any) -> list[Line]:
     why = "the sum is linear in alpha_1 with slope G_n > 0"
     return [
         identity(first, "solved for the first share", by),
-        solves(only.first, alpha_1, first_share(n), why),
+        steps.solves(only.first, alpha_1, first_share(n), why),
     ]
 
 
@@ -278,7 +244,7 @@ def show_first_share_with_setup(first: Any, only: Any) -> list[Line]:
 def show_first_share_by_sums(claim: Any) -> list[Line]:
     """B(n) = (1 + phi (G_1 + ... + G_(n-1)))/G_n, in which no digits cancel."""
     added = eq(total(geometric, n - 1), (n - geometric(n)) / (1 - beta))
-    closed = sums(added, n, "the sum of the G_i")
+    closed = steps.show_inductively(added, n, "the sum of the G_i")
     return [identity(claim, "this sum put into (4.12)", {closed: -phi / geometric(n)})]
 
 
@@ -321,14 +287,12 @@ def _example(count: Any) -> sp.Expr:
 def show_may_be_infeasible(floor: Any, real: Any, *counts: Any) -> list[Line]:
     """A real number of nodes may meet a deadline that no whole one meets."""
     more = ge(n, geometric(n))
-    base = positive(more.subs({n: 1}), "one node")
-    step = positive(more.subs({n: n + 1}), "one node more", {assume(more, "assume it"): 1})
-    count = induction(more, n, base, step, "n >= 1 + beta + ... + beta^(n-1)")
+    count = steps.show_inductively(more, n, "n >= 1 + beta + ... + beta^(n-1)")
     why = "B(n) > 1 - beta, so no number of nodes gets below this"
     *few, many = counts
     return [
         positive(floor, why, {count: sigma * w * phi / (1 - beta**n)}),
-        compute(real, "21/4 nodes would meet the budget"),
-        *(compute(one, "but this whole number does not") for one in few),
+        steps.compute(real, "21/4 nodes would meet the budget"),
+        *(steps.compute(one, "but this whole number does not") for one in few),
         positive(many, "nor does any larger one"),
     ]

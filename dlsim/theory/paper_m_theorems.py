@@ -6,28 +6,11 @@ from typing import Any
 
 import sympy as sp
 
+from dlsim.theory import steps
 from dlsim.theory.paper_m import LOAD, finish
 from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
-from dlsim.theory.steps import (
-    Line,
-    add_weighted,
-    assume,
-    ceiling_bounds,
-    chain,
-    climbs,
-    compute,
-    exact_function,
-    follows,
-    identity,
-    iff,
-    induction,
-    logarithm,
-    positive,
-    root,
-    substitute,
-    sums,
-)
+from dlsim.theory.steps import Line, assume, chain, compute, exact_function, identity, iff, positive
 from dlsim.theory.symbols import (
     SC,
     ST,
@@ -101,24 +84,20 @@ def _with_setup(expression: Any) -> Any:
 )
 def show_slope_with_setup(slope: Any, power: Any, solved: Any) -> list[Line]:
     """E' is as printed; E' = 0 if and only if beta^n = C3/(C1 + C2 n), and so on for logarithms."""
-    line = identity(slope, "(4.12) differentiated")
     weight = _with_setup(C1 + C2 * x)
-    root_ = iff(
-        power.first,
-        power.second,
-        "times -(1 - beta^n)^2/(sigma w (C1 + C2 n)) < 0",
-        -((1 - beta**x) ** 2) / (sigma * w * weight),
-    )
-    product = iff(power.second, eq(weight * beta**x, setup), "times C1 + C2 n > 0", weight)
+    why = "times -(1 - beta^n)^2/(sigma w (C1 + C2 n)) < 0"
+    level = iff(power, why, -((1 - beta**x) ** 2) / (sigma * w * weight))
+    product = Iff(power.second, eq(weight * beta**x, setup))
     facts = [positive(gt(weight, 0), "C1 + C2 n > 0")]
-    logs = logarithm(product.claim.second, "the logarithm increases", facts)
-    last = iff(
-        logs.claim.second, solved.second, "C4 = ln C3/ln beta, C5 = -1/ln beta", 1 / sp.log(beta)
-    )
-    zero = chain(
-        chain(chain(root_, product, "both together"), logs, "in logarithms"), last, "solved for n"
-    )
-    return [line, root_, zero]
+    logs = steps.logarithm(product.second, "the logarithm increases", facts)
+    last = Iff(logs.claim.second, solved.second)
+    parts = [
+        level,
+        iff(product, "times C1 + C2 n > 0", weight),
+        logs,
+        iff(last, "C4 = ln C3/ln beta, C5 = -1/ln beta", 1 / sp.log(beta)),
+    ]
+    return [identity(slope, "(4.12) differentiated"), level, chain("solved for n", *parts)]
 
 
 _count, _k = sp.symbols("n k", real=True)
@@ -160,7 +139,8 @@ def show_misprinted_chain(
     by_six = {identity(at_six, why): 1 / six, less: sp.Rational(7, 800) / six}
     quarter = compute(gt(HALF**2, sp.exp(-2)), "2 < e")
     above = positive(gt(_WEIGHT, sp.exp(-2)), "so e^k = C1 + C2 n > e^-2", {quarter: 1, more: HALF})
-    large = follows(logarithm(above.claim, "in logarithms", [above]), above, "so k > -2")
+    logs = steps.logarithm(above.claim, "in logarithms", [above])
+    large = steps.follows(logs, above, "so k > -2")
     hundred = compute(lt(sp.log(100), 7 * sp.log(2)), "100 < 128 = 2^7")
     by = {large: CENT, hundred: CENT, more: 43 * CENT}
     return [
@@ -190,7 +170,7 @@ def show_one_more_node(difference: Any, helps: Any) -> list[Line]:
     """One more node makes a task faster if and only if its share would be positive."""
     line = identity(difference, "(4.12) and the last share")
     times = (1 - beta**n) / (1 - beta)
-    return [line, iff(helps.first, helps.second, "times (1 - beta^n)/(1 - beta) > 0", times)]
+    return [line, iff(helps, "times (1 - beta^n)/(1 - beta) > 0", times)]
 
 
 _LATER = assume(gt(share(j + k, alpha_1), 0), "a later share is positive")
@@ -204,7 +184,6 @@ _LATER = assume(gt(share(j + k, alpha_1), 0), "a later share is positive")
         gt(share(j, alpha_1), share(j + 1, alpha_1)),
     ],
     hypotheses=[_LATER],
-    witness={alpha_1: 1},
 )
 def show_shares_decrease(difference: Any, earlier: Any, order: Any) -> list[Line]:
     """If a share is positive, all before it are, and they decrease."""
@@ -234,44 +213,36 @@ def show_sign_of_last_share(sign: Any, rises: Any, bound: Any, one: Any, weak: A
     """The last share is positive up to a number N* of nodes, and for no larger number."""
     times = (1 - beta) * (1 - beta**n) / beta ** (n - 1)
     why = "times (1 - beta)(1 - beta^n)/beta^(n-1) > 0"
-    more = positive(rises, "the bracket rises")
-    before = assume(bound, "assume it")
-    step = positive(bound.subs({n: n + 1}), "each time by at least (1-beta)^2/beta", {before: 1})
-    first = positive(bound.subs({n: 1}), "at one node it is 0")
     return [
-        iff(sign.first, sign.second, why, times),
-        more,
-        induction(bound, n, first, step, "so it exceeds every bound"),
+        iff(sign, why, times),
+        positive(rises, "the bracket rises"),
+        steps.show_inductively(bound, n, "it rises by at least (1-beta)^2/beta each time"),
         identity(one, "one node always has a positive share"),
-        iff(weak.first, weak.second, why, times),
+        iff(weak, why, times),
     ]
 
 
 _MANY = sp.ceiling(beta / setup) + 1
 
 
-@statement(
-    "5.2",
-    goals=[gt(execution_time(_MANY + 1, setup), execution_time(_MANY, setup))],
-    witness={setup: CENT},
-)
+@statement("5.2", goals=[gt(execution_time(_MANY + 1, setup), execution_time(_MANY, setup))])
 def show_time_does_not_fall(rises: Any) -> list[Line]:
     """If ST > 0 the execution time rises from n = ceiling(beta/phi) + 1 to n + 1."""
-    up, _ = ceiling_bounds(beta / setup, "the definition of the ceiling")
-    enough = positive(gt(_MANY * setup, beta), "n > beta/phi", {up: setup})
     here = {n: _MANY, phi: setup}
-    _, _, height, _, _ = lemma("last")
-    tall = substitute(substitute(height, {n: n + 1}, "for one node more"), here, "at this n", [])
-    times = (1 - beta) ** 2 / beta
+
+    def at_this_number(line: Line) -> Line:
+        one_more = steps.substitute(line, {n: n + 1}, "for one node more")
+        return steps.substitute(one_more, here, "at this n")
+
+    up, _ = steps.rounding(sp.ceiling(beta / setup))
+    enough = positive(gt(_MANY * setup, beta), "n > beta/phi", {up: setup})
+    _, _, height, _, sign = lemma("last")
+    by = {at_this_number(height): setup, enough: (1 - beta) ** 2 / beta}
     wide = gt(setup * bracket(_MANY + 1), (1 - beta) ** 2)
-    large = positive(
-        wide, "so the bracket times phi exceeds (1-beta)^2", {tall: setup, enough: times}
-    )
-    sign = substitute(
-        substitute(lemma("last")[4], {n: n + 1}, "for one node more"), here, "at this n"
-    )
-    none = follows(sign, large, "so the share of one more node would be negative")
-    difference = substitute(lemma("disc")[0], here, "and E changes by that share")
+    large = positive(wide, "so the bracket times phi exceeds (1-beta)^2", by)
+    why = "so the share of one more node would be negative"
+    none = steps.follows(at_this_number(sign), large, why)
+    difference = steps.substitute(lemma("disc")[0], here, "and E changes by that share")
     factor = sigma * w * (1 - beta) / (1 - beta**_MANY)
     return [positive(rises, "so E rises", {none: factor, difference: -sigma * w})]
 
@@ -298,7 +269,6 @@ one_step_statement(
 
 _c = 1 - (1 - beta) * sp.log(beta) / setup
 _CURVE = beta**-x + x * sp.log(beta) - _c
-_y = sp.Symbol("y", nonnegative=True)
 _MINIMUM = sp.Function("n^*", positive=True)(beta, setup)
 _V = -_c + _MINIMUM * sp.log(beta)
 
@@ -311,52 +281,31 @@ _V = -_c + _MINIMUM * sp.log(beta)
         eq(_V * sp.exp(_V), -sp.exp(-_c)),
         lt(_V, -1),
     ],
-    witness={setup: CENT},
 )
 def show_minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
     """With ST > 0 the time has one minimum, with a closed form by Lambert's function."""
-    growth = -sp.log(beta)
-    one = positive(ge(beta**-_y, 1), "beta^-y >= 1")
-    linear = climbs(
-        ge(beta**-_y, 1 + _y * growth),
-        _y,
-        positive(ge(at_point(beta**-_y, {_y: 0}), 1), "both sides are equal at y = 0"),
-        positive(
-            ge(growth * beta**-_y, growth), "the left side has the larger slope", {one: growth}
-        ),
-        "so beta^-y >= 1 + yL",
-    )
-    square = climbs(
-        ge(beta**-_y, 1 + _y * growth + _y**2 * growth**2 / 2),
-        _y,
-        positive(ge(at_point(beta**-_y, {_y: 0}), 1), "both sides are equal at y = 0"),
-        positive(
-            ge(growth * beta**-_y, growth + _y * growth**2),
-            "the left side has the larger slope",
-            {linear: growth},
-        ),
-        "so beta^-y >= 1 + yL + (yL)^2/2",
-    )
-    point = _c / growth
-    there = substitute(square, {_y: point}, "at y = c/L")
-    curve = root(
+    point = -_c / sp.log(beta)
+    there = steps.exponential(beta**-point)
+    zero_at, above, only = steps.root(
+        "n^*",
         _CURVE,
         x,
         point,
-        positive(lt(_CURVE.subs(x, 0), 0), "the function is negative at n = 0"),
-        positive(gt(_CURVE.subs(x, point), 0), "it is positive at n = c/L", {there: 1}),
-        positive(gt(sp.diff(_CURVE, x), 0), "and it rises"),
-        "n^*",
+        [
+            positive(lt(_CURVE.subs(x, 0), 0), "the function is negative at n = 0"),
+            positive(gt(_CURVE.subs(x, point), 0), "it is positive at n = -c/ln beta", {there: 1}),
+            positive(gt(sp.diff(_CURVE, x), 0), "and it rises"),
+        ],
         "beta^-n + n ln beta - c has one root, c = 1 - (1 - beta) ln beta/phi",
     )
     times = (1 - beta**x) ** 2 / (setup * beta**x)
     why = "B' has the sign of that function"
-    above = iff(rises.first, curve.above.claim.first, why, times)
-    only = iff(zero.first, curve.only.claim.first, why, times)
+    sign_of_slope = iff(Iff(rises.first, above.claim.first), why, times)
+    zero_of_slope = iff(Iff(zero.first, only.claim.first), why, times)
     return [
-        chain(above, curve.above, "so B rises exactly above the root"),
-        chain(only, curve.only, "and is level there alone"),
-        identity(lambert, "V = -c + n* ln beta", {curve.zero: sp.exp(_V)}),
+        chain("so B rises exactly above the root", sign_of_slope, above),
+        chain("and is level there alone", zero_of_slope, only),
+        identity(lambert, "V = -c + n* ln beta", {zero_at: sp.exp(_V)}),
         positive(branch, "c > 1, so this is branch -1"),
     ]
 
@@ -370,10 +319,7 @@ def show_minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Lin
 )
 def show_lemma_1(powers: Any, ratio: Any) -> list[Line]:
     """(k+1)/G_(k+1) > k/G_k, as 1 + beta + ... + beta^(k-1) > k beta^k."""
-    assumed = assume(powers, "assume it")
-    first = positive(powers.subs({k: 1}), "beta < 1")
-    step = positive(powers.subs({k: k + 1}), "one more", {assumed: 1})
-    more = induction(powers, k, first, step, "by induction")
+    more = steps.show_inductively(powers, k, "by induction")
     scale = 1 / (geometric(k) * geometric(k + 1))
     return [more, positive(ratio, "divided by G_k G_(k+1)", {more: scale})]
 
@@ -401,9 +347,7 @@ def show_lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
     """The part of k B(k) that belongs to phi does not fall with k; it rises for phi > 0."""
     _, first = lemma("L5.1")
     nodes = gt(k + 1, geometric(k + 1))
-    start = positive(nodes.subs({k: 1}), "2 > 1 + beta")
-    step = positive(nodes.subs({k: k + 1}), "one more", {assume(nodes, "assume it"): 1})
-    more = induction(nodes, k, start, step, "k + 1 > 1 + beta + ... + beta^k, by induction")
+    more = steps.show_inductively(nodes, k, "k + 1 > 1 + beta + ... + beta^k, by induction")
     above = positive(ratio, "divided by G_(k+1): (5.15)", {more: 1 / geometric(k + 1)})
     sum_ = positive(both, "(5.14): k times Lemma 5.1, and (5.15)", {first: k, above: 1})
     scale = 1 / (1 - beta)
@@ -428,22 +372,19 @@ _end = sp.Symbol("M", real=True)
 _EARLY = assume(Every(ge(_end, finish(j, j, ST, SC)), j, 1, n), "no node ends after M")
 
 
-@statement(
-    "OPR",
-    goals=[ge(_end, execution_time(n))],
-    hypotheses=[LOAD, _EARLY],
-    witness={_end: 100, alpha: lambda index: sp.Rational(1, 3)},
-)
+@statement("OPR", goals=[ge(_end, execution_time(n))], hypotheses=[LOAD, _EARLY])
 def show_equal_finish_is_optimal(latest: Any) -> list[Line]:
     """No split of the load ends before E, at which all nodes end together."""
     power, scaled = beta**-n, beta**-j
-    added = add_weighted(_EARLY, scaled, "times beta^-j")
+    added = steps.add_up(_EARLY, "times beta^-j", weight=scaled)
     weights = (power - 1) / (1 - beta)
-    level = sums(eq(total(lambda index: beta**-index, n), weights), n, "the weights added")
+    powers = eq(total(lambda index: beta**-index, n), weights)
+    level = steps.show_inductively(powers, n, "the weights added")
     delays = phi * sigma * w * (n * power - beta * weights) / (1 - beta) + SC * weights
     times = sp.Sum(scaled * finish(j, j, ST, SC), (j, 1, n))
     mean = eq(times, delays + sigma * w * power * total(alpha, n))
-    same = sums(mean, n, "every share has the same coefficient in the sum of the ends")
+    why = "every share has the same coefficient in the sum of the ends"
+    same = steps.show_inductively(mean, n, why)
     scale = beta**n * (1 - beta) / (1 - beta**n)
     by = {added: scale, same: scale, level: -scale * _end, LOAD: sigma * Cms / (1 - beta**n)}
     return [positive(latest, "so the weighted mean of the ends is E, for every split", by)]

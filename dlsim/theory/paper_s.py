@@ -8,29 +8,10 @@ from typing import Any
 
 import sympy as sp
 
+from dlsim.theory import steps
 from dlsim.theory.relations import Every, eq, ge, gt, le, lt
 from dlsim.theory.statements import one_step_statement, statement
-from dlsim.theory.steps import (
-    Line,
-    add_up,
-    add_weighted,
-    assume,
-    cases,
-    ceiling,
-    compute,
-    exact_function,
-    extreme,
-    floor_bounds,
-    follows,
-    generalise,
-    identity,
-    positive,
-    squeeze,
-    sums,
-    take,
-    take_in_range,
-    whole,
-)
+from dlsim.theory.steps import Line, add_up, assume, generalise, identity, positive, take
 from dlsim.theory.symbols import at_point, i, j, k, m, n, total
 
 # ------------------------------------------------------------------ the reduction
@@ -85,16 +66,6 @@ _ONCE = assume(Every(le(chosen(i), 1), i, 1, n), "each vertex is in the set at m
         _INDEPENDENT,
         _ONCE,
     ],
-    witness={
-        _a: 1,
-        _b: 2,
-        one: 2,
-        two: 1,
-        least_throughput: 2,
-        tail: lambda edge: sp.Integer(edge),
-        head: lambda edge: sp.Integer(edge) + 1,
-        **dict.fromkeys((work_done, connections, chosen), lambda node: sp.Integer(node) % 2),
-    },
 )
 def show_reduction(
     sum_: Any, product: Any, apart: Any, zero_one: Any, size: Any, link: Any, gateway: Any
@@ -128,16 +99,16 @@ def _show_product_is_zero(
     opened = assume(ge(count, 1), "if a connection is opened")
     first = positive(goal, "the other factor is not positive", {**by_row, opened: count})
     closed = assume(opened.claim.negated, "if none is opened")
-    none = whole(ge(0, count), "the number is 0", closed)
+    none = steps.whole(ge(0, count), "the number is 0", closed)
     second = positive(goal, "so the product is not positive", {none: other}, [row])
-    both = cases(goal, first, second, opened.claim, "in both cases")
-    zero = squeeze(claim.relation, both, not_negative, "so the product is 0")
-    return generalise(zero, claim.index, claim.low, claim.high, "for all of them")
+    both = steps.cases(goal, first, second, opened.claim, "in both cases")
+    zero = steps.squeeze(claim.relation, both, not_negative, "so the product is 0")
+    return generalise(zero, claim.index, claim.low, claim.high)
 
 
 def _allocation_to_set(claim: Every) -> Line:
     """Show that connections that share a link are not both opened."""
-    row = take_in_range(_COMMON_LINK, k, "for edge k")
+    row = take(_COMMON_LINK, k, "for edge k")
     here, there = connections(tail(k)), connections(head(k))
     least = positive(ge(here * there, 0), "numbers of connections are not negative")
     return _show_product_is_zero(claim, there, row, {row: here}, least)
@@ -145,7 +116,7 @@ def _allocation_to_set(claim: Every) -> Line:
 
 def _zero_or_one(claim: Every) -> Line:
     """Show that a route has no connection or one."""
-    row = take_in_range(_OWN_LINK, i, "for route i")
+    row = take(_OWN_LINK, i, "for route i")
     rest = 1 - connections(i)
     least = positive(
         ge(connections(i) * rest, 0), "there is at most one connection", {row: connections(i)}
@@ -155,10 +126,9 @@ def _zero_or_one(claim: Every) -> Line:
 
 def _set_to_allocation(claim: Every) -> Line:
     """Show that alpha = beta = 1 on an independent set is a valid allocation."""
-    inside = [assume(ge(m, k), "k is in range")]
-    apart = take(_INDEPENDENT, k, "for edge k", inside)
+    apart = take(_INDEPENDENT, k, "for edge k")
     first, second = (
-        take(_ONCE, end(k), "for an end of edge k", [take(vertex, k, "for edge k", inside)])
+        take(_ONCE, end(k), "for an end of edge k", [take(vertex, k, "for edge k")])
         for end, vertex in zip((tail, head), _VERTICES, strict=True)
     )
     by = {first: 1 - chosen(head(k)), apart: -1}
@@ -201,32 +171,22 @@ _LINK_ROW = assume(le(total(routes, n), capacity), "(6d) of the relaxed program"
         le(total(lambda index: sp.floor(routes(index)), n), capacity),
     ],
     hypotheses=[_WORK_ROW, _LINK_ROW],
-    witness={
-        load: lambda _: sp.Rational(1, 2),
-        routes: lambda _: sp.Rational(3, 2),
-        cluster_speed: 4,
-        capacity: 5,
-        price_of_work: lambda _: sp.Integer(1),
-    },
 )
 def show_rounding_down(
     fewer: Any, some: Any, less: Any, rest: Any, carried: Any, work_row: Any, link_row: Any
 ) -> list[Line]:
     """Connections rounded down, with the load that they carry, satisfy (6): no row grows."""
-    down, above = floor_bounds(routes(j), "the definition of the floor")
+    down, above = steps.rounding(sp.floor(routes(j)))
     above_minus_1 = positive(gt(sp.floor(routes(j)), -1), "more than -1", {above: 1})
-    least = whole(some.relation, "and a whole number", above_minus_1)
-    smaller = extreme(less.relation, "a minimum is at most its parts")
+    least = steps.whole(some.relation, "and a whole number", above_minus_1)
+    smaller = steps.extreme(less.relation, "a minimum is at most its parts")
     fits = sp.floor(routes(j)) * band / size
-    link = extreme(le(rounded(j), fits), "also the second part")
+    link = steps.extreme(le(rounded(j), fits), "also the second part")
     not_negative = positive(ge(fits, 0), "the second part is not negative", {least: band / size})
-    nothing = extreme(rest.relation, "neither part is negative", [not_negative])
+    nothing = steps.extreme(rest.relation, "neither part is negative", [not_negative])
     bounded = positive(carried.relation, "times delta: (6e)", {link: size})
-    rows = [
-        generalise(line, j, 1, n, "for all routes")
-        for line in (down, least, smaller, nothing, bounded)
-    ]
-    by_work = {add_weighted(rows[2], price_of_work(j), "times w"): 1, _WORK_ROW: 1}
+    rows = [generalise(line, j, 1, n) for line in (down, least, smaller, nothing, bounded)]
+    by_work = {add_up(rows[2], "times w", weight=price_of_work(j)): 1, _WORK_ROW: 1}
     by_link = {add_up(rows[0], "added over all routes"): 1, _LINK_ROW: 1}
     return [
         *rows,
@@ -255,23 +215,15 @@ _DUAL = assume(Every(ge(_columns, objective(j)), j, 1, n), "no column is worth m
         )
     ],
     hypotheses=[_ROWS, _DUAL],
-    witness={
-        n: 3,
-        m: 2,
-        coefficient: lambda row, column: sp.Integer(1),
-        variable: lambda _: sp.Integer(1),
-        row_price: lambda _: sp.Integer(2),
-        right: lambda _: sp.Integer(4),
-        objective: lambda _: sp.Integer(3),
-    },
 )
 def show_relaxation_bounds(goal: Any) -> list[Line]:
     """Prices that are feasible in the rational program bound every allocation, whole or not."""
-    all_rows = add_weighted(_ROWS, row_price(k), "times the price of the row")
-    all_columns = add_weighted(_DUAL, variable(j), "times the variable of the column")
+    all_rows = add_up(_ROWS, "times the price of the row", weight=row_price(k))
+    all_columns = add_up(_DUAL, "times the variable of the column", weight=variable(j))
     by_rows = sp.Sum(row_price(k) * _inner, (k, 1, m))
     by_columns = sp.Sum(_columns * variable(j), (j, 1, n))
-    swapped = sums(eq(by_columns, by_rows), n, "the order of the two sums is changed")
+    why = "the order of the two sums is changed"
+    swapped = steps.show_inductively(eq(by_columns, by_rows), n, why)
     by = {all_rows: 1, all_columns: 1, swapped: -1}
     return [positive(goal, "so no allocation is worth more", by)]
 
@@ -281,7 +233,7 @@ def show_relaxation_bounds(goal: Any) -> list[Line]:
 fixed = sp.Symbol("v", integer=True, nonnegative=True)
 relaxed, cap = sp.symbols(r"\tilde{\beta} C", real=True)
 whole_cap = sp.Symbol("C", integer=True, nonnegative=True)
-_left_over = exact_function(
+_left_over = steps.exact_function(
     "choices", lambda routes_: sum(value != 0 for value in [0] * int(routes_))
 )
 _ROOM = assume(ge(whole_cap - fixed, relaxed), "the relaxed program leaves room for it")
@@ -295,20 +247,19 @@ _ROOM = assume(ge(whole_cap - fixed, relaxed), "the relaxed program leaves room 
         eq(_left_over(2), 0),
     ],
     hypotheses=[_ROOM],
-    witness={fixed: 1, relaxed: sp.Rational(3, 2), whole_cap: 3},
 )
 def show_rounding_up(fits: Any, real: Any, none: Any) -> list[Line]:
     """Rounding a relaxed number of connections up keeps a link feasible if its limit is whole."""
-    both = ceiling(whole_cap - fixed, relaxed, "the number that is left is whole")
-    up = follows(both, _ROOM, "so there is room for the ceiling")
+    both = steps.ceiling(whole_cap - fixed, relaxed, "the number that is left is whole")
+    up = steps.follows(both, _ROOM, "so there is room for the ceiling")
     return [
         positive(fits, "on the link", {up: 1}),
-        compute(real, "a limit of 5/2, as Table 2 draws it, must be floored first"),
-        compute(none, "two routes are left, and none may be chosen"),
+        steps.compute(real, "a limit of 5/2, as Table 2 draws it, must be floored first"),
+        steps.compute(none, "two routes are left, and none may be chosen"),
     ]
 
 
-_alloc = exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
+_alloc = steps.exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
 
 
 one_step_statement(
@@ -327,7 +278,7 @@ numerator = sp.Function("u", integer=True, nonnegative=True)
 denominator, multiple = (sp.Function(name, integer=True, positive=True) for name in ("v", "q"))
 rate = sp.Function("alpha", nonnegative=True)
 T = sp.Symbol("T_p", integer=True, positive=True)
-_lcm = exact_function("lcm", lambda *values: sp.ilcm(*values))
+_lcm = steps.exact_function("lcm", lambda *values: sp.ilcm(*values))
 _RATIONAL = assume(Every(eq(rate(j), numerator(j) / denominator(j)), j, 1, n), "alpha = u/v")
 _COMMON = assume(
     Every(eq(T, denominator(j) * multiple(j)), j, 1, n), "T_p is a multiple of every v"
@@ -345,23 +296,16 @@ _COMMON = assume(
         eq(_lcm(4, 6, 10), 60),
     ],
     hypotheses=[_RATIONAL, _COMMON],
-    witness={
-        T: 6,
-        numerator: lambda index: sp.Integer(index),
-        denominator: lambda index: sp.Integer(index),
-        multiple: lambda index: 6 / sp.Integer(index),
-        rate: lambda _: sp.Integer(1),
-    },
 )
 def show_period(counts: Any, row: Any, example: Any) -> list[Line]:
     """With T_p = lcm of the denominators every route has a whole number alpha T_p of load units."""
-    fraction, multiple_ = (take_in_range(line, j, "for route j") for line in (_RATIONAL, _COMMON))
+    fraction, multiple_ = (take(line, j) for line in (_RATIONAL, _COMMON))
     by = {fraction: T, multiple_: numerator(j) / denominator(j)}
     units = identity(counts.relation, "u q is whole", by)
     return [
-        generalise(units, j, 1, n, "for all routes"),
+        generalise(units, j, 1, n),
         identity(row, "and the period changes no row of (1)-(4)"),
-        compute(example, "an example"),
+        steps.compute(example, "an example"),
     ]
 
 

@@ -250,38 +250,3 @@ def lt(left: Any, right: Any) -> Relation:
 def le(left: Any, right: Any) -> Relation:
     """Return left <= right."""
     return Relation(left, "<=", right)
-
-
-def holds_at(claim: Proposition, point: Mapping[Any, Any]) -> bool:
-    """Return whether a claim holds at a point, computed exactly where it is rational.
-
-    The point maps symbols to numbers and sequences to functions of a whole number.
-    """
-    if isinstance(claim, Iff):
-        return holds_at(claim.first, point) == holds_at(claim.second, point)
-    if isinstance(claim, Every):
-        low, high = (int(_value(end, point)) for end in (claim.low, claim.high))
-        at_index = (claim.relation.subs({claim.index: count}) for count in range(low, high + 1))
-        return all(holds_at(relation, point) for relation in at_index)
-    assert isinstance(claim, Relation)
-    gap = _value(claim.gap, point)
-    if not gap.is_Rational:
-        gap = sp.Integer(0) if abs(gap.evalf(40)) < sp.Float("1e-30") else gap.evalf(40)
-    return bool({"=": gap == 0, ">": gap > 0, ">=": gap >= 0}[claim.kind])
-
-
-_HELD = {sp.Max: sp.Function("max"), sp.Min: sp.Function("min")}
-
-
-def _value(expression: sp.Expr, point: Mapping[Any, Any]) -> sp.Expr:
-    """Put numbers in: symbols first, so that sums have known bounds, then sequences."""
-    symbols = {old: new for old, new in point.items() if isinstance(old, sp.Symbol)}
-    for extreme, held in _HELD.items():  # maxima of what has no value yet
-        expression = expression.replace(extreme, held)
-    result = expression.subs(symbols, simultaneous=True).doit()
-    for old, new in point.items():
-        if not isinstance(old, sp.Symbol):
-            result = result.replace(old, new)
-    for extreme, held in _HELD.items():
-        result = result.replace(held, extreme)
-    return sp.expand(result.doit())

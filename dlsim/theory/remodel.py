@@ -9,40 +9,11 @@ from typing import Any
 
 import sympy as sp
 
+from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, eq, ge, le, lt
 from dlsim.theory.statements import lemma, statement
-from dlsim.theory.steps import (
-    Line,
-    add_up,
-    add_weighted,
-    assume,
-    extreme,
-    generalise,
-    identity,
-    iff,
-    induction,
-    induction_in_range,
-    positive,
-    sums,
-    take,
-    take_in_range,
-)
-from dlsim.theory.symbols import (
-    Delta,
-    alpha,
-    at_point,
-    beta,
-    chi,
-    j,
-    m,
-    n,
-    r,
-    s,
-    sigma,
-    tau,
-    total,
-    w,
-)
+from dlsim.theory.steps import Line, add_up, assume, generalise, identity, iff, positive, take
+from dlsim.theory.symbols import alpha, at_point, beta, chi, j, m, n, r, s, sigma, tau, total, w
 
 E = sp.Symbol("E", positive=True)
 early = sp.Function("p", nonnegative=True)
@@ -66,15 +37,6 @@ PRODUCT = assume(
     Every(eq(P(j), P(j - 1) * beta_of(j)), j, 1, n), "P_j is the product of the first j betas"
 )
 ESTIMATE = sigma * tau / (1 - P(n))
-_TIME = sp.Rational(24, 7)
-
-
-def _product_at(count: Any) -> sp.Expr:
-    """Return P_i for releases 2, 1 and 0 before the last, beta = 1/2 and E = 24/7."""
-    return sp.prod([_TIME / (2 * _TIME + 3 - node) for node in range(1, int(count) + 1)])
-
-
-_point = {early: lambda node: sp.Integer(3) - node, P: _product_at, E: _TIME}
 
 
 def share_of(node: Any) -> sp.Expr:
@@ -85,11 +47,9 @@ def share_of(node: Any) -> sp.Expr:
 def bound_product(bound: Any, why: str) -> Line:
     """Show P_j < 1, or P_j <= beta^j, for j = 1..n by induction; `why` is the step."""
     first = {take(PRODUCT, 1, "the first product"): -1, EMPTY: -beta_of(1)}
-    base = positive(bound.subs({j: 1}), "the first beta", first)
-    after = take_in_range(PRODUCT, j + 1, "one beta more")
-    by = {assume(bound, "assume it of P_j"): beta_of(j + 1), after: -1}
-    step = positive(bound.subs({j: j + 1}), why, by)
-    return induction_in_range(Every(bound, j, 1, n), base, step, "by induction")
+    by = {take(PRODUCT, j + 1, "one beta more"): -1}
+    every, times = Every(bound, j, 1, n), beta_of(j + 1)
+    return steps.show_inductively(every, j, why, by, times, first)
 
 
 def show_product_below_1() -> tuple[Line, Line]:
@@ -113,7 +73,7 @@ def show_product_below_1() -> tuple[Line, Line]:
 def show_remodel_recurrence(both: Any) -> list[Line]:
     """Nodes of different speed end together iff alpha_(i+1) (tau + chi_(i+1)) = alpha_i chi_i."""
     times = -1 / (sigma * (tau + _c(j + 1)))
-    return [iff(both.first, both.second, "line i less line i+1", times)]
+    return [iff(both, "line i less line i+1", times)]
 
 
 @statement(
@@ -124,24 +84,23 @@ def show_remodel_recurrence(both: Any) -> list[Line]:
         eq(sigma * (tau + cost_of(1)) * share_of(sp.Integer(1)), ESTIMATE),
     ],
     hypotheses=[EMPTY, PRODUCT],
-    witness=_point,
 )
 def show_remodel_closed(recurrence: Any, whole: Any, first: Any) -> list[Line]:
     """The estimate is sigma tau/(1 - P), P = beta_1 ... beta_n, with shares in closed form."""
     _, below = show_product_below_1()
     scale = 1 / (1 - P(n))
-    inside = [assume(ge(n - 1, j), "a node follows")]
-    factor = take(PRODUCT, j, "for node j", inside)
+    factor = take(PRODUCT, j, "", [assume(ge(n - 1, j), "a node follows")])
     by = {factor: (1 - beta_of(j + 1)) * (tau + cost_of(j + 1)) * scale}
     one = identity(recurrence.relation, "the shares satisfy the recurrence", by, [below])
     lost = eq((1 - beta_of(j)) * P(j - 1), P(j - 1) - P(j))
-    by = {take_in_range(PRODUCT, j, "for node j"): 1}
-    each = generalise(identity(lost, "what the product loses at node j", by), j, 1, n, "for each")
-    telescope = sums(eq(total(lambda i: P(i - 1) - P(i), n), P(0) - P(n)), n, "neighbours cancel")
-    by = {add_up(each, "added over all nodes"): scale, telescope: scale, EMPTY: scale}
+    each = identity(lost, "what the product loses at node j", {take(PRODUCT, j): 1})
+    losses = add_up(generalise(each, j, 1, n), "added over all nodes")
+    differences = eq(total(lambda i: P(i - 1) - P(i), n), P(0) - P(n))
+    telescope = steps.show_inductively(differences, n, "neighbours cancel")
+    by = {losses: scale, telescope: scale, EMPTY: scale}
     times = sigma * (tau + cost_of(1)) * (1 - beta_of(1)) * scale
     return [
-        generalise(one, j, 1, n - 1, "for all nodes but the last"),
+        generalise(one, j, 1, n - 1),
         identity(whole, "so the shares add up to 1", by, [below]),
         identity(first, "the end of the first node", {EMPTY: times}, [below]),
     ]
@@ -151,13 +110,11 @@ def show_remodel_closed(recurrence: Any, whole: Any, first: Any) -> list[Line]:
     "6.EhatE",
     goals=[le(P(n), beta**n), le(ESTIMATE, sigma * tau / (1 - beta**n))],
     hypotheses=[EMPTY, PRODUCT],
-    witness=_point,
 )
 def show_estimate_is_shorter(powers: Any, time: Any) -> list[Line]:
     """The estimate of [6] is no longer than paper M's time on nodes that are free together."""
     _, below = show_product_below_1()
-    each = bound_product(le(P(j), beta**j), "beta_i <= beta, as chi_i <= chi")
-    less = take(each, n, "for all nodes together")
+    less = take(bound_product(le(P(j), beta**j), "beta_i <= beta, as chi_i <= chi"), n)
     scale = sigma * tau / ((1 - beta**n) * (1 - P(n)))
     return [less, positive(time, "so the estimate is shorter", {less: scale}, [below])]
 
@@ -176,7 +133,6 @@ _EQUAL_TIME = assume(eq(E, sigma * tau / (1 - beta**n)), "E is paper M's time")
     "6.safe",
     goals=[Every(le(s(j) + share_of(j) * sigma * w, _r_n + ESTIMATE), j, 1, n)],
     hypotheses=[EMPTY, PRODUCT, _SORTED, _FIRST, _STARTS, _EQUAL_TIME],
-    witness={**_point, _r_n: 5, s: lambda index: sp.Integer(2 + index)},
 )
 def show_estimate_is_safe(goal: Any) -> list[Line]:
     """No node ends after the estimate, each computing at full speed from its own start."""
@@ -186,7 +142,6 @@ def show_estimate_is_safe(goal: Any) -> list[Line]:
     bound = _r_n - early(j) + sigma * tau * (1 - P(j - 1)) / (1 - P(n))
     next_bound = bound.subs(j, j + 1)
     claim = le(s(j), bound)
-    base = positive(claim.subs({j: 1}), "at the first node", {_FIRST: -1, EMPTY: -scale}, [below])
     by = {take(each_below, j, "P_j < 1", room): scale}
     free = positive(ge(next_bound, _FREE), "the next node is free by then", by, [below])
     order = take(_SORTED, j, "for the next node", room)
@@ -195,36 +150,21 @@ def show_estimate_is_safe(goal: Any) -> list[Line]:
     linked = positive(ge(next_bound, _LINK_FREE), "and so is the link", by, [below])
     latest = le(sp.Max(_FREE, _LINK_FREE), next_bound)
     by = {
-        extreme(latest, "so both are", [free, linked, below]): 1,
+        steps.extreme(latest, "so both are", [free, linked, below]): 1,
         take(_STARTS, j, "for the next node", room): 1,
     }
     step = positive(claim.subs({j: j + 1}), "so the next node starts by then", by, [below])
-    starts_by = induction(claim, j, base, step, "for every node")
-    inside = [assume(ge(n, j), "j is in range")]
+    first = {_FIRST: -1, EMPTY: -scale}
+    base = positive(claim.subs({j: 1}), "at the first node", first, [below])
+    starts_by = steps.induction(claim, j, base, step, "for every node")
     _, shorter = lemma("6.EhatE")
-    here, factor = (take(line, j, "for node j", inside) for line in (each_below, PRODUCT))
+    here, factor = take(each_below, j), take(PRODUCT, j)
     by = {shorter: 1, here: scale, _EQUAL_TIME: 1, factor: scale}
     why = "a node's computing is part of the estimate, which is at most E"
     fits = positive(le(share_of(j) * sigma * cost_of(j), E), why, by, [below])
     by = {starts_by: 1, fits: early(j) / E}
     end = positive(goal.relation, "so no node ends later", by, [below])
-    return [generalise(end, j, 1, n, "for all nodes")]
-
-
-_p = sp.Symbol("P", positive=True)
-_BELOW_1 = assume(lt(_p, 1), "P is a product of betas")
-
-
-@statement(
-    "6.nmin",
-    goals=[Iff(le(sigma * tau / (1 - _p), Delta), le(_p, 1 - sigma * tau / Delta))],
-    hypotheses=[_BELOW_1],
-    witness={_p: sp.Rational(1, 3)},
-)
-def show_remodel_admission(both: Any) -> list[Line]:
-    """A deadline is met by the estimate iff P <= gamma = 1 - sigma tau/(A + D - r_n)."""
-    times = (1 - _p) / Delta
-    return [iff(both.first, both.second, "times (1 - P)/Delta", times, signs=[_BELOW_1])]
+    return [generalise(end, j, 1, n)]
 
 
 # ------------------------------------------------------------------ the best split
@@ -241,18 +181,18 @@ _NOT_LATE = assume(
     "opt.run",
     goals=[ge((_end - _head) * (1 - beta**m) / tau, total(_load, m))],
     hypotheses=[_NOT_LATE],
-    witness={_end: 20, _head: 1, _load: lambda _: sp.Integer(2)},
 )
 def show_run_capacity(goal: Any) -> list[Line]:
     """From rho to e' a run of m nodes carries at most (e' - rho)(1 - beta^m)/tau, in any shares."""
     power = beta**-m
     powers = eq(total(lambda i: beta**-i, m), (power - 1) / (1 - beta))
-    weights = sums(powers, m, "the weights added")
+    weights = steps.show_inductively(powers, m, "the weights added")
     loads = sp.Sum(beta**-j * (tau * total(_load, j) + chi * _load(j)), (j, 1, m))
-    mean = sums(eq(loads, w * power * total(_load, m)), m, "every load has the same coefficient")
+    mean = eq(loads, w * power * total(_load, m))
+    same = steps.show_inductively(mean, m, "every load has the same coefficient")
     times = beta**m / w
-    added = add_weighted(_NOT_LATE, beta**-j, "times beta^-j")
-    by = {added: times, weights: -times * (_end - _head), mean: times}
+    added = add_up(_NOT_LATE, "times beta^-j", weight=beta**-j)
+    by = {added: times, weights: -times * (_end - _head), same: times}
     return [positive(goal, "so the run carries no more", by)]
 
 
@@ -276,12 +216,6 @@ _ALL = assume(eq(total(_carried, n), sigma), "all runs carry the load")
     "opt.blk",
     goals=[ge(_end * total(_weight, n), sigma * tau + total(lambda run: r(run) * _weight(run), n))],
     hypotheses=[_CAPACITIES, _ALL],
-    witness={
-        _end: 20,
-        r: lambda run: sp.Integer(run),
-        _runs: lambda _: sp.Integer(2),
-        _carried: lambda _: sp.Integer(1),
-    },
 )
 def show_lower_bound_of_runs(goal: Any) -> list[Line]:
     """No schedule ends before (sigma tau + sum r_h w_h)/sum w_h, for any cut into runs."""
@@ -303,17 +237,14 @@ _FILLED = assume(
         eq(at_point((1 - beta**m) / tau, {m: 1}), 1 / w),
     ],
     hypotheses=[_FILLED],
-    witness={_room: lambda node: sp.Rational(8, 2 ** int(node))},
 )
 def show_filled_run(goal: Any, one: Any) -> list[Line]:
     """A run whose nodes are filled up to e as soon as they can be carries its capacity."""
-    here = eq(_room(j), beta ** (j - 1) * _room(1))
-    by = {take_in_range(_FILLED, j, "for the next node"): 1, assume(here, "assume it"): beta}
-    step = identity(here.subs({j: j + 1}), "then of the next node", by)
-    base = identity(here.subs({j: 1}), "the first node")
-    each = induction_in_range(Every(here, j, 1, m), base, step, "by induction")
+    here = Every(eq(_room(j), beta ** (j - 1) * _room(1)), j, 1, m)
+    each = steps.show_inductively(here, j, "by induction", {take(_FILLED, j): 1}, times=beta)
     terms = total(lambda node: beta ** (node - 1) * _room(1), m)
-    powers = sums(eq(terms, _room(1) * (1 - beta**m) / (1 - beta)), m, "a geometric sum")
+    geometric_sum = eq(terms, _room(1) * (1 - beta**m) / (1 - beta))
+    powers = steps.show_inductively(geometric_sum, m, "a geometric sum")
     by = {add_up(each, "added over all nodes"): 1 / w, powers: 1 / w}
     return [
         identity(goal, "so the run carries what opt.run allows", by),
@@ -327,12 +258,7 @@ _SOONER = assume(ge(r_b, r_a), "though node a is free sooner")
 _AFTER = assume(ge(s_2, s_1), "and node a starts after it")
 
 
-@statement(
-    "opt.order",
-    goals=[ge(s_1, r_a), ge(s_2, r_b)],
-    hypotheses=[_READY, _SOONER, _AFTER],
-    witness=dict(zip(_starts, (3, 4, 1, 2), strict=True)),
-)
+@statement("opt.order", goals=[ge(s_1, r_a), ge(s_2, r_b)], hypotheses=[_READY, _SOONER, _AFTER])
 def show_nodes_by_release(first: Any, second: Any) -> list[Line]:
     """A schedule that serves a later node first stays one when the two nodes change places."""
     return [

@@ -12,10 +12,9 @@ from typing import Any, TypeVar
 import sympy as sp
 
 from dlsim.errors import InputError
-from dlsim.theory import symbols as names
 from dlsim.theory.contents import CONTENTS, STATUSES
-from dlsim.theory.relations import ProofError, Proposition, Relation, holds_at, latex, to_text
-from dlsim.theory.steps import Line, show_directly, shows
+from dlsim.theory.relations import ProofError, Proposition, Relation, latex, to_text
+from dlsim.theory.steps import Line, show, shows
 
 #: Where the statements are, in reading order; importing a module enters its statements.
 MODULES = (
@@ -28,21 +27,6 @@ MODULES = (
     "paper_s",
     "paper_b",
 )
-#: A point at which hypotheses are shown to hold together, unless a statement names another.
-WITNESS: Mapping[Any, Any] = {
-    names.n: 3,
-    names.j: 1,
-    names.k: 3,
-    names.m: 2,
-    names.x: sp.Rational(7, 2),
-    names.beta: sp.Rational(1, 2),
-    names.w: 2,
-    names.sigma: 3,
-    names.phi: sp.Rational(1, 20),
-    names.SC: 1,
-    names.Delta: 7,
-}
-
 Derive = Callable[..., list[Line]]
 
 
@@ -66,8 +50,6 @@ class Statement:
         The numbers of the errata that it decides.
     goals, hypotheses : tuple of Proposition
         What is shown, and what may be taken for granted.
-    witness : mapping
-        A point at which the hypotheses hold together.
     derive : callable
         Takes the goals, and returns the lines that show them.
     """
@@ -80,7 +62,6 @@ class Statement:
     errata: tuple[int, ...]
     goals: tuple[Proposition, ...]
     hypotheses: tuple[Proposition, ...]
-    witness: Mapping[Any, Any] = field(repr=False)
     derive: Derive = field(repr=False)
 
     def prove(
@@ -120,13 +101,6 @@ class Statement:
             if shows(line.claim, goal):
                 return line
         raise ProofError(f"{goal} is not shown")
-
-    def check_witness(self) -> None:
-        """Check that the hypotheses hold together at the witness."""
-        point = {**WITNESS, **self.witness}
-        for claim in self.hypotheses:
-            if not holds_at(claim, point):
-                raise ProofError(f"{self.key}: {claim} does not hold at the witness")
 
     def __str__(self) -> str:
         gap = f" ({self.gap})" if self.gap else ""
@@ -304,11 +278,7 @@ _STATEMENTS: dict[str, Statement] = {}
 
 
 def statement(
-    key: str,
-    *,
-    goals: Iterable[Proposition],
-    hypotheses: Iterable[Line] = (),
-    witness: Mapping[Any, Any] | None = None,
+    key: str, *, goals: Iterable[Proposition], hypotheses: Iterable[Line] = ()
 ) -> Callable[[Derive], Derive]:
     """Enter a derivation as the proof of a statement; its docstring is the statement in words.
 
@@ -321,7 +291,7 @@ def statement(
         words = " ".join((derive.__doc__ or "").split())
         assumed = tuple(line.claim for line in hypotheses)
         _STATEMENTS[key] = Statement(
-            key, place, words, status, gap, errata, tuple(goals), assumed, witness or {}, derive
+            key, place, words, status, gap, errata, tuple(goals), assumed, derive
         )
         return derive
 
@@ -329,11 +299,11 @@ def statement(
 
 
 def one_step_statement(key: str, words: str, goals: Mapping[Relation, str]) -> None:
-    """Enter a statement each goal of which `show_directly` shows, for the reason given with it."""
+    """Enter a statement each goal of which `show` shows, for the reason given with it."""
 
     def derive(*wanted: Relation) -> list[Line]:
         pairs = zip(wanted, goals.values(), strict=True)
-        return [show_directly(goal, why) for goal, why in pairs]
+        return [show(goal, why) for goal, why in pairs]
 
     derive.__doc__ = words
     statement(key, goals=goals)(derive)

@@ -7,6 +7,7 @@ was assumed. Signs and equalities are decided in `dlsim.theory.algebra`, never b
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import sympy as sp
@@ -15,6 +16,9 @@ from sympy.core.function import AppliedUndef, UndefinedFunction
 from dlsim.theory.algebra import is_real, is_zero, require_defined, sign
 from dlsim.theory.relations import Every, Iff, ProofError, Proposition, Relation, eq, ge, gt, le, lt
 from dlsim.theory.symbols import Ratio
+
+#: The signs of a gap, as `sign` returns them, that show a relation of each kind.
+SHOWN_BY = {">": (">",), ">=": (">", ">=", "="), "=": ("=",)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,27 +35,29 @@ class Line:
     rule: str = ""
 
     @property
+    def relation(self) -> Relation:
+        """The one relation that it claims."""
+        if not isinstance(self.claim, Relation):
+            raise ProofError(f"{self.claim} is not one relation")
+        return self.claim
+
+    @property
+    def every(self) -> Every:
+        """The relation that it claims for every index."""
+        if not isinstance(self.claim, Every):
+            raise ProofError(f"{self.claim} does not hold for every index")
+        return self.claim
+
+    @property
     def gap(self) -> sp.Expr:
-        """The gap of the relation it claims."""
-        return _relation(self).gap
+        """The gap of the relation that it claims."""
+        return self.relation.gap
 
     def _repr_markdown_(self) -> str:
         return f"${self.claim.latex()}$ — {self.why}"
 
 
 By = Mapping[Line, Any]
-
-
-def _relation(line: Line) -> Relation:
-    if not isinstance(line.claim, Relation):
-        raise ProofError(f"{line.claim} is not one relation")
-    return line.claim
-
-
-def _every(line: Line) -> Every:
-    if not isinstance(line.claim, Every):
-        raise ProofError(f"{line.claim} does not hold for every index")
-    return line.claim
 
 
 def _line(
@@ -65,7 +71,12 @@ def _line(
 
 
 def _facts(lines: Sequence[Line]) -> tuple[Relation, ...]:
-    return tuple(_relation(line) for line in lines)
+    return tuple(line.relation for line in lines)
+
+
+def _with_signs(signs: Sequence[Line], by: By | None = None) -> dict[Line, Any]:
+    """Return sources: lines that give signs, and lines that are multiplied."""
+    return {**dict.fromkeys(signs, "sign"), **(by or {})}
 
 
 def shows(found: Proposition, wanted: Proposition) -> bool:
@@ -73,8 +84,7 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
     if found == wanted:
         return True
     if isinstance(found, Relation) and isinstance(wanted, Relation):
-        stronger = {"=": ("=",), ">": (">",), ">=": (">", ">=", "=")}
-        if found.kind not in stronger[wanted.kind]:
+        if found.kind not in SHOWN_BY[wanted.kind]:
             return False
         difference = found.gap - wanted.gap
         return is_zero(difference) or (found.kind == "=" and is_zero(found.gap + wanted.gap))
@@ -145,7 +155,7 @@ def _require_indices(
     for part in parts:
         for applied in part.find(sequence):
             (index,) = applied.args
-            if not _is_whole(index) or sign(index, facts) not in (">", ">=", "="):
+            if not _is_whole(index) or sign(index, facts) not in SHOWN_BY[">="]:
                 raise ProofError(f"{index} may be no index of {sequence}")
 
 
@@ -153,9 +163,8 @@ def _is_trivial(claim: Proposition) -> bool:
     """Return whether a hypothesis holds for all values of its symbols, such as n >= n."""
     if not isinstance(claim, Relation):
         return False
-    known = {">": (">",), ">=": (">", ">=", "="), "=": ("=",)}[claim.kind]
     require_defined(claim.sides)
-    return sign(claim.gap) in known
+    return sign(claim.gap) in SHOWN_BY[claim.kind]
 
 
 def discharge(line: Line, known: Line, why: str) -> Line:
@@ -179,7 +188,7 @@ def _require_kind(symbol: sp.Expr, value: sp.Expr, facts: tuple[Relation, ...]) 
     require_defined([value], facts)
     found = sign(value, facts)
     wrong = symbol.is_positive and found != ">"
-    wrong = wrong or (symbol.is_nonnegative and found not in (">", ">=", "="))
+    wrong = wrong or (symbol.is_nonnegative and found not in SHOWN_BY[">="])
     wrong = wrong or (symbol.is_integer and not _is_whole(value)) or not is_real(value, facts)
     if isinstance(symbol, Ratio):
         wrong = wrong or sign(1 - value, facts) != ">"
@@ -196,20 +205,21 @@ def _require_plain(symbol: sp.Expr) -> None:
             raise ProofError(f"{symbol} is assumed to be {name}, or not to be")
 
 
-def take(every: Line, value: Any, why: str, inside: Sequence[Line] = ()) -> Line:
-    """Take one relation of those that hold for every index; `inside` shows it is in range."""
-    claim, value = _every(every), sp.sympify(value)
+def take(every: Line, value: Any, why: str = "", inside: Sequence[Line] = ()) -> Line:
+    """Take one relation of those that hold for every index.
+
+    `inside` shows that the value is in range. Without it, the line rests on the assumption that
+    the value is not above the range; `generalise` and `induction` discharge that.
+    """
+    claim, value = every.every, sp.sympify(value)
+    if not inside and sign(claim.high - value) == "":
+        inside = [assume(ge(claim.high, value), f"{value} is in range")]
     _require_range(value - claim.low, inside)
     _require_range(claim.high - value, inside)
     if not value.is_integer or value.free_symbols & claim.relation.bound_symbols:
         raise ProofError(f"{value} is no index here")
-    return _line(claim.relation.subs({claim.index: value}), why, [every, *inside])
-
-
-def take_in_range(every: Line, value: Any, why: str) -> Line:
-    """Take one relation of those that hold for every index, assuming that it is in range."""
-    inside = assume(ge(_every(every).high, value), f"{value} is in range")
-    return take(every, value, why, [inside])
+    relation = claim.relation.subs({claim.index: value})
+    return _line(relation, why or f"for {claim.index} = {value}", [every, *inside])
 
 
 def _require_range(distance: sp.Expr, inside: Sequence[Line]) -> None:
@@ -217,14 +227,14 @@ def _require_range(distance: sp.Expr, inside: Sequence[Line]) -> None:
     facts = _facts(inside)
     rests = [distance, *(distance - fact.gap for fact in facts)]
     rests.append(distance - sum(fact.gap for fact in facts))
-    if not any(sign(rest) in (">", ">=", "=") for rest in rests):
+    if not any(sign(rest) in SHOWN_BY[">="] for rest in rests):
         raise ProofError(f"it is not known whether {distance} >= 0")
 
 
-def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str) -> Line:
+def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str = "") -> Line:
     """Generalise a line to every index from `low` to `high`, the range being discharged."""
     low, high = sp.sympify(low), sp.sympify(high)
-    claim = Every(_relation(line), index, low, high)
+    claim = Every(line.relation, index, low, high)
     rest = {one for one in line.given if not _is_range(one, (index - low, high - index))}
     if any(index in one.free_symbols for one in rest):
         raise ProofError(f"the line rests on a hypothesis about {index}")
@@ -233,12 +243,10 @@ def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str) -> L
         raise ProofError(f"{index} is bound twice")
     if not index.is_integer or not (low.is_integer and high.is_integer):
         raise ProofError(f"{index} runs over whole numbers only")
-    first = sign(low)
-    if (index.is_positive and first != ">") or (
-        index.is_nonnegative and first not in (">", "=", ">=")
-    ):
+    wanted = ">" if index.is_positive else ">=" if index.is_nonnegative else ""
+    if wanted and sign(low) not in SHOWN_BY[wanted]:
         raise ProofError(f"{index} cannot be {low}")
-    return _line(claim, why, [line], rest)
+    return _line(claim, why or f"for {index} = {low}, ..., {high}", [line], rest)
 
 
 def _is_range(claim: Proposition, distances: Sequence[sp.Expr]) -> bool:
@@ -264,13 +272,13 @@ def identity(claim: Relation, why: str, by: By | None = None, signs: Sequence[Li
         Inequalities that show that nothing is divided by 0.
     """
     by = by or {}
-    if claim.sign != "=" or any(_relation(line).sign != "=" for line in by):
+    if claim.sign != "=" or any(line.relation.sign != "=" for line in by):
         raise ProofError(f"{claim} is not an equation, or does not follow from equations only")
     require_defined([*claim.sides, *map(sp.sympify, by.values())], _facts(signs))
     rest = claim.gap - sum(times * line.gap for line, times in by.items())
     if not is_zero(rest):
         raise ProofError(f"{claim}: the difference does not reduce to 0")
-    return _line(claim, why, {**dict.fromkeys(signs, "sign"), **by}, rule="identity")
+    return _line(claim, why, _with_signs(signs, by), rule="identity")
 
 
 def positive(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
@@ -295,27 +303,33 @@ def positive(claim: Relation, why: str, by: By | None = None, signs: Sequence[Li
     rest, strict = claim.gap, False
     for line, times in by.items():
         rest -= times * line.gap
-        if _relation(line).kind == "=":
+        if line.relation.kind == "=":
             continue
         found = sign(times, facts)
-        if found not in (">", ">=", "="):
+        if found not in SHOWN_BY[">="]:
             raise ProofError(f"{claim}: it is not known whether {times} >= 0")
-        strict = strict or (found == ">" and _relation(line).kind == ">")
+        strict = strict or (found == ">" and line.relation.kind == ">")
     found = sign(rest, facts)
-    if found not in (">", ">=", "=") or (claim.kind == ">" and not strict and found != ">"):
+    if found not in SHOWN_BY[">=" if strict else claim.kind]:
         raise ProofError(f"{claim}: the sign of {sp.factor(rest)} is {found or 'not known'}")
-    return _line(claim, why, {**dict.fromkeys(signs, "sign"), **by}, rule="positive")
+    return _line(claim, why, _with_signs(signs, by), rule="positive")
 
 
-def iff(
-    first: Relation, second: Relation, why: str, times: Any = 1, signs: Sequence[Line] = ()
-) -> Line:
+def show(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
+    """Show a relation by `compute` for exact numbers, else by `identity` or `positive`."""
+    if not by and claim.gap.doit().is_number:
+        return compute(claim, why)
+    return (identity if claim.kind == "=" else positive)(claim, why, by, signs)
+
+
+def iff(claim: Iff, why: str, times: Any = 1, signs: Sequence[Line] = ()) -> Line:
     """Show that two relations hold together: one gap times what is positive is the other.
 
     For equations the factor may also be negative.
     """
+    first, second = claim.first, claim.second
     facts, times = _facts(signs), sp.sympify(times)
-    require_defined([*first.sides, *second.sides, times], facts)
+    require_defined([*claim.sides, times], facts)
     found = sign(times, facts)
     if first.kind != second.kind:
         raise ProofError(f"{first} and {second} are not of one kind")
@@ -323,7 +337,7 @@ def iff(
         raise ProofError(f"it is not known whether {times} > 0")
     if not is_zero(first.gap * times - second.gap):
         raise ProofError(f"{first} times {times} is not {second}")
-    return _line(Iff(first, second), why, dict.fromkeys(signs, "sign"), rule="iff")
+    return _line(claim, why, _with_signs(signs), rule="iff")
 
 
 def solves(equation: Relation, unknown: sp.Symbol, solution: Any, why: str) -> Line:
@@ -331,7 +345,7 @@ def solves(equation: Relation, unknown: sp.Symbol, solution: Any, why: str) -> L
     slope = sp.factor(sp.diff(equation.gap, unknown))
     if unknown in slope.free_symbols:
         raise ProofError(f"{equation} is not linear in {unknown}")
-    return iff(equation, eq(unknown, solution), why, 1 / slope)
+    return iff(Iff(equation, eq(unknown, solution)), why, 1 / slope)
 
 
 def follows(equivalence: Line, known: Line, why: str) -> Line:
@@ -348,26 +362,30 @@ def follows(equivalence: Line, known: Line, why: str) -> Line:
     raise ProofError(f"{found} is neither side of {claim}, nor its negation")
 
 
-def chain(first: Line, second: Line, why: str) -> Line:
-    """Join two equivalences that share their inner side."""
-    one, two = first.claim, second.claim
-    if not (isinstance(one, Iff) and isinstance(two, Iff)):
+def chain(why: str, *lines: Line) -> Line:
+    """Join equivalences, each of which shares its second side with the first side of the next."""
+    if not all(isinstance(line.claim, Iff) for line in lines):
         raise ProofError("only equivalences can be joined")
-    if one.second.kind != two.first.kind or not shows(one.second, two.first):
-        raise ProofError(f"{one.second} is not {two.first}")
-    return _line(Iff(one.first, two.second), why, [first, second])
+    for line, after in pairwise(lines):
+        one, two = line.claim.second, after.claim.first
+        if one.kind != two.kind or not shows(one, two):
+            raise ProofError(f"{one} is not {two}")
+    return _line(Iff(lines[0].claim.first, lines[-1].claim.second), why, lines)
 
 
 # ------------------------------------------------------------------ whole numbers and sums
 
 
-def induction(claim: Relation, index: sp.Symbol, base: Line, step: Line, why: str) -> Line:
+def induction(claim: Relation | Every, index: sp.Symbol, base: Line, step: Line, why: str) -> Line:
     """Show a claim for every whole `index`: for the first, and for one more where it holds.
 
     The first index is 1 for a positive symbol and 0 for one that is not negative. The step rests
     on the claim itself. If it also rests on ``bound >= index + 1``, the result rests on
-    ``bound >= index``: the claim up to a bound.
+    ``bound >= index``: the claim up to a bound. A claim for every index of a range is such a one.
     """
+    if isinstance(claim, Every):
+        line = induction(claim.relation, index, base, step, why)
+        return generalise(line, claim.index, claim.low, claim.high)
     _require_plain(index)
     start = 1 if index.is_positive else 0
     if not index.is_integer or not index.is_nonnegative or index in claim.bound_symbols:
@@ -389,36 +407,66 @@ def induction(claim: Relation, index: sp.Symbol, base: Line, step: Line, why: st
     return _line(claim, why, [base, step], rest)
 
 
-def induction_in_range(claim: Every, base: Line, step: Line, why: str) -> Line:
-    """Show a claim for every index of a range: for the first, and for one more."""
-    line = induction(claim.relation, claim.index, base, step, why)
-    return generalise(line, claim.index, claim.low, claim.high, _for_range(claim))
+def show_inductively(
+    claim: Relation | Every,
+    index: sp.Symbol,
+    why: str,
+    by: By | None = None,
+    times: Any = 1,
+    first: By | None = None,
+    signs: Sequence[Line] = (),
+) -> Line:
+    """Show a claim by induction where the first case and the step are plain algebra.
 
-
-def _for_range(claim: Every) -> str:
-    return f"for {claim.index} = {claim.low}, ..., {claim.high}"
-
-
-def sums(claim: Relation, index: sp.Symbol, why: str) -> Line:
-    """Show an equation about sums by induction: its first case, and one term more."""
+    Parameters
+    ----------
+    claim : Relation or Every
+        The claim; ``relation`` of it must hold for the first index.
+    index : sympy.Symbol
+        What is counted.
+    why : str
+        One sentence for the reader.
+    by, first : mapping of Line to expression, optional
+        Lines on which the step and the first case rest, and what each is multiplied by.
+    times : expression, optional
+        What the claim for one less is multiplied by in the step.
+    signs : sequence of Line, optional
+        Inequalities that give the signs of factors.
+    """
+    one = claim.relation if isinstance(claim, Every) else claim
     start = sp.Integer(1 if index.is_positive else 0)
-    base = identity(claim.subs({index: start}), f"{why}: it holds for {start}")
-    assumed = assume(claim, f"{why}: assume it for {index}")
-    after = claim.subs({index: index + 1})
-    step = identity(after, f"{why}: then it holds for {index} + 1", {assumed: 1})
+    base = show(one.subs({index: start}), f"{why}: it holds for {start}", first, signs)
+    before = assume(one, f"{why}: assume it for {index}")
+    after = one.subs({index: index + 1})
+    step = show(
+        after, f"{why}: then it holds for {index} + 1", {before: times, **(by or {})}, signs
+    )
     return induction(claim, index, base, step, why)
 
 
 def add_up(
-    each: Line, why: str, low: Any = None, high: Any = None, inside: Sequence[Line] = ()
+    each: Line,
+    why: str,
+    low: Any = None,
+    high: Any = None,
+    inside: Sequence[Line] = (),
+    weight: Any = None,
 ) -> Line:
     """Add up relations that hold for every index, or for those from `low` to `high`.
 
     The sum is strict only if it surely has a term; a sum without a term is 0. `inside` shows
-    that the smaller range is in the range, and not shorter than empty.
+    that the smaller range is in the range, and not shorter than empty. With a `weight`, each
+    relation is multiplied by it first.
     """
-    claim = _every(each)
-    relation, index = claim.relation, claim.index
+    claim = each.every
+    if weight is not None:
+        left, right = (weight * side for side in claim.relation.sides)
+        weighed = show(
+            Relation(left, claim.relation.sign, right), why, {take(each, claim.index): weight}
+        )
+        each = generalise(weighed, claim.index, claim.low, claim.high)
+        why = "all of them added"
+    relation, index = each.every.relation, claim.index
     low = claim.low if low is None else sp.sympify(low)
     high = claim.high if high is None else sp.sympify(high)
     _require_range(low - claim.low, inside)
@@ -436,38 +484,24 @@ def add_up(
     return _line(Relation(left, kept, right), why, [each, *inside])
 
 
-def add_weighted(every: Line, weight: sp.Expr, why: str) -> Line:
-    """Add up inequalities that hold for every index, each times a weight that is not negative."""
-    claim = _every(every)
-    one = take_in_range(every, claim.index, "for one index")
-    relation = claim.relation
-    weighed = Relation(weight * relation.left, relation.sign, weight * relation.right)
-    each = positive(weighed, why, {one: weight})
-    weighed_all = generalise(each, claim.index, claim.low, claim.high, _for_range(claim))
-    return add_up(weighed_all, "all of them added")
-
-
 def ceiling(count: sp.Expr, real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> Line:
     """Show, for a whole count, that it is at least a number iff it is at least its ceiling."""
     _require_real(real, signs)
     if not _is_whole(count):
         raise ProofError(f"{count} is not whole")
-    both = Iff(ge(count, real), ge(count, sp.ceiling(real)))
-    return _line(both, why, dict.fromkeys(signs, "sign"))
+    return _line(Iff(ge(count, real), ge(count, sp.ceiling(real))), why, _with_signs(signs))
 
 
-def ceiling_bounds(real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> tuple[Line, Line]:
-    """Show that the ceiling of a number is at least the number, and less than it plus 1."""
+def rounding(rounded: sp.Expr, signs: Sequence[Line] = ()) -> tuple[Line, Line]:
+    """Show the definition of a ceiling or floor: on which side of the number, and how near."""
+    if not isinstance(rounded, sp.ceiling | sp.floor):
+        raise ProofError(f"{rounded} is neither a ceiling nor a floor")
+    (real,) = rounded.args
     _require_real(real, signs)
-    up, by = sp.ceiling(real), dict.fromkeys(signs, "sign")
-    return _line(ge(up, real), why, by), _line(lt(up, real + 1), why, by)
-
-
-def floor_bounds(real: sp.Expr, why: str) -> tuple[Line, Line]:
-    """Show that the floor of a number is at most the number, and more than it less 1."""
-    _require_real(real, ())
-    down = sp.floor(real)
-    return _line(le(down, real), why), _line(gt(down, real - 1), why)
+    up, by = isinstance(rounded, sp.ceiling), _with_signs(signs)
+    side, near = (ge, lt(rounded, real + 1)) if up else (le, gt(rounded, real - 1))
+    why = f"the definition of the {'ceiling' if up else 'floor'}"
+    return _line(side(rounded, real), why, by), _line(near, why, by)
 
 
 def _require_real(value: sp.Expr, signs: Sequence[Line]) -> None:
@@ -484,7 +518,7 @@ def _is_whole(value: sp.Expr) -> bool:
 
 def whole(claim: Relation, why: str, by: Line) -> Line:
     """Sharpen ``a > b - 1`` to ``a >= b``, or ``a > b`` to ``a >= b + 1``, for whole a and b."""
-    known = _relation(by)
+    known = by.relation
     if not all(_is_whole(side) for side in claim.sides) or claim.kind != ">=":
         raise ProofError(f"{claim} is not about whole numbers")
     if known.kind != ">" or not is_zero(claim.gap + 1 - known.gap):
@@ -504,30 +538,30 @@ def extreme(claim: Relation, why: str, by: Sequence[Line] = ()) -> Line:
     known = _facts(by)
     require_defined(claim.sides, known)
     small, large = (claim.right, claim.left) if claim.sign in (">=", ">", "=") else claim.sides
-
-    def holds(lower: sp.Expr, upper: sp.Expr, kind: str = ">=") -> bool:
-        wanted = Relation(upper, kind, lower)
-        if sign(upper - lower) in ((">", ">=", "=") if kind == ">=" else (">",)):
-            return True
-        return any(shows(one, wanted) for one in known)
-
-    proved = False
+    # each list holds pairs (upper, lower) that together show the claim
+    ways: list[list[tuple[sp.Expr, sp.Expr]]] = []
     if claim.sign == "=":
-        whole_, part = claim.sides
-        if isinstance(whole_, sp.Max) and part in whole_.args:
-            proved = all(holds(other, part) for other in whole_.args if other != part)
-        elif isinstance(whole_, sp.Min) and part in whole_.args:
-            proved = all(holds(part, other) for other in whole_.args if other != part)
+        extremum, part = claim.sides
+        others = [other for other in extremum.args if other != part]
+        if isinstance(extremum, sp.Max | sp.Min) and len(others) < len(extremum.args):
+            is_max = isinstance(extremum, sp.Max)
+            ways.append([(part, other) if is_max else (other, part) for other in others])
     else:
         if isinstance(large, sp.Max) and claim.kind == ">=":
-            proved = any(holds(small, part) for part in large.args)
-        if not proved and isinstance(small, sp.Min) and claim.kind == ">=":
-            proved = any(holds(part, large) for part in small.args)
-        if not proved and isinstance(small, sp.Max):
-            proved = all(holds(part, large, claim.kind) for part in small.args)
-        if not proved and isinstance(large, sp.Min):
-            proved = all(holds(small, part, claim.kind) for part in large.args)
-    if not proved:
+            ways += [[(part, small)] for part in large.args]
+        if isinstance(small, sp.Min) and claim.kind == ">=":
+            ways += [[(large, part)] for part in small.args]
+        if isinstance(small, sp.Max):
+            ways.append([(large, part) for part in small.args])
+        if isinstance(large, sp.Min):
+            ways.append([(part, small) for part in large.args])
+    kind = ">" if claim.kind == ">" else ">="
+
+    def holds(upper: sp.Expr, lower: sp.Expr) -> bool:
+        wanted = Relation(upper, kind, lower)
+        return sign(wanted.gap) in SHOWN_BY[kind] or any(shows(one, wanted) for one in known)
+
+    if not any(all(holds(*pair) for pair in way) for way in ways):
         raise ProofError(f"{claim} does not follow from the definition of a maximum or minimum")
     return _line(claim, why, by)
 
@@ -542,7 +576,7 @@ def cases(claim: Relation, first: Line, second: Line, case: Relation, why: str) 
 
 def squeeze(claim: Relation, lower: Line, upper: Line, why: str) -> Line:
     """Show an equation because each side is at most the other."""
-    first, second = _relation(lower), _relation(upper)
+    first, second = lower.relation, upper.relation
     sums_to_zero = is_zero(first.gap + second.gap)
     if claim.sign != "=" or "=" in (first.kind, second.kind) or not sums_to_zero:
         raise ProofError(f"{first} and {second} are not opposite")
@@ -553,7 +587,7 @@ def squeeze(claim: Relation, lower: Line, upper: Line, why: str) -> Line:
 
 def absurd(claim: Relation, false: Line, why: str) -> Line:
     """Show a claim because its negation leads to what is false, such as 0 > 0."""
-    found = _relation(false)
+    found = false.relation
     opposite = {"<": (">", ">="), "<=": (">",), "=": (">",)}.get(sign(found.gap), ())
     if found.kind not in opposite:
         raise ProofError(f"{found} is not false")
@@ -569,8 +603,17 @@ def logarithm(claim: Relation, why: str, signs: Sequence[Line] = ()) -> Line:
         if sign(side, _facts(signs)) != ">":
             raise ProofError(f"it is not known whether {side} > 0")
     left, right = (sp.expand_log(sp.log(side)) for side in claim.sides)
-    both = Iff(claim, Relation(left, claim.sign, right))
-    return _line(both, why, dict.fromkeys(signs, "sign"))
+    return _line(Iff(claim, Relation(left, claim.sign, right)), why, _with_signs(signs))
+
+
+def exponential(power: sp.Expr) -> Line:
+    """Show b^x >= 1 + z + z^2/2 with z = x ln b >= 0, the first terms of the series."""
+    base, exponent = power.as_base_exp()
+    size = exponent * sp.log(base)
+    require_defined([power, size])
+    if not is_real(power) or sign(size) not in SHOWN_BY[">="]:
+        raise ProofError(f"it is not known whether {size} >= 0")
+    return _line(ge(power, 1 + size + size**2 / 2), "the first terms of the exponential series")
 
 
 def _is_smooth(expression: sp.Expr, variable: sp.Symbol) -> bool:
@@ -587,101 +630,64 @@ def _is_smooth(expression: sp.Expr, variable: sp.Symbol) -> bool:
     return False
 
 
-def climbs(claim: Relation, variable: sp.Symbol, start: Line, slope: Line, why: str) -> Line:
-    """Show an inequality for every variable >= 0: it holds at 0, and its gap does not fall.
-
-    `start` is the claim at 0, strict or not; `slope` says that the derivative of the gap is not
-    negative. A strict claim needs one of them strict, and a positive variable if it is the slope.
-    """
-    _require_plain(variable)
-    gap = claim.gap
-    begins, rises = _relation(start), _relation(slope)
-    if not variable.is_nonnegative or variable.is_integer or not _is_smooth(gap, variable):
-        raise ProofError(f"{gap} is not differentiable for every {variable} >= 0")
-    if "=" in (begins.kind, rises.kind) or claim.kind == "=":
-        raise ProofError("only inequalities climb")
-    if not is_zero(begins.gap - gap.subs(variable, 0)):
-        raise ProofError(f"{begins} is not the claim at 0")
-    if not is_zero(rises.gap - sp.diff(gap, variable)):
-        raise ProofError(f"{rises} is not about the derivative")
-    strict = begins.kind == ">" or (rises.kind == ">" and variable.is_positive)
-    if claim.kind == ">" and not strict:
-        raise ProofError(f"{claim} holds, but may be an equality")
-    _require_free(variable, [start, slope])
-    return _line(claim, why, [start, slope])
-
-
-def _require_free(variable: sp.Symbol, lines: Sequence[Line]) -> None:
-    for line in lines:
-        if any(variable in one.free_symbols for one in line.given):
-            raise ProofError(f"a line rests on a hypothesis about {variable}")
-
-
-@dataclass(frozen=True)
-class Root:
-    """The one positive root of an increasing function, a function of all that this depends on."""
-
-    value: sp.Expr
-    zero: Line
-    above: Line
-    only: Line
-
-
 #: What each name of a root stands for: no name has two meanings.
 _ROOTS: dict[str, tuple[sp.Expr, sp.Symbol]] = {}
 
 
 def root(
+    name: str,
     function: sp.Expr,
     variable: sp.Symbol,
     point: sp.Expr,
-    low: Line,
-    high: Line,
-    slope: Line,
-    name: str,
+    rises: Sequence[Line],
     why: str,
-) -> Root:
-    """Name the root of a function that rises from below 0 at 0 to above 0 at some point.
+) -> tuple[Line, Line, Line]:
+    """Name the one positive root of a function that rises from below 0 to above 0.
 
     The root is a function of *all* free symbols of the function but the variable, so that it
     changes when one of them does, also one that a hypothesis binds.
 
     Parameters
     ----------
-    function : sympy.Expr
-        Differentiable for every value of the variable, which is a positive symbol.
-    variable, point : sympy.Symbol, sympy.Expr
-        The variable, and the point where the function is positive.
-    low, high, slope : Line
-        That it is negative at 0, positive at the point, and has a positive derivative.
     name : str
         The root's name.
+    function, variable : sympy.Expr, sympy.Symbol
+        Differentiable for every value of the variable, which is a positive symbol.
+    point : sympy.Expr
+        Where the function is positive.
+    rises : sequence of Line
+        That it is negative at 0, positive at the point, and has a positive derivative.
     why : str
         One sentence for the reader.
+
+    Returns
+    -------
+    tuple of Line
+        That the root is one; that the function is positive exactly above it; that it is 0 there
+        alone.
     """
     _require_plain(variable)
     if not variable.is_positive or variable.is_integer or not _is_smooth(function, variable):
         raise ProofError(f"{function} is not differentiable for every {variable} > 0")
     if function.atoms(AppliedUndef):
         raise ProofError(f"the root would have to depend on the sequences in {function}")
-    if not shows(low.claim, lt(function.subs(variable, 0), 0)):
-        raise ProofError(f"{low.claim} does not say that the function is negative at 0")
-    if sign(point) != ">" or not shows(high.claim, gt(function.subs(variable, point), 0)):
-        raise ProofError(f"{high.claim} does not say that the function is positive at {point} > 0")
-    if not shows(slope.claim, gt(sp.diff(function, variable), 0)):
-        raise ProofError(f"{slope.claim} does not say that the function rises")
+    low, high, slope = (line.claim for line in rises)
+    if not shows(low, lt(function.subs(variable, 0), 0)):
+        raise ProofError(f"{low} does not say that the function is negative at 0")
+    if sign(point) != ">" or not shows(high, gt(function.subs(variable, point), 0)):
+        raise ProofError(f"{high} does not say that the function is positive at {point} > 0")
+    if not shows(slope, gt(sp.diff(function, variable), 0)):
+        raise ProofError(f"{slope} does not say that the function rises")
+    if any(variable in one.free_symbols for line in rises for one in line.given):
+        raise ProofError(f"a line rests on a hypothesis about {variable}")
     if _ROOTS.setdefault(name, (function, variable)) != (function, variable):
         raise ProofError(f"{name} is the root of another function")
-    _require_free(variable, [low, high, slope])
     parameters = sorted(function.free_symbols - {variable}, key=str)
     value = sp.Function(name, positive=True)(*parameters)
-    lines = [low, high, slope]
-    return Root(
-        value,
-        _line(eq(function.subs(variable, value), 0), why, lines),
-        _line(Iff(gt(function, 0), gt(variable, value)), why, lines),
-        _line(Iff(eq(function, 0), eq(variable, value)), why, lines),
-    )
+    zero = eq(function.subs(variable, value), 0)
+    above = Iff(gt(function, 0), gt(variable, value))
+    only = Iff(eq(function, 0), eq(variable, value))
+    return _line(zero, why, rises), _line(above, why, rises), _line(only, why, rises)
 
 
 # ------------------------------------------------------------------ exact numbers
@@ -709,10 +715,3 @@ def compute(claim: Relation, why: str) -> Line:
     numbers = Relation(claim.left.doit(), claim.sign, claim.right.doit())
     is_shown = claim.sign == "=" or numbers == claim
     return _line(claim, why if is_shown else f"{why}: {numbers}")
-
-
-def show_directly(claim: Relation, why: str) -> Line:
-    """Show a relation without other lines: by `compute`, `identity` or `positive`."""
-    if claim.gap.doit().is_number:
-        return compute(claim, why)
-    return identity(claim, why) if claim.kind == "=" else positive(claim, why)
