@@ -42,11 +42,11 @@ STATEMENTS = {one.key: one for one in theory.statements()}
 @pytest.fixture(scope="module")
 def proofs():
     """Every statement, proved once for the whole file."""
-    return {proof.key: proof for proof in theory.prove()}
+    return {proof.statement.key: proof for proof in theory.prove()}
 
 
 def test_statuses(proofs):
-    assert {key: proof.status for key, proof in proofs.items()} == STATUS
+    assert {key: proof.statement.status for key, proof in proofs.items()} == STATUS
     assert set(STATUS.values()) == set(STATUSES)
 
 
@@ -254,7 +254,7 @@ def test_lines_say_from_which_lines_times_what(proofs):
     text = str(proofs["5.3"])
     assert "times sigma*w" in text
     for proof in proofs.values():
-        assert all(isinstance(line, Line) and line.why for line in proof.lines), proof.key
+        assert all(isinstance(line, Line) and line.why for line in proof.lines), proof.statement.key
         markdown = proof._repr_markdown_()
         assert markdown.count("\n") >= len(proof.lines)
         assert markdown.count("$") % 2 == 0

@@ -405,7 +405,7 @@ def test_a_root_depends_on_every_symbol_of_its_function():
     high = positive(gt(size(index), 0), WHY)
     slope = positive(gt(1, 0), WHY)
     refuses(root, "zeta", x - size(index), x, 2 * size(index), [low, high, slope], WHY)
-    refuses(substitute, one, {sp.Function("xi", positive=True): lambda i: i + 1}, WHY)
+    refuses(substitute, one, {sp.Function("xi", positive=True)(1): 1}, WHY)
     other = x - p
     lines = (positive(lt(-p, 0), WHY), positive(gt(p, 0), WHY), positive(gt(1, 0), WHY))
     refuses(root, "xi", other, x, 2 * p, lines, WHY)  # also for another function
@@ -461,17 +461,8 @@ def test_values_must_be_what_a_symbol_stands_for():
 def test_a_value_may_not_be_caught_by_an_index():
     line = assume(Every(eq(r(j), a), j, 1, n), WHY)
     refuses(substitute, line, {a: r(j)}, WHY)
-    refuses(
-        substitute,
-        assume(eq(total(alpha, n), a), WHY),
-        {alpha: lambda k_: r(sp.Symbol("i", integer=True, positive=True))},
-        WHY,
-    )
     multiple = identity(eq(sp.Sum(a, (k, 1, n)), n * a), WHY)
-    refuses(substitute, multiple, {a: r(1), r: lambda _: k}, WHY)  # by way of a sequence
     refuses(substitute, multiple, {a: b, b: k}, WHY)
-    free = substitute(assume(eq(total(alpha, n), 1), WHY), {alpha: lambda k_: r(k_) / p}, WHY)
-    assert is_zero(free.claim.left - total(r, n) / p)
 
 
 def test_what_is_put_in_or_differentiated_by_is_bound():
@@ -501,22 +492,11 @@ def test_an_index_is_not_renamed_to_a_symbol_that_is_used():
     refuses(discharge, line, known, WHY)
 
 
-def test_only_what_stands_for_anything_is_replaced():
+def test_only_symbols_are_replaced():
     square = exact_function("square", lambda value: value**2)
-    refuses(substitute, compute(eq(square(3), 9), WHY), {square: lambda value: value}, WHY)
-    logarithms = identity(eq(sp.log(p * q), sp.log(p) + sp.log(q)), WHY)
-    refuses(substitute, logarithms, {sp.log: lambda value: value + 1}, WHY)
-    size = sp.Function("f", positive=True)
-    for index in (n - 5, -1, sp.Rational(1, 2), p):  # i + 1 is positive for indices only
-        refuses(substitute, positive(gt(size(index), 0), WHY), {size: lambda i: i + 1}, WHY)
-    one = positive(gt(size(1), 0), WHY)
-    assert substitute(one, {size: lambda i: i + 1}, WHY).claim == gt(2, 0)
-    changing = substitute(one, {size: lambda i: sp.S.NegativeOne if i == 1 else i + 1}, WHY)
-    assert changing.claim == gt(2, 0)  # a function is asked once, for any index
-    refuses(substitute, one, {size: lambda i: i}, WHY)  # 0 for the index 0
-    free = sp.Function("f", real=True)
-    line = assume(ge(free(1), 0), WHY)
-    assert substitute(line, {free: lambda i: r(i)}, WHY).claim == ge(r(1), 0)
+    refuses(substitute, compute(eq(square(3), 9), WHY), {square: 1}, WHY)
+    refuses(substitute, assume(ge(r(1), 0), WHY), {r(1): 1}, WHY)
+    refuses(substitute, assume(ge(a + b, 0), WHY), {a + b: 1}, WHY)
 
 
 def test_symbols_may_be_assumed_to_be_no_more_than_the_steps_check():

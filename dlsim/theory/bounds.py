@@ -10,7 +10,7 @@ import sympy as sp
 from dlsim.theory import steps
 from dlsim.theory.paper_m import LOAD
 from dlsim.theory.relations import Every, eq, ge, gt
-from dlsim.theory.statements import lemma, statement
+from dlsim.theory.statements import lemma, one_step_statement, statement
 from dlsim.theory.steps import Line, add_up, assume, identity, positive, substitute
 from dlsim.theory.symbols import SC, ST, alpha, cost, j, k, m, n, sigma, total, w
 
@@ -31,16 +31,18 @@ _PRICE = assume(
 _ENOUGH = assume(ge(total(used, K), need * part), "it gets the node time that it needs")
 
 
-@statement(
+_PAID = add_up(_PRICE, "added over all intervals")
+one_step_statement(
     "Y.price",
-    goals=[ge(beyond + total(lambda i: price(i) * used(i), K), worth * part)],
-    hypotheses=[_ONCE, _BEYOND, _PRICE, _ENOUGH],
+    "A task is worth no more than the node time that it uses, at any prices, and a rest.",
+    {
+        ge(beyond + total(lambda i: price(i) * used(i), K), worth * part): (
+            "so it pays for what it is worth",
+            {_ONCE: beyond, _BEYOND: part, _PAID: 1, _ENOUGH: least},
+        )
+    },
+    [_ONCE, _BEYOND, _PRICE, _ENOUGH],
 )
-def show_price_of_a_task(goal: Any) -> list[Line]:
-    """A task is worth no more than the node time that it uses, at any prices, and a rest."""
-    paid = add_up(_PRICE, "added over all intervals")
-    by = {_ONCE: beyond, _BEYOND: part, paid: 1, _ENOUGH: least}
-    return [positive(goal, "so it pays for what it is worth", by)]
 
 
 gain, rest, held = (sp.Function(name, nonnegative=True) for name in "vzF")

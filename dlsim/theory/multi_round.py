@@ -11,7 +11,7 @@ import sympy as sp
 
 from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, eq, ge, le
-from dlsim.theory.statements import statement
+from dlsim.theory.statements import one_step_statement, statement
 from dlsim.theory.steps import Line, assume, extreme, identity, positive, take
 from dlsim.theory.symbols import SC, chi, sigma, tau, total
 
@@ -25,13 +25,16 @@ c, powers = (sp.Function(name, real=True) for name in "cG")
 _balance = eq(N * (send_setup + tau * c(h + 1)), SC + chi * c(h))
 
 
-@statement(
+one_step_statement(
     "U.rec",
-    goals=[Iff(_balance, eq(c(h + 1), chi / (N * tau) * c(h) + (SC / N - send_setup) / tau))],
+    "No node waits iff c_(j+1) = chi/(N tau) c_j + (SC/N - ST)/tau.",
+    {
+        Iff(_balance, eq(c(h + 1), chi / (N * tau) * c(h) + (SC / N - send_setup) / tau)): (
+            "solved for the next chunk",
+            1 / (N * tau),
+        )
+    },
 )
-def show_recurrence(both: Any) -> list[Line]:
-    """No node waits iff c_(j+1) = chi/(N tau) c_j + (SC/N - ST)/tau."""
-    return [steps.iff(both, "solved for the next chunk", 1 / (N * tau))]
 
 
 _RECURRENCE = assume(Every(eq(c(h + 1), theta * c(h) + kappa), h, 0, M - 2), "the recurrence")
@@ -55,20 +58,18 @@ _LOAD = assume(eq(N * total(c, M - 1, 0), sigma), "all rounds carry the load")
 _ALL_CHUNKS = assume(_CHUNKS, "the chunks of U.cj")
 
 
-@statement(
+_CHUNKS_ADDED = steps.add_up(_ALL_CHUNKS, "added over all rounds")
+one_step_statement(
     "U.sum",
-    goals=[
+    "c_0 = (sigma/N - kappa (G_0 + ... + G_(M-1)))/(1 + theta + ... + theta^(M-1)).",
+    {
         eq(
             c(0) * total(lambda index: theta**index, M - 1, 0),
             sigma / N - kappa * total(powers, M - 1, 0),
-        )
-    ],
-    hypotheses=[_LOAD, _ALL_CHUNKS],
+        ): ("solved for the first chunk", {_LOAD: 1 / N, _CHUNKS_ADDED: -1})
+    },
+    [_LOAD, _ALL_CHUNKS],
 )
-def show_first_chunk(claim: Any) -> list[Line]:
-    """c_0 = (sigma/N - kappa (G_0 + ... + G_(M-1)))/(1 + theta + ... + theta^(M-1))."""
-    by = {_LOAD: 1 / N, steps.add_up(_ALL_CHUNKS, "added over all rounds"): -1}
-    return [identity(claim, "solved for the first chunk", by)]
 
 
 D, d = sp.Function("D", real=True), sp.Function("d", real=True)

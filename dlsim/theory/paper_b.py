@@ -11,7 +11,7 @@ import sympy as sp
 
 from dlsim.theory.relations import Iff, eq, ge, gt, le, lt
 from dlsim.theory.statements import one_step_statement, statement
-from dlsim.theory.steps import Line, assume, compute, exact_function, iff, positive
+from dlsim.theory.steps import Line, assume, compute, exact_function, positive
 
 now, deadline = sp.symbols("now T_deadline", real=True)
 target, wider, fast, slow = sp.symbols("T_target T_target' T_1 T_2", real=True)
@@ -32,29 +32,25 @@ _IN_TARGET = assume(
 _OPT = assume(le(optimism, 1), "Opt is at most 1")
 
 
-@statement(
+one_step_statement(
     "B.1-3",
-    goals=[
-        ge(deadline, now + server_time),
+    "A server whose predicted time is within T_target meets the deadline, as Opt <= 1.",
+    {
+        ge(deadline, now + server_time): (
+            "divided by Opt",
+            {_IN_TARGET: 1 / optimism, _OPT: server_time / optimism},
+        ),
         lt(
             estimate(W_send, W_recv, W_s, P_send, P_recv, P_serv),
             estimate(W_send, W_recv, W_s + more, P_send, P_recv, P_serv),
-        ),
+        ): "(2) rises with the work of the job",
         ge(
             estimate(W_send, W_recv, W_s, P_send, P_recv, P_serv),
             estimate(W_send, W_recv, W_s, P_send, P_recv, P_serv + more),
-        ),
-    ],
-    hypotheses=[_IN_TARGET, _OPT],
+        ): "and falls with the speed of the server",
+    },
+    [_IN_TARGET, _OPT],
 )
-def show_target_time(meets: Any, longer: Any, faster: Any) -> list[Line]:
-    """A server whose predicted time is within T_target meets the deadline, as Opt <= 1."""
-    by = {_IN_TARGET: 1 / optimism, _OPT: server_time / optimism}
-    return [
-        positive(meets, "divided by Opt", by),
-        positive(longer, "(2) rises with the work of the job"),
-        positive(faster, "and falls with the speed of the server"),
-    ]
 
 
 def by_difference(times: tuple[int, ...], limit: int) -> int:
@@ -142,18 +138,16 @@ one_step_statement(
 )
 
 
-@statement(
+one_step_statement(
     "B.6",
-    goals=[
+    "A request falls back exactly if its expected end is after its deadline.",
+    {
         Iff(
             lt(deadline - now, send + execute + receive),
             gt(now + send + execute + receive, deadline),
-        )
-    ],
+        ): "with T_until_deadline of (1)"
+    },
 )
-def show_fallback_condition(both: Any) -> list[Line]:
-    """A request falls back exactly if its expected end is after its deadline."""
-    return [iff(both, "with T_until_deadline of (1)")]
 
 
 def count_fallbacks(limit: Any, printed: bool) -> int:

@@ -333,21 +333,19 @@ _rate, _time, _span, _tasks, _load = sp.symbols("lambda E T tasks SystemLoad", p
 _baseline = steps.exact_function("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** int(nodes)))
 
 
-@statement(
+_AT_16 = "E/chi with N = 16, tau = 1, chi = 100, size 200: the same for every lambda"
+one_step_statement(
     "SysLoad",
-    goals=[
-        eq(at_point(_tasks * _time / _span, {_tasks: _rate * _span}), _rate * _time),
-        Iff(eq(_load, _rate * _time), eq(1 / _rate, _time / _load)),
-        gt(_baseline(16), sp.Rational(1358, 100)),
-        lt(_baseline(16), sp.Rational(1360, 100)),
-    ],
+    "The system load is total tasks times E over the time, that is lambda E.",
+    {
+        eq(at_point(_tasks * _time / _span, {_tasks: _rate * _span}), _rate * _time): (
+            "lambda T tasks arrive in a time T"
+        ),
+        Iff(eq(_load, _rate * _time), eq(1 / _rate, _time / _load)): (
+            "solved for the mean interval",
+            1 / (_rate * _load),
+        ),
+        gt(_baseline(16), sp.Rational(1358, 100)): _AT_16,
+        lt(_baseline(16), sp.Rational(1360, 100)): _AT_16,
+    },
 )
-def show_system_load(load: Any, interval: Any, low: Any, high: Any) -> list[Line]:
-    """The system load is total tasks times E over the time, that is lambda E."""
-    why = "E/chi with N = 16, tau = 1, chi = 100, size 200: the same for every lambda"
-    return [
-        identity(load, "lambda T tasks arrive in a time T"),
-        steps.iff(interval, "solved for the mean interval", 1 / (_rate * _load)),
-        steps.compute(low, why),
-        steps.compute(high, why),
-    ]

@@ -71,22 +71,21 @@ def sum_of_shares(setup: Any) -> Line:
     return steps.show_inductively(eq(terms, closed), n, "the sum of the shares")
 
 
-@statement(
-    "4.5",
-    goals=[
-        eq(at_point(_cps / (_cms + _cps), {_cms: Cms, _cps: Cps}), beta),
-        Iff(eq(finish(1, 0), finish(2, 0)), eq(alpha(2), beta * alpha(1))),
-        Iff(eq(finish(j, 0), finish(j + 1, 0)), eq(alpha(j + 1), beta * alpha(j))),
-    ],
+_EQUAL_FINISH = (
+    "line j less line j+1 is sigma w (alpha_(j+1) - beta alpha_j) with the sign changed",
+    -1 / (sigma * w),
 )
-def show_equal_finish(ratio: Any, first: Any, each: Any) -> list[Line]:
-    """Two nodes end together if and only if the later share is beta times the one before."""
-    why = "line j less line j+1 is sigma w (alpha_(j+1) - beta alpha_j) with the sign changed"
-    return [
-        identity(ratio, "Cps/(Cms + Cps), with w = Cms + Cps"),
-        iff(first, why, -1 / (sigma * w)),
-        iff(each, why, -1 / (sigma * w)),
-    ]
+one_step_statement(
+    "4.5",
+    "Two nodes end together if and only if the later share is beta times the one before.",
+    {
+        eq(at_point(_cps / (_cms + _cps), {_cms: Cms, _cps: Cps}), beta): (
+            "Cps/(Cms + Cps), with w = Cms + Cps"
+        ),
+        Iff(eq(finish(1, 0), finish(2, 0)), eq(alpha(2), beta * alpha(1))): _EQUAL_FINISH,
+        Iff(eq(finish(j, 0), finish(j + 1, 0)), eq(alpha(j + 1), beta * alpha(j))): _EQUAL_FINISH,
+    },
+)
 
 
 @statement(
@@ -138,11 +137,14 @@ GAMMA = 1 - sigma * Cms / Delta
 MEETS = Iff(le(BARE, Delta), le(beta**n, GAMMA))
 
 
-@statement("4.6g", goals=[eq((1 - beta) * sigma * (Cms + Cps), sigma * Cms), MEETS])
-def show_deadline_by_powers(same: Any, meets: Any) -> list[Line]:
-    """E(n) <= Delta = A + D - s if and only if beta^n <= gamma = 1 - sigma Cms/Delta."""
-    why = "times (1 - beta^n)/Delta, which is positive"
-    return [identity(same, "with beta = Cps/(Cms + Cps)"), iff(meets, why, (1 - beta**n) / Delta)]
+one_step_statement(
+    "4.6g",
+    "E(n) <= Delta = A + D - s if and only if beta^n <= gamma = 1 - sigma Cms/Delta.",
+    {
+        eq((1 - beta) * sigma * (Cms + Cps), sigma * Cms): "with beta = Cps/(Cms + Cps)",
+        MEETS: ("times (1 - beta^n)/Delta, which is positive", (1 - beta**n) / Delta),
+    },
+)
 
 
 REAL_N_MIN = sp.log(GAMMA) / sp.log(beta)
@@ -179,31 +181,30 @@ def show_fewest_nodes(meets: Any, least: Any) -> list[Line]:
 IMPOSSIBLE = assume(le(GAMMA, 0), "gamma is not positive")
 
 
-@statement("4.6inf", goals=[gt(BARE, sigma * Cms), gt(BARE, Delta)], hypotheses=[IMPOSSIBLE])
-def show_sending_is_a_floor(floor: Any, missed: Any) -> list[Line]:
-    """No number of nodes is faster than sending; if gamma <= 0 none meets the deadline."""
-    sends = positive(floor, "beta^n > 0")
-    why = "so the load cannot even be sent in time"
-    return [sends, positive(missed, why, {sends: 1, IMPOSSIBLE: Delta})]
+one_step_statement(
+    "4.6inf",
+    "No number of nodes is faster than sending; if gamma <= 0 none meets the deadline.",
+    {
+        gt(BARE, sigma * Cms): "beta^n > 0",
+        gt(BARE, Delta): ("so the load cannot even be sent in time", {IMPOSSIBLE: Delta}),
+    },
+    [IMPOSSIBLE],
+)
 
 
-@statement(
+one_step_statement(
     "4.7-4.10",
-    goals=[
+    "With set-up cost two nodes end together if and only if alpha_(j+1) = beta alpha_j - phi.",
+    {
         Iff(
             eq(finish(j, j, ST, SC), finish(j + 1, j + 1, ST, SC)),
             eq(alpha(j + 1), beta * alpha(j) - phi),
-        ),
-        Iff(eq(finish(n, n, ST, SC), finish(n + 1, n, ST, SC)), eq(alpha(n + 1), beta * alpha(n))),
-    ],
+        ): ("line j less line j+1", -1 / (sigma * w)),
+        Iff(
+            eq(finish(n, n, ST, SC), finish(n + 1, n, ST, SC)), eq(alpha(n + 1), beta * alpha(n))
+        ): ("with the printed last line", -1 / (sigma * w)),
+    },
 )
-def show_equal_finish_with_setup(each: Any, misprint: Any) -> list[Line]:
-    """With set-up cost two nodes end together if and only if alpha_(j+1) = beta alpha_j - phi."""
-    why = "line j less line j+1"
-    return [
-        iff(each, why, -1 / (sigma * w)),
-        iff(misprint, "with the printed last line", -1 / (sigma * w)),
-    ]
 
 
 @statement(

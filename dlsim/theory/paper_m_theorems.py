@@ -40,25 +40,22 @@ setup = sp.Symbol("phi", positive=True)
 HALF, CENT = sp.Rational(1, 2), sp.Rational(1, 100)
 
 
-@statement(
+one_step_statement(
     "5.1",
-    goals=[
+    "Without set-up cost the execution time decreases with every node.",
+    {
         eq(
             sp.Derivative(execution_time(x, 0, 0), x),
             beta**x * sp.log(beta) / (1 - beta**x) ** 2 * (1 - beta) * sigma * w,
+        ): "differentiated by a real number of nodes",
+        lt(sp.Derivative(execution_time(x, 0, 0), x), 0): (
+            "ln beta < 0, and every other factor is positive"
         ),
-        lt(sp.Derivative(execution_time(x, 0, 0), x), 0),
-        gt(execution_time(n, 0, 0), execution_time(n + 1, 0, 0)),
-    ],
+        gt(execution_time(n, 0, 0), execution_time(n + 1, 0, 0)): (
+            "and from whole number to whole number"
+        ),
+    },
 )
-def show_time_falls_without_setup(slope: Any, falls: Any, steps: Any) -> list[Line]:
-    """Without set-up cost the execution time decreases with every node."""
-    derivative = identity(slope, "differentiated by a real number of nodes")
-    return [
-        derivative,
-        positive(falls, "ln beta < 0, and every other factor is positive", {derivative: -1}),
-        positive(steps, "and from whole number to whole number"),
-    ]
 
 
 C1, C2, C3 = phi - (1 - beta) * sp.log(beta), -phi * sp.log(beta), phi
@@ -159,39 +156,43 @@ def last_share(count: Any, cost_of_setup: Any = phi) -> sp.Expr:
     return share(count, first_share(count, cost_of_setup), cost_of_setup)
 
 
-@statement(
-    "disc",
-    goals=[
-        eq(first_share(n) - first_share(n + 1), last_share(n + 1) * (1 - beta) / (1 - beta**n)),
-        Iff(gt(first_share(n), first_share(n + 1)), gt(last_share(n + 1), 0)),
-    ],
+_DIFFERENCE = eq(
+    first_share(n) - first_share(n + 1), last_share(n + 1) * (1 - beta) / (1 - beta**n)
 )
-def show_one_more_node(difference: Any, helps: Any) -> list[Line]:
-    """One more node makes a task faster if and only if its share would be positive."""
-    line = identity(difference, "(4.12) and the last share")
-    times = (1 - beta**n) / (1 - beta)
-    return [line, iff(helps, "times (1 - beta^n)/(1 - beta) > 0", times)]
+one_step_statement(
+    "disc",
+    "One more node makes a task faster if and only if its share would be positive.",
+    {
+        _DIFFERENCE: "(4.12) and the last share",
+        Iff(gt(first_share(n), first_share(n + 1)), gt(last_share(n + 1), 0)): (
+            "times (1 - beta^n)/(1 - beta) > 0",
+            (1 - beta**n) / (1 - beta),
+        ),
+    },
+)
 
 
 _LATER = assume(gt(share(j + k, alpha_1), 0), "a later share is positive")
 
 
-@statement(
+one_step_statement(
     "ajmono",
-    goals=[
-        eq(share(j, alpha_1) - share(j + 1, alpha_1), (1 - beta) * share(j, alpha_1) + phi),
-        gt(share(j, alpha_1), 0),
-        gt(share(j, alpha_1), share(j + 1, alpha_1)),
-    ],
-    hypotheses=[_LATER],
+    "If a share is positive, all before it are, and they decrease.",
+    {
+        eq(share(j, alpha_1) - share(j + 1, alpha_1), (1 - beta) * share(j, alpha_1) + phi): (
+            "the recurrence"
+        ),
+        gt(share(j, alpha_1), 0): (
+            "backwards: alpha_j = (alpha_(j+k) + phi G_k)/beta^k",
+            {_LATER: beta**-k},
+        ),
+        gt(share(j, alpha_1), share(j + 1, alpha_1)): (
+            "both together: so it is above the next",
+            {_LATER: (1 - beta) * beta**-k},
+        ),
+    },
+    [_LATER],
 )
-def show_shares_decrease(difference: Any, earlier: Any, order: Any) -> list[Line]:
-    """If a share is positive, all before it are, and they decrease."""
-    line = identity(difference, "the recurrence")
-    why = "backwards: alpha_j = (alpha_(j+k) + phi G_k)/beta^k"
-    before = positive(earlier, why, {_LATER: beta**-k})
-    falls = positive(order, "so it is above the next", {before: 1 - beta, line: 1})
-    return [line, before, falls]
 
 
 def bracket(count: Any) -> sp.Expr:

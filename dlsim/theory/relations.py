@@ -138,7 +138,11 @@ class Relation(Proposition):
 
     def subs(self, values: Mapping[Any, Any]) -> "Relation":
         """Replace symbols, all at once."""
-        return Relation(_replace(self.left, values), self.sign, _replace(self.right, values))
+        return Relation(
+            self.left.subs(values, simultaneous=True),
+            self.sign,
+            self.right.subs(values, simultaneous=True),
+        )
 
     def latex(self) -> str:
         """Return it as LaTeX."""
@@ -205,7 +209,7 @@ class Every(Proposition):
     def subs(self, values: Mapping[Any, Any]) -> "Every":
         """Replace symbols, but not the index."""
         values = {old: new for old, new in values.items() if old != self.index}
-        low, high = (_replace(end, values) for end in (self.low, self.high))
+        low, high = (end.subs(values, simultaneous=True) for end in (self.low, self.high))
         return Every(self.relation.subs(values), self.index, low, high)
 
     def latex(self) -> str:
@@ -215,16 +219,6 @@ class Every(Proposition):
 
     def __str__(self) -> str:
         return f"{self.relation}  ({self.index} = {self.low}, ..., {self.high})"
-
-
-def _replace(expression: sp.Expr, values: Mapping[Any, Any]) -> sp.Expr:
-    """Replace symbols, and sequences by functions of their index."""
-    symbols = {old: new for old, new in values.items() if isinstance(old, sp.Basic)}
-    result = expression.subs(symbols, simultaneous=True)
-    for old, new in values.items():
-        if not isinstance(old, sp.Basic):
-            result = result.replace(old, new)
-    return result
 
 
 def eq(left: Any, right: Any) -> Relation:

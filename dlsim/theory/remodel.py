@@ -11,8 +11,8 @@ import sympy as sp
 
 from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, eq, ge, le, lt
-from dlsim.theory.statements import lemma, statement
-from dlsim.theory.steps import Line, add_up, assume, generalise, identity, iff, positive, take
+from dlsim.theory.statements import lemma, one_step_statement, statement
+from dlsim.theory.steps import Line, add_up, assume, generalise, identity, positive, take
 from dlsim.theory.symbols import alpha, at_point, beta, chi, j, m, n, r, s, sigma, tau, total, w
 
 E = sp.Symbol("E", positive=True)
@@ -58,22 +58,20 @@ def show_product_below_1() -> tuple[Line, Line]:
     return each, take(each, n, "for all nodes together")
 
 
-@statement(
+_SENT = sigma * tau * total(alpha, j)
+one_step_statement(
     "6.rec",
-    goals=[
+    "Nodes of different speed end together iff alpha_(i+1) (tau + chi_(i+1)) = alpha_i chi_i.",
+    {
         Iff(
             eq(
-                sigma * tau * total(alpha, j) + sigma * _c(j) * alpha(j),
-                sigma * tau * total(alpha, j + 1) + sigma * _c(j + 1) * alpha(j + 1),
+                _SENT + sigma * _c(j) * alpha(j),
+                _SENT.subs(j, j + 1) + sigma * _c(j + 1) * alpha(j + 1),
             ),
             eq(alpha(j + 1), alpha(j) * _c(j) / (tau + _c(j + 1))),
-        )
-    ],
+        ): ("line i less line i+1", -1 / (sigma * (tau + _c(j + 1))))
+    },
 )
-def show_remodel_recurrence(both: Any) -> list[Line]:
-    """Nodes of different speed end together iff alpha_(i+1) (tau + chi_(i+1)) = alpha_i chi_i."""
-    times = -1 / (sigma * (tau + _c(j + 1)))
-    return [iff(both, "line i less line i+1", times)]
 
 
 @statement(
@@ -212,15 +210,17 @@ _CAPACITIES = assume(
 _ALL = assume(eq(total(_carried, n), sigma), "all runs carry the load")
 
 
-@statement(
+one_step_statement(
     "opt.blk",
-    goals=[ge(_end * total(_weight, n), sigma * tau + total(lambda run: r(run) * _weight(run), n))],
-    hypotheses=[_CAPACITIES, _ALL],
+    "No schedule ends before (sigma tau + sum r_h w_h)/sum w_h, for any cut into runs.",
+    {
+        ge(_end * total(_weight, n), sigma * tau + total(lambda run: r(run) * _weight(run), n)): (
+            "times tau",
+            {add_up(_CAPACITIES, "added over all runs"): tau, _ALL: tau},
+        )
+    },
+    [_CAPACITIES, _ALL],
 )
-def show_lower_bound_of_runs(goal: Any) -> list[Line]:
-    """No schedule ends before (sigma tau + sum r_h w_h)/sum w_h, for any cut into runs."""
-    by = {add_up(_CAPACITIES, "added over all runs"): tau, _ALL: tau}
-    return [positive(goal, "times tau", by)]
 
 
 _room = sp.Function("x", real=True)
@@ -252,16 +252,18 @@ def show_filled_run(goal: Any, one: Any) -> list[Line]:
     ]
 
 
-_starts = s_1, s_2, r_a, r_b = sp.symbols("s_1 s_2 r_a r_b", real=True)
+s_1, s_2, r_a, r_b = sp.symbols("s_1 s_2 r_a r_b", real=True)
 _READY = assume(ge(s_1, r_b), "node b starts first, when it is free")
 _SOONER = assume(ge(r_b, r_a), "though node a is free sooner")
 _AFTER = assume(ge(s_2, s_1), "and node a starts after it")
 
 
-@statement("opt.order", goals=[ge(s_1, r_a), ge(s_2, r_b)], hypotheses=[_READY, _SOONER, _AFTER])
-def show_nodes_by_release(first: Any, second: Any) -> list[Line]:
-    """A schedule that serves a later node first stays one when the two nodes change places."""
-    return [
-        positive(first, "so node a may start in b's place", {_READY: 1, _SOONER: 1}),
-        positive(second, "and node b in a's", {_READY: 1, _AFTER: 1}),
-    ]
+one_step_statement(
+    "opt.order",
+    "A schedule that serves a later node first stays one when the two nodes change places.",
+    {
+        ge(s_1, r_a): ("so node a may start in b's place", {_READY: 1, _SOONER: 1}),
+        ge(s_2, r_b): ("and node b in a's", {_READY: 1, _AFTER: 1}),
+    },
+    [_READY, _SOONER, _AFTER],
+)

@@ -13,8 +13,8 @@ import sympy as sp
 
 from dlsim.errors import InputError
 from dlsim.theory.contents import CONTENTS, STATUSES
-from dlsim.theory.relations import ProofError, Proposition, Relation, latex, to_text
-from dlsim.theory.steps import Line, show, shows
+from dlsim.theory.relations import Iff, ProofError, Proposition, latex, to_text
+from dlsim.theory.steps import Line, iff, show, shows
 
 #: Where the statements are, in reading order; importing a module enters its statements.
 MODULES = (
@@ -83,6 +83,8 @@ class Statement:
         """
         wanted = self.goals if goals is None else tuple(goals)
         permitted = set(self.hypotheses if allowed is None else allowed)
+        if [type(goal) for goal in wanted] != [type(goal) for goal in self.goals]:
+            raise ProofError(f"{self.key}: the goals are not {len(self.goals)} claims of its form")
         began = time.perf_counter()
         try:
             lines = self.derive(*wanted)
@@ -92,7 +94,7 @@ class Statement:
         unused = permitted - set().union(*(line.given for line in shown))
         if unused:
             raise ProofError(f"{self.key}: not needed: {', '.join(map(str, unused))}")
-        return Proof(self, Derivation(*shown), time.perf_counter() - began)
+        return Proof(self, shown, time.perf_counter() - began)
 
     def _shown(self, goal: Proposition, lines: Iterable[Line], permitted: set[Proposition]) -> Line:
         """Return the line that shows a goal."""
@@ -145,29 +147,25 @@ class Derivation:
         """All lines, each after its sources; no fact stands twice."""
         return list(dict.fromkeys(self._places.values()))
 
-    def _rows(
-        self, write: Callable[[Any], str], escape: Callable[[str], str]
-    ) -> Iterator[tuple[int, str, str]]:
-        """Yield number, claim, and the reason with "from which lines, times what"."""
+    def _rows(self, write: Callable[[Any], str]) -> Iterator[tuple[int, str, str, str]]:
+        """Yield number, claim, reason, and "from which lines, times what"."""
         number = {line: place for place, line in enumerate(self.lines, start=1)}
         for line, place in number.items():
             parts = []
             for source, times in self._sources(line):
                 factor = "" if isinstance(times, str) or times == 1 else f" times {write(times)}"
                 parts.append(f"({number[self._places[source]]}){factor}")
-            source_text = f"; from {', '.join(parts)}" if parts else ""
-            why = "shown above" if line in self._known else f"{escape(line.why)}{source_text}"
-            yield place, write(line.claim), why
+            why = "shown above" if line in self._known else line.why
+            yield place, write(line.claim), why, f"; from {', '.join(parts)}" if parts else ""
 
     def __str__(self) -> str:
-        return "\n".join(
-            f"{place:5d}. {claim}\n       {why}" for place, claim, why in self._rows(to_text, str)
-        )
+        rows = self._rows(to_text)
+        return "\n".join(f"{place:5d}. {claim}\n       {why}{by}" for place, claim, why, by in rows)
 
     def _repr_markdown_(self) -> str:
+        rows = self._rows(to_markdown)
         return "\n".join(
-            f"{place}. {claim} — {why}"
-            for place, claim, why in self._rows(to_markdown, as_markdown)
+            f"{place}. {claim} — {as_markdown(why)}{by}" for place, claim, why, by in rows
         )
 
 
@@ -181,36 +179,16 @@ def to_markdown(value: Any) -> str:
     return f"${value.latex() if hasattr(value, 'latex') else latex(sp.sympify(value))}$"
 
 
-@dataclass(frozen=True)
-class Proof:
-    """A statement with the derivation of its goals."""
+class Proof(Derivation):
+    """The derivation of a statement, and how long it took."""
 
-    statement: Statement
-    derivation: Derivation
-    seconds: float
-
-    @property
-    def key(self) -> str:
-        """The key of the statement."""
-        return self.statement.key
-
-    @property
-    def status(self) -> str:
-        """The status of the statement."""
-        return self.statement.status
-
-    @property
-    def lines(self) -> list[Line]:
-        """The lines of the derivation."""
-        return self.derivation.lines
-
-    @property
-    def shown(self) -> tuple[Line, ...]:
-        """The lines that show the goals."""
-        return self.derivation.shown
+    def __init__(self, statement: Statement, shown: Iterable[Line], seconds: float) -> None:
+        super().__init__(*shown)
+        self.statement = statement
+        self.seconds = seconds
 
     def __str__(self) -> str:
-        return f"{self.statement}\n{self.derivation}"
+        return f"{self.statement}\n{super().__str__()}"
 
     def _repr_markdown_(self) -> str:
         one = self.statement
@@ -219,7 +197,7 @@ class Proof:
         under = ", ".join(to_markdown(claim) for claim in one.hypotheses)
         parts = [
             f"`{one.key}` ({one.place}; {STATUSES[one.status]}): {as_markdown(one.words)}{gap}",
-            self.derivation._repr_markdown_(),
+            super()._repr_markdown_(),
             f"Shown: {goals}{f' if {under}' if under else ''}",
         ]
         return "\n\n".join(parts)
@@ -257,7 +235,7 @@ class Proofs(RecordList[Proof]):
     @property
     def statuses(self) -> dict[str, str]:
         """The status of each key."""
-        return {proof.key: proof.status for proof in self}
+        return {proof.statement.key: proof.statement.status for proof in self}
 
     def _repr_markdown_(self) -> str:
         return "\n\n".join(proof._repr_markdown_() for proof in self)
@@ -265,11 +243,11 @@ class Proofs(RecordList[Proof]):
     def summary(self) -> str:
         """Return one line per statement, and how many have which status."""
         lines = [
-            f"{one.key:<9} {one.status:<9} {one.seconds:5.2f} s {len(one.lines):3d} lines  "
-            f"{one.statement.place}"
-            for one in self
+            f"{proof.statement.key:<9} {proof.statement.status:<9} {proof.seconds:5.2f} s "
+            f"{len(proof.lines):3d} lines  {proof.statement.place}"
+            for proof in self
         ]
-        count = Counter(one.status for one in self)
+        count = Counter(self.statuses.values())
         parts = [f"{count[status]} {words}" for status, words in STATUSES.items() if count[status]]
         return "\n".join([*lines, f"{len(self)} statements: {'; '.join(parts)}"])
 
@@ -298,15 +276,32 @@ def statement(
     return enter
 
 
-def one_step_statement(key: str, words: str, goals: Mapping[Relation, str]) -> None:
-    """Enter a statement each goal of which `show` shows, for the reason given with it."""
+def one_step_statement(
+    key: str, words: str, goals: Mapping[Any, Any], hypotheses: Iterable[Line] = ()
+) -> None:
+    """Enter a statement each goal of which is shown by one step of algebra.
 
-    def derive(*wanted: Relation) -> list[Line]:
-        pairs = zip(wanted, goals.values(), strict=True)
-        return [show(goal, why) for goal, why in pairs]
+    Parameters
+    ----------
+    key, words : str
+        The key, and the statement in words.
+    goals : mapping of Proposition to str or tuple
+        Each goal and the reason; with it, in a tuple, the lines that it follows from and what each
+        is multiplied by, or what one side of an equivalence is multiplied by.
+    hypotheses : iterable of Line
+        Lines made by `assume`.
+    """
+
+    def derive(*wanted: Any) -> list[Line]:
+        lines = []
+        for goal, reason in zip(wanted, goals.values(), strict=True):
+            why, times = reason if isinstance(reason, tuple) else (reason, None)
+            step = iff if isinstance(goal, Iff) else show
+            lines.append(step(goal, why) if times is None else step(goal, why, times))
+        return lines
 
     derive.__doc__ = words
-    statement(key, goals=goals)(derive)
+    statement(key, goals=goals, hypotheses=hypotheses)(derive)
 
 
 def lemma(key: str) -> tuple[Line, ...]:

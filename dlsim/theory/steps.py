@@ -5,13 +5,13 @@ earlier lines and collects their hypotheses, so that the last line of a proof na
 was assumed. Signs and equalities are decided in `dlsim.theory.algebra`, never by trying numbers.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import sympy as sp
-from sympy.core.function import AppliedUndef, UndefinedFunction
+from sympy.core.function import AppliedUndef
 
 from dlsim.theory.algebra import is_real, is_zero, require_defined, sign
 from dlsim.theory.relations import Every, Iff, ProofError, Proposition, Relation, eq, ge, gt, le, lt
@@ -109,7 +109,7 @@ def assume(hypothesis: Proposition, why: str) -> Line:
 
 
 def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[Line] = ()) -> Line:
-    """Put values in for symbols, or functions for sequences, in a line and its hypotheses.
+    """Put values in for symbols, in a line and in the hypotheses on which it rests.
 
     Raises
     ------
@@ -117,46 +117,21 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
         If a value is not what the symbol stands for, or contains an index that is bound.
     """
     claims, facts = (line.claim, *line.given), _facts(signs)
-    shown = {
-        old: sp.sympify(new) if isinstance(old, sp.Symbol) else new(_ANY_INDEX)
-        for old, new in values.items()
-    }
-    for old, value in shown.items():
-        if not isinstance(old, sp.Symbol | UndefinedFunction) or str(old) in _ROOTS:
-            raise ProofError(f"{old} stands for one thing only")
-        _require_kind(old if isinstance(old, sp.Symbol) else old(_ANY_INDEX), value, facts)
+    values = {old: sp.sympify(new) for old, new in values.items()}
+    for old, value in values.items():
+        if not isinstance(old, sp.Symbol):
+            raise ProofError(f"{old} is not a symbol")
+        _require_kind(old, value, facts)
         for claim in claims:
             # another value may bring in what is replaced here
-            parts = (*claim.sides, *shown.values())
-            replaced = any(part.has(old) for part in parts)
+            replaced = any(part.has(old) for part in (*claim.sides, *values.values()))
             if replaced and (value.free_symbols | {old}) & claim.bound_symbols:
                 raise ProofError(f"{old} -> {value} meets an index that is bound in {claim}")
-            if isinstance(old, UndefinedFunction):
-                _require_indices(old, parts, facts)
-    plain = {
-        old: value if isinstance(old, sp.Symbol) else _function_of_index(value)
-        for old, value in shown.items()
-    }
-    mapped = line.claim.subs(plain)
+    mapped = line.claim.subs(values)
     require_defined(mapped.sides, facts)
-    known = {claim.subs(plain) for claim in line.given}
+    known = {claim.subs(values) for claim in line.given}
     known = {claim for claim in known if not _is_trivial(claim)}
     return _line(mapped, why, [line, *signs], known.union(*(one.given for one in signs)))
-
-
-def _function_of_index(value: sp.Expr) -> Callable[[sp.Expr], sp.Expr]:
-    return lambda index: value.subs(_ANY_INDEX, index)
-
-
-def _require_indices(
-    sequence: UndefinedFunction, parts: Sequence[sp.Expr], facts: tuple[Relation, ...]
-) -> None:
-    """Refuse arguments of a sequence that may be no index, as its values were shown for indices."""
-    for part in parts:
-        for applied in part.find(sequence):
-            (index,) = applied.args
-            if not _is_whole(index) or sign(index, facts) not in SHOWN_BY[">="]:
-                raise ProofError(f"{index} may be no index of {sequence}")
 
 
 def _is_trivial(claim: Proposition) -> bool:
@@ -179,10 +154,9 @@ _CHECKED_KINDS = ("real", "nonnegative", "positive", "integer")
 _OTHER_KINDS = (
     "zero nonzero negative nonpositive even odd prime composite rational irrational algebraic"
 ).split()
-_ANY_INDEX = sp.Symbol("index", integer=True, nonnegative=True)
 
 
-def _require_kind(symbol: sp.Expr, value: sp.Expr, facts: tuple[Relation, ...]) -> None:
+def _require_kind(symbol: sp.Symbol, value: sp.Expr, facts: tuple[Relation, ...]) -> None:
     """Refuse a value that a symbol cannot have by its assumptions."""
     _require_plain(symbol)
     require_defined([value], facts)
@@ -196,7 +170,7 @@ def _require_kind(symbol: sp.Expr, value: sp.Expr, facts: tuple[Relation, ...]) 
         raise ProofError(f"{symbol} cannot be {value}")
 
 
-def _require_plain(symbol: sp.Expr) -> None:
+def _require_plain(symbol: sp.Symbol) -> None:
     """Refuse a symbol with assumptions, such as being even, that no step checks."""
     kinds = {name: True for name in _CHECKED_KINDS if getattr(symbol, f"is_{name}")}
     plain = sp.Symbol("plain", **kinds)

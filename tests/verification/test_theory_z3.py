@@ -99,7 +99,7 @@ def algebra_lines():
         for line in proof.lines:
             sources = [source.claim for source, _ in line.sources]
             if line.rule and not any(isinstance(source, Every) for source in sources):
-                yield proof.key, line.claim, sources
+                yield proof.statement.key, line.claim, sources
 
 
 def is_algebraic(claim):
