@@ -135,7 +135,7 @@ def show_makespan(time: Any, others: Any) -> list[Line]:
     busy = take(never_waits, h, "node N does not wait")
     here = le(d(h), D(h))
     before = assume(here, "assume that node i is not behind node N")
-    by = {busy: 1, _INSIDE: send_setup, chunk: (N - _i) * tau}
+    by = {busy: 1, chunk: (N - _i) * tau}
     sent = positive(ge(D(h), _received), "its chunk is there no later than node N's", by, [_INSIDE])
     latest = extreme(le(sp.Max(d(h), _received), D(h)), "so it starts no later", [before, sent])
     ready = positive(ge(_sent, D(h)), "node N never waits", {busy: -1})

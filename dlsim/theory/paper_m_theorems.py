@@ -136,7 +136,7 @@ def show_misprinted_chain(
     by_six = {identity(at_six, why): 1 / six, less: sp.Rational(7, 800) / six}
     quarter = compute(gt(HALF**2, sp.exp(-2)), "2 < e")
     above = positive(gt(_WEIGHT, sp.exp(-2)), "so e^k = C1 + C2 n > e^-2", {quarter: 1, more: HALF})
-    logs = steps.logarithm(above.claim, "in logarithms", [above])
+    logs = steps.logarithm(above.claim, "in logarithms")
     large = steps.follows(logs, above, "so k > -2")
     hundred = compute(lt(sp.log(100), 7 * sp.log(2)), "100 < 128 = 2^7")
     by = {large: CENT, hundred: CENT, more: 43 * CENT}
@@ -145,9 +145,7 @@ def show_misprinted_chain(
         identity(printed, "the printed C6 is C2 C4, without C1"),
         positive(before, "E still falls at 5 nodes", by_five),
         positive(after, "and rises at 6, so the minimum lies between", by_six),
-        positive(
-            apart, "but the printed sides, e^k and C6 - phi k, differ for every n", by, [above]
-        ),
+        positive(apart, "but the printed sides, e^k and C6 - phi k, differ for every n", by),
     ]
 
 

@@ -176,14 +176,12 @@ def show_rounding_down(
     fewer: Any, some: Any, less: Any, rest: Any, carried: Any, work_row: Any, link_row: Any
 ) -> list[Line]:
     """Connections rounded down, with the load that they carry, satisfy (6): no row grows."""
-    down, above = steps.rounding(sp.floor(routes(j)))
-    above_minus_1 = positive(gt(sp.floor(routes(j)), -1), "more than -1", {above: 1})
-    least = steps.whole(some.relation, "and a whole number", above_minus_1)
+    down, _ = steps.rounding(sp.floor(routes(j)))
+    least = positive(some.relation, "the floor of what is not negative")
     smaller = steps.extreme(less.relation, "a minimum is at most its parts")
     fits = sp.floor(routes(j)) * band / size
     link = steps.extreme(le(rounded(j), fits), "also the second part")
-    not_negative = positive(ge(fits, 0), "the second part is not negative", {least: band / size})
-    nothing = steps.extreme(rest.relation, "neither part is negative", [not_negative])
+    nothing = steps.extreme(rest.relation, "neither part is negative")
     bounded = positive(carried.relation, "times delta: (6e)", {link: size})
     rows = [generalise(line, j, 1, n) for line in (down, least, smaller, nothing, bounded)]
     by_work = {add_up(rows[2], "times w", weight=price_of_work(j)): 1, _WORK_ROW: 1}
