@@ -24,7 +24,7 @@ from dlsim.study import (
 )
 from dlsim.study.judging import POINT_COLUMNS
 from dlsim.study.readings import by_reading, list_readings, name_reading
-from dlsim.study.stats import mean_interval
+from tests.intervals import student
 
 LOADS = (0.1, 0.5, 1.0)
 
@@ -131,8 +131,8 @@ def test_points_are_differences_on_the_same_tasks(out):
     judge("mcdf-1", rows)
     points = claim_points("mcdf-1").set_index("point")
     at = rows[rows["load"] == 0.5].pivot(index="replicate", columns="policy", values="ratio")
-    wanted = mean_interval(at["EDFMN"] - at["MCDF"])
-    assert points.loc["EDFMN, load 0.5", "estimate"] == pytest.approx(wanted.estimate)
+    wanted = student(at["EDFMN"] - at["MCDF"])
+    assert points.loc["EDFMN, load 0.5", "estimate"] == pytest.approx(wanted[0])
     assert (points["least"] <= points["low"]).all()
     assert (points["most"] >= points["high"]).all()
 
@@ -293,5 +293,5 @@ def test_a_policy_of_the_user_has_a_colour_of_its_own():
 
 def test_intervals_of_pictures_are_those_of_the_tables():
     values = [0.1, 0.4, 0.2, 0.9]
-    assert student_interval(values) == pytest.approx(mean_interval(values)[1:3])
+    assert student_interval(values) == pytest.approx(student(values)[1:])
     assert student_interval([0.5]) == (0.5, 0.5)  # a single run has no width to draw

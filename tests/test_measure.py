@@ -19,7 +19,8 @@ from dlsim.study.measure import (
     trend,
     wide,
 )
-from dlsim.study.stats import mean_interval, summary
+from dlsim.study.stats import summary
+from tests.intervals import student
 
 PAPERS = ("mcdf", "inserted_idle_time", "steady_state", "cpu_gpu", "bricks")
 ENDS = ["estimate", "low", "high"]
@@ -43,8 +44,8 @@ def test_points_are_the_means_of_columns_place_by_place():
     got = points(table, ["interval"])
     assert got["point"].tolist()[:3] == ["a, interval 60", "a, interval 90", "b, interval 60"]
     for row in got.to_dict("records"):
-        wanted = mean_interval(table.loc[row["interval"], row["what"]])
-        assert [row[name] for name in ENDS] == pytest.approx(wanted[:3], nan_ok=True)
+        wanted = student(table.loc[row["interval"], row["what"]])
+        assert [row[name] for name in ENDS] == pytest.approx(wanted, nan_ok=True)
         assert row["n"] == 4
     again = summary(tidy(table, ["interval"], "x"), ["policy", "interval"], "x")
     pd.testing.assert_frame_equal(got[ENDS], again[ENDS])

@@ -25,7 +25,7 @@ DEFINED_TWICE = set(
     """.split()
 )
 #: How many one-letter arguments, and unformatted places outside tables, a room still has.
-SHORT_ARGUMENTS = {"cpugpu": 3, "study": 6}
+SHORT_ARGUMENTS = {"cpugpu": 3}
 UNFORMATTED = {}
 
 

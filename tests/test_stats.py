@@ -16,12 +16,12 @@ from dlsim.study.calibration import GRID, calibrate
 from dlsim.study.stats import (
     BOOTSTRAP_RESAMPLES,
     family,
-    mean_interval,
     relative_reduction,
     share_bounds,
     skewed_quantile,
     summary,
 )
+from tests.intervals import student
 from tests.scale import LONG, scale_count
 
 SAMPLES = arrays(float, st.integers(2, 12), elements=st.floats(-1e3, 1e3, width=32))
@@ -41,17 +41,24 @@ def ends(row):
     return [row.estimate, row.low, row.high]
 
 
-# ------------------------------------------------------------------- mean_interval
+# ---------------------------------------------------------------------- one sample
+
+
+def interval_of(values, level=0.95):
+    """Estimate the mean of one sample."""
+    return next(
+        summary(pd.DataFrame({"x": values}, dtype=float), [], "x", level).itertuples(index=False)
+    )
 
 
 def test_hand_case():
     # mean 2, s = 1, t(2 degrees, 0.975) = 4.3027 (printed tables): 2 +- 4.3027 / sqrt(3)
-    assert mean_interval([1, 2, 3]) == pytest.approx((2, -0.48414, 4.48414, 3), abs=1e-5)
+    assert interval_of([1, 2, 3]) == pytest.approx((2, -0.48414, 4.48414, 3), abs=1e-5)
 
 
 @given(SAMPLES, st.sampled_from([0.5, 0.9, 0.95, 0.999]))
-def test_mean_interval_is_scipys(values, level):
-    ours = mean_interval(values, level)
+def test_an_interval_is_scipys(values, level):
+    ours = interval_of(values, level)
     if np.ptp(values) == 0:
         assert ours == (values[0], values[0], values[0], len(values))
         return
@@ -62,7 +69,7 @@ def test_mean_interval_is_scipys(values, level):
 
 @given(SAMPLES, st.floats(-1e3, 1e3), st.floats(-1e3, 1e3).filter(lambda x: abs(x) > 1e-3))
 def test_shift_and_scale_equivariance(values, shift, scale):
-    one, other = mean_interval(values), mean_interval(scale * values + shift)
+    one, other = interval_of(values), interval_of(scale * values + shift)
     low, high = sorted((scale * one.low + shift, scale * one.high + shift))
     slack = 1e-9 * (1 + abs(shift) + abs(scale) * np.abs(values).max())
     expected = (scale * one.estimate + shift, low, high)
@@ -71,21 +78,20 @@ def test_shift_and_scale_equivariance(values, shift, scale):
 
 def test_order_of_the_values_does_not_matter_and_a_higher_level_is_wider():
     values = np.random.default_rng(1).random(9)
-    assert mean_interval(values[::-1]) == pytest.approx(mean_interval(values))
-    wide, narrow = mean_interval(values, 0.99), mean_interval(values, 0.9)
+    assert interval_of(values[::-1]) == pytest.approx(interval_of(values))
+    wide, narrow = interval_of(values, 0.99), interval_of(values, 0.9)
     assert wide.low < narrow.low < narrow.high < wide.high
 
 
 def test_degenerate_samples_are_defined():
-    assert mean_interval([0.1, 0.1, 0.1]) == (0.1, 0.1, 0.1, 3)
-    one = mean_interval([4.0])
+    assert interval_of([0.1, 0.1, 0.1]) == (0.1, 0.1, 0.1, 3)
+    one = interval_of([4.0])
     assert (one.estimate, one.n) == (4.0, 1)
     assert math.isnan(one.low)
     assert math.isnan(one.high)
-    for values, n in (([], 0), ([1.0, math.nan, 1.0], 3)):
-        interval = mean_interval(values)
-        assert np.isnan(interval[:3]).all()
-        assert interval.n == n
+    interval = interval_of([1.0, math.nan, 1.0])
+    assert np.isnan(interval[:3]).all()
+    assert interval.n == 3
 
 
 def test_interval_covers_the_truth_as_often_as_its_level_says():
@@ -99,7 +105,7 @@ def test_interval_covers_the_truth_as_often_as_its_level_says():
 # ------------------------------------------------------------------------- summary
 
 
-def test_summary_is_mean_interval_per_group_in_order_of_appearance():
+def test_summary_is_an_interval_per_group_in_order_of_appearance():
     rng = np.random.default_rng(2)
     keys = [(load, policy) for load in (2.0, 0.5, 1.0) for policy in ("B", "A")]
     rows = [(*key, rng.random()) for _ in range(4) for key in keys]
@@ -109,7 +115,7 @@ def test_summary_is_mean_interval_per_group_in_order_of_appearance():
     assert list(zip(table.load, table.policy, strict=True)) == keys
     for row in table.itertuples():
         values = frame.reject[(frame.load == row.load) & (frame.policy == row.policy)]
-        assert ends(row) == pytest.approx(mean_interval(values, 0.9)[:3])
+        assert ends(row) == pytest.approx(student(values, 0.9))
     assert summary(frame, [], "reject").n.tolist() == [24]
 
 
@@ -202,8 +208,7 @@ def test_relative_reduction_of_nothing_is_undefined():
         (lambda f: reduce(f, at=["load", "policy"]), "'policy' has two meanings"),
         (lambda f: summary(f.rename(columns={"load": "n"}), "n", "reject"), "two meanings"),
         (lambda f: summary(f, "load", "policy"), "'policy' must hold numbers"),
-        (lambda f: mean_interval([1, 2], 0), "level must be between 0 and 1"),
-        (lambda f: mean_interval(["x"]), "must hold numbers"),
+        (lambda f: interval_of([1, 2], 0), "level must be between 0 and 1"),
         (lambda f: calibrate(-1), "draws must be a whole number of at least 1, got -1"),
     ],
 )

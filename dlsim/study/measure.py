@@ -176,7 +176,8 @@ def negate_interval(table: pd.DataFrame, about: float = 0.0) -> pd.DataFrame:
 
 
 def ratio(
-    frame: pd.DataFrame, a: str, b: str, by: Sequence[str], less: float = 0.0
+    frame: pd.DataFrame, numerator: str, denominator: str, by: Sequence[str], less: float = 0.0
 ) -> pd.DataFrame:
     """Estimate the mean of one column over the mean of another at every point, less a number."""
-    return negate_interval(reduction(frame[a], frame[b], frame[list(by)]), 1.0 - less)
+    saved = reduction(frame[numerator], frame[denominator], frame[list(by)])
+    return negate_interval(saved, 1.0 - less)

@@ -1,6 +1,7 @@
 """The process of one notebook: execute it with papermill, and leave the result or an error.
 
-`dlsim.study.notebooks` starts it with a request in a file, and puts the result into place.
+`dlsim.study.notebooks` starts it with a request in a file, and puts the result into place. pandas
+is not imported, since each notebook of a batch has such a process: `dlsim.files` is imported late.
 """
 
 import contextlib
@@ -14,9 +15,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from dlsim import files, processes
+from dlsim import processes
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.files import MAX_TABLE_BYTES, StrPath, read_json
 
 #: Seconds that a kernel may take to start.
 START_SECONDS = 120
@@ -74,7 +74,9 @@ def _execute(request: Mapping[str, Any], work: Path) -> None:
         what = f"code cell {_cells_begun(executed)} ran longer than its limit of {seconds}"
         raise StudyError(what) from error
     except OSError as error:
-        raise files.write_error(executed, error) from error
+        from dlsim.files import write_error
+
+        raise write_error(executed, error) from error
     except Exception as error:  # a kernel that dies raises what its transport raises
         where = f"code cell {_cells_begun(executed)}: " if executed.exists() else ""
         raise StudyError(f"{where}{type(error).__name__}: {error}") from error
@@ -108,13 +110,15 @@ def _make_kernel(folder: Path, imports_from: str) -> None:
     (folder / "kernel.json").write_bytes(kernel_of_this_python(*options))
 
 
-def _plain_path(path: StrPath) -> str:
+def _plain_path(path: str | os.PathLike[str]) -> str:
     """Return a path in which papermill finds no placeholder to fill in."""
     return os.fspath(path).replace("{", "{{").replace("}", "}}")
 
 
 def _cells_begun(executed: Path) -> int:
     """Return the number of the code cell that was the last to begin."""
+    from dlsim.files import MAX_TABLE_BYTES, read_json
+
     with contextlib.suppress(InputError, KeyError, TypeError):
         cells = [
             c for c in read_json(executed, MAX_TABLE_BYTES)["cells"] if c["cell_type"] == "code"

@@ -12,7 +12,7 @@ family at once, and without the assumption that replicates are normally distribu
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -25,15 +25,6 @@ from dlsim.validate import number, require_table
 ENDS = ("estimate", "low", "high")
 #: Probability that an interval covers the true value.
 LEVEL = 0.95
-
-
-class Interval(NamedTuple):
-    """An estimate and its confidence interval."""
-
-    estimate: float
-    low: float
-    high: float
-    n: int
 
 
 def _names(columns: str | Sequence[str]) -> list[str]:
@@ -219,20 +210,6 @@ def _intervals(
     return result.reset_index(drop=keys.columns.empty)
 
 
-def mean_interval(values: Any, level: float = LEVEL) -> Interval:
-    """Estimate a mean from independent values.
-
-    >>> mean_interval([1.0, 2.0, 3.0]).n
-    3
-    """
-    sample = _numbers(pd.Series(np.ravel(values), name="values"))
-    table = _intervals(sample, pd.DataFrame(index=sample.index), level)
-    if table.empty:
-        return Interval(np.nan, np.nan, np.nan, 0)
-    estimate, low, high, n = table.iloc[0]
-    return Interval(float(estimate), float(low), float(high), int(n))
-
-
 def summary(
     frame: pd.DataFrame,
     by: str | Sequence[str],
@@ -246,15 +223,16 @@ def summary(
     return _intervals(_numbers(frame[column]), frame[names], level, samples)
 
 
-def reduction(a: pd.Series, b: pd.Series, keys: pd.DataFrame) -> pd.DataFrame:
-    r"""Estimate by which fraction `a` is smaller than `b`, in pairs, for each row group of `keys`.
+def reduction(values: pd.Series, reference: pd.Series, keys: pd.DataFrame) -> pd.DataFrame:
+    r"""Estimate by which fraction values are smaller than a reference, in pairs, for each group.
 
     .. math:: 1 - \bar a / \bar b, \qquad
               \text{from the residuals } (a_i - (\bar a / \bar b)\, b_i) / \bar b
 
-    The standard error of these residuals is that of the ratio of the means (delta method).
+    Here a are the values and b the reference; `keys` group the rows. The standard error of these
+    residuals is that of the ratio of the means (delta method).
     """
-    left, right = _numbers(a), _numbers(b)
+    left, right = _numbers(values), _numbers(reference)
     below = _grouped(right, keys).transform("mean").replace(0.0, np.nan)
     ratio = _grouped(left, keys).transform("mean") / below
     # The residuals of a group have mean 0, so the mean of these values is the estimate.
@@ -262,24 +240,49 @@ def reduction(a: pd.Series, b: pd.Series, keys: pd.DataFrame) -> pd.DataFrame:
 
 
 def relative_reduction(
-    frame: pd.DataFrame, column: str, by: str, a: Any, b: Any, at: str | Sequence[str] = ()
+    frame: pd.DataFrame,
+    column: str,
+    by: str,
+    value: Any,
+    reference: Any,
+    at: str | Sequence[str] = (),
 ) -> pd.DataFrame:
-    """Estimate the `reduction` of a column from one policy to another, replicate by replicate."""
+    """Estimate the `reduction` of a column from a reference policy to another, in pairs of runs.
+
+    Parameters
+    ----------
+    frame : DataFrame
+        A tidy frame with the columns `column`, `by`, ``replicate`` and those of `at`.
+    column : str
+        What is compared, such as "makespan".
+    by : str
+        The column that names the policy.
+    value, reference
+        The two values of `by` that are compared: 1 - value / reference is estimated.
+    at : str or sequence of str
+        The other columns of the grid: one estimate for each of their combinations.
+
+    Raises
+    ------
+    InputError
+        If a policy has no row, several rows of one replicate, or a row without its partner.
+    """
     places, sides = _names(at), []
     keys = [*places, "replicate"]
     _check(frame, [column, by, *keys], places)
-    for value in (a, b):
-        side = frame.loc[frame[by] == value, [*keys, column]]
+    for one in (value, reference):
+        side = frame.loc[frame[by] == one, [*keys, column]]
         if side.empty:
             known = ", ".join(map(repr, frame[by].unique()))
-            raise InputError(f"no row has {by} = {value!r}; there are {known}")
+            raise InputError(f"no row has {by} = {one!r}; there are {known}")
         if side.duplicated(keys).any():
-            what = f"several rows have {by} = {value!r} and the same {', '.join(keys)}"
+            what = f"several rows have {by} = {one!r} and the same {', '.join(keys)}"
             raise InputError(f"{what}: name in `at` the other columns of the grid")
         sides.append(side)
     met = sides[0][keys].merge(sides[1][keys], how="outer", indicator="in")
     for row in met[met["in"] != "both"].to_dict("records"):
         where = ", ".join(f"{name} = {row[name]!r}" for name in keys)
-        raise InputError(f"only one of {by} = {a!r} and {b!r} has a row at {where}: run both")
-    both = sides[0].merge(sides[1], on=keys, suffixes=(" a", " b"))
-    return reduction(both[f"{column} a"], both[f"{column} b"], both[places])
+        what = f"only one of {by} = {value!r} and {reference!r} has a row at {where}"
+        raise InputError(f"{what}: run both")
+    both = sides[0].merge(sides[1], on=keys, suffixes=(" value", " reference"))
+    return reduction(both[f"{column} value"], both[f"{column} reference"], both[places])
