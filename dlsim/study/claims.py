@@ -31,7 +31,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
 from typing import Any
@@ -188,16 +188,26 @@ _FIELDS = files.field_rules(
 )
 
 
-def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[Claim]:
-    """Read the claims of one paper or of all."""
-    path = files.shared_file("data/claims.toml") if path is None else path
+def _read_claims(path: StrPath) -> tuple[Claim, ...]:
     rows = files.read_tables(path, {"claim": _FIELDS}).get("claim")
     if not rows:
         raise InputError(f"{path}: must hold [[claim]] tables")
-    claims = [files.located(os.fspath(path), Claim, **row) for row in rows]
+    claims = tuple(files.located(os.fspath(path), Claim, **row) for row in rows)
     twice = [name for name, count in Counter(c.id for c in claims).items() if count > 1]
     if twice:
         raise InputError(f"{path}: claim {twice[0]!r} is there twice; ids must differ")
+    return claims
+
+
+@cache
+def _shipped_claims() -> tuple[Claim, ...]:
+    """Read data/claims.toml once, since every verdict looks its claim up."""
+    return _read_claims(files.shared_file("data/claims.toml"))
+
+
+def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[Claim]:
+    """Read the claims of one paper or of all, by default from data/claims.toml."""
+    claims = _shipped_claims() if path is None else _read_claims(path)
     papers = list(dict.fromkeys(c.paper for c in claims))
     if paper is not None and paper not in papers:
         known = f"claims are known of {', '.join(papers)}"
@@ -227,6 +237,10 @@ class Verdict:
         The smallest effect that these runs would have shown, NaN if no point is open.
     notes : str
         Sentences at the end of the reason.
+    runs : int
+        The fewest replicates of a point, 0 where they are not known.
+    intervals : DataFrame or None
+        The points that were judged, as `intervals` returns them; None if nothing was measured.
     """
 
     claim: Claim
@@ -237,6 +251,8 @@ class Verdict:
     worst_point: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
     effect: float = field(default=math.nan, compare=False, repr=False)
     notes: str = field(default="", compare=False, repr=False)
+    runs: int = field(default=0, compare=False, repr=False)
+    intervals: pd.DataFrame | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         one_of("a verdict", self.word, SYMBOLS)
@@ -451,7 +467,7 @@ def _find_worst_point(frame: pd.DataFrame, sides: Any, claim: Claim) -> int:
 
 
 def _describe_estimates(
-    points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: object
+    points: pd.DataFrame, row: Mapping[str, Any], claim: Claim, runs: int
 ) -> str:
     """Describe the estimates: least and greatest, and the point that fits the claim least."""
     unit, all_of_them = claim.unit, points["estimate"]
@@ -460,7 +476,7 @@ def _describe_estimates(
     if len(points) > 1:
         extent = write_numbers(unit, all_of_them.min(), all_of_them.max())
         text = f"{extent}; weakest at {row['point']}: {text}"
-    text = f"{text}; {runs} runs" if runs is not None else text
+    text = f"{text}; {runs} runs" if runs else text
     return f"{text}; {row['beside']}" if row.get("beside") else text
 
 
@@ -511,7 +527,9 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
         If a column is missing, or an interval has low above high.
     """
     if points.empty:
-        return Verdict(claim, "cannot be checked", "No point of the grid was run.")
+        return Verdict(
+            claim, "cannot be checked", "No point of the grid was run.", intervals=points
+        )
     frame = intervals(points, claim)
     alone = _sides(frame["low"], frame["high"], claim)
     at_once = _sides(frame["least"], frame["most"], claim)
@@ -519,20 +537,21 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
     word = _choose_word(_merge_groups(alone, groups), _merge_groups(at_once, groups))
     sides = alone if word == "holds" or len(frame) == 1 else at_once
     worst_point: Any = frame.iloc[_find_worst_point(frame, sides, claim)].to_dict()
+    runs = int(points["n"].min()) if "n" in points else 0
+    known: dict[str, Any] = {"worst_point": worst_point, "runs": runs, "intervals": frame}
     if frame[["low", "high"]].isna().any(axis=1).all():
         what = "No point has an interval: give it two runs or more, that are not all equal."
-        return Verdict(claim, "cannot be checked", what, worst_point=worst_point)
+        return Verdict(claim, "cannot be checked", what, **known)
     count = Counter(_merge_groups(sides, groups))
-    runs = int(points["n"].min()) if "n" in points else None
     verdict = Verdict(
         claim,
         word,
         reason="",
         statistic=_describe_estimates(frame, worst_point, claim, runs),
         counts=tuple(count[side] for side in SIDES),
-        worst_point=worst_point,
         effect=_smallest_effect(frame, sides) if count["open"] else math.nan,
         notes=_describe_notes(frame),
+        **known,
     )
     reason = f"{verdict.points}.{_describe_power(verdict.effect, claim)}"
     if claim.margin and claim.direction not in PRINTED:

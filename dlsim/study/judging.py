@@ -54,18 +54,18 @@ def _arguments(
 
 def measure_claim(
     claim: Claim, frames: Sequence[Any] = (), named: Mapping[str, Any] | None = None
-) -> tuple[Verdict, pd.DataFrame | None]:
-    """Measure a claim on frames and judge it; return the points of its grid, too."""
+) -> Verdict:
+    """Measure a claim on frames and judge it."""
     if claim.id not in MEASURES:
-        return claims.verdict_of(claim), None
+        return claims.verdict_of(claim)
     function = MEASURES[claim.id].function
     arguments = _arguments(claim, function, frames, named or {})
     try:
         points = function(**arguments)
     except KeyError as error:
         reason = f"The frame has no {error.args[0]!r}, on which this claim is measured."
-        return Verdict(claim, "cannot be checked", reason), None
-    return claims.verdict_of(claim, points), points
+        return Verdict(claim, "cannot be checked", reason)
+    return claims.verdict_of(claim, points)
 
 
 def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFrame) -> MarkdownText:
@@ -94,9 +94,8 @@ def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFra
     """
     here, paragraphs = session.current(), []
     for name in [names] if isinstance(names, str) else names:
-        verdict, points = measure_claim(find_claim(name), frames, named)
-        here.verdicts[name], here.points[name] = verdict, points
-        paragraphs.append(explain(verdict))
+        here.verdicts[name] = measure_claim(find_claim(name), frames, named)
+        paragraphs.append(explain(here.verdicts[name]))
     return MarkdownText("\n\n".join(paragraphs))
 
 
@@ -166,9 +165,9 @@ def claim_points(name: str) -> pd.DataFrame:
     Columns: the place in the grid, ``estimate``, ``low`` and ``high`` (95 % for one point alone),
     ``least`` and ``most`` (95 % for all points of the claim at once).
     """
-    claim, known = find_claim(name), session.current().points
-    points = known[one_of("a claim that was judged", name, known)]
-    return pd.DataFrame() if points is None or points.empty else claims.intervals(points, claim)
+    known = session.current().verdicts
+    points = known[one_of("a claim that was judged", name, known)].intervals
+    return pd.DataFrame() if points is None else points.copy()
 
 
 def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None, **place: Any) -> Axes:
@@ -211,7 +210,7 @@ def judged_points() -> pd.DataFrame:
         ``estimate``, ``low`` and ``high`` (95 % for one point alone), ``least`` and ``most``
         (95 % for all points of the claim at once), ``n`` (replicates).
     """
-    tables = [claim_points(name).assign(claim=name) for name in session.current().points]
+    tables = [claim_points(name).assign(claim=name) for name in session.current().verdicts]
     tables = [table for table in tables if len(table)]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
     return table.reindex(columns=POINT_COLUMNS).replace({"n": {math.inf: math.nan}})
@@ -248,5 +247,5 @@ def measure_claim_without_frames(claim: Claim) -> Verdict:
     """Judge a claim whose measure needs no frame; say of any other that it was not judged."""
     measure: Measure | None = MEASURES.get(claim.id)
     if measure is not None and not inspect.signature(measure.function).parameters:
-        return measure_claim(claim)[0]
+        return measure_claim(claim)
     return claims.verdict_of(claim)

@@ -41,24 +41,23 @@ def list_readings(switches: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, A
         yield from ({name: value} for value in options[1:])
 
 
-def _row(claim: Claim, verdict: Verdict, points: pd.DataFrame | None) -> dict[str, Any]:
-    """Return a verdict with the numbers of the point that speaks most against the claim."""
+def _row(name: str, verdict: Verdict) -> dict[str, Any]:
+    """Return a verdict under a reading, with the point that speaks most against the claim."""
+    claim = verdict.claim
     row = {"point": "", **dict.fromkeys(ENDS, np.nan), **(verdict.worst_point or {})}
-    runs, reason = 0, verdict.reason
-    if points is None:
-        reason = claim.reason or "Not run under this reading."
-    elif len(points) and "n" in points:
-        runs = int(points["n"].min())
+    is_measured = verdict.intervals is not None
     return {
+        "claim": claim.id,
+        "reading": name,
         "point": row["point"],
         "mean": row["estimate"],
         "low": row["low"],
         "high": row["high"],
-        "runs": runs,
+        "runs": verdict.runs,
         "unit": claim.unit,
         "verdict": verdict.word,
         "points": verdict.points,
-        "reason": reason,
+        "reason": verdict.reason if is_measured else claim.reason or "Not run under this reading.",
     }
 
 
@@ -72,19 +71,15 @@ def _judged_here(name: str) -> Iterator[dict[str, Any]]:
     """Yield the verdicts of this session, one row per claim, with `name` as the reading."""
     here = session.current()
     for claim in _mapped_claims():
-        verdict = here.verdicts.get(claim.id) or claims.verdict_of(claim)
-        points = here.points.get(claim.id)
-        yield {"claim": claim.id, "reading": name, **_row(claim, verdict, points)}
+        yield _row(name, here.verdicts.get(claim.id) or claims.verdict_of(claim))
 
 
 def _judged_on(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the verdicts on the frames of a reading; a claim that lacks one is not checked."""
     for claim in _mapped_claims():
         needed = inspect.signature(MEASURES[claim.id].function).parameters
-        verdict, points = claims.verdict_of(claim), None
-        if all(frames.get(one) is not None for one in needed):
-            verdict, points = measure_claim(claim, named=frames)
-        yield {"claim": claim.id, "reading": name, **_row(claim, verdict, points)}
+        is_run = all(frames.get(one) is not None for one in needed)
+        yield _row(name, measure_claim(claim, named=frames) if is_run else claims.verdict_of(claim))
 
 
 def _run_all(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame:

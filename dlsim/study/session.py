@@ -39,9 +39,8 @@ class Session:
     jobs: int = 0
     reading: Mapping[str, Any] = field(default_factory=dict)
     executor: Executor | None = None
-    #: Verdicts and the points that were judged, by the id of the claim.
+    #: Verdicts by the id of the claim, in the order of judging.
     verdicts: "dict[str, Verdict]" = field(default_factory=dict)
-    points: dict[str, pd.DataFrame | None] = field(default_factory=dict)
     #: Numbers of the figures that earlier cells of the notebook left open.
     earlier_figures: frozenset[int] = frozenset()
 
