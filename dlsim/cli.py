@@ -415,8 +415,8 @@ def print_claims(args: argparse.Namespace) -> int:
         load_claims,
         read_scorecard,
         reference_of,
-        shown_words,
     )
+    from dlsim.study.verdict_text import with_sentences
 
     name = paper_of_letter(args.name or "").casefold()
     known = load_claims()
@@ -440,17 +440,17 @@ def print_claims(args: argparse.Namespace) -> int:
     if args.json:
         print(card.to_json(orient="records", indent=1, force_ascii=False))
         return 0
-    words = shown_words(card)
-    for row, word in zip(card.to_dict("records"), words, strict=True):
-        print(f"{SHOWN_SYMBOLS[word]} {row['id']} ({row['where']}) {word}")
+    card = with_sentences(card)
+    for row in card.to_dict("records"):
+        print(f"{SHOWN_SYMBOLS[row['verdict']]} {row['id']} ({row['where']}) {row['verdict']}")
         printed = f"Printed: {row['printed']}. " if row["printed"] else ""
-        for text in (row["claim"], f"{printed}Measured: {row['measured'] or '-'}", row["reason"]):
+        for text in (row["claim"], f"{printed}{row['measured']}".strip(), row["reason"]):
             print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))
     for claim in wanted:
         if claim.id not in set(card["id"]):
             print(f"  {claim.id} ({claim.where}) is not in these results")
     where = args.results or "the reference results at paper scale"
-    print(f"\n{headline(words)} - from {where}, default reading unless stated there")
+    print(f"\n{headline(card['verdict'])} - from {where}, default reading unless stated there")
     return 0
 
 

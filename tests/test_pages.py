@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
-from dlsim.study import overview, results_page, scorecard
+from dlsim.study import overview, results_page, scorecard, verdict_text
 from dlsim.study.claims import SHOWN_SYMBOLS, SHOWN_WORDS, load_claims
 from dlsim.study.figures import load_figures
 from dlsim.study.pages import PageFrame, set_formulas, write_page
@@ -178,7 +178,7 @@ def test_the_page_shows_every_claim_and_figure(folder):
     for row in verdicts().to_dict("records"):
         assert row["claim"] in page.text
         assert f"claim-{row['id']}" in page.ids
-        assert overview.describe_comparisons(row["points"]) in page.text
+        assert verdict_text.describe_comparisons(row["points"]) in page.text
     for row in load_figures()[1]:
         assert row.title in page.text
         assert (row.id in page.ids) == (row.notebook == "20-mcdf"), row.id

@@ -233,10 +233,6 @@ class Verdict:
         The number of points for the claim, open, and against it.
     worst_point : mapping or None
         The point that speaks most against the claim: a row of `intervals`.
-    effect : float
-        The smallest effect that these runs would have shown, NaN if no point is open.
-    notes : str
-        Sentences at the end of the reason.
     runs : int
         The fewest replicates of a point, 0 where they are not known.
     intervals : DataFrame or None
@@ -249,8 +245,6 @@ class Verdict:
     statistic: str = ""
     counts: tuple[int, ...] = ()
     worst_point: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
-    effect: float = field(default=math.nan, compare=False, repr=False)
-    notes: str = field(default="", compare=False, repr=False)
     runs: int = field(default=0, compare=False, repr=False)
     intervals: pd.DataFrame | None = field(default=None, compare=False, repr=False)
 
@@ -263,15 +257,17 @@ class Verdict:
     @property
     def points(self) -> str:
         """How many points of the grid are for the claim, open, and against it."""
-        if not self.counts:
-            return ""
-        named = zip(self.counts, SIDES, strict=True)
-        return f"{', '.join(f'{n} {side}' for n, side in named)}, of {sum(self.counts)}"
+        return _describe_counts(self.counts)
 
     @property
     def shown(self) -> str:
         """The word that readers see."""
         return shown_word(self.claim, self.word, self.points, self.statistic)
+
+
+def _describe_counts(counts: tuple[int, ...]) -> str:
+    named = [f"{number} {side}" for number, side in zip(counts, SIDES, strict=False)]
+    return f"{', '.join(named)}, of {sum(counts)}" if counts else ""
 
 
 def write_number(value: float, unit: str) -> str:
@@ -543,20 +539,13 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
         what = "No point has an interval: give it two runs or more, that are not all equal."
         return Verdict(claim, "cannot be checked", what, **known)
     count = Counter(_merge_groups(sides, groups))
-    verdict = Verdict(
-        claim,
-        word,
-        reason="",
-        statistic=_describe_estimates(frame, worst_point, claim, runs),
-        counts=tuple(count[side] for side in SIDES),
-        effect=_smallest_effect(frame, sides) if count["open"] else math.nan,
-        notes=_describe_notes(frame),
-        **known,
-    )
-    reason = f"{verdict.points}.{_describe_power(verdict.effect, claim)}"
+    counts = tuple(count[side] for side in SIDES)
+    power = _describe_power(_smallest_effect(frame, sides), claim) if count["open"] else ""
+    reason = f"{_describe_counts(counts)}.{power}{_describe_notes(frame)}"
     if claim.margin and claim.direction not in PRINTED:
         reason = f"Asked, in our reading: {claim.threshold}. {reason}"
-    return replace(verdict, reason=reason + verdict.notes)
+    statistic = _describe_estimates(frame, worst_point, claim, runs)
+    return Verdict(claim, word, reason, statistic, counts, **known)
 
 
 def _describe_notes(frame: pd.DataFrame) -> str:

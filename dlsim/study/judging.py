@@ -10,8 +10,9 @@ from matplotlib.axes import Axes
 
 from dlsim.errors import InputError
 from dlsim.study import claims, session
-from dlsim.study.claims import SHOWN_SYMBOLS, Claim, Verdict
+from dlsim.study.claims import Claim, Verdict
 from dlsim.study.measure import MEASURES, Measure
+from dlsim.study.verdict_text import explain
 from dlsim.validate import one_of
 
 
@@ -97,66 +98,6 @@ def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFra
         here.verdicts[name] = measure_claim(find_claim(name), frames, named)
         paragraphs.append(explain(here.verdicts[name]))
     return MarkdownText("\n\n".join(paragraphs))
-
-
-def _count_points(verdict: Verdict) -> str:
-    """Say how many comparisons support the claim, contradict it, or show nothing."""
-    supporting, open_, against = verdict.counts
-    parts = [
-        f"{number} {verb}{'s' * (number == 1)} {what}".rstrip()
-        for number, verb, what in (
-            (supporting, "support", "the claim"),
-            (against, "contradict", "it" if supporting else "the claim"),
-            (open_, "show", "nothing"),
-        )
-        if number
-    ]
-    total = sum(verdict.counts)
-    return f"Of {total} comparison{'s' * (total > 1)} {', '.join(parts)}."
-
-
-def _deciding_number(verdict: Verdict) -> str:
-    """Name the point that speaks most against the claim, with its 95 % interval."""
-    claim, row = verdict.claim, verdict.worst_point
-    if row is None:
-        return ""
-    ends = (claims.write_number(row[name], claim.unit) for name in ("estimate", "low", "high"))
-    estimate, low, high = ends
-    interval = f" (95 %: {low} to {high})" if row["low"] < row["high"] else ""
-    head = "Closest to failing" if verdict.word == "holds" else "Furthest from the claim"
-    where = f"{row['point']}: " if sum(verdict.counts) > 1 else ""
-    beside = f"; {row['beside']}" if row.get("beside") else ""
-    return f"{head}: {where}**{estimate}** {claim.unit}{interval}{beside}."
-
-
-def _smallest_visible_effect(verdict: Verdict) -> str:
-    """Say how large an effect had to be for these runs to show it, where comparisons are open."""
-    if math.isnan(verdict.effect):
-        return ""
-    if math.isinf(verdict.effect):
-        return "So few runs show no effect at all."
-    effect = claims.write_numbers(verdict.claim.unit, verdict.effect)
-    return f"With so few runs only effects above {effect} would be noticed (in 4 of 5 cases)."
-
-
-def explain(verdict: Verdict) -> str:
-    """Say in words what became of a claim, and which number decides it."""
-    claim = verdict.claim
-    head = f"{SHOWN_SYMBOLS[verdict.shown]} **{claim.id} is {verdict.shown}.** *{claim.text}*"
-    if not verdict.counts:
-        return f"{head} {verdict.reason}"
-    asked = f"Asked, in our reading: {claim.threshold}."
-    has_margin = bool(claim.margin) and claim.direction not in claims.PRINTED
-    sentences = [
-        asked if has_margin else "",
-        f"Printed: {claims.write_numbers(claim.unit, *claim.printed)}." if claim.printed else "",
-        _deciding_number(verdict),
-        _count_points(verdict),
-        _smallest_visible_effect(verdict),
-        verdict.notes.strip(),
-        verdict.reason if claim.kind == "theorem" else "",
-    ]
-    return " ".join([head, *filter(None, sentences)])
 
 
 def claim_points(name: str) -> pd.DataFrame:

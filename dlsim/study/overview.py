@@ -5,7 +5,6 @@ the files of a folder of results; the page that `dlsim.study.pages` makes mends 
 """
 
 import os
-import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -14,10 +13,11 @@ from urllib.parse import quote
 import pandas as pd
 
 from dlsim.files import StrPath
-from dlsim.study.claims import SHOWN_SYMBOLS, SHOWN_WORDS, STRONGER, shown_words
+from dlsim.study.claims import SHOWN_SYMBOLS, STRONGER
 from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.pages import TEMPLATES
 from dlsim.study.style import SHOWN_INK
+from dlsim.study.verdict_text import with_sentences
 
 #: What the verdicts mean, for a reader who meets them for the first time.
 MEANINGS = {
@@ -30,12 +30,6 @@ MEANINGS = {
     "not checkable": "The paper does not say enough to measure it, or it is not about numbers.",
     STRONGER: "The measurement exceeds the paper's number, in the paper's favour.",
 }
-
-
-def _with_shown_words(card: pd.DataFrame) -> pd.DataFrame:
-    """Return a scorecard with the words that a reader is shown."""
-    reference = card["reference"].map(SHOWN_WORDS).fillna("")
-    return card.assign(verdict=shown_words(card), reference=reference)
 
 
 def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
@@ -53,7 +47,7 @@ def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
     IPython.display.HTML
     """
     papers, found = load_figures()[0], []
-    folder, card = Path(out), _with_shown_words(card)
+    folder, card = Path(out), with_sentences(card)
     notebooks = {row.paper: row.notebook for row in reversed(load_figures()[1])}
     for paper, rows in _by_paper(card).items():
         about = papers.get(paper, {})
@@ -78,23 +72,7 @@ def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
 
 def show_claims(card: pd.DataFrame) -> Any:
     """Show all claims with their verdicts, and menus that show only some of them."""
-    shown = _with_shown_words(card).to_dict("records")
-    rows = [row | {"comparisons": describe_comparisons(row["points"])} for row in shown]
-    return _show("claims", rows, papers=_titles(card))
-
-
-def describe_comparisons(points: str) -> str:
-    """Say how many comparisons of a claim support it.
-
-    >>> describe_comparisons("2 for, 7 open, 13 against, of 22")
-    'Of 22 comparisons 2 support the claim, 13 contradict it, and 7 show nothing.'
-    """
-    counts = re.fullmatch(r"(\d+) for, (\d+) open, (\d+) against, of (\d+)", str(points))
-    if not counts:
-        return ""
-    support, nothing, contradict, total = counts.groups()
-    what = f"{support} support the claim, {contradict} contradict it, and {nothing} show nothing"
-    return f"Of {total} comparisons {what}."
+    return _show("claims", with_sentences(card).to_dict("records"), papers=_titles(card))
 
 
 def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
@@ -103,7 +81,7 @@ def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
     Parameters and return value are those of `show_findings`.
     """
     papers, rows = load_figures()
-    folder, card = Path(out), _with_shown_words(card)
+    folder, card = Path(out), with_sentences(card)
     there = {path.name.partition(".")[0] for path in (folder / "notebooks").glob("*.ipynb")}
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in (row for row in rows if row.notebook in there):

@@ -26,6 +26,7 @@ from dlsim.study.claims import (
 )
 from dlsim.study.plot import axes_of
 from dlsim.study.style import SHOWN_INK
+from dlsim.study.verdict_text import with_sentences
 
 REFERENCE = "reference, at the papers' scale"
 
@@ -103,14 +104,12 @@ def _left(table: pd.DataFrame) -> Styler:
 
 def _styled(frame: pd.DataFrame, *columns: str) -> Styler:
     """Show columns of a scorecard, a verdict in colour and symbol."""
-    words = shown_words(frame)
+    shown = with_sentences(frame)
+    words = shown["verdict"]
     inks = "background-color: " + words.map(SHOWN_INK) + "; color: #1d1d1f; white-space: nowrap"
-    shown = {"verdict": words.map(SHOWN_SYMBOLS) + " " + words}
-    if "reference" in columns:
-        shown["reference"] = frame["reference"].map(SHOWN_WORDS).fillna("")
-    if "agreement" in columns:
-        shown["agreement"] = frame["agreement"].str.replace("undecided", SHOWN_WORDS["undecided"])
-    style = _left(frame.assign(**shown)[list(columns)])
+    agreement = frame["agreement"].str.replace("undecided", SHOWN_WORDS["undecided"])
+    shown = shown.assign(verdict=words.map(SHOWN_SYMBOLS) + " " + words, agreement=agreement)
+    style = _left(shown[list(columns)])
     if "id" in columns:
         style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
     return style.apply(lambda _: inks, subset=["verdict"])

@@ -1,0 +1,158 @@
+"""Sentences about verdicts, for notebooks, pages and the command line.
+
+A scorecard keeps short texts, so that tables of results stay comparable with earlier ones. Readers
+see the sentences that this module makes of them.
+"""
+
+import re
+
+import pandas as pd
+
+from dlsim.study.claims import (
+    PRINTED,
+    SHOWN_SYMBOLS,
+    SHOWN_WORDS,
+    Claim,
+    Verdict,
+    load_claims,
+    scorecard,
+    shown_words,
+    write_numbers,
+)
+
+#: The text of measured numbers: their extent and the worst point, if there are several, then its
+#: estimate and 95 % interval, the number of runs, and a remark.
+_MEASURED = re.compile(
+    r"(?:(?P<extent>[^;]+); weakest at (?P<point>.+?): )?"
+    r"(?P<estimate>[-\d.,e+?]+ ?[^\[;]*?) ?\[(?P<low>.+?), (?P<high>.+?)\]"
+    r"(?:; (?P<runs>\d+) runs)?(?:; (?P<beside>.+))?"
+)
+#: Texts of the reason for a verdict, and the sentences that readers see instead.
+_REASONS = {
+    r"Asked, in our reading: .+?\. (?=\d+ for)": "",  # said beside the measured number
+    r"\d+ for, \d+ open, \d+ against, of \d+\. ?": "",  # said by `describe_comparisons`
+    r"These runs would show an effect of (.+?) at every open point \(power 80 %\)\.": (
+        r"With so few runs only effects above \1 would be noticed (in 4 of 5 cases)."
+    ),
+    r"So few runs could have shown no effect at all\.": "So few runs show no effect at all.",
+    r"With (\d+) looks, each at (\S+) %\.": (
+        r"The runs were judged \1 times, so each interval is one of \2 %."
+    ),
+    r"This is look \d+, at (\d+) times the runs\.": (
+        r"Judged again with \1 times the runs, since fewer had decided nothing."
+    ),
+    r"None at all at (\d+) of (\d+) points, in up to (\S+) cases\.": (
+        r"At \1 of \2 points no case occurred among up to \3."
+    ),
+    r"Of (\d+) steps to a neighbour (\d+) go the other way\.": (
+        r"Of \1 steps from one point to the next \2 go the other way."
+    ),
+}
+
+
+def describe_comparisons(points: str) -> str:
+    """Say how many comparisons of a claim support it.
+
+    >>> describe_comparisons("2 for, 7 open, 13 against, of 22")
+    'Of 22 comparisons 2 support the claim, 13 contradict it, 7 show nothing.'
+    """
+    counts = re.fullmatch(r"(\d+) for, (\d+) open, (\d+) against, of (\d+)", points)
+    if not counts:
+        return ""
+    supporting, undecided, against, total = map(int, counts.groups())
+    if total == 1:
+        verb = "shows nothing" if undecided else "contradicts" if against else "supports"
+        return f"The one comparison {verb}{' the claim' * (not undecided)}."
+    parts = [
+        f"{number} {verb}{'s' * (number == 1)} {what}"
+        for number, verb, what in (
+            (supporting, "support", "the claim"),
+            (against, "contradict", "it" if supporting else "the claim"),
+            (undecided, "show", "nothing"),
+        )
+        if number
+    ]
+    return f"Of {total} comparisons {', '.join(parts)}."
+
+
+def describe_threshold(claim: Claim) -> str:
+    """Say which values of the statistic are on the side of a claim."""
+    if claim.direction in PRINTED:
+        asked = write_numbers(claim.unit, *claim.region)
+    else:
+        words = {
+            "above": "more than",
+            "dramatic": "more than",
+            "below": "less than",
+            "marginal": "a size below",
+            "close": "a size of at most" if claim.margin else "exactly",
+            "same": "no two farther apart than",
+        }
+        asked = f"{words[claim.direction]} {write_numbers(claim.unit, claim.margin)}"
+    has_margin = bool(claim.margin) and claim.direction not in PRINTED
+    return f"The claim asks for {asked}{' (in our reading)' * has_margin}."
+
+
+def describe_measured(claim: Claim, measured: str, is_supported: bool) -> str:
+    """Say what was measured, what the claim asks for, and which point decides.
+
+    Parameters
+    ----------
+    claim : Claim
+        The claim that was judged.
+    measured : str
+        The numbers, as a scorecard has them.
+    is_supported : bool
+        Whether every comparison supports the claim.
+    """
+    found = _MEASURED.fullmatch(measured)
+    if not found:
+        return measured
+    parts = found.groupdict("")
+    is_wide = parts["low"] != parts["high"]
+    number = parts["estimate"].strip() + f" (95 %: {parts['low']} to {parts['high']})" * is_wide
+    sentences = [f"Measured: {claim.statistic}.", describe_threshold(claim)]
+    if parts["point"]:
+        nearest = "Closest to failing" if is_supported else "Furthest from the claim"
+        sentences.append(f"All points: {parts['extent']}. {nearest}: {parts['point']}, {number}.")
+    else:
+        sentences.append(f"It is {number}.")
+    beside = parts["beside"]
+    sentences += [f"{beside[0].upper()}{beside[1:]}."] if beside else []
+    sentences += [f"Runs: {parts['runs']}."] * bool(parts["runs"])
+    return " ".join(sentences)
+
+
+def describe_reason(points: str, reason: str) -> str:
+    """Say how many comparisons support a claim, and what else the reason of its verdict says."""
+    for text, sentence in _REASONS.items():
+        reason = re.sub(text, sentence, reason)
+    return f"{describe_comparisons(points)} {reason}".strip()
+
+
+def with_sentences(card: pd.DataFrame) -> pd.DataFrame:
+    """Return a scorecard with the words and sentences that readers see."""
+    known = {claim.id: claim for claim in load_claims()}
+    measured = [
+        describe_measured(known[row["id"]], row["measured"], row["verdict"] == "holds")
+        if row["id"] in known
+        else row["measured"]
+        for row in card.to_dict("records")
+    ]
+    reasons = map(describe_reason, card["points"], card["reason"])
+    return card.assign(
+        verdict=shown_words(card),
+        reference=card["reference"].map(SHOWN_WORDS).fillna(""),
+        measured=measured,
+        reason=list(reasons),
+    )
+
+
+def explain(verdict: Verdict) -> str:
+    """Say in Markdown what became of a claim, and which number decides it."""
+    claim, [row] = verdict.claim, scorecard([verdict]).to_dict("records")
+    head = f"{SHOWN_SYMBOLS[verdict.shown]} **{claim.id} is {verdict.shown}.** *{claim.text}*"
+    printed = f"Printed: {row['printed']}." if row["printed"] else ""
+    measured = describe_measured(claim, row["measured"], verdict.word == "holds")
+    reason = describe_reason(row["points"], row["reason"])
+    return " ".join(filter(None, [head, printed, measured, reason]))
