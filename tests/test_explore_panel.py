@@ -114,27 +114,10 @@ def test_a_call_brings_back_the_same_values(**given):
     assert set(values["reading"].items()) <= set(given["reading"].items())
 
 
-class Law:
-    """A law.
-
-    Parameters
-    ----------
-    link, flag : str
-        Where ``it`` leads,
-        and :math:`\\bar{E}/L`. Beyond it is nothing.
-
-    nodes : int
-        No switch of the panel.
-    """
-
-
-def test_docstrings_say_what_switches_mean():
-    panel = replace(TOY, explained=(Law,))
-    meaning = "Where it leads, and E/L. Beyond it is nothing."
-    assert panel.switch_meanings == dict.fromkeys(("link", "flag"), meaning)
-    menus = panel.reading_menus
+def test_every_switch_has_a_menu_with_its_label():
+    menus = TOY.reading_menus
     assert [menu.label for menu in menus.values()] == ["the link", "a flag", "the base"]
-    assert menus["link"].tooltip == meaning
+    assert [menu.default for menu in menus.values()] == ["per_task", False, 1.0]
 
 
 def test_a_call_leaves_defaults_out():
@@ -346,7 +329,7 @@ class TestPanel:
         assert 4 <= len(panel.controls) <= MOST_CONTROLS
         labels = [control.label for control in panel.all_controls.values()]
         assert len(set(labels)) == len(labels)
-        assert set(panel.switch_meanings) == set(panel.switches) == set(panel.labels)
+        assert set(panel.switches) == set(panel.labels)
         assert max(map(len, panel.labels.values())) <= 80
         assert len(panel.words) >= 5
 

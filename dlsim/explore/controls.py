@@ -11,10 +11,9 @@ from dlsim.errors import InputError
 from dlsim.validate import MAX_MAGNITUDE, column, number, one_of, whole
 
 
-def _labelled(label: str, tooltip: str = "") -> dict[str, Any]:
+def _labelled(label: str) -> dict[str, Any]:
     """Return the keywords that every widget of a control has."""
-    layout = widgets.Layout(width="auto")
-    return {"description": label, "tooltip": tooltip or label, "layout": layout}
+    return {"description": label, "tooltip": label, "layout": widgets.Layout(width="auto")}
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,6 @@ class Menu:
     label: str
     options: Sequence[Any]
     default: Any = None
-    tooltip: str = ""
 
     def __post_init__(self) -> None:
         if self.default is None:
@@ -91,7 +89,7 @@ class Menu:
     def widget(self, value: Any) -> widgets.Widget:
         """Build the menu."""
         options = [(_option_text(one), one) for one in self.options]
-        return widgets.Dropdown(options=options, value=value, **_labelled(self.label, self.tooltip))
+        return widgets.Dropdown(options=options, value=value, **_labelled(self.label))
 
 
 def _option_text(value: Any) -> str:

@@ -22,7 +22,6 @@ from dlsim.bricks import (
     Reading,
     Scheduler,
     simulate,
-    workload,
 )
 from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, Slider, StopSlider
@@ -103,7 +102,6 @@ class GridSetting(NamedTuple):
     settings=(Slider("seed", "seed of the environments", 0, 99, 1, 0),),
     switches=_SWITCHES_SHOWN,
     labels=_LABELS,
-    explained=(Reading, Scheduler, workload.random_environment),
     words=_DEFINITIONS,
 )
 def grid(

@@ -4,7 +4,6 @@ A panel can be called, tested and saved without a browser; its widgets (`PanelVi
 the parameters and show the result.
 """
 
-import inspect
 import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
@@ -26,8 +25,6 @@ from dlsim.validate import mapping, one_of
 MOST_CONTROLS = 6
 #: Letters of a saved file's name before it is shortened.
 LONGEST_NAME = 80
-#: One entry of the section Parameters of a docstring: names, then indented lines.
-_PARAMETER = re.compile(r"^(\w+(?:, \w+)*)(?: :.*)?\n((?:(?: {4}.*)?\n)+)", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -46,8 +43,6 @@ class Panel:
         Switches of the paper's readings, the default option first; behind "readings".
     labels : mapping of str to str
         What each switch decides, in a few plain words: the label of its menu.
-    explained : tuple of class or function
-        Their numpydoc sections Parameters say what the switches decide.
     words : mapping of str to str
         Definitions of the words in the picture; behind "words".
     """
@@ -59,7 +54,6 @@ class Panel:
     settings: tuple[Control, ...] = ()
     switches: Mapping[str, Sequence[Any]] = field(default_factory=dict)
     labels: Mapping[str, str] = field(default_factory=dict)
-    explained: tuple[Any, ...] = ()
     words: Mapping[str, str] = field(default_factory=dict)
 
     @cached_property
@@ -69,22 +63,10 @@ class Panel:
 
     @cached_property
     def reading_menus(self) -> dict[str, Menu]:
-        """Return a menu per switch; its tooltip is the meaning of the switch."""
+        """Return a menu per switch."""
         return {
-            name: Menu(name, self.labels[name], options, tooltip=self.switch_meanings.get(name, ""))
-            for name, options in self.switches.items()
+            name: Menu(name, self.labels[name], options) for name, options in self.switches.items()
         }
-
-    @cached_property
-    def switch_meanings(self) -> dict[str, str]:
-        """Return the meaning of each switch, from the docstrings of `explained`."""
-        found: dict[str, str] = {}
-        for source in self.explained:
-            for names, text in _PARAMETER.findall(f"{inspect.getdoc(source) or ''}\n"):
-                plain = re.sub(r":math:|`", "", " ".join(text.split()))
-                for name in names.split(", "):
-                    found.setdefault(name, re.sub(r"\\bar\{(\w+)\}", r"\1", plain))
-        return {name: found[name] for name in self.switches if name in found}
 
     def values(self, **given: Any) -> dict[str, Any]:
         """Return all parameters, checked; those that are not given have their defaults.

@@ -70,7 +70,6 @@ _DEFINITIONS = {
     ),
     switches=SWITCHES,
     labels=_LABELS,
-    explained=(Reading,),
     words=_DEFINITIONS,
 )
 def queue(

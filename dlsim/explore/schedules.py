@@ -1,14 +1,13 @@
 """Two policies on one workload, one admission test after the other (papers M and I)."""
 
 import textwrap
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dlsim.compiled import same_instant
 from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, Slider
 from dlsim.explore.panel import panel
@@ -18,7 +17,6 @@ from dlsim.realtime import (
     POLICIES,
     SWITCHES,
     Cluster,
-    Offer,
     Reading,
     Schedule,
     execution_time,
@@ -28,7 +26,6 @@ from dlsim.realtime import (
 from dlsim.realtime.model import ABOUT
 from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_rows, task_colors
 from dlsim.study.style import INK
-from dlsim.validate import unwrap_scalar
 
 #: Most tasks and nodes that can be told apart in the picture.
 MAX_TASKS, MAX_NODES = 24, 8
@@ -77,7 +74,7 @@ _DEFINITIONS = {
 
 
 @panel(
-    "Two policies on one workload: which tasks are accepted, and why others are not",
+    "Two policies on one workload: which tasks each of them accepts",
     Slider("step", "admission tests so far", 1, MAX_TASKS, 1, 12),
     Menu("upper", "upper policy", tuple(ABOUT), "MCDF"),
     Menu("lower", "lower policy", tuple(ABOUT), "FIFOMN"),
@@ -92,7 +89,6 @@ _DEFINITIONS = {
     ),
     switches=_SWITCHES_SHOWN,
     labels=_LABELS,
-    explained=(Reading, workload.mcdf),
     words=_DEFINITIONS,
 )
 def schedules(
@@ -116,23 +112,23 @@ def schedules(
     if not len(tasks):
         raise InputError(f"no task came with seed={seed} and load={load:g}: take another seed")
     rules = Reading.of(engine_switches)
-    runs = [run_up_to(tasks, step, cluster, name, rules) for name in (upper, lower)]
+    pair = [run_up_to(tasks, step, cluster, name, rules) for name in (upper, lower)]
     colors = task_colors(list(tasks.index))
-    begin, end = _time_limits([schedule for schedule, _ in runs])
+    begin, end = _time_limits(pair)
     figure = new_figure(0.62, 0.72, 0.1, 0.42, hspace=0.44)
     axes = figure.subplots(2, 1, sharex=True)
     rows = ["link", *(f"node {k}" for k in range(1, nodes + 1))]
-    for ax, (schedule, refusal) in zip(axes, runs, strict=True):
+    for ax, schedule in zip(axes, pair, strict=True):
         _draw_plan(ax, schedule, colors)
         name_rows(ax, rows, begin, end, fontsize=8.5)
-        title = f"{schedule.name}: {describe_test(schedule, refusal)}"
+        title = f"{schedule.name}: {describe_test(schedule)}"
         set_title(ax, textwrap.fill(title, TITLE_LETTERS), pad=7.0)
         ax.title.set_fontsize(9)
     axes[1].set_xlabel("time", labelpad=1)
     figure.legend(
         handles=_legend_entries(), loc="lower center", ncols=7, handlelength=1.4, columnspacing=1.1
     )
-    return figure, _sentence([schedule for schedule, _ in runs], len(tasks))
+    return figure, _sentence(pair, len(tasks))
 
 
 def draw_tasks(
@@ -149,124 +145,39 @@ def draw_tasks(
     return tasks.set_axis(range(1, len(tasks) + 1))
 
 
-class Refusal(NamedTuple):
-    """Why a task was refused; a field is None if the engine cannot answer it.
-
-    `offer` is the earliest deadline that would have been accepted, `fits_alone` whether the task
-    could end in time if no other task waited, `rival` the waiting task with which it cannot.
-    """
-
-    offer: Offer | None
-    fits_alone: bool | None
-    rival: object
-
-
 def run_up_to(
     tasks: pd.DataFrame, step: int, cluster: Cluster, policy: str, reading: Reading
-) -> tuple[Schedule, Refusal | None]:
-    """Run a policy up to one admission test; explain the last task's refusal."""
-    seen = tasks.head(step)
-    schedule = simulate(seen, cluster, policy, reading, engine="python")  # a compiler takes 20 s
-    task = schedule.tasks.index[-1]
-    admitted = schedule.tasks.loc[task, "admitted"]
-    return schedule, None if admitted else explain_refusal(schedule, seen, task)
+) -> Schedule:
+    """Run a policy up to one admission test, that of the last task of the schedule."""
+    return simulate(tasks.head(step), cluster, policy, reading, engine="python")  # compiling: 20 s
 
 
-def explain_refusal(schedule: Schedule, tasks: pd.DataFrame, task: Any) -> Refusal:
-    """Explain a refusal by asking the engine again, with fewer waiting tasks.
-
-    Tasks that had started are given to the engine as arriving at their start: they then start at
-    once on as many nodes, so that the last task meets the state that it met before. Where the
-    engine does not repeat its decisions that way, only the offer is known.
-    """
-    try:
-        offer = schedule.offer(task)
-    except InputError:  # the pieces of a task are admitted one by one
-        offer = None
-    unknown = Refusal(offer, None, None)
-    started, waiting = _tasks_before(schedule, task)
-    if not schedule.policy.admission or schedule.parts is not None:
-        return unknown
-    if (waiting["deadline"] <= 0).any():
-        return unknown
-    newcomer = schedule.tasks.loc[[task]]
-
-    def run_with(count: int) -> pd.DataFrame:
-        """Run the policy with the first `count` waiting tasks and the newcomer."""
-        some = pd.concat([started, waiting.iloc[:count], newcomer])
-        some = some[["arrival", "sigma", "deadline"]]
-        if "user_nodes" in tasks:
-            some = some.join(tasks["user_nodes"])
-        known = schedule.cluster, schedule.policy, schedule.reading
-        return simulate(some, *known, engine="python").tasks
-
-    repeated = run_with(len(waiting))
-    others = repeated.drop(index=task)
-    same = _runs_are_equal(schedule.tasks.loc[others.index], others)
-    if repeated.loc[task, "admitted"] or not same:
-        return unknown
-    if not run_with(0).loc[task, "admitted"]:
-        return Refusal(offer, False, None)
-    accepted, refused = 0, len(waiting)  # numbers of waiting tasks in the run
-    while refused - accepted > 1:
-        middle = (accepted + refused) // 2
-        if run_with(middle).loc[task, "admitted"]:
-            accepted = middle
-        else:
-            refused = middle
-    return Refusal(offer, True, unwrap_scalar(waiting.index[refused - 1]))
-
-
-def _tasks_before(schedule: Schedule, task: Any) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return the tasks that had started when a task came, and those that waited, by start."""
-    now, others = schedule.tasks.loc[task, "arrival"], schedule.tasks.drop(index=task)
-    has_started = (others["start"] <= now) & (others["arrival"] < now)
-    due = others["arrival"] + others["deadline"]
-
-    def shift_arrivals(rows: "pd.Series[bool]", arrival: Any) -> pd.DataFrame:
-        """Return tasks with another arrival and the same absolute deadline."""
-        some = others.assign(arrival=arrival, deadline=due - arrival)[rows]
-        return some.sort_values("start", kind="stable")
-
-    waits = others["admitted"].astype(bool) & ~has_started
-    return shift_arrivals(has_started, others["start"]), shift_arrivals(waits, now)
-
-
-def _runs_are_equal(old: pd.DataFrame, new: pd.DataFrame) -> bool:
-    """Tell whether tasks have the same start, nodes and estimated end in two runs."""
-    if not new["admitted"].all() or (new["nodes"] != old["nodes"]).any():
-        return False
-    return all(
-        same_instant(float(before), float(after), float(span))
-        for name in ("start", "estimate")
-        for before, after, span in zip(old[name], new[name], old["deadline"], strict=True)
-    )
-
-
-def describe_test(schedule: Schedule, refusal: Refusal | None) -> str:
-    """Describe the decision of the last admission test, and its reason."""
+def describe_test(schedule: Schedule) -> str:
+    """Describe the decision of the last admission test, and what would have changed it."""
     task, row = schedule.tasks.index[-1], schedule.tasks.iloc[-1]
     due = row["arrival"] + row["deadline"]
-    if refusal is None:
-        if np.isnan(row["start"]):
-            return f"task {task} is dropped: its deadline passed before it could start."
-        nodes = _count_nodes(row["nodes"])
-        run = f"starts at {row['start']:.5g} on {nodes} and ends at {row['estimate']:.5g}"
-        if schedule.policy.admission:
-            return f"task {task} is accepted: it {run}, due {due:.5g}."
-        late = ", too late" if row["missed"] else ""
-        return f"without an admission test, task {task} {run}, due {due:.5g}{late}."
-    text = f"task {task}, due {due:.5g}, is refused"
-    if refusal.fits_alone is False:
-        text += ": even if no other task waited, it could not end in time"
-    elif refusal.rival is not None:
-        text += f": it and waiting task {refusal.rival} cannot both end in time"
-    if refusal.offer is None:
-        return text + ("." if schedule.parts is not None else "; no deadline would be accepted.")
-    offer, due = refusal.offer, row["arrival"] + refusal.offer.deadline
-    nodes = _count_nodes(offer.nodes)
-    would = f"start at {offer.start:.5g} on {nodes} and end at {offer.completion:.5g}"
-    return f"{text}; if due {due:.5g}, it would {would}."
+    if not row["admitted"]:
+        return f"task {task}, due {due:.5g}, is refused{_describe_offer(schedule)}."
+    if np.isnan(row["start"]):
+        return f"task {task} is dropped: its deadline passed before it could start."
+    nodes = _count_nodes(row["nodes"])
+    run = f"starts at {row['start']:.5g} on {nodes} and ends at {row['estimate']:.5g}"
+    if schedule.policy.admission:
+        return f"task {task} is accepted: it {run}, due {due:.5g}."
+    late = ", too late" if row["missed"] else ""
+    return f"without an admission test, task {task} {run}, due {due:.5g}{late}."
+
+
+def _describe_offer(schedule: Schedule) -> str:
+    """Say with which deadline the last task would have been accepted, after a semicolon."""
+    if schedule.parts is not None:  # the pieces of a task are admitted one by one
+        return ""
+    offer = schedule.offer(schedule.tasks.index[-1])
+    if offer is None:
+        return "; no deadline would be accepted"
+    due = schedule.tasks["arrival"].iloc[-1] + offer.deadline
+    run = f"start at {offer.start:.5g} on {_count_nodes(offer.nodes)} and end at"
+    return f"; if due {due:.5g}, it would {run} {offer.completion:.5g}"
 
 
 def _count_nodes(nodes: float) -> str:
@@ -325,13 +236,14 @@ def _draw_deadlines(ax: Axes, schedule: Schedule, colors: dict[Any, Any]) -> Non
 
 def _draw_task_numbers(ax: Axes, chunks: pd.DataFrame) -> None:
     """Write the number of every task on its longest chunk."""
-    plate = {"facecolor": "white", "edgecolor": "none", "pad": 0.5, "alpha": 0.75}
-    look: dict[str, Any] = {"ha": "center", "va": "center", "clip_on": True, "zorder": 5}
     lengths = chunks["compute_end"] - chunks["send_start"]
     longest = chunks.loc[lengths.groupby(chunks["task"]).idxmax()]
     middles = (longest["send_start"] + longest["compute_end"]) / 2
+    plates: dict[str, Any] = {"s": 130, "c": "white", "marker": "s", "alpha": 0.75, "lw": 0}
+    ax.scatter(middles, longest["node"] + 1, zorder=5, **plates)
+    look: dict[str, Any] = {"ha": "center", "va": "center", "clip_on": True, "zorder": 6}
     for task, x, node in zip(longest["task"], middles, longest["node"], strict=True):
-        ax.text(x, node + 1, str(task), fontsize=8.5, fontweight="bold", bbox=plate, **look)
+        ax.text(x, node + 1, str(task), fontsize=8.5, fontweight="bold", **look)
 
 
 def _legend_entries() -> list[Any]:

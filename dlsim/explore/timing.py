@@ -61,7 +61,6 @@ _DEFINITIONS = {
     settings=UNIT_TIMES,
     switches={"an_nodes": SWITCHES["an_nodes"]},
     labels={"an_nodes": "with more nodes than the fastest number: use all, or the best number"},
-    explained=(Reading,),
     words=_DEFINITIONS,
 )
 def timing(

@@ -80,7 +80,6 @@ _DEFINITIONS = {
     Menu("method", "method", SCHEDULE_METHODS),
     switches={**SWITCHES, **topology.SWITCHES},
     labels=_LABELS,
-    explained=(Reading, topology.random),
     words=_DEFINITIONS,
 )
 def wan(
