@@ -3,7 +3,7 @@
 import threading
 import time
 
-from dlsim.live.calibration import Costs, Measurement
+from dlsim.live.calibration import MeasuredCosts, Measurement
 from dlsim.live.job import Job
 from dlsim.live.loads import as_load
 
@@ -49,8 +49,8 @@ def raise_in_combine(parts):
 
 
 def exact_costs(per_unit=1.0, start_up=0.0, pieces=20):
-    """Costs measured without any noise."""
-    costs = Costs()
+    """Return costs measured without any noise."""
+    costs = MeasuredCosts()
     for k in range(pieces):
         units = 1.0 + k % 5
         seconds = start_up + per_unit * units

@@ -18,7 +18,7 @@ from scipy import stats
 from dlsim.errors import InputError
 from dlsim.live import lines, records
 from dlsim.live.calibration import (
-    Costs,
+    MeasuredCosts,
     Measurement,
     fit_times,
     function_key,
@@ -204,7 +204,7 @@ def test_the_simulated_load_is_the_list_schedule():
 
 
 def test_the_latest_of_many_workers_is_what_counts():
-    source, costs = np.random.default_rng(2), Costs()
+    source, costs = np.random.default_rng(2), MeasuredCosts()
     for _ in range(300):
         seconds = source.lognormal(0, 0.3)
         costs.add_piece(Measurement(1.0, seconds, seconds), 300)
@@ -221,7 +221,7 @@ def test_without_loads_the_margin_is_the_quantile_of_students_t():
 @pytest.mark.parametrize("count", [3, 11, 19, 39])
 def test_promises_are_kept_with_the_stated_probability(count):
     source, kept = np.random.default_rng(7), []
-    costs = Costs()
+    costs = MeasuredCosts()
     for _ in range(2000):
         drawn = source.lognormal(0, 0.1, count + 1)
         costs.ratios.clear()
@@ -233,7 +233,7 @@ def test_promises_are_kept_with_the_stated_probability(count):
 
 
 def test_one_outlier_does_not_make_promises_worthless():
-    costs = Costs()
+    costs = MeasuredCosts()
     costs.ratios.append(5.0)
     assert 5 < margin(costs.ratios, 0.95, 0.1) < 5**1.3
     costs.ratios.extend([1.0] * 38)  # one of 39 may be late
@@ -241,7 +241,7 @@ def test_one_outlier_does_not_make_promises_worthless():
 
 
 def test_after_a_late_load_the_margin_grows():
-    costs = Costs()
+    costs = MeasuredCosts()
     costs.ratios.extend([1.0, 0.98, 1.03, 1.01])
     before = margin(costs.ratios, 0.95, 0.05)
     costs.ratios.append(1.2 * before)
@@ -252,14 +252,14 @@ def test_after_a_late_load_the_margin_grows():
 
 
 def test_old_pieces_are_forgotten():
-    costs = Costs()
+    costs = MeasuredCosts()
     for k in range(460):
         costs.add_piece(Measurement(1.0, 1.0 + (k >= 400), 1.0), workers=2)
     assert costs.fit().per_unit == 2.0
 
 
 def test_costs_are_kept_as_numbers(tmp_path):
-    costs = {"f 1": work.exact_costs(0.1, 0.3), "g 2": Costs()}
+    costs = {"f 1": work.exact_costs(0.1, 0.3), "g 2": MeasuredCosts()}
     costs["f 1"].ratios.append(1.25)
     path = tmp_path / "costs.json"
     write_costs(path, costs)
@@ -509,7 +509,7 @@ def test_promised_ends_are_kept(workers, spread):
     """Loads differ by a lognormal factor, and pieces within a load by another."""
     source, kept, errors = np.random.default_rng(11), [], []
     for _ in range(8 if TRIES_ALL else 4):  # functions, each new at first
-        costs = Costs()
+        costs = MeasuredCosts()
         for _ in range(2 * workers):
             seconds = 20 * source.lognormal(0, 0.05)
             costs.add_piece(Measurement(20, seconds, seconds), workers)

@@ -32,7 +32,7 @@ from dlsim.study.style import INK, style_of
 from dlsim.validate import child_seed
 
 #: Every environment: hours, domains, nodes of each (half of them servers); how many are drawn.
-HOURS, DOMAINS, NODES, ENVIRONMENTS = 8.0, 2, (8, 8), 3
+HOURS, DOMAINS, NODES_PER_DOMAIN, ENVIRONMENTS = 8.0, 2, (8, 8), 3
 #: Values of Opt along the curve.
 OPTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Switches that would take longer than a picture may; the probe interval has a slider.
@@ -130,7 +130,7 @@ def draw_environments(
     interval: float, seed: int, drawn: tuple[tuple[str, Any], ...] = ()
 ) -> tuple[Environment, ...]:
     """Draw the environments that all schedulers share."""
-    size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES}
+    size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES_PER_DOMAIN}
     environments = tuple(
         Environment.random(child_seed(seed, k), interval, **size, **dict(drawn))
         for k in range(ENVIRONMENTS)

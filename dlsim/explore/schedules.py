@@ -28,7 +28,7 @@ from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_
 from dlsim.study.style import INK
 
 #: Most tasks and nodes that can be told apart in the picture.
-MAX_TASKS, MAX_NODES = 24, 8
+MAX_TASKS, MAX_NODES_PER_POLICY = 24, 8
 #: Most chunks whose sends on the link are hatched; hatching takes time.
 MAX_HATCHED_CHUNKS = 100
 #: Letters of a title that fit into one line.
@@ -80,7 +80,7 @@ _DEFINITIONS = {
     Menu("lower", "lower policy", tuple(ABOUT), "FIFOMN"),
     Slider("load", "load", 0.1, 3.0, 0.1, 1.0),
     Slider("seed", "seed of the tasks", 0, 99, 1, 0),
-    Slider("nodes", "nodes N", 1, MAX_NODES, 1, 6),
+    Slider("nodes", "nodes N", 1, MAX_NODES_PER_POLICY, 1, 6),
     settings=(
         Menu("source", "tasks as in", tuple(MEAN_SIZES)),
         Slider("count", "tasks drawn", 1, MAX_TASKS, 1, 12),

@@ -92,7 +92,7 @@ class Measurement(NamedTuple):
 
 
 @dataclass(eq=False)
-class Costs:
+class MeasuredCosts:
     """Measured costs of one function on one cluster.
 
     Attributes
@@ -237,9 +237,9 @@ def _hash_code(code: Any, update: Callable[[bytes], object]) -> None:
             update(repr(constant).encode())
 
 
-def read_costs(path: StrPath) -> defaultdict[str, Costs]:
+def read_costs(path: StrPath) -> defaultdict[str, MeasuredCosts]:
     """Read the costs of functions from a JSON file; raise InputError if it holds none."""
-    found: defaultdict[str, Costs] = defaultdict(Costs)
+    found: defaultdict[str, MeasuredCosts] = defaultdict(MeasuredCosts)
     document = read_json(path)
     try:
         if document["version"] != FILE_VERSION:
@@ -261,7 +261,7 @@ def read_costs(path: StrPath) -> defaultdict[str, Costs]:
     return found
 
 
-def write_costs(path: StrPath, costs: dict[str, Costs]) -> None:
+def write_costs(path: StrPath, costs: dict[str, MeasuredCosts]) -> None:
     """Write the costs of functions to a JSON file."""
     functions = {
         key: {"pieces": [list(piece) for piece in one.pieces], "ratios": list(one.ratios)}

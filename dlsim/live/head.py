@@ -24,7 +24,7 @@ from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.live.calibration import (
     FIRST_LOADS,
-    Costs,
+    MeasuredCosts,
     Measurement,
     function_key,
     read_costs,
@@ -113,7 +113,9 @@ class Head:
         self.jobs: list[Job] = []
         self._planner = Planner(policy, self.quantile)
         is_known = costs is not None and os.path.exists(costs)
-        self.costs = read_costs(costs) if costs is not None and is_known else defaultdict(Costs)
+        self.costs = (
+            read_costs(costs) if costs is not None and is_known else defaultdict(MeasuredCosts)
+        )
         self._key = secrets.token_hex(4)
         self._futures: dict[Piece, Any] = {}
         self._last_end: dict[Any, float] = {}

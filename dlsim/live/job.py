@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from dlsim.errors import DlsimError, InputError
-from dlsim.live.calibration import Costs
+from dlsim.live.calibration import MeasuredCosts
 from dlsim.live.loads import Load
 
 #: Seconds between two updates of a progress bar.
@@ -89,7 +89,7 @@ class Job:
     function: Callable[[Any], Any]
     combine: Callable[[list[Any]], Any] | None
     load: Load = field(repr=False)
-    costs: Costs = field(repr=False)
+    costs: MeasuredCosts = field(repr=False)
     ratios: deque[float] = field(repr=False)
     deadline: float
     retries: int = 0

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 import numpy as np
 
-from dlsim.live.calibration import Costs, margin
+from dlsim.live.calibration import MeasuredCosts, margin
 from dlsim.live.job import Job, Piece, Promise
 from dlsim.live.loads import Load, Parts
 from dlsim.realtime import Cluster, Policy, Reading, split_load
@@ -71,7 +71,7 @@ class Planner:
 
     # --- expected times ---------------------------------------------------------------------------
 
-    def piece_count(self, costs: Costs, units: float) -> int:
+    def piece_count(self, costs: MeasuredCosts, units: float) -> int:
         """Return the number of pieces of a load that idle workers pull."""
         fit = costs.fit()
         affordable = math.inf
@@ -172,7 +172,7 @@ class Planner:
     def _has_start_up(self) -> bool:
         return self.partition not in WITHOUT_SETUP
 
-    def _cluster(self, costs: Sequence[Costs]) -> Cluster:
+    def _cluster(self, costs: Sequence[MeasuredCosts]) -> Cluster:
         """Return a cluster on which a unit is a second of computing, with the highest costs."""
         has_start_up = self._has_start_up()
         sending = [one.fit_sending(has_start_up) for one in costs]

@@ -1,7 +1,11 @@
 """Pages and book in a real browser: two widths, two themes, by keyboard, and by axe-core.
 
-Deselected by default, see `tests.lab_browser`.
+Deselected by default, see `tests.lab_browser`. With DLSIM_QUICK_RESULTS=FOLDER of a whole
+``dlsim reproduce`` every page in it is looked at as well.
 """
+
+import os
+from pathlib import Path
 
 import pytest
 
@@ -77,6 +81,25 @@ def looked_at(tab, path, width, theme):
 @pytest.mark.parametrize("name", PAGES)
 def test_the_pages_can_be_read_by_all(tab, run, name, width, theme):
     looked_at(tab, run / name, width, theme)
+
+
+def executed_pages():
+    """Return the pages of a whole run, if there is one."""
+    folder = os.environ.get("DLSIM_QUICK_RESULTS")
+    if not folder:
+        return [pytest.param(None, marks=pytest.mark.skip(reason="needs DLSIM_QUICK_RESULTS"))]
+    pages = [Path(folder, "report.html"), *sorted(Path(folder, "notebooks").glob("*.html"))]
+    return [pytest.param(page.resolve(), id=page.stem) for page in pages]
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("path", executed_pages())
+def test_an_executed_page_fits_its_window_and_needs_no_other_host(tab, path, width):
+    page, wrong = opened(tab, path, width, "light")
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert wrong == []
+    if path.stem == "report":
+        assert faults(page) == []
 
 
 @pytest.mark.parametrize(("width", "theme"), LOOKS)
