@@ -137,6 +137,17 @@ def test_claims_of_a_run_that_is_not_there(capsys, tmp_path):
     assert "dlsim reproduce mcdf" in err
 
 
+def test_a_claim_that_was_not_measured_is_named(capsys, tmp_path):
+    rows = (ROOT / "data" / "reference" / "mcdf" / "mcdf-claims.csv").read_text().splitlines()
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "mcdf-claims.csv").write_text("\n".join(rows[:-1]) + "\n")
+    missing = rows[-1].partition(",")[0]
+    code, out, _ = run(capsys, "claims", "mcdf", "--results", str(tmp_path))
+    assert code == 0
+    assert re.search(rf"{missing} \(.+\) is not in these results", out)
+    assert "20 claims:" in out
+
+
 def test_prove_prints_statuses_and_steps(capsys):
     code, out, _ = run(capsys, "prove", "5.sum", "5.1")
     assert code == 0
