@@ -12,11 +12,11 @@ _ASKED = os.environ.get("DLSIM_TEST_SCALE")
 #: Whether the tests try all of their random instances.
 TRIES_ALL = bool(_ASKED)
 #: Multiplies the number of random instances of every differential test.
-SCALE = float(_ASKED or 0.1)
+SCALE = float(_ASKED or 0.3)
 #: The same for instances that take seconds together.
-LONG = float(_ASKED or 0.05)
+LONG = float(_ASKED or 0.15)
 #: The same where a test counts what it met, and wants enough of it.
-ENOUGH = float(_ASKED or 0.5)
+ENOUGH = float(_ASKED or 1)
 
 
 def scale_count(number, by=SCALE, least=3):
