@@ -24,7 +24,7 @@ if "DLSIM_CACHE" not in os.environ:
     os.environ["DLSIM_CACHE"] = tempfile.mkdtemp(prefix="dlsim-tests-")
     atexit.register(shutil.rmtree, os.environ["DLSIM_CACHE"], ignore_errors=True)
 os.environ.setdefault("MPLBACKEND", "agg")
-# gmpy2 makes the exact twins fast; SymPy and mpmath run as they do for those who lack it
+# gmpy2 makes the exact twins fast; SymPy and mpmath run as they do without it
 os.environ |= {"SYMPY_GROUND_TYPES": "python", "MPMATH_NOGMPY": "1"}
 
 # jsonschema, which nbformat imports, would build 38 grammars of IRIs with it, a second a process
@@ -73,5 +73,5 @@ def pytest_collection_finish(session):
         from dlsim.realtime import Cluster, simulate
 
         tasks = pd.DataFrame({"arrival": [0.0], "sigma": [1.0], "deadline": [9.0]})
-        for policy in ("MCDF", "FIFO-DLT"):  # who may be overtaken, and who serves in line
+        for policy in ("MCDF", "FIFO-DLT"):  # with overtaking, and in line
             simulate(tasks, Cluster(2, 1, 1), policy)

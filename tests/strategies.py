@@ -227,7 +227,7 @@ def seeded_for(
             rows=[*instance.rows, row], keys=[*instance.keys, source.randint(0, 4)]
         )
         tasks = inserted.table(instance.rows, instance.keys, instance.user_nodes)
-        if now > tasks[since].arrival:  # nothing changes any more for those who came before
+        if now > tasks[since].arrival:  # nothing changes any more for the tasks before
             before.arrive(tasks[since:i])
             since = i
         last, r = met(source, instance, policy, before.copy(), tasks[since:])
@@ -251,7 +251,7 @@ def met(
 ) -> tuple[Row, list[Fraction]]:
     """Fit the last task to the state it finds; return it and the instants r_1..r_N there.
 
-    The planner knows whoever came before these tasks, which come at one instant.
+    The planner knows the tasks before these, which come at one instant.
     Its deadline is often exactly what some n can meet, its size sometimes such that a gap
     between two release times is exactly sigma tau.
     """

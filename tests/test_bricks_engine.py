@@ -138,7 +138,7 @@ def test_a_users_predictor_sees_ten_probes_of_links_and_servers():
 
 
 def test_links_are_corrected_while_a_transfer_is_under_way():
-    # 750 Mbit take 10 s; correction halves the prediction for whoever comes meanwhile
+    # 750 Mbit take 10 s; correction halves the prediction for requests meanwhile
     rows = [(0.0, 750, 0, 0, 99), (5.0, 750, 0, 0, 99), (20.0, 750, 0, 0, 99)]
     plain = simulate(grid([100.0], rows))
     assert plain.attempts["estimate"].tolist() == [10, 10, 10]

@@ -51,7 +51,7 @@ def test_the_wait_of_m_m_1():
 
 
 def test_the_wait_of_d_d_1():
-    """A job every second, each of a second: nobody waits; half a second faster, k / 2 do."""
+    """A job every second, each of a second: none waits; half a second faster, k / 2 do."""
     out = run(grid([100.0], [(float(k), 0, 0, 100, k) for k in range(60)]))
     assert (out.requests["start"] == out.requests["arrived"]).all()
     wait = run(grid([100.0], [(k / 2, 0, 0, 100, k) for k in range(40)])).requests

@@ -150,7 +150,7 @@ def test_the_engine_is_the_one_that_sums_anew(name):
 
 @pytest.mark.parametrize("name", ONLINE)
 def test_a_function_that_asks_a_rule_decides_as_the_rule(name):
-    """Whoever drives a desk asks the same core: MapReduce, a user's function."""
+    """MapReduce and a user's function ask the same core as a queue does."""
     rng = random.Random(f"desk {name}")
     for _ in range(scale_count(60 if name == "history" else 8, LONG)):
         _r, trace, known, (jobs, machine, policy, reading, extra) = instance(rng, name)

@@ -394,7 +394,7 @@ devices = st.lists(
 @given(devices, st.integers(1, 60))
 @settings(max_examples=scale_count(40), deadline=None)
 def test_ideal_is_equal_finish_and_a_fixed_point(rows, work):
-    """Unequal b, exact: those who work end at T, the others would start at T or later."""
+    """Unequal b, exact: devices that work end at T, the others would start at T or later."""
     a, b = [Fraction(x) for x, _ in rows], [y for _, y in rows]
     shares, T = ideal_split(Fraction(work), a, b)
     assert sum(shares) == work

@@ -270,7 +270,7 @@ def test_stealing_gives_a_tie_to_the_first_device():
 
 
 def test_nothing_is_stolen_from_where_nothing_waits():
-    # gpu0 is busy until 100, and nobody waits there. B, behind cpu1, would end at 17: it saves 12
+    # gpu0 is busy until 100, and no job waits there. B, behind cpu1, would end at 17: it saves 12
     # on gpu1.
     history = warm(table(("V", 100.0, 100.0), ("W", 10.0, 10.0), ("B", 7.0, 5.0)))
     state = state_of(cpus=2, gpus=2, history=history)

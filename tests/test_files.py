@@ -427,7 +427,7 @@ def test_more_columns_than_a_table_has(tmp_path):
     assert len(files.read_csv(tmp_path / "t.csv", {"c1": "number"}).columns) == 1000
 
 
-#: Calls that open a file for reading, and who makes them: their own material or their own record.
+#: Calls that open a file for reading, and the modules that make them: their own material or record.
 OPENING = {
     "open", "os.open", "read_text", "read_bytes", "np.load", "np.fromfile", "np.loadtxt",
     "pd.read_csv", "pd.read_json", "json.load", "tomllib.load", "nbformat.read", "gzip.open",

@@ -177,7 +177,7 @@ def test_every_decision_is_the_twins(policy):
 
 @pytest.mark.parametrize("policy", IN_LINE)
 def test_a_long_line_is_the_twins(policy):
-    """Who comes last behind eight or more is planned from what they leave over."""
+    """The last of nine or more tasks is planned on what the others leave over."""
     waited = 0
     for k in range(scale_count(2, LONG, least=1)):
         source, instance, reading = seeded_for(policy, ("line", k))

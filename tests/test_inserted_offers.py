@@ -21,7 +21,7 @@ def refused(policy: str, reading: dict[str, str], count: int):
     """Yield random instances, the schedule, and one task each that was refused."""
     for k in range(scale_count(count, ENOUGH)):
         source, instance, drawn = seeded_for(policy, ("offers", k), reading or None)
-        # pieces get no offers; and a deadline may not change who is tested first
+        # pieces get no offers; and a deadline may not change which task is tested first
         drawn = drawn | {"split": "all", "batch_order": "index"}
         s = instance.simulate(policy, drawn)
         away = s.tasks.index[~s.tasks["admitted"]].tolist()

@@ -152,7 +152,7 @@ def test_equal_finish_is_statement_1_3_4():
         assert two == all(x + (e - x) * tau / w <= y for x, y in itertools.pairwise(r))
         one = K.constraint_one(pool(r), n, size * tau, False)
         assert one == all(y - x >= size * tau for x, y in itertools.pairwise(r))
-        if two and e > r[-1]:  # 1.C1C2: nobody waits, all end at e
+        if two and e > r[-1]:  # 1.C1C2: no node waits, all end at e
             assert [row[1] for row in rows] == r
             assert {row[3] for row in rows} == {e} == {end}
             met += n > 1
@@ -225,7 +225,7 @@ def test_nodes_of_a_group_end_step_by_step():
 
 
 def test_the_optimum_is_the_greatest_bound_of_opt_blk():
-    """Every cut bounds the end of those who serve from below, and one is attained."""
+    """Every cut bounds the end of the serving nodes from below, and one is attained."""
     waiting = fewer = 0
     for tau, chi, size, r in draws(200, 3):
         beta, part = chi / (tau + chi), tau / (tau + chi)
@@ -239,7 +239,7 @@ def test_the_optimum_is_the_greatest_bound_of_opt_blk():
             bounds.append((size * tau + sum(x * y for x, y in w)) / sum(y for _, y in w))
         assert end == max(bounds)
         assert r[nodes - 1] < end
-        assert nodes == len(r) or r[nodes] >= end  # whoever could help serves
+        assert nodes == len(r) or r[nodes] >= end  # every node that could help serves
         rows, (found, _) = laid(OPTIMUM, tau, chi, size, r[:nodes], end=end)
         assert sum(row[0] for row in rows) == 1
         assert min(row[0] for row in rows) > 0

@@ -291,7 +291,7 @@ def test_no_command_writes_into_a_folder_of_somebody_elses(tmp_path, capsys, ver
 def test_a_folder_that_cannot_be_is_refused_before_anything_runs(
     tmp_path, capsys, monkeypatch, verb, place
 ):
-    """Even by root, who may write to every place that is one."""
+    """Even by root, which may write to every place that is one."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "file").touch()
     assert main([*COMMANDS[verb], "--out", place]) == 2

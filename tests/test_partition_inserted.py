@@ -181,7 +181,7 @@ def test_rounds_take_what_the_formula_says():
 
 
 def same_split(costs: Costs, sigma: Q, r: list[Q], partition: str, rounds: object = 1) -> None:
-    """Hold `split_load` to the twin: who serves, shares, times, estimate, completion."""
+    """Hold `split_load` to the twin: serving nodes, shares, times, estimate, completion."""
     twin = inserted.Twin(costs, "fifo", "min", partition, rounds)
     chunks, estimate = twin.split(sigma, r)
     cluster = Cluster(costs.nodes, *(float(x) for x in (costs.cms, costs.cps, costs.st, costs.sc)))

@@ -291,7 +291,7 @@ def test_readme_examples_do_what_they_show(monkeypatch):
     assert failures == []
 
 
-#: What the Citation File Format 1.2.0 requires, of a file, a reference, and whom either names.
+#: What the Citation File Format 1.2.0 requires, of a file, a reference, and their authors.
 CFF = {"cff-version", "message", "title", "authors"}
 CFF_TYPES = {"article", "conference-paper", "generic", "report"}
 

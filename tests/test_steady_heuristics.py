@@ -457,7 +457,7 @@ def test_least_connections_are_least(p):
 def test_milp_is_the_best_of_all_connections(seed):
     """Brute force: every way to open at most two connections a route on three clusters.
 
-    Where one more could be opened there is another way that serves nobody worse: it is left out.
+    Where one more could be opened another way is as good for all applications: it is left out.
     """
     p = draw_platform(seed, False, clusters=3, odd=0.02)
     pairs, along, program = [tuple(route) for route in p.tables.pairs], dict(p.routes), Program(p)

@@ -324,7 +324,7 @@ def fifo(state, policy, reading):
 
 
 def strict(state, policy, reading):
-    """TORQUE with one queue: nobody passes its head, which waits for its class."""
+    """TORQUE with one queue: no job passes its head, which waits for its class."""
     for item in state.main[:1]:
         target = item.preferred if policy.target == "preferred" else policy.target
         for device in (d for d in state.free() if state.classes[d] == target):

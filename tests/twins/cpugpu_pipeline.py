@@ -45,7 +45,7 @@ def run(
         return [x for x in found if x[0] >= 0]
 
     def blocked(op, now):
-        """Tell whether somebody before it in its queue has not started yet."""
+        """Tell whether an operation before it in its queue has not started yet."""
         if queues == "hyper-q" or op[1] not in GPU:
             return False
         for other in order:

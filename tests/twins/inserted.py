@@ -280,7 +280,7 @@ class Twin:
         return self.fewest(Ti, lambda n: r[n - 1])
 
     def backfilled(self, tasks, free, link_free, now):
-        """At every instant everybody who fits is planned, in order of rank."""
+        """At every instant all tasks that fit are planned, in order of rank."""
         plan, left = [], list(tasks)
         t_k = self.view(free, link_free, now)[0][0]
         while True:
@@ -335,7 +335,7 @@ class Twin:
             self.waiting.remove(entry)
 
     def arrive(self, tasks):
-        """Test all tasks as they come; return who is admitted, with what waits still under way."""
+        """Test all tasks as they come; return the admitted ones, what waits still under way."""
         verdict = {}
         for now, group in groupby(tasks, key=lambda Ti: Ti.arrival):
             self.dispatch(now, self.reading["same_time"] == "dispatch")

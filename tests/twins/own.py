@@ -1,4 +1,4 @@
-"""Slow, plain twin of rules of one's own: everybody who waits is planned anew, in exact arithmetic.
+"""Slow, plain twin of rules of one's own: all waiting tasks are planned anew, in exact arithmetic.
 
 An order that changes with time, a number of nodes, a partition: each a method of `Rules`, worked
 out from the shares of paper M, not from what the engine tells a user's function.

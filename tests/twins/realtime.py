@@ -55,7 +55,7 @@ class Record:
 class Records(list):
     """One `Record` per task; `open_ends` counts agreed deadlines just above a tie.
 
-    How far above is nobody's rule, so two of them at one tie have no settled order.
+    No rule says how far above, so two of them at one tie have no settled order.
     """
 
     open_ends = 0

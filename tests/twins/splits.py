@@ -29,7 +29,7 @@ class Chunk:
 
 
 def sent_in_turn(costs, sigma, shares, r):
-    """The head node serves r_1, r_2, ... in turn; nobody is served before he is free."""
+    """The head node serves r_1, r_2, ... in turn; no node is served before it is free."""
     chunks, link = [], r[0]
     for i, alpha in enumerate(shares):
         begin = max(r[i], link)

@@ -199,7 +199,7 @@ def test_herding_foretells_what_is_measured():
 def test_a_herd_at_one_server():
     # one server: all choose alike. A job of 20 s comes every 30 s; with Load Correction a probe
     # finds what is left of one. Then the first of a herd comes Exp(1/30) after the probe, and a
-    # Poisson number until the next one, 300 s after it; whoever needs more than 50 s is late.
+    # Poisson number until the next one, 300 s after it; a job that needs more than 50 s is late.
     rows = [(30.0 * k, 0, 0, 2000.0, 30 * k + 50.0) for k in range(400)]
     fresh = simulate(grid([100.0], rows), Scheduler(load_correction=True))
     found = [beyond.expected_failure(fresh, 300.0, 0.0, np.random.default_rng(k)) for k in range(8)]

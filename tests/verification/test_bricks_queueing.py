@@ -1,7 +1,7 @@
 r"""The servers against queueing theory, and against a queue written in one line.
 
 A background of Poisson jobs of one size is an M/D/1 queue; client requests that find it, and
-each other, in the queue of one server are two classes of an M/G/1 queue: whoever arrives
+each other, in the queue of one server are two classes of an M/G/1 queue: a job that arrives
 waits on average :math:`\lambda E[S^2] / (2 (1 - \rho))` (Pollaczek and Khinchine), as Poisson
 arrivals see time averages.
 """

@@ -1,4 +1,4 @@
-"""`dlsim reproduce` itself under kills and faults: nothing lost, same bytes, nobody left over.
+"""`dlsim reproduce` itself under kills and faults: nothing lost, same bytes, no process left.
 
 The command runs in a checkout of its own, which is this one but for its notebooks: three small
 ones, one of which sweeps. DLSIM_TEST_SCALE multiplies the number of kills (50 gives 100).
@@ -31,7 +31,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="sends signals, sets 
 
 ROOT = Path(__file__).parents[2]
 KILLS = scale_count(2)
-#: So many kills are followed by one run that nobody disturbs.
+#: So many kills are followed by one undisturbed run.
 ROUND = 4
 VICTIMS = ("parent", "child", "kernel", "group")
 SIGNALS = (signal.SIGKILL, signal.SIGTERM, signal.SIGINT)
@@ -97,7 +97,7 @@ class Run:
             )  # fmt: skip
 
     def ends(self, within=180):
-        """Wait for the end; return the exit code, all that was said, and who is left."""
+        """Wait for the end; return the exit code, all that was said, and what processes are left."""
         code = self.process.wait(within)
         return code, self.log.read_text(), none_left(self.mark)
 
@@ -117,14 +117,14 @@ class Run:
         return self.process.pid
 
     def kill(self, kind, number):
-        """Send the signal; return whether it came before the end, and who was hit."""
+        """Send the signal; return whether it came before the end, and the kind of process hit."""
         if self.process.poll() is not None:
-            return False, "nobody"
+            return False, "none"
         pid = self.victim(kind)
         try:
             (os.killpg if kind == "group" else os.kill)(pid, number)
         except ProcessLookupError:
-            return False, "nobody"
+            return False, "none"
         return True, "parent" if kind != "group" and pid == self.process.pid else kind
 
 
@@ -171,7 +171,7 @@ def half_written(run, cache, expected):
 
 
 def expected_bytes(folder):
-    """What the sweep of the small notebook gives when nobody disturbs it."""
+    """What the sweep of the small notebook gives undisturbed."""
     (folder / "once").mkdir()
     table = sweep(functions.marked, {"load": range(LOADS)}, REPLICATES, 0, jobs=1,
                   fixed={"marks": str(folder / "once")})  # fmt: skip
@@ -191,7 +191,7 @@ def test_kills_of_the_command_lose_nothing_and_leave_nobody(checkout, tmp_path, 
             bad.append(f"{what}: a traceback: {said[-500:]}")
         bad.extend(f"{what}: half a file: {path}" for path in half_written(run, cache, expected))
         bad.extend(f"{what}: still there after 10 s: {words}" for words in left)
-        if own_end:  # who was killed outright cannot tidy up
+        if own_end:  # a process that was killed outright cannot tidy up
             halves = [p for p in run.out.rglob(RUNNING) if p.stat().st_mtime > run.begun]
             left = [path.name for path in (*run.temporary.iterdir(), *halves)]
             bad.extend(f"{what}: left behind: {name}" for name in left)
@@ -255,7 +255,7 @@ def strangers_cache(place):
 
 
 def read_only_out(place):
-    if os.geteuid() == 0:  # who may write anywhere but there
+    if os.geteuid() == 0:  # root may write anywhere but there
         return {"out": Path("/proc/locked/out")}
     (place / "locked").mkdir(parents=True, mode=0o500)
     return {"out": place / "locked" / "out"}

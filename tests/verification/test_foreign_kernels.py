@@ -68,7 +68,7 @@ def test_a_planted_file_of_compiled_code_is_not_read_from_a_strangers_folder(tmp
         content = pickle.dumps(Bomb(mark))
         path.write_bytes(hashlib.sha256(content).digest() + content)
     run(USE, DLSIM_CACHE=str(folder))
-    assert mark.exists()  # a kernel's file is a pickle: whoever writes there runs
+    assert mark.exists()  # a kernel's file is a pickle: what is written there runs
     mark.rmdir()
     pretend = give_away(folder / LEAF)
     for code in (USE, SIMULATE):

@@ -32,7 +32,7 @@
 
 10. Nothing is written over, moved or removed but what dlsim wrote; what is reused is what was
    computed: test_output_folder (stateful: ``Folder``), test_lab, test_cpugpu_database.
-11. A fault is told, and leaves nobody behind. The table of faults: test_faults (kills of the
+11. A fault is told, and leaves no process behind. The table of faults: test_faults (kills of the
    command by signal, victim and moment; two runs on one cache; a full disk, a read-only folder, no
    home, a stranger's cache), test_notebooks
    (test_a_cell_that_never_ends_is_ended_with_all_that_it_started), test_trust (what is taken from

@@ -50,7 +50,7 @@ def test_an_operators_log_ends_in_its_deadlines(seen):
 
 
 def test_a_researchers_policy_stands_on_the_papers_figure(seen):
-    """Whoever comes first gets all nodes: that is the paper's FIFOAN under another name."""
+    """The first task gets all nodes: that is the paper's FIFOAN under another name."""
     names, shown = seen
     assert [text.get_text() for text in names["ax"].get_legend().get_texts()][-1] == "mine"
     ratios = names["rows"].pivot(index=["load", "replicate"], columns="policy", values="ratio")

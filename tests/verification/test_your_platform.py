@@ -113,7 +113,7 @@ def test_the_graph_of_the_notebook(example):
     assert shown["platform-04"]["speed"].tolist() == [100, 40, 10, 5]
     gains = names["gains"]
     assert {"a new link, east - west", "a connection more, north - hub"} <= set(gains["change"])
-    assert (gains["gain"] > -1e-9).all()  # more of anything harms nobody in the optimum
+    assert (gains["gain"] > -1e-9).all()  # more of anything harms no application in the optimum
     best = names["best"]
     assert best.objective == pytest.approx(names["now"])
     assert np.all(names["busy"] <= names["wan"].speed * (1 + 1e-9))

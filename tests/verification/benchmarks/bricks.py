@@ -113,7 +113,7 @@ def cost_against_nodes(seed=0, tasks=10_000, domains=(1, 10, 1333), hours=24.0, 
 
 
 def cost_of_python(seed=0, tasks=10_000, hours=24.0, repeats=3):
-    """Microseconds a submission by who chooses the server with the smallest estimate."""
+    """Microseconds a submission, by the chooser of the server with the smallest estimate."""
     env = Environment.random(seed, 60 if share(tasks) == 1 else 600, horizon=3600 * hours)
     own = {
         "compiled": "greedy", "a function, once per request": lambda v: int(v.estimates.argmin()),
@@ -157,6 +157,6 @@ PARTS = {
     "race": Part(f"Table 1's Grid, 1 h, {SCHEDULER.name}, every engine on the same inputs", race),
     "day": Part("a day on 75 nodes, one thing changed; beside the default", cost_of_readings),
     "nodes": Part("a day, ever more nodes", cost_against_nodes),
-    "python": Part("a day on 75 nodes, by who chooses", cost_of_python),
+    "python": Part("a day on 75 nodes, by chooser", cost_of_python),
     "sweep": Part("a sweep of paper B, a day each", cost_of_a_sweep),
 }

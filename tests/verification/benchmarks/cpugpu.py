@@ -172,7 +172,7 @@ def plain_history(jobs, policy="history"):
     return np.array(device), np.array(start), np.array(end)
 
 
-#: Who else runs which policy.
+#: Peers, and the policies that they run.
 PEERS = {
     "plain Python": {"history": plain_history, "preferred": plain_sums, "mct": plain_sums},
     "SimPy": {"preferred": with_simpy, "mct": with_simpy},
@@ -264,7 +264,9 @@ def blocks(seed=0, tasks=10_000, counts=(100, 1600, 6400)):
 
 
 PARTS = {
-    "race": Part("queues of 2,000 jobs, beside plain Python and SimPy: who decides alike", race),
+    "race": Part(
+        "queues of 2,000 jobs, beside plain Python and SimPy, and whether they decide alike", race
+    ),
     "speed": Part("jobs per second of every policy, beside plain Python and SimPy", speed),
     "flat": Part("jobs per second of every policy on queues of 100,000", flat, True),
     "known": Part("jobs per second by the runs that the history knows", known),
