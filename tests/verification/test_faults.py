@@ -97,7 +97,7 @@ class Run:
             )  # fmt: skip
 
     def ends(self, within=180):
-        """Wait for the end; return the exit code, all that was said, and what processes are left."""
+        """Wait for the end; return the exit code, what was said, and what processes are left."""
         code = self.process.wait(within)
         return code, self.log.read_text(), none_left(self.mark)
 
