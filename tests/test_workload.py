@@ -335,17 +335,6 @@ def test_bad_parameters_are_refused(arguments, message):
         workload.mcdf(PAPER, **{"load": 0.5, **arguments})
 
 
-@pytest.mark.parametrize("draw", [workload.mcdf, workload.dcratio])
-def test_what_is_no_cluster_is_refused(draw):
-    with pytest.raises(InputError, match=r"cluster must be a Cluster, got 0\.5"):
-        draw(0.5, 0.5)
-
-
-def test_bad_horizon_of_a_realised_load_is_refused():
-    with pytest.raises(InputError, match="horizon must be a finite number above 0"):
-        workload.realised_load(workload.mcdf(PAPER, 0.5, 1e4), PAPER, 0.0)
-
-
 def test_split_reading():
     mixed = {"batch": "single", "an_nodes": "best", "setup": "same_tasks"}
     reading, switches = workload.split_reading(mixed, "mcdf")
