@@ -11,8 +11,8 @@ from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.figures import load_figures
 from dlsim.study.measure import MEASURES
 from dlsim.study.session import read_scales
-from tests.executed import in_one_space, shown_beside_the_shipped
-from tests.notebook_code import functions_of
+from tests.verification.executed import in_one_space, shown_beside_the_shipped
+from tests.verification.notebook_code import functions_of
 from tests.verification.test_cpu_gpu_paper import KEY, stream
 
 

@@ -22,7 +22,7 @@ from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_readings
 from dlsim.study.session import start
 from dlsim.study.style import STYLES
-from tests.notebook_code import functions_of
+from tests.verification.notebook_code import functions_of
 
 KEY = "cpu-gpu"
 NOISE = {"cv": 0.1, "outliers": 0.02, "factor": 5.0}

@@ -7,7 +7,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
-from tests.executed import in_one_space
+from tests.verification.executed import in_one_space
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "70-explore.ipynb"
 

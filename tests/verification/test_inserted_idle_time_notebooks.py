@@ -20,9 +20,9 @@ from dlsim.study.figures import load_figures
 from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_readings
 from dlsim.study.style import STYLES
-from tests.executed import FILE, in_one_space
 from tests.intervals import student
-from tests.notebook_code import defined_in
+from tests.verification.executed import FILE, in_one_space
+from tests.verification.notebook_code import defined_in
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 KEY, PAPER, BEYOND = "inserted-idle-time", "30-inserted-idle-time", "31-inserted-idle-time-beyond"

@@ -17,8 +17,8 @@ from dlsim.study import session
 from dlsim.study.claims import load_claims
 from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_readings
-from tests.executed import FILE, in_one_space
 from tests.intervals import student
+from tests.verification.executed import FILE, in_one_space
 
 FOLDER = Path(__file__).parents[2] / "notebooks"
 ALTERNATIVES = list(list_readings(mcdf.SWITCHES))

@@ -18,7 +18,7 @@ from dlsim.realtime import Cluster, simulate, workload
 from dlsim.study import sweep
 from dlsim.study.claims import intervals, load_claims, reference_of
 from dlsim.study.measure import MEASURES
-from tests.notebook_code import defined_in
+from tests.verification.notebook_code import defined_in
 
 importlib.import_module("dlsim.papers.steady_state")  # registers its measures
 SEED = 1

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.executed import in_one_space
+from tests.verification.executed import in_one_space
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "00-start-here.ipynb"
 FILES = {

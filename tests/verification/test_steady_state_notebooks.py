@@ -15,8 +15,8 @@ from dlsim.steady import Allocation, Platform, Reading, bound, solve
 from dlsim.steady.heuristics import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
 from dlsim.steady.samples import rounding_seed, sample_platform
 from dlsim.validate import random_generator
-from tests.notebook_code import defined_in
 from tests.steady_platforms import pair
+from tests.verification.notebook_code import defined_in
 
 paper = defined_in("40-steady-state")
 beyond = defined_in("41-steady-state-beyond")

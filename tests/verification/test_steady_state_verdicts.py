@@ -13,8 +13,8 @@ from dlsim.steady.samples import STRUCTURES
 from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.measure import MEASURES
 from tests.intervals import student
-from tests.notebook_code import defined_in
 from tests.verification.made_up import assert_judged_each_way
+from tests.verification.notebook_code import defined_in
 
 RUNS, SIZES, LINKS = 50, (5, 15, 25, 35, 45), (0.1, 0.8)
 

@@ -13,8 +13,8 @@ from dlsim.errors import InputError
 from dlsim.files import suite_notebooks
 from dlsim.realtime import Cluster
 from dlsim.study import start
-from tests.executed import in_one_space
-from tests.notebook_code import defined_in
+from tests.verification.executed import in_one_space
+from tests.verification.notebook_code import defined_in
 
 NOTEBOOK = "10-theory"
 theory = defined_in(NOTEBOOK)

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
-from tests.executed import in_one_space
-from tests.notebook_code import functions_of
 from tests.scale import scale_count
 from tests.test_swf import line
+from tests.verification.executed import in_one_space
+from tests.verification.notebook_code import functions_of
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "65-your-log.ipynb"
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gmpy2 import mpq as Fraction
 
-from tests.executed import in_one_space
-from tests.notebook_code import functions_of
 from tests.twins import inserted, own, realtime
+from tests.verification.executed import in_one_space
+from tests.verification.notebook_code import functions_of
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "80-your-own.ipynb"
 

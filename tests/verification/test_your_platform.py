@@ -7,9 +7,9 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from tests.executed import in_one_space
 from tests.steady_platforms import as_instance
 from tests.twins import steady as twin
+from tests.verification.executed import in_one_space
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "66-your-platform.ipynb"
 
