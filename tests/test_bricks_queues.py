@@ -1,5 +1,6 @@
 """Queues, first come, first served, by hand and by Erlang; schedulers that refuse."""
 
+import itertools
 import math
 
 import numpy as np
@@ -7,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 
 from dlsim.bricks import REFUSE, Reading, Scheduler, simulate
+from dlsim.bricks.core.servers import serve_equal_jobs
 from dlsim.bricks.workload import poisson_arrivals
 from dlsim.errors import ScheduleError
 from tests.bricks_environments import environments
@@ -32,6 +34,21 @@ def test_other_users_wait_in_the_same_line():
     more = {"background": [[0.5]], "background_work": 1000.0}
     rows = [(0, 0, 0, 1000, 99), (1, 0, 0, 1000, 99)]
     assert run(grid([100.0], rows, **more)).requests["end"].tolist() == [10, 30]
+
+
+@pytest.mark.parametrize("service", [0.1, 3.0, 0.0, 1e-12])
+@pytest.mark.parametrize("load", [0.05, 0.4, 0.9, 1.5])
+def test_jobs_that_no_queue_depends_on_are_skipped_without_a_difference(load, service):
+    """The recursion of Lindley, job by job, gives the same bits."""
+    stream = np.random.default_rng(5)
+    for jobs, begin in itertools.product((0, 1, 64, 65, 128, 700), (0.0, 1e6)):
+        times = begin + np.cumsum(stream.exponential(max(service, 0.1) / load, jobs))
+        first = times[0] if jobs else begin
+        for free in (first, first + 20 * service, first + 200 * service, first - 1.0):
+            expected = free
+            for time in times.tolist():
+                expected = max(expected, time) + service
+            assert serve_equal_jobs(times, service, free) == expected
 
 
 def test_the_wait_of_m_m_1():

@@ -65,7 +65,6 @@ def environment_arrays(env: Environment) -> EnvironmentArrays:
         load_traces=loads,
         rates=env.available_rates,
         capacity=env.rates,
-        link_rows=np.arange(len(env.rates)),
         link_background=env.shift_to_origin(env.link_background),
         step=float(env.step),
         packet=float(env.packet),

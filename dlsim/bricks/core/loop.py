@@ -90,7 +90,8 @@ def forward_packet(env, state):
     is_last = packet == request.packets - 1
     size = request.last_packet if is_last else env.packet
     absorb_link_background(link, now, env, state)
-    left = finish_on_link(link, max(state.links[link].free, now), size, env)
+    start = max(state.links[link].free, now)
+    left = finish_on_link(start, size, env.capacity[link], env.origin, env.step)
     state.links[link].free = left
     if hop + 1 < request.last_hop:
         replace_first(state.packets, counters.packets, left, PACKET, row, packet, hop + 1)

@@ -78,7 +78,6 @@ class EnvironmentArrays(NamedTuple):
     load_traces: FloatArray
     rates: FloatArray  # throughput of links that other users leave
     capacity: FloatArray  # throughput of links
-    link_rows: IntArray  # 0, 1, ...: one entry of it is a path of one link
     link_background: Stream
     step: float
     packet: float
