@@ -535,7 +535,7 @@ def test_what_a_users_function_raises_keeps_its_traceback(engine):
 
 @pytest.mark.parametrize(("hours", "is_small"), [(1, True), (24, False)])
 def test_auto_runs_an_hour_uncompiled_and_a_day_compiled(hours, is_small):
-    """An hour of the paper's servers takes .2 s uncompiled, a day 6 s."""
+    """An hour of the paper's servers takes .2 s uncompiled, a day 3 s."""
     env = environment_arrays(Environment.random(0, 60.0, horizon=3600.0 * hours))
     work = speeds.uncompiled_microseconds(env, configure(Scheduler(), Reading()))
     assert (work <= speeds.GRID_CORE.work) is is_small

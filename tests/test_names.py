@@ -20,7 +20,7 @@ SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES"}
 #: Public names that two modules still define.
 DEFINED_TWICE = set(
     """
-    ABOUT ALL_NODES LOADS Scheduler execution_time from_csv main
+    ABOUT ALL_NODES Scheduler execution_time from_csv main
     positive show_equal_finish whole
     """.split()
 )

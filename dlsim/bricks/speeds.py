@@ -16,15 +16,14 @@ from dlsim.bricks.core.state import (
 from dlsim.compiled import Core
 
 #: Uncompiled, a process simulates for a second or two: an hour of the paper's 40 servers takes
-#: .2 s, a day 6 s. Loading the compiled core takes .3 s, compiling it some 20 s.
+#: .2 s, a day 3 s. Loading the compiled core takes .3 s, compiling it some 20 s.
 GRID_CORE = Core("dlsim.bricks.core", work=1_500_000, seconds=20)
 
 #: Microseconds that the uncompiled core takes, measured on an Intel Xeon.
 MICROSECONDS = {
-    "estimate": 36,  # of one server for a request
+    "estimate": 25,  # of one server for a request
     "measurement": 20,  # of a link or a server
-    "arrival": 1,  # of a background job, where only the end of the queue is asked for
-    "service": 20,  # of a background job that is followed through its queue
+    "service": 20,  # of a background job, unless all are alike and only their end is needed
     "packet": 270,  # that passes a link
     "link data": 10,  # of another user, that pass a link
     "entry": 3,  # of a trace, passed by a transfer or a service
@@ -54,10 +53,11 @@ def uncompiled_microseconds(env: EnvironmentArrays, cfg: Config) -> int:
     probes = env.time.max(initial=0.0) / cfg.probe
     if cfg.predictor not in (ADAPTIVE, USER):  # the others skip probes before the last ten
         probes = min(probes, WINDOW_PROBES * submissions)
-    follows_all = cfg.load in (UTILISATION, QUEUE)
+    are_alike = len(env.background.sizes) == 1 and not env.load_traces.size
     total = MICROSECONDS["estimate"] * submissions * servers
     total += MICROSECONDS["measurement"] * probes * (len(env.rates) + servers)
-    total += MICROSECONDS["service" if follows_all else "arrival"] * len(env.background.times)
+    if cfg.load in (UTILISATION, QUEUE) or not are_alike:
+        total += MICROSECONDS["service"] * len(env.background.times)
     total += MICROSECONDS["entry"] * count_trace_entries(env)
     if cfg.packets:
         total += MICROSECONDS["packet"] * count_packets(env)
