@@ -109,11 +109,11 @@ def compiled(
 def _compile_plainly(function: Callable[..., Any], place: tuple[Path, str]) -> Callable[..., Any]:
     """Compile with numba's public interface only: compiling takes 2 to 4 times as long."""
     kernel = numba.njit(error_model="numpy", nogil=True)(function)
-    compile_it = kernel.compile
+    compile_signature = kernel.compile
 
     def compile_or_load(signature: Any) -> Any:
         say_compiling(function.__module__)  # or loading, which cannot be distinguished in advance
-        return compile_it(signature)
+        return compile_signature(signature)
 
     kernel.compile = compile_or_load
     before = numba.config.CACHE_DIR

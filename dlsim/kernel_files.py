@@ -84,18 +84,19 @@ def compile_kernel(
     options["nogil"] = True  # other threads can run
     options["no_cfunc_wrapper"] = True  # no kernel is called from C
     say = functools.partial(say_compiling, function.__module__)
-    called = _keep_on_disk(numba.njit(**options)(function), say, *place)
-    options |= {"no_cpython_wrapper": True, "pipeline_class": _PartCompiler}
-    part = _keep_on_disk(numba.njit(**options)(function), None, *place, "parts")
+    for_python = cache_in_files(numba.njit(**options)(function), say, *place)
+    options |= {"no_cpython_wrapper": True, "pipeline_class": InnerKernelCompiler}
+    for_kernels = cache_in_files(numba.njit(**options)(function), None, *place, "parts")
 
     def template_without_literals(args: Any, kws: Any) -> Any:
         unliteral = numba.types.unliteral
-        return part.get_call_template(
+        return for_kernels.get_call_template(
             tuple(map(unliteral, args)), {k: unliteral(v) for k, v in kws.items()}
         )
 
-    called.get_call_template, called.get_overload = template_without_literals, part.get_overload
-    return called
+    for_python.get_call_template = template_without_literals
+    for_python.get_overload = for_kernels.get_overload
+    return for_python
 
 
 class KernelFiles:
@@ -145,9 +146,9 @@ class KernelFiles:
                 partial.unlink()
 
 
-def _keep_on_disk(kernel: Any, when_missing: Callable[[], None] | None, *place: Any) -> Any:
+def cache_in_files(kernel: Any, when_missing: Callable[[], None] | None, *place: Any) -> Any:
     """Cache a kernel in files; the folder is created at the first compilation."""
-    compile_it, name = kernel.compile, f"{kernel.__module__}.{kernel.__qualname__}"
+    compile_signature, name = kernel.compile, f"{kernel.__module__}.{kernel.__qualname__}"
 
     def compile_or_load(signature: Any) -> Any:
         if kernel.stats.cache_path is None:
@@ -160,11 +161,11 @@ def _keep_on_disk(kernel: Any, when_missing: Callable[[], None] | None, *place: 
                     numba.config.CACHE_DIR = before
             kernel._cache._cache_file = KernelFiles(folder, name, when_missing)
         with _one_at_a_time(Path(*place), f"{name}{signature}"):
-            entry = compile_it(signature)
-        made = kernel.overloads[normalize_signature(signature)[0]]
+            entry = compile_signature(signature)
+        overload = kernel.overloads[normalize_signature(signature)[0]]
         # the kernels that it calls have environments, too
-        for environment in made._find_referenced_environments():
-            made.library.codegen.set_env(environment.env_name, environment)
+        for environment in overload._find_referenced_environments():
+            overload.library.codegen.set_env(environment.env_name, environment)
         return entry
 
     kernel.compile = compile_or_load
@@ -206,7 +207,7 @@ def _one_at_a_time(folder: Path, what: str) -> Iterator[None]:
             fcntl.lockf(handle, fcntl.LOCK_UN, 1, byte)
 
 
-class _Part(JITCodeLibrary):
+class InnerKernelLibrary(JITCodeLibrary):
     """Library of a kernel that only kernels call: lightly optimised, and not translated alone.
 
     Numba would optimise and translate every kernel together with all kernels that it calls, which
@@ -215,6 +216,7 @@ class _Part(JITCodeLibrary):
 
     @property
     def codegen(self) -> Any:
+        """Return this library in place of its code generator, for `set_env`."""
         return self
 
     def set_env(self, name: str, environment: Any) -> None:
@@ -238,11 +240,11 @@ class _Part(JITCodeLibrary):
     serialize_using_object_code = JITCodeLibrary.serialize_using_bitcode
 
 
-class _PartCompiler(Compiler):
+class InnerKernelCompiler(Compiler):
     """Compile a kernel for other kernels."""
 
     def define_pipelines(self) -> Any:
-        """Return numba's pipelines with a `_Part` as the library."""
+        """Return numba's pipelines with a `InnerKernelLibrary` as the library."""
         state = self.state
-        state.library = _Part(state.targetctx.codegen(), state.func_id.func_qualname)
+        state.library = InnerKernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()
