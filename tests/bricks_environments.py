@@ -4,8 +4,10 @@ import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from dlsim.bricks import SWITCHES, Environment, Reading, Scheduler
+from dlsim.bricks import SWITCHES, Environment, Reading, Scheduler, topology
 
+#: Two regions (1, 2) below the root, two routers in each, and below every router a domain.
+TWO_REGIONS = topology.tree([-1, 0, 0, 1, 1, 2, 2, 3, 4, 5, 6], range(7, 11))
 WHOLE = st.integers
 
 

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim import bricks
 from dlsim import reading as reading_module
 from dlsim.bricks import (
     INPUT_SWITCHES,
@@ -22,7 +21,7 @@ from dlsim.bricks import (
 )  # fmt: skip
 from dlsim.bricks.workload import random_environment
 from dlsim.errors import InputError
-from tests.bricks_environments import environments, readings, schedulers
+from tests.bricks_environments import TWO_REGIONS, environments, readings, schedulers
 from tests.scale import LONG, scale_count
 
 EXAMPLES = settings(max_examples=scale_count(60, LONG, least=10), deadline=None)
@@ -484,7 +483,7 @@ def test_one_purpose_changes_and_the_others_stay():
     {"server_background": "trace"}, {"link_background": "data", "link_data": 1000.0},
     {"deadline_communication": False}, {"trace_std": 0.5}, {"trace_method": "paxson"},
     {"interval_scope": "system"}, {"domains": 2, "nodes": (2, 2)},
-    {"topology": bricks.topology.balanced([2, 3])},
+    {"topology": TWO_REGIONS},
 ])  # fmt: skip
 def test_every_option_of_the_workload_runs_and_is_valid(options):
     env = Environment.random(1, 60, horizon=7200.0, **options)

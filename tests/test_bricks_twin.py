@@ -24,6 +24,7 @@ from dlsim.bricks import (
 from dlsim.bricks.engine import configure, environment_arrays
 from dlsim.bricks.model import ALGORITHMS, LOADS, PREDICTORS
 from dlsim.errors import InputError
+from tests.bricks_environments import TWO_REGIONS
 from tests.scale import LONG, scale_count
 from tests.twins import bricks as twin
 
@@ -395,7 +396,7 @@ def test_engine_equals_twin_on_random_combinations(block):
         ({}, {}),
         ({"server_background": "trace"}, {"load": "util", "predictor": "adaptive"}),
         ({"link_background": "data"}, {"network": "packet", "load": "queue"}),
-        ({"link_background": "data", "topology": topology.balanced([2, 2])}, {"probe": 7.0}),
+        ({"link_background": "data", "topology": TWO_REGIONS}, {"probe": 7.0}),
     ],
 )
 def test_engine_equals_twin_on_drawn_environments(drawn, reading):

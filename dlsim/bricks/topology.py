@@ -191,24 +191,6 @@ def two_level(domains: int) -> Topology:
     return Topology(pd.DataFrame(columns), domains, first, way[crossed].astype(np.int64))
 
 
-def balanced(fanouts: Sequence[int]) -> Topology:
-    """Make a tree in which all vertices of a level have equally many children.
-
-    Parameters
-    ----------
-    fanouts : sequence of int
-        Children of the root, of each vertex below it, and so on; the last level are routers, each
-        with one domain on a LAN, from left to right: ``balanced([10])`` has the shape of
-        ``two_level(10)``, ``balanced([2, 5])`` puts five domains on each of two regional links.
-    """
-    parents, level = [-1], [0]
-    for fanout in [*_whole_numbers("fanouts", fanouts, 1, np.inf), 1]:
-        made = range(len(parents), len(parents) + fanout * len(level))
-        parents += [parent for parent in level for _ in range(fanout)]
-        level = list(made)
-    return tree(parents, level)
-
-
 def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
     """Make a topology of any shape from tables.
 

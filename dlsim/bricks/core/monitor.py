@@ -5,12 +5,7 @@ Source: paper B, section 2 (Figure 1) and section 3.1.
 
 from dlsim.bricks.core.network import visible_entry
 from dlsim.bricks.core.predictors import predict
-from dlsim.bricks.core.servers import (
-    count_arrived_clients,
-    count_arrived_jobs,
-    count_ended_clients,
-    pass_ended_jobs,
-)
+from dlsim.bricks.core.servers import count_arrived_jobs, count_clients_until, pass_ended_jobs
 from dlsim.bricks.core.state import (
     ARRIVED,
     BUSY,
@@ -36,8 +31,8 @@ from dlsim.compiled import CLOCK_DIVISOR, TOL, compiled, deadline_with_tolerance
 @compiled(inline=True)
 def count_clients(server, bound, state):
     """Return the client jobs in a server's queue or running at an instant."""
-    arrived = count_arrived_clients(server, state.cursors[server, ARRIVED], bound, state)
-    return arrived - count_ended_clients(server, state.cursors[server, ENDED], bound, state)
+    arrived = count_clients_until(server, state.cursors[server, ARRIVED], bound, False, state)
+    return arrived - count_clients_until(server, state.cursors[server, ENDED], bound, True, state)
 
 
 @compiled(inline=True)

@@ -123,31 +123,23 @@ def next_client(server, row, state):
 
 
 @compiled(inline=True)
-def count_arrived_clients(server, cursor, bound, state):
-    """Return how many client jobs have arrived by an instant; move their cursor."""
+def count_clients_until(server, cursor, bound, has_ended, state):
+    """Return how many client jobs have arrived, or ended, by an instant; move their cursor."""
     row = next_client(server, cursor.last_client, state)
-    while row != NONE and state.requests[row].arrived <= bound:
+    while row != NONE:
+        request = state.requests[row]
+        if (request.end if has_ended else request.arrived) > bound:
+            break
         cursor.last_client = row
         cursor.count += 1
-        row = state.requests[row].next_client
-    return cursor.count
-
-
-@compiled(inline=True)
-def count_ended_clients(server, cursor, bound, state):
-    """Return how many client jobs have ended by an instant; move their cursor."""
-    row = next_client(server, cursor.last_client, state)
-    while row != NONE and state.requests[row].end <= bound:
-        cursor.last_client = row
-        cursor.count += 1
-        row = state.requests[row].next_client
+        row = request.next_client
     return cursor.count
 
 
 @compiled(inline=True)
 def count_arrived_jobs(server, cursor, bound, env, state):
     """Return how many jobs, client and background, have arrived by an instant."""
-    count_arrived_clients(server, cursor, bound, state)
+    count_clients_until(server, cursor, bound, False, state)
     job, last = cursor.next_background, env.background.first[server + 1]
     while job < last and env.background.times[job] <= bound:
         job += 1
