@@ -58,11 +58,6 @@ def _lateness_is_right(reported: Any, finish: Any, due: Any, span: Any) -> NDArr
     return np.asarray((reported == (late > 0)) | (np.abs(late) <= time_tolerance(span, due)))
 
 
-def _has_user_scheduler(result: ResultTables) -> bool:
-    """Tell whether the scheduler is a user's function, which may refuse requests."""
-    return callable(result.scheduler.algorithm)
-
-
 def _request_rules(result: ResultTables) -> Iterator[TestedRule]:
     """Yield the rules that every request is in the table and has ended."""
     requests, expected = result.requests, result.environment.requests.index
@@ -71,8 +66,8 @@ def _request_rules(result: ResultTables) -> Iterator[TestedRule]:
         is_in_order = requests.index == expected
     yield "every request is in the table, once, in order", expected, is_in_order
     completion = requests["completion"]
-    is_refused = requests["server"] < 0
-    is_refused &= (completion == np.inf) & _has_user_scheduler(result)
+    is_refused = requests["server"] < 0  # as only a user's function may do
+    is_refused &= (completion == np.inf) & callable(result.scheduler.algorithm)
     yield "every request is complete", requests.index, np.isfinite(completion) | is_refused
 
 
@@ -289,7 +284,7 @@ def _fallback_rules(result: ResultTables) -> Iterator[TestedRule]:
         is_possible |= (requests["server"] < 0).to_numpy()
         rule = "the server promises no less than its backlog and the work"
         yield rule, accepted.index, is_possible
-    if result.scheduler.exclude_rejecting and not _has_user_scheduler(result):
+    if result.scheduler.exclude_rejecting and not callable(result.scheduler.algorithm):
         earlier = attempts.groupby(["request", "server"], sort=False).cumcount()
         is_again = (earlier > 0) & (earlier_attempts < len(env.servers))
         yield "no server is asked twice while another is left", index, ~is_again

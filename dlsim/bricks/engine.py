@@ -29,7 +29,7 @@ from dlsim.bricks.core.state import (
 )
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import ALGORITHMS, LOADS, MOST_PACKETS, PREDICTORS, Reading, Scheduler
-from dlsim.bricks.outcome import GridResult
+from dlsim.bricks.outcome import GridResult, attempts_table, requests_table
 from dlsim.bricks.speeds import GRID_CORE, uncompiled_microseconds
 from dlsim.bricks.user_predictor import UserPredictor
 from dlsim.bricks.view import REFUSE, RequestColumns, ViewBuilder
@@ -220,5 +220,6 @@ def simulate(
         progress_bar("simulating", len(arrays.time)) as show_done,
         GRID_CORE.at_speed(engine, uncompiled_microseconds(arrays, cfg)) as core,
     ):
-        records = _run(core, arrays, cfg, scheduler, reading, show_done)
-    return GridResult.from_records(*records, env, scheduler, reading)
+        requests, attempts = _run(core, arrays, cfg, scheduler, reading, show_done)
+    tables = requests_table(requests, env), attempts_table(attempts, env)
+    return GridResult(*tables, env, scheduler, reading)

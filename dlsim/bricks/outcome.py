@@ -1,7 +1,7 @@
 """The result of a simulation: tables of requests and submissions, and the paper's measures."""
 
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -79,19 +79,6 @@ class GridResult:
     environment: Environment = field(repr=False)
     scheduler: Scheduler
     reading: Reading
-
-    @classmethod
-    def from_records(
-        cls,
-        requests: np.recarray,
-        attempts: Any,
-        env: Environment,
-        scheduler: Scheduler,
-        reading: Reading,
-    ) -> Self:
-        """Make a result from the records of a run, on the clock of the environment."""
-        tables = requests_table(requests, env), attempts_table(attempts, env)
-        return cls(*tables, env, scheduler, reading)
 
     @property
     def failure_rate(self) -> float:

@@ -33,12 +33,6 @@ MICROSECONDS = {
 MAX_UNCOMPILED_ARRIVALS = 50_000
 
 
-def count_packets(env: EnvironmentArrays) -> float:
-    """Return about how often a packet of a request passes a link."""
-    hops = np.diff(env.path_start).max(initial=0)
-    return float((env.send.sum() + env.recv.sum()) / env.packet * hops)
-
-
 def count_trace_entries(env: EnvironmentArrays) -> float:
     """Return about how many entries of traces transfers and services pass."""
     sample = env.rates[:, :: 1 + env.rates.shape[1] // 100]
@@ -60,7 +54,8 @@ def uncompiled_microseconds(env: EnvironmentArrays, cfg: Config) -> int:
         total += MICROSECONDS["service"] * len(env.background.times)
     total += MICROSECONDS["entry"] * count_trace_entries(env)
     if cfg.packets:
-        total += MICROSECONDS["packet"] * count_packets(env)
+        packets, hops = (env.send + env.recv).sum() / env.packet, np.diff(env.path_start)
+        total += MICROSECONDS["packet"] * packets * hops.max(initial=0)
         total += MICROSECONDS["link data"] * len(env.link_background.times)
     return int(total)
 

@@ -45,6 +45,17 @@ EXTRA_HORIZON = 0.5
 #: Standard deviation of load traces over their mean.
 LOAD_STD = 0.5
 
+#: Ranges that `random_environment` takes, with their least bounds.
+SMALLEST_ENDS = {
+    "performance": 1e-9,
+    "lan": 1e-9,
+    "wan": 1e-9,
+    "data_range": 0.0,
+    "work_range": 0.0,
+    "deadline_factor": 0.0,
+    "nodes": 0.0,
+}
+
 
 def poisson_arrivals(rate: float, end: float, stream: Generator) -> Floats:
     """Draw the times of Poisson arrivals, `rate` per second, from 0 to below `end`, in order."""
@@ -207,7 +218,7 @@ def random_environment(
     for name, options in INPUT_SWITCHES.items():
         if isinstance(options[0], str | bool):
             one_of(name, chosen[name], options)
-    for name, least in _RANGES.items():
+    for name, least in SMALLEST_ENDS.items():
         number_range(name, chosen[name], least)
     if topology is None:
         count = float(nodes[1]) * whole("domains", domains)
@@ -274,18 +285,6 @@ def random_environment(
         seed, *times_and_clients, ranges, np.mean(performance), throughput
     )
     return parts
-
-
-#: Ranges that `random_environment` takes, with their least bounds.
-_RANGES = {
-    "performance": 1e-9,
-    "lan": 1e-9,
-    "wan": 1e-9,
-    "data_range": 0.0,
-    "work_range": 0.0,
-    "deadline_factor": 0.0,
-    "nodes": 0.0,
-}
 
 
 def _check_size(what: str, expected: float, most: int, remedy: str) -> None:
