@@ -93,11 +93,11 @@ def test_every_schedule_passes(q):
 
 def plain_local(r):
     """F1, from its definition: behind what had been assigned to the preferred class."""
-    bounds, jobs = [], r.jobs
+    bounds, jobs, views = [], r.jobs, list(r.job_table.job_views())
     for j, row in enumerate(jobs.itertuples()):
         ends = []
         for d, device in enumerate(r.machine.devices):
-            if device.startswith(r.job_table.job_views[j].preferred):
+            if device.startswith(views[j].preferred):
                 ahead = jobs[(jobs["device"] == device) & (jobs["turn"] < row.turn)]["end"]
                 ends.append(max([row.decided, *ahead]) + r.job_table.times[j, d])
         bounds.append(min(ends))

@@ -1,7 +1,7 @@
 """The table of jobs that paper C's engines run, and the helpers of their checks."""
 
 import functools
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -104,19 +104,16 @@ class JobTable:
         """The class with the smaller declared time of each job, 0 for GPUs, also on a tie."""
         return np.nanargmin(self.declared, axis=1)
 
-    @functools.cached_property
-    def job_views(self) -> tuple[JobView, ...]:
-        """The jobs as a policy sees them."""
-        declared = []
-        for gpu, cpu in self.declared.tolist():
+    def job_views(self) -> Iterator[JobView]:
+        """Yield the jobs as a policy sees them, in queue order."""
+        columns = zip(self.app_names[self.app].tolist(), *self.declared.T.tolist(), strict=True)
+        for job, (app, gpu, cpu) in enumerate(columns):
             if gpu != gpu:
-                declared.append({"cpu": cpu})
+                yield JobView(job, app, {"cpu": cpu})
             elif cpu != cpu:
-                declared.append({"gpu": gpu})
+                yield JobView(job, app, {"gpu": gpu})
             else:
-                declared.append({"gpu": gpu, "cpu": cpu})
-        apps = self.app_names[self.app].tolist()
-        return tuple(map(JobView, range(len(apps)), apps, declared))
+                yield JobView(job, app, {"gpu": gpu, "cpu": cpu})
 
     @functools.cached_property
     def times(self) -> Floats:

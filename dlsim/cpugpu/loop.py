@@ -67,62 +67,61 @@ def simulate_jobs(
             f"{gpus} GPUs; it must be below {machine.cpus / max(1, gpus):g}"
         )
     origin, job_table = shift_clock(job_table)
+    arrival, times = job_table.arrival.tolist(), job_table.times
     plan = None
     if policy.rule == "ideal":
-        plan = follow_plan(
-            ideal_plan(job_table.arrival.tolist(), job_table.times, policy.objective)
-        )
+        plan = follow_plan(ideal_plan(arrival, times, policy.objective))
     scheduler = OnlineScheduler(machine, policy, reading, history, plan)
-    arrival, jobs = job_table.arrival.tolist(), job_table.job_views
-    times_on = [column.tolist() for column in job_table.times.T]
-    shortest = float(np.nanmin(job_table.times))  # tells two instants apart
-    count, coming, ended, cpu_rate = len(jobs), 0, 0, 1.0
+    count, devices = times.shape
+    times_on, shortest = [column.tolist() for column in times.T], float(np.nanmin(times))
     start, end, seconds = [math.nan] * count, [math.nan] * count, [math.nan] * count
-    on_device = [-1] * len(machine.devices)
-    ends = [math.inf] * len(machine.devices)
+    device_of, rules, finishes = [-1] * count, [""] * count, [(math.nan,) * devices] * count
+    running, ends = [-1] * devices, [math.inf] * devices
+    arrival.append(math.inf)
+    coming, ended, cpu_rate, views = 0, 0, 1.0, job_table.job_views()
     while ended < count:
-        now = min(ends)
-        if coming < count:
-            now = min(now, arrival[coming])
+        now = min(*ends, arrival[coming])
         if now == math.inf:
             waiting = next(iter(scheduler.state.main), None)
             label = None if waiting is None else job_table.labels[waiting.job]
             name = find_job_policy(policy)[0]
             raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
-        limit = deadline_with_tolerance(now, shortest)
+        limit = deadline_with_tolerance(now, shortest)  # until here instants are equal
         for now, device in sorted([(at, device) for device, at in enumerate(ends) if at <= limit]):
-            job = on_device[device]
+            job = running[device]
             ends[device], end[job] = math.inf, now
             seconds[job] = now - start[job] if share else times_on[device][job]
             scheduler.complete(now, device, seconds[job])
             ended += 1
-        if coming < count and arrival[coming] <= limit:
-            first = coming
-            while coming < count and arrival[coming] <= limit:
+        if arrival[coming] <= limit:
+            arriving = []
+            while arrival[coming] <= limit:
                 now = max(now, arrival[coming])
+                arriving.append(next(views))
                 coming += 1
-            scheduler.arrive(now, jobs[first:coming])
+            scheduler.arrive(now, arriving)
         if share:
             cpu_rate = change_cpu_rate(ends, machine, share, now, cpu_rate)
         for device, view in scheduler.dispatch(now):
-            job = view.job
+            job = running[device] = view.job
             time = times_on[device][job]
-            on_device[device], start[job] = job, now
-            ends[device] = now + (time if device < gpus else time / cpu_rate)
+            start[job], ends[device] = now, now + (time if device < gpus else time / cpu_rate)
+            decision = scheduler.decisions.pop(job)
+            device_of[job], rules[job] = device, decision.rule
+            if decision.predicted_finish:
+                finishes[job] = decision.predicted_finish
         if share:
             cpu_rate = change_cpu_rate(ends, machine, share, now, cpu_rate)
-    decisions = [scheduler.decisions[job] for job in range(count)]
-    blank = (math.nan,) * len(ends)
     return Trace(
         origin,
-        np.array([decision.device for decision in decisions]),
+        np.array(device_of),
         np.array([scheduler.decision_no[job] for job in range(count)]),
         np.array([scheduler.decided[job] for job in range(count)]),
         np.array(start),
         np.array(end),
         np.array(seconds),
-        [decision.rule for decision in decisions],
-        np.array([decision.predicted_finish or blank for decision in decisions]),
+        rules,
+        np.array(finishes),
     )
 
 

@@ -535,7 +535,8 @@ def play(given, machine, policy, reading, history, decide=None):
     arrival, times = (given.arrival - origin).tolist(), given.times.tolist()
     span = float(np.nanmin(given.times))
     desk = Desk(machine, policy, reading, history, decide)
-    n, coming, left = len(given.job_views), 0, len(given.job_views)
+    views = list(given.job_views())
+    n, coming, left = len(views), 0, len(views)
     trace = Trace(origin, [-1] * n, [math.nan] * n, [math.nan] * n, desk.moves)
     devices = Devices(machine, reading.gpu_cpu_share)
     while left:
@@ -550,7 +551,7 @@ def play(given, machine, policy, reading, history, decide=None):
             devices.end[d], left = math.inf, left - 1
         batch = []
         while coming < n and arrival[coming] <= limit:
-            batch.append(given.job_views[coming])
+            batch.append(views[coming])
             now, coming = max(now, arrival[coming]), coming + 1
         desk.arrive(now, batch)
         devices.settle(now)
