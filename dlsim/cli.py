@@ -381,7 +381,7 @@ def _list_policies() -> None:
         print(f"  {name:<20}{describe_policy(policy)}")
     print("\npolicies of paper C:")
     for name in cpugpu.POLICIES:
-        print(f"  {name:<20}{cpugpu.ABOUT[name]}")
+        print(f"  {name:<20}{cpugpu.POLICY_TEXTS[name]}")
     print("\nmethods of paper S:")
     for name, method in METHODS.items():
         print(f"  {name:<20}{method.text}")

@@ -80,7 +80,7 @@ READERS = {
     "tasks.swf": (partial(tasks.from_swf, cluster=CLUSTER, limit=60_000), LOG.encode(), True),
     "jobs.swf": (partial(read_log, limit=60_000), LOG.encode(), True),
     "applications.csv": (
-        applications.from_csv, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
+        applications.read_applications, b"app,cpu_time,gpu_time\nA,1.5,2\nB,,3\nC,4,\n", True
     ),
     "mcdf-claims.csv": (read_scorecard, b"".join(SCORES[:3]), False),
     "claims.toml": (lambda path: load_claims(path=path), CLAIMS, False),

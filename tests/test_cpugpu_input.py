@@ -370,8 +370,8 @@ def test_an_unknown_mix_or_application():
 
 def test_applications_go_through_a_csv_unchanged(tmp_path):
     table = workload.applications("transfer", 30, seed=1, single=0.3)
-    workload.to_csv(table, tmp_path / "a.csv")
-    again = workload.from_csv(tmp_path / "a.csv")
+    workload.write_applications(table, tmp_path / "a.csv")
+    again = workload.read_applications(tmp_path / "a.csv")
     pd.testing.assert_frame_equal(again, table)
     history = History.exact(again)
     pd.testing.assert_frame_equal(
@@ -396,12 +396,12 @@ def test_applications_go_through_a_csv_unchanged(tmp_path):
 )
 def test_a_broken_csv_is_refused(tmp_path, text, match):
     (tmp_path / "a.csv").write_text(text)
-    refused(rf"a\.csv.*{match}", workload.from_csv, tmp_path / "a.csv")
+    refused(rf"a\.csv.*{match}", workload.read_applications, tmp_path / "a.csv")
 
 
 def test_measured_times_replace_a_mix(tmp_path):
     (tmp_path / "a.csv").write_text("app,gpu_time,cpu_time,source\nA,1,2,x\nB,,3,y\n")
-    table = workload.from_csv(tmp_path / "a.csv")
+    table = workload.read_applications(tmp_path / "a.csv")
     assert table.loc["B"].tolist()[1] == 3
     assert math.isnan(table.loc["B", "gpu_time"])
     simulate(workload.random_jobs(table, 8, seed=1)).check()

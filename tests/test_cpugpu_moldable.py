@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, lower_bound, run_moldable
+from dlsim.cpugpu.moldable import SCHEDULERS, MoldableScheduler, NodePool, lower_bound, run_moldable
 from dlsim.errors import InputError, ScheduleError
 from tests.scale import scale_count
 from tests.twins import cpugpu_moldable as twin
@@ -211,7 +211,7 @@ def test_every_schedule_is_valid_and_expected_as_it_comes(seed, nodes):
             continue
         s = ran(jobs, NodePool(nodes), name)
         assert s.makespan >= lower_bound(jobs, NodePool(nodes)) - jobs["arrival"].min() - 1e-9
-        if row.line == "none":
+        if row.queue == "none":
             assert np.allclose(s.jobs["predicted"], s.jobs["end"])
     wrong = jobs.assign(
         cpu_estimate=jobs["cpu_time"] * source.uniform(0.5, 2, len(jobs)),
@@ -230,11 +230,11 @@ def test_area_is_never_worse_than_flexible_in_one_batch(seed):
 
 
 def test_a_row_of_ones_own():
-    own = Scheduler("any", "requested", weights=(1.0,), orders=("longest",))
+    own = MoldableScheduler("any", "requested", weights=(1.0,), orders=("longest",))
     _, jobs = drawn(1, 6, 4)
     s = ran(jobs, NodePool(4), own)
     assert (s.name, s.jobs["nodes"].tolist()) == ("own", jobs["nodes"].tolist())
-    assert run_moldable(jobs, NodePool(4), Scheduler()).name == "flexible"
+    assert run_moldable(jobs, NodePool(4), MoldableScheduler()).name == "flexible"
 
 
 def test_figures_by_hand():
@@ -299,7 +299,7 @@ def test_check_names_the_broken_rule(rule, changes):
 def test_check_knows_a_line():
     s = ran(table((9, 4), (7, 4), (3, 9)), NodePool(1), "torque")
     strict = dataclasses.replace(s, scheduler=SCHEDULERS["torque-strict"])
-    with pytest.raises(ScheduleError, match="line is served in order"):
+    with pytest.raises(ScheduleError, match="queue is served in order"):
         strict.check()
 
 
@@ -340,12 +340,12 @@ JOBS = table((9, 4), (7, 4))
             lambda: run_moldable(table((9, math.nan)), NodePool(times={("gpu", 1): 4})),
             "times must say how long row 0 of jobs takes: gpu or cpu or both on 1",
         ),
-        (lambda: Scheduler(types="all"), "types .* got 'all'"),
-        (lambda: Scheduler(line="class"), "a job in line has no choice"),
-        (lambda: Scheduler(weights=()), "weights must be a tuple"),
-        (lambda: Scheduler(weights=(-1,)), "weights .* got -1"),
-        (lambda: Scheduler(orders=("best",)), "orders .* got 'best'"),
-        (lambda: Scheduler(search="yes"), "search .* got 'yes'"),
+        (lambda: MoldableScheduler(types="all"), "types .* got 'all'"),
+        (lambda: MoldableScheduler(queue="class"), "a job in a queue has no choice"),
+        (lambda: MoldableScheduler(weights=()), "weights must be a tuple"),
+        (lambda: MoldableScheduler(weights=(-1,)), "weights .* got -1"),
+        (lambda: MoldableScheduler(orders=("best",)), "orders .* got 'best'"),
+        (lambda: MoldableScheduler(search="yes"), "search .* got 'yes'"),
         (lambda: run_moldable(JOBS, 4), "pool must be a NodePool"),
         (lambda: run_moldable(JOBS, scheduler="slurm"), "scheduler .* got 'slurm'"),
         (lambda: run_moldable(JOBS.iloc[:0]), "at least one row"),

@@ -524,7 +524,7 @@ FERMI = Gpu(1, queues="single")
         (lambda: run_chunks(CHUNKS, FERMI, [(math.inf, "h2d")]), "issue must be one of"),
         (lambda: equal_chunks_time(-3, 3, 1, 2, 3), "count .* got -3"),
         (lambda: equal_chunks_time(5, 3, 1, 2, 0), "k must .* got 0"),
-        (lambda: equal_chunks_time(5, 3, "1", 2, 3), "m must .* got '1'"),
+        (lambda: equal_chunks_time(5, 3, "1", 2, 3), "map must .* got '1'"),
         (lambda: chunk_input(100, chunk=1e-5), "size must make at most 1000000 chunks, got 100"),
         (lambda: amdahl_bound(1.5, 2), "parallel .* got 1.5"),
         (lambda: ideal_split(40, 5, [1]), "fixed and unit must be lists"),

@@ -20,12 +20,12 @@ SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES"}
 #: Public names that two modules still define.
 DEFINED_TWICE = set(
     """
-    ABOUT ALL_NODES Scheduler execution_time from_csv main
+    ALL_NODES execution_time main
     positive show_equal_finish whole
     """.split()
 )
 #: How many one-letter arguments, and unformatted places outside tables, a room still has.
-SHORT_ARGUMENTS = {"cpugpu": 3}
+SHORT_ARGUMENTS = {}
 UNFORMATTED = {}
 
 

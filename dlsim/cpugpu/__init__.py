@@ -18,7 +18,7 @@ from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.mapreduce import run_mapreduce
 from dlsim.cpugpu.mapreduce_job import Costs, MapReduce, NodeGroup, split_text, word_count
 from dlsim.cpugpu.model import POLICIES, SWITCHES, Machine, Policy, Reading
-from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, Scheduler, run_moldable
+from dlsim.cpugpu.moldable import SCHEDULERS, MoldableScheduler, NodePool, run_moldable
 from dlsim.cpugpu.outcome import ScheduleResult
 from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.rules import Decision, SchedulerState
@@ -37,13 +37,13 @@ __all__ = [
     "JobView",
     "Machine",
     "MapReduce",
+    "MoldableScheduler",
     "NodeGroup",
     "NodePool",
     "Policy",
     "Rates",
     "Reading",
     "ScheduleResult",
-    "Scheduler",
     "SchedulerState",
     "adapt_split",
     "amdahl_bound",

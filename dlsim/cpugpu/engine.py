@@ -86,7 +86,7 @@ def simulate(
         "app": job_table.app_names.array.take(job_table.app),
         "arrival": job_table.arrival.copy(),
         "decided": trace.origin + trace.decided,
-        "turn": trace.turn,
+        "turn": trace.decision_no,
         "device": pd.Series(machine.devices).array.take(trace.device),
         "start": trace.origin + trace.start,
         "end": trace.origin + trace.end,

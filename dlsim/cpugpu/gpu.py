@@ -91,7 +91,14 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
     return pd.DataFrame(equal, index=rows)
 
 
-def equal_chunks_time(count: int, h: Any, m: Any, d: Any, k: int, gpus: int = 1) -> Any:
+def equal_chunks_time(
+    count: int,
+    h2d: Any,
+    map: Any,  # noqa: A002
+    d2h: Any,
+    k: int,
+    gpus: int = 1,
+) -> Any:
     r"""Return the makespan of C equal chunks on k streams, with two copy engines and Hyper-Q.
 
     .. math:: T_1 = C S, \quad
@@ -115,7 +122,7 @@ def equal_chunks_time(count: int, h: Any, m: Any, d: Any, k: int, gpus: int = 1)
     27
     """
     count, k = whole("count", count, 1, MOST_COUNT), whole("k", k, 1, MOST_COUNT)
-    h, m, d = number("h", h), number("m", m), number("d", d)
+    h, m, d = number("h2d", h2d), number("map", map), number("d2h", d2h)
     total, most = h + m + d, max(h, m, d)
     if whole("gpus", gpus, 1, MOST_COUNT) > 1:
         if k < 3:

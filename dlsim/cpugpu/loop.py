@@ -24,7 +24,7 @@ class Trace(NamedTuple):
     ----------
     origin : float
         Where the engine's clock begins.
-    device, turn : ndarray of int
+    device, decision_no : ndarray of int
         The device, and the place of the last move among all decisions.
     decided, start, end, seconds : ndarray of float
         When the job was moved last, began and ended, and its measured time.
@@ -36,7 +36,7 @@ class Trace(NamedTuple):
 
     origin: float
     device: NDArray[np.int64]
-    turn: NDArray[np.int64]
+    decision_no: NDArray[np.int64]
     decided: Floats
     start: Floats
     end: Floats

@@ -198,7 +198,7 @@ _KNOWN: dict[str, tuple[Policy, str]] = {
     ),
 }
 POLICIES = {name: policy for name, (policy, _) in _KNOWN.items()}
-ABOUT = {name: words for name, (_, words) in _KNOWN.items()}
+POLICY_TEXTS = {name: words for name, (_, words) in _KNOWN.items()}
 
 
 def find_job_policy(policy: str | Policy) -> tuple[str, Policy]:

@@ -5,7 +5,7 @@ W. Jiang, G. Agrawal, S. Chakradhar, "Scheduling Concurrent Applications on a Cl
 CPU-GPU Nodes" (CCGrid 2012). Neither text prints a model: how a job speeds up with nodes, how
 fast both devices of a node are together, and the flexible schedulers are our reading.
 
-A scheduler reserves nodes for jobs when they arrive, lets jobs wait in line, or searches all
+A scheduler reserves nodes for jobs when they arrive, lets jobs wait in queues, or searches all
 schedules for the least makespan. The search is a branch and bound over the order of the starts
 (every schedule without needless waiting follows from an order), the configurations and the nodes;
 of nodes that are free at the same times it tries one.
@@ -52,14 +52,21 @@ from dlsim.validate import (
     whole,
 )
 
-__all__ = ["SCHEDULERS", "MoldableResult", "NodePool", "Scheduler", "lower_bound", "run_moldable"]
+__all__ = [
+    "SCHEDULERS",
+    "MoldableResult",
+    "MoldableScheduler",
+    "NodePool",
+    "lower_bound",
+    "run_moldable",
+]
 
 #: Device types that a job can run on, in the order that decides the last tie.
 TYPES = ("gpu", "cpu", "both")
 
 TYPE_RULES = ("preferred", "one", "any")
 COUNT_RULES = ("requested", "any")
-LINES = ("none", "class", "strict")
+QUEUE_RULES = ("none", "class", "strict")
 BATCH_ORDERS = ("queue", "longest")
 
 
@@ -201,7 +208,7 @@ class Configuration(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Scheduler:
+class MoldableScheduler:
     r"""A scheduler of the second problem: what it may choose, and by which rule.
 
     Parameters
@@ -211,9 +218,9 @@ class Scheduler:
         names; the CPU or the GPU; or also both together.
     counts : {"requested", "any"}
         The number of nodes that the job asks for, or any number of `NodePool.counts`.
-    line : {"none", "class", "strict"}
-        Whether nodes are reserved for a job at its arrival, or the job waits in line for the nodes
-        that become free first: a line per type, or one for all jobs.
+    queue : {"none", "class", "strict"}
+        Whether nodes are reserved for a job at its arrival, or the job waits in a queue for the
+        nodes that become free first: a queue per type, or one for all jobs.
     weights : tuple of float
         :math:`\lambda`: the configuration with the least completion + lambda area / (2N) is
         chosen, the area being nodes times time; of several weights, the one with the least
@@ -226,7 +233,7 @@ class Scheduler:
 
     types: str = "any"
     counts: str = "any"
-    line: str = "none"
+    queue: str = "none"
     weights: tuple[float, ...] = (0.0,)
     orders: tuple[str, ...] = ("queue",)
     search: bool = False
@@ -234,7 +241,7 @@ class Scheduler:
     def __post_init__(self) -> None:
         one_of("types", self.types, TYPE_RULES)
         one_of("counts", self.counts, COUNT_RULES)
-        one_of("line", self.line, LINES)
+        one_of("queue", self.queue, QUEUE_RULES)
         for name in ("weights", "orders"):
             if not isinstance(getattr(self, name), tuple) or not getattr(self, name):
                 raise InputError(f"{name} must be a tuple, not empty; got {getattr(self, name)!r}")
@@ -242,10 +249,10 @@ class Scheduler:
             number("weights", weight)
         for order in self.orders:
             one_of("orders", order, BATCH_ORDERS)
-        if self.line != "none" and (self.types, self.counts) != ("preferred", "requested"):
+        if self.queue != "none" and (self.types, self.counts) != ("preferred", "requested"):
             raise InputError(
-                f"line={self.line!r} needs types='preferred' and counts='requested'; got "
-                f"{self.types!r} and {self.counts!r}: a job in line has no choice"
+                f"queue={self.queue!r} needs types='preferred' and counts='requested'; got "
+                f"{self.types!r} and {self.counts!r}: a job in a queue has no choice"
             )
         flag("search", self.search)
 
@@ -264,17 +271,17 @@ class Scheduler:
         return found
 
 
-#: Under TORQUE jobs wait for their type, in one line (strict) or in a line per type. MCT chooses
+#: Under TORQUE jobs wait for their type, in one queue (strict) or in a queue per type. MCT chooses
 #: the type (mct-any: also both devices of a node) for the requested number of nodes. The others
 #: also choose the number of nodes.
-SCHEDULERS: dict[str, Scheduler] = {
-    "torque-strict": Scheduler("preferred", "requested", "strict"),
-    "torque": Scheduler("preferred", "requested", "class"),
-    "mct": Scheduler("one", "requested"),
-    "mct-any": Scheduler("any", "requested"),
-    "flexible": Scheduler(),
-    "area": Scheduler(weights=(0.0, 0.25, 0.5, 1.0, 2.0), orders=BATCH_ORDERS),
-    "exhaustive": Scheduler(search=True),
+SCHEDULERS: dict[str, MoldableScheduler] = {
+    "torque-strict": MoldableScheduler("preferred", "requested", "strict"),
+    "torque": MoldableScheduler("preferred", "requested", "class"),
+    "mct": MoldableScheduler("one", "requested"),
+    "mct-any": MoldableScheduler("any", "requested"),
+    "flexible": MoldableScheduler(),
+    "area": MoldableScheduler(weights=(0.0, 0.25, 0.5, 1.0, 2.0), orders=BATCH_ORDERS),
+    "exhaustive": MoldableScheduler(search=True),
 }
 
 
@@ -374,7 +381,11 @@ def _placements(
 
 
 def _reserve_batch(
-    batch: list[MoldableJob], free: FreeTimes, pool: NodePool, scheduler: Scheduler, now: float
+    batch: list[MoldableJob],
+    free: FreeTimes,
+    pool: NodePool,
+    scheduler: MoldableScheduler,
+    now: float,
 ) -> Reservations:
     """Reserve devices for a batch by the weight and the order with the least makespan."""
     configs = {job: scheduler.options(job, pool) for job in batch}
@@ -407,7 +418,9 @@ def _expected_free(unfinished: Reservations, pool: NodePool, now: float) -> Free
     return free
 
 
-def _run_batches(jobs: list[MoldableJob], pool: NodePool, scheduler: Scheduler) -> Reservations:
+def _run_batches(
+    jobs: list[MoldableJob], pool: NodePool, scheduler: MoldableScheduler
+) -> Reservations:
     """Reserve devices for batch after batch, or serve queues in order.
 
     A job starts once all its devices have done the jobs before it. In a queue no job starts
@@ -424,7 +437,7 @@ def _run_batches(jobs: list[MoldableJob], pool: NodePool, scheduler: Scheduler) 
     for now, group in groupby(sorted(jobs, key=attrgetter("arrival")), attrgetter("arrival")):
         batch = list(group)
         reservations: Any = map(take_next_nodes, batch)
-        if scheduler.line == "none":
+        if scheduler.queue == "none":
             pairs = [(one, one.time(pool)) for one in unfinished]
             unfinished = [
                 one for one, time in pairs if one.start + time > deadline_with_tolerance(now, time)
@@ -433,16 +446,16 @@ def _run_batches(jobs: list[MoldableJob], pool: NodePool, scheduler: Scheduler) 
             reservations = _reserve_batch(batch, expected_free, pool, scheduler, now)
         for one in reservations:
             kind, time = one.config.kind, one.time(pool)
-            queue = {"none": one.job, "class": kind, "strict": "all"}[scheduler.line]
-            start = max(now, last_start.get(queue, 0.0), _free_time(free, one.nodes, kind))
-            last_start[queue] = start
+            name = {"none": one.job, "class": kind, "strict": "all"}[scheduler.queue]
+            start = max(now, last_start.get(name, 0.0), _free_time(free, one.nodes, kind))
+            last_start[name] = start
             _occupy_nodes(free, one.nodes, kind, start + time, time)
             done.append(one._replace(start=start))
             unfinished.append(done[-1])
     return done
 
 
-def _search(jobs: list[MoldableJob], pool: NodePool, scheduler: Scheduler) -> Reservations:
+def _search(jobs: list[MoldableJob], pool: NodePool, scheduler: MoldableScheduler) -> Reservations:
     """Find a schedule with the least makespan; all arrivals and realised times are known."""
     if len(jobs) > MOST_JOBS_TO_SEARCH or pool.nodes > MOST_NODES_TO_SEARCH:
         raise InputError(
@@ -503,7 +516,9 @@ def _search(jobs: list[MoldableJob], pool: NodePool, scheduler: Scheduler) -> Re
 
 
 def run_moldable(
-    jobs: pd.DataFrame, pool: NodePool | None = None, scheduler: str | Scheduler = "flexible"
+    jobs: pd.DataFrame,
+    pool: NodePool | None = None,
+    scheduler: str | MoldableScheduler = "flexible",
 ) -> "MoldableResult":
     """Schedule jobs on nodes with a CPU and a GPU each, without preemption.
 
@@ -515,8 +530,8 @@ def run_moldable(
         arrival instant are one batch.
     pool : NodePool, optional
         The nodes.
-    scheduler : str or Scheduler
-        A name of `SCHEDULERS`, or a `Scheduler`.
+    scheduler : str or MoldableScheduler
+        A name of `SCHEDULERS`, or a `MoldableScheduler`.
 
     Returns
     -------
@@ -572,7 +587,7 @@ class MoldableResult(JobMetrics):
     jobs: pd.DataFrame
     uses: pd.DataFrame
     pool: NodePool
-    scheduler: Scheduler
+    scheduler: MoldableScheduler
     name: str
 
     @property
@@ -622,12 +637,12 @@ class MoldableResult(JobMetrics):
         alone = do_not_overlap(lanes, uses["start"], uses["end"], span)
         require("a device serves one job at a time", alone, users)
 
-        line = jobs.sort_values("arrival", kind="stable")
-        if row.line != "none":
+        by_arrival = jobs.sort_values("arrival", kind="stable")
+        if row.queue != "none":
             ahead = previous_in_lane(
-                (line["type"] == "gpu") & (row.line == "class"), line["start"], -np.inf
+                (by_arrival["type"] == "gpu") & (row.queue == "class"), by_arrival["start"], -np.inf
             )
-            require("a line is served in order", not_after(ahead, line["start"], span))
+            require("a queue is served in order", not_after(ahead, by_arrival["start"], span))
         instants = np.sort(np.concatenate([jobs["end"], jobs["arrival"]]))
         after = np.searchsorted(instants, start).clip(1, len(instants) - 1)
         prompt = [same_instants(start, instants[at], span) for at in (after - 1, after)]

@@ -114,7 +114,7 @@ def run_chunks(
     order = issue_order(work, issue, threads, seed)
     ops, start, end = zip(*run_operations(work, order), strict=True)
     chunk, place = np.divmod(np.array(ops), len(work.stages))
-    engines = [held[0] for held, _ in work.servers()]
+    engines = [occupied[0] for occupied, _ in work.servers()]
     table = pd.DataFrame(
         {
             "chunk": chunk,
@@ -146,7 +146,7 @@ class Work:
         return len(self.times) // len(self.stages)
 
     @property
-    def lanes(self) -> int:
+    def stream_slots(self) -> int:
         """Chunks that may be on all GPUs at once."""
         return self.gpu.streams * self.gpus
 
@@ -163,9 +163,9 @@ class Work:
         for j, stage in product(range(min(self.gpus, self.count)), self.stages):
             engine, is_shared = self.gpu.engine(stage), self.per_link > 1 and stage in COPIES
             link = [_link_of(j, self.per_link, stage)] * is_shared
-            held = f"gpu{j}.{engine}" if stage in ON_GPU else engine, *link
-            in_order = {"per-engine": held[0], "single": j} if stage in ON_GPU else {}
-            found.append((held, in_order.get(self.gpu.queues, held)))
+            occupied = f"gpu{j}.{engine}" if stage in ON_GPU else engine, *link
+            in_order = {"per-engine": occupied[0], "single": j} if stage in ON_GPU else {}
+            found.append((occupied, in_order.get(self.gpu.queues, occupied)))
         return found
 
 
@@ -198,7 +198,7 @@ def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
     # stage after stage, stream after stream, buffer by buffer.
     followers, (loaded, out) = [[1] for _ in work.stages], map(work.stages.index, COPIES)
     followers[-1].clear()
-    followers[out].append(work.lanes * stages + loaded - out)
+    followers[out].append(work.stream_slots * stages + loaded - out)
     if work.buffers:
         followers[-1].append(work.buffers * stages + 1 - stages)
     for place, steps in enumerate(followers):
@@ -217,24 +217,24 @@ def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
     turns = {queue: turn for turn, queue in enumerate(dict.fromkeys([*last, *queues]))}
     turn_of = [turns[queue] for queue in queues]
     users = defaultdict[str, set[tuple[str, ...]]](set)
-    for held in servers:
-        for one in held:
-            users[one].add(held)
-    ready: dict[tuple[str, ...], list[tuple[int, int]]] = {held: [] for held in servers}
+    for occupied in servers:
+        for one in occupied:
+            users[one].add(occupied)
+    ready: dict[tuple[str, ...], list[tuple[int, int]]] = {occupied: [] for occupied in servers}
     busy, running, ran, now = set[str](), list[tuple[Any, int]](), list[Ran](), 0
     for op in (op for op in range(count) if not waits[op]):
         heapq.heappush(ready[servers[op % period]], (key[op], op))
     touched = set(servers)
     while touched:
-        front, begun = [ready[held][0] for held in touched if ready[held]], []
+        front, begun = [ready[occupied][0] for occupied in touched if ready[occupied]], []
         heapq.heapify(front)
         while front:
             _, op = heapq.heappop(front)
-            held = servers[op % period]
-            if not busy.isdisjoint(held):
+            occupied = servers[op % period]
+            if not busy.isdisjoint(occupied):
                 continue
-            heapq.heappop(ready[held])
-            busy.update(held)
+            heapq.heappop(ready[occupied])
+            busy.update(occupied)
             heapq.heappush(running, (now + times[op], op))
             begun.append((turn_of[op % period], op, now, now + times[op]))
             if (then := behind.get(op, -1)) >= 0:
@@ -261,8 +261,8 @@ def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
         chunk, stage = next(op for op in issue if op not in started)
         raise InputError(
             f"the issue order must not block its own queue: {stage} of chunk {chunk} waits for an "
-            f"operation behind it; issue chunk i after the copy out of chunk i - {work.lanes}, or "
-            "use queues='hyper-q'"
+            "operation behind it; issue chunk i after the copy out of chunk "
+            f"i - {work.stream_slots}, or use queues='hyper-q'"
         )
     return ran
 
@@ -302,7 +302,7 @@ def issue_order(
         if left:
             raise InputError(f"issue must name every operation once; {min(left)!r} is missing")
     elif one_of("issue", issue, ISSUE_ORDERS) == "breadth":
-        order.sort(key=lambda op: (op[0] // work.lanes, ON_GPU.index(op[1]), op[0]))
+        order.sort(key=lambda op: (op[0] // work.stream_slots, ON_GPU.index(op[1]), op[0]))
     elif issue == "threads":
         order = _interleaved(work, order, threads, seed)
     elif issue == "scheduled":
@@ -313,10 +313,10 @@ def issue_order(
 
 def _interleaved(work: Work, depth: list[Operation], threads: int, seed: int) -> list[Operation]:
     """Merge the calls of several threads at random; a call waits until its chunk has memory."""
-    threads = whole("threads", threads, 0, work.lanes) or work.lanes
+    threads = whole("threads", threads, 0, work.stream_slots) or work.stream_slots
     calls: list[list[Operation]] = [[] for _ in range(threads)]
     for chunk, stage in reversed(depth):
-        calls[chunk % work.lanes % threads].append((chunk, stage))
+        calls[chunk % work.stream_slots % threads].append((chunk, stage))
     source = random.Random(whole("seed", seed, 0, 2**63))
     order, room, out = list[Operation](), work.buffers or work.count, set[int]()
     while any(calls):
@@ -404,15 +404,15 @@ class PipelineResult:
         turn = chunk // self.gpus % gpu.streams
         require("chunks take the streams in turn", ops["stream"] == turn, operations)
 
-        lanes, loaded, out = gpu.streams * self.gpus, *map(stages.index, COPIES)
+        stream_slots, loaded, out = gpu.streams * self.gpus, *map(stages.index, COPIES)
         is_full = (place == 0) & (chunk >= self.buffers) & (self.buffers > 0)
         due = np.zeros(len(ops))
         for rule, waits, awaited in (
             ("a chunk's stages follow one another", place > 0, number - 1),
             (
                 "a stream holds one chunk at a time",
-                (place == loaded) & (chunk >= lanes),
-                (chunk - lanes) * count + out,
+                (place == loaded) & (chunk >= stream_slots),
+                (chunk - stream_slots) * count + out,
             ),
             (
                 "a host buffer holds one chunk at a time",

@@ -199,7 +199,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotRe
         pools = pd.factorize(line["queue"])[0].tolist()
         policy = Policy(share_slots(pools, line["share"].tolist()))
     trace = simulate_jobs(task_table, Machine(cpus=slots, gpus=0), policy, Reading(), History())
-    order = np.argsort(trace.turn)
+    order = np.argsort(trace.decision_no)
     tasks = pd.DataFrame(
         {
             "job": line.index[job[order]],

@@ -128,7 +128,7 @@ def random_jobs(
     Parameters
     ----------
     table : DataFrame
-        Of `applications`, `from_csv` or `from_history`.
+        Of `applications`, `read_applications` or `from_history`.
     jobs : int
         Jobs of each batch.
     seed : int or SeedSequence
@@ -194,7 +194,7 @@ def jobs_in_order(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
     return times.assign(app=apps, arrival=0.0)[list(REQUIRED)]
 
 
-def from_csv(path: files.StrPath) -> pd.DataFrame:
+def read_applications(path: files.StrPath) -> pd.DataFrame:
     """Read measured applications, as of `applications`, from a CSV file (plain or gzip).
 
     Columns app, cpu_time, gpu_time in seconds; an empty field: no version for that class; further
@@ -213,8 +213,8 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
     return table
 
 
-def to_csv(table: pd.DataFrame, path: files.StrPath) -> None:
-    """Write applications so that `from_csv` reads them back exactly."""
+def write_applications(table: pd.DataFrame, path: files.StrPath) -> None:
+    """Write applications so that `read_applications` reads them back exactly."""
     require_table("applications", table, VERSIONS, empty=False)
     files.write_csv(path, table.rename_axis("app"))
 

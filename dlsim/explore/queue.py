@@ -14,7 +14,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from dlsim.cpugpu import SWITCHES, History, Machine, Reading, ScheduleResult, simulate, workload
-from dlsim.cpugpu.model import ABOUT
+from dlsim.cpugpu.model import POLICY_TEXTS
 from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
 from dlsim.explore.panel import panel
@@ -48,14 +48,14 @@ _DEFINITIONS = {
     "late": "a job ends later than it would have on its preferred device, queue included",
     "seen, typed": "means and standard deviations of the measured run times, and the times of "
     "the text fields; n counts the measurements",
-    **{f"policy {name}": text for name, text in ABOUT.items()},
+    **{f"policy {name}": text for name, text in POLICY_TEXTS.items()},
 }
 
 
 @panel(
     "A queue of jobs on CPUs and GPUs: two policies, rule by rule",
-    Menu("policy", "policy", tuple(ABOUT), "history"),
-    Menu("rival", "policy below it", tuple(ABOUT), "mct"),
+    Menu("policy", "policy", tuple(POLICY_TEXTS), "history"),
+    Menu("rival", "policy below it", tuple(POLICY_TEXTS), "mct"),
     NumberList("queue", "applications of the jobs", (1.0, 2.0, 3.0) * 3, 1.0, most=MAX_JOBS),
     NumberList("cpu", "seconds on a CPU", (40.0, 15.0, 5.0), 0.01, 1e6, MAX_APPLICATIONS),
     NumberList("gpu", "seconds on a GPU", (10.0, 10.0, 20.0), 0.01, 1e6, MAX_APPLICATIONS),
