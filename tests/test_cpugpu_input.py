@@ -370,7 +370,7 @@ def test_an_unknown_mix_or_application():
 
 def test_applications_go_through_a_csv_unchanged(tmp_path):
     table = workload.applications("transfer", 30, seed=1, single=0.3)
-    workload.write_applications(table, tmp_path / "a.csv")
+    table.to_csv(tmp_path / "a.csv")
     again = workload.read_applications(tmp_path / "a.csv")
     pd.testing.assert_frame_equal(again, table)
     history = History.exact(again)

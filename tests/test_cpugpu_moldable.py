@@ -156,42 +156,6 @@ def test_search_finds_the_least_makespan_and_nobody_beats_it(seed):
         assert ran(jobs, pool, name).makespan >= least * (1 - 1e-9), name
 
 
-@pytest.mark.parametrize("seed", range(scale_count(20)))
-def test_a_table_of_times_is_searched_as_all_schedules_are(seed):
-    """Jobs that take k times as long as the table says: its times, not a power, decide."""
-    source, jobs = drawn([seed, 7], 3, 2)
-    ways = [(kind, n) for kind in ("cpu", "gpu", "both") for n in (1, 2)]
-    kept = [w for w in ways if (w[0] != "both" and w[1] == 1) or source.random() < 0.7]
-    times = {way: float(np.exp(source.uniform(0, 2))) for way in kept}
-    factor = source.uniform(0.5, 3, len(jobs))
-    jobs = jobs.assign(
-        cpu_time=factor * times["cpu", 1] * (jobs["cpu_time"] / jobs["cpu_time"]),
-        gpu_time=factor * times["gpu", 1] * (jobs["gpu_time"] / jobs["gpu_time"]), nodes=1,
-    )  # fmt: skip
-    told = pd.DataFrame([(*way, t) for way, t in times.items()], columns=["type", "nodes", "time"])
-    pool = NodePool(2, times=told)
-    assert pool == NodePool(2, times=times)
-    assert pool.counts == tuple(sorted({n for _, n in times}))
-    rows = jobs[["arrival", "cpu_time", "gpu_time"]].itertuples(index=False, name=None)
-    least = twin.best(list(rows), 2, pool.counts, None, None, times)
-    assert ran(jobs, pool, "exhaustive").makespan == pytest.approx(least)
-    first = jobs["arrival"].min()
-    assert lower_bound(jobs, pool) - first <= least * (1 + 1e-9)
-    for name in SCHEDULERS:
-        assert ran(jobs, pool, name).makespan >= least * (1 - 1e-9), name
-
-
-def test_a_table_that_tells_the_power_law_changes_nothing():
-    law = NodePool(4)
-    times = {
-        (kind, n): law.time(8, 4, kind, n) for kind in ("cpu", "gpu", "both") for n in law.counts
-    }
-    _, jobs = drawn(3, 10, 4)
-    for name in ("torque", "mct", "mct-any", "flexible", "area"):
-        one, other = (ran(jobs, pool, name).jobs for pool in (law, NodePool(4, times=times)))
-        pd.testing.assert_frame_equal(one, other, rtol=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(scale_count(6)))
 def test_nobody_beats_the_search_on_four_nodes(seed):
     _, jobs = drawn([seed, 4], 4, 4)
@@ -314,32 +278,12 @@ JOBS = table((9, 4), (7, 4))
         (lambda: lower_bound(JOBS, 5), "pool must be a NodePool, got 5"),
         (lambda: NodePool().time(20, 8, "tpu", 2), "kind must be one of gpu, cpu, both; got 'tpu'"),
         (lambda: NodePool().time(20, 8, "gpu", 0), "count .* got 0"),
-        (
-            lambda: NodePool(times=pd.DataFrame({"type": [["gpu"]], "nodes": 1, "time": 2.0})),
-            "type of times must be",
-        ),
         (lambda: run_moldable(JOBS.set_axis([math.nan, 1])), "must have one label per row"),
         (lambda: NodePool(0), "nodes .* got 0"),
         (lambda: NodePool(2, counts=(4,)), "at most 2 nodes"),
         (lambda: NodePool(2, counts="12"), "counts must be a list"),
         (lambda: NodePool(exponent=2), "exponent .* got 2"),
         (lambda: NodePool(both=0), "both .* got 0"),
-        (lambda: NodePool(times=4), "times must be a pandas DataFrame .* type, nodes, time"),
-        (lambda: NodePool(times={"gpu": 4}), "times must name .* got .gpu."),
-        (lambda: NodePool(times={}), "times must hold a time of a type on 1 node at least"),
-        (lambda: NodePool(times={("tpu", 1): 4}), "type of times .* got 'tpu'"),
-        (lambda: NodePool(times={("gpu", 0.5): 4}), "nodes of times .* got 0.5"),
-        (lambda: NodePool(times={("gpu", 1): 0}), r"times of \('gpu', 1\) .* got 0"),
-        (lambda: NodePool(times={("gpu", 2): 4}), r"must hold \('gpu', 1\), by which gpu on 2"),
-        (lambda: NodePool(times={("gpu", 1): 4, ("both", 1): 3}), r"hold \('cpu', 1\), \('gpu'"),
-        (
-            lambda: NodePool(times=pd.DataFrame({"type": ["gpu"] * 2, "nodes": 1, "time": 4})),
-            "label .* of times appears twice",
-        ),
-        (
-            lambda: run_moldable(table((9, math.nan)), NodePool(times={("gpu", 1): 4})),
-            "times must say how long row 0 of jobs takes: gpu or cpu or both on 1",
-        ),
         (lambda: MoldableScheduler(types="all"), "types .* got 'all'"),
         (lambda: MoldableScheduler(queue="class"), "a job in a queue has no choice"),
         (lambda: MoldableScheduler(weights=()), "weights must be a tuple"),

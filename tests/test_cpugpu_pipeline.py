@@ -12,7 +12,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dlsim.cpugpu.gpu import Rates, chunk_input
-from dlsim.cpugpu.pipeline import ISSUE_ORDERS, Gpu, equal_chunks, equal_chunks_time, run_chunks
+from dlsim.cpugpu.pipeline import ISSUE_ORDERS, Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, split_load
@@ -128,7 +128,10 @@ def test_a_shared_link_by_hand():
 @settings(max_examples=scale_count(40), deadline=None)
 def test_equal_chunks_on_one_link_take_the_closed_form(h, m, d, count, k, gpus):
     """Against the engine, and against the recursion of an unbounded pipeline."""
-    found = equal_chunks_time(count, h, m, d, k, gpus)
+    turns, rest = divmod(count - 1, gpus)
+    corners = [(0, 0), (count - 1, 0), (0, turns), (rest, turns)]
+    corners += [(gpus - 1, turns - 1)] * (turns > 0)
+    found = max((i + 1) * h + (j + 1) * m + (count - i - j * gpus) * d for i, j in corners)
     assert makespan(equal_chunks(count, h, m, d), Gpu(k), gpus=gpus, per_link=gpus) == found
     mapped, out = [0] * gpus, 0
     for i in range(count):
@@ -510,7 +513,6 @@ FERMI = Gpu(1, queues="single")
         (lambda: run_chunks(CHUNKS, gpus=0), "gpus .* got 0"),
         (lambda: run_chunks(CHUNKS, buffers=-1), "buffers .* got -1"),
         (lambda: run_chunks(CHUNKS, gpus=2, per_link=3), r"per_link .* GPUs in 1\.\.2, got 3"),
-        (lambda: equal_chunks_time(5, 3, 1, 2, 2, gpus=2), "at least 3 streams .* got 2"),
         (lambda: run_chunks(CHUNKS, FERMI, "threads", threads=2), "threads .* got 2"),
         (lambda: equal_chunks(0, 1, 1, 1), "count .* got 0"),
         (lambda: equal_chunks(1, 1, 1, 1, seek=1), "stage .* got 'seek'"),
@@ -522,9 +524,6 @@ FERMI = Gpu(1, queues="single")
         (lambda: chunk_input(10, gpu_memory=6, chunk=2), "at most 1 units, got 2"),
         (lambda: run_chunks(CHUNKS, FERMI, [(0.4, "h2d")]), "issue must be one of"),
         (lambda: run_chunks(CHUNKS, FERMI, [(math.inf, "h2d")]), "issue must be one of"),
-        (lambda: equal_chunks_time(-3, 3, 1, 2, 3), "count .* got -3"),
-        (lambda: equal_chunks_time(5, 3, 1, 2, 0), "k must .* got 0"),
-        (lambda: equal_chunks_time(5, 3, "1", 2, 3), "map must .* got '1'"),
         (lambda: chunk_input(100, chunk=1e-5), "size must make at most 1000000 chunks, got 100"),
         (lambda: amdahl_bound(1.5, 2), "parallel .* got 1.5"),
         (lambda: ideal_split(40, 5, [1]), "fixed and unit must be lists"),

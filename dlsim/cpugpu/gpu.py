@@ -91,57 +91,6 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
     return pd.DataFrame(equal, index=rows)
 
 
-def equal_chunks_time(
-    count: int,
-    h2d: Any,
-    map: Any,  # noqa: A002
-    d2h: Any,
-    k: int,
-    gpus: int = 1,
-) -> Any:
-    r"""Return the makespan of C equal chunks on k streams, with two copy engines and Hyper-Q.
-
-    .. math:: T_1 = C S, \quad
-              T_2 = \lfloor (C-1)/2 \rfloor \max(2X, S) + S + ((C-1) \bmod 2) X, \quad
-              T_{k \ge 3} = S + (C-1) X
-
-    with :math:`S = h + m + d` and :math:`X = \max(h, m, d)`, which
-    `dlsim.cpugpu.pipeline.run_chunks` keeps to. For g `gpus` on one link and three streams or
-    more, the last chunk that a GPU maps, or the link in either direction, decides; with
-    :math:`C - 1 = Q g + R`
-
-    .. math:: T = \max_{i, j} \bigl( (i + 1) h + (j + 1) m + (C - i - j g) d \bigr),
-              \quad 0 \le i < g \text{ or } j = 0, \quad i + j g < C
-
-    whose greatest terms are those at the corners: :math:`j = 0` with i = 0 or C - 1,
-    :math:`j = Q` with i = 0 or R, and :math:`j = Q - 1` with i = g - 1.
-
-    >>> [equal_chunks_time(5, 3, 1, 2, k) for k in (1, 2, 3)]
-    [30, 18, 18]
-    >>> equal_chunks_time(6, 1, 8, 1, 3, gpus=2)
-    27
-    """
-    count, k = whole("count", count, 1, MOST_COUNT), whole("k", k, 1, MOST_COUNT)
-    h, m, d = number("h2d", h2d), number("map", map), number("d2h", d2h)
-    total, most = h + m + d, max(h, m, d)
-    if whole("gpus", gpus, 1, MOST_COUNT) > 1:
-        if k < 3:
-            raise InputError(
-                f"k must be at least 3 streams where GPUs share a link, got {k}: fewer have no "
-                "closed form; use run_chunks"
-            )
-        turns, rest = divmod(count - 1, gpus)
-        corners = [(0, 0), (count - 1, 0), (0, turns), (rest, turns)]
-        corners += [(gpus - 1, turns - 1)] * (turns > 0)
-        return max((i + 1) * h + (j + 1) * m + (count - i - j * gpus) * d for i, j in corners)
-    if k == 1:
-        return count * total
-    if k == 2:
-        pairs, odd = divmod(count - 1, 2)
-        return pairs * max(2 * most, total) + total + odd * most
-    return total + (count - 1) * most
-
-
 @dataclass(frozen=True)
 class Rates:
     """Times per unit of data, and per operation.

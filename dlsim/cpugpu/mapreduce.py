@@ -30,14 +30,7 @@ from dlsim.cpugpu.job_table import (
     same_instants,
 )
 from dlsim.cpugpu.jobs import CLASSES, JobView, device_class
-from dlsim.cpugpu.mapreduce_job import (
-    Costs,
-    MapReduce,
-    NodeGroup,
-    place_blocks,
-    split_text,
-    word_count,
-)
+from dlsim.cpugpu.mapreduce_job import Costs, MapReduce, NodeGroup, place_blocks
 from dlsim.cpugpu.model import Policy, Reading
 from dlsim.cpugpu.queues import MainQueue
 from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
@@ -55,17 +48,6 @@ from dlsim.validate import (
     user_code,
     whole,
 )
-
-__all__ = [
-    "Costs",
-    "MapReduce",
-    "MapReduceResult",
-    "NodeGroup",
-    "place_blocks",
-    "run_mapreduce",
-    "split_text",
-    "word_count",
-]
 
 
 class Setting(NamedTuple):
@@ -398,13 +380,6 @@ class MapReduceResult:
         return float(self.attempts["end"].max())
 
     @property
-    def map_end(self) -> float:
-        """End of the last map before the first reduce starts."""
-        maps = self.attempts["kind"] == "map"
-        first = self.attempts.loc[~maps, "start"].min()
-        return float(self.attempts.loc[maps & (self.attempts["end"] <= first), "end"].max())
-
-    @property
     def throughput(self) -> float:
         """Thousands of characters per unit of time."""
         return float(self.blocks["size"].sum()) / self.makespan
@@ -513,7 +488,6 @@ def run_mapreduce(
     policy: str | Policy = "history",
     *,
     costs: Costs | None = None,
-    block_locations: Sequence[Sequence[int]] | None = None,
     replicas: int = 1,
     prefer_local: bool = False,
     lost: Mapping[tuple[str, int], int] | None = None,
@@ -539,10 +513,8 @@ def run_mapreduce(
         As in `dlsim.cpugpu.simulate`; "ideal" only without faults and with few tasks.
     costs : Costs, optional
         Times of the tasks.
-    block_locations : sequence of sequence of int, optional
-        The nodes that hold each block; by default `place_blocks` with `replicas`, `seed`.
     replicas : int
-        Number of nodes that hold each block.
+        Number of nodes that hold each block, drawn at random (`place_blocks`).
     prefer_local : bool
         Whether a node that the policy chooses for a map gets, in its place, the first waiting map
         of the same application whose block it holds.
@@ -589,22 +561,7 @@ def run_mapreduce(
         sizes = [len(block) / 1000 for block in blocks]
     if not blocks:
         raise InputError(f"{rule}, got none")
-    last = group.nodes - 1
-    if block_locations is None:
-        block_locations = place_blocks(len(blocks), group.nodes, replicas, seed)
-    with user_code("block_locations must be a list of the nodes of each block"):
-        locations = [tuple(sorted(set(nodes))) for nodes in block_locations]
-    if len(locations) != len(blocks):
-        raise InputError(
-            f"block_locations must have an entry for each of {len(blocks)} blocks, got "
-            f"{len(locations)}"
-        )
-    for block, nodes in enumerate(locations):
-        if not nodes or not set(nodes) <= set(range(group.nodes)):
-            raise InputError(
-                f"block_locations of block {block} must be nodes among 0..{last}, at least one; "
-                f"got {nodes!r}"
-            )
+    locations = place_blocks(len(blocks), group.nodes, replicas, seed)
     lost = dict(mapping("lost", lost or {}))
     counts = {"map": len(blocks), "reduce": job.partitions}
     for task, times in lost.items():
@@ -614,7 +571,9 @@ def run_mapreduce(
         whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
         whole(f"lost[{task!r}]", times, 0, 1000)
     dead = mapping("dead", dead or {})
-    node_failures = {whole("dead", node, 0, last): number("dead", at) for node, at in dead.items()}
+    node_failures = {
+        whole("dead", node, 0, group.nodes - 1): number("dead", at) for node, at in dead.items()
+    }
     if len(node_failures) == group.nodes:
         raise InputError(f"dead must leave a node alive, got all {group.nodes}")
     name, row = model.find_job_policy(policy)

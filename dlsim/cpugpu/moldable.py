@@ -12,9 +12,8 @@ of nodes that are free at the same times it tries one.
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import cached_property
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import combinations, groupby, product
 from operator import attrgetter, le
 from typing import Any, NamedTuple
@@ -40,17 +39,7 @@ from dlsim.cpugpu.job_table import (
 from dlsim.cpugpu.model import MOST_COUNT, JobMetrics
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
-from dlsim.validate import (
-    column,
-    find_row,
-    flag,
-    number,
-    one_of,
-    or_default,
-    require_table,
-    user_code,
-    whole,
-)
+from dlsim.validate import column, find_row, flag, number, one_of, or_default, require_table, whole
 
 __all__ = [
     "SCHEDULERS",
@@ -87,32 +76,22 @@ class NodePool:
         e in 0..1: 1 for a perfect speed-up.
     both : float
         c in 0..1: the part of the summed rates of its CPUs and GPUs that a job reaches on both.
-    times : mapping of (str, int) to float or DataFrame, optional
-        Instead of both formulas: the time of one (measured) job by type ("cpu", "gpu", "both")
-        and number of nodes; a table has the columns type, nodes and time. The times of other jobs
-        are in proportion to their times on one node; for "both" this time is
-        :math:`1 / (1/t_{cpu}(1) + 1/t_{gpu}(1))`. `counts` is then taken from the table, and no
-        job runs on a type and number of nodes that the table lacks.
 
     Examples
     --------
-    >>> pool = NodePool(2, times={("gpu", 1): 4, ("gpu", 2): 3, ("cpu", 1): 10})
-    >>> pool.time(20, 8, "gpu", 2), pool.time(20, 8, "cpu", 2)
-    (6.0, nan)
+    >>> pool = NodePool(4, exponent=1.0, both=1.0)
+    >>> pool.time(8, 8, "gpu", 4), pool.time(8, 8, "both", 1)
+    (2.0, 4.0)
     """
 
     nodes: int = 4
     counts: tuple[int, ...] = (1, 2, 4)
     exponent: float = 0.9
     both: float = 0.95
-    times: Mapping[tuple[str, int], float] | pd.DataFrame | None = field(default=None, hash=False)
 
     def __post_init__(self) -> None:
         own = vars(self)
         own["nodes"] = whole("nodes", self.nodes, 1, 10_000)
-        if self.times is not None:
-            times = _need_times(self.times)
-            own.update(times=times, counts=tuple({n for _, n in times}))
         if isinstance(self.counts, str) or not isinstance(self.counts, Sequence):
             raise InputError(f"counts must be a list of numbers of nodes, got {self.counts!r}")
         counts = sorted({whole("counts", n, 1, MOST_COUNT) for n in self.counts})
@@ -134,46 +113,8 @@ class NodePool:
         for name, time in (("cpu", cpu), ("gpu", gpu)):
             if time == time:
                 number(f"the time on a {name}", time, above=True)
-        one, joint = {"cpu": cpu, "gpu": gpu}, 1.0 if self.times is not None else self.both
-        alone = one[kind] if kind in one else 1 / (joint * (1 / cpu + 1 / gpu))
-        if self.times is not None:
-            return float(alone * self._parts.get((kind, count), math.nan))
-        return float(alone / count**self.exponent)
-
-    @cached_property
-    def _parts(self) -> dict[tuple[str, int], float]:
-        """Time of each type and number of nodes, as a part of the time on one node."""
-        times: Any = self.times
-        one = {kind: float(times.get((kind, 1), math.nan)) for kind in ("cpu", "gpu")}
-        one["both"] = 1 / (1 / one["cpu"] + 1 / one["gpu"])
-        return {(kind, n): time / one[kind] for (kind, n), time in times.items()}
-
-
-def _need_times(times: Any) -> dict[tuple[str, int], float]:
-    """Return a table of times as a mapping; refuse a type without its time on one node."""
-    if not isinstance(times, Mapping):
-        require_table("times", times, ("type", "nodes", "time"), unique=False)
-        with user_code("type of times must be the name of one"):  # what cannot be hashed
-            times = require_table("times", times.set_index(["type", "nodes"]), ("time",))["time"]
-    found: dict[Any, float] = {}
-    for key, time in times.items():
-        if not isinstance(key, tuple) or len(key) != 2:
-            raise InputError(f'times must name type and nodes as ("gpu", 2), got {key!r}')
-        config = (
-            one_of("type of times", key[0], TYPES),
-            whole("nodes of times", key[1], 1, MOST_COUNT),
-        )
-        found[config] = float(number(f"times of {config!r}", time, above=True))
-    if not found:
-        raise InputError("times must hold a time of a type on 1 node at least, got none")
-    for kind, n in found:
-        one = [(cls, 1) for cls in ("cpu", "gpu") if kind in (cls, "both")]
-        if not set(one) <= set(found):
-            raise InputError(
-                f"times must hold {', '.join(map(str, one))}, by which {kind} on {n} is scaled to "
-                f"jobs of other times; got {', '.join(map(str, found))}"
-            )
-    return found
+        on_one_node = {"cpu": cpu, "gpu": gpu, "both": 1 / (self.both * (1 / cpu + 1 / gpu))}
+        return float(on_one_node[kind] / count**self.exponent)
 
 
 class MoldableJob(NamedTuple):
@@ -264,11 +205,7 @@ class MoldableScheduler:
         found = [
             Configuration(n, kind, pool.time(cpu, gpu, kind, n)) for n in counts for kind in kinds
         ]
-        found = [config for config in found if not np.isnan(config.time)]
-        if not found:
-            wanted = f"{' or '.join(kinds)} on {' or '.join(map(str, counts))} nodes"
-            raise InputError(f"times must say how long row {job.place} of jobs takes: {wanted}")
-        return found
+        return [config for config in found if not np.isnan(config.time)]
 
 
 #: Under TORQUE jobs wait for their type, in one queue (strict) or in a queue per type. MCT chooses

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.compiled import deadline_with_tolerance
-from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks, equal_chunks_time
+from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks
 from dlsim.cpugpu.job_table import (
     do_not_overlap,
     previous_in_lane,
@@ -33,7 +33,7 @@ from dlsim.errors import InputError
 from dlsim.rounding import not_after
 from dlsim.validate import one_of, or_default, require_table, whole
 
-__all__ = ["Gpu", "PipelineResult", "equal_chunks", "equal_chunks_time", "run_chunks"]
+__all__ = ["Gpu", "PipelineResult", "equal_chunks", "run_chunks"]
 
 #: A stage of a chunk; one that ran, as a number, its start and its end.
 Operation = tuple[int, str]
@@ -63,8 +63,6 @@ def run_chunks(
     seed: int = 0,
 ) -> "PipelineResult":
     r"""Run chunks through copy in, map and copy out, on one or several equal GPUs.
-
-    How long equal chunks take has a closed form, `equal_chunks_time`.
 
     Parameters
     ----------

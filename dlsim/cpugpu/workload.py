@@ -213,12 +213,6 @@ def read_applications(path: files.StrPath) -> pd.DataFrame:
     return table
 
 
-def write_applications(table: pd.DataFrame, path: files.StrPath) -> None:
-    """Write applications so that `read_applications` reads them back exactly."""
-    require_table("applications", table, VERSIONS, empty=False)
-    files.write_csv(path, table.rename_axis("app"))
-
-
 def from_history(history: History) -> pd.DataFrame:
     """Return the applications of a history, by their mean measured times."""
     table = instance("history", history, History).table()

@@ -4,27 +4,21 @@ import itertools
 import math
 
 
-def run_time(cpu, gpu, kind, count, exponent, both, table=None):
-    """Return the time of a job on count nodes; None without a version, or beyond a table.
-
-    A table holds the times of a job; of others only such as take k times as long on one node.
-    """
+def run_time(cpu, gpu, kind, count, exponent, both):
+    """Return the time of a job on count nodes; None without a version."""
     if (kind != "gpu" and math.isnan(cpu)) or (kind != "cpu" and math.isnan(gpu)):
         return None
-    if table is not None:
-        k = cpu / table["cpu", 1] if not math.isnan(cpu) else gpu / table["gpu", 1]
-        return k * table[kind, count] if (kind, count) in table else None
     rate = {"cpu": 1 / cpu, "gpu": 1 / gpu, "both": both * (1 / cpu + 1 / gpu)}[kind]
     return 1 / rate / count**exponent
 
 
-def best(jobs, nodes, counts, exponent, both, table=None):
+def best(jobs, nodes, counts, exponent, both):
     """Return the least makespan; jobs are (arrival, cpu, gpu)."""
     ways = []
     for arrival, cpu, gpu in jobs:
         own = []
         for kind, count in itertools.product(("cpu", "gpu", "both"), counts):
-            time = run_time(cpu, gpu, kind, count, exponent, both, table)
+            time = run_time(cpu, gpu, kind, count, exponent, both)
             if time is not None:
                 devices = ("cpu", "gpu") if kind == "both" else (kind,)
                 for places in itertools.combinations(range(nodes), count):

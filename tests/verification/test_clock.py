@@ -20,8 +20,8 @@ from dlsim.bricks import Environment, Scheduler
 from dlsim.bricks import Reading as GridReading
 from dlsim.bricks import simulate as simulate_grid
 from dlsim.compiled import time_offset
+from dlsim.cpugpu import Costs, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.engine import ONLINE
-from dlsim.cpugpu.mapreduce import Costs, run_mapreduce, split_text, word_count
 from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, run_moldable
 from dlsim.cpugpu.pipeline import Gpu, run_chunks
 from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots

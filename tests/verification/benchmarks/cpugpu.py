@@ -12,9 +12,19 @@ import numpy as np
 import pandas as pd
 import simpy
 
-from dlsim.cpugpu import History, Machine, Policy, learn, simulate, workload
+from dlsim.cpugpu import (
+    History,
+    Machine,
+    NodeGroup,
+    Policy,
+    learn,
+    run_mapreduce,
+    simulate,
+    split_text,
+    word_count,
+    workload,
+)
 from dlsim.cpugpu.engine import ONLINE
-from dlsim.cpugpu.mapreduce import NodeGroup, run_mapreduce, split_text, word_count
 from tests.verification.benchmarks.parts import Part, timed
 
 #: What races: the machine, and the policies of which there is a model by others.
