@@ -386,7 +386,7 @@ def _list_policies() -> None:
     for name, method in METHODS.items():
         print(f"  {name:<20}{method.text}")
     for name, suffix in SUFFIXES.items():
-        takers = ", ".join(method.name for method in METHODS.values() if name in method.suffixes)
+        takers = ", ".join(taker for taker, method in METHODS.items() if name in method.suffixes)
         print(f"  {'+' + name:<20}{suffix.text} ({takers})")
 
 

@@ -200,12 +200,3 @@ def test_links_may_be_lost_from_the_beginning():
         less = replace(known, failed_links=["direct"])
         assert less.failed_links == {"direct"}
         assert "direct" not in less.fields["links"].index
-
-
-def test_a_search_for_schedules_ends_by_the_clock():
-    with pytest.raises(InputError, match="most_seconds must be"):
-        served(most_seconds=-1)
-    assert served(most_seconds=0).method == "LPRG+fair"
-    broker = Broker(network(), "MILP", most_seconds=0.0).register(site="a", speed=10.0)
-    broker.submit(name="y", origin="b", load=12.0)
-    assert broker.advance(math.inf).now == pytest.approx(2)

@@ -18,11 +18,10 @@ import pandas as pd
 from dlsim import validate
 from dlsim.errors import InputError
 from dlsim.steady.allocation import Allocation, compute_flows
-from dlsim.steady.engine import solve, split_method
+from dlsim.steady.engine import METHODS, solve, split_method
 from dlsim.steady.lp_rows import most_work
 from dlsim.steady.model import Floats, Platform, Reading
 from dlsim.steady.network import Network
-from dlsim.steady.program import check_seconds
 from dlsim.steady.relaxation import bound
 from dlsim.validate import Seed, instance, number, one_of, one_of_many
 
@@ -152,7 +151,7 @@ class Broker:
     trust : float
         Weight of a period's observed speed against the estimate so far, 0 to 1; the
         estimate begins with what is declared.
-    seed, reading, most_seconds
+    seed, reading
         As in `dlsim.steady.solve`; every schedule has random numbers of its own.
 
     Attributes
@@ -186,19 +185,17 @@ class Broker:
         trust: float = 0.5,
         seed: Seed = 0,
         reading: Reading | None = None,
-        most_seconds: float = math.inf,
     ) -> None:
         self.network, self.method, self.seed = network, method, seed
         self.reading = validate.or_default("reading", reading, Reading)
         instance("network", network, Network)
         self.period = number("period", period, above=True)
         self.trust = number("trust", trust, high=1, rule="a number from 0 to 1")
-        record, _ = split_method(method)
+        name, _ = split_method(method)
         validate.seed_sequence(seed)
-        if record.is_relaxed:
-            what = f"use another method than {record.name}"
+        if METHODS[name].is_relaxed:
+            what = f"use another method than {name}"
             raise InputError(f"a broker needs whole connections; {what}")
-        self.most_seconds = check_seconds(most_seconds)
         self.now = 0.0
         self._allocation: Allocation | None = None
         self._speed = _RateEstimates(np.zeros(len(network.sites)))
@@ -381,8 +378,7 @@ class Broker:
         if servable:
             platform = self._platform(servable)
             seed = validate.child_seed(self.seed, len(self._log["schedules"]))
-            most = self.most_seconds
-            self._allocation = solve(platform, self.method, seed, self.reading, most_seconds=most)
+            self._allocation = solve(platform, self.method, seed, self.reading)
         self._running, found = servable, self._allocation
         reason = ", ".join(dict.fromkeys(self._reasons))
         measures = (math.nan, math.nan, 0)

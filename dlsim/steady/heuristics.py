@@ -1,9 +1,9 @@
 """The heuristics of paper S, section 5: greedy steps (G), and rounding the relaxed program.
 
 LPR rounds the connections down (`round_down`), LPRG allocates what LPR leaves by greedy steps
-(`fill_greedily`), LPRR rounds one route after another at random (`round_randomly`; the rounding of
-LPRR for one route is `round_at_random`). Beyond the paper, LPRR may round several routes between
-two solutions. One step of G is in `core/greedy.py`.
+(`fill_greedily`), LPRR rounds one route after another at random (`round_randomly`; it draws the
+connections of one route in `draw_whole_connections`). Beyond the paper, LPRR may round several
+routes between two solutions. One step of G is in `core/greedy.py`.
 """
 
 from typing import NamedTuple
@@ -243,7 +243,7 @@ class RandomisedRounding:
         self.order.append((route, used, value))
 
 
-def round_at_random(usage: float, rng: np.random.Generator) -> int:
+def draw_whole_connections(usage: float, rng: np.random.Generator) -> int:
     r"""Return the whole connections of one route: the rounding of LPRR (section 5.2.3).
 
     Relaxed connections are rounded up with the probability of their fraction, else down:
@@ -260,7 +260,7 @@ def round_randomly(
     """Round the relaxed program route by route, at random (LPRR, section 5.2.3).
 
     One route after another is drawn from those that are not fixed and use connections, and is
-    fixed at the whole number of `round_at_random`, as far as its links have connections left.
+    fixed at the number of `draw_whole_connections`, as far as its links have connections left.
     Rounding ends when no route that is not fixed uses any connection; those routes get none. The
     program is solved again only where the values fixed since its last solution exclude it.
 
@@ -289,6 +289,6 @@ def round_randomly(
             route = int(candidates[place])
             candidates = np.delete(candidates, place)
             usage = float(rounding.program.connections_used[route])
-            rounding.fix_route(route, round_at_random(usage, rng))
+            rounding.fix_route(route, draw_whole_connections(usage, rng))
         if not rounding.is_optimal:
             rounding.solve()

@@ -1,6 +1,5 @@
 """The mixed linear program (6) of paper S in full, its relaxation, and fairness beyond it."""
 
-import math
 from typing import Any
 
 import highspy
@@ -18,7 +17,7 @@ from dlsim.steady.relaxation import (
     make_solver,
     run_to_optimality,
 )
-from dlsim.validate import instance, number, whole
+from dlsim.validate import instance, whole
 
 #: A solver's connections this near to the least that carry the work are set to these.
 SAME_CONNECTIONS = 1e-6
@@ -39,12 +38,6 @@ _MIXED: dict[str, Any] = {
     "primal_feasibility_tolerance": FEASIBILITY_TOLERANCE * 10,
     "dual_feasibility_tolerance": FEASIBILITY_TOLERANCE * 10,
 }
-
-
-def check_seconds(value: object) -> float:
-    """Return a checked limit of seconds; infinite for no limit."""
-    rule = "a number of at least 0 (inf for no limit)"
-    return float(number("most_seconds", value, high=math.inf, rule=rule))
 
 
 def build_full_rows(rows: LpRows) -> tuple[csr_array, Floats]:
@@ -87,7 +80,6 @@ def solve_program(
     integer: bool = True,
     start: Allocation | None = None,
     most_nodes: int = MOST_SEARCH_NODES,
-    most_seconds: float = math.inf,
 ) -> Allocation:
     """Solve (6) in full: the best allocation, with whole connections or real ones.
 
@@ -102,8 +94,6 @@ def solve_program(
         relaxed program it is proved optimal without a search.
     most_nodes : int
         Most nodes of the search; the best allocation found until then is returned with its `gap`.
-    most_seconds : float
-        Most seconds of the search; its result then depends on the speed of the machine.
 
     Returns
     -------
@@ -114,26 +104,23 @@ def solve_program(
     Raises
     ------
     InputError
-        For what is no platform or start, or a limit that is no number of at least 0.
+        For what is no platform or start, or a limit that is no whole number of at least 0.
     StudyError
-        If the solver finds no optimum, or nothing within `most_nodes` and `most_seconds`.
+        If the solver finds no optimum, or nothing within `most_nodes`.
     ScheduleError
         If its answer breaks a constraint.
     """
     instance("platform", platform, Platform)
     if start is not None:
         instance("start", start, Allocation)
-    ends = {
-        "mip_max_nodes": whole("most_nodes", most_nodes, 0),
-        "time_limit": check_seconds(most_seconds),
-    }
+    most_nodes = whole("most_nodes", most_nodes, 0)
     rows = LpRows.from_platform(platform)
     matrix, limit = build_full_rows(rows)
     if integer:
         light = build_single_use_rows(rows)
         matrix = vstack([matrix, light], format="csr")
         limit = np.append(limit, np.zeros(light.shape[0]))
-        return _solve_mixed(rows, matrix, limit, start, ends)
+        return _solve_mixed(rows, matrix, limit, start, most_nodes)
     values = np.array(run_to_optimality(make_solver(matrix, limit, rows.is_capped)).col_value)
     _, amounts, opened = np.split(values, [1, 1 + len(rows.app)])
     work = scale_to_feasible(platform, rows.work(amounts))
@@ -150,7 +137,7 @@ def _build_checked(platform: Platform, work: Floats, connections: Any, **more: A
 
 
 def _solve_mixed(
-    rows: LpRows, matrix: csr_array, limit: Floats, start: Allocation | None, ends: dict[str, Any]
+    rows: LpRows, matrix: csr_array, limit: Floats, start: Allocation | None, most_nodes: int
 ) -> Allocation:
     platform, n = rows.platform, len(rows.app)
     top = bound(platform)
@@ -159,7 +146,7 @@ def _solve_mixed(
         proved.check()
         if proved.is_proved:
             return proved
-    solver = make_solver(matrix, limit, rows.is_capped, _MIXED | ends)
+    solver = make_solver(matrix, limit, rows.is_capped, _MIXED | {"mip_max_nodes": most_nodes})
     routes = np.arange(1 + n, matrix.shape[1], dtype=np.int32)
     kinds = np.full(len(routes), highspy.HighsVarType.kInteger)
     solver.changeColsIntegrality(len(routes), routes, kinds)
@@ -174,8 +161,7 @@ def _solve_mixed(
     if found.primal_solution_status != 2:
         raise StudyError(
             f"the mixed program (6) was not solved: {solver.modelStatusToString(status)}; "
-            f"raise most_nodes above {ends['mip_max_nodes']} and most_seconds above "
-            f"{ends['time_limit']:g}, or give a start"
+            f"raise most_nodes above {most_nodes}, or give a start"
         )
     values = np.array(solver.getSolution().col_value)[1 + n :]
     best = polish(platform, platform.tables.to_matrix(np.rint(values).astype(np.int64)))

@@ -33,11 +33,7 @@ def random_graph(clusters, seed=0):
 NETWORKS = {"tiers": tiers_like, "random": random_graph}
 
 
-#: How LPRR runs in the race: routes between two solutions, runs of which the best is kept.
-WAYS = ((1, 1), (8, 1), (8, 5))
-
-
-def lprr_race(seed=0, tasks=10_000, sizes=(20, 50, 90), ways=WAYS, sample=SAMPLE, whole=WHOLE):
+def lprr_race(seed=0, tasks=10_000, sizes=(20, 50, 90), sample=SAMPLE, whole=WHOLE):
     """LPRR against a cold scipy.optimize.linprog after every route.
 
     The peer solves program (6) in full. Beyond `whole` clusters it stops after `sample`
@@ -55,15 +51,11 @@ def lprr_race(seed=0, tasks=10_000, sizes=(20, 50, 90), ways=WAYS, sample=SAMPLE
                 functools.partial(steady_peers.lprr, p, seed, limit, program), 1
             )
             peer = built + peer * (1 if ended else (1 + routes) / programs)
-            for batch, runs in ways:
-                ours, found = timed(
-                    lambda p=p, b=batch, r=runs: solve(p, "LPRR", seed, batch=b, runs=r), repeats=3
-                )
-                yield {
-                    "network": name, "K": clusters, "batch": batch, "runs": runs,
-                    "seconds": ours, "ratio": peer / ours, "value": found.objective / top,
-                    "peer_value": value / top if ended else np.nan,
-                }  # fmt: skip
+            ours, found = timed(lambda p=p: solve(p, "LPRR", seed), repeats=3)
+            yield {
+                "network": name, "K": clusters, "seconds": ours, "ratio": peer / ours,
+                "value": found.objective / top, "peer_value": value / top if ended else np.nan,
+            }  # fmt: skip
 
 
 def greedy_race(seed=0, tasks=10_000, sizes=(20, 50, 90), repeats=3):
@@ -82,11 +74,10 @@ def greedy_race(seed=0, tasks=10_000, sizes=(20, 50, 90), repeats=3):
             }  # fmt: skip
 
 
-#: What the table of qualities runs: method, batch, runs.
+#: What the table of qualities runs.
 QUALITY = (
-    ("G", 1, 1), ("G+polish", 1, 1), ("LPR", 1, 1), ("LPRG", 1, 1), ("LPRG+least", 1, 1),
-    ("LPRG+polish", 1, 1), ("LPRR", 1, 1), ("LPRR", 8, 1), ("LPRR", 8, 5), ("LPRR+polish", 8, 5),
-    ("LPRR+least", 8, 1),
+    "G", "G+polish", "LPR", "LPRG", "LPRG+least", "LPRG+polish", "LPRR", "LPRR+polish",
+    "LPRR+least",
 )  # fmt: skip
 
 
@@ -96,13 +87,10 @@ def quality(seed=0, tasks=10_000, clusters=30, seeds=5):
         platforms = [build(clusters, seed + k) for k in range(seeds)]
         for p in platforms:
             bound(p)
-        for method, batch, runs in QUALITY:
-            made = [
-                timed(lambda p=p, m=method, b=batch, r=runs: solve(p, m, batch=b, runs=r))
-                for p in platforms
-            ]
+        for method in QUALITY:
+            made = [timed(lambda p=p, m=method: solve(p, m)) for p in platforms]
             yield {
-                "network": name, "method": method, "batch": batch, "runs": runs,
+                "network": name, "method": method,
                 "part_of_bound": np.mean([a.ratio for _, a in made]),
                 "worst": min(a.ratio for _, a in made),
                 "seconds": np.mean([seconds for seconds, _ in made]),
@@ -174,11 +162,10 @@ def ready(rows):
 PARTS = {
     "lprr": Part(
         "LPRR beside a cold scipy.optimize.linprog after every route, of which 2 are timed",
-        functools.partial(ready(lprr_race), sizes=(50, 90), ways=((1, 1),), whole=0, sample=2),
+        functools.partial(ready(lprr_race), sizes=(50, 90), whole=0, sample=2),
     ),
     "wide": Part("seconds on wide networks, and memory of platform and program", ready(wide)),
     "greedy": Part("heuristic G compiled, beside plain Python", ready(greedy_race)),
-    "lprr.ways": Part("LPRR with several routes or runs at once", ready(lprr_race), True),
     "quality": Part("quality and time of every method, K = 30", ready(quality), True),
     "mixed": Part("the mixed program to proved optimality", ready(mixed), True),
 }
