@@ -276,7 +276,7 @@ class Organisation(RuleBasedStateMachine):
             getattr(self.broker, what)(name, **more)
 
     @precondition(lambda self: len(self.broker.network.links))
-    @rule(what=st.sampled_from(["deliver_link", "change_link", "lose_link"]), data=st.data())
+    @rule(what=st.sampled_from(["change_link", "lose_link"]), data=st.data())
     def change_link(self, what, data):
         link = data.draw(st.sampled_from(self.broker.network.links.index.tolist()))
         if what == "lose_link":
@@ -284,7 +284,7 @@ class Organisation(RuleBasedStateMachine):
             (self.broker.restore_link if is_lost else self.broker.lose_link)(link)
         else:
             bandwidth = data.draw(st.sampled_from([0.0, 0.5, 9.0]))
-            getattr(self.broker, what)(link, bandwidth=bandwidth)
+            self.broker.change_link(link, bandwidth=bandwidth)
 
     @rule(step=st.sampled_from([0.0, 0.2, 1.0, 4.0]))
     def advance(self, step):

@@ -41,47 +41,6 @@ def test_fair_schedules_leave_nothing_idle():
     assert done["LPRR"]["y"] >= done["LPRR+fair"]["y"]
 
 
-def test_a_slow_link_is_learnt():
-    """Declared 3, delivers 1.5: planned 6, 3, 3, ...; 12 units take 4."""
-    broker = served(trust=1.0).deliver_link(link=0, bandwidth=1.5)
-    assert ends(broker) == {"y": pytest.approx(4)}
-    assert broker.rates["planned"].tolist() == pytest.approx([6, 3])
-    assert broker.rates["delivered"].tolist() == pytest.approx([3, 3])
-    assert broker.links[["declared", "real", "estimate"]].to_numpy().tolist() == [
-        [3, 1.5, 3], [3, 1.5, 1.5]
-    ]  # fmt: skip
-
-
-def test_a_fast_link_is_learnt_by_halves():
-    """3, then 4.5 and 5.25 of 6: rates 6, 9 and 10 of the site's 10."""
-    broker = served(trust=0.5).deliver_link(link=0, bandwidth=6.0)
-    assert ends(broker) == {"y": pytest.approx(1 + 6 / 9)}
-    assert broker.links["estimate"].tolist() == pytest.approx([3, 4.5])
-
-
-def test_a_change_of_a_link_within_a_period_counts_by_its_time():
-    broker = served(trust=1.0).advance(0.25).deliver_link(link=0, bandwidth=1.0).advance(1.5)
-    assert broker.links["estimate"].iloc[-1] == pytest.approx(0.25 * 3 + 0.75 * 1)
-
-
-def test_a_slow_link_does_not_delay_an_application_without_data():
-    """Planned 5 and 5 of speed 10; the two connections carry 3 of the 5 of x."""
-    broker = Broker(network(), "LPRG+fair", trust=0.0).register(site="a", speed=10.0)
-    broker.submit(name="x", origin="b", load=12.0)
-    broker.submit(name="y", origin="b", load=20.0, data=0.0)
-    broker.deliver_link(link=0, bandwidth=1.5).advance(1.0)
-    assert broker.rates["planned"].tolist() == pytest.approx([5, 5])
-    assert broker.rates["delivered"].tolist() == pytest.approx([3, 5])
-    assert ends(broker) == pytest.approx({"x": 4, "y": 4})
-
-
-def test_a_link_that_carries_nothing_is_not_observed():
-    broker = Broker(network(), trust=1.0).register(site="a", speed=10.0)
-    broker.submit(name="x", origin="a", load=100.0)
-    broker.deliver_link(link=0, bandwidth=1.0).advance(5.0)
-    assert broker.links["estimate"].tolist() == [3]
-
-
 @pytest.mark.parametrize(
     ("do", "fields", "end"),
     [
@@ -143,7 +102,7 @@ def test_a_priority_is_changed():
         ("change_link", {"link": 0}, "change_link needs bandwidth or connections"),
         ("change_link", {"link": 0, "bandwidth": -1}, "bandwidth of link 0 must be"),
         ("change_link", {"link": 0, "connections": -1}, "max_connect of link 0 must be"),
-        ("deliver_link", {"link": "l", "bandwidth": 1}, "no link is called 'l'"),
+        ("restore_link", {"link": "l"}, "no link is called 'l'"),
         ("cancel", {"name": "z"}, "no application is called 'z'"),
         ("set_priority", {"name": "y", "priority": 0}, "priority must be a finite number above 0"),
         ("change_link", {"link": 0, "bandwidth": 5, "connections": -1}, "max_connect of link 0"),

@@ -2,8 +2,8 @@
 
 Sites register and withdraw their resources, users submit divisible applications, and links change.
 The broker solves the steady state again after each such event, when an application is done, and at
-the end of a period in which an estimate changed. Its estimates of sites and links start at the
-declared numbers and are corrected by the observed ones. `simulate_day` draws a random day.
+the end of a period in which an estimate changed. Its estimates of the sites' speeds start at the
+declared ones and are corrected by the observed ones. `simulate_day` draws a random day.
 """
 
 import math
@@ -17,7 +17,7 @@ import pandas as pd
 
 from dlsim import validate
 from dlsim.errors import InputError
-from dlsim.steady.allocation import Allocation, compute_flows
+from dlsim.steady.allocation import Allocation
 from dlsim.steady.engine import METHODS, solve, split_method
 from dlsim.steady.lp_rows import most_work
 from dlsim.steady.model import Floats, Platform, Reading
@@ -42,33 +42,31 @@ _COLUMNS = {
     "schedules": ("time", "reason", "served", "waiting", "objective", "ratio", "connections"),
     "rates": ("start", "end", "application", "planned", "delivered"),
     "sites": ("time", "site", "declared", "real", "estimate"),
-    "links": ("time", "link", "declared", "real", "estimate", "max_connect"),
+    "links": ("time", "link", "bandwidth", "max_connect"),
 }
 #: No estimate falls below this part of the declared speed, so that a site that recovers gets work
 #: and is observed.
 LEAST_ESTIMATE_PART = 0.01
 
 
-class _RateEstimates:
-    """Declared, real and estimated speeds of all sites, or bandwidths of all links."""
+class _SpeedEstimates:
+    """Declared, real and estimated speeds of all sites."""
 
-    def __init__(self, declared: Any, slack: float = 0.0) -> None:
-        self.slack = slack  # a difference to the estimate up to this part of `declared` is ignored
-        self.declared = np.array(declared, dtype=float)
-        self.estimate, self.real = self.declared.copy(), self.declared.copy()
-        self.active: Any = np.zeros(len(self.real), dtype=bool)
-        # since the period began: the active time, and the integral of the real rate over it
-        self.active_time, self.delivered = np.zeros(len(self.real)), np.zeros(len(self.real))
+    def __init__(self, sites: int) -> None:
+        self.declared, self.estimate, self.real = np.zeros((3, sites))
+        self.active: Any = np.zeros(sites, dtype=bool)
+        # since the period began: the active time, and the integral of the real speed over it
+        self.active_time, self.delivered = np.zeros((2, sites))
 
-    def declare(self, place: int, value: float) -> None:
-        """Set declared, real and estimated rate to a value, and forget the observations."""
-        for column in (self.declared, self.estimate, self.real):
-            column[place] = value
-        self.active_time[place] = self.delivered[place] = 0.0
-        self.active[place] = False
+    def declare(self, site: int, speed: float) -> None:
+        """Set declared, real and estimated speed, and forget the observations."""
+        for speeds in (self.declared, self.estimate, self.real):
+            speeds[site] = speed
+        self.active_time[site] = self.delivered[site] = 0.0
+        self.active[site] = False
 
     def correct_towards(self, observed: Floats, trust: float) -> Floats:
-        """Return the estimates after a period with these observed rates."""
+        """Return the estimates after a period with these observed speeds."""
         if not trust:
             return self.estimate
         new = self.estimate + trust * (observed - self.estimate)
@@ -76,12 +74,10 @@ class _RateEstimates:
         return np.maximum(new, LEAST_ESTIMATE_PART * self.declared)
 
     def mean(self) -> Floats:
-        """Return the mean rates observed since the period began, the real ones where inactive."""
-        mean = np.divide(
+        """Return the mean speeds observed since the period began, the real ones where inactive."""
+        return np.divide(
             self.delivered, self.active_time, out=self.real.copy(), where=self.active_time > 0
         )
-        is_near = abs(mean - self.estimate) <= self.slack * self.declared
-        return np.where(is_near, self.estimate, mean)
 
     def is_settled(self, trust: float) -> bool:
         """Return whether no estimate would change at the end of this period and of later ones."""
@@ -99,16 +95,13 @@ class _RateEstimates:
             self.active_time > 0, self.correct_towards(self.mean(), trust), self.estimate
         )
         changed = np.flatnonzero(new != self.estimate).tolist()
-        self.estimate, self.active_time, self.delivered = (
-            new,
-            0 * self.active_time,
-            0 * self.delivered,
-        )
+        self.estimate = new
+        self.forget()
         return changed
 
-    def row(self, place: int) -> tuple[float, ...]:
-        """Return the declared, real and estimated rate of one site or link."""
-        return tuple(column[place].item() for column in (self.declared, self.real, self.estimate))
+    def forget(self) -> None:
+        """Begin a period without observations."""
+        self.active_time, self.delivered = np.zeros((2, len(self.declared)))
 
 
 @dataclass
@@ -163,9 +156,8 @@ class Broker:
     -----
     Work flows at constant rates between two schedules; the first and last period of an application,
     which the paper calls negligible, are not modelled. On a site slower than estimated all
-    applications get the same part of their planned rates; so do those that share the connections of
-    a route. The broker observes the rates of active sites and links (of a link, the bandwidth of
-    one connection). An application that no resource can serve waits without delaying the others.
+    applications get the same part of their planned rates. The broker observes the speeds of active
+    sites. An application that no resource can serve waits without delaying the others.
     If a heuristic assigns nothing to an application (LPR opens no connection where the relaxed
     program uses less than one), the next event considers it again.
 
@@ -198,10 +190,8 @@ class Broker:
             raise InputError(f"a broker needs whole connections; {what}")
         self.now = 0.0
         self._allocation: Allocation | None = None
-        self._speed = _RateEstimates(np.zeros(len(network.sites)))
+        self._speed = _SpeedEstimates(len(network.sites))
         self._largest_speed = np.zeros(len(network.sites))
-        self._bandwidth = _RateEstimates(network.links["bandwidth"], DONE_TOLERANCE)
-        self._estimates = self._speed, self._bandwidth
         self._submitted: dict[str, _Application] = {}
         self._running: list[_Application] = []
         self._reasons: list[str] = []
@@ -233,24 +223,17 @@ class Broker:
         self._speed.real[k] = number("speed", speed)
         return self._record_change(site=k)
 
-    def deliver_link(self, link: Any, bandwidth: float) -> Self:
-        """Set the real bandwidth of a connection, which the broker learns by observation."""
-        j = self._link_number(link)
-        self._bandwidth.real[j] = number("bandwidth", bandwidth)
-        return self._record_change(link=j)
-
     def change_link(
         self, link: Any, bandwidth: float | None = None, connections: float | None = None
     ) -> Self:
         """Declare a link's bandwidth per connection, its largest number of connections, or both."""
-        j, declared = self._link_number(link), {"bandwidth": bandwidth, "max_connect": connections}
+        self._check_link(link)
+        declared = {"bandwidth": bandwidth, "max_connect": connections}
         numbers = {name: value for name, value in declared.items() if value is not None}
         if not numbers:
             raise InputError("change_link needs bandwidth or connections, or both; got neither")
         self.network = self.network.with_link(link, **numbers)
-        if bandwidth is not None:
-            self._bandwidth.declare(j, bandwidth)
-        return self._record_change("change_link", link=j)
+        return self._record_link_change("change_link", link)
 
     def lose_link(self, link: Any) -> Self:
         """Fail a link: no route may use it until `restore_link`."""
@@ -261,12 +244,12 @@ class Broker:
         return self._set_failed("restore_link", link, False)
 
     def _set_failed(self, reason: str, link: Any, is_lost: bool) -> Self:
-        j = self._link_number(link)
+        self._check_link(link)
         if (link in self.network.failed_links) == is_lost:
             rule, first = ("lost already", "restore") if is_lost else ("not lost", "lose")
             raise InputError(f"link {link!r} is {rule} at {self.now:g}; {first} it first")
         self.network = replace(self.network, failed_links=self.network.failed_links ^ {link})
-        return self._record_change(reason, link=j)
+        return self._record_link_change(reason, link)
 
     def submit(
         self,
@@ -331,23 +314,25 @@ class Broker:
         sites = list(self.network.sites)
         return sites.index(one_of("site", name, sites))
 
-    def _link_number(self, label: Any) -> int:
-        links = self.network.links.index.tolist()
-        return links.index(one_of_many("link", label, links))
+    def _check_link(self, label: Any) -> None:
+        one_of_many("link", label, self.network.links.index.tolist())
 
-    def _record_change(
-        self, reason: str = "", site: int | None = None, link: int | None = None
-    ) -> Self:
-        """Log a change of a site or link; a change with a reason requires a new schedule."""
+    def _record_change(self, reason: str = "", site: int | None = None) -> Self:
+        """Log a change of a site if any; a change with a reason requires a new schedule."""
         if site is not None:
-            self._log["sites"].append((self.now, self.network.sites[site], *self._speed.row(site)))
-        if link is not None:
-            links = self.network.links
-            name = links.index[link]
-            most = 0.0 if name in self.network.failed_links else links["max_connect"].iloc[link]
-            self._log["links"].append((self.now, name, *self._bandwidth.row(link), most))
+            speeds = self._speed.declared, self._speed.real, self._speed.estimate
+            row = (speed[site].item() for speed in speeds)
+            self._log["sites"].append((self.now, self.network.sites[site], *row))
         self._reasons += [reason] * bool(reason)
         return self
+
+    def _record_link_change(self, reason: str, label: Any) -> Self:
+        links = self.network.links
+        numbers = links[["bandwidth", "max_connect"]].to_numpy()
+        bandwidth, most = numbers[links.index.tolist().index(label)].tolist()
+        most = 0.0 if label in self.network.failed_links else most
+        self._log["links"].append((self.now, label, bandwidth, most))
+        return self._record_change(reason)
 
     def advance(self, until: float = math.inf) -> Self:
         """Simulate until a time, by default until nothing changes any more."""
@@ -388,16 +373,11 @@ class Broker:
         self._log["schedules"].append((self.now, reason, len(servable), waiting, *measures))
         self._reasons = []
         self._speed.active = (self._planned_rates() > 0).any(axis=0)
-        self._bandwidth.active = self._active_links()
 
     def _platform(self, apps: list[_Application]) -> Platform:
-        """Return the platform of some applications at the estimated speeds and bandwidths."""
+        """Return the platform of some applications at the estimated speeds."""
         there = [(app.origin, self._priority_weights(app), app.work, app.data) for app in apps]
-        names, known = [app.name for app in apps], self._bandwidth
-        wide = None
-        if (known.estimate != known.declared).any():
-            wide = dict(zip(self.network.links.index, known.estimate.tolist(), strict=True))
-        return self.network.platform(self._speed.estimate, there, names, wide)
+        return self.network.platform(self._speed.estimate, there, [app.name for app in apps])
 
     def _priority_weights(self, app: _Application) -> float | Floats:
         if isinstance(app.priority, float):
@@ -407,40 +387,13 @@ class Broker:
     def _delivered_rates(self) -> Floats:
         """Return the real rate of each running application on each site, shape (A, K)."""
         planned = self._planned_rates()
-        if self._allocation and (self._bandwidth.real < self._bandwidth.estimate).any():
-            planned = planned * self._carried_fraction(self._allocation)
         load = np.array([app.work for app in self._running]) @ planned
         real = self._speed.real
         return planned * np.divide(real, load, out=np.ones(len(load)), where=load > real)
 
-    def _carried_fraction(self, found: Allocation) -> Floats:
-        """Return the part of the planned data that the connections carry, shape (A, K)."""
-        platform, tables = found.platform, found.platform.tables
-        real = np.full(len(tables.capacity), math.inf)  # `tables` treats pair limits as links, too
-        real[: len(platform.links)] = self._bandwidth.real[self._link_numbers(platform)]
-        sent, routed = compute_flows(platform, found.work)[0], tuple(tables.pairs.T)
-        most = np.asarray(found.connections, dtype=float)[routed] * tables.min_over_links(real)
-        part = np.ones(sent.shape)
-        part[routed] = np.divide(most, sent[routed], out=part[routed], where=sent[routed] > most)
-        return np.where(platform.data[:, None] > 0, part[platform.origin], 1.0)
-
-    def _link_numbers(self, platform: Platform) -> Any:
-        """Return the positions of a platform's links in the network's table of links."""
-        return self.network.links.index.get_indexer(platform.links.index)
-
-    def _active_links(self) -> Any:
-        active = np.zeros(len(self.network.links), dtype=bool)
-        if found := self._allocation:
-            platform = found.platform
-            filled = compute_flows(platform, found.work)[1]
-            active[self._link_numbers(platform)] = (
-                platform.tables.load_on_links(filled)[: len(platform.links)] > 0
-            )
-        return active
-
     def _next_tick(self) -> float:
         """Return the next end of a period at which an estimate would change."""
-        if all(speeds.is_settled(self.trust) for speeds in self._estimates):
+        if self._speed.is_settled(self.trust):
             return math.inf
         tick = (math.floor(self.now / self.period + DONE_TOLERANCE) + 1) * self.period
         later = math.nextafter(self.now, math.inf)  # a float later than now
@@ -456,11 +409,10 @@ class Broker:
         """Move to a time until which no rate changes, and record the events at that time."""
         tick, lasted = self._next_tick(), then - self.now
         begun = math.floor(then / self.period + DONE_TOLERANCE) * self.period
-        for speeds in self._estimates:
-            if then < tick and begun > self.now:  # a period passed that changed nothing
-                speeds.active_time, speeds.delivered = 0 * speeds.active_time, 0 * speeds.delivered
-            since = max(then - begun, 0.0) if then < tick else lasted
-            speeds.observe(min(lasted, since))
+        if then < tick and begun > self.now:  # a period passed that changed nothing
+            self._speed.forget()
+        since = max(then - begun, 0.0) if then < tick else lasted
+        self._speed.observe(min(lasted, since))
         each = rates.sum(axis=1).tolist(), self._planned_rates().sum(axis=1)
         for app, rate, planned in zip(self._running, *each, strict=True):
             # compare times, not loads: the load left may be below the rounding error of the load
@@ -476,8 +428,6 @@ class Broker:
         if then >= tick:
             for k in self._speed.correct(self.trust):
                 self._record_change("period", site=k)
-            for j in self._bandwidth.correct(self.trust):
-                self._record_change("period", link=j)
 
     @property
     def allocation(self) -> Allocation | None:
@@ -519,7 +469,7 @@ class Broker:
     rates = _log_table("rates", "Planned and real rate of each application in each interval.")
     sites = _log_table("sites", "Each change of a site: declared, real and estimated speed.")
     links = _log_table(
-        "links", "Each change of a link: the same of its bandwidth, and max_connect."
+        "links", "Each change of a link: bandwidth, and max_connect (0 if it failed)."
     )
 
     def _slowdowns(self) -> list[float]:

@@ -125,19 +125,11 @@ class Network:
         speed: Floats,
         applications: Sequence[ApplicationFields],
         names: Sequence[str] | None = None,
-        bandwidth: Mapping[Any, float] | None = None,
     ) -> Platform:
-        """Return the platform with the speeds and applications of a moment.
-
-        `bandwidth` gives the bandwidths of links where they differ from the table.
-        """
+        """Return the platform with the speeds and applications of a moment."""
         origin, priority, work, data = (list(part) for part in zip(*applications, strict=True))
         if any(map(np.ndim, priority)):
             priority = [np.broadcast_to(pi, len(self.sites)) for pi in priority]
-        known = self.fields
-        if bandwidth is not None:
-            wide = [bandwidth[label] for label in known["links"].index]
-            known["links"] = known["links"].assign(bandwidth=wide)
         return Platform(
             speed,
             priority=priority,
@@ -145,7 +137,7 @@ class Network:
             data=data,
             origin=origin,
             application_names=names,
-            **known,
+            **self.fields,
         )
 
     def with_link(self, link: Any, **numbers: Any) -> Self:
