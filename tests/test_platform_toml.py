@@ -142,7 +142,7 @@ def test_names_are_read_from_a_file(tmp_path):
         ('origin = "nice"', 'origin = "Nic"', r"line 26, application 1: origin must be one of "
          r"lyon, nice; got 'Nic' \(did you mean nice\?\)"),
         ('name = "nice"', 'name = "lyon"', "clusters must have different names, got 'lyon' twice"),
-        ('end = "nice"', "", "every link its start and end"),
+        ('end = "nice"', "", "end not found among bandwidth, max_connect, start"),
         ("bandwidth = 3", "", "link 0: bandwidth is missing"),
         ("[[link]]", LINK.format("rhone", "nice", "alps", "") + "[[link]]", "'rhone' of links app"),
         ("max_connect = 2", "connections = 2", "link 0: no field is called 'connections'; known: "),
@@ -152,7 +152,7 @@ def test_names_are_read_from_a_file(tmp_path):
          "limits, share 0: origins must be one of lyon, nice; got 'paris'"),
         (TWO, TWO + '[[limits.share]]\ncluster = 0\norigins = [1]\nshare = 2\n',
          "limits, share 0: share must be a number from 0 to 1"),
-        ("[[link]]", LINK.format("two", "nice", "lyon", "") + "[[link]]", "link 1: joins two"),
+        ("[[link]]", LINK.format("two", "nice", "lyon", "") + "[[link]]", "link 'rhone' joins two"),
         (TWO, TWO + '[[route]]\nfrom = 0\nlinks = []\n',
          "route 0: to is missing; give from and to, or between"),
         (TWO, TWO + '[[route]]\nbetween = [0]\nlinks = []\n',

@@ -17,7 +17,6 @@ cluster needs no routes.
 
 import math
 import os
-from collections import Counter
 from collections.abc import Sequence
 from functools import partial
 from typing import Any
@@ -27,7 +26,7 @@ import pandas as pd
 from dlsim import validate
 from dlsim.errors import InputError
 from dlsim.files import MAX_TOML_BYTES, Row, Schema, StrPath, located, parse_tables, read_tables
-from dlsim.steady.model import Platform
+from dlsim.steady.model import Platform, check_names
 from dlsim.steady.network import routes_from_links
 from dlsim.steady.routes import Limits, Share
 from dlsim.validate import any_number, items, number, one_of, one_of_many, text, unchecked, whole
@@ -178,36 +177,20 @@ def _build_links(rows: Sequence[Row]) -> pd.DataFrame:
     return links
 
 
-def _shortest_routes(
-    clusters: Sequence[Row], rows: Sequence[Row], links: pd.DataFrame
-) -> tuple[pd.DataFrame, Any, list[Any]]:
-    """Return the links in the order of their graph, the routes, and the clusters' routers."""
-    routers = [row.get("router", row.get("name")) for row in clusters]
-    if None in routers or not all({"start", "end"} <= set(row) for row in rows):
-        what = "every cluster must name its router (or itself), every link its start and end"
-        raise InputError(f"without routes {what}")
-    joined = set[frozenset[Any]]()
-    for row in rows:
-        ends = frozenset((row["start"], row["end"]))
-        if ends in joined:
-            what = "joins two routers that a link joins already; merge them"
-            raise InputError(f"{row.where}: {what}")
-        joined.add(ends)
-    return *routes_from_links(links, routers), routers
-
-
 def _build_platform(found: Row) -> Platform:
     clusters, rows = found.get("cluster", []), found.get("link", [])
     apps = found.get("application", [])
     names = [row.get("name", "") for row in clusters]
-    if twice := [name for name, count in Counter(filter(None, names)).items() if count > 1]:
-        raise InputError(f"clusters must have different names, got {twice[0]!r} twice")
+    check_names("clusters", [name for name in names if name])
     links, routers = _build_links(rows), [row.get("router") for row in clusters]
     routes: Any
     if "route" in found or not rows or len(clusters) == 1:
         routes = _read_routes(found.get("route", []), names, set(links.index))
     else:
-        links, routes, routers = _shortest_routes(clusters, rows, links)
+        routers = [row.get("router", row.get("name")) for row in clusters]
+        if None in routers:
+            raise InputError("without routes every cluster must name its router, or itself")
+        links, routes = routes_from_links(links, routers)
     columns: Any = {name: [row[name] for row in apps] for name in ("priority", "work", "data")}
     if any("name" in row for row in apps):
         called = [row.get("name", f"application {number}") for number, row in enumerate(apps)]
