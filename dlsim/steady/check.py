@@ -184,7 +184,7 @@ def check_allocation(
 
     Parameters
     ----------
-    p : Platform
+    platform : Platform
         Of the allocation.
     work : ndarray, shape (A, K)
         Load units per time.
