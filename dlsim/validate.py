@@ -271,18 +271,6 @@ def to_floats(values: Any) -> NDArray[np.float64]:
     return np.array([_float(value) for value in flat], dtype=np.float64).reshape(array.shape)
 
 
-def _is_good(x: NDArray[np.float64], low: float, high: float, above: bool) -> bool:
-    """Tell quickly, without masks, whether a column is valid; False may also mean unsure.
-
-    Widgets validate many small columns while a slider moves.
-    """
-    bottom, top = max(low, MIN_MAGNITUDE), min(high, MAX_MAGNITUDE)
-    if x.size > 64:
-        return bool(x.min() > bottom and x.max() < top)
-    zero = low == 0 and not above
-    return all(bottom < value < top or (zero and value == 0) for value in x.ravel().tolist())
-
-
 def column(
     name: str,
     values: Any,
@@ -303,8 +291,6 @@ def column(
     position. `absent` allows missing values, which are returned as NaN.
     """
     x = to_floats(values)
-    if not is_whole and _is_good(x, low, high, above):
-        return x
     good = ((x > low) if above else (x >= low)) & ((x < high) if below else (x <= high))
     good &= in_range(x) | np.isinf(x)
     if absent:

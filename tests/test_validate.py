@@ -164,7 +164,7 @@ WHOLES = {
     "user_nodes": (lambda x: realtime.simulate(
         TASKS.assign(user_nodes=pd.Series([x, 1], dtype=object)), CLUSTER, "EDF-US"), 2),
     **{f"solve {n}": (lambda x, n=n: steady.solve(platform(), "LPRR", **{n: x}), 2)
-       for n in ("runs", "batch", "most_nodes", "seed")},
+       for n in ("most_nodes", "seed")},
     "tiers": (lambda x: topology.tiers(x, wan=4, mans=1, man=2), 2),
     "tiers wan": (lambda x: topology.tiers(2, wan=x, mans=1, man=2), 4),
     "random": (lambda x: topology.random(x), 3),
