@@ -42,32 +42,20 @@ class Errata(RecordList[Erratum]):
     """Errata; in a notebook a table."""
 
     def _repr_markdown_(self) -> str:
-        columns = ("#", "where", "printed", "correct", "proof", "consequence", "statements")
-        rows = [
-            (
-                f"{one.number} {one.severity}",
-                one.where,
-                one.printed,
-                one.correct,
-                one.proof,
-                one.consequence,
-                ", ".join(one.keys),
-            )
-            for one in self
-        ]
-        lines = [columns, ["---"] * len(columns), *rows]
-        return "\n".join(
-            f"| {' | '.join(cell.replace('|', chr(92) + 'vert ') for cell in row)} |"
-            for row in lines
-        )
+        texts = ("where", "printed", "correct", "proof", "consequence")
+        lines = [("#", *texts, "statements"), ["---"] * (len(texts) + 2)]
+        for one in self:
+            cells = [getattr(one, name).replace("|", r"\vert ") for name in texts]
+            lines.append((f"{one.number} {one.severity}", *cells, ", ".join(one.keys)))
+        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 def errata() -> Errata:
     """Return all errata, each with the keys of the statements that decide it."""
     rows = read_toml(shared_file("data/errata.toml"))["erratum"]
     found = statements()
-
-    def keys_of(number: int) -> tuple[str, ...]:
-        return tuple(one.key for one in found if number in one.errata)
-
-    return Errata(Erratum(**row, keys=keys_of(row["number"])) for row in rows)
+    keys_of = {
+        row["number"]: tuple(one.key for one in found if row["number"] in one.errata)
+        for row in rows
+    }
+    return Errata(Erratum(**row, keys=keys_of[row["number"]]) for row in rows)

@@ -285,19 +285,13 @@ def show_corollary_1(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
     return [line, show_common_end(ends, line), *lemma("1.opt")]
 
 
-def _shares_of(releases: tuple[int, ...], compute_cost: Fraction) -> list[Fraction]:
-    """Return the shares of (3) and (4) for a load of size 1 and tau = 1, in exact numbers."""
-    load = 1 + compute_cost
-    last = (sum(releases) + load) / Fraction(len(releases))
-    return [(last - release) / load for release in releases]
-
-
 def _example(releases: tuple[int, ...], compute_cost: Fraction) -> tuple[Any, Any]:
-    """Return the release times and the shares of an example, by node."""
-    shares = _shares_of(releases, compute_cost)
+    """Return release times and shares by (3) and (4), by node, for a load of 1 and tau = 1."""
+    work = 1 + compute_cost
+    last = (sum(releases) + work) / len(releases)
     return (
         steps.exact_function("r", lambda node: releases[int(node) - 1]),
-        steps.exact_function("alpha", lambda node: shares[int(node) - 1]),
+        steps.exact_function("alpha", lambda node: (last - releases[int(node) - 1]) / work),
     )
 
 

@@ -64,11 +64,11 @@ def share_of_recurrence(claim: Every, next_share: Line, setup: Any) -> Line:
     return steps.show_inductively(claim, j, "by induction", by, times=beta)
 
 
-def sum_of_shares(setup: Any) -> Line:
-    """Show the sum of the first n shares, by the first one."""
-    closed = alpha(1) * geometric(n) - setup * (n - geometric(n)) / (1 - beta)
-    terms = total(lambda index: share(index, alpha(1), setup), n)
-    return steps.show_inductively(eq(terms, closed), n, "the sum of the shares")
+def sum_of_shares(count: sp.Symbol, first: Any, setup: Any) -> Line:
+    """Show the sum of so many shares, by the first one."""
+    closed = first * geometric(count) - setup * (count - geometric(count)) / (1 - beta)
+    terms = total(lambda index: share(index, first, setup), count)
+    return steps.show_inductively(eq(terms, closed), count, "the sum of the shares")
 
 
 _EQUAL_FINISH = (
@@ -101,7 +101,11 @@ def show_shares_without_setup(solved: Any, first: Any, most: Any) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
     shares = share_of_recurrence(solved, NEXT_SHARE, 0)
     scale = 1 / geometric(n)
-    by = {LOAD: scale, add_up(shares, "all shares added"): -scale, sum_of_shares(0): -scale}
+    by = {
+        LOAD: scale,
+        add_up(shares, "all shares added"): -scale,
+        sum_of_shares(n, alpha(1), 0): -scale,
+    }
     first_of_n = identity(first, "their sum is 1", by)
     most_ = positive(most, "where n = 1 a single node takes all", {first_of_n: -1})
     return [shares, first_of_n, most_]
@@ -118,12 +122,8 @@ def ends_of_nodes(setup: Any, start: Any) -> Relation:
 
 def show_ends(claim: Relation, setup: Any) -> Line:
     """Show that node j of n ends at E: the sends by induction, then one identity."""
-    closed = alpha_1 * geometric(j) - setup * (j - geometric(j)) / (1 - beta)
-    terms = total(lambda index: share(index, alpha_1, setup), j)
-    sent = steps.show_inductively(eq(terms, closed), j, "sent to the first j nodes")
-    here = {alpha_1: first_share(n, setup)}
-    partial = steps.substitute(sent, here, "with the first share put in")
-    return identity(claim, "every node ends at E", {partial: sigma * Cms})
+    sent = sum_of_shares(j, first_share(n, setup), setup)
+    return identity(claim, "every node ends at E", {sent: sigma * Cms})
 
 
 @statement("E(n)", goals=[ends_of_nodes(0, 0)])
@@ -233,7 +233,11 @@ def show_first_share_with_setup(first: Any, only: Any) -> list[Line]:
     """The shares add up to 1 for alpha_1 = B(n), and for no other first share."""
     shares, _ = lemma("4.11r")
     scale = 1 / geometric(n)
-    by = {LOAD: scale, add_up(shares, "all shares added"): -scale, sum_of_shares(phi): -scale}
+    by = {
+        LOAD: scale,
+        add_up(shares, "all shares added"): -scale,
+        sum_of_shares(n, alpha(1), phi): -scale,
+    }
     why = "the sum is linear in alpha_1 with slope G_n > 0"
     return [
         identity(first, "solved for the first share", by),
