@@ -197,10 +197,8 @@ def take(every: Line, value: Any, why: str = "", inside: Sequence[Line] = ()) ->
 
 
 def _require_range(distance: sp.Expr, inside: Sequence[Line]) -> None:
-    """Refuse an index that is not shown to be in range: `inside` as it is, or in a sum."""
-    facts = _facts(inside)
-    rests = [distance, *(distance - fact.gap for fact in facts)]
-    rests.append(distance - sum(fact.gap for fact in facts))
+    """Refuse an index that is not in range by itself or by one line of `inside`."""
+    rests = [distance, *(distance - line.gap for line in inside)]
     if not any(sign(rest) in SHOWN_BY[">="] for rest in rests):
         raise ProofError(f"it is not known whether {distance} >= 0")
 
