@@ -20,9 +20,10 @@ from dlsim.theory import ProofError, steps
 from dlsim.theory.relations import Every, Iff, Proposition
 from dlsim.theory.steps import Line, shows
 from dlsim.theory.symbols import Ratio
+from tests.scale import SCALE, scale_count, some_of
 
 STATEMENTS = {one.key: one for one in theory.statements()}
-GOAL_MUTANTS, STEP_MUTANTS, POINTS = 2, 400, 200
+GOAL_MUTANTS, STEP_MUTANTS, POINTS = scale_count(20), scale_count(2000), 200
 #: What takes no claim and shows nothing.
 NO_STEPS = ("shows", "exact_function", "root")
 
@@ -187,7 +188,7 @@ def mutate(value, draw):
     return None
 
 
-@pytest.mark.parametrize("key", STATEMENTS)
+@pytest.mark.parametrize("key", some_of(STATEMENTS, SCALE))
 def test_changed_goals_are_refused_or_true(key):
     one, draw = STATEMENTS[key], random.Random(key)
     for _ in range(GOAL_MUTANTS):

@@ -232,6 +232,8 @@ def test_equivalences():
     refuses(chain, WHY, both, assume(joined.second, WHY))
     strict = assume(Iff(lt(a / p, b), lt(a, c)), WHY)
     refuses(chain, WHY, both, strict)
+    falling = assume(Iff(ge(a, b), gt(c, b)), WHY)
+    refuses(chain, WHY, falling, assume(Iff(ge(c, b), ge(c, a)), WHY))
 
 
 def test_what_a_line_shows():
@@ -371,6 +373,7 @@ def test_sums_of_signs():
     assert add_up(each, WHY, 1, j - 1, [assume(ge(n, j), WHY)]).claim.sign == ">="
     refuses(add_up, each, WHY, 1, j - 1)  # j - 1 may be beyond n
     refuses(add_up, each, WHY, 2, 1 + n)
+    refuses(add_up, each, WHY, n, 1)  # from n down to 1 there is no sum
     refuses(add_up, assume(Every(gt(r(j), 0), j, 1, count - 2), WHY), WHY)
 
 
@@ -425,6 +428,36 @@ def test_sums_by_induction():
         eq(sp.Sum(k, (k, 1, count)), count * (count + 1) / 2), count, WHY
     )  # from no term on
     refuses(show_inductively, eq(sp.Sum(k, (k, 1, count)), count * (count + 1) / 2 + 1), count, WHY)
+
+
+def test_inequalities_by_induction():
+    more = gt(n + 1, geometric(n + 1))
+    assert show_inductively(more, n, WHY).claim == more
+    refuses(show_inductively, gt(n, geometric(n)), n, WHY)  # equal for n = 1
+    refuses(show_inductively, gt(n + 1, geometric(n + 2)), n, WHY)
+    refuses(show_inductively, gt(2, n), n, WHY)  # true for n = 1 only
+    refuses(show_inductively, more, n, WHY, times=-1)
+
+
+def test_sequences_by_induction():
+    doubles = assume(Every(eq(r(j + 1), p * r(j)), j, 1, n - 1), WHY)
+    start = assume(eq(r(1), a), WHY)
+    by, first = {take(doubles, j): 1}, {start: 1}
+    claim = Every(eq(r(j), p ** (j - 1) * a), j, 1, n)
+    line = show_inductively(claim, j, WHY, by, times=p, first=first)
+    assert line.claim == claim
+    assert line.given == {doubles.claim, start.claim}
+    refuses(show_inductively, claim, j, WHY, by, times=p)
+    refuses(show_inductively, claim, j, WHY, by, first=first)
+    refuses(show_inductively, claim, j, WHY, times=p, first=first)
+    longer = Every(claim.relation, j, 1, n + 1)
+    refuses(show_inductively, longer, j, WHY, by, times=p, first=first)
+    falls = assume(Every(le(c * r(j + 1), c * r(j)), j, 1, n - 1), WHY)
+    lower = Every(le(r(j), r(1)), j, 1, n)
+    refuses(show_inductively, lower, j, WHY, {take(falls, j): 1 / c})
+    below = {take(falls, j): 1 / c}
+    shown = show_inductively(lower, j, WHY, below, signs=[assume(gt(c, 0), WHY)])
+    assert shown.given == {falls.claim, gt(c, 0)}
 
 
 def test_whole_numbers():
