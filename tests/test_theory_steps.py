@@ -154,7 +154,8 @@ def test_sums_of_a_number_are_its_multiples():
 def test_nothing_is_divided_by_what_may_be_zero():
     require_defined([1 / p, 1 / (1 - beta**n), sp.log(p)])
     require_defined([1 / (a - b)], [gt(a, b)])
-    for undefined in (1 / z, 1 / a, 1 / (p - q), sp.log(z), 1 / count, 1 / (1 - p)):
+    maybe = (z ** (n - k), z ** (k - n), (a**2) ** (count - 1), z**a)  # the exponent may be -1
+    for undefined in (1 / z, 1 / a, 1 / (p - q), sp.log(z), 1 / count, 1 / (1 - p), *maybe):
         with pytest.raises(ProofError):
             require_defined([undefined])
     require_defined([at_point(1 / p, {p: q + 1})])
@@ -624,6 +625,9 @@ def test_exact_numbers():
     refuses(compute, gt(sp.Rational(14142, 10000), sp.sqrt(2)), WHY)
     refuses(compute, eq(sp.Float(0.5), sp.Rational(1, 2)), WHY)
     refuses(compute, gt(p, 0), WHY)
+    for undefined in (1 / z, sp.zoo, sp.I, sp.sqrt(-p), a):
+        refuses(compute, eq(undefined, undefined), WHY)
+    refuses(show, eq(1 / z, 1 / z), WHY)  # z may be 0
     compute(eq(at_point(p**2, {p: 3}), 9), WHY)
     refuses(compute, eq(at_point(p**2, {p: 3}), 6), WHY)
     assert show(gt(3, 2), WHY).claim == gt(3, 2)
@@ -635,6 +639,11 @@ def test_exact_numbers():
     square = exact_function("square", lambda value: value**2)
     compute(eq(square(3), 9), WHY)
     refuses(compute, eq(square(3), 8), WHY)
+    table = exact_function("table", {1: 2, 2: sp.zoo}.__getitem__)
+    compute(eq(table(1), 2), WHY)
+    for nothing in (table(0), table(2), exact_function("half", lambda value: 1 / 0)(1)):
+        refuses(compute, eq(nothing, nothing), WHY)
+        refuses(compute, ge(nothing, nothing - 1), WHY)
 
 
 def test_values_of_relations():

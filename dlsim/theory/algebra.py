@@ -145,16 +145,16 @@ def is_zero(expression: sp.Expr) -> bool:
     return bool(_fraction(flatten(sp.sympify(expression)))[0] == 0)
 
 
-def is_real(expression: sp.Expr, facts: Iterable[Relation] = ()) -> bool:
+def is_real(expression: sp.Expr) -> bool:
     """Return whether an expression is real, given that it is defined (`require_defined`)."""
     if expression.is_extended_real:
         return True
     real_parts = (sp.Add, sp.Mul, sp.Max, sp.Min, sp.ceiling, sp.floor, sp.log, sp.exp)
     if isinstance(expression, real_parts):
-        return all(is_real(part, facts) for part in expression.args)
+        return all(map(is_real, expression.args))
     if isinstance(expression, sp.Pow):
-        return bool(expression.exp.is_Integer) and is_real(expression.base, facts)
-    return isinstance(expression, sp.Sum) and is_real(expression.function, facts)
+        return bool(expression.exp.is_Integer) and is_real(expression.base)
+    return isinstance(expression, sp.Sum) and is_real(expression.function)
 
 
 # ------------------------------------------------------------------ signs
@@ -315,9 +315,9 @@ def _with_values_put_in(expression: sp.Expr) -> tuple[sp.Expr, ...]:
 
 @functools.cache
 def _divisors(expression: sp.Expr) -> tuple[sp.Expr, ...]:
-    """Return the bases of negative powers in an expression."""
+    """Return the bases of powers whose exponent may be negative."""
     return tuple(
         power.base
         for power in expression.atoms(sp.Pow)
-        if power.exp.could_extract_minus_sign() and not power.base.is_positive
+        if not power.exp.is_nonnegative and not power.base.is_positive
     )

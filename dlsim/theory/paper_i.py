@@ -289,9 +289,10 @@ def _example(releases: tuple[int, ...], compute_cost: Fraction) -> tuple[Any, An
     """Return release times and shares by (3) and (4), by node, for a load of 1 and tau = 1."""
     work = 1 + compute_cost
     last = (sum(releases) + work) / len(releases)
+    release = dict(enumerate(releases, start=1))
     return (
-        steps.exact_function("r", lambda node: releases[int(node) - 1]),
-        steps.exact_function("alpha", lambda node: (last - releases[int(node) - 1]) / work),
+        steps.exact_function("r", lambda node: release[int(node)]),
+        steps.exact_function("alpha", lambda node: (last - release[int(node)]) / work),
     )
 
 

@@ -163,7 +163,7 @@ def _require_kind(symbol: sp.Symbol, value: sp.Expr, facts: tuple[Relation, ...]
     found = sign(value, facts)
     wrong = symbol.is_positive and found != ">"
     wrong = wrong or (symbol.is_nonnegative and found not in SHOWN_BY[">="])
-    wrong = wrong or (symbol.is_integer and not _is_whole(value)) or not is_real(value, facts)
+    wrong = wrong or (symbol.is_integer and not _is_whole(value)) or not is_real(value)
     if isinstance(symbol, Ratio):
         wrong = wrong or sign(1 - value, facts) != ">"
     if wrong:
@@ -289,7 +289,7 @@ def positive(claim: Relation, why: str, by: By | None = None, signs: Sequence[Li
 
 def show(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
     """Show a relation by `compute` for exact numbers, else by `identity` or `positive`."""
-    if not by and claim.gap.doit().is_number:
+    if not by and all(side.doit().is_number for side in claim.sides):
         return compute(claim, why)
     return (identity if claim.kind == "=" else positive)(claim, why, by, signs)
 
@@ -478,7 +478,7 @@ def rounding(rounded: sp.Expr, signs: Sequence[Line] = ()) -> tuple[Line, Line]:
 
 def _require_real(value: sp.Expr, signs: Sequence[Line]) -> None:
     require_defined([value], _facts(signs))
-    if not is_real(value, _facts(signs)):
+    if not is_real(value):
         raise ProofError(f"{value} is not real")
 
 
@@ -666,10 +666,16 @@ def root(
 
 
 def exact_function(name: str, function: Any) -> Any:
-    """Return a SymPy function of exact numbers that is shown by its name and computed by Python."""
+    """Return a SymPy function of exact numbers that is shown by its name and computed by Python.
+
+    Where Python has no value, such as a share of node 0, a claim about it is refused.
+    """
 
     def doit(self: Any, **_: Any) -> sp.Expr:
-        return sp.sympify(function(*(argument.doit() for argument in self.args)))
+        try:
+            return sp.sympify(function(*(argument.doit() for argument in self.args)))
+        except (LookupError, TypeError, ValueError, ZeroDivisionError):
+            raise ProofError(f"{self} has no value") from None
 
     return type(name, (sp.Function,), {"doit": doit, "is_extended_real": True})
 
@@ -679,11 +685,13 @@ def compute(claim: Relation, why: str) -> Line:
 
     The reason ends with the numbers that an inequality compares, where it does not show them.
     """
-    gap = sp.expand(claim.gap.doit())
-    if not gap.is_number or any(side.doit().atoms(sp.Float) for side in claim.sides):
+    numbers = Relation(claim.left.doit(), claim.sign, claim.right.doit())
+    if not all(side.is_number and side.is_real for side in numbers.sides) or any(
+        side.atoms(sp.Float) for side in numbers.sides
+    ):
         raise ProofError(f"{claim} is not about exact numbers")
+    gap = sp.expand(numbers.gap)
     if not {"=": gap == 0, ">": gap.is_positive, ">=": gap.is_nonnegative}[claim.kind]:
         raise ProofError(f"{claim} is false")
-    numbers = Relation(claim.left.doit(), claim.sign, claim.right.doit())
     is_shown = claim.sign == "=" or numbers == claim
     return _line(claim, why if is_shown else f"{why}: {numbers}")
