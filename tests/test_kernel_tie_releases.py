@@ -142,7 +142,7 @@ class Grid:
 
 def test_equal_finish_is_statement_1_3_4():
     met = 0
-    for tau, chi, size, r in draws(200, 1):
+    for tau, chi, size, r in draws(1000, 1):
         w, n = tau + chi, len(r)
         e = (sum(r) + size * w) / n
         rows, (end, _) = laid(EQUAL_FINISH, tau, chi, size, r)
