@@ -193,7 +193,8 @@ def take(every: Line, value: Any, why: str = "", inside: Sequence[Line] = ()) ->
     if not value.is_integer or value.free_symbols & claim.relation.bound_symbols:
         raise ProofError(f"{value} is no index here")
     relation = claim.relation.subs({claim.index: value})
-    return _line(relation, why or f"for {claim.index} = {value}", [every, *inside])
+    plain = f"for any {value} in range" if value == claim.index else f"for {claim.index} = {value}"
+    return _line(relation, why or plain, [every, *inside])
 
 
 def _require_range(distance: sp.Expr, inside: Sequence[Line]) -> None:
