@@ -96,7 +96,7 @@ def compiled(
     """
     if function is None:
         return functools.partial(compiled, inline=inline)
-    if _uncompiled_import or numba.config.DISABLE_JIT:
+    if not is_compiling():
         return function
     place = kernel_place(function.__module__)
     try:
@@ -125,14 +125,14 @@ def _compile_plainly(function: Callable[..., Any], place: tuple[Path, str]) -> C
     return kernel
 
 
-def zero_records(shape: int | tuple[int, int], dtype: np.dtype) -> Any:
-    """Return new records whose fields are 0."""
-    return zero_recarray(shape, dtype) if numba.config.DISABLE_JIT else np.zeros(shape, dtype)
-
-
 def zero_recarray(shape: int | tuple[int, int], dtype: np.dtype) -> Any:
     """Return new records whose fields are 0, and attributes in uncompiled Python."""
     return np.zeros(shape, dtype).view(np.recarray)
+
+
+def is_compiling() -> bool:
+    """Tell whether the decorator compiles the functions of the core that is being imported."""
+    return not (_uncompiled_import or numba.config.DISABLE_JIT)
 
 
 def _say(line: str) -> None:
@@ -189,10 +189,6 @@ class Core:
                 for name, module in kept.items():
                     parent, _, child = name.rpartition(".")
                     setattr(sys.modules[parent], child, module)
-        plain = {"zero_records": zero_recarray, "call_rule": _call}
-        for names_of_module in map(vars, modules.values()):
-            shared = plain.keys() & names_of_module.keys()
-            names_of_module.update({name: plain[name] for name in shared})
         return SimpleNamespace(**modules)
 
     @property
@@ -222,21 +218,6 @@ class Core:
         if self.compiling_since is not None:
             took = time.perf_counter() - self.compiling_since
             _say(f"compiled and run in {took:.0f} s")
-
-
-def _call(function: Any, given: Any) -> Any:
-    """Call a user's function with these arguments."""
-    return function(*given)
-
-
-if numba.config.DISABLE_JIT:
-    call_rule = _call
-else:
-
-    @numba.extending.register_jitable
-    def call_rule(function: Any, given: Any) -> Any:
-        """Return NaN in a compiled core; only an uncompiled core calls a user's function."""
-        return np.nan
 
 
 @numba.extending.register_jitable  # plain in Python: it runs on Fractions, and in both cores

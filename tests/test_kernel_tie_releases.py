@@ -58,11 +58,11 @@ def test_every_kernel_is_tied():
     assert own - chosen == set(_NAMES.split()) | {
         "remodelled_time", "idle_sum", "constraint_one", "constraint_two", "load_completed_by",
         "send_fraction",
-        "optimal_completion", "instalment", "first_round_chunk", "rounds_time", "n_min_in_rounds",
+        "optimal_completion", "instalment", "first_round_chunk", "rounds_time",
         "chunk_times",
         "ends_in_groups", "write_falling_ends", "fill_n_min", "fill_opr_loads", "fill_equal_loads",
         "fill_equal_finish_loads", "fill_remodel_loads", "fill_optimum_loads", "fill_round_loads",
-        "is_in_rounds", "starts_together", "receiving_nodes", "time_from_common_start",
+        "receiving_nodes", "time_in_rounds", "time_from_common_start", "n_min_from",
         "choose_split", "ends_together",
     }  # fmt: skip
 

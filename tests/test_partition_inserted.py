@@ -306,7 +306,7 @@ def test_releases_in_any_order_are_inserted_among_those_in_order(seed):
             s.node_completions[k]["time"], s.node_completions[k]["nodes"] = time, nodes
         insert_completions(len(new), s)
         known += new
-        begin, end = s.counters[0]["first_running"], s.counters[0]["end_running"]
+        begin, end = s.counters["first_running"], s.counters["end_running"]
         found = [(float(b["time"]), int(b["nodes"])) for b in s.running[begin:end]]
         assert sorted(found) == sorted(known)
         assert [time for time, _ in found] == sorted(time for time, _ in known)

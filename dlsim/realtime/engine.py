@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.compiled import time_offset
+from dlsim.compiled import time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.model import MOST_ROUNDS, SPLIT_KINDS, Cluster, Policy, Reading
@@ -213,7 +213,9 @@ def split_load(
     times = model.release_times(release, cluster)
     rules = make_rules(cluster, policy, Reading())
     with core_for(policy, "auto", 1) as core:
-        task = core.state.zero_records(1, core.state.TASK)
+        task = zero_recarray(1, core.state.TASK)
+        entry = zero_recarray(1, core.state.ENTRY)[0]
+        known = core.state.rules_record(rules)
         s = core.state.fresh_state(len(times), rules, 0.0)
         chunks = np.empty((len(times) * MOST_ROUNDS, 4))
         s = s._replace(release=np.empty(len(times)), chunks=chunks)
@@ -225,10 +227,11 @@ def split_load(
         groups, pool, table = len(releases), s.chosen_nodes, time_table(cluster, partition)
         pool["time"][:groups], pool["nodes"][:groups] = releases, sizes
         kind, m, _, end, n, filled = core.splits.choose_split(
-            0, len(times), groups, pool, task, rules, table
+            0, len(times), groups, pool, task, known, table
         )
         core.node_rules.fill_releases(filled, pool, s.release)
-        completion, _ = core.placement.compute_chunks(0, kind, m, n, end, task, rules, s, table)
+        entry.nodes, entry.kind, entry.rounds, entry.end = n, kind, m, end
+        completion, _ = core.placement.compute_chunks(entry, task, known, s, table)
     rows = chunks[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
     if rules.has_user_rules:
         raise_rule_error(rules.user, policy, ["the load"], s.release)

@@ -16,10 +16,10 @@ from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.state import IIT_COLUMNS, IIT_COUNT_RULES
 from dlsim.realtime.model import SPLIT_KINDS, Cluster, Policy, Reading, describe_run
 from dlsim.realtime.partition import has_positive_shares, span_of, time_table
-from dlsim.realtime.run import Run, run_policy
+from dlsim.realtime.run import Run, make_rules, run_policy
 from dlsim.realtime.schedule_arrays import CHUNKS_PER_BATCH, TaskTable
 from dlsim.realtime.speeds import core_for
-from dlsim.realtime.user_rules import raise_rule_error, wrap_user_rules
+from dlsim.realtime.user_rules import raise_rule_error
 from dlsim.validate import Floats, number, unwrap_scalar
 
 #: Most refused tasks for which all offers are found quickly under policies with overtaking.
@@ -366,15 +366,13 @@ def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     is_finer = origin + finer == times[:, 1:]
     times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
     c, table = s.cluster, time_table(s.cluster, s.policy.partition)
-    costs = (float(c.cms), float(c.cps), float(c.st), float(c.sc))
-    own = s.reading.link == "shared", s.reading.release == "finish"
+    rules = make_rules(c, s.policy, s.reading)
     span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table)
     span += (
         0.0 if is_finer.all() else origin / CLOCK_DIVISOR
     )  # a table knows no instant more exactly
     work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
-    given = (costs, table, own, span, np.full(c.nodes, -np.inf))
-    user_rules = wrap_user_rules(s.policy)
+    node_free = np.full(c.nodes, -np.inf)
     labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
     cuts = [0, *(np.flatnonzero(np.diff(window)) + 1).tolist(), len(how)]
     for begin, end in pairwise(cuts):
@@ -382,11 +380,12 @@ def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
         with core_for(s.policy, "auto", end - begin) as core:
+            known = core.state.rules_record(rules)
             bad = core.placement.fill_chunks(
-                user_rules, how[part], first, times[part], *given, *work, ints, out
+                how[part], first, times[part], known, table, span, node_free, *work, ints, out
             )
         if callable(s.policy.partition):
-            raise_rule_error(user_rules, s.policy, labels[part], work[1])
+            raise_rule_error(rules.user, s.policy, labels[part], work[1])
         if bad >= 0:
             bad += begin
             raise ScheduleError(

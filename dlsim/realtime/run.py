@@ -4,7 +4,6 @@
 given, as the head node of a real cluster does.
 """
 
-from collections import namedtuple
 from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import deadline_with_tolerance, time_offset
+from dlsim.compiled import deadline_with_tolerance, time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.core import node_rules, orders, splits
@@ -36,7 +35,7 @@ class Run(NamedTuple):
     done: dict[str, Any]  # by the names of RESULT, or as `run_in_opr_loop` has it
     offer: float
     counts: NDArray[np.int64] | None
-    offers: NDArray[Any] | None  # to every task that was refused, by the names of OFFER
+    offers: NDArray[Any]  # to every task that was refused, by the names of OFFER; else empty
 
 
 def deadline_ranks(due: Floats, span: float) -> Floats:
@@ -75,10 +74,10 @@ def partition_code(policy: Policy) -> int:
     return model.PARTITIONS[policy.partition].code
 
 
-def _switches(
+def make_rules(
     cluster: Cluster, policy: Policy, reading: Reading, negotiate: float = 0.0, offers: bool = False
-) -> dict[str, Any]:
-    """Return a policy under a reading as the core's switches; the reading's by their rules."""
+) -> SimpleNamespace:
+    """Return a policy under a reading on a cluster as the core knows it (`core.state.RULES`)."""
     every = policy.nodes == "all"
     switches = reading.rules()
     may_pass = policy.overtake or reading.backfill == "on"
@@ -86,54 +85,72 @@ def _switches(
     switches["frozen"] = switches["frozen"] and not every
     is_static = policy.order != "dc" and (switches["strict"] or policy.partition != "opr")
     in_line = policy.has_user_rules or policy.nodes in ("all", "fragment") or is_static
-    known: dict[str, Any] = {name: float(cost) for name, cost in vars(cluster).items()}
-    return known | {
-        "nodes": int(cluster.nodes),
-        "negotiate": float(negotiate),
-        "order": order_code(policy),
-        "node_rule": node_code(policy),
-        "partition": partition_code(policy),
-        "rounds": 0 if policy.rounds == "best" else int(policy.rounds),
-        "all_nodes": every,
-        "in_line": in_line,
-        "offers": offers,
-        "user": wrap_user_rules(policy),
-        "has_user_rules": policy.has_user_rules,
+    order, node_rule, partition = order_code(policy), node_code(policy), partition_code(policy)
+    nodes_at_arrival = node_rule in (node_rules.ALL_NODES, node_rules.REQUESTED)
+    in_pieces_on_one_link = partition == splits.BY_PIECES and switches["shared"]
+    cms, cps, st, sc = (float(cost) for cost in (cluster.cms, cluster.cps, cluster.st, cluster.sc))
+    return SimpleNamespace(
+        cms=cms,
+        cps=cps,
+        st=st,
+        sc=sc,
+        send_part=cms / (cms + cps),
+        negotiate=float(negotiate),
+        nodes=int(cluster.nodes),
+        order=order,
+        node_rule=node_rule,
+        partition=partition,
+        rounds=0 if policy.rounds == "best" else int(policy.rounds),
+        all_nodes=every,
+        in_line=in_line,
+        tested_in_line=in_line and switches["strict"] and not policy.has_user_rules,
+        has_user_rules=policy.has_user_rules,
+        is_timed=order in (orders.MCDF_ORDER, orders.USER_ORDER),
+        in_rounds=partition in (splits.BY_UMR, splits.BY_UMR_IIT),
+        from_one_instant=partition in (splits.BY_OPR, splits.BY_EQUAL, splits.BY_UMR),
+        nodes_at_arrival=nodes_at_arrival,
+        fixed_nodes=nodes_at_arrival or switches["frozen"],
+        asks_user=node_rule in (node_rules.USER_NODES, node_rules.FEWEST_BY_SHARES),
+        ends_by_chunks=(
+            node_rule == node_rules.USER_NODES
+            or partition == splits.BY_USER
+            or in_pieces_on_one_link
+        ),
+        offers=offers,
+        user=wrap_user_rules(policy),
         **switches,
-    }
-
-
-Rules: Any = namedtuple("Rules", _switches(Cluster(), model.POLICIES["MCDF"], Reading()))  # type: ignore[misc]
-
-
-def make_rules(*given: Any, **offers: Any) -> Any:
-    """Return a policy under a reading as the core knows it."""
-    return Rules(**_switches(*given, **offers))
+    )
 
 
 def fits_opr_loop(rules: Any) -> bool:
     """Tell whether `dlsim.realtime.core.opr_loop.run_opr` decides all that the rules ask for."""
     usual = rules.partition == splits.BY_OPR and rules.node_rule == node_rules.FEWEST
     usual = usual and rules.order in (orders.STATIC_ORDER, orders.DEADLINE_ORDER)
-    in_line = is_served_in_line(rules) and not rules.frozen and rules.st == 0
+    in_line = rules.tested_in_line and not rules.frozen and rules.st == 0
     batches = rules.by_policy or rules.commit or rules.test_first
     return usual and in_line and not (batches or rules.last or rules.offers or rules.cps == 0)
 
 
-def is_served_in_line(rules: Any) -> bool:
-    """Tell whether no task passes another that waits."""
-    return bool(rules.in_line and rules.strict and not rules.has_user_rules)
-
-
 def run_admission_loop(
-    core: SimpleNamespace, offers: Any, tasks: Any, rules: Any, s: Any, *more: Any
+    core: SimpleNamespace,
+    tasks: Any,
+    deadline: Floats,
+    admitted: NDArray[np.bool_],
+    results: Any,
+    offered_task: int,
+    offers: Any,
+    rules: Any,
+    state: Any,
+    table: TimeTable,
 ) -> float:
     """Admit or refuse tasks as they arrive; see `dlsim.realtime.core.loop.run_admission`."""
-    overtaking, kept = None if is_served_in_line(rules) else True, None
-    members = np.empty(len(tasks), np.int64)
-    if offers is not None:
-        offers["deadline"], kept = np.nan, core.state.zero_records(len(tasks) + 2, core.state.ENTRY)
-    return float(core.loop.run_admission(overtaking, offers, kept, tasks, rules, s, members, *more))
+    offers["deadline"] = np.nan
+    kept = zero_recarray(len(tasks) + 2 if len(offers) else 0, core.state.ENTRY)
+    members, known = np.empty(len(tasks), np.int64), core.state.rules_record(rules)
+    offer = core.loop.run_admission(
+        tasks, deadline, admitted, results, offered_task, offers, kept, members, known, state, table
+    )
+    return float(offer)
 
 
 def run_in_opr_loop(
@@ -150,7 +167,7 @@ def run_in_opr_loop(
     """
     m = len(arrival)
     rooms = 3, 2 * min(m, rules.nodes) + 2
-    waiting = core.state.zero_records(m + 1, core.state.ENTRY)
+    waiting = zero_recarray(m + 1, core.state.ENTRY)
     (start, end), (nodes, order) = np.empty((2, m)), np.empty((2, m), dtype=np.int64)
     ran = core.opr_loop.run_opr(
         arrival,
@@ -214,34 +231,33 @@ def run_policy(
     with core_for(policy, engine, count) as core:
         if policy.admission and fits_opr_loop(rules) and is_plain_run:
             done = run_in_opr_loop(core, given, arrival, rules, span, table)
-            return Run(origin, given.deadline.copy(), done["nodes"] > 0, done, np.nan, None, None)
-        tasks, results = (
-            core.state.zero_records(count, core.state.TASK),
-            core.state.fresh_results(count),
-        )
+            no_offers = zero_recarray(0, core.state.OFFER)
+            admitted = done["nodes"] > 0
+            return Run(origin, given.deadline.copy(), admitted, done, np.nan, None, no_offers)
+        tasks, results = (zero_recarray(count, core.state.TASK), core.state.fresh_results(count))
         tasks["arrival"], tasks["sigma"] = arrival, given.sigma
         tasks["due"] = arrival + given.deadline
         tasks["rank"], tasks["requested"] = given.key, given.requested
         deadline, admitted = given.deadline.copy(), np.ones(count, dtype=bool)
-        offer, counts, offers = np.nan, None, None
+        offer, counts = np.nan, None
+        offers = zero_recarray(0 if offer_mask is None else count, core.state.OFFER)
+        offers["nodes"] = -1 if offer_mask is None else np.where(offer_mask, 0, -1)
         if policy.admission:
             state = core.state.fresh_state(count, rules, span)
-            if offer_mask is not None:
-                offers = core.state.zero_records(count, core.state.OFFER)
-                offers["nodes"] = np.where(offer_mask, 0, -1)
             offer = run_admission_loop(
-                core, offers, tasks, rules, state, offered_task, deadline, admitted, results, table
+                core, tasks, deadline, admitted, results, offered_task, offers, rules, state, table
             )
-            if is_served_in_line(rules):
+            if rules.tested_in_line:
                 counts = state.counts[: core.state.IN_FORCE]
             if rules.has_user_rules:
                 raise_rule_error(rules.user, policy, given.labels, state.release)
         else:
-            waiting = core.state.zero_records(count, core.state.NODE_BLOCK)
+            waiting = zero_recarray(count, core.state.NODE_BLOCK)
             if rules.order == orders.DEADLINE_ORDER:
                 tasks["rank"] = deadline_ranks(arrival + given.deadline, span)
             drop = reading.late == "drop"
-            core.loop.run_all_admitted(tasks, rules, waiting, drop, span, results, table)
+            known = core.state.rules_record(rules)
+            core.loop.run_all_admitted(tasks, known, waiting, drop, span, results, table)
         names = core.state.RESULT.names or ()
         done = {name: np.ascontiguousarray(results[name]) for name in names}
     return Run(origin, deadline, admitted, done, offer, counts, offers)
@@ -299,14 +315,14 @@ def plan_at_instant(
     with core_for(policy, engine, m) as core:
         state = core.state
         results = state.fresh_results(m)
-        tasks, offers = state.zero_records(m, state.TASK), state.zero_records(m, state.OFFER)
+        tasks, offers = zero_recarray(m, state.TASK), zero_recarray(m, state.OFFER)
         tasks["sigma"], tasks["due"], tasks["rank"] = sizes, asked, np.arange(m)
         s = state.fresh_state(m + cluster.nodes, rules, span_of(sizes, table))
         later = np.sort([time for time in release if time > 0])
-        counters, busy = s.counters[0], len(later)
-        counters["idle"], counters["end_running"] = cluster.nodes - busy, busy
-        counters["link_free"] = max(link, 0)
+        counters, busy = s.counters, len(later)
+        counters.idle, counters.end_running = cluster.nodes - busy, busy
+        counters.link_free = max(link, 0)
         s.running["time"][:busy], s.running["nodes"][:busy] = later, 1
-        run_admission_loop(core, offers, tasks, rules, s, -1, asked, admitted, results, table)
+        run_admission_loop(core, tasks, asked, admitted, results, -1, offers, rules, s, table)
     found = results["start"], results["estimate"], results["nodes"], offers["deadline"]
     return InstantPlan(admitted, *map(np.ascontiguousarray, found))

@@ -26,17 +26,16 @@ class UserRules(NamedTuple):
 RAISED: list[BaseException] = []
 
 
-def _views(costs: Sequence[float], table: TimeTable, idle: int, waiting: int) -> StateView:
+def _views(rules: Any, table: TimeTable, idle: int, waiting: int) -> StateView:
     """Return the view of the cluster that a user's function gets."""
-    nodes, cms, cps, st, sc = costs
     return StateView(
-        idle,
-        waiting,
-        int(nodes),
-        cms,
-        cps,
-        st,
-        sc,
+        int(idle),
+        int(waiting),
+        rules.nodes,
+        rules.cms,
+        rules.cps,
+        rules.st,
+        rules.sc,
         table.time_per_unit,
         table.setup_time,
         table.dc_slope,
@@ -64,23 +63,23 @@ def _as_rule(kind: str, function: Callable[..., Any]) -> Callable[..., float]:
         idle: int,
         waiting: int,
         tasks: Any,
-        costs: Any,
+        rules: Any,
         table: TimeTable,
     ) -> float:
         one = tasks[row]
         arrival, sigma, due = float(one.arrival), float(one.sigma), float(one.due)
         task = TaskView(arrival, sigma, due - arrival, due, int(one.requested), fewest)
-        state = _views(costs, table, idle, waiting)
-        found = _ask(function, task, *([n] if kind == "order" else []), float(t), state)
+        state = _views(rules, table, idle, waiting)
+        found = _ask(function, task, *([int(n)] if kind == "order" else []), float(t), state)
         if len(found) != 1:
             RAISED.append(ValueError("can only convert an array of size 1 to a number"))
             return math.nan
         return float(found[0])
 
     def share(
-        sigma: float, release: Floats, n: int, costs: Any, table: TimeTable, out: Floats, base: int
+        sigma: float, release: Floats, n: int, rules: Any, table: TimeTable, out: Floats, base: int
     ) -> float:
-        found = _ask(function, sigma, release[:n].copy(), _views(costs, table, n, 0))
+        found = _ask(function, float(sigma), release[:n].copy(), _views(rules, table, n, 0))
         if len(found) != n:
             return math.nan
         out[base : base + n, 0] = found

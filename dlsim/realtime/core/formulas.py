@@ -331,18 +331,3 @@ def rounds_time(sigma, n, rounds, cms, cps, st, sc):
         if chunk > 0 and time <= best + ROUND_GAIN * best:
             return time, m
     return best, low
-
-
-@compiled
-def n_min_in_rounds(start, limit, sigma, low, high, rounds, cms, cps, st, sc):
-    """Return the smallest n in low..high whose UMR makespan meets a deadline, or 0.
-
-    The makespan is not monotone in n: every n is tried.
-    """
-    least = np.inf
-    for n in range(low, high + 1):
-        time, _ = rounds_time(sigma, n, rounds, cms, cps, st, sc)
-        if start + time <= limit:
-            return n, least
-        least = min(least, time)
-    return 0, least

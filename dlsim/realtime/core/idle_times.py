@@ -10,33 +10,30 @@ IDLE, FIRST, SECOND, NEGATIVE, SINGLE = 1, 2, 4, 8, 16
 
 
 @compiled
-def has_later_release(time, next_block, planned_count, state):
+def has_later_release(time, state):
     """Tell whether a node that is not taken is released after `time`."""
-    end, span = state.counters[0].end_running, state.counters[0].span
-    if next_block < end and not is_due(state.running[end - 1].time, time, span):
+    end, span = state.counters.end_running, state.counters.span
+    if state.planning.next_block < end and not is_due(state.running[end - 1].time, time, span):
         return True
-    for k in range(planned_count):
+    for k in range(state.planning.planned_count):
         if not is_due(state.planned_ends[k].time, time, span):
             return True
     return False
 
 
 @compiled
-def find_iit_flags(task, n, groups, next_block, planned_count, tasks, rules, state):
+def find_iit_flags(task, n, tasks, rules, state):
     """Return what Table 1 counts of a task on the chosen nodes, as bits."""
-    pool, sigma = state.chosen_nodes, tasks[task].sigma
+    pool, groups, sigma = state.chosen_nodes, state.planning.chosen_groups, tasks[task].sigma
     if n == 1 and not rules.single:
         return 0
-    if groups == 1 and not (
-        rules.every and has_later_release(pool[0].time, next_block, planned_count, state)
-    ):
+    if groups == 1 and not (rules.every and has_later_release(pool[0].time, state)):
         return 0
     work, last = sigma * (rules.cms + rules.cps), pool[groups - 1].time
     end = last + (work - idle_sum(pool, groups)) / n
-    part = rules.cms / (rules.cms + rules.cps)
     positive = end > last and not same_instant(end, last, work / n)
     first = constraint_one(pool, groups, sigma * rules.cms, rules.skip_ties)
-    second = constraint_two(pool, groups, end, part, rules.skip_ties)
+    second = constraint_two(pool, groups, end, rules.send_part, rules.skip_ties)
     flags = IDLE | SINGLE * (groups == 2 and pool[0].nodes == 1)
     if not positive:
         return flags | NEGATIVE * (first or second)

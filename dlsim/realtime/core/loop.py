@@ -10,8 +10,8 @@ from dlsim.realtime.core.admission import schedulability_test
 from dlsim.realtime.core.formulas import n_star_of, time_on_nodes
 from dlsim.realtime.core.idle_times import count_iits
 from dlsim.realtime.core.line_admission import admit_in_line
-from dlsim.realtime.core.node_rules import ALL_NODES, REQUESTED, earliest_deadline, init_newcomer
-from dlsim.realtime.core.orders import MCDF_ORDER, USER_ORDER, rank_at
+from dlsim.realtime.core.node_rules import earliest_deadline, init_newcomer
+from dlsim.realtime.core.orders import rank_at
 from dlsim.realtime.core.placement import compute_ends, opr_send_end
 from dlsim.realtime.core.splits import (
     PIECES,
@@ -37,7 +37,7 @@ from dlsim.realtime.core.user_rules import has_failed
 @compiled
 def take_nodes(n, start, state):
     """Take the nodes that are released first off the idle and running ones; return the groups."""
-    counters, pool, groups = state.counters[0], state.chosen_nodes, 0
+    counters, pool, groups = state.counters, state.chosen_nodes, 0
     while n > 0:
         if counters.idle > 0:
             time, nodes = start, min(n, counters.idle)
@@ -54,42 +54,46 @@ def take_nodes(n, start, state):
 
 
 @compiled(inline=True)
+def start_task(entry, results, tasks, rules, state, table):
+    """Start a planned task: take its nodes and the link, and write what becomes of it."""
+    counters, task, kind = state.counters, entry.task, entry.kind
+    even = ends_together(kind, 1 if entry.start == entry.ready else 2)
+    groups = take_nodes(entry.nodes, entry.start, state)
+    completion, per_node = entry.end, kind == PIECES or (rules.finish and not even)
+    if even:
+        sent = opr_send_end(task, entry.nodes, entry.start, tasks, rules)
+    else:
+        completion, sent, count = compute_ends(entry, groups, per_node, tasks, rules, state, table)
+    counters.link_free = max(counters.link_free, sent)
+    if per_node:
+        insert_completions(count, state)
+    else:
+        insert_block(entry.end, entry.nodes, counters, state.running)
+    result = results[task]
+    result.nodes = receiving_nodes(task, entry.nodes, tasks, rules)
+    result.turn, result.kind, result.rounds = counters.dispatched, kind, entry.rounds
+    result.start, result.estimate, result.end = entry.start, entry.end, completion
+    counters.dispatched += 1
+
+
+@compiled(inline=True)
 def dispatch(now, inclusive, results, tasks, rules, state, table):
     """Start all planned tasks that are due: s_1, or r_n under ``commit="last"`` (l.3-9, Fig. 2).
 
     Tasks are started in the order of the plan, since a task may use nodes that one ahead of it
     releases.
     """
-    counters = state.counters[0]
+    counters = state.counters
     while counters.first_planned < counters.end_planned:
         entry = state.plan[0, counters.first_planned]
         t = entry.ready if rules.last else entry.start
         tie = same_instant(t, now, counters.span)
         if not (tie and inclusive) and not (t < now and not tie):
             break
-        task, n, kind, rounds = entry.task, entry.nodes, entry.kind, entry.rounds
-        even = ends_together(kind, 1 if entry.start == entry.ready else 2)
         counters.first_planned += 1
-        groups = take_nodes(n, entry.start, state)
-        completion, per_node = entry.end, kind == PIECES or (rules.finish and not even)
-        if even:
-            sent = opr_send_end(task, n, entry.start, tasks, rules)
-        else:
-            completion, sent, count = compute_ends(
-                task, kind, rounds, n, groups, entry.end, per_node, tasks, rules, state, table
-            )
-        counters.link_free = max(counters.link_free, sent)
-        if per_node:
-            insert_completions(count, state)
-        else:
-            insert_block(entry.end, n, state)
+        start_task(entry, results, tasks, rules, state, table)
         count_iits(DISPATCHED, entry.iit_flags, 1, state)
         count_iits(IN_FORCE, entry.iit_flags, -1, state)
-        result = results[task]
-        result.nodes = receiving_nodes(task, n, tasks, rules)
-        result.turn, result.kind, result.rounds = counters.dispatched, kind, rounds
-        result.start, result.estimate, result.end = entry.start, entry.end, completion
-        counters.dispatched += 1
     if now < np.inf and not (rules.last and rules.in_line):
         counters.idle, counters.first_running = idle_at(now, state)
 
@@ -103,8 +107,7 @@ def sort_batch(first, end, now, members, tasks, rules, state, table):
             due = tasks[task].due
             possible = init_newcomer(task, now, due, tasks, rules, state, table)
             n, rank = tasks[task].n_min, np.inf
-            is_timed = rules.order == MCDF_ORDER or rules.order == USER_ORDER
-            if (possible and n > 0) or not is_timed:
+            if (possible and n > 0) or not rules.is_timed:
                 idle, _ = idle_at(now, state)
                 rank = rank_at(task, n, now, idle, 1, tasks, rules, table)
             state.pending[task - first].rank = rank
@@ -117,7 +120,7 @@ def sort_batch(first, end, now, members, tasks, rules, state, table):
 @compiled
 def undo_admission(newcomer, deadline, first, end, offers, kept, state):
     """Record the offer to a newcomer that the plan holds, and put the previous plan in force."""
-    counters = state.counters[0]
+    counters = state.counters
     for k in range(counters.first_planned, counters.end_planned):
         entry = state.plan[0, k]
         if entry.task == newcomer:
@@ -125,98 +128,100 @@ def undo_admission(newcomer, deadline, first, end, offers, kept, state):
             offers[newcomer].start, offers[newcomer].end = entry.start, entry.end
     copy_plan(kept[first:end], state.plan[0, first:])
     counters.first_planned, counters.end_planned = first, end
-    state.counters_after_plan[0].end_planned = -1  # what the plan leaves is found again
+    state.counters_after_plan.end_planned = -1  # what the plan leaves is found again
+
+
+@compiled(inline=True)
+def test_deadline(task, now, deadline, tasks, rules, state, table):
+    """Test a newcomer with a deadline; return whether it is admitted, and the next one to test.
+
+    The answer changes only where some number of nodes changes or, in EDF order, at another task's
+    deadline. The next one to test is the smallest such deadline, so that the first one that is
+    admitted is the smallest.
+    """
+    possible = init_newcomer(task, now, now + deadline, tasks, rules, state, table)
+    admitted, due = False, np.inf
+    if rules.tested_in_line:  # an impossible task too: Table 1 counts the tasks ahead of it
+        admitted, due = admit_in_line(task, now, tasks, rules, state, table)
+    elif possible:
+        admitted, due = schedulability_test(task, now, tasks, rules, state, table)
+    n_min = tasks[task].n_min
+    if not possible:
+        due = min(due, earliest_deadline(task, now, tasks, rules, table))
+    elif rules.frozen and not rules.nodes_at_arrival and n_min > 1:
+        due = min(due, now + time_from_common_start(task, n_min - 1, tasks, rules, table))
+    if not due > now + deadline:
+        due = np.nextafter(now + deadline, np.inf)
+    return admitted and possible, due
+
+
+@compiled(inline=True)
+def admit_newcomer(task, now, offered_task, deadline, offers, kept, tasks, rules, state, table):
+    """Admit a newcomer, with its own deadline or the smallest one that it may accept, or refuse it.
+
+    With `offers`, a refused task gets its offer there and is not held to it, except tasks whose
+    number of nodes there is below 0. Return whether it is admitted.
+    """
+    asked, ceiling = deadline[task], now + rules.negotiate * deadline[task]
+    bargains, for_offer = task == offered_task, False
+    first, end = state.counters.first_planned, state.counters.end_planned
+    if bargains:
+        asked, ceiling = earliest_deadline(task, now, tasks, rules, table) - now, np.inf
+    while True:
+        admitted, due = test_deadline(task, now, asked, tasks, rules, state, table)
+        if has_failed(rules):
+            return False
+        if admitted and for_offer:
+            undo_admission(task, asked, first, end, offers, kept, state)
+            return False
+        if admitted:
+            deadline[task] = asked
+            return True
+        if not bargains and rules.negotiate > 0:
+            due, bargains = earliest_deadline(task, now, tasks, rules, table), True
+        if not bargains or due == np.inf or not meets_deadline(due, ceiling, ceiling - now):
+            if len(offers) == 0 or for_offer or offers[task].nodes < 0:
+                return False
+            copy_plan(state.plan[0, first:end], kept[first:])
+            due, ceiling = earliest_deadline(task, now, tasks, rules, table), np.inf
+            asked, bargains, for_offer = due - now, True, True
+            continue
+        asked = due - now
+        while now + asked < due:  # so that arrival + deadline reproduces it
+            asked = np.nextafter(asked, np.inf)
 
 
 @compiled
 def run_admission(
-    overtaking,
-    offers,
-    kept,
-    tasks,
-    rules,
-    state,
-    members,
-    offered_task,
-    deadline,
-    admitted,
-    results,
-    table,
+    tasks, deadline, admitted, results, offered_task, offers, kept, members, rules, state, table
 ):
     """Simulate a policy with admission control over all arrivals, then drain (MCDF()).
 
-    Return the offer to `offered_task`, nan if there is none. The answer to a deadline changes
-    only where some number of nodes changes or, in EDF order, at another task's deadline; each
-    test returns the next such deadline, so that the first one that is admitted is the smallest.
-    With `offers`, every refused task gets its offer there and is not held to it, except tasks
-    whose number of nodes there is below 0. `overtaking` is None where tasks are served in line,
-    `offers` None where none are asked for: the rest is then not compiled.
+    Return the offer to `offered_task`, nan if there is none. With `offers`, all refused tasks get
+    offers; see `admit_newcomer`.
     """
-    size, i, answer = len(tasks), 0, np.nan
+    size, i, offer = len(tasks), 0, np.nan
     while True:
-        now, j = tasks[i].arrival if i < size else np.inf, i + 1
+        now, end = tasks[i].arrival if i < size else np.inf, i + 1
         dispatch(now, i == size or not rules.test_first, results, tasks, rules, state, table)
         if i == size:
-            return answer
-        while j < size and tasks[j].arrival == now:
-            j += 1
-        sort_batch(i, j, now, members, tasks, rules, state, table)
-        for k in range(j - i):
+            return offer
+        while end < size and tasks[end].arrival == now:
+            end += 1
+        sort_batch(i, end, now, members, tasks, rules, state, table)
+        for k in range(end - i):
             task = members[k]
-            given, ceiling = deadline[task], now + rules.negotiate * deadline[task]
-            bargains, for_offers = task == offered_task, False
-            first, end = state.counters[0].first_planned, state.counters[0].end_planned
-            if bargains:
-                given = earliest_deadline(task, now, tasks, rules, table) - now
-                ceiling = np.inf
-            while True:
-                possible = init_newcomer(task, now, now + given, tasks, rules, state, table)
-                ok, due = False, np.inf
-                if (
-                    overtaking is None
-                ):  # an impossible task too: Table 1 counts the tasks ahead of it
-                    ok, due = admit_in_line(task, now, tasks, rules, state, table)
-                elif possible:
-                    ok, due = schedulability_test(task, now, tasks, rules, state, table)
-                    if has_failed(rules.user):
-                        return answer
-                admitted[task] = ok and possible
-                n_min = tasks[task].n_min
-                has_fixed_nodes = rules.node_rule == ALL_NODES or rules.node_rule == REQUESTED
-                if not possible:
-                    due = min(due, earliest_deadline(task, now, tasks, rules, table))
-                elif rules.frozen and not has_fixed_nodes and n_min > 1:
-                    time = time_from_common_start(task, n_min - 1, tasks, rules, table)
-                    due = min(due, now + time)
-                if offers is not None:
-                    if admitted[task] and for_offers:
-                        undo_admission(task, given, first, end, offers, kept, state)
-                        admitted[task] = False
-                        break
-                if admitted[task]:
-                    deadline[task] = given
-                    break
-                if not bargains and rules.negotiate > 0:
-                    due, bargains = earliest_deadline(task, now, tasks, rules, table), True
-                elif not due > now + given:
-                    due = np.nextafter(now + given, np.inf)
-                if not bargains or due == np.inf or not meets_deadline(due, ceiling, ceiling - now):
-                    if offers is not None:
-                        if not for_offers and offers[task].nodes == 0:
-                            copy_plan(state.plan[0, first:end], kept[first:])
-                            given = earliest_deadline(task, now, tasks, rules, table) - now
-                            ceiling, bargains, for_offers = np.inf, True, True
-                            continue
-                    break
-                given = due - now
-                while now + given < due:  # so that arrival + deadline reproduces it
-                    given = np.nextafter(given, np.inf)
-            if task == offered_task:  # its offer is known; no later task matters
-                answer, j = given if admitted[task] else np.nan, size
+            admitted[task] = admit_newcomer(
+                task, now, offered_task, deadline, offers, kept, tasks, rules, state, table
+            )
+            if has_failed(rules):
+                return offer
+            if task == offered_task:  # no later task matters
+                offer, end = deadline[task] if admitted[task] else np.nan, size
                 break
             if rules.commit:
                 dispatch(now, True, results, tasks, rules, state, table)
-        i = j
+        i = end
 
 
 @compiled

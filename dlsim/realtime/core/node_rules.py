@@ -12,24 +12,18 @@ its reference [6] as the authors' later simulator has it: the fewest n with r_n 
 import numpy as np
 
 from dlsim.compiled import compiled, deadline_with_tolerance
-from dlsim.realtime.core.formulas import (
-    n_min_in_rounds,
-    n_min_of,
-    n_star_of,
-    optimal_completion,
-    rounds_time,
-    send_fraction,
-    time_on_nodes,
-)
+from dlsim.realtime.core.formulas import n_star_of, optimal_completion, send_fraction, time_on_nodes
+from dlsim.realtime.core.orders import DEADLINE_ORDER
 from dlsim.realtime.core.splits import (
     BY_EXACT,
     BY_USER,
     USER_SHARES,
     chunk_times,
-    is_in_rounds,
+    n_min_from,
     time_from_common_start,
+    time_in_rounds,
 )
-from dlsim.realtime.core.state import idle_at
+from dlsim.realtime.core.state import CALLS_USER, idle_at
 from dlsim.realtime.core.user_rules import NODES_RULE, ask_rule, fill_user_shares, has_failed
 
 #: The rules: all nodes; the user's number; the fewest by E(n); the fewest, and all that are idle
@@ -43,18 +37,6 @@ NODE_RULE_CODES = range(FEWEST_BY_SHARES)
 NEVER = -1
 
 
-@compiled
-def is_fixed(rules):
-    """Tell whether the number of nodes is known at the task's arrival."""
-    return rules.frozen or rules.node_rule == ALL_NODES or rules.node_rule == REQUESTED
-
-
-@compiled
-def asks_user(rules):
-    """Tell whether a user's function or shares decide the number of nodes."""
-    return rules.node_rule == USER_NODES or rules.node_rule == FEWEST_BY_SHARES
-
-
 # --- the rules ------------------------------------------------------------------------------------
 
 
@@ -62,18 +44,13 @@ def asks_user(rules):
 def fixed_nodes(task, t, idle, groups, pool, tasks, rules, table):
     """Return the number that was known at arrival, while E(n) meets the deadline."""
     one = tasks[task]
-    if asks_user(rules):
+    if rules.asks_user:
         return one.n_min if one.n_min > 0 else NEVER
     if rules.partition == BY_USER:
         return one.n_min
     if rules.partition == BY_EXACT and rules.all_nodes:  # its optimum says when the task ends
-        if one.n_min <= idle:
-            part = rules.cms / (rules.cms + rules.cps)
-            if (
-                optimal_completion(pool, groups, one.sigma, part, table.time_per_unit)[0]
-                > one.due_tol
-            ):
-                return NEVER
+        if one.n_min <= idle and optimum_on(task, groups, pool, tasks, rules, table) > one.due_tol:
+            return NEVER
         return one.n_min
     if one.n_min == 0 or t + one.duration > one.due_tol:
         return NEVER
@@ -83,20 +60,16 @@ def fixed_nodes(task, t, idle, groups, pool, tasks, rules, table):
 
 
 @compiled(inline=True)
-def n_min_at(task, t, low, tasks, table):
-    """Return n_min, the fewest nodes with t + E(n) by the deadline; they are at least `low`."""
-    one = tasks[task]
-    n = n_min_of(
-        t, one.due_tol, one.sigma, max(1, low), one.n_star, table.time_per_unit, table.setup_time
-    )
+def n_min_at(task, t, low, tasks, rules, table):
+    """Return n_min, the fewest nodes that meet the deadline from t on; they are at least `low`."""
+    n = n_min_from(t, task, max(1, low), tasks, rules, table)
     return n if n > 0 else NEVER
 
 
 @compiled
 def fewest_nodes_by_optimum(task, t, idle, groups, pool, asked, tasks, rules, table):
     """Return the fewest nodes of a pool whose true optimum meets the deadline."""
-    one = tasks[task]
-    part = rules.cms / (rules.cms + rules.cps)
+    one, part = tasks[task], rules.send_part
     n, _ = count_carrying(pool, groups, one.due_tol, one.sigma, part, table.time_per_unit)
     if n > 0:
         return n
@@ -105,41 +78,11 @@ def fewest_nodes_by_optimum(task, t, idle, groups, pool, asked, tasks, rules, ta
     return rules.nodes + 1 if waits else NEVER
 
 
-@compiled
-def fewest_nodes_in_rounds(task, t, tasks, rules):
-    """Return the fewest nodes whose UMR makespan from t on meets the deadline."""
-    one = tasks[task]
-    n, _ = n_min_in_rounds(
-        t,
-        one.due_tol,
-        one.sigma,
-        1,
-        rules.nodes,
-        rules.rounds,
-        rules.cms,
-        rules.cps,
-        rules.st,
-        rules.sc,
-    )
-    return n if n > 0 else NEVER
-
-
-@compiled
 def fewest_nodes_by_shares(task, nodes, tasks, rules, state, table):
     """Return the fewest nodes of `state.release` that are in time by a user's shares, or 0."""
     one, costs = tasks[task], (rules.cms, rules.cps, rules.st, rules.sc)
     for n in range(1, nodes + 1):
-        fill_user_shares(
-            rules.user,
-            task,
-            one.sigma,
-            state.release,
-            n,
-            (float(rules.nodes), *costs),
-            table,
-            state.chunks,
-            0,
-        )
+        fill_user_shares(task, one.sigma, state.release, n, rules, table, state.chunks, 0)
         completion, _ = chunk_times(
             USER_SHARES,
             state.release,
@@ -154,12 +97,11 @@ def fewest_nodes_by_shares(task, nodes, tasks, rules, state, table):
             state.chunks,
             0,
         )
-        if completion <= one.due_tol or has_failed(rules.user):
+        if completion <= one.due_tol or has_failed(rules):
             return n
     return 0
 
 
-@compiled
 def nodes_by_user(task, t, idle, groups, pool, waiting, tasks, rules, state, table):
     """Return the number that a user's function or shares ask for at t."""
     if rules.node_rule == USER_NODES:
@@ -179,18 +121,18 @@ def nodes_wanted(task, t, low, idle, groups, pool, waiting, asked, tasks, rules,
     The pool holds the releases of the idle nodes, `low` is a lower bound of n_min, `waiting` how
     many tasks are still to be planned, and `asked` tells whether an offer is sought.
     """
-    if is_fixed(rules):
+    if rules.fixed_nodes:
         return fixed_nodes(task, t, idle, groups, pool, tasks, rules, table)
     if rules.node_rule == FEWEST:
-        return n_min_at(task, t, low, tasks, table)
+        return n_min_at(task, t, low, tasks, rules, table)
+    if rules.node_rule == FEWEST_IN_ROUNDS:
+        return n_min_at(task, t, 1, tasks, rules, table)
     if rules.node_rule == FRAGMENT:
-        n = n_min_at(task, t, low, tasks, table)
+        n = n_min_at(task, t, low, tasks, rules, table)
         return max(n, min(idle, tasks[task].n_star)) if 0 < n <= idle else n
     if rules.node_rule == FEWEST_BY_OPTIMUM:
         return fewest_nodes_by_optimum(task, t, idle, groups, pool, asked, tasks, rules, table)
-    if rules.node_rule == FEWEST_IN_ROUNDS:
-        return fewest_nodes_in_rounds(task, t, tasks, rules)
-    if asks_user(rules):
+    if CALLS_USER and rules.asks_user:
         return nodes_by_user(task, t, idle, groups, pool, waiting, tasks, rules, state, table)
     raise ValueError("no rule for nodes has this code")
 
@@ -202,33 +144,44 @@ def next_deadline(task, t, n, most, groups, pool, tasks, rules, table):
     Only answers of up to `most` nodes count.
     """
     one = tasks[task]
-    if is_fixed(rules):
+    if rules.fixed_nodes:
+        if n != NEVER or one.n_min > most:
+            return np.inf
         if rules.partition == BY_EXACT and rules.all_nodes:
-            part = rules.cms / (rules.cms + rules.cps)
-            end = optimal_completion(pool, groups, one.sigma, part, table.time_per_unit)[0]
-            return end if n == NEVER and one.n_min <= most else np.inf
-        return t + one.duration if n == NEVER and one.n_min <= most else np.inf
+            return optimum_on(task, groups, pool, tasks, rules, table)
+        return t + one.duration
     if rules.node_rule == FEWEST_BY_OPTIMUM:
         return next_optimum(task, n, groups, pool, tasks, rules, table)
     if rules.node_rule == FEWEST_IN_ROUNDS:
-        fewer, least = most if n == NEVER else min(n - 1, most), np.inf
-        for k in range(1, fewer + 1):
-            time, _ = rounds_time(
-                one.sigma, k, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc
-            )
-            least = min(least, time)
-        return t + least
+        fewer = most if n == NEVER else min(n - 1, most)
+        return t + least_time_in_rounds(task, fewer, tasks, rules)
     if rules.node_rule == FRAGMENT and n != NEVER:  # the idle nodes beyond n_min change nothing
-        n = n_min_at(task, t, 1, tasks, table)
+        n = n_min_at(task, t, 1, tasks, rules, table)
     fewer = min(one.n_star if n == NEVER else n - 1, most)
-    return (
-        t + time_on_nodes(one.sigma, fewer, table.time_per_unit, table.setup_time)
-        if fewer > 0
-        else np.inf
-    )
+    if fewer == 0:
+        return np.inf
+    return t + time_on_nodes(one.sigma, fewer, table.time_per_unit, table.setup_time)
+
+
+@compiled
+def least_time_in_rounds(task, most, tasks, rules):
+    """Return the least time of a task in rounds on 1..most nodes that start together."""
+    least = np.inf
+    for n in range(1, most + 1):
+        time, _ = time_in_rounds(task, n, tasks, rules)
+        least = min(least, time)
+    return least
 
 
 # --- the true optimum on a pool -------------------------------------------------------------------
+
+
+@compiled
+def optimum_on(task, groups, pool, tasks, rules, table):
+    """Return the earliest completion of a task in one round on the nodes of a pool."""
+    sigma, part = tasks[task].sigma, rules.send_part
+    end, _, _ = optimal_completion(pool, groups, sigma, part, table.time_per_unit)
+    return end
 
 
 @compiled
@@ -274,19 +227,19 @@ def count_carrying(pool, groups, due, sigma, part, time_per_unit):
 @compiled
 def next_optimum(task, n, groups, pool, tasks, rules, table):
     """Return the deadline at which one node less than n would do, or all where n do not."""
-    one, part = tasks[task], rules.cms / (rules.cms + rules.cps)
+    one, part = tasks[task], rules.send_part
     if n == 1 or groups == 0:
         return np.inf
     found, g = count_carrying(pool, groups, one.due_tol, one.sigma, part, table.time_per_unit)
     if found == 0:
-        return optimal_completion(pool, groups, one.sigma, part, table.time_per_unit)[0]
+        return optimum_on(task, groups, pool, tasks, rules, table)
     total = 0
     for k in range(g):
         total += pool[k].nodes
     last = pool[g - 1].nodes
     pool[g - 1].nodes = last - (total - found) - 1
     filled = g - 1 if pool[g - 1].nodes == 0 else g
-    end = optimal_completion(pool, filled, one.sigma, part, table.time_per_unit)[0]
+    end = optimum_on(task, filled, pool, tasks, rules, table)
     pool[g - 1].nodes = last
     return end
 
@@ -310,8 +263,10 @@ def init_newcomer(task, now, due, tasks, rules, state, table):
     """Set a newcomer's deadline and its nodes at its test; tell whether it could meet it alone."""
     one = tasks[task]
     one.due, one.due_tol = due, deadline_with_tolerance(due, due - now)
+    if rules.order == DEADLINE_ORDER:
+        one.rank = due
     one.n_star = n_star_of(one.sigma, table.min_size, rules.nodes)
-    if asks_user(rules):
+    if CALLS_USER and rules.asks_user:
         one.n_min = 0
         if rules.node_rule == USER_NODES:
             idle, _ = idle_at(now, state)
@@ -320,29 +275,13 @@ def init_newcomer(task, now, due, tasks, rules, state, table):
             state.release[:] = now
             one.n_min = fewest_nodes_by_shares(task, rules.nodes, tasks, rules, state, table)
         return True
-    if rules.node_rule == ALL_NODES or rules.node_rule == REQUESTED:
+    if rules.nodes_at_arrival:
         one.n_min = rules.nodes if rules.node_rule == ALL_NODES else one.requested
         if rules.partition == BY_EXACT:  # if computing is free, the first node has all of it
             one.n_min = one.n_star
         one.duration = time_from_common_start(task, one.n_min, tasks, rules, table)
         return now + one.duration <= one.due_tol
-    if is_in_rounds(rules.partition):
-        one.n_min, _ = n_min_in_rounds(
-            now,
-            one.due_tol,
-            one.sigma,
-            1,
-            rules.nodes,
-            rules.rounds,
-            rules.cms,
-            rules.cps,
-            rules.st,
-            rules.sc,
-        )
-    else:
-        one.n_min = n_min_of(
-            now, one.due_tol, one.sigma, 1, one.n_star, table.time_per_unit, table.setup_time
-        )
+    one.n_min = n_min_from(now, task, 1, tasks, rules, table)
     one.duration = time_from_common_start(task, max(1, one.n_min), tasks, rules, table)
     return one.n_min > 0
 
@@ -351,20 +290,8 @@ def init_newcomer(task, now, due, tasks, rules, state, table):
 def earliest_deadline(task, now, tasks, rules, table):
     """Return the smallest absolute deadline that a task could meet if it started now, alone."""
     one = tasks[task]
-    if is_in_rounds(rules.partition):
-        _, time = n_min_in_rounds(
-            now,
-            -np.inf,
-            one.sigma,
-            1,
-            rules.nodes,
-            rules.rounds,
-            rules.cms,
-            rules.cps,
-            rules.st,
-            rules.sc,
-        )
-        return now + time
+    if rules.in_rounds:
+        return now + least_time_in_rounds(task, rules.nodes, tasks, rules)
     n = n_star_of(one.sigma, table.min_size, rules.nodes)
     if rules.all_nodes and not rules.best:
         n = rules.nodes

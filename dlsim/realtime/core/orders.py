@@ -2,22 +2,13 @@
 
 from dlsim.compiled import compiled
 from dlsim.realtime.core.formulas import cost_derivative
+from dlsim.realtime.core.state import CALLS_USER
 from dlsim.realtime.core.user_rules import ORDER_RULE, ask_rule
 
 #: Orders that the core ranks by: a key that is known before the run (the arrival, or what a
 #: user's function makes of the table), the absolute deadline, the cost derivative, and a user's
 #: function of the instant.
 STATIC_ORDER, DEADLINE_ORDER, MCDF_ORDER, USER_ORDER = range(4)
-
-
-@compiled(inline=True)
-def line_rank(task, tasks, rules):
-    """Return the rank of a task in an order that does not change with time."""
-    if rules.order == DEADLINE_ORDER:
-        return tasks[task].due
-    if rules.order == STATIC_ORDER or rules.order == MCDF_ORDER or rules.order == USER_ORDER:
-        return tasks[task].rank  # of an order that changes with time, the one it had last
-    raise ValueError("no order has this code")
 
 
 @compiled(inline=True)
@@ -30,8 +21,10 @@ def mcdf_rank(task, nodes, tasks, rules, table):
 @compiled(inline=True)
 def rank_at(task, nodes, t, idle, waiting, tasks, rules, table):
     """Return the rank at t of a task that would run on so many nodes from then on."""
-    if rules.order == USER_ORDER:
+    if CALLS_USER and rules.order == USER_ORDER:
         return ask_rule(ORDER_RULE, task, nodes, t, idle, waiting, tasks, rules, table)
     if rules.order == MCDF_ORDER:
         return mcdf_rank(task, nodes, tasks, rules, table)
-    return line_rank(task, tasks, rules)
+    if rules.order == STATIC_ORDER or rules.order == DEADLINE_ORDER:
+        return tasks[task].rank
+    raise ValueError("no order has this code")

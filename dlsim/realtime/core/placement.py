@@ -21,7 +21,7 @@ from dlsim.realtime.core.splits import (
     receiving_nodes,
     split_on_common_release,
 )
-from dlsim.realtime.core.state import is_due, push
+from dlsim.realtime.core.state import CALLS_USER, add_planned_end, is_due
 from dlsim.realtime.core.user_rules import fill_user_shares
 
 #: On at most this many nodes a task's ends are computed node by node.
@@ -36,90 +36,70 @@ def opr_send_end(task, n, start, tasks, rules):
 
 
 @compiled
-def compute_chunks(task, kind, rounds, n, end, tasks, rules, state, table):
-    """Compute the chunks of a task on the nodes of `state.release` into `state.chunks`."""
-    sigma, costs = tasks[task].sigma, (rules.cms, rules.cps, rules.st, rules.sc)
-    if kind == USER_SHARES:
-        fill_user_shares(
-            rules.user,
-            task,
-            sigma,
-            state.release,
-            n,
-            (float(rules.nodes), *costs),
-            table,
-            state.chunks,
-            0,
-        )
+def compute_chunks(entry, tasks, rules, state, table):
+    """Compute the chunks of a planned task on the nodes of `state.release` into `state.chunks`.
+
+    Return when the task is computed and when its last send ends.
+    """
+    sigma, costs = tasks[entry.task].sigma, (rules.cms, rules.cps, rules.st, rules.sc)
+    release, chunks = state.release, state.chunks
+    if CALLS_USER and entry.kind == USER_SHARES:
+        fill_user_shares(entry.task, sigma, release, entry.nodes, rules, table, chunks, 0)
     return chunk_times(
-        kind,
-        state.release,
-        n,
+        entry.kind,
+        release,
+        entry.nodes,
         sigma,
-        rounds,
-        end,
+        entry.rounds,
+        entry.end,
         costs,
         table.time_per_unit,
         table.first_share_offset,
         rules.shared,
-        state.chunks,
+        chunks,
         0,
     )
 
 
 @compiled
-def compute_ends(task, kind, rounds, n, groups, end, per_node, tasks, rules, state, table):
+def compute_ends(entry, groups, per_node, tasks, rules, state, table):
     """Return when a task on the chosen nodes is computed, and when its last send ends.
 
     If its nodes end `per_node`, `HeadNodeState.node_completions` says when; return also its length.
     """
+    n, kind = entry.nodes, entry.kind
     if n > MAX_NODES_ONE_BY_ONE and (kind == REMODEL or (kind == OPTIMUM and not per_node)):
         return ends_in_groups(
             kind,
             state.chosen_nodes,
             groups,
             n,
-            tasks[task].sigma,
-            end,
+            tasks[entry.task].sigma,
+            entry.end,
             rules.cms,
             rules.cps,
             table.time_per_unit,
             per_node,
-            state.counters[0].span,
+            state.counters.span,
             state.node_completions,
         )
     fill_releases(groups, state.chosen_nodes, state.release)
-    completion, sent = compute_chunks(task, kind, rounds, n, end, tasks, rules, state, table)
+    completion, sent = compute_chunks(entry, tasks, rules, state, table)
     for k in range(n if per_node else 0):
         one = state.node_completions[k]
-        one.time, one.nodes = state.chunks[(rounds - 1) * n + k, 3], 1
+        one.time, one.nodes = state.chunks[(entry.rounds - 1) * n + k, 3], 1
     return completion, sent, n
 
 
 @compiled(inline=True)
-def release_nodes(
-    is_new,
-    has_successor,
-    task,
-    kind,
-    rounds,
-    n,
-    groups,
-    start,
-    end,
-    planned_count,
-    link_free,
-    tasks,
-    rules,
-    state,
-    table,
-):
-    """Release the nodes of a planned task.
+def release_nodes(entry, is_new, has_successor, tasks, rules, state, table):
+    """Release the chosen nodes of a planned task, and the link, to the tasks behind it.
 
-    Return the number of planned ends, when the link becomes free, and the end of a new task.
     If no later task needs the nodes (`has_successor`), only the completion of a new task is
     computed, where its chunks decide it.
     """
+    kind, planning = entry.kind, state.planning
+    groups = planning.chosen_groups
     even, count = ends_together(kind, groups), 0
     per_node = kind == PIECES or (rules.finish and not even)
     ends_by_chunks = (
@@ -127,42 +107,28 @@ def release_nodes(
     )
     needs_ends = has_successor and (per_node or (rules.shared and not even))
     if needs_ends or (is_new and ends_by_chunks):
-        completion, sent, count = compute_ends(
-            task, kind, rounds, n, groups, end, per_node, tasks, rules, state, table
-        )
+        completion, sent, count = compute_ends(entry, groups, per_node, tasks, rules, state, table)
         if is_new and ends_by_chunks:
-            end = completion
+            entry.end = completion
     else:
-        sent = opr_send_end(task, n, start, tasks, rules)
+        sent = opr_send_end(entry.task, entry.nodes, entry.start, tasks, rules)
     if not has_successor:
-        return planned_count, link_free, end
+        return
     if rules.shared:
-        link_free = max(link_free, sent)
+        planning.link_free = max(planning.link_free, sent)
     if not per_node:
-        return push(state.planned_ends, planned_count, end, n), link_free, end
+        add_planned_end(entry.end, entry.nodes, state)
+        return
     for k in range(count - 1, -1, -1):  # mostly ever later: a push costs least
         one = state.node_completions[k]
-        planned_count = push(state.planned_ends, planned_count, one.time, one.nodes)
-    return planned_count, link_free, end
+        add_planned_end(one.time, one.nodes, state)
 
 
 @compiled(inline=True)
-def place_task(
-    has_successor,
-    task,
-    n,
-    groups,
-    place,
-    rank,
-    planned_count,
-    link_free,
-    tasks,
-    rules,
-    state,
-    table,
-):
+def place_task(task, n, place, rank, has_successor, tasks, rules, state, table):
     """Split a task over the chosen nodes, write it into the new plan and release its nodes."""
-    pool, used, filled = state.chosen_nodes, n, groups
+    pool, groups = state.chosen_nodes, state.planning.chosen_groups
+    used, filled = n, groups
     if rules.partition == BY_OPR or (groups == 1 and BY_DLT <= rules.partition < BY_UMR):
         last = pool[groups - 1].time
         kind, rounds, start, end = split_on_common_release(task, n, last, tasks, rules, table)
@@ -171,29 +137,13 @@ def place_task(
             task, n, groups, pool, tasks, rules, table
         )
     for g in range(filled, groups):
-        planned_count = push(state.planned_ends, planned_count, pool[g].time, pool[g].nodes)
-    planned_count, link_free, end = release_nodes(
-        True,
-        has_successor,
-        task,
-        kind,
-        rounds,
-        used,
-        filled,
-        start,
-        end,
-        planned_count,
-        link_free,
-        tasks,
-        rules,
-        state,
-        table,
-    )
+        add_planned_end(pool[g].time, pool[g].nodes, state)
     entry = state.plan[1, place]
     entry.task, entry.nodes, entry.start, entry.end, entry.rank = task, used, start, end, rank
     entry.ready, entry.kind, entry.rounds = pool[filled - 1].time, kind, rounds
     entry.iit_flags = 0
-    return planned_count, link_free
+    state.planning.chosen_groups = filled
+    release_nodes(entry, True, has_successor, tasks, rules, state, table)
 
 
 # --- chunks of a finished run ---------------------------------------------------------------------
@@ -229,26 +179,13 @@ def choose_nodes(start, n, early, span, free, chosen, release):
 
 @compiled
 def fill_chunks(
-    user,
-    runs,
-    first,
-    times,
-    costs,
-    table,
-    switches,
-    span,
-    node_free,
-    chosen,
-    release,
-    task_and_node,
-    chunks,
+    runs, first, times, rules, table, span, node_free, chosen, release, task_and_node, chunks
 ):
     """Fill one row per chunk, task by task in order of dispatch; return a task that lacks nodes.
 
-    `user` are the user's functions, `switches` whether the link is shared and whether each node
-    is free at its own finish. Return -1 if every task finds its nodes.
+    Return -1 if every task finds its nodes.
     """
-    shared, finish = switches
+    costs = (rules.cms, rules.cps, rules.st, rules.sc)
     for task in range(len(runs)):
         n, kind, rounds = runs[task, 0], runs[task, 1], runs[task, 2]
         sigma, start, end = times[task, 0], times[task, 1], times[task, 2]
@@ -256,9 +193,8 @@ def fill_chunks(
         if not choose_nodes(start, n, early, span, node_free, chosen, release):
             return task
         first_row = first[task]
-        if kind == USER_SHARES:
-            all_costs = (float(len(node_free)), *costs)
-            fill_user_shares(user, task, sigma, release, n, all_costs, table, chunks, first_row)
+        if CALLS_USER and kind == USER_SHARES:
+            fill_user_shares(task, sigma, release, n, rules, table, chunks, first_row)
         chunk_times(
             kind,
             release,
@@ -269,13 +205,13 @@ def fill_chunks(
             costs,
             table.time_per_unit,
             table.first_share_offset,
-            shared,
+            rules.shared,
             chunks,
             first_row,
         )
         for row in range(first_row, first_row + n * rounds):
             task_and_node[row, 0], task_and_node[row, 1] = task, chosen[(row - first_row) % n]
         for k in range(n):
-            per_node = kind == PIECES or (finish and kind != OPR)
+            per_node = kind == PIECES or (rules.finish and kind != OPR)
             node_free[chosen[k]] = chunks[first_row + (rounds - 1) * n + k, 3] if per_node else end
     return -1

@@ -15,6 +15,7 @@ from dlsim.realtime.core.formulas import (
     constraint_two,
     idle_sum,
     instalment,
+    n_min_of,
     optimal_completion,
     remodelled_time,
     rounds_time,
@@ -32,32 +33,43 @@ OPR, EQUAL, PIECES, REMODEL, EQUAL_FINISH, OPTIMUM, ROUNDS, ROUNDS_EARLY, USER_S
 
 
 @compiled
-def is_in_rounds(partition):
-    """Tell whether a partition sends to every node several times."""
-    return partition == BY_UMR or partition == BY_UMR_IIT
-
-
-@compiled
-def starts_together(partition):
-    """Tell whether a partition uses its nodes from one instant on."""
-    return partition == BY_OPR or partition == BY_EQUAL or partition == BY_UMR
-
-
-@compiled
 def receiving_nodes(task, n, tasks, rules):
     """Return how many of its n nodes receive a chunk of a task."""
     return tasks[task].n_star if rules.all_nodes and rules.best else n
 
 
 @compiled
+def time_in_rounds(task, n, tasks, rules):
+    """Return how long a task occupies n nodes that start together in rounds, and the rounds."""
+    sigma = tasks[task].sigma
+    return rounds_time(sigma, n, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc)
+
+
+@compiled
 def time_from_common_start(task, n, tasks, rules, table):
     """Return how long a task occupies n nodes that start together."""
-    sigma = tasks[task].sigma
-    if is_in_rounds(rules.partition):
-        return rounds_time(sigma, n, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc)[0]
-    return time_on_nodes(
-        sigma, receiving_nodes(task, n, tasks, rules), table.time_per_unit, table.setup_time
-    )
+    if rules.in_rounds:
+        time, _ = time_in_rounds(task, n, tasks, rules)
+        return time
+    served = receiving_nodes(task, n, tasks, rules)
+    return time_on_nodes(tasks[task].sigma, served, table.time_per_unit, table.setup_time)
+
+
+@compiled
+def n_min_from(t, task, low, tasks, rules, table):
+    """Return n_min, the fewest nodes that start together at t and meet the deadline, or 0.
+
+    It is at least `low`. In rounds the time does not fall throughout as n rises: every n is tried.
+    """
+    one = tasks[task]
+    if not rules.in_rounds:
+        unit, setup = table.time_per_unit, table.setup_time
+        return n_min_of(t, one.due_tol, one.sigma, low, one.n_star, unit, setup)
+    for n in range(low, rules.nodes + 1):
+        time, _ = time_in_rounds(task, n, tasks, rules)
+        if t + time <= one.due_tol:
+            return n
+    return 0
 
 
 # --- the splits -----------------------------------------------------------------------------------
@@ -105,8 +117,7 @@ def split_by_equal_finish(task, n, groups, pool, tasks, rules, table):
             if rules.partition == BY_I:
                 holds = constraint_one(pool, groups, sigma * rules.cms, False)
             else:
-                part = rules.cms / (rules.cms + rules.cps)
-                holds = constraint_two(pool, groups, end, part, False)
+                holds = constraint_two(pool, groups, end, rules.send_part, False)
             if holds:
                 return EQUAL_FINISH, 1, pool[0].time, end, n, groups
     return split_by_remodel(task, n, groups, pool, tasks, rules, table)
@@ -115,17 +126,15 @@ def split_by_equal_finish(task, n, groups, pool, tasks, rules, table):
 @compiled
 def split_by_optimum(task, groups, pool, tasks, rules, table):
     """Split so that the last of the nodes ends as early as one round allows."""
-    part = rules.cms / (rules.cms + rules.cps)
-    end, n, filled = optimal_completion(pool, groups, tasks[task].sigma, part, table.time_per_unit)
+    sigma, part = tasks[task].sigma, rules.send_part
+    end, n, filled = optimal_completion(pool, groups, sigma, part, table.time_per_unit)
     return OPTIMUM, 1, pool[0].time, end, n, filled
 
 
 @compiled
 def split_in_rounds(task, n, groups, pool, tasks, rules):
     """Split by UMR: from the last release on, or from each node's own on."""
-    time, rounds = rounds_time(
-        tasks[task].sigma, n, rules.rounds, rules.cms, rules.cps, rules.st, rules.sc
-    )
+    time, rounds = time_in_rounds(task, n, tasks, rules)
     last = pool[groups - 1].time
     if rules.partition == BY_UMR:
         return ROUNDS, rounds, last, last + time, n, groups
@@ -143,7 +152,7 @@ def choose_split(task, n, groups, pool, tasks, rules, table):
         return split_by_remodel(task, n, groups, pool, tasks, rules, table)
     if rules.partition == BY_I or rules.partition == BY_II:
         return split_by_equal_finish(task, n, groups, pool, tasks, rules, table)
-    if is_in_rounds(rules.partition):
+    if rules.in_rounds:
         return split_in_rounds(task, n, groups, pool, tasks, rules)
     if rules.partition == BY_USER:  # it ends when its chunks do
         return USER_SHARES, 1, pool[0].time, pool[groups - 1].time, n, groups

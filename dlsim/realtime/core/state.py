@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import compiled, same_instant, zero_records
+from dlsim.compiled import compiled, is_compiling, same_instant, zero_recarray
 from dlsim.realtime.core.formulas import MOST_ROUNDS
 from dlsim.realtime.core.splits import BY_OPR, BY_PIECES
 
@@ -21,6 +21,9 @@ _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
 
 #: Up to this many sorted runs of releases are inserted one by one; more are merged first.
 FEW_RUNS = 4
+
+#: Whether this core calls functions of a user: only an uncompiled one can.
+CALLS_USER = not is_compiling()
 
 #: Counting rules of `Schedule.counts`, the rows, and what they count, the columns.
 IIT_COUNT_RULES = ("admitted", "arrival", "replanned", "dispatched", "rtgrid")
@@ -56,6 +59,26 @@ COUNTERS = np.dtype(
     ]
     + [("dispatched", "i8"), ("link_free", "f8"), ("span", "f8")]
 )
+#: How far a plan in the making has come: nodes that are idle, and groups of `idle_nodes` and of
+#: `chosen_nodes`; the first running block that it has not used; the number of `planned_ends`; when
+#: the link becomes free.
+PLANNING = np.dtype(
+    [(name, "i8") for name in ("idle", "idle_groups", "chosen_groups", "next_block")]
+    + [("planned_count", "i8"), ("link_free", "f8")]
+)
+#: A policy under a reading on a cluster; `dlsim.realtime.rules.make_rules` fills it.
+RULES = np.dtype(
+    [(name, "f8") for name in ("cms", "cps", "st", "sc", "send_part", "negotiate")]
+    + [(name, "i8") for name in ("nodes", "order", "node_rule", "partition", "rounds")]
+    # of the policy
+    + [(name, "?") for name in ("all_nodes", "in_line", "tested_in_line", "has_user_rules")]
+    + [(name, "?") for name in ("is_timed", "in_rounds", "from_one_instant", "fixed_nodes")]
+    + [(name, "?") for name in ("nodes_at_arrival", "asks_user", "ends_by_chunks", "offers")]
+    # of the reading
+    + [(name, "?") for name in ("best", "strict", "frozen", "infinite_top", "once", "shared")]
+    + [(name, "?") for name in ("by_policy", "commit", "test_first", "finish", "last")]
+    + [(name, "?") for name in ("every", "skip_ties", "single")]
+)
 #: What a refused task is offered: its smallest admissible deadline, and how it would run.
 OFFER = np.dtype([("deadline", "f8"), ("nodes", "i8"), ("start", "f8"), ("end", "f8")])
 #: What became of a task; `turn` is its place in the order of dispatch.
@@ -68,7 +91,8 @@ RESULT = np.dtype(
 class HeadNodeState(NamedTuple):
     """The state of the head node: running tasks, the plan in force, and arrays to plan in."""
 
-    counters: RecordArray  # one record of COUNTERS
+    counters: np.record  # COUNTERS
+    planning: np.record  # PLANNING
     running: RecordArray  # when nodes of running tasks are released, sorted by time
     plan: RecordArray  # row 0 is the plan in force, row 1 the one that is being made
     pending: RecordArray  # tasks that are still to be planned in this test
@@ -79,8 +103,18 @@ class HeadNodeState(NamedTuple):
     release: NDArray[np.float64]  # releases of the chosen nodes, node by node
     chunks: NDArray[np.float64]  # the chunks of the task that is being placed
     counts: NDArray[np.int64]  # by `IIT_COUNT_RULES` and `IN_FORCE`, and `IIT_COLUMNS`
-    counters_after_plan: RecordArray  # COUNTERS after the whole plan, if `end_planned` agrees
+    counters_after_plan: np.record  # COUNTERS after the whole plan, if `end_planned` agrees
     after_plan: RecordArray  # when nodes are released after the whole plan, sorted by time
+
+
+def rules_record(rules: Any) -> Any:
+    """Return a policy under a reading as the kernels take it: compiled ones, as a record."""
+    if CALLS_USER:
+        return rules
+    record = zero_recarray(1, RULES)[0]
+    for name in RULES.names or ():
+        record[name] = getattr(rules, name)
+    return record
 
 
 def fresh_state(tasks: int, rules: Any, span: float) -> HeadNodeState:
@@ -89,30 +123,31 @@ def fresh_state(tasks: int, rules: Any, span: float) -> HeadNodeState:
     node_by_node = rules.finish or rules.partition == BY_PIECES
     blocks = 2 * n + 2 if node_by_node else room
     groups = min(n, 4 * blocks) + 2
-    counters, after_plan = zero_records(1, COUNTERS), zero_records(1, COUNTERS)
-    counters["idle"], counters["span"] = n, span
-    after_plan["span"], after_plan["end_planned"] = span, -1
+    counters, after_plan = zero_recarray(2, COUNTERS)
+    counters.idle, counters.span = n, span
+    after_plan.span, after_plan.end_planned = span, -1
     single = n if rules.partition > BY_OPR else 0
     return HeadNodeState(
         counters=counters,
-        running=zero_records(blocks, NODE_BLOCK),
-        plan=zero_records((2, room), ENTRY),
-        pending=zero_records(room, PENDING),
-        planned_ends=zero_records(groups, NODE_BLOCK),
-        chosen_nodes=zero_records(groups, NODE_BLOCK),
-        idle_nodes=zero_records(groups, NODE_BLOCK),
-        node_completions=zero_records(groups, NODE_BLOCK),
+        planning=zero_recarray(1, PLANNING)[0],
+        running=zero_recarray(blocks, NODE_BLOCK),
+        plan=zero_recarray((2, room), ENTRY),
+        pending=zero_recarray(room, PENDING),
+        planned_ends=zero_recarray(groups, NODE_BLOCK),
+        chosen_nodes=zero_recarray(groups, NODE_BLOCK),
+        idle_nodes=zero_recarray(groups, NODE_BLOCK),
+        node_completions=zero_recarray(groups, NODE_BLOCK),
         release=np.empty(single),
         chunks=np.empty((single * (rules.rounds or MOST_ROUNDS), 4)),
         counts=np.zeros((IN_FORCE + 1, len(IIT_COLUMNS)), dtype=np.int64),
         counters_after_plan=after_plan,
-        after_plan=zero_records(2 * groups, NODE_BLOCK),
+        after_plan=zero_recarray(2 * groups, NODE_BLOCK),
     )
 
 
 def fresh_results(tasks: int) -> RecordArray:
     """Return the results of tasks none of which has run."""
-    results = zero_records(tasks, RESULT)
+    results = zero_recarray(tasks, RESULT)
     results["start"] = results["estimate"] = results["end"] = np.nan
     results["turn"] = -1
     results["rounds"] = 1
@@ -185,7 +220,7 @@ def is_due(time, t, span):
 @compiled
 def idle_at(now, state):
     """Return how many nodes are idle at an instant, and the first block that is released later."""
-    counters = state.counters[0]
+    counters = state.counters
     idle, block = counters.idle, counters.first_running
     while block < counters.end_running and is_due(state.running[block].time, now, counters.span):
         idle += state.running[block].nodes
@@ -194,14 +229,43 @@ def idle_at(now, state):
 
 
 @compiled
-def next_release(t, idle, link_free, next_block, planned_count, shared, state):
+def begin_plan(state):
+    """Begin a plan: with the idle nodes, running blocks and link that the tasks ahead leave."""
+    counters, planning = state.counters, state.planning
+    planning.idle, planning.next_block = counters.idle, counters.first_running
+    planning.planned_count, planning.link_free = 0, counters.link_free
+
+
+@compiled
+def next_running(state):
+    """Return when a running task releases nodes that the plan in the making has not used."""
+    block = state.planning.next_block
+    return state.running[block].time if block < state.counters.end_running else np.inf
+
+
+@compiled
+def next_release(t, shared, state):
     """Return the next instant after t at which a task may start, or inf (l.25 k++)."""
-    if shared and idle > 0 and not is_due(link_free, t, state.counters[0].span):
+    planning, free = state.planning, next_running(state)
+    link_free = planning.link_free
+    if shared and planning.idle > 0 and not is_due(link_free, t, state.counters.span):
         return link_free
-    free = state.running[next_block].time if next_block < state.counters[0].end_running else np.inf
-    if planned_count > 0 and state.planned_ends[0].time < free:
+    if planning.planned_count > 0 and state.planned_ends[0].time < free:
         free = state.planned_ends[0].time
     return max(free, link_free) if shared else free
+
+
+@compiled
+def add_planned_end(time, nodes, state):
+    """Let nodes be released by the plan in the making."""
+    planning = state.planning
+    planning.planned_count = push(state.planned_ends, planning.planned_count, time, nodes)
+
+
+@compiled
+def remove_planned_end(state):
+    """Remove the next release by the plan in the making."""
+    state.planning.planned_count = pop(state.planned_ends, state.planning.planned_count)
 
 
 @compiled
@@ -221,7 +285,7 @@ def precedes(rank, task, other_rank, other_task, span):
 @compiled
 def sort_pending(first, end, state):
     """Order tasks that are still to be planned by rank, ties by table order (l.12)."""
-    span = state.counters[0].span
+    span = state.counters.span
     for gap in _GAPS:
         for i in range(first + gap, end):
             one = state.pending[i]
@@ -237,26 +301,24 @@ def sort_pending(first, end, state):
 
 
 @compiled
-def make_room(blocks, state):
+def make_room(blocks, counters, running):
     """Move the running blocks to the front where there is no room for more at the end."""
-    counters = state.counters[0]
-    if counters.end_running + blocks > len(state.running):
+    if counters.end_running + blocks > len(running):
         for j in range(counters.first_running, counters.end_running):
-            copy_block(state.running[j], j - counters.first_running, state.running)
+            copy_block(running[j], j - counters.first_running, running)
         counters.end_running -= counters.first_running
         counters.first_running = 0
 
 
 @compiled
-def insert_block(time, nodes, state):
-    """Add a running block."""
-    make_room(1, state)
-    counters = state.counters[0]
+def insert_block(time, nodes, counters, running):
+    """Add a running block, counted by `counters`."""
+    make_room(1, counters, running)
     j = counters.end_running
-    while j > counters.first_running and state.running[j - 1].time > time:
-        copy_block(state.running[j - 1], j, state.running)
+    while j > counters.first_running and running[j - 1].time > time:
+        copy_block(running[j - 1], j, running)
         j -= 1
-    state.running[j].time, state.running[j].nodes = time, nodes
+    running[j].time, running[j].nodes = time, nodes
     counters.end_running += 1
 
 
@@ -310,14 +372,14 @@ def merge_runs(count, blocks, merged):
 @compiled
 def insert_completions(count, state):
     """Add running blocks: the first of `HeadNodeState.node_completions`, run by run."""
-    new, other, counters = state.node_completions, state.planned_ends, state.counters[0]
+    new, other, counters = state.node_completions, state.planned_ends, state.counters
     running, k = state.running, 0
     runs = find_runs(count, new, other)
     while runs > FEW_RUNS:
         merge_runs(count, new, other)
         new, other = other, new
         runs = find_runs(count, new, other)
-    make_room(count, state)
+    make_room(count, counters, running)
     for run in range(runs):
         last, i = other[run].nodes, counters.end_running - 1
         counters.end_running += last - k
