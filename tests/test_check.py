@@ -262,10 +262,10 @@ def test_an_optimums_shares_are_as_exact_as_the_clock(policy):
 
 
 def test_a_schedule_of_unknown_origin_is_held_to_its_own_table():
-    dataclasses.replace(LINE, given=None).check()
-    dataclasses.replace(USER, given=None).check()
+    dataclasses.replace(LINE, submitted=None).check()
+    dataclasses.replace(USER, submitted=None).check()
     with pytest.raises(ScheduleError, match=r"^completion"):
-        dataclasses.replace(changed(LINE, 0, sigma=2.0), given=None).check()
+        dataclasses.replace(changed(LINE, 0, sigma=2.0), submitted=None).check()
 
 
 @pytest.mark.parametrize(

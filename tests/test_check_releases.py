@@ -79,7 +79,7 @@ def told(s: Schedule, given: bool = False, **values: float) -> Schedule:
     tasks, chunks = s.tasks.copy(), s.chunks
     for name, value in values.items():
         tasks.loc[tasks.index[-1], name] = value
-    other = dataclasses.replace(s, tasks=tasks, given=s.given if given else None)
+    other = dataclasses.replace(s, tasks=tasks, submitted=s.submitted if given else None)
     other.__dict__["chunks"] = chunks
     return other
 
@@ -94,7 +94,7 @@ PARTS = ran("FIFO-US", [[0, 3, 60], [0, 14, 90]], split="piece")
 
 EARLY = ran("FIFO-UMR-IIT", [[0, 14, 60], [0, 14, 90]])
 TOLD = (PIECES, 80.0), (EARLY, 89.0)
-ASKED = PIECES.given._replace(requested=PIECES.given.requested - 1)
+ASKED = PIECES.submitted._replace(requested=PIECES.submitted.requested - 1)
 ONCE, ENDLESS = PARTS.tasks.assign(nodes=1), PARTS.tasks.assign(completion=99.0)
 
 BREAKS = [
@@ -118,7 +118,7 @@ BREAKS = [
     ("no fewer nodes would have met the deadline", told(DLT, deadline=1e3)),
     ("no fewer nodes would have met the deadline", told(BEST, deadline=1e3)),
     ("a task is complete when its last node is", told(DLT, completion=38.0)),
-    ("a user's task runs on the nodes asked for", dataclasses.replace(PIECES, given=ASKED)),
+    ("a user's task runs on the nodes asked for", dataclasses.replace(PIECES, submitted=ASKED)),
     ("a task's pieces are those that were admitted", dataclasses.replace(PARTS, tasks=ONCE)),
     ("a task is complete when its last piece is", dataclasses.replace(PARTS, tasks=ENDLESS)),
     *[("estimate is the completion", told(s, estimate=end)) for s, end in TOLD],

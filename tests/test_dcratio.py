@@ -16,8 +16,8 @@ from scipy.stats import chisquare, expon, kstest, norm, truncnorm, uniform
 
 from dlsim.errors import InputError
 from dlsim.realtime import model, workload
+from dlsim.realtime.execution_times import execution_time
 from dlsim.realtime.model import Cluster, Reading
-from dlsim.realtime.partition import execution_time
 from tests.times import least
 
 BASE = Cluster(nodes=16, cms=1.0, cps=100.0)  # paper I, section 5.2

@@ -11,7 +11,7 @@ import sympy as sp
 
 from dlsim import theory
 from dlsim.compiled import deadline_with_tolerance, meets_deadline, same_instant
-from dlsim.realtime import partition
+from dlsim.realtime import execution_times
 from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
 from dlsim.theory.symbols import first_share, geometric, share
@@ -75,7 +75,7 @@ class Symbolic:
 def test_the_closed_growth_is_the_geometric_sum_for_every_n():
     n, b = sp.Symbol("n", positive=True), sp.Symbol("b", positive=True)
     # Cms = Cps (1 - b)/b, so that 1 + Cms/Cps = 1/b and Cps cancels
-    closed = partition.growth_closed(n, (1 - b) / b, sp.Integer(1), Symbolic)
+    closed = execution_times.growth_closed(n, (1 - b) / b, sp.Integer(1), Symbolic)
     power = sp.exp(-n * sp.log(sp.simplify(1 + (1 - b) / b)))
     assert sp.simplify(power - b**n) == 0
     assert sp.simplify(closed.subs(sp.exp(-n * sp.log(1 + (1 - b) / b)), b**n)
@@ -84,7 +84,7 @@ def test_the_closed_growth_is_the_geometric_sum_for_every_n():
 
 def test_the_closed_growth_is_the_recursion_on_small_counts():
     for count in range(1, 6):
-        closed = partition.growth_closed(count, cms, cps, Symbolic)
+        closed = execution_times.growth_closed(count, cms, cps, Symbolic)
         assert sp.simplify(closed - sum(beta**k for k in range(count))) == 0
 
 
@@ -228,7 +228,7 @@ def test_floats_compiled_and_plain_agree_with_fractions():
     for case in CASES:
         *costs, size = case
         cluster = Cluster(NODES, *map(float, costs))
-        table = partition.opr_table(cluster)
+        table = execution_times.opr_table(cluster)
         for n in range(1, NODES + 1):
             want = float(exact_time(case, n))
             found = core.time_on_nodes(float(size), n, table.time_per_unit, table.setup_time)
@@ -244,7 +244,7 @@ COUNTS = (1, 2, 3, 5, 10, 31, 100, 256, 1000, 3162, 9999, 10000)
 def errors(setup, ratio, cps_=100.0):
     """Relative error of E in eps: engine and printed formula, for every n of COUNTS."""
     costs = (cps_ * ratio, cps_, *setup)
-    table = partition.opr_table.__wrapped__(Cluster(max(COUNTS), *costs))
+    table = execution_times.opr_table.__wrapped__(Cluster(max(COUNTS), *costs))
     for n, size in itertools.product(COUNTS, (1.0, 77.7, 1e5)):
         want = closed_time(costs, size, n)
         found = core.time_on_nodes(size, n, table.time_per_unit, table.setup_time)
@@ -285,10 +285,10 @@ def exact_deadlines(setup, seed):
     for _ in range(TRIALS):
         one = Cluster(16, 1.0, float(rng.choice([1.0, 10.0, 100.0])), *setup)
         size, t = float(rng.uniform(50, 500)), float(rng.uniform(0, 1e7))
-        top = partition.fastest_nodes(size, one)
+        top = execution_times.fastest_nodes(size, one)
         n = int(rng.integers(1, top + 1))
-        before = partition.execution_time(size, max(n - 1, 1), one)
-        time = partition.execution_time(size, n, one)
+        before = execution_times.execution_time(size, max(n - 1, 1), one)
+        time = execution_times.execution_time(size, n, one)
         # one node less must be late by more than rounding at 1e7 can hide
         if n == 1 or before - time > 1e-3:
             yield one, size, t, n, time
@@ -301,9 +301,9 @@ def test_a_deadline_at_the_very_end_is_met_by_just_that_many_nodes(setup):
         found += 1
         due = t + time
         assert meets_deadline(t + time, due, time)
-        assert partition.fewest_nodes(size, due - t, one, start=t) == n
-        table = partition.opr_table(one)
-        top = partition.fastest_nodes(size, one)
+        assert execution_times.fewest_nodes(size, due - t, one, start=t) == n
+        table = execution_times.opr_table(one)
+        top = execution_times.fastest_nodes(size, one)
         args = (size, 1, top, table.time_per_unit, table.setup_time)
         assert core.n_min_of(t, deadline_with_tolerance(due, time), *args) == n
         # and a deadline that is really earlier is not met by n
@@ -338,6 +338,6 @@ def test_the_logarithm_is_wrong_about_half_the_time():
 def test_a_budget_below_the_floor_is_infeasible_not_an_error():
     """Statement 4.6inf: Delta = sigma Cms has gamma = 0; one node more never helps."""
     one = Cluster(4096, 1.0, 1.0)
-    assert partition.fewest_nodes(100.0, 100.0 - 1e-6, one) == 0
+    assert execution_times.fewest_nodes(100.0, 100.0 - 1e-6, one) == 0
     assert logarithm(100.0, 99.0, one) is None
-    assert partition.fewest_nodes(100.0, 201.0, one) == 1
+    assert execution_times.fewest_nodes(100.0, 201.0, one) == 1

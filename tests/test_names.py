@@ -20,7 +20,7 @@ SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES"}
 #: Public names that two modules still define.
 DEFINED_TWICE = set(
     """
-    ALL_NODES execution_time main
+    execution_time main
     positive show_equal_finish whole
     """.split()
 )

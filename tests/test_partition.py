@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster, execution_time, fastest_nodes, fewest_nodes, shares, total_cost
-from dlsim.realtime import partition as p
+from dlsim.realtime import execution_times as p
 from dlsim.realtime.core import formulas as core
 from tests.scale import SCALE, scale_count
 from tests.twins.realtime import Costs
@@ -323,27 +323,3 @@ def test_arrays_broadcast_and_scalars_stay_scalars():
         total_cost(1, [[4, 5]], cluster)
     with pytest.raises(InputError, match=r"budget\[0\] must be a time"):
         fewest_nodes(1, [math.nan], cluster)
-
-
-def test_fractions_stay_exact():
-    source = random.Random("exact")
-    for _ in range(400):
-        costs = [source.choice([0, 1, 2, 3, Q(1, 3)]) for _ in range(4)]
-        if costs[0] + costs[1] == 0 or (costs[1] == 0 and costs[2] > 0):
-            continue
-        cluster = Cluster(source.randint(1, 8), *costs)
-        sigma, n = Q(source.randint(1, 60), source.randint(1, 7)), source.randint(1, cluster.nodes)
-        time = execution_time(sigma, n, cluster)
-        wanted = Costs(cluster.nodes, *map(Q, costs)).E(sigma, n)
-        assert type(time) is Q
-        assert (time.numerator, time.denominator) == (wanted.numerator, wanted.denominator)
-        assert total_cost(sigma, n, cluster) == n * time
-        if n <= fastest_nodes(sigma, cluster):
-            least = fewest_nodes(sigma, time, cluster)
-            assert least <= n
-            assert execution_time(sigma, least, cluster) <= time
-            late = fewest_nodes(sigma, time - Q(1, 10**30), cluster)
-            assert late > n or late == 0 or least < n  # no tolerance
-    both = execution_time([Q(1, 3), 2], [1, 2], Cluster(2, 1, 2))
-    assert both.tolist() == [Q(1), Q(18, 5)]
-    assert type(execution_time(Q(1, 3), 1, Cluster(2, 1.5, 2))) is float

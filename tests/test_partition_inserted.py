@@ -16,7 +16,7 @@ from dlsim.realtime import Cluster, execution_time, split_load
 from dlsim.realtime.core.formulas import optimal_completion, remodelled_time
 from dlsim.realtime.core.splits import OPTIMUM, REMODEL, chunk_times, ends_in_groups
 from dlsim.realtime.core.state import NODE_BLOCK, fresh_state, insert_completions
-from dlsim.realtime.partition import time_table
+from dlsim.realtime.execution_times import time_table
 from tests.scale import scale_count
 from tests.twins import inserted, splits
 from tests.twins.realtime import Costs

@@ -191,14 +191,11 @@ def test_sizes_counts_and_budgets_have_one_shape():
             call([1, 2], [1, 2, 1], C)
 
 
-def test_windows_have_a_row_and_pieces_no_kinds():
+def test_batches_of_chunks_have_a_row():
     s = simulate(TASKS, C, "MCDF")
     for rows in (0, -1, np.nan, "x", None):
         with pytest.raises(InputError, match="rows must be a number of at least 1, got"):
             next(s.chunk_batches(rows))
-    s = simulate(TASKS.assign(user_nodes=2), C, "EDF-US", Reading(split="piece"))
-    with pytest.raises(InputError, match="split='all'"):
-        s.kinds  # noqa: B018
 
 
 @pytest.mark.parametrize(

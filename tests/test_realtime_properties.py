@@ -51,7 +51,7 @@ def test_every_schedule_is_valid(instance, policy, reading, negotiate):
     s.check()
     refused = ~s.tasks["admitted"]
     if s.parts is not None:  # a task is refused by fractions, its pieces as a whole
-        refused = (~s.parts.tasks["admitted"]).groupby(s.given.owners).mean()
+        refused = (~s.parts.tasks["admitted"]).groupby(s.submitted.owners).mean()
     assert s.reject_ratio == pytest.approx(refused.mean(), rel=1e-12)
     given_, agreed = instance.table["deadline"], s.tasks["deadline"]
     moved = agreed != given_

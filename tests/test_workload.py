@@ -17,8 +17,8 @@ from scipy.integrate import quad
 from dlsim import files
 from dlsim.errors import DlsimError, InputError
 from dlsim.realtime import model, workload
+from dlsim.realtime.execution_times import execution_time, fastest_nodes
 from dlsim.realtime.model import Cluster, Reading
-from dlsim.realtime.partition import execution_time, fastest_nodes
 from tests.scale import scale_count
 from tests.times import least
 

@@ -23,7 +23,7 @@ from dlsim.realtime import (
     simulate,
     workload,
 )
-from dlsim.realtime.model import ABOUT
+from dlsim.realtime.model import POLICY_DESCRIPTIONS
 from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_rows, task_colors
 from dlsim.study.style import INK
 
@@ -69,15 +69,15 @@ _DEFINITIONS = {
     "load": "1 means that the tasks need all nodes all the time",
     "due": "arrival plus deadline",
     "data": "sum of the sizes of the tasks",
-    **{name: text for name, text in ABOUT.items() if name in POLICIES},
+    **{name: text for name, text in POLICY_DESCRIPTIONS.items() if name in POLICIES},
 }
 
 
 @panel(
     "Two policies on one workload: which tasks each of them accepts",
     Slider("step", "admission tests so far", 1, MAX_TASKS, 1, 12),
-    Menu("upper", "upper policy", tuple(ABOUT), "MCDF"),
-    Menu("lower", "lower policy", tuple(ABOUT), "FIFOMN"),
+    Menu("upper", "upper policy", tuple(POLICY_DESCRIPTIONS), "MCDF"),
+    Menu("lower", "lower policy", tuple(POLICY_DESCRIPTIONS), "FIFOMN"),
     Slider("load", "load", 0.1, 3.0, 0.1, 1.0),
     Slider("seed", "seed of the tasks", 0, 99, 1, 0),
     Slider("nodes", "nodes N", 1, MAX_NODES_PER_POLICY, 1, 6),

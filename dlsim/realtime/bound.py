@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL
 from dlsim.realtime import model
+from dlsim.realtime.execution_times import fastest_counts, time_table
 from dlsim.realtime.model import IN_ROUNDS, Cluster, Indices
-from dlsim.realtime.partition import fastest_counts, time_table
 from dlsim.validate import Floats, flag, instance, one_of
 
 #: How late a task may end, relative to its deadline, and still count as admitted: 16 times the

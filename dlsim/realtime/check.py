@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL, time_offset
 from dlsim.errors import ScheduleError
+from dlsim.realtime.execution_times import fastest_counts, time_table
 from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, StateView, describe_run
-from dlsim.realtime.partition import fastest_counts, time_table
 from dlsim.realtime.schedule_arrays import (
     Chunks,
     Indices,
@@ -48,19 +48,19 @@ _PLANNED_BY_CHUNKS = ("pieces", "rounds from releases", "own")
 
 
 def _input_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
-    given = s.given
-    if given is None:
+    submitted = s.submitted
+    if submitted is None:
         return
-    rows = given.labels.get_indexer(s.index)
-    once = np.bincount(rows[rows >= 0], minlength=len(given.labels)) == 1
-    yield "every task that arrived is in the table, once", given.labels, once
+    rows = submitted.labels.get_indexer(s.index)
+    once = np.bincount(rows[rows >= 0], minlength=len(submitted.labels)) == 1
+    yield "every task that arrived is in the table, once", submitted.labels, once
     yield "the table keeps the tasks in their order", s.index, rows == np.arange(len(rows))
-    yield "a task keeps its arrival", s.index, s.arrival == given.arrival
-    yield "a task keeps its size", s.index, s.sigma == given.sigma
-    most = s.negotiate * given.deadline
+    yield "a task keeps its arrival", s.index, s.arrival == submitted.arrival
+    yield "a task keeps its size", s.index, s.sigma == submitted.sigma
+    most = s.negotiate * submitted.deadline
     offered = ~s.refused & (s.deadline > 0) & (s.negotiate > 0)
     offered &= s.deadline <= most + time_tolerance(most, s.arrival + most)
-    asked = s.deadline == given.deadline
+    asked = s.deadline == submitted.deadline
     yield "a deadline is the one asked for or an offer within the factor", s.index, asked | offered
 
 
@@ -115,8 +115,12 @@ def _count_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     if s.policy.partition == "opr":
         formula = s.policy.nodes == "all" and s.reading.an_nodes == "all"
         yield "every share is positive", index, s.positive | formula
-    if s.policy.nodes == "user" and s.given is not None:
-        yield "a user's task runs on the nodes asked for", index, ~ran | (n == s.given.requested)
+    if s.policy.nodes == "user" and s.submitted is not None:
+        yield (
+            "a user's task runs on the nodes asked for",
+            index,
+            ~ran | (n == s.submitted.requested),
+        )
     elif s.policy.nodes == "all" and s.policy.partition == "exact":
         rule = "an all-nodes task runs on all nodes that are free before it ends"
         yield rule, index, _uses_all_free_nodes(s)
@@ -168,8 +172,8 @@ def _work_conserving_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     if s.policy.partition in IN_ROUNDS or serial or asks:  # no formula that is not the engine's
         return
     n: Any = s.cluster.nodes
-    if s.policy.nodes == "user" and s.given is not None:
-        n = s.given.requested
+    if s.policy.nodes == "user" and s.submitted is not None:
+        n = s.submitted.requested
     elif s.policy.nodes != "all" or s.reading.an_nodes == "best":
         n = fastest_counts(s.sigma, s.table)
     factor = max(1.0, s.negotiate) if s.policy.admission else 1.0  # only refused tasks negotiate
@@ -220,8 +224,8 @@ def _order_rules(s: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
         due = arrival + s.deadline[line]
         slack = RELATIVE_ROUNDING * s.deadline[line] + time_tolerance(s.scale, due)
         yield passed, index, _keeps_rank_order(start, arrival, due, slack, line, s.scale)
-    elif s.given is not None:
-        exactly = s.given.key[line], np.zeros(len(line))
+    elif s.submitted is not None:
+        exactly = s.submitted.key[line], np.zeros(len(line))
         yield passed, index, _keeps_rank_order(start, arrival, *exactly, line, s.scale)
 
 
@@ -486,10 +490,10 @@ def _exclusion_rules(s: ScheduleArrays, k: Chunks) -> Iterator[RuleResult]:
 
 def _piece_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     """Yield whether the tables of a task are those of its pieces, admitted one by one."""
-    assert s.given is not None
+    assert s.submitted is not None
     assert s.result.parts is not None
-    k, parts, owners = s.chunks, s.result.parts, s.given.owners
-    served = times_equal(k.total(k.alpha), s.nodes / s.given.requested, 1.0)
+    k, parts, owners = s.chunks, s.result.parts, s.submitted.owners
+    served = times_equal(k.total(k.alpha), s.nodes / s.submitted.requested, 1.0)
     yield "a task's pieces are those that were admitted", s.index, served
     by_task, words = parts.tasks.groupby(owners), "a task is complete when its last piece is"
     for name, how, rule in (
@@ -505,7 +509,7 @@ def _piece_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
     inner, same = Chunks(parts.chunks, parts.tasks.index), np.zeros(len(k.task), dtype=bool)
     if len(inner.task) == len(same):
         same = k.task == np.append(owners, -1)[inner.task]
-        same &= k.alpha == inner.alpha / np.append(s.given.requested, 1)[k.task]
+        same &= k.alpha == inner.alpha / np.append(s.submitted.requested, 1)[k.task]
         for name in ("node", "send_start", "send_end", "compute_end"):
             same &= getattr(k, name) == getattr(inner, name)
     yield "a task's chunks are those of its pieces", k.labels, same

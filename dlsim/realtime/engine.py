@@ -1,8 +1,8 @@
 """Simulate real-time divisible loads on one cluster, and split one load (papers M and I).
 
-`simulate` checks its input, `dlsim.realtime.run` runs the policy, and `dlsim.realtime.outcome`
-holds the result. `split_load` splits one load by `dlsim.realtime.core.splits`, without an admission
-test.
+`simulate` checks its input, `dlsim.realtime.policy_run` runs the policy, and
+`dlsim.realtime.outcome` holds the result. `split_load` splits one load by
+`dlsim.realtime.core.splits`, without an admission test.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,12 +15,12 @@ import pandas as pd
 from dlsim.compiled import time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
+from dlsim.realtime.core_versions import core_for
+from dlsim.realtime.execution_times import SIZE, time_table
 from dlsim.realtime.model import MOST_ROUNDS, SPLIT_KINDS, Cluster, Policy, Reading
 from dlsim.realtime.outcome import Schedule
-from dlsim.realtime.partition import SIZE, time_table
-from dlsim.realtime.run import make_rules, run_policy
+from dlsim.realtime.policy_run import make_rules, run_policy
 from dlsim.realtime.schedule_arrays import TaskTable
-from dlsim.realtime.speeds import core_for
 from dlsim.realtime.user_rules import raise_rule_error
 from dlsim.validate import Floats, column, instance, number, or_default, require_table, user_code
 

@@ -216,7 +216,7 @@ CORE_ORDERS: dict[Callable[..., Any], int] = {
 NODE_RULES: dict[str, NodeRule] = index_by_name(
     "rule for nodes",
     NodeRule("min", "the fewest nodes", node_rules.FEWEST),
-    NodeRule("all", "all nodes", node_rules.ALL_NODES),
+    NodeRule("all", "all nodes", node_rules.EVERY_NODE),
     NodeRule("fragment", "the fewest, and idle ones", node_rules.FRAGMENT),
     NodeRule("user", "as many nodes as the user asks", node_rules.REQUESTED),
 )
@@ -688,4 +688,6 @@ def _place_of_options(name: str) -> tuple[int, int]:
 
 
 #: Descriptions of the policies by name; policies that use the nodes alike stand together.
-ABOUT = {name: describe_policy(POLICIES[name]) for name in sorted(POLICIES, key=_place_of_options)}
+POLICY_DESCRIPTIONS = {
+    name: describe_policy(POLICIES[name]) for name in sorted(POLICIES, key=_place_of_options)
+}

@@ -14,16 +14,13 @@ from dlsim.compiled import CLOCK_DIVISOR, deadline_with_tolerance, time_offset
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.state import IIT_COLUMNS, IIT_COUNT_RULES
-from dlsim.realtime.model import SPLIT_KINDS, Cluster, Policy, Reading, describe_run
-from dlsim.realtime.partition import has_positive_shares, span_of, time_table
-from dlsim.realtime.run import Run, make_rules, run_policy
-from dlsim.realtime.schedule_arrays import CHUNKS_PER_BATCH, TaskTable
-from dlsim.realtime.speeds import core_for
+from dlsim.realtime.core_versions import core_for
+from dlsim.realtime.execution_times import span_of, time_table
+from dlsim.realtime.model import Cluster, Policy, Reading, describe_run
+from dlsim.realtime.policy_run import Run, make_rules, run_policy
+from dlsim.realtime.schedule_arrays import TaskTable
 from dlsim.realtime.user_rules import raise_rule_error
 from dlsim.validate import Floats, number, unwrap_scalar
-
-#: Most refused tasks for which all offers are found quickly under policies with overtaking.
-MAX_OFFERS = 20_000
 
 
 class Offer(NamedTuple):
@@ -67,7 +64,7 @@ class Schedule:
         How ambiguous sentences of the paper were understood.
     negotiate : float
         The factor up to which refused tasks accepted a longer deadline; 0 for none.
-    given : NamedTuple, optional
+    submitted : NamedTuple, optional
         The tasks as they were given, with which `check` compares the result: arrays arrival,
         sigma, deadline (as requested), key (rank in a static order), requested (user_nodes, or
         0), and labels.
@@ -89,24 +86,24 @@ class Schedule:
     name: str
     reading: Reading
     negotiate: float = 0.0
-    given: TaskTable | None = field(default=None, repr=False)
+    submitted: TaskTable | None = field(default=None, repr=False)
     runs: pd.DataFrame | None = field(default=None, repr=False)
     counted: NDArray[np.int64] | None = field(default=None, repr=False)
     parts: "Schedule | None" = field(default=None, repr=False)
     engine: str = field(default="auto", repr=False)
 
     @classmethod
-    def from_run(cls, run: Run, given: TaskTable, *about: Any) -> Self:
+    def from_run(cls, run: Run, submitted: TaskTable, *about: Any) -> Self:
         """Make the tables of a run; a task misses its deadline if it ends after the deadline."""
         done, origin = run.done, run.origin
-        arrival = given.arrival - origin if origin > 0 else given.arrival
+        arrival = submitted.arrival - origin if origin > 0 else submitted.arrival
         missed = run.admitted & ~(done["end"] - arrival <= run.deadline)
         few = np.flatnonzero(missed)  # these may still be in time within the tolerance
         due = arrival[few] + run.deadline[few]
         missed[few] = ~(done["end"][few] <= deadline_with_tolerance(due, due - arrival[few]))
         columns = {
-            "arrival": given.arrival.copy(),
-            "sigma": given.sigma.copy(),
+            "arrival": submitted.arrival.copy(),
+            "sigma": submitted.sigma.copy(),
             "deadline": run.deadline,
             "admitted": run.admitted,
             "start": origin + done["start"],
@@ -116,25 +113,25 @@ class Schedule:
             "missed": missed,
         }
         # not copied: no other table holds these arrays
-        tasks: Any = functools.partial(pd.DataFrame, columns, index=given.labels, copy=False)
-        runs: Any = functools.partial(_run_table, done, given.labels)
-        fields = (tasks, *about, given, runs, run.counts)
+        tasks: Any = functools.partial(pd.DataFrame, columns, index=submitted.labels, copy=False)
+        runs: Any = functools.partial(_run_table, done, submitted.labels)
+        fields = (tasks, *about, submitted, runs, run.counts)
         return cls(*fields)
 
     @classmethod
-    def merge_pieces(cls, parts: Self, given: TaskTable, *about: Any) -> Self:
+    def merge_pieces(cls, parts: Self, submitted: TaskTable, *about: Any) -> Self:
         """Merge the schedule of pieces, each of which is a task there, into one row per task."""
         how = {"start": "min", "nodes": "sum", "estimate": "max", "completion": "max"}
-        found = parts.tasks.groupby(given.owners).agg(how | {"missed": "any"})
+        found = parts.tasks.groupby(submitted.owners).agg(how | {"missed": "any"})
         columns = {
-            "arrival": given.arrival,
-            "sigma": given.sigma,
-            "deadline": given.deadline,
+            "arrival": submitted.arrival,
+            "sigma": submitted.sigma,
+            "deadline": submitted.deadline,
             "admitted": found["nodes"] > 0,
             **found,
         }
-        tasks = pd.DataFrame(columns).set_axis(given.labels)
-        fields = (tasks, *about, given, None, None, parts)
+        tasks = pd.DataFrame(columns).set_axis(submitted.labels)
+        fields = (tasks, *about, submitted, None, None, parts)
         return cls(*fields)
 
     @functools.cached_property
@@ -146,11 +143,11 @@ class Schedule:
         """
         if self.parts is None:
             return next(_build_chunks(self))
-        assert self.given is not None
+        assert self.submitted is not None
         chunks = self.parts.chunks.copy()
-        rows = self.given.owners[chunks["task"].to_numpy()]
-        chunks["alpha"] /= self.given.requested[rows]
-        chunks["task"] = self.given.labels.to_numpy()[rows]
+        rows = self.submitted.owners[chunks["task"].to_numpy()]
+        chunks["alpha"] /= self.submitted.requested[rows]
+        chunks["task"] = self.submitted.labels.to_numpy()[rows]
         return chunks
 
     def chunk_batches(self, rows: float = np.inf) -> Iterator[pd.DataFrame]:
@@ -164,15 +161,6 @@ class Schedule:
             yield self.chunks
         else:
             yield from _build_chunks(self, rows)
-
-    @property
-    def kinds(self) -> pd.Series:
-        """What each task was split by: opr, remodel, equal finish, ...; NaN where refused."""
-        if self.runs is None:
-            raise InputError("kinds are known of whole tasks; use the reading split='all'")
-        names = np.array(SPLIT_KINDS, dtype=object)[self.runs["kind"]]
-        names[self.tasks["start"].isna()] = np.nan
-        return pd.Series(names, self.tasks.index, dtype=object, name="kind")
 
     @functools.cached_property
     def counts(self) -> pd.DataFrame:
@@ -188,7 +176,7 @@ class Schedule:
         Only for policies that serve in line.
         """
         counted = self.counted
-        if counted is None and self.given is not None and self.parts is None:
+        if counted is None and self.submitted is not None and self.parts is None:
             counted = self._rerun(count_iits=True).counts
         if counted is None:
             raise InputError(
@@ -202,8 +190,8 @@ class Schedule:
 
     def _rerun(self, **more: Any) -> Run:
         """Repeat the run with other options of `run_policy`."""
-        assert self.given is not None
-        known = self.given, self.cluster, self.policy, self.reading, self.negotiate
+        assert self.submitted is not None
+        known = self.submitted, self.cluster, self.policy, self.reading, self.negotiate
         return run_policy(*known, engine=self.engine, **more)
 
     @property
@@ -224,8 +212,8 @@ class Schedule:
     def _refused(self) -> Floats:
         """Return the refused part of every task: 0 or 1 unless pieces are admitted one by one."""
         if self.parts is not None:
-            assert self.given is not None
-            return np.asarray(1 - self.tasks["nodes"].to_numpy() / self.given.requested)
+            assert self.submitted is not None
+            return np.asarray(1 - self.tasks["nodes"].to_numpy() / self.submitted.requested)
         return np.asarray(~self._column("admitted"), dtype=float)
 
     @property
@@ -234,19 +222,10 @@ class Schedule:
         return _mean(self._column("missed").astype(float))
 
     @property
-    def is_physical(self) -> bool:
-        """Whether every share is positive; only ``an_nodes="all"`` can make it False."""
-        if self.policy.partition != "opr":
-            return all(
-                (chunks["alpha"] > 0).all() for chunks in self.chunk_batches(CHUNKS_PER_BATCH)
-            )
-        return bool(has_positive_shares(self.tasks, self.cluster).all())
-
-    @property
     def stretch(self) -> pd.Series:
         """Agreed deadline over the requested one; 1 unless the task negotiated."""
-        assert self.given is not None
-        return self.tasks["deadline"] / self.given.deadline
+        assert self.submitted is not None
+        return self.tasks["deadline"] / self.submitted.deadline
 
     @property
     def total_cost(self) -> float:
@@ -284,18 +263,13 @@ class Schedule:
         cost = nodes * (estimate - start)
         return Offer(run.offer, nodes, cost, run.origin + start, run.origin + end)
 
-    @property
-    def offers_take_long(self) -> bool:
-        """Whether `offers` takes minutes: tasks may overtake, and over 20,000 were refused."""
-        return self.policy.overtake and int((~self.tasks["admitted"]).sum()) > MAX_OFFERS
-
     def offers(self) -> pd.DataFrame:
         """Find the smallest admissible deadline of every refused task, all in one run.
 
         One row per refused task, in their order: deadline (as `offer` finds it), nodes, start and
         estimate as planned with it; NaN and 0 nodes if no deadline is admissible.
         """
-        if self.given is None or self.parts is not None or not self.policy.admission:
+        if self.submitted is None or self.parts is not None or not self.policy.admission:
             raise InputError(
                 "offers are made to whole tasks by policies with admission control; got "
                 f"{describe_run(self.name, self.reading)}"

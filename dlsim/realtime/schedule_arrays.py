@@ -9,8 +9,8 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
+from dlsim.realtime.execution_times import opr_table, span_of, time_table
 from dlsim.realtime.model import Cluster, Indices, Policy, Reading
-from dlsim.realtime.partition import has_positive_shares, span_of, time_table
 from dlsim.validate import Floats, unwrap_scalar
 
 #: Chunks beyond this number are computed and checked in batches of about so many.
@@ -46,7 +46,7 @@ class ScheduleLike(Protocol):
     @property
     def runs(self) -> pd.DataFrame | None: ...
     @property
-    def given(self) -> TaskTable | None: ...
+    def submitted(self) -> TaskTable | None: ...
     @property
     def parts(self) -> "ScheduleLike | None": ...
     @property
@@ -147,7 +147,7 @@ class ScheduleArrays:
     def __init__(self, result: ScheduleLike) -> None:
         self.result, tasks = result, result.tasks
         self.cluster, self.policy, self.reading = result.cluster, result.policy, result.reading
-        self.given, self.negotiate, self.index = result.given, result.negotiate, tasks.index
+        self.submitted, self.negotiate, self.index = result.submitted, result.negotiate, tasks.index
         self.arrival, self.sigma, self.deadline = float_columns(
             tasks, "arrival", "sigma", "deadline"
         )
@@ -188,7 +188,8 @@ class ScheduleArrays:
     @functools.cached_property
     def positive(self) -> NDArray[np.bool_]:
         """Whether the optimal partitioning rule gives a task positive shares."""
-        return has_positive_shares(self.result.tasks, self.cluster)
+        least = opr_table(self.cluster).min_size[self.nodes]
+        return np.asarray((self.sigma > least) | (self.nodes == 0))
 
 
 def require_rules(rules: Iterable[RuleResult], where: str) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.realtime import model
+from dlsim.realtime.execution_times import TimeTable
 from dlsim.realtime.model import RULES, Policy, StateView, TaskView
-from dlsim.realtime.partition import TimeTable
 from dlsim.validate import Floats
 
 

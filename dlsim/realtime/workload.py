@@ -29,8 +29,8 @@ from dlsim import files, swf, validate
 from dlsim.compiled import TOL
 from dlsim.errors import InputError
 from dlsim.realtime import model
+from dlsim.realtime.execution_times import least_times, opr_table
 from dlsim.realtime.model import Cluster
-from dlsim.realtime.partition import least_times, opr_table
 from dlsim.validate import (
     Floats,
     Seed,

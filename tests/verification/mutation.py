@@ -45,7 +45,8 @@ LINE = ["tests/test_realtime_engine.py", "tests/test_inserted_idle.py",
         " (FIFO- or EDF- or II or EXACT) and not EDF-UMR-IIT and not best"]  # fmt: skip
 #: Module under dlsim, scale of the random tests, arguments of pytest.
 MODULES: dict[str, tuple[float, list[str]]] = {
-    "realtime/partition": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
+    "realtime/execution_times": (0.3, ["tests/test_partition.py",
+                                       "tests/test_partition_inserted.py"]),
     "realtime/core/formulas": (0.3, ["tests/test_partition.py",
                                      "tests/test_partition_inserted.py"]),
     "realtime/core/splits": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),

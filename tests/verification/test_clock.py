@@ -114,7 +114,9 @@ def test_a_task_that_cannot_be_in_time_is_refused_in_epoch_milliseconds_too():
 def test_the_check_sees_an_admitted_task_that_ends_late(arrival):
     s = late_task(100.0, arrival)
     forged = replace(
-        s, tasks=s.tasks.assign(deadline=99.0), given=s.given._replace(deadline=np.array([99.0]))
+        s,
+        tasks=s.tasks.assign(deadline=99.0),
+        submitted=s.submitted._replace(deadline=np.array([99.0])),
     )
     with pytest.raises(ScheduleError, match=r"missed means|meets its deadline"):
         forged.check()

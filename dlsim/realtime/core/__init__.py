@@ -28,9 +28,9 @@ Arguments that every kernel shares, in this order:
 ======== =========================================================================================
 task     a task: its row of the task table; `newcomer` is the one that is tested
 tasks    the task table (`state.TASK`)
-rules    the policy under its reading (`dlsim.realtime.run.Rules`)
+rules    the policy under its reading (`dlsim.realtime.policy_run.Rules`)
 state    what the head node knows (`state.HeadNodeState`): running tasks, the plan in force
-table    the coefficients of E(n) (`dlsim.realtime.partition.TimeTable`)
+table    the coefficients of E(n) (`dlsim.realtime.execution_times.TimeTable`)
 results  what became of the tasks (`state.RESULT`)
 ======== =========================================================================================
 

@@ -29,7 +29,7 @@ from dlsim.realtime.core.user_rules import NODES_RULE, ask_rule, fill_user_share
 #: The rules: all nodes; the user's number; the fewest by E(n); the fewest, and all that are idle
 #: then ([9] of paper I); the fewest by the true optimum; by UMR; by a user's shares; a user's
 #: function.
-ALL_NODES, REQUESTED, FEWEST, FRAGMENT, FEWEST_BY_OPTIMUM = range(5)
+EVERY_NODE, REQUESTED, FEWEST, FRAGMENT, FEWEST_BY_OPTIMUM = range(5)
 FEWEST_IN_ROUNDS, FEWEST_BY_SHARES, USER_NODES = range(5, 8)
 #: Codes of `dlsim.realtime.model.NODE_RULES` and of the fewest nodes under a partition.
 NODE_RULE_CODES = range(FEWEST_BY_SHARES)
@@ -276,7 +276,7 @@ def init_newcomer(task, now, due, tasks, rules, state, table):
             one.n_min = fewest_nodes_by_shares(task, rules.nodes, tasks, rules, state, table)
         return True
     if rules.nodes_at_arrival:
-        one.n_min = rules.nodes if rules.node_rule == ALL_NODES else one.requested
+        one.n_min = rules.nodes if rules.node_rule == EVERY_NODE else one.requested
         if rules.partition == BY_EXACT:  # if computing is free, the first node has all of it
             one.n_min = one.n_star
         one.duration = time_from_common_start(task, one.n_min, tasks, rules, table)

@@ -67,7 +67,7 @@ PLANNING = np.dtype(
     + [("planned_count", "i8"), ("link_free", "f8")]
 )
 #: A policy under a reading on a cluster; `dlsim.realtime.rules.make_rules` fills it.
-RULES = np.dtype(
+RULE_RECORD = np.dtype(
     [(name, "f8") for name in ("cms", "cps", "st", "sc", "send_part", "negotiate")]
     + [(name, "i8") for name in ("nodes", "order", "node_rule", "partition", "rounds")]
     # of the policy
@@ -111,8 +111,8 @@ def rules_record(rules: Any) -> Any:
     """Return a policy under a reading as the kernels take it: compiled ones, as a record."""
     if CALLS_USER:
         return rules
-    record = zero_recarray(1, RULES)[0]
-    for name in RULES.names or ():
+    record = zero_recarray(1, RULE_RECORD)[0]
+    for name in RULE_RECORD.names or ():
         record[name] = getattr(rules, name)
     return record
 

@@ -15,10 +15,10 @@ from dlsim.compiled import deadline_with_tolerance, time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.core import node_rules, orders, splits
+from dlsim.realtime.core_versions import core_for
+from dlsim.realtime.execution_times import TimeTable, span_of, time_table
 from dlsim.realtime.model import Cluster, Policy, Reading
-from dlsim.realtime.partition import TimeTable, span_of, time_table
 from dlsim.realtime.schedule_arrays import TaskTable
-from dlsim.realtime.speeds import core_for
 from dlsim.realtime.user_rules import raise_rule_error, wrap_user_rules
 from dlsim.validate import Floats, require_memory
 
@@ -77,7 +77,7 @@ def partition_code(policy: Policy) -> int:
 def make_rules(
     cluster: Cluster, policy: Policy, reading: Reading, negotiate: float = 0.0, offers: bool = False
 ) -> SimpleNamespace:
-    """Return a policy under a reading on a cluster as the core knows it (`core.state.RULES`)."""
+    """Return a policy under a reading on a cluster, by the names of `core.state.RULE_RECORD`."""
     every = policy.nodes == "all"
     switches = reading.rules()
     may_pass = policy.overtake or reading.backfill == "on"
@@ -86,7 +86,7 @@ def make_rules(
     is_static = policy.order != "dc" and (switches["strict"] or policy.partition != "opr")
     in_line = policy.has_user_rules or policy.nodes in ("all", "fragment") or is_static
     order, node_rule, partition = order_code(policy), node_code(policy), partition_code(policy)
-    nodes_at_arrival = node_rule in (node_rules.ALL_NODES, node_rules.REQUESTED)
+    nodes_at_arrival = node_rule in (node_rules.EVERY_NODE, node_rules.REQUESTED)
     in_pieces_on_one_link = partition == splits.BY_PIECES and switches["shared"]
     cms, cps, st, sc = (float(cost) for cost in (cluster.cms, cluster.cps, cluster.st, cluster.sc))
     return SimpleNamespace(

@@ -13,19 +13,14 @@ A `TimeTable` holds u, f and l for n = 0..N+1; every engine reads E(n) from it.
 """
 
 import functools
-from collections.abc import Callable, Iterator
-from fractions import Fraction
-from itertools import islice, takewhile
-from numbers import Rational
-from operator import itemgetter
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 from numpy.typing import NDArray
 
+from dlsim.realtime.core_versions import formulas_for
 from dlsim.realtime.model import Cluster
-from dlsim.realtime.speeds import formulas_for
 from dlsim.validate import MAX_MAGNITUDE, Floats, column, instance, number, user_code, whole
 
 #: The rule of a data size.
@@ -123,12 +118,6 @@ def span_of(sigma: Floats, table: TimeTable) -> float:
     return float(table.setup_time[1] + sigma.min() * table.time_per_unit[1]) if len(sigma) else 0.0
 
 
-def has_positive_shares(tasks: pd.DataFrame, cluster: Cluster) -> NDArray[np.bool_]:
-    """Tell per task that ran whether the optimal partitioning rule gives it positive shares."""
-    least = opr_table(cluster).min_size[tasks["nodes"].to_numpy()]
-    return np.asarray((tasks["sigma"].to_numpy() > least) | (tasks["nodes"].to_numpy() == 0))
-
-
 def _check_size_and_count(sigma: float, n: int, cluster: Cluster) -> tuple[float, int]:
     """Return size and count as plain numbers, or refuse them."""
     instance("cluster", cluster, Cluster)
@@ -140,39 +129,6 @@ def _as_floats(name: str, value: Any, *ends: float, **how: Any) -> Any:
     """Return an array of numbers or, at a third of the time, a number."""
     many = hasattr(value, "__len__")
     return column(name, value, *ends, **how) if many else float(number(name, value, *ends, **how))
-
-
-def _is_exact(cluster: Cluster, *values: Any) -> bool:
-    """Tell whether a size, time or cost is a Fraction and none is a float (but for 0.0)."""
-    every = [cluster.cms, cluster.cps, cluster.st, cluster.sc]
-    if not all(isinstance(x, Rational) or x == 0 for x in every):
-        return False
-    for value in map(np.asarray, values):
-        if value.dtype.kind == "f":
-            return False
-        every += value.ravel().tolist() if value.dtype.kind == "O" else []
-    fractions = [isinstance(x, Fraction) for x in every]
-    return any(fractions) and all(isinstance(x, Rational) or x == 0 for x in every)
-
-
-def _one_by_one(function: Callable[..., Any], *values: Any) -> Any:
-    """Apply a function of numbers to Fractions, or to arrays of them as these broadcast."""
-    return np.frompyfunc(function, len(values), 1)(*(np.asarray(x, object) for x in values))
-
-
-def _exact_times(sigma: Any, cluster: Cluster) -> Iterator[tuple[Any, bool]]:
-    """Yield E(n) for n = 1, 2, ..., and whether n is at most N* (eqs. 4.7 to 4.12)."""
-    cms, cps, st, sc = map(Fraction, (cluster.cms, cluster.cps, cluster.st, cluster.sc))
-    w = cms + cps
-    beta = cps / w
-    growth, total, power, inner, least = (Fraction(x) for x in (1, 0, 1, 0, 0))
-    for n in range(1, cluster.nodes + 1):
-        yield st + sc + (st * total + w * sigma) / growth, n == 1 or (beta > 0 and sigma > least)
-        total, growth = total + growth, 1 + beta * growth
-        if beta:  # else one node computes for free
-            power /= beta
-            inner += power
-            least += st * inner / w
 
 
 def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
@@ -192,8 +148,7 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     Returns
     -------
     float or ndarray
-        E(sigma, n). For n > N* it is the value of the formula, not of a schedule. Exact where
-        sizes or costs are Fractions and none is a float.
+        E(sigma, n). For n > N* it is the value of the formula, not of a schedule.
 
     Raises
     ------
@@ -208,8 +163,8 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     --------
     >>> round(execution_time(30, 2, Cluster(nodes=4, cms=1, cps=20, st=50, sc=101)), 2)
     499.29
-    >>> execution_time(Fraction(30), [1, 2], Cluster(4, cms=1, cps=2)).tolist()
-    [Fraction(90, 1), Fraction(54, 1)]
+    >>> execution_time(30, [1, 2], Cluster(4, cms=1, cps=2)).tolist()
+    [90.0, 54.0]
     """
     instance("cluster", cluster, Cluster)
     size, most = _as_floats("sigma", sigma, above=True, rule=SIZE), cluster.nodes
@@ -217,12 +172,6 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     count = column("n", n, 1, most, is_whole=True) if many else whole("n", n, 1, most)
     with user_code("sigma and n must be numbers or arrays that broadcast"):
         np.broadcast_shapes(np.shape(size), np.shape(count))
-    if _is_exact(cluster, sigma):
-
-        def time(x: Any, k: int) -> Any:
-            return next(islice(_exact_times(x, cluster), k - 1, None))[0]
-
-        return _one_by_one(time, sigma, count)
     table = opr_table(cluster)
     found = table.setup_time[count] + size * table.time_per_unit[count]
     return found if np.ndim(found) else float(found)
@@ -280,8 +229,7 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     -------
     int or ndarray of int
         n_min, or 0 where no number of nodes of this cluster meets the deadline: a
-        normal answer, which paper M leaves out (gamma <= 0; too short a budget). Decided
-        without any tolerance where Fractions are at work and no float.
+        normal answer, which paper M leaves out (gamma <= 0; too short a budget).
 
     Raises
     ------
@@ -300,13 +248,6 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     left = _as_floats("budget", budget, -np.inf, np.inf, rule=rule)
     with user_code("sigma, budget and start must be numbers or arrays that broadcast"):
         each = np.broadcast_arrays(sizes, left, begin)
-    if _is_exact(cluster, sigma, budget):
-
-        def fewest(x: Any, left: Any) -> int:
-            every = takewhile(itemgetter(1), _exact_times(x, cluster))
-            return next((n for n, (time, _) in enumerate(every, 1) if time <= left), 0)
-
-        return _one_by_one(fewest, sigma, budget)
     found, table = np.empty(each[0].shape, dtype=np.int64), opr_table(cluster)
     sizes, left, begin = (np.array(x, order="C").ravel() for x in each)
     fill_n_min = formulas_for(len(sizes)).fill_n_min
