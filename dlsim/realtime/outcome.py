@@ -310,11 +310,7 @@ Schedule.runs = _CachedTable("runs")  # type: ignore[assignment]
 
 def _run_table(done: dict[str, Any], labels: pd.Index) -> pd.DataFrame:
     """Return the table `Schedule.runs`: how every task ran."""
-    turn = done.get("turn")
-    if turn is None:
-        turn = np.full(len(labels), -1)
-        turn[done["order"]] = np.arange(len(done["order"]))
-    more = {"turn": turn, "kind": done["kind"], "rounds": done["rounds"]}
+    more = {name: done[name] for name in ("turn", "kind", "rounds")}
     more |= {"began": done["start"], "until": done["estimate"]}
     return pd.DataFrame(more, index=labels, copy=False)
 

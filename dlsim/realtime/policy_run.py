@@ -32,7 +32,7 @@ class Run(NamedTuple):
     origin: float  # the times of `done` are counted from here
     deadline: Floats
     admitted: NDArray[np.bool_]
-    done: dict[str, Any]  # by the names of RESULT, or as `run_in_opr_loop` has it
+    done: dict[str, Any]  # by the names of RESULT
     offer: float
     counts: NDArray[np.int64] | None
     offers: NDArray[Any]  # to every task that was refused, by the names of OFFER; else empty
@@ -154,42 +154,14 @@ def run_admission_loop(
 
 
 def run_in_opr_loop(
-    core: SimpleNamespace,
-    given: TaskTable,
-    arrival: Floats,
-    rules: Any,
-    span: float,
-    table: TimeTable,
-) -> dict[str, Any]:
-    """Return the results of tasks under plain rules, as estimated, by the names of RESULT.
-
-    The order of dispatch is a list of rows; kind and number of rounds are those of all tasks.
-    """
-    m = len(arrival)
-    rooms = 3, 2 * min(m, rules.nodes) + 2
-    waiting = zero_recarray(m + 1, core.state.ENTRY)
-    (start, end), (nodes, order) = np.empty((2, m)), np.empty((2, m), dtype=np.int64)
-    ran = core.opr_loop.run_opr(
-        arrival,
-        given.sigma,
-        given.deadline,
-        given.key,
-        rules.order == orders.DEADLINE_ORDER,
-        rules.cms,
-        rules.shared,
-        span,
-        table.time_per_unit,
-        table.setup_time,
-        np.empty(rooms),
-        np.empty(rooms, dtype=np.int64),
-        waiting,
-        order,
-        start,
-        end,
-        nodes,
-    )
-    done = {"start": start, "estimate": end, "end": end, "nodes": nodes, "order": order[:ran]}
-    return done | {"kind": splits.OPR, "rounds": 1}
+    core: SimpleNamespace, tasks: Any, results: Any, rules: Any, span: float, table: TimeTable
+) -> None:
+    """Write the results of tasks under plain rules; see `dlsim.realtime.core.opr_loop.run_opr`."""
+    count = len(tasks)
+    lists = zero_recarray((3, 2 * min(count, rules.nodes) + 2), core.state.NODE_BLOCK)
+    waiting, order = zero_recarray(count + 1, core.state.ENTRY), np.empty(count, dtype=np.int64)
+    known = core.state.rules_record(rules)
+    core.opr_loop.run_opr(tasks, results, known, span, table, lists, waiting, order)
 
 
 def run_policy(
@@ -229,12 +201,7 @@ def run_policy(
         given = given._replace(key=given.key * span)
     is_plain_run = not (count_iits or offer_mask is not None)
     with core_for(policy, engine, count) as core:
-        if policy.admission and fits_opr_loop(rules) and is_plain_run:
-            done = run_in_opr_loop(core, given, arrival, rules, span, table)
-            no_offers = zero_recarray(0, core.state.OFFER)
-            admitted = done["nodes"] > 0
-            return Run(origin, given.deadline.copy(), admitted, done, np.nan, None, no_offers)
-        tasks, results = (zero_recarray(count, core.state.TASK), core.state.fresh_results(count))
+        tasks, results = zero_recarray(count, core.state.TASK), core.state.fresh_results(count)
         tasks["arrival"], tasks["sigma"] = arrival, given.sigma
         tasks["due"] = arrival + given.deadline
         tasks["rank"], tasks["requested"] = given.key, given.requested
@@ -242,7 +209,10 @@ def run_policy(
         offer, counts = np.nan, None
         offers = zero_recarray(0 if offer_mask is None else count, core.state.OFFER)
         offers["nodes"] = -1 if offer_mask is None else np.where(offer_mask, 0, -1)
-        if policy.admission:
+        if policy.admission and fits_opr_loop(rules) and is_plain_run:
+            run_in_opr_loop(core, tasks, results, rules, span, table)
+            admitted = results["nodes"] > 0
+        elif policy.admission:
             state = core.state.fresh_state(count, rules, span)
             offer = run_admission_loop(
                 core, tasks, deadline, admitted, results, offered_task, offers, rules, state, table

@@ -11,174 +11,189 @@ import numpy as np
 
 from dlsim.compiled import compiled, deadline_with_tolerance, same_instant
 from dlsim.realtime.core.formulas import n_min_of, time_on_nodes
-from dlsim.realtime.core.state import is_due, precedes
+from dlsim.realtime.core.orders import DEADLINE_ORDER
+from dlsim.realtime.core.state import copy_block, is_due, precedes
 
 #: Up to this many nodes, all numbers are tried: a processor does that without a branch.
 MAX_NODES_TRIED = 32
 
 
 @compiled(inline=True)
-def give_nodes(first, stop, n, start, end, time, nodes):
+def give_nodes(first, stop, n, start, end, blocks):
     """Give the n nodes of a list that are released first to a task; return its new bounds."""
     total = 0
     while total < n:
-        total += nodes[first]
+        total += blocks[first].nodes
         first += 1
     if total > n:
         first -= 1
-        time[first], nodes[first] = start, total - n
-    if stop == len(nodes):
+        blocks[first].time, blocks[first].nodes = start, total - n
+    if stop == len(blocks):
         for k in range(first, stop):
-            time[k - first], nodes[k - first] = time[k], nodes[k]
+            copy_block(blocks[k], k - first, blocks)
         first, stop = 0, stop - first
     k = stop
-    while k > first and time[k - 1] > end:
-        time[k], nodes[k] = time[k - 1], nodes[k - 1]
+    while k > first and blocks[k - 1].time > end:
+        copy_block(blocks[k - 1], k, blocks)
         k -= 1
-    time[k], nodes[k] = end, n
+    blocks[k].time, blocks[k].nodes = end, n
     return first, stop + 1
 
 
 @compiled(inline=True)
-def join_idle(now, first, stop, time, nodes):
+def join_idle(now, first, stop, blocks):
     """Make one group of the nodes of a list that are idle by now; return its first."""
-    while stop - first > 1 and time[first + 1] <= now:
+    while stop - first > 1 and blocks[first + 1].time <= now:
         first += 1
-        nodes[first] += nodes[first - 1]
+        blocks[first].nodes += blocks[first - 1].nodes
     return first
 
 
 @compiled(inline=True)
-def first_fit(now, floor, sigma, limit, span, first, time, nodes, time_per_unit, setup_time):
-    """Return the fewest nodes of a list that are in time, 0 if none, and when they start."""
-    n, top, total, start = 1, len(time_per_unit) - 2, 0, floor
+def first_fit(now, floor, one, span, first, blocks, table):
+    """Return the fewest nodes of a list that are in time for a task, 0 if none, and its start."""
+    unit, setup = table.time_per_unit, table.setup_time
+    sigma, limit = one.sigma, one.due_tol
+    n, top, total, start = 1, len(unit) - 2, 0, floor
     while True:
-        release = time[first]
+        release = blocks[first].time
         if release > start and not same_instant(release, start if total else now, span):
             start = release
-        total += nodes[first]
+        total += blocks[first].nodes
         first += 1
-        if not start + time_on_nodes(sigma, top, time_per_unit, setup_time) <= limit:
+        if not start + time_on_nodes(sigma, top, unit, setup) <= limit:
             return 0, start
         if top <= MAX_NODES_TRIED:
             n = 1
             for k in range(1, top):
-                n += not start + time_on_nodes(sigma, k, time_per_unit, setup_time) <= limit
+                n += not start + time_on_nodes(sigma, k, unit, setup) <= limit
         else:
-            n = n_min_of(start, limit, sigma, n, top, time_per_unit, setup_time)
+            n = n_min_of(start, limit, sigma, n, top, unit, setup)
         if n <= total:
             return n, start
 
 
-@compiled
-def run_opr(
-    arrival,
-    sigma,
-    deadline,
-    key,
-    edf,
-    cms,
-    shared,
-    span,
-    time_per_unit,
-    setup_time,
-    times,
-    counts,
+@compiled(inline=True)
+def plan_behind(
+    place,
+    newcomer,
+    now,
+    first,
+    last,
+    stop,
+    link_free,
+    made,
     plan,
     order,
-    start,
-    end,
-    nodes,
+    tasks,
+    results,
+    rules,
+    span,
+    table,
 ):
-    """Simulate all arrivals; return how many of `order` ran, in order of dispatch.
+    """Plan a newcomer at a place among the tasks that wait, and those behind it anew.
+
+    The list `made` ends at `stop`. Return whether all are in time, the bounds of the list
+    afterwards, and when the link becomes free.
+    """
+    begin = 0
+    for position in range(first, last + 1):
+        task = newcomer if position == place else order[position - (position > place)]
+        one, n, start = tasks[task], results[task].nodes, results[task].start
+        if position >= place:
+            floor = max(now, link_free) if rules.shared else now
+            n, start = first_fit(now, floor, one, span, begin, made, table)
+            if n == 0:
+                return False, begin, stop, link_free
+        end = start + time_on_nodes(one.sigma, n, table.time_per_unit, table.setup_time)
+        entry = plan[position]
+        entry.task, entry.nodes, entry.start, entry.end = task, n, start, end
+        begin, stop = give_nodes(begin, stop, n, start, end, made)
+        link_free = max(link_free, start + one.sigma * rules.cms)
+    return True, begin, stop, link_free
+
+
+@compiled
+def run_opr(tasks, results, rules, span, table, lists, plan, order):
+    """Simulate all arrivals, and write what becomes of the tasks.
 
     Three lists of releases: what the plan in force leaves over; what the first `known` of
     `order` did; one in the making. A newcomer that is served before others is planned
     with them from the second list, in `plan`.
     """
-    size, top, known, first, last = len(arrival), len(time_per_unit) - 2, 0, 0, 0
-    left, ran, made = times[0], times[1], times[2]
-    left_nodes, ran_nodes, made_nodes = counts[0], counts[1], counts[2]
-    left[0] = ran[0] = now = link = ran_link = -np.inf
-    left_nodes[0] = ran_nodes[0] = top
-    a, b, i, j = 0, 1, 0, 1  # the bounds of the first two
-    for x in range(size):
-        start[x], end[x], nodes[x] = np.nan, np.nan, 0
-        if arrival[x] > now:
-            now = arrival[x]
-            while first < last:
-                if not is_due(start[order[first]], now, span):
-                    break
+    unit, setup, top = table.time_per_unit, table.setup_time, rules.nodes
+    known, first, last = 0, 0, 0
+    left, ran, made = lists[0], lists[1], lists[2]
+    left[0].time = ran[0].time = now = link = ran_link = -np.inf
+    left[0].nodes = ran[0].nodes = top
+    left_first, left_stop, ran_first, ran_stop = 0, 1, 0, 1
+    for task in range(len(tasks)):
+        one, result = tasks[task], results[task]
+        if one.arrival > now:
+            now = one.arrival
+            while first < last and is_due(results[order[first]].start, now, span):
                 first += 1
-        due = now + deadline[x]
-        limit = deadline_with_tolerance(due, due - now)
-        if not now + time_on_nodes(sigma[x], top, time_per_unit, setup_time) <= limit:
+        one.due_tol = deadline_with_tolerance(one.due, one.due - now)
+        if rules.order == DEADLINE_ORDER:
+            one.rank = one.due
+        if not now + time_on_nodes(one.sigma, top, unit, setup) <= one.due_tol:
             continue
-        place, rank = last, due if edf else key[x]
+        place = last
         while place > first:
-            y = order[place - 1]
-            if not precedes(rank, x, arrival[y] + deadline[y] if edf else key[y], y, span):
+            other = order[place - 1]
+            if not precedes(one.rank, task, tasks[other].rank, other, span):
                 break
             place -= 1
         if place == last:
             if first == last:
-                a = join_idle(now, a, b, left, left_nodes)
-            floor = max(now, link) if shared else now
-            n, t = first_fit(
-                now, floor, sigma[x], limit, span, a, left, left_nodes, time_per_unit, setup_time
-            )
+                left_first = join_idle(now, left_first, left_stop, left)
+            floor = max(now, link) if rules.shared else now
+            n, start = first_fit(now, floor, one, span, left_first, left, table)
             if n > 0:
-                start[x], end[x], nodes[x] = (
-                    t,
-                    t + time_on_nodes(sigma[x], n, time_per_unit, setup_time),
-                    n,
-                )
-                a, b = give_nodes(a, b, n, t, end[x], left, left_nodes)
-                link = max(link, t + sigma[x] * cms)
-                order[last] = x
+                end = start + time_on_nodes(one.sigma, n, unit, setup)
+                result.start, result.end, result.nodes = start, end, n
+                left_first, left_stop = give_nodes(left_first, left_stop, n, start, end, left)
+                link = max(link, start + one.sigma * rules.cms)
+                order[last] = task
                 last += 1
             continue
         while known < first:
-            y = order[known]
-            i, j = give_nodes(i, j, nodes[y], start[y], end[y], ran, ran_nodes)
-            ran_link = max(ran_link, start[y] + sigma[y] * cms)
+            done, load = results[order[known]], tasks[order[known]].sigma
+            ran_first, ran_stop = give_nodes(
+                ran_first, ran_stop, done.nodes, done.start, done.end, ran
+            )
+            ran_link = max(ran_link, done.start + load * rules.cms)
             known += 1
-        i = join_idle(now, i, j, ran, ran_nodes)
-        for k in range(i, j):
-            made[k - i], made_nodes[k - i] = ran[k], ran_nodes[k]
-        f, g, sent, p = 0, j - i, ran_link, first
-        while p <= last:
-            y = x if p == place else order[p - (p > place)]
-            n, t = nodes[y], start[y]
-            if p >= place:
-                due = arrival[y] + deadline[y]
-                limit, floor = deadline_with_tolerance(due, due - arrival[y]), max(now, sent)
-                n, t = first_fit(
-                    now,
-                    floor if shared else now,
-                    sigma[y],
-                    limit,
-                    span,
-                    f,
-                    made,
-                    made_nodes,
-                    time_per_unit,
-                    setup_time,
-                )
-                if n == 0:
-                    break
-            one, until = plan[p], t + time_on_nodes(sigma[y], n, time_per_unit, setup_time)
-            one.task, one.nodes, one.start, one.end = y, n, t, until
-            f, g = give_nodes(f, g, n, t, until, made, made_nodes)
-            sent = max(sent, t + sigma[y] * cms)
-            p += 1
-        if p <= last:
+        ran_first = join_idle(now, ran_first, ran_stop, ran)
+        for k in range(ran_first, ran_stop):
+            copy_block(ran[k], k - ran_first, made)
+        stop = ran_stop - ran_first
+        is_admitted, begin, stop, sent = plan_behind(
+            place,
+            task,
+            now,
+            first,
+            last,
+            stop,
+            ran_link,
+            made,
+            plan,
+            order,
+            tasks,
+            results,
+            rules,
+            span,
+            table,
+        )
+        if not is_admitted:
             continue
         last += 1
-        for p in range(place, last):
-            one = plan[p]
-            order[p], y = one.task, one.task
-            start[y], end[y], nodes[y] = one.start, one.end, one.nodes
-        left, made, left_nodes, made_nodes = made, left, made_nodes, left_nodes
-        a, b, link = f, g, sent
-    return last
+        for position in range(place, last):
+            entry = plan[position]
+            order[position], result = entry.task, results[entry.task]
+            result.start, result.end, result.nodes = entry.start, entry.end, entry.nodes
+        left, made = made, left
+        left_first, left_stop, link = begin, stop, sent
+    for position in range(last):
+        result = results[order[position]]
+        result.turn, result.estimate = position, result.end
