@@ -318,24 +318,16 @@ def check_partition(
     partition: str | Callable[..., Any], rounds: int | str, cluster: Cluster
 ) -> None:
     """Refuse a partition on a cluster for which it is not defined."""
-    for remedy in _undefined_cases(partition, rounds, cluster):
-        raise InputError(remedy)
-
-
-def _undefined_cases(
-    partition: str | Callable[..., Any], rounds: int | str, cluster: Cluster
-) -> Iterator[str]:
-    """Yield an error text for every reason why a partition is not defined on a cluster."""
     what = f"partition {partition!r}"
     if partition in WITHOUT_SETUP and (cluster.st > 0 or cluster.sc > 0):
         got = f"st={cluster.st}, sc={cluster.sc}"
         need = f"{what} knows no set-up times (paper I, section 3); got {got}"
-        yield f"{need}: use st=0, sc=0, or partition 'opr'"
+        raise InputError(f"{need}: use st=0, sc=0, or partition 'opr'")
     if partition in IN_ROUNDS and cluster.cms == 0:
-        yield f"{what} needs cms > 0, got 0: without transmission one round does"
+        raise InputError(f"{what} needs cms > 0, got 0: without transmission one round does")
     if partition in IN_ROUNDS and rounds == "best" and cluster.st == 0 and cluster.sc == 0:
         need = "rounds='best' needs set-up times: with st = sc = 0 more rounds are always faster"
-        yield f"{need}; give a number of rounds"
+        raise InputError(f"{need}; give a number of rounds")
 
 
 #: What a table of tasks says of each: instant, data size, time until its deadline.

@@ -6,9 +6,9 @@ Where the terms of the papers are decided:
 execution time E(sigma, n)               `formulas.time_on_nodes`
 n_min of a size and a deadline           `formulas.n_min_of`
 N*, the most nodes with positive shares  `formulas.n_star_of`
-n_min of a task at an instant            `node_rules.n_min_at` (and `node_rules.nodes_wanted`)
+n_min of a task at an instant            `splits.n_min_from` (and `node_rules.nodes_wanted`)
 MCDF's order, the cost derivative        `orders.mcdf_rank`, `formulas.cost_derivative`
-FIFO and EDF order                       `orders.line_rank`
+FIFO and EDF order                       `orders.rank_at`, `node_rules.init_newcomer`
 schedulability test (admission)          `admission.schedulability_test`
 admission of tasks served in line        `line_admission.admit_in_line`
 optimal partitioning rule (OPR)          `splits.split_at_last_release`, `splits.fill_opr_loads`
@@ -19,7 +19,8 @@ heterogeneous remodel (DLT) of [6]       `splits.split_by_remodel`, `formulas.re
 true optimum (EXACT)                     `splits.split_by_optimum`, `formulas.optimal_completion`
 several rounds (UMR)                     `splits.split_in_rounds`, `formulas.instalment`
 inserted idle times of Table 1           `idle_times.find_iit_flags`
-dispatch, arrivals, offers               `loop.dispatch`, `loop.run_admission`
+dispatch, arrivals, offers               `loop.dispatch`, `loop.run_admission`,
+                                         `loop.admit_newcomer`
 no admission control (FIFOANNA, EDFANNA) `loop.run_all_admitted`
 ======================================== =========================================================
 
@@ -28,16 +29,15 @@ Arguments that every kernel shares, in this order:
 ======== =========================================================================================
 task     a task: its row of the task table; `newcomer` is the one that is tested
 tasks    the task table (`state.TASK`)
-rules    the policy under its reading (`dlsim.realtime.policy_run.Rules`)
+rules    the policy under its reading (`state.RULE_RECORD`)
 state    what the head node knows (`state.HeadNodeState`): running tasks, the plan in force
 table    the coefficients of E(n) (`dlsim.realtime.execution_times.TimeTable`)
 results  what became of the tasks (`state.RESULT`)
 ======== =========================================================================================
 
 `now` is the arrival that is tested, `t` an instant of the plan. A pool is a list of groups (time,
-nodes) in order of release. `next_block` is the first running block that the plan has not used,
-`planned_count` the number of `state.planned_ends`, `link_free` when the link becomes free. `later`
-is the smallest later deadline of the newcomer at which an answer could change.
+nodes) in order of release. `state.planning` says how far a plan in the making has come. `later` is
+the smallest later deadline of the newcomer at which an answer could change.
 
 Modules, each of which uses only those above it: `formulas` of one load, `splits` of a load over
 nodes, `state`, `user_rules`, `orders`, `node_rules` (how many nodes), `placement` of one task,
