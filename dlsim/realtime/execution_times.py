@@ -163,8 +163,6 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     --------
     >>> round(execution_time(30, 2, Cluster(nodes=4, cms=1, cps=20, st=50, sc=101)), 2)
     499.29
-    >>> execution_time(30, [1, 2], Cluster(4, cms=1, cps=2)).tolist()
-    [90.0, 54.0]
     """
     instance("cluster", cluster, Cluster)
     size, most = _as_floats("sigma", sigma, above=True, rule=SIZE), cluster.nodes
