@@ -95,8 +95,8 @@ def simulate(
         inner = simulate(pieces, cluster, policy, replace(reading, split="all"), engine=engine)
         return Schedule.merge_pieces(inner, given, cluster, policy, name, reading, 0.0)
     run = run_policy(given, cluster, policy, reading, negotiate, engine=engine)
-    found = Schedule.from_run(run, given, cluster, policy, name, reading, float(negotiate))
-    return replace(found, engine=engine)  # offers are asked for at the same speed
+    about = given, cluster, policy, name, reading, float(negotiate)
+    return Schedule.from_run(run, *about, engine=engine)
 
 
 def _read_tasks(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> TaskTable:

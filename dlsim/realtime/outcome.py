@@ -93,7 +93,7 @@ class Schedule:
     engine: str = field(default="auto", repr=False)
 
     @classmethod
-    def from_run(cls, run: Run, submitted: TaskTable, *about: Any) -> Self:
+    def from_run(cls, run: Run, submitted: TaskTable, *about: Any, engine: str) -> Self:
         """Make the tables of a run; a task misses its deadline if it ends after the deadline."""
         done, origin = run.done, run.origin
         arrival = submitted.arrival - origin if origin > 0 else submitted.arrival
@@ -115,7 +115,7 @@ class Schedule:
         # not copied: no other table holds these arrays
         tasks: Any = functools.partial(pd.DataFrame, columns, index=submitted.labels, copy=False)
         runs: Any = functools.partial(_run_table, done, submitted.labels)
-        fields = (tasks, *about, submitted, runs, run.counts)
+        fields = (tasks, *about, submitted, runs, run.counts, None, engine)
         return cls(*fields)
 
     @classmethod
