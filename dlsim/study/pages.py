@@ -10,6 +10,7 @@ import functools
 import html
 import os
 import re
+import sys
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -68,6 +69,7 @@ class PageFrame:
     notebooks: Sequence[str] = ()
 
 
+@functools.lru_cache(maxsize=1000)  # notebooks repeat their symbols
 def mathml(formula: str, block: bool = False) -> str:
     r"""Return a formula of LaTeX as MathML, which a browser sets without help.
 
@@ -122,6 +124,7 @@ def write_page(
 
 def page_of(root: Path, notebook: Path, page: Path, frame: PageFrame) -> str:
     """Return the page of a notebook as HTML, with its links as they are seen from there."""
+    sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # slow to import
     import nbformat
     from nbconvert import HTMLExporter
     from traitlets.config import Config
