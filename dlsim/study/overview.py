@@ -58,6 +58,7 @@ def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
                 "paper": paper,
                 "title": about.get("title", paper),
                 "source": about.get("source", ""),
+                "says": about.get("says", lead["claim"]),
                 "found": about.get("found", ""),
                 "lead": lead,
                 "rows": rows,
