@@ -308,14 +308,7 @@ def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
     paper = f"dlsim.papers.{paper_of(notebook).replace('-', '_')}"
     if importlib.util.find_spec(paper) is None:
         return {}
-    for module in (f"{paper}.cells", paper):
-        try:
-            found = getattr(importlib.import_module(module), "SWITCHES", None)
-        except ModuleNotFoundError:
-            continue
-        if found is not None:
-            return dict(found)
-    return {}
+    return dict(getattr(importlib.import_module(paper), "SWITCHES", {}))
 
 
 def readings_by_notebook(

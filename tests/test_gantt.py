@@ -139,7 +139,6 @@ def test_timing_diagram_of_one_task():
 def test_draws_on_given_axes():
     _, ax = plt.subplots()
     assert gantt.plot_gantt(CHUNKS, ax=ax) is ax
-    assert gantt.plot_timing(CHUNKS.iloc[:2], ax=ax) is ax
 
 
 @pytest.mark.parametrize(

@@ -253,13 +253,14 @@ def test_readings_differ_in_one_switch():
 
 def test_the_map_of_all_readings_runs_each_once(out, monkeypatch):
     monkeypatch.setattr(mcdf, "SWITCHES", FEW_SWITCHES)
+    start("mcdf", out=str(out), scale="paper")
     asked = []
 
     def run(reading):
         asked.append(reading)
         return {"main": all_policies(0.1 if reading == {"link": "shared"} else 0.5)}
 
-    table = map_of_readings(run, everything=True)
+    table = map_of_readings(run)
     assert asked == list(list_readings(mcdf.SWITCHES))
     assert table.loc["mcdf-1", "default"] == "supported 3/3"
     assert table.loc["mcdf-1", "link=shared"] == "contradicted 0/3"
@@ -275,8 +276,8 @@ def test_the_map_of_all_readings_runs_each_once(out, monkeypatch):
 
 def test_the_notebooks_own_reading_comes_first(tmp_path, monkeypatch):
     monkeypatch.setattr(mcdf, "SWITCHES", FEW_SWITCHES)
-    start("mcdf", out=str(tmp_path / "r"), reading={"late": "drop"})
-    table = map_of_readings(lambda reading: {"main": all_policies(0.5)}, everything=True)
+    start("mcdf", out=str(tmp_path / "r"), scale="paper", reading={"late": "drop"})
+    table = map_of_readings(lambda reading: {"main": all_policies(0.5)})
     assert list(table)[:2] == ["late=drop", "default"]
     assert list(table).count("late=drop") == 1
 

@@ -18,8 +18,6 @@ doubled, half
     As ``main`` with the parameter that is doubled in place of setup; at half the length of a run.
 """
 
-from collections.abc import Sequence
-
 import numpy as np
 import pandas as pd
 
@@ -142,9 +140,9 @@ def decrement_in_points(main: pd.DataFrame) -> pd.DataFrame:
     return points(_decrement(main)[0])
 
 
-def estimate_leads(frame: pd.DataFrame, by: str = "load", level: float = LEVEL) -> pd.DataFrame:
-    """Return how much more rivals refuse than MCDF along an axis, with the claims' intervals."""
-    table = points(difference_to(wide(frame, [by]), "MCDF", RIVALS_OF_MCDF), [by])
+def estimate_leads(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
+    """Return how much more rivals refuse than MCDF at every load, with the claims' intervals."""
+    table = points(difference_to(wide(frame, ["load"]), "MCDF", RIVALS_OF_MCDF), ["load"])
     ends = ["low", "high", "least", "most"]
     return table.assign(**family(list(table["values"]), level)[ends])
 
@@ -315,7 +313,7 @@ def _start_of_lead(values: "pd.Series[float]") -> float:
     return float(x[k] - y[k] * (x[last] - x[k]) / (y[last] - y[k]))
 
 
-def find_start_of_lead(frame: pd.DataFrame, rivals: Sequence[str] = RIVALS_OF_MCDF) -> pd.DataFrame:
+def find_start_of_lead(frame: pd.DataFrame) -> pd.DataFrame:
     """Return from which load on MCDF refuses less than each rival, and than all of them.
 
     Every load is tested with an error rate that is split over the rivals, so that all intervals
@@ -328,9 +326,9 @@ def find_start_of_lead(frame: pd.DataFrame, rivals: Sequence[str] = RIVALS_OF_MC
         lead at all loads, infinity for no lead at the greatest load.
     """
     ends = {"estimate": "estimate", "low": "high", "high": "low"}
-    table = estimate_leads(frame, level=1 - (1 - LEVEL) / len(rivals))
+    table = estimate_leads(frame, level=1 - (1 - LEVEL) / len(RIVALS_OF_MCDF))
     by_end = {end: table.pivot(index="load", columns="what", values=at) for end, at in ends.items()}
-    parts = {**{rival: [rival] for rival in rivals}, "all rivals": list(rivals)}
+    parts = {rival: [rival] for rival in RIVALS_OF_MCDF} | {"all rivals": list(RIVALS_OF_MCDF)}
     return pd.DataFrame(
         {
             "rival": name,

@@ -33,7 +33,7 @@ def _address(path: str) -> str:
         raise InputError(f"{what}; start the scheduler again") from error
 
 
-def connect(place: str, security: Any = None) -> Any:
+def connect(place: str) -> Any:
     """Connect to a scheduler, by its address or by the file FILE.json that it left."""
     distributed = import_extra("a Dask cluster", "cluster", "distributed")
     is_file = place.endswith(".json")
@@ -41,9 +41,7 @@ def connect(place: str, security: Any = None) -> Any:
         raise InputError(f"{place}: no such scheduler file; has the scheduler started?")
     address = _address(place) if is_file else place
     try:
-        return distributed.Client(
-            address, timeout=ANSWER_SECONDS, set_as_default=False, security=security
-        )
+        return distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, KeyError) as error:
         what = f"no Dask scheduler answers at {place!r} ({error or type(error).__name__})"
         remedy = "give the address that dask scheduler prints, such as tcp://127.0.0.1:8786"

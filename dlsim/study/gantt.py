@@ -209,9 +209,7 @@ def _refused(tasks: pd.DataFrame | None, since: float, until: float) -> dict[flo
     return found
 
 
-def plot_timing(
-    chunks: pd.DataFrame, ax: Axes | None = None, st: float = 0.0, sc: float = 0.0
-) -> Axes:
+def plot_timing(chunks: pd.DataFrame, st: float = 0.0, sc: float = 0.0) -> Axes:
     """Draw the timing diagram of one task, all chunks ending together (paper M, Figures 2, 3).
 
     The set-up of a transmission `st` and that of a computation `sc` are parts of the chunks' times.
@@ -220,7 +218,7 @@ def plot_timing(
     if frame["task"].nunique() > 1:
         ids = list(pd.unique(frame["task"]))
         raise InputError(f"a timing diagram shows one task, got {ids}: select one of them")
-    ax = axes_of(ax, (7.2, 1.3 + 0.42 * (len(frame) + 1)))
+    ax = axes_of(None, (7.2, 1.3 + 0.42 * (len(frame) + 1)))
     rows, color = range(1, len(frame) + 1), task_colors([0])[0]
     times: Any = frame[_TIMES].to_numpy(dtype=float).T
     draw_bars(ax, np.zeros(len(frame)), times[0], times[1], color, "send")
@@ -319,8 +317,6 @@ LOOKS: dict[str, tuple[float, dict[str, Any]]] = {
     "set-up": (0.85, {"edgecolors": "#333333", "linewidths": 0.5}),
     "planned send": (0.12, {"hatch": "////", "edgecolors": "#999999", "linewidths": 0.5}),
     "planned": (0.28, {"edgecolors": "#555555", "linewidths": 0.7, "linestyles": ":"}),
-    "waits": (0.35, {"hatch": "xx", "edgecolors": INK["orange"], "linewidths": 0.0}),
-    "booked": (0.25, {"hatch": "..", "edgecolors": "#888888", "linewidths": 0.0}),
     "impossible": (0.25, {"hatch": "xxxx", "edgecolors": INK["vermillion"], "linewidths": 1.0}),
 }
 #: How the pen goes around a box.
@@ -363,11 +359,10 @@ def draw_chunks(
     times: Sequence[ArrayLike],
     color: Any,
     looks: Sequence[str] = ("send", "compute"),
-    height: float = _HEIGHT,
 ) -> None:
     """Draw chunks: begin and end of sending in one look, of computing in another."""
     for k, look in enumerate(looks):
-        draw_bars(ax, rows, times[2 * k], times[2 * k + 1], color, look, height)
+        draw_bars(ax, rows, times[2 * k], times[2 * k + 1], color, look)
 
 
 def key(look: str, label: str, color: str = "#777777") -> Patch:

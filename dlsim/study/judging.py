@@ -111,7 +111,7 @@ def claim_points(name: str) -> pd.DataFrame:
     return pd.DataFrame() if points is None else points.copy()
 
 
-def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None, **place: Any) -> Axes:
+def plot_claim(name: str, x: str, **place: Any) -> Axes:
     """Draw the points that a claim was judged by, with the intervals that hold all of them at once.
 
     The dashed line is the end of what the claim says.
@@ -120,10 +120,8 @@ def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None, **p
     ----------
     name : str
         Id of a claim that was judged.
-    x, hue : str
-        Columns of `claim_points`: along the axis, and one line per value.
-    ax : Axes, optional
-        Where to draw; by default in a new figure.
+    x : str
+        The column of `claim_points` along the axis; there is a line per value of ``what``.
     **place
         Values of further columns, of which only these rows are drawn: ``setup=5``.
     """
@@ -132,9 +130,9 @@ def plot_claim(name: str, x: str, hue: str = "what", ax: Axes | None = None, **p
     claim, table = find_claim(name), claim_points(name)
     for column, value in place.items():
         table = table[table[column] == value]
-    colors = {one: style.style_of(str(one)).color for one in table[hue].unique()}
+    colors = {what: style.style_of(str(what)).color for what in table["what"].unique()}
     edge = claim.margin if claim.direction not in claims.PRINTED else claim.printed[0]
-    return plot.plot_points(table, x, hue, claim.unit, edge, colors, ax)
+    return plot.plot_points(table, x, "what", claim.unit, edge, colors)
 
 
 #: Columns of the points by which claims were judged (data/README.md says what they hold).

@@ -46,18 +46,18 @@ NOTEBOOKS, RUNNING = "notebooks", ".dlsim-running"
 #: The notebooks of the suite that take longest begin first, so that no core is idle at the end.
 #: Those that stand side by side compile different engines: one would wait for the other.
 LONGEST_FIRST = (
-    "40-steady-state",
     "20-mcdf",
+    "40-steady-state",
     "60-bricks",
     "50-cpu-gpu",
-    "41-steady-state-beyond",
     "30-inserted-idle-time",
     "61-bricks-beyond",
     "31-inserted-idle-time-beyond",
-    "51-cpu-gpu-beyond",
-    "80-your-own",
+    "21-mcdf-beyond",
     "10-theory",
-    "85-validation",
+    "51-cpu-gpu-beyond",
+    "41-steady-state-beyond",
+    "80-your-own",
 )
 #: Results do not depend on these parameters.
 _WITHOUT_EFFECT = ("jobs", "out")

@@ -66,7 +66,7 @@ def plot_points(
     return ax
 
 
-def plot_verdict_map(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def plot_verdict_map(frame: pd.DataFrame) -> Axes:
     """Draw which reading supports which claim: colour, symbol and count in every cell.
 
     Few readings are columns beside the texts of the claims. More than `FEW_READINGS` are rows, and
@@ -77,8 +77,6 @@ def plot_verdict_map(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
     frame : DataFrame
         Rows are ids of claims, columns readings. A cell is the word of a verdict, followed where
         it is known by the number of points that support the claim, such as "in part 17/20".
-    ax : Axes, optional
-        Where to draw; by default in a new figure.
 
     Raises
     ------
@@ -105,7 +103,7 @@ def plot_verdict_map(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
         codes, texts = codes.T, texts.T
         size = 0.4 + 0.08 * longest + 0.55 * len(names), 1.5 + 0.3 * len(readings)
         row_names, column_names = readings, names
-    ax = axes_of(ax, size)
+    ax = axes_of(None, size)
     sns.heatmap(
         codes,
         annot=texts,

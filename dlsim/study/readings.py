@@ -114,9 +114,7 @@ def by_reading(table: pd.DataFrame) -> pd.DataFrame:
     return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
 
 
-def map_of_readings(
-    run: Callable[[dict[str, Any]], Mapping[str, Any]], everything: bool | None = None
-) -> pd.DataFrame:
+def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame:
     """Draw and keep the verdicts on every claim under every reading, one switch changed at a time.
 
     At quick scale nothing is run: this run's verdicts stand beside the map that is shipped with
@@ -128,8 +126,6 @@ def map_of_readings(
         From a reading, such as {"link": "shared"}, to a dict of frames by the names that the
         measures of the claims have as parameters: the experiments of the notebook under that
         reading. A frame that is missing or None leaves its claims unchecked.
-    everything : bool, optional
-        Whether every reading is run; by default at the scale "paper" alone.
 
     Returns
     -------
@@ -140,12 +136,12 @@ def map_of_readings(
     from dlsim.study import plot
 
     here = session.current()
-    full = here.scale == "paper" if everything is None else everything
-    numbers = _run_all(run) if full else _shipped()
+    is_full = here.scale == "paper"
+    numbers = _run_all(run) if is_full else _shipped()
     table = by_reading(numbers)
     here.folder_of_results.table(f"{here.paper}-readings-intervals", numbers)
     ax = plot.plot_verdict_map(table)
-    title = "each reading, run now" if full else "first: this run; others: shipped"
+    title = "each reading, run now" if is_full else "first: this run; others: shipped"
     ax.set_title(title, pad=12)
     session.save(f"{here.paper}-readings", table.reset_index(), ax)
     return table.replace({f"^{word}": shown for word, shown in SHOWN_WORDS.items()}, regex=True)

@@ -68,12 +68,12 @@ def count_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     return table.reindex(index=papers, columns=list(SHOWN_SYMBOLS), fill_value=0)
 
 
-def plot_counts(frame: pd.DataFrame, ax: Axes | None = None) -> Axes:
+def plot_counts(frame: pd.DataFrame) -> Axes:
     """Draw how many claims of every paper hold: one bar per paper, a part per verdict."""
     if frame.empty:
         raise InputError("a picture of verdicts needs claims, got none: run dlsim reproduce")
     table = count_verdicts(frame)
-    ax = axes_of(ax, (9, 1.2 + 0.42 * len(table)))
+    ax = axes_of(None, (9, 1.2 + 0.42 * len(table)))
     left = table.cumsum(axis=1) - table
     for word, symbol in SHOWN_SYMBOLS.items():
         bars = ax.barh(
