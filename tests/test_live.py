@@ -54,10 +54,9 @@ def text_file(tmp_path):
     return path
 
 
-@pytest.mark.parametrize("send", [False, True])
 @pytest.mark.parametrize("count", [1, 2, 7, 100, 10_000])
-def test_lines_are_cut_whole_and_none_is_lost(text_file, send, count):
-    load, content = lines(text_file, send), text_file.read_bytes()
+def test_lines_are_cut_whole_and_none_is_lost(text_file, count):
+    load, content = lines(text_file), text_file.read_bytes()
     pieces = cut_ranges(load, [(0, load.size)], [load.size / count] * count, is_sorted=False)
     parts = [load.piece(piece.start, piece.stop)() for piece in pieces]
     assert "".join(parts).encode() == content
@@ -148,7 +147,7 @@ def test_pieces_cover_what_is_left_once(units, workers, count, ends):
 
 @given(units=st.integers(1, 5000), workers=st.integers(1, 9))
 def test_a_sample_is_spread_and_takes_a_tenth_at_most(units, workers):
-    load = as_load(range(units))
+    load, costs = as_load(range(units)), work.exact_costs(per_unit=1e-9)
     rounds = sample_places(load, workers)
     places = sorted(place for places in rounds for place in places)
     assert places[0][0] == 0
@@ -159,7 +158,7 @@ def test_a_sample_is_spread_and_takes_a_tenth_at_most(units, workers):
     sampled = 0
     for round_, places in enumerate(rounds):
         for place in places:
-            piece = sample_piece(load, place, round_, workers, lambda: 1e-9)
+            piece = sample_piece(load, place, round_, workers, costs)
             assert place[0] == piece.start < piece.stop <= place[1]
             sampled += piece.units
     # a piece holds a record at least; the head leaves a round out that would make it a tenth

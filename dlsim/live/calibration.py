@@ -105,20 +105,20 @@ class MeasuredCosts:
 
     pieces: deque[Measurement] = field(default_factory=deque)
     ratios: deque[float] = field(default_factory=lambda: deque(maxlen=LOADS_KEPT))
-    _cache: dict[Any, Any] = field(default_factory=dict, repr=False)
+    _fits: dict[tuple[str, bool], Fit] = field(default_factory=dict, repr=False)
 
     def add_piece(self, measurement: Measurement, workers: int) -> None:
         """Add a measured piece, and drop the oldest beyond the limit for this number of workers."""
         self.pieces.append(measurement)
         while len(self.pieces) > PIECES_KEPT_PER_WORKER * workers:
             self.pieces.popleft()
-        self._cache.clear()
+        self._fits.clear()
 
     def forget_first(self, count: int) -> None:
         """Drop the first pieces, which were slowed by the start of the workers."""
         for _ in range(count):
             self.pieces.popleft()
-        self._cache.clear()
+        self._fits.clear()
 
     def _columns(self) -> tuple[Floats, Floats, Floats]:
         units, occupied, computing = np.array(self.pieces, dtype=float).T
@@ -126,26 +126,18 @@ class MeasuredCosts:
 
     def fit(self, has_start_up: bool = True) -> Fit:
         """Return the fitted time that pieces occupy a worker."""
-
-        def find() -> Fit:
+        if ("occupied", has_start_up) not in self._fits:
             units, occupied, _ = self._columns()
-            return fit_times(units, occupied, has_start_up)
-
-        return self._cached(("fit", has_start_up), find)
+            self._fits["occupied", has_start_up] = fit_times(units, occupied, has_start_up)
+        return self._fits["occupied", has_start_up]
 
     def fit_sending(self, has_start_up: bool = True) -> Fit:
         """Return the fitted time that pieces occupy a worker without computing."""
-
-        def find() -> Fit:
+        if ("sending", has_start_up) not in self._fits:
             units, occupied, computing = self._columns()
-            return fit_times(units, np.maximum(occupied - computing, 0.0), has_start_up)
-
-        return self._cached(("sending", has_start_up), find)
-
-    def _cached(self, key: Any, find: Callable[[], Any]) -> Any:
-        if key not in self._cache:
-            self._cache[key] = find()
-        return self._cache[key]
+            sending = np.maximum(occupied - computing, 0.0)
+            self._fits["sending", has_start_up] = fit_times(units, sending, has_start_up)
+        return self._fits["sending", has_start_up]
 
     def simulate(self, sizes: Sequence[float], workers: int) -> tuple[float, float]:
         """Simulate a load whose pieces idle workers pull, with resampled measured ratios.

@@ -13,7 +13,7 @@ import threading
 import time
 from collections import defaultdict
 from collections.abc import Callable
-from concurrent.futures import CancelledError, InvalidStateError
+from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from functools import partial
 from typing import Any, Self
@@ -145,12 +145,6 @@ class Head:
             job.cancel()
         if threading.current_thread() is not self._watcher:
             self._watcher.join(CLOSE_SECONDS)
-
-    def wait(self) -> None:
-        """Wait until all promised loads are done, failed or cancelled."""
-        for job in self._admitted():
-            with suppress(CancelledError):
-                job.future.exception()
 
     def _admitted(self) -> list[Job]:
         return [job for job in self.jobs if job.promise and job.promise.admitted]
@@ -291,8 +285,7 @@ class Head:
         rest, first = [], 0
         for round_, places in enumerate(sample_places(job.load, len(slots))):
             pieces = [
-                sample_piece(job.load, place, round_, len(slots), lambda: self._per_unit(job))
-                for place in places
+                sample_piece(job.load, place, round_, len(slots), job.costs) for place in places
             ]
             sampled = job.units_done + sum(piece.units for piece in pieces)
             if job.costs.pieces and sampled > sum(SAMPLE_SHARES) * job.load.size:
@@ -305,8 +298,9 @@ class Head:
                     job.on_cluster.append(piece)
                     self._send(job, piece, worker)
                 self._changed.wait_for(lambda: not job.on_cluster or job.future.done())
-            if job.future.done():
-                self._raise_failure(job)
+            if job.future.done():  # it failed or was cancelled, so that this raises an error
+                job.promise = Promise(False)
+                job.future.result()
             rest += [
                 (piece.stop, end)
                 for piece, (_, end) in zip(pieces, places, strict=True)
@@ -324,14 +318,6 @@ class Head:
                 lambda: not (planner.waiting or planner.running) or self._is_closed.is_set()
             )
         self._require_open()
-
-    def _per_unit(self, job: Job) -> float:
-        return max(job.costs.fit(has_start_up=False).per_unit, 1e-12)
-
-    def _raise_failure(self, job: Job) -> None:
-        job.promise = Promise(False)
-        error = job.future.exception()
-        raise error if error else InputError("the load was cancelled")
 
     # --- sending and receiving --------------------------------------------------------------------
 

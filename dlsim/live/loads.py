@@ -3,7 +3,8 @@
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from functools import partial
+from typing import Any
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, open_regular
@@ -21,72 +22,12 @@ NOT_PLAIN = {
 }
 
 
-@runtime_checkable
-class Load(Protocol):
-    """A load that a head can divide: any class with these members."""
-
-    @property
-    def size(self) -> int:
-        """Length of the load in its unit: bytes of a file, items of a sequence."""
-
-    def boundary(self, position: int) -> int:
-        """Return the first end of a record at or after a position, 0 <= position <= size."""
-
-    def piece(self, start: int, stop: int) -> Callable[[], Any]:
-        """Return a function that returns the records from start to stop; a worker calls it."""
-
-
-@dataclass(frozen=True)
-class FileRange:
-    """Bytes of a file, which are read on the worker."""
-
-    path: str
-    start: int
-    stop: int
-    is_text: bool
-
-    def __call__(self) -> Any:
-        """Read the bytes, or their text."""
-        with open_regular(self.path) as stream:
-            stream.seek(self.start)
-            data = stream.read(self.stop - self.start)
-        if len(data) != self.stop - self.start:
-            raise InputError(
-                f"{self.path} was changed: it ends at byte {self.start + len(data)} instead of "
-                f"{self.stop}; restore the file, or submit the load again"
-            )
-        return data.decode("utf-8", "surrogateescape") if self.is_text else data
-
-
-@dataclass(frozen=True)
-class Values:
-    """Data that are sent from the head to the worker."""
-
-    data: Any
-
-    def __call__(self) -> Any:
-        """Return the data."""
-        return self.data
-
-
-@dataclass(frozen=True)
-class DelayedPart:
-    """A part of a Dask collection, which is computed on the worker."""
-
-    part: Any
-
-    def __call__(self) -> Any:
-        """Compute the part."""
-        return self.part.compute(scheduler="synchronous")
-
-
 @dataclass(frozen=True)
 class Lines:
-    """The lines of a text file; the unit is a byte."""
+    """The lines of a text file; the unit is a byte. A piece is read on its worker."""
 
     path: str
     size: int
-    is_sent: bool = False
 
     def boundary(self, position: int) -> int:
         """Return the end of the line to which the byte before the position belongs."""
@@ -97,9 +38,9 @@ class Lines:
             stream.readline()
             return min(stream.tell(), self.size)
 
-    def piece(self, start: int, stop: int) -> Callable[[], Any]:
-        """Return the text of whole lines."""
-        return _file_piece(FileRange(self.path, start, stop, is_text=True), self.is_sent)
+    def piece(self, start: int, stop: int) -> Callable[[], str]:
+        """Return a function that reads whole lines."""
+        return partial(read_text_range, self.path, start, stop)
 
 
 @dataclass(frozen=True)
@@ -109,19 +50,14 @@ class Records:
     path: str
     size: int
     record_bytes: int
-    is_sent: bool = False
 
     def boundary(self, position: int) -> int:
         """Round a position up to a multiple of the record's length."""
         return -(-position // self.record_bytes) * self.record_bytes
 
-    def piece(self, start: int, stop: int) -> Callable[[], Any]:
-        """Return the bytes of whole records."""
-        return _file_piece(FileRange(self.path, start, stop, is_text=False), self.is_sent)
-
-
-def _file_piece(piece: FileRange, is_sent: bool) -> Callable[[], Any]:
-    return Values(piece()) if is_sent else piece
+    def piece(self, start: int, stop: int) -> Callable[[], bytes]:
+        """Return a function that reads whole records."""
+        return partial(read_byte_range, self.path, start, stop)
 
 
 @dataclass(frozen=True)
@@ -136,8 +72,8 @@ class Items:
         return position
 
     def piece(self, start: int, stop: int) -> Callable[[], Any]:
-        """Return a slice."""
-        return Values(getattr(self.data, "iloc", self.data)[start:stop])
+        """Return a function that holds a slice, which the head sends to the worker."""
+        return partial(_identity, getattr(self.data, "iloc", self.data)[start:stop])
 
 
 @dataclass(frozen=True)
@@ -156,21 +92,45 @@ class Parts:
         return position
 
     def piece(self, start: int, stop: int) -> Callable[[], Any]:
-        """Return one part, without the graph of the other parts."""
+        """Return a function that computes one part, without the graph of the other parts."""
         dask = import_extra("a Dask collection", "cluster", "dask")
-        return DelayedPart(dask.optimize(self.parts[start])[0])
+        return partial(dask.optimize(self.parts[start])[0].compute, scheduler="synchronous")
 
 
-def lines(path: StrPath, send: bool = False) -> Lines:
+#: What a head can divide. `size` is the length in units; `boundary` returns the first end of a
+#: record at or after a position; a worker calls what `piece` returns.
+Load = Lines | Records | Items | Parts
+
+
+def read_byte_range(path: str, start: int, stop: int) -> bytes:
+    """Read the bytes of a file from start to stop; raise InputError if it ends before."""
+    with open_regular(path) as stream:
+        stream.seek(start)
+        data = stream.read(stop - start)
+    if len(data) != stop - start:
+        raise InputError(
+            f"{path} was changed: it ends at byte {start + len(data)} instead of {stop}; restore "
+            "the file, or submit the load again"
+        )
+    return data
+
+
+def read_text_range(path: str, start: int, stop: int) -> str:
+    """Read the text between two bytes of a file."""
+    return read_byte_range(path, start, stop).decode("utf-8", "surrogateescape")
+
+
+def _identity(data: Any) -> Any:
+    return data
+
+
+def lines(path: StrPath) -> Lines:
     """Divide a text file at the ends of its lines.
 
     Parameters
     ----------
     path : path
-        A UTF-8 file. A function gets the text of whole lines, a str.
-    send : bool
-        False: workers read the file themselves, as on one machine or a shared file system. True:
-        the head reads it and sends every piece.
+        A UTF-8 file that all workers can read. A function gets the text of whole lines, a str.
 
     Returns
     -------
@@ -191,20 +151,19 @@ def lines(path: StrPath, send: bool = False) -> Lines:
             raise InputError(
                 f"{path} is {what} and cannot be cut at lines; {remedy.format(path=path)}"
             )
-    return Lines(path, size, send)
+    return Lines(path, size)
 
 
-def records(path: StrPath, record_bytes: int, send: bool = False) -> Records:
+def records(path: StrPath, record_bytes: int) -> Records:
     """Divide a binary file into records of one length.
 
     Parameters
     ----------
     path : path
-        The file. A function gets the bytes of whole records; see `numpy.frombuffer`.
+        A file that all workers can read. A function gets the bytes of whole records; see
+        `numpy.frombuffer`.
     record_bytes : int
         Length of a record in bytes.
-    send : bool
-        Whether the head reads the file and sends every piece; see `lines`.
 
     Returns
     -------
@@ -224,7 +183,7 @@ def records(path: StrPath, record_bytes: int, send: bool = False) -> Records:
         raise InputError(
             f"{path} has {size} bytes, which is no multiple of record_bytes={record_bytes}"
         )
-    return Records(path, size, record_bytes, send)
+    return Records(path, size, record_bytes)
 
 
 def as_load(data: Any) -> Load:

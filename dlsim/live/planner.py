@@ -7,7 +7,7 @@ papers M and I it is cut into one piece per worker.
 """
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from operator import attrgetter
 
@@ -365,12 +365,12 @@ def sample_places(load: Load, workers: int) -> list[list[tuple[int, int]]]:
 
 
 def sample_piece(
-    load: Load, place: tuple[int, int], round_: int, workers: int, per_unit: Callable[[], float]
+    load: Load, place: tuple[int, int], round_: int, workers: int, costs: MeasuredCosts
 ) -> Piece:
     """Return a worker's piece in a round of the sample: a share of the load, or a time at most."""
     units = SAMPLE_SHARES[round_] * load.size / workers
     if math.isfinite(SAMPLE_SECONDS[round_]):
-        units = min(units, SAMPLE_SECONDS[round_] / per_unit())
+        units = min(units, SAMPLE_SECONDS[round_] / costs.fit(has_start_up=False).per_unit)
     start, end = place
     stop = start + 1 if isinstance(load, Parts) else load.boundary(start + max(1, int(units)))
     return Piece(start, min(end, max(start + 1, stop)), is_sample=True)

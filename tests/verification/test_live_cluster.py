@@ -79,9 +79,7 @@ def test_results_come_in_the_order_of_the_load(head):
     assert again.progress == 1
 
 
-def test_a_file_sent_by_the_head_and_records(head, text_file, tmp_path):
-    job = head.submit(work.count_words, lines(text_file, send=True), combine=sum, deadline=60)
-    assert job.result(LONG) == 20_000
+def test_records_of_a_file(head, tmp_path):
     (tmp_path / "data.bin").write_bytes(bytes(range(200)) * 8)
     job = head.submit(len, records(tmp_path / "data.bin", 8), combine=sum, deadline=60)
     assert job.result(LONG) == 1600
@@ -160,7 +158,6 @@ def test_two_loads_at_once(head):
     work.GO.set()
     assert second.result(LONG) == list(range(300))
     assert first.result(LONG) == list(range(400))
-    head.wait()
 
 
 def test_a_load_may_be_cancelled_while_it_runs_or_waits(head):
