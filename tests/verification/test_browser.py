@@ -1,10 +1,17 @@
-"""The panels and a paper's notebook in JupyterLab, in a real browser (see `tests.lab_browser`)."""
+"""The panels and a paper's notebook in JupyterLab, in a real browser."""
 
 from pathlib import Path
 
 import pytest
 
-from tests.lab_browser import PATIENCE, Notebook, browser, serve_lab, set_parameters, sync_api
+from tests.verification.lab_browser import (
+    PATIENCE,
+    Notebook,
+    browser,
+    serve_lab,
+    set_parameters,
+    sync_api,
+)
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.browser

@@ -1,6 +1,6 @@
 """Every notebook in JupyterLab, in a real browser: as ``dlsim lab`` copies it, and run whole.
 
-See `tests.lab_browser`. The results of all papers appear beside the copy, where 90-scorecard, the
+See `lab_browser`. The results of all papers appear beside the copy, where 90-scorecard, the
 last notebook, finds them.
 """
 
@@ -9,7 +9,7 @@ import pytest
 
 from dlsim import files
 from dlsim.study.notebook_process import first_problem
-from tests.lab_browser import Notebook, browser, serve_lab, set_parameters
+from tests.verification.lab_browser import Notebook, browser, serve_lab, set_parameters
 
 __all__ = ["browser"]
 pytestmark = pytest.mark.browser

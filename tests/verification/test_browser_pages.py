@@ -1,6 +1,6 @@
 """Pages and book in a real browser: two widths, two themes, by keyboard, and by axe-core.
 
-Deselected by default, see `tests.lab_browser`. With DLSIM_QUICK_RESULTS=FOLDER of a whole
+Deselected by default, see `lab_browser`. With DLSIM_QUICK_RESULTS=FOLDER of a whole
 ``dlsim reproduce`` every page in it is looked at as well.
 """
 
@@ -16,9 +16,9 @@ from dlsim.output_folder import OutputFolder  # noqa: E402
 from dlsim.study.book import write_book  # noqa: E402
 from dlsim.study.claims import SHOWN_WORDS  # noqa: E402
 from dlsim.study.results_page import write_results_page  # noqa: E402
-from tests.lab_browser import browser, faults  # noqa: E402, F401
 from tests.made_up_run import META, ended, make_run  # noqa: E402
 from tests.test_report import verdicts  # noqa: E402
+from tests.verification.lab_browser import browser, faults  # noqa: E402, F401
 
 pytestmark = pytest.mark.browser
 LOOKS = [(1280, "light"), (1280, "dark"), (390, "light"), (390, "dark")]

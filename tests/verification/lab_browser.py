@@ -21,7 +21,7 @@ import pytest
 sync_api = pytest.importorskip("playwright.sync_api", reason="needs the extra 'browser'")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="needs 'browser'")
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 CHROMIUM = os.environ.get("DLSIM_CHROMIUM", "/usr/bin/chromium")
 #: Longest wait for anything, in milliseconds (DLSIM_PATIENCE in seconds): kernels are compiled.
 PATIENCE = 1000 * int(os.environ.get("DLSIM_PATIENCE", 600))
