@@ -37,11 +37,9 @@ HOURS, DOMAINS, NODES_PER_DOMAIN, ENVIRONMENTS = 8.0, 2, (8, 8), 3
 OPTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Switches that would take longer than a picture may; the probe interval has a slider.
 _SLOW_SWITCHES = ("network", "trace_step", "link_background", "probe")
-#: The one switch of `Scheduler`.
-_SCHEDULER_SWITCHES = {"exclude_rejecting": (False, True)}
 _SWITCHES_SHOWN: dict[str, tuple[Any, ...]] = {
     name: options
-    for name, options in {**SWITCHES, **INPUT_SWITCHES, **_SCHEDULER_SWITCHES}.items()
+    for name, options in {**SWITCHES, **INPUT_SWITCHES}.items()
     if name not in _SLOW_SWITCHES
 }
 
@@ -61,7 +59,6 @@ _LABELS = {
     "H": "Hurst parameter of the traces: how long they remember",
     "trace_std": "standard deviation of the traces over their mean",
     "trace_method": "method that draws the traces",
-    "exclude_rejecting": "a request avoids the servers that it fell back from",
 }
 
 _DEFINITIONS = {
@@ -145,46 +142,34 @@ def draw_environments(
 def make_scheduler(name: str, setting: GridSetting) -> Scheduler:
     """Return the scheduler of a name such as ``"Greedy"`` or ``"D-0.7"``."""
     options: dict[str, Any] = {
-        switch: value for switch, value in setting.reading if switch in _SCHEDULER_SWITCHES
+        "load_correction": setting.correction,
+        "max_fallbacks": setting.fallbacks,
     }
-    options |= {"load_correction": setting.correction, "max_fallbacks": setting.fallbacks}
     if name == "Greedy":
         return Scheduler("greedy", **options)
     return Scheduler("deadline", opt=float(name.removeprefix("D-")), **options)
 
 
-@functools.lru_cache(maxsize=128)
-def _run_all(names: tuple[str, ...], setting: GridSetting) -> dict[str, list[GridResult]]:
-    """Run some schedulers in every environment."""
-    drawn = tuple(sorted((k, v) for k, v in setting.reading if k in INPUT_SWITCHES))
-    rules = {
-        k: v for k, v in setting.reading if k not in INPUT_SWITCHES and k not in _SCHEDULER_SWITCHES
-    }
-    reading = Reading.of({**rules, "probe": setting.probe})
-    schedulers = [make_scheduler(name, setting) for name in names]
-    results = [
-        # a picture takes 24 runs
-        [simulate(environment, scheduler, reading, engine="compiled") for scheduler in schedulers]
-        for environment in draw_environments(setting.interval, setting.seed, drawn)
-    ]
-    return dict(zip(names, map(list, zip(*results, strict=True)), strict=True))
-
-
+@functools.lru_cache(maxsize=256)
 def results_of(name: str, setting: GridSetting) -> list[GridResult]:
     """Return the result of a scheduler in every environment."""
-    curve = ("Greedy", *(f"D-{opt:g}" for opt in OPTS))
-    return _run_all(curve if name in curve else (name,), setting)[name]
-
-
-def summarize(results: list[GridResult]) -> tuple[float, float]:
-    """Return the mean cost in Mops/s, and the percent of all requests that failed."""
-    missed = np.concatenate([result.requests["missed"].to_numpy() for result in results])
-    return float(np.mean([result.cost for result in results])), 100 * float(missed.mean())
+    drawn = tuple(sorted((k, v) for k, v in setting.reading if k in INPUT_SWITCHES))
+    rules = {k: v for k, v in setting.reading if k not in INPUT_SWITCHES}
+    reading, scheduler = (
+        Reading.of({**rules, "probe": setting.probe}),
+        make_scheduler(name, setting),
+    )
+    return [
+        simulate(environment, scheduler, reading, engine="compiled")  # a picture takes 24 runs
+        for environment in draw_environments(setting.interval, setting.seed, drawn)
+    ]
 
 
 def cost_and_failure(name: str, setting: GridSetting) -> tuple[float, float]:
-    """Return the result of `summarize` for a scheduler in all environments."""
-    return summarize(results_of(name, setting))
+    """Return the mean cost in Mops/s, and the percent of all requests that failed."""
+    results = results_of(name, setting)
+    missed = np.concatenate([result.requests["missed"].to_numpy() for result in results])
+    return float(np.mean([result.cost for result in results])), 100 * float(missed.mean())
 
 
 def count_by_server(result: GridResult) -> pd.DataFrame:
@@ -228,7 +213,7 @@ def _draw_chosen(ax: Axes, name: str, setting: GridSetting) -> None:
     """Draw the chosen scheduler, with an arrow from the same one without its two mechanisms."""
     here = cost_and_failure(name, setting)
     plain = setting._replace(fallbacks=0, correction=False)
-    before = here if setting == plain else summarize(_run_all((name,), plain)[name])
+    before = cost_and_failure(name, plain)
     if before != here:
         arrow = {"arrowstyle": "->", "color": "#444444", "lw": 1.1, "shrinkA": 4, "shrinkB": 8}
         ax.annotate("", here, before, zorder=3, arrowprops=arrow)
