@@ -125,11 +125,7 @@ class Planner:
         """Return the promise of a load, tested together with all waiting loads."""
         if not self.workers:
             return Promise(False)
-        jobs = [*self.waiting, job]
-        found = self._test(jobs, now)
-        if not found.admitted[:-1].all():
-            self._relax(found, now)
-            found = self._test(jobs, now)
+        found = self._plan([*self.waiting, job], now)
         elapsed = now - job.arrival
         if not found.admitted[-1]:
             return Promise(False, offer=elapsed + float(found.offer[-1]))
@@ -141,6 +137,14 @@ class Planner:
         end = equal_finish(factor * work, self._releases(now))
         expected = equal_finish(work, self._releases(now, with_margin=False))
         return Promise(True, elapsed + end, elapsed + expected, self.workers)
+
+    def _plan(self, jobs: Sequence[Job], now: float) -> InstantPlan:
+        """Test all waiting loads, and perhaps a newcomer; those that fail are planned for later."""
+        found = self._test(jobs, now)
+        if found.admitted[: len(self.waiting)].all():
+            return found
+        self._relax(found, now)
+        return self._test(jobs, now)
 
     def _test(self, jobs: Sequence[Job], now: float) -> InstantPlan:
         """Run the admission test on loads in this order; times are seconds from now.
@@ -225,13 +229,8 @@ class Planner:
         """Start the next load if its planned start is due."""
         if not self.waiting or not self.workers:
             return None
-        found = self._test(self.waiting, now)
-        if not found.admitted.all():
-            self._relax(found, now)
-            found = self._test(self.waiting, now)
-        starts = np.where(
-            found.admitted, found.start, 0.0
-        )  # loads that cannot be in time start now
+        found = self._plan(self.waiting, now)
+        starts = np.where(found.admitted, found.start, 0.0)  # a load that will be late starts now
         first = int(np.argmin(starts))
         if starts[first] > SOON:
             return None
