@@ -491,7 +491,7 @@ def test_a_graph_needs_the_ends_of_its_links():
 # ------------------------------------------------------------ equivalent speed
 
 
-def by_program(tree, master, data, work, ports):
+def by_program(tree, master, data, work):
     """The equivalent speed as a linear program: units computed at nodes, moved on edges."""
     arcs = [(u, v) for u, v in nx.dfs_edges(tree, master)]
     nodes, n = list(tree), len(tree)
@@ -503,9 +503,8 @@ def by_program(tree, master, data, work, ports):
             rows.append([sign * x for x in flow])
             limits.append(0.0)
         busy = [data / tree[a][b]["bandwidth"] if a == v else 0.0 for a, b in arcs]
-        if ports == "one":
-            rows.append([0.0] * n + busy)
-            limits.append(1.0)
+        rows.append([0.0] * n + busy)
+        limits.append(1.0)
     caps = [(0, tree.nodes[v]["speed"] / work) for v in nodes]
     widths = [(0, tree[a][b]["bandwidth"] / data if data else None) for a, b in arcs]
     best = linprog([-1.0] * n + [0.0] * len(arcs), A_ub=rows or None, b_ub=limits or None,
@@ -514,8 +513,8 @@ def by_program(tree, master, data, work, ports):
 
 
 @settings(max_examples=scale_count(120), deadline=None)
-@given(st.integers(1, 8), st.integers(0, 10**6), st.sampled_from(["one", "many"]))
-def test_equivalent_speed_is_the_optimum_of_the_linear_program(size, seed, ports):
+@given(st.integers(1, 8), st.integers(0, 10**6))
+def test_equivalent_speed_is_the_optimum_of_the_linear_program(size, seed):
     rng = np.random.default_rng(seed)
     tree = nx.Graph()
     tree.add_nodes_from(range(size))
@@ -525,15 +524,14 @@ def test_equivalent_speed_is_the_optimum_of_the_linear_program(size, seed, ports
     for _, _, edge in tree.edges(data=True):
         edge["bandwidth"] = float(rng.choice([0.5, 2, 8])) * rng.uniform(0.5, 1)
     master, data, work = int(rng.integers(size)), float(rng.choice([0, 0.5, 3])), 2.0
-    got = equivalent_speed(tree, master, data, work, ports)
-    assert got == pytest.approx(by_program(tree, master, data, work, ports), rel=1e-7, abs=1e-7)
+    got = equivalent_speed(tree, master, data, work)
+    assert got == pytest.approx(by_program(tree, master, data, work), rel=1e-7, abs=1e-7)
 
 
 def test_a_link_without_bandwidth_feeds_nobody():
     tree = nx.Graph([("m", "a", {"bandwidth": 0.0})])
     nx.set_node_attributes(tree, 3.0, "speed")
     assert equivalent_speed(tree, "m") == 3
-    assert equivalent_speed(tree, "m", ports="many") == 3
 
 
 def star(**change):
@@ -552,7 +550,6 @@ def star(**change):
         (star(), {"master": "z"}, "master 'z' is no node"),
         (star(speed=-1), {"master": "m"}, "speed of node 'a' must be a finite number"),
         (star(speed=None), {"master": "m"}, "speed of node 'a' must be a finite number"),
-        (star(), {"master": "m", "ports": "two"}, "ports must be one of one, many"),
         (star(), {"master": "m", "work": 0.0}, "work must be a finite number above 0"),
         (star(), {"master": "m", "data": -1.0}, "data must be"),
         (star(), {"master": "m", "data": "x"}, "data must be a finite number .* got 'x'"),

@@ -11,7 +11,7 @@ import numpy as np
 
 from dlsim.errors import InputError
 from dlsim.steady.routes import Routes, require_pair_memory, to_list
-from dlsim.validate import number, one_of
+from dlsim.validate import number
 
 
 def check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
@@ -108,14 +108,14 @@ def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
 
 
 def equivalent_speed(
-    tree: nx.Graph, master: Hashable, data: float = 1.0, work: float = 1.0, ports: str = "one"
+    tree: nx.Graph, master: Hashable, data: float = 1.0, work: float = 1.0
 ) -> float:
     r"""Return the speed of a single processor that does as much work as a tree of processors.
 
     Paper S, section 2, which cites C. Banino et al., "Scheduling strategies for master-slave
     tasking on heterogeneous processor platforms", IEEE TPDS 15(4), 2004: in steady state a node
-    feeds its children in the order of their links, fastest first, whatever their speeds. With one
-    port it spends :math:`\sum_j x_j \delta / b_j \le 1` of its time on sending:
+    feeds its children one at a time in the order of their links, fastest first, whatever their
+    speeds:
 
     .. math:: S = s + w \max \{\textstyle\sum_j x_j : \sum_j x_j \delta / b_j \le 1,\;
         0 \le x_j \le S_j / w\}
@@ -129,9 +129,6 @@ def equivalent_speed(
         The root, which holds all data (the front-end processor).
     data, work : float
         Of one load unit: the equivalent speed depends on their ratio.
-    ports : {"one", "many"}
-        Whether a node sends to one child at a time, or to all at once, each as fast as
-        its link allows.
 
     Returns
     -------
@@ -156,7 +153,6 @@ def equivalent_speed(
     >>> equivalent_speed(star, "m")
     3.5
     """
-    one_of("ports", ports, ("one", "many"))
     is_plain = isinstance(tree, nx.Graph) and not tree.is_directed() and len(tree)
     if not is_plain or not nx.is_tree(tree):
         raise InputError(f"the site must be a tree, got {tree}")
@@ -167,17 +163,16 @@ def equivalent_speed(
     speed = {v: float(number(f"speed of node {v!r}", tree.nodes[v].get("speed"))) for v in tree}
     children = nx.dfs_successors(tree, master)
     for node in nx.dfs_postorder_nodes(tree, master):
-        offers = sorted(
-            (data / b if b else math.inf if data else 0.0, speed[child] / work)
-            for child in children.get(node, ())
-            for edge in [f"bandwidth of edge {node!r} - {child!r}"]
-            for b in [float(number(edge, tree[node][child].get("bandwidth")))]
-        )
-        left, total = 1.0, 0.0
-        for cost, most in offers:
-            units = min(most, left / cost) if cost else most
-            total += units
-            if ports == "one" and units:
-                left = max(0.0, left - units * cost)
-        speed[node] += work * total
+        offers = []  # of each child: time to send one load unit, units that it computes per time
+        for child in children.get(node, ()):
+            edge = f"bandwidth of edge {node!r} - {child!r}"
+            bandwidth = float(number(edge, tree[node][child].get("bandwidth")))
+            slowest = math.inf if data else 0.0
+            offers.append((data / bandwidth if bandwidth else slowest, speed[child] / work))
+        time_left, units = 1.0, 0.0
+        for send_time, most in sorted(offers):
+            sent = min(most, time_left / send_time) if send_time else most
+            units += sent
+            time_left = max(0.0, time_left - sent * send_time) if sent else time_left
+        speed[node] += work * units
     return speed[master]
