@@ -22,7 +22,6 @@ from dlsim.steady import (
     heuristics,
     solve,
     solve_program,
-    speeds,
 )
 from dlsim.steady.engine import SUFFIXES, Method
 from dlsim.steady.heuristics import (
@@ -236,10 +235,10 @@ def test_greedy_ends_where_steps_are_tiny():
 @pytest.mark.parametrize("name", READINGS)
 def test_greedy_goes_on_compiled_where_it_stops_uncompiled(monkeypatch, name, turns):
     for seed in range(5):
-        monkeypatch.setattr(speeds, "GREEDY_CORE", Core("dlsim.steady.core", 10**6, 3))
+        monkeypatch.setattr(heuristics, "GREEDY_CORE", Core("dlsim.steady.core", 10**6, 3))
         p = draw_platform(seed, seed % 2 == 0, clusters=3)
         whole = run_greedy(p, READINGS[name], traced=100, engine="python")
-        monkeypatch.setattr(speeds, "UNCOMPILED_TURNS", turns * p.clusters)
+        monkeypatch.setattr(heuristics, "UNCOMPILED_TURNS", turns * p.clusters)
         parts = run_greedy(p, READINGS[name], traced=100)
         pd.testing.assert_frame_equal(whole.trace, parts.trace, check_exact=True)
         assert (whole.work.tobytes(), whole.steps) == (parts.work.tobytes(), parts.steps)

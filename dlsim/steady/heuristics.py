@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
+from dlsim.compiled import Core
 from dlsim.steady.allocation import scale_to_feasible
 from dlsim.steady.core.greedy import (
     ALL_TURNS,
@@ -22,7 +23,6 @@ from dlsim.steady.core.greedy import (
 )
 from dlsim.steady.model import Floats, Ints, Platform, Reading
 from dlsim.steady.relaxation import ReducedProgram, relaxed_program
-from dlsim.steady.speeds import first_turns, greedy_core
 
 #: Work (A, K) and whole connections (K, K).
 WorkAndConnections = tuple[Floats, Ints]
@@ -34,6 +34,13 @@ FIT_TOLERANCE = 1e-9
 #: LPRR on more cells than that adds columns when they are needed: on all 2,500 cells of 50
 #: clusters it takes 6 to 22 times as long, on those of 90 clusters 10 to 42 times.
 SMALL_LP_CELLS = 2048
+
+#: The core of G at two speeds. Applications times clusters that a process serves uncompiled, in
+#: about a second: G takes at most .05 s on 5 clusters, .34 s on 20. Compiling takes some 3 s.
+GREEDY_CORE = Core("dlsim.steady.core", work=1_000, seconds=3)
+#: Turns of G times clusters that "auto" takes uncompiled, in about a second; the platforms drawn by
+#: Table 1 need at most 150,000 on 20 clusters, one with thin connections may need a million turns.
+UNCOMPILED_TURNS = 200_000
 
 
 def build_network(platform: Platform) -> GreedyNetwork:
@@ -129,9 +136,11 @@ def run_greedy(
     applications, clusters = np.zeros((2, traced), dtype=np.int64)
     trace = GreedyTrace(applications, clusters, np.zeros(traced))
     as_in_prose, takes_rest = reading.local_amount == "prose", reading.stuck == "rest"
-    last_turn, is_done = first_turns(platform, engine), False
+    last_turn, is_done = ALL_TURNS, False
+    if engine == "auto":  # it continues with the compiled core
+        last_turn = UNCOMPILED_TURNS // platform.clusters
     while not is_done:
-        with greedy_core(platform, engine) as core:
+        with GREEDY_CORE.at_speed(engine, platform.applications * platform.clusters) as core:
             is_done = core.greedy.allocate_greedily(
                 network, remaining, trace, as_in_prose, takes_rest, last_turn
             )
