@@ -49,14 +49,14 @@ def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
     papers, found = load_figures()[0], []
     folder, card = Path(out), with_sentences(card)
     notebooks = {row.paper: row.notebook for row in reversed(load_figures()[1])}
-    for paper, rows in _by_paper(card).items():
-        about = papers.get(paper, {})
+    for paper, title in _titles(card).items():
+        about, rows = papers.get(paper, {}), card[card["paper"] == paper].to_dict("records")
         lead = next((row for row in rows if row["id"] == about.get("claim")), rows[0])
         notebook = folder / "notebooks" / f"{notebooks.get(paper, '')}.ipynb"
         found.append(
             {
                 "paper": paper,
-                "title": about.get("title", paper),
+                "title": title,
                 "source": about.get("source", ""),
                 "says": about.get("says", lead["claim"]),
                 "found": about.get("found", ""),
@@ -117,13 +117,6 @@ def _card_of(row: FigureRow, card: pd.DataFrame, folder: Path) -> dict[str, Any]
         "has_failed": failed.is_file(),
         "links": {text: address for text, address in links.items() if address},
     }
-
-
-def _by_paper(card: pd.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for row in card.to_dict("records"):
-        groups.setdefault(str(row["paper"]), []).append({str(k): v for k, v in row.items()})
-    return groups
 
 
 def _titles(card: pd.DataFrame) -> dict[str, str]:
