@@ -107,11 +107,13 @@ class Fairness:
 def local_bounds(schedule: Result) -> Floats:
     """Return the end of each job if it had queued behind the work assigned to its class (F1)."""
     job_table, jobs = schedule.job_table, schedule.jobs
-    turn, bounds = jobs["turn"].to_numpy(), np.full(len(jobs), np.inf)
+    turn, end, device = (jobs[name].to_numpy() for name in ("turn", "end", "device"))
+    bounds = np.full(len(jobs), np.inf)
     for d, name in enumerate(schedule.machine.devices):
-        mine = jobs[jobs["device"] == name].sort_values("turn")
-        ends = np.concatenate([[-np.inf], mine["end"]])
-        ready = np.maximum(jobs["decided"], ends[np.searchsorted(mine["turn"], turn)])
+        mine = np.flatnonzero(device == name)
+        mine = mine[np.argsort(turn[mine], kind="stable")]
+        ends = np.concatenate([[-np.inf], end[mine]])
+        ready = np.maximum(jobs["decided"].to_numpy(), ends[np.searchsorted(turn[mine], turn)])
         own = job_table.preferred == CLASSES.index(device_class(name))
         bounds[own] = np.minimum(bounds, ready + job_table.times[:, d])[own]
     return bounds
