@@ -67,15 +67,6 @@ def test_a_stored_history_steers_a_simulation(path):
     assert schedule.jobs["rule"].tolist() == ["R3*"]
 
 
-def test_simulated_runs_are_kept_as_the_history_knows_them(tmp_path):
-    jobs = workload.random_jobs(workload.applications("lee", 4, seed=1), 30, seed=1)
-    schedule = simulate(jobs, Machine(2, 1))
-    with HistoryDatabase(tmp_path / "h.sqlite") as database:
-        database.add_schedule(schedule)
-        stored = database.history("simulated")
-    pd.testing.assert_frame_equal(stored.table(), schedule.history.table())
-
-
 def test_measured_times_become_applications(path):
     with HistoryDatabase(path) as database:
         table = workload.from_history(database.history())
@@ -114,16 +105,6 @@ def test_a_run_that_cannot_be_kept_is_refused(tmp_path, run, named):
         with pytest.raises(InputError, match=named):
             database.add(**({"app": "A", "cls": "gpu", "seconds": 1.0} | run))
         assert database.runs().empty
-
-
-def test_a_schedule_is_added_as_a_whole_or_not_at_all(tmp_path):
-    schedule = simulate(workload.random_jobs(workload.applications("lee", 2, seed=1), 3, seed=1))
-    with HistoryDatabase(tmp_path / "h.sqlite") as database:
-        with pytest.raises(InputError, match="not Unicode"):
-            database.add_schedule(schedule, host="\ud800")
-        assert database.runs().empty
-        database.add_schedule(schedule)
-        assert len(database.runs()) == 3
 
 
 # --- several processes ----------------------------------------------------------------------------

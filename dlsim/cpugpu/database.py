@@ -8,21 +8,18 @@ killed loses at most the run that it was writing.
 import os
 import secrets
 import sqlite3
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import pandas as pd
 
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.jobs import CLASSES, device_class
+from dlsim.cpugpu.jobs import CLASSES
 from dlsim.errors import InputError, StudyError
 from dlsim.files import StrPath, open_regular
 from dlsim.validate import instance, mapping, number, one_of
-
-if TYPE_CHECKING:
-    from dlsim.cpugpu.outcome import ScheduleResult
 
 #: Marks of a history database in the header of its file, and where SQLite keeps them.
 APPLICATION_ID, VERSION = 0x646C7369, 4
@@ -118,15 +115,19 @@ class HistoryDatabase:
         device: str = "",
     ) -> None:
         """Add one measured run of an application on a device class, "cpu" or "gpu"."""
-        self._insert([(app, size, cls, host, device, seconds)])
-
-    def add_schedule(self, schedule: "ScheduleResult", host: str = "simulated") -> None:
-        """Add all runs of a simulated schedule, or none; `host` marks them as simulated."""
-        jobs = schedule.jobs.assign(seconds=schedule.run_times).sort_values("end", kind="stable")
-        rows = jobs[["app", "device", "seconds"]].itertuples(index=False)
-        self._insert(
-            [(app, "", device_class(device), host, device, taken) for app, device, taken in rows]
-        )
+        texts = (app, size, cls, host, device)
+        for name, text in zip(KEY, texts, strict=True):
+            instance(name, text, str, rule="a text")
+        one_of("device class", cls, CLASSES)
+        taken = number(f"run time of {app!r}", seconds, above=True, rule="positive and finite")
+        with self._explain_errors(), self._connection as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            try:
+                connection.execute(INSERT, (*texts, float(taken), *texts))
+            except UnicodeEncodeError as error:
+                raise InputError(
+                    f"a run cannot be kept, its text is not Unicode: {error}"
+                ) from None
 
     def runs(self) -> pd.DataFrame:
         """Return every run in the order in which they were added, with the columns `COLUMNS`."""
@@ -153,31 +154,10 @@ class HistoryDatabase:
             runs = runs[runs["host"] == host]
         if wanted:
             runs = runs[runs["class"].map(wanted) == runs["device"]]
-        history = History()
-        for app, size, cls, seconds in runs[["app", "size", "class", "seconds"]].itertuples(
-            index=False
-        ):
+        history, columns = History(), runs[["app", "size", "class", "seconds"]]
+        for app, size, cls, seconds in columns.itertuples(index=False):
             history.add(sized_name(app, size), cls, seconds)
         return history
-
-    def _insert(self, rows: Sequence[tuple[str, str, str, str, str, float]]) -> None:
-        """Add runs in one transaction, each with the next number of its key."""
-        values = []
-        for *texts, seconds in rows:
-            for name, text in zip(KEY, texts, strict=True):
-                instance(name, text, str, rule="a text")
-            one_of("device class", texts[KEY.index("class")], CLASSES)
-            what = f"run time of {texts[0]!r}"
-            taken = number(what, seconds, above=True, rule="positive and finite")
-            values.append((*texts, float(taken), *texts))
-        with self._explain_errors(), self._connection as connection:
-            connection.execute("BEGIN IMMEDIATE")
-            try:
-                connection.executemany(INSERT, values)
-            except UnicodeEncodeError as error:
-                raise InputError(
-                    f"a run cannot be kept, its text is not Unicode: {error}"
-                ) from None
 
     def _create(self) -> None:
         """Create an empty database that appears whole under its name, or not at all."""

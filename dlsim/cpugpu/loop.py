@@ -26,8 +26,8 @@ class Trace(NamedTuple):
         Where the engine's clock begins.
     device, decision_no : ndarray of int
         The device, and the place of the last move among all decisions.
-    decided, start, end, seconds : ndarray of float
-        When the job was moved last, began and ended, and its measured time.
+    decided, start, end : ndarray of float
+        When the job was moved last, began and ended.
     rules : list of str
         Why it was moved.
     predicted_finish : ndarray of float, shape (jobs, devices)
@@ -40,7 +40,6 @@ class Trace(NamedTuple):
     decided: Floats
     start: Floats
     end: Floats
-    seconds: Floats
     rules: list[str]
     predicted_finish: Floats
 
@@ -74,7 +73,7 @@ def simulate_jobs(
     scheduler = OnlineScheduler(machine, policy, reading, history, plan)
     count, devices = times.shape
     times_on, shortest = [column.tolist() for column in times.T], float(np.nanmin(times))
-    start, end, seconds = [math.nan] * count, [math.nan] * count, [math.nan] * count
+    start, end = [math.nan] * count, [math.nan] * count
     device_of, rules, finishes = [-1] * count, [""] * count, [(math.nan,) * devices] * count
     running, ends = [-1] * devices, [math.inf] * devices
     arrival.append(math.inf)
@@ -90,8 +89,8 @@ def simulate_jobs(
         for now, device in sorted([(at, device) for device, at in enumerate(ends) if at <= limit]):
             job = running[device]
             ends[device], end[job] = math.inf, now
-            seconds[job] = now - start[job] if share else times_on[device][job]
-            scheduler.complete(now, device, seconds[job])
+            seconds = now - start[job] if share else times_on[device][job]
+            scheduler.complete(now, device, seconds)
             ended += 1
         if arrival[coming] <= limit:
             arriving = []
@@ -119,7 +118,6 @@ def simulate_jobs(
         np.array([scheduler.decided[job] for job in range(count)]),
         np.array(start),
         np.array(end),
-        np.array(seconds),
         rules,
         np.array(finishes),
     )

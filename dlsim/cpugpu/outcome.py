@@ -66,11 +66,6 @@ class ScheduleResult(JobMetrics):
         bound = lb_fractional(job_table.arrival, job_table.times, self.machine.gpus)
         return bound - float(job_table.arrival[0])
 
-    @property
-    def run_times(self) -> pd.Series:
-        """Realised time of each run, without the rounding of end - start."""
-        return pd.Series(self.trace.seconds, index=self.jobs.index)
-
     def fairness(self, reading: str = "local", significant: float = 0.1) -> Fairness:
         """Say which jobs ended later than on their preferred device (section 5).
 
