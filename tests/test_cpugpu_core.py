@@ -13,7 +13,7 @@ from dlsim.cpugpu.engine import ONLINE
 from dlsim.cpugpu.job_table import read_job_table
 from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.queues import SubQueue
-from dlsim.cpugpu.rules import decide
+from dlsim.cpugpu.scheduler import decider
 from dlsim.errors import InputError
 from tests.scale import LONG, scale_count
 from tests.twins import cpugpu_desk as twin
@@ -156,7 +156,7 @@ def test_a_function_that_asks_a_rule_decides_as_the_rule(name):
         _r, trace, known, (jobs, machine, policy, reading, extra) = instance(rng, name)
 
         def asked(state, _, reading, policy=policy):
-            return decide(state, policy, reading)
+            return decider(policy)(state, policy, reading)
 
         again = simulate(jobs, machine, Policy(asked), known[0], reading, extra)
         assert_same(again, trace)

@@ -18,8 +18,7 @@ from dlsim.cpugpu import (
     simulate,
 )
 from dlsim.cpugpu.model import POLICY_RULES
-from dlsim.cpugpu.rules import decide
-from dlsim.cpugpu.scheduler import OnlineScheduler
+from dlsim.cpugpu.scheduler import OnlineScheduler, decider
 
 
 def table(*rows):
@@ -95,7 +94,8 @@ def item(job, app="A", classes=("gpu", "cpu")):
 
 
 def decided(state, policy=None, reading=None):
-    return decide(state, policy or Policy(), reading or Reading())
+    policy = policy or Policy()
+    return decider(policy)(state, policy, reading or Reading())
 
 
 def test_rule_1_starts_the_next_of_a_sub_queue_on_its_free_device():

@@ -451,9 +451,3 @@ DECIDE: dict[str, Decide] = {
 }
 if {*DECIDE, "ideal"} != set(POLICY_RULES):
     raise ImportError(f"every rule needs a function: {set(POLICY_RULES) ^ {*DECIDE, 'ideal'}}")
-
-
-def decide(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
-    """Ask the policy's rule for its next decision in a state."""
-    rule = policy.rule if callable(policy.rule) else DECIDE[policy.rule]
-    return rule(state, policy, reading)
