@@ -151,10 +151,8 @@ def learn(
     InputError
         For anything that `workload.random_jobs` or `simulate` refuses.
     """
-    machine, (reading, start) = (
-        or_default("machine", machine, Machine),
-        require_reading_and_history(reading, history),
-    )
+    machine = or_default("machine", machine, Machine)
+    reading, start = require_reading_and_history(reading, history)
     if isinstance(policies, str) or not isinstance(policies, Iterable):
         raise InputError(f"policies must be a list of names or of Policy, got {policies!r}")
     if table is None:

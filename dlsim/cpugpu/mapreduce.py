@@ -168,10 +168,8 @@ class TaskRun:
             if decision is None or decision.job not in state.main:
                 return decision
             own = state.main.find(decision.job)
-            node, versions = (
-                self.node_of_device[state.devices[decision.device]],
-                own.declared.keys(),
-            )
+            node = self.node_of_device[state.devices[decision.device]]
+            versions = own.declared.keys()
             alike = (i for i in state.main if i.app == own.app and i.declared.keys() == versions)
             local_tasks = (view for view in chain([own], alike) if self._is_local(view.job, node))
             local = next(local_tasks, own)
@@ -190,11 +188,16 @@ class TaskRun:
         Those of a reduce task are known once all maps are done.
         """
         if task < self.maps:
-            return (
-                0.0 if node is not None and self._is_local(task, node) else self.setting.sizes[task]
-            )
+            is_at_hand = node is not None and self._is_local(task, node)
+            return 0.0 if is_at_hand else self.setting.sizes[task]
         part, nodes = task - self.maps, range(self.setting.group.nodes)
         return sum(self.pairs[home, part] for home in nodes if home != node) / 1000
+
+    def _time_on(self, view: JobView, device: str) -> float:
+        """Return the time of a task on a device, with the reading of remote data."""
+        remote = self.size_of(view.job, self.node_of_device[device])
+        local_time = view.declared.get(device_class(device), math.nan)
+        return local_time + self.setting.costs.remote * remote
 
     def _task_views(self, tasks: Iterable[int]) -> list[JobView]:
         """Return tasks as the policy sees them, with the times that they take on local data."""
@@ -232,15 +235,7 @@ class TaskRun:
             self._require_replicas(task_views)
         if self.setting.policy.rule == "ideal" and task_views:
             times = np.array(
-                [
-                    [
-                        view.declared.get(device_class(device), math.nan)
-                        + self.setting.costs.remote
-                        * self.size_of(view.job, self.node_of_device[device])
-                        for device in state.devices
-                    ]
-                    for view in task_views
-                ]
+                [[self._time_on(view, device) for device in state.devices] for view in task_views]
             )
             plan = ideal_plan([state.now] * len(task_views), times, self.setting.policy.objective)
             self.plan = follow_plan([tuple(task_views[j].job for j in jobs) for jobs in plan])
@@ -404,26 +399,18 @@ class MapReduceResult:
         attempts, setting = self.attempts, self.setting
         job, costs, node_of_device = setting.job, setting.costs, setting.group.node_of_device
         rows: list[Any] = list(attempts.itertuples(index=False))
-        labels, died, reads = (
-            attempts.index.tolist(),
-            self._failure_times(attempts),
-            list(self._expected_reads(rows)),
-        )
-        needed = np.array(
-            [
-                costs.time(r.kind, device_class(r.device), r.size) + costs.remote * r.remote
-                for r in rows
-            ]
-        )
+        labels, died = attempts.index.tolist(), self._failure_times(attempts)
+        reads = list(self._expected_reads(rows))
+        local_times = [costs.time(r.kind, device_class(r.device), r.size) for r in rows]
+        needed = np.array(local_times) + costs.remote * attempts["remote"].to_numpy()
         plain = mapreduce_job.run_plainly(job, setting.blocks)
         require("the output is that of a plain computation", self.output == plain)
         placed = [node_of_device.get(r.device) == r.node for r in rows]
         require("a device is on its node", placed, labels)
         require("nothing runs on a dead node", not_after(attempts["end"], died, needed), labels)
-        killed_then = (attempts["outcome"] != "killed") | same_instants(
-            attempts["end"], died, needed
-        )
-        require("only a dying node kills", killed_then, labels)
+        is_killed = attempts["outcome"] == "killed"
+        ends_with_node = same_instants(attempts["end"], died, needed)
+        require("only a dying node kills", ~is_killed | ends_with_node, labels)
         require("nothing starts before 0", attempts["start"] >= 0, labels)
         alone = do_not_overlap(
             pd.factorize(attempts["device"])[0], attempts["start"], attempts["end"], needed.min()
@@ -447,9 +434,8 @@ class MapReduceResult:
         require("every reduce task is done", set(done) == set(range(job.partitions)))
         tries = attempts.groupby(["kind", "number"], sort=False).cumcount()
         require("attempts are counted from 0", (tries == attempts["attempt"]).all())
-        lost = (
-            attempts[(attempts["outcome"] == "lost")].groupby(["kind", "number"]).size().to_dict()
-        )
+        is_lost = attempts["outcome"] == "lost"
+        lost = attempts[is_lost].groupby(["kind", "number"]).size().to_dict()
         owed = {} if setting.dead else setting.lost
         seen = [lost.get(task, 0) >= count for task, count in owed.items()]
         require("attempts are lost as injected", all(seen))
