@@ -205,6 +205,15 @@ def test_positive():
     refuses(positive, gt(a * c, b * c), WHY, {known: c}, [assume(ge(c, 0), WHY)])
 
 
+def test_equations_and_inequalities_together():
+    same, more = assume(eq(b, c), WHY), assume(gt(a, 0), WHY)
+    line = positive(gt(a + b, c), WHY, {same: 1, more: 1})
+    assert line.given == {eq(b, c), gt(a, 0)}
+    positive(gt(a - b, -c), WHY, {same: -1, more: 1})  # an equation times anything
+    refuses(positive, gt(b - a, c), WHY, {same: 1, more: -1})
+    refuses(positive, gt(b, c), WHY, {same: 1})
+
+
 def test_every_line_carries_the_hypotheses_of_its_sources_and_of_its_signs():
     known, factor = assume(gt(a, b), WHY), assume(gt(c, 0), WHY)
     line = positive(gt(a * c, b * c), WHY, {known: c}, [factor])
