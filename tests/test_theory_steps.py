@@ -384,6 +384,9 @@ def test_sums_of_signs():
     refuses(add_up, each, WHY, 1, j - 1)  # j - 1 may be beyond n
     refuses(add_up, each, WHY, 2, 1 + n)
     refuses(add_up, each, WHY, n, 1)  # from n down to 1 there is no sum
+    for kind in (eq, ge, le):  # their sums are of the same kind
+        relation = kind(r(j), p)
+        assert add_up(assume(Every(relation, j, 1, n), WHY), WHY).claim.sign == relation.sign
     refuses(add_up, assume(Every(gt(r(j), 0), j, 1, count - 2), WHY), WHY)
 
 
