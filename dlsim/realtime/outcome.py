@@ -107,7 +107,7 @@ class Schedule:
             "deadline": run.deadline,
             "admitted": run.admitted,
             "start": origin + done["start"],
-            "nodes": done["nodes"],
+            "nodes": done["nodes"].copy(),
             "estimate": origin + done["estimate"],
             "completion": origin + done["end"],
             "missed": missed,
@@ -308,11 +308,11 @@ Schedule.tasks = _CachedTable("tasks")  # type: ignore[assignment]
 Schedule.runs = _CachedTable("runs")  # type: ignore[assignment]
 
 
-def _run_table(done: dict[str, Any], labels: pd.Index) -> pd.DataFrame:
+def _run_table(done: Any, labels: pd.Index) -> pd.DataFrame:
     """Return the table `Schedule.runs`: how every task ran."""
     more = {name: done[name] for name in ("turn", "kind", "rounds")}
     more |= {"began": done["start"], "until": done["estimate"]}
-    return pd.DataFrame(more, index=labels, copy=False)
+    return pd.DataFrame(more, index=labels)
 
 
 def _mean(part: Floats, weights: Floats | None = None) -> float:

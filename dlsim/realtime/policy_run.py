@@ -32,7 +32,7 @@ class Run(NamedTuple):
     origin: float  # the times of `done` are counted from here
     deadline: Floats
     admitted: NDArray[np.bool_]
-    done: dict[str, Any]  # by the names of RESULT
+    done: Any  # records of RESULT
     offer: float
     counts: NDArray[np.int64] | None
     offers: NDArray[Any]  # to every task that was refused, by the names of OFFER; else empty
@@ -228,9 +228,7 @@ def run_policy(
             drop = reading.late == "drop"
             known = core.state.rules_record(rules)
             core.loop.run_all_admitted(tasks, known, waiting, drop, span, results, table)
-        names = core.state.RESULT.names or ()
-        done = {name: np.ascontiguousarray(results[name]) for name in names}
-    return Run(origin, deadline, admitted, done, offer, counts, offers)
+    return Run(origin, deadline, admitted, results, offer, counts, offers)
 
 
 class InstantPlan(NamedTuple):

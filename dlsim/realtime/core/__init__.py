@@ -8,7 +8,7 @@ n_min of a size and a deadline           `formulas.n_min_of`
 N*, the most nodes with positive shares  `formulas.n_star_of`
 n_min of a task at an instant            `splits.n_min_from` (and `node_rules.nodes_wanted`)
 MCDF's order, the cost derivative        `orders.mcdf_rank`, `formulas.cost_derivative`
-FIFO and EDF order                       `orders.rank_at`, `node_rules.init_newcomer`
+FIFO and EDF order                       `orders.set_rank`
 schedulability test (admission)          `admission.schedulability_test`
 admission of tasks served in line        `line_admission.admit_in_line`
 optimal partitioning rule (OPR)          `splits.split_at_last_release`, `splits.fill_opr_loads`

@@ -13,7 +13,7 @@ import numpy as np
 
 from dlsim.compiled import compiled, deadline_with_tolerance
 from dlsim.realtime.core.formulas import n_star_of, optimal_completion, send_fraction, time_on_nodes
-from dlsim.realtime.core.orders import DEADLINE_ORDER
+from dlsim.realtime.core.orders import set_rank
 from dlsim.realtime.core.splits import (
     BY_EXACT,
     BY_USER,
@@ -263,8 +263,7 @@ def init_newcomer(task, now, due, tasks, rules, state, table):
     """Set a newcomer's deadline and its nodes at its test; tell whether it could meet it alone."""
     one = tasks[task]
     one.due, one.due_tol = due, deadline_with_tolerance(due, due - now)
-    if rules.order == DEADLINE_ORDER:
-        one.rank = due
+    set_rank(task, tasks, rules)
     one.n_star = n_star_of(one.sigma, table.min_size, rules.nodes)
     if CALLS_USER and rules.asks_user:
         one.n_min = 0

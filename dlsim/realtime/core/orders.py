@@ -12,6 +12,15 @@ STATIC_ORDER, DEADLINE_ORDER, MCDF_ORDER, USER_ORDER = range(4)
 
 
 @compiled(inline=True)
+def set_rank(task, tasks, rules):
+    """Set the rank of a newcomer; in an order that changes with time it keeps the latest one."""
+    if rules.order == DEADLINE_ORDER:
+        tasks[task].rank = tasks[task].due
+    elif rules.order != STATIC_ORDER and rules.order != MCDF_ORDER and rules.order != USER_ORDER:
+        raise ValueError("no order has this code")
+
+
+@compiled(inline=True)
 def mcdf_rank(task, nodes, tasks, rules, table):
     """Return the rank in MCDF's order: largest cost derivative W(n + 1) - W(n) first (paper M)."""
     sigma, top = tasks[task].sigma, rules.infinite_top
@@ -25,6 +34,4 @@ def rank_at(task, nodes, t, idle, waiting, tasks, rules, table):
         return ask_rule(ORDER_RULE, task, nodes, t, idle, waiting, tasks, rules, table)
     if rules.order == MCDF_ORDER:
         return mcdf_rank(task, nodes, tasks, rules, table)
-    if rules.order == STATIC_ORDER or rules.order == DEADLINE_ORDER:
-        return tasks[task].rank
-    raise ValueError("no order has this code")
+    return tasks[task].rank

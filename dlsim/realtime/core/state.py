@@ -111,10 +111,8 @@ def rules_record(rules: Any) -> Any:
     """Return a policy under a reading as the kernels take it: compiled ones, as a record."""
     if CALLS_USER:
         return rules
-    record = zero_recarray(1, RULE_RECORD)[0]
-    for name in RULE_RECORD.names or ():
-        record[name] = getattr(rules, name)
-    return record
+    values = tuple(getattr(rules, name) for name in RULE_RECORD.names or ())
+    return np.array([values], RULE_RECORD).view(np.recarray)[0]
 
 
 def fresh_state(tasks: int, rules: Any, span: float) -> HeadNodeState:
