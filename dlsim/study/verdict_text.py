@@ -5,6 +5,7 @@ see the sentences that this module makes of them.
 """
 
 import re
+from pathlib import Path
 
 import pandas as pd
 
@@ -12,9 +13,12 @@ from dlsim.study.claims import (
     PRINTED,
     SHOWN_SYMBOLS,
     SHOWN_WORDS,
+    STRONGER,
     Claim,
     Verdict,
     load_claims,
+    read_scorecard,
+    reference_of,
     scorecard,
     shown_words,
     write_numbers,
@@ -142,10 +146,22 @@ def with_sentences(card: pd.DataFrame) -> pd.DataFrame:
     reasons = map(describe_reason, card["points"], card["reason"])
     return card.assign(
         verdict=shown_words(card),
-        reference=card["reference"].map(SHOWN_WORDS).fillna(""),
+        reference=_shown_references(card),
         measured=measured,
         reason=list(reasons),
     )
+
+
+def _shown_references(card: pd.DataFrame) -> list[str]:
+    """Return the words that readers see for the verdicts at the papers' own size."""
+    shipped = [reference_of(paper) for paper in card["paper"].unique()]
+    stronger = set()
+    for reference in map(read_scorecard, filter(Path.exists, shipped)):
+        stronger |= set(reference["id"][shown_words(reference) == STRONGER])
+    return [
+        STRONGER if word == "contrary" and name in stronger else SHOWN_WORDS.get(word, "")
+        for name, word in zip(card["id"], card["reference"], strict=True)
+    ]
 
 
 def explain(verdict: Verdict) -> str:
