@@ -200,8 +200,10 @@ def test_what_comes_from_outside_is_escaped(folder):
 def test_beside_a_quick_verdict_stands_that_of_the_papers_size(tmp_path):
     card = verdicts().assign(reference="contrary", agreement="CONTRADICTS")
     page = pages_of(make_run(tmp_path / "r", card))
-    assert f'title="{len(card)} contradicted"' in page.whole
-    assert page.text.count("at the paper's own size: contradicted") == len(card)
+    said = {"stronger than claimed": 2, "contradicted": len(card) - 2}  # mcdf-5a and mcdf-5b
+    for word, count in said.items():
+        assert f'title="{count} {word}"' in page.whole
+        assert page.text.count(f"at the paper's own size: {word}") == count
 
 
 def test_the_line_of_the_terminal(folder, monkeypatch):
