@@ -3,6 +3,7 @@ and, where marked, worked out here on paper."""
 
 import itertools
 import math
+from dataclasses import fields
 
 import pandas as pd
 import pytest
@@ -358,3 +359,12 @@ def test_declared_times_decide_and_realised_ones_run():
 
 def test_the_table_of_policies_names_each_rule():
     assert {row.rule for row in POLICIES.values()} == set(POLICY_RULES)
+
+
+def test_each_rule_is_a_function_or_a_plan():
+    planned = [name for name, rule in POLICY_RULES.items() if not rule.decide]
+    assert planned == ["ideal"]
+    for name in set(POLICY_RULES) - set(planned):
+        assert decider(Policy(name)).__module__ == "dlsim.cpugpu.rules"
+    words = {name for rule in POLICY_RULES.values() for name in rule.options}
+    assert words == {f.name for f in fields(Policy) if f.type is str}

@@ -22,7 +22,7 @@ from dlsim.errors import InputError
 from dlsim.validate import or_default
 
 #: Every policy that a queue of any length can have.
-ONLINE = tuple(name for name, policy in POLICIES.items() if policy.rule != "ideal")
+ONLINE = tuple(name for name, policy in POLICIES.items() if not policy.is_planned)
 
 
 def simulate(

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 from dlsim.compiled import deadline_with_tolerance
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import CLASSES, JobView
-from dlsim.cpugpu.model import WITH_TARGET, Machine, Policy, Reading
+from dlsim.cpugpu.model import Machine, Policy, Reading
 from dlsim.errors import InputError, ScheduleError
 from dlsim.rounding import not_after
 from dlsim.validate import Floats, column, or_default, require_table, unwrap_scalar, user_code
@@ -192,7 +192,7 @@ def read_job_table(
 
 def require_target_versions(table: JobTable, policy: Policy, name: str) -> None:
     """Refuse jobs without a version for the one class that a policy uses."""
-    if policy.rule in WITH_TARGET and policy.target != "preferred":
+    if policy.has_option("target") and policy.target != "preferred":
         has_version = table.has_version[:, CLASSES.index(policy.target)]
         if not has_version.all():
             j = int(np.argmin(has_version))

@@ -58,7 +58,7 @@ def simulate_jobs(
     Beside running GPU jobs the CPUs run at a lower rate (`Reading.gpu_cpu_share`).
     """
     share, gpus = reading.gpu_cpu_share, machine.gpus
-    if policy.rule == "ideal" and share:
+    if policy.is_planned and share:
         raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
     if machine.cpus and share * gpus >= machine.cpus:
         raise InputError(
@@ -68,7 +68,7 @@ def simulate_jobs(
     origin, job_table = shift_clock(job_table)
     arrival, times = job_table.arrival.tolist(), job_table.times
     plan = None
-    if policy.rule == "ideal":
+    if policy.is_planned:
         plan = follow_plan(ideal_plan(arrival, times, policy.objective))
     scheduler = OnlineScheduler(machine, policy, reading, history, plan)
     count, devices = times.shape

@@ -153,7 +153,7 @@ class TaskRun:
     def _make_rule(self) -> Decide:
         """Return the rule that decides: a plan, or the policy's rule, with or without locality."""
         setting = self.setting
-        if setting.policy.rule == "ideal":
+        if setting.policy.is_planned:
             if setting.lost or setting.loss_rate or setting.dead or setting.prefer_local:
                 raise InputError(
                     "an exhaustive schedule is made beforehand: use it without faults and "
@@ -233,7 +233,7 @@ class TaskRun:
         idle.clear()
         if is_missing:
             self._require_replicas(task_views)
-        if self.setting.policy.rule == "ideal" and task_views:
+        if self.setting.policy.is_planned and task_views:
             times = np.array(
                 [[self._time_on(view, device) for device in state.devices] for view in task_views]
             )

@@ -8,8 +8,8 @@ S. Chakradhar, CCGrid 2012.
 """
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import pandas as pd
@@ -90,25 +90,56 @@ class JobMetrics:
         return float(self.jobs.get("completion", self.jobs["end"] - self.jobs["arrival"]).mean())
 
 
-#: The rules of a `Policy` with their descriptions (their functions are in `dlsim.cpugpu.rules`).
-POLICY_RULES = {
-    "history": "the paper's five rules, on measured times",
-    "mct": "minimum completion time by declared times",
-    "fifo": "one first-come queue per class",
-    "strict": "the head of the queue waits for its class",
-    "round-robin": "devices in turn",
-    "speed-up": "the largest speed-up first",
-    "shortest": "the shortest job first, where it is fastest",
-    "ideal": "every schedule of a few jobs is tried",
-}
-#: The rules that may send every job to one class (`Policy.target`).
-WITH_TARGET = ("fifo", "strict")
-#: Options of the other words of a `Policy`.
-CHOICES = {
-    "target": (*CLASSES, "preferred"),
-    "cross_class": ("if_speedup_small", "never", "always"),
-    "objective": ("makespan", "completion"),
-    "estimate": ("mean", "median", "ewma"),
+@dataclass(frozen=True)
+class Rule:
+    """A rule of a `Policy`.
+
+    Attributes
+    ----------
+    name, about : str
+        Its name and a description.
+    decide : str
+        Its function in `dlsim.cpugpu.rules`; empty for a rule that follows a plan of all jobs,
+        made before the first decision (`dlsim.cpugpu.ideal`).
+    options : mapping of str to tuple of str
+        The words among the fields of a `Policy` that it reads, and what each may be.
+    """
+
+    name: str
+    about: str
+    decide: str
+    options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+_TARGET = {"target": (*CLASSES, "preferred")}
+#: The rules of a `Policy` by name.
+POLICY_RULES: dict[str, Rule] = {
+    rule.name: rule
+    for rule in (
+        Rule(
+            "history",
+            "the paper's five rules, on measured times",
+            "history_rule",
+            {"estimate": ("mean", "median", "ewma")},
+        ),
+        Rule("mct", "minimum completion time by declared times", "minimum_completion_time"),
+        Rule("fifo", "one first-come queue per class", "first_come", _TARGET),
+        Rule("strict", "the head of the queue waits for its class", "head_of_line", _TARGET),
+        Rule("round-robin", "devices in turn", "round_robin"),
+        Rule(
+            "speed-up",
+            "the largest speed-up first",
+            "by_speed_up",
+            {"cross_class": ("if_speedup_small", "never", "always")},
+        ),
+        Rule("shortest", "the shortest job first, where it is fastest", "shortest_first"),
+        Rule(
+            "ideal",
+            "every schedule of a few jobs is tried",
+            "",
+            {"objective": ("makespan", "completion")},
+        ),
+    )
 }
 
 
@@ -160,14 +191,24 @@ class Policy:
         vars(self)["rule"] = resolve_user_code("rule", self.rule)
         if not callable(self.rule):
             one_of("rule", self.rule, POLICY_RULES)
-        for name, options in CHOICES.items():
-            one_of(name, getattr(self, name), options)
+        for rule in POLICY_RULES.values():
+            for name, options in rule.options.items():
+                one_of(name, getattr(self, name), options)
         vars(self).update(
             min_samples=whole("min_samples", self.min_samples, 1, MOST_COUNT),
             re_explore=whole("re_explore", self.re_explore, 0, MOST_COUNT),
             bound=number("bound", self.bound, high=1.0),
         )
         flag("steal", self.steal)
+
+    @property
+    def is_planned(self) -> bool:
+        """Whether the policy follows a plan of all jobs, made before the first decision."""
+        return not callable(self.rule) and not POLICY_RULES[self.rule].decide
+
+    def has_option(self, name: str) -> bool:
+        """Return whether the rule of the policy reads a field; a user's function may read any."""
+        return not callable(self.rule) and name in POLICY_RULES[self.rule].options
 
 
 #: The paper's scheduler and its rivals by name, with descriptions. ``torque`` keeps one

@@ -1,9 +1,10 @@
 """The five rules of paper C (section 5) and the rules of its rivals, one function each.
 
 A rule is a function of the `SchedulerState`, the policy and the reading; it returns the next
-decision, or None if nothing can be decided now. A user's own rule has the same form. Rule 1 (a
-device serves its sub-queue first) and rule 5 (a finished run enters the history) hold under every
-policy: `dlsim.cpugpu.scheduler`. A job leaves the main queue under one of these words:
+decision, or None if nothing can be decided now. `dlsim.cpugpu.model.POLICY_RULES` names these
+functions; a user's own rule has the same form. Rule 1 (a device serves its sub-queue first) and
+rule 5 (a finished run enters the history) hold under every policy: `dlsim.cpugpu.scheduler`. A job
+leaves the main queue under one of these words:
 
 - ``R2``: its application was never assigned to the class of the free device;
 - ``R2*``: the same, with a free device of either class, which the paper does not cover;
@@ -25,7 +26,7 @@ from typing import NamedTuple
 from dlsim.compiled import TOL, deadline_with_tolerance
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView
-from dlsim.cpugpu.model import POLICY_RULES, Policy, Reading
+from dlsim.cpugpu.model import Policy, Reading
 from dlsim.cpugpu.queues import ByPreferredClass, BySpeedUp, ByTime, ByVersions, MainQueue, SubQueue
 
 #: The first free device of each class, None without one.
@@ -437,17 +438,3 @@ def _work_left(state: SchedulerState, cls: str) -> float:
         if running is not None:
             left += max(0.0, state.started[device] + running.declared[cls] - state.now)
     return left
-
-
-#: What decides under each rule of a `Policy`; "ideal" follows a plan (`dlsim.cpugpu.ideal`).
-DECIDE: dict[str, Decide] = {
-    "history": history_rule,
-    "mct": minimum_completion_time,
-    "fifo": first_come,
-    "strict": head_of_line,
-    "round-robin": round_robin,
-    "speed-up": by_speed_up,
-    "shortest": shortest_first,
-}
-if {*DECIDE, "ideal"} != set(POLICY_RULES):
-    raise ImportError(f"every rule needs a function: {set(POLICY_RULES) ^ {*DECIDE, 'ideal'}}")

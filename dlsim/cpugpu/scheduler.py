@@ -7,10 +7,11 @@ Hadoop's slots and MapReduce drive it, each with its own clock.
 import math
 from collections.abc import Iterable
 
+from dlsim.cpugpu import rules
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import JobView
-from dlsim.cpugpu.model import Machine, Policy, Reading, find_job_policy
-from dlsim.cpugpu.rules import DECIDE, Decide, Decision, SchedulerState
+from dlsim.cpugpu.model import POLICY_RULES, Machine, Policy, Reading, find_job_policy
+from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
 from dlsim.errors import InputError
 from dlsim.validate import instance, to_floats, user_code, whole
 
@@ -21,7 +22,8 @@ MOST_MOVES = 100_000
 def decider(policy: Policy) -> Decide:
     """Return the rule function of a policy; a user's function is wrapped in a check."""
     if not callable(policy.rule):
-        return DECIDE[policy.rule]
+        decide: Decide = getattr(rules, POLICY_RULES[policy.rule].decide)
+        return decide
     own, name = policy.rule, f"policy {find_job_policy(policy)[0]}"
 
     def ask(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
