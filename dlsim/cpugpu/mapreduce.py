@@ -529,6 +529,7 @@ def run_mapreduce(
 
     Examples
     --------
+    >>> from dlsim.cpugpu import split_text, word_count
     >>> blocks = split_text("the quick fox the dog the fox", 3)
     >>> r = run_mapreduce(word_count(), blocks, lost={("map", 1): 1})
     >>> r.output
