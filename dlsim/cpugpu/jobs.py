@@ -15,7 +15,10 @@ def device_class(device: str) -> str:
     """Return the class of a device by its name."""
     cls = device[:3]
     if cls not in CLASSES or not device[3:].isdecimal():
-        raise InputError(f"a device is called gpu0, gpu1, .. or cpu0, cpu1, ..; got {device!r}")
+        raise InputError(
+            f"a device is called gpu0, gpu1, .. or cpu0, cpu1, ..; got {device!r}; use a name of "
+            "Machine.devices"
+        )
     return cls
 
 

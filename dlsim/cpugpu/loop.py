@@ -84,7 +84,10 @@ def simulate_jobs(
             waiting = next(iter(scheduler.state.main), None)
             label = None if waiting is None else job_table.labels[waiting.job]
             name = find_job_policy(policy)[0]
-            raise InputError(f"policy {name} leaves job {label!r} waiting for ever")
+            raise InputError(
+                f"policy {name} leaves job {label!r} waiting for ever; its rule returned None "
+                "while a device was free"
+            )
         limit = deadline_with_tolerance(now, shortest)  # until here instants are equal
         for now, device in sorted([(at, device) for device, at in enumerate(ends) if at <= limit]):
             job = running[device]

@@ -98,7 +98,10 @@ class OnlineScheduler:
         state = self.state
         job = state.running[device]
         if job is None:
-            raise InputError(f"{state.devices[device]} runs nothing that could end")
+            raise InputError(
+                f"{state.devices[device]} runs no job that could end under "
+                f"policy {self._policy_name()}; end only jobs that dispatch() returned"
+            )
         state.now, state.running[device] = now, None
         return job
 
@@ -124,7 +127,11 @@ class OnlineScheduler:
                 moves += 1
             cls = state.classes[device]
             if cls not in job.declared:
-                raise InputError(f"job {job.job} ({job.app}) has no version for a {cls}")
+                raise InputError(
+                    f"job {job.job} ({job.app}) has no version for a {cls}, chosen by policy "
+                    f"{self._policy_name()}; return a job of state.main with {cls!r} in "
+                    "job.declared"
+                )
             history.assign(job.app, cls)
             self.decisions[number] = decision
             self.decided[number], self.decision_no[number] = now, self._made
@@ -137,8 +144,8 @@ class OnlineScheduler:
                 queues[device].put(job)
             if moves > MOST_MOVES:
                 raise InputError(
-                    f"the policy moved job {number!r} and others {moves} times between "
-                    "sub-queues and started none; return None when nothing is to be moved"
+                    f"policy {self._policy_name()} moved job {number!r} and others {moves} times "
+                    "between sub-queues and started none; return None when nothing is to be moved"
                 )
         return started
 
@@ -147,4 +154,11 @@ class OnlineScheduler:
         for queue in self.state.queues:
             if any(job.job == number for job in queue):
                 return queue.take(number)
-        raise InputError(f"the policy moved job {number!r}, which does not wait")
+        raise InputError(
+            f"policy {self._policy_name()} moved job {number!r}, which does not wait; return a job "
+            "of state.main, or of state.queues"
+        )
+
+    def _policy_name(self) -> str:
+        """Return the name of the policy, for messages."""
+        return find_job_policy(self.policy)[0]

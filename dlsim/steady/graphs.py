@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Hashable, Iterable, Sequence
-from itertools import combinations
+from itertools import combinations, islice
 from typing import NamedTuple
 
 import networkx as nx
@@ -13,15 +13,24 @@ from dlsim.errors import InputError
 from dlsim.steady.routes import Routes, require_pair_memory, to_list
 from dlsim.validate import number
 
+#: Most nodes of a graph that a message names.
+MOST_NODES_SHOWN = 10
+
 
 def check_graph(graph: nx.Graph, routers: Sequence[Hashable]) -> None:
     """Raise InputError for a graph that is not simple, or a router that is not in it."""
     if not isinstance(graph, nx.Graph) or graph.is_directed() or graph.is_multigraph():
-        raise InputError(f"the graph must be simple and undirected, got {graph}")
+        raise InputError(f"the graph must be simple and undirected, got {graph}; use nx.Graph(g)")
     require_pair_memory(len(to_list("routers", routers)), len(graph))
     for router in routers:
         if router not in graph:
-            raise InputError(f"router {router!r} is no node of {graph}")
+            raise InputError(f"router {router!r} is no node of {graph}; {_known_nodes(graph)}")
+
+
+def _known_nodes(graph: nx.Graph) -> str:
+    """Return the first nodes of a graph as part of a message."""
+    nodes = ", ".join(repr(node) for node in islice(graph, MOST_NODES_SHOWN)) or "none"
+    return f"known nodes: {nodes}{', ...' * (len(graph) > MOST_NODES_SHOWN)}"
 
 
 class _ShortestPaths(NamedTuple):
@@ -157,7 +166,7 @@ def equivalent_speed(
     if not is_plain or not nx.is_tree(tree):
         raise InputError(f"the site must be a tree, got {tree}")
     if master not in tree:
-        raise InputError(f"master {master!r} is no node of the tree")
+        raise InputError(f"master {master!r} is no node of the tree; {_known_nodes(tree)}")
     data = float(number("data", data))
     work = float(number("work", work, above=True))
     speed = {v: float(number(f"speed of node {v!r}", tree.nodes[v].get("speed"))) for v in tree}

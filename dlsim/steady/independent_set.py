@@ -24,7 +24,10 @@ def independent_set_platform(graph: nx.Graph) -> Platform:
     ['own 1.1', 'common 1', 'own 1.2']
     """
     if graph.is_directed() or graph.is_multigraph() or nx.number_of_selfloops(graph):
-        raise InputError(f"the graph must be simple and undirected, got {graph}")
+        raise InputError(
+            f"the graph must be simple and undirected, without loops, got {graph}; use nx.Graph(g) "
+            "and remove its loops (nx.selfloop_edges)"
+        )
     if not len(graph):
         raise InputError("the graph must have at least one vertex, got none")
     vertex_number = {vertex: i for i, vertex in enumerate(graph, start=1)}
