@@ -66,5 +66,5 @@ def new_job(planner, units, deadline, now=0.0, number=0, costs=None):
         None, number, "f", list_numbers, None, load, costs, costs.ratios, deadline, arrival=now
     )
     job.due = now + deadline
-    planner.cut(job, [(0, units)])
+    planner.cut_into_pieces(job, [(0, units)])
     return job

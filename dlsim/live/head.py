@@ -235,7 +235,7 @@ class Head:
                 job.started = elapsed
                 self._finish(job)
             return
-        planner.cut(job, gaps)
+        planner.cut_into_pieces(job, gaps)
         job.promise = planner.promise(job, now)
         if job.promise.admitted:
             planner.admit(job, job.promise)

@@ -110,7 +110,7 @@ class Job:
     last_event: float = math.nan
     planned_seconds: float = math.nan
     is_undisturbed: bool = False
-    shape: tuple[int, float, float] | None = field(default=None, repr=False)
+    simulated_imbalance: tuple[int, float, float] | None = field(default=None, repr=False)
 
     @property
     def status(self) -> str:

@@ -79,7 +79,7 @@ class Planner:
             affordable = MAX_START_UP_SHARE * fit.per_unit * units / fit.start_up
         return int(max(1, self.workers, min(PIECES_PER_WORKER * self.workers, affordable)))
 
-    def cut(self, job: Job, ranges: Sequence[tuple[int, int]]) -> None:
+    def cut_into_pieces(self, job: Job, ranges: Sequence[tuple[int, int]]) -> None:
         """Cut ranges of a load into the pieces to send."""
         units = sum(stop - start for start, stop in ranges)
         count = self.piece_count(job.costs, units) if self.is_pulled else max(1, self.workers)
@@ -99,13 +99,13 @@ class Planner:
 
         Both are simulated once per number of workers, since they hardly depend on the latest fit.
         """
-        if job.shape is None or job.shape[0] != self.workers:
+        if job.simulated_imbalance is None or job.simulated_imbalance[0] != self.workers:
             sizes = [piece.units for piece in job.to_send] or [job.load.size]
             fit = job.costs.fit()
             even = sum(fit.time(size) for size in sizes) / self.workers
             mean, spread = job.costs.simulate(sizes, self.workers)
-            job.shape = self.workers, mean / even, spread
-        return job.shape[1:]
+            job.simulated_imbalance = self.workers, mean / even, spread
+        return job.simulated_imbalance[1:]
 
     def expected_end(self, job: Job, now: float) -> float:
         """Return the expected end of a running load.
@@ -134,8 +134,8 @@ class Planner:
             end, workers = float(found.estimate[-1]), int(found.nodes[-1])
             return Promise(True, elapsed + end, elapsed + end / factor, workers)
         work = seconds * self.workers
-        end = equal_finish(factor * work, self._releases(now))
-        expected = equal_finish(work, self._releases(now, with_margin=False))
+        end = common_end(factor * work, self._releases(now))
+        expected = common_end(work, self._releases(now, with_margin=False))
         return Promise(True, elapsed + end, elapsed + expected, self.workers)
 
     def _plan(self, jobs: Sequence[Job], now: float) -> InstantPlan:
@@ -293,10 +293,10 @@ class Planner:
         )
 
 
-def equal_finish(work: float, releases: Sequence[float]) -> float:
+def common_end(work: float, releases: Sequence[float]) -> float:
     """Return the common end of all workers, each of which takes its share of `work` once free.
 
-    >>> equal_finish(10, [0, 0]), equal_finish(10, [0, 4]), equal_finish(10, [0, 20])
+    >>> common_end(10, [0, 0]), common_end(10, [0, 4]), common_end(10, [0, 20])
     (5.0, 7.0, 10.0)
     """
     times = np.sort(np.array(releases, dtype=float))
