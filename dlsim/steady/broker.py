@@ -431,12 +431,12 @@ class Broker:
 
     @property
     def allocation(self) -> Allocation | None:
-        """Return the present schedule, None without one; `served` names its applications."""
+        """Return the present schedule, None without one; its names in `scheduled_applications`."""
         self._update_schedule()
         return self._allocation
 
     @property
-    def served(self) -> list[str]:
+    def scheduled_applications(self) -> list[str]:
         """Return the names of the applications of the present schedule, in its order."""
         self._update_schedule()
         return [app.name for app in self._running]
