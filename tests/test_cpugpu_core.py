@@ -117,9 +117,9 @@ def assert_same(r, trace):
     for column, own in (
         ("decided", [move.when for move in moves]), ("start", trace.start), ("end", trace.end),
     ):  # fmt: skip
-        assert r.jobs[column].tolist() == [trace.origin + t for t in own]
+        assert r.jobs[column].tolist() == [trace.time_offset + t for t in own]
     blank = (math.nan,) * len(names)
-    told = np.array([move.decision.predicted_finish or blank for move in moves]) + trace.origin
+    told = np.array([move.decision.predicted_finish or blank for move in moves]) + trace.time_offset
     np.testing.assert_allclose(r.predictions, told, rtol=1e-13, atol=0)
 
 

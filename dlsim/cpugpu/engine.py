@@ -85,13 +85,13 @@ def simulate(
     columns = {
         "app": job_table.app_names.array.take(job_table.app),
         "arrival": job_table.arrival.copy(),
-        "decided": trace.origin + trace.decided,
+        "decided": trace.time_offset + trace.decided,
         "turn": trace.decision_no,
         "device": pd.Series(machine.devices).array.take(trace.device),
-        "start": trace.origin + trace.start,
-        "end": trace.origin + trace.end,
+        "start": trace.time_offset + trace.start,
+        "end": trace.time_offset + trace.end,
         "rule": trace.rules,
-        "predicted": trace.origin + trace.predicted_finish[places, trace.device],
+        "predicted": trace.time_offset + trace.predicted_finish[places, trace.device],
     }
     table = pd.DataFrame(columns, index=job_table.labels, copy=False)
     return ScheduleResult(table, machine, policy, name, reading, known, job_table, trace)

@@ -95,8 +95,8 @@ def ideal_plan(
     return [best[column][jobs][2] for jobs, column in zip(sets, columns, strict=True)]
 
 
-def follow_plan(plan: list[tuple[int, ...]]) -> Decide:
-    """Return a decision function that follows a plan."""
+def make_plan_rule(plan: list[tuple[int, ...]]) -> Decide:
+    """Return a rule that follows a plan."""
     left = [list(jobs) for jobs in plan]
 
     def decide(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:

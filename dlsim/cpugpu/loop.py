@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import deadline_with_tolerance, time_offset
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.ideal import follow_plan, ideal_plan
+from dlsim.cpugpu.ideal import ideal_plan, make_plan_rule
 from dlsim.cpugpu.job_table import JobTable
 from dlsim.cpugpu.model import Machine, Policy, Reading, find_job_policy
 from dlsim.cpugpu.scheduler import OnlineScheduler
@@ -18,11 +18,11 @@ from dlsim.validate import Floats
 
 
 class Trace(NamedTuple):
-    """The arrays of a run, jobs in queue order; times count from `origin`.
+    """The arrays of a run, jobs in queue order; times count from `time_offset`.
 
     Attributes
     ----------
-    origin : float
+    time_offset : float
         Where the engine's clock begins.
     device, decision_no : ndarray of int
         The device, and the place of the last move among all decisions.
@@ -34,7 +34,7 @@ class Trace(NamedTuple):
         Predicted finish on every device, NaN where none was predicted.
     """
 
-    origin: float
+    time_offset: float
     device: NDArray[np.int64]
     decision_no: NDArray[np.int64]
     decided: Floats
@@ -46,8 +46,8 @@ class Trace(NamedTuple):
 
 def shift_clock(job_table: JobTable) -> tuple[float, JobTable]:
     """Return where the engine's clock begins, by the first arrival, and the jobs on it."""
-    origin = time_offset(job_table.arrival)
-    return origin, replace(job_table, arrival=job_table.arrival - origin)
+    offset = time_offset(job_table.arrival)
+    return offset, replace(job_table, arrival=job_table.arrival - offset)
 
 
 def simulate_jobs(
@@ -65,11 +65,11 @@ def simulate_jobs(
             f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
             f"{gpus} GPUs; it must be below {machine.cpus / max(1, gpus):g}"
         )
-    origin, job_table = shift_clock(job_table)
+    offset, job_table = shift_clock(job_table)
     arrival, times = job_table.arrival.tolist(), job_table.times
     plan = None
     if policy.is_planned:
-        plan = follow_plan(ideal_plan(arrival, times, policy.objective))
+        plan = make_plan_rule(ideal_plan(arrival, times, policy.objective))
     scheduler = OnlineScheduler(machine, policy, reading, history, plan)
     count, devices = times.shape
     times_on, shortest = [column.tolist() for column in times.T], float(np.nanmin(times))
@@ -115,7 +115,7 @@ def simulate_jobs(
         if share:
             cpu_rate = change_cpu_rate(ends, machine, share, now, cpu_rate)
     return Trace(
-        origin,
+        offset,
         np.array(device_of),
         np.array([scheduler.decision_no[job] for job in range(count)]),
         np.array([scheduler.decided[job] for job in range(count)]),

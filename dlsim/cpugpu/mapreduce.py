@@ -20,7 +20,7 @@ import pandas as pd
 from dlsim.compiled import deadline_with_tolerance
 from dlsim.cpugpu import mapreduce_job, model
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.ideal import follow_plan, ideal_plan
+from dlsim.cpugpu.ideal import ideal_plan, make_plan_rule
 from dlsim.cpugpu.job_table import (
     busy_shares,
     do_not_overlap,
@@ -68,7 +68,7 @@ class Setting(NamedTuple):
     dead: Mapping[int, float]
     seed: int
 
-    def part(self, name: tuple[str, int], task: int, attempt: int) -> float:
+    def part_before_loss(self, name: tuple[str, int], task: int, attempt: int) -> float:
         """Return the part of its time after which an attempt is lost, infinity if it is not."""
         if attempt < self.lost.get(name, 0):
             return 1.0
@@ -238,7 +238,7 @@ class TaskRun:
                 [[self._time_on(view, device) for device in state.devices] for view in task_views]
             )
             plan = ideal_plan([state.now] * len(task_views), times, self.setting.policy.objective)
-            self.plan = follow_plan([tuple(task_views[j].job for j in jobs) for jobs in plan])
+            self.plan = make_plan_rule([tuple(task_views[j].job for j in jobs) for jobs in plan])
         if not is_missing:
             self.scheduler.arrive(now, task_views)
         else:
@@ -271,7 +271,7 @@ class TaskRun:
         remote = self.size_of(task, node)
         data: Any = None
         seconds = view.declared[cls] + self.setting.costs.remote * remote
-        part = self.setting.part((kind, number), task, self.failed[task])
+        part = self.setting.part_before_loss((kind, number), task, self.failed[task])
         if part > 1 and is_map:
             data = mapreduce_job.map_block(job, self.setting.blocks[number], cls)
         elif part > 1:
@@ -304,7 +304,7 @@ class TaskRun:
         del self.running[attempt.device]
         if attempt.outcome == "lost":
             self.failed[attempt.task] += 1
-            self.scheduler.lose(attempt.end, device)
+            self.scheduler.return_lost_job(attempt.end, device)
             return
         self.scheduler.complete(attempt.end, device, attempt.seconds)
         if attempt.kind == "reduce":
@@ -329,7 +329,7 @@ class TaskRun:
             attempt = self.running.pop(state.devices[d], None)
             self._put_first(self._withdraw(d, list(state.queues[d])))
             if attempt is not None:
-                self.scheduler.lose(now, d)
+                self.scheduler.return_lost_job(now, d)
                 self.failed[attempt.task] += 1
                 attempt.end, attempt.outcome = now, "killed"
         state.remove_devices(doomed)

@@ -147,8 +147,8 @@ def words_of(text: str) -> list[str]:
     return re.findall(r"\w+", text.lower())
 
 
-def _counted(text: str) -> Pairs:
-    """The version for a GPU sorts all words of the block at once and counts runs."""
+def _count_words_sorted(text: str) -> Pairs:
+    """Return the count of each word, in order: the version for a GPU, which sorts all at once."""
     words, counts = np.unique(np.array(words_of(text)), return_counts=True)
     return list(zip(words.tolist(), counts.tolist(), strict=True))
 
@@ -157,7 +157,7 @@ def word_count(partitions: int = 2) -> MapReduce:
     """Return the word count, with one version of its map per device class."""
     maps: dict[str, Mapper] = {
         "cpu": lambda text: [(word, 1) for word in words_of(text)],
-        "gpu": _counted,
+        "gpu": _count_words_sorted,
     }
     return MapReduce("word count", maps, lambda word, counts: sum(counts), partitions)
 

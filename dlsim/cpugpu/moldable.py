@@ -489,14 +489,14 @@ def run_moldable(
     pool = or_default("pool", pool, NodePool)
     name, row = find_row("scheduler", scheduler, SCHEDULERS, lambda row: "own")
     job_rows = read_moldable_jobs(jobs, pool)
-    origin = time_offset(np.sort([job.arrival for job in job_rows]))
-    job_rows = [job._replace(arrival=job.arrival - origin) for job in job_rows]
+    offset = time_offset(np.sort([job.arrival for job in job_rows]))
+    job_rows = [job._replace(arrival=job.arrival - offset) for job in job_rows]
     run = _search if row.search else _run_batches
     rows, uses = [], []
     for reservation in run(job_rows, pool, row):
         job, (width, kind, _), nodes, predicted, start = reservation
         end, label = start + reservation.time(pool), jobs.index[job.place]
-        instants = [origin + at for at in (job.arrival, start, end, predicted)]
+        instants = [offset + at for at in (job.arrival, start, end, predicted)]
         rows.append((label, kind, width, *instants, start - job.arrival, end - job.arrival))
         for node, device in product(nodes, ("gpu", "cpu") if kind == "both" else (kind,)):
             uses.append((label, node, device, *instants[1:3]))

@@ -44,7 +44,7 @@ class ScheduleResult(JobMetrics):
     @functools.cached_property
     def predictions(self) -> pd.DataFrame:
         """Predicted finish of each job on every device when it was decided."""
-        predicted_finish = self.trace.predicted_finish + self.trace.origin
+        predicted_finish = self.trace.predicted_finish + self.trace.time_offset
         return pd.DataFrame(
             predicted_finish, index=self.job_table.labels, columns=list(self.machine.devices)
         )
@@ -78,7 +78,7 @@ class ScheduleResult(JobMetrics):
         if reading == "local":
             return judge_fairness(self, local_bounds(self), significant)
         fifo = simulate_jobs(self.job_table, self.machine, Policy("fifo"), self.reading, History())
-        return judge_fairness(self, fifo.origin + fifo.end, significant)
+        return judge_fairness(self, fifo.time_offset + fifo.end, significant)
 
     def check(self) -> None:
         """Verify the schedule against the model alone (`dlsim.cpugpu.check`)."""

@@ -87,7 +87,7 @@ class OnlineScheduler:
         job = self._take_off(now, device)
         self.state.history.entry(job.app, self.state.classes[device]).add(seconds)
 
-    def lose(self, now: float, device: int) -> None:
+    def return_lost_job(self, now: float, device: int) -> None:
         """Put a job of a failed device back at the head of the main queue; rule 2 forgets it."""
         job = self._take_off(now, device)
         self.state.history.withdraw(job.app, self.state.classes[device])

@@ -205,8 +205,8 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotRe
             "job": line.index[job[order]],
             "task": order - np.searchsorted(job, job[order]),
             "slot": trace.device[order],
-            "start": trace.origin + trace.start[order],
-            "end": trace.origin + trace.end[order],
+            "start": trace.time_offset + trace.start[order],
+            "end": trace.time_offset + trace.end[order],
         }
     )
     spans = tasks.groupby("job").agg({"start": "min", "end": "max"})

@@ -491,9 +491,9 @@ class Desk:
 
 
 class Trace(NamedTuple):
-    """What happened to each job, by its place in the queue order; times are from `origin` on."""
+    """What happened to each job, by its place in the queue order; times are from `time_offset` on."""
 
-    origin: float
+    time_offset: float
     device: list[int]
     start: list[float]
     end: list[float]
@@ -531,13 +531,13 @@ class Devices:
 
 def play(given, machine, policy, reading, history, decide=None):
     """Run the event loop: completions, arrivals, then decisions, instant by instant."""
-    origin = time_offset(given.arrival)
-    arrival, times = (given.arrival - origin).tolist(), given.times.tolist()
+    offset = time_offset(given.arrival)
+    arrival, times = (given.arrival - offset).tolist(), given.times.tolist()
     span = float(np.nanmin(given.times))
     desk = Desk(machine, policy, reading, history, decide)
     views = list(given.job_views())
     n, coming, left = len(views), 0, len(views)
-    trace = Trace(origin, [-1] * n, [math.nan] * n, [math.nan] * n, desk.moves)
+    trace = Trace(offset, [-1] * n, [math.nan] * n, [math.nan] * n, desk.moves)
     devices = Devices(machine, reading.gpu_cpu_share)
     while left:
         first = min(min(devices.end), arrival[coming] if coming < n else math.inf)
