@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.job_table import JobTable, require, same_instants
+from dlsim.cpugpu.job_table import JobTable, require, table_times_equal
 from dlsim.cpugpu.jobs import CLASSES, device_class
 from dlsim.cpugpu.model import Machine, Reading
 from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, not_after
@@ -59,7 +59,7 @@ def check_job_schedule(schedule: Result) -> None:
         previous_end = mine["end"].shift(fill_value=-np.inf).to_numpy()
         ready = np.maximum(previous_end, mine["decided"].to_numpy())
         rule = f"{device} serves its sub-queue in order, one job at a time, and idles only without"
-        require(rule, same_instants(mine["start"].to_numpy(), ready, span), mine.index)
+        require(rule, table_times_equal(mine["start"].to_numpy(), ready, span), mine.index)
 
 
 def _work_done(schedule: Result) -> Floats:

@@ -214,12 +214,12 @@ def require_reading_and_history(
     ).copy()
 
 
-def is_same_instant(first: Any, second: Any, span: Any) -> bool:
+def is_simultaneous(first: Any, second: Any, span: Any) -> bool:
     """Tell whether two instants are equal at the time scale `span`; also for Fractions."""
     return bool(max(first, second) <= deadline_with_tolerance(min(first, second), span))
 
 
-def same_instants(first: Any, second: Any, span: Any) -> Any:
+def table_times_equal(first: Any, second: Any, span: Any) -> Any:
     """Tell elementwise whether two instants are equal at the time scale `span`.
 
     Checks use this rule; it is independent of the engine's tolerance.

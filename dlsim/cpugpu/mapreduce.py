@@ -24,10 +24,10 @@ from dlsim.cpugpu.ideal import ideal_plan, make_plan_rule
 from dlsim.cpugpu.job_table import (
     busy_shares,
     do_not_overlap,
-    is_same_instant,
+    is_simultaneous,
     require,
     require_reading_and_history,
-    same_instants,
+    table_times_equal,
 )
 from dlsim.cpugpu.jobs import CLASSES, JobView, device_class
 from dlsim.cpugpu.mapreduce_job import Costs, MapReduce, NodeGroup, place_blocks
@@ -143,7 +143,7 @@ class TaskRun:
                 )
             now = min([*ends, *node_failures.values()])
             for attempt in sorted(self.running.values(), key=lambda a: (a.end, a.task)):
-                if is_same_instant(attempt.end, now, attempt.seconds):
+                if is_simultaneous(attempt.end, now, attempt.seconds):
                     self._end_attempt(attempt)
             limit = deadline_with_tolerance(now, self.shortest if self.attempts else 0.0)
             for node in [node for node, when in node_failures.items() if when <= limit]:
@@ -409,7 +409,7 @@ class MapReduceResult:
         require("a device is on its node", placed, labels)
         require("nothing runs on a dead node", not_after(attempts["end"], died, needed), labels)
         is_killed = attempts["outcome"] == "killed"
-        ends_with_node = same_instants(attempts["end"], died, needed)
+        ends_with_node = table_times_equal(attempts["end"], died, needed)
         require("only a dying node kills", ~is_killed | ends_with_node, labels)
         require("nothing starts before 0", attempts["start"] >= 0, labels)
         alone = do_not_overlap(
@@ -422,9 +422,8 @@ class MapReduceResult:
         require("a task reads its data, at hand or from other nodes", good, labels)
         end = attempts["start"] + needed
         cut = attempts["outcome"].isin(("lost", "killed")) & not_after(attempts["end"], end, needed)
-        require(
-            "an attempt takes its time", cut | same_instants(end, attempts["end"], needed), labels
-        )
+        takes_its_time = cut | table_times_equal(end, attempts["end"], needed)
+        require("an attempt takes its time", takes_its_time, labels)
         for kind, count in (("map", len(self.blocks)), ("reduce", job.partitions)):
             mine = attempts[attempts["kind"] == kind]
             require(f"every {kind} task runs", set(mine["number"]) == set(range(count)))

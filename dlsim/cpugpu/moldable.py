@@ -29,11 +29,11 @@ from dlsim.cpugpu.job_table import (
     do_not_overlap,
     find_earliest,
     first_label,
-    is_same_instant,
+    is_simultaneous,
     previous_in_lane,
     require,
     require_single_labels,
-    same_instants,
+    table_times_equal,
     time_column,
 )
 from dlsim.cpugpu.model import MOST_COUNT, JobMetrics
@@ -297,7 +297,7 @@ def _occupy_nodes(
     nodes that are free together compare equal.
     """
     known = (at for pair in free for at in pair)
-    end = next((at for at in known if is_same_instant(at, end, span)), end)
+    end = next((at for at in known if is_simultaneous(at, end, span)), end)
     for node in nodes:
         gpu, cpu = free[node]
         free[node] = (gpu if kind == "cpu" else end, cpu if kind == "gpu" else end)
@@ -541,7 +541,8 @@ class MoldableResult(JobMetrics):
         times = np.array([pool.time(*config) for config in configs])
         span = float((jobs["completion"] - jobs["wait"]).min())  # tells two instants apart
         require("a job runs where it has a version", ~np.isnan(times), labels)
-        require("a job takes its time", same_instants(start + times, jobs["end"], times), labels)
+        takes_its_time = table_times_equal(start + times, jobs["end"], times)
+        require("a job takes its time", takes_its_time, labels)
         early = not_after(jobs["arrival"], start, times)
         require("no job starts before it arrives", early, labels)
         if row.counts == "requested":
@@ -582,5 +583,5 @@ class MoldableResult(JobMetrics):
             require("a queue is served in order", not_after(ahead, by_arrival["start"], span))
         instants = np.sort(np.concatenate([jobs["end"], jobs["arrival"]]))
         after = np.searchsorted(instants, start).clip(1, len(instants) - 1)
-        prompt = [same_instants(start, instants[at], span) for at in (after - 1, after)]
+        prompt = [table_times_equal(start, instants[at], span) for at in (after - 1, after)]
         require("a job starts when it arrives or another ends", np.any(prompt, axis=0))

@@ -25,7 +25,7 @@ from dlsim.cpugpu.job_table import (
     do_not_overlap,
     previous_in_lane,
     require,
-    same_instants,
+    table_times_equal,
     time_column,
 )
 from dlsim.cpugpu.model import MOST_COUNT
@@ -395,7 +395,7 @@ class PipelineResult:
         passed = np.array_equal(np.sort(number), np.arange(times.size))
         require("every chunk passes every stage once", passed)
         operations, row = list(zip(chunk.tolist(), names, strict=True)), np.argsort(number)
-        took = same_instants(start + times.ravel()[number], end, span)
+        took = table_times_equal(start + times.ravel()[number], end, span)
         require("an operation takes the time given", took, operations)
         require("nothing starts before 0", start >= 0, operations)
         require("chunk i is on GPU i mod m", on == chunk % self.gpus, operations)

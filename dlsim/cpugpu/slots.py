@@ -19,7 +19,7 @@ from dlsim.cpugpu.job_table import (
     do_not_overlap,
     require,
     require_single_labels,
-    same_instants,
+    table_times_equal,
     time_column,
 )
 from dlsim.cpugpu.loop import simulate_jobs
@@ -63,7 +63,7 @@ class SlotResult(JobMetrics):
         )
         job_of_task = jobs.loc[tasks["job"]]
         time, span = job_of_task["task_time"].to_numpy(), float(jobs["task_time"].min())
-        took = same_instants(tasks["start"].to_numpy() + time, tasks["end"], time)
+        took = table_times_equal(tasks["start"].to_numpy() + time, tasks["end"], time)
         require("a task takes its time", took, labels)
         early = not_after(job_of_task["arrival"].to_numpy(), tasks["start"], span)
         require("no task starts before its job arrives", early, labels)
@@ -87,7 +87,7 @@ class SlotResult(JobMetrics):
                 f"{self.scheduler}: a slot serves whose turn it is", least == row.job, [row.job]
             )
             since = [line[row.job]["arrival"], *(one.end for one in earlier)]
-            waits.append(any(same_instants(row.start, instant, span) for instant in since))
+            waits.append(any(table_times_equal(row.start, instant, span) for instant in since))
         require("a task starts when its job arrives or a slot is free", waits)
         require("tasks are listed by their starts", tasks["start"].is_monotonic_increasing)
         last = tasks.groupby("job")["end"].max().reindex(jobs.index)

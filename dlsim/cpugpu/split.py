@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu.job_table import require, same_instants
+from dlsim.cpugpu.job_table import require, table_times_equal
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
@@ -132,12 +132,12 @@ class Adaptation:
         work, damping, least = float(self.work), float(self.damping), float(self.least)
         rounds = list(share.index)
         require("no share is negative", (share >= 0).all(axis=1), rounds)
-        sums = same_instants(share.sum(axis=1), work, 4 * work)
+        sums = table_times_equal(share.sum(axis=1), work, 4 * work)
         require("the shares of a round are the whole work", sums, rounds)
         require("a device without a share takes no time", ((share > 0) | (time == 0)).all(axis=1))
         if not self.noise:
             true = share * np.array(self.unit, float) + np.array(self.fixed, float)
-            kept = (same_instants(time, true, 4 * true) | (share == 0)).all(axis=1)
+            kept = (table_times_equal(time, true, 4 * true) | (share == 0)).all(axis=1)
             require("a share x takes a + b x", kept, rounds)
             best = float(self.ideal.time)
             beaten = not_after(best, time.max(axis=1), 4 * best)
@@ -147,7 +147,7 @@ class Adaptation:
         moved = damping * share + (1 - damping) * wanted
         moved = moved.where(moved >= least, 0.0)
         moved = work * moved.div(moved.sum(axis=1), axis=0)
-        follows = same_instants(moved.iloc[:-1], share.iloc[1:], 4 * work).all(axis=1)
+        follows = table_times_equal(moved.iloc[:-1], share.iloc[1:], 4 * work).all(axis=1)
         require("the next shares follow the measured rates", follows, rounds[1:])
 
 
@@ -213,7 +213,7 @@ def adapt_split(
         share = [work / len(devices)] * len(devices) if start is None else list(start)
     for x in share:
         number("start", x, above=True)
-    whole_work = same_instants(float(sum(share)), float(work), 4 * float(work))
+    whole_work = table_times_equal(float(sum(share)), float(work), 4 * float(work))
     if len(share) != len(devices) or not whole_work:
         raise InputError(
             f"start must hold {len(devices)} positive shares with sum {work}; got {share!r}"

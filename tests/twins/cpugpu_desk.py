@@ -491,7 +491,7 @@ class Desk:
 
 
 class Trace(NamedTuple):
-    """What happened to each job, by its place in the queue order; times are from `time_offset` on."""
+    """What happened to each job, in queue order; times count from `time_offset`."""
 
     time_offset: float
     device: list[int]
