@@ -237,7 +237,7 @@ def meets_deadline(finish: Any, due: Any, budget: Any, tol: Any = TOL) -> Any:
 
 
 @numba.extending.register_jitable
-def same_instant(first: Any, second: Any, span: Any, tol: Any = TOL) -> Any:
+def times_tie(first: Any, second: Any, span: Any, tol: Any = TOL) -> Any:
     """Tell whether two times are equal, up to the tolerance for a duration `span`."""
     return abs(first - second) <= tol * (span + max(abs(first), abs(second)) / CLOCK_DIVISOR)
 

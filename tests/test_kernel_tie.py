@@ -10,7 +10,7 @@ import pytest
 import sympy as sp
 
 from dlsim import theory
-from dlsim.compiled import deadline_with_tolerance, meets_deadline, same_instant
+from dlsim.compiled import deadline_with_tolerance, meets_deadline, times_tie
 from dlsim.realtime import execution_times
 from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
@@ -93,8 +93,8 @@ def test_the_predicates_of_the_tolerance_are_exact_on_exact_types():
     assert plain(meets_deadline)(due, due, due, 0)
     assert not plain(meets_deadline)(due + hair, due, due, 0)
     assert plain(deadline_with_tolerance)(due, due, 0) == due
-    assert plain(same_instant)(due, due, due, 0)
-    assert not plain(same_instant)(due, due + hair, due, 0)
+    assert plain(times_tie)(due, due, due, 0)
+    assert not plain(times_tie)(due, due + hair, due, 0)
     assert plain(meets_deadline)(float(due) * (1 + 1e-13), float(due), float(due))
 
 

@@ -4,7 +4,7 @@ A series is a link's throughput or a server's Load. A user's predictor is called
 """
 
 from dlsim.bricks.core.state import ADAPTIVE, LAST, MEAN, PERFECT, WINDOW_PROBES
-from dlsim.compiled import compiled, same_instant
+from dlsim.compiled import compiled, times_tie
 
 # Weights of the last value in the smoothed forecasts; see `state.FORECASTERS`.
 _WEIGHTS = (0.1, 0.5)
@@ -39,7 +39,7 @@ def best_forecaster(series, value, state):
     least, best = state.errors[0, series], 0
     for forecaster in range(1, state.errors.shape[0]):
         least = min(least, state.errors[forecaster, series])
-    while not same_instant(state.errors[best, series], least, abs(value)):
+    while not times_tie(state.errors[best, series], least, abs(value)):
         best += 1
     return best
 

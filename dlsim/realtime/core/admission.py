@@ -10,7 +10,7 @@ Source: paper M, section 5, Schedulability_Test(), whose line numbers are cited.
 
 import numpy as np
 
-from dlsim.compiled import compiled, deadline_with_tolerance, same_instant
+from dlsim.compiled import compiled, deadline_with_tolerance, times_tie
 from dlsim.realtime.core.node_rules import FEWEST, NEVER, next_deadline, nodes_wanted
 from dlsim.realtime.core.orders import DEADLINE_ORDER, MCDF_ORDER, USER_ORDER, rank_at
 from dlsim.realtime.core.placement import place_task
@@ -89,7 +89,7 @@ def choose_idle_nodes(n, state):
     planning.idle -= n
     while n > 0:
         nodes, time = min(n, idle[used].nodes), idle[used].time
-        if filled > 0 and same_instant(time, chosen[filled - 1].time, span):
+        if filled > 0 and times_tie(time, chosen[filled - 1].time, span):
             chosen[filled - 1].nodes += nodes
         else:
             chosen[filled].time, chosen[filled].nodes = time, nodes

@@ -18,7 +18,7 @@ writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\bet
 
 import numpy as np
 
-from dlsim.compiled import TOL, compiled, deadline_with_tolerance, meets_deadline, same_instant
+from dlsim.compiled import TOL, compiled, deadline_with_tolerance, meets_deadline, times_tie
 
 #: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
 MOST_ROUNDS = 64
@@ -246,7 +246,7 @@ def optimal_completion(pool, groups, sigma, part, time_per_unit):
     if low > 1:  # nothing but a rounding would be left for the last group
         before = load_completed_by(pool, low - 1, pool[low - 1].time, part, time_per_unit)
         alone = pool[low - 1].time + (sigma - before) * time_per_unit[1]
-        if same_instant(alone, pool[low - 1].time, sigma * time_per_unit[1]):
+        if times_tie(alone, pool[low - 1].time, sigma * time_per_unit[1]):
             low -= 1
     origin, nodes, waits = pool[0].time, 0, 0 * sigma
     for k in range(low):

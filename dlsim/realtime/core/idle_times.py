@@ -1,6 +1,6 @@
 """The counts of paper I's Table 1: inserted idle times, and those where a constraint holds."""
 
-from dlsim.compiled import compiled, same_instant
+from dlsim.compiled import compiled, times_tie
 from dlsim.realtime.core.formulas import constraint_one, constraint_two, idle_sum
 from dlsim.realtime.core.state import RTGRID, is_due
 
@@ -31,7 +31,7 @@ def find_iit_flags(task, n, tasks, rules, state):
         return 0
     work, last = sigma * (rules.cms + rules.cps), pool[groups - 1].time
     end = last + (work - idle_sum(pool, groups)) / n
-    positive = end > last and not same_instant(end, last, work / n)
+    positive = end > last and not times_tie(end, last, work / n)
     first = constraint_one(pool, groups, sigma * rules.cms, rules.skip_ties)
     second = constraint_two(pool, groups, end, rules.send_part, rules.skip_ties)
     flags = IDLE | SINGLE * (groups == 2 and pool[0].nodes == 1)

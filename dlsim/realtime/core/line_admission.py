@@ -14,7 +14,7 @@ Source: paper I, sections 4.2 to 4.5.
 
 import numpy as np
 
-from dlsim.compiled import compiled, deadline_with_tolerance, same_instant
+from dlsim.compiled import compiled, deadline_with_tolerance, times_tie
 from dlsim.realtime.core.idle_times import count_iits, find_iit_flags
 from dlsim.realtime.core.node_rules import FRAGMENT, NEVER, next_deadline, nodes_wanted
 from dlsim.realtime.core.orders import DEADLINE_ORDER
@@ -71,7 +71,7 @@ def take_rest_of_instant(floor, state):
     last, added = state.chosen_nodes[state.planning.chosen_groups - 1], 0
     while True:
         time, nodes = take_next_release(floor, state)
-        if nodes > 0 and same_instant(time, last.time, state.counters.span):
+        if nodes > 0 and times_tie(time, last.time, state.counters.span):
             last.nodes += nodes
             added += nodes
             continue
@@ -94,7 +94,7 @@ def reserve_nodes(task, known, floor, asked, tasks, rules, state, table):
         time, nodes = take_next_release(floor, state)
         if nodes == 0:
             return 0, later
-        if groups > 0 and same_instant(time, pool[groups - 1].time, span):
+        if groups > 0 and times_tie(time, pool[groups - 1].time, span):
             time = pool[groups - 1].time
             pool[groups - 1].nodes += nodes
             were_idle = False

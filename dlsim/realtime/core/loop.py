@@ -5,7 +5,7 @@ Source: paper M, section 5, MCDF(), whose line numbers are cited.
 
 import numpy as np
 
-from dlsim.compiled import compiled, meets_deadline, same_instant
+from dlsim.compiled import compiled, meets_deadline, times_tie
 from dlsim.realtime.core.admission import schedulability_test
 from dlsim.realtime.core.formulas import n_star_of, time_on_nodes
 from dlsim.realtime.core.idle_times import count_iits
@@ -87,7 +87,7 @@ def dispatch(now, inclusive, results, tasks, rules, state, table):
     while counters.first_planned < counters.end_planned:
         entry = state.plan[0, counters.first_planned]
         t = entry.ready if rules.last else entry.start
-        tie = same_instant(t, now, counters.span)
+        tie = times_tie(t, now, counters.span)
         if not (tie and inclusive) and not (t < now and not tie):
             break
         counters.first_planned += 1
@@ -238,7 +238,7 @@ def run_all_admitted(tasks, rules, waiting, drop, span, results, table):
             now = max(now, tasks[i].arrival)
         while i < size:
             arrival = tasks[i].arrival
-            tie = same_instant(arrival, now, span)
+            tie = times_tie(arrival, now, span)
             if not (tie and (length == 0 or rules.test_first)) and not (arrival < now and not tie):
                 break
             end = i + 1

@@ -9,7 +9,7 @@ compiled with -O3; with the general loop it takes 3.2 times as long.
 
 import numpy as np
 
-from dlsim.compiled import compiled, deadline_with_tolerance, same_instant
+from dlsim.compiled import compiled, deadline_with_tolerance, times_tie
 from dlsim.realtime.core.formulas import n_min_of, time_on_nodes
 from dlsim.realtime.core.orders import DEADLINE_ORDER
 from dlsim.realtime.core.state import copy_block, is_due, precedes
@@ -57,7 +57,7 @@ def first_fit(now, floor, one, span, first, blocks, table):
     n, top, total, start = 1, len(unit) - 2, 0, floor
     while True:
         release = blocks[first].time
-        if release > start and not same_instant(release, start if total else now, span):
+        if release > start and not times_tie(release, start if total else now, span):
             start = release
         total += blocks[first].nodes
         first += 1

@@ -9,7 +9,7 @@ Source: paper M, section 4; paper I, sections 4.2 to 4.5.
 
 import numpy as np
 
-from dlsim.compiled import compiled, same_instant
+from dlsim.compiled import compiled, times_tie
 from dlsim.realtime.core.formulas import (
     constraint_one,
     constraint_two,
@@ -113,7 +113,7 @@ def split_by_equal_finish(task, n, groups, pool, tasks, rules, table):
     if groups > 1:
         each = sigma * (rules.cms + rules.cps) / n
         end = last + (sigma * (rules.cms + rules.cps) - idle_sum(pool, groups)) / n
-        if end > last and not same_instant(end, last, each):
+        if end > last and not times_tie(end, last, each):
             if rules.partition == BY_I:
                 holds = constraint_one(pool, groups, sigma * rules.cms, False)
             else:
@@ -316,17 +316,17 @@ def chunk_times(
 def write_falling_ends(time, step, ratio, nodes, span, count, out):
     """Write when nodes end, each `step` before the one before; those of one instant as one."""
     begin, first, out[count].time = time, 0, time
-    if same_instant(time, time - (nodes - 1) * step, span):
+    if times_tie(time, time - (nodes - 1) * step, span):
         out[count].nodes = nodes
         return count + 1
-    if not same_instant(time, time - step * ratio ** max(nodes - 2, 0) / 2, span):  # not even two
+    if not times_tie(time, time - step * ratio ** max(nodes - 2, 0) / 2, span):  # not even two
         for k in range(count, count + nodes):
             out[k].time, out[k].nodes = time, 1
             time, step = time - step, step * ratio
         return count + nodes
     for k in range(1, nodes):
         time, step = time - step, step * ratio
-        if not same_instant(time, begin, span):
+        if not times_tie(time, begin, span):
             out[count].nodes = k - first
             count, begin, first = count + 1, time, k
             out[count].time = time

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import compiled, is_compiling, same_instant, zero_recarray
+from dlsim.compiled import compiled, is_compiling, times_tie, zero_recarray
 from dlsim.realtime.core.formulas import MOST_ROUNDS
 from dlsim.realtime.core.splits import BY_OPR, BY_PIECES
 
@@ -212,7 +212,7 @@ def pop(heap, size):
 @compiled(inline=True)
 def is_due(time, t, span):
     """Tell whether an instant is t or before it, up to the one tolerance."""
-    return time <= t or same_instant(time, t, span)
+    return time <= t or times_tie(time, t, span)
 
 
 @compiled
@@ -274,7 +274,7 @@ def precedes(rank, task, other_rank, other_task, span):
     derivatives are often reached by different roundings.
     """
     if rank == other_rank or (
-        abs(rank - other_rank) < np.inf and same_instant(rank, other_rank, span)
+        abs(rank - other_rank) < np.inf and times_tie(rank, other_rank, span)
     ):
         return task < other_task
     return rank < other_rank
