@@ -58,7 +58,7 @@ def test_devices_are_named_gpus_first():
 
 @pytest.mark.parametrize("name", ["tpu0", "gpu", "gpux", "", "cpu-1"])
 def test_an_unknown_device_is_refused(name):
-    refused("a device is called gpu0", device_class, name)
+    refused("a device is called gpu0.*; use a name of Machine.devices", device_class, name)
 
 
 @pytest.mark.parametrize(
@@ -212,11 +212,17 @@ def test_long_queues_have_no_exhaustive_schedule():
 
 def test_a_policy_of_ones_own_must_move_what_waits():
     refused("moved job 7", simulate, JOBS, policy=Policy(lambda s, p, r: Decision(7, 0, "x")))
-    refused("'x' waiting for ever", simulate, JOBS, policy=Policy(lambda s, p, r: None))
+    refused(
+        "'x' waiting for ever; its rule returned None",
+        simulate,
+        JOBS,
+        policy=Policy(lambda s, p, r: None),
+    )
     first = Policy(lambda s, p, r: Decision(0, 0, "x") if s.main and not s.main[0].job else None)
     refused("'y' waiting for ever", simulate, JOBS, policy=first)
     only_gpu = JOBS.assign(cpu_time=[math.nan, 2.0])
-    refused("job 0 .A. has no version for a cpu", simulate, only_gpu,
+    refused("job 0 .A. has no version for a cpu, chosen by policy <lambda>; return", simulate,
+            only_gpu,
             policy=Policy(lambda s, p, r: Decision(0, 1, "x") if s.main else None))  # fmt: skip
 
 
@@ -230,7 +236,10 @@ def test_a_policy_of_ones_own_must_move_what_waits():
             "policy <lambda> must return None or a Decision; got ZeroDivisionError",
         ),
         (lambda job: Decision([job], 0, "x"), r"job of policy <lambda> must be .*, got \[0\]"),
-        (lambda job: Decision(99, 0, "x"), "moved job 99, which does not wait"),
+        (
+            lambda job: Decision(99, 0, "x"),
+            "policy <lambda> moved job 99, .* wait; return a job of state.main",
+        ),
         (
             lambda job: Decision(job, 2, "x"),
             r"device of policy <lambda> must be .* in 0\.\.1, got 2",
@@ -265,7 +274,12 @@ def test_a_policy_of_ones_own_must_come_to_an_end(monkeypatch):
 
     monkeypatch.setattr(scheduler, "MOST_MOVES", 50)
     jobs = workload.jobs_in_order(workload.applications("lee", 2), ["a00"] * 5)
-    refused("moved job 2 .* 51 times .* return None", simulate, jobs, policy=Policy(to_and_fro))
+    refused(
+        "policy to_and_fro moved job 2 .* 51 times .* return None",
+        simulate,
+        jobs,
+        policy=Policy(to_and_fro),
+    )
 
 
 # --- applications and jobs that are drawn ---------------------------------------------------------

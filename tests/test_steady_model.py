@@ -547,7 +547,7 @@ def star(**change):
         (nx.cycle_graph(3), {"master": 0}, "must be a tree"),
         (nx.DiGraph([(0, 1)]), {"master": 0}, "must be a tree"),
         (nx.Graph(), {"master": 0}, "must be a tree"),
-        (star(), {"master": "z"}, "master 'z' is no node"),
+        (star(), {"master": "z"}, "master 'z' is no node .* known nodes: 'm'"),
         (star(speed=-1), {"master": "m"}, "speed of node 'a' must be a finite number"),
         (star(speed=None), {"master": "m"}, "speed of node 'a' must be a finite number"),
         (star(), {"master": "m", "work": 0.0}, "work must be a finite number above 0"),
