@@ -1,6 +1,8 @@
 """Functions of a user: an order that changes with time, a number of nodes, a partition."""
 
 import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numba
 import numpy as np
@@ -210,21 +212,66 @@ def test_rules_that_cannot_be_used_are_refused(rules, message):
     ("kind", "function", "message"),
     [
         ("order", lambda task, n, t, state: np.nan, "a number, not NaN; for task 0 at .* nan"),
-        ("order", fails, "'TaskView' object has no attribute 'nothing'"),
-        ("order", lambda task, n, t, state: "a", "could not convert string"),
-        ("order", lambda task, n, t, state: [], "array of size 1"),
-        ("nodes", lambda task, t, state: [1, 2], "array of size 1"),
+        (
+            "order",
+            fails,
+            r"fails\(task, n, t, state\), called for task 0 at .*, raised AttributeError",
+        ),
+        (
+            "order",
+            lambda task, n, t, state: "a",
+            r"order function <lambda>\(task, n, t, state\) must .* gave \'a\'",
+        ),
+        ("order", lambda task, n, t, state: [], r"for task 0 at .* it gave \[\]"),
+        ("nodes", lambda task, t, state: [1, 2], r"it gave \[1, 2\]"),
         ("nodes", lambda task, t, state: state.nodes + 1, r"nodes in 0\.\.N.* it gave 11"),
         ("nodes", lambda task, t, state: 1.5, "it gave 1.5"),
-        ("nodes", lambda task, t, state: None, "it gave nan"),
+        ("nodes", lambda task, t, state: None, "it gave None"),
         ("partition", lambda sigma, release, state: [3.0], "shares with the sum 3"),
-        ("partition", lambda sigma, release, state: 1 / 0, "ZeroDivisionError"),
+        (
+            "partition",
+            lambda sigma, release, state: 1 / 0,
+            "for task 0 on .* raised ZeroDivisionError",
+        ),
     ],
 )
 def test_what_a_plain_function_must_not_do_is_told(kind, function, message):
     rules = {"order": "edf", "nodes": "min", kind: function}
     with pytest.raises(InputError, match=message):
         simulate(TASKS, CLUSTER, Policy(**rules))
+
+
+def test_an_error_is_the_cause_of_its_message():
+    with pytest.raises(InputError) as caught:
+        simulate(TASKS, CLUSTER, Policy(fails, "min"))
+    assert isinstance(caught.value.__cause__, AttributeError)
+
+
+def test_threads_get_each_their_own_errors():
+    """Two functions fail in the same instant; each run names its own function and exception."""
+    together = threading.Barrier(2, timeout=60)
+
+    def left(task, n, t, state):
+        together.wait()
+        raise LookupError("of the left one")
+
+    def right(task, n, t, state):
+        together.wait()
+        raise ArithmeticError("of the right one")
+
+    def message_of(function):
+        with pytest.raises(InputError) as caught:
+            simulate(TASKS, CLUSTER, Policy(function, "min"))
+        return str(caught.value), caught.value.__cause__
+
+    with ThreadPoolExecutor(2) as pool:
+        (of_left, left_cause), (of_right, right_cause) = pool.map(message_of, (left, right))
+    assert "function left(" in of_left
+    assert "raised LookupError: of the left one" in of_left
+    assert "function right(" in of_right
+    assert "raised ArithmeticError: of the right one" in of_right
+    assert isinstance(left_cause, LookupError)
+    assert isinstance(right_cause, ArithmeticError)
 
 
 def test_no_offers_are_made_by_functions():

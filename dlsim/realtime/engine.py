@@ -21,7 +21,6 @@ from dlsim.realtime.model import MOST_ROUNDS, SPLIT_KINDS, Cluster, Policy, Read
 from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.policy_run import make_rules, run_policy
 from dlsim.realtime.schedule_arrays import TaskTable
-from dlsim.realtime.user_rules import raise_rule_error
 from dlsim.validate import Floats, column, instance, number, or_default, require_table, user_code
 
 
@@ -211,7 +210,7 @@ def split_load(
     sigma = number("sigma", sigma, above=True, rule=SIZE)
     model.check_partition(partition, rounds, cluster)
     times = model.release_times(release, cluster)
-    rules = make_rules(cluster, policy, Reading())
+    rules = make_rules(cluster, policy, Reading(), labels=["the load"])
     with core_for(policy, "auto", 1) as core:
         task = zero_recarray(1, core.state.TASK)
         entry = zero_recarray(1, core.state.ENTRY)[0]
@@ -233,8 +232,6 @@ def split_load(
         entry.nodes, entry.kind, entry.rounds, entry.end = n, kind, m, end
         completion, _ = core.placement.compute_chunks(entry, task, known, s, table)
     rows = chunks[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
-    if rules.has_user_rules:
-        raise_rule_error(rules.user, policy, ["the load"], s.release)
     estimate = completion if SPLIT_KINDS[kind] in ("rounds from releases", "own") else end
     share = rows[..., 0].copy()
     if share.min() <= 0:

@@ -19,7 +19,6 @@ from dlsim.realtime.execution_times import span_of, time_table
 from dlsim.realtime.model import Cluster, Policy, Reading, describe_run
 from dlsim.realtime.policy_run import Run, make_rules, run_policy
 from dlsim.realtime.schedule_arrays import TaskTable
-from dlsim.realtime.user_rules import raise_rule_error
 from dlsim.validate import Floats, number, unwrap_scalar
 
 
@@ -336,7 +335,6 @@ def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     is_finer = origin + finer == times[:, 1:]
     times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
     c, table = s.cluster, time_table(s.cluster, s.policy.partition)
-    rules = make_rules(c, s.policy, s.reading)
     span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table)
     span += (
         0.0 if is_finer.all() else origin / CLOCK_DIVISOR
@@ -350,12 +348,11 @@ def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
         size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
         with core_for(s.policy, "auto", end - begin) as core:
+            rules = make_rules(c, s.policy, s.reading, labels=labels[part])
             known = core.state.rules_record(rules)
             bad = core.placement.fill_chunks(
                 how[part], first, times[part], known, table, span, node_free, *work, ints, out
             )
-        if callable(s.policy.partition):
-            raise_rule_error(rules.user, s.policy, labels[part], work[1])
         if bad >= 0:
             bad += begin
             raise ScheduleError(

@@ -19,7 +19,7 @@ from dlsim.realtime.core_versions import core_for
 from dlsim.realtime.execution_times import TimeTable, span_of, time_table
 from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.schedule_arrays import TaskTable
-from dlsim.realtime.user_rules import raise_rule_error, wrap_user_rules
+from dlsim.realtime.user_rules import wrap_user_rules
 from dlsim.validate import Floats, require_memory
 
 #: Bytes that a run takes per task and per node, at least.
@@ -75,9 +75,17 @@ def partition_code(policy: Policy) -> int:
 
 
 def make_rules(
-    cluster: Cluster, policy: Policy, reading: Reading, negotiate: float = 0.0, offers: bool = False
+    cluster: Cluster,
+    policy: Policy,
+    reading: Reading,
+    negotiate: float = 0.0,
+    offers: bool = False,
+    labels: Any = (),
 ) -> SimpleNamespace:
-    """Return a policy under a reading on a cluster, by the names of `core.state.RULE_RECORD`."""
+    """Return a policy under a reading on a cluster, by the names of `core.state.RULE_RECORD`.
+
+    `labels` are those of the tasks; errors of a user's functions name them.
+    """
     every = policy.nodes == "all"
     switches = reading.rules()
     may_pass = policy.overtake or reading.backfill == "on"
@@ -117,7 +125,7 @@ def make_rules(
             or in_pieces_on_one_link
         ),
         offers=offers,
-        user=wrap_user_rules(policy),
+        user=wrap_user_rules(policy, labels),
         **switches,
     )
 
@@ -193,7 +201,7 @@ def run_policy(
             f"no offers are made by functions of a user ({what}): at which deadline they change"
             " their mind is not known; use a policy by name, or an order(tasks)"
         )
-    rules = make_rules(cluster, policy, reading, negotiate, makes_offers)
+    rules = make_rules(cluster, policy, reading, negotiate, makes_offers, given.labels)
     origin, span = time_offset(given.arrival), span_of(given.sigma, table)
     arrival = given.arrival - origin if origin > 0 else given.arrival
     if policy.order_key is not None and span > 1:
@@ -219,8 +227,6 @@ def run_policy(
             )
             if rules.tested_in_line:
                 counts = state.counts[: core.state.IN_FORCE]
-            if rules.has_user_rules:
-                raise_rule_error(rules.user, policy, given.labels, state.release)
         else:
             waiting = zero_recarray(count, core.state.NODE_BLOCK)
             if rules.order == orders.DEADLINE_ORDER:

@@ -1,6 +1,7 @@
 """Functions of a user (an order, a number of nodes, a partition) as the core calls them."""
 
 import math
+import reprlib
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -10,23 +11,52 @@ from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.execution_times import TimeTable
 from dlsim.realtime.model import RULES, Policy, StateView, TaskView
-from dlsim.validate import Floats
+from dlsim.validate import Floats, unwrap_scalar
+
+#: By how much the sum of a user's shares may miss 1.
+SHARES_TOL = 1e-9
 
 
-class UserRules(NamedTuple):
-    """Functions of a user as the core calls them, and the first error of one of them."""
+class UserFunction(NamedTuple):
+    """A function of a user, and the labels of the tasks that it is asked about."""
 
-    rules: Any  # by RULES, the function or None; an array of 0 without any function
-    error_record: (
-        Floats  # place in RULES + 1, task, time or size, number of nodes, what was returned
-    )
+    kind: str  # of RULES
+    function: Callable[..., Any]
+    labels: Any
+
+    def call(self, row: int, at: float | Floats, *given: Any) -> tuple[Any, Floats]:
+        """Call the function; return what it gave, and that as floats."""
+        try:
+            found = self.function(*given)
+        except Exception as error:
+            raise InputError(
+                f"{self._signature()}, called {self._occasion(row, at)}, raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        try:
+            return found, np.array(found, dtype=np.float64, ndmin=1).ravel()
+        except Exception as error:
+            raise self.refusal(row, at, reprlib.repr(found)) from error
+
+    def refusal(self, row: int, at: float | Floats, got: str) -> InputError:
+        """Return the error for a value that the function must not return."""
+        rule = f"{self._signature()} must return {RULES[self.kind][1]}"
+        return InputError(f"{rule}; {self._occasion(row, at)} it gave {got}")
+
+    def _signature(self) -> str:
+        name = getattr(self.function, "__name__", self.kind)
+        return f"{self.kind} function {name}({', '.join(RULES[self.kind][0])})"
+
+    def _occasion(self, row: int, at: float | Floats) -> str:
+        """Name the task, and the instant or the release times of its nodes."""
+        if isinstance(at, float):
+            where = f"at {at:g}"
+        else:
+            where = f"on {len(at)} nodes released at {np.round(at[:8], 6).tolist()}"
+        return f"for task {unwrap_scalar(self.labels[row])!r} {where}"
 
 
-#: Exceptions that functions of a user have raised, until they are raised again.
-RAISED: list[BaseException] = []
-
-
-def _views(rules: Any, table: TimeTable, idle: int, waiting: int) -> StateView:
+def _state_view(rules: Any, table: TimeTable, idle: int, waiting: int) -> StateView:
     """Return the view of the cluster that a user's function gets."""
     return StateView(
         int(idle),
@@ -43,17 +73,8 @@ def _views(rules: Any, table: TimeTable, idle: int, waiting: int) -> StateView:
     )
 
 
-def _ask(function: Callable[..., Any], *given: Any) -> Floats:
-    """Call a user's function; store an exception, which is raised later together with its task."""
-    try:
-        return np.array(function(*given), dtype=np.float64, ndmin=1).ravel()
-    except BaseException as error:
-        RAISED.append(error)
-        return np.full(1, np.nan)
-
-
-def _as_rule(kind: str, function: Callable[..., Any]) -> Callable[..., float]:
-    """Return a user's function in the form that the core calls; it returns NaN if it fails."""
+def _number_rule(user: UserFunction) -> Callable[..., float]:
+    """Return a user's order or number of nodes in the form that the core calls."""
 
     def ask(
         row: int,
@@ -69,59 +90,51 @@ def _as_rule(kind: str, function: Callable[..., Any]) -> Callable[..., float]:
         one = tasks[row]
         arrival, sigma, due = float(one.arrival), float(one.sigma), float(one.due)
         task = TaskView(arrival, sigma, due - arrival, due, int(one.requested), fewest)
-        state = _views(rules, table, idle, waiting)
-        found = _ask(function, task, *([int(n)] if kind == "order" else []), float(t), state)
-        if len(found) != 1:
-            RAISED.append(ValueError("can only convert an array of size 1 to a number"))
-            return math.nan
-        return float(found[0])
+        nodes = [int(n)] if user.kind == "order" else []
+        now, state = float(t), _state_view(rules, table, idle, waiting)
+        given, found = user.call(row, now, task, *nodes, now, state)
+        value = float(found[0]) if len(found) == 1 else math.nan
+        is_valid = not math.isnan(value)
+        if user.kind == "nodes":
+            is_valid = 0 <= value <= rules.nodes and value == math.floor(value)
+        if not is_valid:
+            raise user.refusal(row, now, reprlib.repr(unwrap_scalar(given)))
+        return value
+
+    return ask
+
+
+def _share_rule(user: UserFunction) -> Callable[..., Floats]:
+    """Return a user's partition in the form that the core calls."""
 
     def share(
-        sigma: float, release: Floats, n: int, rules: Any, table: TimeTable, out: Floats, base: int
-    ) -> float:
-        found = _ask(function, float(sigma), release[:n].copy(), _views(rules, table, n, 0))
-        if len(found) != n:
-            return math.nan
-        out[base : base + n, 0] = found
-        return math.fsum(found) if found.min() > 0 else math.nan
+        row: int, sigma: float, release: Floats, n: int, rules: Any, table: TimeTable
+    ) -> Floats:
+        released = release[:n].copy()
+        state = _state_view(rules, table, n, 0)
+        given, found = user.call(row, released, float(sigma), released, state)
+        if len(found) != n or not found.min() > 0:
+            raise user.refusal(row, released, reprlib.repr(given))
+        total = math.fsum(found)
+        if not abs(total - 1) <= SHARES_TOL:
+            raise user.refusal(row, released, f"shares with the sum {total:g}")
+        return found / total
 
-    return share if kind == "partition" else ask
+    return share
 
 
-def wrap_user_rules(policy: Policy) -> UserRules:
-    """Return the functions of a policy as the uncompiled core calls them; for none, zeros."""
-    if not policy.has_user_rules:
-        return UserRules(np.zeros(len(RULES), dtype=np.int64), np.zeros(5))
-    RAISED.clear()
-    own = (policy.is_timed and policy.order_key, policy.nodes, policy.partition)
-    rules = [
-        _as_rule(kind, one) if callable(one) else None for kind, one in zip(RULES, own, strict=True)
+def wrap_user_rules(policy: Policy, labels: Any) -> list[Callable[..., Any] | None]:
+    """Return the functions of a policy as the uncompiled core calls them, by the places of RULES.
+
+    They raise InputError, with the label of the task, where a user's function raises an exception
+    or returns what it must not.
+    """
+    functions = (policy.is_timed and policy.order_key, policy.nodes, policy.partition)
+    wrappers = (_number_rule, _number_rule, _share_rule)
+    return [
+        wrap(UserFunction(kind, function, labels)) if callable(function) else None
+        for kind, function, wrap in zip(RULES, functions, wrappers, strict=True)
     ]
-    return UserRules(rules, np.zeros(5))
-
-
-def raise_rule_error(own: UserRules, policy: Policy, labels: Any, release: Floats) -> None:
-    """Raise InputError for the first error of a user's function, if there was one."""
-    if not own.error_record[0]:
-        return
-    kind = list(RULES)[int(own.error_record[0]) - 1]
-    function, (names, returns) = getattr(policy, kind), RULES[kind]
-    if kind == "order":
-        function = policy.order_key
-    name, task = getattr(function, "__name__", kind), labels[int(own.error_record[1])]
-    n, found = int(own.error_record[3]), own.error_record[4]
-    if RAISED and not isinstance(RAISED[0], Exception):
-        raise RAISED[0]
-    got: Any = f"{found:g}"
-    if RAISED:
-        got = f"{type(RAISED[0]).__name__}: {RAISED[0]}"
-    elif kind == "partition":
-        got = f"shares with the sum {found:g}" if found == found else "something else"
-        got += f" for {n} nodes released at {np.round(release[:n], 6).tolist()[:8]}"
-    where = f"for task {task!r}" + (f" at {own.error_record[2]:g}" if kind != "partition" else "")
-    raise InputError(
-        f"{kind} function {name}({', '.join(names)}) must return {returns}; {where} it gave {got}"
-    ) from (RAISED[0] if RAISED else None)
 
 
 def label_policies(given: Any, known: Sequence[str]) -> dict[str, Policy]:

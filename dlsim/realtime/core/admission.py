@@ -26,7 +26,6 @@ from dlsim.realtime.core.state import (
     set_pending,
     sort_pending,
 )
-from dlsim.realtime.core.user_rules import has_failed
 
 
 @compiled
@@ -146,7 +145,7 @@ def order_pending(newcomer, t, is_new, first, end, tasks, rules, state, table):
             one = state.pending[k]
             one.rank = rank_at(one.task, one.nodes, t, idle, waiting, tasks, rules, table)
         sort_pending(first, end, state)
-    return not has_failed(rules), later
+    return True, later
 
 
 @compiled(inline=True)
@@ -216,7 +215,7 @@ def schedulability_test(newcomer, now, tasks, rules, state, table):
             place_task(task, n, place, one.rank, True, tasks, rules, state, table)
             completion = state.plan[1, place].end
             is_late = rules.ends_by_chunks and completion > tasks[task].due_tol
-            if is_late or has_failed(rules):
+            if is_late:
                 return False, min(later, completion) if task == newcomer else later
             place += 1
             blocked = rules.shared and not is_due(planning.link_free, t, counters.span)

@@ -31,7 +31,6 @@ from dlsim.realtime.core.state import (
     set_pending,
     sort_pending,
 )
-from dlsim.realtime.core.user_rules import has_failed
 
 
 @compiled
@@ -169,8 +168,6 @@ def admit_newcomer(task, now, offered_task, deadline, offers, kept, tasks, rules
         asked, ceiling = earliest_deadline(task, now, tasks, rules, table) - now, np.inf
     while True:
         admitted, due = test_deadline(task, now, asked, tasks, rules, state, table)
-        if has_failed(rules):
-            return False
         if admitted and for_offer:
             undo_admission(task, asked, first, end, offers, kept, state)
             return False
@@ -214,8 +211,6 @@ def run_admission(
             admitted[task] = admit_newcomer(
                 task, now, offered_task, deadline, offers, kept, tasks, rules, state, table
             )
-            if has_failed(rules):
-                return offer
             if task == offered_task:  # no later task matters
                 offer, end = deadline[task] if admitted[task] else np.nan, size
                 break

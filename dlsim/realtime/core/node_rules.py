@@ -24,7 +24,7 @@ from dlsim.realtime.core.splits import (
     time_in_rounds,
 )
 from dlsim.realtime.core.state import CALLS_USER, idle_at
-from dlsim.realtime.core.user_rules import NODES_RULE, ask_rule, fill_user_shares, has_failed
+from dlsim.realtime.core.user_rules import NODES_RULE, ask_rule, fill_user_shares
 
 #: The rules: all nodes; the user's number; the fewest by E(n); the fewest, and all that are idle
 #: then ([9] of paper I); the fewest by the true optimum; by UMR; by a user's shares; a user's
@@ -97,7 +97,7 @@ def fewest_nodes_by_shares(task, nodes, tasks, rules, state, table):
             state.chunks,
             0,
         )
-        if completion <= one.due_tol or has_failed(rules):
+        if completion <= one.due_tol:
             return n
     return 0
 
