@@ -264,8 +264,8 @@ def find_prices(begin: Indices, end: Indices, need: Floats, worth: Floats, room:
         for chosen, region, new_place, lowest, highest in halves:
             new_first, new_last = new_place[first[chosen]], new_place[last[chosen]]
             kept = new_last > new_first
-            chunk_batches = new_first[kept], new_last[kept]
-            parts.append((tasks[chosen][kept], *chunk_batches, intervals[region], lowest, highest))
+            windows = new_first[kept], new_last[kept]
+            parts.append((tasks[chosen][kept], *windows, intervals[region], lowest, highest))
     return price
 
 

@@ -2,12 +2,14 @@
 
 FIFO and EDF of paper I, and the all-nodes policies. A task takes the nodes that are released first,
 and the tasks behind it find the others no earlier. So the test begins at the newcomer's place, and
-at the end of a long queue it costs the same however long that is.
+at the end of a long queue it costs the same however long that is. With queues of hundreds of tasks
+it is 28 to 210 times as fast as the general test, but not for EDF-US under
+``batch_commit="commit"``.
 
-It differs from `admission.schedulability_test` where nodes of one task end one by one (pieces).
-Here a task behind may take such a node as soon as it ends. The general test looks at the next task
-only at the instant at which the one ahead has all its nodes, and requires its deadline from then
-on; so it refuses some tasks that a line serves.
+It decides as `admission.schedulability_test` does, except where nodes of one task end one by one
+(pieces). Here a task behind may take such a node as soon as it ends. The general test looks at the
+next task only at the instant at which the one ahead has all its nodes, and requires its deadline
+from then on; so it refuses some tasks that a line serves.
 
 Source: paper I, sections 4.2 to 4.5.
 """
