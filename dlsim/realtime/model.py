@@ -647,11 +647,11 @@ SWITCHES, SWITCHES_M = Reading.switches(), Reading.switches("M")
 def find_policy(policy: "str | Policy") -> tuple[str, Policy]:
     """Look a policy up by its legend name, or take one as given."""
 
-    def own(row: Policy) -> str:
+    def name_policy(row: Policy) -> str:
         rules = (row.order, row.nodes, row.partition)
         return "-".join(getattr(rule, "__name__", str(rule)) for rule in rules)
 
-    return find_row("policy", policy, POLICIES, own)
+    return find_row("policy", policy, POLICIES, name_policy)
 
 
 def describe_run(name: str, reading: Reading) -> str:

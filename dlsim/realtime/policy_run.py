@@ -132,11 +132,15 @@ def make_rules(
 
 def fits_opr_loop(rules: Any) -> bool:
     """Tell whether `dlsim.realtime.core.opr_loop.run_opr` decides all that the rules ask for."""
-    usual = rules.partition == splits.BY_OPR and rules.node_rule == node_rules.FEWEST
-    usual = usual and rules.order in (orders.STATIC_ORDER, orders.DEADLINE_ORDER)
+    has_plain_rules = (
+        rules.partition == splits.BY_OPR
+        and rules.node_rule == node_rules.FEWEST
+        and rules.order in (orders.STATIC_ORDER, orders.DEADLINE_ORDER)
+    )
     in_line = rules.tested_in_line and not rules.frozen and rules.st == 0
-    batches = rules.by_policy or rules.commit or rules.test_first
-    return usual and in_line and not (batches or rules.last or rules.offers or rules.cps == 0)
+    has_batches = rules.by_policy or rules.commit or rules.test_first
+    is_barred = has_batches or rules.last or rules.offers or rules.cps == 0
+    return has_plain_rules and in_line and not is_barred
 
 
 def run_admission_loop(
