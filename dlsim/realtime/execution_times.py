@@ -132,7 +132,7 @@ def _as_floats(name: str, value: Any, *ends: float, **how: Any) -> Any:
 
 
 def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
-    r"""Execution time of a divisible load on n equal nodes that finish together.
+    r"""Return the execution time of a divisible load on n equal nodes that finish together.
 
     .. math:: \mathcal{E} = ST + SC + \sigma (C_{ms} + C_{ps})\,\mathcal{B}(n)
 
@@ -176,7 +176,7 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
 
 
 def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
-    r"""Load shares of the optimal partitioning rule, in order of transmission.
+    r"""Return the load shares of the optimal partitioning rule, in order of transmission.
 
     .. math:: \alpha_1 = \mathcal{B}(n), \qquad \alpha_{j+1} = \beta \alpha_j - \phi,
               \qquad \phi = \frac{ST}{\sigma (C_{ms} + C_{ps})}
@@ -203,16 +203,16 @@ def shares(sigma: float, n: int, cluster: Cluster) -> Floats:
 
 
 def fastest_nodes(sigma: float, cluster: Cluster) -> int:
-    """Number of nodes min(N, N*) on which a load of size sigma finishes first.
+    """Return the number of nodes min(N, N*) on which a load of size sigma finishes first.
 
-    N without transmission set-up; possibly fewer with it (paper M, Theorem 5.2).
+    It is N without transmission set-up, and possibly fewer with it (paper M, Theorem 5.2).
     """
     sigma, _ = _check_size_and_count(sigma, 1, cluster)
     return int(formulas_for(1).n_star_of(sigma, opr_table(cluster).min_size, cluster.nodes))
 
 
 def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) -> Any:
-    """Fewest nodes n_min with which a load started now meets its deadline.
+    """Return the fewest nodes n_min with which a load started now meets its deadline.
 
     Parameters
     ----------
@@ -263,7 +263,7 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
 
 
 def total_cost(sigma: Any, n: Any, cluster: Cluster) -> Any:
-    """Cost W(n) = n E(n): node time that a load occupies (paper M, section 5).
+    """Return the cost W(n) = n E(n), the node time that a load occupies (paper M, section 5).
 
     Parameters and refusals are those of `execution_time`.
     """
@@ -277,7 +277,7 @@ def fastest_counts(sigma: Any, table: TimeTable) -> NDArray[np.int64]:
 
 
 def least_times(sigma: Any, cluster: Cluster) -> Floats:
-    """Minimum execution times E(min(N, N*)) of many loads at once."""
+    """Return the minimum execution times E(min(N, N*)) of many loads at once."""
     table, sizes = opr_table(cluster), np.asarray(sigma, dtype=float)
     top = fastest_counts(sizes, table)
     return np.asarray(table.setup_time[top] + sizes * table.time_per_unit[top])
