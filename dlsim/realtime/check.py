@@ -47,186 +47,224 @@ _ENDS_IN = {
 _PLANNED_BY_CHUNKS = ("pieces", "rounds from releases", "own")
 
 
-def _input_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
-    submitted = s.submitted
+def _input_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+    submitted = schedule.submitted
     if submitted is None:
         return
-    rows = submitted.labels.get_indexer(s.index)
+    rows = submitted.labels.get_indexer(schedule.index)
     once = np.bincount(rows[rows >= 0], minlength=len(submitted.labels)) == 1
     yield "every task that arrived is in the table, once", submitted.labels, once
-    yield "the table keeps the tasks in their order", s.index, rows == np.arange(len(rows))
-    yield "a task keeps its arrival", s.index, s.arrival == submitted.arrival
-    yield "a task keeps its size", s.index, s.sigma == submitted.sigma
-    most = s.negotiate * submitted.deadline
-    offered = ~s.refused & (s.deadline > 0) & (s.negotiate > 0)
-    offered &= s.deadline <= most + time_tolerance(most, s.arrival + most)
-    asked = s.deadline == submitted.deadline
-    yield "a deadline is the one asked for or an offer within the factor", s.index, asked | offered
+    yield "the table keeps the tasks in their order", schedule.index, rows == np.arange(len(rows))
+    yield "a task keeps its arrival", schedule.index, schedule.arrival == submitted.arrival
+    yield "a task keeps its size", schedule.index, schedule.sigma == submitted.sigma
+    most = schedule.negotiate * submitted.deadline
+    offered = ~schedule.refused & (schedule.deadline > 0) & (schedule.negotiate > 0)
+    offered &= schedule.deadline <= most + time_tolerance(most, schedule.arrival + most)
+    asked = schedule.deadline == submitted.deadline
+    yield (
+        "a deadline is the one asked for or an offer within the factor",
+        schedule.index,
+        asked | offered,
+    )
 
 
-def _task_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
-    index, ran, refused, n = s.index, s.ran, s.refused, s.nodes
-    blank = ~ran & (n == 0) & np.isnan(s.estimate) & np.isnan(s.completion)
+def _task_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+    index, ran, refused, n = schedule.index, schedule.ran, schedule.refused, schedule.nodes
+    blank = ~ran & (n == 0) & np.isnan(schedule.estimate) & np.isnan(schedule.completion)
     none = "a task that does not run has no start, nodes, estimate or completion"
     yield none, index, ran | blank
-    endless = np.isinf([s.start, s.estimate, s.completion]).any(axis=0)
+    endless = np.isinf([schedule.start, schedule.estimate, schedule.completion]).any(axis=0)
     yield "a task's times are finite", index, ~endless
     yield "a refused task does not run", index, ~refused | blank
-    yield "a refused task does not miss", index, ~refused | ~s.missed
-    may_drop = not s.policy.admission and s.reading.late == "drop"
-    yield "an admitted task runs", index, refused | ran | (s.missed & may_drop)
-    yield "without admission control no task is refused", index, ~refused | s.policy.admission
-    yield "a task runs on 1..N nodes", index, ~ran | ((n >= 1) & (n <= s.cluster.nodes))
-    in_time = not_after(s.arrival, s.start, s.scale)
+    yield "a refused task does not miss", index, ~refused | ~schedule.missed
+    may_drop = not schedule.policy.admission and schedule.reading.late == "drop"
+    yield "an admitted task runs", index, refused | ran | (schedule.missed & may_drop)
+    yield (
+        "without admission control no task is refused",
+        index,
+        ~refused | schedule.policy.admission,
+    )
+    yield "a task runs on 1..N nodes", index, ~ran | ((n >= 1) & (n <= schedule.cluster.nodes))
+    in_time = not_after(schedule.arrival, schedule.start, schedule.scale)
     yield "no task starts before it arrives", index, ~ran | in_time
-    late = overrun(s.completion, s.arrival, s.deadline)
-    doubt = time_tolerance(s.deadline, s.completion)
-    told_so = (s.missed == (late > 0)) | (np.abs(late) <= doubt) | (np.isnan(late) & s.missed)
+    late = overrun(schedule.completion, schedule.arrival, schedule.deadline)
+    doubt = time_tolerance(schedule.deadline, schedule.completion)
+    told_so = (
+        (schedule.missed == (late > 0))
+        | (np.abs(late) <= doubt)
+        | (np.isnan(late) & schedule.missed)
+    )
     yield "missed means completion after the deadline", index, refused | told_so
-    guarded = ran & (s.policy.admission or may_drop)
+    guarded = ran & (schedule.policy.admission or may_drop)
     yield "a guaranteed task meets its deadline", index, ~guarded | (late <= doubt)
-    if s.policy.partition in ("opr", "equal"):
-        span = s.table.setup_time[n] + s.sigma * s.table.time_per_unit[n]
-        even = s.policy.partition == "equal"  # n sends in turn, after releases that count as one
-        loose = MAX_ULPS + even * s.cluster.nodes, even * time_tolerance(s.scale, s.estimate)
-        ends_then = times_equal(s.start + span, s.completion, span, *loose)
+    if schedule.policy.partition in ("opr", "equal"):
+        span = schedule.table.setup_time[n] + schedule.sigma * schedule.table.time_per_unit[n]
+        # n sends in turn, after releases that count as one
+        even = schedule.policy.partition == "equal"
+        loose = (
+            MAX_ULPS + even * schedule.cluster.nodes,
+            even * time_tolerance(schedule.scale, schedule.estimate),
+        )
+        ends_then = times_equal(schedule.start + span, schedule.completion, span, *loose)
         yield "completion is start + E(sigma, n)", index, ~ran | ends_then
-        same = times_equal(s.estimate, s.completion, span, *loose)
+        same = times_equal(schedule.estimate, schedule.completion, span, *loose)
         yield "estimate is the completion", index, ~ran | same
     else:
-        span = RELATIVE_ROUNDING * (s.estimate - s.start)
-        safe = not_after(s.completion - span, s.estimate, s.scale)
+        span = RELATIVE_ROUNDING * (schedule.estimate - schedule.start)
+        safe = not_after(schedule.completion - span, schedule.estimate, schedule.scale)
         yield "no task is complete after its estimate", index, ~ran | safe
-        by_chunks = np.isin(s.kind, [SPLIT_KINDS.index(kind) for kind in _PLANNED_BY_CHUNKS])
-        loose = MAX_ULPS + s.cluster.nodes, time_tolerance(s.scale, s.estimate)
-        same = times_equal(s.estimate, s.completion, s.estimate - s.start, *loose)
+        by_chunks = np.isin(schedule.kind, [SPLIT_KINDS.index(kind) for kind in _PLANNED_BY_CHUNKS])
+        loose = MAX_ULPS + schedule.cluster.nodes, time_tolerance(schedule.scale, schedule.estimate)
+        same = times_equal(
+            schedule.estimate, schedule.completion, schedule.estimate - schedule.start, *loose
+        )
         yield "estimate is the completion", index, ~ran | ~by_chunks | same
-        later = overrun(s.estimate, s.arrival, s.deadline)
-        promised = later <= time_tolerance(s.deadline, s.estimate)
+        later = overrun(schedule.estimate, schedule.arrival, schedule.deadline)
+        promised = later <= time_tolerance(schedule.deadline, schedule.estimate)
         yield "a guaranteed task's estimate meets its deadline", index, ~guarded | promised
-    yield from _count_rules(s)
-    yield from _work_conserving_rules(s)
+    yield from _count_rules(schedule)
+    yield from _work_conserving_rules(schedule)
     line = np.flatnonzero(ran)
-    yield from _order_rules(s, line[np.argsort(s.start[line], kind="stable")])
+    yield from _order_rules(schedule, line[np.argsort(schedule.start[line], kind="stable")])
 
 
-def _count_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
-    index, ran, n = s.index, s.ran, s.nodes
-    if s.policy.partition == "opr":
-        formula = s.policy.nodes == "all" and s.reading.an_nodes == "all"
-        yield "every share is positive", index, s.positive | formula
-    if s.policy.nodes == "user" and s.submitted is not None:
+def _count_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+    index, ran, n = schedule.index, schedule.ran, schedule.nodes
+    if schedule.policy.partition == "opr":
+        formula = schedule.policy.nodes == "all" and schedule.reading.an_nodes == "all"
+        yield "every share is positive", index, schedule.positive | formula
+    if schedule.policy.nodes == "user" and schedule.submitted is not None:
         yield (
             "a user's task runs on the nodes asked for",
             index,
-            ~ran | (n == s.submitted.requested),
+            ~ran | (n == schedule.submitted.requested),
         )
-    elif s.policy.nodes == "all" and s.policy.partition == "exact":
+    elif schedule.policy.nodes == "all" and schedule.policy.partition == "exact":
         rule = "an all-nodes task runs on all nodes that are free before it ends"
-        yield rule, index, _uses_all_free_nodes(s)
-    elif s.policy.nodes == "all":
+        yield rule, index, _uses_all_free_nodes(schedule)
+    elif schedule.policy.nodes == "all":
         wanted = (
-            fastest_counts(s.sigma, s.table) if s.reading.an_nodes == "best" else s.cluster.nodes
+            fastest_counts(schedule.sigma, schedule.table)
+            if schedule.reading.an_nodes == "best"
+            else schedule.cluster.nodes
         )
         yield "an all-nodes task runs on all nodes (or N*)", index, ~ran | (n == wanted)
-    elif s.policy.nodes == "min" and s.policy.partition in ("opr", "equal"):
+    elif schedule.policy.nodes == "min" and schedule.policy.partition in ("opr", "equal"):
         fewer = np.maximum(n - 1, 1)
-        since = s.start if s.reading.mn_count == "at_start" else s.arrival
-        time = s.table.setup_time[fewer] + s.sigma * s.table.time_per_unit[fewer]
-        late = overrun(since, s.arrival, s.deadline) + time
+        since = schedule.start if schedule.reading.mn_count == "at_start" else schedule.arrival
+        time = (
+            schedule.table.setup_time[fewer] + schedule.sigma * schedule.table.time_per_unit[fewer]
+        )
+        late = overrun(since, schedule.arrival, schedule.deadline) + time
         # half of what the engine allows, so that neither's rounding matters
-        enough = (n > 1) & (late <= TOL / 2 * s.deadline - _clock_resolution(s, since))
+        enough = (n > 1) & (
+            late <= TOL / 2 * schedule.deadline - _clock_resolution(schedule, since)
+        )
         yield "no fewer nodes would have met the deadline", index, ~ran | ~enough
 
 
-def _uses_all_free_nodes(s: ScheduleArrays) -> list[bool]:
+def _uses_all_free_nodes(schedule: ScheduleArrays) -> list[bool]:
     """Tell for every task whether other tasks held the nodes that it did not use until it ended."""
-    assert s.result.runs is not None
-    left, good = (s.cluster.nodes - s.nodes) * (s.cluster.cps > 0), [True] * len(s.index)
-    turn = np.argsort(s.result.runs["turn"].to_numpy(), kind="stable")[np.count_nonzero(~s.ran) :]
+    assert schedule.result.runs is not None
+    left = (schedule.cluster.nodes - schedule.nodes) * (schedule.cluster.cps > 0)
+    good = [True] * len(schedule.index)
+    by_turn = np.argsort(schedule.result.runs["turn"].to_numpy(), kind="stable")
+    turn = by_turn[np.count_nonzero(~schedule.ran) :]
     for place in np.flatnonzero(left[turn] > 0).tolist():
-        i, before = turn[place], turn[max(0, place - s.cluster.nodes) : place]
-        held = not_after(s.completion[i], s.estimate[before], s.scale)
-        good[i] = int(s.nodes[before][held].sum()) >= left[i]
+        i, before = turn[place], turn[max(0, place - schedule.cluster.nodes) : place]
+        ends_later = not_after(schedule.completion[i], schedule.estimate[before], schedule.scale)
+        good[i] = int(schedule.nodes[before][ends_later].sum()) >= left[i]
     return good
 
 
-def _clock_resolution(s: ScheduleArrays, at: Floats) -> Floats:
+def _clock_resolution(schedule: ScheduleArrays, at: Floats) -> Floats:
     """Return the rounding error of instants in the table; the engine's own clock is finer."""
-    return np.spacing(np.abs(at)) * (time_offset(s.arrival) > 0)
+    return np.spacing(np.abs(at)) * (time_offset(schedule.arrival) > 0)
 
 
-def _link_free_times(s: ScheduleArrays) -> Floats:
+def _link_free_times(schedule: ScheduleArrays) -> Floats:
     """Return when the last send of each task ends if tasks share the link, else -inf."""
-    if s.reading.link != "shared":
-        return np.full(len(s.index), -np.inf)
-    if s.policy.partition not in ("opr", "equal"):
-        return functools.reduce(np.fmax, (k.over(np.fmax, k.send_end) for k in s.chunk_batches()))
-    return s.start + (s.sigma * s.cluster.cms + s.nodes * s.cluster.st)
+    if schedule.reading.link != "shared":
+        return np.full(len(schedule.index), -np.inf)
+    if schedule.policy.partition not in ("opr", "equal"):
+        batches = schedule.chunk_batches()
+        sent = (chunks.reduce_by_task(np.fmax, chunks.send_end) for chunks in batches)
+        return functools.reduce(np.fmax, sent)
+    sending = schedule.sigma * schedule.cluster.cms + schedule.nodes * schedule.cluster.st
+    return schedule.start + sending
 
 
-def _work_conserving_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
+def _work_conserving_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     """Yield whether every task that an idle cluster could serve in time is served."""
-    serial = s.policy.partition == "pieces" and s.reading.link == "shared"
-    asks = callable(s.policy.nodes) or callable(s.policy.partition)
-    if s.policy.partition in IN_ROUNDS or serial or asks:  # no formula that is not the engine's
+    serial = schedule.policy.partition == "pieces" and schedule.reading.link == "shared"
+    asks = callable(schedule.policy.nodes) or callable(schedule.policy.partition)
+    # here only the engine has a formula
+    if schedule.policy.partition in IN_ROUNDS or serial or asks:
         return
-    n: Any = s.cluster.nodes
-    if s.policy.nodes == "user" and s.submitted is not None:
-        n = s.submitted.requested
-    elif s.policy.nodes != "all" or s.reading.an_nodes == "best":
-        n = fastest_counts(s.sigma, s.table)
-    factor = max(1.0, s.negotiate) if s.policy.admission else 1.0  # only refused tasks negotiate
-    possible = s.table.setup_time[n] + s.sigma * s.table.time_per_unit[n] <= factor * s.deadline
-    ends = np.where(s.ran, np.fmax(s.estimate, _link_free_times(s)), -np.inf)
+    n: Any = schedule.cluster.nodes
+    if schedule.policy.nodes == "user" and schedule.submitted is not None:
+        n = schedule.submitted.requested
+    elif schedule.policy.nodes != "all" or schedule.reading.an_nodes == "best":
+        n = fastest_counts(schedule.sigma, schedule.table)
+    # only refused tasks negotiate
+    factor = max(1.0, schedule.negotiate) if schedule.policy.admission else 1.0
+    possible = (
+        schedule.table.setup_time[n] + schedule.sigma * schedule.table.time_per_unit[n]
+        <= factor * schedule.deadline
+    )
+    ends = np.where(schedule.ran, np.fmax(schedule.estimate, _link_free_times(schedule)), -np.inf)
     busy = np.concatenate([[-np.inf], np.maximum.accumulate(ends)])
     before: Indices = np.arange(len(ends))
-    if s.reading.batch_order == "policy" or not s.policy.admission:  # any of one instant first
-        last = s.arrival + time_tolerance(s.scale, s.arrival)
-        before = np.searchsorted(s.arrival, last, side="right")
-    taken = busy[before] > s.arrival - _clock_resolution(s, s.arrival)
+    # any task of one instant may be the first
+    if schedule.reading.batch_order == "policy" or not schedule.policy.admission:
+        last = schedule.arrival + time_tolerance(schedule.scale, schedule.arrival)
+        before = np.searchsorted(schedule.arrival, last, side="right")
+    taken = busy[before] > schedule.arrival - _clock_resolution(schedule, schedule.arrival)
     served = "a task that finds the cluster idle and can meet its deadline is served"
-    yield served, s.index, s.ran | ~possible | taken
+    yield served, schedule.index, schedule.ran | ~possible | taken
 
 
-def _order_rules(s: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
+def _order_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
     """Yield whether tasks start in time and in order; `line` holds the tasks that ran, by start."""
-    start, arrival, index = s.start[line], s.arrival[line], s.index[line]
-    estimate, sent = s.estimate[line], _link_free_times(s)[line]
-    early = s.policy.partition not in ("opr", "equal", "umr")
-    if s.policy.nodes == "all" and not early:
+    start, arrival, index = schedule.start[line], schedule.arrival[line], schedule.index[line]
+    estimate, sent = schedule.estimate[line], _link_free_times(schedule)[line]
+    early = schedule.policy.partition not in ("opr", "equal", "umr")
+    if schedule.policy.nodes == "all" and not early:
         before = np.concatenate([[-np.inf], np.fmax(estimate, sent)])[: len(line)]
-        alone = not_after(before, start, s.scale)
-        yield "all-nodes tasks run one after another", index, alone
-        prompt = not_after(start, np.maximum(before, arrival), s.scale)
+        starts_after = not_after(before, start, schedule.scale)
+        yield "all-nodes tasks run one after another", index, starts_after
+        prompt = not_after(start, np.maximum(before, arrival), schedule.scale)
         yield "the cluster does not idle while a task waits", index, prompt
     else:
         instants = [estimate, sent]
-        if early or s.reading.release == "finish":
-            instants += [k.compute_end for k in s.chunk_batches()]
-        timed = s.policy.order == "dc" or s.policy.has_user_rules
-        if timed or s.reading.commit == "last":  # a newcomer may move starts
-            instants.append(s.arrival)
+        if early or schedule.reading.release == "finish":
+            instants += [chunks.compute_end for chunks in schedule.chunk_batches()]
+        timed = schedule.policy.order == "dc" or schedule.policy.has_user_rules
+        if timed or schedule.reading.commit == "last":  # a newcomer may move starts
+            instants.append(schedule.arrival)
         free = np.sort(np.concatenate([[-np.inf], *instants]))
-        last = free[np.searchsorted(free, start + time_tolerance(s.scale, start), side="right") - 1]
-        prompt = not_after(start, np.maximum(last, arrival), s.scale)
+        until = start + time_tolerance(schedule.scale, start)
+        last = free[np.searchsorted(free, until, side="right") - 1]
+        prompt = not_after(start, np.maximum(last, arrival), schedule.scale)
         yield "a task starts on arrival or when nodes or the link get free", index, prompt
-    passes = s.policy.overtake or s.reading.backfill == "on"
-    strict = s.policy.nodes == "all" or not passes or s.reading.mn_order == "strict"
-    if not strict or s.policy.order == "dc" or s.policy.is_timed:
+    passes = schedule.policy.overtake or schedule.reading.backfill == "on"
+    strict = schedule.policy.nodes == "all" or not passes or schedule.reading.mn_order == "strict"
+    if not strict or schedule.policy.order == "dc" or schedule.policy.is_timed:
         return
     passed = "no task passes a waiting task of smaller rank"
-    if s.policy.order == "fifo":
+    if schedule.policy.order == "fifo":
         line = np.sort(line)
-        behind = not_after(np.maximum.accumulate(s.start[line]), s.start[line], s.scale)
-        yield "tasks start in the order of arrival", s.index[line], behind
-    elif s.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
-        due = arrival + s.deadline[line]
-        slack = RELATIVE_ROUNDING * s.deadline[line] + time_tolerance(s.scale, due)
-        yield passed, index, _keeps_rank_order(start, arrival, due, slack, line, s.scale)
-    elif s.submitted is not None:
-        exactly = s.submitted.key[line], np.zeros(len(line))
-        yield passed, index, _keeps_rank_order(start, arrival, *exactly, line, s.scale)
+        behind = not_after(
+            np.maximum.accumulate(schedule.start[line]), schedule.start[line], schedule.scale
+        )
+        yield "tasks start in the order of arrival", schedule.index[line], behind
+    elif schedule.policy.order == "edf":  # equal deadlines are told apart by nothing but rounding
+        due = arrival + schedule.deadline[line]
+        slack = RELATIVE_ROUNDING * schedule.deadline[line] + time_tolerance(schedule.scale, due)
+        yield passed, index, _keeps_rank_order(start, arrival, due, slack, line, schedule.scale)
+    elif schedule.submitted is not None:
+        exactly = schedule.submitted.key[line], np.zeros(len(line))
+        yield passed, index, _keeps_rank_order(start, arrival, *exactly, line, schedule.scale)
 
 
 def _keeps_rank_order(
@@ -247,86 +285,91 @@ def _keeps_rank_order(
     return good
 
 
-def _chunk_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
-    has_chunks = np.zeros(len(s.index), dtype=bool)
-    released, busy = np.full((2, s.cluster.nodes), -np.inf)
+def _chunk_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
+    has_chunks = np.zeros(len(schedule.index), dtype=bool)
+    released, busy = np.full((2, schedule.cluster.nodes), -np.inf)
     sent = np.array([-np.inf])
-    for k in s.chunk_batches():
-        yield from k.rules(s.cluster.nodes)
-        has_chunks |= k.total() > 0
-        if not s.is_large:
-            yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
-        yield from _rules_of_batch(s, k, released)
-        if s.is_large:
-            yield from _exclusion_rules_of_batch(s, k, busy, sent)
-    if s.is_large:
-        yield "a task that runs has chunks", s.index, ~s.ran | has_chunks
+    for chunks in schedule.chunk_batches():
+        yield from chunks.rules(schedule.cluster.nodes)
+        has_chunks |= chunks.total() > 0
+        if not schedule.is_large:
+            yield "a task that runs has chunks", schedule.index, ~schedule.ran | has_chunks
+        yield from _rules_of_batch(schedule, chunks, released)
+        if schedule.is_large:
+            yield from _exclusion_rules_of_batch(schedule, chunks, busy, sent)
+    if schedule.is_large:
+        yield "a task that runs has chunks", schedule.index, ~schedule.ran | has_chunks
 
 
 def _exclusion_rules_of_batch(
-    s: ScheduleArrays, k: Chunks, busy: Floats, sent: Floats
+    schedule: ScheduleArrays, chunks: Chunks, busy: Floats, sent: Floats
 ) -> Iterator[RuleResult]:
     """Yield whether nodes and link are free when a batch uses them; keep when they become free."""
-    slack = _end_slack(s, k)
-    free = not_after(busy[k.node], k.send_start, s.scale)
-    yield "no node serves two chunks at once", k.labels, free
-    np.maximum.at(busy, k.node, k.compute_end - slack)
-    if s.reading.link == "shared":
-        free = not_after(sent[0], k.send_start, s.scale)
-        yield "the head node sends one chunk at a time", k.labels, free
-        sent[0] = max(sent[0], (k.send_end - slack).max())
+    slack = _end_slack(schedule, chunks)
+    free = not_after(busy[chunks.node], chunks.send_start, schedule.scale)
+    yield "no node serves two chunks at once", chunks.labels, free
+    np.maximum.at(busy, chunks.node, chunks.compute_end - slack)
+    if schedule.reading.link == "shared":
+        free = not_after(sent[0], chunks.send_start, schedule.scale)
+        yield "the head node sends one chunk at a time", chunks.labels, free
+        sent[0] = max(sent[0], (chunks.send_end - slack).max())
 
 
-def _rules_of_batch(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[RuleResult]:
-    c, present, task = s.cluster, k.names, k.task
+def _rules_of_batch(
+    schedule: ScheduleArrays, chunks: Chunks, released: Floats
+) -> Iterator[RuleResult]:
+    cluster, present, task, sent_chunks = schedule.cluster, chunks.names, chunks.task, chunks
     # an optimum's shares are differences between instants of the engine's clock
-    clock = (MAX_ULPS + c.nodes) * np.finfo(float).eps * (s.estimate - time_offset(s.arrival))
-    clock *= s.kind == SPLIT_KINDS.index("optimum")
-    sums = times_equal(k.total(k.alpha), 1.0, 1.0, slack=clock / (s.sigma * (c.cms + c.cps)))
-    yield "the shares of a task sum to 1", present, sums[k.tasks]
-    whole = k.total() == s.nodes * s.rounds
-    yield "a task has one chunk per node", present, whole[k.tasks]
-    visits = k.total(k.by_node.place == 0)
-    yield "a task's chunks go to distinct nodes", present, (visits == s.nodes)[k.tasks]
-    load = k.alpha * s.sigma[task]
-    send, compute = c.st + load * c.cms, c.sc + load * c.cps
-    sent = times_equal(k.send_start + send, k.send_end, send)
-    yield "a send takes ST + alpha sigma Cms", k.labels, sent
-    busy = np.where(k.by_node.place > 0, k.compute_end[k.by_node.before], -np.inf)
-    done = times_equal(np.fmax(k.send_end, busy) + compute, k.compute_end, compute)
-    yield "a node computes SC + alpha sigma Cps once it has received", k.labels, done
-    first = times_equal(k.over(np.fmin, k.send_start), s.start, 0.0)
-    yield "the first send starts with the task", present, first[k.tasks]
-    if s.policy.partition == "opr":
-        ends, span = s.completion[task], (s.completion - s.start)[task]
-        together = times_equal(k.compute_end, ends, span, MAX_ULPS + c.nodes)
-        yield "all nodes of a task finish together", k.labels, together
-        if not s.positive.all():
-            k = Chunks(k.table[k.alpha > 0], k.index)
+    instants = schedule.estimate - time_offset(schedule.arrival)
+    clock = (MAX_ULPS + cluster.nodes) * np.finfo(float).eps * instants
+    clock *= schedule.kind == SPLIT_KINDS.index("optimum")
+    slack = clock / (schedule.sigma * (cluster.cms + cluster.cps))
+    sums = times_equal(chunks.total(chunks.alpha), 1.0, 1.0, slack=slack)
+    yield "the shares of a task sum to 1", present, sums[chunks.tasks]
+    whole = chunks.total() == schedule.nodes * schedule.rounds
+    yield "a task has one chunk per node", present, whole[chunks.tasks]
+    visits = chunks.total(chunks.by_node.place == 0)
+    yield "a task's chunks go to distinct nodes", present, (visits == schedule.nodes)[chunks.tasks]
+    load = chunks.alpha * schedule.sigma[task]
+    send, compute = cluster.st + load * cluster.cms, cluster.sc + load * cluster.cps
+    sent = times_equal(chunks.send_start + send, chunks.send_end, send)
+    yield "a send takes ST + alpha sigma Cms", chunks.labels, sent
+    busy = np.where(chunks.by_node.place > 0, chunks.compute_end[chunks.by_node.before], -np.inf)
+    done = times_equal(np.fmax(chunks.send_end, busy) + compute, chunks.compute_end, compute)
+    yield "a node computes SC + alpha sigma Cps once it has received", chunks.labels, done
+    first = times_equal(chunks.reduce_by_task(np.fmin, chunks.send_start), schedule.start, 0.0)
+    yield "the first send starts with the task", present, first[chunks.tasks]
+    if schedule.policy.partition == "opr":
+        ends, span = schedule.completion[task], (schedule.completion - schedule.start)[task]
+        together = times_equal(chunks.compute_end, ends, span, MAX_ULPS + cluster.nodes)
+        yield "all nodes of a task finish together", chunks.labels, together
+        if not schedule.positive.all():
+            sent_chunks = Chunks(chunks.table[chunks.alpha > 0], chunks.index)
     else:
-        yield from _release_rules(s, k, released)
-    yield from _exclusion_rules(s, k)
+        yield from _release_rules(schedule, chunks, released)
+    yield from _exclusion_rules(schedule, sent_chunks)
 
 
 class _ChunkArrays:
-    """What its task and its node say about every chunk, where nodes are released one by one.
+    """Arrays of what every chunk's task and node say, where nodes are released one by one.
 
     When a node is released follows from the chunks alone: when the task before it on that node
     gives it back, but no earlier than the task's own start.
     """
 
-    def __init__(self, s: ScheduleArrays, k: Chunks, released: Floats) -> None:
-        task = k.task
+    def __init__(self, schedule: ScheduleArrays, chunks: Chunks, released: Floats) -> None:
+        task = chunks.task
         self.n, self.sigma, self.start, self.estimate, self.kind = (
-            x[task] for x in (s.nodes, s.sigma, s.start, s.estimate, s.kind)
+            getattr(schedule, name)[task]
+            for name in ("nodes", "sigma", "start", "estimate", "kind")
         )
-        self.load, self.due = k.alpha * self.sigma, (s.arrival + s.deadline)[task]
-        self.is_later = k.by_task.place > 0  # a chunk of its task was sent before
-        self.is_final = k.by_task.place == self.n - 1
-        self.release = np.maximum(_node_free_times(s, k, released), self.start)
-        self.slack_of_task = RELATIVE_ROUNDING * (s.estimate - s.start) + time_tolerance(
-            s.scale, s.estimate
-        )
+        self.load = chunks.alpha * self.sigma
+        self.due = (schedule.arrival + schedule.deadline)[task]
+        self.is_later = chunks.by_task.place > 0  # a chunk of its task was sent before
+        self.is_final = chunks.by_task.place == self.n - 1
+        self.release = np.maximum(_node_free_times(schedule, chunks, released), self.start)
+        clock = time_tolerance(schedule.scale, schedule.estimate)
+        self.slack_of_task = RELATIVE_ROUNDING * (schedule.estimate - schedule.start) + clock
         self.slack = self.slack_of_task[task]
 
     def split_by(self, *kinds: str) -> NDArray[np.bool_]:
@@ -334,167 +377,237 @@ class _ChunkArrays:
         return np.isin(self.kind, [SPLIT_KINDS.index(kind) for kind in kinds])
 
 
-def _node_free_times(s: ScheduleArrays, k: Chunks, released: Floats) -> Floats:
+def _node_free_times(schedule: ScheduleArrays, chunks: Chunks, released: Floats) -> Floats:
     """Return when the task before releases the node of each chunk; -inf without a task before.
 
     `released` holds these times by node for the chunks before, and is updated.
     """
-    ends = s.estimate[k.task]
-    if s.reading.release == "finish" or s.policy.partition == "pieces":
+    ends = schedule.estimate[chunks.task]
+    if schedule.reading.release == "finish" or schedule.policy.partition == "pieces":
         ends = np.full(len(ends), -np.inf)
-        np.maximum.at(ends, k.by_node.first, k.compute_end)
-    visit, held = np.flatnonzero(k.by_node.place == 0), np.full(len(ends), -np.inf)
-    on_node = group_rows(k.node[visit])
+        np.maximum.at(ends, chunks.by_node.first, chunks.compute_end)
+    visit, free_times = np.flatnonzero(chunks.by_node.place == 0), np.full(len(ends), -np.inf)
+    on_node = group_rows(chunks.node[visit])
     earlier = np.full(len(visit), -np.inf)
-    if s.is_large:
-        earlier = released[k.node[visit]]
-        np.maximum.at(released, k.node[visit], ends[visit])
-    held[visit] = np.where(on_node.place > 0, ends[visit][on_node.before], earlier)
-    return held[k.by_node.first]
+    if schedule.is_large:
+        earlier = released[chunks.node[visit]]
+        np.maximum.at(released, chunks.node[visit], ends[visit])
+    free_times[visit] = np.where(on_node.place > 0, ends[visit][on_node.before], earlier)
+    return free_times[chunks.by_node.first]
 
 
-def _release_rules(s: ScheduleArrays, k: Chunks, released: Floats) -> Iterator[RuleResult]:
-    """What must hold where nodes are released one by one (paper I), or in rounds."""
-    x, c, index = _ChunkArrays(s, k, released), s.cluster, k.labels
-    free = x.release - x.slack <= k.send_start
+def _release_rules(
+    schedule: ScheduleArrays, chunks: Chunks, released: Floats
+) -> Iterator[RuleResult]:
+    """Yield the rules for nodes that are released one by one (paper I), or in rounds."""
+    per_chunk = _ChunkArrays(schedule, chunks, released)
+    cluster, index = schedule.cluster, chunks.labels
+    free = per_chunk.release - per_chunk.slack <= chunks.send_start
     yield "a node is sent its share when it is released, not before", index, free
-    before = np.where(x.is_later, k.send_end[k.by_task.before], x.start)
-    waits = np.where(x.split_by("equal", "rounds"), before, np.maximum(before, x.release))
-    if s.policy.partition == "pieces" and s.reading.link == "per_task":
-        waits = x.release
-    prompt = times_equal(k.send_start, waits, 0.0, slack=x.slack)
+    before = np.where(per_chunk.is_later, chunks.send_end[chunks.by_task.before], per_chunk.start)
+    waits = np.where(
+        per_chunk.split_by("equal", "rounds"), before, np.maximum(before, per_chunk.release)
+    )
+    if schedule.policy.partition == "pieces" and schedule.reading.link == "per_task":
+        waits = per_chunk.release
+    prompt = times_equal(chunks.send_start, waits, 0.0, slack=per_chunk.slack)
     yield "a share is sent as soon as node and link are free", index, prompt
-    own = callable(s.policy.partition)
-    fits = x.split_by(*(("own",) if own else _ENDS_IN[str(s.policy.partition)]))
+    own = callable(schedule.policy.partition)
+    fits = per_chunk.split_by(*(("own",) if own else _ENDS_IN[str(schedule.policy.partition)]))
     yield "a task is split by its policy's partition", index, fits
-    yield "every share is positive", index, k.alpha > 0
+    yield "every share is positive", index, chunks.alpha > 0
     if own:
-        yield "shares are those of the policy's own partition", index, _user_shares(s, k, x)
-    even = times_equal(x.load * x.n, x.sigma, x.sigma)
-    yield "equal shares are equal", index, ~x.split_by("equal", "pieces") | even
-    ends = times_equal(k.compute_end, x.estimate, 0.0, MAX_ULPS + c.nodes, x.slack)
-    optimal = x.split_by("equal finish", "optimum")
+        yield (
+            "shares are those of the policy's own partition",
+            index,
+            _user_shares(schedule, chunks, per_chunk),
+        )
+    even = times_equal(per_chunk.load * per_chunk.n, per_chunk.sigma, per_chunk.sigma)
+    yield "equal shares are equal", index, ~per_chunk.split_by("equal", "pieces") | even
+    ends = times_equal(
+        chunks.compute_end, per_chunk.estimate, 0.0, MAX_ULPS + cluster.nodes, per_chunk.slack
+    )
+    optimal = per_chunk.split_by("equal finish", "optimum")
     yield "all nodes of an optimally split task finish together", index, ~optimal | ends
-    prompt = times_equal(k.send_start, x.release, 0.0, slack=x.slack)
-    idle = x.split_by("equal finish") & ~prompt
+    prompt = times_equal(chunks.send_start, per_chunk.release, 0.0, slack=per_chunk.slack)
+    idle = per_chunk.split_by("equal finish") & ~prompt
     yield "equal finish leaves no inserted idle time", index, ~idle
-    if s.policy.partition in ("dlt", "I", "II"):
-        yield from _remodel_rules(s, k, x)
-    if s.policy.partition in IN_ROUNDS:
-        first = k.by_task.place < x.n
-        before = k.alpha[k.by_node.before] * x.sigma
-        ahead = before * c.cps / (x.n * c.cms) + (c.sc / x.n - c.st) / c.cms
-        grown = times_equal(x.load, ahead, x.sigma)
+    if schedule.policy.partition in ("dlt", "I", "II"):
+        yield from _remodel_rules(schedule, chunks, per_chunk)
+    if schedule.policy.partition in IN_ROUNDS:
+        first = chunks.by_task.place < per_chunk.n
+        before = chunks.alpha[chunks.by_node.before] * per_chunk.sigma
+        ahead = (
+            before * cluster.cps / (per_chunk.n * cluster.cms)
+            + (cluster.sc / per_chunk.n - cluster.st) / cluster.cms
+        )
+        grown = times_equal(per_chunk.load, ahead, per_chunk.sigma)
         yield "rounds grow so that no node waits", index, first | grown
-    yield from _fewest_nodes_rules(s, k, x)
-    ulps, slack = MAX_ULPS + c.nodes, x.slack_of_task
-    together = times_equal(k.over(np.fmax, k.compute_end), s.completion, 0.0, ulps, slack)
-    yield "a task is complete when its last node is", k.names, together[k.tasks]
+    yield from _fewest_nodes_rules(schedule, chunks, per_chunk)
+    ulps, slack = MAX_ULPS + cluster.nodes, per_chunk.slack_of_task
+    together = times_equal(
+        chunks.reduce_by_task(np.fmax, chunks.compute_end), schedule.completion, 0.0, ulps, slack
+    )
+    yield "a task is complete when its last node is", chunks.names, together[chunks.tasks]
 
 
-def _user_shares(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> NDArray[np.bool_]:
+def _user_shares(
+    schedule: ScheduleArrays, chunks: Chunks, per_chunk: _ChunkArrays
+) -> NDArray[np.bool_]:
     """Tell whether a user's partition, called again task by task, returns the same shares."""
-    c, table, given = s.cluster, time_table(s.cluster, "opr"), np.empty(len(k.task))
-    origin, ask = time_offset(s.arrival), cast(Callable[..., Any], s.policy.partition)
+    cluster, given = schedule.cluster, np.empty(len(chunks.task))
+    table = time_table(cluster, "opr")
+    origin, ask = time_offset(schedule.arrival), cast(Callable[..., Any], schedule.policy.partition)
     for first, n in zip(
-        np.flatnonzero(k.by_task.place == 0), x.n[k.by_task.place == 0], strict=True
+        np.flatnonzero(chunks.by_task.place == 0),
+        per_chunk.n[chunks.by_task.place == 0],
+        strict=True,
     ):
         rows = slice(first, first + n)
-        state = StateView(int(n), 0, c.nodes, c.cms, c.cps, c.st, c.sc, *table[:2], *table[3:5])
-        given[rows] = ask(float(x.sigma[first]), x.release[rows] - origin, state)
-    return times_equal(k.alpha, given, 1.0, slack=RELATIVE_ROUNDING)
+        state = StateView(
+            int(n),
+            0,
+            cluster.nodes,
+            cluster.cms,
+            cluster.cps,
+            cluster.st,
+            cluster.sc,
+            *table[:2],
+            *table[3:5],
+        )
+        given[rows] = ask(float(per_chunk.sigma[first]), per_chunk.release[rows] - origin, state)
+    return times_equal(chunks.alpha, given, 1.0, slack=RELATIVE_ROUNDING)
 
 
-def _remodel_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[RuleResult]:
+def _remodel_rules(
+    schedule: ScheduleArrays, chunks: Chunks, per_chunk: _ChunkArrays
+) -> Iterator[RuleResult]:
     """Yield the remodel's rules: shares and estimate by [6], and when I and II use it."""
-    c, index, task = s.cluster, k.labels, k.task
-    last = k.over(np.fmax, x.release)[task]
-    send, time = x.sigma * c.cms, x.sigma * time_table(c, "opr").time_per_unit[x.n]
-    chi = c.cps * time / (time + (last - x.release))
-    remodelled, before = x.split_by("remodel"), k.by_task.before
-    chained = times_equal(x.load * (c.cms + chi), (x.load * chi)[before], time, slack=x.slack)
-    holds = ~remodelled | ~x.is_later | chained
-    yield "shares are those of the heterogeneous remodel", index, holds
-    planned = times_equal(last + send + x.load * c.cps, x.estimate, 0.0, slack=x.slack)
-    holds = ~remodelled | ~x.is_final | planned
-    yield "the estimate is r_n + sigma Cms + alpha_n sigma Cps", index, holds
-    if s.policy.partition == "dlt":
-        return
-    end = last + (x.sigma * (c.cms + c.cps) - k.total(last - x.release)[task]) / x.n
-    if s.policy.partition == "II":
-        send = (end - x.release) * c.cms / (c.cms + c.cps)
-    # released this long after the node before has all its data
-    gap = x.release - x.release[before] - send[before]
-    short, wide = (
-        k.total(x.is_later & holds)[task] > 0 for holds in (gap < -x.slack, ~(gap >= x.slack))
+    cluster, index, task = schedule.cluster, chunks.labels, chunks.task
+    last = chunks.reduce_by_task(np.fmax, per_chunk.release)[task]
+    send = per_chunk.sigma * cluster.cms
+    time = per_chunk.sigma * time_table(cluster, "opr").time_per_unit[per_chunk.n]
+    chi = cluster.cps * time / (time + (last - per_chunk.release))
+    remodelled, before = per_chunk.split_by("remodel"), chunks.by_task.before
+    chained = times_equal(
+        per_chunk.load * (cluster.cms + chi),
+        (per_chunk.load * chi)[before],
+        time,
+        slack=per_chunk.slack,
     )
-    misused = x.split_by("equal finish") & short
+    holds = ~remodelled | ~per_chunk.is_later | chained
+    yield "shares are those of the heterogeneous remodel", index, holds
+    planned = times_equal(
+        last + send + per_chunk.load * cluster.cps, per_chunk.estimate, 0.0, slack=per_chunk.slack
+    )
+    holds = ~remodelled | ~per_chunk.is_final | planned
+    yield "the estimate is r_n + sigma Cms + alpha_n sigma Cps", index, holds
+    if schedule.policy.partition == "dlt":
+        return
+    idle_before = chunks.total(last - per_chunk.release)[task]
+    work = per_chunk.sigma * (cluster.cms + cluster.cps)
+    end = last + (work - idle_before) / per_chunk.n
+    if schedule.policy.partition == "II":
+        send = (end - per_chunk.release) * cluster.cms / (cluster.cms + cluster.cps)
+    # released this long after the node before has all its data
+    gap = per_chunk.release - per_chunk.release[before] - send[before]
+    short, wide = (
+        chunks.total(per_chunk.is_later & holds)[task] > 0
+        for holds in (gap < -per_chunk.slack, ~(gap >= per_chunk.slack))
+    )
+    misused = per_chunk.split_by("equal finish") & short
     yield "equal finish is used only where the constraint holds", index, ~misused
-    unused = remodelled & (x.n > 1) & (end > last + x.slack) & ~wide
+    unused = remodelled & (per_chunk.n > 1) & (end > last + per_chunk.slack) & ~wide
     yield "equal finish is used wherever the constraint holds", index, ~unused
 
 
-def _fewest_nodes_rules(s: ScheduleArrays, k: Chunks, x: _ChunkArrays) -> Iterator[RuleResult]:
-    """No fewer nodes would have done, in order of release."""
-    plain = s.reading.mn_count == "at_start" and s.reading.backfill == "off"
-    known = s.policy.partition not in IN_ROUNDS and not callable(s.policy.partition)
-    if s.policy.nodes != "min" or not plain or not known:
+def _fewest_nodes_rules(
+    schedule: ScheduleArrays, chunks: Chunks, per_chunk: _ChunkArrays
+) -> Iterator[RuleResult]:
+    """Yield whether no fewer nodes, in order of release, would have met the deadline."""
+    plain = schedule.reading.mn_count == "at_start" and schedule.reading.backfill == "off"
+    known = schedule.policy.partition not in IN_ROUNDS and not callable(schedule.policy.partition)
+    if schedule.policy.nodes != "min" or not plain or not known:
         return
-    if s.policy.partition == "exact-n":
-        needed = s.sigma * (1 + RELATIVE_ROUNDING) + k.total(x.slack) / (
-            s.cluster.cms + s.cluster.cps
-        )
-        few = _load_within(s, k, x, ~x.is_final, s.arrival + s.deadline) < needed[k.tasks]
-        yield "no fewer nodes could have met the deadline", k.names, few
+    if schedule.policy.partition == "exact-n":
+        per_unit = schedule.cluster.cms + schedule.cluster.cps
+        rounding = chunks.total(per_chunk.slack) / per_unit
+        needed = schedule.sigma * (1 + RELATIVE_ROUNDING) + rounding
+        due, fewer = schedule.arrival + schedule.deadline, ~per_chunk.is_final
+        few = _load_within(schedule, chunks, per_chunk, fewer, due) < needed[chunks.tasks]
+        yield "no fewer nodes could have met the deadline", chunks.names, few
         return
-    m = np.minimum(k.by_task.place + 1, x.n)
-    ends = x.release + s.table.setup_time[m] + x.sigma * s.table.time_per_unit[m]
-    early = (m < x.n) & (ends <= x.due - x.slack)
-    yield "no fewer nodes would have met the deadline", k.labels, ~early
+    m = np.minimum(chunks.by_task.place + 1, per_chunk.n)
+    ends = (
+        per_chunk.release
+        + schedule.table.setup_time[m]
+        + per_chunk.sigma * schedule.table.time_per_unit[m]
+    )
+    early = (m < per_chunk.n) & (ends <= per_chunk.due - per_chunk.slack)
+    yield "no fewer nodes would have met the deadline", chunks.labels, ~early
 
 
 def _load_within(
-    s: ScheduleArrays, k: Chunks, x: _ChunkArrays, some: NDArray[np.bool_], ends: Floats
+    schedule: ScheduleArrays,
+    chunks: Chunks,
+    per_chunk: _ChunkArrays,
+    some: NDArray[np.bool_],
+    ends: Floats,
 ) -> Floats:
-    """Data of each task that nodes of some chunks can take by its end (the greedy fill)."""
-    c, until, data, link = s.cluster, ends.tolist(), [0.0] * len(ends), [-np.inf] * len(ends)
-    for i, time in zip(k.task[some].tolist(), x.release[some].tolist(), strict=True):
+    """Return how much data of each task the nodes of some chunks take by its end (greedy fill)."""
+    cluster, until = schedule.cluster, ends.tolist()
+    data, link = [0.0] * len(ends), [-np.inf] * len(ends)
+    for i, time in zip(chunks.task[some].tolist(), per_chunk.release[some].tolist(), strict=True):
         start = max(time, link[i])
-        load = max(0.0, until[i] - start) / (c.cms + c.cps)
-        data[i], link[i] = data[i] + load, start + load * c.cms
-    return np.array(data)[k.tasks]
+        load = max(0.0, until[i] - start) / (cluster.cms + cluster.cps)
+        data[i], link[i] = data[i] + load, start + load * cluster.cms
+    return np.array(data)[chunks.tasks]
 
 
-def _end_slack(s: ScheduleArrays, k: Chunks) -> Floats:
-    """What rounds a chunk's end: a node's last instant is a sum over the chunks sent before."""
-    clock = (MAX_ULPS + s.cluster.nodes) * np.finfo(float).eps * np.abs(k.compute_end)
-    return np.asarray(RELATIVE_ROUNDING * (s.completion - s.start)[k.task] + clock)
+def _end_slack(schedule: ScheduleArrays, chunks: Chunks) -> Floats:
+    """Return the rounding error of each chunk's end, a sum over the chunks sent before."""
+    clock = (MAX_ULPS + schedule.cluster.nodes) * np.finfo(float).eps * np.abs(chunks.compute_end)
+    return np.asarray(
+        RELATIVE_ROUNDING * (schedule.completion - schedule.start)[chunks.task] + clock
+    )
 
 
-def _exclusion_rules(s: ScheduleArrays, k: Chunks) -> Iterator[RuleResult]:
-    slack = _end_slack(s, k)
-    order = np.lexsort((k.send_start, k.node))
+def _exclusion_rules(schedule: ScheduleArrays, chunks: Chunks) -> Iterator[RuleResult]:
+    slack = _end_slack(schedule, chunks)
+    order = np.lexsort((chunks.send_start, chunks.node))
     now, then = order[:-1], order[1:]
-    other = k.node[now] != k.node[then]
-    if s.policy.partition in IN_ROUNDS:  # it receives the next chunk while it computes
-        other |= k.task[now] == k.task[then]
-    free = other | not_after((k.compute_end - slack)[now], k.send_start[then], s.scale)
-    yield "no node serves two chunks at once", k.labels[now], free
-    order = np.lexsort((k.send_start, k.by_task.first, k.over(np.fmin, k.send_start)[k.task]))
+    other = chunks.node[now] != chunks.node[then]
+    if schedule.policy.partition in IN_ROUNDS:  # it receives the next chunk while it computes
+        other |= chunks.task[now] == chunks.task[then]
+    free = other | not_after(
+        (chunks.compute_end - slack)[now], chunks.send_start[then], schedule.scale
+    )
+    yield "no node serves two chunks at once", chunks.labels[now], free
+    order = np.lexsort(
+        (
+            chunks.send_start,
+            chunks.by_task.first,
+            chunks.reduce_by_task(np.fmin, chunks.send_start)[chunks.task],
+        )
+    )
     now, then = order[:-1], order[1:]
-    own = (k.task[now] == k.task[then]) & (s.policy.partition != "pieces")
-    other = ~own & (s.reading.link != "shared")
-    free = other | not_after((k.send_end - slack)[now], k.send_start[then], s.scale)
-    yield "the head node sends one chunk at a time", k.labels[now], free
+    own = (chunks.task[now] == chunks.task[then]) & (schedule.policy.partition != "pieces")
+    other = ~own & (schedule.reading.link != "shared")
+    free = other | not_after(
+        (chunks.send_end - slack)[now], chunks.send_start[then], schedule.scale
+    )
+    yield "the head node sends one chunk at a time", chunks.labels[now], free
 
 
-def _piece_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
+def _piece_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     """Yield whether the tables of a task are those of its pieces, admitted one by one."""
-    assert s.submitted is not None
-    assert s.result.parts is not None
-    k, parts, owners = s.chunks, s.result.parts, s.submitted.owners
-    served = times_equal(k.total(k.alpha), s.nodes / s.submitted.requested, 1.0)
-    yield "a task's pieces are those that were admitted", s.index, served
+    assert schedule.submitted is not None
+    assert schedule.result.parts is not None
+    chunks, parts, owners = schedule.chunks, schedule.result.parts, schedule.submitted.owners
+    served = times_equal(
+        chunks.total(chunks.alpha), schedule.nodes / schedule.submitted.requested, 1.0
+    )
+    yield "a task's pieces are those that were admitted", schedule.index, served
     by_task, words = parts.tasks.groupby(owners), "a task is complete when its last piece is"
     for name, how, rule in (
         ("completion", "max", words),
@@ -504,29 +617,34 @@ def _piece_rules(s: ScheduleArrays) -> Iterator[RuleResult]:
         ("admitted", "any", "a task is admitted if one of its pieces is"),
         ("missed", "any", "a task misses its deadline if one of its pieces does"),
     ):
-        found, wanted = (x.to_numpy(float) for x in (s.result.tasks[name], by_task[name].agg(how)))
-        yield rule, s.index, (found == wanted) | (np.isnan(found) & np.isnan(wanted))
-    inner, same = Chunks(parts.chunks, parts.tasks.index), np.zeros(len(k.task), dtype=bool)
+        found, wanted = (
+            column.to_numpy(float)
+            for column in (schedule.result.tasks[name], by_task[name].agg(how))
+        )
+        yield rule, schedule.index, (found == wanted) | (np.isnan(found) & np.isnan(wanted))
+    inner, same = Chunks(parts.chunks, parts.tasks.index), np.zeros(len(chunks.task), dtype=bool)
     if len(inner.task) == len(same):
-        same = k.task == np.append(owners, -1)[inner.task]
-        same &= k.alpha == inner.alpha / np.append(s.submitted.requested, 1)[k.task]
+        same = chunks.task == np.append(owners, -1)[inner.task]
+        same &= (
+            chunks.alpha == inner.alpha / np.append(schedule.submitted.requested, 1)[chunks.task]
+        )
         for name in ("node", "send_start", "send_end", "compute_end"):
-            same &= getattr(k, name) == getattr(inner, name)
-    yield "a task's chunks are those of its pieces", k.labels, same
+            same &= getattr(chunks, name) == getattr(inner, name)
+    yield "a task's chunks are those of its pieces", chunks.labels, same
 
 
 def check_schedule(result: ScheduleLike, strict: bool = False) -> None:
     """Raise at the first rule that a schedule breaks."""
     if result.parts is not None:
         check_schedule(result.parts)
-    s = ScheduleArrays(result)
-    where = describe_run(result.name, s.reading)
-    if strict and s.policy.partition == "opr" and not s.positive.all():
-        task = unwrap_scalar(s.index[~s.positive][0])
+    schedule = ScheduleArrays(result)
+    where = describe_run(result.name, schedule.reading)
+    if strict and schedule.policy.partition == "opr" and not schedule.positive.all():
+        task = unwrap_scalar(schedule.index[~schedule.positive][0])
         raise ScheduleError(
             f"every share is positive: broken by task {task!r} ({where}),"
             " whose n exceeds N*; E(N) is then a formula, not a schedule (reading an_nodes='best'"
             " avoids it)"
         )
     rooms = (_task_rules, _chunk_rules) if result.parts is None else (_piece_rules,)
-    require_rules(chain.from_iterable(rules(s) for rules in (_input_rules, *rooms)), where)
+    require_rules(chain.from_iterable(rules(schedule) for rules in (_input_rules, *rooms)), where)

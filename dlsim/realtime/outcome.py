@@ -292,14 +292,14 @@ class _CachedTable:
     def __init__(self, name: str) -> None:
         self.name = name
 
-    def __get__(self, s: Schedule | None, owner: type) -> Any:
-        known: dict[str, Any] = {self.name: None} if s is None else vars(s)
+    def __get__(self, schedule: Schedule | None, owner: type) -> Any:
+        known: dict[str, Any] = {self.name: None} if schedule is None else vars(schedule)
         if callable(known[self.name]):
             known[self.name] = known[self.name]()
         return known[self.name]
 
-    def __set__(self, s: Schedule, table: Any) -> None:
-        vars(s)[self.name] = table
+    def __set__(self, schedule: Schedule, table: Any) -> None:
+        vars(schedule)[self.name] = table
 
 
 # built at the first access: a sweep needs only ratios, most other uses need only `tasks`
@@ -318,37 +318,38 @@ def _mean(part: Floats, weights: Floats | None = None) -> float:
     return float(np.average(part, weights=weights)) if len(part) else np.nan
 
 
-def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
+def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     """Yield the chunks of all tasks that ran, in tables of whole tasks of about `rows` rows."""
     fresh = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
-    runs = pd.DataFrame(fresh, index=s.tasks.index) if s.runs is None else s.runs
-    ran = s.tasks["start"].notna().to_numpy()
-    tasks = s.tasks[ran]
-    runs = runs[ran] if runs.index.equals(s.tasks.index) else runs.loc[tasks.index]
-    turn = runs["turn"] if s.policy.partition != "opr" else tasks["start"]
+    runs = schedule.runs
+    if runs is None:
+        runs = pd.DataFrame(fresh, index=schedule.tasks.index)
+    ran = schedule.tasks["start"].notna().to_numpy()
+    tasks = schedule.tasks[ran]
+    runs = runs[ran] if runs.index.equals(schedule.tasks.index) else runs.loc[tasks.index]
+    turn = runs["turn"] if schedule.policy.partition != "opr" else tasks["start"]
     order = np.argsort(turn.to_numpy(), stable=True)
     how = np.column_stack([tasks["nodes"], runs["kind"], runs["rounds"]])[order].astype(np.int64)
     counts = how[:, 0] * how[:, 2]
     times = np.column_stack([tasks["sigma"], tasks["start"], tasks["estimate"]])[order]
     finer = np.column_stack([runs["began"], runs["until"]])[order]  # unless the table is changed
-    origin = time_offset(s.tasks["arrival"].to_numpy(dtype=float))
+    origin = time_offset(schedule.tasks["arrival"].to_numpy(dtype=float))
     is_finer = origin + finer == times[:, 1:]
     times[:, 1:] = np.where(is_finer, finer, times[:, 1:] - origin)
-    c, table = s.cluster, time_table(s.cluster, s.policy.partition)
-    span = span_of(s.tasks["sigma"].to_numpy(dtype=float), table)
-    span += (
-        0.0 if is_finer.all() else origin / CLOCK_DIVISOR
-    )  # a table knows no instant more exactly
-    work = np.empty(c.nodes, dtype=np.int64), np.empty(c.nodes)
-    node_free = np.full(c.nodes, -np.inf)
+    cluster, table = schedule.cluster, time_table(schedule.cluster, schedule.policy.partition)
+    span = span_of(schedule.tasks["sigma"].to_numpy(dtype=float), table)
+    if not is_finer.all():  # a table knows no instant more exactly
+        span += origin / CLOCK_DIVISOR
+    work = np.empty(cluster.nodes, dtype=np.int64), np.empty(cluster.nodes)
+    node_free = np.full(cluster.nodes, -np.inf)
     labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
     cuts = [0, *(np.flatnonzero(np.diff(window)) + 1).tolist(), len(how)]
     for begin, end in pairwise(cuts):
         part = slice(begin, end)
         size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
-        with core_for(s.policy, "auto", end - begin) as core:
-            rules = make_rules(c, s.policy, s.reading, labels=labels[part])
+        with core_for(schedule.policy, "auto", end - begin) as core:
+            rules = make_rules(cluster, schedule.policy, schedule.reading, labels=labels[part])
             known = core.state.rules_record(rules)
             bad = core.placement.fill_chunks(
                 how[part], first, times[part], known, table, span, node_free, *work, ints, out
@@ -357,8 +358,8 @@ def _build_chunks(s: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
             bad += begin
             raise ScheduleError(
                 f"a task starts on idle nodes: broken by task {unwrap_scalar(labels[bad])!r} "
-                f"({describe_run(s.name, s.reading)}), which starts on {how[bad, 0]} nodes at "
-                f"{origin + times[bad, 1]} when fewer are idle"
+                f"({describe_run(schedule.name, schedule.reading)}), which starts on {how[bad, 0]} "
+                f"nodes at {origin + times[bad, 1]} when fewer are idle"
             )
         out[:, 1:] += origin
         chunks = pd.DataFrame(out, columns=["alpha", "send_start", "send_end", "compute_end"])

@@ -123,7 +123,7 @@ class Chunks:
         return self.labels[self.by_task.place == 0]
 
     def rules(self, nodes: int) -> Iterator[RuleResult]:
-        """What must hold of every chunk whatever the model; `nodes` are those of the cluster."""
+        """Yield the rules for every chunk whatever the model; `nodes` are those of the cluster."""
         yield "every chunk is one of a task in the table", self.labels, self.task < self.size
         there = (self.node >= 0) & (self.node < nodes) & (self.node % 1 == 0)
         yield "every chunk is on a node of the cluster, 0..N-1", self.labels, there
@@ -134,7 +134,7 @@ class Chunks:
         """Return the sum over each task, or how many chunks it has."""
         return np.bincount(self.task, values, self.size + 1)[: self.size]
 
-    def over(self, ufunc: np.ufunc, values: Floats) -> Floats:
+    def reduce_by_task(self, ufunc: np.ufunc, values: Floats) -> Floats:
         """Reduce the values of each task by a ufunc such as `fmax`; NaN if it has no chunk."""
         found = np.full(self.size + 1, np.nan)
         ufunc.at(found, self.task, values)
