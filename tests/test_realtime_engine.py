@@ -262,6 +262,37 @@ def test_the_short_loop_decides_as_the_loop_that_counts(order, monkeypatch):
         pd.testing.assert_frame_equal(short.counts, counts.counts)
 
 
+#: Policies that serve in line by a static order; pieces are left out, which the line serves better.
+STATIC_IN_LINE = [
+    name
+    for name in [*strategies.IN_LINE, "FIFOAN", "EDFAN", "user all"]
+    if ALL_ROWS[name].partition != "pieces"
+]
+
+
+@pytest.mark.parametrize("name", STATIC_IN_LINE)
+def test_both_admission_tests_decide_alike_for_a_static_order(name, monkeypatch):
+    make_rules, policy = room.make_rules, ALL_ROWS[name]
+
+    def rules_of_general_test(*args, **options):
+        rules = make_rules(*args, **options)
+        assert rules.tested_in_line
+        rules.tested_in_line = False
+        return rules
+
+    monkeypatch.setattr(room, "fits_opr_loop", lambda _: False)
+    for seed in range(scale_count(10, LONG)):
+        source, instance = seeded((name, seed))
+        instance = instance.fit(name)
+        reading = Reading.of(any_reading(source.choice, SWITCHES) | {"backfill": "off"})
+        given = instance.table, instance.cluster, policy, reading
+        in_line = simulate(*given, engine="python")
+        with monkeypatch.context() as patch:
+            patch.setattr(room, "make_rules", rules_of_general_test)
+            general = simulate(*given, engine="python")
+        pd.testing.assert_frame_equal(in_line.tasks, general.tasks, check_exact=True)
+
+
 def test_the_offer_is_admitted_and_anything_less_is_not():
     # FIFOMN refuses the third of C3: the second takes one node at 8, E(1) = 12 on the other
     s = C3.simulate("FIFOMN")
