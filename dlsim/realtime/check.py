@@ -412,11 +412,12 @@ def _release_rules(
         waits = per_chunk.release
     prompt = times_equal(chunks.send_start, waits, 0.0, slack=per_chunk.slack)
     yield "a share is sent as soon as node and link are free", index, prompt
-    own = callable(schedule.policy.partition)
-    fits = per_chunk.split_by(*(("own",) if own else _ENDS_IN[str(schedule.policy.partition)]))
+    is_user_partition = callable(schedule.policy.partition)
+    kinds = ("own",) if is_user_partition else _ENDS_IN[str(schedule.policy.partition)]
+    fits = per_chunk.split_by(*kinds)
     yield "a task is split by its policy's partition", index, fits
     yield "every share is positive", index, chunks.alpha > 0
-    if own:
+    if is_user_partition:
         yield (
             "shares are those of the policy's own partition",
             index,
@@ -591,8 +592,8 @@ def _exclusion_rules(schedule: ScheduleArrays, chunks: Chunks) -> Iterator[RuleR
         )
     )
     now, then = order[:-1], order[1:]
-    own = (chunks.task[now] == chunks.task[then]) & (schedule.policy.partition != "pieces")
-    other = ~own & (schedule.reading.link != "shared")
+    same_task = (chunks.task[now] == chunks.task[then]) & (schedule.policy.partition != "pieces")
+    other = ~same_task & (schedule.reading.link != "shared")
     free = other | not_after(
         (chunks.send_end - slack)[now], chunks.send_start[then], schedule.scale
     )
