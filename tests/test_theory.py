@@ -152,7 +152,7 @@ def test_no_hypothesis_can_be_left_out(key, number):
 n, k, j, beta, phi, sigma, w, Delta, x = (
     getattr(symbols, name) for name in "n k j beta phi sigma w Delta x".split()
 )
-G, B, share, E = symbols.geometric, symbols.first_share, symbols.share, symbols.execution_time
+G, B, share, E = symbols.geometric, symbols.first_share, symbols.share, symbols.time_formula
 _LEAST = sp.log(1 - sigma * symbols.Cms / Delta) / sp.log(beta)
 _NEXT = eq(symbols.alpha(n + 1), beta * symbols.alpha(n) - phi)
 #: Plausible errors: off by one, a sign, a missing factor, real for whole, an empty case.
@@ -265,7 +265,7 @@ def test_tables_print_one_line_per_record(proofs):
     assert len(theory.statements()._repr_markdown_().splitlines()) == len(STATUS) + 2
     assert len(str(theory.errata()).splitlines()) == 36
     assert len(theory.errata()._repr_markdown_().splitlines()) == 38
-    assert theory.prove("5.1").summary().endswith("1 statements: 1 proved as printed")
+    assert theory.prove("5.1").summary().endswith("1 statement: 1 proved as printed")
 
 
 def test_a_key_or_its_beginning():

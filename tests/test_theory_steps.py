@@ -29,6 +29,7 @@ from dlsim.theory.steps import (
     positive,
     root,
     rounding,
+    sharpen,
     show,
     show_inductively,
     shows,
@@ -36,7 +37,6 @@ from dlsim.theory.steps import (
     squeeze,
     substitute,
     take,
-    whole,
 )
 from dlsim.theory.symbols import Ratio, alpha, at_point, beta, geometric, j, k, m, n, r, total
 from tests.theory_points import holds_at
@@ -481,10 +481,10 @@ def test_whole_numbers():
     assert (up.claim, below.claim) == (ge(sp.ceiling(a), a), lt(sp.ceiling(a), a + 1))
     down, above = rounding(sp.floor(a))
     assert (down.claim, above.claim) == (le(sp.floor(a), a), gt(sp.floor(a), a - 1))
-    assert whole(ge(n, k), WHY, assume(gt(n, k - 1), WHY)).claim == ge(n, k)
-    refuses(whole, ge(a, b), WHY, assume(gt(a, b - 1), WHY))
-    refuses(whole, ge(n, k), WHY, assume(ge(n, k - 1), WHY))
-    refuses(whole, ge(n, k + 1), WHY, assume(gt(n, k - 1), WHY))
+    assert sharpen(ge(n, k), WHY, assume(gt(n, k - 1), WHY)).claim == ge(n, k)
+    refuses(sharpen, ge(a, b), WHY, assume(gt(a, b - 1), WHY))
+    refuses(sharpen, ge(n, k), WHY, assume(ge(n, k - 1), WHY))
+    refuses(sharpen, ge(n, k + 1), WHY, assume(gt(n, k - 1), WHY))
 
 
 # ------------------------------------------------------------------ putting in, cases, maxima

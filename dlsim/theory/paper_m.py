@@ -22,7 +22,6 @@ from dlsim.theory.symbols import (
     alpha_1,
     at_point,
     beta,
-    execution_time,
     first_share,
     geometric,
     j,
@@ -31,6 +30,7 @@ from dlsim.theory.symbols import (
     phi,
     share,
     sigma,
+    time_formula,
     total,
     w,
 )
@@ -117,7 +117,7 @@ def ends_of_nodes(setup: Any, start: Any) -> Relation:
     sent = total(lambda index: share(index, first, setup), j)
     time = setup * sigma * w
     end = j * time + start + sigma * Cms * sent + sigma * Cps * share(j, first, setup)
-    return eq(end, execution_time(n, setup, start))
+    return eq(end, time_formula(n, setup, start))
 
 
 def show_ends(claim: Relation, setup: Any) -> Line:
@@ -132,7 +132,7 @@ def show_ends_without_setup(claim: Any) -> list[Line]:
     return [show_ends(claim, 0)]
 
 
-BARE = execution_time(n, 0, 0)
+BARE = time_formula(n, 0, 0)
 GAMMA = 1 - sigma * Cms / Delta
 MEETS = Iff(le(BARE, Delta), le(beta**n, GAMMA))
 
@@ -174,7 +174,7 @@ def show_fewest_nodes(meets: Any, least: Any) -> list[Line]:
     why = "so n_min is the least whole number that meets the deadline"
     return [
         chain(why, powers, logs, divided, counts),
-        steps.whole(least, "and at least 1", above_zero),
+        steps.sharpen(least, "and at least 1", above_zero),
     ]
 
 
@@ -259,7 +259,7 @@ def show_ends_with_setup(claim: Any) -> list[Line]:
     return [show_ends(claim, phi)]
 
 
-_WITHOUT_SETUP = at_point(execution_time(n), {phi: 0, SC: 0})
+_WITHOUT_SETUP = at_point(time_formula(n), {phi: 0, SC: 0})
 
 one_step_statement(
     "4.13->4.6",
@@ -283,7 +283,7 @@ def _example(count: Any) -> sp.Expr:
 @statement(
     "4.13",
     goals=[
-        gt(execution_time(n), ST + SC + sigma * Cms),
+        gt(time_formula(n), ST + SC + sigma * Cms),
         lt(_example(sp.Rational(21, 4)), _BUDGET),
         *(gt(_example(count), _BUDGET) for count in range(1, 7)),
         gt(_example(m + 6), _BUDGET),

@@ -20,7 +20,6 @@ from dlsim.theory.symbols import (
     at_point,
     beta,
     cost,
-    execution_time,
     first_share,
     geometric,
     j,
@@ -29,6 +28,7 @@ from dlsim.theory.symbols import (
     phi,
     share,
     sigma,
+    time_formula,
     total,
     w,
     x,
@@ -44,13 +44,13 @@ one_step_statement(
     "Without set-up cost the execution time decreases with every node.",
     {
         eq(
-            sp.Derivative(execution_time(x, 0, 0), x),
+            sp.Derivative(time_formula(x, 0, 0), x),
             beta**x * sp.log(beta) / (1 - beta**x) ** 2 * (1 - beta) * sigma * w,
         ): "differentiated by a real number of nodes",
-        lt(sp.Derivative(execution_time(x, 0, 0), x), 0): (
+        lt(sp.Derivative(time_formula(x, 0, 0), x), 0): (
             "ln beta < 0, and every other factor is positive"
         ),
-        gt(execution_time(n, 0, 0), execution_time(n + 1, 0, 0)): (
+        gt(time_formula(n, 0, 0), time_formula(n + 1, 0, 0)): (
             "and from whole number to whole number"
         ),
     },
@@ -58,7 +58,7 @@ one_step_statement(
 
 
 C1, C2, C3 = phi - (1 - beta) * sp.log(beta), -phi * sp.log(beta), phi
-_SLOPE = sp.Derivative(execution_time(x, setup), x)
+_SLOPE = sp.Derivative(time_formula(x, setup), x)
 
 
 def _with_setup(expression: Any) -> Any:
@@ -69,7 +69,7 @@ def _with_setup(expression: Any) -> Any:
     "5.2a",
     goals=[
         eq(
-            sp.Derivative(execution_time(x), x),
+            sp.Derivative(time_formula(x), x),
             sigma * w * (C3 - C1 * beta**x - C2 * x * beta**x) / (1 - beta**x) ** 2,
         ),
         Iff(eq(_SLOPE, 0), eq(beta**x, _with_setup(C3 / (C1 + C2 * x)))),
@@ -223,7 +223,7 @@ def show_sign_of_last_share(sign: Any, rises: Any, bound: Any, one: Any, weak: A
 _MANY = sp.ceiling(beta / setup) + 1
 
 
-@statement("5.2", goals=[gt(execution_time(_MANY + 1, setup), execution_time(_MANY, setup))])
+@statement("5.2", goals=[gt(time_formula(_MANY + 1, setup), time_formula(_MANY, setup))])
 def show_time_does_not_fall(rises: Any) -> list[Line]:
     """If ST > 0 the execution time rises from n = ceiling(beta/phi) + 1 to n + 1."""
     here = {n: _MANY, phi: setup}
@@ -245,7 +245,7 @@ def show_time_does_not_fall(rises: Any) -> list[Line]:
     return [positive(rises, "so E rises", {none: factor, difference: -sigma * w})]
 
 
-_ST_ZERO = execution_time(n, 0)
+_ST_ZERO = time_formula(n, 0)
 
 
 def _st_zero_on(count: int) -> sp.Expr:
@@ -256,7 +256,7 @@ one_step_statement(
     "5.2ST",
     "With ST = 0 and any SC the execution time decreases with every node.",
     {
-        gt(_ST_ZERO, execution_time(n + 1, 0)): "SC is the same for all n",
+        gt(_ST_ZERO, time_formula(n + 1, 0)): "SC is the same for all n",
         **{
             eq(_st_zero_on(count), sp.Rational(time)): "sigma = 10, Cms = Cps = 1, SC = 5"
             for count, time in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
@@ -370,7 +370,7 @@ _end = sp.Symbol("M", real=True)
 _EARLY = assume(Every(ge(_end, finish(j, j, ST, SC)), j, 1, n), "no node ends after M")
 
 
-@statement("OPR", goals=[ge(_end, execution_time(n))], hypotheses=[LOAD, _EARLY])
+@statement("OPR", goals=[ge(_end, time_formula(n))], hypotheses=[LOAD, _EARLY])
 def show_equal_finish_is_optimal(latest: Any) -> list[Line]:
     """No split of the load ends before E, at which all nodes end together."""
     power, scaled = beta**-n, beta**-j

@@ -99,7 +99,7 @@ def _show_product_is_zero(
     opened = assume(ge(count, 1), "if a connection is opened")
     first = positive(goal, "the other factor is not positive", {**by_row, opened: count})
     closed = assume(opened.claim.negated, "if none is opened")
-    none = steps.whole(ge(0, count), "the number is 0", closed)
+    none = steps.sharpen(ge(0, count), "the number is 0", closed)
     second = positive(goal, "so the product is not positive", {none: other}, [row])
     both = steps.cases(goal, first, second, opened.claim, "in both cases")
     zero = steps.squeeze(claim.relation, both, not_negative, "so the product is 0")
@@ -147,7 +147,7 @@ price_of_work = sp.Function("w", positive=True)
 capacity = sp.Symbol("C", integer=True, nonnegative=True)
 
 
-def rounded(index: Any) -> sp.Expr:
+def rounded_load(index: Any) -> sp.Expr:
     """Return the load of a route by LPR: what the connections rounded down can carry."""
     return sp.Min(load(index), sp.floor(routes(index)) * band / size)
 
@@ -164,10 +164,10 @@ _LINK_ROW = assume(le(total(routes, n), capacity), "(6d) of the relaxed program"
     goals=[
         Every(le(sp.floor(routes(j)), routes(j)), j, 1, n),
         Every(ge(sp.floor(routes(j)), 0), j, 1, n),
-        Every(le(rounded(j), load(j)), j, 1, n),
-        Every(ge(rounded(j), 0), j, 1, n),
-        Every(le(rounded(j) * size, sp.floor(routes(j)) * band), j, 1, n),
-        le(total(lambda index: rounded(index) * price_of_work(index), n), cluster_speed),
+        Every(le(rounded_load(j), load(j)), j, 1, n),
+        Every(ge(rounded_load(j), 0), j, 1, n),
+        Every(le(rounded_load(j) * size, sp.floor(routes(j)) * band), j, 1, n),
+        le(total(lambda index: rounded_load(index) * price_of_work(index), n), cluster_speed),
         le(total(lambda index: sp.floor(routes(index)), n), capacity),
     ],
     hypotheses=[_WORK_ROW, _LINK_ROW],
@@ -180,7 +180,7 @@ def show_rounding_down(
     least = positive(some.relation, "the floor of what is not negative")
     smaller = steps.extreme(less.relation, "a minimum is at most its parts")
     fits = sp.floor(routes(j)) * band / size
-    link = steps.extreme(le(rounded(j), fits), "also the second part")
+    link = steps.extreme(le(rounded_load(j), fits), "also the second part")
     nothing = steps.extreme(rest.relation, "neither part is negative")
     bounded = positive(carried.relation, "times delta: (6e)", {link: size})
     rows = [generalise(line, j, 1, n) for line in (down, least, smaller, nothing, bounded)]

@@ -249,7 +249,8 @@ class Proofs(RecordList[Proof]):
         ]
         count = Counter(self.statuses.values())
         parts = [f"{count[status]} {words}" for status, words in STATUSES.items() if count[status]]
-        return "\n".join([*lines, f"{len(self)} statements: {'; '.join(parts)}"])
+        noun = "statement" if len(self) == 1 else "statements"
+        return "\n".join([*lines, f"{len(self)} {noun}: {'; '.join(parts)}"])
 
 
 _STATEMENTS: dict[str, Statement] = {}

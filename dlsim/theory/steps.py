@@ -489,7 +489,7 @@ def _is_whole(value: sp.Expr) -> bool:
     return bool(value.xreplace(rounded).is_integer)
 
 
-def whole(claim: Relation, why: str, by: Line) -> Line:
+def sharpen(claim: Relation, why: str, by: Line) -> Line:
     """Sharpen ``a > b - 1`` to ``a >= b``, or ``a > b`` to ``a >= b + 1``, for whole a and b."""
     known = by.relation
     if not all(_is_whole(side) for side in claim.sides) or claim.kind != ">=":

@@ -59,11 +59,11 @@ def share(index: object, first: object, setup: object = phi) -> sp.Expr:
     return first * before - (1 - before) / (1 - beta) * setup
 
 
-def execution_time(count: object, setup: object = phi, start: object = SC) -> sp.Expr:
+def time_formula(count: object, setup: object = phi, start: object = SC) -> sp.Expr:
     """Return E(n) = ST + SC + sigma (Cms + Cps) B(n) (paper M, below 4.12)."""
     return setup * sigma * w + start + sigma * w * first_share(count, setup)
 
 
 def cost(count: object) -> sp.Expr:
     """Return W(n) = n E(n) (paper M, section 5)."""
-    return count * execution_time(count)
+    return count * time_formula(count)
