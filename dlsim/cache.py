@@ -18,13 +18,13 @@ PACKAGE_ROOT = Path(__file__).parent
 
 
 @functools.cache
-def source_digest() -> str:
+def package_digest() -> str:
     """Return a short digest of every Python source of the package."""
     shared = PACKAGE_ROOT / "_share"  # notebooks and data of an installed package
-    return sources_digest(path for path in PACKAGE_ROOT.rglob("*.py") if shared not in path.parents)
+    return digest_sources(path for path in PACKAGE_ROOT.rglob("*.py") if shared not in path.parents)
 
 
-def sources_digest(paths: Iterable[Path]) -> str:
+def digest_sources(paths: Iterable[Path]) -> str:
     """Return a short digest of the names and contents of sources of the package."""
     digest = hashlib.sha256()
     for path in sorted(paths):

@@ -26,7 +26,7 @@ import numba.extending
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.cache import PACKAGE_ROOT, cache_folder, private_folder, source_digest, sources_digest
+from dlsim.cache import PACKAGE_ROOT, cache_folder, digest_sources, package_digest, private_folder
 from dlsim.validate import one_of
 
 #: Tolerance of every comparison of two times, relative to the duration involved (exact types pass
@@ -54,7 +54,7 @@ def core_sources(module: str) -> list[Path]:
 @functools.cache
 def core_digest(module: str) -> str:
     """Return a short digest of the sources that determine a module's kernels."""
-    return sources_digest(core_sources(module)) if module.startswith("dlsim.") else source_digest()
+    return digest_sources(core_sources(module)) if module.startswith("dlsim.") else package_digest()
 
 
 def kernel_place(module: str) -> tuple[Path, str]:
@@ -78,7 +78,7 @@ def say_compiling(module: str) -> None:
 
 def require_cache() -> None:
     """Raise InputError if the folders of kernels and of sweep cells cannot be used."""
-    private_folder(cache_folder(), "cells", source_digest())
+    private_folder(cache_folder(), "cells", package_digest())
     for core in () if numba.config.DISABLE_JIT else CORE_PACKAGES:
         private_folder(*kernel_place(core))
 

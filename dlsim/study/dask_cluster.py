@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import dlsim
-from dlsim.cache import source_digest
+from dlsim.cache import package_digest
 from dlsim.errors import InputError
 from dlsim.files import read_json
 from dlsim.validate import import_extra
@@ -55,10 +55,10 @@ def check_cluster(place: str) -> str:
         # sent by value, since it is local: the worker may have no dlsim
         try:
             import dlsim
-            from dlsim.cache import source_digest
+            from dlsim.cache import package_digest
         except Exception as error:
             return "", f"{type(error).__name__}: {error}"
-        return dlsim.__version__, source_digest()
+        return dlsim.__version__, package_digest()
 
     client = connect(place)
     try:
@@ -85,13 +85,13 @@ def _need_same(place: str, found: dict[str, tuple[str, str]]) -> None:
     for worker, (version, digest) in found.items():
         if not version:
             wrong[f"cannot import dlsim ({digest})"].append(worker)
-        elif digest != source_digest():
+        elif digest != package_digest():
             wrong[f"runs dlsim {version} from sources {digest}"].append(worker)
     for what, workers in wrong.items():
         named = ", ".join(workers[:_NAMED]) + ", ..." * (len(workers) > _NAMED)
         raise InputError(
             f"{place}: of {len(found)} workers {len(workers)} {what}, where this is dlsim"
-            f" {dlsim.__version__} from sources {source_digest()}: {named}; install this dlsim"
+            f" {dlsim.__version__} from sources {package_digest()}: {named}; install this dlsim"
             " there and start the workers again"
         )
 

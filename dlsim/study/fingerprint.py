@@ -22,7 +22,7 @@ from typing import Any
 
 import cloudpickle
 
-from dlsim.cache import PACKAGE_ROOT, sources_digest
+from dlsim.cache import PACKAGE_ROOT, digest_sources
 
 #: Subpackages whose sources count where a function uses them; all others count always.
 ON_USE = frozenset(("cli", "explore", "live", "papers", "study"))
@@ -119,7 +119,7 @@ class _Digester(cloudpickle.Pickler):
 def _sources(folders: frozenset[str]) -> str:
     """Digest the sources of dlsim without the subpackages of `ON_USE`, but with these folders."""
     left_out = [PACKAGE_ROOT / name for name in {*ON_USE, "_share"} - folders]
-    return sources_digest(
+    return digest_sources(
         path
         for path in PACKAGE_ROOT.rglob("*.py")
         if not any(path.is_relative_to(folder) for folder in left_out)

@@ -23,7 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from dlsim import files, processes, progress
-from dlsim.cache import source_digest
+from dlsim.cache import package_digest
 from dlsim.errors import InputError
 from dlsim.files import MAX_TABLE_BYTES, StrPath, read_bytes, read_json, read_text
 from dlsim.output_folder import (
@@ -144,7 +144,7 @@ class _Job:
         results = {"results": _results_digest(self)} if self.is_scorecard else {}
         return results | {
             "notebook": content_digest(read_bytes(self.source)),
-            "sources": source_digest(),
+            "sources": package_digest(),
             "material": _material_digest(),
             "figures": self.environment.get(FORMAT_VARIABLE, "png"),
             "parameters": {k: v for k, v in self.values.items() if k not in _WITHOUT_EFFECT},

@@ -21,7 +21,7 @@ import pandas as pd
 
 import dlsim
 from dlsim import files
-from dlsim.cache import source_digest
+from dlsim.cache import package_digest
 from dlsim.errors import InputError
 from dlsim.files import StrPath
 from dlsim.output_folder import OutputFolder
@@ -101,13 +101,13 @@ def write_results_page(
     """
     home = OutputFolder(out)
     problems = [f"{one.name} {one.status}: {one.error}" for one in results if one.status != "ok"]
-    card, unread = _verdicts_of(home.folder, results)
+    card, unread = _collect_verdicts(home.folder, results)
     pages = pages or RunPages(out, [one.name for one in results if one.path])
     for result in results:
         pages.write(result)
     pages.remove_old()
     problems += unread + pages.problems
-    line = claims.headline(claims.shown_words(card))
+    line = claims.headline(claims.words_for_readers(card))
     for status in ("failed", "interrupted"):
         if count := sum(one.status == status for one in results):
             line += f"; {count} notebook{'s' * (count > 1)} {status}"
@@ -121,7 +121,9 @@ def write_results_page(
     return str(record["headline"])
 
 
-def _verdicts_of(folder: Path, results: Sequence[NotebookResult]) -> tuple[pd.DataFrame, list[str]]:
+def _collect_verdicts(
+    folder: Path, results: Sequence[NotebookResult]
+) -> tuple[pd.DataFrame, list[str]]:
     """Collect the verdicts that the notebooks of this batch left, and what cannot be read."""
     tables, problems = [claims.scorecard([])], []
     for result in results:
@@ -172,7 +174,7 @@ def _record(
             "name": "dlsim",
             "version": dlsim.__version__,
             "commit": _commit(),
-            "sources": source_digest(),
+            "sources": package_digest(),
         },
         "parameters": dict(meta),
         "environment": _environment(),

@@ -7,7 +7,7 @@ import sys
 import nbformat
 import pytest
 
-from dlsim.cache import source_digest
+from dlsim.cache import package_digest
 from dlsim.cli import main
 from dlsim.errors import InputError, StudyError
 from dlsim.files import write_csv
@@ -138,7 +138,7 @@ def test_a_scheduler_without_workers(empty, monkeypatch):
         dask_cluster.check_cluster(empty.scheduler_address)
 
 
-OTHER = "def source_digest():\n    return '0' * 16\n"
+OTHER = "def package_digest():\n    return '0' * 16\n"
 
 
 @pytest.mark.parametrize(
@@ -160,7 +160,7 @@ def test_workers_with_another_dlsim_or_none_are_named(empty, tmp_path, sources, 
         env=os.environ | {"PYTHONPATH": str(tmp_path)}, stderr=subprocess.DEVNULL,
     )  # fmt: skip
     try:
-        with pytest.raises(InputError, match=message.replace("DIGEST", source_digest())):
+        with pytest.raises(InputError, match=message.replace("DIGEST", package_digest())):
             dask_cluster.check_cluster(empty.scheduler_address)
     finally:
         worker.kill()
