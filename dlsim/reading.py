@@ -52,7 +52,7 @@ class BaseReading:
         return {name: one["options"] for name, one in own.items() if paper in one["papers"]}
 
     @classmethod
-    def of(cls, switches: Mapping[str, Any]) -> Self:
+    def from_switches(cls, switches: Mapping[str, Any]) -> Self:
         """Return a reading from the switches that are not default; a number may be a text."""
         known, values = [one.name for one in fields(cls)], {}
         for name, value in mapping("switches", switches).items():

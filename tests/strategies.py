@@ -122,7 +122,7 @@ class Instance(NamedTuple):
         self, policy: str, reading: dict[str, str] | None = None, negotiate: float = 0.0
     ) -> Schedule:
         """Run the engine."""
-        reading_ = Reading.of(reading or {})
+        reading_ = Reading.from_switches(reading or {})
         return simulate(self.table, self.cluster, ALL_ROWS[policy], reading_, negotiate)
 
     def exact(

@@ -165,14 +165,14 @@ def test_schedulers_that_are_none(options, message):
 )
 def test_readings_that_are_none(switches, message):
     with pytest.raises(InputError, match=message):
-        Reading.of(switches)
+        Reading.from_switches(switches)
 
 
 def test_a_reading_is_a_mapping_and_tells_its_changes():
     with pytest.raises(InputError, match="switches must be a mapping"):
-        Reading.of("load=util")
-    assert Reading.of({}).changes() == {}
-    assert Reading.of({"load": "util", "probe": 60.0}).changes() == {"load": "util"}
+        Reading.from_switches("load=util")
+    assert Reading.from_switches({}).changes() == {}
+    assert Reading.from_switches({"load": "util", "probe": 60.0}).changes() == {"load": "util"}
 
 
 def test_simulate_wants_its_own_kinds():

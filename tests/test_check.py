@@ -31,7 +31,7 @@ TWO = Cluster(nodes=2, cms=1, cps=1)
 def ran(policy: str | Policy, rows: list[list[float]], cluster: Cluster = TWO, **kwargs: object):
     """Simulate rows of (arrival, sigma, deadline)."""
     table = pd.DataFrame(rows, columns=["arrival", "sigma", "deadline"], dtype=float)
-    reading = Reading.of(kwargs.pop("reading", {}))
+    reading = Reading.from_switches(kwargs.pop("reading", {}))
     s = simulate(table, cluster, policy, reading, **kwargs)
     s.check()
     return s
@@ -276,7 +276,9 @@ def test_labels_may_be_anything_hashable(labels):
     table = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": 3.0, "deadline": 90.0}, index=index)
     for policy in ("FIFOMN", "EDFAN", "FIDO-II", "EDF-US"):
         for split in ("all", "piece"):
-            s = simulate(table.assign(user_nodes=2), TWO, policy, Reading.of({"split": split}))
+            s = simulate(
+                table.assign(user_nodes=2), TWO, policy, Reading.from_switches({"split": split})
+            )
             s.check()
             assert s.chunks["task"].unique().tolist() == labels
 
@@ -315,7 +317,7 @@ def test_many_nodes_and_late_clocks_pass(cluster, at):
     table["deadline"] = rng.uniform(1, 12, 24) * least
     for policy in PAPER_M:
         for switches in ({}, {"link": "shared", "an_nodes": "best"}):
-            simulate(table, cluster, policy, Reading.of(switches)).check()
+            simulate(table, cluster, policy, Reading.from_switches(switches)).check()
 
 
 @pytest.mark.parametrize(

@@ -26,7 +26,7 @@ CLOSE = [[0, 1, 4], [0, 40, 110]]
 def ran(policy: str, rows: list[list[float]], cluster: Cluster = TWO, **reading: str) -> Schedule:
     """Simulate rows of (arrival, sigma, deadline), each for two nodes if the user is asked."""
     table = pd.DataFrame(rows, columns=["arrival", "sigma", "deadline"], dtype=float)
-    s = simulate(table.assign(user_nodes=2), cluster, policy, Reading.of(reading))
+    s = simulate(table.assign(user_nodes=2), cluster, policy, Reading.from_switches(reading))
     s.check()
     return s
 
@@ -168,7 +168,7 @@ def test_many_nodes_and_late_clocks_pass(cluster, at):
     for policy in ROWS_I:
         if policy in POLICIES and "UMR" not in policy:
             for switches in ({}, {"link": "shared", "release": "finish"}):
-                simulate(table, cluster, policy, Reading.of(switches)).check()
+                simulate(table, cluster, policy, Reading.from_switches(switches)).check()
 
 
 @pytest.mark.parametrize("at", [0.0, 1.7e12, 1.7e15])

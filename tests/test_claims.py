@@ -26,9 +26,9 @@ from dlsim.study.claims import (
     read_scorecard,
     reference_of,
     scorecard,
-    shown_words,
     theorem_status,
     verdict_of,
+    words_for_readers,
 )
 from tests.scale import LONG, scale_count
 
@@ -307,10 +307,10 @@ def test_scorecard_and_headline():
     assert card.loc[0, "measured"] == "10.5 % [10, 11]"
     assert card.loc[0, "figure"] == "p-fig1"
     assert all(isinstance(cell, str) for cell in card.to_numpy().ravel())
-    assert list(shown_words(card)) == ["supported", "contradicted"]
+    assert list(words_for_readers(card)) == ["supported", "contradicted"]
     assert scorecard([]).columns.equals(card.columns)
     text = "1 supported, 0 partly supported, 0 mixed, 1 contradicted, 0 inconclusive"
-    assert headline(shown_words(card)) == f"2 claims: {text}, 0 not checkable"
+    assert headline(words_for_readers(card)) == f"2 claims: {text}, 0 not checkable"
     assert headline(["mixed"]).startswith("1 claim: 0 supported, 0 partly supported, 1 mixed, ")
     assert headline([STRONGER]).endswith(", 0 not checkable, 1 stronger than claimed")
 
@@ -335,7 +335,7 @@ def test_a_claim_that_is_exceeded_in_its_favour_is_shown_as_stronger(
 ):
     about = claim(direction, printed=printed, favour=favour, unit=unit)
     verdict = judge_points(points(*((value, value + 0.001) for value in estimates)), about)
-    assert verdict.shown == shown
+    assert verdict.word_for_readers == shown
     # the scorecard keeps the word of the data
     assert scorecard([verdict]).loc[0, "verdict"] == ("mixed" if shown == "mixed" else "contrary")
 
@@ -343,7 +343,7 @@ def test_a_claim_that_is_exceeded_in_its_favour_is_shown_as_stronger(
 def test_the_claims_of_paper_m_that_are_exceeded_are_shown_as_stronger():
     """Printed: 10 %; measured: 28.8 to 32.5 %."""
     card = read_scorecard(reference_of("mcdf")).set_index("id", drop=False)
-    shown = shown_words(card)
+    shown = words_for_readers(card)
     assert [name for name in card.index if shown[name] == STRONGER] == ["mcdf-5a", "mcdf-5b"]
 
 

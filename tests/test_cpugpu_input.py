@@ -84,17 +84,17 @@ def test_a_policy_by_name():
 @pytest.mark.parametrize("name", SWITCHES)
 def test_every_switch_of_the_reading_has_its_options(name):
     for k, option in enumerate(SWITCHES[name]):
-        reading = Reading.of({name: option})
+        reading = Reading.from_switches({name: option})
         assert reading.changes() == ({name: option} if k else {})
-    refused(name, Reading.of, {name: "neither"})
+    refused(name, Reading.from_switches, {name: "neither"})
     if name in NUMBERS:
-        refused(name, Reading.of, {name: "-1"})
+        refused(name, Reading.from_switches, {name: "-1"})
 
 
 def test_a_reading_is_a_mapping_of_known_switches():
-    refused("reading switch must be one of both_free", Reading.of, {"sides": "both"})
-    refused("mapping", Reading.of, "best")
-    refused("Reading.of", simulate, JOBS, reading={"both_free": "best"})
+    refused("reading switch must be one of both_free", Reading.from_switches, {"sides": "both"})
+    refused("mapping", Reading.from_switches, "best")
+    refused("Reading.from_switches", simulate, JOBS, reading={"both_free": "best"})
 
 
 def test_gpu_threads_must_leave_something_of_the_cpus():

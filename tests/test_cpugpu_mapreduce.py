@@ -134,7 +134,7 @@ def test_tasks_are_decided_as_the_twin_decides_them(seed):
     ours, theirs = (
         ran(
             word_count(3), split_text(text, 1 + seed // 2), NodeGroup(nodes, nodes, nodes), one,
-            reading=Reading.of(words), dead=dead, replicas=nodes, seed=seed, **faults,
+            reading=Reading.from_switches(words), dead=dead, replicas=nodes, seed=seed, **faults,
         )
         for one in (policy, by_the_twin(policy))
     )  # fmt: skip

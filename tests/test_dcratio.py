@@ -267,7 +267,7 @@ def test_switches_are_sorted_by_generator():
     assert reading == {"link": "shared"}
     assert law == {"size": "uniform", "deadline": "scaled"}
     assert split == {"n_min": "code"}
-    assert Reading.of(reading).link == "shared"
+    assert Reading.from_switches(reading).link == "shared"
     assert workload.split_reading({"link": "shared"}) == ({"link": "shared"},)
     # one name, two papers: each generator gets the options that it knows
     _, paper_m, paper_i = workload.split_reading({"size": "clip", "deadline": "scaled"}, "mcdf",

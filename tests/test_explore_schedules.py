@@ -69,7 +69,7 @@ def test_the_deadline_that_would_be_accepted_by_hand():
 
 
 def test_the_pieces_of_a_task_get_no_offer():
-    cluster, reading = Cluster(4, 10.0, 10.0), Reading.of({"split": "piece"})
+    cluster, reading = Cluster(4, 10.0, 10.0), Reading.from_switches({"split": "piece"})
     tasks = draw_tasks("paper I", cluster, 8, 2.0, 1, {})
     said = [
         describe_test(run_up_to(tasks, step, cluster, "FIFO-US", reading))

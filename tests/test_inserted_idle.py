@@ -277,7 +277,7 @@ def test_overtaking_is_backfilling():
         for k in range(scale_count(8, LONG)):
             _, instance, reading = seeded_for(policy, ("overtake", k), most=10)
             reading = reading | {"backfill": "off", "mn_order": "skip"}
-            s = simulate(instance.table, instance.cluster, passing, Reading.of(reading))
+            s = simulate(instance.table, instance.cluster, passing, Reading.from_switches(reading))
             s.check()
             on = instance.simulate(policy, reading | {"backfill": "on"})
             pd.testing.assert_frame_equal(s.tasks, on.tasks)

@@ -14,7 +14,7 @@ BELOW = [0.05, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1
 def outcome(instance: Instance, policy: str, reading: dict[str, str], deadlines: pd.Series):
     """Simulate the instance with other deadlines."""
     table = instance.table.assign(deadline=deadlines)
-    return simulate(table, instance.cluster, ALL_ROWS[policy], Reading.of(reading))
+    return simulate(table, instance.cluster, ALL_ROWS[policy], Reading.from_switches(reading))
 
 
 def refused(policy: str, reading: dict[str, str], count: int):

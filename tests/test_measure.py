@@ -11,13 +11,13 @@ from dlsim.study.measure import (
     MEASURES,
     difference_to,
     differences,
+    melt_policies,
     name_points,
     negate_interval,
+    pivot_policies,
     points,
     ratio,
-    tidy,
     trend,
-    wide,
 )
 from dlsim.study.stats import summary
 from tests.intervals import student
@@ -47,7 +47,7 @@ def test_points_are_the_means_of_columns_place_by_place():
         wanted = student(table.loc[row["interval"], row["what"]])
         assert [row[name] for name in ENDS] == pytest.approx(wanted, nan_ok=True)
         assert row["n"] == 4
-    again = summary(tidy(table, ["interval"], "x"), ["policy", "interval"], "x")
+    again = summary(melt_policies(table, ["interval"], "x"), ["policy", "interval"], "x")
     pd.testing.assert_frame_equal(got[ENDS], again[ENDS])
     alone = points(table.loc[60.0])
     assert alone["point"].tolist() == ["a", "b", "c", "d"]
@@ -89,7 +89,7 @@ def test_differences_leads_and_ratios_by_hand():
         {"load": 1.0, "replicate": [0, 0, 1, 1], "policy": ["a", "b"] * 2,
          "ratio": [0.1, 0.4, 0.2, 0.3]}
     )  # fmt: skip
-    table = wide(frame, ["load"])
+    table = pivot_policies(frame, ["load"])
     assert differences(table, {"less": ("b", "a")})["less"].tolist() == pytest.approx([0.3, 0.1])
     assert difference_to(table, "a", ["b"])["b"].tolist() == pytest.approx([0.3, 0.1])
     counts = pd.DataFrame({"load": 1.0, "replicate": [0, 1], "of": [2.0, 4.0], "all": [0.1, 0.3]})

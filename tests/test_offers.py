@@ -28,7 +28,7 @@ def test_offers_are_kept_and_nothing_shorter_would_be():
 def test_all_offers_at_once_of_paper_m(policy, reading):
     cluster = Cluster(10, 10.0, 10.0, 1.0, 1.0)
     tasks = workload.mcdf(cluster, 2.5, seed=3, horizon=60_000)
-    s = simulate(tasks, cluster, policy, Reading.of(dict([reading.split("=")])))
+    s = simulate(tasks, cluster, policy, Reading.from_switches(dict([reading.split("=")])))
     offers = s.offers()
     assert len(offers) > 5
     for task, row in offers.iterrows():

@@ -110,7 +110,11 @@ def met(name, seed):
     )  # fmt: skip
     records = twin.run(inserted.table(case.rows, case.keys, case.user_nodes))
     policy = policy_of(*ROWS[name])
-    return records, simulate(case.table, case.cluster, policy, Reading.of(reading)), (case, reading)
+    return (
+        records,
+        simulate(case.table, case.cluster, policy, Reading.from_switches(reading)),
+        (case, reading),
+    )
 
 
 @pytest.mark.parametrize("name", ROWS)

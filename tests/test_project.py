@@ -19,7 +19,7 @@ import yaml
 
 import dlsim
 from dlsim.cli import PAPER_LETTERS
-from dlsim.study.claims import SHOWN_SYMBOLS, shown_words
+from dlsim.study.claims import SHOWN_SYMBOLS, words_for_readers
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -333,7 +333,7 @@ def test_readme_scorecard_is_that_of_the_reference_results():
     assert counts["verdict"] == list(PAPER_LETTERS)
     for column, paper in enumerate(PAPER_LETTERS.values()):
         path = ROOT / "data" / "reference" / paper / f"{paper}-claims.csv"
-        words = shown_words(pd.read_csv(path, keep_default_na=False))
+        words = words_for_readers(pd.read_csv(path, keep_default_na=False))
         assert int(counts["all claims"][column]) == len(words), paper
         for word in SHOWN_SYMBOLS:
             assert int(counts[word][column]) == (words == word).sum(), (paper, word)

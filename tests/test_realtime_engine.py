@@ -444,7 +444,7 @@ def test_an_unknown_policy_gets_the_known_names():
 )
 def test_an_unknown_switch_or_value_is_named(switches, named):
     with pytest.raises(InputError, match=named):
-        Reading.of(switches)
+        Reading.from_switches(switches)
 
 
 @pytest.mark.parametrize("reading", [{"link": "shared"}, "shared"])

@@ -145,7 +145,7 @@ def test_what_is_no_policy(policy):
 @pytest.mark.parametrize("switches", [None, 5, "link", [("link", "shared")]])
 def test_switches_are_a_mapping(switches):
     with pytest.raises(InputError, match="switches must be a mapping"):
-        Reading.of(switches)
+        Reading.from_switches(switches)
 
 
 @pytest.mark.parametrize("nodes", [10**9, MAX_CLUSTER_NODES + 1, 1e12])
@@ -359,7 +359,7 @@ def test_an_unknown_name_gets_the_known_ones():
 @pytest.mark.parametrize("value", ["some", True, None, 1])
 def test_an_unknown_value_of_a_switch(switch, options, value):
     with pytest.raises(InputError, match=rf"{switch} must be one of {options}; got {value!r}"):
-        Reading.of({switch: value})
+        Reading.from_switches({switch: value})
 
 
 @pytest.mark.parametrize(
@@ -373,7 +373,7 @@ def test_an_unknown_value_of_a_switch(switch, options, value):
     ],
 )
 def test_counts_belong_to_policies_that_plan_in_line(policy, reading):
-    s = simulate(USERS, THREE, policy, Reading.of(reading))
+    s = simulate(USERS, THREE, policy, Reading.from_switches(reading))
     with pytest.raises(InputError, match="counts"):
         _ = s.counts
 

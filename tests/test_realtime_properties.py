@@ -32,7 +32,7 @@ TIMES = ["start", "estimate", "completion"]
 
 def run(instance: Instance, policy: str, reading: dict[str, str], table: pd.DataFrame) -> Schedule:
     """Simulate another table on the instance's cluster."""
-    return simulate(table, instance.cluster, ALL_ROWS[policy], Reading.of(reading))
+    return simulate(table, instance.cluster, ALL_ROWS[policy], Reading.from_switches(reading))
 
 
 def assert_same(left: pd.DataFrame, right: pd.DataFrame, factor: float = 1.0) -> None:
@@ -118,7 +118,7 @@ def test_the_unit_of_time_does_not_matter(instance, policy, reading, factor):
         table.assign(**{t: table[t] * factor for t in times}),
         scaled,
         ALL_ROWS[policy],
-        Reading.of(reading),
+        Reading.from_switches(reading),
     )
     assert_same(instance.simulate(policy, reading).tasks, s.tasks, factor)
 

@@ -189,13 +189,13 @@ def test_a_reading_names_every_switch_and_its_default():
     assert Reading().changes() == {}
     for name, options in SWITCHES.items():
         for option in options[1:]:
-            assert Reading.of({name: option}).changes() == {name: option}
+            assert Reading.from_switches({name: option}).changes() == {name: option}
 
 
 @pytest.mark.parametrize("bad", [{"vertex": "best"}, {"vertices": "solver"}, ["vertex"]])
 def test_an_unknown_reading_is_refused(bad):
     with pytest.raises(InputError):
-        Reading.of(bad)
+        Reading.from_switches(bad)
 
 
 # --------------------------------------------------------- degenerate but defined

@@ -340,7 +340,7 @@ def test_split_reading():
     reading, switches = workload.split_reading(mixed, "mcdf")
     assert reading == {"an_nodes": "best"}
     assert switches == {"batch": "single", "setup": "same_tasks"}
-    assert Reading.of(reading).an_nodes == "best"
+    assert Reading.from_switches(reading).an_nodes == "best"
     assert workload.split_reading({}, "mcdf") == ({}, {})
     with pytest.raises(
         InputError, match=r"switch must be one of an_nodes, .*batch, .*; got 'btch'"

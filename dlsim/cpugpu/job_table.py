@@ -208,7 +208,7 @@ def require_reading_and_history(
     reading: Reading | None, history: History | None
 ) -> tuple[Reading, History]:
     """Return a reading, and a copy of the history at the start."""
-    reading = or_default("reading", reading, Reading, "; see Reading.of(mapping)")
+    reading = or_default("reading", reading, Reading, "; see Reading.from_switches(mapping)")
     return reading, or_default(
         "history", history, History, "; see HistoryDatabase.history()"
     ).copy()

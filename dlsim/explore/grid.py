@@ -156,7 +156,7 @@ def results_of(name: str, setting: GridSetting) -> list[GridResult]:
     drawn = tuple(sorted((k, v) for k, v in setting.reading if k in INPUT_SWITCHES))
     rules = {k: v for k, v in setting.reading if k not in INPUT_SWITCHES}
     reading, scheduler = (
-        Reading.of({**rules, "probe": setting.probe}),
+        Reading.from_switches({**rules, "probe": setting.probe}),
         make_scheduler(name, setting),
     )
     return [

@@ -91,7 +91,7 @@ def queue(
     applications = application_table(cpu, gpu, speed_up)
     jobs = job_table(applications, queue, arrivals, noise, seed)
     history = History() if known == "nothing" else History.exact(applications)
-    rules, machine = Reading.of(reading), Machine(cpus, gpus)
+    rules, machine = Reading.from_switches(reading), Machine(cpus, gpus)
     pair = [simulate(jobs, machine, name, history, rules) for name in (policy, rival)]
     inks = task_colors(list(applications.index))
     until = 1.02 * max(float(schedule.jobs["end"].max()) for schedule in pair)

@@ -24,7 +24,15 @@ from dlsim.realtime import (
     workload,
 )
 from dlsim.realtime.model import POLICY_DESCRIPTIONS
-from dlsim.study.gantt import draw_bars, draw_chunks, key, lanes_of, mark, name_rows, task_colors
+from dlsim.study.gantt import (
+    bar_legend_entry,
+    draw_bars,
+    draw_chunks,
+    lanes_of,
+    line_legend_entry,
+    name_rows,
+    task_colors,
+)
 from dlsim.study.style import INK
 
 #: Most tasks and nodes that can be told apart in the picture.
@@ -111,7 +119,7 @@ def schedules(
     tasks = draw_tasks(source, cluster, count, load, seed, workload_switches)
     if not len(tasks):
         raise InputError(f"no task came with seed={seed} and load={load:g}: take another seed")
-    rules = Reading.of(engine_switches)
+    rules = Reading.from_switches(engine_switches)
     pair = [run_up_to(tasks, step, cluster, name, rules) for name in (upper, lower)]
     colors = task_colors(list(tasks.index))
     begin, end = _time_limits(pair)
@@ -248,13 +256,15 @@ def _draw_task_numbers(ax: Axes, chunks: pd.DataFrame) -> None:
 
 def _legend_entries() -> list[Any]:
     return [
-        key("send", "sending"),
-        key("compute", "computing"),
-        key("planned", "planned"),
-        mark("deadline", color="#555555", marker="v"),
-        mark("accepted", color=INK["green"], linestyle="none", marker="o"),
-        mark("refused", color=INK["vermillion"], linestyle="none", marker="x", mew=1.8),
-        mark("now", color=INK["black"], linestyle="--"),
+        bar_legend_entry("send", "sending"),
+        bar_legend_entry("compute", "computing"),
+        bar_legend_entry("planned", "planned"),
+        line_legend_entry("deadline", color="#555555", marker="v"),
+        line_legend_entry("accepted", color=INK["green"], linestyle="none", marker="o"),
+        line_legend_entry(
+            "refused", color=INK["vermillion"], linestyle="none", marker="x", mew=1.8
+        ),
+        line_legend_entry("now", color=INK["black"], linestyle="--"),
     ]
 
 

@@ -25,7 +25,14 @@ from dlsim.realtime import (
     simulate,
     total_cost,
 )
-from dlsim.study.gantt import draw_bars, draw_chunks, key, legend_above, mark, name_rows
+from dlsim.study.gantt import (
+    bar_legend_entry,
+    draw_bars,
+    draw_chunks,
+    legend_above,
+    line_legend_entry,
+    name_rows,
+)
 from dlsim.study.style import INK
 
 #: Most nodes whose rows can be read in the picture.
@@ -79,7 +86,9 @@ def timing(
         remedy = "use fewer nodes, or give the cluster more"
         raise InputError(f"used must be at most nodes={nodes}, got {used}: {remedy}")
     cluster = Cluster(nodes, cms, cps, st, sc)
-    chunks = _chunks_of(sigma, deadline, Cluster(used, cms, cps, st, sc), Reading.of(reading))
+    chunks = _chunks_of(
+        sigma, deadline, Cluster(used, cms, cps, st, sc), Reading.from_switches(reading)
+    )
     times = [execution_time(sigma, n, cluster) for n in range(1, nodes + 1)]
     costs = [total_cost(sigma, n, cluster) for n in range(1, nodes + 1)]
     fastest, fewest = fastest_nodes(sigma, cluster), fewest_nodes(sigma, deadline, cluster)
@@ -140,15 +149,18 @@ def _draw_timing_diagram(
 
 
 def _legend_entries(has_set_up: bool, has_impossible: bool) -> list[Any]:
-    entries = [key("send", "sending", INK["blue"]), key("compute", "computing", INK["blue"])]
+    entries = [
+        bar_legend_entry("send", "sending", INK["blue"]),
+        bar_legend_entry("compute", "computing", INK["blue"]),
+    ]
     if has_set_up:
-        entries.insert(0, key("set-up", "set-up", "black"))
+        entries.insert(0, bar_legend_entry("set-up", "set-up", "black"))
     if has_impossible:
-        entries.append(key("impossible", "share below 0", INK["vermillion"]))
+        entries.append(bar_legend_entry("impossible", "share below 0", INK["vermillion"]))
     return [
         *entries,
-        mark("end", color="#333333", linestyle="--"),
-        mark("deadline", color=INK["vermillion"]),
+        line_legend_entry("end", color="#333333", linestyle="--"),
+        line_legend_entry("deadline", color=INK["vermillion"]),
     ]
 
 
@@ -164,10 +176,10 @@ def _draw_curve(
     )
     ax.plot(used, values[used - 1], "o", color=INK["black"], mfc="none", ms=10, mew=1.6, zorder=4)
     ticks = sorted({1, len(values), *marked.values()})
-    labels = [
-        "\n".join([str(tick), *(name if n == tick else "" for name, n in marked.items())]).rstrip()
-        for tick in ticks
-    ]
+    labels = []
+    for tick in ticks:  # each name has a line of its own, so that neighbours do not overlap
+        lines = [name if n == tick else "" for name, n in marked.items()]
+        labels.append("\n".join([str(tick), *lines]).rstrip())
     ax.set_xticks(ticks, labels)
     ax.set_xlim(0.3, len(values) + 0.7)
     ax.margins(y=0.15)

@@ -94,7 +94,7 @@ def wan(
     """Draw a platform with the flows of a heuristic, beside those of the optimum."""
     switches = {name: value for name, value in reading.items() if name in SWITCHES}
     table2 = reading.get("table2", topology.SWITCHES["table2"][0])
-    rules = Reading.of(switches)
+    rules = Reading.from_switches(switches)
     platform = make_platform(network, clusters, seed, bandwidth, connections, table2)
     best = best_allocation(platform, tuple(sorted(switches.items())))
     shown = best if method == "MILP" else solve(platform, method, seed, rules, engine="python")
@@ -150,7 +150,7 @@ def make_platform(
 @functools.lru_cache(maxsize=64)
 def best_allocation(platform: Platform, switches: tuple[tuple[str, str], ...]) -> Allocation:
     """Return the optimum, or the best schedule found at the root of the search."""
-    rules = Reading.of(dict(switches))
+    rules = Reading.from_switches(dict(switches))
     return solve(platform, "MILP", reading=rules, most_nodes=MAX_SEARCH_NODES, engine="python")
 
 

@@ -30,9 +30,9 @@ from dlsim.study.measure import (
     differences,
     measures,
     name_points,
+    pivot_policies,
     points,
     trend,
-    wide,
     with_exact_bounds,
 )
 from dlsim.study.stats import relative_reduction
@@ -82,7 +82,7 @@ def add_version(frame: pd.DataFrame) -> pd.DataFrame:
 
 def by_scheduler(frame: pd.DataFrame, column: str, by: str = "interval") -> pd.DataFrame:
     """Return one column per policy, correction and fallbacks, one row per point and environment."""
-    return wide(frame, [by], column, ["policy", "corrected", "fallbacks"])
+    return pivot_policies(frame, [by], column, ["policy", "corrected", "fallbacks"])
 
 
 def sort_opts(policies: Iterable[str]) -> list[str]:
@@ -137,7 +137,7 @@ def trend_over_opt(runs: pd.DataFrame, column: str) -> pd.DataFrame:
     """Estimate the trend of Deadline over Opt in every version: of failures, or of cost saved."""
     rows = add_version(runs[(runs["fallbacks"] <= 1) & runs["policy"].str.startswith("D-")])
     rows["opt"] = rows["policy"].str.removeprefix("D-").astype(float)
-    table = wide(rows, ["interval", "opt"], column, "version")
+    table = pivot_policies(rows, ["interval", "opt"], column, "version")
     if column == "cost":
         table = 1 - table / table.groupby(level=["interval", "replicate"]).transform("first")
     return trend(table, "opt")
@@ -277,7 +277,7 @@ def gain_in_large_systems(sizes: pd.DataFrame) -> pd.DataFrame:
 @measures("bricks-12a", readings=False)
 def time_of_models(seconds: pd.DataFrame) -> pd.DataFrame:
     """Return the share of environments in which a run with extraneous users takes more CPU time."""
-    table = wide(seconds, ["resource"], "seconds", "model")
+    table = pivot_policies(seconds, ["resource"], "seconds", "model")
     dearer = (table["extraneous"] > table["trace"]).astype(float)
     found = points(dearer.unstack("resource"))
     return found.assign(total=found["n"], values=None)
@@ -286,5 +286,5 @@ def time_of_models(seconds: pd.DataFrame) -> pd.DataFrame:
 @measures("bricks-12b")
 def spread_of_models(background: pd.DataFrame) -> pd.DataFrame:
     """Return the spread of the links' coefficients of variation, extraneous data minus traces."""
-    table = wide(background, [], "spread", "model")
+    table = pivot_policies(background, [], "spread", "model")
     return points(differences(table, {"links": ("extraneous", "trace")}))

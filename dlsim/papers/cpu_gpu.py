@@ -21,13 +21,13 @@ from dlsim.study.measure import (
     estimates,
     join_points,
     measures,
+    melt_policies,
     name_points,
     negate_interval,
-    tidy,
+    pivot_policies,
     trend,
     with_exact_bounds,
 )
-from dlsim.study.measure import wide as one_column_per_policy
 from dlsim.study.stats import relative_reduction
 
 #: What the paper leaves open, the default first: the switches of the engine; the device class of
@@ -79,7 +79,7 @@ def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
     chosen = {name: values[0] for name, values in SWITCHES.items()} | dict(reading)
     of_engine = {name: value for name, value in reading.items() if name in ENGINE_SWITCHES}
     own = {name: value for name, value in chosen.items() if name not in ENGINE_SWITCHES}
-    return own | {"engine": Reading.of(of_engine)}
+    return own | {"engine": Reading.from_switches(of_engine)}
 
 
 # ------------------------------------------------------------------ tables of pictures and claims
@@ -149,7 +149,7 @@ def times_by_gpus(word_counts: pd.DataFrame, streams: int, devices: str) -> pd.D
 
 def estimate_by_gpus(values: pd.DataFrame) -> pd.DataFrame:
     """Estimate every column of a table with one column per number of GPUs."""
-    return estimates(tidy(values, [], "gain", "gpus"), ["gpus"], "gain")
+    return estimates(melt_policies(values, [], "gain", "gpus"), ["gpus"], "gain")
 
 
 def excess_over(runs: pd.DataFrame, by: str, value: float, at: list[str]) -> pd.DataFrame:
@@ -324,7 +324,7 @@ def _compare_streams(
     rows: pd.DataFrame, by: list[str], column: str, compare: Callable[[Any, Any], Any]
 ) -> pd.DataFrame:
     """Compare three streams with one stream."""
-    table = one_column_per_policy(rows, by, column, "streams")
+    table = pivot_policies(rows, by, column, "streams")
     return _estimate_at(compare(table[3], table[1]), by)
 
 

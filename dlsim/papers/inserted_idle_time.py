@@ -27,10 +27,10 @@ from dlsim.study.measure import (
     differences,
     measures,
     name_points,
+    pivot_policies,
     points,
     ratio,
     trend,
-    wide,
     with_exact_bounds,
 )
 
@@ -111,7 +111,7 @@ def subtract_ratios(
 
     A difference that is 0 in all runs is bounded by the number of tasks decided differently.
     """
-    table = points(differences(wide(frame, by), pairs), by)
+    table = points(differences(pivot_policies(frame, by), pairs), by)
     return _bound_by_cases(table, *_count_discordant(frame, pairs, by))
 
 
@@ -270,7 +270,7 @@ def _rise_by_octaves(
 def rise_of_gain(costs: pd.DataFrame) -> pd.DataFrame:
     """Return the rise of the gain of EDDO-II over EDF-DLT as sending becomes cheaper."""
     pair, by = {"gain": ("EDF-DLT", "EDDO-II")}, ["load", "tau"]
-    gain = differences(wide(costs, by), pair)
+    gain = differences(pivot_policies(costs, by), pair)
     return _rise_by_octaves(gain, *_count_discordant(costs, pair, by))
 
 
@@ -295,7 +295,7 @@ def rise_of_shares(costs: pd.DataFrame) -> pd.DataFrame | None:
 
 def _subtract_use(main: pd.DataFrame, role: str, other: str) -> pd.DataFrame:
     """Return the part of the idle time that one role uses minus that of another."""
-    use = wide(main, ["load"], "use")
+    use = pivot_policies(main, ["load"], "use")
     return points(differences(use, _pairs((role, other))), ["load"])
 
 

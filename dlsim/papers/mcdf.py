@@ -27,12 +27,12 @@ from dlsim.study.claims import LEVEL
 from dlsim.study.measure import (
     difference_to,
     estimates,
-    exact,
+    mark_exact,
     measures,
+    pivot_policies,
     points,
     slope_over,
     trend,
-    wide,
     with_exact_bounds,
 )
 from dlsim.study.stats import family
@@ -54,13 +54,13 @@ SWITCHES: dict[str, tuple[str, ...]] = {**SWITCHES_M, **workload.SWITCHES["mcdf"
 
 def ratios_without_setup(main: pd.DataFrame, column: str = "ratio") -> pd.DataFrame:
     """Return a column without set-up costs: a column per policy, a row per load and replicate."""
-    return wide(main[main["setup"] == 0], ["load"], column)
+    return pivot_policies(main[main["setup"] == 0], ["load"], column)
 
 
 def ratios_with_setup(main: pd.DataFrame, column: str = "ratio") -> pd.DataFrame:
     """Return a column with set-up costs: a row per set-up cost, load and replicate."""
     rows = main[(main["setup"] > 0) & main["policy"].isin(WITH_ADMISSION)]
-    return wide(rows, ["setup", "load"], column)
+    return pivot_policies(rows, ["setup", "load"], column)
 
 
 def _decided_by_best(values: pd.DataFrame, by: list[str]) -> pd.DataFrame:
@@ -142,7 +142,7 @@ def decrement_in_points(main: pd.DataFrame) -> pd.DataFrame:
 
 def estimate_leads(frame: pd.DataFrame, level: float = LEVEL) -> pd.DataFrame:
     """Return how much more rivals refuse than MCDF at every load, with the claims' intervals."""
-    table = points(difference_to(wide(frame, ["load"]), "MCDF", RIVALS_OF_MCDF), ["load"])
+    table = points(difference_to(pivot_policies(frame, ["load"]), "MCDF", RIVALS_OF_MCDF), ["load"])
     ends = ["low", "high", "least", "most"]
     return table.assign(**family(list(table["values"]), level)[ends])
 
@@ -196,7 +196,7 @@ def tasks_with_fewer_nodes(main: pd.DataFrame) -> pd.DataFrame:
 def _by_ratio(ratios: pd.DataFrame) -> pd.DataFrame:
     """Return MCDF's reject ratio in Figure 10, one column per cost that is varied."""
     rows = ratios[ratios["policy"] == "MCDF"]
-    return wide(rows, ["value", "load"], columns="mode")
+    return pivot_policies(rows, ["value", "load"], columns="mode")
 
 
 def sensitivity_to_load(ratios: pd.DataFrame) -> pd.DataFrame:
@@ -228,8 +228,8 @@ def ranges_over_axes(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
     rows = main[main["policy"].isin(names)]
     axes: dict[str, tuple[pd.DataFrame, list[str]]] = {
         "load": (ratios_without_setup(main), []),
-        "set-up cost": (wide(rows, ["setup", "load"]), ["load"]),
-        "Cms/Cps": (wide(ratios, ["mode", "value", "load"]), ["mode", "load"]),
+        "set-up cost": (pivot_policies(rows, ["setup", "load"]), ["load"]),
+        "Cms/Cps": (pivot_policies(ratios, ["mode", "value", "load"]), ["mode", "load"]),
     }
     parts = {}
     for axis, (table, others) in axes.items():
@@ -255,7 +255,7 @@ def excess_of_rule(orders: pd.DataFrame) -> pd.DataFrame:
     words = {"excess": "mean excess", "beaten": "queues beaten"}
     table = orders.rename(columns=words).groupby("queue")[list(words.values())].mean()
     table = table.reset_index().melt("queue", var_name="what", value_name="estimate")
-    return exact(table.assign(point=table["what"] + ", queue " + table["queue"].astype(str)))
+    return mark_exact(table.assign(point=table["what"] + ", queue " + table["queue"].astype(str)))
 
 
 @measures("mcdf-16", readings=False)
@@ -268,7 +268,9 @@ def newcomers_behind_cheap_plans(newcomers: pd.DataFrame) -> pd.DataFrame:
 
 def effects_of_doubling(doubled: pd.DataFrame) -> pd.DataFrame:
     """Return the change of the reject ratio when one parameter doubles, over the loads."""
-    table = wide(doubled, ["parameter", "load"]).groupby(["parameter", "replicate"]).mean()
+    table = (
+        pivot_policies(doubled, ["parameter", "load"]).groupby(["parameter", "replicate"]).mean()
+    )
     base = table.xs("base", level="parameter")
     names = [name for name in doubled["parameter"].unique() if name != "base"]
     parts = {name: table.xs(name, level="parameter") - base for name in names}
@@ -289,13 +291,13 @@ def costs_against_others(doubled: pd.DataFrame) -> pd.DataFrame:
 @measures("mcdf-18")
 def half_against_full_length(main: pd.DataFrame, half: pd.DataFrame) -> pd.DataFrame:
     """Return the ratio at half the length of a run minus that at full length."""
-    return points(wide(half, ["load"]) - ratios_without_setup(main), ["load"])
+    return points(pivot_policies(half, ["load"]) - ratios_without_setup(main), ["load"])
 
 
 @measures("mcdf-19", readings=False)
 def share_of_latency() -> pd.DataFrame:
     """Return the share of latency in the time to send 1 GB at 40 Gbit/s, 100 ms latency."""
-    return exact(pd.DataFrame({"point": ["1 GB"], "estimate": [0.1 / (0.1 + 8e9 / 40e9)]}))
+    return mark_exact(pd.DataFrame({"point": ["1 GB"], "estimate": [0.1 / (0.1 + 8e9 / 40e9)]}))
 
 
 # ------------------------------------------------------------------ beyond the paper
@@ -329,10 +331,10 @@ def find_start_of_lead(frame: pd.DataFrame) -> pd.DataFrame:
     table = estimate_leads(frame, level=1 - (1 - LEVEL) / len(RIVALS_OF_MCDF))
     by_end = {end: table.pivot(index="load", columns="what", values=at) for end, at in ends.items()}
     parts = {rival: [rival] for rival in RIVALS_OF_MCDF} | {"all rivals": list(RIVALS_OF_MCDF)}
-    return pd.DataFrame(
-        {
-            "rival": name,
-            **{end: _start_of_lead(by_end[end][some].min(axis="columns")) for end in ends},
-        }
-        for name, some in parts.items()
-    )
+    rows = []
+    for name, rivals in parts.items():
+        row: dict[str, object] = {"rival": name}
+        for end, leads in by_end.items():
+            row[end] = _start_of_lead(leads[rivals].min(axis="columns"))
+        rows.append(row)
+    return pd.DataFrame(rows)

@@ -33,20 +33,20 @@ from dlsim.steady import SWITCHES as ENGINE_SWITCHES
 from dlsim.steady import topology
 from dlsim.steady.samples import CONNECTIVITY
 from dlsim.study.measure import (
-    exact,
+    mark_exact,
     measures,
     name_points,
+    pivot_policies,
     points,
     ratio,
     trend,
-    wide,
     with_exact_bounds,
 )
 
 #: Switches of the engine, then of the platforms, with their options, the default first.
 SWITCHES: dict[str, tuple[str, ...]] = {**ENGINE_SWITCHES, **topology.SWITCHES}
 #: The paper's heuristics in the order of its legends.
-HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
+PAPER_S_HEURISTICS = ("G", "LPR", "LPRG", "LPRR")
 #: The heuristics that LPRR is compared with.
 RIVALS_OF_LPRR = ("G", "LPRG")
 #: Ratios to the bound that differ by no more than this are equal.
@@ -80,10 +80,11 @@ def average_by_class(frame: pd.DataFrame, columns: Columns) -> pd.DataFrame:
     """Average platforms of neighbouring sizes within each replicate."""
     table = average_by_size(frame, columns)
     classes = np.array_split(sorted(table["clusters"].unique()), SIZE_CLASSES)
-    names = {}
-    for sizes in classes:
-        for size in sizes:
-            names[size] = " to ".join(map(str, dict.fromkeys((sizes[0], sizes[-1]))))
+    names: dict[Any, str] = {}
+    for sizes in filter(len, classes):  # with few sizes a class may be empty
+        low, high = sizes[0], sizes[-1]
+        name = f"{low} to {high}" if low < high else str(low)
+        names |= dict.fromkeys(sizes, name)
     keys = [table["clusters"].map(names), "replicate"]
     return table.groupby(keys, sort=False)[list(columns)].mean().reset_index()
 
@@ -379,7 +380,7 @@ def fall_of_lprg_on_random(vertices: pd.DataFrame) -> pd.DataFrame:
 def _lead_of_greedy(crossed: pd.DataFrame) -> pd.DataFrame:
     """Return G minus LPRG: rows numbers, clusters, replicate; columns structures."""
     frame = crossed.assign(lead=crossed["G"] - crossed["LPRG"])
-    return wide(frame, ["numbers", "clusters"], "lead", "structure")
+    return pivot_policies(frame, ["numbers", "clusters"], "lead", "structure")
 
 
 @measures("steady-state-12a", readings=False)
@@ -411,9 +412,9 @@ def structure_decides(crossed: pd.DataFrame) -> pd.DataFrame:
 def _gap_of_best(frame: pd.DataFrame) -> pd.DataFrame:
     """Return the part of the optimum that the best heuristic of a K lacks, by class of K."""
     there = frame.dropna(subset=["MILP"])
-    gaps = 1 - there[list(HEURISTICS)].div(there["MILP"], axis=0)
+    gaps = 1 - there[list(PAPER_S_HEURISTICS)].div(there["MILP"], axis=0)
     table = there[["clusters", "replicate"]].join(gaps)
-    best = table.groupby("clusters")[list(HEURISTICS)].mean().idxmin(axis=1)
+    best = table.groupby("clusters")[list(PAPER_S_HEURISTICS)].mean().idxmin(axis=1)
     least = [row[best[row["clusters"]]] for _, row in table.iterrows()]
     column = pd.Series(least, index=table.index, dtype=float)
     return average_by_class(table, {"1 - best/optimum": column})
@@ -429,4 +430,4 @@ def gap_of_best_heuristic(tiers: pd.DataFrame, random: pd.DataFrame) -> pd.DataF
 def cost_of_start_up(ends: pd.DataFrame) -> pd.DataFrame:
     """Return the share of the load that start-up and clean-up cost over many periods."""
     many = ends[ends["count"] == MANY_PERIODS]
-    return exact(points(many.groupby(["kind", "replicate"])[["ends"]].mean(), ["kind"]))
+    return mark_exact(points(many.groupby(["kind", "replicate"])[["ends"]].mean(), ["kind"]))

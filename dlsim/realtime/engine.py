@@ -79,7 +79,7 @@ def simulate(
     20.0
     """
     instance("cluster", cluster, Cluster)
-    reading = or_default("reading", reading, Reading, "; see Reading.of(mapping)")
+    reading = or_default("reading", reading, Reading, "; see Reading.from_switches(mapping)")
     rule = "0 (off) or a factor of at least 1"
     if number("negotiate", negotiate, rule=rule):
         number("negotiate", negotiate, 1, rule=rule)

@@ -104,7 +104,7 @@ def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[s
     Returns
     -------
     tuple of dict of str to str
-        For ``Reading.of(...)``, then one for each generator: ``mcdf(..., **its)``.
+        For ``Reading.from_switches(...)``, then one for each generator: ``mcdf(..., **its)``.
 
     Raises
     ------

@@ -85,7 +85,7 @@ def split_switches(reading: Mapping[str, str]) -> tuple[Reading, dict[str, str]]
     """
     drawing = {name: value for name, value in reading.items() if name in topology.SWITCHES}
     rules = {name: value for name, value in reading.items() if name not in drawing}
-    return Reading.of(rules), drawing
+    return Reading.from_switches(rules), drawing
 
 
 def _seed_for(purpose: int, seed: SeedSequence) -> SeedSequence:

@@ -260,9 +260,9 @@ class Verdict:
         return _describe_counts(self.counts)
 
     @property
-    def shown(self) -> str:
+    def word_for_readers(self) -> str:
         """The word that readers see."""
-        return shown_word(self.claim, self.word, self.points, self.statistic)
+        return word_for_readers(self.claim, self.word, self.points, self.statistic)
 
 
 def _describe_counts(counts: tuple[int, ...]) -> str:
@@ -286,7 +286,7 @@ def write_numbers(unit: str, *values: float) -> str:
     return f"{numbers} {unit}".strip() if values else ""
 
 
-def shown_word(claim: Claim, word: str, points: str, measured: str) -> str:
+def word_for_readers(claim: Claim, word: str, points: str, measured: str) -> str:
     """Return the word that readers see for a verdict.
 
     Parameters
@@ -307,12 +307,12 @@ def shown_word(claim: Claim, word: str, points: str, measured: str) -> str:
     return STRONGER if exceeds else SHOWN_WORDS[word]
 
 
-def shown_words(card: pd.DataFrame) -> "pd.Series[str]":
+def words_for_readers(card: pd.DataFrame) -> "pd.Series[str]":
     """Return the words that readers see for the verdicts of a scorecard, row by row."""
     known = {claim.id: claim for claim in load_claims()}
     rows = card[["id", "verdict", "points", "measured"]].astype(str).to_numpy().tolist()
     words = [
-        shown_word(known[name], *row) if name in known else SHOWN_WORDS[row[0]]
+        word_for_readers(known[name], *row) if name in known else SHOWN_WORDS[row[0]]
         for name, *row in rows
     ]
     return pd.Series(words, index=card.index, dtype=object)

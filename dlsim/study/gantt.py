@@ -38,7 +38,7 @@ _BLOCK, _LETTER = 0.76, 0.0088
 _LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
 
 
-def _checked(chunks: pd.DataFrame) -> pd.DataFrame:
+def _check_chunks(chunks: pd.DataFrame) -> pd.DataFrame:
     """Return the chunks with `compute_start`; raise InputError for an invalid chunk."""
     require_table("chunks", chunks, CHUNK_COLUMNS, empty=False, unique=False)
     frame = chunks.assign(compute_start=chunks.get("compute_start", chunks["send_end"]))
@@ -148,7 +148,7 @@ def plot_gantt(
     With `tasks` come their deadlines and, where they have the column `admitted`, a last row with
     those that were refused, each where it arrived.
     """
-    frame = _checked(chunks)
+    frame = _check_chunks(chunks)
     names, first = _node_rows(frame, nodes), int(link)
     due: dict[Any, float] = {}
     if tasks is not None:
@@ -192,8 +192,10 @@ def plot_gantt(
         ax.plot(*spot, "x", color=INK["vermillion"], ms=6, mew=1.6)
         ax.annotate(tasks_text, spot, (6, 0), textcoords="offset points", va="center", fontsize=8)
     ax.set_xlabel("time")
-    keys = [key("send", "sending"), key("compute", "computing")]
-    legend_above(ax, keys + [mark("deadline", color="#555555", marker="v")] * bool(due))
+    keys = [bar_legend_entry("send", "sending"), bar_legend_entry("compute", "computing")]
+    legend_above(
+        ax, keys + [line_legend_entry("deadline", color="#555555", marker="v")] * bool(due)
+    )
     return ax
 
 
@@ -214,7 +216,7 @@ def plot_timing(chunks: pd.DataFrame, st: float = 0.0, sc: float = 0.0) -> Axes:
 
     The set-up of a transmission `st` and that of a computation `sc` are parts of the chunks' times.
     """
-    frame = _checked(chunks).sort_values("send_start", kind="stable").reset_index(drop=True)
+    frame = _check_chunks(chunks).sort_values("send_start", kind="stable").reset_index(drop=True)
     if frame["task"].nunique() > 1:
         ids = list(pd.unique(frame["task"]))
         raise InputError(f"a timing diagram shows one task, got {ids}: select one of them")
@@ -236,9 +238,14 @@ def plot_timing(chunks: pd.DataFrame, st: float = 0.0, sc: float = 0.0) -> Axes:
     shares = (rf"$P_{{{j}}}$: $\alpha_{{{j}}} = {alpha:.3g}$" for j, alpha in parts)
     name_rows(ax, ["$P_0$ (link)", *shares], begin, last + 0.03 * (last - begin), -0.6)
     ax.set_xlabel("time")
-    keys = [key("set-up", "set-up", "black")] * bool(st or sc)
-    keys += [key("send", "sending", color), key("compute", "computing", color)]
-    legend_above(ax, [*keys, mark(f"all end at {last:,.5g}", color="#333333", ls="--", lw=1)])
+    keys = [bar_legend_entry("set-up", "set-up", "black")] * bool(st or sc)
+    keys += [
+        bar_legend_entry("send", "sending", color),
+        bar_legend_entry("compute", "computing", color),
+    ]
+    legend_above(
+        ax, [*keys, line_legend_entry(f"all end at {last:,.5g}", color="#333333", ls="--", lw=1)]
+    )
     return ax
 
 
@@ -280,7 +287,7 @@ def plot_blocks(
     inches = np.array([place.width, place.height]) * figure.get_size_inches()  # before the layout
     inch, tall = inches / np.abs([np.subtract(*ax.get_xlim()), np.subtract(*ax.get_ylim())])
     for row, x, span, ink, text in zip(rows, begin, end - begin, colors, texts, strict=True):
-        shown, turned = _fitting(text, span * inch, tall * _BLOCK, size * _LETTER)
+        shown, turned = _fit_text(text, span * inch, tall * _BLOCK, size * _LETTER)
         if shown:
             ax.text(
                 x + span / 2,
@@ -298,7 +305,7 @@ def plot_blocks(
     return ax
 
 
-def _fitting(text: str, wide: float, tall: float, letter: float) -> tuple[str, bool]:
+def _fit_text(text: str, wide: float, tall: float, letter: float) -> tuple[str, bool]:
     """Return the part of a text that fits into a block (in inches), and whether it is vertical."""
     lines, line = text.split("\n"), " ".join(text.split("\n"))
     if wide > 0.02 + letter * max(map(len, lines)):
@@ -365,7 +372,7 @@ def draw_chunks(
         draw_bars(ax, rows, times[2 * k], times[2 * k + 1], color, look)
 
 
-def key(look: str, label: str, color: str = "#777777") -> Patch:
+def bar_legend_entry(look: str, label: str, color: str = "#777777") -> Patch:
     """Make the legend entry of a look."""
     opacity, words = LOOKS[look]
     return Patch(
@@ -378,7 +385,7 @@ def key(look: str, label: str, color: str = "#777777") -> Patch:
     )
 
 
-def mark(label: str, **look: Any) -> Line2D:
+def line_legend_entry(label: str, **look: Any) -> Line2D:
     """Make the legend entry of a line or a marker."""
     return Line2D([], [], label=label, **look)
 

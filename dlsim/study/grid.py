@@ -2,7 +2,7 @@
 
 A cell is one call: (function, point of the grid, replicate). Its result is a small text file in the
 cache folder, named by a digest of everything that decides it (`dlsim.study.fingerprint`). A sweep
-that was killed goes on with the cells that have no file; nothing is ever unpickled from disk.
+that was killed resumes with the cells that have no file; nothing is ever unpickled from disk.
 """
 
 import functools

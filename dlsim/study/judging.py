@@ -139,7 +139,7 @@ def plot_claim(name: str, x: str, **place: Any) -> Axes:
 POINT_COLUMNS = ("claim", "point", "group", "estimate", "low", "high", "least", "most", "n")
 
 
-def judged_points() -> pd.DataFrame:
+def collect_claim_points() -> pd.DataFrame:
     """Return the points by which the claims of the paper were judged, in the order of judging.
 
     Returns
@@ -178,7 +178,7 @@ def show_scorecard(*columns: str) -> Any:
     apart = here.scale == "paper" or here.reading or not place.exists()
     card = claims.scorecard(verdicts, None if apart else claims.read_scorecard(place))
     here.folder_of_results.verdicts(here.paper, card)
-    here.folder_of_results.table(f"{here.paper}-points", judged_points())
+    here.folder_of_results.table(f"{here.paper}-points", collect_claim_points())
     return scorecard.style_verdicts(card, *columns)
 
 

@@ -52,13 +52,13 @@ def measures(*claims: str, readings: bool = True) -> Callable[[Any], Any]:
     return register
 
 
-def wide(
+def pivot_policies(
     frame: pd.DataFrame,
     by: Sequence[str],
     column: str = "ratio",
     columns: str | Sequence[str] = "policy",
 ) -> pd.DataFrame:
-    """One column per policy, one row per point and replicate."""
+    """Pivot a sweep's frame to one column per policy, one row per point and replicate."""
     columns = columns if isinstance(columns, str) else list(columns)
     return frame.pivot(index=[*by, "replicate"], columns=columns, values=column)
 
@@ -66,8 +66,10 @@ def wide(
 def name_points(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
     """Name the points of a table of estimates after their place in the grid."""
     rows = table[list(by)].to_dict("records")
-    places = ([f"{_SHORT.get(n, n)} {format_value(row[n])}".strip() for n in by] for row in rows)
-    names = [", ".join([what] * bool(what) + place) for place in places]
+    names = []
+    for row in rows:
+        place = [f"{_SHORT.get(name, name)} {format_value(row[name])}".strip() for name in by]
+        names.append(", ".join([what, *place] if what else place))
     return table.assign(point=pd.Series(names, index=table.index, dtype=object))
 
 
@@ -82,8 +84,10 @@ def join_points(parts: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return pd.concat(tables, ignore_index=True)
 
 
-def tidy(values: pd.DataFrame, by: Sequence[str], name: str, what: str = "policy") -> pd.DataFrame:
-    """One row per place, replicate and column of paired values."""
+def melt_policies(
+    values: pd.DataFrame, by: Sequence[str], name: str, what: str = "policy"
+) -> pd.DataFrame:
+    """Melt paired values to one row per point, replicate and policy: undo `pivot_policies`."""
     flat = values if "replicate" in values else values.reset_index()
     return flat.rename_axis(columns=None).melt([*by, "replicate"], var_name=what, value_name=name)
 
@@ -110,7 +114,7 @@ def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
     return name_points(table, ["what", *by])
 
 
-def exact(table: pd.DataFrame) -> pd.DataFrame:
+def mark_exact(table: pd.DataFrame) -> pd.DataFrame:
     """Give points that are known without error an interval of width 0."""
     return table.assign(low=table["estimate"], high=table["estimate"], values=None)
 
@@ -133,15 +137,15 @@ def differences(table: pd.DataFrame, pairs: Mapping[str, tuple[Any, Any]]) -> pd
     return pd.DataFrame({name: table[a] - table[b] for name, (a, b) in pairs.items()})
 
 
-def difference_to(table: pd.DataFrame, mine: str, over: Sequence[str]) -> pd.DataFrame:
-    """What each rival has more than one policy."""
-    return table[list(over)].sub(table[mine], axis=0)
+def difference_to(table: pd.DataFrame, policy: str, over: Sequence[str]) -> pd.DataFrame:
+    """Subtract the column of `policy` from those of its rivals, the columns `over`."""
+    return table[list(over)].sub(table[policy], axis=0)
 
 
 def slope_over(table: pd.DataFrame, over: str) -> pd.DataFrame:
-    """By how much each column rises over a whole axis, a level of the index, in every replicate.
+    """Return how much each column rises over a whole axis, a level of the index, per replicate.
 
-    This is the least-squares slope times the length of the axis, NaN where a level is missing.
+    It is the least-squares slope times the length of the axis, NaN where a level is missing.
     """
     levels = np.array(sorted(table.index.unique(over)), dtype=float)
     apart = levels - levels.mean()

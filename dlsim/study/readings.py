@@ -24,14 +24,14 @@ def name_reading(reading: Switches) -> str:
     >>> name_reading({"link": "shared", "probe": 300.0, "work_range": (90.0, 1080.0)})
     'link=shared, probe=300, work_range=90-1080'
     """
-    spans = (tuple, list)
-    shown = {
-        name: "-".join(f"{v:.0f}" for v in value)
-        if isinstance(value, spans)
-        else format_value(value)
-        for name, value in reading.items()
-    }
-    return ", ".join(f"{name}={value}" for name, value in shown.items()) or "default"
+    parts = []
+    for name, value in reading.items():
+        if isinstance(value, tuple | list):
+            text = "-".join(f"{end:.0f}" for end in value)
+        else:
+            text = format_value(value)
+        parts.append(f"{name}={text}")
+    return ", ".join(parts) or "default"
 
 
 def list_readings(switches: Mapping[str, Sequence[Any]]) -> Iterator[dict[str, Any]]:
@@ -67,14 +67,14 @@ def _mapped_claims() -> list[Claim]:
     return [one for one in known if one.id in MEASURES and MEASURES[one.id].readings]
 
 
-def _judged_here(name: str) -> Iterator[dict[str, Any]]:
+def _list_session_verdicts(name: str) -> Iterator[dict[str, Any]]:
     """Yield the verdicts of this session, one row per claim, with `name` as the reading."""
     here = session.current()
     for claim in _mapped_claims():
         yield _row(name, here.verdicts.get(claim.id) or claims.verdict_of(claim))
 
 
-def _judged_on(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+def _judge_frames(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the verdicts on the frames of a reading; a claim that lacks one is not checked."""
     for claim in _mapped_claims():
         needed = inspect.signature(MEASURES[claim.id].function).parameters
@@ -89,14 +89,14 @@ def _run_all(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame
     own = {name_reading(here.reading): dict(here.reading)}
     rows: list[dict[str, Any]] = []
     for name, reading in (own | others | own).items():
-        rows += _judged_on(name, run(reading))
+        rows += _judge_frames(name, run(reading))
     return pd.DataFrame(rows)
 
 
-def _shipped() -> pd.DataFrame:
+def _add_shipped_map() -> pd.DataFrame:
     """Return this run's verdicts, then those of all readings at the paper's own scale."""
     here = session.current()
-    own = pd.DataFrame(_judged_here(f"this run: {name_reading(here.reading)}"))
+    own = pd.DataFrame(_list_session_verdicts(f"this run: {name_reading(here.reading)}"))
     place = claims.reference_of(here.paper).parent / f"{here.paper}-readings-intervals.csv"
     shipped = read_csv(place, {"claim": "any", "reading": "any"})
     ends = ["mean", "low", "high", "runs"]
@@ -137,7 +137,7 @@ def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.Da
 
     here = session.current()
     is_full = here.scale == "paper"
-    numbers = _run_all(run) if is_full else _shipped()
+    numbers = _run_all(run) if is_full else _add_shipped_map()
     table = by_reading(numbers)
     here.folder_of_results.table(f"{here.paper}-readings-intervals", numbers)
     ax = plot.plot_verdict_map(table)

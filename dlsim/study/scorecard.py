@@ -22,7 +22,7 @@ from dlsim.study.claims import (
     read_scorecard,
     reference_of,
     scorecard,
-    shown_words,
+    words_for_readers,
 )
 from dlsim.study.plot import axes_of
 from dlsim.study.style import SHOWN_INK
@@ -63,7 +63,7 @@ def read_scorecards(out: StrPath = "") -> pd.DataFrame:
 
 def count_verdicts(frame: pd.DataFrame) -> pd.DataFrame:
     """Count the verdicts of every paper, by the words that a reader is shown."""
-    table = pd.crosstab(frame["paper"], shown_words(frame).rename("verdict"))
+    table = pd.crosstab(frame["paper"], words_for_readers(frame).rename("verdict"))
     papers = list(dict.fromkeys(frame["paper"]))
     return table.reindex(index=papers, columns=list(SHOWN_SYMBOLS), fill_value=0)
 

@@ -45,7 +45,7 @@ def _numbers(values: pd.Series) -> pd.Series:
         raise InputError(f"column {values.name!r} must hold numbers: {error}") from error
 
 
-def _grouped(values: pd.Series, keys: pd.DataFrame) -> Any:
+def _group_values(values: pd.Series, keys: pd.DataFrame) -> Any:
     by = [keys[name] for name in keys] or [pd.Series(0, index=values.index)]
     return values.groupby(by, sort=False, dropna=False)
 
@@ -91,7 +91,7 @@ def _studentized(samples: Any, count: int) -> Any:
 
 
 @lru_cache(maxsize=MAX_SKEWED)
-def _skewed(n: int) -> Any:
+def _simulate_lognormal_t(n: int) -> Any:
     """Return the lowest tenth of simulated t statistics of n lognormal replicates, ascending."""
     rng, parts = np.random.default_rng(n), []
     for _ in range(8):
@@ -105,7 +105,7 @@ def skewed_quantile(n: int, tail: float) -> float:
 
     For more than 30 replicates it returns that of 30, which is larger: the value falls with n.
     """
-    return float(-_skewed(min(n, MAX_SKEWED))[int(tail * SKEWED_DRAWS)])
+    return float(-_simulate_lognormal_t(min(n, MAX_SKEWED))[int(tail * SKEWED_DRAWS)])
 
 
 def _ends(t: Any, tail: float) -> tuple[Any, Any]:
@@ -200,13 +200,13 @@ def _intervals(
     values: pd.Series, keys: pd.DataFrame, level: float = LEVEL, samples: bool = False
 ) -> pd.DataFrame:
     """Return `keys`, estimate, low, high, n (and values): one row per group, in their order."""
-    table = _grouped(values, keys).agg(["mean", "std", "min", "max", "size", "count"])
+    table = _group_values(values, keys).agg(["mean", "std", "min", "max", "size", "count"])
     equal = table["min"] == table["max"]
     mean = table["mean"].where(~equal, table["min"]).where(table["count"] == table["size"])
     spread = table["std"].where(~equal | (table["size"] < 2), 0.0)
     result = _student(mean, spread, table["size"], level)
     if samples:
-        result["values"] = [rows.to_numpy(float) for _, rows in _grouped(values, keys)]
+        result["values"] = [rows.to_numpy(float) for _, rows in _group_values(values, keys)]
     return result.reset_index(drop=keys.columns.empty)
 
 
@@ -233,8 +233,8 @@ def reduction(values: pd.Series, reference: pd.Series, keys: pd.DataFrame) -> pd
     residuals is that of the ratio of the means (delta method).
     """
     left, right = _numbers(values), _numbers(reference)
-    below = _grouped(right, keys).transform("mean").replace(0.0, np.nan)
-    ratio = _grouped(left, keys).transform("mean") / below
+    below = _group_values(right, keys).transform("mean").replace(0.0, np.nan)
+    ratio = _group_values(left, keys).transform("mean") / below
     # The residuals of a group have mean 0, so the mean of these values is the estimate.
     return _intervals(1 - ratio - (left - ratio * right) / below, keys, samples=True)
 

@@ -20,7 +20,7 @@ from dlsim.study.claims import (
     read_scorecard,
     reference_of,
     scorecard,
-    shown_words,
+    words_for_readers,
     write_numbers,
 )
 
@@ -145,7 +145,7 @@ def with_sentences(card: pd.DataFrame) -> pd.DataFrame:
     ]
     reasons = map(describe_reason, card["points"], card["reason"])
     return card.assign(
-        verdict=shown_words(card),
+        verdict=words_for_readers(card),
         reference=_shown_references(card),
         measured=measured,
         reason=list(reasons),
@@ -157,7 +157,7 @@ def _shown_references(card: pd.DataFrame) -> list[str]:
     shipped = [reference_of(paper) for paper in card["paper"].unique()]
     stronger = set()
     for reference in map(read_scorecard, filter(Path.exists, shipped)):
-        stronger |= set(reference["id"][shown_words(reference) == STRONGER])
+        stronger |= set(reference["id"][words_for_readers(reference) == STRONGER])
     return [
         STRONGER if word == "contrary" and name in stronger else SHOWN_WORDS.get(word, "")
         for name, word in zip(card["id"], card["reference"], strict=True)
@@ -167,7 +167,8 @@ def _shown_references(card: pd.DataFrame) -> list[str]:
 def explain(verdict: Verdict) -> str:
     """Say in Markdown what became of a claim, and which number decides it."""
     claim, [row] = verdict.claim, scorecard([verdict]).to_dict("records")
-    head = f"{SHOWN_SYMBOLS[verdict.shown]} **{claim.id} is {verdict.shown}.** *{claim.text}*"
+    word = verdict.word_for_readers
+    head = f"{SHOWN_SYMBOLS[word]} **{claim.id} is {word}.** *{claim.text}*"
     printed = f"Printed: {row['printed']}." if row["printed"] else ""
     measured = describe_measured(claim, row["measured"], verdict.word == "holds")
     reason = describe_reason(row["points"], row["reason"])

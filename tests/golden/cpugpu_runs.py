@@ -80,7 +80,7 @@ def queue(rng: np.random.Generator, number: int) -> str:
         changes = {}
     if jobs.empty:
         return f"{name}: no job"
-    s = simulate(jobs, machine, policy, reading=Reading.of(changes))
+    s = simulate(jobs, machine, policy, reading=Reading.from_switches(changes))
     columns = ["device", "start", "end", "decided", "turn", "predicted"]
     return f"{name} {machine.cpus}+{machine.gpus} {changes}\n{lines(s.jobs, columns)}"
 

@@ -82,7 +82,7 @@ def run(number: int, engine: str = "auto") -> str:
     rng = np.random.default_rng([3, number])
     method, p = METHODS[number % len(METHODS)], draw_platform(rng)
     changes = {k: str(rng.choice(v)) for k, v in SWITCHES.items() if rng.random() < 0.3}
-    a = solve(p, method, seed=number, reading=Reading.of(changes), engine=engine)
+    a = solve(p, method, seed=number, reading=Reading.from_switches(changes), engine=engine)
     text = [f"{method} {changes}", f"{cell(a.objective)} of {cell(bound(p))}"]
     work = pd.DataFrame(np.asarray(a.work, dtype=float))
     return "\n".join([*text, lines(work), lines(pd.DataFrame(np.asarray(a.connections)))])

@@ -231,7 +231,7 @@ def test_every_switch_changes_some_schedule(switches):
             tasks = workload.mcdf(cluster, load, 60_000.0, seed, **drawing)
             if "same_time" in switches:  # arrivals that coincide with starts need whole numbers
                 tasks = (tasks / 50).round().clip(lower=1) * 50
-            engine = Reading.of(rules)
+            engine = Reading.from_switches(rules)
             both.append([simulate(tasks, cluster, name, engine).tasks for name in mcdf.POLICIES])
         if any(not a.equals(b) for a, b in zip(*both, strict=True)):
             return

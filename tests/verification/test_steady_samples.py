@@ -121,7 +121,9 @@ def test_every_switch_changes_some_result(reading):
         from tests.steady_platforms import pair
 
         platform = pair(speed=(10, 0))
-        values = [solve(platform, "G", reading=Reading.of(r)).objective for r in ({}, reading)]
+        values = [
+            solve(platform, "G", reading=Reading.from_switches(r)).objective for r in ({}, reading)
+        ]
         assert values == pytest.approx([4, 0])
     else:
         assert any(solved({}, r) != solved(reading, r) for r in range(20))

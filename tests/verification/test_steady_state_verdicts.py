@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dlsim.papers import steady_state
-from dlsim.papers.steady_state import HEURISTICS, mean_ratio
+from dlsim.papers.steady_state import PAPER_S_HEURISTICS, mean_ratio
 from dlsim.steady.samples import STRUCTURES
 from dlsim.study.claims import load_claims, verdict_of
 from dlsim.study.measure import MEASURES
@@ -240,7 +240,7 @@ def test_every_claim_has_a_measure_or_a_reason():
 
 
 def test_claims_without_data_are_left_open():
-    columns = (*HEURISTICS, "MILP", "programs")
+    columns = (*PAPER_S_HEURISTICS, "MILP", "programs")
     empty = frames(**dict.fromkeys(columns, [np.nan] * 6))
     for claim in load_claims("steady-state"):
         number = claim.id.removeprefix("steady-state-")
