@@ -501,17 +501,65 @@ class Parser(argparse.ArgumentParser):
         super().error(message)
 
 
+#: By command: its help, two examples, and the text that the help prints before the examples.
+COMMANDS: dict[str, tuple[str, tuple[str, str], str]] = {
+    "lab": (
+        "open a copy of the notebooks in JupyterLab",
+        ("", "--dir my-notebooks --no-browser --port 8901"),
+        "Further options go to jupyter lab, for instance --ip=0.0.0.0.\n\n",
+    ),
+    "run": (
+        "run one notebook, of dlsim or your own, and write a page of it",
+        ("20-mcdf -p seed 1", "MINE.ipynb -p file data.csv --out results/mine"),
+        "",
+    ),
+    "reproduce": (
+        "run the notebooks of the papers and write the results page",
+        ("", "mcdf --scale paper --out results/mcdf-paper"),
+        EXIT_CODES + "\n",
+    ),
+    "list": (
+        "list what can be reproduced, and policies and readings by name",
+        ("", "policies"),
+        "",
+    ),
+    "claims": (
+        "print the claims of the papers, what was measured, and the verdicts",
+        ("mcdf", "mcdf-1 --results results/latest"),
+        "",
+    ),
+    "prove": (
+        "prove the formulas and theorems of the papers, symbolically",
+        ("", "5.1 --steps"),
+        "",
+    ),
+    "bench": (
+        "measure speed against SimPy, SciPy and plain Python on the same work",
+        ("--list", "realtime --tasks 1000"),
+        "",
+    ),
+}
+
+
 def parser() -> argparse.ArgumentParser:
     """Build the command line."""
     shape = argparse.RawDescriptionHelpFormatter
-    examples = "examples:\n  dlsim lab\n  dlsim reproduce mcdf\n"
+    epilog = "examples:\n  dlsim lab\n  dlsim reproduce mcdf\n"
     text = "Open the notebooks, run them, and reproduce five papers."
-    top = Parser("dlsim", description=text, epilog=examples, formatter_class=shape)
+    top = Parser("dlsim", description=text, epilog=epilog, formatter_class=shape)
     top.add_argument("--version", action="version", version=f"dlsim {__version__}")
     commands = top.add_subparsers(dest="verb", metavar="command")
-
-    def command(function: Any, name: str, text: str, *examples: str, before: str = "") -> Any:
-        lines = "".join(f"  dlsim {name} {example}".rstrip() + "\n" for example in examples)
+    add_arguments = {
+        "lab": _add_lab,
+        "run": _add_run,
+        "reproduce": _add_reproduce,
+        "list": _add_list,
+        "claims": _add_claims,
+        "prove": _add_prove,
+        "bench": _add_bench,
+    }
+    for name, (text, examples, before) in COMMANDS.items():
+        lines = "".join(f"  dlsim {name} {words}".rstrip() + "\n" for words in examples)
         one = commands.add_parser(
             name,
             help=text,
@@ -519,17 +567,13 @@ def parser() -> argparse.ArgumentParser:
             epilog=f"{before}examples:\n{lines}",
             formatter_class=shape,
         )
-        one.set_defaults(function=function)
-        return one
+        add_arguments[name](one)
+    return top
 
-    one = command(
-        open_lab,
-        "lab",
-        "open a copy of the notebooks in JupyterLab",
-        "",
-        "--dir my-notebooks --no-browser --port 8901",
-        before="Further options go to jupyter lab, for instance --ip=0.0.0.0.\n\n",
-    )
+
+def _add_lab(one: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``dlsim lab``."""
+    one.set_defaults(function=open_lab)
     one.allow_abbrev = False
     text = (
         f"folder of your copy (default {NOTEBOOKS_COPY}); your changes stay, results go beside it"
@@ -540,30 +584,30 @@ def parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--port", type=int, help="port of the server (default 8888 or the next)")
 
-    one = command(
-        run_one_notebook,
-        "run",
-        "run one notebook, of dlsim or your own, and write a page of it",
-        "20-mcdf -p seed 1",
-        "MINE.ipynb -p file data.csv --out results/mine",
-    )
+
+def _add_run(one: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``dlsim run``."""
+    one.set_defaults(function=run_one_notebook)
     one.add_argument("notebook", help="a notebook of dlsim by name, or a file NAME.ipynb")
     text = "a parameter of the notebook; may be repeated. Files are looked for in the current "
     text += "folder, or, for a notebook of your own, in its folder"
-    pair = {"nargs": 2, "metavar": ("NAME", "VALUE"), "action": "append", "default": []}
-    one.add_argument("-p", "--parameters", help=text, **pair)
+    one.add_argument(
+        "-p",
+        "--parameters",
+        help=text,
+        nargs=2,
+        metavar=("NAME", "VALUE"),
+        action="append",
+        default=[],
+    )
     text = "folder of results (default results/NAME in the current folder)"
     one.add_argument("--out", metavar="DIR", help=text)
     _add_limits(one)
 
-    one = command(
-        reproduce_papers,
-        "reproduce",
-        "run the notebooks of the papers and write the results page",
-        "",
-        "mcdf --scale paper --out results/mcdf-paper",
-        before=EXIT_CODES + "\n",
-    )
+
+def _add_reproduce(one: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``dlsim reproduce``."""
+    one.set_defaults(function=reproduce_papers)
     text = "papers, notebooks or figures (default: all)"
     one.add_argument("names", nargs="*", help=text)
     text = "quick: every figure in minutes; paper: the papers' own sizes"
@@ -586,35 +630,26 @@ def parser() -> argparse.ArgumentParser:
     one.add_argument("--book", action="store_true", help=text)
     _add_limits(one)
 
-    one = command(
-        print_topics,
-        "list",
-        "list what can be reproduced, and policies and readings by name",
-        "",
-        "policies",
-    )
+
+def _add_list(one: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``dlsim list``."""
+    one.set_defaults(function=print_topics)
     text = "figures, policies or readings (default: all three)"
     one.add_argument("topic", nargs="?", help=text)
 
-    one = command(
-        print_claims,
-        "claims",
-        "print the claims of the papers, what was measured, and the verdicts",
-        "mcdf",
-        "mcdf-1 --results results/latest",
-    )
+
+def _add_claims(one: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``dlsim claims``."""
+    one.set_defaults(function=print_claims)
     text = "a paper (mcdf, or its letter M) or a claim (mcdf-1); default: all"
     one.add_argument("name", nargs="?", help=text)
     one.add_argument("--results", metavar="DIR", help="your own results, instead of those of dlsim")
     one.add_argument("--json", action="store_true", help="print the scorecard as JSON")
 
-    one = command(
-        print_proofs,
-        "prove",
-        "prove the formulas and theorems of the papers, symbolically",
-        "",
-        "5.1 --steps",
-    )
+
+def _add_prove(one: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``dlsim prove``."""
+    one.set_defaults(function=print_proofs)
     one.add_argument(
         "keys",
         nargs="*",
@@ -623,19 +658,15 @@ def parser() -> argparse.ArgumentParser:
     )
     one.add_argument("--steps", action="store_true", help="print every checked step")
 
-    one = command(
-        print_benchmarks,
-        "bench",
-        "measure speed against SimPy, SciPy and plain Python on the same work",
-        "--list",
-        "realtime --tasks 1000",
-    )
+
+def _add_bench(one: argparse.ArgumentParser) -> None:
+    """Add the arguments of ``dlsim bench``."""
+    one.set_defaults(function=print_benchmarks)
     text = "an engine such as steady, or a part of it (default: all but the long ones)"
     one.add_argument("parts", nargs="*", metavar="PART", help=text)
     one.add_argument("--list", action="store_true", help="list the parts")
     one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
     one.add_argument("--seed", type=int, default=0, help="seed of the random work (default 0)")
-    return top
 
 
 def _add_limits(one: argparse.ArgumentParser) -> None:
