@@ -21,13 +21,13 @@ from dlsim.study.claims import (
     agreement,
     headline,
     intervals,
+    judge_claim,
     judge_points,
     load_claims,
     read_scorecard,
     reference_of,
     scorecard,
     theorem_status,
-    verdict_of,
     words_for_readers,
 )
 from tests.scale import LONG, scale_count
@@ -275,7 +275,7 @@ def test_a_theorem_takes_its_statements_status(monkeypatch, status, expected):
     word = "proved" if status == "ours" else status
     assert theorem_status("5.1") == (expected, f"Statement 5.1 is {word}: needs ST > 0.")
     theorem = claim(kind="theorem", statement="5.1")
-    assert verdict_of(theorem, points(OTHER)).word == expected  # not its numbers
+    assert judge_claim(theorem, points(OTHER)).word == expected  # not its numbers
     assert theorem_status("5")[0] == "cannot be checked"  # a prefix is not the statement
 
 
@@ -285,14 +285,14 @@ def test_without_the_statement_numbers_decide_if_there_are_any(monkeypatch):
         "cannot be checked", "The theory module does not hold statement 5.1 yet.",
     )  # fmt: skip
     theorem = claim(kind="theorem", statement="5.1")
-    assert verdict_of(theorem).word == "cannot be checked"
-    assert verdict_of(theorem, points(BEYOND)).word == "holds"
+    assert judge_claim(theorem).word == "cannot be checked"
+    assert judge_claim(theorem, points(BEYOND)).word == "holds"
 
 
 def test_a_claim_without_a_measure_says_why():
-    verdict = verdict_of(claim(reason="The testbed is not public."))
+    verdict = judge_claim(claim(reason="The testbed is not public."))
     assert (verdict.word, verdict.reason) == ("cannot be checked", "The testbed is not public.")
-    assert verdict_of(claim()).word == "cannot be checked"
+    assert judge_claim(claim()).word == "cannot be checked"
 
 
 # ---------------------------------------------------------- scorecard, headline

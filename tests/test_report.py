@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 
 from dlsim.errors import InputError
-from dlsim.study.claims import load_claims, scorecard, verdict_of
+from dlsim.study.claims import judge_claim, load_claims, scorecard
 from dlsim.study.figures import load_figures
 from dlsim.study.report import Results
 
@@ -43,7 +43,7 @@ def judged():
     points = pd.DataFrame([{"point": name, **row} for name in ("<b> & co", "other")])
     claims = load_claims("mcdf")
     return scorecard(
-        [verdict_of(claim, points) for claim in claims[:-1]] + [verdict_of(claims[-1])]
+        [judge_claim(claim, points) for claim in claims[:-1]] + [judge_claim(claims[-1])]
     )
 
 

@@ -572,7 +572,7 @@ def theorem_status(key: str) -> tuple[str, str]:
     return VERDICT_OF_STATUS[status], f"Statement {key} is {word}{': ' * bool(gap)}{gap}."
 
 
-def verdict_of(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
+def judge_claim(claim: Claim, points: pd.DataFrame | None = None) -> Verdict:
     """Judge a theorem by its statement if `dlsim.theory` has it, any other claim by its numbers."""
     if points is None:
         done = Verdict(claim, "cannot be checked", claim.reason or "It was not measured.")

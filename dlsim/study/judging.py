@@ -58,7 +58,7 @@ def measure_claim(
 ) -> Verdict:
     """Measure a claim on frames and judge it."""
     if claim.id not in MEASURES:
-        return claims.verdict_of(claim)
+        return claims.judge_claim(claim)
     function = MEASURES[claim.id].function
     arguments = _arguments(claim, function, frames, named or {})
     try:
@@ -66,7 +66,7 @@ def measure_claim(
     except KeyError as error:
         reason = f"The frame has no {error.args[0]!r}, on which this claim is measured."
         return Verdict(claim, "cannot be checked", reason)
-    return claims.verdict_of(claim, points)
+    return claims.judge_claim(claim, points)
 
 
 def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFrame) -> MarkdownText:
@@ -187,4 +187,4 @@ def measure_claim_without_frames(claim: Claim) -> Verdict:
     measure: Measure | None = MEASURES.get(claim.id)
     if measure is not None and not inspect.signature(measure.function).parameters:
         return measure_claim(claim)
-    return claims.verdict_of(claim)
+    return claims.judge_claim(claim)

@@ -71,7 +71,7 @@ def _list_session_verdicts(name: str) -> Iterator[dict[str, Any]]:
     """Yield the verdicts of this session, one row per claim, with `name` as the reading."""
     here = session.current()
     for claim in _mapped_claims():
-        yield _row(name, here.verdicts.get(claim.id) or claims.verdict_of(claim))
+        yield _row(name, here.verdicts.get(claim.id) or claims.judge_claim(claim))
 
 
 def _judge_frames(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
@@ -79,7 +79,11 @@ def _judge_frames(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, An
     for claim in _mapped_claims():
         needed = inspect.signature(MEASURES[claim.id].function).parameters
         is_run = all(frames.get(one) is not None for one in needed)
-        yield _row(name, measure_claim(claim, named=frames) if is_run else claims.verdict_of(claim))
+        if is_run:
+            verdict = measure_claim(claim, named=frames)
+        else:
+            verdict = claims.judge_claim(claim)
+        yield _row(name, verdict)
 
 
 def _run_all(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame:

@@ -1,6 +1,6 @@
 """Data made up so that a claim must hold, and so that it must be contrary."""
 
-from dlsim.study.claims import load_claims, verdict_of
+from dlsim.study.claims import judge_claim, load_claims
 from dlsim.study.measure import MEASURES
 
 
@@ -19,5 +19,5 @@ def assert_judged_each_way(paper, makers, not_made=()):
     found = {}
     for number, both in makers.items():
         measure = MEASURES[due[number].id].function
-        found[number] = tuple(verdict_of(due[number], measure(**one)).word for one in both)
+        found[number] = tuple(judge_claim(due[number], measure(**one)).word for one in both)
     assert found == dict.fromkeys(makers, ("holds", "contrary"))

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from dlsim.papers import bricks
-from dlsim.study.claims import load_claims, verdict_of
+from dlsim.study.claims import judge_claim, load_claims
 from dlsim.study.measure import MEASURES, ratio
 
 NAMES = ("Greedy", "D-0.5", "D-0.7", "D-0.9")
@@ -85,7 +85,7 @@ def points_of(number, frames):
 
 
 def judge(number, frames):
-    return verdict_of(CLAIMS[f"bricks-{number}"], points_of(number, frames))
+    return judge_claim(CLAIMS[f"bricks-{number}"], points_of(number, frames))
 
 
 def test_every_claim_has_a_measure():

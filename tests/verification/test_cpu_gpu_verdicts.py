@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from dlsim.papers.cpu_gpu import EXISTING_SCHEMES, PROPOSED_POLICIES
-from dlsim.study.claims import load_claims, verdict_of
+from dlsim.study.claims import judge_claim, load_claims
 from dlsim.study.measure import MEASURES
 
 MIXES, RIVALS = ("a", "b"), ("mct", "gpu-only", "cpu-only", "preferred", "round-robin")
@@ -153,7 +153,7 @@ def test_a_claim_can_hold_and_can_be_contrary(number):
     words = []
     for frames in MADE[number]:
         needed = {name: frames[name] for name in inspect.signature(function).parameters}
-        words.append(verdict_of(claim, function(**needed)).word)
+        words.append(judge_claim(claim, function(**needed)).word)
     assert words == ["holds", "contrary"]
 
 

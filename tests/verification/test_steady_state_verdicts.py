@@ -10,7 +10,7 @@ import pytest
 from dlsim.papers import steady_state
 from dlsim.papers.steady_state import PAPER_S_HEURISTICS, mean_ratio
 from dlsim.steady.samples import STRUCTURES
-from dlsim.study.claims import load_claims, verdict_of
+from dlsim.study.claims import judge_claim, load_claims
 from dlsim.study.measure import MEASURES
 from tests.intervals import student
 from tests.verification.made_up import assert_judged_each_way
@@ -235,8 +235,8 @@ def test_every_claim_has_a_measure_or_a_reason():
     listed = {claim.id: claim for claim in load_claims("steady-state")}
     missing = set(listed) - set(MEASURES)
     assert missing == {"steady-state-7a", "steady-state-8"}
-    assert "Pentium" in verdict_of(listed["steady-state-7a"]).reason
-    assert verdict_of(listed["steady-state-8"]).word == "in part"  # with corrected indices
+    assert "Pentium" in judge_claim(listed["steady-state-7a"]).reason
+    assert judge_claim(listed["steady-state-8"]).word == "in part"  # with corrected indices
 
 
 def test_claims_without_data_are_left_open():
@@ -245,7 +245,7 @@ def test_claims_without_data_are_left_open():
     for claim in load_claims("steady-state"):
         number = claim.id.removeprefix("steady-state-")
         if number in ("6a", "6b", "6c", "6d", "7b", "13"):
-            assert verdict_of(claim, measure(number, empty)).word == "cannot be checked"
+            assert judge_claim(claim, measure(number, empty)).word == "cannot be checked"
 
 
 def test_switches_are_those_of_the_engine_and_of_the_platforms():
