@@ -284,7 +284,7 @@ def test_both_admission_tests_decide_alike_for_a_static_order(name, monkeypatch)
     for seed in range(scale_count(10, LONG)):
         source, instance = seeded((name, seed))
         instance = instance.fit(name)
-        reading = Reading.of(any_reading(source.choice, SWITCHES) | {"backfill": "off"})
+        reading = Reading.from_switches(any_reading(source.choice, SWITCHES) | {"backfill": "off"})
         given = instance.table, instance.cluster, policy, reading
         in_line = simulate(*given, engine="python")
         with monkeypatch.context() as patch:
