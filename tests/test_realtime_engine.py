@@ -449,7 +449,7 @@ def test_an_unknown_switch_or_value_is_named(switches, named):
 
 @pytest.mark.parametrize("reading", [{"link": "shared"}, "shared"])
 def test_a_reading_is_a_reading(reading):
-    with pytest.raises(InputError, match=r"Reading\.of"):
+    with pytest.raises(InputError, match=r"Reading\.from_switches"):
         simulate(C3.table, C3.cluster, "MCDF", reading)
 
 
