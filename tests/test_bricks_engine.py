@@ -200,7 +200,7 @@ def test_slack_lets_a_server_accept_what_is_late():
     assert fallbacks == [1, 1, 0]
 
 
-def test_nobody_is_excluded_when_all_have_rejected():
+def test_no_server_is_excluded_when_all_have_rejected():
     rows = [(0.0, 75, 0, 1000, 5)]
     out = simulate(grid([100.0, 80.0], rows), Scheduler(max_fallbacks=3, exclude_rejecting=True))
     assert out.attempts["server"].tolist() == [0, 1, 0, 0]

@@ -77,7 +77,7 @@ def test_the_wait_of_d_d_1():
 
 @settings(max_examples=scale_count(60, LONG, least=15), deadline=None)
 @given(environments())
-def test_no_server_is_idle_while_somebody_waits(env):
+def test_no_server_is_idle_while_a_request_waits(env):
     table = run(env).requests
     for _, rows in table.groupby("server"):
         for row in rows.itertuples():
@@ -158,7 +158,7 @@ def test_a_scheduler_refuses_what_has_fallen_back():
     assert out.attempts["accepted"].tolist() == [True, False]
 
 
-def test_the_check_knows_who_may_refuse():
+def test_the_check_knows_which_servers_may_refuse():
     refused = run(grid([100.0], ROWS[:2]), Scheduler(lambda view: REFUSE if view.row else 0))
     vars(refused)["scheduler"] = Scheduler()
     with pytest.raises(ScheduleError, match="every request is complete"):

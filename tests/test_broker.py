@@ -186,7 +186,7 @@ def test_a_site_that_leaves_stops_what_it_served():
     assert completions(broker) == {"x": pytest.approx(6)}
 
 
-def test_who_cannot_be_served_holds_nobody_back():
+def test_an_application_that_cannot_be_served_delays_no_other():
     broker = Broker(network(most=0), "LPRG")
     broker.register("a", 10)
     broker.submit("stuck", "b", load=5)

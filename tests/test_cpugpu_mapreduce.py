@@ -572,7 +572,7 @@ def _own(mapper, partitions=1, reduce=lambda key, values: len(values), **options
     return run_mapreduce(MapReduce("x", mapper, reduce, partitions), BLOCKS, **options)
 
 
-def test_a_key_is_one_key_whoever_made_it():
+def test_equal_keys_are_one_key_whatever_their_type():
     kinds = {"cpu": lambda block: [(i, 1) for i in range(5)],
              "gpu": lambda block: [(np.int64(i), 1) for i in range(5)]}  # fmt: skip
     r = _own(kinds, 3, policy="round-robin")

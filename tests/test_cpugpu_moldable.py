@@ -123,7 +123,7 @@ def test_an_overdue_job_is_expected_to_end_now():
     assert s.jobs["end"].tolist() == [8, 12]
 
 
-def test_who_waits_behind_an_overdue_job_is_expected_to_start_now():
+def test_a_job_behind_an_overdue_one_is_expected_to_start_now():
     """Job 1, declared 4, runs on; job 2, 4 on the GPU, waits behind. Job 3 at 6 expects the GPU
     at 6 + 4, to end there at 14, and on the CPU at 13."""
     columns = ("arrival", "cpu_time", "gpu_time", "cpu_estimate", "gpu_estimate")
@@ -143,7 +143,7 @@ def test_the_gpu_is_preferred_on_a_tie():
 
 
 @pytest.mark.parametrize("seed", range(scale_count(40)))
-def test_search_finds_the_least_makespan_and_nobody_beats_it(seed):
+def test_search_finds_the_least_makespan_of_all_policies(seed):
     source, jobs = drawn(seed, 3, 2)
     pool = NodePool(2, exponent=float(source.choice([0.5, 0.9, 1.0])))
     rows = jobs[["arrival", "cpu_time", "gpu_time"]].itertuples(index=False, name=None)
@@ -157,7 +157,7 @@ def test_search_finds_the_least_makespan_and_nobody_beats_it(seed):
 
 
 @pytest.mark.parametrize("seed", range(scale_count(6)))
-def test_nobody_beats_the_search_on_four_nodes(seed):
+def test_no_policy_beats_the_search_on_four_nodes(seed):
     _, jobs = drawn([seed, 4], 4, 4)
     pool = NodePool(4)
     least = ran(jobs, pool, "exhaustive").makespan

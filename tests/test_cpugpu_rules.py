@@ -297,7 +297,7 @@ def test_what_stealing_gains_is_a_tie_whatever_the_order_of_the_sums():
 # --- rivals ---------------------------------------------------------------------------------------
 
 
-def test_torque_with_one_queue_lets_nobody_pass_its_head():
+def test_torque_with_one_queue_lets_no_job_pass_its_head():
     r = simulate(THREE, policy="torque-strict")
     assert placed(r) == [("gpu0", 0, 10), ("gpu0", 10, 20), ("cpu0", 10, 15)]
 

@@ -441,7 +441,7 @@ OWN = {
 }  # fmt: skip
 
 
-def test_nobody_else_opens_a_file():
+def test_no_other_module_opens_a_file():
     package, found = Path(files.__file__).parent, set()
     said = re.compile(rf"(?<!\w)({'|'.join(map(re.escape, OPENING))})(?!\w)")
     for path in package.rglob("*.py"):

@@ -53,7 +53,7 @@ def test_the_offer_is_admitted_and_nothing_below_it_is(policy):
 
 
 @pytest.mark.parametrize("policy", ROWS_I)
-def test_negotiation_admits_whoever_accepts(policy):
+def test_negotiation_admits_every_task_that_accepts(policy):
     """A refused task whose offer is within the factor is admitted at just that deadline."""
     agreed = 0
     for instance, reading, s, _ in refused(policy, {}, 10):

@@ -276,7 +276,7 @@ COMMANDS = {"reproduce": ["reproduce", "start-here"], "run": ["run", "theory"]}
 
 
 @pytest.mark.parametrize("verb", COMMANDS)
-def test_no_command_writes_into_a_folder_of_somebody_elses(tmp_path, capsys, verb):
+def test_no_command_writes_into_a_folder_that_dlsim_did_not_make(tmp_path, capsys, verb):
     (tmp_path / "run.json").write_text("mine")
     assert main([*COMMANDS[verb], "--out", str(tmp_path)]) == 2
     said = capsys.readouterr()
@@ -302,7 +302,7 @@ def test_a_folder_that_cannot_be_is_refused_before_anything_runs(
     assert [p.name for p in tmp_path.iterdir()] == ["file"]
 
 
-def test_a_study_refuses_a_folder_of_somebody_elses_before_it_computes(tmp_path):
+def test_a_study_refuses_a_folder_of_others_before_it_computes(tmp_path):
     (tmp_path / "thesis.tex").write_text("years")
     for make in (lambda out: start("mcdf", out=out), lambda out: explore.timing.save(out=out)):
         with pytest.raises(InputError, match=r"it holds thesis\.tex"):

@@ -123,7 +123,7 @@ ACTS = (
 )
 
 
-def test_a_notebook_of_somebody_else_does_nothing(tmp_path):
+def test_a_notebook_of_others_does_nothing(tmp_path):
     """Tags that act become text; widgets, scripts and files of this machine are left out."""
     widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "a"}, "text/plain": "VBox"}
     outputs = [

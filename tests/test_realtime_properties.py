@@ -70,7 +70,7 @@ def test_a_run_repeats_itself(instance, policy, reading):
 
 @EXAMPLES
 @given(instances(), admitting, readings)
-def test_who_is_refused_leaves_no_trace(instance, policy, reading):
+def test_a_refused_task_leaves_no_trace(instance, policy, reading):
     """Re-planning without a new task changes nothing, so the refused may as well not come."""
     instance = instance.fit(policy)
     if reading.get("batch_commit") == "commit" and reading.get("same_time") == "test":
@@ -168,7 +168,7 @@ def test_the_future_does_not_touch_the_past(instance, policy, reading, at):
 
 @EXAMPLES
 @given(instances(), policies.filter(is_fifo).filter(lambda name: name != "FIFOMN"))
-def test_in_line_nobody_moves_for_those_behind(instance, policy):
+def test_in_line_no_task_moves_for_those_behind(instance, policy):
     instance = instance.fit(policy)
     whole = instance.simulate(policy).tasks
     first = run(instance, policy, {}, instance.table.iloc[: len(instance.rows) // 2]).tasks

@@ -528,7 +528,7 @@ def test_equivalent_speed_is_the_optimum_of_the_linear_program(size, seed):
     assert got == pytest.approx(by_program(tree, master, data, work), rel=1e-7, abs=1e-7)
 
 
-def test_a_link_without_bandwidth_feeds_nobody():
+def test_a_link_without_bandwidth_feeds_no_node():
     tree = nx.Graph([("m", "a", {"bandwidth": 0.0})])
     nx.set_node_attributes(tree, 3.0, "speed")
     assert equivalent_speed(tree, "m") == 3

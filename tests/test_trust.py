@@ -232,7 +232,7 @@ with kernel_files._one_at_a_time(Path(sys.argv[1]), sys.argv[2]):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="each compiles for itself")
-def test_who_compiles_is_waited_for_but_not_for_ever_nor_once_killed(tmp_path, monkeypatch):
+def test_a_compiling_process_is_waited_for_unless_it_was_killed(tmp_path, monkeypatch):
     words = [sys.executable, "-c", HOLDER, str(tmp_path), "a kernel"]
     monkeypatch.setattr(kernel_files, "MAX_WAIT_SECONDS", 600.0)
     with subprocess.Popen(words, stdout=subprocess.PIPE) as holder:

@@ -179,7 +179,7 @@ def expected_bytes(folder):
     return (folder / "expected.csv").read_bytes()
 
 
-def test_kills_of_the_command_lose_nothing_and_leave_nobody(checkout, tmp_path, capsys):
+def test_kills_of_the_command_lose_nothing_and_leave_no_process(checkout, tmp_path, capsys):
     rng, expected, told = np.random.default_rng(11), expected_bytes(tmp_path), []
     plan = rng.permutation([(victim, number) for number in SIGNALS for victim in VICTIMS])
     order = ["cells", "kernel", "start", "cells", "end"]
