@@ -1,5 +1,7 @@
 """Student's intervals by SciPy, with which tests compare those of `dlsim.study.stats`."""
 
+import warnings
+
 import numpy as np
 from scipy import stats
 
@@ -7,5 +9,7 @@ from scipy import stats
 def student(values, level=0.95):
     """Return the mean of values and the ends of its interval, NaN without two values."""
     values = np.asarray(values, dtype=float)
-    interval = stats.ttest_1samp(values, 0).confidence_interval(level)
+    with warnings.catch_warnings():  # of equal values SciPy says that they are nearly identical
+        warnings.filterwarnings("ignore", "Precision loss", RuntimeWarning)
+        interval = stats.ttest_1samp(values, 0).confidence_interval(level)
     return values.mean(), interval.low, interval.high
