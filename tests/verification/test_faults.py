@@ -23,6 +23,7 @@ from dlsim.files import write_csv
 from dlsim.study import sweep
 from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import RUNNING
+from dlsim.study.report import round_floats
 from tests import sweep_functions as functions
 from tests.children import alive, marked, none_left, spawn, until
 from tests.scale import scale_count
@@ -175,7 +176,7 @@ def expected_bytes(folder):
     (folder / "once").mkdir()
     table = sweep(functions.marked, {"load": range(LOADS)}, REPLICATES, 0, jobs=1,
                   fixed={"marks": str(folder / "once")})  # fmt: skip
-    write_csv(folder / "expected.csv", table)
+    write_csv(folder / "expected.csv", round_floats(table))
     return (folder / "expected.csv").read_bytes()
 
 

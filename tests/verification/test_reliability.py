@@ -24,7 +24,7 @@
    (test_ill_typed_parameters_are_refused_by_name).
 8. No answer of a solver is believed unchecked: test_steady_program
    (test_a_loose_bound_is_proved_anew_and_never_refused,
-   test_a_search_that_ends_with_nothing_says_so_and_what_to_do),
+   test_a_search_cut_short_keeps_its_start_and_its_gap),
    test_steady_model (test_the_check_and_the_programs_agree_on_the_rows).
 9. A cell that fails fails the run: test_notebooks
    (test_a_failed_notebook_is_kept_under_a_name_that_says_so). A wrong formula fails a test:
