@@ -296,7 +296,16 @@ def test_switches_of_others_are_refused(switches, generators, message):
 
 def table(*rows):
     """Tasks (sigma, deadline) that arrive together."""
-    return pd.DataFrame([(0.0, *row) for row in rows], columns=["arrival", "sigma", "deadline"])
+    sigma, deadline = map(column, zip(*rows, strict=True))
+    return pd.DataFrame({"arrival": 0.0, "sigma": sigma, "deadline": deadline})
+
+
+def column(numbers):
+    """A column of numbers, as objects where one is larger than any float."""
+    try:
+        return pd.Series(numbers)
+    except OverflowError:  # of pandas before 3
+        return pd.Series(numbers, dtype=object)
 
 
 def drawn(cluster, sigma, deadline, n_min="text", count=4000):

@@ -338,13 +338,13 @@ def task_columns(
     tasks: pd.DataFrame, names: Sequence[str] = TASK_COLUMNS, *, unique: bool = True
 ) -> list[NDArray[np.float64]]:
     """Return columns of a table of tasks, whose labels are `unique`, or refuse it."""
-    labels = require_table("tasks", tasks, names, unique=unique).index
-    if unique and labels.dtype.kind == "O":
-        try:
+    try:
+        labels = require_table("tasks", tasks, names, unique=unique).index
+        if unique and labels.dtype.kind == "O":
             labels.get_indexer(labels[:1])
-        except (TypeError, pd.errors.InvalidIndexError) as error:
-            why = f"labels of tasks must be hashable, and no intervals that overlap ({error})"
-            raise InputError(f"{why}; use tasks.reset_index(drop=True)") from error
+    except (TypeError, pd.errors.InvalidIndexError) as error:
+        why = f"labels of tasks must be hashable, and no intervals that overlap ({error})"
+        raise InputError(f"{why}; use tasks.reset_index(drop=True)") from error
     if tasks.attrs:
         tasks = pd.DataFrame(tasks)  # without those, which every column taken would copy deeply
     known: Any = {"row": "task", "labels": labels}

@@ -531,7 +531,8 @@ def from_csv(path: files.StrPath) -> pd.DataFrame:
         raise InputError(f"{os.fspath(path)}: holds no task; give one line per task")
     ids = tasks.pop("task") if "task" in tasks else range(len(tasks))
     numbered = all(re.fullmatch("0|[1-9][0-9]{0,14}", str(name)) for name in ids)
-    tasks.index = pd.Index(ids, dtype=np.int64 if numbered else object, name="task")
+    labels = [int(name) for name in ids] if numbered else list(ids)
+    tasks.index = pd.Index(labels, dtype=np.int64 if numbered else object, name="task")
     tasks = tasks[[*wanted, *(name for name in tasks if name not in wanted)]]
     return _with_attrs(tasks, path, float(tasks["arrival"].iloc[-1]), skipped={})
 

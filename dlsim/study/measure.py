@@ -153,7 +153,8 @@ def slope_over(table: pd.DataFrame, over: str) -> pd.DataFrame:
     scale = weights.loc[table.index.get_level_values(over).astype(float)].to_numpy()
     rest = [str(name) for name in table.index.names if name != over]
     groups = table.mul(scale, axis=0).groupby(rest, sort=False)
-    return groups.sum(skipna=False).where(groups.size() == len(levels), axis=0)
+    is_whole = groups.count().eq(groups.size(), axis=0) & (groups.count() == len(levels))
+    return groups.sum().where(is_whole)
 
 
 def trend(table: pd.DataFrame, over: str, text: str = "{what} over {over}") -> pd.DataFrame:
