@@ -145,11 +145,11 @@ def fresh_state(tasks: int, rules: Any, span: float) -> HeadNodeState:
 
 def fresh_results(tasks: int) -> RecordArray:
     """Return the results of tasks none of which has run."""
-    results = zero_recarray(tasks, RESULT)
-    results["start"] = results["estimate"] = results["end"] = np.nan
-    results["turn"] = -1
-    results["rounds"] = 1
-    return results
+    fresh = zero_recarray(1, RESULT)
+    fresh["start"] = fresh["estimate"] = fresh["end"] = np.nan
+    fresh["turn"] = -1
+    fresh["rounds"] = 1
+    return np.repeat(fresh, tasks)  # faster than setting field by field
 
 
 @compiled
