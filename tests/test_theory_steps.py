@@ -12,7 +12,6 @@ from dlsim.theory.steps import (
     absurd,
     add_up,
     assume,
-    cases,
     ceiling,
     chain,
     compute,
@@ -264,6 +263,17 @@ def test_what_a_line_shows():
         assert not shows(one, two)
 
 
+def test_a_relation_for_every_index_is_shown_for_one():
+    above = assume(Every(gt(r(j), a), j, 1, n), WHY)
+    line = show(Every(gt(2 * r(j), 2 * a), j, 1, n), WHY, {above: 2})
+    assert line.claim == Every(gt(2 * r(j), 2 * a), j, 1, n)
+    assert line.given == {above.claim}
+    assert positive(gt(r(j), a), WHY, {above: 1}).given == {above.claim, ge(n, j)}
+    refuses(show, Every(gt(r(j), a), j, 1, n + 1), WHY, {above: 1})
+    refuses(show, Every(gt(r(k), a), k, 1, n), WHY, {above: 1})  # its index is j
+    refuses(show, Every(gt(r(j), r(1)), j, 1, n), WHY, {above: 1, assume(gt(a, r(j)), WHY): 1})
+
+
 def test_solves_shows_that_there_is_no_other_solution():
     unknown = sp.Symbol("x", real=True)
     assert solves(eq(p * unknown, a), unknown, a / p, WHY).claim.second == eq(unknown, a / p)
@@ -366,7 +376,7 @@ def test_weighted_sums_of_inequalities():
     line = add_up(each, WHY, weight=beta**j)
     assert line.claim.sign == ">"
     assert line.given == {each.claim}
-    assert is_zero(line.gap - total(lambda i: beta**i * (r(i) - alpha(i)), n))
+    assert is_zero(line.claim.gap - total(lambda i: beta**i * (r(i) - alpha(i)), n))
     refuses(add_up, each, WHY, weight=z)  # strict, but z may be 0
     refuses(add_up, each, WHY, weight=-p)
     refuses(add_up, each, WHY, weight=r(j))
@@ -574,15 +584,7 @@ def test_maxima_and_minima():
     refuses(extreme, lt(maximum, c), WHY, both)
 
 
-def test_cases_contradictions_and_both_sides():
-    case = ge(a, b)
-    one = positive(
-        ge(sp.Max(a, b) - b, 0), WHY, {extreme(ge(sp.Max(a, b), b), WHY, [assume(case, WHY)]): 1}
-    )
-    two = extreme(ge(sp.Max(a, b), b), WHY, [assume(case.negated, WHY)])
-    assert cases(two.claim, one, two, case, WHY).given == frozenset()
-    assert cases(two.claim, one, one, case, WHY).given == {case}  # one case is not enough
-    refuses(cases, gt(a, b), one, two, case, WHY)
+def test_contradictions_and_both_sides():
     false = positive(gt(0, 0), WHY, {assume(gt(a, b), WHY): 1, assume(gt(b, a), WHY): 1})
     assert absurd(le(a, b), false, WHY).given == {gt(b, a)}
     refuses(absurd, le(a, b), positive(ge(0, 0), WHY), WHY)

@@ -30,7 +30,6 @@ _PRICE = assume(
 )
 _ENOUGH = assume(ge(total(used, K), need * part), "it gets the node time that it needs")
 
-
 _PAID = add_up(_PRICE, "added over all intervals")
 one_step_statement(
     "Y.price",
@@ -44,7 +43,6 @@ one_step_statement(
     [_ONCE, _BEYOND, _PRICE, _ENOUGH],
 )
 
-
 gain, rest, held = (sp.Function(name, nonnegative=True) for name in "vzF")
 _EACH = assume(
     Every(ge(rest(j) + held(j) - held(j + 1), gain(j)), j, 1, n),
@@ -52,25 +50,20 @@ _EACH = assume(
 )
 
 
-@statement("Y.sum", goals=[ge(held(1) + total(rest, n), total(gain, n))], hypotheses=[_EACH])
-def show_prices_of_all(goal: Any) -> list[Line]:
+@statement("Y.sum", [_EACH])
+def show_prices_of_all(goal: Any = ge(held(1) + total(rest, n), total(gain, n))) -> list[Line]:
     """All admitted tasks are worth at most the free node time at these prices, and the rests."""
-    change = total(lambda i: held(i) - held(i + 1), n)
-    both_ends = eq(change, held(1) - held(n + 1))
+    both_ends = eq(total(lambda i: held(i) - held(i + 1), n), held(1) - held(n + 1))
     cancel = steps.show_inductively(both_ends, n, "the values before and after cancel")
     by = {add_up(_EACH, "added over all tasks"): 1, cancel: -1}
     return [positive(goal, "and what is left at the end is not negative", by)]
 
 
-@statement(
-    "Y.floor",
-    goals=[
-        eq(total(lambda i: ST + SC + alpha(i) * sigma * w, n), sigma * w + n * (ST + SC)),
-        gt(cost(n + m), cost(n)),
-    ],
-    hypotheses=[LOAD],
-)
-def show_least_node_time(time: Any, more: Any) -> list[Line]:
+@statement("Y.floor", [LOAD])
+def show_least_node_time(
+    time: Any = eq(total(lambda i: ST + SC + alpha(i) * sigma * w, n), sigma * w + n * (ST + SC)),
+    more: Any = gt(cost(n + m), cost(n)),
+) -> list[Line]:
     """A task needs node time sigma w + n (ST + SC); n E(n) if its nodes are kept together."""
     (step,) = lemma("5.3")
     first = substitute(step, {k: n}, "one node more costs more")

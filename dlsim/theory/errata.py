@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from dlsim.files import read_toml, shared_file
-from dlsim.theory.statements import RecordList, statements
+from dlsim.theory.statements import RecordList, markdown_table, statements
 
 
 @dataclass(frozen=True)
@@ -43,19 +43,17 @@ class Errata(RecordList[Erratum]):
 
     def _repr_markdown_(self) -> str:
         texts = ("where", "printed", "correct", "proof", "consequence")
-        lines = [("#", *texts, "statements"), ["---"] * (len(texts) + 2)]
+        rows = []
         for one in self:
             cells = [getattr(one, name).replace("|", r"\vert ") for name in texts]
-            lines.append((f"{one.number} {one.severity}", *cells, ", ".join(one.keys)))
-        return "\n".join(f"| {' | '.join(line)} |" for line in lines)
+            rows.append([f"{one.number} {one.severity}", *cells, ", ".join(one.keys)])
+        return markdown_table(["#", *texts, "statements"], rows)
 
 
 def errata() -> Errata:
     """Return all errata, each with the keys of the statements that decide it."""
-    rows = read_toml(shared_file("data/errata.toml"))["erratum"]
     found = statements()
-    keys_of = {
-        row["number"]: tuple(one.key for one in found if row["number"] in one.errata)
-        for row in rows
-    }
-    return Errata(Erratum(**row, keys=keys_of[row["number"]]) for row in rows)
+    return Errata(
+        Erratum(**row, keys=tuple(one.key for one in found if row["number"] in one.errata))
+        for row in read_toml(shared_file("data/errata.toml"))["erratum"]
+    )

@@ -12,7 +12,17 @@ import sympy as sp
 from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, eq, ge, le
 from dlsim.theory.statements import one_step_statement, statement
-from dlsim.theory.steps import Line, assume, extreme, identity, positive, take
+from dlsim.theory.steps import (
+    Line,
+    add_up,
+    assume,
+    extreme,
+    identity,
+    positive,
+    show,
+    show_inductively,
+    take,
+)
 from dlsim.theory.symbols import SC, chi, sigma, tau, total
 
 N, M = sp.symbols("N M", integer=True, positive=True)
@@ -24,18 +34,12 @@ kappa = sp.Symbol("kappa", real=True)
 c, powers = (sp.Function(name, real=True) for name in "cG")
 _balance = eq(N * (send_setup + tau * c(h + 1)), SC + chi * c(h))
 
-
+_NEXT_CHUNK = eq(c(h + 1), chi / (N * tau) * c(h) + (SC / N - send_setup) / tau)
 one_step_statement(
     "U.rec",
     "No node waits iff c_(j+1) = chi/(N tau) c_j + (SC/N - ST)/tau.",
-    {
-        Iff(_balance, eq(c(h + 1), chi / (N * tau) * c(h) + (SC / N - send_setup) / tau)): (
-            "solved for the next chunk",
-            1 / (N * tau),
-        )
-    },
+    {Iff(_balance, _NEXT_CHUNK): ("solved for the next chunk", 1 / (N * tau))},
 )
-
 
 _RECURRENCE = assume(Every(eq(c(h + 1), theta * c(h) + kappa), h, 0, M - 2), "the recurrence")
 _NO_POWER = assume(eq(powers(0), 0), "G_0 has no term")
@@ -46,31 +50,25 @@ _POWERS = assume(
 _CHUNKS = Every(eq(c(h), theta**h * c(0) + kappa * powers(h)), h, 0, M - 1)
 
 
-@statement("U.cj", goals=[_CHUNKS], hypotheses=[_RECURRENCE, _NO_POWER, _POWERS])
-def show_chunks(claim: Any) -> list[Line]:
+@statement("U.cj", [_RECURRENCE, _NO_POWER, _POWERS])
+def show_chunks(claim: Any = _CHUNKS) -> list[Line]:
     """c_j = theta^j c_0 + kappa (1 + theta + ... + theta^(j-1)), also if theta = 1."""
-    by = {take(_RECURRENCE, h): 1, take(_POWERS, h): -kappa}
-    first = {_NO_POWER: -kappa}
-    return [steps.show_inductively(claim, h, "by induction", by, times=theta, first=first)]
+    by, first = {_RECURRENCE: 1, _POWERS: -kappa}, {_NO_POWER: -kappa}
+    return [show_inductively(claim, h, "by induction", by, times=theta, first=first)]
 
 
 _LOAD = assume(eq(N * total(c, M - 1, 0), sigma), "all rounds carry the load")
 _ALL_CHUNKS = assume(_CHUNKS, "the chunks of U.cj")
-
-
-_CHUNKS_ADDED = steps.add_up(_ALL_CHUNKS, "added over all rounds")
+_FIRST_CHUNK = eq(
+    c(0) * total(lambda index: theta**index, M - 1, 0), sigma / N - kappa * total(powers, M - 1, 0)
+)
+_ADDED = add_up(_ALL_CHUNKS, "added over all rounds")
 one_step_statement(
     "U.sum",
     "c_0 = (sigma/N - kappa (G_0 + ... + G_(M-1)))/(1 + theta + ... + theta^(M-1)).",
-    {
-        eq(
-            c(0) * total(lambda index: theta**index, M - 1, 0),
-            sigma / N - kappa * total(powers, M - 1, 0),
-        ): ("solved for the first chunk", {_LOAD: 1 / N, _CHUNKS_ADDED: -1})
-    },
+    {_FIRST_CHUNK: ("solved for the first chunk", {_LOAD: 1 / N, _ADDED: -1})},
     [_LOAD, _ALL_CHUNKS],
 )
-
 
 D, d = sp.Function("D", real=True), sp.Function("d", real=True)
 _i = sp.Symbol("i", integer=True, positive=True)
@@ -110,37 +108,35 @@ def show_no_wait() -> Line:
     return steps.induction(Every(here, h, 0, M - 1), h, base, after, "node N never waits")
 
 
-def show_ends_of_chunks(never_waits: Line) -> Line:
-    """Show when node N ends its first j chunks."""
+def show_pace(never_waits: Line) -> Line:
+    """Show that node N computes one chunk after another."""
     busy = take(never_waits, h, "node N does not wait")
     ready = positive(ge(D(h), _sent), "so its chunk is there", {busy: 1})
     link = extreme(eq(sp.Max(D(h), _sent), D(h)), "and it goes on", [ready])
-    claim = eq(D(h), N * (send_setup + tau * c(0)) + h * SC + chi * total(c, h - 1, 0))
-    by = {take(_LAST_NODE, h): 1, link: 1}
-    why = "one chunk after another"
-    return steps.show_inductively(Every(claim, h, 0, M), h, why, by, first={_FIRST: 1})
+    pace = Every(eq(D(h + 1), D(h) + SC + chi * c(h)), h, 0, M - 1)
+    return show(pace, "one chunk after another", {_LAST_NODE: 1, link: 1})
 
 
 @statement(
-    "U.mk",
-    goals=[eq(D(M), N * (send_setup + tau * c(0)) + M * SC + chi * sigma / N), le(d(M), D(M))],
-    hypotheses=[_BALANCE, _NOT_NEGATIVE, _FIRST, _LAST_NODE, _OTHER_FIRST, _OTHER, _LOAD, _INSIDE],
+    "U.mk", [_BALANCE, _NOT_NEGATIVE, _FIRST, _LAST_NODE, _OTHER_FIRST, _OTHER, _LOAD, _INSIDE]
 )
-def show_makespan(time: Any, others: Any) -> list[Line]:
+def show_makespan(
+    time: Any = eq(D(M), N * (send_setup + tau * c(0)) + M * SC + chi * sigma / N),
+    others: Any = le(d(M), D(M)),
+) -> list[Line]:
     """All nodes end by N (ST + tau c_0) + M SC + chi sigma/N; chunks may shrink."""
     never_waits = show_no_wait()
-    end = take(show_ends_of_chunks(never_waits), M, "after all rounds")
-    makespan_ = identity(time, "the makespan", {end: 1, _LOAD: chi / N})
-    own, rule, chunk = (take(line, h) for line in (_LAST_NODE, _OTHER, _NOT_NEGATIVE))
-    busy = take(never_waits, h, "node N does not wait")
+    pace = show_pace(never_waits)
+    end = eq(D(h), N * (send_setup + tau * c(0)) + h * SC + chi * total(c, h - 1, 0))
+    why = "when node N ends its first j chunks"
+    ends = show_inductively(Every(end, h, 0, M), h, why, {pace: 1}, first={_FIRST: 1})
+    makespan = {take(ends, M, "after all rounds"): 1, _LOAD: chi / N}
     here = le(d(h), D(h))
     before = assume(here, "assume that node i is not behind node N")
-    by = {busy: 1, chunk: (N - _i) * tau}
+    by = {never_waits: 1, _NOT_NEGATIVE: (N - _i) * tau}
     sent = positive(ge(D(h), _received), "its chunk is there no later than node N's", by, [_INSIDE])
     latest = extreme(le(sp.Max(d(h), _received), D(h)), "so it starts no later", [before, sent])
-    ready = positive(ge(_sent, D(h)), "node N never waits", {busy: -1})
-    wait = extreme(eq(sp.Max(D(h), _sent), _sent), "and starts when its chunk is there", [ready])
-    by = {latest: 1, rule: -1, own: 1, wait: 1, busy: -1}
+    by = {latest: 1, _OTHER: -1, pace: 1}
     step = positive(here.subs({h: h + 1}), "so node i ends no later", by)
-    all_ = steps.induction(Every(here, h, 0, M), h, _OTHER_FIRST, step, "in every round")
-    return [makespan_, take(all_, M, "after all rounds")]
+    all_rounds = steps.induction(Every(here, h, 0, M), h, _OTHER_FIRST, step, "in every round")
+    return [identity(time, "the makespan", makespan), take(all_rounds, M, "after all rounds")]

@@ -31,7 +31,6 @@ _IN_TARGET = assume(
 )
 _OPT = assume(le(optimism, 1), "Opt is at most 1")
 
-
 one_step_statement(
     "B.1-3",
     "A server whose predicted time is within T_target meets the deadline, as Opt <= 1.",
@@ -74,19 +73,18 @@ def count_differences(most: Any) -> int:
 
 _differences = exact_function("differences", count_differences)
 
-
 _SLOWER = assume(ge(slow, fast), "T_2 >= T_1")
 _BOTH_IN_TIME = assume(ge(target, slow), "both servers are in time")
 _BOTH_LATE = assume(ge(fast, target), "both servers are late")
 _RAISED = assume(ge(wider, target), "a larger Opt raises the target")
 
 
-@statement(
-    "B.4",
-    goals=[le((target - slow) ** 2, (target - fast) ** 2), ge(wider, slow), eq(_differences(4), 0)],
-    hypotheses=[_SLOWER, _BOTH_IN_TIME, _RAISED],
-)
-def show_smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
+@statement("B.4", [_SLOWER, _BOTH_IN_TIME, _RAISED])
+def show_smallest_difference(
+    closer: Any = le((target - slow) ** 2, (target - fast) ** 2),
+    still: Any = ge(wider, slow),
+    none: Any = eq(_differences(4), 0),
+) -> list[Line]:
     """Of servers in time the rule of the smallest Diff takes the slowest, also for a larger Opt."""
     times = 2 * target - slow - fast
     why = "both differences are not negative"
@@ -100,12 +98,10 @@ def show_smallest_difference(closer: Any, still: Any, none: Any) -> list[Line]:
     ]
 
 
-@statement(
-    "B.4late",
-    goals=[le((fast - target) ** 2, (slow - target) ** 2)],
-    hypotheses=[_SLOWER, _BOTH_LATE],
-)
-def show_fastest_when_late(closer: Any) -> list[Line]:
+@statement("B.4late", [_SLOWER, _BOTH_LATE])
+def show_fastest_when_late(
+    closer: Any = le((fast - target) ** 2, (slow - target) ** 2),
+) -> list[Line]:
     """If no server is in time, the rule of the smallest |Diff| takes the fastest."""
     times = slow + fast - 2 * target
     sum_ = positive(ge(times, 0), "both are later than the target", {_BOTH_LATE: 2, _SLOWER: 1})
@@ -116,7 +112,6 @@ def show_fastest_when_late(closer: Any) -> list[Line]:
 jobs = sp.Symbol("numjobs", integer=True, positive=True)
 measured_load = sp.Symbol("Load", nonnegative=True)
 pload, server_speed, length = sp.symbols("pload P W", positive=True)
-
 
 _corrected_load = measured_load + jobs * pload
 
@@ -136,7 +131,6 @@ one_step_statement(
         ): ("a server shared by 1 + Load jobs gives each an equal part"),
     },
 )
-
 
 one_step_statement(
     "B.6",
@@ -161,7 +155,6 @@ def count_fallbacks(limit: Any, printed: bool) -> int:
 _strict = exact_function("strict", lambda limit: count_fallbacks(limit, printed=False))
 _printed = exact_function("printed", lambda limit: count_fallbacks(limit, printed=True))
 
-
 one_step_statement(
     "B.7",
     "With N_fallbacks < N_max a request falls back at most N_max times.",
@@ -174,9 +167,7 @@ one_step_statement(
     },
 )
 
-
 _seconds = exact_function("seconds", lambda gops: 1000 * gops / sp.Integer(300))
-
 
 one_step_statement(
     "B.Gops",

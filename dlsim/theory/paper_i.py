@@ -11,9 +11,9 @@ import sympy as sp
 
 from dlsim.theory import steps
 from dlsim.theory.paper_m import LOAD, WHOLE_LOAD
-from dlsim.theory.relations import Every, Iff, Proposition, eq, ge, gt, lt
+from dlsim.theory.relations import Every, Iff, eq, ge, gt, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
-from dlsim.theory.steps import Line, add_up, assume, extreme, generalise, identity, positive, take
+from dlsim.theory.steps import Line, add_up, assume, extreme, identity, positive, show, take
 from dlsim.theory.symbols import alpha, at_point, j, n, r, s, sigma, tau, total, w
 
 #: The instant at which all nodes end, and the work of the load, sigma (tau + chi).
@@ -36,32 +36,27 @@ def best_share(index: Any) -> sp.Expr:
     return (optimal_end - r(index)) / total_work
 
 
-@statement(
-    "1.3-4",
-    goals=[
-        eq(end, optimal_end),
-        Every(eq(alpha(j), (end - r(j)) / total_work), j, 1, n),
-        eq(
-            alpha(1),
-            1 / n + ((n - 1) * (r(n) - r(1)) - (_waits - (r(n) - r(1)))) / (n * total_work),
-        ),
-        Every(eq(alpha(j), alpha(1) - ((r(n) - r(1)) - (r(n) - r(j))) / total_work), j, 1, n),
-    ],
-    hypotheses=[ALL_END, LOAD],
-)
-def show_equal_finish(time: Any, shares: Any, third: Any, fourth: Any) -> list[Line]:
+@statement("1.3-4", [ALL_END, LOAD])
+def show_equal_finish(
+    time: Any = eq(end, optimal_end),
+    shares: Any = Every(eq(alpha(j), (end - r(j)) / total_work), j, 1, n),
+    third: Any = eq(
+        alpha(1), 1 / n + ((n - 1) * (r(n) - r(1)) - (_waits - (r(n) - r(1)))) / (n * total_work)
+    ),
+    fourth: Any = Every(
+        eq(alpha(j), alpha(1) - ((r(n) - r(1)) - (r(n) - r(j))) / total_work), j, 1, n
+    ),
+) -> list[Line]:
     """If every node starts when it is free and all end together, (3) and (4) hold."""
-    each, first = take(ALL_END, j), take(ALL_END, 1)
+    first = take(ALL_END, 1)
     by = {add_up(ALL_END, "added over all nodes"): -1 / n, LOAD: total_work / n}
     when = identity(time, "as the shares add up to 1", by)
-    share = identity(shares.relation, "solved for the share", {each: 1 / total_work})
     by_end = {first: 1 / total_work, when: 1 / total_work}
-    by_first = {each: 1 / total_work, first: -1 / total_work}
     return [
         when,
-        generalise(share, j, 1, n),
+        show(shares, "solved for the share", {ALL_END: 1 / total_work}),
         identity(third, "(3), with p_i = r_n - r_i", by_end),
-        generalise(identity(fourth.relation, "(4)", by_first), j, 1, n),
+        show(fourth, "(4)", {ALL_END: 1 / total_work, first: -1 / total_work}),
     ]
 
 
@@ -71,34 +66,29 @@ _MORE = sp.Symbol("m", integer=True, nonnegative=True)
 def show_last_is_latest(rises: Line) -> Line:
     """Show that no node is free after the last, if none is free after the next."""
     here = ge(r(j + _MORE), r(j))
-    room = assume(ge(n - j, _MORE + 1), "so many nodes follow")
-    gap = take(rises, j + _MORE, "from one node to the next", [room])
+    room = [assume(ge(n - j, _MORE + 1), "so many nodes follow")]
+    gap = take(rises, j + _MORE, "from one node to the next", room)
     line = steps.show_inductively(here, _MORE, "no later node is free earlier", {gap: 1})
     in_range = [assume(ge(n, j), "j is in range")]
     last = steps.substitute(line, {_MORE: n - j}, "up to the last node", in_range)
-    return generalise(last, j, 1, n, "the last node is free last")
+    return steps.generalise(last, j, 1, n, "the last node is free last")
 
 
 _NODE = assume(ge(n, j), "j is one of the nodes")
 
 
-@statement(
-    "1.pos",
-    goals=[
-        Iff(gt(best_share(n), 0), LAST_SHARE.claim),
-        Iff(gt(best_share(n), 0), gt(optimal_end, r(n))),
-        ge(best_share(j), best_share(n)),
-    ],
-    hypotheses=[SORTED, _NODE],
-)
-def show_last_share(condition: Any, free: Any, order: Any) -> list[Line]:
+@statement("1.pos", [SORTED, _NODE])
+def show_last_share(
+    condition: Any = Iff(gt(best_share(n), 0), LAST_SHARE.claim),
+    free: Any = Iff(gt(best_share(n), 0), gt(optimal_end, r(n))),
+    order: Any = ge(best_share(j), best_share(n)),
+) -> list[Line]:
     """The last share is the smallest; it is positive iff sum (r_n - r_i) < sigma (tau + chi)."""
-    later = take(show_last_is_latest(SORTED), j)
-    why = "times sigma (tau + chi): the last node is free before the end"
+    later = {show_last_is_latest(SORTED): 1 / total_work}
     return [
         steps.iff(condition, "times n sigma (tau + chi)", n * total_work),
-        steps.iff(free, why, total_work),
-        positive(order, "a node that is free later has a smaller share", {later: 1 / total_work}),
+        steps.iff(free, "times sigma (tau + chi): node n is free before the end", total_work),
+        positive(order, "a node that is free later has a smaller share", later),
     ]
 
 
@@ -112,34 +102,24 @@ FITS = assume(
 )
 
 
-@statement(
-    "1.opt", goals=[ge(_earlier, optimal_end)], hypotheses=[OTHER_LOAD, FITS, SORTED, LAST_SHARE]
-)
-def show_optimal(goal: Any) -> list[Line]:
+@statement("1.opt", [OTHER_LOAD, FITS, SORTED, LAST_SHARE])
+def show_optimal(goal: Any = ge(_earlier, optimal_end)) -> list[Line]:
     """No schedule ends before e of (3), at which all nodes end without inserted idle time."""
-    last = take(show_last_is_latest(SORTED), j)
-    before = positive(
-        gt(optimal_end, r(j)), "so node j is free before e", {last: 1, LAST_SHARE: 1 / n}
-    )
+    by = {show_last_is_latest(SORTED): 1, LAST_SHARE: 1 / n}
+    before = positive(gt(optimal_end - r(j), 0), "node j is free before e", by)
     early = assume(lt(_earlier, optimal_end), "suppose that another schedule ends earlier, at e'")
+    sooner = positive(gt(optimal_end - r(j), _earlier - r(j)), "so it has less time", {early: 1})
     lost = gt(optimal_end - r(j), _capacity)
-    later = assume(ge(_earlier, r(j)), "if node j is free by e'")
-    works = extreme(eq(_capacity, _earlier - r(j)), "it can work until e'", [later])
-    one = positive(lost, "which is less than until e", {works: -1, early: 1})
-    not_free = assume(later.claim.negated, "if node j is not free by e'")
-    least = positive(ge(0, _earlier - r(j)), "it has no time before e'", {not_free: 1})
-    none = extreme(eq(_capacity, 0), "and does not work", [least])
-    two = positive(lost, "which is less than until e", {none: -1, before: 1})
-    less = steps.cases(lost, one, two, later.claim, "so each node can do less than until e")
-    by = {less: 1, take(FITS, j): 1}
-    strict = positive(gt(optimal_end - r(j), _other(j) * total_work), "so its share is smaller", by)
-    each = generalise(strict, j, 1, n)
+    less = extreme(lost, "so each node can do less than until e", [before, sooner])
+    strict = Every(gt(optimal_end - r(j), _other(j) * total_work), j, 1, n)
+    each = show(strict, "so its share is smaller", {less: 1, FITS: 1})
     added = add_up(each, "so all shares together are less than the load")
     false = positive(gt(0, 0), "which they are", {added: 1, OTHER_LOAD: total_work})
     return [steps.absurd(goal, false, "so no schedule ends earlier")]
 
 
-_NEXT_START = sp.Max(r(j + 1), s(j) + alpha(j) * sigma * tau)
+_READY = s(j) + alpha(j) * sigma * tau
+_NEXT_START = sp.Max(r(j + 1), _READY)
 STARTS = assume(
     Every(eq(s(j + 1), _NEXT_START), j, 1, n - 1), "a node starts when it and the link are free"
 )
@@ -153,14 +133,12 @@ POSITIVE = assume(Every(gt(alpha(j), 0), j, 1, n), "all shares are positive")
 
 def show_no_idle_time(goal: Every) -> Line:
     """Show that every node starts when it is free, if no gap is shorter than the send before."""
-    free, start = take(CONSTRAINT_2, j), take(STARTS, j)
     assumed = assume(goal.relation, "assume that a node starts when it is free")
-    ready = ge(r(j + 1), s(j) + alpha(j) * sigma * tau)
-    why = "then its send is over before the next node is free"
-    sent = positive(ready, why, {free: 1, assumed: -1})
+    by = {CONSTRAINT_2: 1, assumed: -1}
+    sent = positive(ge(r(j + 1), _READY), "its send is over before the next node is free", by)
     release = extreme(eq(_NEXT_START, r(j + 1)), "so the release decides", [sent])
-    why = "and the next node starts when it is free"
-    step = identity(goal.relation.subs({j: j + 1}), why, {start: 1, release: 1})
+    by = {STARTS: 1, release: 1}
+    step = identity(goal.relation.subs({j: j + 1}), "the next node starts when it is free", by)
     return steps.induction(goal, j, FIRST_START, step, "no inserted idle time")
 
 
@@ -168,12 +146,10 @@ _TOGETHER = assume(Every(eq(r(j), r(1)), j, 1, n), "all nodes are free together"
 _NOT_NEGATIVE = assume(Every(ge(alpha(j), 0), j, 1, n), "no share is negative")
 
 
-@statement(
-    "1.s",
-    goals=[Every(eq(s(j), r(1) + sigma * tau * total(alpha, j - 1)), j, 1, n)],
-    hypotheses=[_TOGETHER, FIRST_START, STARTS, _NOT_NEGATIVE],
-)
-def show_worst_case_starts(goal: Any) -> list[Line]:
+@statement("1.s", [_TOGETHER, FIRST_START, STARTS, _NOT_NEGATIVE])
+def show_worst_case_starts(
+    goal: Any = Every(eq(s(j), r(1) + sigma * tau * total(alpha, j - 1)), j, 1, n),
+) -> list[Line]:
     """If all nodes are free together, s_n = r_n + (alpha_1 + ... + alpha_(n-1)) sigma tau."""
     here = goal.relation
     room = assume(ge(n, j + 1), "a node follows")
@@ -181,10 +157,9 @@ def show_worst_case_starts(goal: Any) -> list[Line]:
     sent = add_up(_NOT_NEGATIVE, "so their sum is not negative", 1, j, [room])
     start = take(STARTS, j, "for the next node", [room])
     assumed = assume(here, "assume it of a node")
-    ready = s(j) + alpha(j) * sigma * tau
     by = {assumed: 1, next_free: -1, sent: sigma * tau}
-    busy = positive(ge(ready, r(j + 1)), "the link is free later than the next node", by)
-    link = extreme(eq(_NEXT_START, ready), "so the link decides", [busy])
+    busy = positive(ge(_READY, r(j + 1)), "the link is free later than the next node", by)
+    link = extreme(eq(_NEXT_START, _READY), "so the link decides", [busy])
     by = {start: 1, link: 1, assumed: 1}
     after = identity(here.subs({j: j + 1}), "and the next node starts one send later", by)
     base = identity(here.subs({j: 1}), "the first node", {FIRST_START: 1})
@@ -199,12 +174,8 @@ _SECOND_START = assume(
 _SOME_SHARE = assume(gt(alpha(1), 0), "the first node has a share")
 
 
-@statement(
-    "1.T2",
-    goals=[gt(s(2), r(2))],
-    hypotheses=[_SAME_RELEASE, FIRST_START, _SECOND_START, _SOME_SHARE],
-)
-def show_idle_time_remains(goal: Any) -> list[Line]:
+@statement("1.T2", [_SAME_RELEASE, FIRST_START, _SECOND_START, _SOME_SHARE])
+def show_idle_time_remains(goal: Any = gt(s(2), r(2))) -> list[Line]:
     """If two nodes are free together, the second waits for the link, whatever the shares."""
     ready = s(1) + alpha(1) * sigma * tau
     by = {_SOME_SHARE: sigma * tau, FIRST_START: 1, _SAME_RELEASE: 1}
@@ -221,52 +192,45 @@ def show_constraint_2(shares: Line, load: Line) -> Line:
     after = add_up(shares, "nor are those after it", j + 1, n, [room])
     most = positive(ge(1, alpha(j)), "so no share exceeds 1", {before: 1, after: 1, load: -1})
     by = {take(CONSTRAINT_1, j, "for the next node", [room]): 1, most: sigma * tau}
-    short = positive(CONSTRAINT_2.claim.relation, "hence Constraint 2", by)
-    return generalise(short, j, 1, n - 1)
+    return show(CONSTRAINT_2.claim, "hence Constraint 2", by)
 
 
-@statement("1.C1C2", goals=[CONSTRAINT_2.claim], hypotheses=[CONSTRAINT_1, POSITIVE, LOAD])
-def show_constraint_2_is_weaker(goal: Any) -> list[Line]:
+@statement("1.C1C2", [CONSTRAINT_1, POSITIVE, LOAD])
+def show_constraint_2_is_weaker(goal: Any = CONSTRAINT_2.claim) -> list[Line]:
     """If all shares are positive, Constraint 1 implies Constraint 2."""
     return [show_constraint_2(POSITIVE, LOAD)]
 
 
-@statement("1.C1n", goals=[gt(w, n * (n - 1) * tau / 2)], hypotheses=[CONSTRAINT_1, LAST_SHARE])
-def show_reach_of_constraint_1(goal: Any) -> list[Line]:
+@statement("1.C1n", [CONSTRAINT_1, LAST_SHARE])
+def show_reach_of_constraint_1(goal: Any = gt(w, n * (n - 1) * tau / 2)) -> list[Line]:
     """Constraint 1 with positive shares needs n (n-1) tau/2 < tau + chi."""
     apart = ge(j * r(j) - total(r, j), sigma * tau * j * (j - 1) / 2)
-    by = {take(CONSTRAINT_1, j): j}
     why = "all nodes before a gap wait for it"
-    waited = steps.show_inductively(Every(apart, j, 1, n), j, why, by)
-    by = {take(waited, n): 1 / sigma, LAST_SHARE: 1 / sigma}
-    return [positive(goal, "both together", by)]
+    waited = steps.show_inductively(Every(apart, j, 1, n), j, why, {CONSTRAINT_1: j})
+    return [positive(goal, "both together", {take(waited, n): 1 / sigma, LAST_SHARE: 1 / sigma})]
 
 
 BY_4 = assume(Every(eq(alpha(j), best_share(j)), j, 1, n), "the shares are those of (3) and (4)")
-_OPTIMAL: list[Proposition] = [
-    Every(eq(s(j), r(j)), j, 1, n),
-    Every(eq(s(j) + alpha(j) * total_work, optimal_end), j, 1, n),
-    ge(_earlier, optimal_end),
-]
+_NO_IDLE_TIME = Every(eq(s(j), r(j)), j, 1, n)
+_COMMON_END = Every(eq(s(j) + alpha(j) * total_work, optimal_end), j, 1, n)
+_NO_EARLIER_END = ge(_earlier, optimal_end)
 _SCHEDULE = [BY_4, FIRST_START, STARTS, LAST_SHARE, OTHER_LOAD, FITS]
 
 
 def show_common_end(goal: Every, no_idle_time: Line) -> Line:
     """Show that all nodes end at e, if every node starts when it is free."""
-    start, share = take(no_idle_time, j), take(BY_4, j)
-    end_of_node = identity(goal.relation, "the end of node j", {start: 1, share: total_work})
-    return generalise(end_of_node, j, 1, n, "all nodes end together")
+    return show(goal, "all nodes end together", {no_idle_time: 1, BY_4: total_work})
 
 
-@statement("1.T3", goals=_OPTIMAL, hypotheses=[CONSTRAINT_1, *_SCHEDULE])
-def show_theorem_3(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
+@statement("1.T3", [CONSTRAINT_1, *_SCHEDULE])
+def show_theorem_3(
+    no_idle_time: Any = _NO_IDLE_TIME, ends: Any = _COMMON_END, best: Any = _NO_EARLIER_END
+) -> list[Line]:
     """With Constraint 1 and positive shares, (3) and (4) leave no idle time and are optimal."""
-    later = positive(ge(r(j + 1), r(j)), "so it is free later", {take(CONSTRAINT_1, j): 1})
-    sorted_ = generalise(later, j, 1, n - 1)
-    latest = take(show_last_is_latest(sorted_), j)
-    by = {take(BY_4, j): 1, latest: 1 / total_work, LAST_SHARE: 1 / (n * total_work)}
-    some = positive(gt(alpha(j), 0), "so its share is positive, too", by)
-    shares = generalise(some, j, 1, n)
+    sorted_ = show(SORTED.claim, "so it is free later", {CONSTRAINT_1: 1})
+    latest = show_last_is_latest(sorted_)
+    by = {BY_4: 1, latest: 1 / total_work, LAST_SHARE: 1 / (n * total_work)}
+    shares = show(POSITIVE.claim, "so its share is positive, too", by)
     load = identity(WHOLE_LOAD, "they are the whole load", {add_up(BY_4, "added"): 1})
     constraint_2 = show_constraint_2(shares, load)
     line = steps.discharge(show_no_idle_time(no_idle_time), constraint_2, "Constraint 2 was shown")
@@ -278,27 +242,26 @@ def show_theorem_3(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
     ]
 
 
-@statement("1.C2", goals=_OPTIMAL, hypotheses=[CONSTRAINT_2, SORTED, *_SCHEDULE])
-def show_corollary_1(no_idle_time: Any, ends: Any, best: Any) -> list[Line]:
+@statement("1.C2", [CONSTRAINT_2, SORTED, *_SCHEDULE])
+def show_corollary_1(
+    no_idle_time: Any = _NO_IDLE_TIME, ends: Any = _COMMON_END, best: Any = _NO_EARLIER_END
+) -> list[Line]:
     """With Constraint 2 and positive shares, (3) and (4) leave no idle time and are optimal."""
     line = show_no_idle_time(no_idle_time)
     return [line, show_common_end(ends, line), *lemma("1.opt")]
 
 
-def _example(releases: tuple[int, ...], compute_cost: Fraction) -> tuple[Any, Any]:
-    """Return release times and shares by (3) and (4), by node, for a load of 1 and tau = 1."""
-    work = 1 + compute_cost
+def _example(work: Fraction, *releases: int) -> tuple[Any, ...]:
+    """Return release times and shares by (3) and (4), by node, for work sigma (tau + chi)."""
     last = (sum(releases) + work) / len(releases)
     release = dict(enumerate(releases, start=1))
-    return (
-        steps.exact_function("r", lambda node: release[int(node)]),
-        steps.exact_function("alpha", lambda node: (last - release[int(node)]) / work),
-    )
+    shares = {node: (last - time) / work for node, time in release.items()}
+    tables: dict[str, dict[int, Any]] = {"r": release, "alpha": shares}
+    return tuple(steps.exact_function(name, one.__getitem__) for name, one in tables.items())
 
 
-_r_2, _alpha_2 = _example((0, 5), Fraction(1))
-_r_3, _alpha_3 = _example((0, 1, 9), Fraction(1, 10))
-
+_r_2, _alpha_2 = _example(Fraction(2), 0, 5)
+_r_3, _alpha_3 = _example(Fraction(11, 10), 0, 1, 9)
 
 one_step_statement(
     "1.T3cex",
@@ -311,7 +274,6 @@ one_step_statement(
     },
 )
 
-
 one_step_statement(
     "1.C1C2cex",
     "Constraint 1 may hold without Constraint 2: sigma = tau = 1, chi = 1/10, r = (0, 1, 9).",
@@ -323,10 +285,8 @@ one_step_statement(
     },
 )
 
-
 _rate, _time, _span, _tasks, _load = sp.symbols("lambda E T tasks SystemLoad", positive=True)
 _baseline = steps.exact_function("load", lambda nodes: 2 / (1 - Fraction(100, 101) ** int(nodes)))
-
 
 _AT_16 = "E/chi with N = 16, tau = 1, chi = 100, size 200: the same for every lambda"
 one_step_statement(

@@ -58,17 +58,18 @@ NEXT_SHARE, NEXT_SHARE_WITH_SETUP = (
 )
 
 
-def share_of_recurrence(claim: Every, next_share: Line, setup: Any) -> Line:
-    """Solve the recurrence of the shares, for j = 1..n."""
-    by = {steps.take(next_share, j): 1}
-    return steps.show_inductively(claim, j, "by induction", by, times=beta)
-
-
 def sum_of_shares(count: sp.Symbol, first: Any, setup: Any) -> Line:
     """Show the sum of so many shares, by the first one."""
     closed = first * geometric(count) - setup * (count - geometric(count)) / (1 - beta)
     terms = total(lambda index: share(index, first, setup), count)
     return steps.show_inductively(eq(terms, closed), count, "the sum of the shares")
+
+
+def sum_to_1(claim: Relation, why: str, shares: Line, setup: Any) -> Line:
+    """Show the first share by all shares added, which are the load."""
+    scale = 1 / geometric(n)
+    added, closed = add_up(shares, "all shares added"), sum_of_shares(n, alpha(1), setup)
+    return identity(claim, why, {LOAD: scale, added: -scale, closed: -scale})
 
 
 _EQUAL_FINISH = (
@@ -88,27 +89,17 @@ one_step_statement(
 )
 
 
-@statement(
-    "4.1-4.4",
-    goals=[
-        Every(eq(alpha(j), beta ** (j - 1) * alpha(1)), j, 1, n),
-        eq(alpha(1), (1 - beta) / (1 - beta**n)),
-        le(alpha(1), 1),
-    ],
-    hypotheses=[NEXT_SHARE, LOAD],
-)
-def show_shares_without_setup(solved: Any, first: Any, most: Any) -> list[Line]:
+@statement("4.1-4.4", [NEXT_SHARE, LOAD])
+def show_shares_without_setup(
+    solved: Any = Every(eq(alpha(j), beta ** (j - 1) * alpha(1)), j, 1, n),
+    first: Any = eq(alpha(1), (1 - beta) / (1 - beta**n)),
+    most: Any = le(alpha(1), 1),
+) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
-    shares = share_of_recurrence(solved, NEXT_SHARE, 0)
-    scale = 1 / geometric(n)
-    by = {
-        LOAD: scale,
-        add_up(shares, "all shares added"): -scale,
-        sum_of_shares(n, alpha(1), 0): -scale,
-    }
-    first_of_n = identity(first, "their sum is 1", by)
-    most_ = positive(most, "where n = 1 a single node takes all", {first_of_n: -1})
-    return [shares, first_of_n, most_]
+    shares = steps.show_inductively(solved, j, "by induction", {NEXT_SHARE: 1}, times=beta)
+    first_of_n = sum_to_1(first, "their sum is 1", shares, 0)
+    why = "where n = 1 a single node takes all"
+    return [shares, first_of_n, positive(most, why, {first_of_n: -1})]
 
 
 def ends_of_nodes(setup: Any, start: Any) -> Relation:
@@ -126,8 +117,8 @@ def show_ends(claim: Relation, setup: Any) -> Line:
     return identity(claim, "every node ends at E", {sent: sigma * Cms})
 
 
-@statement("E(n)", goals=[ends_of_nodes(0, 0)])
-def show_ends_without_setup(claim: Any) -> list[Line]:
+@statement("E(n)")
+def show_ends_without_setup(claim: Any = ends_of_nodes(0, 0)) -> list[Line]:
     """Without set-up cost every node ends at E = (1 - beta)/(1 - beta^n) sigma (Cms + Cps)."""
     return [show_ends(claim, 0)]
 
@@ -135,7 +126,6 @@ def show_ends_without_setup(claim: Any) -> list[Line]:
 BARE = time_formula(n, 0, 0)
 GAMMA = 1 - sigma * Cms / Delta
 MEETS = Iff(le(BARE, Delta), le(beta**n, GAMMA))
-
 
 one_step_statement(
     "4.6g",
@@ -146,17 +136,15 @@ one_step_statement(
     },
 )
 
-
 REAL_N_MIN = sp.log(GAMMA) / sp.log(beta)
 POSSIBLE = assume(gt(GAMMA, 0), "gamma > 0: the load can be sent before the deadline")
 
 
-@statement(
-    "n_min",
-    goals=[Iff(le(BARE, Delta), ge(n, sp.ceiling(REAL_N_MIN))), ge(sp.ceiling(REAL_N_MIN), 1)],
-    hypotheses=[POSSIBLE],
-)
-def show_fewest_nodes(meets: Any, least: Any) -> list[Line]:
+@statement("n_min", [POSSIBLE])
+def show_fewest_nodes(
+    meets: Any = Iff(le(BARE, Delta), ge(n, sp.ceiling(REAL_N_MIN))),
+    least: Any = ge(sp.ceiling(REAL_N_MIN), 1),
+) -> list[Line]:
     """The fewest nodes that meet a deadline are n_min = ceiling(ln gamma/ln beta), at least 1."""
     _, powers = lemma("4.6g")
     facts, by_log = [POSSIBLE], -1 / sp.log(beta)
@@ -180,7 +168,6 @@ def show_fewest_nodes(meets: Any, least: Any) -> list[Line]:
 
 IMPOSSIBLE = assume(le(GAMMA, 0), "gamma is not positive")
 
-
 one_step_statement(
     "4.6inf",
     "No number of nodes is faster than sending; if gamma <= 0 none meets the deadline.",
@@ -190,7 +177,6 @@ one_step_statement(
     },
     [IMPOSSIBLE],
 )
-
 
 one_step_statement(
     "4.7-4.10",
@@ -207,54 +193,46 @@ one_step_statement(
 )
 
 
-@statement(
-    "4.11r",
-    goals=[
-        Every(eq(alpha(j), share(j, alpha(1))), j, 1, n),
-        eq(total(lambda power: beta**power * phi, j - 2, 0), geometric(j - 1) * phi),
-    ],
-    hypotheses=[NEXT_SHARE_WITH_SETUP],
-)
-def show_shares_with_setup(solved: Any, powers: Any) -> list[Line]:
+@statement("4.11r", [NEXT_SHARE_WITH_SETUP])
+def show_shares_with_setup(
+    solved: Any = Every(eq(alpha(j), share(j, alpha(1))), j, 1, n),
+    powers: Any = eq(total(lambda power: beta**power * phi, j - 2, 0), geometric(j - 1) * phi),
+) -> list[Line]:
     """The shares are alpha_j = alpha_1 beta^(j-1) - phi (1 - beta^(j-1))/(1 - beta)."""
-    shares = share_of_recurrence(solved, NEXT_SHARE_WITH_SETUP, phi)
+    by = {NEXT_SHARE_WITH_SETUP: 1}
+    shares = steps.show_inductively(solved, j, "by induction", by, times=beta)
     return [shares, steps.show_inductively(powers, j, "the printed sum of powers")]
 
 
 CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
 
 
-@statement(
-    "4.12",
-    goals=[eq(alpha(1), first_share(n)), Iff(eq(CLOSED, 1), eq(alpha_1, first_share(n)))],
-    hypotheses=[NEXT_SHARE_WITH_SETUP, LOAD],
-)
-def show_first_share_with_setup(first: Any, only: Any) -> list[Line]:
+@statement("4.12", [NEXT_SHARE_WITH_SETUP, LOAD])
+def show_first_share_with_setup(
+    first: Any = eq(alpha(1), first_share(n)),
+    only: Any = Iff(eq(CLOSED, 1), eq(alpha_1, first_share(n))),
+) -> list[Line]:
     """The shares add up to 1 for alpha_1 = B(n), and for no other first share."""
     shares, _ = lemma("4.11r")
-    scale = 1 / geometric(n)
-    by = {
-        LOAD: scale,
-        add_up(shares, "all shares added"): -scale,
-        sum_of_shares(n, alpha(1), phi): -scale,
-    }
     why = "the sum is linear in alpha_1 with slope G_n > 0"
     return [
-        identity(first, "solved for the first share", by),
+        sum_to_1(first, "solved for the first share", shares, phi),
         steps.solves(only.first, alpha_1, first_share(n), why),
     ]
 
 
-@statement("4.12G", goals=[eq(first_share(n), (1 + phi * total(geometric, n - 1)) / geometric(n))])
-def show_first_share_by_sums(claim: Any) -> list[Line]:
+@statement("4.12G")
+def show_first_share_by_sums(
+    claim: Any = eq(first_share(n), (1 + phi * total(geometric, n - 1)) / geometric(n)),
+) -> list[Line]:
     """B(n) = (1 + phi (G_1 + ... + G_(n-1)))/G_n, in which no digits cancel."""
     added = eq(total(geometric, n - 1), (n - geometric(n)) / (1 - beta))
     closed = steps.show_inductively(added, n, "the sum of the G_i")
     return [identity(claim, "this sum put into (4.12)", {closed: -phi / geometric(n)})]
 
 
-@statement("4.12fin", goals=[ends_of_nodes(phi, SC)])
-def show_ends_with_setup(claim: Any) -> list[Line]:
+@statement("4.12fin")
+def show_ends_with_setup(claim: Any = ends_of_nodes(phi, SC)) -> list[Line]:
     """With set-up cost every node ends at E = ST + SC + sigma (Cms + Cps) B(n)."""
     return [show_ends(claim, phi)]
 
@@ -272,7 +250,6 @@ one_step_statement(
     },
 )
 
-
 _BUDGET = sp.Rational(219, 400)
 
 
@@ -280,24 +257,19 @@ def _example(count: Any) -> sp.Expr:
     return at_point(first_share(n), {n: count, beta: sp.Rational(1, 2), phi: sp.Rational(1, 100)})
 
 
-@statement(
-    "4.13",
-    goals=[
-        gt(time_formula(n), ST + SC + sigma * Cms),
-        lt(_example(sp.Rational(21, 4)), _BUDGET),
-        *(gt(_example(count), _BUDGET) for count in range(1, 7)),
-        gt(_example(m + 6), _BUDGET),
-    ],
+_MORE_THAN_POWERS = steps.show_inductively(
+    ge(n, geometric(n)), n, "n >= 1 + beta + ... + beta^(n-1)"
 )
-def show_may_be_infeasible(floor: Any, real: Any, *counts: Any) -> list[Line]:
-    """A real number of nodes may meet a deadline that no whole one meets."""
-    more = ge(n, geometric(n))
-    count = steps.show_inductively(more, n, "n >= 1 + beta + ... + beta^(n-1)")
-    why = "B(n) > 1 - beta, so no number of nodes gets below this"
-    *few, many = counts
-    return [
-        positive(floor, why, {count: sigma * w * phi / (1 - beta**n)}),
-        steps.compute(real, "21/4 nodes would meet the budget"),
-        *(steps.compute(one, "but this whole number does not") for one in few),
-        positive(many, "nor does any larger one"),
-    ]
+one_step_statement(
+    "4.13",
+    "A real number of nodes may meet a deadline that no whole one meets.",
+    {
+        gt(time_formula(n), ST + SC + sigma * Cms): (
+            "B(n) > 1 - beta, so no number of nodes gets below this",
+            {_MORE_THAN_POWERS: sigma * w * phi / (1 - beta**n)},
+        ),
+        lt(_example(sp.Rational(21, 4)), _BUDGET): "21/4 nodes would meet the budget",
+        **{gt(_example(count), _BUDGET): "but this whole number does not" for count in range(1, 7)},
+        gt(_example(m + 6), _BUDGET): "nor does any larger one",
+    },
+)

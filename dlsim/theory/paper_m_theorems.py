@@ -9,7 +9,18 @@ from dlsim.theory import steps
 from dlsim.theory.paper_m import LOAD, finish
 from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
-from dlsim.theory.steps import Line, assume, chain, compute, exact_function, identity, iff, positive
+from dlsim.theory.steps import (
+    Line,
+    add_up,
+    assume,
+    chain,
+    compute,
+    exact_function,
+    identity,
+    iff,
+    positive,
+    show_inductively,
+)
 from dlsim.theory.symbols import (
     SC,
     ST,
@@ -38,24 +49,17 @@ from dlsim.theory.symbols import (
 setup = sp.Symbol("phi", positive=True)
 HALF, CENT = sp.Rational(1, 2), sp.Rational(1, 100)
 
-
+_BARE_SLOPE = sp.Derivative(time_formula(x, 0, 0), x)
+_SLOPE_VALUE = beta**x * sp.log(beta) / (1 - beta**x) ** 2 * (1 - beta) * sigma * w
 one_step_statement(
     "5.1",
     "Without set-up cost the execution time decreases with every node.",
     {
-        eq(
-            sp.Derivative(time_formula(x, 0, 0), x),
-            beta**x * sp.log(beta) / (1 - beta**x) ** 2 * (1 - beta) * sigma * w,
-        ): "differentiated by a real number of nodes",
-        lt(sp.Derivative(time_formula(x, 0, 0), x), 0): (
-            "ln beta < 0, and every other factor is positive"
-        ),
-        gt(time_formula(n, 0, 0), time_formula(n + 1, 0, 0)): (
-            "and from whole number to whole number"
-        ),
+        eq(_BARE_SLOPE, _SLOPE_VALUE): "differentiated by a real number of nodes",
+        lt(_BARE_SLOPE, 0): "ln beta < 0, and every other factor is positive",
+        gt(time_formula(n, 0, 0), time_formula(n + 1, 0, 0)): "and from whole number to whole one",
     },
 )
-
 
 C1, C2, C3 = phi - (1 - beta) * sp.log(beta), -phi * sp.log(beta), phi
 _SLOPE = sp.Derivative(time_formula(x, setup), x)
@@ -65,35 +69,29 @@ def _with_setup(expression: Any) -> Any:
     return expression.subs(phi, setup)
 
 
-@statement(
-    "5.2a",
-    goals=[
-        eq(
-            sp.Derivative(time_formula(x), x),
-            sigma * w * (C3 - C1 * beta**x - C2 * x * beta**x) / (1 - beta**x) ** 2,
-        ),
-        Iff(eq(_SLOPE, 0), eq(beta**x, _with_setup(C3 / (C1 + C2 * x)))),
-        Iff(
-            eq(_SLOPE, 0), eq(x, (sp.log(setup) - sp.log(_with_setup(C1 + C2 * x))) / sp.log(beta))
-        ),
-    ],
-)
-def show_slope_with_setup(slope: Any, power: Any, solved: Any) -> list[Line]:
+@statement("5.2a")
+def show_slope_with_setup(
+    slope: Any = eq(
+        sp.Derivative(time_formula(x), x),
+        sigma * w * (C3 - C1 * beta**x - C2 * x * beta**x) / (1 - beta**x) ** 2,
+    ),
+    power: Any = Iff(eq(_SLOPE, 0), eq(beta**x, _with_setup(C3 / (C1 + C2 * x)))),
+    solved: Any = Iff(
+        eq(_SLOPE, 0), eq(x, (sp.log(setup) - sp.log(_with_setup(C1 + C2 * x))) / sp.log(beta))
+    ),
+) -> list[Line]:
     """E' is as printed; E' = 0 if and only if beta^n = C3/(C1 + C2 n), and so on for logarithms."""
     weight = _with_setup(C1 + C2 * x)
-    why = "times -(1 - beta^n)^2/(sigma w (C1 + C2 n)) < 0"
-    level = iff(power, why, -((1 - beta**x) ** 2) / (sigma * w * weight))
-    product = Iff(power.second, eq(weight * beta**x, setup))
+    times = -((1 - beta**x) ** 2) / (sigma * w * weight)
+    level = iff(power, "times -(1 - beta^n)^2/(sigma w (C1 + C2 n)) < 0", times)
+    equation = Iff(power.second, eq(weight * beta**x, setup))
+    product = iff(equation, "times C1 + C2 n > 0", weight)
     facts = [positive(gt(weight, 0), "C1 + C2 n > 0")]
-    logs = steps.logarithm(product.second, "the logarithm increases", facts)
+    logs = steps.logarithm(equation.second, "the logarithm increases", facts)
     last = Iff(logs.claim.second, solved.second)
-    parts = [
-        level,
-        iff(product, "times C1 + C2 n > 0", weight),
-        logs,
-        iff(last, "C4 = ln C3/ln beta, C5 = -1/ln beta", 1 / sp.log(beta)),
-    ]
-    return [identity(slope, "(4.12) differentiated"), level, chain("solved for n", *parts)]
+    divided = iff(last, "C4 = ln C3/ln beta, C5 = -1/ln beta", 1 / sp.log(beta))
+    root = chain("solved for n", level, product, logs, divided)
+    return [identity(slope, "(4.12) differentiated"), level, root]
 
 
 _count, _k = sp.symbols("n k", real=True)
@@ -107,44 +105,30 @@ def _slope_at(count: int) -> sp.Expr:
     return at_point(sp.Derivative(first_share(x), x), {beta: HALF, phi: CENT, x: count})
 
 
-@statement(
-    "5.2b",
-    goals=[
-        eq(
-            at_point(_with_setup(C1 + C2 * _count), {_count: _C4 + _C5 * _k}),
-            _C1_AND_C4 + setup * _k,
-        ),
-        eq(at_point(_with_setup(C2) * _C4, {beta: HALF, setup: CENT}), _C6),
-        lt(_slope_at(5), 0),
-        gt(_slope_at(6), 0),
-        gt(_WEIGHT, _C6 - CENT * sp.log(_WEIGHT)),
-    ],
-)
+@statement("5.2b")
 def show_misprinted_chain(
-    right: Any, printed: Any, before: Any, after: Any, apart: Any
+    right: Any = eq(
+        at_point(_with_setup(C1 + C2 * _count), {_count: _C4 + _C5 * _k}), _C1_AND_C4 + setup * _k
+    ),
+    printed: Any = eq(at_point(_with_setup(C2) * _C4, {beta: HALF, setup: CENT}), _C6),
+    before: Any = lt(_slope_at(5), 0),
+    after: Any = gt(_slope_at(6), 0),
+    apart: Any = gt(_WEIGHT, _C6 - CENT * sp.log(_WEIGHT)),
 ) -> list[Line]:
     """The printed e^k = C6 - C7 k has no root at the minimum of E (beta = 1/2, phi = 1/100)."""
-    more = compute(gt(sp.log(2), sp.Rational(3, 5)), "2^5 = 32 > 27 > e^3")
-    less = compute(lt(sp.log(2), 1), "2 < e")
-    # the factors are (1 - beta^5)^2 and (1 - beta^6)^2
-    five, six = sp.Rational(31, 32) ** 2, sp.Rational(63, 64) ** 2
-    why = "times (1 - beta^n)^2, by 5.2a: C3 - C1 beta^n - C2 n beta^n with these values"
-    at_five = eq(five * _slope_at(5), sp.Rational(31, 3200) - sp.Rational(11, 640) * sp.log(2))
-    at_six = eq(six * _slope_at(6), sp.Rational(63, 6400) - sp.Rational(7, 800) * sp.log(2))
-    by_five = {identity(at_five, why): -1 / five, more: sp.Rational(11, 640) / five}
-    by_six = {identity(at_six, why): 1 / six, less: sp.Rational(7, 800) / six}
-    quarter = compute(gt(HALF**2, sp.exp(-2)), "2 < e")
-    above = positive(gt(_WEIGHT, sp.exp(-2)), "so e^k = C1 + C2 n > e^-2", {quarter: 1, more: HALF})
+    start = _WEIGHT.subs(x, 0)
+    small = compute(gt(start, sp.exp(-2)), "C1 > e^-2")
+    above = positive(gt(_WEIGHT, sp.exp(-2)), "so e^k = C1 + C2 n > e^-2", {small: 1})
     logs = steps.logarithm(above.claim, "in logarithms")
     large = steps.follows(logs, above, "so k > -2")
-    hundred = compute(lt(sp.log(100), 7 * sp.log(2)), "100 < 128 = 2^7")
-    by = {large: CENT, hundred: CENT, more: 43 * CENT}
+    at_0 = compute(gt(start, _C6 + 2 * CENT), "C1 > C6 + 2 phi")
+    why = "but the printed sides, e^k and C6 - phi k, differ for every n"
     return [
         identity(right, "n = C4 + C5 k put into e^k = C1 + C2 n"),
         identity(printed, "the printed C6 is C2 C4, without C1"),
-        positive(before, "E still falls at 5 nodes", by_five),
-        positive(after, "and rises at 6, so the minimum lies between", by_six),
-        positive(apart, "but the printed sides, e^k and C6 - phi k, differ for every n", by),
+        compute(before, "E still falls at 5 nodes"),
+        compute(after, "and rises at 6, so the minimum lies between"),
+        positive(apart, why, {large: CENT, at_0: 1}),
     ]
 
 
@@ -153,24 +137,18 @@ def last_share(count: Any, cost_of_setup: Any = phi) -> sp.Expr:
     return share(count, first_share(count, cost_of_setup), cost_of_setup)
 
 
-_DIFFERENCE = eq(
-    first_share(n) - first_share(n + 1), last_share(n + 1) * (1 - beta) / (1 - beta**n)
-)
+_TIMES = (1 - beta**n) / (1 - beta)
+_FASTER = Iff(gt(first_share(n), first_share(n + 1)), gt(last_share(n + 1), 0))
 one_step_statement(
     "disc",
     "One more node makes a task faster if and only if its share would be positive.",
     {
-        _DIFFERENCE: "(4.12) and the last share",
-        Iff(gt(first_share(n), first_share(n + 1)), gt(last_share(n + 1), 0)): (
-            "times (1 - beta^n)/(1 - beta) > 0",
-            (1 - beta**n) / (1 - beta),
-        ),
+        eq(first_share(n) - first_share(n + 1), last_share(n + 1) / _TIMES): "by (4.12)",
+        _FASTER: ("times (1 - beta^n)/(1 - beta) > 0", _TIMES),
     },
 )
 
-
 _LATER = assume(gt(share(j + k, alpha_1), 0), "a later share is positive")
-
 
 one_step_statement(
     "ajmono",
@@ -197,24 +175,21 @@ def bracket(count: Any) -> sp.Expr:
     return beta ** (1 - count) - 1 - (count - 1) * (1 - beta)
 
 
-@statement(
-    "last",
-    goals=[
-        Iff(gt(last_share(n), 0), gt((1 - beta) ** 2, phi * bracket(n))),
-        gt(bracket(n + 1), bracket(n)),
-        ge(bracket(n), (n - 1) * (1 - beta) ** 2 / beta),
-        eq(at_point(bracket(n), {n: 1}), 0),
-        Iff(ge(last_share(n), 0), ge((1 - beta) ** 2, phi * bracket(n))),
-    ],
-)
-def show_sign_of_last_share(sign: Any, rises: Any, bound: Any, one: Any, weak: Any) -> list[Line]:
+@statement("last")
+def show_sign_of_last_share(
+    sign: Any = Iff(gt(last_share(n), 0), gt((1 - beta) ** 2, phi * bracket(n))),
+    rises: Any = gt(bracket(n + 1), bracket(n)),
+    bound: Any = ge(bracket(n), (n - 1) * (1 - beta) ** 2 / beta),
+    one: Any = eq(at_point(bracket(n), {n: 1}), 0),
+    weak: Any = Iff(ge(last_share(n), 0), ge((1 - beta) ** 2, phi * bracket(n))),
+) -> list[Line]:
     """The last share is positive up to a number N* of nodes, and for no larger number."""
     times = (1 - beta) * (1 - beta**n) / beta ** (n - 1)
     why = "times (1 - beta)(1 - beta^n)/beta^(n-1) > 0"
     return [
         iff(sign, why, times),
         positive(rises, "the bracket rises"),
-        steps.show_inductively(bound, n, "it rises by at least (1-beta)^2/beta each time"),
+        show_inductively(bound, n, "it rises by at least (1-beta)^2/beta each time"),
         identity(one, "one node always has a positive share"),
         iff(weak, why, times),
     ]
@@ -223,8 +198,10 @@ def show_sign_of_last_share(sign: Any, rises: Any, bound: Any, one: Any, weak: A
 _MANY = sp.ceiling(beta / setup) + 1
 
 
-@statement("5.2", goals=[gt(time_formula(_MANY + 1, setup), time_formula(_MANY, setup))])
-def show_time_does_not_fall(rises: Any) -> list[Line]:
+@statement("5.2")
+def show_time_does_not_fall(
+    rises: Any = gt(time_formula(_MANY + 1, setup), time_formula(_MANY, setup)),
+) -> list[Line]:
     """If ST > 0 the execution time rises from n = ceiling(beta/phi) + 1 to n + 1."""
     here = {n: _MANY, phi: setup}
 
@@ -238,32 +215,25 @@ def show_time_does_not_fall(rises: Any) -> list[Line]:
     by = {at_this_number(height): setup, enough: (1 - beta) ** 2 / beta}
     wide = gt(setup * bracket(_MANY + 1), (1 - beta) ** 2)
     large = positive(wide, "so the bracket times phi exceeds (1-beta)^2", by)
-    why = "so the share of one more node would be negative"
-    none = steps.follows(at_this_number(sign), large, why)
+    none = steps.follows(at_this_number(sign), large, "so one more node has a negative share")
     difference = steps.substitute(lemma("disc")[0], here, "and E changes by that share")
     factor = sigma * w * (1 - beta) / (1 - beta**_MANY)
     return [positive(rises, "so E rises", {none: factor, difference: -sigma * w})]
 
 
-_ST_ZERO = time_formula(n, 0)
-
-
-def _st_zero_on(count: int) -> sp.Expr:
-    return at_point(_ST_ZERO, {n: count, beta: HALF, w: 2, sigma: 10, SC: 5})
-
-
+_TIMES_OF_EXAMPLE = {
+    at_point(time_formula(n, 0), {n: count, beta: HALF, w: 2, sigma: 10, SC: 5}): sp.Rational(time)
+    for count, time in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
+}
+_EXAMPLE = "sigma = 10, Cms = Cps = 1, SC = 5"
 one_step_statement(
     "5.2ST",
     "With ST = 0 and any SC the execution time decreases with every node.",
     {
-        gt(_ST_ZERO, time_formula(n + 1, 0)): "SC is the same for all n",
-        **{
-            eq(_st_zero_on(count), sp.Rational(time)): "sigma = 10, Cms = Cps = 1, SC = 5"
-            for count, time in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
-        },
+        gt(time_formula(n, 0), time_formula(n + 1, 0)): "SC is the same for all n",
+        **{eq(*pair): _EXAMPLE for pair in _TIMES_OF_EXAMPLE.items()},
     },
 )
-
 
 _c = 1 - (1 - beta) * sp.log(beta) / setup
 _CURVE = beta**-x + x * sp.log(beta) - _c
@@ -271,31 +241,23 @@ _MINIMUM = sp.Function("n^*", positive=True)(beta, setup)
 _V = -_c + _MINIMUM * sp.log(beta)
 
 
-@statement(
-    "5.2c",
-    goals=[
-        Iff(gt(sp.Derivative(first_share(x, setup), x), 0), gt(x, _MINIMUM)),
-        Iff(eq(sp.Derivative(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
-        eq(_V * sp.exp(_V), -sp.exp(-_c)),
-        lt(_V, -1),
-    ],
-)
-def show_minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Line]:
+@statement("5.2c")
+def show_minimiser(
+    rises: Any = Iff(gt(sp.Derivative(first_share(x, setup), x), 0), gt(x, _MINIMUM)),
+    zero: Any = Iff(eq(sp.Derivative(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
+    lambert: Any = eq(_V * sp.exp(_V), -sp.exp(-_c)),
+    branch: Any = lt(_V, -1),
+) -> list[Line]:
     """With ST > 0 the time has one minimum, with a closed form by Lambert's function."""
     point = -_c / sp.log(beta)
     there = steps.exponential(beta**-point)
-    zero_at, above, only = steps.root(
-        "n^*",
-        _CURVE,
-        x,
-        point,
-        [
-            positive(lt(_CURVE.subs(x, 0), 0), "the function is negative at n = 0"),
-            positive(gt(_CURVE.subs(x, point), 0), "it is positive at n = -c/ln beta", {there: 1}),
-            positive(gt(sp.diff(_CURVE, x), 0), "and it rises"),
-        ],
-        "beta^-n + n ln beta - c has one root, c = 1 - (1 - beta) ln beta/phi",
-    )
+    rising = [
+        positive(lt(_CURVE.subs(x, 0), 0), "the function is negative at n = 0"),
+        positive(gt(_CURVE.subs(x, point), 0), "it is positive at n = -c/ln beta", {there: 1}),
+        positive(gt(sp.diff(_CURVE, x), 0), "and it rises"),
+    ]
+    why = "beta^-n + n ln beta - c has one root, c = 1 - (1 - beta) ln beta/phi"
+    zero_at, above, only = steps.root("n^*", _CURVE, x, point, rising, why)
     times = (1 - beta**x) ** 2 / (setup * beta**x)
     why = "B' has the sign of that function"
     sign_of_slope = iff(Iff(rises.first, above.claim.first), why, times)
@@ -308,18 +270,15 @@ def show_minimiser(rises: Any, zero: Any, lambert: Any, branch: Any) -> list[Lin
     ]
 
 
-@statement(
-    "L5.1",
-    goals=[
-        gt(geometric(k), k * beta**k),
-        gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)), k * (1 - beta) / (1 - beta**k)),
-    ],
-)
-def show_lemma_1(powers: Any, ratio: Any) -> list[Line]:
+@statement("L5.1")
+def show_lemma_1(
+    powers: Any = gt(geometric(k), k * beta**k),
+    ratio: Any = gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)), k * (1 - beta) / (1 - beta**k)),
+) -> list[Line]:
     """(k+1)/G_(k+1) > k/G_k, as 1 + beta + ... + beta^(k-1) > k beta^k."""
-    more = steps.show_inductively(powers, k, "by induction")
-    scale = 1 / (geometric(k) * geometric(k + 1))
-    return [more, positive(ratio, "divided by G_k G_(k+1)", {more: scale})]
+    more = show_inductively(powers, k, "by induction")
+    by = {more: 1 / (geometric(k) * geometric(k + 1))}
+    return [more, positive(ratio, "divided by G_k G_(k+1)", by)]
 
 
 def _side(count: Any, cost_of_setup: Any) -> sp.Expr:
@@ -332,20 +291,17 @@ def _bare_side(count: Any) -> sp.Expr:
     return count * (count * (1 - beta) / (1 - beta**count) - 1)
 
 
-@statement(
-    "L5.2",
-    goals=[
-        gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)) - (k + 1), -k),
-        gt(_bare_side(k + 1), _bare_side(k)),
-        ge(_side(k + 1, phi), _side(k, phi)),
-        gt(_side(k + 1, setup), _side(k, setup)),
-    ],
-)
-def show_lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
+@statement("L5.2")
+def show_lemma_2(
+    ratio: Any = gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)) - (k + 1), -k),
+    both: Any = gt(_bare_side(k + 1), _bare_side(k)),
+    weak: Any = ge(_side(k + 1, phi), _side(k, phi)),
+    strict: Any = gt(_side(k + 1, setup), _side(k, setup)),
+) -> list[Line]:
     """The part of k B(k) that belongs to phi does not fall with k; it rises for phi > 0."""
     _, first = lemma("L5.1")
     nodes = gt(k + 1, geometric(k + 1))
-    more = steps.show_inductively(nodes, k, "k + 1 > 1 + beta + ... + beta^k, by induction")
+    more = show_inductively(nodes, k, "k + 1 > 1 + beta + ... + beta^k, by induction")
     above = positive(ratio, "divided by G_(k+1): (5.15)", {more: 1 / geometric(k + 1)})
     sum_ = positive(both, "(5.14): k times Lemma 5.1, and (5.15)", {first: k, above: 1})
     scale = 1 / (1 - beta)
@@ -357,8 +313,8 @@ def show_lemma_2(ratio: Any, both: Any, weak: Any, strict: Any) -> list[Line]:
     ]
 
 
-@statement("5.3", goals=[gt(cost(k + 1), cost(k))])
-def show_cost_rises(rises: Any) -> list[Line]:
+@statement("5.3")
+def show_cost_rises(rises: Any = gt(cost(k + 1), cost(k))) -> list[Line]:
     """The cost W(n) = n E(n) increases with every node, also where E(n) is no schedule."""
     _, first = lemma("L5.1")
     _, _, second, _ = lemma("L5.2")
@@ -370,19 +326,18 @@ _end = sp.Symbol("M", real=True)
 _EARLY = assume(Every(ge(_end, finish(j, j, ST, SC)), j, 1, n), "no node ends after M")
 
 
-@statement("OPR", goals=[ge(_end, time_formula(n))], hypotheses=[LOAD, _EARLY])
-def show_equal_finish_is_optimal(latest: Any) -> list[Line]:
+@statement("OPR", [LOAD, _EARLY])
+def show_equal_finish_is_optimal(latest: Any = ge(_end, time_formula(n))) -> list[Line]:
     """No split of the load ends before E, at which all nodes end together."""
     power, scaled = beta**-n, beta**-j
-    added = steps.add_up(_EARLY, "times beta^-j", weight=scaled)
+    added = add_up(_EARLY, "times beta^-j", weight=scaled)
     weights = (power - 1) / (1 - beta)
     powers = eq(total(lambda index: beta**-index, n), weights)
-    level = steps.show_inductively(powers, n, "the weights added")
+    level = show_inductively(powers, n, "the weights added")
     delays = phi * sigma * w * (n * power - beta * weights) / (1 - beta) + SC * weights
     times = sp.Sum(scaled * finish(j, j, ST, SC), (j, 1, n))
     mean = eq(times, delays + sigma * w * power * total(alpha, n))
-    why = "every share has the same coefficient in the sum of the ends"
-    same = steps.show_inductively(mean, n, why)
+    same = show_inductively(mean, n, "every share has the same coefficient in this sum")
     scale = beta**n * (1 - beta) / (1 - beta**n)
     by = {added: scale, same: scale, level: -scale * _end, LOAD: sigma * Cms / (1 - beta**n)}
     return [positive(latest, "so the weighted mean of the ends is E, for every split", by)]
@@ -463,12 +418,11 @@ one_step_statement(
     {claim: why for row in _TABLE for claim, why in _claims_of_row(*row).items()},
 )
 
-
 _load, _least_time, _batch, _interval = sp.symbols("L E batch interval", positive=True)
 _MEAN_BATCH = {_batch: total(lambda size: size, 10) / 10, _interval: _least_time / _load}
+_OFFERED_LOAD = at_point(_batch * _least_time / _interval, _MEAN_BATCH)
 _real_cost = x * first_share(x, 0)
 _derivative_at_1 = at_point(sp.Derivative(_real_cost, x), {beta: HALF, x: 1})
-
 
 _step_at_1 = at_point(_real_cost.subs(x, 2) - _real_cost.subs(x, 1), {beta: HALF})
 
@@ -476,25 +430,16 @@ one_step_statement(
     "M.n+1",
     "The offered load is 5.5 L, and DC_i is a forward difference.",
     {
-        eq(at_point(_batch * _least_time / _interval, _MEAN_BATCH), 11 * _load / 2): (
-            "the mean batch is (1 + ... + 10)/10"
-        ),
-        lt(_derivative_at_1, _step_at_1): (
-            "the derivative at one node is less than the step from one node to two"
-        ),
+        eq(_OFFERED_LOAD, 11 * _load / 2): "the mean batch is (1 + ... + 10)/10",
+        lt(_derivative_at_1, _step_at_1): "at one node the derivative is less than the next step",
     },
 )
 
-
 _r = sp.Symbol("r", real=True)
 
-
+_WHY = "I (3) with equal releases, and Delta = sigma (tau + chi)"
 one_step_statement(
     "M.names",
     "Paper I's completion (3) for equal releases r is r plus a duration.",
-    {
-        eq((n * _r + Delta) / n, _r + Delta / n): (
-            "I (3) with equal releases, and Delta = sigma (tau + chi)"
-        )
-    },
+    {eq((n * _r + Delta) / n, _r + Delta / n): _WHY},
 )

@@ -9,9 +9,9 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory import steps
-from dlsim.theory.relations import Every, eq, ge, gt, le, lt
+from dlsim.theory.relations import Every, Relation, eq, ge, gt, le, lt
 from dlsim.theory.statements import one_step_statement, statement
-from dlsim.theory.steps import Line, add_up, assume, generalise, identity, positive, take
+from dlsim.theory.steps import Line, add_up, assume, generalise, identity, positive, show, take
 from dlsim.theory.symbols import at_point, i, j, k, m, n, total
 
 # ------------------------------------------------------------------ the reduction
@@ -44,31 +44,18 @@ _INDEPENDENT = assume(
 _ONCE = assume(Every(le(chosen(i), 1), i, 1, n), "each vertex is in the set at most once")
 
 
-@statement(
-    "S.L1",
-    goals=[
-        eq(one + two, _a + _b),
-        eq(one * two, _a * _b),
-        Every(eq(connections(tail(k)) * connections(head(k)), 0), k, 1, m),
-        Every(eq(connections(i) * (1 - connections(i)), 0), i, 1, n),
-        ge(total(connections, n), least_throughput),
-        Every(le(chosen(tail(k)) + chosen(head(k)), 1), k, 1, m),
-        ge(n, total(chosen, n)),
-    ],
-    hypotheses=[
-        *_ON_ROUTES,
-        _DIFFER,
-        _COMMON_LINK,
-        _OWN_LINK,
-        _BANDWIDTH,
-        _THROUGHPUT,
-        *_VERTICES,
-        _INDEPENDENT,
-        _ONCE,
-    ],
-)
+_ALLOCATION = [*_ON_ROUTES, _DIFFER, _COMMON_LINK, _OWN_LINK, _BANDWIDTH, _THROUGHPUT]
+
+
+@statement("S.L1", [*_ALLOCATION, *_VERTICES, _INDEPENDENT, _ONCE])
 def show_reduction(
-    sum_: Any, product: Any, apart: Any, zero_one: Any, size: Any, link: Any, gateway: Any
+    sum_: Any = eq(one + two, _a + _b),
+    product: Any = eq(one * two, _a * _b),
+    apart: Any = Every(eq(connections(tail(k)) * connections(head(k)), 0), k, 1, m),
+    zero_one: Any = Every(eq(connections(i) * (1 - connections(i)), 0), i, 1, n),
+    size: Any = ge(total(connections, n), least_throughput),
+    link: Any = Every(le(chosen(tail(k)) + chosen(head(k)), 1), k, 1, m),
+    gateway: Any = ge(n, total(chosen, n)),
 ) -> list[Line]:
     """In any graph an allocation of throughput B exists iff B vertices are independent."""
     on_first, on_second = _ON_ROUTES
@@ -76,64 +63,50 @@ def show_reduction(
     by = {on_first: scale, on_second: -scale}
     ends = identity(sum_, "so i_1 and i_2 are the ends of edge k", by, [_DIFFER])
     by = {add_up(_BANDWIDTH, "added over all routes"): 1, _THROUGHPUT: 1}
-    large = positive(size, "so the set is no smaller than the throughput", by)
-    by = {add_up(_ONCE, "added over all vertices"): 1}
     return [
         ends,
         identity(product, "with the same product", {ends: one, on_first: -1}),
         _allocation_to_set(apart),
         _zero_or_one(zero_one),
-        large,
+        positive(size, "so the set is no smaller than the throughput", by),
         _set_to_allocation(link),
-        positive(gateway, "(2) at cluster 0", by),
+        positive(gateway, "(2) at cluster 0", {add_up(_ONCE, "added over all vertices"): 1}),
     ]
 
 
-def _show_product_is_zero(
-    claim: Every, other: sp.Expr, row: Line, by_row: dict[Line, Any], not_negative: Line
-) -> Line:
-    """Show, for every index, that a number of connections or another factor is 0."""
-    product = claim.relation.left
-    count = product / other
-    goal = le(product, 0)
-    opened = assume(ge(count, 1), "if a connection is opened")
-    first = positive(goal, "the other factor is not positive", {**by_row, opened: count})
-    closed = assume(opened.claim.negated, "if none is opened")
-    none = steps.sharpen(ge(0, count), "the number is 0", closed)
-    second = positive(goal, "so the product is not positive", {none: other}, [row])
-    both = steps.cases(goal, first, second, opened.claim, "in both cases")
-    zero = steps.squeeze(claim.relation, both, not_negative, "so the product is 0")
-    return generalise(zero, claim.index, claim.low, claim.high)
+_count = sp.Symbol("N", integer=True, nonnegative=True)
+_SQUARE = steps.show_inductively(ge(_count**2, _count), _count, "a whole number and its square")
 
 
 def _allocation_to_set(claim: Every) -> Line:
     """Show that connections that share a link are not both opened."""
-    row = take(_COMMON_LINK, k, "for edge k")
     here, there = connections(tail(k)), connections(head(k))
     least = positive(ge(here * there, 0), "numbers of connections are not negative")
-    return _show_product_is_zero(claim, there, row, {row: here}, least)
+    squares = [steps.substitute(_SQUARE, {_count: end}, "for an end") for end in (here, there)]
+    by = {_COMMON_LINK: (here + there) / 2, **dict.fromkeys(squares, sp.Rational(1, 2))}
+    most = positive(le(here * there, 0), "there is at most one on the common link", by)
+    return generalise(
+        steps.squeeze(claim.relation, most, least, "so the product is 0"), *claim.span
+    )
 
 
 def _zero_or_one(claim: Every) -> Line:
     """Show that a route has no connection or one."""
-    row = take(_OWN_LINK, i, "for route i")
-    rest = 1 - connections(i)
-    least = positive(
-        ge(connections(i) * rest, 0), "there is at most one connection", {row: connections(i)}
-    )
-    return _show_product_is_zero(claim, rest, row, {}, least)
+    count = connections(i)
+    square = steps.substitute(_SQUARE, {_count: count}, "for route i")
+    most = positive(le(count * (1 - count), 0), "the number is whole", {square: 1})
+    least = positive(ge(count * (1 - count), 0), "and at most one", {_OWN_LINK: count})
+    return generalise(steps.squeeze(claim.relation, most, least, "so it is 0 or 1"), *claim.span)
 
 
 def _set_to_allocation(claim: Every) -> Line:
     """Show that alpha = beta = 1 on an independent set is a valid allocation."""
-    apart = take(_INDEPENDENT, k, "for edge k")
     first, second = (
         take(_ONCE, end(k), "for an end of edge k", [take(vertex, k, "for edge k")])
         for end, vertex in zip((tail, head), _VERTICES, strict=True)
     )
-    by = {first: 1 - chosen(head(k)), apart: -1}
-    link = positive(claim.relation, "(1 - x_u)(1 - x_v) >= 0, so (3) holds", by, [second])
-    return generalise(link, k, 1, m, "on all common links")
+    by = {first: 1 - chosen(head(k)), _INDEPENDENT: -1}
+    return show(claim, "(1 - x_u)(1 - x_v) >= 0, so (3) holds", by, [second])
 
 
 # ------------------------------------------------------------------ the linear program
@@ -152,42 +125,40 @@ def rounded_load(index: Any) -> sp.Expr:
     return sp.Min(load(index), sp.floor(routes(index)) * band / size)
 
 
-_WORK_ROW = assume(
-    le(total(lambda index: load(index) * price_of_work(index), n), cluster_speed),
-    "(6b) of the relaxed program",
-)
+def work_row_of(done: Any) -> Relation:
+    """Return (6b): a cluster does no more work per unit of time than its speed."""
+    return le(sp.Sum(done(i) * price_of_work(i), (i, 1, n)), cluster_speed)
+
+
+_WORK_ROW = assume(work_row_of(load), "(6b) of the relaxed program")
 _LINK_ROW = assume(le(total(routes, n), capacity), "(6d) of the relaxed program")
 
 
-@statement(
-    "S.LPR",
-    goals=[
-        Every(le(sp.floor(routes(j)), routes(j)), j, 1, n),
-        Every(ge(sp.floor(routes(j)), 0), j, 1, n),
-        Every(le(rounded_load(j), load(j)), j, 1, n),
-        Every(ge(rounded_load(j), 0), j, 1, n),
-        Every(le(rounded_load(j) * size, sp.floor(routes(j)) * band), j, 1, n),
-        le(total(lambda index: rounded_load(index) * price_of_work(index), n), cluster_speed),
-        le(total(lambda index: sp.floor(routes(index)), n), capacity),
-    ],
-    hypotheses=[_WORK_ROW, _LINK_ROW],
-)
+@statement("S.LPR", [_WORK_ROW, _LINK_ROW])
 def show_rounding_down(
-    fewer: Any, some: Any, less: Any, rest: Any, carried: Any, work_row: Any, link_row: Any
+    fewer: Any = Every(le(sp.floor(routes(j)), routes(j)), j, 1, n),
+    some: Any = Every(ge(sp.floor(routes(j)), 0), j, 1, n),
+    less: Any = Every(le(rounded_load(j), load(j)), j, 1, n),
+    rest: Any = Every(ge(rounded_load(j), 0), j, 1, n),
+    carried: Any = Every(le(rounded_load(j) * size, sp.floor(routes(j)) * band), j, 1, n),
+    work_row: Any = work_row_of(rounded_load),
+    link_row: Any = le(sp.Sum(sp.floor(routes(i)), (i, 1, n)), capacity),
 ) -> list[Line]:
     """Connections rounded down, with the load that they carry, satisfy (6): no row grows."""
     down, _ = steps.rounding(sp.floor(routes(j)))
-    least = positive(some.relation, "the floor of what is not negative")
     smaller = steps.extreme(less.relation, "a minimum is at most its parts")
     fits = sp.floor(routes(j)) * band / size
     link = steps.extreme(le(rounded_load(j), fits), "also the second part")
     nothing = steps.extreme(rest.relation, "neither part is negative")
-    bounded = positive(carried.relation, "times delta: (6e)", {link: size})
-    rows = [generalise(line, j, 1, n) for line in (down, least, smaller, nothing, bounded)]
-    by_work = {add_up(rows[2], "times w", weight=price_of_work(j)): 1, _WORK_ROW: 1}
-    by_link = {add_up(rows[0], "added over all routes"): 1, _LINK_ROW: 1}
+    down, smaller, nothing = (generalise(line, j, 1, n) for line in (down, smaller, nothing))
+    by_work = {add_up(smaller, "times w", weight=price_of_work(j)): 1, _WORK_ROW: 1}
+    by_link = {add_up(down, "added over all routes"): 1, _LINK_ROW: 1}
     return [
-        *rows,
+        down,
+        show(some, "the floor of what is not negative"),
+        smaller,
+        nothing,
+        show(carried, "times delta: (6e)", {link: size}),
         positive(work_row, "(6b), and (6c) in the same way", by_work),
         positive(link_row, "(6d)", by_link),
     ]
@@ -196,7 +167,7 @@ def show_rounding_down(
 coefficient = sp.Function("A", real=True)
 variable, row_price = sp.Function("z", nonnegative=True), sp.Function("y", nonnegative=True)
 right, objective = sp.Function("b", real=True), sp.Function("c", real=True)
-_inner = total(lambda index: coefficient(k, index) * variable(index), n)
+_inner = sp.Sum(coefficient(k, i) * variable(i), (i, 1, n))
 _columns = sp.Sum(row_price(k) * coefficient(k, j), (k, 1, m))
 _ROWS = assume(
     Every(le(_inner, right(k)), k, 1, m), "an allocation, whole or not, satisfies all rows of (6)"
@@ -204,24 +175,19 @@ _ROWS = assume(
 _DUAL = assume(Every(ge(_columns, objective(j)), j, 1, n), "no column is worth more than its price")
 
 
-@statement(
-    "S.bound",
-    goals=[
-        le(
-            total(lambda index: objective(index) * variable(index), n),
-            sp.Sum(row_price(k) * right(k), (k, 1, m)),
-        )
-    ],
-    hypotheses=[_ROWS, _DUAL],
-)
-def show_relaxation_bounds(goal: Any) -> list[Line]:
+@statement("S.bound", [_ROWS, _DUAL])
+def show_relaxation_bounds(
+    goal: Any = le(
+        sp.Sum(objective(i) * variable(i), (i, 1, n)), sp.Sum(row_price(k) * right(k), (k, 1, m))
+    ),
+) -> list[Line]:
     """Prices that are feasible in the rational program bound every allocation, whole or not."""
     all_rows = add_up(_ROWS, "times the price of the row", weight=row_price(k))
     all_columns = add_up(_DUAL, "times the variable of the column", weight=variable(j))
     by_rows = sp.Sum(row_price(k) * _inner, (k, 1, m))
     by_columns = sp.Sum(_columns * variable(j), (j, 1, n))
-    why = "the order of the two sums is changed"
-    swapped = steps.show_inductively(eq(by_columns, by_rows), n, why)
+    order = eq(by_columns, by_rows)
+    swapped = steps.show_inductively(order, n, "the order of the two sums is changed")
     by = {all_rows: 1, all_columns: 1, swapped: -1}
     return [positive(goal, "so no allocation is worth more", by)]
 
@@ -237,16 +203,12 @@ _left_over = steps.exact_function(
 _ROOM = assume(ge(whole_cap - fixed, relaxed), "the relaxed program leaves room for it")
 
 
-@statement(
-    "S.LPRR",
-    goals=[
-        ge(whole_cap, fixed + sp.ceiling(relaxed)),
-        gt(at_point(sp.ceiling(cap), {cap: sp.Rational(5, 2)}), sp.Rational(5, 2)),
-        eq(_left_over(2), 0),
-    ],
-    hypotheses=[_ROOM],
-)
-def show_rounding_up(fits: Any, real: Any, none: Any) -> list[Line]:
+@statement("S.LPRR", [_ROOM])
+def show_rounding_up(
+    fits: Any = ge(whole_cap, fixed + sp.ceiling(relaxed)),
+    real: Any = gt(at_point(sp.ceiling(cap), {cap: sp.Rational(5, 2)}), sp.Rational(5, 2)),
+    none: Any = eq(_left_over(2), 0),
+) -> list[Line]:
     """Rounding a relaxed number of connections up keeps a link feasible if its limit is whole."""
     both = steps.ceiling(whole_cap - fixed, relaxed, "the number that is left is whole")
     up = steps.follows(both, _ROOM, "so there is room for the ceiling")
@@ -259,7 +221,6 @@ def show_rounding_up(fits: Any, real: Any, none: Any) -> list[Line]:
 
 _alloc = steps.exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
 
-
 one_step_statement(
     "S.G5",
     "If no neighbour can be reached, the printed step 5 gives the local cluster nothing.",
@@ -268,7 +229,6 @@ one_step_statement(
         lt(_alloc(0), 10): "though the local benefit is 10",
     },
 )
-
 
 # ------------------------------------------------------------------ the period
 
@@ -283,25 +243,18 @@ _COMMON = assume(
 )
 
 
-@statement(
-    "S.Tp",
-    goals=[
-        Every(eq(rate(j) * T, numerator(j) * multiple(j)), j, 1, n),
-        eq(
-            total(lambda index: rate(index) * price_of_work(index) * T, n) / T,
-            total(lambda index: rate(index) * price_of_work(index), n),
-        ),
-        eq(_lcm(4, 6, 10), 60),
-    ],
-    hypotheses=[_RATIONAL, _COMMON],
-)
-def show_period(counts: Any, row: Any, example: Any) -> list[Line]:
+@statement("S.Tp", [_RATIONAL, _COMMON])
+def show_period(
+    counts: Any = Every(eq(rate(j) * T, numerator(j) * multiple(j)), j, 1, n),
+    row: Any = eq(
+        sp.Sum(rate(i) * price_of_work(i) * T, (i, 1, n)) / T,
+        sp.Sum(rate(i) * price_of_work(i), (i, 1, n)),
+    ),
+    example: Any = eq(_lcm(4, 6, 10), 60),
+) -> list[Line]:
     """With T_p = lcm of the denominators every route has a whole number alpha T_p of load units."""
-    fraction, multiple_ = (take(line, j) for line in (_RATIONAL, _COMMON))
-    by = {fraction: T, multiple_: numerator(j) / denominator(j)}
-    units = identity(counts.relation, "u q is whole", by)
     return [
-        generalise(units, j, 1, n),
+        show(counts, "u q is whole", {_RATIONAL: T, _COMMON: numerator(j) / denominator(j)}),
         identity(row, "and the period changes no row of (1)-(4)"),
         steps.compute(example, "an example"),
     ]
@@ -310,11 +263,12 @@ def show_period(counts: Any, row: Any, example: Any) -> list[Line]:
 byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
 _alpha, _delta, _w, _s, _period = sp.symbols("alpha delta w s T_p", positive=True)
 _DIMENSIONS = {_alpha: unit / time, _delta: byte / unit, _w: effort / unit, _s: effort / time}
+_DIMENSIONS[_period] = time
 
 
 def _dimension_of(expression: sp.Expr) -> sp.Expr:
-    values = {**_DIMENSIONS, _period: time}
-    return at_point(expression, {old: values[old] for old in expression.free_symbols})
+    letters = sorted(expression.free_symbols, key=str)
+    return at_point(expression, {letter: _DIMENSIONS[letter] for letter in letters})
 
 
 one_step_statement(
@@ -322,9 +276,7 @@ one_step_statement(
     "In a period there are alpha T_p load units and alpha delta T_p bytes; (1) bounds the work.",
     {
         eq(_dimension_of(_alpha * _period), unit): "alpha: units per time",
-        eq(_dimension_of(_alpha * _delta * _period), byte): (
-            "delta: bytes per unit, so these are the terms of (2)"
-        ),
+        eq(_dimension_of(_alpha * _delta * _period), byte): "delta: bytes per unit, as in (2)",
         eq(_dimension_of(_alpha * _w / _s), 1): "w: work per unit, s: work per time",
     },
 )

@@ -1,9 +1,8 @@
 """What a line of a derivation claims: a relation, an equivalence, or a relation for every index."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import sympy as sp
 from sympy.core.function import AppliedUndef
@@ -12,7 +11,14 @@ from sympy.printing.printer import Printer
 from sympy.printing.str import StrPrinter
 
 
-class _Printer(LatexPrinter):
+class ProofError(Exception):
+    """A step of a derivation that does not hold, or that could not be decided."""
+
+
+# ------------------------------------------------------------------ printing
+
+
+class _Latex(LatexPrinter):
     """SymPy's LaTeX, with the values of a sequence written as the papers do: r_j."""
 
     def _print_Subs(self, expr: sp.Subs) -> str:
@@ -27,17 +33,7 @@ class _Printer(LatexPrinter):
         return text if exp is None else f"{text}^{{{exp}}}"
 
 
-def latex(expression: sp.Expr) -> str:
-    """Return an expression as LaTeX."""
-    return str(_Printer({"ln_notation": True}).doprint(expression))
-
-
-def _values_put_in(printer: Printer, expr: sp.Subs) -> str:
-    pairs = zip(expr.variables, expr.point, strict=True)
-    return ", ".join(f"{printer._print(old)} = {printer._print(new)}" for old, new in pairs)
-
-
-class _TextPrinter(StrPrinter):
+class _Text(StrPrinter):
     """SymPy's plain text, with derivatives and values put in as they are read aloud."""
 
     def _print_Subs(self, expr: sp.Subs) -> str:
@@ -47,26 +43,51 @@ class _TextPrinter(StrPrinter):
         return f"d/d{self._print(expr.variables[0])} [{self._print(expr.expr)}]"
 
 
+def _values_put_in(printer: Printer, expr: sp.Subs) -> str:
+    pairs = zip(expr.variables, expr.point, strict=True)
+    return ", ".join(f"{printer._print(old)} = {printer._print(new)}" for old, new in pairs)
+
+
+#: How relations and claims are written in text and in LaTeX.
+_IN_TEXT = {"iff": "  iff  ", "range": "  ({} = {}, ..., {})"}
+_IN_LATEX = {
+    ">=": r"\ge", "<=": r"\le",
+    "iff": r" \quad\Leftrightarrow\quad ", "range": r" \quad ({} = {}, \dots, {})",
+}  # fmt: skip
+
+
 def to_text(value: Any) -> str:
     """Return an expression or a claim as plain text."""
-    return str(_TextPrinter().doprint(value)) if isinstance(value, sp.Basic) else str(value)
+    if isinstance(value, Proposition):
+        return value.write(to_text, _IN_TEXT)
+    return str(_Text().doprint(value)) if isinstance(value, sp.Basic) else str(value)
 
 
-class ProofError(Exception):
-    """A step of a derivation that does not hold, or that could not be decided."""
+def to_latex(value: Any) -> str:
+    """Return an expression or a claim as LaTeX."""
+    if isinstance(value, Proposition):
+        return value.write(to_latex, _IN_LATEX)
+    return str(_Latex({"ln_notation": True}).doprint(sp.sympify(value)))
 
 
-_LATEX = {"=": "=", ">": ">", ">=": r"\ge", "<": "<", "<=": r"\le"}
-_NEGATED = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+# ------------------------------------------------------------------ claims
 
 
-class Proposition(ABC):
+class Proposition:
     """What a line can claim; it prints itself in text and in LaTeX."""
 
     @property
-    @abstractmethod
     def sides(self) -> tuple[sp.Expr, ...]:
         """All expressions in it."""
+        raise NotImplementedError
+
+    def subs(self, values: Mapping[Any, Any]) -> Any:
+        """Replace symbols, all at once, but not the index of a range."""
+        raise NotImplementedError
+
+    def write(self, to_string: Callable[[Any], str], notation: Mapping[str, str]) -> str:
+        """Return it as a string, given how expressions and signs are written."""
+        raise NotImplementedError
 
     @property
     def free_symbols(self) -> set[sp.Symbol]:
@@ -76,28 +97,15 @@ class Proposition(ABC):
     @property
     def bound_symbols(self) -> set[sp.Symbol]:
         """The indices of sums and of a range, and what is put in or differentiated by."""
-        bound: set[sp.Symbol] = set()
-        for part in set().union(
-            *(side.atoms(sp.Sum, sp.Subs, sp.Derivative) for side in self.sides)
-        ):
-            bound |= set(part.variables)
-        return bound
+        kinds = (sp.Sum, sp.Subs, sp.Derivative)
+        binding = set().union(*(side.atoms(*kinds) for side in self.sides))
+        return {symbol for part in binding for symbol in part.variables}
 
-    @property
-    def symbols(self) -> set[sp.Symbol]:
-        """All symbols, free or bound."""
-        return self.free_symbols | self.bound_symbols
-
-    @abstractmethod
-    def subs(self, values: Mapping[Any, Any]) -> Self:
-        """Replace symbols, all at once, but not the index of a range."""
-
-    @abstractmethod
-    def latex(self) -> str:
-        """Return it as LaTeX."""
+    def __str__(self) -> str:
+        return to_text(self)
 
     def _repr_latex_(self) -> str:
-        return f"${self.latex()}$"
+        return f"${to_latex(self)}$"
 
 
 @dataclass(frozen=True)
@@ -109,7 +117,6 @@ class Relation(Proposition):
     right: sp.Expr
 
     def __post_init__(self) -> None:
-        """Turn plain numbers into SymPy's."""
         object.__setattr__(self, "left", sp.sympify(self.left))
         object.__setattr__(self, "right", sp.sympify(self.right))
 
@@ -122,34 +129,27 @@ class Relation(Proposition):
     @property
     def kind(self) -> str:
         """What the gap is: ``=``, ``>`` or ``>=`` zero."""
-        return {"<": ">", "<=": ">="}.get(self.sign, self.sign)
+        return self.sign.replace("<", ">")
 
     @property
     def negated(self) -> "Relation":
         """The relation that holds exactly where this inequality does not."""
         if self.sign == "=":
             raise ProofError(f"the negation of {self} is no single relation")
-        return Relation(self.left, _NEGATED[self.sign], self.right)
+        negated = {">": "<=", ">=": "<", "<": ">=", "<=": ">"}
+        return Relation(self.left, negated[self.sign], self.right)
 
     @property
     def sides(self) -> tuple[sp.Expr, ...]:
-        """Left and right."""
         return self.left, self.right
 
     def subs(self, values: Mapping[Any, Any]) -> "Relation":
-        """Replace symbols, all at once."""
-        return Relation(
-            self.left.subs(values, simultaneous=True),
-            self.sign,
-            self.right.subs(values, simultaneous=True),
-        )
+        left, right = (side.subs(values, simultaneous=True) for side in self.sides)
+        return Relation(left, self.sign, right)
 
-    def latex(self) -> str:
-        """Return it as LaTeX."""
-        return f"{latex(self.left)} {_LATEX[self.sign]} {latex(self.right)}"
-
-    def __str__(self) -> str:
-        return f"{to_text(self.left)} {self.sign} {to_text(self.right)}"
+    def write(self, to_string: Callable[[Any], str], notation: Mapping[str, str]) -> str:
+        left, right = map(to_string, self.sides)
+        return f"{left} {notation.get(self.sign, self.sign)} {right}"
 
 
 @dataclass(frozen=True)
@@ -161,19 +161,13 @@ class Iff(Proposition):
 
     @property
     def sides(self) -> tuple[sp.Expr, ...]:
-        """The sides of both."""
         return self.first.sides + self.second.sides
 
     def subs(self, values: Mapping[Any, Any]) -> "Iff":
-        """Replace symbols in both."""
         return Iff(self.first.subs(values), self.second.subs(values))
 
-    def latex(self) -> str:
-        """Return it as LaTeX."""
-        return rf"{self.first.latex()} \quad\Leftrightarrow\quad {self.second.latex()}"
-
-    def __str__(self) -> str:
-        return f"{self.first}  iff  {self.second}"
+    def write(self, to_string: Callable[[Any], str], notation: Mapping[str, str]) -> str:
+        return f"{to_string(self.first)}{notation['iff']}{to_string(self.second)}"
 
 
 @dataclass(frozen=True)
@@ -186,39 +180,35 @@ class Every(Proposition):
     high: sp.Expr
 
     def __post_init__(self) -> None:
-        """Turn plain numbers into SymPy's."""
         object.__setattr__(self, "low", sp.sympify(self.low))
         object.__setattr__(self, "high", sp.sympify(self.high))
 
     @property
+    def span(self) -> tuple[sp.Symbol, sp.Expr, sp.Expr]:
+        """Index, first and last, as `sympy.Sum` takes them."""
+        return self.index, self.low, self.high
+
+    @property
+    def sides(self) -> tuple[sp.Expr, ...]:
+        return (*self.relation.sides, self.low, self.high)
+
+    @property
     def free_symbols(self) -> set[sp.Symbol]:
-        """The symbols but for the index."""
         inside: set[sp.Symbol] = self.relation.free_symbols - {self.index}
         return inside | self.low.free_symbols | self.high.free_symbols
 
     @property
     def bound_symbols(self) -> set[sp.Symbol]:
-        """The index, and what is bound in the relation."""
         return super().bound_symbols | {self.index}
 
-    @property
-    def sides(self) -> tuple[sp.Expr, ...]:
-        """The sides of the relation, and the ends of the range."""
-        return (*self.relation.sides, self.low, self.high)
-
     def subs(self, values: Mapping[Any, Any]) -> "Every":
-        """Replace symbols, but not the index."""
         values = {old: new for old, new in values.items() if old != self.index}
         low, high = (end.subs(values, simultaneous=True) for end in (self.low, self.high))
         return Every(self.relation.subs(values), self.index, low, high)
 
-    def latex(self) -> str:
-        """Return it as LaTeX."""
-        low, high = latex(self.low), latex(self.high)
-        return rf"{self.relation.latex()} \quad ({latex(self.index)} = {low}, \dots, {high})"
-
-    def __str__(self) -> str:
-        return f"{self.relation}  ({self.index} = {self.low}, ..., {self.high})"
+    def write(self, to_string: Callable[[Any], str], notation: Mapping[str, str]) -> str:
+        ends = map(to_string, (self.index, self.low, self.high))
+        return to_string(self.relation) + notation["range"].format(*ends)
 
 
 def eq(left: Any, right: Any) -> Relation:

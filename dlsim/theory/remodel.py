@@ -12,7 +12,17 @@ import sympy as sp
 from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, eq, ge, le, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
-from dlsim.theory.steps import Line, add_up, assume, generalise, identity, positive, take
+from dlsim.theory.steps import (
+    Line,
+    add_up,
+    assume,
+    extreme,
+    identity,
+    positive,
+    show,
+    show_inductively,
+    take,
+)
 from dlsim.theory.symbols import alpha, at_point, beta, chi, j, m, n, r, s, sigma, tau, total, w
 
 E = sp.Symbol("E", positive=True)
@@ -48,8 +58,7 @@ def bound_product(bound: Any, why: str) -> Line:
     """Show P_j < 1, or P_j <= beta^j, for j = 1..n by induction; `why` is the step."""
     first = {take(PRODUCT, 1, "the first product"): -1, EMPTY: -beta_of(1)}
     by = {take(PRODUCT, j + 1, "one beta more"): -1}
-    every, times = Every(bound, j, 1, n), beta_of(j + 1)
-    return steps.show_inductively(every, j, why, by, times, first)
+    return show_inductively(Every(bound, j, 1, n), j, why, by, beta_of(j + 1), first)
 
 
 def show_product_below_1() -> tuple[Line, Line]:
@@ -59,57 +68,47 @@ def show_product_below_1() -> tuple[Line, Line]:
 
 
 _SENT = sigma * tau * total(alpha, j)
+_END = _SENT + sigma * _c(j) * alpha(j)
+_NEXT_SHARE = eq(alpha(j + 1), alpha(j) * _c(j) / (tau + _c(j + 1)))
+_TIMES = -1 / (sigma * (tau + _c(j + 1)))
 one_step_statement(
     "6.rec",
     "Nodes of different speed end together iff alpha_(i+1) (tau + chi_(i+1)) = alpha_i chi_i.",
-    {
-        Iff(
-            eq(
-                _SENT + sigma * _c(j) * alpha(j),
-                _SENT.subs(j, j + 1) + sigma * _c(j + 1) * alpha(j + 1),
-            ),
-            eq(alpha(j + 1), alpha(j) * _c(j) / (tau + _c(j + 1))),
-        ): ("line i less line i+1", -1 / (sigma * (tau + _c(j + 1))))
-    },
+    {Iff(eq(_END, _END.subs(j, j + 1)), _NEXT_SHARE): ("line i less line i+1", _TIMES)},
 )
 
 
-@statement(
-    "6.closed",
-    goals=[
-        Every(eq(share_of(j + 1) * (tau + cost_of(j + 1)), share_of(j) * cost_of(j)), j, 1, n - 1),
-        eq(total(share_of, n), 1),
-        eq(sigma * (tau + cost_of(1)) * share_of(sp.Integer(1)), ESTIMATE),
-    ],
-    hypotheses=[EMPTY, PRODUCT],
-)
-def show_remodel_closed(recurrence: Any, whole: Any, first: Any) -> list[Line]:
+@statement("6.closed", [EMPTY, PRODUCT])
+def show_remodel_closed(
+    recurrence: Any = Every(
+        eq(share_of(j + 1) * (tau + cost_of(j + 1)), share_of(j) * cost_of(j)), j, 1, n - 1
+    ),
+    whole: Any = eq(total(share_of, n), 1),
+    first: Any = eq(sigma * (tau + cost_of(1)) * share_of(sp.Integer(1)), ESTIMATE),
+) -> list[Line]:
     """The estimate is sigma tau/(1 - P), P = beta_1 ... beta_n, with shares in closed form."""
     _, below = show_product_below_1()
     scale = 1 / (1 - P(n))
     factor = take(PRODUCT, j, "", [assume(ge(n - 1, j), "a node follows")])
     by = {factor: (1 - beta_of(j + 1)) * (tau + cost_of(j + 1)) * scale}
-    one = identity(recurrence.relation, "the shares satisfy the recurrence", by, [below])
-    lost = eq((1 - beta_of(j)) * P(j - 1), P(j - 1) - P(j))
-    each = identity(lost, "what the product loses at node j", {take(PRODUCT, j): 1})
-    losses = add_up(generalise(each, j, 1, n), "added over all nodes")
+    lost = Every(eq((1 - beta_of(j)) * P(j - 1), P(j - 1) - P(j)), j, 1, n)
+    each = show(lost, "what the product loses at node j", {PRODUCT: 1})
+    losses = add_up(each, "added over all nodes")
     differences = eq(total(lambda i: P(i - 1) - P(i), n), P(0) - P(n))
-    telescope = steps.show_inductively(differences, n, "neighbours cancel")
-    by = {losses: scale, telescope: scale, EMPTY: scale}
+    telescope = show_inductively(differences, n, "neighbours cancel")
+    added = {losses: scale, telescope: scale, EMPTY: scale}
     times = sigma * (tau + cost_of(1)) * (1 - beta_of(1)) * scale
     return [
-        generalise(one, j, 1, n - 1),
-        identity(whole, "so the shares add up to 1", by, [below]),
+        show(recurrence, "the shares satisfy the recurrence", by, [below]),
+        identity(whole, "so the shares add up to 1", added, [below]),
         identity(first, "the end of the first node", {EMPTY: times}, [below]),
     ]
 
 
-@statement(
-    "6.EhatE",
-    goals=[le(P(n), beta**n), le(ESTIMATE, sigma * tau / (1 - beta**n))],
-    hypotheses=[EMPTY, PRODUCT],
-)
-def show_estimate_is_shorter(powers: Any, time: Any) -> list[Line]:
+@statement("6.EhatE", [EMPTY, PRODUCT])
+def show_estimate_is_shorter(
+    powers: Any = le(P(n), beta**n), time: Any = le(ESTIMATE, sigma * tau / (1 - beta**n))
+) -> list[Line]:
     """The estimate of [6] is no longer than paper M's time on nodes that are free together."""
     _, below = show_product_below_1()
     less = take(bound_product(le(P(j), beta**j), "beta_i <= beta, as chi_i <= chi"), n)
@@ -127,42 +126,33 @@ _STARTS = assume(
 _EQUAL_TIME = assume(eq(E, sigma * tau / (1 - beta**n)), "E is paper M's time")
 
 
-@statement(
-    "6.safe",
-    goals=[Every(le(s(j) + share_of(j) * sigma * w, _r_n + ESTIMATE), j, 1, n)],
-    hypotheses=[EMPTY, PRODUCT, _SORTED, _FIRST, _STARTS, _EQUAL_TIME],
-)
-def show_estimate_is_safe(goal: Any) -> list[Line]:
+@statement("6.safe", [EMPTY, PRODUCT, _SORTED, _FIRST, _STARTS, _EQUAL_TIME])
+def show_estimate_is_safe(
+    goal: Any = Every(le(s(j) + share_of(j) * sigma * w, _r_n + ESTIMATE), j, 1, n),
+) -> list[Line]:
     """No node ends after the estimate, each computing at full speed from its own start."""
     each_below, below = show_product_below_1()
     scale = sigma * tau / (1 - P(n))
     room = [assume(ge(n, j + 1), "a node follows")]
     bound = _r_n - early(j) + sigma * tau * (1 - P(j - 1)) / (1 - P(n))
-    next_bound = bound.subs(j, j + 1)
-    claim = le(s(j), bound)
+    next_bound, here = bound.subs(j, j + 1), le(s(j), bound)
     by = {take(each_below, j, "P_j < 1", room): scale}
     free = positive(ge(next_bound, _FREE), "the next node is free by then", by, [below])
     order = take(_SORTED, j, "for the next node", room)
     factor = take(PRODUCT, j, "for node j", room)
-    by = {assume(claim, "assume it of a node"): 1, order: 1, factor: -scale}
+    by = {assume(here, "assume it of a node"): 1, order: 1, factor: -scale}
     linked = positive(ge(next_bound, _LINK_FREE), "and so is the link", by, [below])
     latest = le(sp.Max(_FREE, _LINK_FREE), next_bound)
-    by = {
-        steps.extreme(latest, "so both are", [free, linked, below]): 1,
-        take(_STARTS, j, "for the next node", room): 1,
-    }
-    step = positive(claim.subs({j: j + 1}), "so the next node starts by then", by, [below])
-    first = {_FIRST: -1, EMPTY: -scale}
-    base = positive(claim.subs({j: 1}), "at the first node", first, [below])
-    starts_by = steps.induction(claim, j, base, step, "for every node")
+    both = extreme(latest, "so both are", [free, linked, below])
+    by = {both: 1, take(_STARTS, j, "for the next node", room): 1}
+    step = positive(here.subs({j: j + 1}), "so the next node starts by then", by, [below])
+    base = positive(here.subs({j: 1}), "at the first node", {_FIRST: -1, EMPTY: -scale}, [below])
+    starts_by = steps.induction(here, j, base, step, "for every node")
     _, shorter = lemma("6.EhatE")
-    here, factor = take(each_below, j), take(PRODUCT, j)
-    by = {shorter: 1, here: scale, _EQUAL_TIME: 1, factor: scale}
+    by = {shorter: 1, each_below: scale, _EQUAL_TIME: 1, PRODUCT: scale}
     why = "a node's computing is part of the estimate, which is at most E"
     fits = positive(le(share_of(j) * sigma * cost_of(j), E), why, by, [below])
-    by = {starts_by: 1, fits: early(j) / E}
-    end = positive(goal.relation, "so no node ends later", by, [below])
-    return [generalise(end, j, 1, n)]
+    return [show(goal, "so no node ends later", {starts_by: 1, fits: early(j) / E}, [below])]
 
 
 # ------------------------------------------------------------------ the best split
@@ -175,21 +165,18 @@ _NOT_LATE = assume(
 )
 
 
-@statement(
-    "opt.run",
-    goals=[ge((_end - _head) * (1 - beta**m) / tau, total(_load, m))],
-    hypotheses=[_NOT_LATE],
-)
-def show_run_capacity(goal: Any) -> list[Line]:
+@statement("opt.run", [_NOT_LATE])
+def show_run_capacity(
+    goal: Any = ge((_end - _head) * (1 - beta**m) / tau, total(_load, m)),
+) -> list[Line]:
     """From rho to e' a run of m nodes carries at most (e' - rho)(1 - beta^m)/tau, in any shares."""
-    power = beta**-m
-    powers = eq(total(lambda i: beta**-i, m), (power - 1) / (1 - beta))
-    weights = steps.show_inductively(powers, m, "the weights added")
-    loads = sp.Sum(beta**-j * (tau * total(_load, j) + chi * _load(j)), (j, 1, m))
-    mean = eq(loads, w * power * total(_load, m))
-    same = steps.show_inductively(mean, m, "every load has the same coefficient")
     times = beta**m / w
     added = add_up(_NOT_LATE, "times beta^-j", weight=beta**-j)
+    powers = eq(total(lambda i: beta**-i, m), (beta**-m - 1) / (1 - beta))
+    weights = show_inductively(powers, m, "the weights added")
+    loads = sp.Sum(beta**-j * (tau * total(_load, j) + chi * _load(j)), (j, 1, m))
+    mean = eq(loads, w * beta**-m * total(_load, m))
+    same = show_inductively(mean, m, "every load has the same coefficient")
     by = {added: times, weights: -times * (_end - _head), same: times}
     return [positive(goal, "so the run carries no more", by)]
 
@@ -209,19 +196,14 @@ _CAPACITIES = assume(
 )
 _ALL = assume(eq(total(_carried, n), sigma), "all runs carry the load")
 
-
+_BLOCKS = ge(_end * total(_weight, n), sigma * tau + total(lambda run: r(run) * _weight(run), n))
+_ADDED = add_up(_CAPACITIES, "added over all runs")
 one_step_statement(
     "opt.blk",
     "No schedule ends before (sigma tau + sum r_h w_h)/sum w_h, for any cut into runs.",
-    {
-        ge(_end * total(_weight, n), sigma * tau + total(lambda run: r(run) * _weight(run), n)): (
-            "times tau",
-            {add_up(_CAPACITIES, "added over all runs"): tau, _ALL: tau},
-        )
-    },
+    {_BLOCKS: ("times tau", {_ADDED: tau, _ALL: tau})},
     [_CAPACITIES, _ALL],
 )
-
 
 _room = sp.Function("x", real=True)
 _FILLED = assume(
@@ -230,21 +212,17 @@ _FILLED = assume(
 )
 
 
-@statement(
-    "opt.fill",
-    goals=[
-        eq(total(lambda node: _room(node) / w, m), _room(1) * (1 - beta**m) / tau),
-        eq(at_point((1 - beta**m) / tau, {m: 1}), 1 / w),
-    ],
-    hypotheses=[_FILLED],
-)
-def show_filled_run(goal: Any, one: Any) -> list[Line]:
+@statement("opt.fill", [_FILLED])
+def show_filled_run(
+    goal: Any = eq(total(lambda node: _room(node) / w, m), _room(1) * (1 - beta**m) / tau),
+    one: Any = eq(at_point((1 - beta**m) / tau, {m: 1}), 1 / w),
+) -> list[Line]:
     """A run whose nodes are filled up to e as soon as they can be carries its capacity."""
     here = Every(eq(_room(j), beta ** (j - 1) * _room(1)), j, 1, m)
-    each = steps.show_inductively(here, j, "by induction", {take(_FILLED, j): 1}, times=beta)
+    each = show_inductively(here, j, "by induction", {_FILLED: 1}, times=beta)
     terms = total(lambda node: beta ** (node - 1) * _room(1), m)
     geometric_sum = eq(terms, _room(1) * (1 - beta**m) / (1 - beta))
-    powers = steps.show_inductively(geometric_sum, m, "a geometric sum")
+    powers = show_inductively(geometric_sum, m, "a geometric sum")
     by = {add_up(each, "added over all nodes"): 1 / w, powers: 1 / w}
     return [
         identity(goal, "so the run carries what opt.run allows", by),
@@ -256,7 +234,6 @@ s_1, s_2, r_a, r_b = sp.symbols("s_1 s_2 r_a r_b", real=True)
 _READY = assume(ge(s_1, r_b), "node b starts first, when it is free")
 _SOONER = assume(ge(r_b, r_a), "though node a is free sooner")
 _AFTER = assume(ge(s_2, s_1), "and node a starts after it")
-
 
 one_step_statement(
     "opt.order",

@@ -1,6 +1,8 @@
 """Statements about the papers: what each claims, and the derivation that shows it."""
 
+import functools
 import importlib
+import inspect
 import re
 import time
 from collections import Counter
@@ -9,11 +11,9 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
-import sympy as sp
-
 from dlsim.errors import InputError
 from dlsim.theory.contents import CONTENTS, STATUSES
-from dlsim.theory.relations import Iff, ProofError, Proposition, latex, to_text
+from dlsim.theory.relations import Iff, ProofError, Proposition, to_latex, to_text
 from dlsim.theory.steps import Line, iff, show, shows
 
 #: Where the statements are, in reading order; importing a module enters its statements.
@@ -36,16 +36,13 @@ class Statement:
 
     Attributes
     ----------
-    key : str
-        Short name, such as ``"5.1"``.
+    key, words : str
+        A short name, such as ``"5.1"``, and the statement in words.
+    status, gap : str
+        What the derivation establishes about the print (a key of `STATUSES`), and what the print
+        lacks or has wrong; empty where it is proved.
     place : str
         Initial of the paper (M, I, S, B) and where it stands there, or what it is about.
-    words : str
-        The statement in words.
-    status : {"proved", "corrected", "ours", "notation", "refuted"}
-        What its derivation establishes about the print.
-    gap : str
-        What the print lacks or has wrong; empty where it is proved.
     errata : tuple of int
         The numbers of the errata that it decides.
     goals, hypotheses : tuple of Proposition
@@ -55,11 +52,11 @@ class Statement:
     """
 
     key: str
-    place: str
-    words: str
     status: str
-    gap: str
     errata: tuple[int, ...]
+    place: str
+    gap: str
+    words: str
     goals: tuple[Proposition, ...]
     hypotheses: tuple[Proposition, ...]
     derive: Derive = field(repr=False)
@@ -71,15 +68,9 @@ class Statement:
     ) -> "Proof":
         """Run the derivation, and check that every goal is shown on the hypotheses alone.
 
-        Parameters
-        ----------
-        goals, allowed : iterable of Proposition, optional
-            Other goals, and hypotheses that a goal may rest on (default: those of the statement).
-
-        Raises
-        ------
-        ProofError
-            If a step does not hold, a goal is not shown, or a hypothesis is not needed.
+        Other `goals`, or other hypotheses that are `allowed`, take the place of the statement's. A
+        `ProofError` says that a step does not hold, or a goal is not shown, or a hypothesis is not
+        needed.
         """
         wanted = self.goals if goals is None else tuple(goals)
         permitted = set(self.hypotheses if allowed is None else allowed)
@@ -87,8 +78,8 @@ class Statement:
             raise ProofError(f"{self.key}: the goals are not {len(self.goals)} claims of its form")
         began = time.perf_counter()
         try:
-            lines = self.derive(*wanted)
-            shown = [self._shown(goal, lines, permitted) for goal in wanted]
+            lines = [line for line in self.derive(*wanted) if line.given <= permitted]
+            shown = [_find(goal, lines) for goal in wanted]
         except ProofError as error:
             raise ProofError(f"{self.key}: {error}") from None
         unused = permitted - set().union(*(line.given for line in shown))
@@ -96,87 +87,82 @@ class Statement:
             raise ProofError(f"{self.key}: not needed: {', '.join(map(str, unused))}")
         return Proof(self, shown, time.perf_counter() - began)
 
-    def _shown(self, goal: Proposition, lines: Iterable[Line], permitted: set[Proposition]) -> Line:
-        """Return the line that shows a goal."""
-        fitting = [line for line in lines if line.given <= permitted]
-        for line in sorted(fitting, key=lambda one: one.claim != goal):
-            if shows(line.claim, goal):
-                return line
-        raise ProofError(f"{goal} is not shown")
-
     def __str__(self) -> str:
         gap = f" ({self.gap})" if self.gap else ""
         return f"{self.key:<9} {self.status:<9} {self.place}: {self.words}{gap}"
 
 
+def _find(goal: Proposition, lines: Iterable[Line]) -> Line:
+    """Return the line that shows a goal, the one that claims just it first."""
+    for line in sorted(lines, key=lambda one: one.claim != goal):
+        if shows(line.claim, goal):
+            return line
+    raise ProofError(f"{goal} is not shown")
+
+
+# ------------------------------------------------------------------ derivations as text
+
+
 class Derivation:
     """Lines with all that they rest on; it prints itself as a numbered list.
 
-    Parameters
-    ----------
-    *shown : Line
-        The lines to end with.
-    known : iterable of Line
-        Lines that stand above already; what they rest on is not printed again.
+    The `shown` lines stand at the end. What the lines in `known` rest on is not printed again.
+    Lines that claim the same on the same hypotheses have one number.
     """
 
     def __init__(self, *shown: Line, known: Iterable[Line] = ()) -> None:
         self.shown = shown
+        self.lines: list[Line] = []
         self._known = set(known)
-        self._first: dict[tuple[Proposition, frozenset[Proposition]], Line] = {}
-        self._places: dict[Line, Line] = {}
+        self._numbers: dict[tuple[Proposition, frozenset[Proposition]], int] = {}
         for line in shown:
-            self._visit(line)
+            self._number(line)
 
-    def _visit(self, line: Line) -> None:
-        """Note, for a line, the first one that claims the same on the same hypotheses."""
-        if line in self._places:
-            return
+    def _number(self, line: Line) -> int:
+        """Return the number of a line, which is entered after its sources."""
         fact = (line.claim, line.given)
-        if fact not in self._first:
+        if fact not in self._numbers:
             for source, _ in self._sources(line):
-                self._visit(source)
-            self._first.setdefault(fact, line)
-        self._places[line] = self._first[fact]
+                self._number(source)
+        if fact not in self._numbers:
+            self.lines.append(line)
+            self._numbers[fact] = len(self.lines)
+        return self._numbers[fact]
 
     def _sources(self, line: Line) -> tuple[tuple[Line, Any], ...]:
         return () if line in self._known else line.sources
 
-    @property
-    def lines(self) -> list[Line]:
-        """All lines, each after its sources; no fact stands twice."""
-        return list(dict.fromkeys(self._places.values()))
-
     def _rows(self, write: Callable[[Any], str]) -> Iterator[tuple[int, str, str, str]]:
         """Yield number, claim, reason, and "from which lines, times what"."""
-        number = {line: place for place, line in enumerate(self.lines, start=1)}
-        for line, place in number.items():
+        for number, line in enumerate(self.lines, start=1):
             parts = []
             for source, times in self._sources(line):
                 factor = "" if isinstance(times, str) or times == 1 else f" times {write(times)}"
-                parts.append(f"({number[self._places[source]]}){factor}")
+                parts.append(f"({self._number(source)}){factor}")
             why = "shown above" if line in self._known else line.why
-            yield place, write(line.claim), why, f"; from {', '.join(parts)}" if parts else ""
+            yield number, write(line.claim), why, f"; from {', '.join(parts)}" if parts else ""
 
     def __str__(self) -> str:
         rows = self._rows(to_text)
-        return "\n".join(f"{place:5d}. {claim}\n       {why}{by}" for place, claim, why, by in rows)
+        return "\n".join(
+            f"{number:5d}. {claim}\n       {why}{by}" for number, claim, why, by in rows
+        )
 
     def _repr_markdown_(self) -> str:
-        rows = self._rows(to_markdown)
+        rows = self._rows(_formula)
         return "\n".join(
-            f"{place}. {claim} — {as_markdown(why)}{by}" for place, claim, why, by in rows
+            f"{number}. {claim} — {_plain(why)}{by}" for number, claim, why, by in rows
         )
 
 
-def as_markdown(text: str) -> str:
+def _plain(text: str) -> str:
     """Return plain text so that Markdown shows it as it is."""
     return re.sub(r"([|*_<])", r"\\\1", text)
 
 
-def to_markdown(value: Any) -> str:
+def _formula(value: Any) -> str:
     """Return a claim or an expression as inline LaTeX."""
-    return f"${value.latex() if hasattr(value, 'latex') else latex(sp.sympify(value))}$"
+    return f"${to_latex(value)}$"
 
 
 class Proof(Derivation):
@@ -184,23 +170,19 @@ class Proof(Derivation):
 
     def __init__(self, statement: Statement, shown: Iterable[Line], seconds: float) -> None:
         super().__init__(*shown)
-        self.statement = statement
-        self.seconds = seconds
+        self.statement, self.seconds = statement, seconds
 
     def __str__(self) -> str:
         return f"{self.statement}\n{super().__str__()}"
 
     def _repr_markdown_(self) -> str:
         one = self.statement
-        gap = f" ({as_markdown(one.gap)})" if one.gap else ""
-        goals = " and ".join(to_markdown(line.claim) for line in self.shown)
-        under = ", ".join(to_markdown(claim) for claim in one.hypotheses)
-        parts = [
-            f"`{one.key}` ({one.place}; {STATUSES[one.status]}): {as_markdown(one.words)}{gap}",
-            super()._repr_markdown_(),
-            f"Shown: {goals}{f' if {under}' if under else ''}",
-        ]
-        return "\n\n".join(parts)
+        gap = f" ({_plain(one.gap)})" if one.gap else ""
+        goals = " and ".join(_formula(line.claim) for line in self.shown)
+        under = ", ".join(map(_formula, one.hypotheses))
+        head = f"`{one.key}` ({one.place}; {STATUSES[one.status]}): {_plain(one.words)}{gap}"
+        shown = f"Shown: {goals}{f' if {under}' if under else ''}"
+        return "\n\n".join([head, super()._repr_markdown_(), shown])
 
 
 _Record = TypeVar("_Record")
@@ -212,21 +194,25 @@ class RecordList(list[_Record]):
     def __str__(self) -> str:
         return "\n".join(map(str, self))
 
-    def __repr__(self) -> str:
-        return str(self)
+    __repr__ = __str__
+
+
+def markdown_table(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
+    """Return a table in Markdown."""
+    head = list(columns)
+    lines = [head, ["---"] * len(head), *rows]
+    return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
 class Statements(RecordList[Statement]):
     """Statements; in a notebook a table."""
 
     def _repr_markdown_(self) -> str:
-        head = ["| key | where | status | statement |", "|---|---|---|---|"]
-        words = [as_markdown(f"{one.words} {one.gap}".strip()) for one in self]
         rows = [
-            f"| `{one.key}` | {one.place} | {one.status} | {text} |"
-            for one, text in zip(self, words, strict=True)
+            (f"`{one.key}`", one.place, one.status, _plain(f"{one.words} {one.gap}".strip()))
+            for one in self
         ]
-        return "\n".join(head + rows)
+        return markdown_table(["key", "where", "status", "statement"], rows)
 
 
 class Proofs(RecordList[Proof]):
@@ -253,28 +239,37 @@ class Proofs(RecordList[Proof]):
         return "\n".join([*lines, f"{len(self)} {noun}: {'; '.join(parts)}"])
 
 
+# ------------------------------------------------------------------ entering and finding statements
+
 _STATEMENTS: dict[str, Statement] = {}
 
 
-def statement(
-    key: str, *, goals: Iterable[Proposition], hypotheses: Iterable[Line] = ()
-) -> Callable[[Derive], Derive]:
-    """Enter a derivation as the proof of a statement; its docstring is the statement in words.
+def statement(key: str, hypotheses: Iterable[Line] = ()) -> Callable[[Derive], Derive]:
+    """Enter a derivation as the proof of a statement.
 
-    Where the statement is printed and what was found stands in `dlsim.theory.contents`. The
-    hypotheses are lines made by `assume`; the derivation uses them as they are.
+    Its docstring is the statement in words, and the defaults of its arguments are the goals. The
+    hypotheses are lines made by `assume`, which the derivation uses as they are. Where the
+    statement is printed and what was found stands in `dlsim.theory.contents`.
     """
 
     def enter(derive: Derive) -> Derive:
-        status, errata, place, gap = CONTENTS[key]
-        words = " ".join((derive.__doc__ or "").split())
-        assumed = tuple(line.claim for line in hypotheses)
-        _STATEMENTS[key] = Statement(
-            key, place, words, status, gap, errata, tuple(goals), assumed, derive
-        )
+        arguments = inspect.signature(derive).parameters.values()
+        _enter(key, derive.__doc__, [one.default for one in arguments], hypotheses, derive)
         return derive
 
     return enter
+
+
+def _enter(
+    key: str,
+    words: str | None,
+    goals: Iterable[Proposition],
+    hypotheses: Iterable[Line],
+    derive: Derive,
+) -> None:
+    text = " ".join((words or "").split())
+    assumed = tuple(line.claim for line in hypotheses)
+    _STATEMENTS[key] = Statement(key, *CONTENTS[key], text, tuple(goals), assumed, derive)
 
 
 def one_step_statement(
@@ -282,38 +277,23 @@ def one_step_statement(
 ) -> None:
     """Enter a statement each goal of which is shown by one step of algebra.
 
-    Parameters
-    ----------
-    key, words : str
-        The key, and the statement in words.
-    goals : mapping of Proposition to str or tuple
-        Each goal and the reason; with it, in a tuple, the lines that it follows from and what each
-        is multiplied by, or what one side of an equivalence is multiplied by.
-    hypotheses : iterable of Line
-        Lines made by `assume`.
+    `goals` maps each goal to the reason; with it, in a tuple, go the lines that it follows from and
+    what each is multiplied by, or what one side of an equivalence is multiplied by.
     """
 
     def derive(*wanted: Any) -> list[Line]:
-        lines = []
-        for goal, reason in zip(wanted, goals.values(), strict=True):
-            why, times = reason if isinstance(reason, tuple) else (reason, None)
-            step = iff if isinstance(goal, Iff) else show
-            lines.append(step(goal, why) if times is None else step(goal, why, times))
-        return lines
+        reasons = [one if isinstance(one, tuple) else (one,) for one in goals.values()]
+        pairs = zip(wanted, reasons, strict=True)
+        return [(iff if isinstance(goal, Iff) else show)(goal, *one) for goal, one in pairs]
 
-    derive.__doc__ = words
-    statement(key, goals=goals, hypotheses=hypotheses)(derive)
+    _enter(key, words, goals, hypotheses, derive)
 
 
+@functools.cache
 def lemma(key: str) -> tuple[Line, ...]:
     """Return one line per goal of another statement, each under the hypotheses it rests on."""
-    if key not in _LEMMAS:
-        shown = _STATEMENTS[key].prove().shown
-        _LEMMAS[key] = tuple(Line(one.claim, f"by statement {key}", (), one.given) for one in shown)
-    return _LEMMAS[key]
-
-
-_LEMMAS: dict[str, tuple[Line, ...]] = {}
+    shown = _STATEMENTS[key].prove().shown
+    return tuple(Line(one.claim, f"by statement {key}", (), one.given) for one in shown)
 
 
 def statements(keys: str | Iterable[str] = ()) -> Statements:

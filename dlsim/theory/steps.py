@@ -3,6 +3,11 @@
 A `Line` holds a claim and the hypotheses on which it rests (`given`). A step makes a line from
 earlier lines and collects their hypotheses, so that the last line of a proof names everything that
 was assumed. Signs and equalities are decided in `dlsim.theory.algebra`, never by trying numbers.
+
+The arguments of steps: `claim` is what is shown and `why` one sentence for the reader. `by` maps
+lines to what each is multiplied by; a line for every index stands there for its relation. `signs`
+and `inside` are inequalities that give the signs of factors, or that an index is in range. A step
+that does not follow raises `ProofError`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -48,13 +53,8 @@ class Line:
             raise ProofError(f"{self.claim} does not hold for every index")
         return self.claim
 
-    @property
-    def gap(self) -> sp.Expr:
-        """The gap of the relation that it claims."""
-        return self.relation.gap
-
     def _repr_markdown_(self) -> str:
-        return f"${self.claim.latex()}$ — {self.why}"
+        return f"{self.claim._repr_latex_()} — {self.why}"
 
 
 By = Mapping[Line, Any]
@@ -92,7 +92,7 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
         pairs = ((found.first, wanted.first), (found.second, wanted.second))
         return all(one.kind == two.kind and shows(one, two) for one, two in pairs)
     if isinstance(found, Every) and isinstance(wanted, Every):
-        if wanted.index != found.index and wanted.index in found.symbols:
+        if wanted.index != found.index and wanted.index in found.free_symbols | found.bound_symbols:
             return False
         same_range = is_zero(found.low - wanted.low) and is_zero(found.high - wanted.high)
         renamed = found.relation.subs({found.index: wanted.index})
@@ -111,10 +111,7 @@ def assume(hypothesis: Proposition, why: str) -> Line:
 def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[Line] = ()) -> Line:
     """Put values in for symbols, in a line and in the hypotheses on which it rests.
 
-    Raises
-    ------
-    ProofError
-        If a value is not what the symbol stands for, or contains an index that is bound.
+    A value must be what the symbol stands for, and contain no index that is bound.
     """
     claims, facts = (line.claim, *line.given), _facts(signs)
     values = {old: sp.sympify(new) for old, new in values.items()}
@@ -130,16 +127,8 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
     mapped = line.claim.subs(values)
     require_defined(mapped.sides, facts)
     known = {claim.subs(values) for claim in line.given}
-    known = {claim for claim in known if not _is_trivial(claim)}
+    known = {claim for claim in known if claim != ge(claim.sides[0], claim.sides[0])}
     return _line(mapped, why, [line, *signs], known.union(*(one.given for one in signs)))
-
-
-def _is_trivial(claim: Proposition) -> bool:
-    """Return whether a hypothesis holds for all values of its symbols, such as n >= n."""
-    if not isinstance(claim, Relation):
-        return False
-    require_defined(claim.sides)
-    return sign(claim.gap) in SHOWN_BY[claim.kind]
 
 
 def discharge(line: Line, known: Line, why: str) -> Line:
@@ -148,12 +137,6 @@ def discharge(line: Line, known: Line, why: str) -> Line:
     if not used:
         raise ProofError(f"the line does not rest on {known.claim}")
     return _line(line.claim, why, [line, known], (line.given - used) | known.given)
-
-
-_CHECKED_KINDS = ("real", "nonnegative", "positive", "integer")
-_OTHER_KINDS = (
-    "zero nonzero negative nonpositive even odd prime composite rational irrational algebraic"
-).split()
 
 
 def _require_kind(symbol: sp.Symbol, value: sp.Expr, facts: tuple[Relation, ...]) -> None:
@@ -172,18 +155,17 @@ def _require_kind(symbol: sp.Symbol, value: sp.Expr, facts: tuple[Relation, ...]
 
 def _require_plain(symbol: sp.Symbol) -> None:
     """Refuse a symbol with assumptions, such as being even, that no step checks."""
-    kinds = {name: True for name in _CHECKED_KINDS if getattr(symbol, f"is_{name}")}
-    plain = sp.Symbol("plain", **kinds)
-    for name in _OTHER_KINDS:
-        if getattr(symbol, f"is_{name}") != getattr(plain, f"is_{name}"):
-            raise ProofError(f"{symbol} is assumed to be {name}, or not to be")
+    checked = ("real", "nonnegative", "positive", "integer")
+    kinds = {name: True for name in checked if getattr(symbol, f"is_{name}")}
+    if symbol.assumptions0 != sp.Symbol("plain", **kinds).assumptions0:
+        raise ProofError(f"more is assumed of {symbol} than the steps check")
 
 
 def take(every: Line, value: Any, why: str = "", inside: Sequence[Line] = ()) -> Line:
     """Take one relation of those that hold for every index.
 
-    `inside` shows that the value is in range. Without it, the line rests on the assumption that
-    the value is not above the range; `generalise` and `induction` discharge that.
+    Without `inside` the line may rest on the assumption that the value is not above the range;
+    `generalise` and `induction` discharge that.
     """
     claim, value = every.every, sp.sympify(value)
     if not inside and sign(claim.high - value) == "":
@@ -199,20 +181,20 @@ def take(every: Line, value: Any, why: str = "", inside: Sequence[Line] = ()) ->
 
 def _require_range(distance: sp.Expr, inside: Sequence[Line]) -> None:
     """Refuse an index that is not in range by itself or by one line of `inside`."""
-    rests = [distance, *(distance - line.gap for line in inside)]
+    rests = [distance, *(distance - line.relation.gap for line in inside)]
     if not any(sign(rest) in SHOWN_BY[">="] for rest in rests):
         raise ProofError(f"it is not known whether {distance} >= 0")
 
 
 def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str = "") -> Line:
     """Generalise a line to every index from `low` to `high`, the range being discharged."""
-    low, high = sp.sympify(low), sp.sympify(high)
     claim = Every(line.relation, index, low, high)
+    low, high = claim.low, claim.high
     rest = {one for one in line.given if not _is_range(one, (index - low, high - index))}
     if any(index in one.free_symbols for one in rest):
         raise ProofError(f"the line rests on a hypothesis about {index}")
     _require_plain(index)
-    if index in low.free_symbols | high.free_symbols or index in claim.relation.bound_symbols:
+    if index in low.free_symbols | high.free_symbols or index in line.relation.bound_symbols:
         raise ProofError(f"{index} is bound twice")
     if not index.is_integer or not (low.is_integer and high.is_integer):
         raise ProofError(f"{index} runs over whole numbers only")
@@ -231,24 +213,12 @@ def _is_range(claim: Proposition, distances: Sequence[sp.Expr]) -> bool:
 
 
 def identity(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
-    """Show an equation: left minus right, less multiples of equations, reduces to 0.
-
-    Parameters
-    ----------
-    claim : Relation
-        The equation.
-    why : str
-        One sentence for the reader.
-    by : mapping of Line to expression, optional
-        Equations that were shown, and what each is multiplied by.
-    signs : sequence of Line, optional
-        Inequalities that show that nothing is divided by 0.
-    """
-    by = by or {}
+    """Show an equation: left minus right, less multiples of equations, reduces to 0."""
+    by = _relations(by)
     if claim.sign != "=" or any(line.relation.sign != "=" for line in by):
         raise ProofError(f"{claim} is not an equation, or does not follow from equations only")
-    require_defined([*claim.sides, *map(sp.sympify, by.values())], _facts(signs))
-    rest = claim.gap - sum(times * line.gap for line, times in by.items())
+    require_defined([*claim.sides, *by.values()], _facts(signs))
+    rest = claim.gap - sum(times * line.relation.gap for line, times in by.items())
     if not is_zero(rest):
         raise ProofError(f"{claim}: the difference does not reduce to 0")
     return _line(claim, why, _with_signs(signs, by), rule="identity")
@@ -257,25 +227,15 @@ def identity(claim: Relation, why: str, by: By | None = None, signs: Sequence[Li
 def positive(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
     """Show an inequality: its gap is a sum of multiples of gaps and of what has their sign.
 
-    Parameters
-    ----------
-    claim : Relation
-        The inequality, strict or not.
-    why : str
-        One sentence for the reader.
-    by : mapping of Line to expression, optional
-        Inequalities that were shown, times what is not negative, and equations times anything.
-    signs : sequence of Line, optional
-        Inequalities that give the signs of factors.
+    Inequalities are multiplied by what is not negative, equations by anything.
     """
-    by = by or {}
-    facts = _facts(signs)
+    by, facts = _relations(by), _facts(signs)
     if claim.kind == "=":
         raise ProofError(f"{claim} is not an inequality")
-    require_defined([*claim.sides, *map(sp.sympify, by.values())], facts)
+    require_defined([*claim.sides, *by.values()], facts)
     rest, strict = claim.gap, False
     for line, times in by.items():
-        rest -= times * line.gap
+        rest -= times * line.relation.gap
         if line.relation.kind == "=":
             continue
         found = sign(times, facts)
@@ -288,8 +248,25 @@ def positive(claim: Relation, why: str, by: By | None = None, signs: Sequence[Li
     return _line(claim, why, _with_signs(signs, by), rule="positive")
 
 
-def show(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
-    """Show a relation by `compute` for exact numbers, else by `identity` or `positive`."""
+def _relations(by: By | None) -> dict[Line, sp.Expr]:
+    """Return `by` with one relation for each line, that of its own index where it has one."""
+    lines = {line: sp.sympify(times) for line, times in (by or {}).items()}
+    return {
+        take(line, line.claim.index) if isinstance(line.claim, Every) else line: times
+        for line, times in lines.items()
+    }
+
+
+def show(
+    claim: Relation | Every, why: str, by: By | None = None, signs: Sequence[Line] = ()
+) -> Line:
+    """Show a relation by `compute` for exact numbers, else by `identity` or `positive`.
+
+    A relation for every index of a range is shown for one index.
+    """
+    if isinstance(claim, Every):
+        one = show(claim.relation, why, by, signs)
+        return generalise(one, claim.index, claim.low, claim.high)
     if not by and all(side.doit().is_number for side in claim.sides):
         return compute(claim, why)
     return (identity if claim.kind == "=" else positive)(claim, why, by, signs)
@@ -323,16 +300,16 @@ def solves(equation: Relation, unknown: sp.Symbol, solution: Any, why: str) -> L
 
 def follows(equivalence: Line, known: Line, why: str) -> Line:
     """Pass from one side of an equivalence to the other, or from its negation."""
-    claim, found = equivalence.claim, known.claim
+    claim = equivalence.claim
     if not isinstance(claim, Iff):
         raise ProofError(f"{claim} is no equivalence")
     sides = [(claim.first, claim.second), (claim.second, claim.first)]
     if claim.first.sign != "=":
         sides += [(one.negated, two.negated) for one, two in sides]
     for one, two in sides:
-        if shows(found, one):
+        if shows(known.claim, one):
             return _line(two, why, [equivalence, known])
-    raise ProofError(f"{found} is neither side of {claim}, nor its negation")
+    raise ProofError(f"{known.claim} is neither side of {claim}, nor its negation")
 
 
 def chain(why: str, *lines: Line) -> Line:
@@ -360,10 +337,10 @@ def induction(claim: Relation | Every, index: sp.Symbol, base: Line, step: Line,
         line = induction(claim.relation, index, base, step, why)
         return generalise(line, claim.index, claim.low, claim.high)
     _require_plain(index)
-    start = 1 if index.is_positive else 0
+    start = sp.Integer(1 if index.is_positive else 0)
     if not index.is_integer or not index.is_nonnegative or index in claim.bound_symbols:
         raise ProofError(f"{index} does not count from 0 or 1")
-    if not shows(base.claim, claim.subs({index: sp.Integer(start)})):
+    if not shows(base.claim, claim.subs({index: start})):
         raise ProofError(f"{base.claim} is not the first case of {claim}")
     if not shows(step.claim, claim.subs({index: index + 1})):
         raise ProofError(f"{step.claim} is not {claim} for one more")
@@ -391,29 +368,16 @@ def show_inductively(
 ) -> Line:
     """Show a claim by induction where the first case and the step are plain algebra.
 
-    Parameters
-    ----------
-    claim : Relation or Every
-        The claim; ``relation`` of it must hold for the first index.
-    index : sympy.Symbol
-        What is counted.
-    why : str
-        One sentence for the reader.
-    by, first : mapping of Line to expression, optional
-        Lines on which the step and the first case rest, and what each is multiplied by.
-    times : expression, optional
-        What the claim for one less is multiplied by in the step.
-    signs : sequence of Line, optional
-        Inequalities that give the signs of factors.
+    The first case rests on the lines `first`; the step on the lines `by` and on the claim for one
+    less, which is multiplied by `times`.
     """
     one = claim.relation if isinstance(claim, Every) else claim
     start = sp.Integer(1 if index.is_positive else 0)
     base = show(one.subs({index: start}), f"{why}: it holds for {start}", first, signs)
     before = assume(one, f"{why}: assume it for {index}")
     after = one.subs({index: index + 1})
-    step = show(
-        after, f"{why}: then it holds for {index} + 1", {before: times, **(by or {})}, signs
-    )
+    by = {before: times, **(by or {})}
+    step = show(after, f"{why}: then it holds for {index} + 1", by, signs)
     return induction(claim, index, base, step, why)
 
 
@@ -434,17 +398,13 @@ def add_up(
     claim = each.every
     if weight is not None:
         left, right = (weight * side for side in claim.relation.sides)
-        weighed = show(
-            Relation(left, claim.relation.sign, right), why, {take(each, claim.index): weight}
-        )
-        each = generalise(weighed, claim.index, claim.low, claim.high)
-        why = "all of them added"
-    relation, index = each.every.relation, claim.index
-    low = claim.low if low is None else sp.sympify(low)
-    high = claim.high if high is None else sp.sympify(high)
-    _require_range(low - claim.low, inside)
-    _require_range(claim.high - high, inside)
-    _require_range(high - low + 1, inside)
+        weighed = Every(Relation(left, claim.relation.sign, right), *claim.span)
+        each, why = show(weighed, why, {each: weight}), "all of them added"
+    relation, index, first, last = each.every.relation, *claim.span
+    low = first if low is None else sp.sympify(low)
+    high = last if high is None else sp.sympify(high)
+    for distance in (low - first, last - high, high - low + 1):
+        _require_range(distance, inside)
     if index in low.free_symbols | high.free_symbols:
         # the bounds depend on the index of what is added: the sum gets another one
         counter = sp.Symbol("h", **index.assumptions0)
@@ -499,7 +459,7 @@ def sharpen(claim: Relation, why: str, by: Line) -> Line:
     return _line(claim, why, [by])
 
 
-# ------------------------------------------------------------------ cases, maxima, contradiction
+# ------------------------------------------------------------------ maxima, contradiction
 
 
 def extreme(claim: Relation, why: str, by: Sequence[Line] = ()) -> Line:
@@ -510,48 +470,36 @@ def extreme(claim: Relation, why: str, by: Sequence[Line] = ()) -> Line:
     """
     known = _facts(by)
     require_defined(claim.sides, known)
-    small, large = (claim.right, claim.left) if claim.sign in (">=", ">", "=") else claim.sides
-    # each list holds pairs (upper, lower) that together show the claim
-    ways: list[list[tuple[sp.Expr, sp.Expr]]] = []
-    if claim.sign == "=":
-        extremum, part = claim.sides
-        others = [other for other in extremum.args if other != part]
-        if isinstance(extremum, sp.Max | sp.Min) and len(others) < len(extremum.args):
-            is_max = isinstance(extremum, sp.Max)
-            ways.append([(part, other) if is_max else (other, part) for other in others])
-    else:
-        if isinstance(large, sp.Max) and claim.kind == ">=":
-            ways += [[(part, small)] for part in large.args]
-        if isinstance(small, sp.Min) and claim.kind == ">=":
-            ways += [[(large, part)] for part in small.args]
-        if isinstance(small, sp.Max):
-            ways.append([(large, part) for part in small.args])
-        if isinstance(large, sp.Min):
-            ways.append([(part, small) for part in large.args])
     kind = ">" if claim.kind == ">" else ">="
 
-    def holds(upper: sp.Expr, lower: sp.Expr) -> bool:
-        wanted = Relation(upper, kind, lower)
-        return sign(wanted.gap) in SHOWN_BY[kind] or any(shows(one, wanted) for one in known)
+    def is_above(large: sp.Expr, small: sp.Expr) -> bool:
+        if isinstance(small, sp.Max):
+            return all(is_above(large, part) for part in small.args)
+        if isinstance(large, sp.Min):
+            return all(is_above(part, small) for part in large.args)
+        wanted = Relation(large, kind, small)
+        if sign(wanted.gap) in SHOWN_BY[kind] or any(shows(one, wanted) for one in known):
+            return True
+        if isinstance(large, sp.Max):
+            return any(is_above(part, small) for part in large.args)
+        return isinstance(small, sp.Min) and any(is_above(large, part) for part in small.args)
 
-    if not any(all(holds(*pair) for pair in way) for way in ways):
+    is_meant, (large, small) = True, claim.sides
+    if claim.sign == "=":
+        extremum, part = claim.sides
+        is_meant = isinstance(extremum, sp.Max | sp.Min) and part in extremum.args
+        large, small = (part, extremum) if isinstance(extremum, sp.Max) else (extremum, part)
+    elif claim.sign in ("<", "<="):
+        small, large = claim.sides
+    if not (is_meant and is_above(large, small)):
         raise ProofError(f"{claim} does not follow from the definition of a maximum or minimum")
     return _line(claim, why, by)
 
 
-def cases(claim: Relation, first: Line, second: Line, case: Relation, why: str) -> Line:
-    """Show a claim in two cases, where a relation holds and where it does not."""
-    if not (shows(first.claim, claim) and shows(second.claim, claim)):
-        raise ProofError(f"{claim} was not shown in both cases")
-    rest = (first.given - {case}) | (second.given - {case.negated})
-    return _line(claim, why, [first, second], rest)
-
-
 def squeeze(claim: Relation, lower: Line, upper: Line, why: str) -> Line:
-    """Show an equation because each side is at most the other."""
+    """Show an equality because each side is at most the other."""
     first, second = lower.relation, upper.relation
-    sums_to_zero = is_zero(first.gap + second.gap)
-    if claim.sign != "=" or "=" in (first.kind, second.kind) or not sums_to_zero:
+    if claim.sign != "=" or "=" in (first.kind, second.kind) or not is_zero(first.gap + second.gap):
         raise ProofError(f"{first} and {second} are not opposite")
     if not (is_zero(first.gap - claim.gap) or is_zero(second.gap - claim.gap)):
         raise ProofError(f"{first} and {second} are not about {claim}")
@@ -617,21 +565,10 @@ def root(
 ) -> tuple[Line, Line, Line]:
     """Name the one positive root of a function that rises from below 0 to above 0.
 
-    The root is a function of *all* free symbols of the function but the variable, so that it
-    changes when one of them does, also one that a hypothesis binds.
-
-    Parameters
-    ----------
-    name : str
-        The root's name.
-    function, variable : sympy.Expr, sympy.Symbol
-        Differentiable for every value of the variable, which is a positive symbol.
-    point : sympy.Expr
-        Where the function is positive.
-    rises : sequence of Line
-        That it is negative at 0, positive at the point, and has a positive derivative.
-    why : str
-        One sentence for the reader.
+    The function is differentiable for every value of the variable, a positive symbol. `rises`
+    shows that it is negative at 0, positive at the point, and has a positive derivative. The root
+    is a function of *all* free symbols of the function but the variable, so that it changes when
+    one of them does, also one that a hypothesis binds.
 
     Returns
     -------
@@ -644,15 +581,18 @@ def root(
         raise ProofError(f"{function} is not differentiable for every {variable} > 0")
     if function.atoms(AppliedUndef):
         raise ProofError(f"the root would have to depend on the sequences in {function}")
-    low, high, slope = (line.claim for line in rises)
-    if not shows(low, lt(function.subs(variable, 0), 0)):
-        raise ProofError(f"{low} does not say that the function is negative at 0")
-    if sign(point) != ">" or not shows(high, gt(function.subs(variable, point), 0)):
-        raise ProofError(f"{high} does not say that the function is positive at {point} > 0")
-    if not shows(slope, gt(sp.diff(function, variable), 0)):
-        raise ProofError(f"{slope} does not say that the function rises")
-    if any(variable in one.free_symbols for line in rises for one in line.given):
-        raise ProofError(f"a line rests on a hypothesis about {variable}")
+    wanted = (
+        lt(function.subs(variable, 0), 0),
+        gt(function.subs(variable, point), 0),
+        gt(sp.diff(function, variable), 0),
+    )
+    if sign(point) != ">":
+        raise ProofError(f"it is not known whether {point} > 0")
+    for line, claim in zip(rises, wanted, strict=True):
+        if not shows(line.claim, claim):
+            raise ProofError(f"{line.claim} does not say that {claim}")
+        if any(variable in one.free_symbols for one in line.given):
+            raise ProofError(f"a line rests on a hypothesis about {variable}")
     if _ROOTS.setdefault(name, (function, variable)) != (function, variable):
         raise ProofError(f"{name} is the root of another function")
     parameters = sorted(function.free_symbols - {variable}, key=str)
