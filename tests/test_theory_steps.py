@@ -24,9 +24,9 @@ from dlsim.theory.steps import (
     identity,
     iff,
     induction,
+    isolate_zero,
     logarithm,
     positive,
-    root,
     rounding,
     sharpen,
     show,
@@ -413,35 +413,6 @@ def test_an_empty_sum_is_not_positive():
     refuses(positive, gt(total(lambda i: 1, count), 0), WHY)
 
 
-def test_a_root_depends_on_every_symbol_of_its_function():
-    """The other hole: a named root that a hypothesis for every index takes for a constant."""
-    x, index = sp.Symbol("x", positive=True), sp.Symbol("j", integer=True, positive=True)
-    function = x - index
-    low = positive(lt(function.subs(x, 0), 0), WHY)
-    high = positive(gt(function.subs(x, 2 * index), 0), WHY)
-    slope = positive(gt(sp.diff(function, x), 0), WHY)
-    zero, _, _ = root("xi", function, x, 2 * index, [low, high, slope], WHY)
-    assert index in zero.claim.free_symbols
-    one, two = substitute(zero, {index: 1}, WHY), substitute(zero, {index: 2}, WHY)
-    assert one.claim.left != two.claim.left  # xi(1) = 1, xi(2) = 2: no contradiction
-    refuses(identity, eq(1, 2), WHY, {one: 1, two: -1})
-    refuses(root, "xi", function + 1, x, 2 * index, [low, high, slope], WHY)  # the name is taken
-    size = sp.Function("f", positive=True)
-    low = positive(lt(-size(index), 0), WHY)
-    high = positive(gt(size(index), 0), WHY)
-    slope = positive(gt(1, 0), WHY)
-    refuses(root, "zeta", x - size(index), x, 2 * size(index), [low, high, slope], WHY)
-    refuses(substitute, one, {sp.Function("xi", positive=True)(1): 1}, WHY)
-    other = x - p
-    lines = (positive(lt(-p, 0), WHY), positive(gt(p, 0), WHY), positive(gt(1, 0), WHY))
-    refuses(root, "xi", other, x, 2 * p, lines, WHY)  # also for another function
-    refuses(root, "eta", other, x, sp.S.Zero, lines, WHY)
-    somewhere = positive(gt(1, 0), WHY, {assume(ge(5, x), WHY): 0})
-    refuses(root, "eta", other, x, 2 * p, [*lines[:2], somewhere], WHY)
-    assert root("eta", other, x, 2 * p, lines, WHY)[0].claim.left.has(p)
-    refuses(root, "eta", -other, x, 2 * p, lines, WHY)
-
-
 def test_sums_by_induction():
     assert show_inductively(eq(total(lambda i: i, n), n * (n + 1) / 2), n, WHY).given == frozenset()
     refuses(show_inductively, eq(total(lambda i: i, n), n * (n + 1) / 2 + 1), n, WHY)
@@ -622,16 +593,31 @@ def test_the_first_terms_of_the_exponential_series():
         refuses(exponential, power)
 
 
-def test_a_root_needs_a_differentiable_function():
+def test_a_function_that_rises_is_positive_above_its_zero():
     x = sp.Symbol("x", positive=True)
-    for name, function in {"f1": sp.floor(x) - 1, "f2": sp.Max(x, 2) - 3, "f3": 1 / x - 1}.items():
-        low = assume(lt(function.subs(x, 0), 0), WHY)
-        high = assume(gt(function.subs(x, 5), 0), WHY)
+    zero = sp.Symbol("n^*", positive=True)
+    slope = positive(gt(sp.diff(p * x - q, x), 0), WHY)
+    level = assume(eq(p * zero - q, 0), WHY)
+    above, only = isolate_zero(p * x - q, x, zero, [slope, level], WHY)
+    assert above.claim == Iff(gt(p * x - q, 0), gt(x, zero))
+    assert only.claim == Iff(eq(p * x - q, 0), eq(x, zero))
+    assert above.given == only.given == {level.claim}
+    refuses(isolate_zero, p * x - q, x, z, [slope, assume(eq(p * z - q, 0), WHY)], WHY)
+    refuses(isolate_zero, p * x - q, x, zero, [slope, assume(eq(p * zero, 0), WHY)], WHY)
+    refuses(isolate_zero, q - p * x, x, zero, [slope, assume(eq(q - p * zero, 0), WHY)], WHY)
+    somewhere = positive(gt(p, 0), WHY, {assume(ge(5, x), WHY): 0})
+    refuses(isolate_zero, p * x - q, x, zero, [somewhere, level], WHY)
+
+
+def test_a_function_that_rises_is_differentiable():
+    x = sp.Symbol("x", positive=True)
+    for function in (sp.floor(x) - 1, sp.Max(x, 2) - 3, 1 / x - 1):
         slope = assume(gt(sp.diff(function, x), 0), WHY)
-        refuses(root, name, function, x, sp.Integer(5), [low, high, slope], WHY)
+        level = assume(eq(function.subs(x, p), 0), WHY)
+        refuses(isolate_zero, function, x, p, [slope, level], WHY)
     for variable in (n, z, a):  # a count, what may be 0, what may be negative
-        lines = [positive(gt(1, 0), WHY)] * 3
-        refuses(root, "f4", variable - p, variable, 2 * p, lines, WHY)
+        level = assume(eq(variable - p, 0).subs({variable: n}), WHY)
+        refuses(isolate_zero, variable - p, variable, n, [positive(gt(1, 0), WHY), level], WHY)
 
 
 def test_exact_numbers():

@@ -5,7 +5,7 @@ numbers and the names of sequences to functions of a whole number.
 """
 
 import sympy as sp
-from sympy import Integer, Rational
+from sympy import Integer, Rational, log
 from sympy.core.function import AppliedUndef
 
 from dlsim.theory.relations import Every, Iff
@@ -58,6 +58,7 @@ WITNESSES = {
     "4.11r": {"alpha": first_of_three(1, Rational(1, 20))},
     "4.12": {"alpha_1": 2, "alpha": first_of_three(Rational(9, 14), Rational(1, 20))},
     "ajmono": {"alpha_1": 1},
+    "5.2c": {"n^*": 3, "phi": log(2) / (14 - 6 * log(2))},
     "OPR": {"M": 100, "alpha": third},
     "1.3-4": {**BY_NODE, "e": 4, "alpha": lambda index: Rational(4 - index) / 6},
     "1.pos": BY_NODE,

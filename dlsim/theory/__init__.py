@@ -3,9 +3,9 @@
 `statements` lists them, `prove` runs the derivations of a key or of the beginning of one and
 returns their lines, `errata` lists what the papers misprint. No engine is imported.
 
-`dlsim.theory.contents` lists for each statement where it is printed and what was found. The steps
-of a derivation are in `dlsim.theory.steps`: each is a function over SymPy expressions that returns
-the line to print, or raises `ProofError`.
+``data/statements.csv`` lists where each statement is printed and what was found. The steps of a
+derivation are in `dlsim.theory.steps`: each is a function over SymPy expressions that returns the
+line to print, or raises `ProofError`.
 """
 
 from dlsim.theory.algebra import is_zero, sign

@@ -237,35 +237,38 @@ one_step_statement(
 
 _c = 1 - (1 - beta) * sp.log(beta) / setup
 _CURVE = beta**-x + x * sp.log(beta) - _c
-_MINIMUM = sp.Function("n^*", positive=True)(beta, setup)
+_MINIMUM = sp.Symbol("n^*", positive=True)
+_HIGH = -_c / sp.log(beta)
 _V = -_c + _MINIMUM * sp.log(beta)
+_LEVEL = assume(
+    eq(_CURVE.subs(x, _MINIMUM), 0),
+    "n* is a zero of beta^-n + n ln beta - c, c = 1 - (1 - beta) ln beta/phi",
+)
 
 
-@statement("5.2c")
+@statement("5.2c", [_LEVEL])
 def show_minimiser(
+    low: Any = lt(_CURVE.subs(x, 0), 0),
+    high: Any = gt(_CURVE.subs(x, _HIGH), 0),
     rises: Any = Iff(gt(sp.Derivative(first_share(x, setup), x), 0), gt(x, _MINIMUM)),
-    zero: Any = Iff(eq(sp.Derivative(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
+    level: Any = Iff(eq(sp.Derivative(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
     lambert: Any = eq(_V * sp.exp(_V), -sp.exp(-_c)),
     branch: Any = lt(_V, -1),
 ) -> list[Line]:
     """With ST > 0 the time has one minimum, with a closed form by Lambert's function."""
-    point = -_c / sp.log(beta)
-    there = steps.exponential(beta**-point)
-    rising = [
-        positive(lt(_CURVE.subs(x, 0), 0), "the function is negative at n = 0"),
-        positive(gt(_CURVE.subs(x, point), 0), "it is positive at n = -c/ln beta", {there: 1}),
-        positive(gt(sp.diff(_CURVE, x), 0), "and it rises"),
-    ]
-    why = "beta^-n + n ln beta - c has one root, c = 1 - (1 - beta) ln beta/phi"
-    zero_at, above, only = steps.root("n^*", _CURVE, x, point, rising, why)
+    series = steps.exponential(beta**-_HIGH)
+    slope = positive(gt(sp.diff(_CURVE, x), 0), "and it rises")
+    above, only = steps.isolate_zero(
+        _CURVE, x, _MINIMUM, [slope, _LEVEL], "so it has no other zero"
+    )
     times = (1 - beta**x) ** 2 / (setup * beta**x)
     why = "B' has the sign of that function"
-    sign_of_slope = iff(Iff(rises.first, above.claim.first), why, times)
-    zero_of_slope = iff(Iff(zero.first, only.claim.first), why, times)
     return [
-        chain("so B rises exactly above the root", sign_of_slope, above),
-        chain("and is level there alone", zero_of_slope, only),
-        identity(lambert, "V = -c + n* ln beta", {zero_at: sp.exp(_V)}),
+        positive(low, "the function is negative at n = 0"),
+        positive(high, "and positive at n = -c/ln beta, so it has a zero", {series: 1}),
+        chain("so B rises above n*", iff(Iff(rises.first, above.claim.first), why, times), above),
+        chain("and is level there", iff(Iff(level.first, only.claim.first), why, times), only),
+        identity(lambert, "V = -c + n* ln beta", {_LEVEL: sp.exp(_V)}),
         positive(branch, "c > 1, so this is branch -1"),
     ]
 

@@ -1,5 +1,6 @@
 """Statements about the papers: what each claims, and the derivation that shows it."""
 
+import csv
 import functools
 import importlib
 import inspect
@@ -12,7 +13,7 @@ from difflib import get_close_matches
 from typing import Any, TypeVar
 
 from dlsim.errors import InputError
-from dlsim.theory.contents import CONTENTS, STATUSES
+from dlsim.files import shared_file
 from dlsim.theory.relations import Iff, ProofError, Proposition, to_latex, to_text
 from dlsim.theory.steps import Line, iff, show, shows
 
@@ -27,6 +28,14 @@ MODULES = (
     "paper_s",
     "paper_b",
 )
+#: What a statement can turn out to be.
+STATUSES = {
+    "proved": "proved as printed",
+    "corrected": "proved after a correction",
+    "ours": "proved, printed nowhere",
+    "notation": "a slip of notation",
+    "refuted": "refuted",
+}
 Derive = Callable[..., list[Line]]
 
 
@@ -249,7 +258,7 @@ def statement(key: str, hypotheses: Iterable[Line] = ()) -> Callable[[Derive], D
 
     Its docstring is the statement in words, and the defaults of its arguments are the goals. The
     hypotheses are lines made by `assume`, which the derivation uses as they are. Where the
-    statement is printed and what was found stands in `dlsim.theory.contents`.
+    statement is printed and what was found stands in ``data/statements.csv``.
     """
 
     def enter(derive: Derive) -> Derive:
@@ -267,9 +276,25 @@ def _enter(
     hypotheses: Iterable[Line],
     derive: Derive,
 ) -> None:
-    text = " ".join((words or "").split())
-    assumed = tuple(line.claim for line in hypotheses)
-    _STATEMENTS[key] = Statement(key, *CONTENTS[key], text, tuple(goals), assumed, derive)
+    row = _contents()[key]
+    _STATEMENTS[key] = Statement(
+        key,
+        row["status"],
+        tuple(map(int, row["errata"].split())),
+        row["place"],
+        row["gap"],
+        " ".join((words or "").split()),
+        tuple(goals),
+        tuple(line.claim for line in hypotheses),
+        derive,
+    )
+
+
+@functools.cache
+def _contents() -> dict[str, dict[str, str]]:
+    """Return where each statement is printed and what was found, by its key."""
+    with shared_file("data/statements.csv").open(encoding="utf-8", newline="") as file:
+        return {row["key"]: row for row in csv.DictReader(file)}
 
 
 def one_step_statement(

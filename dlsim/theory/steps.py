@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import Any
 
 import sympy as sp
-from sympy.core.function import AppliedUndef
 
 from dlsim.theory.algebra import is_real, is_zero, require_defined, sign
 from dlsim.theory.relations import Every, Iff, ProofError, Proposition, Relation, eq, ge, gt, le, lt
@@ -551,56 +550,26 @@ def _is_smooth(expression: sp.Expr, variable: sp.Symbol) -> bool:
     return False
 
 
-#: What each name of a root stands for: no name has two meanings.
-_ROOTS: dict[str, tuple[sp.Expr, sp.Symbol]] = {}
+def isolate_zero(
+    function: sp.Expr, variable: sp.Symbol, zero: sp.Expr, by: Sequence[Line], why: str
+) -> tuple[Line, Line]:
+    """Show that a function is positive exactly above its zero, and is 0 there alone.
 
-
-def root(
-    name: str,
-    function: sp.Expr,
-    variable: sp.Symbol,
-    point: sp.Expr,
-    rises: Sequence[Line],
-    why: str,
-) -> tuple[Line, Line, Line]:
-    """Name the one positive root of a function that rises from below 0 to above 0.
-
-    The function is differentiable for every value of the variable, a positive symbol. `rises`
-    shows that it is negative at 0, positive at the point, and has a positive derivative. The root
-    is a function of *all* free symbols of the function but the variable, so that it changes when
-    one of them does, also one that a hypothesis binds.
-
-    Returns
-    -------
-    tuple of Line
-        That the root is one; that the function is positive exactly above it; that it is 0 there
-        alone.
+    The function is differentiable for every value of the variable, a positive real number. `by`
+    shows that its derivative is positive, and that it is 0 at `zero`.
     """
-    _require_plain(variable)
+    _require_kind(variable, zero, ())
     if not variable.is_positive or variable.is_integer or not _is_smooth(function, variable):
         raise ProofError(f"{function} is not differentiable for every {variable} > 0")
-    if function.atoms(AppliedUndef):
-        raise ProofError(f"the root would have to depend on the sequences in {function}")
-    wanted = (
-        lt(function.subs(variable, 0), 0),
-        gt(function.subs(variable, point), 0),
-        gt(sp.diff(function, variable), 0),
-    )
-    if sign(point) != ">":
-        raise ProofError(f"it is not known whether {point} > 0")
-    for line, claim in zip(rises, wanted, strict=True):
+    wanted = gt(sp.diff(function, variable), 0), eq(function.subs(variable, zero), 0)
+    for line, claim in zip(by, wanted, strict=True):
         if not shows(line.claim, claim):
             raise ProofError(f"{line.claim} does not say that {claim}")
-        if any(variable in one.free_symbols for one in line.given):
-            raise ProofError(f"a line rests on a hypothesis about {variable}")
-    if _ROOTS.setdefault(name, (function, variable)) != (function, variable):
-        raise ProofError(f"{name} is the root of another function")
-    parameters = sorted(function.free_symbols - {variable}, key=str)
-    value = sp.Function(name, positive=True)(*parameters)
-    zero = eq(function.subs(variable, value), 0)
-    above = Iff(gt(function, 0), gt(variable, value))
-    only = Iff(eq(function, 0), eq(variable, value))
-    return _line(zero, why, rises), _line(above, why, rises), _line(only, why, rises)
+    if any(variable in one.free_symbols for one in by[0].given):
+        raise ProofError(f"the derivative rests on a hypothesis about {variable}")
+    above = Iff(gt(function, 0), gt(variable, zero))
+    only = Iff(eq(function, 0), eq(variable, zero))
+    return _line(above, why, by), _line(only, why, by)
 
 
 # ------------------------------------------------------------------ exact numbers
