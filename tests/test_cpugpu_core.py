@@ -88,23 +88,19 @@ def taught(rng, jobs, coarse):
 
 
 def instance(rng, name):
-    """Jobs, a machine, a policy and a reading that go together; extra times now and then."""
+    """Jobs, a machine, a policy and a reading that go together."""
     while True:
         machine, coarse = Machine(*rng.choice(MACHINES)), rng.random() < 0.6
         jobs = drawn_jobs(rng, machine, rng.randint(1, 40), coarse)
-        extra = None
-        if rng.random() < 0.2:
-            size = (len(jobs), machine.gpus + machine.cpus)
-            extra = np.round(np.random.default_rng(rng.randrange(2**32)).random(size) * 4)
         policy, reading = drawn_policy(rng, name), drawn_reading(rng, machine)
         known = taught(rng, jobs, coarse) if rng.random() < 0.5 else (History(), twin.History())
         try:
-            r = simulate(jobs, machine, policy, known[0], reading, extra)
+            r = simulate(jobs, machine, policy, known[0], reading)
         except InputError as error:
             assert "version" in str(error)  # noqa: PT017
             continue
-        trace = twin.play(read_job_table(jobs, machine, extra), machine, policy, reading, known[1])
-        return r, trace, known, (jobs, machine, policy, reading, extra)
+        trace = twin.play(read_job_table(jobs, machine), machine, policy, reading, known[1])
+        return r, trace, known, (jobs, machine, policy, reading)
 
 
 def assert_same(r, trace):
@@ -153,12 +149,12 @@ def test_a_function_that_asks_a_rule_decides_as_the_rule(name):
     """MapReduce and a user's function ask the same core as a queue does."""
     rng = random.Random(f"desk {name}")
     for _ in range(scale_count(60 if name == "history" else 8, LONG)):
-        _r, trace, known, (jobs, machine, policy, reading, extra) = instance(rng, name)
+        _r, trace, known, (jobs, machine, policy, reading) = instance(rng, name)
 
         def asked(state, _, reading, policy=policy):
             return decider(policy)(state, policy, reading)
 
-        again = simulate(jobs, machine, Policy(asked), known[0], reading, extra)
+        again = simulate(jobs, machine, Policy(asked), known[0], reading)
         assert_same(again, trace)
         assert_learned(again.history, known[1])
 

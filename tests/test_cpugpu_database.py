@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.cpugpu import History, HistoryDatabase, Machine, simulate, workload
+from dlsim.cpugpu import HistoryDatabase, Machine, simulate
 from dlsim.cpugpu import database as database_module
 from dlsim.cpugpu.database import APPLICATION_ID, COLUMNS, TABLE, VERSION, sized_name
 from dlsim.errors import InputError, StudyError
@@ -40,7 +40,7 @@ def run_sql(path, *commands):
 
 
 def test_a_history_survives_a_restart(path):
-    with HistoryDatabase(path, create=False) as database:
+    with HistoryDatabase(path) as database:
         runs, known = database.runs(), database.history().table().set_index(["app", "class"])
     assert list(runs.columns) == list(COLUMNS)
     assert runs["seconds"].tolist() == [2, 4, 9, 1, 3]
@@ -67,22 +67,13 @@ def test_a_stored_history_steers_a_simulation(path):
     assert schedule.jobs["rule"].tolist() == ["R3*"]
 
 
-def test_measured_times_become_applications(path):
-    with HistoryDatabase(path) as database:
-        table = workload.from_history(database.history())
-    assert table.loc["matmul[512]"].tolist() == [9.0, 3.0]
-    assert table.loc["saxpy"].tolist() == [3.0, 1.0]
-    with pytest.raises(InputError, match="no measured run"):
-        workload.from_history(History())
-
-
 def test_odd_but_whole_values_are_read_back_exactly(tmp_path):
     texts = ("", "a\0b", "\u20ac \U0001f600", "'; DROP TABLE runs", "x" * 50_000)
     times = (1e-99, 0.1 + 0.2, 1e99, np.float32(0.1), Fraction(1, 3))
     with HistoryDatabase(tmp_path / "h.sqlite") as database:
         for text, seconds in zip(texts, times, strict=True):
             database.add(text, "gpu", seconds, size=text, host=text, device=text)
-    with HistoryDatabase(tmp_path / "h.sqlite", create=False) as database:
+    with HistoryDatabase(tmp_path / "h.sqlite") as database:
         runs = database.runs()
     assert runs["app"].tolist() == [*texts]
     assert runs["seconds"].tolist() == [float(seconds) for seconds in times]
@@ -142,7 +133,7 @@ def test_two_processes_write_at_once_and_a_third_is_killed(tmp_path):
             else:
                 ended[name] = int(word)
     assert ended == {"first": 0, "second": 0, "victim": -signal.SIGKILL}
-    with HistoryDatabase(path, create=False) as database:
+    with HistoryDatabase(path) as database:
         runs = database.runs()
     own = runs[runs["app"] == "shared"].groupby("host")["seconds"].apply(list)
     for name, count in written.items():
@@ -164,7 +155,7 @@ def test_a_writer_that_was_killed_half_way_leaves_no_trace(path):
     )
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == 9
     assert path.with_name(path.name + "-journal").exists()
-    with HistoryDatabase(path, create=False) as database:
+    with HistoryDatabase(path) as database:
         assert database.runs()["app"].tolist() == ["matmul"] * 3 + ["saxpy"] * 2
 
 
@@ -271,8 +262,6 @@ def test_the_database_of_another_program_is_not_taken_over(tmp_path):
 
 
 def test_a_missing_or_unwritable_place_is_named(tmp_path):
-    with pytest.raises(InputError, match="no such history"):
-        HistoryDatabase(tmp_path / "none.sqlite", create=False)
     with pytest.raises(InputError, match="not a regular file"):
         HistoryDatabase(tmp_path)
     (tmp_path / "file").write_text("x")

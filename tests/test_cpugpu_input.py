@@ -156,7 +156,6 @@ def test_what_else_is_refused_by_its_rule():
     refused(
         "apps must be a list of names", workload.jobs_in_order, workload.applications(), [["a00"]]
     )
-    refused("history must be a History", workload.from_history, None)
     refused("significant", simulate(JOBS).fairness, significant=math.nan)
     refused("device class must be one of gpu, cpu", History().assign, "A", "tpu")
     refused("device class must be one of gpu, cpu", History().withdraw, "A", "tpu")
@@ -197,11 +196,6 @@ def test_tables_are_sorted_whole_and_labelled_once():
     refused("DataFrame", simulate, [1, 2])
     refused("machine must be a Machine", simulate, JOBS, 2)
     refused("history must be a History", simulate, JOBS, history="h.sqlite")
-
-
-@pytest.mark.parametrize("extra", [[[1.0, 2.0]], [[1.0, -1.0]] * 2, [[math.nan, 1.0]] * 2, "x"])
-def test_extra_time_has_a_row_per_job_and_a_column_per_device(extra):
-    refused(r"extra(\[0, .\])? must .* time .*for each job and device", simulate, JOBS, extra=extra)
 
 
 def test_long_queues_have_no_exhaustive_schedule():
@@ -387,10 +381,9 @@ def test_applications_go_through_a_csv_unchanged(tmp_path):
     table.to_csv(tmp_path / "a.csv")
     again = workload.read_applications(tmp_path / "a.csv")
     pd.testing.assert_frame_equal(again, table)
-    history = History.exact(again)
-    pd.testing.assert_frame_equal(
-        workload.from_history(history)[["cpu_time", "gpu_time"]].sort_index(), table.sort_index()
-    )
+    measured = History.exact(again).table().pivot(index="app", columns="class", values="mean")
+    for cls in ("cpu", "gpu"):
+        assert measured[cls].equals(table[f"{cls}_time"].sort_index())
 
 
 @pytest.mark.parametrize(

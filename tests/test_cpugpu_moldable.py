@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.cpugpu.moldable import SCHEDULERS, MoldableScheduler, NodePool, lower_bound, run_moldable
+from dlsim.cpugpu.moldable import SCHEDULERS, MoldableScheduler, NodePool, run_moldable
 from dlsim.errors import InputError, ScheduleError
 from tests.scale import scale_count
 from tests.twins import cpugpu_moldable as twin
@@ -150,8 +150,6 @@ def test_search_finds_the_least_makespan_of_all_policies(seed):
     least = twin.best(list(rows), pool.nodes, pool.counts, pool.exponent, pool.both)
     s = ran(jobs, pool, "exhaustive")
     assert s.makespan == pytest.approx(least)
-    first = jobs["arrival"].min()
-    assert lower_bound(jobs, pool) - first <= least * (1 + 1e-9)
     for name in SCHEDULERS:
         assert ran(jobs, pool, name).makespan >= least * (1 - 1e-9), name
 
@@ -161,7 +159,6 @@ def test_no_policy_beats_the_search_on_four_nodes(seed):
     _, jobs = drawn([seed, 4], 4, 4)
     pool = NodePool(4)
     least = ran(jobs, pool, "exhaustive").makespan
-    assert lower_bound(jobs, pool) - jobs["arrival"].min() <= least * (1 + 1e-9)
     for name in SCHEDULERS:
         assert ran(jobs, pool, name).makespan >= least * (1 - 1e-9), name
 
@@ -174,7 +171,6 @@ def test_every_schedule_is_valid_and_expected_as_it_comes(seed, nodes):
         if row.search:
             continue
         s = ran(jobs, NodePool(nodes), name)
-        assert s.makespan >= lower_bound(jobs, NodePool(nodes)) - jobs["arrival"].min() - 1e-9
         if row.queue == "none":
             assert np.allclose(s.jobs["predicted"], s.jobs["end"])
     wrong = jobs.assign(
@@ -207,7 +203,6 @@ def test_figures_by_hand():
     assert s.throughput == 0.3
     assert s.mean_wait == 7 / 3
     assert s.mean_completion == (4 + 7 + 10) / 3
-    assert s.busy.to_dict() == {"gpu": 0.4, "cpu": 1.0}
 
 
 @pytest.mark.parametrize("dtype", ["Int64", object])
@@ -275,7 +270,7 @@ JOBS = table((9, 4), (7, 4))
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: lower_bound(JOBS, 5), "pool must be a NodePool, got 5"),
+        (lambda: run_moldable(JOBS, 5), "pool must be a NodePool, got 5"),
         (lambda: NodePool().time(20, 8, "tpu", 2), "kind must be one of gpu, cpu, both; got 'tpu'"),
         (lambda: NodePool().time(20, 8, "gpu", 0), "count .* got 0"),
         (lambda: run_moldable(JOBS.set_axis([math.nan, 1])), "must have one label per row"),

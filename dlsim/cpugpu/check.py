@@ -5,7 +5,6 @@ device that serves its jobs in the order in which they joined; no job ends later
 preferred device.
 """
 
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -77,33 +76,6 @@ def _work_done(schedule: Result) -> Floats:
     return work
 
 
-@dataclass(frozen=True)
-class Fairness:
-    """How late each job ended against its preferred device."""
-
-    jobs: pd.DataFrame
-
-    @property
-    def is_fair(self) -> bool:
-        """Whether no job is late: the definition, without exceptions."""
-        return not self.jobs["late"].any()
-
-    @property
-    def is_fair_but_for_exceptions(self) -> bool:
-        """Whether every late job falls under one of the paper's two exceptions."""
-        return bool((~self.jobs["late"] | (self.jobs["excuse"] != "")).all())
-
-    @property
-    def late_ratio(self) -> float:
-        """Part of the jobs that is late."""
-        return float(self.jobs["late"].mean())
-
-    @property
-    def lateness(self) -> pd.Series:
-        """How much later each job ended than is fair; 0 if it is not late."""
-        return self.jobs["lateness"].where(self.jobs["late"], 0.0)
-
-
 def local_bounds(schedule: Result) -> Floats:
     """Return the end of each job if it had queued behind the work assigned to its class (F1)."""
     job_table, jobs = schedule.job_table, schedule.jobs
@@ -119,7 +91,7 @@ def local_bounds(schedule: Result) -> Floats:
     return bounds
 
 
-def judge_fairness(schedule: Result, bounds: Floats, significant: float) -> Fairness:
+def judge_fairness(schedule: Result, bounds: Floats, significant: float) -> pd.DataFrame:
     """Compare ends with the latest fair ends and look for the paper's exceptions.
 
     A prediction is wrong from the relative error `significant` on: of the finish on the device
@@ -138,4 +110,4 @@ def judge_fairness(schedule: Result, bounds: Floats, significant: float) -> Fair
     excuse = np.where(schedule.explored, "explored", np.where(here | other, "mispredicted", ""))
     late = ~not_after(end, bounds, end - decided)
     columns = {"preferred": preferred, "fair_end": bounds, "lateness": end - bounds, "late": late}
-    return Fairness(pd.DataFrame({**columns, "excuse": excuse}, index=jobs.index))
+    return pd.DataFrame({**columns, "excuse": excuse}, index=jobs.index)

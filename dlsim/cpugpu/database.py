@@ -53,8 +53,6 @@ class HistoryDatabase:
     ----------
     path : path
         The file; created if it is missing.
-    create : bool
-        Whether a missing file is created (default) or refused.
 
     Raises
     ------
@@ -80,11 +78,9 @@ class HistoryDatabase:
     0  matmul[4096]   gpu      1   2.5
     """
 
-    def __init__(self, path: StrPath, create: bool = True) -> None:
+    def __init__(self, path: StrPath) -> None:
         self.path = Path(os.path.abspath(path))
         if not os.path.lexists(self.path):
-            if not create:
-                raise InputError(f"{path}: no such history; create it with HistoryDatabase(path)")
             self._create()
         self._require_marks()
         self._connection = self._connect(self.path, "rw")

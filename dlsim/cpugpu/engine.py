@@ -5,7 +5,6 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from dlsim.cpugpu import workload
 from dlsim.cpugpu.history import History
@@ -31,7 +30,6 @@ def simulate(
     policy: str | Policy = "history",
     history: History | None = None,
     reading: Reading | None = None,
-    extra: ArrayLike | Sequence[Sequence[float]] | None = None,
 ) -> ScheduleResult:
     """Schedule jobs on CPUs and GPUs as they arrive, under one policy and one reading.
 
@@ -49,8 +47,6 @@ def simulate(
         What is known at the start; default nothing. It is not changed.
     reading : Reading, optional
         How the gaps of the paper are filled; default `Reading()`.
-    extra : array_like of float, shape (n, devices), optional
-        Time added to each job's run on each device, unknown to the policies.
 
     Returns
     -------
@@ -78,7 +74,7 @@ def simulate(
     machine = or_default("machine", machine, Machine)
     reading, known = require_reading_and_history(reading, history)
     name, policy = find_job_policy(policy)
-    job_table = read_job_table(jobs, machine, extra)
+    job_table = read_job_table(jobs, machine)
     require_target_versions(job_table, policy, name)
     trace = simulate_jobs(job_table, machine, policy, reading, known)
     places = np.arange(len(job_table.labels))

@@ -1,13 +1,13 @@
 """The table of jobs that paper C's engines run, and the helpers of their checks."""
 
 import functools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from dlsim.compiled import deadline_with_tolerance
 from dlsim.cpugpu.history import History
@@ -82,8 +82,6 @@ class JobTable:
         Declared and realised run times on a GPU and on a CPU, NaN without a version.
     has_version : ndarray of bool, shape (jobs, 2)
         Whether a job has a version for a class of which the machine has devices.
-    extra : ndarray of float, shape (jobs, devices), or None
-        Time that each device adds to a realised time.
     gpus, cpus : int
         Number of devices of each class.
     """
@@ -95,7 +93,6 @@ class JobTable:
     declared: Floats
     has_version: NDArray[np.bool_]
     realised: Floats
-    extra: Floats | None
     gpus: int
     cpus: int
 
@@ -118,8 +115,7 @@ class JobTable:
     @functools.cached_property
     def times(self) -> Floats:
         """Realised time of each job on each device."""
-        each = np.repeat(self.realised, (self.gpus, self.cpus), axis=1)
-        return each if self.extra is None else each + self.extra
+        return np.repeat(self.realised, (self.gpus, self.cpus), axis=1)
 
 
 def require_single_labels(what: str, rows: pd.DataFrame) -> None:
@@ -142,9 +138,7 @@ def number_applications(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
     return app, app_names
 
 
-def read_job_table(
-    jobs: pd.DataFrame, machine: Machine, extra: ArrayLike | None = None
-) -> JobTable:
+def read_job_table(jobs: pd.DataFrame, machine: Machine) -> JobTable:
     """Read a user's table of jobs (see `simulate`); refuse a job that the machine cannot run."""
     require_table("jobs", jobs, REQUIRED, empty=False)
     arrival = time_column("jobs", jobs, "arrival")
@@ -167,14 +161,6 @@ def read_job_table(
             f"job {job!r} ({app_names[app[j]]}) has a version for {there or 'no'}"
             f" device only, and the machine has {machine.gpus} GPUs and {machine.cpus} CPUs"
         )
-    shape, more = (len(jobs), machine.gpus + machine.cpus), None
-    if extra is not None:
-        more = column("extra", extra, rule="a finite time of at least 0 for each job and device")
-        if more.shape != shape:
-            raise InputError(
-                f"extra must hold a time for each job and device, shape {shape}; "
-                f"got shape {more.shape}"
-            )
     app_names = pd.Index(app_names, dtype="str")
     return JobTable(
         jobs.index,
@@ -184,7 +170,6 @@ def read_job_table(
         np.where(has_version, declared, np.nan),
         has_version,
         realised,
-        more,
         machine.gpus,
         machine.cpus,
     )
@@ -238,12 +223,6 @@ def previous_in_lane(lanes: Any, values: Any, first: float) -> Floats:
     """Return for each row the value of the row before it in its lane, or `first` without one."""
     own = pd.Series(np.asarray(values, dtype=float)).groupby(np.asarray(lanes))
     return own.shift(fill_value=first).to_numpy()
-
-
-def busy_shares(runs: pd.DataFrame, devices: Iterable[str], span: float) -> pd.Series:
-    """Return how long each device was busy with runs, as a share of a span."""
-    busy = (runs["end"] - runs["start"]).groupby(runs["device"]).sum()
-    return (busy.reindex(list(devices), fill_value=0.0) / span).rename("busy")
 
 
 def do_not_overlap(lanes: Any, start: Any, end: Any, span: Any) -> NDArray[np.bool_]:

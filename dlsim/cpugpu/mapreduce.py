@@ -22,7 +22,6 @@ from dlsim.cpugpu import mapreduce_job, model
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import ideal_plan, make_plan_rule
 from dlsim.cpugpu.job_table import (
-    busy_shares,
     do_not_overlap,
     is_simultaneous,
     require,
@@ -378,17 +377,6 @@ class MapReduceResult:
     def throughput(self) -> float:
         """Thousands of characters per unit of time."""
         return float(self.blocks["size"].sum()) / self.makespan
-
-    @property
-    def local_share(self) -> float:
-        """Share of the map attempts whose block was on their own node."""
-        maps = self.attempts[self.attempts["kind"] == "map"]
-        return float((maps["remote"] == 0).mean())
-
-    @property
-    def utilisation(self) -> pd.Series:
-        """Part of the makespan that each device was busy."""
-        return busy_shares(self.attempts, self.setting.group.machine.devices, self.makespan)
 
     def _failure_times(self, attempts: pd.DataFrame) -> pd.Series:
         """Return when the node of each attempt dies, infinity if it does not."""

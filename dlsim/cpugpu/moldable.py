@@ -24,7 +24,6 @@ import pandas as pd
 from dlsim.compiled import deadline_with_tolerance, time_offset
 from dlsim.cpugpu.job_table import (
     VERSIONS,
-    busy_shares,
     declared_times,
     do_not_overlap,
     find_earliest,
@@ -41,14 +40,7 @@ from dlsim.errors import InputError
 from dlsim.rounding import not_after
 from dlsim.validate import column, find_row, flag, number, one_of, or_default, require_table, whole
 
-__all__ = [
-    "SCHEDULERS",
-    "MoldableResult",
-    "MoldableScheduler",
-    "NodePool",
-    "lower_bound",
-    "run_moldable",
-]
+__all__ = ["SCHEDULERS", "MoldableResult", "MoldableScheduler", "NodePool", "run_moldable"]
 
 #: Device types that a job can run on, in the order that decides the last tie.
 TYPES = ("gpu", "cpu", "both")
@@ -244,19 +236,6 @@ def read_moldable_jobs(jobs: pd.DataFrame, pool: NodePool) -> list[MoldableJob]:
     return [MoldableJob._make((i, *row, count)) for i, (row, count) in enumerate(both)]
 
 
-def lower_bound(jobs: pd.DataFrame, pool: NodePool | None = None) -> float:
-    """Return a lower bound on the makespan of all schedules, for any number of jobs."""
-    pool = or_default("pool", pool, NodePool)
-    rows = read_moldable_jobs(jobs, pool)
-    configs = [SCHEDULERS["flexible"].options(job, pool, real=True) for job in rows]
-    longest = max(
-        job.arrival + min(config.time for config in own)
-        for job, own in zip(rows, configs, strict=True)
-    )
-    spread = sum(min(config.area for config in own) for own in configs) / (2 * pool.nodes)
-    return max(longest, min(job.arrival for job in rows) + spread)
-
-
 #: Most jobs and nodes of a search; a search of this size takes about a second.
 MOST_JOBS_TO_SEARCH, MOST_NODES_TO_SEARCH = 5, 4
 #: When each node's (GPU, CPU) is free.
@@ -398,7 +377,7 @@ def _search(jobs: list[MoldableJob], pool: NodePool, scheduler: MoldableSchedule
         raise InputError(
             f"an exhaustive search takes at most {MOST_JOBS_TO_SEARCH} jobs on "
             f"{MOST_NODES_TO_SEARCH} nodes, got {len(jobs)} on {pool.nodes}; "
-            "compare with lower_bound instead"
+            "use scheduler 'area' for more"
         )
     jobs = [job._replace(cpu_estimate=job.cpu, gpu_estimate=job.gpu) for job in jobs]
     area = replace(SCHEDULERS["area"], types=scheduler.types, counts=scheduler.counts)
@@ -526,11 +505,6 @@ class MoldableResult(JobMetrics):
     pool: NodePool
     scheduler: MoldableScheduler
     name: str
-
-    @property
-    def busy(self) -> pd.Series:
-        """Return the busy time of all CPUs and of all GPUs, as a share of the makespan."""
-        return busy_shares(self.uses, ("gpu", "cpu"), self.pool.nodes * self.makespan)
 
     def check(self) -> None:
         """Check the schedule against the model, independently of the scheduler."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 
 import pandas as pd
 
-from dlsim.cpugpu.check import Fairness, check_job_schedule, judge_fairness, local_bounds
+from dlsim.cpugpu.check import check_job_schedule, judge_fairness, local_bounds
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
-from dlsim.cpugpu.job_table import JobTable, busy_shares
+from dlsim.cpugpu.job_table import JobTable
 from dlsim.cpugpu.loop import Trace, shift_clock, simulate_jobs
 from dlsim.cpugpu.model import JobMetrics, Machine, Policy, Reading
 from dlsim.validate import number, one_of
@@ -52,7 +52,8 @@ class ScheduleResult(JobMetrics):
     @property
     def utilisation(self) -> pd.Series:
         """Part of the makespan that each device was busy."""
-        return busy_shares(self.jobs, self.machine.devices, self.makespan)
+        busy = (self.jobs["end"] - self.jobs["start"]).groupby(self.jobs["device"]).sum()
+        return busy.reindex(list(self.machine.devices), fill_value=0.0) / self.makespan
 
     @property
     def explored(self) -> pd.Series:
@@ -66,12 +67,16 @@ class ScheduleResult(JobMetrics):
         bound = lb_fractional(job_table.arrival, job_table.times, self.machine.gpus)
         return bound - float(job_table.arrival[0])
 
-    def fairness(self, reading: str = "local", significant: float = 0.1) -> Fairness:
-        """Say which jobs ended later than on their preferred device (section 5).
+    def fairness(self, reading: str = "local", significant: float = 0.1) -> pd.DataFrame:
+        """Return how late each job ended against its preferred device (section 5).
 
         `reading` "local" compares with the end behind the work that was assigned there when the
         job was decided (F1), "global" with its end in the schedule in which every job goes to its
         preferred device (F2). A prediction with a relative error from `significant` on is wrong.
+
+        Columns preferred (class), fair_end (the end compared with), lateness (end minus fair_end),
+        late, and excuse: the paper's exception that the job falls under, "explored",
+        "mispredicted" or "".
         """
         one_of("reading", reading, ("local", "global"))
         significant = number("significant", significant)

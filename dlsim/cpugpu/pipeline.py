@@ -344,44 +344,6 @@ class PipelineResult:
         """Return the end of the last operation."""
         return max(self.ops["end"])
 
-    @property
-    def busy(self) -> pd.Series:
-        """Return the busy time of every engine and shared link, as a share of the makespan."""
-        total = self._loads((self.ops["end"] - self.ops["start"]).astype(float))
-        return (total / float(self.makespan)).fillna(0.0).rename("busy")
-
-    @property
-    def lower_bound(self) -> Any:
-        """Return a bound of the makespan: the busiest engine or link, or the longest chunk."""
-        spans = self.ops["end"] - self.ops["start"]
-        return max(self._loads(spans).max(), spans.groupby(self.ops["chunk"]).sum().max())
-
-    def _loads(self, spans: pd.Series) -> pd.Series:
-        loads = spans.groupby(self.ops["engine"]).sum()
-        if self.per_link == 1:
-            return loads
-        copies = self.ops[self.ops["stage"].isin(COPIES)]
-        pairs = zip(copies["gpu"], copies["stage"], strict=True)
-        links = [_link_of(gpu, self.per_link, stage) for gpu, stage in pairs]
-        return pd.concat([loads, spans[copies.index].groupby(links).sum()])
-
-    @property
-    def hidden(self) -> float:
-        """Return the share of copy time during which the same GPU computes (NaN: no copies)."""
-        shared = total = 0.0
-        for _, ops in self.ops.groupby("gpu"):
-            kernels, copies = (
-                ops.loc[ops["stage"].isin(some), ["start", "end"]].to_numpy(dtype=float)
-                for some in (("map",), COPIES)
-            )
-            first = np.searchsorted(kernels[:, 1], copies[:, 0], "right")
-            last = np.searchsorted(kernels[:, 0], copies[:, 1])
-            for (begin, end), i, j in zip(copies.tolist(), first, last, strict=True):
-                inside = np.minimum(kernels[i:j, 1], end) - np.maximum(kernels[i:j, 0], begin)
-                shared += np.maximum(inside, 0.0).sum()
-                total += end - begin
-        return float(shared / total) if total else float("nan")
-
     def check(self) -> None:
         """Check the operations against the model, independently of the engine."""
         ops, gpu = self.ops, self.gpu

@@ -188,7 +188,6 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotRe
         times,
         ~np.isnan(times),
         times,
-        None,
         0,
         slots,
     )

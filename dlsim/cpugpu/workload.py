@@ -15,13 +15,11 @@ import pandas as pd
 from numpy.random import Generator
 
 from dlsim import files
-from dlsim.cpugpu.history import History
 from dlsim.cpugpu.job_table import REQUIRED, VERSIONS, time_column
 from dlsim.errors import InputError
 from dlsim.validate import (
     Floats,
     Seed,
-    instance,
     number,
     one_of,
     random_streams,
@@ -128,7 +126,7 @@ def random_jobs(
     Parameters
     ----------
     table : DataFrame
-        Of `applications`, `read_applications` or `from_history`.
+        Of `applications` or `read_applications`.
     jobs : int
         Jobs of each batch.
     seed : int or SeedSequence
@@ -211,14 +209,3 @@ def read_applications(path: files.StrPath) -> pd.DataFrame:
     if empty.any():
         raise InputError(f"{where}: application {empty.idxmax()!r} has no version; give a time")
     return table
-
-
-def from_history(history: History) -> pd.DataFrame:
-    """Return the applications of a history, by their mean measured times."""
-    table = instance("history", history, History).table()
-    table = table[table["count"] > 0]
-    if table.empty:
-        raise InputError("the history holds no measured run; add one first")
-    wide = table.pivot(index="app", columns="class", values="mean")
-    wide = wide.reindex(columns=["cpu", "gpu"]).add_suffix("_time")
-    return wide.rename_axis(columns=None)

@@ -157,7 +157,7 @@ def _draw_schedule(
         bottom = np.full(len(jobs), len(devices) - 0.52)
         look: dict[str, Any] = {"ms": 4.5, "color": "#222222", "clip_on": False, "zorder": 4}
         ax.plot(jobs["arrival"], bottom, "^", **look)
-    late = int(schedule.fairness().jobs["late"].sum())
+    late = int(schedule.fairness()["late"].sum())
     end, wait = f"{jobs['end'].max():.4g} s", f"{schedule.mean_wait:.4g} s"
     text = f"{schedule.name}: end {end}, mean wait {wait}, {late} late"
     set_title(ax, text)
