@@ -214,15 +214,7 @@ def random_environment(
         For an unknown option, an empty range, a load of 1 or more, or data that would not fit
         in memory.
     """
-    chosen = locals()
-    for name, options in INPUT_SWITCHES.items():
-        if isinstance(options[0], str | bool):
-            one_of(name, chosen[name], options)
-    for name, least in SMALLEST_ENDS.items():
-        number_range(name, chosen[name], least)
-    if topology is None:
-        count = float(nodes[1]) * whole("domains", domains)
-        _check_size("nodes", count, MOST_NODES, "fewer domains, fewer nodes in each,")
+    _check_options(locals())
     interval, horizon, trace_step, background_work, link_data = validate.positive(
         interval=interval,
         horizon=horizon,
@@ -237,24 +229,22 @@ def random_environment(
     fewest, most = (whole("nodes", end, 0) for end in nodes)
     counts = random_generator(seed, NODES_SEED).integers(fewest, most + 1, topology.domains)
     servers, clients = alternate_nodes(counts.tolist())
-    sources = len(clients) if interval_scope == "client" else 1
-    end = (1 + EXTRA_HORIZON) * horizon
-    steps, expected = end / trace_step, sources * horizon / (60 * interval)
-    entries = steps * len(topology.links)
-    _check_size("requests", expected, MOST_REQUESTS, "a longer interval")
-    _check_size("trace entries", entries, traces.MOST_VALUES, "a longer trace_step")
     speeds = _scale_units(performance, random_generator(seed, SPEEDS_SEED).random(len(servers)))
-    means = draw_means(topology, child_seed(seed, MEANS_SEED), lan=lan, wan=wan)
+    end = (1 + EXTRA_HORIZON) * horizon
+    steps = end / trace_step
+    sources = len(clients) if interval_scope == "client" else 1
+    expected_requests = sources * horizon / (60 * interval)
+    rows_of_traces = len(topology.links) + len(servers) * (server_background == "trace")
+    _check_size("requests", expected_requests, MOST_REQUESTS, "a longer interval")
+    _check_size(
+        "trace entries", steps * len(topology.links), traces.MOST_VALUES, "a longer trace_step"
+    )
     jobs = end * server_load * float(speeds.sum()) / background_work
-    loads = steps * len(servers) * (server_background == "trace")
     validate.require_memory(
         "traces, background jobs and requests together",
-        8 * (entries + loads) + 16 * jobs + 48 * expected,
+        8 * steps * rows_of_traces + 16 * jobs + 48 * expected_requests,
         "choose a longer trace_step, larger background jobs or a shorter horizon",
     )
-
-    trace_rows = partial(traces.random_traces, steps=math.ceil(steps), H=H, method=trace_method)
-
     parts: dict[str, Any] = {
         "servers": pd.DataFrame({"domain": servers, "performance": speeds}),
         "clients": pd.DataFrame({"domain": clients}),
@@ -264,20 +254,18 @@ def random_environment(
         "horizon": horizon,
         "server_load": server_load,
     }
+    trace_rows = partial(traces.random_traces, steps=math.ceil(steps), H=H, method=trace_method)
+    means = draw_means(topology, child_seed(seed, MEANS_SEED), lan=lan, wan=wan)
     if link_background == "trace":
         parts["traces"] = trace_rows(means, seed=child_seed(seed, TRACES_SEED), std=trace_std)
     else:
-        capacity = means / (1 - link_load)
-        parts["traces"] = capacity[:, None]
-        rates = link_load * capacity / link_data
-        parts["link_background"] = _random_stream(seed, rates, end, link_data, DATA_SEED)
+        parts |= _draw_link_data(seed, means, link_load, link_data, end)
     if server_background == "jobs":
         rates = server_load * speeds / background_work
         parts["background"] = _random_stream(seed, rates, end, background_work, JOBS_SEED)
     elif server_load > 0:
-        loads_of_servers = np.full(len(servers), server_load)
-        loads_seed = child_seed(seed, LOADS_SEED)
-        parts["load_traces"] = trace_rows(loads_of_servers, seed=loads_seed, std=LOAD_STD)
+        loads = np.full(len(servers), server_load)
+        parts["load_traces"] = trace_rows(loads, seed=child_seed(seed, LOADS_SEED), std=LOAD_STD)
     times_and_clients = _request_times(interval, interval_scope, len(clients), horizon, seed)
     ranges = (data_range, data_range, work_range, deadline_factor)
     throughput = np.mean(lan) if deadline_communication else math.inf
@@ -285,6 +273,27 @@ def random_environment(
         seed, *times_and_clients, ranges, np.mean(performance), throughput
     )
     return parts
+
+
+def _draw_link_data(
+    seed: Seed, means: Floats, load: float, data: float, end: float
+) -> dict[str, Any]:
+    """Draw other users' data on links that they occupy for a share of the time."""
+    capacity = means / (1 - load)
+    stream = _random_stream(seed, load * capacity / data, end, data, DATA_SEED)
+    return {"traces": capacity[:, None], "link_background": stream}
+
+
+def _check_options(chosen: dict[str, Any]) -> None:
+    """Raise InputError for an unknown option, an empty range, or too many nodes."""
+    for name, options in INPUT_SWITCHES.items():
+        if isinstance(options[0], str | bool):
+            one_of(name, chosen[name], options)
+    for name, least in SMALLEST_ENDS.items():
+        number_range(name, chosen[name], least)
+    if chosen["topology"] is None:
+        count = float(chosen["nodes"][1]) * whole("domains", chosen["domains"])
+        _check_size("nodes", count, MOST_NODES, "fewer domains, fewer nodes in each,")
 
 
 def _check_size(what: str, expected: float, most: int, remedy: str) -> None:
