@@ -282,8 +282,9 @@ def test_no_offers_are_made_by_functions():
     policy = Policy(laxity, "min", overtake=True)
     with pytest.raises(InputError, match="no offers are made by functions of a user"):
         simulate(TASKS, CLUSTER, policy, negotiate=2)
+    s = simulate(TASKS.assign(deadline=1e-3), CLUSTER, policy)
     with pytest.raises(InputError, match="no offers"):
-        simulate(TASKS, CLUSTER, policy).offers()
+        s.offer(s.tasks.index[0])
 
 
 def test_an_interrupt_passes_through_a_plain_function():

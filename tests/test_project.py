@@ -179,7 +179,8 @@ def test_no_import_cycles():
 
 #: What a check may import of its engine: the words, what came in, formulas of the model.
 CHECKS = {
-    "dlsim.realtime.check": {"model", "execution_times", "schedule_arrays"},
+    "dlsim.realtime.check": {"model", "execution_times", "schedule_arrays", "check_chunks"},
+    "dlsim.realtime.check_chunks": {"model", "execution_times", "schedule_arrays"},
     "dlsim.realtime.schedule_arrays": {"model", "execution_times"},
     "dlsim.cpugpu.check": {"model", "job_table", "jobs"},
     "dlsim.bricks.check": {"model", "environment"},

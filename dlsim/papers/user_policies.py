@@ -5,7 +5,7 @@ from typing import Any
 
 from dlsim.errors import InputError
 from dlsim.realtime import Policy
-from dlsim.realtime.user_rules import label_policies
+from dlsim.realtime.model import find_policy
 
 
 def load_user_policies(
@@ -35,11 +35,21 @@ def load_user_policies(
     >>> list(load_user_policies(["mine=EDF-DLT", "FIFO-DLT"], compared=["MCDF"]))
     ['mine', 'FIFO-DLT']
     """
-    found = label_policies(policies, ())
-    for label, policy in found.items():
+    if isinstance(policies, str) or not isinstance(policies, Mapping | Sequence):
+        raise InputError(f"policies must be a list or a mapping of labels, got {policies!r}")
+    rows = policies.items() if isinstance(policies, Mapping) else ((None, one) for one in policies)
+    found: dict[str, Policy] = {}
+    for label, one in rows:
+        if label is None and isinstance(one, str) and "=" in one:
+            label, _, one = one.partition("=")
+        name, policy = find_policy(one)
+        label = label or name
+        if not isinstance(label, str) or label in found:
+            raise InputError(f"policy {label!r} must have a label of its own; name it LABEL=policy")
         if label in compared:
             raise InputError(f"{label} is compared already: give yours a label, mine=...")
         if admission_only and not policy.admission:
             rule = "refuses no task, and this paper counts refused tasks"
             raise InputError(f"policy {label} {rule}; use one with admission control")
+        found[label] = policy
     return found

@@ -6,24 +6,23 @@ recorded reading. No rule depends on how the planner came to its decisions.
 
 import functools
 import heapq
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from itertools import chain
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dlsim.compiled import TOL, time_offset
 from dlsim.errors import ScheduleError
-from dlsim.realtime.execution_times import fastest_counts, time_table
-from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, StateView, describe_run
+from dlsim.realtime.check_chunks import chunk_rules
+from dlsim.realtime.execution_times import fastest_counts
+from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, describe_run
 from dlsim.realtime.schedule_arrays import (
     Chunks,
     Indices,
     RuleResult,
     ScheduleArrays,
     ScheduleLike,
-    group_rows,
     require_rules,
 )
 from dlsim.rounding import (
@@ -36,13 +35,6 @@ from dlsim.rounding import (
 )
 from dlsim.validate import Floats, unwrap_scalar
 
-#: Kinds that each partition may end in.
-_ENDS_IN = {
-    "opr": ("opr",), "equal": ("equal",), "pieces": ("pieces",), "dlt": ("remodel",),
-    "I": ("remodel", "equal finish"), "II": ("remodel", "equal finish"),
-    "exact": ("optimum",), "exact-n": ("optimum",), "umr": ("rounds",),
-    "umr-iit": ("rounds from releases",),
-}  # fmt: skip
 #: Kinds whose estimate is the completion of their chunks.
 _PLANNED_BY_CHUNKS = ("pieces", "rounds from releases", "own")
 
@@ -285,321 +277,6 @@ def _keeps_rank_order(
     return good
 
 
-def _chunk_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
-    has_chunks = np.zeros(len(schedule.index), dtype=bool)
-    released, busy = np.full((2, schedule.cluster.nodes), -np.inf)
-    sent = np.array([-np.inf])
-    for chunks in schedule.chunk_batches():
-        yield from chunks.rules(schedule.cluster.nodes)
-        has_chunks |= chunks.total() > 0
-        if not schedule.is_large:
-            yield "a task that runs has chunks", schedule.index, ~schedule.ran | has_chunks
-        yield from _rules_of_batch(schedule, chunks, released)
-        if schedule.is_large:
-            yield from _exclusion_rules_of_batch(schedule, chunks, busy, sent)
-    if schedule.is_large:
-        yield "a task that runs has chunks", schedule.index, ~schedule.ran | has_chunks
-
-
-def _exclusion_rules_of_batch(
-    schedule: ScheduleArrays, chunks: Chunks, busy: Floats, sent: Floats
-) -> Iterator[RuleResult]:
-    """Yield whether nodes and link are free when a batch uses them; keep when they become free."""
-    slack = _end_slack(schedule, chunks)
-    free = not_after(busy[chunks.node], chunks.send_start, schedule.scale)
-    yield "no node serves two chunks at once", chunks.labels, free
-    np.maximum.at(busy, chunks.node, chunks.compute_end - slack)
-    if schedule.reading.link == "shared":
-        free = not_after(sent[0], chunks.send_start, schedule.scale)
-        yield "the head node sends one chunk at a time", chunks.labels, free
-        sent[0] = max(sent[0], (chunks.send_end - slack).max())
-
-
-def _rules_of_batch(
-    schedule: ScheduleArrays, chunks: Chunks, released: Floats
-) -> Iterator[RuleResult]:
-    cluster, present, task, sent_chunks = schedule.cluster, chunks.names, chunks.task, chunks
-    # an optimum's shares are differences between instants of the engine's clock
-    instants = schedule.estimate - time_offset(schedule.arrival)
-    clock = (MAX_ULPS + cluster.nodes) * np.finfo(float).eps * instants
-    clock *= schedule.kind == SPLIT_KINDS.index("optimum")
-    slack = clock / (schedule.sigma * (cluster.cms + cluster.cps))
-    sums = times_equal(chunks.total(chunks.alpha), 1.0, 1.0, slack=slack)
-    yield "the shares of a task sum to 1", present, sums[chunks.tasks]
-    whole = chunks.total() == schedule.nodes * schedule.rounds
-    yield "a task has one chunk per node", present, whole[chunks.tasks]
-    visits = chunks.total(chunks.by_node.place == 0)
-    yield "a task's chunks go to distinct nodes", present, (visits == schedule.nodes)[chunks.tasks]
-    load = chunks.alpha * schedule.sigma[task]
-    send, compute = cluster.st + load * cluster.cms, cluster.sc + load * cluster.cps
-    sent = times_equal(chunks.send_start + send, chunks.send_end, send)
-    yield "a send takes ST + alpha sigma Cms", chunks.labels, sent
-    busy = np.where(chunks.by_node.place > 0, chunks.compute_end[chunks.by_node.before], -np.inf)
-    done = times_equal(np.fmax(chunks.send_end, busy) + compute, chunks.compute_end, compute)
-    yield "a node computes SC + alpha sigma Cps once it has received", chunks.labels, done
-    first = times_equal(chunks.reduce_by_task(np.fmin, chunks.send_start), schedule.start, 0.0)
-    yield "the first send starts with the task", present, first[chunks.tasks]
-    if schedule.policy.partition == "opr":
-        ends, span = schedule.completion[task], (schedule.completion - schedule.start)[task]
-        together = times_equal(chunks.compute_end, ends, span, MAX_ULPS + cluster.nodes)
-        yield "all nodes of a task finish together", chunks.labels, together
-        if not schedule.positive.all():
-            sent_chunks = Chunks(chunks.table[chunks.alpha > 0], chunks.index)
-    else:
-        yield from _release_rules(schedule, chunks, released)
-    yield from _exclusion_rules(schedule, sent_chunks)
-
-
-class _ChunkArrays:
-    """Arrays of what every chunk's task and node say, where nodes are released one by one.
-
-    When a node is released follows from the chunks alone: when the task before it on that node
-    gives it back, but no earlier than the task's own start.
-    """
-
-    def __init__(self, schedule: ScheduleArrays, chunks: Chunks, released: Floats) -> None:
-        task = chunks.task
-        self.n, self.sigma, self.start, self.estimate, self.kind = (
-            getattr(schedule, name)[task]
-            for name in ("nodes", "sigma", "start", "estimate", "kind")
-        )
-        self.load = chunks.alpha * self.sigma
-        self.due = (schedule.arrival + schedule.deadline)[task]
-        self.is_later = chunks.by_task.place > 0  # a chunk of its task was sent before
-        self.is_final = chunks.by_task.place == self.n - 1
-        self.release = np.maximum(_node_free_times(schedule, chunks, released), self.start)
-        clock = time_tolerance(schedule.scale, schedule.estimate)
-        self.slack_of_task = RELATIVE_ROUNDING * (schedule.estimate - schedule.start) + clock
-        self.slack = self.slack_of_task[task]
-
-    def split_by(self, *kinds: str) -> NDArray[np.bool_]:
-        """Tell which chunks are of a task that was split in one of these ways."""
-        return np.isin(self.kind, [SPLIT_KINDS.index(kind) for kind in kinds])
-
-
-def _node_free_times(schedule: ScheduleArrays, chunks: Chunks, released: Floats) -> Floats:
-    """Return when the task before releases the node of each chunk; -inf without a task before.
-
-    `released` holds these times by node for the chunks before, and is updated.
-    """
-    ends = schedule.estimate[chunks.task]
-    if schedule.reading.release == "finish" or schedule.policy.partition == "pieces":
-        ends = np.full(len(ends), -np.inf)
-        np.maximum.at(ends, chunks.by_node.first, chunks.compute_end)
-    visit, free_times = np.flatnonzero(chunks.by_node.place == 0), np.full(len(ends), -np.inf)
-    on_node = group_rows(chunks.node[visit])
-    earlier = np.full(len(visit), -np.inf)
-    if schedule.is_large:
-        earlier = released[chunks.node[visit]]
-        np.maximum.at(released, chunks.node[visit], ends[visit])
-    free_times[visit] = np.where(on_node.place > 0, ends[visit][on_node.before], earlier)
-    return free_times[chunks.by_node.first]
-
-
-def _release_rules(
-    schedule: ScheduleArrays, chunks: Chunks, released: Floats
-) -> Iterator[RuleResult]:
-    """Yield the rules for nodes that are released one by one (paper I), or in rounds."""
-    per_chunk = _ChunkArrays(schedule, chunks, released)
-    cluster, index = schedule.cluster, chunks.labels
-    free = per_chunk.release - per_chunk.slack <= chunks.send_start
-    yield "a node is sent its share when it is released, not before", index, free
-    before = np.where(per_chunk.is_later, chunks.send_end[chunks.by_task.before], per_chunk.start)
-    waits = np.where(
-        per_chunk.split_by("equal", "rounds"), before, np.maximum(before, per_chunk.release)
-    )
-    if schedule.policy.partition == "pieces" and schedule.reading.link == "per_task":
-        waits = per_chunk.release
-    prompt = times_equal(chunks.send_start, waits, 0.0, slack=per_chunk.slack)
-    yield "a share is sent as soon as node and link are free", index, prompt
-    is_user_partition = callable(schedule.policy.partition)
-    kinds = ("own",) if is_user_partition else _ENDS_IN[str(schedule.policy.partition)]
-    fits = per_chunk.split_by(*kinds)
-    yield "a task is split by its policy's partition", index, fits
-    yield "every share is positive", index, chunks.alpha > 0
-    if is_user_partition:
-        yield (
-            "shares are those of the policy's own partition",
-            index,
-            _user_shares(schedule, chunks, per_chunk),
-        )
-    even = times_equal(per_chunk.load * per_chunk.n, per_chunk.sigma, per_chunk.sigma)
-    yield "equal shares are equal", index, ~per_chunk.split_by("equal", "pieces") | even
-    ends = times_equal(
-        chunks.compute_end, per_chunk.estimate, 0.0, MAX_ULPS + cluster.nodes, per_chunk.slack
-    )
-    optimal = per_chunk.split_by("equal finish", "optimum")
-    yield "all nodes of an optimally split task finish together", index, ~optimal | ends
-    prompt = times_equal(chunks.send_start, per_chunk.release, 0.0, slack=per_chunk.slack)
-    idle = per_chunk.split_by("equal finish") & ~prompt
-    yield "equal finish leaves no inserted idle time", index, ~idle
-    if schedule.policy.partition in ("dlt", "I", "II"):
-        yield from _remodel_rules(schedule, chunks, per_chunk)
-    if schedule.policy.partition in IN_ROUNDS:
-        first = chunks.by_task.place < per_chunk.n
-        before = chunks.alpha[chunks.by_node.before] * per_chunk.sigma
-        ahead = (
-            before * cluster.cps / (per_chunk.n * cluster.cms)
-            + (cluster.sc / per_chunk.n - cluster.st) / cluster.cms
-        )
-        grown = times_equal(per_chunk.load, ahead, per_chunk.sigma)
-        yield "rounds grow so that no node waits", index, first | grown
-    yield from _fewest_nodes_rules(schedule, chunks, per_chunk)
-    ulps, slack = MAX_ULPS + cluster.nodes, per_chunk.slack_of_task
-    together = times_equal(
-        chunks.reduce_by_task(np.fmax, chunks.compute_end), schedule.completion, 0.0, ulps, slack
-    )
-    yield "a task is complete when its last node is", chunks.names, together[chunks.tasks]
-
-
-def _user_shares(
-    schedule: ScheduleArrays, chunks: Chunks, per_chunk: _ChunkArrays
-) -> NDArray[np.bool_]:
-    """Tell whether a user's partition, called again task by task, returns the same shares."""
-    cluster, given = schedule.cluster, np.empty(len(chunks.task))
-    table = time_table(cluster, "opr")
-    origin, ask = time_offset(schedule.arrival), cast(Callable[..., Any], schedule.policy.partition)
-    for first, n in zip(
-        np.flatnonzero(chunks.by_task.place == 0),
-        per_chunk.n[chunks.by_task.place == 0],
-        strict=True,
-    ):
-        rows = slice(first, first + n)
-        state = StateView(
-            int(n),
-            0,
-            cluster.nodes,
-            cluster.cms,
-            cluster.cps,
-            cluster.st,
-            cluster.sc,
-            *table[:2],
-            *table[3:5],
-        )
-        given[rows] = ask(float(per_chunk.sigma[first]), per_chunk.release[rows] - origin, state)
-    return times_equal(chunks.alpha, given, 1.0, slack=RELATIVE_ROUNDING)
-
-
-def _remodel_rules(
-    schedule: ScheduleArrays, chunks: Chunks, per_chunk: _ChunkArrays
-) -> Iterator[RuleResult]:
-    """Yield the remodel's rules: shares and estimate by [6], and when I and II use it."""
-    cluster, index, task = schedule.cluster, chunks.labels, chunks.task
-    last = chunks.reduce_by_task(np.fmax, per_chunk.release)[task]
-    send = per_chunk.sigma * cluster.cms
-    time = per_chunk.sigma * time_table(cluster, "opr").time_per_unit[per_chunk.n]
-    chi = cluster.cps * time / (time + (last - per_chunk.release))
-    remodelled, before = per_chunk.split_by("remodel"), chunks.by_task.before
-    chained = times_equal(
-        per_chunk.load * (cluster.cms + chi),
-        (per_chunk.load * chi)[before],
-        time,
-        slack=per_chunk.slack,
-    )
-    holds = ~remodelled | ~per_chunk.is_later | chained
-    yield "shares are those of the heterogeneous remodel", index, holds
-    planned = times_equal(
-        last + send + per_chunk.load * cluster.cps, per_chunk.estimate, 0.0, slack=per_chunk.slack
-    )
-    holds = ~remodelled | ~per_chunk.is_final | planned
-    yield "the estimate is r_n + sigma Cms + alpha_n sigma Cps", index, holds
-    if schedule.policy.partition == "dlt":
-        return
-    idle_before = chunks.total(last - per_chunk.release)[task]
-    work = per_chunk.sigma * (cluster.cms + cluster.cps)
-    end = last + (work - idle_before) / per_chunk.n
-    if schedule.policy.partition == "II":
-        send = (end - per_chunk.release) * cluster.cms / (cluster.cms + cluster.cps)
-    # released this long after the node before has all its data
-    gap = per_chunk.release - per_chunk.release[before] - send[before]
-    short, wide = (
-        chunks.total(per_chunk.is_later & holds)[task] > 0
-        for holds in (gap < -per_chunk.slack, ~(gap >= per_chunk.slack))
-    )
-    misused = per_chunk.split_by("equal finish") & short
-    yield "equal finish is used only where the constraint holds", index, ~misused
-    unused = remodelled & (per_chunk.n > 1) & (end > last + per_chunk.slack) & ~wide
-    yield "equal finish is used wherever the constraint holds", index, ~unused
-
-
-def _fewest_nodes_rules(
-    schedule: ScheduleArrays, chunks: Chunks, per_chunk: _ChunkArrays
-) -> Iterator[RuleResult]:
-    """Yield whether no fewer nodes, in order of release, would have met the deadline."""
-    plain = schedule.reading.mn_count == "at_start" and schedule.reading.backfill == "off"
-    known = schedule.policy.partition not in IN_ROUNDS and not callable(schedule.policy.partition)
-    if schedule.policy.nodes != "min" or not plain or not known:
-        return
-    if schedule.policy.partition == "exact-n":
-        per_unit = schedule.cluster.cms + schedule.cluster.cps
-        rounding = chunks.total(per_chunk.slack) / per_unit
-        needed = schedule.sigma * (1 + RELATIVE_ROUNDING) + rounding
-        due, fewer = schedule.arrival + schedule.deadline, ~per_chunk.is_final
-        few = _load_within(schedule, chunks, per_chunk, fewer, due) < needed[chunks.tasks]
-        yield "no fewer nodes could have met the deadline", chunks.names, few
-        return
-    m = np.minimum(chunks.by_task.place + 1, per_chunk.n)
-    ends = (
-        per_chunk.release
-        + schedule.table.setup_time[m]
-        + per_chunk.sigma * schedule.table.time_per_unit[m]
-    )
-    early = (m < per_chunk.n) & (ends <= per_chunk.due - per_chunk.slack)
-    yield "no fewer nodes would have met the deadline", chunks.labels, ~early
-
-
-def _load_within(
-    schedule: ScheduleArrays,
-    chunks: Chunks,
-    per_chunk: _ChunkArrays,
-    some: NDArray[np.bool_],
-    ends: Floats,
-) -> Floats:
-    """Return how much data of each task the nodes of some chunks take by its end (greedy fill)."""
-    cluster, until = schedule.cluster, ends.tolist()
-    data, link = [0.0] * len(ends), [-np.inf] * len(ends)
-    for i, time in zip(chunks.task[some].tolist(), per_chunk.release[some].tolist(), strict=True):
-        start = max(time, link[i])
-        load = max(0.0, until[i] - start) / (cluster.cms + cluster.cps)
-        data[i], link[i] = data[i] + load, start + load * cluster.cms
-    return np.array(data)[chunks.tasks]
-
-
-def _end_slack(schedule: ScheduleArrays, chunks: Chunks) -> Floats:
-    """Return the rounding error of each chunk's end, a sum over the chunks sent before."""
-    clock = (MAX_ULPS + schedule.cluster.nodes) * np.finfo(float).eps * np.abs(chunks.compute_end)
-    return np.asarray(
-        RELATIVE_ROUNDING * (schedule.completion - schedule.start)[chunks.task] + clock
-    )
-
-
-def _exclusion_rules(schedule: ScheduleArrays, chunks: Chunks) -> Iterator[RuleResult]:
-    slack = _end_slack(schedule, chunks)
-    order = np.lexsort((chunks.send_start, chunks.node))
-    now, then = order[:-1], order[1:]
-    other = chunks.node[now] != chunks.node[then]
-    if schedule.policy.partition in IN_ROUNDS:  # it receives the next chunk while it computes
-        other |= chunks.task[now] == chunks.task[then]
-    free = other | not_after(
-        (chunks.compute_end - slack)[now], chunks.send_start[then], schedule.scale
-    )
-    yield "no node serves two chunks at once", chunks.labels[now], free
-    order = np.lexsort(
-        (
-            chunks.send_start,
-            chunks.by_task.first,
-            chunks.reduce_by_task(np.fmin, chunks.send_start)[chunks.task],
-        )
-    )
-    now, then = order[:-1], order[1:]
-    same_task = (chunks.task[now] == chunks.task[then]) & (schedule.policy.partition != "pieces")
-    other = ~same_task & (schedule.reading.link != "shared")
-    free = other | not_after(
-        (chunks.send_end - slack)[now], chunks.send_start[then], schedule.scale
-    )
-    yield "the head node sends one chunk at a time", chunks.labels[now], free
-
-
 def _piece_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     """Yield whether the tables of a task are those of its pieces, admitted one by one."""
     assert schedule.submitted is not None
@@ -647,5 +324,5 @@ def check_schedule(result: ScheduleLike, strict: bool = False) -> None:
             " whose n exceeds N*; E(N) is then a formula, not a schedule (reading an_nodes='best'"
             " avoids it)"
         )
-    rooms = (_task_rules, _chunk_rules) if result.parts is None else (_piece_rules,)
+    rooms = (_task_rules, chunk_rules) if result.parts is None else (_piece_rules,)
     require_rules(chain.from_iterable(rules(schedule) for rules in (_input_rules, *rooms)), where)

@@ -262,29 +262,6 @@ class Schedule:
         cost = nodes * (estimate - start)
         return Offer(run.offer, nodes, cost, run.origin + start, run.origin + end)
 
-    def offers(self) -> pd.DataFrame:
-        """Find the smallest admissible deadline of every refused task, all in one run.
-
-        One row per refused task, in their order: deadline (as `offer` finds it), nodes, start and
-        estimate as planned with it; NaN and 0 nodes if no deadline is admissible.
-        """
-        if self.submitted is None or self.parts is not None or not self.policy.admission:
-            raise InputError(
-                "offers are made to whole tasks by policies with admission control; got "
-                f"{describe_run(self.name, self.reading)}"
-            )
-        away = np.flatnonzero(~self.tasks["admitted"])
-        is_refused = np.zeros(len(self.tasks), dtype=bool)
-        is_refused[away] = True
-        run = self._rerun(offer_mask=is_refused)
-        assert run.offers is not None
-        found = run.offers[away]
-        start, end = (
-            np.where(found["nodes"] > 0, run.origin + found[k], np.nan) for k in ("start", "end")
-        )
-        columns = {"deadline": found["deadline"], "nodes": found["nodes"], "start": start}
-        return pd.DataFrame({**columns, "estimate": end}, index=self.tasks.index[away])
-
 
 class _CachedTable:
     """A field that holds a table, or the function that builds it at the first access."""

@@ -35,7 +35,6 @@ class Run(NamedTuple):
     done: Any  # records of RESULT
     offer: float
     counts: NDArray[np.int64] | None
-    offers: NDArray[Any]  # to every task that was refused, by the names of OFFER; else empty
 
 
 def deadline_ranks(due: Floats, span: float) -> Floats:
@@ -184,21 +183,19 @@ def run_policy(
     negotiate: float,
     offered_task: int = -1,
     count_iits: bool = False,
-    offer_mask: Any = None,
     engine: str = "auto",
 ) -> Run:
     """Simulate tasks under a policy.
 
-    With an `offered_task`, the run ends with the test of that row, which gets an offer. With an
-    `offer_mask`, a flag per task, the refused tasks among these get one. Table 1 is counted for
-    every policy only with `count_iits`: the loop that counts is slower than `opr_loop`.
+    With an `offered_task`, the run ends with the test of that row, which gets an offer. Table 1 is
+    counted for every policy only with `count_iits`: the loop that counts is slower than `opr_loop`.
     """
     count = len(given.arrival)
     what = f"a run of {count:,} tasks on {cluster.nodes:,} nodes"
     memory = TASK_BYTES * count + NODE_BYTES * cluster.nodes
     require_memory(what, memory, "simulate fewer tasks at once")
     table = time_table(cluster, policy.partition)
-    makes_offers = negotiate > 0 or offered_task >= 0 or offer_mask is not None
+    makes_offers = negotiate > 0 or offered_task >= 0
     if policy.has_user_rules and makes_offers:
         what = model.describe_run(model.find_policy(policy)[0], reading)
         raise InputError(
@@ -211,7 +208,6 @@ def run_policy(
     if policy.order_key is not None and span > 1:
         # ranks of a static order are no instants: however long tasks last, two are never one
         given = given._replace(key=given.key * span)
-    is_plain_run = not (count_iits or offer_mask is not None)
     with core_for(policy, engine, count) as core:
         tasks, results = zero_recarray(count, core.state.TASK), core.state.fresh_results(count)
         tasks["arrival"], tasks["sigma"] = arrival, given.sigma
@@ -219,9 +215,8 @@ def run_policy(
         tasks["rank"], tasks["requested"] = given.key, given.requested
         deadline, admitted = given.deadline.copy(), np.ones(count, dtype=bool)
         offer, counts = np.nan, None
-        offers = zero_recarray(0 if offer_mask is None else count, core.state.OFFER)
-        offers["nodes"] = -1 if offer_mask is None else np.where(offer_mask, 0, -1)
-        if policy.admission and fits_opr_loop(rules) and is_plain_run:
+        offers = zero_recarray(0, core.state.OFFER)
+        if policy.admission and fits_opr_loop(rules) and not count_iits:
             run_in_opr_loop(core, tasks, results, rules, span, table)
             admitted = results["nodes"] > 0
         elif policy.admission:
@@ -238,7 +233,7 @@ def run_policy(
             drop = reading.late == "drop"
             known = core.state.rules_record(rules)
             core.loop.run_all_admitted(tasks, known, waiting, drop, span, results, table)
-    return Run(origin, deadline, admitted, results, offer, counts, offers)
+    return Run(origin, deadline, admitted, results, offer, counts)
 
 
 class InstantPlan(NamedTuple):

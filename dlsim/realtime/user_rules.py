@@ -2,13 +2,12 @@
 
 import math
 import reprlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dlsim.errors import InputError
-from dlsim.realtime import model
 from dlsim.realtime.execution_times import TimeTable
 from dlsim.realtime.model import RULES, Policy, StateView, TaskView
 from dlsim.validate import Floats, unwrap_scalar
@@ -135,28 +134,3 @@ def wrap_user_rules(policy: Policy, labels: Any) -> list[Callable[..., Any] | No
         wrap(UserFunction(kind, function, labels)) if callable(function) else None
         for kind, function, wrap in zip(RULES, functions, wrappers, strict=True)
     ]
-
-
-def label_policies(given: Any, known: Sequence[str]) -> dict[str, Policy]:
-    """Return a user's policies by their labels, which stand for those of `known` or beside them.
-
-    Given are policies, names of them, or ``LABEL=policy``, or a mapping of labels to these.
-    """
-    if isinstance(given, str) or not isinstance(given, Mapping | Sequence):
-        raise InputError(f"policies must be a list or a mapping of labels, got {given!r}")
-    rows = given.items() if isinstance(given, Mapping) else ((None, one) for one in given)
-    chosen: dict[str, Policy] = {}
-    for label, one in rows:
-        if label is None and isinstance(one, str) and "=" in one:
-            label, _, one = one.partition("=")
-        name, policy = model.find_policy(one)
-        label = label or name
-        if not isinstance(label, str) or label in chosen:
-            raise InputError(f"policy {label!r} must have a label of its own; name it LABEL=policy")
-        if label in known and policy.admission != model.POLICIES[label].admission:
-            raise InputError(
-                f"policy {name} cannot stand for {label}: one has admission control, one has not; "
-                "choose another label"
-            )
-        chosen[label] = policy
-    return chosen
