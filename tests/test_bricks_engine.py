@@ -415,48 +415,7 @@ def test_what_is_not_used_does_not_matter(env, scheduler):
     assert simulate(env, Scheduler(**fields)).requests.equals(plain.requests)
 
 
-# ---------------------------------------------------------------- Table 1
-
-
-@pytest.fixture(scope="module")
-def table1():
-    return Environment.random(seed=5, interval=60)
-
-
-def test_the_drawn_environment_is_that_of_table_1(table1):
-    servers, clients, requests = table1.servers, table1.clients, table1.requests
-    assert table1.topology.domains == 10
-    per_domain = servers["domain"].value_counts() + clients["domain"].value_counts()
-    assert set(per_domain) <= set(range(5, 11))
-    assert 0 <= len(clients) - len(servers) <= 1
-    assert servers["performance"].between(100, 500).all()
-    mean = table1.rates.mean(axis=1).reshape(10, 4)
-    assert ((mean[:, :2] > 45) & (mean[:, :2] < 110)).all()
-    assert ((mean[:, 2:] > 450) & (mean[:, 2:] < 1100)).all()
-    assert table1.rates.std(axis=1) / mean.ravel() == pytest.approx(np.full(40, 0.1), abs=0.02)
-    assert requests["work"].between(1_500, 1_080_000).all()
-    assert requests[["send", "recv"]].stack().between(100, 5000).all()
-    usual = requests["work"] / 300 + (requests["send"] + requests["recv"]) / 75
-    factor = (requests["deadline"] - requests["time"]) / usual
-    assert factor.between(1 - 1e-9, 3 + 1e-9).all()
-    assert (table1.horizon, table1.server_load, table1.packet) == (DAY, 0.1, 10.0)
-    assert table1.rates.shape[1] * table1.step >= 1.5 * DAY
-
-
-def test_requests_come_at_the_rate_asked_for():
-    # Poisson: within five standard deviations of clients x 24, or of 24 in all
-    for seed in range(3):
-        env = Environment.random(seed, interval=60, server_load=0)
-        expected = 24 * len(env.clients)
-        assert abs(len(env.requests) - expected) < 5 * expected**0.5
-        one = Environment.random(seed, interval=60, interval_scope="system", server_load=0)
-        assert abs(len(one.requests) - 24) < 5 * 24**0.5
-
-
-def test_background_keeps_servers_busy_for_a_tenth(table1):
-    jobs = table1.background
-    busy = np.diff(jobs.first) * jobs.sizes[0] / table1.servers["performance"] / (1.5 * DAY)
-    assert busy.to_numpy() == pytest.approx(np.full(len(busy), 0.1), rel=0.05)
+# ---------------------------------------------------------------- the workload
 
 
 def test_one_purpose_changes_and_the_others_stay():
@@ -501,14 +460,6 @@ def test_drawn_lists_the_arguments_of_the_workload_with_their_defaults():
     assert {name: parameters[name].default for name in INPUT_SWITCHES} == {
         name: options[0] for name, options in INPUT_SWITCHES.items()
     }
-
-
-def test_load_traces_and_what_data_leave_have_the_means_asked_for():
-    env = Environment.random(2, 60, server_background="trace", horizon=DAY / 4)
-    assert env.load_traces.mean() == pytest.approx(0.1, rel=0.15)
-    env = Environment.random(2, 60, link_background="data", horizon=DAY / 8, link_data=100.0)
-    left = env.available_rates[:, :-1].mean(axis=1) / env.rates[:, 0]
-    assert left == pytest.approx(np.full(40, 0.9), abs=0.02)
 
 
 # ---------------------------------------------------------------- progress

@@ -9,7 +9,6 @@ from hypothesis import given, settings
 
 from dlsim.bricks import REFUSE, Reading, Scheduler, simulate
 from dlsim.bricks.core.servers import serve_equal_jobs
-from dlsim.bricks.workload import poisson_arrivals
 from dlsim.errors import ScheduleError
 from tests.bricks_environments import environments
 from tests.scale import LONG, scale_count
@@ -49,22 +48,6 @@ def test_jobs_that_no_queue_depends_on_are_skipped_without_a_difference(load, se
             for time in times.tolist():
                 expected = max(expected, time) + service
             assert serve_equal_jobs(times, service, free) == expected
-
-
-def test_the_wait_of_m_m_1():
-    """The mean wait rho / (mu - lambda), as Poisson arrivals see it."""
-    rho, service, horizon, means = 0.6, 10.0, 40_000.0, []
-    for seed in range(scale_count(12, least=10)):
-        stream = np.random.default_rng([seed, 1])
-        come = poisson_arrivals(rho / service, horizon, stream)
-        work = 100 * stream.exponential(service, len(come))
-        rows = [(t, 0, 0, w, t) for t, w in zip(come, work, strict=True)]
-        table = simulate(grid([100.0], rows)).requests
-        means.append((table["start"] - table["arrived"]).mean())
-    theory = rho * service / (1 - rho)
-    error = np.std(means, ddof=1) / math.sqrt(len(means))
-    assert abs(np.mean(means) - theory) < 4.5 * error
-    assert error < 0.2 * theory
 
 
 def test_the_wait_of_d_d_1():

@@ -474,24 +474,6 @@ def same_bytes_at_both_speeds(env, scheduler, reading):
     pd.testing.assert_frame_equal(fast.attempts, plain.attempts, check_exact=True)
 
 
-ALGORITHMS_AND_OWN = (*ALGORITHMS, least_promised, fussy)
-PREDICTORS_AND_OWN = (*PREDICTORS, mean_of_two)
-
-
-@pytest.mark.parametrize("network", SWITCHES["network"])
-@pytest.mark.parametrize("algorithm", ALGORITHMS_AND_OWN, ids=told)
-def test_both_speeds_give_the_same_bytes(algorithm, network):
-    for load, predictor in itertools.product(LOADS, PREDICTORS_AND_OWN):
-        source = random.Random(repr(("speeds", told(algorithm), network, load, told(predictor))))
-        scheduler, reading = draw(OF_SCHEDULER, source), draw(OF_READING, source)
-        env = draw_environment(source, **draw(OF_ENVIRONMENT, source))
-        same_bytes_at_both_speeds(
-            env,
-            Scheduler(**{**scheduler, "algorithm": algorithm}),
-            Reading(**{**reading, "network": network, "load": load, "predictor": predictor}),
-        )
-
-
 def test_both_speeds_give_the_same_bytes_where_links_stand_still():
     """Every built-in method where links are at 0 for a while, with all mechanisms."""
     rows = [(t, 40, 60, 900, 40 + t) for t in range(0, 12, 2)]
@@ -540,9 +522,3 @@ def test_auto_runs_an_hour_uncompiled_and_a_day_compiled(hours, is_small):
     env = environment_arrays(Environment.random(0, 60.0, horizon=3600.0 * hours))
     work = speeds.uncompiled_microseconds(env, configure(Scheduler(), Reading()))
     assert (work <= speeds.GRID_CORE.work) is is_small
-
-
-def test_an_engine_that_is_not_there_is_refused():
-    env = environment([100.0], [(0, 10, 10, 100, 99)])
-    with pytest.raises(InputError, match=r"engine must be .*got 'fast'"):
-        simulate(env, engine="fast")

@@ -3,7 +3,7 @@
 import json
 import math
 from fractions import Fraction
-from itertools import pairwise, product
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from numpy.random import PCG64, Generator, SeedSequence
-from scipy.integrate import quad
-from scipy.stats import chisquare, expon, kstest, norm, truncnorm, uniform
+from scipy.stats import chisquare
 
 from dlsim.errors import InputError
 from dlsim.realtime import model, workload
@@ -91,102 +90,11 @@ def test_every_law_against_a_plain_twin(cluster, size, deadline):
     json.dumps(tasks.attrs, allow_nan=False)  # plain values only
 
 
-# --- laws, from the text alone ---
-
-
-def test_arrivals_are_a_poisson_process():
-    tasks = workload.dcratio(BASE, 0.8, 3e7, 1)
-    gaps = np.diff(tasks["arrival"], prepend=0.0)
-    assert len(gaps) > 10_000
-    assert tasks["arrival"].between(0, 3e7, inclusive="neither").all()
-    assert kstest(gaps, expon(scale=TYPICAL / 0.8).cdf).pvalue > RARE
-
-
-@pytest.mark.parametrize(
-    ("size", "law"),
-    [
-        ("resample", truncnorm(-1, np.inf, loc=200, scale=200).cdf),
-        ("abs", lambda x: norm.cdf(x, 200, 200) - norm.cdf(-x, 200, 200)),
-        ("uniform", uniform(0, 400).cdf),
-    ],
-)
-def test_sizes_follow_their_law(size, law):
-    sigma = workload.dcratio(BASE, 1.0, 3e7, 2, size=size)["sigma"]
-    assert kstest(sigma, law).pvalue > RARE
-    assert (sigma > 0).all()
-
-
-def test_clipped_sizes_are_normal_above_the_floor():
-    sigma = workload.dcratio(BASE, 1.0, 3e7, 2, size="clip")["sigma"]
-    above = sigma[sigma > 2.0]
-    low = norm.cdf(2.0, 200, 200)
-    assert (sigma >= 2.0).all()
-    assert (sigma == 2.0).mean() == pytest.approx(low, abs=4 * math.sqrt(low / len(sigma)))
-    assert kstest(above, truncnorm(-0.99, np.inf, loc=200, scale=200).cdf).pvalue > RARE
-
-
-def test_clamped_deadlines_are_uniform_or_the_minimum():
-    tasks = workload.dcratio(BASE, 1.0, 3e7, 4)
-    small, low = tasks[tasks["sigma"] <= 200], least_of(tasks)  # AvgD / 2 = E(200, N)
-    assert len(small) > 3000
-    assert kstest(small["deadline"], uniform(TYPICAL, 2 * TYPICAL).cdf).pvalue > RARE
-    raised = np.isclose(tasks["deadline"], low, rtol=1e-12)
-    assert (tasks["deadline"] >= low * (1 - 1e-12)).all()
-    assert raised[(tasks["sigma"] > 600).to_numpy()].all()  # 3 AvgD / 2 = E(600, N)
-    # the specification's 23 %: P(U < E(sigma)) over the positive normal law
-    part = quad(lambda x: norm.pdf(x, 200, 200) * min((x - 200) / 400, 1), 200, 2000)[0]
-    share = part / norm.cdf(1)
-    assert share == pytest.approx(0.23, abs=0.005)
-    assert raised.mean() == pytest.approx(share, abs=4 * math.sqrt(share / len(tasks)))
-
-
-@pytest.mark.parametrize("dc_ratio", [1.0, 2.0, 20.0])
-def test_scaled_deadlines_are_uniform_times_the_own_minimum(dc_ratio):
-    tasks = workload.dcratio(BASE, 1.0, 1e7, 5, deadline="scaled", dc_ratio=dc_ratio)
-    ratio = tasks["deadline"] / least_of(tasks)
-    free = ratio[ratio > 1 + 1e-12]
-    assert (ratio >= 1 - 1e-12).all()
-    low = max(1.0, 0.5 * dc_ratio)
-    assert kstest(free, uniform(low, 1.5 * dc_ratio - low).cdf).pvalue > RARE
-    share = 0.5 if dc_ratio == 1 else 0.0
-    assert (len(ratio) - len(free)) / len(ratio) == pytest.approx(share, abs=0.04)
-
-
-def test_pairs_drawn_again_follow_the_conditional_law():
-    tasks = workload.dcratio(BASE, 1.0, 3e7, 6, deadline="redraw_both")
-    sigma, low = tasks["sigma"].to_numpy(), np.maximum(TYPICAL, least_of(tasks))
-    place = (tasks["deadline"] - low) / (3 * TYPICAL - low)  # given the size
-    assert kstest(place, uniform.cdf).pvalue > RARE
-    grid = np.linspace(0, 600, 20_001)  # E is linear in the size: D >= E while sigma <= 600
-    density = norm.pdf(grid, 200, 200) * np.clip((600 - grid) / 400, 0, 1)
-    mass = np.concatenate([[0], np.cumsum((density[1:] + density[:-1]) / 2)])
-    assert kstest(sigma, lambda x: np.interp(x, grid, mass / mass[-1])).pvalue > RARE
-
-
-@pytest.mark.parametrize("size", SIZES)
-@pytest.mark.parametrize("load", [0.3, 1.0])
-def test_realised_load(size, load):
-    runs = [workload.dcratio(BASE, load, 2e7, seed, size=size) for seed in range(12)]
-    values = np.array([tasks.attrs["realised_load"] for tasks in runs])
-    factor = workload.mean_least_time(BASE, 200.0, size) / TYPICAL
-    error = values.std(ddof=1) / math.sqrt(len(values))
-    assert error < 0.01 * load
-    assert abs(values.mean() - factor * load) < 4 * error
-
-
 def test_realised_over_nominal_load():
     factor = {size: workload.mean_least_time(BASE, 200.0, size) / TYPICAL for size in SIZES}
     assert factor["resample"] == pytest.approx(POSITIVE_MEAN, rel=1e-12)
     assert 200 * POSITIVE_MEAN == pytest.approx(257.52, abs=0.005)
     assert factor["uniform"] == pytest.approx(1.0, rel=1e-12)
-
-
-@pytest.mark.parametrize("cluster", [SETUP, Cluster(10, 10, 10, 20, 20), Cluster(4, 1, 0, 2, 3)])
-def test_average_minimum_time_of_uniform_sizes_against_quadrature(cluster):
-    edges = np.linspace(0, 400, 401)
-    pieces = [quad(lambda x: least(x, cluster) / 400, a, b)[0] for a, b in pairwise(edges)]
-    mean = workload.mean_least_time(cluster, 200.0, "uniform")
-    assert mean == pytest.approx(math.fsum(pieces), rel=1e-6)
 
 
 # --- streams ---

@@ -5,11 +5,10 @@ import os
 
 import networkx as nx
 import numpy as np
-import pandas as pd
 import pytest
 
 from dlsim.errors import InputError, ScheduleError
-from dlsim.steady import Allocation, Platform, solve_program
+from dlsim.steady import Allocation, solve_program
 from dlsim.steady.independent_set import independent_set_platform, largest_independent_set
 
 #: 1: all 52 graphs of up to 5 vertices; 4: the 156 graphs of 6 vertices as well (paper scale).
@@ -97,80 +96,9 @@ def test_an_independent_set_is_a_valid_allocation_and_another_set_is_not():
         throughput({1, 2})
 
 
-def test_the_relaxation_bounds_the_optimum():
-    # hand cases of the appendix: P3, C5, K4 have the bounds 2, 5/2, 2
-    graphs = (nx.path_graph(3), nx.cycle_graph(5), nx.complete_graph(4))
-    bounds = [
-        solve_program(independent_set_platform(graph), integer=False).objective for graph in graphs
-    ]
-    assert bounds == pytest.approx([2, 2.5, 2])
-
-
-@pytest.mark.parametrize(
-    ("speed", "priority", "bandwidth", "cap", "bound", "best"),
-    [
-        ((10, 2), (1, 1), 3, 2, 6, 6),
-        ((10, 0), (1, 1), 3, 2, 5, 5),
-        ((10, 2), (1, 1), 3, 1, 5, 5),
-        ((7, 0), (2, 0), 3, 0, 3.5, 3.5),
-    ],
-)
-def test_two_clusters_by_hand(speed, priority, bandwidth, cap, bound, best):
-    p = Platform(
-        speed=speed,
-        gateway=(20, 20),
-        links=pd.DataFrame({"bandwidth": [bandwidth], "max_connect": [cap]}),
-        routes={(0, 1): [0], (1, 0): [0]},
-        priority=priority,
-        work=(1, 1),
-        data=(1, 1),
-    )
-    assert solve_program(p, integer=False).objective == pytest.approx(bound)
-    assert solve_program(p).objective == pytest.approx(best)
-
-
-def test_half_a_connection_is_none():
-    # two applications share one link with one connection to the only fast cluster
-    p = Platform(
-        speed=(0, 0, 10),
-        gateway=(9, 9, 9),
-        links=pd.DataFrame({"bandwidth": [4.0], "max_connect": [1]}),
-        routes={(0, 2): [0], (1, 2): [0]},
-        priority=(1, 1, 0),
-        work=(1, 1, 1),
-        data=(1, 1, 1),
-    )
-    assert solve_program(p, integer=False).objective == pytest.approx(2)
-    assert solve_program(p).objective == pytest.approx(0)
-
-
 @pytest.mark.parametrize(
     "graph", [nx.Graph(), nx.DiGraph([(0, 1)]), nx.Graph([(0, 0)]), nx.MultiGraph([(0, 1)])]
 )
 def test_what_is_no_simple_graph_is_refused(graph):
     with pytest.raises(InputError, match="graph"):
         independent_set_platform(graph)
-
-
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"speed": [1, -1]}, "speed"),
-        ({"gateway": [1]}, "gateway must have 2"),
-        ({"routes": {(0, 1): ["x"]}}, "route 0 -> 1"),
-        ({"origin": [0, 5]}, "origin"),
-        ({"links": pd.DataFrame({"bandwidth": [1.0]})}, "max_connect"),
-    ],
-)
-def test_what_is_no_platform_is_refused(change, message):
-    values = {
-        "speed": [1, 1],
-        "gateway": [1, 1],
-        "links": pd.DataFrame({"bandwidth": [1.0], "max_connect": [1]}),
-        "routes": {(0, 1): [0]},
-        "priority": [1, 1],
-        "work": [1, 1],
-        "data": [1, 1],
-    }
-    with pytest.raises(InputError, match=message):
-        Platform(**(values | change))

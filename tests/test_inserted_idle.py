@@ -359,10 +359,3 @@ def test_rejected_fractions_are_the_twins(policy):
         assert close(1 - sum(served) / Q(len(served)), s.reject_ratio)
         halves += any(0 < x < 1 for x in served)
     assert halves > 0
-
-
-def test_the_input_is_left_alone():
-    before = THREE.table
-    after = before.copy()
-    simulate(after, THREE.cluster, "FIFO-US", negotiate=0.0)
-    pd.testing.assert_frame_equal(before, after)

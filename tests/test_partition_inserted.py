@@ -1,16 +1,14 @@
 """Loads split over nodes with different release times, and in rounds (paper I).
 
-The true optimum is held to linear programs, to bisection and to its closed forms.
+``tests/verification/test_linear_programs.py`` holds the twin of the true optimum to other solvers.
 """
 
-import itertools
 import random
 from fractions import Fraction as Q
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy.optimize import linprog
 
 from dlsim.realtime import Cluster, execution_time, split_load
 from dlsim.realtime.core.formulas import optimal_completion, remodelled_time
@@ -18,10 +16,10 @@ from dlsim.realtime.core.splits import OPTIMUM, REMODEL, chunk_times, ends_in_gr
 from dlsim.realtime.core.state import NODE_BLOCK, fresh_state, insert_completions
 from dlsim.realtime.execution_times import time_table
 from tests.scale import scale_count
-from tests.twins import inserted, splits
+from tests.twins import inserted
 from tests.twins.realtime import Costs
 
-# --- instances and oracles ---------------------------------------------------------------------
+# --- instances ---------------------------------------------------------------------
 
 
 def pools(seed: str, count: int, most: int = 6, tau: bool = True):
@@ -39,142 +37,6 @@ def pools(seed: str, count: int, most: int = 6, tau: bool = True):
             r[-1] = r[0]
             r.sort()
         yield Costs(n, cms, cps, Q(0), Q(0)), sigma, r
-
-
-def greedy(costs: Costs, sigma: Q, r: list[Q], end: Q) -> Q:
-    """Return the load that the nodes can process by an instant, each taking all it can."""
-    return sum(splits.filled(costs, sigma, r, end)) * sigma
-
-
-def by_bisection(costs: Costs, sigma: Q, r: list[Q]) -> Q:
-    """Return the completion of the optimum to 1e-18."""
-    low, high = r[0], r[0] + sigma * (costs.cms + costs.cps)
-    for _ in range(90):
-        middle = (low + high) / 2
-        low, high = (low, middle) if greedy(costs, sigma, r, middle) >= sigma else (middle, high)
-    return high
-
-
-def by_program(costs: Costs, sigma: Q, r: list[Q]) -> float:
-    """Return the least completion when exactly these nodes are served in this order (HiGHS).
-
-    Variables are the loads x_i, the beginnings s_i of the sends and the end.
-    """
-    n, tau, w = len(r), float(costs.cms), float(costs.cms + costs.cps)
-    rows, bounds = [], [(0, None)] * n + [(float(t), None) for t in r] + [(0, None)]
-    for i in range(n):
-        finish = np.zeros(2 * n + 1)
-        finish[[i, n + i, 2 * n]] = w, 1, -1
-        rows.append(finish)
-        if i:
-            after = np.zeros(2 * n + 1)
-            after[[i - 1, n + i - 1, n + i]] = tau, 1, -1
-            rows.append(after)
-    load = np.r_[np.ones(n), np.zeros(n + 1)][None]
-    cost = np.r_[np.zeros(2 * n), 1]
-    answer = linprog(cost, np.array(rows), np.zeros(len(rows)), load, [float(sigma)], bounds)
-    assert answer.status == 0
-    return float(answer.fun)
-
-
-def least(costs: Costs, sigma: Q, r: list[Q], orders) -> float:
-    return min(by_program(costs, sigma, [r[i] for i in order]) for order in orders)
-
-
-# --- the twin's own ground ------------------------------------------------------------------------
-
-
-def test_the_optimum_is_the_linear_programs():
-    count = scale_count(60)
-    for costs, sigma, r in pools("program", count):
-        prefixes = [range(m) for m in range(1, len(r) + 1)]
-        wanted = least(costs, sigma, r, prefixes)
-        assert float(splits.optimum(costs, sigma, r)) == pytest.approx(wanted, rel=1e-9)
-
-
-def test_no_other_order_and_no_other_nodes_are_better():
-    for costs, sigma, r in pools("permutations", scale_count(12), most=4):
-        n = len(r)
-        orders = [o for m in range(1, n + 1) for o in itertools.permutations(range(n), m)]
-        wanted = least(costs, sigma, r, orders)
-        assert float(splits.optimum(costs, sigma, r)) == pytest.approx(wanted, rel=1e-9)
-
-
-def test_the_optimum_is_found_by_bisection():
-    for costs, sigma, r in pools("bisection", scale_count(150), tau=False):
-        e = splits.optimum(costs, sigma, r)
-        assert greedy(costs, sigma, r, e) == sigma
-        assert abs(e - by_bisection(costs, sigma, r)) <= Q(1, 10**15) * max(1, e)
-
-
-def test_what_is_proved_of_remodel_and_optimum():
-    """Optimum <= real finish <= estimate <= r_n + E(n); the optimum never rises with n."""
-    strict = rises = 0
-    for costs, sigma, r in pools("chain", scale_count(400), tau=False):
-        E, e = costs.E(sigma, len(r)), splits.optimum(costs, sigma, r)
-        shares, estimate = splits.remodel(costs, sigma, r)
-        assert sum(shares) == 1
-        chunks = splits.sent_in_turn(costs, sigma, shares, r)
-        ends = [c.compute_end for c in chunks]
-        assert e <= max(ends) <= estimate <= r[-1] + E
-        assert (estimate == r[-1] + E) == (r[0] == r[-1] or costs.cps == 0)
-        strict += e < max(ends) < estimate
-        values = [splits.optimum(costs, sigma, r[:n]) for n in range(1, len(r) + 1)]
-        assert values == sorted(values, reverse=True)
-        remodels = [splits.remodel(costs, sigma, r[:n])[1] for n in range(1, len(r) + 1)]
-        rises += remodels != sorted(remodels, reverse=True)
-    print(f"strict {strict}, estimates that rise with n {rises}")
-    assert strict > 0
-    assert rises > 0
-
-
-def test_equal_finish_is_the_optimum_where_a_constraint_holds():
-    met = {1: 0, 2: 0}
-    for costs, sigma, r in pools("constraints", scale_count(600), most=4):
-        one, two = (splits.is_met(costs, sigma, r, which) for which in (1, 2))
-        assert two or not one  # nested with the guard
-        shares, e = splits.equal_finish(costs, sigma, r)
-        if two:
-            assert e == splits.optimum(costs, sigma, r)
-            assert shares == splits.filled(costs, sigma, r, e)
-            ends = [c.compute_end for c in splits.sent_in_turn(costs, sigma, shares, r)]
-            assert ends == [e] * len(r)
-        met[1], met[2] = met[1] + (one and len(r) > 1), met[2] + (two and len(r) > 1)
-    assert 0 < met[1] < met[2]
-
-
-def test_the_constraints_are_nested_only_with_the_guard():
-    # sigma = tau = 1, chi = 1/10: Constraint 1 holds, alpha_1 = 37/11 breaks Constraint 2
-    costs, r = Costs(3, Q(1), Q(1, 10), Q(0), Q(0)), [Q(0), Q(1), Q(9)]
-    assert splits.constraint(costs, Q(1), r, 1)
-    assert not splits.constraint(costs, Q(1), r, 2)
-    assert splits.equal_finish(costs, Q(1), r)[0][0] == Q(37, 11)
-
-
-def test_rounds_take_what_the_formula_says():
-    """Makespan of the instalments, and of the same from different release times."""
-    source, earlier = random.Random("rounds"), 0
-    for _ in range(scale_count(150)):
-        n, most = source.randint(1, 6), source.randint(1, 6)
-        cms, cps, st, sc = (Q(source.randint(k, 20), source.randint(1, 6)) for k in (1, 0, 0, 0))
-        costs = Costs(n, cms, cps, st, sc)
-        if source.random() < 0.2:
-            costs.cps = n * cms  # theta = 1
-        sigma = Q(source.randint(1, 100), 4)
-        rounds = splits.chosen_rounds(costs, sigma, n, most)
-        sizes = splits.instalments(costs, sigma, n, rounds)
-        assert n * sum(sizes) == sigma
-        assert min(sizes) > 0
-        for more in range(rounds + 1, most + 1):
-            assert min(splits.instalments(costs, sigma, n, more)) <= 0
-        span = splits.makespan(costs, sigma, n, rounds, sizes[0])
-        chunks = splits.sent_in_rounds(costs, sigma, sizes, [Q(0)] * n)
-        assert max(c.compute_end for c in chunks) == span
-        r = sorted(Q(source.randint(0, 40), 4) for _ in range(n))
-        end = max(c.compute_end for c in splits.sent_in_rounds(costs, sigma, sizes, r))
-        assert end <= r[-1] + span
-        earlier += end < r[-1] + span
-    assert earlier > 0
 
 
 # --- the package's own split ------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The real-time engine: paper M by hand, the exact twin, negotiation, bad input."""
+"""The real-time engine: paper M by hand, the exact twin, negotiation, orders as records."""
 
 import dataclasses
 import importlib
@@ -321,14 +321,6 @@ def test_negotiation_shows_the_deadline_agreed_on():
     assert simulate(C3.table, C3.cluster, "FIFOMN", negotiate=1.0).reject_ratio == 1 / 3
 
 
-def test_an_offer_for_a_task_that_needs_none_or_is_unknown():
-    s = C3.simulate("MCDF")
-    with pytest.raises(InputError, match="admitted"):
-        s.offer(0)
-    with pytest.raises(InputError, match="99"):
-        s.offer(99)
-
-
 # --- results -------------------------------------------------------------------------------
 
 
@@ -395,104 +387,7 @@ def test_the_input_is_left_alone():
     pd.testing.assert_frame_equal(before, after)
 
 
-# --- bad input -----------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("column", ["arrival", "sigma", "deadline"])
-@pytest.mark.parametrize("value", [-1.0, math.nan, math.inf, "six", None])
-def test_a_bad_number_is_named(column, value):
-    table = C3.table.astype(object)
-    table.loc[1, column] = value
-    with pytest.raises(InputError, match=column):
-        simulate(table, C3.cluster, "MCDF")
-
-
-@pytest.mark.parametrize("column", ["sigma", "deadline"])
-def test_zero_is_no_size_and_no_deadline(column):
-    table = C3.table
-    table.loc[2, column] = 0.0
-    with pytest.raises(InputError, match=rf"{column} of task 2 .*above 0.*got 0"):
-        simulate(table, C3.cluster, "MCDF")
-
-
-def test_arrivals_must_not_decrease():
-    with pytest.raises(InputError, match=r"task 1 .*sort_values"):
-        simulate(C3.table.assign(arrival=[0.0, -0.0, 0.0]).assign(arrival=[3, 2, 3]),
-                 C3.cluster, "MCDF")  # fmt: skip
-
-
-@pytest.mark.parametrize("column", ["arrival", "sigma", "deadline"])
-def test_a_missing_column_is_named(column):
-    with pytest.raises(InputError, match=f"{column} not found"):
-        simulate(C3.table.drop(columns=column), C3.cluster, "MCDF")
-
-
-def test_a_duplicate_task_id_is_named():
-    with pytest.raises(InputError, match="'x' of tasks appears twice"):
-        simulate(C3.table.set_axis(["x", "y", "x"]), C3.cluster, "MCDF")
-
-
-def test_an_unknown_policy_gets_the_known_names():
-    with pytest.raises(InputError) as caught:
-        simulate(C3.table, C3.cluster, "MDCF")
-    assert all(name in str(caught.value) for name in [*POLICIES, "MDCF"])
-
-
-@pytest.mark.parametrize(
-    ("switches", "named"),
-    [({"lnik": "shared"}, "lnik"), ({"link": "both"}, "per_task, shared; got 'both'")],
-)
-def test_an_unknown_switch_or_value_is_named(switches, named):
-    with pytest.raises(InputError, match=named):
-        Reading.from_switches(switches)
-
-
-@pytest.mark.parametrize("reading", [{"link": "shared"}, "shared"])
-def test_a_reading_is_a_reading(reading):
-    with pytest.raises(InputError, match=r"Reading\.from_switches"):
-        simulate(C3.table, C3.cluster, "MCDF", reading)
-
-
-@pytest.mark.parametrize("negotiate", [-1.0, 0.5, math.nan, math.inf])
-def test_the_negotiation_factor_is_at_least_one(negotiate):
-    with pytest.raises(InputError, match="negotiate"):
-        simulate(C3.table, C3.cluster, "MCDF", negotiate=negotiate)
-
-
-@pytest.mark.parametrize(
-    "change",
-    [
-        {"nodes": 0}, {"nodes": -1}, {"nodes": 2.5}, {"nodes": True}, {"nodes": math.nan},
-        {"cms": -1}, {"cps": math.nan}, {"st": math.inf}, {"sc": -0.5}, {"cms": 0, "cps": 0},
-    ],
-)  # fmt: skip
-def test_what_is_no_cluster(change):
-    with pytest.raises(InputError, match=next(iter(change))):
-        Cluster(**change)
-
-
-@pytest.mark.parametrize(
-    ("row", "named"),
-    [
-        ({"order": "lifo", "nodes": "min"}, "fifo, edf, dc; got 'lifo'"),
-        ({"order": "edf", "nodes": "some"}, "nodes"),
-        ({"order": "edf", "nodes": "min", "partition": "fair"}, "partition"),
-        ({"order": "edf", "nodes": "min", "rounds": 2}, "rounds"),
-        ({"order": "edf", "nodes": "min", "admission": False}, "admission"),
-        ({"order": "dc", "nodes": "all"}, "dc"),
-    ],
-)
-def test_what_is_no_policy(row, named):
-    with pytest.raises(InputError, match=named):
-        Policy(**row)
-
-
-@pytest.mark.parametrize(
-    "order", [lambda t: [1.0], lambda t: [1.0, math.nan, 2.0], lambda t: t[["sigma", "deadline"]]]
-)
-def test_a_users_order_returns_one_number_per_task(order):
-    with pytest.raises(InputError, match="one number per task"):
-        simulate(C3.table, C3.cluster, Policy(order, "min"))
+# --- orders of a user ----------------------------------------------------------------------
 
 
 def test_a_users_own_order_in_one_line():

@@ -6,7 +6,6 @@ from itertools import permutations, product
 import numpy as np
 import pandas as pd
 import pytest
-from scipy.optimize import linprog
 
 from dlsim.errors import InputError
 from dlsim.realtime import Cluster, execution_time, fastest_nodes, shares, split_load
@@ -86,31 +85,6 @@ def test_answers_that_dlt_studio_derives_by_hand(cms, cps, release, load, order,
     nodes = pd.DataFrame({"cms": cms, "cps": cps, "release": release})
     tolerance = 1e-3 if len(nodes) == 5 else 1e-12  # that of its own test
     assert split_unequal(load, nodes, order).finish == pytest.approx(finish, rel=tolerance)
-
-
-def least_finish_by_program(order, sigma, nodes):
-    """Minimise the finish of nodes that are all sent to, in this order, from time 0 on."""
-    count, rows, limits = len(order), [], []
-    for k in range(count):
-        sent = [nodes["cms"][order[h]] * (h <= k) for h in range(count)]
-        sent[k] += nodes["cps"][order[k]]
-        rows.append([*sent, -1.0])
-        limits.append(-nodes["sc"][order[k]] - nodes["st"][list(order[: k + 1])].sum())
-    gain = [*[0.0] * count, 1.0]
-    return linprog(gain, rows, limits, [[*[1.0] * count, 0.0]], [sigma]).fun
-
-
-def test_the_best_of_all_orders_is_that_of_linear_programs():
-    rng, left_out = np.random.default_rng(1), 0
-    for _ in range(scale_count(40)):
-        nodes = random_nodes(rng, int(rng.integers(1, 5)), releases=False)
-        sigma = float(rng.integers(1, 4))
-        found = split_unequal(sigma, nodes, "best")
-        check_times(found, sigma, nodes)
-        ends = [least_finish_by_program(order, sigma, nodes) for order in orders_of(len(nodes))]
-        assert found.finish == pytest.approx(min(ends))
-        left_out += len(found.order) < len(nodes)
-    assert left_out > 0
 
 
 def finish_in_fractions(order, sigma, nodes):

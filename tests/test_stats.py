@@ -94,14 +94,6 @@ def test_degenerate_samples_are_defined():
     assert interval.n == 3
 
 
-def test_interval_covers_the_truth_as_often_as_its_level_says():
-    # 2,000 samples of 5 normals; the count is binomial(2000, 0.95): 4 sigma = 39
-    rng = np.random.default_rng(7)
-    frame = pd.DataFrame({"s": np.repeat(range(2000), 5), "x": 3 + rng.standard_normal(10_000)})
-    table = summary(frame, "s", "x")
-    assert abs(((table.low < 3) & (3 < table.high)).sum() - 1900) < 39
-
-
 # ------------------------------------------------------------------------- summary
 
 

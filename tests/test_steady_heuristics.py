@@ -529,8 +529,3 @@ def test_same_seed_same_allocation():
 def test_refusals_name_value_and_rule(kwargs, words):
     with pytest.raises(InputError, match=words):
         solve(pair(), "LPRR", **kwargs)
-
-
-def test_an_engine_that_is_not_there_is_refused():
-    with pytest.raises(InputError, match=r"engine must be .*got 'fast'"):
-        solve(pair(), "G", engine="fast")

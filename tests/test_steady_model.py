@@ -445,18 +445,6 @@ def test_a_file_that_is_no_platform_is_refused_by_name(tmp_path, change, message
     assert str(refusal.value).startswith(str(path))
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [("p.toml", "{"), ("p.toml", "[1]"), ("p.toml", "[" * 100_000), ("p.toml", "a = "),
-     ("p.toml", "\0"), ("none.toml", None)],
-)  # fmt: skip
-def test_a_broken_file_is_refused_by_name(tmp_path, name, text):
-    if text is not None:
-        (tmp_path / name).write_text(text)
-    with pytest.raises(InputError, match=name):
-        read_platform(tmp_path / name)
-
-
 DOCUMENT = document_of(
     topology.random(3, 0.8, seed=2, limits=Limits((Share(0, (1,), 0.5),), {(0, 1): 2}))
 )

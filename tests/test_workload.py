@@ -1,10 +1,8 @@
 """Workloads: the laws of paper M section 6.1, their switches, CSV tables and job logs."""
 
-import gzip
 import json
 import math
 from functools import partial
-from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -12,10 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import PCG64, Generator, SeedSequence
-from scipy.integrate import quad
 
 from dlsim import files
-from dlsim.errors import DlsimError, InputError
+from dlsim.errors import InputError
 from dlsim.realtime import model, workload
 from dlsim.realtime.execution_times import execution_time, fastest_nodes
 from dlsim.realtime.model import Cluster, Reading
@@ -103,59 +100,6 @@ def within(values, expected, errors=4.0):
     return abs(np.mean(values) - expected) < errors * error
 
 
-@pytest.mark.parametrize(
-    ("switches", "factor"),
-    [
-        ({}, 5.5),  # specs of paper M: "text defines L ... contradict": real load = 5.5 L
-        ({"batch": "scaled"}, 1.0),
-        ({"batch": "single"}, 1.0),
-        ({"size": "abs"}, 5.5),
-        ({"size": "clip"}, 5.5),
-        ({"interval": "poisson"}, 5.5),
-        ({"base": "nominal"}, 5.5 * 1.2876),  # +29 %: mean 128.76 instead of 100
-    ],
-)
-@pytest.mark.parametrize("load", [0.3, 1.0])
-def test_realised_load(switches, factor, load):
-    runs = [workload.mcdf(PAPER, load, 2e7, seed, **switches) for seed in range(12)]
-    assert within([tasks.attrs["realised_load"] for tasks in runs], factor * load)
-
-
-def test_realised_load_with_setup_costs():
-    runs = [workload.mcdf(SETUP, 0.5, 1e7, seed) for seed in range(12)]
-    assert within([tasks.attrs["realised_load"] for tasks in runs], 2.75)
-    runs = [workload.mcdf(SETUP, 0.5, 1e7, seed, setup="same_tasks") for seed in range(12)]
-    assert np.mean([tasks.attrs["realised_load"] for tasks in runs]) > 2.85  # costs come on top
-
-
-def test_laws_of_one_long_workload():
-    tasks = workload.mcdf(PAPER, 1.0, 2e7, 11)
-    batches = tasks.groupby("arrival")["sigma"].size().to_numpy()
-    assert within(batches, 5.5)
-    assert np.isin(batches, np.arange(1, 11)).all()
-    assert np.bincount(batches)[1:].min() > 0.9 * len(batches) / 10
-    assert within(tasks["sigma"], 128.76)  # the positive part of N(100, 100)
-    gaps = np.diff(np.unique(tasks["arrival"]), prepend=0.0)
-    mean = workload.mean_least_time(PAPER)
-    assert within(gaps, mean)
-    assert np.std(gaps) == pytest.approx(mean, rel=0.03)  # exponential
-    low = least(tasks["sigma"][:5000].to_numpy(), PAPER)
-    high = 20.0 * tasks["sigma"].to_numpy()[:5000]
-    place = (tasks["deadline"].to_numpy()[:5000] - low) / (high - low)
-    assert within(place, 0.5)
-    assert place.min() >= 0
-    assert place.max() <= 1
-
-
-def test_poisson_intervals_are_almost_periodic():
-    points = np.unique(workload.mcdf(PAPER, 1.0, 2e6, interval="poisson")["arrival"])
-    gaps = np.diff(points, prepend=0.0)
-    mean = workload.mean_least_time(PAPER)
-    assert (gaps == np.round(gaps)).all()
-    assert within(gaps, mean)
-    assert np.var(gaps) == pytest.approx(mean, rel=0.15)
-
-
 def test_poisson_intervals_of_zero_join_batches():
     # mean interval 0.4: two in three are 0, so that points coincide
     fast = Cluster(nodes=1, cms=0.0, cps=0.4 / 128.76)
@@ -175,27 +119,6 @@ def test_sizes_by_switch():
     kept = clip.to_numpy()[raw]
     assert np.isin(kept, resample).mean() > 0.8  # the same stream, gaps closed
     np.testing.assert_array_equal(resample[:50], kept[kept > 1][:50])
-
-
-@pytest.mark.parametrize("size", SWITCHES["size"])
-@pytest.mark.parametrize(
-    "cluster", [PAPER, SETUP, Cluster(16, 1, 100, 300, 5), Cluster(4, 1, 0, 2, 3), Cluster(1, 1, 1)]
-)
-def test_average_minimum_time_against_quadrature(size, cluster):
-    mean = 70.0
-
-    def integrand(z):
-        value = mean + mean * z
-        if size == "resample" and value <= 0:
-            return 0.0
-        value = {"abs": abs(value), "clip": max(value, 0.7)}.get(size, value)
-        return least(value, cluster) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi) if value else 0
-
-    edges = np.linspace(-10, 10, 401)
-    pieces = [quad(integrand, a, b, epsrel=1e-9)[0] for a, b in pairwise(edges)]
-    positive = (1 + math.erf(math.sqrt(0.5))) / 2 if size == "resample" else 1.0
-    expected = math.fsum(pieces) / positive
-    assert workload.mean_least_time(cluster, mean, size) == pytest.approx(expected, rel=1e-6)
 
 
 def test_mean_of_the_resampled_law():
@@ -585,34 +508,6 @@ def test_any_numbers_make_tasks_or_a_refusal(tmp_path_factory, jobs, cluster):
     low = [execution_time(s, fastest_nodes(s, cluster), cluster) for s in tasks["sigma"]]
     assert (tasks["deadline"] >= np.array(low) * (1 - 1e-12)).all()
     json.dumps(tasks.attrs, allow_nan=False)
-
-
-@pytest.mark.parametrize("pack", [bytes, partial(gzip.compress, mtime=0)], ids=["plain", "gzip"])
-@pytest.mark.parametrize("kind", ["csv", "swf"])
-def test_mutated_files_give_tasks_or_a_refusal(tmp_path, kind, pack):
-    table = b"task,arrival,sigma,deadline\n1,0,100,20\n2,3.5,7,11\n3,3.5,7,11\n"
-    jobs = "".join(job(k, 60 * k, 100, 2) for k in range(3)).encode()
-    valid = pack(table if kind == "csv" else jobs)
-    path = tmp_path / "mutant"
-    cut = st.tuples(st.integers(0, len(valid)), st.integers(0, 9), st.binary(max_size=5))
-
-    @given(st.lists(cut, min_size=1, max_size=3))
-    @settings(max_examples=scale_count(100), deadline=None)
-    def attempt(cuts):
-        data = bytearray(valid)
-        for at, gone, new in cuts:
-            data[at : at + gone] = new
-        path.write_bytes(data)
-        try:
-            tasks = workload.from_csv(path) if kind == "csv" else workload.from_swf(path, NODES)
-        except DlsimError:
-            return
-        assert tasks["arrival"].is_monotonic_increasing
-        assert np.isfinite(tasks[COLUMNS].to_numpy()).all()
-        assert (tasks[["sigma", "deadline"]] > 0).all(axis=None)
-        assert tasks.index.is_unique
-
-    attempt()
 
 
 # --- a law of one's own --------------------------------------------------------------------

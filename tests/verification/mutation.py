@@ -50,9 +50,7 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "realtime/core/formulas": (0.3, ["tests/test_partition.py",
                                      "tests/test_partition_inserted.py"]),
     "realtime/core/splits": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
-    "realtime/engine": (0.3, ["tests/test_partition_inserted.py", "tests/test_realtime_input.py",
-                              "tests/test_realtime_engine.py::"
-                              "test_a_users_order_returns_one_number_per_task"]),
+    "realtime/engine": (0.3, ["tests/test_partition_inserted.py", "tests/test_realtime_input.py"]),
     "realtime/core/admission": (0.5, ["tests/test_realtime_engine.py",
                                "tests/test_inserted_idle.py::"
                                "test_every_decision_is_the_twins[FIFO-EXACT-N]",
