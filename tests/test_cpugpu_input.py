@@ -1,6 +1,10 @@
-"""What the CPU-GPU engine cannot use is refused: value, rule, remedy; and what jobs are drawn."""
+"""What the CPU-GPU engine cannot use is refused: value, rule, remedy; and what jobs are drawn.
+
+``tests/test_validate.py`` gives every number of every public function all kinds of values.
+"""
 
 import math
+import re
 
 import numpy as np
 import pandas as pd
@@ -35,228 +39,145 @@ JOBS = pd.DataFrame(
 )
 
 
-def refused(match, function, *args, **options):
-    with pytest.raises(InputError, match=match):
-        function(*args, **options)
+def simulated(jobs=JOBS, machine=None, policy="history", **options):
+    return simulate(jobs, machine or Machine(), policy, **options)
 
 
-# --- machine, policy, reading ---------------------------------------------------------------------
+def changed(**columns):
+    return simulate(JOBS.assign(**columns))
 
 
-@pytest.mark.parametrize(
-    "counts", [(0, 0), (-1, 1), (1.5, 1), (True, 1), ("1", 1), (math.nan, 1), (10**9, 1), (1, None)]
-)
-def test_what_is_no_machine(counts):
-    refused("cpus|gpus", Machine, *counts)
+def decide(answer):
+    """Simulate with a policy that answers so for the first job in the queue."""
+    rule = answer if callable(answer) else lambda job: answer
+    own = Policy(lambda state, policy, reading: rule(state.main[0].job))
+    return simulate(JOBS, policy=own)
 
 
-def test_devices_are_named_gpus_first():
-    assert Machine(2, 1).devices == ("gpu0", "cpu0", "cpu1")
-    assert Machine(2.0, np.int64(1)) == Machine(2, 1)
-    assert device_class("cpu12") == "cpu"
+def ruled(rule):
+    return simulate(JOBS, policy=Policy(rule))
 
 
-@pytest.mark.parametrize("name", ["tpu0", "gpu", "gpux", "", "cpu-1"])
-def test_an_unknown_device_is_refused(name):
-    refused("a device is called gpu0.*; use a name of Machine.devices", device_class, name)
+def only_first(state, policy, reading):
+    return Decision(0, 0, "x") if state.main and not state.main[0].job else None
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"rule": "six"}, {"target": "tpu"}, {"cross_class": "some"}, {"objective": "max"},
-        {"estimate": "mode"}, {"min_samples": 0}, {"re_explore": -1}, {"bound": 1.5},
-        {"bound": math.nan}, {"steal": "yes"},
-    ],
-    ids=str,
-)  # fmt: skip
-def test_what_is_no_policy(options):
-    refused(next(iter(options)), Policy, **options)
+def always_to_a_cpu(state, policy, reading):
+    return Decision(0, 1, "x") if state.main else None
 
 
-def test_a_policy_by_name():
-    refused("policy must be one of history, .*'hist'", simulate, JOBS, Machine(), "hist")
-    assert find_job_policy("mct") == ("mct", POLICIES["mct"])
-    assert find_job_policy(Policy("mct"))[0] == "mct"
-    assert find_job_policy(Policy(steal=True))[0] == "history"
+NAN, APPS = math.nan, workload.applications("lee", 2)
+ONLY_GPU = JOBS.assign(cpu_time=[NAN, 2.0])
+NO_VERSION = JOBS.assign(cpu_time=NAN, gpu_time=NAN)
+NUMBERED = JOBS.set_axis(np.array([3, 7]))
+ON_GPU = pd.DataFrame({"cpu_time": [NAN], "gpu_time": 1.0}, index=["A"])
+TWICE = pd.DataFrame({"cpu_time": [1.0, 2.0], "gpu_time": 1.0}, index=["A", "A"])
+QUEUE = pd.concat([JOBS.assign(arrival=0.0)] * 7, ignore_index=True)
+
+#: What is called, and the words of its refusal.
+REFUSED = [
+    # --- machines, policies, readings
+    *[(lambda c=counts: Machine(*c), "cpus|gpus")
+      for counts in ((0, 0), (-1, 1), (10**9, 1), (1, None))],
+    *[(lambda n=name: device_class(n), "a device is called gpu0.*; use a name of Machine.devices")
+      for name in ("tpu0", "gpu", "gpux", "", "cpu-1")],
+    *[(lambda o=options: Policy(**o), next(iter(options)))
+      for options in ({"rule": "six"}, {"target": "tpu"}, {"cross_class": "some"},
+                      {"objective": "max"}, {"estimate": "mode"}, {"min_samples": 0},
+                      {"re_explore": -1}, {"bound": 1.5}, {"steal": "yes"})],
+    (lambda: simulated(policy="hist"), "policy must be one of history, .*'hist'"),
+    *[(lambda n=name: Reading.from_switches({n: "neither"}), name) for name in SWITCHES],
+    *[(lambda n=name: Reading.from_switches({n: "-1"}), name) for name in NUMBERS],
+    (lambda: Reading.from_switches({"sides": "both"}), "reading switch must be one of both_free"),
+    (lambda: Reading.from_switches("best"), "mapping"),
+    (lambda: simulated(reading={"both_free": "best"}), "Reading.from_switches"),
+    (lambda: simulated(machine=Machine(1, 2), reading=Reading(gpu_cpu_share=0.5)),
+     "must be below 0.5"),
+    (lambda: simulated(policy="ideal", reading=Reading(gpu_cpu_share=0.1)), "gpu_cpu_share=0"),
+    # --- jobs
+    *[(lambda c=column, v=value: changed(**{c: [1.0, v]}),
+       f"{column} of row 'y' must be a finite positive time")
+      for column in ("cpu_time", "gpu_time") for value in (0.0, -3.0, math.inf, "fast")],
+    (lambda: changed(cpu_estimate=[NAN, 1.0]),
+     "cpu_estimate must be given where cpu_time is; job 'x'"),
+    (lambda: changed(gpu_estimate=[1.0, 0.0]), "gpu_estimate of row 'y' must be"),
+    (lambda: simulated(ONLY_GPU, Machine(1, 0)),
+     "job 'x' .A. has a version for gpu device only, and the machine has 0 GPUs"),
+    (lambda: simulated(NO_VERSION), "has a version for no"),
+    (lambda: simulated(ONLY_GPU, policy="cpu-only"),
+     "cpu-only runs everything on a cpu, and job 'x'"),
+    (lambda: learn(policies=["cpu-only"], table=ON_GPU, batches=2, jobs=1),
+     "cpu-only runs everything on a cpu, and job 0"),
+    (lambda: simulated(machine=Machine(1, 0), policy="gpu-only"), "gpu-only"),
+    *[(lambda a=app: changed(app=[a, "B"]), "app must be the name")
+      for app in ("", "  ", None, 3, ["A"], {"A": 1})],
+    (lambda: changed(arrival=[1.0, 0.0]), "sorted by arrival; job 'y'"),
+    (lambda: changed(arrival=[-1.0, 0.0]), "arrival"),
+    (lambda: simulate(NUMBERED.assign(arrival=[1.0, 0.0])), "sorted by arrival; job 7 comes"),
+    (lambda: simulate(NO_VERSION.set_axis(NUMBERED.index)), "job 3 .A. has a version for no"),
+    (lambda: run_moldable(NUMBERED.assign(nodes=[1, 3])), "nodes of job 7 must be one"),
+    (lambda: simulate(JOBS.drop(columns="gpu_time")), "gpu_time not found among"),
+    (lambda: simulate(JOBS.iloc[:0]), "at least one row"),
+    (lambda: simulate(JOBS.set_axis(["x", "x"])), "label 'x' of jobs appears twice"),
+    (lambda: simulate([1, 2]), "DataFrame"),
+    (lambda: simulate(JOBS, 2), "machine must be a Machine"),
+    (lambda: simulated(QUEUE, policy="ideal"),
+     "at most 12 jobs .* got 14 jobs on 2 devices; .*lb_fractional"),
+    # --- studies, histories
+    *[(lambda c=call, g=given, n=name, v=value: c(**g, **{n: v}), f"{name} must be a {kind}, got")
+      for call, given in ((simulate, {"jobs": JOBS}), (learn, {"batches": 1, "jobs": 1}))
+      for name, kind, value in (("reading", "Reading", "best"), ("history", "History", "new"))],
+    (lambda: learn(policies="mct"), "must be a list of names or of Policy, got 'mct'"),
+    (lambda: learn(policies=3), "policies must be a list"),
+    (lambda: learn(machine=0), "machine must be a Machine, got 0"),
+    (lambda: simulate(JOBS).fairness(significant=NAN), "significant"),
+    (lambda: History().assign("A", "tpu"), "device class must be one of gpu, cpu"),
+    (lambda: History().withdraw("A", "tpu"), "device class must be one of gpu, cpu"),
+    (lambda: History().add(3, "gpu", 1.0), "app must be the name of an application, got 3"),
+    (lambda: History().add("A", "gpu", -1.0), "positive and finite"),
+    (lambda: History.exact(TWICE), "label 'A' of applications appears twice"),
+    # --- rules of a user
+    (lambda: ruled(lambda s, p, r: Decision(7, 0, "x")), "moved job 7"),
+    (lambda: ruled(lambda s, p, r: None), "'x' waiting for ever; its rule returned None"),
+    (lambda: ruled(only_first), "'y' waiting for ever"),
+    (lambda: simulate(ONLY_GPU, policy=Policy(always_to_a_cpu)),
+     "job 0 .A. has no version for a cpu, chosen by policy always_to_a_cpu; return"),
+    (lambda: decide(0), "what policy <lambda> returns must be a Decision, got 0"),
+    (lambda: decide(lambda job: (job, 0, "x")), r"must be a Decision, got \(0, 0, 'x'\)"),
+    (lambda: decide(lambda job: 1 / 0),
+     "policy <lambda> must return None or a Decision; got ZeroDivisionError"),
+    (lambda: decide(lambda job: Decision([job], 0, "x")),
+     r"job of policy <lambda> must be .*, got \[0\]"),
+    (lambda: decide(lambda job: Decision(99, 0, "x")),
+     "policy <lambda> moved job 99, .* wait; return a job of state.main"),
+    *[(lambda d=device: decide(lambda job: Decision(job, d, "x")),
+       rf"device of policy <lambda> must be .*, got {device!r}") for device in (2, -1, "gpu0")],
+    *[(lambda f=finish: decide(lambda job: Decision(job, 0, "x", f)),
+       rf"predicted_finish .* each of 2 devices, got {re.escape(repr(finish))}")
+      for finish in ((1.0,), None)],
+    (lambda: run_mapreduce(word_count(), ["a b"], NodeGroup(1, 1, 1), Policy(lambda s, p, r: 0)),
+     "what policy <lambda> returns must be a Decision, got 0"),
+    # --- what is drawn
+    (lambda: workload.random_jobs(workload.applications(), 10**7, batches=10**7),
+     "the jobs cannot fit in memory"),
+    *[(lambda a=apps: workload.jobs_in_order(APPS, a), "apps must be a list of names")
+      for apps in (5, [["a00"]])],
+    (lambda: workload.jobs_in_order(APPS, ["a00", "z"]),
+     "unknown application 'z'; the table has a00, a01"),
+    *[(lambda o=options: workload.random_jobs(APPS, **o), next(iter(options)))
+      for options in ({"jobs": 0}, {"cv": -1}, {"outliers": 2}, {"factor": 0}, {"error": 1},
+                      {"batches": 0}, {"interval": math.inf}, {"seed": -1})],
+    (lambda: workload.applications("rodinia"), "mix must be one of lee"),
+    (lambda: workload.applications("lee", 0), "count"),
+    (lambda: workload.applications("lee", 2, single=2), "single"),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize("name", SWITCHES)
-def test_every_switch_of_the_reading_has_its_options(name):
-    for k, option in enumerate(SWITCHES[name]):
-        reading = Reading.from_switches({name: option})
-        assert reading.changes() == ({name: option} if k else {})
-    refused(name, Reading.from_switches, {name: "neither"})
-    if name in NUMBERS:
-        refused(name, Reading.from_switches, {name: "-1"})
-
-
-def test_a_reading_is_a_mapping_of_known_switches():
-    refused("reading switch must be one of both_free", Reading.from_switches, {"sides": "both"})
-    refused("mapping", Reading.from_switches, "best")
-    refused("Reading.from_switches", simulate, JOBS, reading={"both_free": "best"})
-
-
-def test_gpu_threads_must_leave_something_of_the_cpus():
-    refused("must be below 0.5", simulate, JOBS, Machine(1, 2), reading=Reading(gpu_cpu_share=0.5))
-    refused("gpu_cpu_share=0", simulate, JOBS, policy="ideal", reading=Reading(gpu_cpu_share=0.1))
-
-
-# --- jobs -----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("column", ["cpu_time", "gpu_time"])
-@pytest.mark.parametrize("value", [0.0, -3.0, math.inf, "fast"])
-def test_times_are_positive_and_finite(column, value):
-    jobs = JOBS.astype({column: object})
-    jobs.loc["y", column] = value
-    refused(f"{column} of row 'y' must be a finite positive time", simulate, jobs)
-
-
-def test_declared_times_are_needed_where_there_is_a_version():
-    refused("cpu_estimate must be given where cpu_time is; job 'x'", simulate,
-            JOBS.assign(cpu_estimate=[math.nan, 1.0]))  # fmt: skip
-    refused("gpu_estimate of row 'y' must be", simulate, JOBS.assign(gpu_estimate=[1.0, 0.0]))
-
-
-def test_a_job_needs_a_version_for_a_device_of_the_machine():
-    only_gpu = JOBS.assign(cpu_time=[math.nan, 2.0])
-    refused("job 'x' .A. has a version for gpu device only, and the machine has 0 GPUs",
-            simulate, only_gpu, Machine(1, 0))  # fmt: skip
-    refused("has a version for no", simulate, only_gpu.assign(gpu_time=math.nan))
-    refused(
-        "cpu-only runs everything on a cpu, and job 'x'", simulate, only_gpu, Machine(), "cpu-only"
-    )
-    table = pd.DataFrame({"cpu_time": [math.nan], "gpu_time": 1.0}, index=["A"])
-    refused("cpu-only runs everything on a cpu, and job 0", learn, policies=["cpu-only"],
-            table=table, batches=2, jobs=1)  # fmt: skip
-
-
-def test_a_study_takes_a_reading_and_a_history_as_a_simulation_does():
-    for function, given in ((simulate, {"jobs": JOBS}), (learn, {"batches": 1, "jobs": 1})):
-        refused("reading must be a Reading, got 'best'", function, **given, reading="best")
-        refused("history must be a History, got 'new'", function, **given, history="new")
-    refused("gpu-only", simulate, JOBS, Machine(1, 0), "gpu-only")
-    r = simulate(JOBS, Machine(1, 0), "preferred")
-    assert set(r.jobs["device"]) == {"cpu0"}
-
-
-def test_what_else_is_refused_by_its_rule():
-    refused("must be a list of names or of Policy, got 'mct'", learn, policies="mct")
-    refused("policies must be a list", learn, policies=3)
-    refused("machine must be a Machine, got 0", learn, machine=0)
-    refused(
-        "the jobs cannot fit in memory",
-        workload.random_jobs,
-        workload.applications(),
-        10**7,
-        batches=10**7,
-    )
-    refused("apps must be a list of names", workload.jobs_in_order, workload.applications(), 5)
-    refused(
-        "apps must be a list of names", workload.jobs_in_order, workload.applications(), [["a00"]]
-    )
-    refused("significant", simulate(JOBS).fairness, significant=math.nan)
-    refused("device class must be one of gpu, cpu", History().assign, "A", "tpu")
-    refused("device class must be one of gpu, cpu", History().withdraw, "A", "tpu")
-    refused("app must be the name of an application, got 3", History().add, 3, "gpu", 1.0)
-    refused("label 'A' of applications appears twice", History.exact,
-            pd.DataFrame({"cpu_time": [1.0, 2.0], "gpu_time": 1.0}, index=["A", "A"]))  # fmt: skip
-    known = History()
-    refused("positive and finite", known.add, "A", "gpu", -1.0)
-    assert known.table().empty
-
-
-def test_a_label_is_named_as_it_prints_best():
-    jobs = JOBS.set_axis(np.array([3, 7]))
-    refused("sorted by arrival; job 7 comes", simulate, jobs.assign(arrival=[1.0, 0.0]))
-    refused(
-        "job 3 .A. has a version for no",
-        simulate,
-        jobs.assign(cpu_time=math.nan, gpu_time=math.nan),
-    )
-    refused("nodes of job 7 must be one", run_moldable, jobs.assign(nodes=[1, 3]))
-
-
-def test_a_makespan_that_the_clock_does_not_show():
-    assert simulate(JOBS.assign(arrival=1e20)).throughput == math.inf
-
-
-@pytest.mark.parametrize("app", ["", "  ", None, 3, ["A"], {"A": 1}])
-def test_an_application_has_a_name(app):
-    refused("app must be the name", simulate, JOBS.assign(app=[app, "B"]))
-
-
-def test_tables_are_sorted_whole_and_labelled_once():
-    refused("sorted by arrival; job 'y'", simulate, JOBS.assign(arrival=[1.0, 0.0]))
-    refused("arrival", simulate, JOBS.assign(arrival=[-1.0, 0.0]))
-    refused("gpu_time not found among", simulate, JOBS.drop(columns="gpu_time"))
-    refused("at least one row", simulate, JOBS.iloc[:0])
-    refused("label 'x' of jobs appears twice", simulate, JOBS.set_axis(["x", "x"]))
-    refused("DataFrame", simulate, [1, 2])
-    refused("machine must be a Machine", simulate, JOBS, 2)
-    refused("history must be a History", simulate, JOBS, history="h.sqlite")
-
-
-def test_long_queues_have_no_exhaustive_schedule():
-    jobs = pd.concat([JOBS.assign(arrival=0.0)] * 7, ignore_index=True)
-    refused("at most 12 jobs .* got 14 jobs on 2 devices; .*lb_fractional", simulate, jobs,
-            policy="ideal")  # fmt: skip
-
-
-def test_a_policy_of_ones_own_must_move_what_waits():
-    refused("moved job 7", simulate, JOBS, policy=Policy(lambda s, p, r: Decision(7, 0, "x")))
-    refused(
-        "'x' waiting for ever; its rule returned None",
-        simulate,
-        JOBS,
-        policy=Policy(lambda s, p, r: None),
-    )
-    first = Policy(lambda s, p, r: Decision(0, 0, "x") if s.main and not s.main[0].job else None)
-    refused("'y' waiting for ever", simulate, JOBS, policy=first)
-    only_gpu = JOBS.assign(cpu_time=[math.nan, 2.0])
-    refused("job 0 .A. has no version for a cpu, chosen by policy <lambda>; return", simulate,
-            only_gpu,
-            policy=Policy(lambda s, p, r: Decision(0, 1, "x") if s.main else None))  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("answer", "match"),
-    [
-        (0, "what policy <lambda> returns must be a Decision, got 0"),
-        (lambda job: (job, 0, "x"), r"must be a Decision, got \(0, 0, 'x'\)"),
-        (
-            lambda job: 1 / 0,
-            "policy <lambda> must return None or a Decision; got ZeroDivisionError",
-        ),
-        (lambda job: Decision([job], 0, "x"), r"job of policy <lambda> must be .*, got \[0\]"),
-        (
-            lambda job: Decision(99, 0, "x"),
-            "policy <lambda> moved job 99, .* wait; return a job of state.main",
-        ),
-        (
-            lambda job: Decision(job, 2, "x"),
-            r"device of policy <lambda> must be .* in 0\.\.1, got 2",
-        ),
-        (lambda job: Decision(job, -1, "x"), "device of policy <lambda> must be .*, got -1"),
-        (
-            lambda job: Decision(job, "gpu0", "x"),
-            "device of policy <lambda> must be .*, got 'gpu0'",
-        ),
-        (
-            lambda job: Decision(job, 0, "x", (1.0,)),
-            r"predicted_finish .* each of 2 devices, got \(1.0,\)",
-        ),
-        (
-            lambda job: Decision(job, 0, "x", None),
-            "predicted_finish .* each of 2 devices, got None",
-        ),
-    ],
-)
-def test_a_policy_of_ones_own_must_return_a_decision(answer, match):
-    own = Policy(lambda s, p, r: answer(s.main[0].job) if callable(answer) else answer)
-    refused(match, simulate, JOBS, policy=own)
-    refused(match, run_mapreduce, word_count(), ["a b"], NodeGroup(1, 1, 1), own)
+@pytest.mark.parametrize("number", range(len(REFUSED)), ids=lambda k: f"{k}-{REFUSED[k][1][:60]}")
+def test_what_cannot_be_used_is_refused(number):
+    call, words = REFUSED[number]
+    with pytest.raises(InputError, match=words):
+        call()
 
 
 def test_a_policy_of_ones_own_must_come_to_an_end(monkeypatch):
@@ -267,13 +188,45 @@ def test_a_policy_of_ones_own_must_come_to_an_end(monkeypatch):
         return Decision(state.main[0].job, 0, "x") if state.main else None
 
     monkeypatch.setattr(scheduler, "MOST_MOVES", 50)
-    jobs = workload.jobs_in_order(workload.applications("lee", 2), ["a00"] * 5)
-    refused(
-        "policy to_and_fro moved job 2 .* 51 times .* return None",
-        simulate,
-        jobs,
-        policy=Policy(to_and_fro),
-    )
+    jobs = workload.jobs_in_order(APPS, ["a00"] * 5)
+    message = "policy to_and_fro moved job 2 .* 51 times .* return None"
+    with pytest.raises(InputError, match=message):
+        simulate(jobs, policy=Policy(to_and_fro))
+
+
+# --- what is taken --------------------------------------------------------------------------------
+
+
+def test_devices_are_named_gpus_first():
+    assert Machine(2, 1).devices == ("gpu0", "cpu0", "cpu1")
+    assert Machine(2.0, np.int64(1)) == Machine(2, 1)
+    assert device_class("cpu12") == "cpu"
+
+
+def test_a_policy_by_name():
+    assert find_job_policy("mct") == ("mct", POLICIES["mct"])
+    assert find_job_policy(Policy("mct"))[0] == "mct"
+    assert find_job_policy(Policy(steal=True))[0] == "history"
+
+
+@pytest.mark.parametrize("name", SWITCHES)
+def test_every_switch_of_the_reading_has_its_options(name):
+    for k, option in enumerate(SWITCHES[name]):
+        reading = Reading.from_switches({name: option})
+        assert reading.changes() == ({name: option} if k else {})
+
+
+def test_a_makespan_that_the_clock_does_not_show():
+    assert simulate(JOBS.assign(arrival=1e20)).throughput == math.inf
+
+
+def test_only_devices_that_are_there_are_used():
+    assert set(simulate(JOBS, Machine(1, 0), "preferred").jobs["device"]) == {"cpu0"}
+
+
+def test_jobs_may_be_named_in_any_order():
+    jobs = workload.jobs_in_order(APPS, ["a01", "a01"])
+    assert simulate(jobs).jobs["app"].tolist() == ["a01", "a01"]
 
 
 # --- applications and jobs that are drawn ---------------------------------------------------------
@@ -353,26 +306,6 @@ def test_single_versions():
     simulate(jobs, Machine(2, 2)).check()
 
 
-@pytest.mark.parametrize(
-    "options",
-    [{"jobs": 0}, {"cv": -1}, {"outliers": 2}, {"factor": 0}, {"error": 1}, {"batches": 0},
-     {"interval": math.inf}, {"seed": -1}, {"seed": "x"}],
-    ids=str,
-)  # fmt: skip
-def test_a_draw_out_of_range(options):
-    refused(next(iter(options)), workload.random_jobs, workload.applications(), **options)
-
-
-def test_an_unknown_mix_or_application():
-    refused("mix must be one of lee", workload.applications, "rodinia")
-    refused("count", workload.applications, "lee", 0)
-    refused("single", workload.applications, "lee", 2, single=2)
-    refused("unknown application 'z'; the table has a00, a01", workload.jobs_in_order,
-            workload.applications("lee", 2), ["a00", "z"])  # fmt: skip
-    jobs = workload.jobs_in_order(workload.applications("lee", 2), ["a01", "a01"])
-    assert simulate(jobs).jobs["app"].tolist() == ["a01", "a01"]
-
-
 # --- CSV ------------------------------------------------------------------------------------------
 
 
@@ -403,7 +336,8 @@ def test_applications_go_through_a_csv_unchanged(tmp_path):
 )
 def test_a_broken_csv_is_refused(tmp_path, text, match):
     (tmp_path / "a.csv").write_text(text)
-    refused(rf"a\.csv.*{match}", workload.read_applications, tmp_path / "a.csv")
+    with pytest.raises(InputError, match=rf"a\.csv.*{match}"):
+        workload.read_applications(tmp_path / "a.csv")
 
 
 def test_measured_times_replace_a_mix(tmp_path):
