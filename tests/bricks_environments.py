@@ -71,3 +71,17 @@ def readings():
     """Every reading, and probes from twice a second to never again."""
     options = {name: st.sampled_from(values) for name, values in SWITCHES.items()}
     return st.builds(Reading, probe=st.sampled_from([60.0, 0.5, 7.0, 1e6]), **options)
+
+
+def grid(performance, requests, traces=75.0, step=10.0, **more):
+    """One domain, one client, all servers there; `traces` for each link."""
+    columns = ["time", "send", "recv", "work", "deadline"]
+    row = np.atleast_1d(np.asarray(traces, dtype=float))
+    return Environment(
+        servers=pd.DataFrame({"domain": 0, "performance": performance}),
+        clients=pd.DataFrame({"domain": [0]}),
+        traces=np.broadcast_to(row, (1, 4, len(row))),
+        step=step,
+        requests=pd.DataFrame(requests, columns=columns, dtype=float).assign(client=0),
+        **more,
+    )

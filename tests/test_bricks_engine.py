@@ -21,25 +21,11 @@ from dlsim.bricks import (
 )  # fmt: skip
 from dlsim.bricks.workload import random_environment
 from dlsim.errors import InputError
-from tests.bricks_environments import TWO_REGIONS, environments, readings, schedulers
+from tests.bricks_environments import TWO_REGIONS, environments, grid, readings, schedulers
 from tests.scale import LONG, scale_count
 
 EXAMPLES = settings(max_examples=scale_count(60, LONG, least=10), deadline=None)
 DAY = 86_400.0
-
-
-def grid(performance, requests, traces=75.0, step=10.0, **more):
-    """One domain, one client, all servers there."""
-    columns = ["time", "send", "recv", "work", "deadline"]
-    row = np.atleast_1d(np.asarray(traces, dtype=float))
-    return Environment(
-        servers=pd.DataFrame({"domain": 0, "performance": performance}),
-        clients=pd.DataFrame({"domain": [0]}),
-        traces=np.broadcast_to(row, (1, 4, len(row))),
-        step=step,
-        requests=pd.DataFrame(requests, columns=columns).assign(client=0),
-        **more,
-    )
 
 
 # ---------------------------------------------------------------- what a monitor reports

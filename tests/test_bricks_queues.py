@@ -10,9 +10,8 @@ from hypothesis import given, settings
 from dlsim.bricks import REFUSE, Reading, Scheduler, simulate
 from dlsim.bricks.core.servers import serve_equal_jobs
 from dlsim.errors import ScheduleError
-from tests.bricks_environments import environments
+from tests.bricks_environments import environments, grid
 from tests.scale import LONG, scale_count
-from tests.test_bricks_engine import grid
 
 #: Four jobs of 10 s on 100 Mops/s.
 ROWS = [(0, 0, 0, 1000, 99), (0, 0, 0, 1000, 50), (0, 0, 0, 1000, 20), (1, 0, 0, 1000, 15)]

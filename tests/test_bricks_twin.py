@@ -24,7 +24,7 @@ from dlsim.bricks import (
 from dlsim.bricks.engine import configure, environment_arrays
 from dlsim.bricks.model import ALGORITHMS, LOADS, PREDICTORS
 from dlsim.errors import InputError
-from tests.bricks_environments import TWO_REGIONS
+from tests.bricks_environments import TWO_REGIONS, grid
 from tests.scale import LONG, scale_count
 from tests.twins import bricks as twin
 
@@ -51,31 +51,16 @@ def told_of(requests):
 SIMULATORS = pytest.mark.parametrize("run", [by_engine, by_twin])
 
 
-def environment(performance, requests, traces=75.0, *, step=10.0, **more):
-    """One domain, one client, all servers there; `traces` for each link."""
-    columns = ["time", "send", "recv", "work", "deadline"]
-    table = pd.DataFrame(requests, columns=columns, dtype=float).assign(client=0)
-    row = np.atleast_1d(np.asarray(traces, dtype=float))
-    return Environment(
-        servers=pd.DataFrame({"domain": 0, "performance": performance}),
-        clients=pd.DataFrame({"domain": [0]}),
-        traces=np.broadcast_to(row, (1, 4, len(row))),
-        step=step,
-        requests=table,
-        **more,
-    )
-
-
 # ---------------------------------------------------------------- hand cases (exact)
 
 
 @SIMULATORS
 def test_one_request_on_idle_links(run):
-    env = environment([300.0], [(0, 750, 1500, 300_000, 1030)])
+    env = grid([300.0], [(0, 750, 1500, 300_000, 1030)])
     assert run(env, Scheduler("greedy"), Reading()) == [(0, 0, 1030.0)]
     out = simulate(env, Scheduler("greedy"))
     assert not out.requests["missed"].any()
-    late = environment([300.0], [(0, 750, 1500, 300_000, 1029.999)])
+    late = grid([300.0], [(0, 750, 1500, 300_000, 1029.999)])
     assert simulate(late, Scheduler("greedy")).failure_rate > 0
 
 
@@ -86,9 +71,9 @@ def test_one_request_on_idle_links(run):
 @pytest.mark.parametrize("steps", [2, 9])
 def test_transfer_follows_its_trace_and_holds_the_last_value(run, time, data, end, steps):
     row = [100.0] + [50.0] * (steps - 1)
-    there = environment([1.0], [(time, data, 0, 0, 99)], row)
+    there = grid([1.0], [(time, data, 0, 0, 99)], row)
     assert run(there, Scheduler(), Reading()) == [(0, 0, end)]
-    back = environment([1.0], [(time, 0, data, 0, 99)], row)
+    back = grid([1.0], [(time, 0, data, 0, 99)], row)
     assert run(back, Scheduler(), Reading()) == [(0, 0, end)]
 
 
@@ -107,7 +92,7 @@ def test_transfer_follows_its_trace_and_holds_the_last_value(run, time, data, en
 @pytest.mark.parametrize("start", [0.0, 0.1, 86_399.7])
 def test_deadline_takes_the_slowest_that_fits(run, scheduler, server, start):
     performance = [100.0, 200.0, 300.0, 500.0]
-    env = environment(performance, [(start, 750, 750, 60_000, start + 400)])
+    env = grid(performance, [(start, 750, 750, 60_000, start + 400)])
     time = 20 + 60_000 / performance[server]
     ((chosen, fallbacks, completion),) = run(env, scheduler, Reading())
     assert (chosen, fallbacks) == (server, 0)
@@ -120,7 +105,7 @@ def test_deadline_takes_the_slowest_that_fits(run, scheduler, server, start):
     [(False, [(0, 100.0), (0, 200.0), (0, 300.0)]), (True, [(0, 100.0), (0, 200.0), (1, 202.0)])],
 )
 def test_load_correction_sees_what_a_blind_monitor_does_not(run, correct, done):
-    env = environment([200.0, 100.0], [(t, 0, 0, 20_000, 999) for t in range(3)])
+    env = grid([200.0, 100.0], [(t, 0, 0, 20_000, 999) for t in range(3)])
     scheduler = Scheduler("greedy", load_correction=correct, pload=1)
     found = run(env, scheduler, Reading(load="ext"))
     assert [(server, end) for server, _, end in found] == done
@@ -128,9 +113,7 @@ def test_load_correction_sees_what_a_blind_monitor_does_not(run, correct, done):
 
 @SIMULATORS
 def test_background_jobs_wait_in_the_same_line(run):
-    env = environment(
-        [100.0], [(10.2, 0, 0, 100, 99)], background=[[9.9, 10.0]], background_work=50.0
-    )
+    env = grid([100.0], [(10.2, 0, 0, 100, 99)], background=[[9.9, 10.0]], background_work=50.0)
     ((_, _, end),) = run(env, Scheduler(), Reading())
     assert end == pytest.approx(11.9, rel=1e-12)
 
@@ -170,7 +153,7 @@ def test_packets_pass_four_links_one_by_one(run, network, end):
     ],
 )
 def test_fallback_counts(run, most, strict, time, deadline, fallbacks):
-    env = environment([100.0], [(0, 750, 750, 4_000, deadline)])
+    env = grid([100.0], [(0, 750, 750, 4_000, deadline)])
     reading = Reading(fallback_strict=strict, fallback_time=time)
     scheduler = Scheduler("greedy", max_fallbacks=most)
     ((_, found, end),) = run(env, scheduler, reading)
@@ -180,7 +163,7 @@ def test_fallback_counts(run, most, strict, time, deadline, fallbacks):
 @SIMULATORS
 @pytest.mark.parametrize(("exclude", "server"), [(False, 0), (True, 1)])
 def test_the_rejecting_server_may_be_excluded(run, exclude, server):
-    env = environment([100.0, 50.0], [(0, 750, 750, 4_000, 59)])
+    env = grid([100.0, 50.0], [(0, 750, 750, 4_000, 59)])
     scheduler = Scheduler("greedy", max_fallbacks=1, exclude_rejecting=exclude)
     ((found, fallbacks, _),) = run(env, scheduler, Reading())
     assert (found, fallbacks) == (server, 1)
@@ -190,7 +173,7 @@ def test_the_rejecting_server_may_be_excluded(run, exclude, server):
 # counts it until 0.8: at 1.6 it has 1e-16 s less than it had, and no server is busy less than 0.
 @SIMULATORS
 def test_no_server_is_busy_for_less_than_no_time(run):
-    env = environment([100.0], [(2, 0, 0, 100, 9)], background=[[0.1]], background_work=70.0)
+    env = grid([100.0], [(2, 0, 0, 100, 9)], background=[[0.1]], background_work=70.0)
     reading = Reading(load="util", probe=0.8, predictor=lambda values: values[:, -1])
     assert run(env, Scheduler(), reading) == [(0, 0, 3.0)]
 
@@ -477,7 +460,7 @@ def same_bytes_at_both_speeds(env, scheduler, reading):
 def test_both_speeds_give_the_same_bytes_where_links_stand_still():
     """Every built-in method where links are at 0 for a while, with all mechanisms."""
     rows = [(t, 40, 60, 900, 40 + t) for t in range(0, 12, 2)]
-    env = environment([100.0, 60.0], rows, [0.0, 20.0, 0.0, 50.0], step=3.0, background=[[1.0], []])
+    env = grid([100.0, 60.0], rows, [0.0, 20.0, 0.0, 50.0], step=3.0, background=[[1.0], []])
     for algorithm, network in itertools.product(ALGORITHMS, SWITCHES["network"]):
         scheduler = Scheduler(algorithm, 0.9, True, 1.0, 2, True, True)
         for load, predictor in zip(LOADS, PREDICTORS, strict=True):
@@ -504,7 +487,7 @@ def test_what_a_users_function_raises_keeps_its_traceback(engine):
     def fails(view):
         return {}[view.row]
 
-    env = environment([100.0], [(0, 10, 10, 100, 99)])
+    env = grid([100.0], [(0, 10, 10, 100, 99)])
     for scheduler, reading in (
         (Scheduler(fails), Reading()),
         (Scheduler(), Reading(predictor=lambda values: {}[len(values)])),

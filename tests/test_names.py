@@ -81,23 +81,22 @@ def skips_outside_tables(source, tree):
             yield f"line {number}"
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_arguments_are_spelled_out(room):
-    found = [
+def found_in(room, search):
+    """Return what a search finds in the modules of a room."""
+    return [
         f"{path.relative_to(PACKAGE)} {place}"
         for path, tree in MODULES.items()
         if room_of(path) == room
-        for place in short_arguments(tree, SYMBOLS.get(room, ""))
+        for place in search(path.read_text("utf-8"), tree)
     ]
-    assert found == []
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_arguments_are_spelled_out(room):
+    symbols = SYMBOLS.get(room, "")
+    assert found_in(room, lambda source, tree: short_arguments(tree, symbols)) == []
 
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_only_tables_of_constants_are_left_unformatted(room):
-    found = [
-        f"{path.relative_to(PACKAGE)} {place}"
-        for path, tree in MODULES.items()
-        if room_of(path) == room
-        for place in skips_outside_tables(path.read_text("utf-8"), tree)
-    ]
-    assert found == []
+    assert found_in(room, skips_outside_tables) == []

@@ -95,6 +95,16 @@ def test_a_module_is_named_as_a_file_is():
     assert resolve_user_code("policy", "EDF-DLT") == "EDF-DLT"
 
 
+#: Everything that takes a function of a user, by its name.
+USES = {
+    "realtime.simulate": lambda place: realtime.simulate(TASKS, CLUSTER, place),
+    "realtime.Policy": lambda place: realtime.Policy(place, "min"),
+    "bricks.Scheduler": lambda place: bricks.Scheduler(place),
+    "bricks.Reading": lambda place: bricks.Reading(predictor=place),
+    "cpugpu.Policy": lambda place: cpugpu.Policy(place),
+}
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [
@@ -104,35 +114,16 @@ def test_a_module_is_named_as_a_file_is():
         ("no_such_module:mine", "ModuleNotFoundError"),
     ],
 )
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda place: realtime.simulate(TASKS, CLUSTER, place),
-        lambda place: realtime.Policy(place, "min"),
-        lambda place: bricks.Scheduler(place),
-        lambda place: bricks.Reading(predictor=place),
-        lambda place: cpugpu.Policy(place),
-    ],
-    ids=["realtime.simulate", "realtime.Policy", "Scheduler", "bricks.Reading", "cpugpu.Policy"],
-)
+@pytest.mark.parametrize("use", USES)
 def test_what_cannot_be_loaded_is_refused_everywhere_alike(use, place, message):
     with pytest.raises(InputError, match=message):
-        use(place)
+        USES[use](place)
 
 
-@pytest.mark.parametrize(
-    "use",
-    [
-        lambda place: realtime.simulate(TASKS, CLUSTER, place),
-        lambda place: realtime.Policy(place, "min"),
-        lambda place: bricks.Scheduler(place),
-        lambda place: bricks.Reading(predictor=place),
-        lambda place: cpugpu.Policy(place),
-    ],
-)
+@pytest.mark.parametrize("use", USES)
 def test_what_is_no_function_or_policy_is_refused(use, named):
     with pytest.raises(InputError, match=r"got 3"):
-        use(named("number"))
+        USES[use](named("number"))
 
 
 def test_a_file_that_lies_elsewhere_is_pointed_to(tmp_path, monkeypatch):

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 
 from dlsim.bricks import Environment, Reading, Scheduler, simulate
 from dlsim.files import suite_notebooks
-from tests.bricks_environments import environments, schedulers
-from tests.test_bricks_engine import grid
+from tests.bricks_environments import environments, grid, schedulers
 
 
 def functions_of(notebook):

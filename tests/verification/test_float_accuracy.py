@@ -17,7 +17,7 @@ from dlsim.realtime import execution_times
 from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
 from tests.scale import scale_count
-from tests.test_kernel_tie import EPS, Kernels, exact_time
+from tests.verification.test_kernel_tie import EPS, Kernels, exact_time
 
 
 def closed_time(costs, size, n):

@@ -23,7 +23,7 @@ from dlsim.realtime.core.splits import (
     ROUNDS_EARLY,
 )
 from tests.scale import scale_count
-from tests.test_kernel_tie import _NAMES, Kernels, cms, cps, exact_time, plain, sigma
+from tests.verification.test_kernel_tie import _NAMES, Kernels, cms, cps, exact_time, plain, sigma
 
 
 def plain_kernels(*modules):
