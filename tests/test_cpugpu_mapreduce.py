@@ -19,20 +19,16 @@ from dlsim.cpugpu import (
     Machine,
     MapReduce,
     NodeGroup,
-    Policy,
-    Reading,
     run_mapreduce,
     simulate,
     split_text,
     word_count,
 )
 from dlsim.cpugpu.mapreduce_job import place_blocks, words_of
-from dlsim.cpugpu.model import SWITCHES
 from dlsim.cpugpu.pipeline import Gpu
 from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import InputError, ScheduleError
 from tests.scale import scale_count
-from tests.twins import cpugpu_desk as desk_twin
 from tests.twins import cpugpu_slots as twin
 
 README = (Path(__file__).parents[1] / "README.md").read_text("utf-8")
@@ -101,45 +97,6 @@ def test_any_text_is_counted_under_any_faults(seed):
         loss_rate=source.choice([0, 0.2, 0.5]), seed=seed,
     )  # fmt: skip
     assert r.output == Counter(words_of(text))
-
-
-def by_the_twin(policy):
-    """The same policy as a function of the twin's, which searches and sums everything anew."""
-
-    def rule(state, _, reading):
-        plain = desk_twin.SchedulerState(state.devices, state.history)
-        plain.now, plain.main = state.now, list(state.main)
-        plain.queues = [list(queue) for queue in state.queues]
-        runs = zip(state.running, state.started, strict=True)
-        plain.running = [job and desk_twin.Running(job, start) for job, start in runs]
-        return desk_twin.DECIDE[policy.rule](plain, policy, reading)
-
-    return Policy(rule)
-
-
-@pytest.mark.parametrize("seed", range(scale_count(60)))
-def test_tasks_are_decided_as_the_twin_decides_them(seed):
-    source = random.Random(seed)
-    pick, nodes = source.choice, source.randint(1, 5)
-    text = " ".join(pick("abcdefgh") * source.randint(1, 6) for _ in range(source.randint(9, 400)))
-    policy = POLICIES[pick(ONLINE)]
-    if seed % 2:
-        policy = Policy(
-            min_samples=pick([1, 2]), re_explore=pick([0, 3]), bound=pick([0.0, 0.1]),
-            estimate=pick(["mean", "median", "ewma"]), steal=pick([False, True]),
-        )  # fmt: skip
-    words = {name: pick(options) for name, options in SWITCHES.items()}
-    faults = {"loss_rate": pick([0, 0.2, 0.5]), "prefer_local": pick([False, False, True])}
-    dead = {node: source.uniform(0, 2) for node in range(nodes) if node and source.random() < 0.4}
-    ours, theirs = (
-        ran(
-            word_count(3), split_text(text, 1 + seed // 2), NodeGroup(nodes, nodes, nodes), one,
-            reading=Reading.from_switches(words), dead=dead, replicas=nodes, seed=seed, **faults,
-        )
-        for one in (policy, by_the_twin(policy))
-    )  # fmt: skip
-    pd.testing.assert_frame_equal(ours.attempts, theirs.attempts, rtol=1e-12)
-    assert repr(ours.history.table()) == repr(theirs.history.table())
 
 
 def test_a_dead_node_takes_its_maps_with_it():

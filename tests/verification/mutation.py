@@ -67,11 +67,13 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "steady/lp_rows": (0.5, ["tests/test_steady_program.py", "tests/test_broker.py", "-k",
                             "not some_of_these and not mutated and not example"
                             " and not wide_priorities"]),
-    "cpugpu/rules": (1, ["tests/test_cpugpu_rules.py", "tests/test_cpugpu_core.py"]),
-    "cpugpu/queues": (0.3, ["tests/test_cpugpu_core.py", "tests/test_cpugpu_mapreduce.py"]),
-    "cpugpu/scheduler": (0.3, ["tests/test_cpugpu_core.py", "tests/test_cpugpu_mapreduce.py",
+    "cpugpu/rules": (1, ["tests/test_cpugpu_rules.py", "tests/verification/test_cpugpu_core.py"]),
+    "cpugpu/queues": (0.3, ["tests/verification/test_cpugpu_core.py",
+                            "tests/test_cpugpu_mapreduce.py"]),
+    "cpugpu/scheduler": (0.3, ["tests/verification/test_cpugpu_core.py",
+                               "tests/test_cpugpu_mapreduce.py",
                                "tests/test_cpugpu_input.py", "tests/test_cpugpu_rules.py"]),
-    "cpugpu/loop": (0.3, ["tests/test_cpugpu_core.py", "tests/test_cpugpu_engine.py"]),
+    "cpugpu/loop": (0.3, ["tests/verification/test_cpugpu_core.py", "tests/test_cpugpu_engine.py"]),
     "cpugpu/pipeline": (1, ["tests/test_cpugpu_pipeline.py"]),
 }  # fmt: skip
 PYTEST = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--hypothesis-seed=0"]

@@ -8,7 +8,18 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.cpugpu import POLICIES, History, Machine, Policy, Reading, simulate
+from dlsim.cpugpu import (
+    POLICIES,
+    SWITCHES,
+    History,
+    Machine,
+    NodeGroup,
+    Policy,
+    Reading,
+    simulate,
+    split_text,
+    word_count,
+)
 from dlsim.cpugpu.engine import ONLINE
 from dlsim.cpugpu.job_table import read_job_table
 from dlsim.cpugpu.jobs import JobView
@@ -16,7 +27,8 @@ from dlsim.cpugpu.queues import SubQueue
 from dlsim.cpugpu.scheduler import decider
 from dlsim.errors import InputError
 from tests.scale import LONG, scale_count
-from tests.twins import cpugpu_desk as twin
+from tests.test_cpugpu_mapreduce import ran
+from tests.verification import cpugpu_desk as twin
 
 #: What each policy may be varied by; all combinations are drawn.
 MACHINES = [(1, 1), (2, 2), (1, 3), (4, 1), (0, 3), (3, 0), (1, 0), (5, 6)]
@@ -181,3 +193,45 @@ def test_the_work_of_a_sub_queue_does_not_drift():
     for _ in times[1:]:
         queue.take()
     assert queue.declared_work == times[-1]
+
+
+# --- MapReduce, whose tasks are decided by the same rules ---------------------------------------
+
+
+def by_the_twin(policy):
+    """The same policy as a function of the twin's, which searches and sums everything anew."""
+
+    def rule(state, _, reading):
+        plain = twin.SchedulerState(state.devices, state.history)
+        plain.now, plain.main = state.now, list(state.main)
+        plain.queues = [list(queue) for queue in state.queues]
+        runs = zip(state.running, state.started, strict=True)
+        plain.running = [job and twin.Running(job, start) for job, start in runs]
+        return twin.DECIDE[policy.rule](plain, policy, reading)
+
+    return Policy(rule)
+
+
+@pytest.mark.parametrize("seed", range(scale_count(60)))
+def test_tasks_are_decided_as_the_twin_decides_them(seed):
+    source = random.Random(seed)
+    pick, nodes = source.choice, source.randint(1, 5)
+    text = " ".join(pick("abcdefgh") * source.randint(1, 6) for _ in range(source.randint(9, 400)))
+    policy = POLICIES[pick(ONLINE)]
+    if seed % 2:
+        policy = Policy(
+            min_samples=pick([1, 2]), re_explore=pick([0, 3]), bound=pick([0.0, 0.1]),
+            estimate=pick(["mean", "median", "ewma"]), steal=pick([False, True]),
+        )  # fmt: skip
+    words = {name: pick(options) for name, options in SWITCHES.items()}
+    faults = {"loss_rate": pick([0, 0.2, 0.5]), "prefer_local": pick([False, False, True])}
+    dead = {node: source.uniform(0, 2) for node in range(nodes) if node and source.random() < 0.4}
+    ours, theirs = (
+        ran(
+            word_count(3), split_text(text, 1 + seed // 2), NodeGroup(nodes, nodes, nodes), one,
+            reading=Reading.from_switches(words), dead=dead, replicas=nodes, seed=seed, **faults,
+        )
+        for one in (policy, by_the_twin(policy))
+    )  # fmt: skip
+    pd.testing.assert_frame_equal(ours.attempts, theirs.attempts, rtol=1e-12)
+    assert repr(ours.history.table()) == repr(theirs.history.table())
