@@ -47,9 +47,14 @@ def environments(draw, most=12):
     if draw(st.booleans()):
         more["load_traces"] = stream.choice([0.0, 0.5, 1.0], size=(len(servers), steps))
     return Environment(
-        servers, clients, traces, draw(st.sampled_from([0.5, 4.0])), requests,
-        server_load=draw(st.sampled_from([0.0, 0.1])), **more,
-    )  # fmt: skip
+        servers,
+        clients,
+        traces,
+        draw(st.sampled_from([0.5, 4.0])),
+        requests,
+        server_load=draw(st.sampled_from([0.0, 0.1])),
+        **more,
+    )
 
 
 def schedulers():

@@ -32,9 +32,12 @@ sys.modules.setdefault("rfc3987_syntax", None)
 
 # how long an example takes says how busy the machine is
 settings.register_profile(
-    "dlsim", max_examples=scale_count(100), deadline=None, derandomize=not TRIES_ALL,
+    "dlsim",
+    max_examples=scale_count(100),
+    deadline=None,
+    derandomize=not TRIES_ALL,
     suppress_health_check=[HealthCheck.too_slow],
-)  # fmt: skip
+)
 settings.load_profile("dlsim")
 
 

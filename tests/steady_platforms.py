@@ -109,10 +109,16 @@ def draw_platform(seed, exact=True, clusters=4, apps=None, limited=True, odd=0.1
         ]
         limits = Limits(tuple(caps), int(rng.integers(0, 4)))
     return Platform(
-        some("speed", clusters), some("gateway", clusters), links,
-        _routes(graph, number, rng, odd, odd), priority, some("unit", apps), some("unit", apps),
-        origin=rng.integers(clusters, size=apps) if apps != clusters else None, limits=limits,
-    )  # fmt: skip
+        some("speed", clusters),
+        some("gateway", clusters),
+        links,
+        _routes(graph, number, rng, odd, odd),
+        priority,
+        some("unit", apps),
+        some("unit", apps),
+        origin=rng.integers(clusters, size=apps) if apps != clusters else None,
+        limits=limits,
+    )
 
 
 def draw_wide(seed):
@@ -125,10 +131,12 @@ def draw_wide(seed):
     cap = Share(int(rng.integers(clusters)), tuple(rng.choice(clusters, 3).tolist()), rng.random())
     return replace(
         topology.tiers(clusters, seed=seed, wan=8, mans=3, man=5),
-        priority=priority, work=rng.choice([0.1, 1, 10], apps),
-        data=rng.choice([0, 0.01, 1, 10], apps), origin=rng.integers(0, clusters, apps),
+        priority=priority,
+        work=rng.choice([0.1, 1, 10], apps),
+        data=rng.choice([0, 0.01, 1, 10], apps),
+        origin=rng.integers(0, clusters, apps),
         limits=Limits((cap,), int(rng.integers(0, 4)) if rng.random() < 0.5 else None),
-    )  # fmt: skip
+    )
 
 
 def as_instance(p):
@@ -140,14 +148,18 @@ def as_instance(p):
     between = {tuple(sorted(route)) for route, links in p.routes.items() if links}
     limited = [(a, b) for a, b in between if p.limits.pair_limit(a, b) < np.inf]
     return Instance(
-        s=plain(p.speed), g=plain(p.gateway),
+        s=plain(p.speed),
+        g=plain(p.gateway),
         bw={link: Fraction(float(x)) for link, x in p.links["bandwidth"].items()},
         max_connect={link: int(x) for link, x in p.links["max_connect"].items()},
-        L=dict(p.routes), pi=[plain(row) for row in p.priorities], w=plain(p.work),
-        delta=plain(p.data), origin=[int(k) for k in p.origin],
+        L=dict(p.routes),
+        pi=[plain(row) for row in p.priorities],
+        w=plain(p.work),
+        delta=plain(p.data),
+        origin=[int(k) for k in p.origin],
         caps=[(c.cluster, c.origins, Fraction(float(c.share))) for c in p.limits.shares],
         pairs=[({(a, b), (b, a)}, int(p.limits.pair_limit(a, b))) for a, b in limited],
-    )  # fmt: skip
+    )
 
 
 def platforms(most=4):
@@ -179,10 +191,16 @@ def platforms(most=4):
             share = draw(st.sampled_from([0.0, 0.1, 0.5, 1.0]))
             caps = (Share(draw(st.integers(0, clusters - 1)), (0, clusters - 1), share),)
         return Platform(
-            numbers[0], numbers[1], links, routes, numbers[2], work, numbers[3],
+            numbers[0],
+            numbers[1],
+            links,
+            routes,
+            numbers[2],
+            work,
+            numbers[3],
             origin=[draw(st.integers(0, clusters - 1)) for _ in range(apps)],
             limits=Limits(caps, draw(st.none() | st.integers(0, 3))),
-        )  # fmt: skip
+        )
 
     return build()
 

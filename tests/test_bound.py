@@ -31,9 +31,11 @@ def program(tasks, cluster, partition, work, link):
             rows.append((a, a + d, busy, s * cluster.cms + least * cluster.st))
             worth.append(s if work else 1.0)
     places = [
-        (i, k) for i, (a, d, *_) in enumerate(rows) for k in range(len(clock) - 1)
+        (i, k)
+        for i, (a, d, *_) in enumerate(rows)
+        for k in range(len(clock) - 1)
         if a <= clock[k] and clock[k + 1] <= d
-    ]  # fmt: skip
+    ]
     m, half = len(rows), len(places)
     if not m:
         return 0.0

@@ -25,13 +25,17 @@ def outcome():
         step=4.0,
         requests=pd.DataFrame(
             {
-                "time": [0.0, 0.0, 1.0, 2.0], "client": [0, 1, 1, 0], "send": 40.0, "recv": 20.0,
-                "work": [400.0, 800.0, 200.0, 600.0], "deadline": [7.5, 60.0, 60.0, 60.0],
+                "time": [0.0, 0.0, 1.0, 2.0],
+                "client": [0, 1, 1, 0],
+                "send": 40.0,
+                "recv": 20.0,
+                "work": [400.0, 800.0, 200.0, 600.0],
+                "deadline": [7.5, 60.0, 60.0, 60.0],
             },
             index=["a", "b", "c", "d"],
         ),
         background=[[1.0, 9.0], [0.5, 8.0, 8.5]],
-    )  # fmt: skip
+    )
     out = simulate(env, Scheduler("greedy", load_correction=True, max_fallbacks=1))
     assert out.requests["fallbacks"].tolist() == [1, 0, 0, 0]
     assert out.requests["server"].nunique() == 2
@@ -116,9 +120,10 @@ def test_an_input_faster_or_slower_than_its_trace(outcome):
 
 def test_lost_doubled_and_reordered_requests(outcome):
     for table in (
-        outcome.requests.iloc[1:], outcome.requests.iloc[[0, 0, 1, 2, 3]],
+        outcome.requests.iloc[1:],
+        outcome.requests.iloc[[0, 0, 1, 2, 3]],
         outcome.requests.iloc[::-1],
-    ):  # fmt: skip
+    ):
         with pytest.raises(ScheduleError, match="in the table, once, in order"):
             replace(outcome, requests=table).check()
     for rows in (outcome.attempts.iloc[1:], outcome.attempts.iloc[[0, *range(5)]]):
@@ -157,9 +162,11 @@ def test_a_job_that_overtakes():
     rows = {"time": [0.0, 1.0, 2.0], "client": 0, "send": 0.0, "recv": 0.0, "work": 400.0}
     env = Environment(
         servers=pd.DataFrame({"domain": [0], "performance": [100.0]}),
-        clients=pd.DataFrame({"domain": [0]}), traces=np.ones((1, 4, 1)), step=1.0,
+        clients=pd.DataFrame({"domain": [0]}),
+        traces=np.ones((1, 4, 1)),
+        step=1.0,
         requests=pd.DataFrame(rows | {"deadline": 99.0}),
-    )  # fmt: skip
+    )
     out = simulate(env)
     out.check()
     table = out.requests.copy()

@@ -156,9 +156,12 @@ def test_other_users_packets_come_first():
     # 20 Mbit of others at 0 and at 2.5 s on LAN up, 10 Mbit/s: 0..2 and, behind the first
     # packet (2..3), 3..5; the second packet 5..6
     env = grid(
-        [1.0], [(0.0, 20, 0, 0, 99)], traces=10.0,
-        link_background=[[0.0, 2.5], [], [], []], link_data=20.0,
-    )  # fmt: skip
+        [1.0],
+        [(0.0, 20, 0, 0, 99)],
+        traces=10.0,
+        link_background=[[0.0, 2.5], [], [], []],
+        link_data=20.0,
+    )
     out = simulate(env, Scheduler(), Reading(network="packet"))
     assert out.requests["arrived"].tolist() == [7]
 
@@ -166,9 +169,12 @@ def test_other_users_packets_come_first():
 def test_fluid_transfers_get_what_others_leave():
     # others keep LAN up busy 4 s of the first 10 (40 Mbit at 10 Mbit/s): 6 Mbit/s are left
     env = grid(
-        [1.0], [(0.0, 30, 0, 0, 99), (20.0, 30, 0, 0, 99)], traces=10.0,
-        link_background=[[0.0], [], [], []], link_data=40.0,
-    )  # fmt: skip
+        [1.0],
+        [(0.0, 30, 0, 0, 99), (20.0, 30, 0, 0, 99)],
+        traces=10.0,
+        link_background=[[0.0], [], [], []],
+        link_data=40.0,
+    )
     out = simulate(env)
     assert out.requests["arrived"].tolist() == [5, 23]
     out.check()
@@ -180,9 +186,11 @@ def test_fluid_transfers_get_what_others_leave():
 def test_slack_lets_a_server_accept_what_is_late():
     rows = [(0.0, 750, 750, 4_000, 59)]
     fallbacks = [
-        simulate(grid([100.0], rows), Scheduler(max_fallbacks=1, fallback_slack=slack))
-        .requests["fallbacks"][0] for slack in (0.0, 0.5, 1.0)
-    ]  # fmt: skip
+        simulate(grid([100.0], rows), Scheduler(max_fallbacks=1, fallback_slack=slack)).requests[
+            "fallbacks"
+        ][0]
+        for slack in (0.0, 0.5, 1.0)
+    ]
     assert fallbacks == [1, 1, 0]
 
 
@@ -308,10 +316,15 @@ def test_a_scheduler_that_cheats_finds_nothing_of_what_is_to_come():
     rows = [(3.0 * k, *marks[k, 1:4], 5000.0 + k) for k in range(n)]
     # 777 to come in the link's trace from 60 s on, 888 in the load's, 999 and 666 of other users
     env = grid(
-        [100.0, 120.0], rows, traces=[*[40.0] * 6, 777.0], background=[[1.0, 999.0], []],
-        background_work=[[3.0, 666.0], []], load_traces=[[0.0] * 6 + [888.0]] * 2,
-        link_background=[[1.0], [999.5], [], []], link_data=2.0,
-    )  # fmt: skip
+        [100.0, 120.0],
+        rows,
+        traces=[*[40.0] * 6, 777.0],
+        background=[[1.0, 999.0], []],
+        background_work=[[3.0, 666.0], []],
+        load_traces=[[0.0] * 6 + [888.0]] * 2,
+        link_background=[[1.0], [999.5], [], []],
+        link_data=2.0,
+    )
 
     def cheat(view):
         found = reached(view)
@@ -358,10 +371,13 @@ def test_what_cannot_be_reached_is_no_tie_with_what_can():
     traces[1, 2, 0] = 0.0  # WAN up of domain 1, at the probe of time 0
     env = Environment(
         servers=pd.DataFrame({"domain": [1, 0, 0], "performance": 100.0}),
-        clients=pd.DataFrame({"domain": [0]}), traces=traces, step=1.0,
-        requests=pd.DataFrame({"time": [0.0], "client": 0, "send": 0.0, "recv": 40.0,
-                               "work": 100.0, "deadline": 1.5}),
-    )  # fmt: skip
+        clients=pd.DataFrame({"domain": [0]}),
+        traces=traces,
+        step=1.0,
+        requests=pd.DataFrame(
+            {"time": [0.0], "client": 0, "send": 0.0, "recv": 40.0, "work": 100.0, "deadline": 1.5}
+        ),
+    )
     for algorithm in ("greedy", "deadline", greedy, deadline):
         out = simulate(env, Scheduler(algorithm))
         assert out.requests["server"].tolist() == [1]

@@ -79,10 +79,16 @@ def test_environment_takes_the_paths_of_a_tree():
         "servers": pd.DataFrame({"domain": [0], "performance": [100.0]}),
         "clients": pd.DataFrame({"domain": [1]}),
         "requests": pd.DataFrame(
-            {"time": [0.0], "client": [0], "send": [1.0], "recv": [1.0], "work": [1.0],
-             "deadline": [9.0]}
+            {
+                "time": [0.0],
+                "client": [0],
+                "send": [1.0],
+                "recv": [1.0],
+                "work": [1.0],
+                "deadline": [9.0],
+            }
         ),
-    }  # fmt: skip
+    }
     traces = np.full((len(made.links), 2), 10.0)
     for paths in (made, made.paths):
         env = Environment(**parts, traces=traces, step=1.0, paths=paths)

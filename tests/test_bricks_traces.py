@@ -39,8 +39,11 @@ def test_spectrum_is_the_transform_of_the_covariance(H):
         # lambda = u^8 takes the pole at 0 away
         value, error = quad(
             lambda u, lag=lag: 8 * u**7 * math.cos(lag * u**8) * float(spectrum(u**8, H)),
-            0, math.pi**0.125, epsabs=1e-9, limit=200,
-        )  # fmt: skip
+            0,
+            math.pi**0.125,
+            epsabs=1e-9,
+            limit=200,
+        )
         assert error < 1e-6
         assert value / math.pi == pytest.approx(float(traces.autocovariance(H, lag)), abs=1e-6)
 

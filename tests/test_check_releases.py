@@ -58,8 +58,11 @@ def shared_out(s: Schedule, *alphas: float) -> Schedule:
         end = max(link, busy.get(node, link)) + s.cluster.sc + alpha * sigma * s.cluster.cps
         busy[node] = end
         chunks.loc[row, ["alpha", "send_start", "send_end", "compute_end"]] = (
-            alpha, start, link, end,
-        )  # fmt: skip
+            alpha,
+            start,
+            link,
+            end,
+        )
     other = dataclasses.replace(s)
     other.__dict__["chunks"] = chunks
     return other

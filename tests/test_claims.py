@@ -37,9 +37,15 @@ NAN = math.nan
 
 def claim(direction="above", **more):
     fields = {
-        "id": "p-1", "paper": "p", "where": "1", "whose": "authors' measurement", "text": "It is.",
-        "statistic": "s", "grid": "g", "direction": direction,
-    }  # fmt: skip
+        "id": "p-1",
+        "paper": "p",
+        "where": "1",
+        "whose": "authors' measurement",
+        "text": "It is.",
+        "statistic": "s",
+        "grid": "g",
+        "direction": direction,
+    }
     return Claim(**(fields | more))
 
 
@@ -125,9 +131,11 @@ SOME = st.lists(st.sampled_from([BEYOND, UNDECIDED, OTHER]), min_size=1, max_siz
 @given(SOME, st.randoms())
 def test_the_rule_in_its_own_words(rows, random):
     words = {
-        (True, False): "in part", (True, True): "mixed",
-        (False, True): "contrary", (False, False): "undecided",
-    }  # fmt: skip
+        (True, False): "in part",
+        (True, True): "mixed",
+        (False, True): "contrary",
+        (False, False): "undecided",
+    }
     whole = all(row == BEYOND for row in rows)
     expected = "holds" if whole else words[BEYOND in rows, OTHER in rows]
     assert word("above", *rows) == expected
@@ -282,8 +290,9 @@ def test_a_theorem_takes_its_statements_status(monkeypatch, status, expected):
 def test_without_the_statement_numbers_decide_if_there_are_any(monkeypatch):
     monkeypatch.setitem(sys.modules, "dlsim.theory", SimpleNamespace(statements=list))
     assert theorem_status("5.1") == (
-        "cannot be checked", "The theory module does not hold statement 5.1 yet.",
-    )  # fmt: skip
+        "cannot be checked",
+        "The theory module does not hold statement 5.1 yet.",
+    )
     theorem = claim(kind="theorem", statement="5.1")
     assert judge_claim(theorem).word == "cannot be checked"
     assert judge_claim(theorem, points(BEYOND)).word == "holds"

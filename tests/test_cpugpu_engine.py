@@ -77,8 +77,9 @@ def agree(r, jobs):
     for row, job in zip(r.jobs.itertuples(), jobs, strict=True):
         assert (row.device, row.rule) == (job.device, job.rule)
         ours = [row.decided, row.start, row.end]
-        assert ours == pytest.approx([float(t) for t in (job.decided, job.start, job.end)],
-                                     rel=ROUNDING, abs=ROUNDING)  # fmt: skip
+        assert ours == pytest.approx(
+            [float(t) for t in (job.decided, job.start, job.end)], rel=ROUNDING, abs=ROUNDING
+        )
         if job.predicted is None:
             assert np.isnan(row.predicted)
         else:

@@ -237,8 +237,10 @@ LOG_UNIFORM = {"wide": (0.5, 50), "gpuheavy": (5, 50), "balanced": (1 / 3, 3)}
 @pytest.mark.parametrize("mix", workload.MIXES)
 def test_mixes_follow_their_laws(mix):
     table = workload.applications(mix, 20_000, seed=3)
-    assert stats.kstest(np.log(table["cpu_time"]), stats.uniform(
-        math.log(2), math.log(30)).cdf).pvalue > 1e-3  # fmt: skip
+    assert (
+        stats.kstest(np.log(table["cpu_time"]), stats.uniform(math.log(2), math.log(30)).cdf).pvalue
+        > 1e-3
+    )
     gain = table["cpu_time"] / table["gpu_time"]
     if mix in LOG_UNIFORM:
         low, high = LOG_UNIFORM[mix]
@@ -249,8 +251,9 @@ def test_mixes_follow_their_laws(mix):
         inner = gain[(gain > 0.5 + 1e-12) & (gain < 15 - 1e-12)]
         law = stats.truncnorm(
             *((math.log(x) - math.log(2.5) + 0.25) / math.sqrt(0.5) for x in (0.5, 15)),
-            math.log(2.5) - 0.25, math.sqrt(0.5),
-        )  # fmt: skip
+            math.log(2.5) - 0.25,
+            math.sqrt(0.5),
+        )
         assert stats.kstest(np.log(inner), law.cdf).pvalue > 1e-3
         assert gain.mean() == pytest.approx(2.5, rel=0.03)
     else:

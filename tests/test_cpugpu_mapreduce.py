@@ -91,11 +91,16 @@ def test_any_text_is_counted_under_any_faults(seed):
     gone = source.sample(range(nodes), source.randint(0, nodes - 1))
     group = NodeGroup(nodes, source.randint(nodes, 5), source.randint(nodes, 5))
     r = ran(
-        word_count(source.randint(1, 4)), split_text(text, source.randint(1, 9)), group,
-        source.choice(ONLINE), replicas=nodes, prefer_local=source.random() < 0.5,
+        word_count(source.randint(1, 4)),
+        split_text(text, source.randint(1, 9)),
+        group,
+        source.choice(ONLINE),
+        replicas=nodes,
+        prefer_local=source.random() < 0.5,
         dead={node: source.choice([0, 0.01, 0.05, 0.1, 0.2]) for node in gone},
-        loss_rate=source.choice([0, 0.2, 0.5]), seed=seed,
-    )  # fmt: skip
+        loss_rate=source.choice([0, 0.2, 0.5]),
+        seed=seed,
+    )
     assert r.output == Counter(words_of(text))
 
 
@@ -321,9 +326,13 @@ def test_check_names_the_broken_rule(rule, row, changes):
     """One node, 3 CPUs, set-up 1: maps at 0-1, map 0 lost and again at 1-2, reduces at 2-3."""
     costs = Costs(0, 0, 0, 0, 0, 0, setup=1)
     r = ran(
-        word_count(2), ["a", "b", "c"], NodeGroup(1, 3, 0), "cpu-only", costs=costs,
+        word_count(2),
+        ["a", "b", "c"],
+        NodeGroup(1, 3, 0),
+        "cpu-only",
+        costs=costs,
         lost={("map", 0): 1},
-    )  # fmt: skip
+    )
     attempts = r.attempts.copy()
     assert attempts["start"].tolist() == [0, 0, 0, 1, 2, 2]
     for column, value in changes.items():
@@ -511,8 +520,10 @@ def _own(mapper, partitions=1, reduce=lambda key, values: len(values), **options
 
 
 def test_equal_keys_are_one_key_whatever_their_type():
-    kinds = {"cpu": lambda block: [(i, 1) for i in range(5)],
-             "gpu": lambda block: [(np.int64(i), 1) for i in range(5)]}  # fmt: skip
+    kinds = {
+        "cpu": lambda block: [(i, 1) for i in range(5)],
+        "gpu": lambda block: [(np.int64(i), 1) for i in range(5)],
+    }
     r = _own(kinds, 3, policy="round-robin")
     assert r.output == dict.fromkeys(range(5), len(BLOCKS))
     r.check()

@@ -353,9 +353,14 @@ def test_memory_is_never_exceeded(seed):
     size, memory = source.choice([50, 400]), source.choice([16, 64])
     host = source.choice([32, 100, math.inf])
     cut = chunk_input(
-        size, Rates(1, 2, 1, 1.5, 0.5, setup=0.25), gpu_memory=memory, host_memory=host,
-        streams=k, gpus=gpus, output=output,
-    )  # fmt: skip
+        size,
+        Rates(1, 2, 1, 1.5, 0.5, setup=0.25),
+        gpu_memory=memory,
+        host_memory=host,
+        streams=k,
+        gpus=gpus,
+        output=output,
+    )
     assert len(cut.chunks) * cut.chunk == pytest.approx(size)
     timeline = run_chunks(cut.chunks, Gpu(k), gpus=gpus, buffers=cut.buffers)
     timeline.check()
@@ -371,8 +376,9 @@ def test_memory_is_never_exceeded(seed):
 
 
 def test_the_host_holds_a_chunk_that_fills_it():
-    cut = chunk_input(28.565862152010002, Rates(read=1), host_memory=3.7355358198782307,
-                    streams=1, output=0.7)  # fmt: skip
+    cut = chunk_input(
+        28.565862152010002, Rates(read=1), host_memory=3.7355358198782307, streams=1, output=0.7
+    )
     assert (cut.mode, cut.buffers) == ("disk", 1)  # 0 would be any number
 
 

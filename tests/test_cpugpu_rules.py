@@ -249,8 +249,11 @@ def test_stealing_takes_the_last_of_a_sub_queue_at_the_end():
     jobs = table(("B", 35.0, 100.0), *[("B", 35.0, 10.0)] * 3)
     plain = simulate(jobs, history=history)
     assert placed(plain) == [
-        ("gpu0", 0, 100), ("gpu0", 100, 110), ("gpu0", 110, 120), ("cpu0", 0, 35),
-    ]  # fmt: skip
+        ("gpu0", 0, 100),
+        ("gpu0", 100, 110),
+        ("gpu0", 110, 120),
+        ("cpu0", 0, 35),
+    ]
     r = simulate(jobs, policy=Policy(steal=True), history=history)
     assert placed(r)[2] == ("cpu0", 100, 135)
     assert r.jobs.loc[2, ["rule", "decided", "predicted"]].tolist() == ["steal", 100, 135]
@@ -327,8 +330,11 @@ def test_rsc_takes_a_job_from_the_tail_if_the_queue_ahead_is_longer_than_its_spe
 
 def test_rsa_always_takes_and_strict_never():
     assert placed(simulate(SPEEDY, policy="rsa")) == [
-        ("gpu0", 10, 20), ("cpu0", 12, 32), ("gpu0", 0, 10), ("cpu0", 0, 12),
-    ]  # fmt: skip
+        ("gpu0", 10, 20),
+        ("cpu0", 12, 32),
+        ("gpu0", 0, 10),
+        ("cpu0", 0, 12),
+    ]
     strict = simulate(SPEEDY, policy="rsc-strict")
     assert set(strict.jobs["device"]) == {"gpu0"}
     assert strict.jobs["start"].tolist() == [10, 20, 0, 30]

@@ -178,8 +178,9 @@ def test_switches_are_sorted_by_generator():
     assert Reading.from_switches(reading).link == "shared"
     assert workload.split_reading({"link": "shared"}) == ({"link": "shared"},)
     # one name, two papers: each generator gets the options that it knows
-    _, paper_m, paper_i = workload.split_reading({"size": "clip", "deadline": "scaled"}, "mcdf",
-                                                 "dcratio")  # fmt: skip
+    _, paper_m, paper_i = workload.split_reading(
+        {"size": "clip", "deadline": "scaled"}, "mcdf", "dcratio"
+    )
     assert paper_m == {"size": "clip"}
     assert paper_i == {"size": "clip", "deadline": "scaled"}
 
@@ -282,8 +283,10 @@ def test_a_split_changes_nothing_else():
     assert split.drop(columns="user_nodes").equals(tasks)
     assert split["user_nodes"].between(1, 16).all()
     assert split.attrs == {
-        **attrs, "user_seed": 3, "reading": {**attrs["reading"], "n_min": "code"}
-    }  # fmt: skip
+        **attrs,
+        "user_seed": 3,
+        "reading": {**attrs["reading"], "n_min": "code"},
+    }
     json.dumps(split.attrs, allow_nan=False)
 
 
@@ -297,8 +300,10 @@ def test_splits_share_their_draws():
     code = workload.user_split(tasks, BASE, 3, "code")
     assert (code["user_nodes"] >= split["user_nodes"]).all()  # the same place in a later range
     plain = stream(3, 4).random(len(tasks))
-    low = [max(1, math.ceil(100 * s / (d - s))) for s, d in zip(tasks["sigma"], tasks["deadline"],
-                                                                strict=True)]  # fmt: skip
+    low = [
+        max(1, math.ceil(100 * s / (d - s)))
+        for s, d in zip(tasks["sigma"], tasks["deadline"], strict=True)
+    ]
     expected = [n + int(u * (16 - n)) if n < 16 else 16 for n, u in zip(low, plain, strict=True)]
     assert split["user_nodes"].tolist() == expected
 

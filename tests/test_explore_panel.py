@@ -170,11 +170,16 @@ def test_every_control_and_switch_is_there_and_moves_the_picture():
     shown = Shown(TOY, n=4)
     assert list(shown.controls) == ["n", "x", "y", "law", "points", "extra", *TOY.switches]
     moves = {
-        "n": (5, "n=5"), "x": (0.7000000000000001, "x=0.7"), "y": (100.0, "y=100.0"),
-        "law": ("b", "law='b'"), "points": ("3,4", "points=(3.0, 4.0)"), "extra": (2, "extra=2"),
-        "link": ("shared", "'link': 'shared'"), "flag": (True, "'flag': True"),
+        "n": (5, "n=5"),
+        "x": (0.7000000000000001, "x=0.7"),
+        "y": (100.0, "y=100.0"),
+        "law": ("b", "law='b'"),
+        "points": ("3,4", "points=(3.0, 4.0)"),
+        "extra": (2, "extra=2"),
+        "link": ("shared", "'link': 'shared'"),
+        "flag": (True, "'flag': True"),
         "base": (2.0, "'base': 2.0"),
-    }  # fmt: skip
+    }
     seen = {shown.picture}
     for name, (value, word) in moves.items():
         shown.controls[name].value = value

@@ -68,8 +68,10 @@ def test_one_colour_per_task():
         colors.setdefault(color, set()).add(start)
     assert len(colors) == 3
     assert {frozenset(starts) for starts in colors.values()} == {
-        frozenset({0.0, 2.0, 3.0}), frozenset({0.0, 1.0}), frozenset({8.0, 9.0}),
-    }  # fmt: skip
+        frozenset({0.0, 2.0, 3.0}),
+        frozenset({0.0, 1.0}),
+        frozenset({8.0, 9.0}),
+    }
 
 
 @pytest.mark.parametrize(
@@ -90,8 +92,11 @@ def test_nodes_counted_from_one_and_named_devices():
 
 def test_deadlines_are_marked_where_they_are_near():
     ax = gantt.plot_gantt(CHUNKS, tasks=TASKS)
-    marks = {float(line.get_xdata()[0]) for line in ax.get_lines() if line.get_marker() == "v"
-             and len(line.get_xdata())}  # fmt: skip
+    marks = {
+        float(line.get_xdata()[0])
+        for line in ax.get_lines()
+        if line.get_marker() == "v" and len(line.get_xdata())
+    }
     assert marks == {9.0, 6.0}  # that of task 2, at 104, is far beyond the last chunk
     assert "deadline" in [text.get_text() for text in ax.get_legend().get_texts()]
 
@@ -128,10 +133,13 @@ def test_timing_diagram_of_one_task():
     shares = [r"$P_{1}$: $\alpha_{1} = 0.6$", r"$P_{2}$: $\alpha_{2} = 0.4$"]
     assert rows(ax) == ["$P_0$ (link)", *shares]
     assert bars(ax) == {
-        (0, 0, 2, True), (0, 2, 3, True),
-        (1, 0, 2, True), (1, 2, 8, False),
-        (2, 2, 3, True), (2, 3, 8, False),
-    }  # fmt: skip
+        (0, 0, 2, True),
+        (0, 2, 3, True),
+        (1, 0, 2, True),
+        (1, 2, 8, False),
+        (2, 2, 3, True),
+        (2, 3, 8, False),
+    }
     with pytest.raises(InputError, match="shows one task"):
         gantt.plot_timing(CHUNKS)
 

@@ -238,8 +238,14 @@ def test_every_switch_alone_is_the_twins(switch):
 @pytest.mark.parametrize("policy", IN_LINE)
 def test_two_switches_at_once_are_the_twins(policy):
     """Readings that reach deep into the planner, together."""
-    pairs = [("release", "finish"), ("commit", "last"), ("link", "shared"), ("backfill", "on"),
-             ("mn_count", "frozen"), ("same_time", "test")]  # fmt: skip
+    pairs = [
+        ("release", "finish"),
+        ("commit", "last"),
+        ("link", "shared"),
+        ("backfill", "on"),
+        ("mn_count", "frozen"),
+        ("same_time", "test"),
+    ]
     for k in range(scale_count(1, least=0)):
         for i, one in enumerate(pairs):
             for two in pairs[:i]:
@@ -261,8 +267,10 @@ def test_backfilling_opr_is_paper_m(order):
         line = instance.exact(name, {"backfill": "on"})
         for one, other in zip(records, line, strict=True):
             assert (one.start, one.nodes, one.completion) == (
-                other.start, other.nodes, other.completion,
-            )  # fmt: skip
+                other.start,
+                other.nodes,
+                other.completion,
+            )
         whole = instance.simulate(f"{order}MN").tasks
         pd.testing.assert_frame_equal(whole, instance.simulate(name, {"backfill": "on"}).tasks)
         moved += instance.exact(name) != line

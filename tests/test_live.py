@@ -301,8 +301,11 @@ def test_a_function_that_was_changed_is_measured_anew():
 
 def test_seconds_are_written_with_their_unit():
     assert [format_seconds(x) for x in (0.00123, 71.4, 999.6, 12345.6)] == [
-        "0.00123 s", "71.4 s", "1e+03 s", "12346 s",
-    ]  # fmt: skip
+        "0.00123 s",
+        "71.4 s",
+        "1e+03 s",
+        "12346 s",
+    ]
 
 
 # --- promises ---------------------------------------------------------------

@@ -17,11 +17,13 @@ PROMISING = [
 
 def stream(seed, count=40):
     source = np.random.default_rng(seed)
-    return pd.DataFrame({
-        "arrival": np.cumsum(source.exponential(700, count)),
-        "sigma": source.exponential(200, count) + 1,
-        "deadline": source.uniform(1500, 9000, count),
-    })  # fmt: skip
+    return pd.DataFrame(
+        {
+            "arrival": np.cumsum(source.exponential(700, count)),
+            "sigma": source.exponential(200, count) + 1,
+            "deadline": source.uniform(1500, 9000, count),
+        }
+    )
 
 
 @pytest.mark.parametrize("link", ["per_task", "shared"])

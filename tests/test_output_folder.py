@@ -104,8 +104,11 @@ def test_a_new_or_empty_folder_is_claimed_and_any_other_refused(tmp_path):
     mine = tmp_path / "mine"
     mine.mkdir()
     (mine / "thesis.tex").write_text("years")
-    with pytest.raises(InputError, match=r"mine: not empty, and this dlsim did not make it "
-                       r"\(it holds thesis.tex\); nothing was written there: choose"):  # fmt: skip
+    with pytest.raises(
+        InputError,
+        match=r"mine: not empty, and this dlsim did not make it "
+        r"\(it holds thesis.tex\); nothing was written there: choose",
+    ):
         OutputFolder(mine).acquire()
     assert [p.name for p in mine.iterdir()] == ["thesis.tex"]
     (tmp_path / "file").touch()

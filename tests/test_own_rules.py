@@ -105,9 +105,15 @@ def met(name, seed):
     reading = strategies.any_reading(source.choice, READINGS)
     timed, static = order in FUNCTIONS, order if order not in FUNCTIONS else "fifo"
     twin = Twin(
-        case.costs, static, nodes if nodes not in FUNCTIONS else "min", partition, overtake,
-        reading, order if timed else None, nodes if nodes in FUNCTIONS else None,
-    )  # fmt: skip
+        case.costs,
+        static,
+        nodes if nodes not in FUNCTIONS else "min",
+        partition,
+        overtake,
+        reading,
+        order if timed else None,
+        nodes if nodes in FUNCTIONS else None,
+    )
     records = twin.run(inserted.table(case.rows, case.keys, case.user_nodes))
     policy = policy_of(*ROWS[name])
     return (

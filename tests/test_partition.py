@@ -291,7 +291,9 @@ def test_arrays_broadcast_and_scalars_stay_scalars():
         assert type(function(30, 2, cluster)) is float
     budgets, starts = [[300.0], [499.3], [800.0], [math.inf]], [0.0, 1e9]
     table = fewest_nodes(sizes, budgets, cluster, starts)
-    each = [[fewest_nodes(*row, cluster, t) for *row, t in zip(sizes, 2 * b, starts, strict=True)]
-            for b in budgets]  # fmt: skip
+    each = [
+        [fewest_nodes(*row, cluster, t) for *row, t in zip(sizes, 2 * b, starts, strict=True)]
+        for b in budgets
+    ]
     assert table.tolist() == each
     assert type(fewest_nodes(30, 500, cluster)) is int

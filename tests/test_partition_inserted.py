@@ -145,7 +145,7 @@ def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
     own = np.empty(n, NODE_BLOCK).view(np.recarray)
     *found, count = ends_in_groups(
         kind, pool, groups, n, sigma, end, cms, cps, unit, kind == REMODEL, 0.0, own
-    )  # fmt: skip
+    )
     assert found == pytest.approx(wanted, rel=1e-12)
     assert (count > 0) == (kind == REMODEL)
     single = np.repeat(own.time[:count], own.nodes[:count])

@@ -93,9 +93,7 @@ def test_the_order_rule_does_not_minimise_the_total_cost():
 
 def test_a_batch_is_planned_whole_unless_the_reading_says_otherwise():
     # N=2, Cms=Cps=1: E(1)=2 sigma, E(2)=4/3 sigma; EDF lets the second member go first
-    batch = Instance(
-        2, Q(1), Q(1), Q(0), Q(0), [(Q(0), Q(3), Q(12)), (Q(0), Q(3), Q(5))], [0, 0]
-    )  # fmt: skip
+    batch = Instance(2, Q(1), Q(1), Q(0), Q(0), [(Q(0), Q(3), Q(12)), (Q(0), Q(3), Q(5))], [0, 0])
     for reading, starts in [({}, [4, 0]), ({"batch_commit": "commit"}, [0, math.nan])]:
         s = batch.simulate("EDFAN", reading)
         assert differences(batch.exact("EDFAN", reading), s) == []

@@ -18,10 +18,12 @@ COSTS = ("cms", "cps", "st", "sc", "release")
 def random_nodes(rng, count, start_ups=True, releases=True):
     """Draw nodes whose costs are small whole numbers."""
     columns = {
-        "cms": rng.integers(0, 9, count), "cps": rng.integers(1, 40, count),
-        "st": rng.integers(0, 12, count) * start_ups, "sc": rng.integers(0, 30, count) * start_ups,
+        "cms": rng.integers(0, 9, count),
+        "cps": rng.integers(1, 40, count),
+        "st": rng.integers(0, 12, count) * start_ups,
+        "sc": rng.integers(0, 30, count) * start_ups,
         "release": rng.integers(0, 40, count) * releases,
-    }  # fmt: skip
+    }
     return pd.DataFrame(columns)
 
 
@@ -144,9 +146,10 @@ def test_equal_nodes_finish_as_by_the_optimal_partitioning_rule(start_up):
         count, sigma = int(rng.integers(1, 30)), float(rng.integers(1, 60))
         costs = float(rng.integers(1, 9)), float(rng.integers(1, 60))
         cluster = Cluster(count, *costs, start_up, start_up / 4)
-        nodes = pd.DataFrame({
-            "cms": cluster.cms, "cps": cluster.cps, "st": cluster.st, "sc": cluster.sc
-        }, index=range(count))  # fmt: skip
+        nodes = pd.DataFrame(
+            {"cms": cluster.cms, "cps": cluster.cps, "st": cluster.st, "sc": cluster.sc},
+            index=range(count),
+        )
         found, used = split_unequal(sigma, nodes), fastest_nodes(sigma, cluster)
         assert found.order.tolist() == list(range(used))
         assert found.finish == pytest.approx(execution_time(sigma, used, cluster))

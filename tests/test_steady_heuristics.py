@@ -391,8 +391,13 @@ def test_bound_optimum_heuristics(p, seed):
 def test_the_optimum_of_a_load_with_little_data():
     found = {name: solve(light_data(), name) for name in METHODS}
     assert {name: round(a.objective, 6) for name, a in found.items()} == {
-        "LP": 1.001, "MILP": 1.001, "G": 1.001, "LPR": 0.001, "LPRG": 1.001, "LPRR": 0.001,
-    }  # fmt: skip
+        "LP": 1.001,
+        "MILP": 1.001,
+        "G": 1.001,
+        "LPR": 0.001,
+        "LPRG": 1.001,
+        "LPRR": 0.001,
+    }
     assert found["MILP"].is_proved
 
 

@@ -154,8 +154,10 @@ def test_frozen_objects_keep_their_own_lists():
     origins.append(1)
     found.check()
     assert (p.speed.tolist(), p.router, dict(p.routes)) == (
-        [10, 2], ("a", "b"), {(0, 1): (0,), (1, 0): (0,)}
-    )  # fmt: skip
+        [10, 2],
+        ("a", "b"),
+        {(0, 1): (0,), (1, 0): (0,)},
+    )
     assert p.limits == Limits((Share(0, (0,), 1),), {(0, 1): 1})
     assert found.objective == 2
 
@@ -495,8 +497,9 @@ def by_program(tree, master, data, work):
         limits.append(1.0)
     caps = [(0, tree.nodes[v]["speed"] / work) for v in nodes]
     widths = [(0, tree[a][b]["bandwidth"] / data if data else None) for a, b in arcs]
-    best = linprog([-1.0] * n + [0.0] * len(arcs), A_ub=rows or None, b_ub=limits or None,
-                   bounds=caps + widths)  # fmt: skip
+    best = linprog(
+        [-1.0] * n + [0.0] * len(arcs), A_ub=rows or None, b_ub=limits or None, bounds=caps + widths
+    )
     return -best.fun * work
 
 

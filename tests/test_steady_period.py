@@ -118,7 +118,7 @@ def test_any_allocation_any_period(seed, period, method):
     counted = np.flatnonzero(p.is_counted)
     worst = max(
         sum(2 / period * p.inverse_priority[k, to] for to in range(p.clusters)) for k in counted
-    )  # fmt: skip
+    )
     assert float(schedule.objective) >= a.objective - worst
     done = schedule.simulate(3).groupby("application")["computed"].sum()
     assert done.reindex(range(p.applications), fill_value=0).tolist() == list(schedule.completed(3))

@@ -115,10 +115,15 @@ def crowded(seed, clusters=3, links=3, most=2):
         if rng.random() < 0.8
     }
     return Platform(
-        rng.choice([0.0, 1, 2, 10], clusters), rng.choice([4.0, 8, 20], clusters), table, routes,
-        rng.choice([1.0, 1, 2], clusters), rng.choice([1.0, 2], clusters), np.ones(clusters),
+        rng.choice([0.0, 1, 2, 10], clusters),
+        rng.choice([4.0, 8, 20], clusters),
+        table,
+        routes,
+        rng.choice([1.0, 1, 2], clusters),
+        rng.choice([1.0, 2], clusters),
+        np.ones(clusters),
         limits=Limits(pairs=int(rng.integers(1, 3)) if rng.random() < 0.3 else None),
-    )  # fmt: skip
+    )
 
 
 def test_the_mixed_program_is_what_trying_everything_finds():
@@ -263,11 +268,16 @@ def renumbered(p, seed):
     shares = [Share(to_new[s.cluster], to_new[list(s.origins)], s.share) for s in p.limits.shares]
     routes = [((to_new[k], to_new[to]), route) for (k, to), route in p.routes.items()]
     return Platform(
-        p.speed[order], p.gateway[order], p.links.sample(frac=1, random_state=seed),
+        p.speed[order],
+        p.gateway[order],
+        p.links.sample(frac=1, random_state=seed),
         {routes[i][0]: routes[i][1] for i in rng.permutation(len(routes))},
-        priority, p.work[apps], p.data[apps], to_new[p.origin[apps]],
+        priority,
+        p.work[apps],
+        p.data[apps],
+        to_new[p.origin[apps]],
         Limits(tuple(shares), p.limits.pairs),
-    )  # fmt: skip
+    )
 
 
 def test_objectives_do_not_depend_on_the_order_of_anything():
@@ -297,10 +307,14 @@ def test_units_do_not_matter():
     p = topology.random(6, connectivity=0.5, max_connect=3, seed=4)
     for factor in (1e-9, 1e9):
         q = Platform(
-            p.speed * factor, p.gateway * factor,
+            p.speed * factor,
+            p.gateway * factor,
             p.links.assign(bandwidth=p.links["bandwidth"] * factor),
-            p.routes, p.priority, p.work, p.data,
-        )  # fmt: skip
+            p.routes,
+            p.priority,
+            p.work,
+            p.data,
+        )
         assert bound(q) / factor == pytest.approx(bound(p), rel=1e-9)
         assert solve_program(q).objective / factor == pytest.approx(
             solve_program(p).objective, rel=1e-6
@@ -517,9 +531,15 @@ def test_thirty_clusters_are_solved_with_proof():
 def test_a_share_of_a_cluster_is_capped():
     p = pair((10, 10), most=9, gateway=100)
     capped = Platform(
-        p.speed, p.gateway, p.links, p.routes, (1, 3), p.work, p.data,
+        p.speed,
+        p.gateway,
+        p.links,
+        p.routes,
+        (1, 3),
+        p.work,
+        p.data,
         limits=Limits((Share(0, (1,), 0.2),)),
-    )  # fmt: skip
+    )
     # application 1 wants 15 of 20; it gets its own 10 and 2 of cluster 0
     assert solve_program(capped).objective == pytest.approx(4)
     assert bound(capped) == pytest.approx(4)
@@ -531,9 +551,15 @@ def test_a_share_of_a_cluster_is_capped():
 def test_connections_of_a_pair_are_capped_both_ways_together():
     p = pair(most=9, bandwidth=1, gateway=100)
     capped = Platform(
-        p.speed, p.gateway, p.links, p.routes, p.priority, p.work, p.data,
+        p.speed,
+        p.gateway,
+        p.links,
+        p.routes,
+        p.priority,
+        p.work,
+        p.data,
         limits=Limits(pairs={(1, 0): 2}),
-    )  # fmt: skip
+    )
     assert solve_program(p).objective == pytest.approx(6)
     assert solve_program(capped).objective == pytest.approx(4)
     assert bound(capped) == pytest.approx(4)
@@ -544,9 +570,7 @@ def test_connections_of_a_pair_are_capped_both_ways_together():
 
 def test_priorities_per_pair():
     p = pair((10, 10), most=9, gateway=100)
-    near = Platform(
-        p.speed, p.gateway, p.links, p.routes, [[1, 4], [0, 1]], p.work, p.data
-    )  # fmt: skip
+    near = Platform(p.speed, p.gateway, p.links, p.routes, [[1, 4], [0, 1]], p.work, p.data)
     # work of A0 at home counts 1 and away 1/4; work of A1 counts on cluster 1 only
     best = solve_program(near)
     assert best.objective == pytest.approx(10)
@@ -556,9 +580,7 @@ def test_priorities_per_pair():
 
 def test_applications_of_one_cluster_share_its_connections():
     p = pair((0, 8), most=2, gateway=100)
-    both = Platform(
-        p.speed, p.gateway, p.links, p.routes, (1, 1), (1, 1), (1, 2), origin=(0, 0)
-    )  # fmt: skip
+    both = Platform(p.speed, p.gateway, p.links, p.routes, (1, 1), (1, 1), (1, 2), origin=(0, 0))
     # two connections of 3 carry t + 2t = 6
     best = solve_program(both)
     assert best.objective == pytest.approx(2)
@@ -570,8 +592,15 @@ def test_applications_of_one_cluster_share_its_connections():
 
 def test_fairness_by_hand():
     # two clusters without a link: the minimum is 2, the other may have 7
-    p = Platform((2, 7), (1, 1), pd.DataFrame({"bandwidth": [], "max_connect": []}), {}, (1, 1),
-                 (1, 1), (1, 1))  # fmt: skip
+    p = Platform(
+        (2, 7),
+        (1, 1),
+        pd.DataFrame({"bandwidth": [], "max_connect": []}),
+        {},
+        (1, 1),
+        (1, 1),
+        (1, 1),
+    )
     assert max_min_fair(p).values == pytest.approx([2, 7])
 
 

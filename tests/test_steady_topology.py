@@ -107,8 +107,10 @@ def test_the_graph_of_a_platform_has_its_links_and_routers(network):
     for label, link in p.links.iterrows():
         edge = edges[frozenset((link["start"], link["end"]))]
         assert edge == {
-            "link": label, "bandwidth": link["bandwidth"], "max_connect": link["max_connect"]
-        }  # fmt: skip
+            "link": label,
+            "bandwidth": link["bandwidth"],
+            "max_connect": link["max_connect"],
+        }
     assert [graph.nodes[node]["clusters"] for node in p.router] == [[k] for k in range(p.clusters)]
     names = ("speed", "gateway", "priority", "work", "data", "origin", "limits")
     numbers = {name: getattr(p, name) for name in names}

@@ -47,9 +47,11 @@ def test_a_log_with_its_header(log):
     assert read.jobs["queue"].tolist() == ["night shift"] * 2 + ["interactive", "night shift"]
     assert read.jobs["user"].tolist() == ["7", "7", "1", "1"]
     assert read.skipped == {
-        "run time not above 0": 1, "part of a job (status 2, 3 or 4)": 1, "no submit time": 1,
+        "run time not above 0": 1,
+        "part of a job (status 2, 3 or 4)": 1,
+        "no submit time": 1,
         "wider than the machine (4)": 1,
-    }  # fmt: skip
+    }
 
 
 @pytest.mark.parametrize(
@@ -138,8 +140,9 @@ def test_milliseconds_and_parts_of_processors_are_told_apart(tmp_path):
     lines = [JOBS[0], line(2, 1.7e12, 0, 9, 1), line(3, 0, 0, 9, 0.5), line(4, 0, 0, 9, 2.5)]
     path.write_text("; MaxProcs: 4\n" + "\n".join(lines))
     assert read_log(path).skipped == {
-        "submit time beyond 1e11 s; milliseconds?": 1, "processors not a whole number": 2,
-    }  # fmt: skip
+        "submit time beyond 1e11 s; milliseconds?": 1,
+        "processors not a whole number": 2,
+    }
 
 
 def test_a_queue_with_an_endless_number_has_no_name(tmp_path):

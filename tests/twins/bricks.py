@@ -372,11 +372,16 @@ class Twin:
         """What a user's function needs here of a View."""
         loads = self.predicted(now)[len(self.rows) :]
         return SimpleNamespace(
-            now=now, row=self.requests.index(request), deadline=request.deadline,
-            fallbacks=request.fallbacks, opt=self.scheduler.opt, estimates=np.array(T),
-            load=np.array(loads), scheduled=np.array(self.scheduled),
+            now=now,
+            row=self.requests.index(request),
+            deadline=request.deadline,
+            fallbacks=request.fallbacks,
+            opt=self.scheduler.opt,
+            estimates=np.array(T),
+            load=np.array(loads),
+            scheduled=np.array(self.scheduled),
             performance=np.array([server.performance for server in self.servers]),
-        )  # fmt: skip
+        )
 
     def submitted(self, now, who):
         """A request is submitted."""

@@ -412,10 +412,18 @@ def joined(tasks, pieces):
         chunks = tuple(replace(c, alpha=Fraction(1, len(mine))) for row in ran for c in row.chunks)
         rows.append(
             Record(
-                True, min(row.start for row in ran), len(ran), end, end > Ti.due, Ti.deadline,
-                None, end, chunks, len(ran),
+                True,
+                min(row.start for row in ran),
+                len(ran),
+                end,
+                end > Ti.due,
+                Ti.deadline,
+                None,
+                end,
+                chunks,
+                len(ran),
             )
-        )  # fmt: skip
+        )
     return rows
 
 
