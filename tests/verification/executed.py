@@ -2,7 +2,6 @@
 
 import ast
 import contextlib
-import functools
 import io
 
 import matplotlib.pyplot as plt
@@ -47,17 +46,20 @@ def execute(name, out, **values):
     return result.path
 
 
-def shown_beside_the_shipped(out, paper, reading):
-    """Whether the map has this run's own verdicts before the shipped ones, and they differ."""
-    read = functools.partial(pd.read_csv, index_col="claim")
-    table = read(out / "data" / f"{paper}-readings.csv")
-    shipped = read(reference_of(paper).parent / f"{paper}-readings.csv")
+def map_of_verdicts(out, paper, reading):
+    """Return the map of a run, after its first column: this run's own verdicts under a reading."""
+    table = pd.read_csv(out / "data" / f"{paper}-readings.csv", index_col="claim")
     card = pd.read_csv(out / "data" / f"{paper}-claims.csv", index_col="id")["verdict"]
     own, *others = table
     assert own == f"this run: {reading}"
-    assert (
-        table[own].str.replace(r" \d+/\d+$", "", regex=True).to_dict()
-        == card[table.index].to_dict()
-    )
-    assert table[others].to_dict() == shipped.to_dict()
+    words = table[own].str.replace(r" \d+/\d+$", "", regex=True)
+    assert words.to_dict() == card[table.index].to_dict()
+    return table, own, others
+
+
+def shown_beside_the_shipped(out, paper, reading):
+    """Whether the map has this run's own verdicts before the shipped ones, and they differ."""
+    table, own, others = map_of_verdicts(out, paper, reading)
+    shipped = reference_of(paper).parent / f"{paper}-readings.csv"
+    assert table[others].to_dict() == pd.read_csv(shipped, index_col="claim").to_dict()
     return bool((table[own] != table["default"]).any())
