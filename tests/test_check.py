@@ -305,19 +305,26 @@ def test_correct_schedules_pass_under_every_switch(switch):
                 instance.simulate(policy, {switch: value}).check()
 
 
-@pytest.mark.parametrize("at", [0.0, 1e6, 1e9, 1e12])
-@pytest.mark.parametrize(
-    "cluster", [Cluster(1024, 1e-3, 1e4), Cluster(64, 100, 0.01), Cluster(40, 1, 1e3, 5, 5)]
-)
-def test_many_nodes_and_late_clocks_pass(cluster, at):
+def late_tasks(cluster: Cluster, at: float) -> pd.DataFrame:
+    """Draw tasks that arrive when the clock is at some time, with numbers of nodes for users."""
     rng = np.random.default_rng(5)
     least = cluster.cms * 40 + cluster.cps * 40 / cluster.nodes
     arrival = at + np.sort(rng.uniform(0, 8 * least, 24)).round(3)
     table = pd.DataFrame({"arrival": arrival, "sigma": rng.uniform(1, 80, 24)})
     table["deadline"] = rng.uniform(1, 12, 24) * least
+    return table.assign(user_nodes=rng.integers(1, cluster.nodes + 1, 24))
+
+
+@pytest.mark.parametrize("at", [0.0, 1e6, 1e9, 1e12])
+@pytest.mark.parametrize(
+    "cluster", [Cluster(1024, 1e-3, 1e4), Cluster(64, 100, 0.01), Cluster(40, 1, 1e3, 5, 5)]
+)
+def test_many_nodes_and_late_clocks_pass(cluster, at):
     for policy in PAPER_M:
         for switches in ({}, {"link": "shared", "an_nodes": "best"}):
-            simulate(table, cluster, policy, Reading.from_switches(switches)).check()
+            simulate(
+                late_tasks(cluster, at), cluster, policy, Reading.from_switches(switches)
+            ).check()
 
 
 @pytest.mark.parametrize(

@@ -12,6 +12,7 @@ from dlsim.realtime import POLICIES, Cluster, Reading, Schedule, simulate
 from dlsim.realtime.model import SPLIT_KINDS
 from tests.scale import ENOUGH, scale_count
 from tests.strategies import IN_LINE, ROWS_I, seeded_for
+from tests.test_check import late_tasks
 
 #: N=2, Cms=1, Cps=3: the specification's hand cases of paper I.
 TWO = Cluster(nodes=2, cms=1, cps=3)
@@ -162,16 +163,11 @@ def test_correct_schedules_pass(policy):
     ],
 )
 def test_many_nodes_and_late_clocks_pass(cluster, at):
-    rng = np.random.default_rng(5)
-    least = cluster.cms * 40 + cluster.cps * 40 / cluster.nodes
-    arrival = at + np.sort(rng.uniform(0, 8 * least, 24)).round(3)
-    table = pd.DataFrame({"arrival": arrival, "sigma": rng.uniform(1, 80, 24)})
-    table["deadline"] = rng.uniform(1, 12, 24) * least
-    table["user_nodes"] = rng.integers(1, cluster.nodes + 1, 24)
     for policy in ROWS_I:
         if policy in POLICIES and "UMR" not in policy:
             for switches in ({}, {"link": "shared", "release": "finish"}):
-                simulate(table, cluster, policy, Reading.from_switches(switches)).check()
+                tasks, reading = late_tasks(cluster, at), Reading.from_switches(switches)
+                simulate(tasks, cluster, policy, reading).check()
 
 
 @pytest.mark.parametrize("at", [0.0, 1.7e12, 1.7e15])

@@ -104,14 +104,18 @@ def test_any_text_is_counted_under_any_faults(seed):
     assert r.output == Counter(words_of(text))
 
 
+def attempts_of(text, blocks, partitions, dies):
+    """Run on two nodes with a CPU each, set-up 1 alone, until node 1 dies; list the attempts."""
+    costs, group = Costs(0, 0, 0, 0, 0, 0, setup=1), NodeGroup(2, 2, 0)
+    run = {"costs": costs, "dead": {1: dies}, "replicas": 2}
+    r = ran(word_count(partitions), split_text(text, blocks), group, "cpu-only", **run)
+    return r.attempts[["kind", "number", "node", "start", "end", "outcome"]].to_numpy().tolist()
+
+
 def test_a_dead_node_takes_its_maps_with_it():
-    """Two nodes, one CPU each, set-up 1 alone: both map at 0-1, then again 1-2; node 1 dies at
-    1.5, so its first map, done, and its second, running, both run on node 0."""
-    blocks, group = split_text("a b c d", 4), NodeGroup(2, 2, 0)
-    costs = Costs(0, 0, 0, 0, 0, 0, setup=1)
-    r = ran(word_count(1), blocks, group, "cpu-only", costs=costs, dead={1: 1.5}, replicas=2)
-    found = r.attempts[["kind", "number", "node", "start", "end", "outcome"]].to_numpy().tolist()
-    assert found == [
+    """Both nodes map at 0-1, then again 1-2; node 1 dies at 1.5, so its first map, done, and its
+    second, running, both run on node 0."""
+    assert attempts_of("a b c d", 4, 1, dies=1.5) == [
         ["map", 0, 0, 0, 1, "done"],
         ["map", 1, 1, 0, 1, "gone"],
         ["map", 2, 0, 1, 2, "done"],
@@ -124,20 +128,14 @@ def test_a_dead_node_takes_its_maps_with_it():
 
 def test_a_reduce_waits_when_a_map_is_gone():
     """Node 1 dies at 2.5 while node 0 reduces: one reduce left, map 1 first."""
-    blocks, group = split_text("a b", 2), NodeGroup(2, 2, 0)
-    costs = Costs(0, 0, 0, 0, 0, 0, setup=1)
-    r = ran(word_count(3), blocks, group, "cpu-only", costs=costs, dead={1: 2.5}, replicas=2)
-    found = r.attempts[["kind", "number", "node", "start", "end", "outcome"]].to_numpy().tolist()
-    assert found == [
+    assert attempts_of("a b", 2, 3, dies=2.5) == [
         ["map", 0, 0, 0, 1, "done"],
         ["map", 1, 1, 0, 1, "gone"],
         ["reduce", 0, 0, 1, 2, "done"],
         ["reduce", 1, 1, 1, 2, "done"],
         ["reduce", 2, 0, 2, 3, "done"],
     ]
-    r = ran(word_count(4), blocks, group, "cpu-only", costs=costs, dead={1: 2.5}, replicas=2)
-    found = r.attempts[["kind", "number", "node", "start", "end", "outcome"]].to_numpy().tolist()
-    assert found[4:] == [
+    assert attempts_of("a b", 2, 4, dies=2.5)[4:] == [
         ["reduce", 2, 0, 2, 3, "done"],
         ["reduce", 3, 1, 2, 2.5, "killed"],
         ["map", 1, 0, 3, 4, "done"],

@@ -217,11 +217,9 @@ def test_wide_priorities_are_solved_by_every_method():
                 assert a.objective >= top * (1 - 1e-4) - 1e-7
 
 
-def test_a_round_of_fairness_that_fails_leaves_the_levels_before_it(monkeypatch):
-    p = Platform([1, 10], [20, 20], pair().links, {}, [1, 1], [1, 1], [1, 1])
-    assert max_min_fair(p).values == pytest.approx([1, 10])
-    solved = ReducedProgram.solve
-    calls = iter([True, False])
+def fail_from_the_second_on(monkeypatch):
+    """Let the first solution of a program succeed and the next one fail."""
+    solved, calls = ReducedProgram.solve, iter([True, False])
 
     def once(self, least=False):
         if next(calls):
@@ -229,6 +227,12 @@ def test_a_round_of_fairness_that_fails_leaves_the_levels_before_it(monkeypatch)
         raise StudyError("not solved")
 
     monkeypatch.setattr(ReducedProgram, "solve", once)
+
+
+def test_a_round_of_fairness_that_fails_leaves_the_levels_before_it(monkeypatch):
+    p = Platform([1, 10], [20, 20], pair().links, {}, [1, 1], [1, 1], [1, 1])
+    assert max_min_fair(p).values == pytest.approx([1, 10])
+    fail_from_the_second_on(monkeypatch)
     values = max_min_fair(p).values
     assert values[0] == pytest.approx(1)
     assert 1 - 1e-9 <= values[1] <= 10
@@ -245,14 +249,7 @@ def test_a_loose_bound_is_proved_anew_and_never_refused(monkeypatch):
     assert bound(p) == pytest.approx(6)
     monkeypatch.setattr(relaxation, "certify_bound", lambda *given: certify_bound(*given) * 2)
     assert bound(pair()) == pytest.approx(12)
-    solved, calls = ReducedProgram.solve, iter([True, False])
-
-    def once(self, least=False):
-        if next(calls):
-            return solved(self, least)
-        raise StudyError("not solved")
-
-    monkeypatch.setattr(ReducedProgram, "solve", once)
+    fail_from_the_second_on(monkeypatch)
     assert bound(pair()) == pytest.approx(12)
 
 
