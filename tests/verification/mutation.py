@@ -40,7 +40,7 @@ from typing import Any, NamedTuple
 
 ROOT = Path(__file__).parents[2]
 LINE = ["tests/test_realtime_engine.py", "tests/test_inserted_idle.py",
-        "tests/test_inserted_offers.py", "-k",
+        "tests/verification/test_inserted_offers.py", "-k",
         "hand or pieces or in_line or line] or nothing_below and not FIDO or every_decision and"
         " (FIFO- or EDF- or II or EXACT) and not EDF-UMR-IIT and not best"]  # fmt: skip
 #: Module under dlsim, scale of the random tests, arguments of pytest.
