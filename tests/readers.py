@@ -14,7 +14,7 @@ from dlsim.realtime import workload as tasks
 from dlsim.steady import read_platform
 from dlsim.study import grid
 from dlsim.study.claims import load_claims, read_scorecard
-from dlsim.study.dask_cluster import _address
+from dlsim.study.dask_cluster import address_of_file
 from dlsim.study.figures import load_figures
 from dlsim.study.parameters import parameters_of
 from dlsim.swf import read_log
@@ -87,7 +87,7 @@ READERS = {
     "figures.toml": (load_figures, FIGURES, False),
     "platform.toml": (read_platform, PLATFORM, False),
     "book.ipynb": (parameters_of, nbformat.writes(BOOK).encode(), False),
-    "scheduler.json": (_address, b'{"address": "tcp://127.0.0.1:8786"}', False),
+    "scheduler.json": (address_of_file, b'{"address": "tcp://127.0.0.1:8786"}', False),
     "text.txt": (files.read_text, "Größe 1\n".encode(), False),
     CELL_NAME: (cell, CELL, False),
 }  # fmt: skip

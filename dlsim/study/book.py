@@ -1,9 +1,4 @@
-"""A book of a run: Sphinx and myst-nb on the executed notebooks (extra ``docs``).
-
-Another person may have written the notebooks. MyST, the Markdown of the book, has directives that
-import modules and include files: in notebooks they become text, and so does every link to a file
-that is not a notebook of the run or one of its pictures.
-"""
+"""A book of a run: Sphinx and myst-nb on the executed notebooks of the suite (extra ``docs``)."""
 
 import re
 import shutil
@@ -29,26 +24,19 @@ _ACCESSIBLE = {
     b'<div class="table-wrapper': b'<div tabindex="0" class="table-wrapper',
     b'<div class="scroll">': b'<div class="scroll" tabindex="0">',
 }
-_DIRECTIVE = re.compile(r"^([ \t>*+-]*(?:`{3,}|~{3,}|:{3,}))[ \t]*\{([^}\n]*)\}", re.M)
-_ROLE = re.compile(r"\{[\w:.+-]+\}(?=`)")
-_LINK = re.compile(r"(!?)\[([^]]*)\]\(\s*<?([^)>\s]*)[^)]*\)")
-_DEFINITION = re.compile(r"^[ \t]{0,3}\[([^]]+)\]:", re.M)
-_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
-_FRONT_MATTER = re.compile(r"\A\s*---")
+#: A link to a file, not one to a picture, the web or a place of the same page.
+_FILE_LINK = re.compile(r"(?<!!)\[([^]]*)\]\((?!https?:|#)([^)#]+)[^)]*\)")
+_TERMINAL_COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 
 
 def write_book(home: OutputFolder) -> Path:
     """Write the book of a run below its folder of results, and return its first page.
 
-    Raises
-    ------
-    InputError
-        If the folder has no executed notebooks.
-    DlsimError
-        If Sphinx fails, with its last words.
+    Only notebooks of the suite are in it: MyST, the Markdown of the book, has directives that
+    import modules and include files, which the notebook of another person must not do.
     """
-    notebooks = sorted((home.folder / "notebooks").glob("[0-9][0-9]-*.ipynb"))
-    notebooks = [path for path in notebooks if ".failed" not in path.name]
+    notebooks = [home.folder / "notebooks" / path.name for path in files.suite_notebooks().values()]
+    notebooks = [path for path in notebooks if path.is_file()]
     if not notebooks:
         raise InputError(f"{home.folder}: no executed notebooks; run dlsim reproduce again")
     with tempfile.TemporaryDirectory() as work:
@@ -73,10 +61,11 @@ def _copy_run(root: Path, notebooks: Collection[Path], source: Path) -> None:
     import nbformat
 
     (source / "notebooks").mkdir()
+    names = [path.name for path in notebooks]
     for path in notebooks:
         book = nbformat.reads(files.read_text(path, MAX_TABLE_BYTES), as_version=4)
-        inert = as_text(book, [one.name for one in notebooks])
-        files.write_text(source / "notebooks" / path.name, nbformat.writes(inert))
+        text = nbformat.writes(_for_sphinx(book, names))
+        files.write_text(source / "notebooks" / path.name, text)
     shutil.copytree(files.shared_folder("data") / "figures", source / "data" / "figures")
     for name, ending in (("figures", "png"), ("data", "csv")):
         folder = source / "run" / name
@@ -85,58 +74,26 @@ def _copy_run(root: Path, notebooks: Collection[Path], source: Path) -> None:
             files.write_bytes(folder / path.name, files.read_bytes(path, MAX_TABLE_BYTES))
 
 
-def as_text(book: Any, notebooks: Collection[str]) -> Any:
-    """Return a notebook in which nothing acts when Sphinx reads it.
+def _for_sphinx(book: Any, names: Collection[str]) -> Any:
+    """Return an executed notebook as Sphinx needs it.
 
-    Parameters
-    ----------
-    book : nbformat.NotebookNode
-        An executed notebook; it is changed.
-    notebooks : collection of str
-        The file names of the notebooks of the book, to which links are kept.
-
-    Returns
-    -------
-    nbformat.NotebookNode
+    Links lead to the notebooks of these names; a link to any other file becomes text.
     """
+
+    def without_dead_link(link: re.Match[str]) -> str:
+        return link[0] if link[2] in names else link[1]
+
     book = harmless(book)
-    book.metadata.clear()
-    book.metadata["language_info"] = {"name": "python", "pygments_lexer": "python"}
-    book.cells = [cell for cell in book.cells if cell.cell_type in ("code", "markdown")]
+    book.metadata = {"language_info": {"name": "python", "pygments_lexer": "python"}}
     for cell in book.cells:
-        cell.metadata.clear()
+        cell.metadata = {}
         if cell.cell_type == "markdown":
-            cell.source = markdown_as_text(cell.source, notebooks)
+            cell.source = _FILE_LINK.sub(without_dead_link, cell.source)
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
             if "text" in output:
-                output["text"] = _COLOUR.sub("", output["text"])
+                output["text"] = _TERMINAL_COLOUR.sub("", output["text"])
             if "text/html" in data:
                 linked = re.sub(r'(href="[\w-]+)\.ipynb', r"\1.html", data["text/html"])
                 data["text/html"] = set_formulas(linked)
-            if "text/markdown" in data:
-                data["text/markdown"] = markdown_as_text(data["text/markdown"], notebooks)
     return book
-
-
-def markdown_as_text(source: str, notebooks: Collection[str]) -> str:
-    """Return Markdown in which directives, roles, and links to other files are text.
-
-    >>> markdown_as_text("{py:obj}`os` and [this](/etc/hosts) of [20](20-mcdf.ipynb)",
-    ...                  ["20-mcdf.ipynb"])
-    '`os` and this of [20](20-mcdf.ipynb)'
-    """
-
-    def link(found: re.Match[str]) -> str:
-        is_picture, text, place = found.groups()
-        path = place.partition("#")[0]
-        is_ours = re.fullmatch(r"\.\./data/figures/[\w-]+\.(png|svg)", path)
-        is_kept = is_ours if is_picture else path in notebooks or not path
-        is_kept = is_kept or (not is_picture and re.match(r"https?://", place))
-        return found[0] if is_kept else text
-
-    source = _FRONT_MATTER.sub("***", source)
-    source = _DIRECTIVE.sub(r"\1 \2", source)
-    source = _ROLE.sub("", source)
-    source = _DEFINITION.sub(r"\\[\1]:", source)
-    return _LINK.sub(link, source)

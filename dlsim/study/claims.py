@@ -217,35 +217,18 @@ def load_claims(paper: str | None = None, path: StrPath | None = None) -> list[C
 
 @dataclass(frozen=True)
 class Verdict:
-    """The verdict on a claim, with its reason.
-
-    Attributes
-    ----------
-    claim : Claim
-        The claim.
-    word : str
-        A word of `SYMBOLS`.
-    reason : str
-        The reason, in sentences.
-    statistic : str
-        The measured numbers, as text.
-    counts : tuple of int
-        The number of points for the claim, open, and against it.
-    worst_point : mapping or None
-        The point that speaks most against the claim: a row of `intervals`.
-    runs : int
-        The fewest replicates of a point, 0 where they are not known.
-    intervals : DataFrame or None
-        The points that were judged, as `intervals` returns them; None if nothing was measured.
-    """
+    """The verdict on a claim, with its reason."""
 
     claim: Claim
-    word: str
-    reason: str
-    statistic: str = ""
-    counts: tuple[int, ...] = ()
+    word: str  # of `SYMBOLS`
+    reason: str  # in sentences
+    statistic: str = ""  # the measured numbers, as text
+    counts: tuple[int, ...] = ()  # the numbers of points for the claim, open, and against it
+    #: The row of `intervals` that speaks most against the claim.
     worst_point: Mapping[str, Any] | None = field(default=None, compare=False, repr=False)
+    #: The fewest replicates of a point, 0 where they are not known.
     runs: int = field(default=0, compare=False, repr=False)
+    #: The points as `intervals` returns them; None if nothing was measured.
     intervals: pd.DataFrame | None = field(default=None, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -287,15 +270,7 @@ def write_numbers(unit: str, *values: float) -> str:
 
 
 def word_for_readers(claim: Claim, word: str, points: str, measured: str) -> str:
-    """Return the word that readers see for a verdict.
-
-    Parameters
-    ----------
-    claim : Claim
-        The claim that was judged.
-    word, points, measured : str
-        The verdict, the counts of points, and the estimates, as a scorecard has them.
-    """
+    """Return the word that readers see for a verdict, from the texts of a row of a scorecard."""
     extent = re.match(r"[-\d.,e+]+( to [-\d.,e+]+)?", measured)
     all_against = word == "contrary" and points.startswith("0 for, 0 open")
     if not (claim.favour and extent and all_against):
@@ -365,22 +340,13 @@ def _check_points(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
 def intervals(points: pd.DataFrame, claim: Claim) -> pd.DataFrame:
     """Compute two intervals of every point: for it alone, and for all points at once.
 
-    Parameters
-    ----------
-    points : DataFrame
-        One row per point, as `judge_points` takes them. If a point has replicates (``values``),
-        `dlsim.study.stats.family` resamples them. If it is a share of a ``total``, its bounds
-        are exact; a share that can be negative is a net share, and ``discordant`` counts the cases
-        that differ in either direction. Otherwise the given interval is taken to be Student's of
-        ``n`` replicates.
-    claim : Claim
-        The claim to judge; intervals are cut to its range.
+    If a point has replicates (``values``), `dlsim.study.stats.family` resamples them. If it is a
+    share of a ``total``, its bounds are exact; a share that can be negative is a net share, and
+    ``discordant`` counts the cases that differ in either direction. Otherwise the given interval is
+    taken to be Student's of ``n`` replicates. Intervals are cut to the range of the claim.
 
-    Returns
-    -------
-    DataFrame
-        The points with ``low`` and ``high`` (one point alone, 95 %), ``least`` and ``most`` (all
-        points at once, 95 %), and ``se``, the standard error.
+    The result has the points with ``low`` and ``high`` (one point alone, 95 %), ``least`` and
+    ``most`` (all points at once, 95 %), and ``se``, the standard error.
     """
     frame = _with_student_intervals(_check_points(points, claim))
     ends = ["low", "high", "least", "most"]
@@ -511,16 +477,6 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
         in the wrong direction.
     claim : Claim
         The claim.
-
-    Returns
-    -------
-    Verdict
-        With the number of points on each side, and the point that speaks most against the claim.
-
-    Raises
-    ------
-    InputError
-        If a column is missing, or an interval has low above high.
     """
     if points.empty:
         return Verdict(

@@ -6,13 +6,10 @@ Workers, the scheduler and this process may end at any moment; this process keep
 import functools
 import multiprocessing
 import os
-from collections import defaultdict
 from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any
 
-import dlsim
-from dlsim.cache import package_digest
 from dlsim.errors import InputError
 from dlsim.files import read_json
 from dlsim.validate import import_extra
@@ -21,11 +18,12 @@ from dlsim.validate import import_extra
 DASK_VARIABLE = "DLSIM_DASK"
 #: How long a scheduler may take to answer, and a worker to come (a batch queue may be slow).
 ANSWER_SECONDS, WORKER_SECONDS = 10, 300
-#: How many of the workers that do not fit are named.
-_NAMED = 3
 
 
-def _address(path: str) -> str:
+def address_of_file(path: str) -> str:
+    """Return the address in the file that a scheduler wrote."""
+    if not Path(path).is_file():
+        raise InputError(f"{path}: no such scheduler file; has the scheduler started?")
     try:
         return str(read_json(path)["address"])
     except (InputError, KeyError, TypeError) as error:
@@ -36,10 +34,7 @@ def _address(path: str) -> str:
 def connect(place: str) -> Any:
     """Connect to a scheduler, by its address or by the file FILE.json that it left."""
     distributed = import_extra("a Dask cluster", "cluster", "distributed")
-    is_file = place.endswith(".json")
-    if is_file and not Path(place).is_file():
-        raise InputError(f"{place}: no such scheduler file; has the scheduler started?")
-    address = _address(place) if is_file else place
+    address = address_of_file(place) if place.endswith(".json") else place
     try:
         return distributed.Client(address, timeout=ANSWER_SECONDS, set_as_default=False)
     except (OSError, ValueError, TypeError, KeyError) as error:
@@ -51,19 +46,19 @@ def connect(place: str) -> Any:
 def check_cluster(place: str) -> str:
     """Refuse a cluster that could not run the sweeps of this dlsim; return one line about it."""
 
-    def probe() -> tuple[str, str]:
+    def describe_dlsim() -> str:
         # sent by value, since it is local: the worker may have no dlsim
         try:
             import dlsim
             from dlsim.cache import package_digest
         except Exception as error:
-            return "", f"{type(error).__name__}: {error}"
-        return dlsim.__version__, package_digest()
+            return f"no dlsim ({type(error).__name__}: {error})"
+        return f"dlsim {dlsim.__version__} from sources {package_digest()}"
 
     client = connect(place)
     try:
-        client.submit(probe, pure=False).result(timeout=WORKER_SECONDS)
-        found = client.run(probe)
+        client.submit(describe_dlsim, pure=False).result(timeout=WORKER_SECONDS)
+        found = client.run(describe_dlsim)
         threads = sum(client.nthreads().values())
     except TimeoutError as error:
         remedy = f"start some: dask worker {place} --nworkers 4 --nthreads 1"
@@ -75,30 +70,15 @@ def check_cluster(place: str) -> str:
         raise InputError(f"{what}; give them the same Python and packages") from error
     finally:
         client.close()
-    _need_same(place, found)
+    here = describe_dlsim()
+    for worker, there in found.items():
+        if there != here:
+            what = f"worker {worker} of {place} has {there}, where this is {here}"
+            raise InputError(f"{what}; install this dlsim there and start the workers again")
     return f"{len(found)} workers with {threads} threads at {place}"
 
 
-def _need_same(place: str, found: dict[str, tuple[str, str]]) -> None:
-    """Refuse workers that have no dlsim, or another one than this process."""
-    wrong = defaultdict(list)
-    for worker, (version, digest) in found.items():
-        if not version:
-            wrong[f"cannot import dlsim ({digest})"].append(worker)
-        elif digest != package_digest():
-            wrong[f"runs dlsim {version} from sources {digest}"].append(worker)
-    for what, workers in wrong.items():
-        named = ", ".join(workers[:_NAMED]) + ", ..." * (len(workers) > _NAMED)
-        raise InputError(
-            f"{place}: of {len(found)} workers {len(workers)} {what}, where this is dlsim"
-            f" {dlsim.__version__} from sources {package_digest()}: {named}; install this dlsim"
-            " there and start the workers again"
-        )
-
-
-@functools.cache
-def _client(place: str) -> Any:
-    return connect(place)
+_connect_once = functools.cache(connect)
 
 
 def cluster_executor() -> Executor | None:
@@ -106,9 +86,7 @@ def cluster_executor() -> Executor | None:
     place = os.environ.get(DASK_VARIABLE)
     if not place or multiprocessing.parent_process() is not None:
         return None
-    client = _client(place)
-    if client.status == "closed":
-        _client.cache_clear()
-        client = _client(place)
-    executor: Executor = client.get_executor(pure=False)
+    if _connect_once(place).status == "closed":
+        _connect_once.cache_clear()
+    executor: Executor = _connect_once(place).get_executor(pure=False)
     return executor

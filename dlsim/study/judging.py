@@ -1,8 +1,7 @@
 """Judge the sentences of a paper on the frames of a notebook, and keep the verdicts."""
 
-import inspect
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
@@ -38,13 +37,12 @@ def without_own_policies(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def _arguments(
-    claim: Claim, function: Callable[..., Any], frames: Sequence[Any], named: Mapping[str, Any]
+    claim: Claim, measure: Measure, frames: Sequence[Any], named: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Give a measure the frames that it names; refuse a call that lacks one."""
-    names = list(inspect.signature(function).parameters)
+    names = measure.frames
     given = dict(zip(names, frames, strict=False)) | {k: v for k, v in named.items() if k in names}
-    missing = [name for name in names if name not in given]
-    if missing or len(frames) > len(names):
+    if len(frames) > len(names) or given.keys() != set(names):
         call = f"judge({claim.id!r}, {', '.join(f'{name}=...' for name in names)})"
         raise InputError(f"{claim.id} is measured on {', '.join(names) or 'no frame'}: call {call}")
     return {
@@ -59,10 +57,10 @@ def measure_claim(
     """Measure a claim on frames and judge it."""
     if claim.id not in MEASURES:
         return claims.judge_claim(claim)
-    function = MEASURES[claim.id].function
-    arguments = _arguments(claim, function, frames, named or {})
+    measure = MEASURES[claim.id]
+    arguments = _arguments(claim, measure, frames, named or {})
     try:
-        points = function(**arguments)
+        points = measure.function(**arguments)
     except KeyError as error:
         reason = f"The frame has no {error.args[0]!r}, on which this claim is measured."
         return Verdict(claim, "cannot be checked", reason)
@@ -87,11 +85,6 @@ def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFra
     -------
     MarkdownText
         One paragraph per claim: verdict, sentence, the number that decides.
-
-    Raises
-    ------
-    InputError
-        For an unknown claim, or frames that its measure does not take.
     """
     here, paragraphs = session.current(), []
     for name in [names] if isinstance(names, str) else names:
@@ -140,15 +133,7 @@ POINT_COLUMNS = ("claim", "point", "group", "estimate", "low", "high", "least", 
 
 
 def collect_claim_points() -> pd.DataFrame:
-    """Return the points by which the claims of the paper were judged, in the order of judging.
-
-    Returns
-    -------
-    DataFrame
-        A row per claim and point: ``claim``, ``point``, ``group`` (points that count as one),
-        ``estimate``, ``low`` and ``high`` (95 % for one point alone), ``least`` and ``most``
-        (95 % for all points of the claim at once), ``n`` (replicates).
-    """
+    """Return the points by which the claims of the paper were judged, in the order of judging."""
     tables = [claim_points(name).assign(claim=name) for name in session.current().verdicts]
     tables = [table for table in tables if len(table)]
     table = pd.concat(tables, ignore_index=True) if tables else pd.DataFrame()
@@ -170,10 +155,10 @@ def show_scorecard(*columns: str) -> Any:
     from dlsim.study import scorecard
 
     here = session.current()
-    verdicts = []
-    for claim in claims.load_claims(here.paper):
-        found = here.verdicts.get(claim.id) or measure_claim_without_frames(claim)
-        verdicts.append(found)
+    verdicts = [
+        here.verdicts.get(claim.id) or measure_claim_without_frames(claim)
+        for claim in claims.load_claims(here.paper)
+    ]
     place = claims.reference_of(here.paper)
     apart = here.scale == "paper" or here.reading or not place.exists()
     card = claims.scorecard(verdicts, None if apart else claims.read_scorecard(place))
@@ -184,7 +169,5 @@ def show_scorecard(*columns: str) -> Any:
 
 def measure_claim_without_frames(claim: Claim) -> Verdict:
     """Judge a claim whose measure needs no frame; say of any other that it was not judged."""
-    measure: Measure | None = MEASURES.get(claim.id)
-    if measure is not None and not inspect.signature(measure.function).parameters:
-        return measure_claim(claim)
-    return claims.judge_claim(claim)
+    is_measurable = claim.id in MEASURES and not MEASURES[claim.id].frames
+    return measure_claim(claim) if is_measurable else claims.judge_claim(claim)

@@ -7,6 +7,7 @@ the place in the grid. Policies that met the same workload are compared by the d
 each replicate.
 """
 
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -25,6 +26,11 @@ class Measure(NamedTuple):
 
     function: Callable[..., pd.DataFrame | None]
     readings: bool = True
+
+    @property
+    def frames(self) -> list[str]:
+        """The names of the frames that the claim is measured on."""
+        return list(inspect.signature(self.function).parameters)
 
 
 #: Every measure by the id of its claim, known once the module of the paper is imported.

@@ -1,6 +1,5 @@
 """The map of readings: every claim of a paper under every reading, one switch changed at a time."""
 
-import inspect
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -8,8 +7,8 @@ import numpy as np
 import pandas as pd
 
 from dlsim.files import read_csv
-from dlsim.study import claims, session
-from dlsim.study.claims import SHOWN_WORDS, Claim, Verdict
+from dlsim.study import session
+from dlsim.study.claims import SHOWN_WORDS, Claim, Verdict, judge_claim, load_claims, reference_of
 from dlsim.study.judging import measure_claim
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import ENDS
@@ -63,7 +62,7 @@ def _row(name: str, verdict: Verdict) -> dict[str, Any]:
 
 def _mapped_claims() -> list[Claim]:
     """Return the claims of the paper to which readings matter."""
-    known = claims.load_claims(session.current().paper)
+    known = load_claims(session.current().paper)
     return [one for one in known if one.id in MEASURES and MEASURES[one.id].readings]
 
 
@@ -71,19 +70,14 @@ def _list_session_verdicts(name: str) -> Iterator[dict[str, Any]]:
     """Yield the verdicts of this session, one row per claim, with `name` as the reading."""
     here = session.current()
     for claim in _mapped_claims():
-        yield _row(name, here.verdicts.get(claim.id) or claims.judge_claim(claim))
+        yield _row(name, here.verdicts.get(claim.id) or judge_claim(claim))
 
 
 def _judge_frames(name: str, frames: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     """Yield the verdicts on the frames of a reading; a claim that lacks one is not checked."""
     for claim in _mapped_claims():
-        needed = inspect.signature(MEASURES[claim.id].function).parameters
-        is_run = all(frames.get(one) is not None for one in needed)
-        if is_run:
-            verdict = measure_claim(claim, named=frames)
-        else:
-            verdict = claims.judge_claim(claim)
-        yield _row(name, verdict)
+        is_run = all(frames.get(one) is not None for one in MEASURES[claim.id].frames)
+        yield _row(name, measure_claim(claim, named=frames) if is_run else judge_claim(claim))
 
 
 def _run_all(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame:
@@ -91,17 +85,17 @@ def _run_all(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.DataFrame
     here = session.current()
     others = {name_reading(one): one for one in list_readings(here.module.SWITCHES)}
     own = {name_reading(here.reading): dict(here.reading)}
-    rows: list[dict[str, Any]] = []
-    for name, reading in (own | others | own).items():
-        rows += _judge_frames(name, run(reading))
-    return pd.DataFrame(rows)
+    readings = own | others | own
+    return pd.DataFrame(
+        row for name, reading in readings.items() for row in _judge_frames(name, run(reading))
+    )
 
 
 def _add_shipped_map() -> pd.DataFrame:
     """Return this run's verdicts, then those of all readings at the paper's own scale."""
     here = session.current()
     own = pd.DataFrame(_list_session_verdicts(f"this run: {name_reading(here.reading)}"))
-    place = claims.reference_of(here.paper).parent / f"{here.paper}-readings-intervals.csv"
+    place = reference_of(here.paper).parent / f"{here.paper}-readings-intervals.csv"
     shipped = read_csv(place, {"claim": "any", "reading": "any"})
     ends = ["mean", "low", "high", "runs"]
     shipped[ends] = shipped[ends].apply(pd.to_numeric)

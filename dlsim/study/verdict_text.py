@@ -100,14 +100,7 @@ def describe_threshold(claim: Claim) -> str:
 def describe_measured(claim: Claim, measured: str, is_supported: bool) -> str:
     """Say what was measured, what the claim asks for, and which point decides.
 
-    Parameters
-    ----------
-    claim : Claim
-        The claim that was judged.
-    measured : str
-        The numbers, as a scorecard has them.
-    is_supported : bool
-        Whether every comparison supports the claim.
+    The numbers are `measured`, as a scorecard has them.
     """
     found = _MEASURED.fullmatch(measured)
     if not found:

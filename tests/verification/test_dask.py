@@ -28,7 +28,7 @@ QUIET = {"dashboard_address": None, "silence_logs": "CRITICAL"}
 def _cache(tmp_path, monkeypatch):
     monkeypatch.setenv("DLSIM_CACHE", str(tmp_path / "cache"))
     yield
-    dask_cluster._client.cache_clear()
+    dask_cluster._connect_once.cache_clear()
 
 
 @pytest.fixture(scope="module")
@@ -146,9 +146,9 @@ OTHER = "def package_digest():\n    return '0' * 16\n"
     ("sources", "message"),
     [
         ({"__init__.py": "raise ImportError('no such thing')"},
-         "of 1 workers 1 cannot import dlsim .*no such thing.*; install this dlsim there"),
+         "worker tcp.* has no dlsim .*no such thing.*; install this dlsim there"),
         ({"__init__.py": "__version__ = '9.9'", "cache.py": OTHER},
-         r"1 runs dlsim 9\.9 from sources 0000000000000000, .* from sources DIGEST: tcp"),
+         r"worker tcp.* has dlsim 9\.9 from sources 0000000000000000, .* from sources DIGEST;"),
     ],
 )  # fmt: skip
 def test_workers_with_another_dlsim_or_none_are_named(empty, tmp_path, sources, message):
