@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from difflib import get_close_matches
 from pathlib import Path
@@ -304,11 +304,9 @@ def switches_of_words(words: Sequence[str]) -> dict[str, str]:
 def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:
     """Return the reading switches of a notebook's paper, the default option of each first."""
     from dlsim.study.figures import paper_of
+    from dlsim.study.session import paper_module
 
-    paper = f"dlsim.papers.{paper_of(notebook).replace('-', '_')}"
-    if importlib.util.find_spec(paper) is None:
-        return {}
-    return dict(getattr(importlib.import_module(paper), "SWITCHES", {}))
+    return dict(getattr(paper_module(paper_of(notebook)), "SWITCHES", {}))
 
 
 def readings_by_notebook(
@@ -501,46 +499,6 @@ class Parser(argparse.ArgumentParser):
         super().error(message)
 
 
-#: By command: its help, two examples, and the text that the help prints before the examples.
-COMMANDS: dict[str, tuple[str, tuple[str, str], str]] = {
-    "lab": (
-        "open a copy of the notebooks in JupyterLab",
-        ("", "--dir my-notebooks --no-browser --port 8901"),
-        "Further options go to jupyter lab, for instance --ip=0.0.0.0.\n\n",
-    ),
-    "run": (
-        "run one notebook, of dlsim or your own, and write a page of it",
-        ("20-mcdf -p seed 1", "MINE.ipynb -p file data.csv --out results/mine"),
-        "",
-    ),
-    "reproduce": (
-        "run the notebooks of the papers and write the results page",
-        ("", "mcdf --scale paper --out results/mcdf-paper"),
-        EXIT_CODES + "\n",
-    ),
-    "list": (
-        "list what can be reproduced, and policies and readings by name",
-        ("", "policies"),
-        "",
-    ),
-    "claims": (
-        "print the claims of the papers, what was measured, and the verdicts",
-        ("mcdf", "mcdf-1 --results results/latest"),
-        "",
-    ),
-    "prove": (
-        "prove the formulas and theorems of the papers, symbolically",
-        ("", "5.1 --steps"),
-        "",
-    ),
-    "bench": (
-        "measure speed against SimPy, SciPy and plain Python on the same work",
-        ("--list", "realtime --tasks 1000"),
-        "",
-    ),
-}
-
-
 def parser() -> argparse.ArgumentParser:
     """Build the command line."""
     shape = argparse.RawDescriptionHelpFormatter
@@ -549,132 +507,113 @@ def parser() -> argparse.ArgumentParser:
     top = Parser("dlsim", description=text, epilog=epilog, formatter_class=shape)
     top.add_argument("--version", action="version", version=f"dlsim {__version__}")
     commands = top.add_subparsers(dest="verb", metavar="command")
-    add_arguments = {
-        "lab": _add_lab,
-        "run": _add_run,
-        "reproduce": _add_reproduce,
-        "list": _add_list,
-        "claims": _add_claims,
-        "prove": _add_prove,
-        "bench": _add_bench,
-    }
-    for name, (text, examples, before) in COMMANDS.items():
+
+    def command(
+        name: str,
+        function: Callable[[argparse.Namespace], int],
+        text: str,
+        examples: Sequence[str],
+        note: str = "",
+    ) -> Callable[..., argparse.Action]:
+        """Add a command whose help ends with examples; return the function that adds arguments."""
         lines = "".join(f"  dlsim {name} {words}".rstrip() + "\n" for words in examples)
+        epilog = f"{note}examples:\n{lines}"
         one = commands.add_parser(
-            name,
-            help=text,
-            description=text,
-            epilog=f"{before}examples:\n{lines}",
-            formatter_class=shape,
+            name, help=text, description=text, epilog=epilog, formatter_class=shape
         )
-        add_arguments[name](one)
+        one.set_defaults(function=function)
+        one.allow_abbrev = name != "lab"  # options that it does not know go to JupyterLab
+        return one.add_argument
+
+    _describe_lab(command)
+    _describe_run(command)
+    _describe_reproduce(command)
+
+    text = "list what can be reproduced, and policies and readings by name"
+    add = command("list", print_topics, text, ["", "policies"])
+    add("topic", nargs="?", help="figures, policies or readings (default: all three)")
+
+    text = "print the claims of the papers, what was measured, and the verdicts"
+    add = command("claims", print_claims, text, ["mcdf", "mcdf-1 --results results/latest"])
+    text = "a paper (mcdf, or its letter M) or a claim (mcdf-1); default: all"
+    add("name", nargs="?", help=text)
+    add("--results", metavar="DIR", help="your own results, instead of those of dlsim")
+    add("--json", action="store_true", help="print the scorecard as JSON")
+
+    text = "prove the formulas and theorems of the papers, symbolically"
+    add = command("prove", print_proofs, text, ["", "5.1 --steps"])
+    text = "keys of statements, or how they begin (default: all)"
+    add("keys", nargs="*", metavar="KEY", help=text)
+    add("--steps", action="store_true", help="print every checked step")
+
+    text = "measure speed against SimPy, SciPy and plain Python on the same work"
+    add = command("bench", print_benchmarks, text, ["--list", "realtime --tasks 1000"])
+    text = "an engine such as steady, or a part of it (default: all but the long ones)"
+    add("parts", nargs="*", metavar="PART", help=text)
+    add("--list", action="store_true", help="list the parts")
+    add("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
+    add("--seed", type=int, default=0, help="seed of the random work (default 0)")
     return top
 
 
-def _add_lab(one: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dlsim lab``."""
-    one.set_defaults(function=open_lab)
-    one.allow_abbrev = False
-    text = (
-        f"folder of your copy (default {NOTEBOOKS_COPY}); your changes stay, results go beside it"
-    )
-    one.add_argument("--dir", default=NOTEBOOKS_COPY, metavar="DIR", help=text)
-    one.add_argument(
-        "--no-browser", action="store_true", help="print the address and open no browser"
-    )
-    one.add_argument("--port", type=int, help="port of the server (default 8888 or the next)")
+def _describe_lab(command: Callable[..., Callable[..., argparse.Action]]) -> None:
+    """Add the command ``dlsim lab`` and its arguments."""
+    text = "open a copy of the notebooks in JupyterLab"
+    examples = ["", "--dir my-notebooks --no-browser --port 8901"]
+    note = "Further options go to jupyter lab, for instance --ip=0.0.0.0.\n\n"
+    add = command("lab", open_lab, text, examples, note)
+    text = f"folder of your copy (default {NOTEBOOKS_COPY}); your changes stay, "
+    text += "results go beside it"
+    add("--dir", default=NOTEBOOKS_COPY, metavar="DIR", help=text)
+    add("--no-browser", action="store_true", help="print the address and open no browser")
+    add("--port", type=int, help="port of the server (default 8888 or the next)")
 
 
-def _add_run(one: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dlsim run``."""
-    one.set_defaults(function=run_one_notebook)
-    one.add_argument("notebook", help="a notebook of dlsim by name, or a file NAME.ipynb")
+def _describe_run(command: Callable[..., Callable[..., argparse.Action]]) -> None:
+    """Add the command ``dlsim run`` and its arguments."""
+    text = "run one notebook, of dlsim or your own, and write a page of it"
+    examples = ["20-mcdf -p seed 1", "MINE.ipynb -p file data.csv --out results/mine"]
+    add = command("run", run_one_notebook, text, examples)
+    add("notebook", help="a notebook of dlsim by name, or a file NAME.ipynb")
     text = "a parameter of the notebook; may be repeated. Files are looked for in the current "
     text += "folder, or, for a notebook of your own, in its folder"
-    one.add_argument(
-        "-p",
-        "--parameters",
-        help=text,
-        nargs=2,
-        metavar=("NAME", "VALUE"),
-        action="append",
-        default=[],
-    )
+    pair: dict[str, Any] = {"nargs": 2, "metavar": ("NAME", "VALUE"), "action": "append"}
+    add("-p", "--parameters", help=text, default=[], **pair)
     text = "folder of results (default results/NAME in the current folder)"
-    one.add_argument("--out", metavar="DIR", help=text)
-    _add_limits(one)
+    add("--out", metavar="DIR", help=text)
+    _add_limits(add)
 
 
-def _add_reproduce(one: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dlsim reproduce``."""
-    one.set_defaults(function=reproduce_papers)
-    text = "papers, notebooks or figures (default: all)"
-    one.add_argument("names", nargs="*", help=text)
+def _describe_reproduce(command: Callable[..., Callable[..., argparse.Action]]) -> None:
+    """Add the command ``dlsim reproduce`` and its arguments."""
+    text = "run the notebooks of the papers and write the results page"
+    examples = ["", "mcdf --scale paper --out results/mcdf-paper"]
+    add = command("reproduce", reproduce_papers, text, examples, EXIT_CODES + "\n")
+    add("names", nargs="*", help="papers, notebooks or figures (default: all)")
     text = "quick: every figure in minutes; paper: the papers' own sizes"
-    one.add_argument("--scale", choices=("quick", "paper"), default="quick", help=text)
+    add("--scale", choices=("quick", "paper"), default="quick", help=text)
     text = f"folder of results (default {LATEST_RESULTS})"
-    one.add_argument("--out", default=LATEST_RESULTS, metavar="DIR", help=text)
-    one.add_argument("--seed", type=int, default=0, help="root of all randomness (default 0)")
-    text = "runs per point (default 0: as many as the scale says)"
-    one.add_argument("--runs", type=int, default=0, help=text)
+    add("--out", default=LATEST_RESULTS, metavar="DIR", help=text)
+    add("--seed", type=int, default=0, help="root of all randomness (default 0)")
+    add("--runs", type=int, default=0, help="runs per point (default 0: as many as the scale says)")
     text = "change how a paper is understood, for instance link=shared; may be repeated"
-    one.add_argument("--reading", action="append", default=[], metavar="NAME=VALUE", help=text)
+    add("--reading", action="append", default=[], metavar="NAME=VALUE", help=text)
     text = "also write every picture in this format (the page shows PNG)"
-    one.add_argument("--figures", choices=("png", "svg", "pdf"), default="png", help=text)
+    add("--figures", choices=("png", "svg", "pdf"), default="png", help=text)
     text = "run the sweeps on this Dask cluster (extra cluster): the address of its scheduler, "
     text += "such as tcp://127.0.0.1:8786, or its scheduler file FILE.json"
-    one.add_argument("--dask", default="", metavar="ADDRESS", help=text)
-    text = "run notebooks again even if nothing changed"
-    one.add_argument("--force", action="store_true", help=text)
+    add("--dask", default="", metavar="ADDRESS", help=text)
+    add("--force", action="store_true", help="run notebooks again even if nothing changed")
     text = "also make a book of the results in DIR/book (extra docs)"
-    one.add_argument("--book", action="store_true", help=text)
-    _add_limits(one)
+    add("--book", action="store_true", help=text)
+    _add_limits(add)
 
 
-def _add_list(one: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dlsim list``."""
-    one.set_defaults(function=print_topics)
-    text = "figures, policies or readings (default: all three)"
-    one.add_argument("topic", nargs="?", help=text)
-
-
-def _add_claims(one: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dlsim claims``."""
-    one.set_defaults(function=print_claims)
-    text = "a paper (mcdf, or its letter M) or a claim (mcdf-1); default: all"
-    one.add_argument("name", nargs="?", help=text)
-    one.add_argument("--results", metavar="DIR", help="your own results, instead of those of dlsim")
-    one.add_argument("--json", action="store_true", help="print the scorecard as JSON")
-
-
-def _add_prove(one: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dlsim prove``."""
-    one.set_defaults(function=print_proofs)
-    one.add_argument(
-        "keys",
-        nargs="*",
-        metavar="KEY",
-        help="keys of statements, or how they begin (default: all)",
-    )
-    one.add_argument("--steps", action="store_true", help="print every checked step")
-
-
-def _add_bench(one: argparse.ArgumentParser) -> None:
-    """Add the arguments of ``dlsim bench``."""
-    one.set_defaults(function=print_benchmarks)
-    text = "an engine such as steady, or a part of it (default: all but the long ones)"
-    one.add_argument("parts", nargs="*", metavar="PART", help=text)
-    one.add_argument("--list", action="store_true", help="list the parts")
-    one.add_argument("--tasks", type=int, default=10_000, help="tasks per run (default 10000)")
-    one.add_argument("--seed", type=int, default=0, help="seed of the random work (default 0)")
-
-
-def _add_limits(one: argparse.ArgumentParser) -> None:
+def _add_limits(add: Callable[..., argparse.Action]) -> None:
     """Add the options of the commands that run notebooks."""
-    text = "processes at the same time (default 0: all cores)"
-    one.add_argument("--jobs", type=int, default=0, help=text)
+    add("--jobs", type=int, default=0, help="processes at the same time (default 0: all cores)")
     text = "seconds that a cell may run (default 1800; 21600 at the papers' sizes; 0: no limit)"
-    one.add_argument("--cell-seconds", type=float, metavar="S", help=text)
+    add("--cell-seconds", type=float, metavar="S", help=text)
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -44,12 +44,10 @@ def book(tmp_path_factory):
 # ----------------------------------------------------------------- parameters
 
 
-def test_parameters_are_listed_with_types_and_defaults(book):
+def test_parameters_are_listed_with_their_types(book):
     known = parameters_of(book)
     assert list(known) == [line.split(":")[0].split(" ")[0] for line in PARAMETERS.splitlines()]
-    assert (known["scale"].kind, known["scale"].default) == ("str", "quick")
-    assert (known["loads"].kind, known["loads"].default) == ("list[float]", [0.5, 1.0])
-    assert (known["bare"].kind, known["bare"].default) == ("int", 3)
+    assert (known["scale"], known["loads"], known["bare"]) == ("str", "list[float]", "int")
 
 
 @pytest.mark.parametrize(

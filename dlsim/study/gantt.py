@@ -95,31 +95,12 @@ def legible_on(color: Any) -> str:
     return "white" if float(np.dot(to_rgb(color), _LIGHTNESS)) < _DARK else "black"
 
 
-def _deadlines(
-    ax: Axes,
-    chunks: pd.DataFrame,
-    rows: "pd.Series[Any]",
-    due: dict[Any, float],
-    left: float,
-    right: float,
-    colors: Mapping[Any, Any],
-) -> None:
-    """Mark the absolute deadline of every task drawn, over the rows it uses."""
-    for task, used in rows.groupby(chunks["task"]):
-        if left <= due.get(task, np.inf) <= right:
-            top, bottom = used.min() - 0.5, used.max() + 0.5
-            ax.plot([due[task]] * 2, [top, bottom], color=colors[task], linewidth=1.6, zorder=3)
-            ax.plot(
-                due[task],
-                top,
-                marker="v",
-                color=colors[task],
-                markersize=6,
-                markeredgecolor="#333333",
-                markeredgewidth=0.5,
-                zorder=4,
-                clip_on=False,
-            )
+def _mark_deadline(ax: Axes, due: float, rows: "pd.Series[Any]", color: Any) -> None:
+    """Mark the absolute deadline of a task, over the rows it uses."""
+    top, bottom = rows.min() - 0.5, rows.max() + 0.5
+    ax.plot([due, due], [top, bottom], color=color, linewidth=1.6, zorder=3)
+    edge: dict[str, Any] = {"markeredgecolor": "#333333", "markeredgewidth": 0.5}
+    ax.plot(due, top, "v", color=color, markersize=6, zorder=4, clip_on=False, **edge)
 
 
 def name_rows(
@@ -185,7 +166,9 @@ def plot_gantt(
             if end - start > wide * (1 + len(str(task))):
                 look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "zorder": 4}
                 ax.text((start + end) / 2, row, str(task), color=legible_on(ink_of[task]), **look)
-        _deadlines(ax, frame, rows, due, since, right, ink_of)
+        for task, used in rows.groupby(frame["task"]):
+            if since <= due.get(task, np.inf) <= right:
+                _mark_deadline(ax, due[task], used, ink_of[task])
     name_rows(ax, labels, since, right, top)
     for arrival, tasks_text in refused.items():
         spot = arrival, len(labels) - 1

@@ -35,16 +35,7 @@ MEANINGS = {
 def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
     """Show, for every paper, its main claim, our finding, and how many claims hold.
 
-    Parameters
-    ----------
-    card : DataFrame
-        The verdicts, as `dlsim.study.scorecard.read_scorecards` returns them.
-    out : path
-        The folder of results.
-
-    Returns
-    -------
-    IPython.display.HTML
+    The verdicts are those that `dlsim.study.scorecard.read_scorecards` returns for the folder.
     """
     papers, found = load_figures()[0], []
     folder, card = Path(out), with_sentences(card)
@@ -77,10 +68,7 @@ def show_claims(card: pd.DataFrame) -> Any:
 
 
 def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
-    """Show a card for every figure and table of the notebooks that a run has executed.
-
-    Parameters and return value are those of `show_findings`.
-    """
+    """Show a card for every figure and table of the notebooks that a run has executed."""
     papers, rows = load_figures()
     folder, card = Path(out), with_sentences(card)
     there = {path.name.partition(".")[0] for path in (folder / "notebooks").glob("*.ipynb")}

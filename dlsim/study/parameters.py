@@ -8,7 +8,6 @@ import contextlib
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -23,28 +22,16 @@ _TYPES: dict[str, Any] = {
     "list": (list, tuple),
     "dict": dict,
 }
+#: What Python raises for an expression that is nested too deeply.
+_TOO_DEEP = (MemoryError, RecursionError)
 
 
-@dataclass(frozen=True)
-class Parameter:
-    """One parameter of a notebook, as its parameters cell declares it."""
-
-    name: str
-    kind: str
-    default: Any
-
-
-def parameters_of(path: StrPath) -> dict[str, Parameter]:
-    """Return the parameters of a notebook by name: what its tagged cell assigns.
+def parameters_of(path: StrPath) -> dict[str, str]:
+    """Return the type of each parameter of a notebook: of each name that its tagged cell assigns.
 
     This is not `papermill.inspect_notebook`, which loses a parameter whose comment holds a "=".
-
-    Raises
-    ------
-    InputError
-        If the file is not a notebook, or its parameters cell is not Python.
     """
-    found: dict[str, Parameter] = {}
+    found: dict[str, str] = {}
     try:
         cells = read_json(path)["cells"]
         tagged = [cell for cell in cells if "parameters" in cell["metadata"].get("tags", [])]
@@ -54,48 +41,39 @@ def parameters_of(path: StrPath) -> dict[str, Parameter]:
                 continue
             target = node.targets[0] if isinstance(node, ast.Assign) else node.target
             if isinstance(target, ast.Name):
-                default = _literal(ast.unparse(node.value)) if node.value else None
-                kind = type(default).__name__
                 if isinstance(node, ast.AnnAssign):
-                    kind = ast.unparse(node.annotation)
-                found[target.id] = Parameter(target.id, kind, default)
-    except (ValueError, KeyError, TypeError, AttributeError, SyntaxError) as error:
-        raise _not_a_notebook(path, f"{type(error).__name__}: {error}") from error
-    except (MemoryError, RecursionError) as error:
-        raise _not_a_notebook(path, "an expression is nested too deeply") from error
+                    found[target.id] = ast.unparse(node.annotation)
+                else:
+                    found[target.id] = type(_literal(ast.unparse(node.value))).__name__
+    except (ValueError, KeyError, TypeError, AttributeError, SyntaxError, *_TOO_DEEP) as error:
+        is_deep = isinstance(error, _TOO_DEEP)
+        why = (
+            "an expression is nested too deeply" if is_deep else f"{type(error).__name__}: {error}"
+        )
+        what = f"{os.fspath(path)}: not a notebook that can be run ({why})"
+        raise InputError(f"{what}; open it in JupyterLab, or fetch it again") from error
     return found
-
-
-def _not_a_notebook(path: StrPath, why: str) -> InputError:
-    remedy = "open it in JupyterLab, or fetch it again"
-    return InputError(f"{os.fspath(path)}: not a notebook that can be run ({why}); {remedy}")
 
 
 def _literal(text: str) -> Any:
     """Read a value that is written in Python or JSON; any other text stays a text."""
     for read in (json.loads, ast.literal_eval):
-        with contextlib.suppress(ValueError, SyntaxError, MemoryError, RecursionError):
+        with contextlib.suppress(ValueError, SyntaxError, *_TOO_DEEP):
             return read(text)
     return text
 
 
 def check_parameters(path: StrPath, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return parameters as the notebook declares them: texts of a command line become values.
-
-    Raises
-    ------
-    InputError
-        If the notebook has no parameter of a name, or a value is of another type or not finite.
-    """
+    """Return parameters as the notebook declares them: texts of a command line become values."""
     known, checked = parameters_of(path), {}
     for name, value in given.items():
         if name not in known:
             names = ", ".join(known) or "none"
             raise InputError(f"{Path(path).name}: no parameter {name!r}; it has: {names}")
-        kind = known[name].kind.partition("[")[0]
+        kind = known[name].partition("[")[0]
         checked[name] = _value_of_text(value, kind) if isinstance(value, str) else value
         if not _is_of_kind(checked[name], kind):
-            what = f"parameter {name} must be a finite {known[name].kind}, got {value!r}"
+            what = f"parameter {name} must be a finite {known[name]}, got {value!r}"
             raise InputError(f"{Path(path).name}: {what}")
     return checked
 

@@ -17,17 +17,7 @@ PICTURE_DPI = 150
 def draw_picture(figure: Figure, kind: str = "png") -> bytes:
     """Draw a figure in a format of `PICTURE_FORMATS`; no date and no tool is in it.
 
-    Parameters
-    ----------
-    figure : Figure
-        What is drawn, without the empty margins around it.
-    kind : {"png", "svg", "pdf"}
-        The format. A PNG has a palette of 256 colours, which takes a third of the bytes.
-
-    Returns
-    -------
-    bytes
-        The content of the file.
+    Empty margins are cut off. A PNG has a palette of 256 colours, which takes a third of the bytes.
     """
     buffer = io.BytesIO()
     is_png = kind == "png"

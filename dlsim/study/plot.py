@@ -42,16 +42,8 @@ def plot_points(
 ) -> Axes:
     """Draw the points of a claim with the intervals that hold all of them at once.
 
-    Parameters
-    ----------
-    points : DataFrame
-        Columns ``estimate``, ``least``, ``most``, `x` and `hue`.
-    unit : str
-        Unit of the claim; shares are drawn in points or percent.
-    edge : float
-        Where the region ends in which the claim is true: a dashed line.
-    colors : mapping
-        Colour of each value of `hue`.
+    Columns of the points are ``estimate``, ``least``, ``most``, `x` and `hue`. The dashed line at
+    `edge` is the end of the region in which the claim is true.
     """
     ax, scale = axes_of(ax), PERCENT if unit in ("points", "%") else 1.0
     for value, rows in points.groupby(hue, sort=False):
@@ -72,16 +64,8 @@ def plot_verdict_map(frame: pd.DataFrame) -> Axes:
     Few readings are columns beside the texts of the claims. More than `FEW_READINGS` are rows, and
     the claims are columns named by their numbers, so that the picture fits a page.
 
-    Parameters
-    ----------
-    frame : DataFrame
-        Rows are ids of claims, columns readings. A cell is the word of a verdict, followed where
-        it is known by the number of points that support the claim, such as "in part 17/20".
-
-    Raises
-    ------
-    InputError
-        For an empty table, or a cell that is no verdict.
+    Rows of the table are ids of claims, columns readings. A cell is the word of a verdict, followed
+    where it is known by the number of points that support the claim, such as "in part 17/20".
     """
     words = list(SYMBOLS)
     parts = frame.map(lambda cell: re.fullmatch(r"(\D+?)(?: (\d+/\d+))?", str(cell)))

@@ -87,19 +87,8 @@ class Results:
     def figure(self, name: str, drawn: "Axes | Figure", formats: Sequence[str] = ()) -> Path:
         """Write a figure as figures/<name>.png, show that picture in a notebook, close the figure.
 
-        Parameters
-        ----------
-        name : str
-            What the file is called.
-        drawn : Figure or Axes
-            What is drawn; it can be changed and written again.
-        formats : sequence of {"svg", "pdf"}
-            Formats in which the figure is written, too, as in that which `FORMAT_VARIABLE` names.
-
-        Returns
-        -------
-        Path
-            The PNG file.
+        It is written, too, in the other `formats` ("svg", "pdf") and in that which
+        `FORMAT_VARIABLE` names. A figure can be changed and written again.
         """
         from matplotlib.axes import Axes  # not at the top: a batch draws nothing itself
         from matplotlib.figure import Figure

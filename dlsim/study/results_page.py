@@ -34,18 +34,10 @@ SCHEMA_VERSION = 1
 
 
 class RunPages:
-    """The pages of a run's notebooks, each written as soon as its notebook has ended.
-
-    Parameters
-    ----------
-    out : path
-        The folder of results.
-    names : collection of str
-        The names of all notebooks of the run.
-    """
+    """The pages of a run's notebooks, each written as soon as its notebook has ended."""
 
     def __init__(self, out: StrPath, names: Collection[str]) -> None:
-        self.home, self.names = OutputFolder(out), names
+        self.home, self.names = OutputFolder(out), names  # names of all notebooks of the run
         self.done: set[str] = set()
         self.problems: list[str] = []
 
@@ -82,22 +74,9 @@ def write_results_page(
 ) -> str:
     """Write the results page of a run, its other pages and run.json into its folder of results.
 
-    Parameters
-    ----------
-    out : path
-        The folder of results.
-    results : sequence of NotebookResult
-        What became of the notebooks.
-    meta : mapping
-        The parameters of the batch, for run.json: scale, seed, runs, reading, seconds.
-    pages : RunPages, optional
-        The pages that were written while the notebooks ran.
-
-    Returns
-    -------
-    str
-        The number of claims by verdict, the number of notebooks that failed, and the path of the
-        results page, in one line.
+    The parameters of the batch (scale, seed, runs, reading, seconds) are `meta`; `pages` are those
+    that were written while the notebooks ran. The line that is returned has the number of claims by
+    verdict, the number of notebooks that failed, and the path of the results page.
     """
     home = OutputFolder(out)
     problems = [f"{one.name} {one.status}: {one.error}" for one in results if one.status != "ok"]

@@ -13,8 +13,7 @@ from matplotlib.axes import Axes
 from pandas.io.formats.style import Styler
 
 from dlsim.errors import InputError
-from dlsim.files import StrPath, read_csv, read_json, results_folder, shared_file
-from dlsim.study import calibration
+from dlsim.files import StrPath, read_json, results_folder
 from dlsim.study.claims import (
     SHOWN_SYMBOLS,
     SHOWN_WORDS,
@@ -96,20 +95,21 @@ def plot_counts(frame: pd.DataFrame) -> Axes:
     return ax
 
 
-def _left(table: pd.DataFrame) -> Styler:
+def style_table(frame: pd.DataFrame) -> Styler:
+    """Show a table of texts, which are escaped and stand at the left."""
     props = [("text-align", "left"), ("vertical-align", "top")]
     styles: Any = [{"selector": "th, td", "props": props}]
-    return table.style.hide().format(escape="html").set_table_styles(styles)
+    return frame.style.hide().format(escape="html").set_table_styles(styles)
 
 
-def _styled(frame: pd.DataFrame, *columns: str) -> Styler:
+def style_claims(frame: pd.DataFrame, *columns: str) -> Styler:
     """Show columns of a scorecard, a verdict in colour and symbol."""
     shown = with_sentences(frame)
     words = shown["verdict"]
     inks = "background-color: " + words.map(SHOWN_INK) + "; color: #1d1d1f; white-space: nowrap"
     agreement = frame["agreement"].str.replace("undecided", SHOWN_WORDS["undecided"])
     shown = shown.assign(verdict=words.map(SHOWN_SYMBOLS) + " " + words, agreement=agreement)
-    style = _left(shown[list(columns)])
+    style = style_table(shown[list(columns)])
     if "id" in columns:
         style = style.set_properties(subset=["id"], **{"white-space": "nowrap"})
     return style.apply(lambda _: inks, subset=["verdict"])
@@ -119,45 +119,4 @@ def style_verdicts(frame: pd.DataFrame, *more: str) -> Styler:
     """Show the claims of one paper, with further columns after the id, and the reasons."""
     beside = ["reference", "agreement"] if frame["reference"].any() else []
     columns = ("claim", "printed", "measured", "verdict", *beside, "reason")
-    return _styled(frame, "id", *more, *columns)
-
-
-def style_claims(frame: pd.DataFrame) -> Styler:
-    """Show all claims: the printed number, the measured one, the verdict."""
-    return _styled(
-        frame, "paper", "where", "claim", "printed", "measured", "verdict", "reference", "agreement"
-    )
-
-
-def style_contradicted(frame: pd.DataFrame) -> Styler:
-    """Show the claims with evidence against them, each with the reason."""
-    against = frame[frame["verdict"].isin(["contrary", "mixed"])]
-    return _styled(against, "id", "where", "claim", "printed", "measured", "verdict", "reason")
-
-
-def style_disagreements(frame: pd.DataFrame) -> Styler:
-    """Show the claims whose verdict contradicts the one at the paper's scale."""
-    some = frame[frame["agreement"] == "CONTRADICTS"]
-    return _styled(some, "id", "where", "claim", "measured", "verdict", "reference", "reason")
-
-
-def style_changes() -> Styler:
-    """Show the verdicts that moved with the rule: the word before and now, and why."""
-    changed = read_csv(shared_file("data/reference/suite/suite-changelog.csv"), {"id": "any"})
-    return _left(changed.replace({"before": SHOWN_WORDS, "now": SHOWN_WORDS}))
-
-
-def tabulate_error_rates(draws: int = 0, seed: int = 0, jobs: int = 0) -> pd.DataFrame:
-    """Tabulate how often the rule errs, in percent; without `draws` as shipped."""
-    shipped = read_csv(shared_file("data/reference/suite/suite-calibration.csv"), {"law": "any"})
-    table = calibration.calibrate(draws, seed, jobs) if draws else shipped
-    rates = ["contrary", "holds"]
-    names = [*(name for name in calibration.GRID if name != "points"), "draws"]
-    percent = table.assign(**{name: (100 * table[name]).round(1) for name in rates})
-    return percent.pivot(index=names, columns="points", values=rates).rename(columns=SHOWN_WORDS)
-
-
-def tabulate_origins(frame: pd.DataFrame) -> pd.DataFrame:
-    """Tell from which run the verdicts of every paper come."""
-    groups = frame.groupby(["paper", "origin"], sort=False).size().reset_index(name="claims")
-    return groups.rename(columns={"origin": "from"})[["paper", "claims", "from"]]
+    return style_claims(frame, "id", *more, *columns)

@@ -67,13 +67,7 @@ def paper_module(paper: str) -> ModuleType:
 
 
 def current() -> Session:
-    """Return the session that `start` opened last.
-
-    Raises
-    ------
-    InputError
-        If there is none.
-    """
+    """Return the session that `start` opened last."""
     if not _OPEN:
         raise InputError('no paper was started: call start("mcdf") or another one first')
     return _OPEN[-1]
@@ -96,8 +90,7 @@ def _check_reading(reading: Mapping[str, Any], switches: Mapping[str, Sequence[A
     if chosen and not switches:
         raise InputError(f"nothing here depends on a reading: it must be empty; got {chosen!r}")
     for name, value in chosen.items():
-        one_of("a switch of the reading", name, switches)
-        known = switches[name]
+        known = switches[one_of("a switch of the reading", name, switches)]
         if isinstance(value, str) and all(isinstance(one, str) for one in known):
             one_of(f"reading: {name}", value, known)
 
@@ -180,8 +173,7 @@ def _note_earlier_figures(*_: Any) -> None:
     """Note, before a cell runs, the open figures: `save` uses them only if they are passed."""
     import matplotlib.pyplot as plt
 
-    if _OPEN:
-        _OPEN[-1].earlier_figures = frozenset(plt.get_fignums())
+    current().earlier_figures = frozenset(plt.get_fignums())
 
 
 def _watch_cells() -> None:

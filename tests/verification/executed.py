@@ -17,6 +17,22 @@ from dlsim.study.claims import reference_of
 FILE = files.shared_file("data/examples/policies.py")
 
 
+def names_of_cell(path, name):
+    """Return the names that the imports, constants and functions of a notebook's cell define."""
+    cells = nbformat.read(path, as_version=4).cells
+    source = next(cell.source for cell in cells if cell.id == name)
+    kinds = (ast.Import, ast.ImportFrom, ast.FunctionDef)
+    body = [
+        node
+        for node in ast.parse(source).body
+        if isinstance(node, kinds)
+        or (isinstance(node, ast.Assign) and node.targets[0].id.isupper())
+    ]
+    names = {}
+    exec(compile(ast.Module(body, []), name, "exec"), names)
+    return names
+
+
 def in_one_space(path, folder, given=()):
     """Run a notebook's cells in a folder; return what they leave, and what each shows, by its id.
 

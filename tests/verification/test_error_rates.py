@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dlsim.study.calibration import LAWS, calibrate
+from dlsim.files import suite_notebooks
 from tests.scale import LONG, TRIES_ALL
+from tests.verification.executed import names_of_cell
+
+CELL = names_of_cell(suite_notebooks()["90-scorecard"], "errors")
+LAWS, GRID, measure_error_rates = (CELL[name] for name in ("LAWS", "GRID", "measure_error_rates"))
 
 
 @pytest.mark.parametrize(
@@ -15,7 +19,9 @@ def test_the_rule_keeps_its_error_rate(points, runs):
     """Some hundred families a row; the table in 90-scorecard has two thousand."""
     draws = round((400 if points == 1 else 200) * max(LONG, 0.5))
     correlation = [0.0] if points == 1 else [0.0, 0.9]
-    table = calibrate(draws, points=[points], correlation=correlation, runs=runs, jobs=1)
+    table = measure_error_rates(
+        draws, GRID | {"points": [points], "correlation": correlation, "runs": runs}, jobs=1
+    )
     most = stats.binom.ppf(0.9995, draws, 0.05) / draws
     assert len(table) == len(LAWS) * len(correlation) * len(runs)
     assert (table[["contrary", "holds"]] <= most).all(axis=None), table
@@ -45,9 +51,8 @@ def test_the_error_rate_of_single_points_with_a_long_tail(law, runs, monkeypatch
     monkeypatch.setitem(LAWS, "right", replicates)
     monkeypatch.setitem(LAWS, "left", lambda z: -replicates(-z))
     draws = round(400 * max(LONG, 0.5))
-    table = calibrate(
-        draws, points=[1], correlation=[0.0], runs=[runs], law=["right", "left"], jobs=1
-    )
+    grid = {"law": ["right", "left"], "points": [1], "correlation": [0.0], "runs": [runs]}
+    table = measure_error_rates(draws, grid, jobs=1)
     worst = table[["contrary", "holds"]].max(axis=None)
     assert worst <= stats.binom.ppf(0.9995, draws, rates[runs]) / draws
     if law == "outliers":
