@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.special import betaincinv, stdtrit
 
 from dlsim.errors import InputError
-from dlsim.validate import number, require_table
+from dlsim.validate import require_table
 
 #: An estimate and the ends of its interval: columns of every table of estimates.
 ENDS = ("estimate", "low", "high")
@@ -50,11 +50,9 @@ def _group_values(values: pd.Series, keys: pd.DataFrame) -> Any:
     return values.groupby(by, sort=False, dropna=False)
 
 
-def _student(mean: Any, spread: Any, n: Any, level: float = LEVEL) -> pd.DataFrame:
+def _student(mean: Any, spread: Any, n: Any) -> pd.DataFrame:
     """Return Student's t intervals of means with a standard deviation."""
-    rule = "between 0 and 1, such as 0.95"
-    level = float(number("level", level, 0, 1, above=True, below=True, rule=rule))
-    half = stdtrit(n - 1.0, (1 + level) / 2) * spread / np.sqrt(n)
+    half = stdtrit(n - 1.0, (1 + LEVEL) / 2) * spread / np.sqrt(n)
     return pd.DataFrame({"estimate": mean, "low": mean - half, "high": mean + half, "n": n})
 
 
@@ -67,16 +65,17 @@ MIN_DISTINCT_SHARE = 0.75
 
 
 @lru_cache(maxsize=64)
-def _weights(n: int, count: int) -> Any:
+def _weights(n: int) -> Any:
     """Return how often each of n replicates is drawn, divided by n: one column per resample."""
-    often = np.random.default_rng([n, count]).multinomial(n, np.full(n, 1 / n), size=count)
+    rng = np.random.default_rng([n, BOOTSTRAP_RESAMPLES])
+    often = rng.multinomial(n, np.full(n, 1 / n), size=BOOTSTRAP_RESAMPLES)
     return np.ascontiguousarray(often.T / n)
 
 
-def _studentized(samples: Any, count: int) -> Any:
+def _studentized(samples: Any) -> Any:
     """Return the t statistics of resamples of columns: one row per point, a column per resample."""
     n, apart = samples.shape[1], samples - samples.mean(axis=1, keepdims=True)
-    weights = _weights(n, count)
+    weights = _weights(n)
     t = apart @ weights
     squared = apart**2 @ weights
     squared -= t**2
@@ -115,7 +114,7 @@ def _ends(t: Any, tail: float) -> tuple[Any, Any]:
     return ordered[..., k], ordered[..., -1 - k]
 
 
-def family(samples: Sequence[Any], level: float = LEVEL) -> pd.DataFrame:
+def family(samples: Sequence[Any]) -> pd.DataFrame:
     r"""Return intervals of the means of a family of samples: each alone, and all at once.
 
     Samples with the same number of replicates are resampled together, replicate i of one with
@@ -132,17 +131,17 @@ def family(samples: Sequence[Any], level: float = LEVEL) -> pd.DataFrame:
     points at once at Sidak's level; skewed samples with ties take the lognormal quantiles on the
     side of the long tail. Samples without any spread have ends NaN.
 
-    Columns of the result: estimate, low, high (one point alone, with probability `level`), least,
+    Columns of the result: estimate, low, high (one point alone, with probability `LEVEL`), least,
     most (all at once), se, n; one row per sample.
     """
     rows = [np.asarray(sample, dtype=float) for sample in samples]
-    n, m, tail = np.array([len(row) for row in rows]), max(1, len(rows)), (1 - level) / 2
+    n, m, tail = np.array([len(row) for row in rows]), max(1, len(rows)), (1 - LEVEL) / 2
     equal = np.array([len(row) > 0 and bool((row == row[0]).all()) for row in rows], dtype=bool)
     mean = np.array([row[0] if same else row.mean() for row, same in zip(rows, equal, strict=True)])
     spread = [row.std(ddof=1) if len(row) > 1 else np.nan for row in rows]
     error = np.array(spread) / np.sqrt(n)
     known = np.isfinite(error) & ~equal
-    degrees, sidak = np.maximum(n, 2) - 1.0, (1 + level ** (1 / m)) / 2
+    degrees, sidak = np.maximum(n, 2) - 1.0, (1 + LEVEL ** (1 / m)) / 2
     alone, at_once = stdtrit(degrees, 1 - tail), stdtrit(degrees, sidak)
     low, high, least, most = -alone, alone.copy(), -at_once, at_once.copy()
     tied = np.array(
@@ -157,9 +156,8 @@ def family(samples: Sequence[Any], level: float = LEVEL) -> pd.DataFrame:
             high[k], most[k] = one, all_of_them
     drawn = known & ~tied & (n >= MIN_RESAMPLED)
     if drawn.any():
-        count = BOOTSTRAP_RESAMPLES * max(1, round(0.05 / (1 - level)))
         places = [np.flatnonzero(drawn & (n == size)) for size in np.unique(n[drawn])]
-        t = np.concatenate([_studentized(np.stack([rows[k] for k in p]), count) for p in places])
+        t = np.concatenate([_studentized(np.stack([rows[k] for k in p])) for p in places])
         drawn = np.concatenate(places)
         below, above = _ends(t, tail)
         low[drawn], high[drawn] = np.minimum(low[drawn], below), np.maximum(high[drawn], above)
@@ -196,31 +194,25 @@ def column_means(values: pd.DataFrame) -> pd.DataFrame:
     return _student(mean, np.where(equal & (n > 1), 0.0, spread), n)
 
 
-def _intervals(
-    values: pd.Series, keys: pd.DataFrame, level: float = LEVEL, samples: bool = False
-) -> pd.DataFrame:
+def _intervals(values: pd.Series, keys: pd.DataFrame, samples: bool = False) -> pd.DataFrame:
     """Return `keys`, estimate, low, high, n (and values): one row per group, in their order."""
     table = _group_values(values, keys).agg(["mean", "std", "min", "max", "size", "count"])
     equal = table["min"] == table["max"]
     mean = table["mean"].where(~equal, table["min"]).where(table["count"] == table["size"])
     spread = table["std"].where(~equal | (table["size"] < 2), 0.0)
-    result = _student(mean, spread, table["size"], level)
+    result = _student(mean, spread, table["size"])
     if samples:
         result["values"] = [rows.to_numpy(float) for _, rows in _group_values(values, keys)]
     return result.reset_index(drop=keys.columns.empty)
 
 
 def summary(
-    frame: pd.DataFrame,
-    by: str | Sequence[str],
-    column: str,
-    level: float = LEVEL,
-    samples: bool = False,
+    frame: pd.DataFrame, by: str | Sequence[str], column: str, samples: bool = False
 ) -> pd.DataFrame:
     """Estimate the mean of a column per group of rows; with `samples`, keep their ``values``."""
     names = _names(by)
     _check(frame, [*names, column], names)
-    return _intervals(_numbers(frame[column]), frame[names], level, samples)
+    return _intervals(_numbers(frame[column]), frame[names], samples)
 
 
 def reduction(values: pd.Series, reference: pd.Series, keys: pd.DataFrame) -> pd.DataFrame:
@@ -261,28 +253,14 @@ def relative_reduction(
         The two values of `by` that are compared: 1 - value / reference is estimated.
     at : str or sequence of str
         The other columns of the grid: one estimate for each of their combinations.
-
-    Raises
-    ------
-    InputError
-        If a policy has no row, several rows of one replicate, or a row without its partner.
     """
-    places, sides = _names(at), []
+    places = _names(at)
     keys = [*places, "replicate"]
     _check(frame, [column, by, *keys], places)
-    for one in (value, reference):
-        side = frame.loc[frame[by] == one, [*keys, column]]
-        if side.empty:
-            known = ", ".join(map(repr, frame[by].unique()))
-            raise InputError(f"no row has {by} = {one!r}; there are {known}")
-        if side.duplicated(keys).any():
-            what = f"several rows have {by} = {one!r} and the same {', '.join(keys)}"
-            raise InputError(f"{what}: name in `at` the other columns of the grid")
-        sides.append(side)
-    met = sides[0][keys].merge(sides[1][keys], how="outer", indicator="in")
-    for row in met[met["in"] != "both"].to_dict("records"):
-        where = ", ".join(f"{name} = {row[name]!r}" for name in keys)
-        what = f"only one of {by} = {value!r} and {reference!r} has a row at {where}"
-        raise InputError(f"{what}: run both")
-    both = sides[0].merge(sides[1], on=keys, suffixes=(" value", " reference"))
+    one, other = (frame.loc[frame[by] == name, [*keys, column]] for name in (value, reference))
+    both = one.merge(other, on=keys, suffixes=(" value", " reference"))
+    is_unique = not (one.duplicated(keys).any() or other.duplicated(keys).any())
+    if both.empty or not (is_unique and len(one) == len(other) == len(both)):
+        what = f"{by} = {value!r} and {reference!r} each need one row per {', '.join(keys)}"
+        raise InputError(f"{what}: run both, and name in `at` the other columns of the grid")
     return reduction(both[f"{column} value"], both[f"{column} reference"], both[places])
