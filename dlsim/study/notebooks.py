@@ -65,30 +65,14 @@ _WITHOUT_EFFECT = ("jobs", "out")
 
 @dataclass(frozen=True)
 class NotebookResult:
-    """What became of one notebook of a batch.
+    """What became of one notebook of a batch."""
 
-    Attributes
-    ----------
-    name : str
-        The notebook's name, without its ending.
-    path : Path or None
-        The executed notebook, or the failed one.
-    status : {"ok", "failed", "interrupted"}
-        How it ended.
-    seconds : float
-        How long it ran.
-    error : str
-        What went wrong.
-    reused : bool
-        Whether an earlier, unchanged result was taken.
-    """
-
-    name: str
-    path: Path | None
-    status: str
-    seconds: float
-    error: str = ""
-    reused: bool = False
+    name: str  # without its ending
+    path: Path | None  # the executed notebook, or the failed one
+    status: str  # "ok", "failed" or "interrupted"
+    seconds: float  # how long it ran
+    error: str = ""  # what went wrong
+    reused: bool = False  # whether an earlier, unchanged result was taken
 
 
 def find_notebook(name: StrPath) -> Path:
@@ -223,15 +207,10 @@ def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
         "TMPDIR": str(job.work),
     }
     environment.pop("MPLBACKEND", None)  # pictures belong into the notebook
+    command = [sys.executable, "-P", "-m", "dlsim.study.notebook_process"]
     with (job.work / "log").open("wb") as log:
         return subprocess.Popen(
-            [
-                sys.executable,
-                "-P",
-                "-m",
-                "dlsim.study.notebook_process",
-                str(job.work / "request.json"),
-            ],
+            [*command, str(job.work / "request.json")],
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
@@ -327,10 +306,8 @@ def run_all(
         Notebooks as `find_notebook` takes them.
     out : path
         Folder of results, as `dlsim.output_folder.OutputFolder` takes it.
-    parameters : mapping, optional
-        Parameters by name. Each must be known to at least one notebook.
-    common : mapping, optional
-        Parameters, such as ``scale``, that only notebooks which know them get.
+    parameters, common : mapping, optional
+        Parameters by name. At least one notebook must know each of `parameters`.
     readings : mapping, optional
         The parameter ``reading`` of single notebooks, by their names.
     jobs : int
@@ -352,21 +329,18 @@ def run_all(
     -------
     list of NotebookResult
         In the order of the names. An interrupt ends the kernels and returns what there is.
-
-    Raises
-    ------
-    InputError
-        Before anything runs, if a name, a parameter or the folder cannot be used.
     """
-    count, paths = (
-        worker_pool.count_workers(jobs),
-        list(dict.fromkeys(find_notebook(name) for name in names)),
-    )
+    count = worker_pool.count_workers(jobs)
+    paths = list(dict.fromkeys(find_notebook(name) for name in names))
     home = OutputFolder(out, remedy="choose a new or empty folder with --out")
     parameters, readings = parameters or {}, readings or {}
     given = {"out": str(home.folder), "jobs": 1, **(common or {}), **parameters}
     known = {path: parameters_of(path) for path in paths}
-    _refuse_unknown(parameters, [name for one in known.values() for name in one])
+    every_name = {name for one in known.values() for name in one}
+    for name in parameters:
+        if name not in every_name:
+            names = ", ".join(sorted(every_name)) or "none"
+            raise InputError(f"no notebook has a parameter {name!r}; they have: {names}")
     scale = str(given.get("scale", "quick"))
     limit = CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
     if cell_seconds is not None:
@@ -384,13 +358,6 @@ def run_all(
         return []
     with home.lock():
         return _run_plan(plan, count, force, on_end or bool)
-
-
-def _refuse_unknown(parameters: Mapping[str, Any], known: Sequence[str]) -> None:
-    for name in parameters:
-        if known and name not in known:
-            names = ", ".join(sorted(set(known)))
-            raise InputError(f"no notebook has a parameter {name!r}; they have: {names}")
 
 
 def _run_plan(

@@ -46,26 +46,14 @@ _RELATIVE = re.compile(r'(<a\b[^>]*?\bhref|<img\b[^>]*?\bsrc)="(?!#|[a-z][a-z0-9
 
 @dataclass(frozen=True)
 class PageFrame:
-    """What a page shows around the cells of its notebook, and where their pictures come from.
+    """What a page shows around the cells of its notebook, and where their pictures come from."""
 
-    Attributes
-    ----------
-    alarms : sequence of str
-        Sentences about what went wrong.
-    facts : mapping of str to str
-        Where the results come from.
-    with_code : bool
-        Whether code is shown.
-    source : Path or None
-        The folder of the notebook as its author wrote it; None for that of the suite.
-    notebooks : sequence of str
-        Names of notebooks of this run that are not executed yet, and will have pages.
-    """
-
-    alarms: Sequence[str] = ()
-    facts: Mapping[str, str] = field(default_factory=dict)
-    with_code: bool = True
+    alarms: Sequence[str] = ()  # sentences about what went wrong
+    facts: Mapping[str, str] = field(default_factory=dict)  # where the results come from
+    with_code: bool = True  # whether code is shown
+    #: The folder of the notebook as its author wrote it; None for that of the suite.
     source: Path | None = None
+    #: Names of notebooks of this run that are not executed yet, and will have pages.
     notebooks: Sequence[str] = ()
 
 
@@ -100,24 +88,7 @@ def set_formulas(page: str) -> str:
 def write_page(
     home: OutputFolder, notebook: Path, name: str, frame: PageFrame | None = None
 ) -> Path:
-    """Write the page of an executed notebook into a folder of results.
-
-    Parameters
-    ----------
-    home : OutputFolder
-        The folder of results.
-    notebook : Path
-        The executed notebook, or a failed one.
-    name : str
-        Where the page appears in the folder of results.
-    frame : PageFrame, optional
-        What is shown around the cells.
-
-    Returns
-    -------
-    Path
-        The page.
-    """
+    """Write the page of an executed or failed notebook under a name into a folder of results."""
     page = page_of(home.folder, notebook, home.folder / name, frame or PageFrame())
     return home.write(name, page.encode("utf-8", "backslashreplace"))
 
