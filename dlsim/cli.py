@@ -9,7 +9,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from difflib import get_close_matches
 from pathlib import Path
@@ -76,11 +76,7 @@ def copy_notebooks(folder: Path) -> dict[str, list[str]]:
     """Copy the notebooks, and the files that their text links to, into a folder of the user.
 
     A file that is unchanged since it was copied is updated. A file that the user changed is kept.
-
-    Returns
-    -------
-    dict of str to list of str
-        The names of the files that were "copied", "updated" and "kept".
+    Returns the names of the files that were "copied", "updated" and "kept".
     """
     if folder.resolve() == files.shared_folder("notebooks").parent.resolve():
         raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
@@ -165,7 +161,7 @@ def run_one_notebook(args: argparse.Namespace) -> int:
     from dlsim.study.parameters import check_parameters
 
     source = find_notebook(args.notebook)
-    parameters = check_parameters(source, _parameters_of_words(args.parameters))
+    parameters = check_parameters(source, _unique("-p", args.parameters))
     out = Path(_checked_folder(f"results/{source.stem}" if args.out is None else args.out))
     here = Path.cwd() if is_of_suite(source) else source.parent
     (result,) = run_all(
@@ -188,12 +184,13 @@ def run_one_notebook(args: argparse.Namespace) -> int:
     return int(result.status != "ok")
 
 
-def _parameters_of_words(pairs: Sequence[Sequence[str]]) -> dict[str, str]:
-    """Return the pairs of ``-p name value`` as a mapping; a name may be given once."""
+def _unique(option: str, pairs: Iterable[Sequence[str]]) -> dict[str, str]:
+    """Return the names and values that an option gives; a name may be given once."""
     found: dict[str, str] = {}
     for name, value in pairs:
         if name in found:
-            raise InputError(f"-p gives {name} twice; give it once")
+            twice = f"to {found[name]!r} and {value!r}"
+            raise InputError(f"{option} sets {name} twice, {twice}; give one")
         found[name] = value
     return found
 
@@ -210,8 +207,9 @@ def reproduce_papers(args: argparse.Namespace) -> int:
         rule = f"a whole number of at least 0{meaning}"
         whole(f"--{name}", getattr(args, name), 0, float("inf"), rule)
     out = Path(_checked_folder(args.out))
-    if args.book:
-        _require_docs()
+    for name in ("sphinx", "myst_nb", "furo", "numpydoc") if args.book else ():
+        if importlib.util.find_spec(name) is None:
+            raise InputError(f"{name} is not installed; run pip install 'dlsim[docs]'")
     # imported late: these modules take a second, and an error should appear at once
     from dlsim.compiled import require_cache
     from dlsim.study import dask_cluster
@@ -253,12 +251,6 @@ def reproduce_papers(args: argparse.Namespace) -> int:
     return 1 if bad else 0
 
 
-def _require_docs() -> None:
-    for name in ("sphinx", "myst_nb", "furo", "numpydoc"):
-        if importlib.util.find_spec(name) is None:
-            raise InputError(f"{name} is not installed; run pip install 'dlsim[docs]'")
-
-
 def paper_of_letter(name: str) -> str:
     """Return the paper that a letter stands for, and any other name as it is."""
     return PAPER_LETTERS.get(name.upper(), name)
@@ -289,16 +281,11 @@ def notebooks_of(names: Sequence[str]) -> list[str]:
 
 def switches_of_words(words: Sequence[str]) -> dict[str, str]:
     """Return words such as ``link=shared`` or ``link=shared,late=drop`` as a mapping."""
-    found: dict[str, str] = {}
-    for pair in (pair for text in words for pair in text.split(",")):
-        name, sign, value = pair.partition("=")
-        if not sign:
+    pairs = [pair for text in words for pair in text.split(",")]
+    for pair in pairs:
+        if "=" not in pair:
             raise InputError(f"--reading takes name=value, such as link=shared; got {pair!r}")
-        if name in found:
-            twice = f"to {found[name]!r} and {value!r}"
-            raise InputError(f"--reading sets {name} twice, {twice}; give one")
-        found[name] = value
-    return found
+    return _unique("--reading", (pair.split("=", 1) for pair in pairs))
 
 
 def switches_of(notebook: str) -> dict[str, tuple[Any, ...]]:

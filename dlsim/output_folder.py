@@ -59,14 +59,7 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
 class OutputFolder:
     """A folder that dlsim writes into.
 
-    Parameters
-    ----------
-    folder : path
-        Where it is, or will be.
-    kind : str
-        What it holds, a key of `FOLDER_KINDS`.
-    remedy : str
-        What an error message tells the user to do instead.
+    Its `kind` is a key of `FOLDER_KINDS`. An error message tells the user to do the `remedy`.
     """
 
     def __init__(self, folder: StrPath, kind: str = "results", remedy: str = "") -> None:
@@ -210,22 +203,8 @@ class OutputFolder:
     def write(self, name: str, data: bytes | Iterable[bytes]) -> Path:
         """Write a file completely or not at all; overwrite only files that dlsim wrote.
 
-        Parameters
-        ----------
-        name : str
-            Where the file appears below the folder, such as "data/mcdf-fig4.csv".
-        data : bytes or iterable of bytes
-            The content. Parts are not kept in memory.
-
-        Returns
-        -------
-        Path
-            The file.
-
-        Raises
-        ------
-        InputError
-            If the folder is not dlsim's, the name leads out of it, or it cannot be written to.
+        The name, such as "data/mcdf-fig4.csv", leads to a place below the folder. Data that come
+        in parts are not kept in memory.
         """
         path, digest = self._path_of(name), hashlib.sha256()
         self.acquire()

@@ -7,7 +7,7 @@ import nbformat
 import pandas as pd
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
-from dlsim.study import overview, scorecard
+from dlsim.study import scorecard
 from dlsim.study.notebooks import NotebookResult
 from dlsim.study.report import Results
 from tests.test_report import drawing, verdicts
@@ -50,8 +50,8 @@ def write_scorecard_notebook(folder):
     os.chdir(folder / "notebooks")
     try:
         card = scorecard.read_scorecards(folder)
-        parts = [overview.show_findings(card, folder), overview.show_claims(card)]
-        parts.append(overview.show_figures(card, folder))
+        parts = [scorecard.show_findings(card, folder), scorecard.show_claims(card)]
+        parts.append(scorecard.show_figures(card, folder))
     finally:
         os.chdir(here)
     outputs = [new_output("display_data", {"text/html": part.data}) for part in parts]

@@ -196,7 +196,7 @@ def test_run_refuses_what_the_notebook_does_not_know(tmp_path, capsys, monkeypat
     for words, said in (
         (["-p", "run", "7"], "no parameter 'run'; it has: scale, seed, runs, jobs"),
         (["-p", "runs", "x"], "parameter runs must be a finite int, got 'x'"),
-        (["-p", "runs", "1", "-p", "runs", "2"], "-p gives runs twice"),
+        (["-p", "runs", "1", "-p", "runs", "2"], "-p sets runs twice"),
     ):
         code, _, err = run(capsys, "run", source, *words)
         assert code == 2

@@ -14,7 +14,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_outp
 
 from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
-from dlsim.study import overview, results_page, scorecard, verdict_text
+from dlsim.study import results_page, scorecard, verdict_text
 from dlsim.study.claims import SHOWN_SYMBOLS, SHOWN_WORDS, load_claims
 from dlsim.study.figures import load_figures
 from dlsim.study.pages import PageFrame, set_formulas, write_page
@@ -160,9 +160,9 @@ def test_the_first_screen_says_what_was_found(folder):
     for about in five:
         assert about["claim"] in known
         assert about["found"] in first
-    for meaning in overview.MEANINGS.values():
+    for meaning in scorecard.MEANINGS.values():
         assert meaning in first
-    assert set(overview.MEANINGS) == set(SHOWN_SYMBOLS)
+    assert set(scorecard.MEANINGS) == set(SHOWN_SYMBOLS)
 
 
 def test_bars_count_every_verdict(folder):
@@ -310,8 +310,8 @@ def test_verdicts_are_shown_where_nothing_was_run(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     card = scorecard.read_scorecards(tmp_path)
     assert len(card) > 100
-    assert "<img" not in overview.show_findings(card, tmp_path).data
-    shown = overview.show_figures(card, tmp_path).data
+    assert "<img" not in scorecard.show_findings(card, tmp_path).data
+    shown = scorecard.show_figures(card, tmp_path).data
     assert f"{len(load_figures()[1])} figures and tables are not part" in shown
 
 

@@ -112,5 +112,5 @@ class Results:
 
     def verdicts(self, paper: str, frame: pd.DataFrame) -> Path:
         """Write a scorecard as data/<paper>-claims.csv, where the report looks for it."""
-        card = claims.check_scorecard(frame, f"the scorecard of {paper}")
-        return self.table(f"{paper}-claims", card)
+        claims.check_scorecard(frame, f"the scorecard of {paper}")
+        return self.table(f"{paper}-claims", frame)
