@@ -19,7 +19,7 @@ from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
 from dlsim.explore.panel import panel
 from dlsim.explore.pictures import new_figure, set_title
-from dlsim.study.gantt import plot_blocks, task_colors
+from dlsim.study.gantt import legible_on, name_rows, task_colors
 from dlsim.study.style import INK
 
 #: Most applications and most jobs of a queue.
@@ -27,6 +27,8 @@ MAX_APPLICATIONS, MAX_JOBS = 8, 24
 #: Contents of the history at the start.
 INITIAL_HISTORIES = ("nothing", "every run time")
 _LETTERS = "ABCDEFGH"
+#: Height of a job's block in rows, size of its text in points, width of a letter in inches.
+_BLOCK_HEIGHT, _BLOCK_POINTS, _LETTER_WIDTH = 0.76, 8.5, 0.075
 
 #: What each switch decides.
 _LABELS = {
@@ -150,9 +152,9 @@ def _draw_schedule(
     ax: Axes, schedule: ScheduleResult, inks: Mapping[str, Any], until: float
 ) -> None:
     """Draw the jobs on their devices, each with its application and the rule that placed it."""
-    devices, jobs = {device: device for device in schedule.machine.devices}, schedule.jobs
-    texts = jobs["app"] + "\n" + jobs["rule"]
-    plot_blocks(ax, jobs, devices, jobs["device"], "app", inks, texts, until, 8.5)
+    devices, jobs = list(schedule.machine.devices), schedule.jobs
+    name_rows(ax, devices, 0, until, -0.55)
+    _draw_blocks(ax, jobs, jobs["device"].map(devices.index), inks)
     if jobs["arrival"].any():
         bottom = np.full(len(jobs), len(devices) - 0.52)
         look: dict[str, Any] = {"ms": 4.5, "color": "#222222", "clip_on": False, "zorder": 4}
@@ -162,6 +164,40 @@ def _draw_schedule(
     text = f"{schedule.name}: end {end}, mean wait {wait}, {late} late"
     set_title(ax, text)
     ax.title.set_fontsize(9)
+
+
+def _draw_blocks(
+    ax: Axes, jobs: pd.DataFrame, places: "pd.Series[int]", inks: Mapping[str, Any]
+) -> None:
+    """Draw a block per job in its row, with a text where it is wide enough for it."""
+    length = jobs["end"] - jobs["start"]
+    look: dict[str, Any] = {"height": _BLOCK_HEIGHT, "edgecolor": "#333333", "linewidth": 0.6}
+    ax.barh(places, length, left=jobs["start"], color=jobs["app"].map(inks), zorder=2, **look)
+    figure, place = ax.get_figure(root=True), ax.get_position()  # before the layout
+    assert figure is not None
+    inches = np.array([place.width, place.height]) * figure.get_size_inches()
+    units = np.ptp([ax.get_xlim(), ax.get_ylim()], axis=1)
+    wide, tall = inches / units  # of a unit of time, of a row
+    look = {"ha": "center", "va": "center", "fontsize": _BLOCK_POINTS, "zorder": 3}
+    look |= {"linespacing": 0.95, "in_layout": False}
+    for start, app, rule, row, span in zip(
+        jobs["start"], jobs["app"], jobs["rule"], places, length, strict=True
+    ):
+        text = f"{app}\n{rule}"
+        shown, is_turned = _fit_text(text, span * wide, tall * _BLOCK_HEIGHT)
+        look |= {"color": legible_on(inks[app]), "rotation": 90 * is_turned}
+        if shown:
+            ax.text(start + span / 2, row, shown, **look)
+
+
+def _fit_text(text: str, width: float, height: float) -> tuple[str, bool]:
+    """Return the part of a text that fits into a block (in inches), and whether it is vertical."""
+    lines, line = text.split("\n"), " ".join(text.split("\n"))
+    if width > 0.02 + _LETTER_WIDTH * max(map(len, lines)):
+        return text, False
+    if width > 1.6 * _LETTER_WIDTH and height > 0.02 + _LETTER_WIDTH * len(line):
+        return line, True
+    return (lines[0], False) if width > 0.02 + _LETTER_WIDTH * len(lines[0]) else ("", False)
 
 
 def _draw_history(ax: Axes, history: History, applications: pd.DataFrame) -> None:

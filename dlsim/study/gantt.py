@@ -32,8 +32,6 @@ from dlsim.validate import number, require_table
 CHUNK_COLUMNS = ("task", "node", "alpha", "send_start", "send_end", "compute_end")
 _TIMES = ["send_start", "send_end", "compute_start", "compute_end"]
 _HEIGHT, _LANE = 0.72, 0.3
-# Height of a block in rows, width of a letter in it in inches, by its size in points.
-_BLOCK, _LETTER = 0.76, 0.0088
 # Red, green and blue in the lightness of a colour (ITU-R BT.601), and where white is legible.
 _LIGHTNESS, _DARK = (0.299, 0.587, 0.114), 0.4
 
@@ -230,72 +228,6 @@ def plot_timing(chunks: pd.DataFrame, st: float = 0.0, sc: float = 0.0) -> Axes:
         ax, [*keys, line_legend_entry(f"all end at {last:,.5g}", color="#333333", ls="--", lw=1)]
     )
     return ax
-
-
-def plot_blocks(
-    ax: Axes,
-    table: pd.DataFrame,
-    lanes: Mapping[Any, str],
-    at: Any,
-    by: str,
-    inks: Mapping[Any, Any],
-    texts: Any,
-    until: float | None = None,
-    size: float = 7.5,
-) -> Axes:
-    """Draw runs as blocks on named lanes, each with a text where it is wide enough for it.
-
-    The table has start, end and the column that the colour goes `by`; `at` names the lane of
-    every run, `texts` what is written on it.
-    """
-    places = {lane: row for row, lane in enumerate(lanes)}
-    rows, colors = [places[lane] for lane in at], [inks[value] for value in table[by]]
-    begin, end = (table[name].to_numpy(dtype=float) for name in ("start", "end"))
-    ax.set_yticks(range(len(lanes)), list(lanes.values()))
-    ax.set_ylim(len(lanes) - 0.45, -0.55)
-    ax.set_xlim(0, 1.02 * end.max() if until is None else until)
-    ax.grid(False, axis="y")
-    for row in dict.fromkeys(rows):
-        mine = [i for i, other in enumerate(rows) if other == row]
-        ax.broken_barh(
-            [(begin[i], end[i] - begin[i]) for i in mine],
-            (row - _BLOCK / 2, _BLOCK),
-            facecolors=[colors[i] for i in mine],
-            edgecolor="#333333",
-            linewidth=0.6,
-            zorder=2,
-        )
-    figure, place = ax.get_figure(root=True), ax.get_position()
-    assert figure is not None
-    inches = np.array([place.width, place.height]) * figure.get_size_inches()  # before the layout
-    inch, tall = inches / np.abs([np.subtract(*ax.get_xlim()), np.subtract(*ax.get_ylim())])
-    for row, x, span, ink, text in zip(rows, begin, end - begin, colors, texts, strict=True):
-        shown, turned = _fit_text(text, span * inch, tall * _BLOCK, size * _LETTER)
-        if shown:
-            ax.text(
-                x + span / 2,
-                row,
-                shown,
-                ha="center",
-                va="center",
-                fontsize=size,
-                zorder=3,
-                color=legible_on(ink),
-                linespacing=0.95,
-                rotation=90 * turned,
-                in_layout=False,
-            )
-    return ax
-
-
-def _fit_text(text: str, wide: float, tall: float, letter: float) -> tuple[str, bool]:
-    """Return the part of a text that fits into a block (in inches), and whether it is vertical."""
-    lines, line = text.split("\n"), " ".join(text.split("\n"))
-    if wide > 0.02 + letter * max(map(len, lines)):
-        return text, False
-    if wide > 1.6 * letter and tall > 0.02 + letter * len(line):
-        return line, True
-    return (lines[0], False) if wide > 0.02 + letter * len(lines[0]) else ("", False)
 
 
 #: How bars are filled: opacity, and the keywords of their collection. Planned bars have an

@@ -85,6 +85,11 @@ def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFra
     -------
     MarkdownText
         One paragraph per claim: verdict, sentence, the number that decides.
+
+    Raises
+    ------
+    InputError
+        For an unknown claim, or frames that its measure does not take.
     """
     here, paragraphs = session.current(), []
     for name in [names] if isinstance(names, str) else names:

@@ -253,6 +253,11 @@ def relative_reduction(
         The two values of `by` that are compared: 1 - value / reference is estimated.
     at : str or sequence of str
         The other columns of the grid: one estimate for each of their combinations.
+
+    Raises
+    ------
+    InputError
+        If a policy has no row, several rows of one replicate, or a row without its partner.
     """
     places = _names(at)
     keys = [*places, "replicate"]

@@ -29,7 +29,7 @@ def draw(**given):
 def runs(ax):
     """(row, start, end) of every block, rows named by the axis."""
     names = [label.get_text() for label in ax.get_yticklabels()]
-    boxes = [path.get_extents() for c in ax.collections for path in c.get_paths()]
+    boxes = [patch.get_bbox() for patch in ax.patches]
     found = [(names[round((b.y0 + b.y1) / 2)], b.x0, b.x1) for b in boxes]
     return sorted(found, key=lambda run: (run[0], run[1]))
 
