@@ -218,7 +218,7 @@ def test_a_panel_may_open_with_an_error():
     shown = Shown(TOY, n=13)
     assert "Not drawn" in shown.text("error")
     assert shown.view.image.layout.display == "none"
-    assert "image/png" not in shown.view._repr_mimebundle_()
+    assert "image/png" not in shown.view._repr_mimebundle_()[0]
     shown.controls["n"].value = 12
     assert shown.view.image.layout.display is None
 
@@ -302,9 +302,10 @@ def test_a_saved_picture_has_a_short_name_and_a_known_format(tmp_path):
 
 
 def test_a_viewer_without_widgets_shows_the_picture():
-    bundle = TOY()._repr_mimebundle_()
-    bundle = bundle[0] if isinstance(bundle, tuple) else bundle
-    assert base64.b64decode(bundle["image/png"]) == TOY.screen_picture()[0]
+    picture, sentence = TOY.screen_picture()
+    bundle, metadata = TOY()._repr_mimebundle_()
+    assert base64.b64decode(bundle["image/png"]) == picture
+    assert metadata["image/png"]["alt"] == sentence
 
 
 def test_the_theme_of_other_figures_is_left_alone():

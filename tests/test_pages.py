@@ -124,7 +124,7 @@ ACTS = (
 
 
 def test_a_notebook_of_others_does_nothing(tmp_path):
-    """Tags that act become text; widgets, scripts and files of this machine are left out."""
+    """Tags that act become text; scripts and files of this machine are left out."""
     widget = {"application/vnd.jupyter.widget-view+json": {"model_id": "a"}, "text/plain": "VBox"}
     outputs = [
         new_output("display_data", {"text/html": "".join(ACTS)}),
@@ -144,6 +144,38 @@ def test_a_notebook_of_others_does_nothing(tmp_path):
     assert "alert(2)" not in page.whole
     assert "dlsim lab" in page.text
     assert "passwd" not in page.whole
+
+
+def test_of_a_widget_a_page_shows_the_pictures_that_it_holds(tmp_path):
+    """A panel brings its picture along; what `interact` draws is kept by a child of its widget."""
+
+    def view(model, **more):
+        data = {"application/vnd.jupyter.widget-view+json": {"model_id": model}, **more}
+        return new_output("display_data", {"text/plain": "VBox(...)", **data})
+
+    drawn = new_output("display_data", {"image/png": "ZHJhd24="})
+    said = new_output("stream", text="7")
+    state = {
+        "box": {"state": {"children": ["IPY_MODEL_slider", "IPY_MODEL_out", "IPY_MODEL_box"]}},
+        "slider": {"state": {"value": 3}},
+        "out": {"state": {"outputs": [drawn, said, view("box")]}},
+    }
+    script = new_output("display_data", {"application/javascript": "1", "text/plain": "<Script>"})
+    cells = [
+        new_code_cell("panel()", outputs=[script, view("other", **{"image/png": "cGFuZWw="})]),
+        new_code_cell("interact(f)", outputs=[view("box")]),
+    ]
+    kind = "application/vnd.jupyter.widget-state+json"
+    book = new_notebook(cells=cells, metadata={"widgets": {kind: {"state": state}}})
+    home = OutputFolder(tmp_path / "out").acquire()
+    path = home.write("notebooks/own.ipynb", nbformat.writes(book).encode())
+    page = Page(write_page(home, path, "own.html"))
+    pictures = [source.partition(",")[2] for source in page.sources]
+    assert pictures == ["cGFuZWw=", "ZHJhd24="]
+    assert page.text.count("dlsim lab") == 3
+    assert re.search(r"^7$", page.text, re.M)
+    assert "VBox" not in page.text
+    assert "Script" not in page.text
 
 
 # --------------------------------------------------------------------- the results page

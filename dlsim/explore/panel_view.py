@@ -69,7 +69,7 @@ class PanelView(widgets.VBox):
         )
         self.sentence, self.link, self.saved = widgets.HTML(), widgets.HTML(), widgets.HTML()
         self.drawings = itertools.count(1)
-        self.last_request, self.last_path = ("", ""), Path()
+        self.caption, self.last_request, self.last_path = "", ("", ""), Path()
         self.image.add_class("dlsim-picture")
         for one in (*self.controls.values(), *self.readings.values()):
             one.add_class("dlsim-field")
@@ -126,7 +126,7 @@ class PanelView(widgets.VBox):
         self.image.add_class("dlsim-stale")
         values = self.values()
         try:
-            self.image.value, sentence = self.panel.screen_picture(**values)
+            self.image.value, self.caption = self.panel.screen_picture(**values)
         except DlsimError as error:
             pale = " The pale picture is the last one drawn." if self.image.value else ""
             text = f"<b>Not drawn:</b> {html.escape(str(error))}.{pale}"
@@ -136,7 +136,7 @@ class PanelView(widgets.VBox):
         self.image.height = str(round(HEIGHT * SCREEN_DPI))
         self.image.layout.display = None
         self.image.remove_class("dlsim-stale")
-        self.sentence.value = _status("words", html.escape(sentence))
+        self.sentence.value = _status("words", html.escape(self.caption))
         call = html.escape(self.panel.call(**values))
         text = f"This picture: <code style='user-select: all'>{call}</code>"
         self.link.value = _status(f"link dlsim-drawn-{next(self.drawings)}", text)
@@ -156,14 +156,14 @@ class PanelView(widgets.VBox):
             text = f"<b>Not saved:</b> {html.escape(str(error))}"
         self.saved.value = _status("kept", text)
 
-    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, Any]:
-        """Add the picture, for viewers that show no widgets."""
+    def _repr_mimebundle_(self, **kwargs: Any) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Add the picture and its sentence, for viewers that show no widgets."""
         if getattr(get_ipython(), "kernel", None):
             display(Javascript(_NAMES))
         bundle: dict[str, Any] = super()._repr_mimebundle_(**kwargs)
         if self.image.value:
             bundle["image/png"] = base64.b64encode(self.image.value).decode("ascii")
-        return bundle
+        return bundle, {"image/png": {"alt": self.caption}}
 
 
 def _folded_grid(controls: list[widgets.Widget]) -> widgets.GridBox:

@@ -1,8 +1,9 @@
 """Pages of executed notebooks: nbconvert with one template; they ask no server for anything.
 
 Another person may have written a notebook. Its page therefore runs no script and loads nothing: a
-content security policy forbids both to the browser, widgets and scripts are left out, tags that act
-become text, and of the files of this machine a page holds only pictures of its own folders.
+content security policy forbids both to the browser, scripts are left out, widgets become pictures,
+tags that act become text, and of the files of this machine a page holds only pictures of its own
+folders.
 """
 
 import base64
@@ -34,6 +35,9 @@ SHOWN_KINDS = [
     "text/latex",
     "text/plain",
 ]
+_WIDGET = "application/vnd.jupyter.widget-view+json"
+_WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
+_SCRIPT = "application/javascript"
 PANEL = "An interactive panel: open this notebook with `dlsim lab` to use it."
 _PICTURES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".svg": "svg+xml"}
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", re.S)
@@ -150,22 +154,43 @@ def _title(book: Any) -> str:
 
 
 def harmless(book: Any) -> Any:
-    """Return a notebook without scripts, without widgets, and with acting tags as text."""
-    book.metadata.pop("widgets", None)
+    """Return a notebook without scripts, acting tags as text, and pictures in place of widgets."""
+    state = book.metadata.pop("widgets", {}).get(_WIDGET_STATE, {}).get("state", {})
     for cell in book.cells:
         if cell.cell_type == "markdown":
             cell.source = _ACTING_TAG.sub("&lt;", cell.source)
-        for output in cell.get("outputs", ()):
+        if "outputs" not in cell:
+            continue
+        outputs = [one for output in cell.outputs for one in _without_widget(output, state)]
+        cell.outputs = [one for one in outputs if _SCRIPT not in one.get("data", {})]
+        for output in cell.outputs:
             data = output.get("data", {})
-            if data.pop("application/vnd.jupyter.widget-view+json", None):
-                data.clear()
-                data["text/markdown"] = PANEL
             if data and not set(SHOWN_KINDS) & set(data):
                 data["text/plain"] = "This output cannot be shown on a page."
             for kind in ("text/html", "text/markdown"):
                 if kind in data:
                     data[kind] = _ACTING_TAG.sub("&lt;", "".join(data[kind]))
     return book
+
+
+def _without_widget(output: Any, state: dict[str, Any]) -> list[Any]:
+    """Return an output; of a widget its picture, or what it holds, and how to use the widget."""
+    from nbformat.v4 import new_output
+
+    data = output.get("data", {})
+    view = data.pop(_WIDGET, None)
+    if view is None:
+        return [output]
+    kept = [output] if "image/png" in data else _outputs_within(view.get("model_id"), state)
+    return [*kept, new_output("display_data", {"text/markdown": PANEL})]
+
+
+def _outputs_within(model_id: Any, state: dict[str, Any]) -> list[Any]:
+    """Return the outputs that a widget and its children hold, such as those of `interact`."""
+    model = state.pop(model_id, {}).get("state", {})  # each once, so that a cycle ends
+    children = [child.removeprefix("IPY_MODEL_") for child in model.get("children", ())]
+    held = [one for output in model.get("outputs", ()) for one in _without_widget(output, state)]
+    return held + [one for child in children for one in _outputs_within(child, state)]
 
 
 def _address(target: Path, page: Path) -> str:
