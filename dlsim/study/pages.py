@@ -40,6 +40,8 @@ _WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 _SCRIPT = "application/javascript"
 PANEL = "An interactive panel: open this notebook with `dlsim lab` to use it."
 _PICTURES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".svg": "svg+xml"}
+_PICTURES_OF_CELLS = {"image/png", "image/jpeg", "image/svg+xml"}
+_HEADING = re.compile(r"^#+ +(.+)$", re.M)
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", re.S)
 _CODE_OR_TAG = re.compile(r"(<(script|style|pre|code|title)\b.*?</\2>|<[^>]+>)", re.S)
 _ACTING_TAG = re.compile(
@@ -149,22 +151,26 @@ def pages_of_run(root: Path, more: Collection[str] = ()) -> dict[str, Path]:
 def _title(book: Any) -> str:
     """Return the first heading of a notebook."""
     texts = (cell.source for cell in book.cells if cell.cell_type == "markdown")
-    found = re.search(r"^#+ +(.+)$", next(texts, ""), re.M)
+    found = _HEADING.search(next(texts, ""))
     return found[1] if found else ""
 
 
 def harmless(book: Any) -> Any:
     """Return a notebook without scripts, acting tags as text, and pictures in place of widgets."""
     state = book.metadata.pop("widgets", {}).get(_WIDGET_STATE, {}).get("state", {})
+    heading = ""
     for cell in book.cells:
         if cell.cell_type == "markdown":
             cell.source = _ACTING_TAG.sub("&lt;", cell.source)
+            heading = [heading, *_HEADING.findall(cell.source)][-1]
         if "outputs" not in cell:
             continue
         outputs = [one for output in cell.outputs for one in _without_widget(output, state)]
         cell.outputs = [one for one in outputs if _SCRIPT not in one.get("data", {})]
         for output in cell.outputs:
             data = output.get("data", {})
+            for kind in data.keys() & _PICTURES_OF_CELLS:
+                output.metadata.setdefault(kind, {}).setdefault("alt", f"Picture: {heading}")
             if data and not set(SHOWN_KINDS) & set(data):
                 data["text/plain"] = "This output cannot be shown on a page."
             for kind in ("text/html", "text/markdown"):

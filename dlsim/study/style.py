@@ -22,6 +22,9 @@ INK = {
     "pink": "#CC79A7",
 }
 
+#: More colours for pictures of many policies: P. Tol, "Colour Schemes" (2021), the muted scheme.
+MORE_INK = {"indigo": "#332288", "wine": "#882255", "olive": "#999933", "teal": "#44AA99"}
+
 #: Named dashes of the house, as matplotlib line styles.
 DASHES: dict[str, Any] = {
     "solid": "-",
@@ -69,25 +72,25 @@ EDFMN         vermillion o solid   | FIFOAN        sky        s dashed
 EDFAN         orange     s dashed  | FIFOANNA      green      ^ dotted
 EDFANNA       pink       ^ dotted  | FIFO-OPR-MN   blue       o long
 FIFO-DLT      black      s solid   | FIDO-I        sky        v dashed
-FIDO-II       green      D solid   | FIFO-EXACT    blue       ^ dashdot
-FIFO-EXACT-N  vermillion ^ long    | FIFO-US       blue       v dotted
-FIFO-UMR-MN   green      o dashdot | FIFO-UMR-IIT  green      s long
+FIDO-II       green      D solid   | FIFO-EXACT    indigo     ^ dashdot
+FIFO-EXACT-N  vermillion ^ long    | FIFO-US       olive      v dotted
+FIFO-UMR-MN   pink       o dashdot | FIFO-UMR-IIT  teal       s long
 EDF-OPR-MN    vermillion o long    | EDF-DLT       black      s dashed
 EDDO-I        orange     v dashed  | EDDO-II       pink       D solid
-EDF-EXACT     vermillion ^ dashdot | EDF-EXACT-N   green      ^ long
-EDF-US        vermillion v dotted  | EDF-UMR-MN    pink       o dashdot
-EDF-UMR-IIT   pink       s long    | LP            black      o dotted
-FIFO-OPR-FRAG sky        o dotted  | FIFO-EQ-MN    green      v dotted
-EDF-OPR-FRAG  orange     o dotted  | EDF-EQ-MN     pink       v dotted
+EDF-EXACT     wine       ^ dashdot | EDF-EXACT-N   green      ^ long
+EDF-US        olive      v dotted  | EDF-UMR-MN    indigo     o dashdot
+EDF-UMR-IIT   teal       s long    | LP            black      o dotted
+FIFO-OPR-FRAG orange     o dotted  | FIFO-EQ-MN    wine       v dotted
+EDF-OPR-FRAG  sky        o dotted  | EDF-EQ-MN     blue       v dotted
 MILP          black      s long    | G             vermillion s solid
 LPR           sky        v dotted  | LPRG          blue       D dashed
 LPRR          green      o solid   | history       black      o solid
-cpu-only      sky        v long    | gpu-only      blue       ^ long
+cpu-only      indigo     v long    | gpu-only      blue       ^ long
 preferred     green      s dashed  | round-robin   orange     D dotted
 mct           vermillion s dashdot | torque        pink       v dashdot
 torque-strict pink       v solid   | rsc           sky        D dashdot
 rsc-strict    sky        D solid   | rsa           sky        D dotted
-asjf          orange     ^ solid   | ideal         black      ^ dotted
+asjf          wine       ^ solid   | ideal         black      ^ dotted
 Greedy        black      v solid   | D-0.5         vermillion D dashed
 D-0.6         orange     ^ dashed  | D-0.7         green      D dashed
 D-0.8         sky        o dashed  | D-0.9         blue       s dashed
@@ -96,7 +99,7 @@ D-0.8         sky        o dashed  | D-0.9         blue       s dashed
 
 #: Every named policy with its style, in the order of the legends.
 STYLES: dict[str, Style] = {
-    name: Style(INK[ink], marker, DASHES[dash])
+    name: Style((INK | MORE_INK)[ink], marker, DASHES[dash])
     for cell in _TABLE.strip().replace("\n", "|").split("|")
     for name, ink, marker, dash in [cell.split()]
 }
