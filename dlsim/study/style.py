@@ -78,8 +78,8 @@ FIFO-UMR-MN   pink       o dashdot | FIFO-UMR-IIT  teal       s long
 EDF-OPR-MN    vermillion o long    | EDF-DLT       black      s dashed
 EDDO-I        orange     v dashed  | EDDO-II       pink       D solid
 EDF-EXACT     wine       ^ dashdot | EDF-EXACT-N   green      ^ long
-EDF-US        olive      v dotted  | EDF-UMR-MN    indigo     o dashdot
-EDF-UMR-IIT   teal       s long    | LP            black      o dotted
+EDF-US        olive      v dashed  | EDF-UMR-MN    indigo     o dashdot
+EDF-UMR-IIT   teal       s dashed  | LP            black      o dotted
 FIFO-OPR-FRAG orange     o dotted  | FIFO-EQ-MN    wine       v dotted
 EDF-OPR-FRAG  sky        o dotted  | EDF-EQ-MN     blue       v dotted
 MILP          black      s long    | G             vermillion s solid

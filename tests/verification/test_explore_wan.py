@@ -160,7 +160,7 @@ def test_links_are_as_wide_as_what_they_carry():
         for link in p.links.index
     ]
     widths = lines.get_linewidths()
-    assert min(data) > 0
+    assert max(data) > min(data) >= 0  # which optimum is found depends on the solver
     assert np.argsort(widths).tolist() == np.argsort(data).tolist()
     assert (np.array(widths) - 0.8) ** 2 == pytest.approx(16 * np.array(data) / max(data))
 
