@@ -95,7 +95,10 @@ def limit_by_connection(network, remaining, application, cluster):
         return 0.0
     bandwidth = network.connection_bandwidth[home, cluster]
     least = min(remaining.gateway[home], bandwidth, remaining.gateway[cluster])
-    return least / network.data_per_unit[application] if least > 0 else 0.0
+    if least <= 0:
+        return 0.0
+    data = network.data_per_unit[application]
+    return least / data if data > 0 else np.inf
 
 
 @compiled
