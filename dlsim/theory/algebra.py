@@ -84,17 +84,14 @@ def _flat_sum(expression: sp.Sum) -> sp.Expr:
     inner = {limits[0] for sum_ in expression.function.atoms(sp.Sum) for limits in sum_.limits}
     if inner & (low.free_symbols | high.free_symbols | {index}):
         raise ProofError(f"an index has two meanings in {expression}")
-    count = sp.expand(high - low + 1)
     result = sp.S.Zero
     outside, inside = _peel_inside(expression.function.doit()).as_independent(index, as_Add=False)
     for term in sp.Add.make_args(sp.expand(inside)):
         factor, rest = term.as_independent(index, as_Add=False)
-        factor *= outside
-        if rest == 1:
-            part = sp.sympify(count)
-        else:
+        part = flatten(sp.expand(high - low + 1))
+        if rest != 1:
             part = _sum_from_one(rest, index, high) - _sum_from_one(rest, index, low - 1)
-        result += flatten(factor) * (part if rest != 1 else flatten(part))
+        result += flatten(factor * outside) * part
     return result
 
 
@@ -121,15 +118,12 @@ def _sum_from_one(term: sp.Expr, index: sp.Symbol, high: sp.Expr) -> sp.Expr:
     constant, symbolic = sp.expand(high).as_coeff_Add()
     if not constant.is_Integer:
         return _generator(sp.Sum(term, (index, 1, high)))
-    result = sp.S.Zero
+    more, less = range(1, int(constant) + 1), range(0, int(constant), -1)
+    parts = [flatten(term.subs(index, symbolic + step)) for step in more]
+    parts += [-flatten(term.subs(index, symbolic + step)) for step in less]
     if symbolic != 0:
-        renamed = term.subs(index, _INDEX)
-        result = _generator(sp.Sum(renamed, (_INDEX, 1, symbolic)))
-    for step in range(1, int(constant) + 1):
-        result += flatten(term.subs(index, symbolic + step))
-    for step in range(0, int(constant), -1):
-        result -= flatten(term.subs(index, symbolic + step))
-    return result
+        parts.append(_generator(sp.Sum(term.subs(index, _INDEX), (_INDEX, 1, symbolic))))
+    return sp.Add(*parts)
 
 
 @functools.cache
@@ -159,8 +153,6 @@ def is_real(expression: sp.Expr) -> bool:
 
 # ------------------------------------------------------------------ signs
 
-_OPPOSITE = {">": "<", ">=": "<=", "<": ">", "<=": ">=", "=": "=", "": ""}
-
 
 def _product(first: str, second: str) -> str:
     """Return the sign of a product from the signs of its factors."""
@@ -181,18 +173,16 @@ def _form(generator: sp.Symbol) -> tuple[sp.Expr, dict[sp.Symbol, str]]:
         return 1 / (1 + free), {free: ">"}
     if isinstance(kernel, sp.log) and isinstance(kernel.args[0], Ratio):
         return -free, {free: ">"}
-    if isinstance(kernel, sp.Pow | sp.exp):
+    if isinstance(kernel, sp.Pow | sp.exp) and kernel.as_base_exp()[1].is_nonnegative:
         base, exponent = kernel.as_base_exp()
-        growth = ">" if exponent.is_positive else ">=" if exponent.is_nonnegative else ""
+        growth = ">" if exponent.is_positive else ">="
         if growth == ">" and isinstance(base, Ratio) and exponent.is_integer:
             first, signs = _form(base)  # beta^n = beta beta^(n-1)
             return first / (1 + free), {**signs, free: ">="}
-        if growth and isinstance(base, Ratio):
+        if isinstance(base, Ratio) or (base.is_Rational and 0 < base < 1):
             return 1 / (1 + free), {free: growth}
-        if growth and (base == sp.E or (base.is_Rational and base > 1)):
+        if base == sp.E or (base.is_Rational and base > 1):
             return 1 + free, {free: growth}
-        if growth and base.is_Rational and 0 < base < 1:
-            return 1 / (1 + free), {free: growth}
     if isinstance(kernel, sp.Sum):  # it may have no term
         return free, {free: ""}
     if kernel.is_integer and kernel.is_positive:
@@ -218,35 +208,28 @@ def _polynomial_sign(expression: sp.Expr, signs: dict[sp.Symbol, str]) -> str:
     expression = sp.expand(expression)
     if expression == 0:
         return "="
-    if expression.is_Rational:
-        return ">" if expression > 0 else "<"
-    if not expression.is_polynomial(*expression.free_symbols):
+    symbols = sorted(expression.free_symbols, key=str)
+    if not expression.is_polynomial(*symbols):
         return ""
-    polynomial = sp.Poly(expression, *sorted(expression.free_symbols, key=str))
     strict, found = False, set()
-    for powers, coefficient in polynomial.terms():
-        if not coefficient.is_Rational:
+    for powers, coefficient in sp.Poly(expression, *symbols, sp.Dummy()).terms():
+        factors = [
+            (signs[one], power) for one, power in zip(symbols, powers, strict=False) if power
+        ]
+        unknown = any(known == "" and power % 2 for known, power in factors)
+        if unknown or not coefficient.is_Rational:
             return ""
-        used = [signs[g] for g, power in zip(polynomial.gens, powers, strict=True) if power % 2]
-        even = [signs[g] for g, power in zip(polynomial.gens, powers, strict=True) if power]
-        if "" in used:
-            return ""
-        found.add(bool(coefficient > 0))
-        strict = strict or all(sign_ == ">" for sign_ in even)
+        found.add(">" if coefficient > 0 else "<")
+        strict = strict or all(known == ">" for known, _ in factors)
     if len(found) == 2:
         return ""
-    return (">" if found == {True} else "<") + ("" if strict else "=")
+    return found.pop() + ("" if strict else "=")
 
 
 def sign(expression: sp.Expr, facts: Iterable[Relation] = ()) -> str:
     """Return the sign of an expression, one of ``> >= = <= <``, or "" if it is not known.
 
-    Parameters
-    ----------
-    expression : sympy.Expr
-        Any expression.
-    facts : iterable of Relation
-        Inequalities that hold; a factor of the expression may be the gap of one.
+    A factor of the expression may be the gap of one of the `facts`, inequalities that hold.
     """
     return _sign(flatten(sp.sympify(expression)), tuple(facts))
 
@@ -262,10 +245,8 @@ def _sign(flat: sp.Expr, facts: tuple[Relation, ...]) -> str:
 
 def _factored_sign(expression: sp.Expr, facts: Sequence[Relation]) -> str:
     """Return the sign of a polynomial from those of its factors."""
-    if expression.is_Rational:
-        return _polynomial_sign(expression, {})
     number, factors = sp.factor_list(expression)
-    result = ">" if number > 0 else "<"
+    result = _polynomial_sign(number, {})
     for factor, power in factors:
         found = _coefficient_sign(factor)
         if found not in (">", "<"):
@@ -288,13 +269,7 @@ def _fact_sign(factor: sp.Expr, facts: Sequence[Relation]) -> str:
 
 
 def require_defined(expressions: Iterable[sp.Expr], facts: Iterable[Relation] = ()) -> None:
-    """Refuse expressions that divide by what may be 0, or take the logarithm of what may be.
-
-    Raises
-    ------
-    ProofError
-        With the denominator whose sign is not known.
-    """
+    """Refuse expressions that divide by what may be 0, or take the logarithm of what may be."""
     facts = tuple(facts)
     for expression in itertools.chain.from_iterable(map(_with_values_put_in, expressions)):
         if expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
@@ -302,9 +277,9 @@ def require_defined(expressions: Iterable[sp.Expr], facts: Iterable[Relation] = 
         for part in _divisors(expression):
             if not part.is_Rational and sign(part, facts) not in (">", "<"):
                 raise ProofError(f"{part} may be 0, and something is divided by it")
-        for logarithm in expression.atoms(sp.log):
-            if not logarithm.args[0].is_positive and sign(logarithm.args[0], facts) != ">":
-                raise ProofError(f"the logarithm of {logarithm.args[0]} may not exist")
+        for (part,) in (logarithm.args for logarithm in expression.atoms(sp.log)):
+            if not part.is_positive and sign(part, facts) != ">":
+                raise ProofError(f"the logarithm of {part} may not exist")
 
 
 @functools.cache

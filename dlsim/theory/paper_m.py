@@ -1,9 +1,10 @@
-"""Paper M, section 4: one load on n equal nodes, without and with set-up costs.
+"""Paper M: one load on n equal nodes, the theorems on its time and cost, and what is misprinted.
 
 Lin, Lu, Deogun and Goddard, "Real-Time Divisible Load Scheduling for Cluster Computing"
 (UNL-CSE-2005-0014).
 """
 
+from fractions import Fraction
 from typing import Any
 
 import sympy as sp
@@ -11,7 +12,18 @@ import sympy as sp
 from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
-from dlsim.theory.steps import Line, add_up, assume, chain, identity, iff, positive
+from dlsim.theory.steps import (
+    Line,
+    add_up,
+    assume,
+    chain,
+    compute,
+    exact_function,
+    identity,
+    iff,
+    positive,
+    show_inductively,
+)
 from dlsim.theory.symbols import (
     SC,
     ST,
@@ -22,9 +34,11 @@ from dlsim.theory.symbols import (
     alpha_1,
     at_point,
     beta,
+    cost,
     first_share,
     geometric,
     j,
+    k,
     m,
     n,
     phi,
@@ -33,6 +47,7 @@ from dlsim.theory.symbols import (
     time_formula,
     total,
     w,
+    x,
 )
 
 _cms, _cps = sp.symbols("Cms Cps", positive=True)
@@ -62,7 +77,7 @@ def sum_of_shares(count: sp.Symbol, first: Any, setup: Any) -> Line:
     """Show the sum of so many shares, by the first one."""
     closed = first * geometric(count) - setup * (count - geometric(count)) / (1 - beta)
     terms = total(lambda index: share(index, first, setup), count)
-    return steps.show_inductively(eq(terms, closed), count, "the sum of the shares")
+    return show_inductively(eq(terms, closed), count, "the sum of the shares")
 
 
 def sum_to_1(claim: Relation, why: str, shares: Line, setup: Any) -> Line:
@@ -96,7 +111,7 @@ def show_shares_without_setup(
     most: Any = le(alpha(1), 1),
 ) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
-    shares = steps.show_inductively(solved, j, "by induction", {NEXT_SHARE: 1}, times=beta)
+    shares = show_inductively(solved, j, "by induction", {NEXT_SHARE: 1}, times=beta)
     first_of_n = sum_to_1(first, "their sum is 1", shares, 0)
     why = "where n = 1 a single node takes all"
     return [shares, first_of_n, positive(most, why, {first_of_n: -1})]
@@ -200,8 +215,8 @@ def show_shares_with_setup(
 ) -> list[Line]:
     """The shares are alpha_j = alpha_1 beta^(j-1) - phi (1 - beta^(j-1))/(1 - beta)."""
     by = {NEXT_SHARE_WITH_SETUP: 1}
-    shares = steps.show_inductively(solved, j, "by induction", by, times=beta)
-    return [shares, steps.show_inductively(powers, j, "the printed sum of powers")]
+    shares = show_inductively(solved, j, "by induction", by, times=beta)
+    return [shares, show_inductively(powers, j, "the printed sum of powers")]
 
 
 CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
@@ -227,7 +242,7 @@ def show_first_share_by_sums(
 ) -> list[Line]:
     """B(n) = (1 + phi (G_1 + ... + G_(n-1)))/G_n, in which no digits cancel."""
     added = eq(total(geometric, n - 1), (n - geometric(n)) / (1 - beta))
-    closed = steps.show_inductively(added, n, "the sum of the G_i")
+    closed = show_inductively(added, n, "the sum of the G_i")
     return [identity(claim, "this sum put into (4.12)", {closed: -phi / geometric(n)})]
 
 
@@ -257,9 +272,7 @@ def _example(count: Any) -> sp.Expr:
     return at_point(first_share(n), {n: count, beta: sp.Rational(1, 2), phi: sp.Rational(1, 100)})
 
 
-_MORE_THAN_POWERS = steps.show_inductively(
-    ge(n, geometric(n)), n, "n >= 1 + beta + ... + beta^(n-1)"
-)
+_MORE_THAN_POWERS = show_inductively(ge(n, geometric(n)), n, "n >= 1 + beta + ... + beta^(n-1)")
 one_step_statement(
     "4.13",
     "A real number of nodes may meet a deadline that no whole one meets.",
@@ -272,4 +285,408 @@ one_step_statement(
         **{gt(_example(count), _BUDGET): "but this whole number does not" for count in range(1, 7)},
         gt(_example(m + 6), _BUDGET): "nor does any larger one",
     },
+)
+
+# ------------------------------------------------------------------ theorems
+
+#: A set-up cost of sending that is not 0.
+setup = sp.Symbol("phi", positive=True)
+HALF, CENT = sp.Rational(1, 2), sp.Rational(1, 100)
+
+_BARE_SLOPE = sp.Derivative(time_formula(x, 0, 0), x)
+_SLOPE_VALUE = beta**x * sp.log(beta) / (1 - beta**x) ** 2 * (1 - beta) * sigma * w
+one_step_statement(
+    "5.1",
+    "Without set-up cost the execution time decreases with every node.",
+    {
+        eq(_BARE_SLOPE, _SLOPE_VALUE): "differentiated by a real number of nodes",
+        lt(_BARE_SLOPE, 0): "ln beta < 0, and every other factor is positive",
+        gt(time_formula(n, 0, 0), time_formula(n + 1, 0, 0)): "and from whole number to whole one",
+    },
+)
+
+C1, C2, C3 = phi - (1 - beta) * sp.log(beta), -phi * sp.log(beta), phi
+_SLOPE = sp.Derivative(time_formula(x, setup), x)
+
+
+def _with_setup(expression: Any) -> Any:
+    return expression.subs(phi, setup)
+
+
+@statement("5.2a")
+def show_slope_with_setup(
+    slope: Any = eq(
+        sp.Derivative(time_formula(x), x),
+        sigma * w * (C3 - C1 * beta**x - C2 * x * beta**x) / (1 - beta**x) ** 2,
+    ),
+    power: Any = Iff(eq(_SLOPE, 0), eq(beta**x, _with_setup(C3 / (C1 + C2 * x)))),
+    solved: Any = Iff(
+        eq(_SLOPE, 0), eq(x, (sp.log(setup) - sp.log(_with_setup(C1 + C2 * x))) / sp.log(beta))
+    ),
+) -> list[Line]:
+    """E' is as printed; E' = 0 if and only if beta^n = C3/(C1 + C2 n), and so on for logarithms."""
+    weight = _with_setup(C1 + C2 * x)
+    times = -((1 - beta**x) ** 2) / (sigma * w * weight)
+    level = iff(power, "times -(1 - beta^n)^2/(sigma w (C1 + C2 n)) < 0", times)
+    equation = Iff(power.second, eq(weight * beta**x, setup))
+    product = iff(equation, "times C1 + C2 n > 0", weight)
+    facts = [positive(gt(weight, 0), "C1 + C2 n > 0")]
+    logs = steps.logarithm(equation.second, "the logarithm increases", facts)
+    last = Iff(logs.claim.second, solved.second)
+    divided = iff(last, "C4 = ln C3/ln beta, C5 = -1/ln beta", 1 / sp.log(beta))
+    root = chain("solved for n", level, product, logs, divided)
+    return [identity(slope, "(4.12) differentiated"), level, root]
+
+
+_count, _k = sp.symbols("n k", real=True)
+_C4, _C5 = sp.log(setup) / sp.log(beta), -1 / sp.log(beta)
+_C1_AND_C4 = _with_setup(C1 + C2 * _C4)
+_WEIGHT = (C1 + C2 * x).subs({beta: HALF, phi: CENT})
+_C6 = sp.log(100) / 100
+
+
+def _slope_at(count: int) -> sp.Expr:
+    return at_point(sp.Derivative(first_share(x), x), {beta: HALF, phi: CENT, x: count})
+
+
+@statement("5.2b")
+def show_misprinted_chain(
+    right: Any = eq(
+        at_point(_with_setup(C1 + C2 * _count), {_count: _C4 + _C5 * _k}), _C1_AND_C4 + setup * _k
+    ),
+    printed: Any = eq(at_point(_with_setup(C2) * _C4, {beta: HALF, setup: CENT}), _C6),
+    before: Any = lt(_slope_at(5), 0),
+    after: Any = gt(_slope_at(6), 0),
+    apart: Any = gt(_WEIGHT, _C6 - CENT * sp.log(_WEIGHT)),
+) -> list[Line]:
+    """The printed e^k = C6 - C7 k has no root at the minimum of E (beta = 1/2, phi = 1/100)."""
+    start = _WEIGHT.subs(x, 0)
+    small = compute(gt(start, sp.exp(-2)), "C1 > e^-2")
+    above = positive(gt(_WEIGHT, sp.exp(-2)), "so e^k = C1 + C2 n > e^-2", {small: 1})
+    logs = steps.logarithm(above.claim, "in logarithms")
+    large = steps.follows(logs, above, "so k > -2")
+    at_0 = compute(gt(start, _C6 + 2 * CENT), "C1 > C6 + 2 phi")
+    why = "but the printed sides, e^k and C6 - phi k, differ for every n"
+    return [
+        identity(right, "n = C4 + C5 k put into e^k = C1 + C2 n"),
+        identity(printed, "the printed C6 is C2 C4, without C1"),
+        compute(before, "E still falls at 5 nodes"),
+        compute(after, "and rises at 6, so the minimum lies between"),
+        positive(apart, why, {large: CENT, at_0: 1}),
+    ]
+
+
+def last_share(count: Any, cost_of_setup: Any = phi) -> sp.Expr:
+    """Return the last of `count` shares."""
+    return share(count, first_share(count, cost_of_setup), cost_of_setup)
+
+
+_TIMES = (1 - beta**n) / (1 - beta)
+_FASTER = Iff(gt(first_share(n), first_share(n + 1)), gt(last_share(n + 1), 0))
+one_step_statement(
+    "disc",
+    "One more node makes a task faster if and only if its share would be positive.",
+    {
+        eq(first_share(n) - first_share(n + 1), last_share(n + 1) / _TIMES): "by (4.12)",
+        _FASTER: ("times (1 - beta^n)/(1 - beta) > 0", _TIMES),
+    },
+)
+
+_LATER = assume(gt(share(j + k, alpha_1), 0), "a later share is positive")
+
+one_step_statement(
+    "ajmono",
+    "If a share is positive, all before it are, and they decrease.",
+    {
+        eq(share(j, alpha_1) - share(j + 1, alpha_1), (1 - beta) * share(j, alpha_1) + phi): (
+            "the recurrence"
+        ),
+        gt(share(j, alpha_1), 0): (
+            "backwards: alpha_j = (alpha_(j+k) + phi G_k)/beta^k",
+            {_LATER: beta**-k},
+        ),
+        gt(share(j, alpha_1), share(j + 1, alpha_1)): (
+            "both together: so it is above the next",
+            {_LATER: (1 - beta) * beta**-k},
+        ),
+    },
+    [_LATER],
+)
+
+
+def bracket(count: Any) -> sp.Expr:
+    """Return what decides the sign of the last share."""
+    return beta ** (1 - count) - 1 - (count - 1) * (1 - beta)
+
+
+@statement("last")
+def show_sign_of_last_share(
+    sign: Any = Iff(gt(last_share(n), 0), gt((1 - beta) ** 2, phi * bracket(n))),
+    rises: Any = gt(bracket(n + 1), bracket(n)),
+    bound: Any = ge(bracket(n), (n - 1) * (1 - beta) ** 2 / beta),
+    one: Any = eq(at_point(bracket(n), {n: 1}), 0),
+    weak: Any = Iff(ge(last_share(n), 0), ge((1 - beta) ** 2, phi * bracket(n))),
+) -> list[Line]:
+    """The last share is positive up to a number N* of nodes, and for no larger number."""
+    times = (1 - beta) * (1 - beta**n) / beta ** (n - 1)
+    why = "times (1 - beta)(1 - beta^n)/beta^(n-1) > 0"
+    return [
+        iff(sign, why, times),
+        positive(rises, "the bracket rises"),
+        show_inductively(bound, n, "it rises by at least (1-beta)^2/beta each time"),
+        identity(one, "one node always has a positive share"),
+        iff(weak, why, times),
+    ]
+
+
+_MANY = sp.ceiling(beta / setup) + 1
+
+
+@statement("5.2")
+def show_time_does_not_fall(
+    rises: Any = gt(time_formula(_MANY + 1, setup), time_formula(_MANY, setup)),
+) -> list[Line]:
+    """If ST > 0 the execution time rises from n = ceiling(beta/phi) + 1 to n + 1."""
+    here = {n: _MANY, phi: setup}
+
+    def at_this_number(line: Line) -> Line:
+        one_more = steps.substitute(line, {n: n + 1}, "for one node more")
+        return steps.substitute(one_more, here, "at this n")
+
+    up, _ = steps.rounding(sp.ceiling(beta / setup))
+    enough = positive(gt(_MANY * setup, beta), "n > beta/phi", {up: setup})
+    _, _, height, _, sign = lemma("last")
+    by = {at_this_number(height): setup, enough: (1 - beta) ** 2 / beta}
+    wide = gt(setup * bracket(_MANY + 1), (1 - beta) ** 2)
+    large = positive(wide, "so the bracket times phi exceeds (1-beta)^2", by)
+    none = steps.follows(at_this_number(sign), large, "so one more node has a negative share")
+    difference = steps.substitute(lemma("disc")[0], here, "and E changes by that share")
+    factor = sigma * w * (1 - beta) / (1 - beta**_MANY)
+    return [positive(rises, "so E rises", {none: factor, difference: -sigma * w})]
+
+
+_TIMES_OF_EXAMPLE = {
+    at_point(time_formula(n, 0), {n: count, beta: HALF, w: 2, sigma: 10, SC: 5}): sp.Rational(time)
+    for count, time in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
+}
+_EXAMPLE = "sigma = 10, Cms = Cps = 1, SC = 5"
+one_step_statement(
+    "5.2ST",
+    "With ST = 0 and any SC the execution time decreases with every node.",
+    {
+        gt(time_formula(n, 0), time_formula(n + 1, 0)): "SC is the same for all n",
+        **{eq(*pair): _EXAMPLE for pair in _TIMES_OF_EXAMPLE.items()},
+    },
+)
+
+_c = 1 - (1 - beta) * sp.log(beta) / setup
+_CURVE = beta**-x + x * sp.log(beta) - _c
+_MINIMUM = sp.Symbol("n^*", positive=True)
+_HIGH = -_c / sp.log(beta)
+_V = -_c + _MINIMUM * sp.log(beta)
+_LEVEL = assume(
+    eq(_CURVE.subs(x, _MINIMUM), 0),
+    "n* is a zero of beta^-n + n ln beta - c, c = 1 - (1 - beta) ln beta/phi",
+)
+
+
+@statement("5.2c", [_LEVEL])
+def show_minimiser(
+    low: Any = lt(_CURVE.subs(x, 0), 0),
+    high: Any = gt(_CURVE.subs(x, _HIGH), 0),
+    rises: Any = Iff(gt(sp.Derivative(first_share(x, setup), x), 0), gt(x, _MINIMUM)),
+    level: Any = Iff(eq(sp.Derivative(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
+    lambert: Any = eq(_V * sp.exp(_V), -sp.exp(-_c)),
+    branch: Any = lt(_V, -1),
+) -> list[Line]:
+    """With ST > 0 the time has one minimum, with a closed form by Lambert's function."""
+    series = steps.exponential(beta**-_HIGH)
+    slope = positive(gt(sp.diff(_CURVE, x), 0), "and it rises")
+    above, only = steps.isolate_zero(
+        _CURVE, x, _MINIMUM, [slope, _LEVEL], "so it has no other zero"
+    )
+    times = (1 - beta**x) ** 2 / (setup * beta**x)
+    why = "B' has the sign of that function"
+    return [
+        positive(low, "the function is negative at n = 0"),
+        positive(high, "and positive at n = -c/ln beta, so it has a zero", {series: 1}),
+        chain("so B rises above n*", iff(Iff(rises.first, above.claim.first), why, times), above),
+        chain("and is level there", iff(Iff(level.first, only.claim.first), why, times), only),
+        identity(lambert, "V = -c + n* ln beta", {_LEVEL: sp.exp(_V)}),
+        positive(branch, "c > 1, so this is branch -1"),
+    ]
+
+
+@statement("L5.1")
+def show_lemma_1(
+    powers: Any = gt(geometric(k), k * beta**k),
+    ratio: Any = gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)), k * (1 - beta) / (1 - beta**k)),
+) -> list[Line]:
+    """(k+1)/G_(k+1) > k/G_k, as 1 + beta + ... + beta^(k-1) > k beta^k."""
+    more = show_inductively(powers, k, "by induction")
+    by = {more: 1 / (geometric(k) * geometric(k + 1))}
+    return [more, positive(ratio, "divided by G_k G_(k+1)", by)]
+
+
+def _side(count: Any, cost_of_setup: Any) -> sp.Expr:
+    """Return a side of Lemma 5.2."""
+    return count * (count * cost_of_setup / (1 - beta**count) - cost_of_setup / (1 - beta))
+
+
+def _bare_side(count: Any) -> sp.Expr:
+    """Return a side of (5.14)."""
+    return count * (count * (1 - beta) / (1 - beta**count) - 1)
+
+
+@statement("L5.2")
+def show_lemma_2(
+    ratio: Any = gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)) - (k + 1), -k),
+    both: Any = gt(_bare_side(k + 1), _bare_side(k)),
+    weak: Any = ge(_side(k + 1, phi), _side(k, phi)),
+    strict: Any = gt(_side(k + 1, setup), _side(k, setup)),
+) -> list[Line]:
+    """The part of k B(k) that belongs to phi does not fall with k; it rises for phi > 0."""
+    _, first = lemma("L5.1")
+    nodes = gt(k + 1, geometric(k + 1))
+    more = show_inductively(nodes, k, "k + 1 > 1 + beta + ... + beta^k, by induction")
+    above = positive(ratio, "divided by G_(k+1): (5.15)", {more: 1 / geometric(k + 1)})
+    sum_ = positive(both, "(5.14): k times Lemma 5.1, and (5.15)", {first: k, above: 1})
+    scale = 1 / (1 - beta)
+    return [
+        above,
+        sum_,
+        positive(weak, "times phi/(1 - beta) >= 0", {sum_: phi * scale}),
+        positive(strict, "times phi/(1 - beta) > 0", {sum_: setup * scale}),
+    ]
+
+
+@statement("5.3")
+def show_cost_rises(rises: Any = gt(cost(k + 1), cost(k))) -> list[Line]:
+    """The cost W(n) = n E(n) increases with every node, also where E(n) is no schedule."""
+    _, first = lemma("L5.1")
+    _, _, second, _ = lemma("L5.2")
+    why = "ST + SC >= 0, Lemma 5.1 and Lemma 5.2"
+    return [positive(rises, why, {first: sigma * w, second: sigma * w})]
+
+
+_end = sp.Symbol("M", real=True)
+_EARLY = assume(Every(ge(_end, finish(j, j, ST, SC)), j, 1, n), "no node ends after M")
+
+
+@statement("OPR", [LOAD, _EARLY])
+def show_equal_finish_is_optimal(latest: Any = ge(_end, time_formula(n))) -> list[Line]:
+    """No split of the load ends before E, at which all nodes end together."""
+    power, scaled = beta**-n, beta**-j
+    added = add_up(_EARLY, "times beta^-j", weight=scaled)
+    weights = (power - 1) / (1 - beta)
+    powers = eq(total(lambda index: beta**-index, n), weights)
+    level = show_inductively(powers, n, "the weights added")
+    delays = phi * sigma * w * (n * power - beta * weights) / (1 - beta) + SC * weights
+    times = sp.Sum(scaled * finish(j, j, ST, SC), (j, 1, n))
+    mean = eq(times, delays + sigma * w * power * total(alpha, n))
+    same = show_inductively(mean, n, "every share has the same coefficient in this sum")
+    scale = beta**n * (1 - beta) / (1 - beta**n)
+    by = {added: scale, same: scale, level: -scale * _end, LOAD: sigma * Cms / (1 - beta**n)}
+    return [positive(latest, "so the weighted mean of the ends is E, for every split", by)]
+
+
+#: Size and deadline of each task of the counterexample.
+_TASKS = {1: (3, 17), 2: (6, 32), 3: (6, 19)}
+
+
+def _cost_of_order(*order: Any) -> Fraction:
+    """Return the cost of paper M's schedulability test on two nodes with Cms = Cps = 1.
+
+    Tasks start in the given order at the earliest time at which their fewest nodes are idle. It
+    is an error if a deadline is missed.
+    """
+    waiting, idle_from, now, total_cost = list(order), [Fraction(0)] * 2, Fraction(0), Fraction(0)
+    while waiting:
+        for task in list(waiting):
+            size, deadline = _TASKS[task]
+            times = {1: Fraction(2 * size), 2: Fraction(4 * size, 3)}
+            enough = min(count for count in times if now + times[count] <= deadline)
+            idle = [node for node in (0, 1) if idle_from[node] <= now]
+            if len(idle) >= enough:
+                waiting.remove(task)
+                total_cost += enough * times[enough]
+                for node in idle[:enough]:
+                    idle_from[node] = now + times[enough]
+        now = min((end for end in idle_from if end > now), default=now)
+    return total_cost
+
+
+_cost_of = exact_function("cost", _cost_of_order)
+_rise = exact_function("DC", lambda size: Fraction(8, 3) * size - 2 * size)
+one_step_statement(
+    "5.sum",
+    "Serving by decreasing DC does not minimise the cost. On two nodes with Cms = Cps = 1, tasks "
+    "(sigma, D) = (3, 17), (6, 32), (6, 19).",
+    {
+        lt(_rise(3), _rise(6)): "MCDF serves task 2, then 3, then 1: DC = W(2) - W(1)",
+        eq(_cost_of(2, 3, 1), 32): "the cost of that order, in exact arithmetic",
+        eq(_cost_of(1, 2, 3), 30): "the cost of the order 1, 2, 3, which meets all deadlines, too",
+        lt(_cost_of(1, 2, 3), _cost_of(2, 3, 1)): "the order by DC costs more",
+    },
+)
+
+
+def _first_exact(count: Any, send: Any) -> Any:
+    """Return B(n) for sigma = 100, Cms = Cps = 10."""
+    return first_share(count, send / 2000).subs(beta, HALF)
+
+
+_last = exact_function(
+    "alpha_last",
+    lambda count, send: share(count, _first_exact(count, send), send / 2000).subs(beta, HALF),
+)
+_time = exact_function("E", lambda count, send: 2 * send + 2000 * _first_exact(count, send))
+_size = exact_function("size", lambda send: send / 20 * (2**9 - 1 - sp.Rational(9, 2)) * 4)
+_TABLE = ((5, 7, 8, 507), (10, 6, 23, 1014), (15, 6, 40, 1520), (20, 5, 58, 2027))
+
+
+def _claims_of_row(send: int, nodes: int, tenths: int, size: int) -> dict[Relation, str]:
+    """Return what holds for one set-up cost of section 6.3."""
+    excess = _time(10, send) / _time(nodes, send) - 1
+    return {
+        gt(_last(nodes, send), 0): "alpha_last(n, ST): the last share is positive on N* nodes",
+        le(_last(nodes + 1, send), 0): "but not on one node more",
+        lt(_last(10, send), 0): "on all ten nodes the formula is no schedule",
+        gt(excess, (tenths - HALF) / 1000): "its E(n, ST) exceeds the least time by more than this",
+        lt(excess, (tenths + HALF) / 1000): "and by less than this",
+        lt(_size(send), size): "size(ST): ten nodes need a load of this size, rounded up",
+        ge(_size(send), size - 1): "and no smaller one",
+    }
+
+
+one_step_statement(
+    "N*",
+    "In the paper's experiments with set-up cost 7, 6, 6 and 5 nodes are fastest, not 10.",
+    {claim: why for row in _TABLE for claim, why in _claims_of_row(*row).items()},
+)
+
+_load, _least_time, _batch, _interval = sp.symbols("L E batch interval", positive=True)
+_MEAN_BATCH = {_batch: total(lambda size: size, 10) / 10, _interval: _least_time / _load}
+_OFFERED_LOAD = at_point(_batch * _least_time / _interval, _MEAN_BATCH)
+_real_cost = x * first_share(x, 0)
+_derivative_at_1 = at_point(sp.Derivative(_real_cost, x), {beta: HALF, x: 1})
+
+_step_at_1 = at_point(_real_cost.subs(x, 2) - _real_cost.subs(x, 1), {beta: HALF})
+
+one_step_statement(
+    "M.n+1",
+    "The offered load is 5.5 L, and DC_i is a forward difference.",
+    {
+        eq(_OFFERED_LOAD, 11 * _load / 2): "the mean batch is (1 + ... + 10)/10",
+        lt(_derivative_at_1, _step_at_1): "at one node the derivative is less than the next step",
+    },
+)
+
+_r = sp.Symbol("r", real=True)
+
+_WHY = "I (3) with equal releases, and Delta = sigma (tau + chi)"
+one_step_statement(
+    "M.names",
+    "Paper I's completion (3) for equal releases r is r plus a duration.",
+    {eq((n * _r + Delta) / n, _r + Delta / n): _WHY},
 )

@@ -18,16 +18,7 @@ from dlsim.theory.relations import Iff, ProofError, Proposition, to_latex, to_te
 from dlsim.theory.steps import Line, iff, show, shows
 
 #: Where the statements are, in reading order; importing a module enters its statements.
-MODULES = (
-    "paper_m",
-    "paper_m_theorems",
-    "paper_i",
-    "remodel",
-    "multi_round",
-    "bounds",
-    "paper_s",
-    "paper_b",
-)
+MODULES = ("paper_m", "paper_i", "remodel", "multi_round", "bounds", "paper_s", "paper_b")
 #: What a statement can turn out to be.
 STATUSES = {
     "proved": "proved as printed",
@@ -48,8 +39,7 @@ class Statement:
     key, words : str
         A short name, such as ``"5.1"``, and the statement in words.
     status, gap : str
-        What the derivation establishes about the print (a key of `STATUSES`), and what the print
-        lacks or has wrong; empty where it is proved.
+        What was found (a key of `STATUSES`), and what the print lacks or has wrong.
     place : str
         Initial of the paper (M, I, S, B) and where it stands there, or what it is about.
     errata : tuple of int
@@ -78,8 +68,8 @@ class Statement:
         """Run the derivation, and check that every goal is shown on the hypotheses alone.
 
         Other `goals`, or other hypotheses that are `allowed`, take the place of the statement's. A
-        `ProofError` says that a step does not hold, or a goal is not shown, or a hypothesis is not
-        needed.
+        `ProofError` names a step that does not hold, a goal that is not shown, or a hypothesis that
+        is not needed.
         """
         wanted = self.goals if goals is None else tuple(goals)
         permitted = set(self.hypotheses if allowed is None else allowed)
@@ -253,41 +243,33 @@ class Proofs(RecordList[Proof]):
 _STATEMENTS: dict[str, Statement] = {}
 
 
-def statement(key: str, hypotheses: Iterable[Line] = ()) -> Callable[[Derive], Derive]:
+def statement(
+    key: str, hypotheses: Iterable[Line] = (), goals: Iterable[Proposition] | None = None
+) -> Callable[[Derive], Derive]:
     """Enter a derivation as the proof of a statement.
 
-    Its docstring is the statement in words, and the defaults of its arguments are the goals. The
+    Its docstring is the statement in words, and the defaults of its arguments are the `goals`. The
     hypotheses are lines made by `assume`, which the derivation uses as they are. Where the
     statement is printed and what was found stands in ``data/statements.csv``.
     """
 
     def enter(derive: Derive) -> Derive:
+        row = _contents()[key]
         arguments = inspect.signature(derive).parameters.values()
-        _enter(key, derive.__doc__, [one.default for one in arguments], hypotheses, derive)
+        _STATEMENTS[key] = Statement(
+            key,
+            row["status"],
+            tuple(map(int, row["errata"].split())),
+            row["place"],
+            row["gap"],
+            " ".join((derive.__doc__ or "").split()),
+            tuple(goals or (one.default for one in arguments)),
+            tuple(line.claim for line in hypotheses),
+            derive,
+        )
         return derive
 
     return enter
-
-
-def _enter(
-    key: str,
-    words: str | None,
-    goals: Iterable[Proposition],
-    hypotheses: Iterable[Line],
-    derive: Derive,
-) -> None:
-    row = _contents()[key]
-    _STATEMENTS[key] = Statement(
-        key,
-        row["status"],
-        tuple(map(int, row["errata"].split())),
-        row["place"],
-        row["gap"],
-        " ".join((words or "").split()),
-        tuple(goals),
-        tuple(line.claim for line in hypotheses),
-        derive,
-    )
 
 
 @functools.cache
@@ -311,7 +293,8 @@ def one_step_statement(
         pairs = zip(wanted, reasons, strict=True)
         return [(iff if isinstance(goal, Iff) else show)(goal, *one) for goal, one in pairs]
 
-    _enter(key, words, goals, hypotheses, derive)
+    derive.__doc__ = words
+    statement(key, hypotheses, goals)(derive)
 
 
 @functools.cache
