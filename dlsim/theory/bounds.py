@@ -21,12 +21,9 @@ worth, least, beyond = sp.symbols("V m Z", nonnegative=True)
 need = sp.Symbol("P", positive=True)
 part = sp.Symbol("a", nonnegative=True)
 _ONCE = assume(ge(1, part), "a task is admitted at most once")
-_BEYOND = assume(
-    ge(beyond, worth - need * least), "Z is its worth beyond the cheapest node time that it needs"
-)
+_BEYOND = assume(ge(beyond, worth - need * least), "Z is its worth beyond its cheapest node time")
 _PRICE = assume(
-    Every(ge((price(k) - least) * used(k), 0), k, 1, K),
-    "where a task uses nodes, their price is at least m",
+    Every(ge((price(k) - least) * used(k), 0), k, 1, K), "used nodes have a price of at least m"
 )
 _ENOUGH = assume(ge(total(used, K), need * part), "it gets the node time that it needs")
 
@@ -43,10 +40,10 @@ one_step_statement(
     [_ONCE, _BEYOND, _PRICE, _ENOUGH],
 )
 
+#: Worth and rest of task j, and F_j, the worth of the node time that is free before it.
 gain, rest, held = (sp.Function(name, nonnegative=True) for name in "vzF")
 _EACH = assume(
-    Every(ge(rest(j) + held(j) - held(j + 1), gain(j)), j, 1, n),
-    "each task by Y.price; F_j is the worth of the node time that is free before task j",
+    Every(ge(rest(j) + held(j) - held(j + 1), gain(j)), j, 1, n), "Y.price for each task"
 )
 
 

@@ -43,10 +43,8 @@ one_step_statement(
 
 _RECURRENCE = assume(Every(eq(c(h + 1), theta * c(h) + kappa), h, 0, M - 2), "the recurrence")
 _NO_POWER = assume(eq(powers(0), 0), "G_0 has no term")
-_POWERS = assume(
-    Every(eq(powers(h + 1), theta * powers(h) + 1), h, 0, M - 2),
-    "G_j = 1 + theta + ... + theta^(j-1)",
-)
+_NEXT_POWER = Every(eq(powers(h + 1), theta * powers(h) + 1), h, 0, M - 2)
+_POWERS = assume(_NEXT_POWER, "G_j = 1 + theta + ... + theta^(j-1)")
 _CHUNKS = Every(eq(c(h), theta**h * c(0) + kappa * powers(h)), h, 0, M - 1)
 
 
@@ -83,9 +81,7 @@ def _ends(end: Any, ready: Any, why: str) -> Line:
     return assume(Every(eq(end(h + 1), after), h, 0, M - 1), why)
 
 
-_BALANCE = assume(
-    Every(_balance, h, 0, M - 2), "computing a chunk takes as long as sending a round"
-)
+_BALANCE = assume(Every(_balance, h, 0, M - 2), "a chunk is computed while a round is sent")
 _NOT_NEGATIVE = assume(Every(ge(c(h), 0), h, 0, M - 1), "no chunk is negative")
 _FIRST = assume(eq(D(0), N * (send_setup + tau * c(0))), "when node N has its first chunk")
 _LAST_NODE = _ends(D, _sent, "node N computes a chunk as soon as it can")

@@ -22,10 +22,8 @@ total_work = sigma * w
 #: The end and the shares of (3) and (4).
 optimal_end = (total(r, n) + total_work) / n
 _waits = total(lambda index: r(n) - r(index), n)
-ALL_END = assume(
-    Every(eq(r(j) + alpha(j) * total_work, end), j, 1, n),
-    "every node starts when it is free, and all nodes end at e",
-)
+_ALL_END = Every(eq(r(j) + alpha(j) * total_work, end), j, 1, n)
+ALL_END = assume(_ALL_END, "every node starts when it is free, and all nodes end at e")
 SORTED = assume(Every(ge(r(j + 1), r(j)), j, 1, n - 1), "releases are sorted")
 #: The missing condition.
 LAST_SHARE = assume(lt(_waits, total_work), "the last share is positive")
@@ -96,10 +94,8 @@ _other = sp.Function("x", real=True)
 _earlier = sp.Symbol("e'", real=True)
 _capacity = sp.Max(_earlier - r(j), 0)
 OTHER_LOAD = assume(eq(total(_other, n), 1), "the shares of the other schedule are the load")
-FITS = assume(
-    Every(ge(_capacity, _other(j) * total_work), j, 1, n),
-    "in tau + chi a node receives and computes a unit",
-)
+_FITS = Every(ge(_capacity, _other(j) * total_work), j, 1, n)
+FITS = assume(_FITS, "in tau + chi a node receives and computes a unit")
 
 
 @statement("1.opt", [OTHER_LOAD, FITS, SORTED, LAST_SHARE])
@@ -120,14 +116,12 @@ def show_optimal(goal: Any = ge(_earlier, optimal_end)) -> list[Line]:
 
 _READY = s(j) + alpha(j) * sigma * tau
 _NEXT_START = sp.Max(r(j + 1), _READY)
-STARTS = assume(
-    Every(eq(s(j + 1), _NEXT_START), j, 1, n - 1), "a node starts when it and the link are free"
-)
+START_RULE = "a node starts when it and the link are free"
+STARTS = assume(Every(eq(s(j + 1), _NEXT_START), j, 1, n - 1), START_RULE)
 FIRST_START = assume(eq(s(1), r(1)), "the first node starts when it is free")
-CONSTRAINT_1 = assume(Every(ge(r(j + 1) - r(j), sigma * tau), j, 1, n - 1), "Constraint 1")
-CONSTRAINT_2 = assume(
-    Every(ge(r(j + 1) - r(j), alpha(j) * sigma * tau), j, 1, n - 1), "Constraint 2"
-)
+_GAP = r(j + 1) - r(j)
+CONSTRAINT_1 = assume(Every(ge(_GAP, sigma * tau), j, 1, n - 1), "Constraint 1")
+CONSTRAINT_2 = assume(Every(ge(_GAP, alpha(j) * sigma * tau), j, 1, n - 1), "Constraint 2")
 POSITIVE = assume(Every(gt(alpha(j), 0), j, 1, n), "all shares are positive")
 
 
@@ -167,20 +161,17 @@ def show_worst_case_starts(
 
 
 _SAME_RELEASE = assume(eq(r(1), r(2)), "both nodes are free together")
-_SECOND_START = assume(
-    eq(s(2), sp.Max(r(2), s(1) + alpha(1) * sigma * tau)),
-    "the second node starts when it and the link are free",
-)
+_SENT = s(1) + alpha(1) * sigma * tau
+_SECOND_START = assume(eq(s(2), sp.Max(r(2), _SENT)), START_RULE)
 _SOME_SHARE = assume(gt(alpha(1), 0), "the first node has a share")
 
 
 @statement("1.T2", [_SAME_RELEASE, FIRST_START, _SECOND_START, _SOME_SHARE])
 def show_idle_time_remains(goal: Any = gt(s(2), r(2))) -> list[Line]:
     """If two nodes are free together, the second waits for the link, whatever the shares."""
-    ready = s(1) + alpha(1) * sigma * tau
     by = {_SOME_SHARE: sigma * tau, FIRST_START: 1, _SAME_RELEASE: 1}
-    later = positive(gt(ready, r(2)), "its send ends after the second node is free", by)
-    link = extreme(eq(sp.Max(r(2), ready), ready), "so the second node waits", [later])
+    later = positive(gt(_SENT, r(2)), "its send ends after the second node is free", by)
+    link = extreme(eq(sp.Max(r(2), _SENT), _SENT), "so the second node waits", [later])
     by = {_SECOND_START: 1, link: 1, later: 1}
     return [positive(goal, "and starts later than it is free", by)]
 

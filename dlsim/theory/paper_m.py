@@ -87,17 +87,14 @@ def sum_to_1(claim: Relation, why: str, shares: Line, setup: Any) -> Line:
     return identity(claim, why, {LOAD: scale, added: -scale, closed: -scale})
 
 
-_EQUAL_FINISH = (
-    "line j less line j+1 is sigma w (alpha_(j+1) - beta alpha_j) with the sign changed",
-    -1 / (sigma * w),
-)
+_WHY = "line j less line j+1 is sigma w (alpha_(j+1) - beta alpha_j) with the sign changed"
+_EQUAL_FINISH = (_WHY, -1 / (sigma * w))
+_RATIO = at_point(_cps / (_cms + _cps), {_cms: Cms, _cps: Cps})
 one_step_statement(
     "4.5",
     "Two nodes end together if and only if the later share is beta times the one before.",
     {
-        eq(at_point(_cps / (_cms + _cps), {_cms: Cms, _cps: Cps}), beta): (
-            "Cps/(Cms + Cps), with w = Cms + Cps"
-        ),
+        eq(_RATIO, beta): "Cps/(Cms + Cps), with w = Cms + Cps",
         Iff(eq(finish(1, 0), finish(2, 0)), eq(alpha(2), beta * alpha(1))): _EQUAL_FINISH,
         Iff(eq(finish(j, 0), finish(j + 1, 0)), eq(alpha(j + 1), beta * alpha(j))): _EQUAL_FINISH,
     },
@@ -193,17 +190,15 @@ one_step_statement(
     [IMPOSSIBLE],
 )
 
+_LINES = eq(finish(j, j, ST, SC), finish(j + 1, j + 1, ST, SC))
+_LAST_LINE = eq(finish(n, n, ST, SC), finish(n + 1, n, ST, SC))
+_TIMES = -1 / (sigma * w)
 one_step_statement(
     "4.7-4.10",
     "With set-up cost two nodes end together if and only if alpha_(j+1) = beta alpha_j - phi.",
     {
-        Iff(
-            eq(finish(j, j, ST, SC), finish(j + 1, j + 1, ST, SC)),
-            eq(alpha(j + 1), beta * alpha(j) - phi),
-        ): ("line j less line j+1", -1 / (sigma * w)),
-        Iff(
-            eq(finish(n, n, ST, SC), finish(n + 1, n, ST, SC)), eq(alpha(n + 1), beta * alpha(n))
-        ): ("with the printed last line", -1 / (sigma * w)),
+        Iff(_LINES, eq(alpha(j + 1), beta * alpha(j) - phi)): ("line j less line j+1", _TIMES),
+        Iff(_LAST_LINE, eq(alpha(n + 1), beta * alpha(n))): ("with the printed last line", _TIMES),
     },
 )
 
@@ -253,15 +248,13 @@ def show_ends_with_setup(claim: Any = ends_of_nodes(phi, SC)) -> list[Line]:
 
 
 _WITHOUT_SETUP = at_point(time_formula(n), {phi: 0, SC: 0})
-
+_SHARE_WITHOUT = at_point(share(j, alpha_1), {phi: 0})
 one_step_statement(
     "4.13->4.6",
     "With ST = SC = 0, and so phi = 0, constraint (4.13) is constraint (4.6).",
     {
         eq(_WITHOUT_SETUP, sigma * w * (1 - beta) / (1 - beta**n)): "(4.13) without set-up costs",
-        eq(at_point(share(j, alpha_1), {phi: 0}), beta ** (j - 1) * alpha_1): (
-            "and the shares of 4.2 are those of 4.1"
-        ),
+        eq(_SHARE_WITHOUT, beta ** (j - 1) * alpha_1): "and the shares of 4.2 are those of 4.1",
     },
 )
 
@@ -272,15 +265,13 @@ def _example(count: Any) -> sp.Expr:
     return at_point(first_share(n), {n: count, beta: sp.Rational(1, 2), phi: sp.Rational(1, 100)})
 
 
-_MORE_THAN_POWERS = show_inductively(ge(n, geometric(n)), n, "n >= 1 + beta + ... + beta^(n-1)")
+_POWERS = show_inductively(ge(n, geometric(n)), n, "n >= 1 + beta + ... + beta^(n-1)")
+_WHY = "B(n) > 1 - beta, so no number of nodes gets below this"
 one_step_statement(
     "4.13",
     "A real number of nodes may meet a deadline that no whole one meets.",
     {
-        gt(time_formula(n), ST + SC + sigma * Cms): (
-            "B(n) > 1 - beta, so no number of nodes gets below this",
-            {_MORE_THAN_POWERS: sigma * w * phi / (1 - beta**n)},
-        ),
+        gt(time_formula(n), ST + SC + sigma * Cms): (_WHY, {_POWERS: ST / (1 - beta**n)}),
         lt(_example(sp.Rational(21, 4)), _BUDGET): "21/4 nodes would meet the budget",
         **{gt(_example(count), _BUDGET): "but this whole number does not" for count in range(1, 7)},
         gt(_example(m + 6), _BUDGET): "nor does any larger one",
@@ -305,32 +296,33 @@ one_step_statement(
     },
 )
 
+
 C1, C2, C3 = phi - (1 - beta) * sp.log(beta), -phi * sp.log(beta), phi
-_SLOPE = sp.Derivative(time_formula(x, setup), x)
 
 
-def _with_setup(expression: Any) -> Any:
-    return expression.subs(phi, setup)
+def weight(count: Any, cost_of_setup: Any) -> sp.Expr:
+    """Return C1 + C2 n."""
+    return (C1 + C2 * count).subs(phi, cost_of_setup)
+
+
+_LEVEL = eq(sp.Derivative(time_formula(x, setup), x), 0)
+_SLOPE_VALUE = sigma * w * (C3 - C1 * beta**x - C2 * x * beta**x) / (1 - beta**x) ** 2
+_SOLUTION = (sp.log(setup) - sp.log(weight(x, setup))) / sp.log(beta)
 
 
 @statement("5.2a")
 def show_slope_with_setup(
-    slope: Any = eq(
-        sp.Derivative(time_formula(x), x),
-        sigma * w * (C3 - C1 * beta**x - C2 * x * beta**x) / (1 - beta**x) ** 2,
-    ),
-    power: Any = Iff(eq(_SLOPE, 0), eq(beta**x, _with_setup(C3 / (C1 + C2 * x)))),
-    solved: Any = Iff(
-        eq(_SLOPE, 0), eq(x, (sp.log(setup) - sp.log(_with_setup(C1 + C2 * x))) / sp.log(beta))
-    ),
+    slope: Any = eq(sp.Derivative(time_formula(x), x), _SLOPE_VALUE),
+    power: Any = Iff(_LEVEL, eq(beta**x, setup / weight(x, setup))),
+    solved: Any = Iff(_LEVEL, eq(x, _SOLUTION)),
 ) -> list[Line]:
     """E' is as printed; E' = 0 if and only if beta^n = C3/(C1 + C2 n), and so on for logarithms."""
-    weight = _with_setup(C1 + C2 * x)
-    times = -((1 - beta**x) ** 2) / (sigma * w * weight)
+    weight_ = weight(x, setup)
+    times = -((1 - beta**x) ** 2) / (sigma * w * weight_)
     level = iff(power, "times -(1 - beta^n)^2/(sigma w (C1 + C2 n)) < 0", times)
-    equation = Iff(power.second, eq(weight * beta**x, setup))
-    product = iff(equation, "times C1 + C2 n > 0", weight)
-    facts = [positive(gt(weight, 0), "C1 + C2 n > 0")]
+    equation = Iff(power.second, eq(weight_ * beta**x, setup))
+    product = iff(equation, "times C1 + C2 n > 0", weight_)
+    facts = [positive(gt(weight_, 0), "C1 + C2 n > 0")]
     logs = steps.logarithm(equation.second, "the logarithm increases", facts)
     last = Iff(logs.claim.second, solved.second)
     divided = iff(last, "C4 = ln C3/ln beta, C5 = -1/ln beta", 1 / sp.log(beta))
@@ -340,8 +332,9 @@ def show_slope_with_setup(
 
 _count, _k = sp.symbols("n k", real=True)
 _C4, _C5 = sp.log(setup) / sp.log(beta), -1 / sp.log(beta)
-_C1_AND_C4 = _with_setup(C1 + C2 * _C4)
-_WEIGHT = (C1 + C2 * x).subs({beta: HALF, phi: CENT})
+_PUT_IN = at_point(weight(_count, setup), {_count: _C4 + _C5 * _k})
+_PRINTED = at_point(weight(_C4, setup) - weight(0, setup), {beta: HALF, setup: CENT})
+_WEIGHT = weight(x, CENT).subs(beta, HALF)
 _C6 = sp.log(100) / 100
 
 
@@ -351,10 +344,8 @@ def _slope_at(count: int) -> sp.Expr:
 
 @statement("5.2b")
 def show_misprinted_chain(
-    right: Any = eq(
-        at_point(_with_setup(C1 + C2 * _count), {_count: _C4 + _C5 * _k}), _C1_AND_C4 + setup * _k
-    ),
-    printed: Any = eq(at_point(_with_setup(C2) * _C4, {beta: HALF, setup: CENT}), _C6),
+    right: Any = eq(_PUT_IN, weight(_C4, setup) + setup * _k),
+    printed: Any = eq(_PRINTED, _C6),
     before: Any = lt(_slope_at(5), 0),
     after: Any = gt(_slope_at(6), 0),
     apart: Any = gt(_WEIGHT, _C6 - CENT * sp.log(_WEIGHT)),
@@ -393,22 +384,16 @@ one_step_statement(
 )
 
 _LATER = assume(gt(share(j + k, alpha_1), 0), "a later share is positive")
-
+_SHARE, _NEXT = share(j, alpha_1), share(j + 1, alpha_1)
+_WHY = "backwards: alpha_j = (alpha_(j+k) + phi G_k)/beta^k"
+_ABOVE = ("both together: so it is above the next", {_LATER: (1 - beta) * beta**-k})
 one_step_statement(
     "ajmono",
     "If a share is positive, all before it are, and they decrease.",
     {
-        eq(share(j, alpha_1) - share(j + 1, alpha_1), (1 - beta) * share(j, alpha_1) + phi): (
-            "the recurrence"
-        ),
-        gt(share(j, alpha_1), 0): (
-            "backwards: alpha_j = (alpha_(j+k) + phi G_k)/beta^k",
-            {_LATER: beta**-k},
-        ),
-        gt(share(j, alpha_1), share(j + 1, alpha_1)): (
-            "both together: so it is above the next",
-            {_LATER: (1 - beta) * beta**-k},
-        ),
+        eq(_SHARE - _NEXT, (1 - beta) * _SHARE + phi): "the recurrence",
+        gt(_SHARE, 0): (_WHY, {_LATER: beta**-k}),
+        gt(_SHARE, _NEXT): _ABOVE,
     },
     [_LATER],
 )
@@ -483,28 +468,25 @@ _c = 1 - (1 - beta) * sp.log(beta) / setup
 _CURVE = beta**-x + x * sp.log(beta) - _c
 _MINIMUM = sp.Symbol("n^*", positive=True)
 _HIGH = -_c / sp.log(beta)
+_SLOPE = sp.Derivative(first_share(x, setup), x)
 _V = -_c + _MINIMUM * sp.log(beta)
-_LEVEL = assume(
-    eq(_CURVE.subs(x, _MINIMUM), 0),
-    "n* is a zero of beta^-n + n ln beta - c, c = 1 - (1 - beta) ln beta/phi",
-)
+_WHY = "n* is a zero of beta^-n + n ln beta - c, c = 1 - (1 - beta) ln beta/phi"
+_ZERO = assume(eq(_CURVE.subs(x, _MINIMUM), 0), _WHY)
 
 
-@statement("5.2c", [_LEVEL])
+@statement("5.2c", [_ZERO])
 def show_minimiser(
     low: Any = lt(_CURVE.subs(x, 0), 0),
     high: Any = gt(_CURVE.subs(x, _HIGH), 0),
-    rises: Any = Iff(gt(sp.Derivative(first_share(x, setup), x), 0), gt(x, _MINIMUM)),
-    level: Any = Iff(eq(sp.Derivative(first_share(x, setup), x), 0), eq(x, _MINIMUM)),
+    rises: Any = Iff(gt(_SLOPE, 0), gt(x, _MINIMUM)),
+    level: Any = Iff(eq(_SLOPE, 0), eq(x, _MINIMUM)),
     lambert: Any = eq(_V * sp.exp(_V), -sp.exp(-_c)),
     branch: Any = lt(_V, -1),
 ) -> list[Line]:
     """With ST > 0 the time has one minimum, with a closed form by Lambert's function."""
     series = steps.exponential(beta**-_HIGH)
     slope = positive(gt(sp.diff(_CURVE, x), 0), "and it rises")
-    above, only = steps.isolate_zero(
-        _CURVE, x, _MINIMUM, [slope, _LEVEL], "so it has no other zero"
-    )
+    above, only = steps.isolate_zero(_CURVE, x, _MINIMUM, [slope, _ZERO], "and has no other zero")
     times = (1 - beta**x) ** 2 / (setup * beta**x)
     why = "B' has the sign of that function"
     return [
@@ -512,7 +494,7 @@ def show_minimiser(
         positive(high, "and positive at n = -c/ln beta, so it has a zero", {series: 1}),
         chain("so B rises above n*", iff(Iff(rises.first, above.claim.first), why, times), above),
         chain("and is level there", iff(Iff(level.first, only.claim.first), why, times), only),
-        identity(lambert, "V = -c + n* ln beta", {_LEVEL: sp.exp(_V)}),
+        identity(lambert, "V = -c + n* ln beta", {_ZERO: sp.exp(_V)}),
         positive(branch, "c > 1, so this is branch -1"),
     ]
 
@@ -528,27 +510,22 @@ def show_lemma_1(
     return [more, positive(ratio, "divided by G_k G_(k+1)", by)]
 
 
-def _side(count: Any, cost_of_setup: Any) -> sp.Expr:
-    """Return a side of Lemma 5.2."""
-    return count * (count * cost_of_setup / (1 - beta**count) - cost_of_setup / (1 - beta))
-
-
-def _bare_side(count: Any) -> sp.Expr:
-    """Return a side of (5.14)."""
-    return count * (count * (1 - beta) / (1 - beta**count) - 1)
+def _side(count: Any, factor: Any = 1 - beta) -> sp.Expr:
+    """Return a side of Lemma 5.2 for the factor phi, and of (5.14) without."""
+    return count * (count * factor / (1 - beta**count) - factor / (1 - beta))
 
 
 @statement("L5.2")
 def show_lemma_2(
     ratio: Any = gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)) - (k + 1), -k),
-    both: Any = gt(_bare_side(k + 1), _bare_side(k)),
+    both: Any = gt(_side(k + 1), _side(k)),
     weak: Any = ge(_side(k + 1, phi), _side(k, phi)),
     strict: Any = gt(_side(k + 1, setup), _side(k, setup)),
 ) -> list[Line]:
     """The part of k B(k) that belongs to phi does not fall with k; it rises for phi > 0."""
     _, first = lemma("L5.1")
-    nodes = gt(k + 1, geometric(k + 1))
-    more = show_inductively(nodes, k, "k + 1 > 1 + beta + ... + beta^k, by induction")
+    why = "k + 1 > 1 + beta + ... + beta^k, by induction"
+    more = show_inductively(gt(k + 1, geometric(k + 1)), k, why)
     above = positive(ratio, "divided by G_(k+1): (5.15)", {more: 1 / geometric(k + 1)})
     sum_ = positive(both, "(5.14): k times Lemma 5.1, and (5.15)", {first: k, above: 1})
     scale = 1 / (1 - beta)

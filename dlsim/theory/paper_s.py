@@ -28,19 +28,16 @@ _ON_ROUTES = [
     assume(eq((two - _a) * (two - _b), 0), "and on that of i_2"),
 ]
 _DIFFER = assume(gt(one, two), "i_1 and i_2 are different vertices")
-_COMMON_LINK = assume(
-    Every(le(connections(tail(k)) + connections(head(k)), 1), k, 1, m),
-    "(3) on the common link of an edge",
-)
+_BOTH = connections(tail(k)) + connections(head(k))
+_COMMON_LINK = assume(Every(le(_BOTH, 1), k, 1, m), "(3) on the common link of an edge")
 _OWN_LINK = assume(Every(le(connections(i), 1), i, 1, n), "(3) on a link of its own")
 _BANDWIDTH = assume(Every(le(work_done(i), connections(i)), i, 1, n), "(4) with delta = g = 1")
 _THROUGHPUT = assume(ge(total(work_done, n), least_throughput), "the throughput is at least B")
 _VERTICES = [
     assume(Every(ge(n, end(k)), k, 1, m), "an end of an edge is a vertex") for end in (tail, head)
 ]
-_INDEPENDENT = assume(
-    Every(eq(chosen(tail(k)) * chosen(head(k)), 0), k, 1, m), "the set is independent"
-)
+_APART = eq(chosen(tail(k)) * chosen(head(k)), 0)
+_INDEPENDENT = assume(Every(_APART, k, 1, m), "the set is independent")
 _ONCE = assume(Every(le(chosen(i), 1), i, 1, n), "each vertex is in the set at most once")
 
 
@@ -169,9 +166,7 @@ variable, row_price = sp.Function("z", nonnegative=True), sp.Function("y", nonne
 right, objective = sp.Function("b", real=True), sp.Function("c", real=True)
 _inner = sp.Sum(coefficient(k, i) * variable(i), (i, 1, n))
 _columns = sp.Sum(row_price(k) * coefficient(k, j), (k, 1, m))
-_ROWS = assume(
-    Every(le(_inner, right(k)), k, 1, m), "an allocation, whole or not, satisfies all rows of (6)"
-)
+_ROWS = assume(Every(le(_inner, right(k)), k, 1, m), "any allocation satisfies all rows of (6)")
 _DUAL = assume(Every(ge(_columns, objective(j)), j, 1, n), "no column is worth more than its price")
 
 
@@ -238,9 +233,7 @@ rate = sp.Function("alpha", nonnegative=True)
 T = sp.Symbol("T_p", integer=True, positive=True)
 _lcm = steps.exact_function("lcm", lambda *values: sp.ilcm(*values))
 _RATIONAL = assume(Every(eq(rate(j), numerator(j) / denominator(j)), j, 1, n), "alpha = u/v")
-_COMMON = assume(
-    Every(eq(T, denominator(j) * multiple(j)), j, 1, n), "T_p is a multiple of every v"
-)
+_COMMON = assume(Every(eq(T, denominator(j) * multiple(j)), j, 1, n), "T_p is a multiple of all v")
 
 
 @statement("S.Tp", [_RATIONAL, _COMMON])

@@ -10,6 +10,7 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory import steps
+from dlsim.theory.paper_i import START_RULE
 from dlsim.theory.relations import Every, Iff, eq, ge, le, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
 from dlsim.theory.steps import (
@@ -43,9 +44,7 @@ def beta_of(node: Any) -> sp.Expr:
 
 
 EMPTY = assume(eq(P(0), 1), "P_0 = 1, the product of no beta")
-PRODUCT = assume(
-    Every(eq(P(j), P(j - 1) * beta_of(j)), j, 1, n), "P_j is the product of the first j betas"
-)
+PRODUCT = assume(Every(eq(P(j), P(j - 1) * beta_of(j)), j, 1, n), "P_j = beta_1 ... beta_j")
 ESTIMATE = sigma * tau / (1 - P(n))
 
 
@@ -119,10 +118,8 @@ def show_estimate_is_shorter(
 _SORTED = assume(Every(ge(early(j), early(j + 1)), j, 1, n - 1), "releases are sorted")
 _FIRST = assume(eq(s(1), _r_n - early(1)), "the first node starts when it is free")
 _FREE, _LINK_FREE = _r_n - early(j + 1), s(j) + sigma * tau * share_of(j)
-_STARTS = assume(
-    Every(le(s(j + 1), sp.Max(_FREE, _LINK_FREE)), j, 1, n - 1),
-    "a node starts when it and the link are free",
-)
+_NEXT_START = sp.Max(_FREE, _LINK_FREE)
+_STARTS = assume(Every(le(s(j + 1), _NEXT_START), j, 1, n - 1), START_RULE)
 _EQUAL_TIME = assume(eq(E, sigma * tau / (1 - beta**n)), "E is paper M's time")
 
 
@@ -142,8 +139,7 @@ def show_estimate_is_safe(
     factor = take(PRODUCT, j, "for node j", room)
     by = {assume(here, "assume it of a node"): 1, order: 1, factor: -scale}
     linked = positive(ge(next_bound, _LINK_FREE), "and so is the link", by, [below])
-    latest = le(sp.Max(_FREE, _LINK_FREE), next_bound)
-    both = extreme(latest, "so both are", [free, linked, below])
+    both = extreme(le(_NEXT_START, next_bound), "so both are", [free, linked, below])
     by = {both: 1, take(_STARTS, j, "for the next node", room): 1}
     step = positive(here.subs({j: j + 1}), "so the next node starts by then", by, [below])
     base = positive(here.subs({j: 1}), "at the first node", {_FIRST: -1, EMPTY: -scale}, [below])
@@ -160,9 +156,8 @@ def show_estimate_is_safe(
 _end, _head = sp.symbols("e' rho", real=True)
 _load = sp.Function("x", real=True)
 _end_of_load = _head + tau * total(_load, j) + chi * _load(j)
-_NOT_LATE = assume(
-    Every(ge(_end, _end_of_load), j, 1, m), "from rho on one send follows another; no node is late"
-)
+_IN_TIME = Every(ge(_end, _end_of_load), j, 1, m)
+_NOT_LATE = assume(_IN_TIME, "from rho on one send follows another; no node is late")
 
 
 @statement("opt.run", [_NOT_LATE])
@@ -190,9 +185,9 @@ def _weight(run: Any) -> sp.Expr:
     return 1 - beta ** _runs(run)
 
 
+_MOST = (_end - r(j)) * _weight(j) / tau
 _CAPACITIES = assume(
-    Every(ge((_end - r(j)) * _weight(j) / tau, _carried(j)), j, 1, n),
-    "each run carries at most this (opt.run)",
+    Every(ge(_MOST, _carried(j)), j, 1, n), "each run carries at most this (opt.run)"
 )
 _ALL = assume(eq(total(_carried, n), sigma), "all runs carry the load")
 
@@ -206,10 +201,8 @@ one_step_statement(
 )
 
 _room = sp.Function("x", real=True)
-_FILLED = assume(
-    Every(eq(_room(j + 1), beta * _room(j)), j, 1, m - 1),
-    "the link decides when the next node starts",
-)
+_NEXT_ROOM = Every(eq(_room(j + 1), beta * _room(j)), j, 1, m - 1)
+_FILLED = assume(_NEXT_ROOM, "the link decides when the next node starts")
 
 
 @statement("opt.fill", [_FILLED])
