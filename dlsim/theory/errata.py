@@ -8,7 +8,7 @@ from dlsim.theory.statements import RecordList, markdown_table, statements
 
 @dataclass(frozen=True)
 class Erratum:
-    """One misprint, gap or error.
+    """One misprint, gap or error, in texts with LaTeX.
 
     Attributes
     ----------
@@ -17,10 +17,8 @@ class Erratum:
     severity : {"A", "B", "C", "-"}
         A changes a result or a proof; B is a wrong formula whose meaning is clear; C is cosmetic;
         "-" adds what is not printed.
-    where : str
-        Paper (M, I, S, B) and place.
-    printed, correct, proof, consequence : str
-        What is printed, what is right, why, and what the engine does; text with LaTeX.
+    where, printed, correct, proof, consequence : str
+        Paper (M, I, S, B) and place; what is printed; what is right; why; what the engine does.
     keys : tuple of str
         The statements that decide it.
     """

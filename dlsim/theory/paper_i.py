@@ -34,16 +34,18 @@ def best_share(index: Any) -> sp.Expr:
     return (optimal_end - r(index)) / total_work
 
 
+#: (3) and (4) as printed, with p_i = r_n - r_i.
+_LONGEST = r(n) - r(1)
+_FIRST_SHARE = 1 / n + ((n - 1) * _LONGEST - (_waits - _LONGEST)) / (n * total_work)
+_SHARE = alpha(1) - (_LONGEST - (r(n) - r(j))) / total_work
+
+
 @statement("1.3-4", [ALL_END, LOAD])
 def show_equal_finish(
     time: Any = eq(end, optimal_end),
     shares: Any = Every(eq(alpha(j), (end - r(j)) / total_work), j, 1, n),
-    third: Any = eq(
-        alpha(1), 1 / n + ((n - 1) * (r(n) - r(1)) - (_waits - (r(n) - r(1)))) / (n * total_work)
-    ),
-    fourth: Any = Every(
-        eq(alpha(j), alpha(1) - ((r(n) - r(1)) - (r(n) - r(j))) / total_work), j, 1, n
-    ),
+    third: Any = eq(alpha(1), _FIRST_SHARE),
+    fourth: Any = Every(eq(alpha(j), _SHARE), j, 1, n),
 ) -> list[Line]:
     """If every node starts when it is free and all end together, (3) and (4) hold."""
     first = take(ALL_END, 1)

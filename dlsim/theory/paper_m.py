@@ -450,17 +450,19 @@ def show_time_does_not_fall(
     return [positive(rises, "so E rises", {none: factor, difference: -sigma * w})]
 
 
-_TIMES_OF_EXAMPLE = {
-    at_point(time_formula(n, 0), {n: count, beta: HALF, w: 2, sigma: 10, SC: 5}): sp.Rational(time)
-    for count, time in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
-}
-_EXAMPLE = "sigma = 10, Cms = Cps = 1, SC = 5"
+_COSTS = {beta: HALF, w: 2, sigma: 10, SC: 5}
+_TIMES_OF_EXAMPLE = {1: 25, 2: sp.Rational(55, 3), 3: sp.Rational(115, 7), 4: sp.Rational(47, 3)}
 one_step_statement(
     "5.2ST",
     "With ST = 0 and any SC the execution time decreases with every node.",
     {
         gt(time_formula(n, 0), time_formula(n + 1, 0)): "SC is the same for all n",
-        **{eq(*pair): _EXAMPLE for pair in _TIMES_OF_EXAMPLE.items()},
+        **{
+            eq(
+                at_point(time_formula(n, 0), {n: count, **_COSTS}), time
+            ): "sigma = 10, Cms = Cps = 1, SC = 5"
+            for count, time in _TIMES_OF_EXAMPLE.items()
+        },
     },
 )
 
