@@ -12,17 +12,7 @@ import sympy as sp
 from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, eq, ge, le
 from dlsim.theory.statements import one_step_statement, statement
-from dlsim.theory.steps import (
-    Line,
-    add_up,
-    assume,
-    extreme,
-    identity,
-    positive,
-    show,
-    show_inductively,
-    take,
-)
+from dlsim.theory.steps import Line, add_up, assume, extreme, identity, positive, show, take
 from dlsim.theory.symbols import SC, chi, sigma, tau, total
 
 N, M = sp.symbols("N M", integer=True, positive=True)
@@ -52,7 +42,7 @@ _CHUNKS = Every(eq(c(h), theta**h * c(0) + kappa * powers(h)), h, 0, M - 1)
 def show_chunks(claim: Any = _CHUNKS) -> list[Line]:
     """c_j = theta^j c_0 + kappa (1 + theta + ... + theta^(j-1)), also if theta = 1."""
     by, first = {_RECURRENCE: 1, _POWERS: -kappa}, {_NO_POWER: -kappa}
-    return [show_inductively(claim, h, "by induction", by, times=theta, first=first)]
+    return [steps.show_inductively(claim, h, "by induction", by, times=theta, first=first)]
 
 
 _LOAD = assume(eq(N * total(c, M - 1, 0), sigma), "all rounds carry the load")
@@ -125,7 +115,7 @@ def show_makespan(
     pace = show_pace(never_waits)
     end = eq(D(h), N * (send_setup + tau * c(0)) + h * SC + chi * total(c, h - 1, 0))
     why = "when node N ends its first j chunks"
-    ends = show_inductively(Every(end, h, 0, M), h, why, {pace: 1}, first={_FIRST: 1})
+    ends = steps.show_inductively(Every(end, h, 0, M), h, why, {pace: 1}, first={_FIRST: 1})
     makespan = {take(ends, M, "after all rounds"): 1, _LOAD: chi / N}
     here = le(d(h), D(h))
     before = assume(here, "assume that node i is not behind node N")

@@ -12,18 +12,7 @@ import sympy as sp
 from dlsim.theory import steps
 from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
-from dlsim.theory.steps import (
-    Line,
-    add_up,
-    assume,
-    chain,
-    compute,
-    exact_function,
-    identity,
-    iff,
-    positive,
-    show_inductively,
-)
+from dlsim.theory.steps import Line, add_up, assume, chain, compute, identity, iff, positive
 from dlsim.theory.symbols import (
     SC,
     ST,
@@ -77,7 +66,7 @@ def sum_of_shares(count: sp.Symbol, first: Any, setup: Any) -> Line:
     """Show the sum of so many shares, by the first one."""
     closed = first * geometric(count) - setup * (count - geometric(count)) / (1 - beta)
     terms = total(lambda index: share(index, first, setup), count)
-    return show_inductively(eq(terms, closed), count, "the sum of the shares")
+    return steps.show_inductively(eq(terms, closed), count, "the sum of the shares")
 
 
 def sum_to_1(claim: Relation, why: str, shares: Line, setup: Any) -> Line:
@@ -108,7 +97,7 @@ def show_shares_without_setup(
     most: Any = le(alpha(1), 1),
 ) -> list[Line]:
     """The shares are alpha_j = beta^(j-1) alpha_1 and alpha_1 = (1 - beta)/(1 - beta^n)."""
-    shares = show_inductively(solved, j, "by induction", {NEXT_SHARE: 1}, times=beta)
+    shares = steps.show_inductively(solved, j, "by induction", {NEXT_SHARE: 1}, times=beta)
     first_of_n = sum_to_1(first, "their sum is 1", shares, 0)
     why = "where n = 1 a single node takes all"
     return [shares, first_of_n, positive(most, why, {first_of_n: -1})]
@@ -210,8 +199,8 @@ def show_shares_with_setup(
 ) -> list[Line]:
     """The shares are alpha_j = alpha_1 beta^(j-1) - phi (1 - beta^(j-1))/(1 - beta)."""
     by = {NEXT_SHARE_WITH_SETUP: 1}
-    shares = show_inductively(solved, j, "by induction", by, times=beta)
-    return [shares, show_inductively(powers, j, "the printed sum of powers")]
+    shares = steps.show_inductively(solved, j, "by induction", by, times=beta)
+    return [shares, steps.show_inductively(powers, j, "the printed sum of powers")]
 
 
 CLOSED = alpha_1 * geometric(n) - phi * (n - geometric(n)) / (1 - beta)
@@ -237,7 +226,7 @@ def show_first_share_by_sums(
 ) -> list[Line]:
     """B(n) = (1 + phi (G_1 + ... + G_(n-1)))/G_n, in which no digits cancel."""
     added = eq(total(geometric, n - 1), (n - geometric(n)) / (1 - beta))
-    closed = show_inductively(added, n, "the sum of the G_i")
+    closed = steps.show_inductively(added, n, "the sum of the G_i")
     return [identity(claim, "this sum put into (4.12)", {closed: -phi / geometric(n)})]
 
 
@@ -265,7 +254,7 @@ def _example(count: Any) -> sp.Expr:
     return at_point(first_share(n), {n: count, beta: sp.Rational(1, 2), phi: sp.Rational(1, 100)})
 
 
-_POWERS = show_inductively(ge(n, geometric(n)), n, "n >= 1 + beta + ... + beta^(n-1)")
+_POWERS = steps.show_inductively(ge(n, geometric(n)), n, "n >= 1 + beta + ... + beta^(n-1)")
 _WHY = "B(n) > 1 - beta, so no number of nodes gets below this"
 one_step_statement(
     "4.13",
@@ -418,7 +407,7 @@ def show_sign_of_last_share(
     return [
         iff(sign, why, times),
         positive(rises, "the bracket rises"),
-        show_inductively(bound, n, "it rises by at least (1-beta)^2/beta each time"),
+        steps.show_inductively(bound, n, "it rises by at least (1-beta)^2/beta each time"),
         identity(one, "one node always has a positive share"),
         iff(weak, why, times),
     ]
@@ -450,19 +439,19 @@ def show_time_does_not_fall(
     return [positive(rises, "so E rises", {none: factor, difference: -sigma * w})]
 
 
-_COSTS = {beta: HALF, w: 2, sigma: 10, SC: 5}
-_TIMES_OF_EXAMPLE = {1: 25, 2: sp.Rational(55, 3), 3: sp.Rational(115, 7), 4: sp.Rational(47, 3)}
+_EXAMPLES = [
+    (
+        at_point(time_formula(n, 0), {n: count, beta: HALF, w: 2, sigma: 10, SC: 5}),
+        sp.Rational(time),
+    )
+    for count, time in enumerate(("25", "55/3", "115/7", "47/3"), start=1)
+]
 one_step_statement(
     "5.2ST",
     "With ST = 0 and any SC the execution time decreases with every node.",
     {
         gt(time_formula(n, 0), time_formula(n + 1, 0)): "SC is the same for all n",
-        **{
-            eq(
-                at_point(time_formula(n, 0), {n: count, **_COSTS}), time
-            ): "sigma = 10, Cms = Cps = 1, SC = 5"
-            for count, time in _TIMES_OF_EXAMPLE.items()
-        },
+        **{eq(*pair): "sigma = 10, Cms = Cps = 1, SC = 5" for pair in _EXAMPLES},
     },
 )
 
@@ -507,7 +496,7 @@ def show_lemma_1(
     ratio: Any = gt((k + 1) * (1 - beta) / (1 - beta ** (k + 1)), k * (1 - beta) / (1 - beta**k)),
 ) -> list[Line]:
     """(k+1)/G_(k+1) > k/G_k, as 1 + beta + ... + beta^(k-1) > k beta^k."""
-    more = show_inductively(powers, k, "by induction")
+    more = steps.show_inductively(powers, k, "by induction")
     by = {more: 1 / (geometric(k) * geometric(k + 1))}
     return [more, positive(ratio, "divided by G_k G_(k+1)", by)]
 
@@ -527,7 +516,7 @@ def show_lemma_2(
     """The part of k B(k) that belongs to phi does not fall with k; it rises for phi > 0."""
     _, first = lemma("L5.1")
     why = "k + 1 > 1 + beta + ... + beta^k, by induction"
-    more = show_inductively(gt(k + 1, geometric(k + 1)), k, why)
+    more = steps.show_inductively(gt(k + 1, geometric(k + 1)), k, why)
     above = positive(ratio, "divided by G_(k+1): (5.15)", {more: 1 / geometric(k + 1)})
     sum_ = positive(both, "(5.14): k times Lemma 5.1, and (5.15)", {first: k, above: 1})
     scale = 1 / (1 - beta)
@@ -559,11 +548,11 @@ def show_equal_finish_is_optimal(latest: Any = ge(_end, time_formula(n))) -> lis
     added = add_up(_EARLY, "times beta^-j", weight=scaled)
     weights = (power - 1) / (1 - beta)
     powers = eq(total(lambda index: beta**-index, n), weights)
-    level = show_inductively(powers, n, "the weights added")
+    level = steps.show_inductively(powers, n, "the weights added")
     delays = phi * sigma * w * (n * power - beta * weights) / (1 - beta) + SC * weights
     times = sp.Sum(scaled * finish(j, j, ST, SC), (j, 1, n))
     mean = eq(times, delays + sigma * w * power * total(alpha, n))
-    same = show_inductively(mean, n, "every share has the same coefficient in this sum")
+    same = steps.show_inductively(mean, n, "every share has the same coefficient in this sum")
     scale = beta**n * (1 - beta) / (1 - beta**n)
     by = {added: scale, same: scale, level: -scale * _end, LOAD: sigma * Cms / (1 - beta**n)}
     return [positive(latest, "so the weighted mean of the ends is E, for every split", by)]
@@ -595,8 +584,8 @@ def _cost_of_order(*order: Any) -> Fraction:
     return total_cost
 
 
-_cost_of = exact_function("cost", _cost_of_order)
-_rise = exact_function("DC", lambda size: Fraction(8, 3) * size - 2 * size)
+_cost_of = steps.exact_function("cost", _cost_of_order)
+_rise = steps.exact_function("DC", lambda size: Fraction(8, 3) * size - 2 * size)
 one_step_statement(
     "5.sum",
     "Serving by decreasing DC does not minimise the cost. On two nodes with Cms = Cps = 1, tasks "
@@ -615,12 +604,12 @@ def _first_exact(count: Any, send: Any) -> Any:
     return first_share(count, send / 2000).subs(beta, HALF)
 
 
-_last = exact_function(
+_last = steps.exact_function(
     "alpha_last",
     lambda count, send: share(count, _first_exact(count, send), send / 2000).subs(beta, HALF),
 )
-_time = exact_function("E", lambda count, send: 2 * send + 2000 * _first_exact(count, send))
-_size = exact_function("size", lambda send: send / 20 * (2**9 - 1 - sp.Rational(9, 2)) * 4)
+_time = steps.exact_function("E", lambda count, send: 2 * send + 2000 * _first_exact(count, send))
+_size = steps.exact_function("size", lambda send: send / 20 * (2**9 - 1 - sp.Rational(9, 2)) * 4)
 _TABLE = ((5, 7, 8, 507), (10, 6, 23, 1014), (15, 6, 40, 1520), (20, 5, 58, 2027))
 
 
@@ -649,9 +638,7 @@ _MEAN_BATCH = {_batch: total(lambda size: size, 10) / 10, _interval: _least_time
 _OFFERED_LOAD = at_point(_batch * _least_time / _interval, _MEAN_BATCH)
 _real_cost = x * first_share(x, 0)
 _derivative_at_1 = at_point(sp.Derivative(_real_cost, x), {beta: HALF, x: 1})
-
 _step_at_1 = at_point(_real_cost.subs(x, 2) - _real_cost.subs(x, 1), {beta: HALF})
-
 one_step_statement(
     "M.n+1",
     "The offered load is 5.5 L, and DC_i is a forward difference.",
@@ -662,7 +649,6 @@ one_step_statement(
 )
 
 _r = sp.Symbol("r", real=True)
-
 _WHY = "I (3) with equal releases, and Delta = sigma (tau + chi)"
 one_step_statement(
     "M.names",

@@ -13,17 +13,7 @@ from dlsim.theory import steps
 from dlsim.theory.paper_i import START_RULE
 from dlsim.theory.relations import Every, Iff, eq, ge, le, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
-from dlsim.theory.steps import (
-    Line,
-    add_up,
-    assume,
-    extreme,
-    identity,
-    positive,
-    show,
-    show_inductively,
-    take,
-)
+from dlsim.theory.steps import Line, add_up, assume, identity, positive, show, take
 from dlsim.theory.symbols import alpha, at_point, beta, chi, j, m, n, r, s, sigma, tau, total, w
 
 E = sp.Symbol("E", positive=True)
@@ -57,7 +47,7 @@ def bound_product(bound: Any, why: str) -> Line:
     """Show P_j < 1, or P_j <= beta^j, for j = 1..n by induction; `why` is the step."""
     first = {take(PRODUCT, 1, "the first product"): -1, EMPTY: -beta_of(1)}
     by = {take(PRODUCT, j + 1, "one beta more"): -1}
-    return show_inductively(Every(bound, j, 1, n), j, why, by, beta_of(j + 1), first)
+    return steps.show_inductively(Every(bound, j, 1, n), j, why, by, beta_of(j + 1), first)
 
 
 def show_product_below_1() -> tuple[Line, Line]:
@@ -94,7 +84,7 @@ def show_remodel_closed(
     each = show(lost, "what the product loses at node j", {PRODUCT: 1})
     losses = add_up(each, "added over all nodes")
     differences = eq(total(lambda i: P(i - 1) - P(i), n), P(0) - P(n))
-    telescope = show_inductively(differences, n, "neighbours cancel")
+    telescope = steps.show_inductively(differences, n, "neighbours cancel")
     added = {losses: scale, telescope: scale, EMPTY: scale}
     times = sigma * (tau + cost_of(1)) * (1 - beta_of(1)) * scale
     return [
@@ -139,7 +129,7 @@ def show_estimate_is_safe(
     factor = take(PRODUCT, j, "for node j", room)
     by = {assume(here, "assume it of a node"): 1, order: 1, factor: -scale}
     linked = positive(ge(next_bound, _LINK_FREE), "and so is the link", by, [below])
-    both = extreme(le(_NEXT_START, next_bound), "so both are", [free, linked, below])
+    both = steps.extreme(le(_NEXT_START, next_bound), "so both are", [free, linked, below])
     by = {both: 1, take(_STARTS, j, "for the next node", room): 1}
     step = positive(here.subs({j: j + 1}), "so the next node starts by then", by, [below])
     base = positive(here.subs({j: 1}), "at the first node", {_FIRST: -1, EMPTY: -scale}, [below])
@@ -168,10 +158,10 @@ def show_run_capacity(
     times = beta**m / w
     added = add_up(_NOT_LATE, "times beta^-j", weight=beta**-j)
     powers = eq(total(lambda i: beta**-i, m), (beta**-m - 1) / (1 - beta))
-    weights = show_inductively(powers, m, "the weights added")
+    weights = steps.show_inductively(powers, m, "the weights added")
     loads = sp.Sum(beta**-j * (tau * total(_load, j) + chi * _load(j)), (j, 1, m))
     mean = eq(loads, w * beta**-m * total(_load, m))
-    same = show_inductively(mean, m, "every load has the same coefficient")
+    same = steps.show_inductively(mean, m, "every load has the same coefficient")
     by = {added: times, weights: -times * (_end - _head), same: times}
     return [positive(goal, "so the run carries no more", by)]
 
@@ -212,10 +202,10 @@ def show_filled_run(
 ) -> list[Line]:
     """A run whose nodes are filled up to e as soon as they can be carries its capacity."""
     here = Every(eq(_room(j), beta ** (j - 1) * _room(1)), j, 1, m)
-    each = show_inductively(here, j, "by induction", {_FILLED: 1}, times=beta)
+    each = steps.show_inductively(here, j, "by induction", {_FILLED: 1}, times=beta)
     terms = total(lambda node: beta ** (node - 1) * _room(1), m)
     geometric_sum = eq(terms, _room(1) * (1 - beta**m) / (1 - beta))
-    powers = show_inductively(geometric_sum, m, "a geometric sum")
+    powers = steps.show_inductively(geometric_sum, m, "a geometric sum")
     by = {add_up(each, "added over all nodes"): 1 / w, powers: 1 / w}
     return [
         identity(goal, "so the run carries what opt.run allows", by),
