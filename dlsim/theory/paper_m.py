@@ -644,7 +644,7 @@ one_step_statement(
     "The offered load is 5.5 L, and DC_i is a forward difference.",
     {
         eq(_OFFERED_LOAD, 11 * _load / 2): "the mean batch is (1 + ... + 10)/10",
-        lt(_derivative_at_1, _step_at_1): "at one node the derivative is less than the next step",
+        lt(_derivative_at_1, _step_at_1): "the derivative at one node is less than the step to two",
     },
 )
 

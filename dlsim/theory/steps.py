@@ -126,6 +126,7 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
     mapped = line.claim.subs(values)
     require_defined(mapped.sides, facts)
     known = {claim.subs(values) for claim in line.given}
+    # what says of an expression that it is not below itself, as n >= n, is no hypothesis
     known = {claim for claim in known if claim != ge(claim.sides[0], claim.sides[0])}
     return _line(mapped, why, [line, *signs], known.union(*(one.given for one in signs)))
 
