@@ -553,6 +553,13 @@ def test_maxima_and_minima():
     extreme(le(maximum, c), WHY, both)
     refuses(extreme, le(maximum, c), WHY, both[:1])
     refuses(extreme, lt(maximum, c), WHY, both)
+    above = assume(gt(a, c), WHY)
+    extreme(gt(maximum, c), WHY, [above])
+    extreme(gt(maximum, sp.Min(b, c)), WHY, [above])
+    refuses(extreme, gt(minimum, c), WHY, [above])
+    refuses(extreme, gt(maximum, sp.Max(b, c)), WHY, [above])
+    refuses(extreme, eq(a + b, b), WHY, [assume(le(a, 0), WHY)])  # no maximum
+    refuses(extreme, eq(maximum, c), WHY, both)  # no part of it
 
 
 def test_contradictions_and_both_sides():

@@ -484,14 +484,13 @@ def extreme(claim: Relation, why: str, by: Sequence[Line] = ()) -> Line:
             return any(is_above(part, small) for part in large.args)
         return isinstance(small, sp.Min) and any(is_above(large, part) for part in small.args)
 
-    is_meant, (large, small) = True, claim.sides
+    is_part = True
+    large, small = claim.sides if claim.sign in (">", ">=") else reversed(claim.sides)
     if claim.sign == "=":
         extremum, part = claim.sides
-        is_meant = isinstance(extremum, sp.Max | sp.Min) and part in extremum.args
+        is_part = isinstance(extremum, sp.Max | sp.Min) and part in extremum.args
         large, small = (part, extremum) if isinstance(extremum, sp.Max) else (extremum, part)
-    elif claim.sign in ("<", "<="):
-        small, large = claim.sides
-    if not (is_meant and is_above(large, small)):
+    if not (is_part and is_above(large, small)):
         raise ProofError(f"{claim} does not follow from the definition of a maximum or minimum")
     return _line(claim, why, by)
 
