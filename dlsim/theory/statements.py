@@ -8,7 +8,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, TypeVar
 
@@ -38,27 +38,27 @@ class Statement:
     ----------
     key, words : str
         A short name, such as ``"5.1"``, and the statement in words.
+    goals, hypotheses : tuple of Proposition
+        What is shown, and what may be taken for granted.
+    derive : callable
+        Takes the goals, and returns the lines that show them.
     status, gap : str
         What was found (a key of `STATUSES`), and what the print lacks or has wrong.
     place : str
         Initial of the paper (M, I, S, B) and where it stands there, or what it is about.
     errata : tuple of int
         The numbers of the errata that it decides.
-    goals, hypotheses : tuple of Proposition
-        What is shown, and what may be taken for granted.
-    derive : callable
-        Takes the goals, and returns the lines that show them.
     """
 
     key: str
-    status: str
-    errata: tuple[int, ...]
-    place: str
-    gap: str
     words: str
     goals: tuple[Proposition, ...]
     hypotheses: tuple[Proposition, ...]
-    derive: Derive = field(repr=False)
+    derive: Derive
+    status: str
+    gap: str
+    place: str
+    errata: tuple[int, ...]
 
     def prove(
         self,
@@ -254,29 +254,23 @@ def statement(
     """
 
     def enter(derive: Derive) -> Derive:
-        row = _contents()[key]
-        arguments = inspect.signature(derive).parameters.values()
-        _STATEMENTS[key] = Statement(
-            key,
-            row["status"],
-            tuple(map(int, row["errata"].split())),
-            row["place"],
-            row["gap"],
-            " ".join((derive.__doc__ or "").split()),
-            tuple(goals or (one.default for one in arguments)),
-            tuple(line.claim for line in hypotheses),
-            derive,
-        )
+        words = " ".join((derive.__doc__ or "").split())
+        defaults = (one.default for one in inspect.signature(derive).parameters.values())
+        claims = tuple(goals or defaults), tuple(line.claim for line in hypotheses)
+        _STATEMENTS[key] = Statement(key, words, *claims, derive, **_contents()[key])
         return derive
 
     return enter
 
 
 @functools.cache
-def _contents() -> dict[str, dict[str, str]]:
+def _contents() -> dict[str, dict[str, Any]]:
     """Return where each statement is printed and what was found, by its key."""
     with shared_file("data/statements.csv").open(encoding="utf-8", newline="") as file:
-        return {row["key"]: row for row in csv.DictReader(file)}
+        rows = {row.pop("key"): row for row in csv.DictReader(file)}
+    return {
+        key: {**row, "errata": tuple(map(int, row["errata"].split()))} for key, row in rows.items()
+    }
 
 
 def one_step_statement(
