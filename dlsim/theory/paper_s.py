@@ -147,15 +147,13 @@ def show_rounding_down(
     fits = sp.floor(routes(j)) * band / size
     link = steps.extreme(le(rounded_load(j), fits), "also the second part")
     nothing = steps.extreme(rest.relation, "neither part is negative")
-    down, smaller, nothing = (generalise(line, j, 1, n) for line in (down, smaller, nothing))
-    by_work = {add_up(smaller, "times w", weight=price_of_work(j)): 1, _WORK_ROW: 1}
-    by_link = {add_up(down, "added over all routes"): 1, _LINK_ROW: 1}
+    least = positive(some.relation, "the floor of what is not negative")
+    bounded = positive(carried.relation, "times delta: (6e)", {link: size})
+    rows = [generalise(line, j, 1, n) for line in (down, least, smaller, nothing, bounded)]
+    by_work = {add_up(rows[2], "times w", weight=price_of_work(j)): 1, _WORK_ROW: 1}
+    by_link = {add_up(rows[0], "added over all routes"): 1, _LINK_ROW: 1}
     return [
-        down,
-        show(some, "the floor of what is not negative"),
-        smaller,
-        nothing,
-        show(carried, "times delta: (6e)", {link: size}),
+        *rows,
         positive(work_row, "(6b), and (6c) in the same way", by_work),
         positive(link_row, "(6d)", by_link),
     ]
