@@ -379,12 +379,7 @@ def test_a_node_and_the_link_are_not_used_again_before_the_next_window(policy, m
         seen = []
         for table in (first, first.assign(node=1 - first["node"]) if reading else first, second):
             chunks = schedule_arrays.Chunks(table, s.tasks.index)
-            seen.append(
-                [
-                    w
-                    for w, _, ok in check_chunks._exclusion_rules_of_batch(e, chunks, held[0], sent)
-                    if not np.all(ok)
-                ]
-            )
+            rules = check_chunks._exclusion_rules_of_batch(e, chunks, held[0], sent)
+            seen.append([rule for rule, _, holds in rules if not np.all(holds)])
         assert seen[0] == seen[2] == []
         assert any(word.startswith(rule) for word in seen[1])

@@ -448,7 +448,7 @@ def test_a_file_that_is_no_platform_is_refused_by_name(tmp_path, change, message
 
 
 DOCUMENT = document_of(
-    topology.random(3, 0.8, seed=2, limits=Limits((Share(0, (1,), 0.5),), {(0, 1): 2}))
+    replace(topology.random(3, 0.8, seed=2), limits=Limits((Share(0, (1,), 0.5),), {(0, 1): 2}))
 )
 
 

@@ -277,9 +277,6 @@ def test_purposes_draw_apart():
     one, het = (topology.random(10, seed=3, table2=reading) for reading in ("one", "het"))
     assert one.links.equals(het.links)
     assert one.speed.tolist() == het.speed.tolist()
-    limited = topology.tiers(6, seed=1, limits=Limits(pairs=1))
-    assert same(limited, topology.tiers(6, seed=1))
-    assert limited.limits.pairs == 1
 
 
 # ----------------------------------------------------------------- real networks

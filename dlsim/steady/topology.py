@@ -19,7 +19,7 @@ from scipy.sparse.csgraph import minimum_spanning_tree
 from dlsim.errors import InputError
 from dlsim.steady.graphs import prune
 from dlsim.steady.model import Floats, Platform
-from dlsim.steady.routes import Limits, require_pair_memory
+from dlsim.steady.routes import require_pair_memory
 from dlsim.validate import Seed, import_extra, number, one_of, random_streams, require_memory, whole
 
 #: Every switch of this module with its options, the default first.
@@ -105,9 +105,7 @@ def _bandwidths(stream: Generator, size: int) -> Floats:
     return 10 ** (math.log10(BANDWIDTH_MEDIAN) + BANDWIDTH_DECADES * stream.standard_normal(size))
 
 
-def table1(
-    graph: nx.Graph, routers: Sequence[Hashable], seed: Seed = 0, limits: Limits | None = None
-) -> Platform:
+def table1(graph: nx.Graph, routers: Sequence[Hashable], seed: Seed = 0) -> Platform:
     r"""Draw the numbers of Table 1 for a network of routers, one application per cluster.
 
     :math:`\log_{10} bw, \log_{10} g \sim N(\log_{10} 2000, 1)`; speeds uniform in
@@ -120,8 +118,6 @@ def table1(
         As in `Platform.from_graph`.
     seed : int or SeedSequence
         Seed of the random numbers.
-    limits : Limits, optional
-        Policies of the sites to add (`dlsim.steady.Limits`).
     """
     draws, clusters = random_streams(seed, _PURPOSES), len(routers)
     links, sites, apps = (draws[name] for name in _PURPOSES[2:])
@@ -133,7 +129,6 @@ def table1(
     return Platform.from_graph(
         graph,
         routers,
-        limits=limits or Limits(),
         speed=sites.uniform(*SPEED_RANGE, clusters),
         gateway=_bandwidths(sites, clusters),
         **{name: apps.uniform(*SIZE_RANGE, clusters) for name in ("data", "work", "priority")},
@@ -146,27 +141,23 @@ def some_nodes(graph: nx.Graph, count: int, rng: Generator) -> list[Hashable]:
     return [nodes[i] for i in sorted(rng.permutation(len(nodes))[:count].tolist())]
 
 
-def _platform_on_nodes(
-    graph: nx.Graph, clusters: int | None, seed: Seed, limits: Limits | None
-) -> Platform:
+def _platform_on_nodes(graph: nx.Graph, clusters: int | None, seed: Seed) -> Platform:
     """Draw a platform with clusters on random nodes, or on all nodes if `clusters` is None."""
     routers = list(graph)
     if clusters is not None:
         clusters = whole("clusters", clusters, 1, len(routers))
         routers = some_nodes(graph, clusters, random_streams(seed, _PURPOSES)["clusters"])
-    return table1(prune(graph, routers), routers, seed, limits)
+    return table1(prune(graph, routers), routers, seed)
 
 
-def tiers(
-    clusters: int = 20, seed: Seed = 0, limits: Limits | None = None, **network: int
-) -> Platform:
+def tiers(clusters: int = 20, seed: Seed = 0, **network: int) -> Platform:
     """Draw a platform on a pruned Tiers-like network (6.1, Table 1).
 
     Parameters
     ----------
     clusters : int
         K, the number of random nodes that have a cluster, each with one application.
-    seed, limits
+    seed
         As in `table1`.
     **network
         Arguments of `tiers_graph`: wan, mans, man, RW, RM, RMW.
@@ -179,7 +170,7 @@ def tiers(
     """
     for name in network:
         one_of("parameter of tiers", name, ("wan", "mans", "man", "RW", "RM", "RMW"))
-    return _platform_on_nodes(tiers_graph(seed, **network), clusters, seed, limits)
+    return _platform_on_nodes(tiers_graph(seed, **network), clusters, seed)
 
 
 def random(
@@ -192,7 +183,6 @@ def random(
     speed: float = 100.0,
     seed: Seed = 0,
     table2: str = "one",
-    limits: Limits | None = None,
 ) -> Platform:
     """Draw a platform on a random graph (6.1, Table 2); every node is a cluster.
 
@@ -207,7 +197,7 @@ def random(
         max-connect is then rounded down.
     heterogeneity : float
         0 to 1.
-    seed, limits
+    seed
         As in `table1`.
     table2 : {"one", "het"}
         Priority, work and data, which the table does not give: all are 1, or drawn like the other
@@ -245,14 +235,10 @@ def random(
     if table2 == "het":
         sizes = {name: draw_around("applications", 1.0, clusters) for name in sizes}
     speeds, gateways = (draw_around("sites", mean, clusters) for mean in (speed, gateway))
-    return Platform.from_graph(
-        graph, range(clusters), speed=speeds, gateway=gateways, limits=limits or Limits(), **sizes
-    )
+    return Platform.from_graph(graph, range(clusters), speed=speeds, gateway=gateways, **sizes)
 
 
-def hub(
-    name: str, clusters: int | None = None, seed: Seed = 0, limits: Limits | None = None
-) -> Platform:
+def hub(name: str, clusters: int | None = None, seed: Seed = 0) -> Platform:
     """Draw a platform on a real network of the package topohub, such as "topozoo/Abilene".
 
     The networks of topohub (Topology Zoo, SNDlib, CAIDA, backbones) have no capacities: the
@@ -264,7 +250,7 @@ def hub(
         Name of the network, with upper and lower case as in topohub.
     clusters : int, optional
         K, the number of random nodes that have a cluster; all nodes by default.
-    seed, limits
+    seed
         As in `table1`.
 
     Raises
@@ -285,4 +271,4 @@ def hub(
         ) from None
     graph = nx.Graph(nx.node_link_graph(data, edges="edges"))
     graph.remove_edges_from(list(nx.selfloop_edges(graph)))
-    return _platform_on_nodes(graph, clusters, seed, limits)
+    return _platform_on_nodes(graph, clusters, seed)
