@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from dlsim.compiled import deadline_with_tolerance
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.jobs import CLASSES, JobView
-from dlsim.cpugpu.model import Machine, Policy, Reading
+from dlsim.cpugpu.model import POLICY_RULES, Machine, Policy, Reading
 from dlsim.errors import InputError, ScheduleError
 from dlsim.rounding import not_after
 from dlsim.validate import Floats, column, or_default, require_table, unwrap_scalar, user_code
@@ -177,7 +177,8 @@ def read_job_table(jobs: pd.DataFrame, machine: Machine) -> JobTable:
 
 def require_target_versions(table: JobTable, policy: Policy, name: str) -> None:
     """Refuse jobs without a version for the one class that a policy uses."""
-    if policy.has_option("target") and policy.target != "preferred":
+    has_target = not callable(policy.rule) and "target" in POLICY_RULES[policy.rule].options
+    if has_target and policy.target != "preferred":
         has_version = table.has_version[:, CLASSES.index(policy.target)]
         if not has_version.all():
             j = int(np.argmin(has_version))

@@ -96,8 +96,6 @@ class Rule:
 
     Attributes
     ----------
-    name, about : str
-        Its name and a description.
     decide : str
         Its function in `dlsim.cpugpu.rules`; empty for a rule that follows a plan of all jobs,
         made before the first decision (`dlsim.cpugpu.ideal`).
@@ -105,41 +103,21 @@ class Rule:
         The words among the fields of a `Policy` that it reads, and what each may be.
     """
 
-    name: str
-    about: str
     decide: str
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
 _TARGET = {"target": (*CLASSES, "preferred")}
-#: The rules of a `Policy` by name.
+#: The rules of a `Policy` by name, which its docstring describes.
 POLICY_RULES: dict[str, Rule] = {
-    rule.name: rule
-    for rule in (
-        Rule(
-            "history",
-            "the paper's five rules, on measured times",
-            "history_rule",
-            {"estimate": ("mean", "median", "ewma")},
-        ),
-        Rule("mct", "minimum completion time by declared times", "minimum_completion_time"),
-        Rule("fifo", "one first-come queue per class", "first_come", _TARGET),
-        Rule("strict", "the head of the queue waits for its class", "head_of_line", _TARGET),
-        Rule("round-robin", "devices in turn", "round_robin"),
-        Rule(
-            "speed-up",
-            "the largest speed-up first",
-            "by_speed_up",
-            {"cross_class": ("if_speedup_small", "never", "always")},
-        ),
-        Rule("shortest", "the shortest job first, where it is fastest", "shortest_first"),
-        Rule(
-            "ideal",
-            "every schedule of a few jobs is tried",
-            "",
-            {"objective": ("makespan", "completion")},
-        ),
-    )
+    "history": Rule("history_rule", {"estimate": ("mean", "median", "ewma")}),
+    "mct": Rule("minimum_completion_time"),
+    "fifo": Rule("first_come", _TARGET),
+    "strict": Rule("head_of_line", _TARGET),
+    "round-robin": Rule("round_robin"),
+    "speed-up": Rule("by_speed_up", {"cross_class": ("if_speedup_small", "never", "always")}),
+    "shortest": Rule("shortest_first"),
+    "ideal": Rule("", {"objective": ("makespan", "completion")}),
 }
 
 
@@ -205,10 +183,6 @@ class Policy:
     def is_planned(self) -> bool:
         """Whether the policy follows a plan of all jobs, made before the first decision."""
         return not callable(self.rule) and not POLICY_RULES[self.rule].decide
-
-    def has_option(self, name: str) -> bool:
-        """Return whether the rule of the policy reads a field; a user's function may read any."""
-        return not callable(self.rule) and name in POLICY_RULES[self.rule].options
 
 
 #: The paper's scheduler and its rivals by name, with descriptions. ``torque`` keeps one
