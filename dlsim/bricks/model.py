@@ -52,13 +52,12 @@ from dlsim.validate import number, one_of, whole
 
 
 class RegistryEntry(NamedTuple):
-    """A method of the simulator: its name, a description, its code in the kernels, its legend.
+    """A method of the simulator: its name, its code in the kernels, its legend.
 
     The legend is that of Figures 3 and 5, if it has one; ``{opt:g}`` stands for Opt.
     """
 
     name: str
-    about: str
     code: int
     legend: str = ""
 
@@ -78,34 +77,27 @@ class Registry(dict[str, RegistryEntry]):
         return self[one_of(self.kind, value, tuple(self))].code
 
 
-#: Schedulers of section 3.1; a user's own is a function.
+#: Schedulers of section 3.1 (`Scheduler.algorithm`); a user's own is a function.
 ALGORITHMS = Registry(
     "algorithm",
-    RegistryEntry("greedy", "the server with the smallest T_Si (eq. 2)", state.GREEDY, "Greedy"),
-    RegistryEntry(
-        "deadline",
-        "the server with T_Si nearest below T_target, else as greedy (eq. 1, 3, 4)",
-        state.DEADLINE,
-        "D-{opt:g}",
-    ),
+    RegistryEntry("greedy", state.GREEDY, "Greedy"),
+    RegistryEntry("deadline", state.DEADLINE, "D-{opt:g}"),
 )
-#: Predictors of links and loads; a user's own is a function.
+#: Predictors of links and loads (`Reading.predictor`); a user's own is a function.
 PREDICTORS = Registry(
     "predictor",
-    RegistryEntry("last", "the value that was measured last", state.LAST),
-    RegistryEntry("mean", "the mean of the last ten measurements", state.MEAN),
-    RegistryEntry("perfect", "the true value of this very instant", state.PERFECT),
-    RegistryEntry(
-        "adaptive", "the forecaster with the smallest sum of errors so far", state.ADAPTIVE
-    ),
+    RegistryEntry("last", state.LAST),
+    RegistryEntry("mean", state.MEAN),
+    RegistryEntry("perfect", state.PERFECT),
+    RegistryEntry("adaptive", state.ADAPTIVE),
 )
-#: What the monitor reports as Load of a server.
+#: What the monitor reports as Load of a server (`Reading.load`).
 LOADS = Registry(
     "load",
-    RegistryEntry("clients", "client jobs on the server, and the external load", state.CLIENTS),
-    RegistryEntry("util", "busy fraction of the last probe interval", state.UTILISATION),
-    RegistryEntry("queue", "all jobs on the server", state.QUEUE),
-    RegistryEntry("ext", "the external load alone", state.EXTERNAL),
+    RegistryEntry("clients", state.CLIENTS),
+    RegistryEntry("util", state.UTILISATION),
+    RegistryEntry("queue", state.QUEUE),
+    RegistryEntry("ext", state.EXTERNAL),
 )
 #: Most fallbacks of one request.
 MOST_FALLBACKS = 1000
