@@ -53,7 +53,7 @@ def test_two_applications_share_a_site_by_priority(method):
     broker.submit("low", "a", load=20)
     broker.submit("high", "a", load=40, priority=4)
     broker.advance(1)
-    assert broker.scheduled_applications == ["low", "high"]
+    assert broker.allocation.platform.application_names == ["low", "high"]
     np.testing.assert_allclose(broker.allocation.work[:, 0], [2, 8], rtol=1e-7)
     broker.advance()
     assert completions(broker) == {"low": pytest.approx(6), "high": pytest.approx(5)}
@@ -176,7 +176,6 @@ def test_a_site_that_leaves_stops_what_it_served():
     broker.advance(1)
     broker.withdraw("a")
     broker.advance(5)
-    assert broker.scheduled_applications == []
     assert broker.allocation is None
     assert broker.applications["done"]["x"] == pytest.approx(10)
     broker.advance()
@@ -314,12 +313,11 @@ class Organisation(RuleBasedStateMachine):
     def teardown(self):
         if hasattr(self, "broker"):
             self.broker.advance()
-            served = set(self.broker.scheduled_applications)
-            left = self.broker.applications["completion"].isna()
-            if self.broker.allocation is not None:
+            plan, left = self.broker.allocation, self.broker.applications["completion"].isna()
+            if plan is not None:
                 rates = self.broker._delivered_rates().sum(axis=1)
                 assert (rates == 0).all()
-            assert served <= set(left.index[left])
+                assert set(plan.platform.application_names) <= set(left.index[left])
 
 
 TestOrganisation = Organisation.TestCase

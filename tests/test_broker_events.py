@@ -55,7 +55,6 @@ def test_a_link_is_changed(do, fields, end):
 
 def test_a_link_is_lost_and_comes_back():
     broker = served().advance(1).lose_link(link=0).advance(1.5)
-    assert broker.scheduled_applications == []
     assert broker.allocation is None
     assert ends(broker.advance(3).restore_link(link=0)) == {"y": pytest.approx(4)}
     assert broker.links["max_connect"].tolist() == [0, 2]

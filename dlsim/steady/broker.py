@@ -431,15 +431,9 @@ class Broker:
 
     @property
     def allocation(self) -> Allocation | None:
-        """Return the present schedule, None without one; its names in `scheduled_applications`."""
+        """Return the present schedule, None without one; its platform names the applications."""
         self._update_schedule()
         return self._allocation
-
-    @property
-    def scheduled_applications(self) -> list[str]:
-        """Return the names of the applications of the present schedule, in its order."""
-        self._update_schedule()
-        return [app.name for app in self._running]
 
     @property
     def applications(self) -> pd.DataFrame:
