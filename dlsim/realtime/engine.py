@@ -86,16 +86,17 @@ def simulate(
     name, policy = model.find_policy(policy)
     model.check_partition(policy.partition, policy.rounds, cluster)
     given = _read_tasks(tasks, policy, cluster)
+    about: dict[str, Any] = {"cluster": cluster, "policy": policy, "name": name, "reading": reading}
     if policy.partition == "pieces" and reading.split == "piece":
         if negotiate > 0:
             raise InputError("negotiate needs whole tasks; use the reading split='all'")
         pieces = tasks.iloc[given.owners].reset_index(drop=True)
         pieces = pieces.assign(sigma=pieces["sigma"] / pieces["user_nodes"], user_nodes=1)
         inner = simulate(pieces, cluster, policy, replace(reading, split="all"), engine=engine)
-        return Schedule.merge_pieces(inner, given, cluster, policy, name, reading, 0.0)
+        return Schedule.merge_pieces(inner, given, **about)
     run = run_policy(given, cluster, policy, reading, negotiate, engine=engine)
-    about = given, cluster, policy, name, reading, float(negotiate)
-    return Schedule.from_run(run, *about, engine=engine)
+    about.update(negotiate=float(negotiate), engine=engine)
+    return Schedule.from_run(run, given, **about)
 
 
 def _read_tasks(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> TaskTable:
@@ -182,7 +183,7 @@ def split_load(
 
     Returns
     -------
-    Split
+    LoadSplit
         Shares and times by node, in order of release.
 
     Raises

@@ -92,7 +92,7 @@ class Schedule:
     engine: str = field(default="auto", repr=False)
 
     @classmethod
-    def from_run(cls, run: Run, submitted: TaskTable, *about: Any, engine: str) -> Self:
+    def from_run(cls, run: Run, submitted: TaskTable, **fields: Any) -> Self:
         """Make the tables of a run; a task misses its deadline if it ends after the deadline."""
         done, origin = run.done, run.origin
         arrival = submitted.arrival - origin if origin > 0 else submitted.arrival
@@ -114,11 +114,10 @@ class Schedule:
         # not copied: no other table holds these arrays
         tasks: Any = functools.partial(pd.DataFrame, columns, index=submitted.labels, copy=False)
         runs: Any = functools.partial(_run_table, done, submitted.labels)
-        fields = (tasks, *about, submitted, runs, run.counts, None, engine)
-        return cls(*fields)
+        return cls(tasks, submitted=submitted, runs=runs, counted=run.counts, **fields)
 
     @classmethod
-    def merge_pieces(cls, parts: Self, submitted: TaskTable, *about: Any) -> Self:
+    def merge_pieces(cls, parts: Self, submitted: TaskTable, **fields: Any) -> Self:
         """Merge the schedule of pieces, each of which is a task there, into one row per task."""
         how = {"start": "min", "nodes": "sum", "estimate": "max", "completion": "max"}
         found = parts.tasks.groupby(submitted.owners).agg(how | {"missed": "any"})
@@ -130,8 +129,7 @@ class Schedule:
             **found,
         }
         tasks = pd.DataFrame(columns).set_axis(submitted.labels)
-        fields = (tasks, *about, submitted, None, None, parts)
-        return cls(*fields)
+        return cls(tasks, submitted=submitted, parts=parts, **fields)
 
     @functools.cached_property
     def chunks(self) -> pd.DataFrame:
