@@ -69,11 +69,18 @@ def pages_of(folder, *results, **meta):
     return Page(folder / "report.html")
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """The pages of a run for tests that only look at them: its folder and its results page."""
+    folder = make_run(tmp_path_factory.mktemp("pages") / "latest")
+    return folder, pages_of(folder)
+
+
 # ------------------------------------------------------------------- alone in the world
 
 
-def test_the_pages_need_nothing_but_the_folder(folder):
-    page = pages_of(folder)
+def test_the_pages_need_nothing_but_the_folder(whole):
+    folder, page = whole
     notebook = folder / "notebooks" / "20-mcdf.html"
     for place, shown in ((folder, page), (notebook.parent, Page(notebook))):
         assert not re.search(r'(src|href)="(https?:)?//|@import|url\(', shown.whole)
@@ -88,8 +95,8 @@ def test_the_pages_need_nothing_but_the_folder(folder):
                 assert (place / address).is_file(), address
 
 
-def test_formulas_links_and_pictures_of_a_notebook(folder):
-    pages_of(folder)
+def test_formulas_links_and_pictures_of_a_notebook(whole):
+    folder, _ = whole
     page = Page(folder / "notebooks" / "20-mcdf.html")
     assert page.tags.count("math") == 3  # in the text, in a table of the text, in an output
     assert re.search(r"<msup>\s*<mi>β</mi>", html.unescape(page.whole))
@@ -181,8 +188,8 @@ def test_of_a_widget_a_page_shows_the_pictures_that_it_holds(tmp_path):
 # --------------------------------------------------------------------- the results page
 
 
-def test_the_first_screen_says_what_was_found(folder):
-    page = pages_of(folder)
+def test_the_first_screen_says_what_was_found(whole):
+    _, page = whole
     told = {row["id"]: row for row in verdicts().to_dict("records")}
     first = page.text[: page.text.index("What the paper says, in our words")]
     assert told["mcdf-1"]["claim"] in first
@@ -197,16 +204,16 @@ def test_the_first_screen_says_what_was_found(folder):
     assert set(scorecard.MEANINGS) == set(SHOWN_SYMBOLS)
 
 
-def test_bars_count_every_verdict(folder):
-    page = pages_of(folder)
+def test_bars_count_every_verdict(whole):
+    _, page = whole
     words = list(verdicts()["verdict"].map(SHOWN_WORDS))
     first = page.whole[: page.whole.index('class="bar"', page.whole.index('class="bar"') + 9)]
     shown = {word: int(n) for n, word in re.findall(r'title="(\d+) ([a-z ]+)"', first)}
     assert shown == {word: words.count(word) for word in dict.fromkeys(words)}
 
 
-def test_the_page_shows_every_claim_and_figure(folder):
-    page = pages_of(folder)
+def test_the_page_shows_every_claim_and_figure(whole):
+    _, page = whole
     for row in verdicts().to_dict("records"):
         assert row["claim"] in page.text
         assert f"claim-{row['id']}" in page.ids
@@ -296,8 +303,8 @@ def test_the_page_of_an_unchanged_notebook_is_kept(folder):
     assert place.stat().st_mtime_ns > before
 
 
-def test_run_json_holds_the_record(folder):
-    pages_of(folder)
+def test_run_json_holds_the_record(whole):
+    folder, _ = whole
     record = json.loads((folder / "run.json").read_text())
     assert record["schema_version"] == 1
     assert record["parameters"] == META
