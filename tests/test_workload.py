@@ -3,6 +3,7 @@
 import json
 import math
 from functools import partial
+from itertools import pairwise
 
 import numpy as np
 import pandas as pd
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.random import PCG64, Generator, SeedSequence
+from scipy.integrate import quad
+from scipy.stats import norm
 
 from dlsim import files
 from dlsim.errors import InputError
@@ -121,13 +124,37 @@ def test_sizes_by_switch():
     np.testing.assert_array_equal(resample[:50], kept[kept > 1][:50])
 
 
-def test_mean_of_the_resampled_law():
+def test_mean_least_times_by_hand():
     unit = Cluster(nodes=1, cms=0.5, cps=0.5)  # E(sigma) = sigma
     assert workload.mean_least_time(unit) == pytest.approx(128.76, abs=0.005)
     assert workload.mean_least_time(unit, 200.0) == pytest.approx(257.52, abs=0.01)
     # half-normal: sigma (sqrt(2/pi) exp(-1/2) + erf(1/sqrt 2))
     expected = 100 * (math.sqrt(2 / math.pi) * math.exp(-0.5) + math.erf(math.sqrt(0.5)))
     assert workload.mean_least_time(unit, size="abs") == pytest.approx(expected, rel=1e-12)
+    # at least 1, 0.99 standard deviations below 100: 1 Phi(-.99) + 100 Phi(.99) + 100 phi(.99)
+    expected = norm.cdf(-0.99) + 100 * (norm.cdf(0.99) + norm.pdf(0.99))
+    assert workload.mean_least_time(unit, size="clip") == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("size", SWITCHES["size"])
+@pytest.mark.parametrize(
+    "cluster", [PAPER, SETUP, Cluster(16, 1, 100, 300, 5), Cluster(4, 1, 0, 2, 3), Cluster(1, 1, 1)]
+)
+def test_average_minimum_time_against_quadrature(size, cluster):
+    mean = 70.0
+
+    def integrand(z):
+        value = mean + mean * z
+        if size == "resample" and value <= 0:
+            return 0.0
+        value = {"abs": abs(value), "clip": max(value, 0.7)}.get(size, value)
+        return least(value, cluster) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi) if value else 0
+
+    edges = np.linspace(-10, 10, 401)
+    pieces = [quad(integrand, a, b, epsrel=1e-9)[0] for a, b in pairwise(edges)]
+    positive = (1 + math.erf(math.sqrt(0.5))) / 2 if size == "resample" else 1.0
+    expected = math.fsum(pieces) / positive
+    assert workload.mean_least_time(cluster, mean, size) == pytest.approx(expected, rel=1e-6)
 
 
 # --- what a switch changes, and what it does not ---

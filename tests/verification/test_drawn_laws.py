@@ -81,27 +81,6 @@ def test_poisson_intervals_are_almost_periodic():
     assert np.var(gaps) == pytest.approx(mean, rel=0.15)
 
 
-@pytest.mark.parametrize("size", workload.SWITCHES["mcdf"]["size"])
-@pytest.mark.parametrize(
-    "cluster", [PAPER, SETUP, Cluster(16, 1, 100, 300, 5), Cluster(4, 1, 0, 2, 3), Cluster(1, 1, 1)]
-)
-def test_average_minimum_time_against_quadrature(size, cluster):
-    mean = 70.0
-
-    def integrand(z):
-        value = mean + mean * z
-        if size == "resample" and value <= 0:
-            return 0.0
-        value = {"abs": abs(value), "clip": max(value, 0.7)}.get(size, value)
-        return least(value, cluster) * math.exp(-z * z / 2) / math.sqrt(2 * math.pi) if value else 0
-
-    edges = np.linspace(-10, 10, 401)
-    pieces = [quad(integrand, a, b, epsrel=1e-9)[0] for a, b in pairwise(edges)]
-    positive = (1 + math.erf(math.sqrt(0.5))) / 2 if size == "resample" else 1.0
-    expected = math.fsum(pieces) / positive
-    assert workload.mean_least_time(cluster, mean, size) == pytest.approx(expected, rel=1e-6)
-
-
 # ---------------------------------------------------------------- paper I, section 5.1
 
 
