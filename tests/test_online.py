@@ -15,7 +15,7 @@ PROMISING = [
 ]  # fmt: skip
 
 
-def stream(seed, count=40):
+def stream(seed, count):
     source = np.random.default_rng(seed)
     return pd.DataFrame(
         {
@@ -29,7 +29,7 @@ def stream(seed, count=40):
 @pytest.mark.parametrize("link", ["per_task", "shared"])
 @pytest.mark.parametrize("policy", PROMISING)
 def test_an_instant_decides_as_the_simulation_does(policy, link):
-    cluster, reading, tasks = Cluster(8, 1, 100), Reading(link=link), stream(7)
+    cluster, reading, tasks = Cluster(8, 1, 100), Reading(link=link), stream(7, 24)
     s = simulate(tasks, cluster, policy, reading)
     until = s.tasks["estimate"]
     arrival, sigma = tasks["arrival"].to_numpy(), tasks["sigma"].to_numpy()
