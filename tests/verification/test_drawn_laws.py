@@ -1,7 +1,7 @@
 """What is drawn follows the laws of the papers: workloads, Grids and networks, by statistics.
 
-The plain twins of ``tests/test_workload.py`` and ``tests/test_dcratio.py`` hold every draw, and
-need no statistics; these tests ask the papers' own sentences, of long workloads.
+The plain twins of ``tests/test_workload.py`` and ``tests/test_dcratio.py`` draw the same numbers
+one by one; these tests ask of long workloads what the papers say.
 """
 
 import math
