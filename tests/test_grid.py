@@ -399,6 +399,3 @@ def test_jobs_come_from_the_argument_then_the_environment_then_the_machine(monke
     monkeypatch.setenv("DLSIM_JOBS", "two")
     with pytest.raises(InputError, match="DLSIM_JOBS must be a whole number"):
         worker_pool.count_workers()
-
-
-# ------------------------------------------------------------------ a Dask cluster

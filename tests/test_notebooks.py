@@ -247,9 +247,6 @@ def test_the_scorecard_waits_for_the_others_to_end(tmp_path, monkeypatch):
     assert [result.name for result in done] == names
 
 
-# ------------------------------------------------- what is around a notebook changes nothing
-
-
 # ---------------------------------------------------------------- limits and interrupts
 
 
@@ -291,7 +288,3 @@ def test_existence_is_not_success(change, message):
     done = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell("1", execution_count=1)])
     change(done.cells[0])
     assert first_problem(done) == message
-
-
-def test_the_module_says_that_a_notebook_is_code():
-    assert "arbitrary code" in notebooks.__doc__

@@ -273,6 +273,3 @@ def test_randomised_rounding_leaves_speed_idle_that_greedy_steps_hand_out():
     assert used["G"] == pytest.approx([1] * 6)
     assert used["LPRG"] == pytest.approx([1] * 6)
     assert np.mean(used["LPRR"]) < 0.5
-
-
-# ----------------------------------------------------------------------- both, executed

@@ -251,6 +251,3 @@ def test_rigid_schedulers_are_those_of_the_definition(example, drawn, backfill):
     size, table = drawn
     starts = example[0]["start_rigid"](table, size, backfill)
     assert starts.tolist() == second_by_second(table, size, backfill)
-
-
-# ----------------------------------------------------------- in a kernel
