@@ -51,6 +51,9 @@ MODULES: dict[str, tuple[float, list[str]]] = {
                                      "tests/test_partition_inserted.py"]),
     "realtime/core/splits": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
     "realtime/engine": (0.3, ["tests/test_partition_inserted.py", "tests/test_realtime_input.py"]),
+    "realtime/model": (0.3, ["tests/test_realtime_input.py", "tests/test_realtime_engine.py", "-k",
+                             "not twin and not offer and not queue and not alike and not loop"]),
+    "realtime/workload": (0.3, ["tests/test_workload.py", "tests/test_dcratio.py"]),
     "realtime/core/admission": (0.5, ["tests/test_realtime_engine.py",
                                "tests/test_inserted_idle.py::"
                                "test_every_decision_is_the_twins[FIFO-EXACT-N]",
@@ -67,6 +70,10 @@ MODULES: dict[str, tuple[float, list[str]]] = {
     "steady/lp_rows": (0.5, ["tests/test_steady_program.py", "tests/test_broker.py", "-k",
                             "not some_of_these and not mutated and not example"
                             " and not wide_priorities"]),
+    "steady/model": (0.3, ["tests/test_steady_model.py"]),
+    "steady/graphs": (0.3, ["tests/test_steady_topology.py", "tests/test_steady_model.py"]),
+    "cpugpu/model": (0.3, ["tests/test_cpugpu_input.py"]),
+    "cpugpu/workload": (0.3, ["tests/test_cpugpu_input.py"]),
     "cpugpu/rules": (1, ["tests/test_cpugpu_rules.py", "tests/verification/test_cpugpu_core.py"]),
     "cpugpu/queues": (0.3, ["tests/verification/test_cpugpu_core.py",
                             "tests/test_cpugpu_mapreduce.py"]),
