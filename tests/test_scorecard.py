@@ -129,8 +129,11 @@ def test_the_notebook_reads_the_run_it_belongs_to(run):
     assert (result.status, result.error) == ("ok", "")
     text = result.path.read_text("utf-8")
     assert "scale quick, seed 3, 4 runs, load=util" in text
-    shown = {cell["id"]: "".join(map(str, cell["outputs"])) for cell in json.loads(text)["cells"]
-             if cell["cell_type"] == "code"}  # fmt: skip
+    shown = {
+        cell["id"]: "".join(map(str, cell["outputs"]))
+        for cell in json.loads(text)["cells"]
+        if cell["cell_type"] == "code"
+    }
     assert "bricks-1" in shown["against"]
     assert "bricks-2" not in shown["against"]
     assert "bricks-1" in shown["contradictions"]
