@@ -160,15 +160,10 @@ def write_text(path: StrPath, text: str) -> None:
     write_bytes(path, text.encode("utf-8", "backslashreplace"))
 
 
-def write_csv(path: StrPath, frame: pd.DataFrame) -> None:
-    """Write a table as CSV: equal values give equal bytes, and floats are read back exactly."""
-    write_text(path, csv_text(frame))
-
-
-def csv_text(frame: pd.DataFrame, header: bool = True) -> str:
-    """Return a table as `write_csv` writes it."""
+def csv_text(frame: pd.DataFrame) -> str:
+    """Return a table as CSV: equal values give equal text, and floats are read back exactly."""
     has_named_index = any(name is not None for name in frame.index.names)
-    return frame.to_csv(index=has_named_index, header=header, lineterminator="\n")
+    return frame.to_csv(index=has_named_index, lineterminator="\n")
 
 
 @contextmanager

@@ -163,10 +163,10 @@ def test_csv_bytes(tmp_path):
         {"x": [0.1 + 0.2, np.nan, 1e-300], "n": [1, 2, 3], "ok": [True, False, True]},
         index=pd.Index([5, 6, 7], name="task"),
     )
-    files.write_csv(tmp_path / "a.csv", frame)
+    files.write_text(tmp_path / "a.csv", files.csv_text(frame))
     expected = b"task,x,n,ok\n5,0.30000000000000004,1,True\n6,,2,False\n7,1e-300,3,True\n"
     assert (tmp_path / "a.csv").read_bytes() == expected
-    files.write_csv(tmp_path / "b.csv", frame.reset_index(drop=True)[["n"]])
+    files.write_text(tmp_path / "b.csv", files.csv_text(frame.reset_index(drop=True)[["n"]]))
     assert (tmp_path / "b.csv").read_bytes() == b"n\n1\n2\n3\n"
 
 
@@ -174,7 +174,7 @@ def test_csv_bytes(tmp_path):
 @settings(max_examples=50, deadline=None)
 def test_floats_survive_a_round_trip(tmp_path_factory, values):
     path = tmp_path_factory.getbasetemp() / "round.csv"
-    files.write_csv(path, pd.DataFrame({"x": values}))
+    files.write_text(path, files.csv_text(pd.DataFrame({"x": values})))
     read = files.read_csv(path, {"x": "number"})["x"].to_numpy()
     assert read.tobytes() == np.array(values).tobytes()
 

@@ -156,10 +156,3 @@ def test_the_default_folder_is_results_of_the_paper(tmp_path, monkeypatch):
     assert Results("here").folder == elsewhere / "here"
     monkeypatch.setenv("DLSIM_RESULTS", str(tmp_path / "copy"))
     assert Results("", "mcdf").folder == tmp_path / "copy" / "mcdf"
-
-
-def test_a_scorecard_is_checked(tmp_path):
-    with pytest.raises(InputError, match="reason not found"):
-        Results(tmp_path).verdicts("p", verdicts().drop(columns="reason"))
-    with pytest.raises(InputError, match="got 'maybe'"):
-        Results(tmp_path).verdicts("p", verdicts().assign(verdict="maybe"))

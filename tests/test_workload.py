@@ -341,10 +341,10 @@ def test_task_ids(tmp_path, column, ids):
 
 def test_generated_tasks_survive_a_file(tmp_path):
     tasks = workload.mcdf(SETUP, 0.5, 1e5)
-    files.write_csv(tmp_path / "t.csv", tasks)
+    files.write_text(tmp_path / "t.csv", files.csv_text(tasks))
     read = workload.from_csv(tmp_path / "t.csv")
     pd.testing.assert_frame_equal(read, tasks, check_exact=True, check_index_type=False)
-    files.write_csv(tmp_path / "again.csv", read)
+    files.write_text(tmp_path / "again.csv", files.csv_text(read))
     assert (tmp_path / "again.csv").read_bytes() == (tmp_path / "t.csv").read_bytes()
 
 

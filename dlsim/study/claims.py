@@ -591,17 +591,12 @@ def reference_of(paper: str) -> Path:
     return files.shared_folder("data") / "reference" / paper / f"{paper}-claims.csv"
 
 
-def check_scorecard(frame: pd.DataFrame, what: str) -> pd.DataFrame:
-    """Return a scorecard; refuse a table without its columns, or with an unknown verdict."""
-    for word in require_table(f"rows of {what}", frame, SCORECARD_COLUMNS, unique=False)["verdict"]:
-        one_of(f"{what}: a verdict", word, SYMBOLS)
-    return frame
-
-
 def read_scorecard(path: StrPath) -> pd.DataFrame:
     """Read the scorecard of a paper, every field as text; refuse any other table."""
     frame = files.read_csv(path, dict.fromkeys(SCORECARD_COLUMNS, "any"))
-    return check_scorecard(frame, os.fspath(path))
+    for word in frame["verdict"]:
+        one_of(f"{os.fspath(path)}: a verdict", word, SYMBOLS)
+    return frame
 
 
 def headline(words: Iterable[str]) -> str:

@@ -86,11 +86,6 @@ def find_notebook(name: StrPath) -> Path:
     return known[one_of("notebook", full_name, known)]
 
 
-def is_of_suite(path: Path) -> bool:
-    """Tell whether a notebook is one of those that come with dlsim."""
-    return path in files.suite_notebooks().values()
-
-
 # ------------------------------------------------------------ one notebook, seen from outside
 
 

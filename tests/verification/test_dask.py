@@ -10,7 +10,7 @@ import pytest
 from dlsim.cache import package_digest
 from dlsim.cli import main
 from dlsim.errors import InputError, StudyError
-from dlsim.files import write_csv
+from dlsim.files import csv_text, write_text
 from dlsim.study import dask_cluster, sweep
 from dlsim.study.notebooks import run_all
 from dlsim.study.report import round_floats
@@ -91,7 +91,7 @@ def test_a_notebook_runs_its_sweeps_there_and_loses_a_worker(address, tmp_path, 
     monkeypatch.delenv(dask_cluster.DASK_VARIABLE)
     expected = sweep(functions.deadly, {"load": range(40, 60)}, 2, 0, jobs=1,
                      fixed={"flag": ""})  # fmt: skip
-    write_csv(tmp_path / "expected.csv", round_floats(expected))
+    write_text(tmp_path / "expected.csv", csv_text(round_floats(expected)))
     written = (tmp_path / "a" / "data" / "result.csv").read_bytes()
     assert written == (tmp_path / "expected.csv").read_bytes()
 

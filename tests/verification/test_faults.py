@@ -19,7 +19,7 @@ import psutil
 import pytest
 
 from dlsim import compiled
-from dlsim.files import write_csv
+from dlsim.files import csv_text, write_text
 from dlsim.study import sweep
 from dlsim.study.notebook_process import first_problem
 from dlsim.study.notebooks import RUNNING
@@ -176,7 +176,7 @@ def expected_bytes(folder):
     (folder / "once").mkdir()
     table = sweep(functions.marked, {"load": range(LOADS)}, REPLICATES, 0, jobs=1,
                   fixed={"marks": str(folder / "once")})  # fmt: skip
-    write_csv(folder / "expected.csv", round_floats(table))
+    write_text(folder / "expected.csv", csv_text(round_floats(table)))
     return (folder / "expected.csv").read_bytes()
 
 
