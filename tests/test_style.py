@@ -9,7 +9,7 @@ import pytest
 from matplotlib.colors import to_hex, to_rgb
 
 from dlsim.study import plot, style
-from dlsim.study.claims import SYMBOLS
+from dlsim.study.claims import SYMBOLS, VERDICT_WORDS
 
 #: Okabe and Ito, "Color Universal Design", 2008; fixed once, readers rely on them.
 FOR_LIFE = {
@@ -118,7 +118,8 @@ def test_verdicts_carry_colour_and_symbol():
     assert [text.get_text() for text in ax.texts] == [SYMBOLS[w] for w in words + words[::-1]]
     ax.figure.canvas.draw()
     cells = ax.collections[0].get_facecolors()
-    assert [to_hex(cell).upper() for cell in cells[:6]] == list(style.VERDICT_INK.values())
+    colors = [one.color for one in VERDICT_WORDS.values()]
+    assert [to_hex(cell).upper() for cell in cells[:6]] == colors
     assert [text.get_text() for text in ax.get_yticklabels()] == ["c-1", "c-2"]
     counted = plot.plot_verdict_map(
         frame.replace("in part", "in part 17/20").rename({"c-1": "mcdf-2"})
@@ -130,7 +131,7 @@ def test_verdicts_carry_colour_and_symbol():
 @pytest.mark.parametrize("kind", BLINDNESS)
 def test_verdict_text_is_legible_on_every_background(kind):
     # lightness distance of dark text on the tint; CIELAB L* runs from 0 to 100
-    for ink in style.VERDICT_INK.values():
+    for ink in (one.color for one in VERDICT_WORDS.values()):
         assert lab(ink, kind)[0] - lab("#222222", kind)[0] > 55
 
 

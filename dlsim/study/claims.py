@@ -34,7 +34,7 @@ from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -64,30 +64,54 @@ PRINTED = {"about": 1, "between": 2}
 
 WHOSE = ("authors' measurement", "authors' statement", "theorem", "quoted")
 CLAIM_KINDS = ("measured", "theorem")
-#: The verdicts and their symbols, best first.
-SYMBOLS = {
-    "holds": "✓",
-    "in part": "◐",
-    "mixed": "◪",
-    "contrary": "✗",
-    "undecided": "?",
-    "cannot be checked": "–",
-}
 
-#: The words of the verdicts that a reader is shown, by those of the data.
-SHOWN_WORDS = {
-    "holds": "supported",
-    "in part": "partly supported",
-    "mixed": "mixed",
-    "contrary": "contradicted",
-    "undecided": "inconclusive",
-    "cannot be checked": "not checkable",
-}
 
+class VerdictWord(NamedTuple):
+    """How readers see a verdict: the symbol and the word say the same without the colour."""
+
+    shown: str
+    symbol: str
+    color: str  # of the background
+    meaning: str
+
+
+#: The verdicts by the words of the data, best first.
+VERDICT_WORDS = {
+    "holds": VerdictWord(
+        "supported", "✓", "#BFE3D6",
+        "Every comparison that the claim makes comes out as claimed (each with 95 % confidence).",
+    ),
+    "in part": VerdictWord(
+        "partly supported", "◐", "#E3EFB4",
+        "Some comparisons come out as claimed, and none is shown to be otherwise.",
+    ),
+    "mixed": VerdictWord(
+        "mixed", "◪", "#F6E7A8",
+        "Some comparisons come out as claimed, and others are shown to be otherwise.",
+    ),
+    "contrary": VerdictWord(
+        "contradicted", "✗", "#F2B999",
+        "Some comparisons are shown to be otherwise, and none comes out as claimed.",
+    ),
+    "undecided": VerdictWord(
+        "inconclusive", "?", "#DCE3F2",
+        "With this number of runs the intervals are too wide to say.",
+    ),
+    "cannot be checked": VerdictWord(
+        "not checkable", "–", "#E4E4E4",
+        "The paper does not say enough to measure it, or it is not about numbers.",
+    ),
+}  # fmt: skip
 #: Shown in place of "contradicted" if the measured number exceeds the paper's in its favour.
 STRONGER = "stronger than claimed"
-#: Every word that readers see, with its symbol, in the order of bars and legends.
-SHOWN_SYMBOLS = {SHOWN_WORDS[word]: symbol for word, symbol in SYMBOLS.items()} | {STRONGER: "↑"}
+#: Every word that readers see, in the order of bars and legends.
+SHOWN = {one.shown: one for one in VERDICT_WORDS.values()}
+SHOWN[STRONGER] = VerdictWord(
+    STRONGER, "↑", "#C9DFF5", "The measurement exceeds the paper's number, in the paper's favour."
+)
+SYMBOLS = {word: one.symbol for word, one in VERDICT_WORDS.items()}
+SHOWN_WORDS = {word: one.shown for word, one in VERDICT_WORDS.items()}
+SHOWN_SYMBOLS = {word: one.symbol for word, one in SHOWN.items()}
 #: On which side of the printed number the measured one would be even better for the paper.
 FAVOURS = ("", "more", "less")
 

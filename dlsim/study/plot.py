@@ -12,8 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from dlsim.study.claims import SHOWN_WORDS, SYMBOLS, load_claims
-from dlsim.study.style import VERDICT_INK
+from dlsim.study.claims import VERDICT_WORDS, load_claims
 
 #: Shares are fractions; pictures show points and percent.
 PERCENT = 100.0
@@ -66,10 +65,10 @@ def plot_verdict_map(frame: pd.DataFrame) -> Axes:
     Rows of the table are ids of claims, columns readings. A cell is the word of a verdict, followed
     where it is known by the number of points that support the claim, such as "in part 17/20".
     """
-    words = list(SYMBOLS)
+    words = list(VERDICT_WORDS)
     parts = frame.map(lambda cell: re.fullmatch(r"(\D+?)(?: (\d+/\d+))?", str(cell)))
     codes = parts.map(lambda part: words.index(part[1]))
-    texts = parts.map(lambda part: f"{SYMBOLS[part[1]]} {part[2] or ''}".strip())
+    texts = parts.map(lambda part: f"{VERDICT_WORDS[part[1]].symbol} {part[2] or ''}".strip())
     is_small = frame.shape[1] <= FEW_READINGS
     names = _names_of_claims(frame.index, with_text=is_small)
     readings = [str(name) for name in frame.columns]
@@ -87,7 +86,7 @@ def plot_verdict_map(frame: pd.DataFrame) -> Axes:
         annot=texts,
         fmt="",
         annot_kws={"size": 9, "color": "#222222"},
-        cmap=ListedColormap(list(VERDICT_INK.values())),
+        cmap=ListedColormap([one.color for one in VERDICT_WORDS.values()]),
         vmin=0,
         vmax=len(words) - 1,
         linewidths=1.5,
@@ -102,9 +101,11 @@ def plot_verdict_map(frame: pd.DataFrame) -> Axes:
     ax.set_xticks(ax.get_xticks(), column_names, rotation=90 if is_small else 0)
     ax.set_yticks(ax.get_yticks(), row_names, rotation=0)
     ax.tick_params(length=0)
-    labels = {word: f"{SYMBOLS[word]} {SHOWN_WORDS[word]}" for word in words}
     ax.legend(
-        handles=[Patch(color=VERDICT_INK[word], label=labels[word]) for word in words],
+        handles=[
+            Patch(color=one.color, label=f"{one.symbol} {one.shown}")
+            for one in VERDICT_WORDS.values()
+        ],
         loc="upper center",
         bbox_to_anchor=(0.5, -0.02),
         ncols=2 if is_small else 3,

@@ -19,9 +19,9 @@ from pandas.io.formats.style import Styler
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_json, results_folder
 from dlsim.study.claims import (
+    SHOWN,
     SHOWN_SYMBOLS,
     SHOWN_WORDS,
-    STRONGER,
     load_claims,
     read_scorecard,
     reference_of,
@@ -31,21 +31,9 @@ from dlsim.study.claims import (
 from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.pages import TEMPLATES
 from dlsim.study.plot import axes_of
-from dlsim.study.style import SHOWN_INK
 from dlsim.study.verdict_text import with_sentences
 
 REFERENCE = "reference, at the papers' scale"
-#: What the verdicts mean, for a reader who meets them for the first time.
-MEANINGS = {
-    "supported": "Every comparison that the claim makes comes out as claimed (each with 95 % "
-    "confidence).",
-    "partly supported": "Some comparisons come out as claimed, and none is shown to be otherwise.",
-    "mixed": "Some comparisons come out as claimed, and others are shown to be otherwise.",
-    "contradicted": "Some comparisons are shown to be otherwise, and none comes out as claimed.",
-    "inconclusive": "With this number of runs the intervals are too wide to say.",
-    "not checkable": "The paper does not say enough to measure it, or it is not about numbers.",
-    STRONGER: "The measurement exceeds the paper's number, in the paper's favour.",
-}
 
 
 def _origin(folder: Path, paper: str) -> str:
@@ -97,7 +85,7 @@ def plot_counts(frame: pd.DataFrame) -> Axes:
             list(table.index),
             table[word],
             left=left[word],
-            color=SHOWN_INK[word],
+            color=SHOWN[word].color,
             height=0.68,
             edgecolor="white",
             linewidth=1.5,
@@ -124,7 +112,8 @@ def style_claims(frame: pd.DataFrame, *columns: str) -> Styler:
     """Show columns of a scorecard, a verdict in colour and symbol."""
     shown = with_sentences(frame)
     words = shown["verdict"]
-    inks = "background-color: " + words.map(SHOWN_INK) + "; color: #1d1d1f; white-space: nowrap"
+    colors = words.map({word: one.color for word, one in SHOWN.items()})
+    inks = "background-color: " + colors + "; color: #1d1d1f; white-space: nowrap"
     agreement = frame["agreement"].str.replace("undecided", SHOWN_WORDS["undecided"])
     shown = shown.assign(verdict=words.map(SHOWN_SYMBOLS) + " " + words, agreement=agreement)
     style = style_table(shown[list(columns)])
@@ -240,7 +229,6 @@ def _show(part: str, *arguments: Any, card: pd.DataFrame) -> Any:
         lstrip_blocks=True,
         undefined=jinja2.StrictUndefined,
     )
-    names: dict[str, Any] = {"symbols": SHOWN_SYMBOLS, "inks": SHOWN_INK, "meanings": MEANINGS}
-    names |= {"papers": _titles(card), "zip": zip}
+    names = {"symbols": SHOWN_SYMBOLS, "words": SHOWN, "papers": _titles(card), "zip": zip}
     template = environment.get_template("overview.html.j2", globals=names)
     return HTML(str(getattr(template.module, part)(*arguments)))

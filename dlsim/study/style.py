@@ -34,28 +34,6 @@ DASHES: dict[str, Any] = {
     "long": (0, (9, 2.5)),
 }
 
-#: Background of a verdict; the symbol and the word say the same without colour.
-VERDICT_INK = {
-    "holds": "#BFE3D6",
-    "in part": "#E3EFB4",
-    "mixed": "#F6E7A8",
-    "contrary": "#F2B999",
-    "undecided": "#DCE3F2",
-    "cannot be checked": "#E4E4E4",
-}
-
-
-#: The same by the words that a reader is shown.
-SHOWN_INK = {
-    "supported": VERDICT_INK["holds"],
-    "partly supported": VERDICT_INK["in part"],
-    "mixed": VERDICT_INK["mixed"],
-    "contradicted": VERDICT_INK["contrary"],
-    "inconclusive": VERDICT_INK["undecided"],
-    "not checkable": VERDICT_INK["cannot be checked"],
-    "stronger than claimed": "#C9DFF5",
-}
-
 
 class Style(NamedTuple):
     """How one policy is drawn, everywhere and for ever."""
