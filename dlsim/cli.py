@@ -158,10 +158,9 @@ def run_one_notebook(args: argparse.Namespace) -> int:
     """Run one notebook, of dlsim or of the user, and write an HTML page of it."""
     from dlsim.study.notebooks import find_notebook, run_all
     from dlsim.study.pages import PageFrame, write_page
-    from dlsim.study.parameters import check_parameters
 
     source = find_notebook(args.notebook)
-    parameters = check_parameters(source, _unique("-p", args.parameters))
+    parameters = _unique("-p", args.parameters)
     out = Path(_checked_folder(f"results/{source.stem}" if args.out is None else args.out))
     is_ours = source in files.suite_notebooks().values()
     here = Path.cwd() if is_ours else source.parent

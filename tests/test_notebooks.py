@@ -218,7 +218,7 @@ def test_a_finished_notebook_is_not_run_again_until_something_changes(batch, mon
 def test_parameters_are_refused_before_anything_runs(batch, tmp_path):
     books, _, _ = batch
     for parameters, message in (
-        ({"lods": [1]}, "no notebook has a parameter 'lods'; they have: bare"),
+        ({"lods": [1]}, "no parameter 'lods'; it has: scale"),
         ({"runs": 1.5}, "parameter runs must be"),
         ({"reading": {"link": float("nan")}}, "parameter reading must be"),
     ):

@@ -302,7 +302,7 @@ def run_all(
     out : path
         Folder of results, as `dlsim.output_folder.OutputFolder` takes it.
     parameters, common : mapping, optional
-        Parameters by name. At least one notebook must know each of `parameters`.
+        Parameters by name. Every notebook must know those of `parameters`.
     readings : mapping, optional
         The parameter ``reading`` of single notebooks, by their names.
     jobs : int
@@ -328,15 +328,9 @@ def run_all(
     count = worker_pool.count_workers(jobs)
     paths = list(dict.fromkeys(find_notebook(name) for name in names))
     home = OutputFolder(out, remedy="choose a new or empty folder with --out")
-    parameters, readings = parameters or {}, readings or {}
-    given = {"out": str(home.folder), "jobs": 1, **(common or {}), **parameters}
-    known = {path: parameters_of(path) for path in paths}
-    every_name = {name for one in known.values() for name in one}
-    for name in parameters:
-        if name not in every_name:
-            names = ", ".join(sorted(every_name)) or "none"
-            raise InputError(f"no notebook has a parameter {name!r}; they have: {names}")
-    scale = str(given.get("scale", "quick"))
+    parameters, readings = dict(parameters or {}), readings or {}
+    given = {"out": str(home.folder), "jobs": 1, **(common or {})}
+    scale = str((given | parameters).get("scale", "quick"))
     limit = CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
     if cell_seconds is not None:
         limit = number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
@@ -345,9 +339,10 @@ def run_all(
     environment |= {dask_cluster.DASK_VARIABLE: dask} if dask else {}
     plan = []
     for path in paths:
+        known = parameters_of(path)
         own = {"reading": readings[path.stem]} if path.stem in readings else {}
-        values = {name: value for name, value in (given | own).items() if name in known[path]}
-        checked = check_parameters(path, values)
+        values = {name: value for name, value in (given | own).items() if name in known}
+        checked = check_parameters(path, values | parameters)
         plan.append(_Job(path, home, checked, limit, environment, folder))
     if not plan:
         return []
