@@ -145,7 +145,7 @@ def test_points_of_a_claim_are_drawn_in_percent_with_the_intervals_of_all():
             "most": [0.3, 0.4, 0.5, 0.6],
         }
     )
-    ax = plot.plot_points(points, "load", "what", "points", 0.02, {"a": "red", "b": "blue"})
+    ax = plot.plot_points(points, "load", "points", 0.02)
     lines = {line.get_label(): line for line in ax.containers}
     assert list(lines) == ["a", "b"]
     assert list(lines["b"].lines[0].get_ydata()) == pytest.approx([30, 40])

@@ -123,14 +123,13 @@ def plot_claim(name: str, x: str, **place: Any) -> Axes:
     **place
         Values of further columns, of which only these rows are drawn: ``setup=5``.
     """
-    from dlsim.study import plot, style
+    from dlsim.study import plot
 
     claim, table = find_claim(name), claim_points(name)
     for column, value in place.items():
         table = table[table[column] == value]
-    colors = {what: style.style_of(str(what)).color for what in table["what"].unique()}
     edge = claim.margin if claim.direction not in claims.PRINTED else claim.printed[0]
-    return plot.plot_points(table, x, "what", claim.unit, edge, colors)
+    return plot.plot_points(table, x, claim.unit, edge)
 
 
 #: Columns of the points by which claims were judged (data/README.md says what they hold).

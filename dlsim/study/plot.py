@@ -1,7 +1,7 @@
 """Pictures that seaborn does not draw: the points of a claim, and the map of verdicts."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from textwrap import shorten
 from typing import Any
 
@@ -13,11 +13,8 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from dlsim.study.claims import VERDICT_WORDS, load_claims
+from dlsim.study.style import style_of
 
-#: Shares are fractions; pictures show points and percent.
-PERCENT = 100.0
-#: Where a legend stands beside the axes.
-BESIDE: dict[str, Any] = {"loc": "center left", "bbox_to_anchor": (1.01, 0.5)}
 #: Most readings of a map that shows the texts of the claims.
 FEW_READINGS = 8
 
@@ -29,30 +26,20 @@ def axes_of(ax: Axes | None, size: tuple[float, float] | None = None) -> Axes:
     return plt.subplots(figsize=size, layout="constrained")[1]
 
 
-def plot_points(
-    points: pd.DataFrame,
-    x: str,
-    hue: str,
-    unit: str,
-    edge: float,
-    colors: Mapping[Any, Any],
-    ax: Axes | None = None,
-) -> Axes:
+def plot_points(points: pd.DataFrame, x: str, unit: str, edge: float) -> Axes:
     """Draw the points of a claim with the intervals that hold all of them at once.
 
-    Columns of the points are ``estimate``, ``least``, ``most``, `x` and `hue`. The dashed line at
-    `edge` is the end of the region in which the claim is true.
+    There is a line per value of ``what``. The dashed line at `edge` is the end of the region in
+    which the claim is true.
     """
-    ax, scale = axes_of(ax), PERCENT if unit in ("points", "%") else 1.0
-    for value, rows in points.groupby(hue, sort=False):
+    ax, scale = axes_of(None), 100.0 if unit in ("points", "%") else 1.0
+    for what, rows in points.groupby("what", sort=False):
         middle, least, most = (scale * rows[name] for name in ("estimate", "least", "most"))
-        reach = [middle - least, most - middle]
-        ax.errorbar(
-            rows[x], middle, reach, fmt="o-", capsize=2, color=colors[value], label=str(value)
-        )
+        look: dict[str, Any] = {"fmt": "o-", "capsize": 2, "color": style_of(str(what)).color}
+        ax.errorbar(rows[x], middle, [middle - least, most - middle], label=str(what), **look)
     ax.axhline(edge * scale, color="0.4", lw=1, ls="--", zorder=0)
     ax.set(xlabel=x, ylabel=unit)
-    ax.legend(**BESIDE)
+    ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))  # beside the axes
     return ax
 
 

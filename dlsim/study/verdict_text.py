@@ -19,7 +19,6 @@ from dlsim.study.claims import (
     load_claims,
     read_scorecard,
     reference_of,
-    scorecard,
     words_for_readers,
     write_numbers,
 )
@@ -159,10 +158,9 @@ def _shown_references(card: pd.DataFrame) -> list[str]:
 
 def explain(verdict: Verdict) -> str:
     """Say in Markdown what became of a claim, and which number decides it."""
-    claim, [row] = verdict.claim, scorecard([verdict]).to_dict("records")
-    word = verdict.word_for_readers
+    claim, word = verdict.claim, verdict.word_for_readers
     head = f"{SHOWN_SYMBOLS[word]} **{claim.id} is {word}.** *{claim.text}*"
-    printed = f"Printed: {row['printed']}." if row["printed"] else ""
-    measured = describe_measured(claim, row["measured"], verdict.word == "holds")
-    reason = describe_reason(row["points"], row["reason"])
+    printed = f"Printed: {write_numbers(claim.unit, *claim.printed)}." if claim.printed else ""
+    measured = describe_measured(claim, verdict.statistic, verdict.word == "holds")
+    reason = describe_reason(verdict.points, verdict.reason)
     return " ".join(filter(None, [head, printed, measured, reason]))
