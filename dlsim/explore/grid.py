@@ -1,7 +1,7 @@
 """Failure rate against cost on the Grid, under Opt, fallbacks and probe interval.
 
-Source: paper B (bricks), section 4. The environments are smaller and shorter than those of
-Table 1, so that a picture takes a fraction of a second; every other number is the table's.
+Source: paper B (bricks), section 4. The environment is smaller and shorter than those of Table 1,
+so that a picture takes a fraction of a second; every other number is the table's.
 """
 
 import functools
@@ -26,13 +26,12 @@ from dlsim.bricks import (
 from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, Slider, StopSlider
 from dlsim.explore.panel import panel
-from dlsim.explore.pictures import new_figure, set_title
+from dlsim.explore.pictures import new_figure
 from dlsim.study.gantt import draw_boxes
 from dlsim.study.style import INK, style_of
-from dlsim.validate import child_seed
 
-#: Every environment: hours, domains, nodes of each (half of them servers); how many are drawn.
-HOURS, DOMAINS, NODES_PER_DOMAIN, ENVIRONMENTS = 8.0, 2, (8, 8), 3
+#: The environment: hours, domains, and the nodes of each, half of them servers.
+HOURS, DOMAINS, NODES_PER_DOMAIN = 24.0, 2, (8, 8)
 #: Values of Opt along the curve.
 OPTS = (0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0)
 #: Switches that would take longer than a picture may; the probe interval has a slider.
@@ -96,7 +95,7 @@ class GridSetting(NamedTuple):
         "probe", "probe interval, seconds", (15, 30, 60, 120, 300, 600, 1200, 1800, 3600), 60.0
     ),
     Slider("interval", "Int, minutes", 30.0, 150.0, 5.0, 60.0),
-    settings=(Slider("seed", "seed of the environments", 0, 99, 1, 0),),
+    settings=(Slider("seed", "seed of the environment", 0, 99, 1, 0),),
     switches=_SWITCHES_SHOWN,
     labels=_LABELS,
     words=_DEFINITIONS,
@@ -115,28 +114,25 @@ def grid(
     switches = tuple(sorted(reading.items()))
     setting = GridSetting(interval, seed, fallbacks, correction, probe, switches)
     name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
-    figure = new_figure(0.55, 0.48, 0.1, 0.24, wspace=0.2)
+    figure = new_figure(0.55, 0.48, 0.1, 0.1, wspace=0.2)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     _draw_curve(left, name, setting)
-    _draw_servers(right, results_of(name, setting)[0])
+    _draw_servers(right, count_by_server(run_scheduler(name, setting)))
     return figure, _sentence(name, setting)
 
 
 @functools.lru_cache(maxsize=24)
-def draw_environments(
+def draw_environment(
     interval: float, seed: int, drawn: tuple[tuple[str, Any], ...] = ()
-) -> tuple[Environment, ...]:
-    """Draw the environments that all schedulers share."""
+) -> Environment:
+    """Draw the environment that all schedulers share."""
     size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES_PER_DOMAIN}
-    environments = tuple(
-        Environment.random(child_seed(seed, k), interval, **size, **dict(drawn))
-        for k in range(ENVIRONMENTS)
-    )
-    if any(environment.requests.empty for environment in environments):
+    environment = Environment.random(seed, interval, **size, **dict(drawn))
+    if environment.requests.empty:
         rule = "interval must be shorter, or interval_scope 'client'"
         found = f"in {HOURS:g} hours with one request in {interval:g} minutes none came"
         raise InputError(f"{rule}: {found}; take another seed")
-    return environments
+    return environment
 
 
 def make_scheduler(name: str, setting: GridSetting) -> Scheduler:
@@ -151,25 +147,21 @@ def make_scheduler(name: str, setting: GridSetting) -> Scheduler:
 
 
 @functools.lru_cache(maxsize=256)
-def results_of(name: str, setting: GridSetting) -> list[GridResult]:
-    """Return the result of a scheduler in every environment."""
-    drawn = tuple(sorted((k, v) for k, v in setting.reading if k in INPUT_SWITCHES))
+def run_scheduler(name: str, setting: GridSetting) -> GridResult:
+    """Return the result of a scheduler in the environment of a setting."""
+    drawn = tuple((k, v) for k, v in setting.reading if k in INPUT_SWITCHES)
     rules = {k: v for k, v in setting.reading if k not in INPUT_SWITCHES}
-    reading, scheduler = (
-        Reading.from_switches({**rules, "probe": setting.probe}),
-        make_scheduler(name, setting),
-    )
-    return [
-        simulate(environment, scheduler, reading, engine="compiled")  # a picture takes 24 runs
-        for environment in draw_environments(setting.interval, setting.seed, drawn)
-    ]
+    environment = draw_environment(setting.interval, setting.seed, drawn)
+    reading = Reading.from_switches({**rules, "probe": setting.probe})
+    # compiled, since a picture takes nine runs
+    return simulate(environment, make_scheduler(name, setting), reading, engine="compiled")
 
 
+@functools.lru_cache(maxsize=256)
 def cost_and_failure(name: str, setting: GridSetting) -> tuple[float, float]:
-    """Return the mean cost in Mops/s, and the percent of all requests that failed."""
-    results = results_of(name, setting)
-    missed = np.concatenate([result.requests["missed"].to_numpy() for result in results])
-    return float(np.mean([result.cost for result in results])), 100 * float(missed.mean())
+    """Return the cost in Mops/s, and the percent of all requests that failed."""
+    result = run_scheduler(name, setting)
+    return result.cost, 100 * result.failure_rate
 
 
 def count_by_server(result: GridResult) -> pd.DataFrame:
@@ -221,35 +213,32 @@ def _draw_chosen(ax: Axes, name: str, setting: GridSetting) -> None:
     ax.plot(*here, "*", color=INK["vermillion"], ms=15, mec="white", zorder=4, label="as chosen")
 
 
-def _draw_servers(ax: Axes, result: GridResult) -> None:
+def _draw_servers(ax: Axes, table: pd.DataFrame) -> None:
     """Draw the counts of `count_by_server` as stacked bars."""
-    table = count_by_server(result)
     places, base, entries = np.arange(len(table)), np.zeros(len(table)), []
     for name, ink, hatch in (
-        ("in time", INK["sky"], ""),
+        ("in time", INK["sky"], None),
         ("late", INK["vermillion"], "////"),
         ("refused", "white", "...."),
     ):
         top = base + table[name].to_numpy()
-        ax.bar(places, top - base, 0.72, base, color=ink, edgecolor="#333333", lw=0.6)
-        if hatch:
-            look = {"hatch": hatch, "edgecolors": "#333333", "linewidths": 0.0}
-            draw_boxes(ax, places - 0.36, places + 0.36, base, top, [0.0] * 4, **look)
+        look: dict[str, Any] = {"hatch": hatch, "edgecolors": "#333333", "linewidths": 0.6}
+        draw_boxes(ax, places - 0.36, places + 0.36, base, top, ink, **look)
         entries.append(Patch(fc=ink, hatch=hatch, ec="#333333", lw=0.6, label=name))
         base = top
     ax.set_xticks(places, [f"{speed:.0f}" for speed in table["performance"]])
-    ax.set(xlabel="server, Mops/s", ylabel="requests", ylim=(0, 1.3 * max(base.max(), 1.0)))
+    ax.set(xlim=(-0.7, len(table) - 0.3), ylim=(0, 1.3 * max(base.max(), 1.0)))
+    ax.set(xlabel="server, Mops/s", ylabel="requests")
     ax.grid(visible=False, axis="x")
     ax.yaxis.set_major_locator(MaxNLocator(5, integer=True))
     ax.legend(handles=entries, ncols=3, loc="upper center", columnspacing=1.0, handlelength=1.4)
-    set_title(ax, f"first of {ENVIRONMENTS} environments")
 
 
 def _sentence(name: str, setting: GridSetting) -> str:
     """Say how often the chosen scheduler and another one are late, and at which cost."""
     fallbacks = "1 fallback" if setting.fallbacks == 1 else f"{setting.fallbacks or 'no'} fallbacks"
     correction = " and Load Correction" if setting.correction else ""
-    count = sum(len(result.requests) for result in results_of(name, setting))
+    count = len(run_scheduler(name, setting).requests)
     cost, failure = cost_and_failure(name, setting)
     other = "D-0.7" if name == "Greedy" else "Greedy"
     other_cost, other_failure = cost_and_failure(other, setting)

@@ -17,8 +17,9 @@ from dlsim.study.figures import PICTURE_FORMATS
 #: Size of every picture in inches, and its dots per inch on the screen and in a saved PNG file.
 WIDTH, HEIGHT = 6.9, 3.9
 SCREEN_DPI, FILE_DPI = 96, 150
-#: Sizes of text in points.
-TEXT_SIZES: Any = {
+#: Sizes of text in points. Letters are not fitted to pixels, which takes longer than to draw them.
+TEXT_LOOK: Any = {
+    "text.hinting": "no_hinting",
     "font.size": 9,
     "axes.titlesize": 9.5,
     "axes.labelsize": 9,
@@ -32,10 +33,10 @@ LETTERS_PER_LINE = 100
 
 @contextmanager
 def theme() -> Iterator[None]:
-    """Draw in the style of all figures, with the text sizes of a panel."""
+    """Draw in the style of all figures, with the texts of a panel."""
     with matplotlib.rc_context():
         style.use()
-        matplotlib.rcParams.update(TEXT_SIZES)
+        matplotlib.rcParams.update(TEXT_LOOK)
         yield
 
 
