@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 import threading
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -18,8 +19,10 @@ from typing import Any
 from dlsim import processes
 from dlsim.errors import DlsimError, InputError, StudyError
 
-#: Seconds that a kernel may take to start.
-START_SECONDS = 120
+#: Seconds that a kernel may take to start, and between two saves of a notebook that runs.
+START_SECONDS, SAVE_SECONDS = 120, 30.0
+#: The name of papermill's engine that saves seldom.
+ENGINE = "dlsim"
 
 
 def main(request_file: str) -> int:
@@ -55,11 +58,13 @@ def _execute(request: Mapping[str, Any], work: Path) -> None:
     from traitlets.config import Config
 
     executed = work / "executed.ipynb"
+    _register_engine()
     try:
         papermill.execute_notebook(
             _plain_path(request["notebook"]),
             _plain_path(executed),
             request["values"],
+            engine_name=ENGINE,
             kernel_name="python3",
             progress_bar=False,
             cwd=request["folder"],
@@ -86,6 +91,34 @@ def _execute(request: Mapping[str, Any], work: Path) -> None:
     nbformat.write(book, executed)
     if problem := first_problem(book):
         raise StudyError(problem)
+
+
+def _register_engine() -> None:
+    """Register papermill's engine with fewer saves, under the name `ENGINE`.
+
+    papermill saves the notebook before and after every cell, which takes as long as all else that
+    it does. This engine saves it when it ends, with or without an error, and now and then before.
+    """
+    from papermill.engines import NBClientEngine, papermill_engines
+
+    class SparingEngine(NBClientEngine):
+        @classmethod
+        def execute_managed_notebook(cls, nb_man: Any, kernel_name: str, **options: Any) -> Any:
+            save, saved_at = nb_man.save, time.monotonic()
+
+            def save_sometimes(**_: Any) -> None:
+                nonlocal saved_at
+                if time.monotonic() - saved_at > SAVE_SECONDS:
+                    save()
+                    saved_at = time.monotonic()
+
+            nb_man.save = save_sometimes
+            try:
+                return super().execute_managed_notebook(nb_man, kernel_name, **options)
+            finally:
+                nb_man.save = save  # by which papermill saves what there is at the end
+
+    papermill_engines.register(ENGINE, SparingEngine)
 
 
 def kernel_of_this_python(*options: str) -> bytes:
