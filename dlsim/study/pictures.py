@@ -1,11 +1,15 @@
 """Draw a figure once: the file of results and the notebook get the same picture."""
 
+import contextlib
 import io
 import struct
 import sys
+from collections.abc import Iterator
 from typing import Any
 
+from matplotlib import rc_context, rcParams
 from matplotlib.figure import Figure
+from matplotlib.transforms import Bbox
 from PIL import Image
 
 from dlsim.study.figures import PICTURE_FORMATS
@@ -20,17 +24,37 @@ def draw_picture(figure: Figure, kind: str = "png") -> bytes:
     Empty margins are cut off. A PNG has a palette of 256 colours, which takes a third of the bytes.
     """
     buffer = io.BytesIO()
-    is_png = kind == "png"
-    options: dict[str, Any] = {"pil_kwargs": {"compress_level": 0}} if is_png else {}
-    figure.savefig(
-        buffer,
-        format=kind,
-        dpi=PICTURE_DPI,
-        metadata=PICTURE_FORMATS[kind],
-        bbox_inches="tight",
-        **options,
-    )
-    return _reduce_colors(buffer) if is_png else buffer.getvalue()
+    options: dict[str, Any] = {
+        "format": kind,
+        "dpi": PICTURE_DPI,
+        "metadata": PICTURE_FORMATS[kind],
+    }
+    if kind != "png":
+        figure.savefig(buffer, bbox_inches="tight", **options)
+        return buffer.getvalue()
+    with _laid_out(figure) as area:
+        figure.savefig(buffer, bbox_inches=area, pil_kwargs={"compress_level": 0}, **options)
+    return _reduce_colors(buffer)
+
+
+@contextlib.contextmanager
+def _laid_out(figure: Figure) -> Iterator[Bbox]:
+    """Lay a figure out at `PICTURE_DPI`, and yield the area in inches without empty margins.
+
+    ``bbox_inches="tight"`` finds the same area, but draws the figure once more to that end.
+    """
+    engine, dpi = figure.get_layout_engine(), figure.dpi
+    figure.dpi = PICTURE_DPI
+    try:
+        if engine is not None:
+            engine.execute(figure)
+            with rc_context({"figure.autolayout": False, "figure.constrained_layout.use": False}):
+                figure.set_layout_engine(None)
+        yield figure.get_tightbbox().padded(rcParams["savefig.pad_inches"])
+    finally:
+        figure.dpi = dpi
+        if engine is not None:
+            figure.set_layout_engine(engine)
 
 
 def _reduce_colors(stream: io.BytesIO) -> bytes:
