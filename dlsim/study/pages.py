@@ -99,21 +99,28 @@ def write_page(
     return home.write(name, page.encode("utf-8", "backslashreplace"))
 
 
-def page_of(root: Path, notebook: Path, page: Path, frame: PageFrame) -> str:
-    """Return the page of a notebook as HTML, with its links as they are seen from there."""
+@functools.cache
+def _exporter(with_code: bool) -> Any:
+    """Return nbconvert's exporter with the template of dlsim, compiled once for all pages."""
     sys.modules.setdefault("rfc3987_syntax", None)  # type: ignore[arg-type]  # slow to import
-    import nbformat
     from nbconvert import HTMLExporter
     from traitlets.config import Config
 
-    exporter = HTMLExporter(
+    return HTMLExporter(
         config=Config({"NbConvertBase": {"display_data_priority": SHOWN_KINDS}}),
         template_name="dlsim",
         extra_template_basedirs=[str(TEMPLATES)],
-        exclude_input=not frame.with_code,
+        exclude_input=not with_code,
         exclude_input_prompt=True,
         exclude_output_prompt=True,
     )
+
+
+def page_of(root: Path, notebook: Path, page: Path, frame: PageFrame) -> str:
+    """Return the page of a notebook as HTML, with its links as they are seen from there."""
+    exporter = _exporter(frame.with_code)
+    import nbformat  # after `_exporter`, which keeps a slow import out
+
     book = harmless(nbformat.reads(files.read_text(notebook, MAX_TABLE_BYTES), as_version=4))
     stem = notebook.name.partition(".")[0]
     # links to notebooks, which become links to their pages with all others below
