@@ -57,7 +57,12 @@ LONGEST_FIRST = (
     "10-theory",
     "51-cpu-gpu-beyond",
     "41-steady-state-beyond",
+    "85-validation",
+    "66-your-platform",
     "80-your-own",
+    "00-start-here",
+    "70-explore",
+    "65-your-log",
 )
 #: Results do not depend on these parameters.
 _WITHOUT_EFFECT = ("jobs", "out")
