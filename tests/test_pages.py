@@ -153,6 +153,37 @@ def test_a_notebook_of_others_does_nothing(tmp_path):
     assert "passwd" not in page.whole
 
 
+def test_parameters_of_a_run_and_cells_that_ask_for_it_are_folded(tmp_path):
+    tags = ([], ["parameters"], ["injected-parameters"], ["parameters", "hide-input"])
+    cells = [new_code_cell("1", metadata={"tags": each}) for each in tags]
+    cells += [new_code_cell("1"), new_code_cell("1\n" * 40)]
+    home = OutputFolder(tmp_path / "out").acquire()
+    path = home.write("notebooks/own.ipynb", nbformat.writes(new_notebook(cells=cells)).encode())
+    page = Page(write_page(home, path, "own.html"))
+    folds = re.findall('<details class="code"([^>]*)>', page.whole)
+    assert ["open" in fold for fold in folds] == [True, True, False, False, True, False]
+
+
+def test_a_failed_notebook_says_why_in_one_box_above_its_title(tmp_path):
+    """papermill puts a banner before the cells and a mark before the one that failed."""
+    tagged = {"metadata": {"tags": ["papermill-error-cell-tag"]}}
+    error = new_output("error", ename="ValueError", evalue="no", traceback=["line 7", "no"])
+    cells = [
+        new_markdown_cell("An Exception was encountered", **tagged),
+        new_markdown_cell("# Own"),
+        new_markdown_cell("encountered an exception here", **tagged),
+        new_code_cell("1 / 0", outputs=[error]),
+    ]
+    home = OutputFolder(tmp_path / "out").acquire()
+    path = home.write("notebooks/own.ipynb", nbformat.writes(new_notebook(cells=cells)).encode())
+    page = Page(write_page(home, path, "own.html", PageFrame(["own failed: no"])))
+    assert "An Exception was encountered" not in page.text
+    assert "encountered an exception here" in page.text
+    assert page.whole.index("own failed: no") < page.whole.index("<h1")
+    assert "<title>Own</title>" in page.whole
+    assert re.search("<details.*?traceback</summary>.*?line 7.*?</details>", page.whole, re.S)
+
+
 def test_of_a_widget_a_page_shows_the_pictures_that_it_holds(tmp_path):
     """A panel brings its picture along; what `interact` draws is kept by a child of its widget."""
 

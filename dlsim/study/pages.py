@@ -38,6 +38,8 @@ SHOWN_KINDS = [
 _WIDGET = "application/vnd.jupyter.widget-view+json"
 _WIDGET_STATE = "application/vnd.jupyter.widget-state+json"
 _SCRIPT = "application/javascript"
+#: Tag of the cells that papermill adds to a notebook that failed.
+PAPERMILL_ERROR = "papermill-error-cell-tag"
 PANEL = "An interactive panel: open this notebook with `dlsim lab` to use it."
 _PICTURES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".svg": "svg+xml"}
 _PICTURES_OF_CELLS = {"image/png", "image/jpeg", "image/svg+xml"}
@@ -122,6 +124,8 @@ def page_of(root: Path, notebook: Path, page: Path, frame: PageFrame) -> str:
     import nbformat  # after `_exporter`, which keeps a slow import out
 
     book = harmless(nbformat.reads(files.read_text(notebook, MAX_TABLE_BYTES), as_version=4))
+    if frame.alarms and PAPERMILL_ERROR in book.cells[0].metadata.get("tags", ()):
+        del book.cells[0]  # says again, without a reason, that the notebook failed
     stem = notebook.name.partition(".")[0]
     # links to notebooks, which become links to their pages with all others below
     pages = pages_of_run(root, frame.notebooks)
