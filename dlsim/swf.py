@@ -252,7 +252,10 @@ class Log:
     nodes : int
         Processors of the machine.
     nodes_from : str
-        Source of `nodes`: "argument", "header" (MaxProcs) or "estimate" (the most in use at once).
+        Source of `nodes`: "argument", "header" (MaxProcs) or "estimate" (`in_use`).
+    in_use : int
+        The most processors in use at once, where starts are known, and at least those of the
+        widest job.
     epoch : Timestamp or None
         The date of second 0, with its time zone.
     header : mapping of str to str
@@ -268,6 +271,7 @@ class Log:
     jobs: pd.DataFrame
     nodes: int
     nodes_from: str
+    in_use: int
     epoch: pd.Timestamp | None
     header: Mapping[str, str]
     skipped: Mapping[str, int]
@@ -315,10 +319,6 @@ def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES
         size, source = int(nodes), "argument"
     elif stated:
         size, source = stated, "header"
-    if size < in_use and source != "estimate":
-        notes.append(
-            f"{in_use} processors were in use at once, more than the {size} of the {source}"
-        )
     unfit = {
         "processors not a whole number": processors % 1 != 0,
         f"wider than the machine ({size})": processors > size,
@@ -339,7 +339,7 @@ def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES
     if used["job"].is_unique and (used["job"] % 1 == 0).all():
         table.index = pd.Index(used["job"].astype(np.int64), name="job")
     epoch = _epoch(header, table["submit"])
-    return Log(table, size, source, epoch, header, skipped, notes, submit_is_start)
+    return Log(table, size, source, in_use, epoch, header, skipped, notes, submit_is_start)
 
 
 def _epoch(header: Mapping[str, str], submit: "pd.Series[float]") -> pd.Timestamp | None:

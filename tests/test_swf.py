@@ -128,7 +128,7 @@ def test_the_users_number_comes_first_and_wider_jobs_are_counted(tmp_path):
     read = read_log(path, nodes=3)
     assert (read.nodes, read.nodes_from) == (3, "argument")
     assert read.skipped == {"wider than the machine (3)": 1}
-    assert read.notes[-1] == ("4 processors were in use at once, more than the 3 of the argument")
+    assert read.in_use == 4
     assert read_log(path, nodes=6).skipped == {}
     path.write_text(f"; MaxProcs: 3\n{line(1, 0, -1, 9, 4)}\n")
     with pytest.raises(InputError, match=r"wider than the machine \(3\): 1"):

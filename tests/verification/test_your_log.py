@@ -90,6 +90,70 @@ def test_an_estimated_size_is_said_and_can_be_set(tmp_path):
     assert "estimate" not in conclusions(seen)
 
 
+def test_more_processors_in_use_than_stated_are_a_note_with_its_consequence(tmp_path):
+    text = "; MaxProcs: 2\n" + "\n".join(line(k, 0, 0, 60, 1) for k in range(3))
+    seen = run(tmp_path, text)
+    note = "3 processors were in use at once, more than the 2 of the header, so that the header or "
+    assert note + "the times are not exact; all numbers are for 2 processors" in conclusions(seen)
+    assert "`-p nodes 3` computes them for 3" in conclusions(seen)
+    assert ", as logged: 100.0%" in conclusions(seen)
+    seen = run(tmp_path, text, nodes=1)
+    assert "3 processors were in use at once, more than the 1 given; all" in conclusions(seen)
+    assert "as logged, on at least 3 processors: 100.0%" in conclusions(seen)
+
+
+def test_the_page_names_files_without_their_folders(tmp_path):
+    seen = run(tmp_path, "submit,run_time,processors\n0,60,4\n", "log.csv")
+    facts = seen[0]["facts"]
+    assert facts["log"] == "log.csv"
+    assert facts["load"] == "1.00 times what 4 processors can do"
+    assert str(tmp_path) not in conclusions(seen) + str(facts)
+
+
+def test_why_jobs_are_refused(tmp_path):
+    """Three jobs come at once; on one processor only the first can be promised."""
+    text = "submit,run_time,processors,user\n0,60,1,a\n0,60,1,b\n0,60,1,b\n"
+    seen = run(tmp_path, text, "log.csv", nodes=1, factors=[1.5])
+    held = "2 jobs are refused, all because earlier promises hold the processors; most refusals: "
+    assert held + "user b (2 of 2 jobs)." in conclusions(seen)
+    seen = run(tmp_path, text, "log.csv", nodes=1, factors=[0.5])
+    late = "they would be late even on the empty machine"
+    assert f"3 jobs are refused, all because {late}; most" in conclusions(seen)
+    text = text.replace("0,60,1,a", "0,60,4,a")  # in half a minute it needs eight processors
+    seen = run(tmp_path, text, "log.csv", nodes=4, factors=[0.5])
+    reasons = f"1 because earlier promises hold the processors, 1 because {late}"
+    assert f"2 jobs are refused: {reasons}; most refusals: user" in conclusions(seen)
+    seen = run(tmp_path, text, "log.csv", nodes=100)
+    assert "No jobs are refused." in conclusions(seen)
+
+
+@pytest.mark.parametrize(
+    ("enough_from", "answer"),
+    [(1, (1, 0)), (3, (3, 2)), (8, (8, 7)), (29, (29, 28)), (96, (96, 95)), (97, None)],
+)
+def test_the_least_that_is_enough_is_found_below_between_and_above_what_was_tried(
+    example, enough_from, answer
+):
+    found = example[0]["least_enough"]([12, 6, 8], lambda number: float(number >= enough_from))
+    assert found == answer
+
+
+def test_the_answers_that_are_searched_for(example):
+    names, _ = example
+    enough, too_few = names["enough_processors"]
+    assert enough == too_few + 1
+    assert names["promise"](2, enough).mean() >= 0.95 > names["promise"](2, too_few).mean()
+    percent, too_tight = names["enough_time"]
+    assert too_tight < percent <= 1.005 * too_tight + 1
+    on_32 = [names["promise"](value / 100, 32).mean() for value in (percent, too_tight)]
+    assert on_32[0] >= 0.95 > on_32[1]
+    assert (
+        f"To promise that to 95 % of the jobs takes {enough} processors; {too_few} p"
+        in conclusions(example)
+    )
+    assert f"to 95 % of the jobs is {percent / 100:g} times" in conclusions(example)
+
+
 def test_jobs_wider_than_the_machine_are_left_out_after_the_size_is_known(tmp_path):
     text = "submit,run_time,processors\n0,60,4\n1,60,9\n2,0,1\n"
     seen = run(tmp_path, text, "log.csv")
@@ -112,6 +176,14 @@ def test_jobs_wider_than_the_machine_are_left_out_after_the_size_is_known(tmp_pa
 def test_a_table_that_is_no_log_is_refused_by_line_and_field(tmp_path, text, message):
     with pytest.raises(InputError, match=message):
         run(tmp_path, text, "log.csv")
+
+
+@pytest.mark.parametrize("name", ["sacct.csv", "sacct.txt"])
+def test_the_accounting_of_slurm_is_recognised(tmp_path, name):
+    text = "JobID|User|Submit|Start|Elapsed\n1|ann|2024-03-30T22:10:00|Unknown|00:00:00\n"
+    message = r"^sacct\.\w+: this looks like the accounting of Slurm.* from_sacct .* 80-your-own"
+    with pytest.raises(InputError, match=message):
+        run(tmp_path, text, name)
 
 
 def test_unknown_columns_are_named_and_read_only_over_if_the_user_says_so(tmp_path):
@@ -153,7 +225,7 @@ def test_the_size_of_a_table_and_what_is_left_out(tmp_path, read, rows, nodes, s
     log = read(tmp_path / "log.csv", nodes)
     assert (log.nodes, log.skipped) == (size, skipped)
     assert log.nodes_from == ("argument" if nodes else "estimate")
-    assert bool(log.notes) == (nodes == 4)  # eleven processors were in use at once
+    assert log.in_use == (11 if nodes == 4 else size)
 
 
 def test_a_table_without_a_usable_job_is_refused(tmp_path, read):
