@@ -50,7 +50,7 @@ def write_scorecard_notebook(folder):
     os.chdir(folder / "notebooks")
     try:
         card = scorecard.read_scorecards(folder)
-        parts = [scorecard.show_findings(card, folder), scorecard.show_claims(card)]
+        parts = [scorecard.show_findings(card, folder), scorecard.show_claims(card, folder)]
         parts.append(scorecard.show_figures(card, folder))
     finally:
         os.chdir(here)

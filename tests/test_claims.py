@@ -1,6 +1,7 @@
 """One rule judges every claim: regions, intervals at their edges, grids, theorems, the file."""
 
 import math
+import re
 import sys
 from types import SimpleNamespace
 
@@ -30,6 +31,7 @@ from dlsim.study.claims import (
     theorem_status,
     words_for_readers,
 )
+from dlsim.study.verdict_text import with_sentences
 from tests.scale import LONG, scale_count
 
 NAN = math.nan
@@ -354,6 +356,22 @@ def test_the_claims_of_paper_m_that_are_exceeded_are_shown_as_stronger():
     card = read_scorecard(reference_of("mcdf")).set_index("id", drop=False)
     shown = words_for_readers(card)
     assert [name for name in card.index if shown[name] == STRONGER] == ["mcdf-5a", "mcdf-5b"]
+    reasons = with_sentences(card)["reason"]
+    assert reasons["mcdf-5a"].startswith(
+        "Of 2 comparisons 2 exceed the paper's number in its favour."
+    )
+    assert "contradict" not in reasons["mcdf-5b"]
+    assert reasons["mcdf-4a"].startswith("Of 20 comparisons 20 contradict the claim.")
+
+
+def test_sentences_that_readers_see_stand_alone():
+    """A claim is no half sentence; points are named in words, not by columns of a frame."""
+    for one in load_claims():
+        assert "..." not in one.sentence, one.id
+        assert one.sentence.endswith("."), one.id
+    for paper in dict.fromkeys(one.paper for one in load_claims()):
+        told = with_sentences(read_scorecard(reference_of(paper)))["measured"].str.cat(sep=" ")
+        assert not re.search(r"nearest, load|vary_c|lost, |over opt|\bends, |setup \d", told)
 
 
 @pytest.mark.parametrize(

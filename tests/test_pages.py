@@ -221,15 +221,16 @@ def test_of_a_widget_a_page_shows_the_pictures_that_it_holds(tmp_path):
 
 def test_the_first_screen_says_what_was_found(whole):
     _, page = whole
-    told = {row["id"]: row for row in verdicts().to_dict("records")}
     first = page.text[: page.text.index("What the paper says, in our words")]
-    assert told["mcdf-1"]["claim"] in first
-    papers, known = load_figures()[0], {claim.id for claim in load_claims()}
-    five = [about for about in papers.values() if "claim" in about]
-    assert len(five) == 5
+    papers, known = load_figures()[0], {claim.id: claim for claim in load_claims()}
+    assert known["mcdf-1"].sentence in first
+    five = [about for about in papers.values() if "claims" in about]
+    assert [about["letter"] for about in five] == ["M", "I", "S", "C", "B"]
+    assert re.findall(r"Paper (\w): ", first)[:5] == ["M", "I", "S", "C", "B"]
     for about in five:
-        assert about["claim"] in known
+        assert set(about["claims"]) <= set(known)
         assert about["found"] in first
+        assert about["terms"] in first
     for meaning in (one.meaning for one in SHOWN.values()):
         assert meaning in first
 
@@ -244,8 +245,9 @@ def test_bars_count_every_verdict(whole):
 
 def test_the_page_shows_every_claim_and_figure(whole):
     _, page = whole
+    known = {claim.id: claim for claim in load_claims()}
     for row in verdicts().to_dict("records"):
-        assert row["claim"] in page.text
+        assert known[row["id"]].sentence in page.text
         assert f"claim-{row['id']}" in page.ids
         assert verdict_text.describe_comparisons(row["points"]) in page.text
     for row in load_figures()[1]:
@@ -253,6 +255,12 @@ def test_the_page_shows_every_claim_and_figure(whole):
         assert (row.id in page.ids) == (row.notebook == "20-mcdf"), row.id
     assert page.whole.count('loading="lazy"') == 2
     assert {"data/mcdf-fig4.csv", "notebooks/20-mcdf.html"} <= set(page.links)
+    row = page.whole[page.whole.index('id="claim-mcdf-1"') :].partition("</tr>")[0]
+    assert re.findall('href="(.+?)">', row) == [
+        "figures/mcdf-fig4.png",
+        "data/mcdf-fig4.csv",
+        "notebooks/20-mcdf.html",
+    ]
     for fact in ("quick", "link=shared", "12 s", "as the scale says"):
         assert fact in page.text[page.text.index("Where these results come from") :]
 

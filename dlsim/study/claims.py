@@ -151,11 +151,17 @@ class Claim:
     figure: str = ""
     range: tuple[float, ...] = ()  # the ends of what the statistic can be
     favour: str = ""  # one of `FAVOURS`
+    shown: str = ""  # the sentence that readers see, where `text` does not stand alone
 
     @property
     def number(self) -> str:
         """The number of the claim among those of its paper."""
         return self.id.rpartition("-")[2]
+
+    @property
+    def sentence(self) -> str:
+        """The sentence that readers see; tables of results keep `text`."""
+        return self.shown or self.text
 
     def __post_init__(self) -> None:
         """Refuse a claim that could not be judged, and fill in the default margin."""

@@ -3,6 +3,7 @@
 import re
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from dlsim import files
 from dlsim.files import StrPath
@@ -49,7 +50,7 @@ def paper_of(notebook: str) -> str:
     return re.sub(r"^\d+-|-beyond$", "", notebook)
 
 
-def load_figures(path: StrPath | None = None) -> tuple[dict[str, dict[str, str]], list[FigureRow]]:
+def load_figures(path: StrPath | None = None) -> tuple[dict[str, dict[str, Any]], list[FigureRow]]:
     """Read title and source of every paper by key, and the table of all their figures."""
     path = files.shared_file("data/figures.toml") if path is None else path
     found = files.read_tables(path, {"figure": _FIELDS}, {"papers?": mapping})

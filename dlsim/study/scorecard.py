@@ -7,6 +7,7 @@ them.
 """
 
 import os
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -139,29 +140,44 @@ def show_findings(card: pd.DataFrame, out: StrPath) -> Any:
     notebooks = {row.paper: row.notebook for row in reversed(load_figures()[1])}
     for paper, title in _titles(card).items():
         about, rows = papers.get(paper, {}), card[card["paper"] == paper].to_dict("records")
-        lead = next((row for row in rows if row["id"] == about.get("claim")), rows[0])
+        leads = [row for row in rows if row["id"] in about.get("claims", ())] or rows[:1]
         notebook = folder / "notebooks" / f"{notebooks.get(paper, '')}.ipynb"
         found.append(
             {
                 "paper": paper,
                 "title": title,
                 "source": about.get("source", ""),
-                "says": about.get("says", lead["claim"]),
+                "says": about.get("says", leads[0]["claim"]),
                 "found": about.get("found", ""),
-                "lead": lead,
+                "terms": about.get("terms", ""),
+                "leads": leads,
                 "rows": rows,
                 "supported": sum(row["verdict"] == "supported" for row in rows),
                 "is_quick": any(row["reference"] for row in rows),
-                "picture": _picture_of(folder, lead["figure"]),
+                "picture": _picture_of(folder, leads[0]["figure"]),
                 "notebook": _address(notebook),
             }
         )
     return _show("findings", found, card=card)
 
 
-def show_claims(card: pd.DataFrame) -> Any:
-    """Show all claims with their verdicts, and menus that show only some of them."""
-    return _show("claims", with_sentences(card).to_dict("records"), card=card)
+def show_claims(card: pd.DataFrame, out: StrPath) -> Any:
+    """Show all claims with verdicts and links to files, and menus that show only some of them."""
+    folder, rows = Path(out), with_sentences(card).to_dict("records")
+    figures = {row.id: row for row in load_figures()[1]}
+    notebooks = {row.paper: row.notebook for row in reversed(figures.values())}
+    for row in rows:
+        figure = figures.get(row["figure"])
+        notebook = figure.notebook if figure else notebooks.get(row["paper"], "")
+        files_of_claim = {
+            "numbers": folder / "data" / f"{row['figure']}.csv",
+            "comparisons": folder / "data" / f"{row['paper']}-points.csv",
+            "notebook": folder / "notebooks" / f"{notebook}.ipynb",
+        }
+        links = {"figure": _picture_of(folder, row["figure"])}
+        links |= {text: _address(path) for text, path in files_of_claim.items()}
+        row["links"] = {text: address for text, address in links.items() if address}
+    return _show("claims", rows, card=card)
 
 
 def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
@@ -171,7 +187,7 @@ def show_figures(card: pd.DataFrame, out: StrPath) -> Any:
     there = {path.name.partition(".")[0] for path in (folder / "notebooks").glob("*.ipynb")}
     groups: dict[str, list[dict[str, Any]]] = {}
     for row in (row for row in rows if row.notebook in there):
-        title = papers.get(row.paper, {}).get("title", row.paper)
+        title = _title_of(row.paper, papers)
         groups.setdefault(title, []).append(_card_of(row, card, folder))
     absent = [row for row in rows if row.notebook not in there]
     return _show("figures", list(groups.items()), absent, card=card)
@@ -207,7 +223,14 @@ def _card_of(row: FigureRow, card: pd.DataFrame, folder: Path) -> dict[str, Any]
 def _titles(card: pd.DataFrame) -> dict[str, str]:
     """Return the title of every paper that has verdicts, by its key."""
     papers = load_figures()[0]
-    return {key: papers.get(key, {}).get("title", key) for key in map(str, card["paper"])}
+    return {key: _title_of(key, papers) for key in map(str, card["paper"])}
+
+
+def _title_of(paper: str, papers: Mapping[str, Mapping[str, Any]]) -> str:
+    """Return the title of a paper after its letter, if it has one."""
+    about = papers.get(paper, {})
+    title = str(about.get("title", paper))
+    return f"Paper {about['letter']}: {title}" if "letter" in about else title
 
 
 def _address(path: Path) -> str:

@@ -30,6 +30,34 @@ _MEASURED = re.compile(
     r"(?P<estimate>[-\d.,e+?]+ ?[^\[;]*?) ?\[(?P<low>.+?), (?P<high>.+?)\]"
     r"(?:; (?P<runs>\d+) runs)?(?:; (?P<beside>.+))?"
 )
+#: Parts of the names of points, and the words that readers see instead.
+_POINTS = {
+    r"^nearest\b": "the closer of FIFOAN and EDFAN against the closer of FIFOMN and EDFMN",
+    r"^vary_cms\b": "Cms varied",
+    r"^vary_cps\b": "Cps varied",
+    r"\bvalue (?=\d)": "Cms/Cps = ",
+    r"\bsetup (?=\d)": "set-up cost ",
+    r"^mean excess, queue (\d+)": r"mean excess of queues of \1 tasks",
+    r"^queues beaten, queue (\d+)": r"share of queues of \1 tasks with a cheaper order",
+    r"^more admitted, ": "",
+    r", axis ": " over the axis ",
+    r"^lost, ": "connections that LPR does not open, ",
+    r"^more than 10%, ": "cases in which LPR does not open more than 10 % of the connections, ",
+    r"^ends, ": "first and last period, ",
+    r"\b(Tiers|random)(?=,|$)": r"\1 platforms",
+    r"^fall, (?=mix|case)": "",
+    r"\bwrong (?=\d)": "first sample wrong by a factor of ",
+    r"\bshare 0\.0625": "one core of 16 busy",
+    r"\bshare 0\.125": "one core of 8 busy",
+    r"\bgpus (?=\d)": "GPUs: ",
+    r"\bengines (?=\d)": "copy engines: ",
+    r" over opt\b": " along Opt from 0.5 to 0.9",
+    r"\binterval (\d+)": r"Int = \1 minutes",
+    r"\bnodes (\d+)": r"\1 nodes",
+    r", load (?=\d)": " at load ",
+}
+#: The versions of paper B's schedulers, as the names of points have them.
+_VERSIONS = "x/x is without Load Correction and Fallback, L/x with the one, x/F with the other"
 #: Texts of the reason for a verdict, and the sentences that readers see instead.
 _REASONS = {
     r"Asked, in our reading: .+?\. (?=\d+ for)": "",  # said beside the measured number
@@ -53,8 +81,8 @@ _REASONS = {
 }
 
 
-def describe_comparisons(points: str) -> str:
-    """Say how many comparisons of a claim support it.
+def describe_comparisons(points: str, word: str = "") -> str:
+    """Say how many comparisons of a claim support it; `word` is the verdict that readers see.
 
     >>> describe_comparisons("2 for, 7 open, 13 against, of 22")
     'Of 22 comparisons 2 support the claim, 13 contradict it, 7 show nothing.'
@@ -63,6 +91,8 @@ def describe_comparisons(points: str) -> str:
     if not counts:
         return ""
     supporting, undecided, against, total = map(int, counts.groups())
+    if word == STRONGER:
+        return f"Of {total} comparisons {total} exceed the paper's number in its favour."
     if total == 1:
         verb = "shows nothing" if undecided else "contradicts" if against else "supports"
         return f"The one comparison {verb}{' the claim' * (not undecided)}."
@@ -96,10 +126,21 @@ def describe_threshold(claim: Claim) -> str:
     return f"The claim asks for {asked}{' (in our reading)' * has_margin}."
 
 
-def describe_measured(claim: Claim, measured: str, is_supported: bool) -> str:
+def describe_point(name: str) -> str:
+    """Say which comparison a point is, from its name in a table of results.
+
+    >>> describe_point("EDFMN, setup 5, load 0.1")
+    'EDFMN, set-up cost 5 at load 0.1'
+    """
+    for text, words in _POINTS.items():
+        name = re.sub(text, words, name)
+    return name
+
+
+def describe_measured(claim: Claim, measured: str, word: str) -> str:
     """Say what was measured, what the claim asks for, and which point decides.
 
-    The numbers are `measured`, as a scorecard has them.
+    The numbers are `measured`, as a scorecard has them; `word` is the verdict that readers see.
     """
     found = _MEASURED.fullmatch(measured)
     if not found:
@@ -109,8 +150,13 @@ def describe_measured(claim: Claim, measured: str, is_supported: bool) -> str:
     number = parts["estimate"].strip() + f" (95 %: {parts['low']} to {parts['high']})" * is_wide
     sentences = [f"Measured: {claim.statistic}.", describe_threshold(claim)]
     if parts["point"]:
-        nearest = "Closest to failing" if is_supported else "Furthest from the claim"
-        sentences.append(f"All points: {parts['extent']}. {nearest}: {parts['point']}, {number}.")
+        nearest = {
+            "supported": "Closest to failing",
+            STRONGER: "Furthest beyond the paper's number",
+        }.get(word, "Furthest from the claim")
+        point = describe_point(parts["point"])
+        sentences.append(f"All comparisons: {parts['extent']}. {nearest}: {point}, {number}.")
+        sentences += [f"{_VERSIONS}."] * bool(re.search(r"\b[xL]/[xF]", point))
     else:
         sentences.append(f"It is {number}.")
     beside = parts["beside"]
@@ -119,29 +165,25 @@ def describe_measured(claim: Claim, measured: str, is_supported: bool) -> str:
     return " ".join(sentences)
 
 
-def describe_reason(points: str, reason: str) -> str:
+def describe_reason(points: str, reason: str, word: str = "") -> str:
     """Say how many comparisons support a claim, and what else the reason of its verdict says."""
     for text, sentence in _REASONS.items():
         reason = re.sub(text, sentence, reason)
-    return f"{describe_comparisons(points)} {reason}".strip()
+    return f"{describe_comparisons(points, word)} {reason}".strip()
 
 
 def with_sentences(card: pd.DataFrame) -> pd.DataFrame:
     """Return a scorecard with the words and sentences that readers see."""
     known = {claim.id: claim for claim in load_claims()}
-    measured = [
-        describe_measured(known[row["id"]], row["measured"], row["verdict"] == "holds")
-        if row["id"] in known
-        else row["measured"]
-        for row in card.to_dict("records")
-    ]
-    reasons = map(describe_reason, card["points"], card["reason"])
-    return card.assign(
-        verdict=words_for_readers(card),
-        reference=_shown_references(card),
-        measured=measured,
-        reason=list(reasons),
-    )
+    shown = card.assign(verdict=words_for_readers(card), reference=_shown_references(card))
+    rows = shown.to_dict("records")
+    for row in rows:
+        row["reason"] = describe_reason(row["points"], row["reason"], row["verdict"])
+        claim = known.get(row["id"])
+        if claim is not None:
+            row["claim"] = claim.sentence
+            row["measured"] = describe_measured(claim, row["measured"], row["verdict"])
+    return pd.DataFrame(rows, index=card.index, columns=shown.columns)
 
 
 def _shown_references(card: pd.DataFrame) -> list[str]:
@@ -159,8 +201,8 @@ def _shown_references(card: pd.DataFrame) -> list[str]:
 def explain(verdict: Verdict) -> str:
     """Say in Markdown what became of a claim, and which number decides it."""
     claim, word = verdict.claim, verdict.word_for_readers
-    head = f"{SHOWN_SYMBOLS[word]} **{claim.id} is {word}.** *{claim.text}*"
+    head = f"{SHOWN_SYMBOLS[word]} **{claim.id} is {word}.** *{claim.sentence}*"
     printed = f"Printed: {write_numbers(claim.unit, *claim.printed)}." if claim.printed else ""
-    measured = describe_measured(claim, verdict.statistic, verdict.word == "holds")
-    reason = describe_reason(verdict.points, verdict.reason)
+    measured = describe_measured(claim, verdict.statistic, word)
+    reason = describe_reason(verdict.points, verdict.reason, word)
     return " ".join(filter(None, [head, printed, measured, reason]))
