@@ -41,8 +41,8 @@ _POINTS = {
     r"^queues beaten, queue (\d+)": r"share of queues of \1 tasks with a cheaper order",
     r"^more admitted, ": "",
     r", axis ": " over the axis ",
-    r"^lost, ": "connections that LPR does not open, ",
-    r"^more than 10%, ": "cases in which LPR does not open more than 10 % of the connections, ",
+    r"^lost, ": "connections that LPR leaves unopened, ",
+    r"^more than 10%, ": "cases in which LPR leaves more than 10 % of the connections unopened, ",
     r"^ends, ": "first and last period, ",
     r"\b(Tiers|random)(?=,|$)": r"\1 platforms",
     r"^fall, (?=mix|case)": "",
@@ -57,7 +57,7 @@ _POINTS = {
     r", load (?=\d)": " at load ",
 }
 #: The versions of paper B's schedulers, as the names of points have them.
-_VERSIONS = "x/x is without Load Correction and Fallback, L/x with the one, x/F with the other"
+_VERSIONS = "L/x is with Load Correction, x/F with Fallback, L/F with both, x/x with neither"
 #: Texts of the reason for a verdict, and the sentences that readers see instead.
 _REASONS = {
     r"Asked, in our reading: .+?\. (?=\d+ for)": "",  # said beside the measured number
