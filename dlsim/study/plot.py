@@ -12,7 +12,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
-from dlsim.study.claims import VERDICT_WORDS, load_claims
+from dlsim.study.claims import SHOWN, load_claims
 from dlsim.study.style import style_of
 
 #: Most readings of a map that shows the texts of the claims.
@@ -49,13 +49,14 @@ def plot_verdict_map(frame: pd.DataFrame) -> Axes:
     Few readings are columns beside the texts of the claims. More than `FEW_READINGS` are rows, and
     the claims are columns named by their numbers, so that the picture fits a page.
 
-    Rows of the table are ids of claims, columns readings. A cell is the word of a verdict, followed
-    where it is known by the number of points that support the claim, such as "in part 17/20".
+    Rows of the table are ids of claims, columns readings. A cell is the word of a verdict that
+    readers see, followed where it is known by the number of points that support the claim, such as
+    "partly supported 17/20".
     """
-    words = list(VERDICT_WORDS)
+    words = list(SHOWN)
     parts = frame.map(lambda cell: re.fullmatch(r"(\D+?)(?: (\d+/\d+))?", str(cell)))
     codes = parts.map(lambda part: words.index(part[1]))
-    texts = parts.map(lambda part: f"{VERDICT_WORDS[part[1]].symbol} {part[2] or ''}".strip())
+    texts = parts.map(lambda part: f"{SHOWN[part[1]].symbol} {part[2] or ''}".strip())
     is_small = frame.shape[1] <= FEW_READINGS
     names = _names_of_claims(frame.index, with_text=is_small)
     readings = [str(name) for name in frame.columns]
@@ -73,7 +74,7 @@ def plot_verdict_map(frame: pd.DataFrame) -> Axes:
         annot=texts,
         fmt="",
         annot_kws={"size": 9, "color": "#222222"},
-        cmap=ListedColormap([one.color for one in VERDICT_WORDS.values()]),
+        cmap=ListedColormap([one.color for one in SHOWN.values()]),
         vmin=0,
         vmax=len(words) - 1,
         linewidths=1.5,
@@ -90,8 +91,7 @@ def plot_verdict_map(frame: pd.DataFrame) -> Axes:
     ax.tick_params(length=0)
     ax.legend(
         handles=[
-            Patch(color=one.color, label=f"{one.symbol} {one.shown}")
-            for one in VERDICT_WORDS.values()
+            Patch(color=one.color, label=f"{one.symbol} {word}") for word, one in SHOWN.items()
         ],
         loc="upper center",
         bbox_to_anchor=(0.5, -0.02),

@@ -8,7 +8,16 @@ import pandas as pd
 
 from dlsim.files import read_csv
 from dlsim.study import session
-from dlsim.study.claims import SHOWN_WORDS, Claim, Verdict, judge_claim, load_claims, reference_of
+from dlsim.study.claims import (
+    STRONGER,
+    Claim,
+    Verdict,
+    judge_claim,
+    load_claims,
+    reference_of,
+    word_for_readers,
+    write_numbers,
+)
 from dlsim.study.judging import measure_claim
 from dlsim.study.measure import MEASURES
 from dlsim.study.stats import ENDS
@@ -57,6 +66,7 @@ def _row(name: str, verdict: Verdict) -> dict[str, Any]:
         "verdict": verdict.word,
         "points": verdict.points,
         "reason": verdict.reason if is_measured else claim.reason or "Not run under this reading.",
+        "shown": verdict.word_for_readers,
     }
 
 
@@ -99,14 +109,30 @@ def _add_shipped_map() -> pd.DataFrame:
     shipped = read_csv(place, {"claim": "any", "reading": "any"})
     ends = ["mean", "low", "high", "runs"]
     shipped[ends] = shipped[ends].apply(pd.to_numeric)
+    shipped["shown"] = _words_for_readers(shipped)
     return pd.concat([own, shipped], ignore_index=True)
 
 
-def by_reading(table: pd.DataFrame) -> pd.DataFrame:
-    """Put the verdicts on a claim beside each other, with the number of points for the claim."""
+def _words_for_readers(shipped: pd.DataFrame) -> list[str]:
+    """Return the words that readers see for verdicts, by the point furthest from each claim."""
+    known = {claim.id: claim for claim in load_claims()}
+    rows = shipped[["claim", "verdict", "points", "mean"]].itertuples(index=False)
+    return [
+        word_for_readers(known[name], word, points, write_numbers(known[name].unit, mean))
+        for name, word, points, mean in rows
+    ]
+
+
+def by_reading(table: pd.DataFrame, words: str = "verdict") -> pd.DataFrame:
+    """Put the verdicts on a claim beside each other, with the number of points for the claim.
+
+    `words` is the column of the verdicts. All points of a claim that is stronger than claimed are
+    counted as for it.
+    """
     for_it = table["points"].str.extract(r"^(\d+) for.*of (\d+)$")
+    for_it[0] = for_it[0].mask(table[words] == STRONGER, for_it[1])
     count = (" " + for_it[0] + "/" + for_it[1]).fillna("")
-    table = table.assign(cell=table["verdict"] + count)
+    table = table.assign(cell=table[words] + count)
     wide = table.pivot(index="claim", columns="reading", values="cell")
     rows, columns = (list(dict.fromkeys(table[name])) for name in ("claim", "reading"))
     return wide.reindex(index=rows, columns=columns).rename_axis(columns=None)
@@ -128,18 +154,24 @@ def map_of_readings(run: Callable[[dict[str, Any]], Mapping[str, Any]]) -> pd.Da
     Returns
     -------
     DataFrame
-        One row per claim, one column per reading: the word of the verdict, and how many points of
-        how many are for the claim.
+        One row per claim, one column per reading: the word of the verdict that readers see, and
+        how many points of how many are for the claim.
     """
     from dlsim.study import plot
 
     here = session.current()
     is_full = here.scale == "paper"
     numbers = _run_all(run) if is_full else _add_shipped_map()
-    table = by_reading(numbers)
+    shown = by_reading(numbers, "shown")
+    numbers = numbers.drop(columns="shown")
     here.folder_of_results.table(f"{here.paper}-readings-intervals", numbers)
-    ax = plot.plot_verdict_map(table)
-    title = "each reading, run now" if is_full else "first: this run; others: shipped"
+    ax = plot.plot_verdict_map(shown)
+    is_small = shown.shape[1] <= plot.FEW_READINGS
+    claims, readings = ("rows", "columns") if is_small else ("columns", "rows")
+    title = f"Verdict of each claim ({claims}) under each reading ({readings})"
+    if not is_full:
+        first = readings.removesuffix("s")
+        title += f"\nFirst {first}: this run; the others: stored results at the paper's size"
     ax.set_title(title, pad=12)
-    session.save(f"{here.paper}-readings", table.reset_index(), ax)
-    return table.replace({f"^{word}": shown for word, shown in SHOWN_WORDS.items()}, regex=True)
+    session.save(f"{here.paper}-readings", by_reading(numbers).reset_index(), ax)
+    return shown
