@@ -21,6 +21,7 @@ import yaml
 import dlsim
 from dlsim.cli import PAPER_LETTERS
 from dlsim.study.claims import SHOWN_SYMBOLS, words_for_readers
+from dlsim.study.figures import load_figures
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -319,6 +320,16 @@ def test_the_citation_is_complete_and_names_the_five_papers():
     papers = tomllib.loads((ROOT / "data" / "figures.toml").read_text("utf-8"))["papers"]
     printed = {papers[name]["title"] for name in PAPER_LETTERS.values()}
     assert {one["title"] for one in cited["references"]} == printed
+
+
+def test_the_notebook_of_a_paper_begins_with_what_was_found():
+    papers, figures = load_figures()
+    notebooks = {row.paper: row.notebook for row in reversed(figures)}
+    for letter, name in PAPER_LETTERS.items():
+        assert papers[name]["letter"] == letter
+        text = nbformat.read(ROOT / "notebooks" / f"{notebooks[name]}.ipynb", 4).cells[0].source
+        found = text.partition("**What we found, at the paper's own size:** ")[2]
+        assert papers[name]["found"] in found.partition("## The model")[0], name
 
 
 def test_the_changelog_ends_at_this_version():
