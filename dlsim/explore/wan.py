@@ -73,8 +73,8 @@ _DEFINITIONS = {
 @panel(
     "Many applications on a wide-area platform: a heuristic beside the optimum",
     Menu("network", "network", WAN_NETWORKS),
-    Slider("clusters", "clusters", 2, MAX_CLUSTERS, 1, 8),
-    Slider("seed", "seed", 0, 99, 1, 1),
+    Slider("clusters", "clusters", 2, MAX_CLUSTERS, 1, 6),
+    Slider("seed", "seed", 0, 99, 1, 78),
     StopSlider("bandwidth", "links faster, times", (0.1, 0.2, 0.5, 1, 2, 5, 10), 1.0),
     Slider("connections", "connections per link, at most", 0, 10, 1, 10),
     Menu("method", "method", SCHEDULE_METHODS),
