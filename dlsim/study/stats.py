@@ -65,17 +65,16 @@ MIN_DISTINCT_SHARE = 0.75
 
 
 @lru_cache(maxsize=64)
-def _weights(n: int) -> Any:
+def _weights(n: int, count: int) -> Any:
     """Return how often each of n replicates is drawn, divided by n: one column per resample."""
-    rng = np.random.default_rng([n, BOOTSTRAP_RESAMPLES])
-    often = rng.multinomial(n, np.full(n, 1 / n), size=BOOTSTRAP_RESAMPLES)
+    often = np.random.default_rng([n, count]).multinomial(n, np.full(n, 1 / n), size=count)
     return np.ascontiguousarray(often.T / n)
 
 
-def _studentized(samples: Any) -> Any:
+def _studentized(samples: Any, count: int) -> Any:
     """Return the t statistics of resamples of columns: one row per point, a column per resample."""
     n, apart = samples.shape[1], samples - samples.mean(axis=1, keepdims=True)
-    weights = _weights(n)
+    weights = _weights(n, count)
     t = apart @ weights
     squared = apart**2 @ weights
     squared -= t**2
@@ -114,7 +113,7 @@ def _ends(t: Any, tail: float) -> tuple[Any, Any]:
     return ordered[..., k], ordered[..., -1 - k]
 
 
-def family(samples: Sequence[Any]) -> pd.DataFrame:
+def family(samples: Sequence[Any], level: float = LEVEL) -> pd.DataFrame:
     r"""Return intervals of the means of a family of samples: each alone, and all at once.
 
     Samples with the same number of replicates are resampled together, replicate i of one with
@@ -131,17 +130,17 @@ def family(samples: Sequence[Any]) -> pd.DataFrame:
     points at once at Sidak's level; skewed samples with ties take the lognormal quantiles on the
     side of the long tail. Samples without any spread have ends NaN.
 
-    Columns of the result: estimate, low, high (one point alone, with probability `LEVEL`), least,
+    Columns of the result: estimate, low, high (one point alone, with probability `level`), least,
     most (all at once), se, n; one row per sample.
     """
     rows = [np.asarray(sample, dtype=float) for sample in samples]
-    n, m, tail = np.array([len(row) for row in rows]), max(1, len(rows)), (1 - LEVEL) / 2
+    n, m, tail = np.array([len(row) for row in rows]), max(1, len(rows)), (1 - level) / 2
     equal = np.array([len(row) > 0 and bool((row == row[0]).all()) for row in rows], dtype=bool)
     mean = np.array([row[0] if same else row.mean() for row, same in zip(rows, equal, strict=True)])
     spread = [row.std(ddof=1) if len(row) > 1 else np.nan for row in rows]
     error = np.array(spread) / np.sqrt(n)
     known = np.isfinite(error) & ~equal
-    degrees, sidak = np.maximum(n, 2) - 1.0, (1 + LEVEL ** (1 / m)) / 2
+    degrees, sidak = np.maximum(n, 2) - 1.0, (1 + level ** (1 / m)) / 2
     alone, at_once = stdtrit(degrees, 1 - tail), stdtrit(degrees, sidak)
     low, high, least, most = -alone, alone.copy(), -at_once, at_once.copy()
     tied = np.array(
@@ -156,8 +155,9 @@ def family(samples: Sequence[Any]) -> pd.DataFrame:
             high[k], most[k] = one, all_of_them
     drawn = known & ~tied & (n >= MIN_RESAMPLED)
     if drawn.any():
+        count = BOOTSTRAP_RESAMPLES * max(1, round(0.05 / (1 - level)))
         places = [np.flatnonzero(drawn & (n == size)) for size in np.unique(n[drawn])]
-        t = np.concatenate([_studentized(np.stack([rows[k] for k in p])) for p in places])
+        t = np.concatenate([_studentized(np.stack([rows[k] for k in p]), count) for p in places])
         drawn = np.concatenate(places)
         below, above = _ends(t, tail)
         low[drawn], high[drawn] = np.minimum(low[drawn], below), np.maximum(high[drawn], above)
