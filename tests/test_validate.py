@@ -17,7 +17,6 @@ from dlsim.cpugpu import workload as queues
 from dlsim.errors import InputError
 from dlsim.realtime import workload
 from dlsim.steady import topology
-from dlsim.study.stats import summary
 
 CLUSTER = realtime.Cluster(nodes=3, cms=1, cps=10)
 TASKS = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": [6.0, 7.0], "deadline": [90.0, 80.0]})
@@ -153,7 +152,6 @@ NUMBERS = {
     "applications single": (lambda x: queues.applications(single=x), 0.5),
     **{f"jobs {n}": (lambda x, n=n: drawn(**{n: x}), 0.5)
        for n in ("cv", "outliers", "factor", "error", "interval")},
-    "level": (lambda x: summary(pd.DataFrame({"x": [1.0, 2.0]}), [], "x", x), 0.5),
 }  # fmt: skip
 
 #: Every argument that is a whole number, and a value that it takes.
@@ -269,7 +267,7 @@ RANGE = "between 1e-100 and 1e+100"
 SHARES = (
     "Share", "random connectivity", "random heterogeneity", "Broker trust", "Scheduler opt",
     "cpugpu bound", "cpugpu deviations", "applications single", "jobs cv", "jobs outliers",
-    "jobs error", "drawn H", "drawn server_load", "traces H", "level",
+    "jobs error", "drawn H", "drawn server_load", "traces H",
 )  # fmt: skip
 
 
