@@ -14,12 +14,14 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
+from matplotlib.patches import Patch
 from matplotlib.ticker import MaxNLocator
 
 from dlsim.explore.controls import Menu, Slider, StopSlider
 from dlsim.explore.panel import panel
 from dlsim.explore.pictures import new_figure
 from dlsim.steady import METHODS, SWITCHES, Allocation, Platform, Reading, bound, solve, topology
+from dlsim.study.gantt import draw_boxes
 from dlsim.study.style import INK, style_of
 
 #: Methods that answer with a schedule; the first is the default.
@@ -230,25 +232,29 @@ def _draw_bars(
     counted = np.flatnonzero(shown.platform.is_counted)
     places = np.arange(len(counted))
     color = INK["green"] if shown.method == "MILP" else style_of(shown.method.split("+")[0]).color
+    ax.axhline(shown.objective, color=color, lw=1.6, zorder=3)
+    ax.axhline(best.objective, color="#333333", lw=1.2, ls="--", zorder=3)
+    entries: list[Any] = [
+        ax.axhline(relaxed, color="#333333", lw=1.2, ls=":", zorder=3, label="relaxed bound")
+    ]
     for allocation, shift, ink, label, hatch in (
-        (shown, -0.2, color, shown.method, ""),
+        (shown, -0.2, color, shown.method, None),
         (best, 0.2, "#C8C8C8", best_name, "////"),
     ):
-        heights = allocation.values[counted]
-        look: dict[str, Any] = {"color": ink, "edgecolor": "#333333", "lw": 0.6, "hatch": hatch}
-        ax.bar(places + shift, heights, 0.38, label=label, **look)
-    ax.axhline(shown.objective, color=color, lw=1.6)
-    ax.axhline(best.objective, color="#333333", lw=1.2, ls="--")
-    ax.axhline(relaxed, color="#333333", lw=1.2, ls=":", label="relaxed bound")
+        left, heights = places + shift - 0.19, allocation.values[counted]
+        look: dict[str, Any] = {"hatch": hatch, "edgecolors": "#333333", "linewidths": 0.6}
+        draw_boxes(ax, left, left + 0.38, 0 * heights, heights, ink, **look)
+        entries.append(Patch(fc=ink, hatch=hatch, ec="#333333", lw=0.6, label=label))
     values = np.concatenate([shown.values[counted], best.values[counted], [relaxed, 1e-9]])
     top = min(values.max(), 4 * relaxed) if relaxed > 0 else values.max()
     ax.set_ylim(0, 1.08 * top)  # a bar that is much higher than the bound is cut
+    ax.set_xlim(-0.6, len(counted) - 0.4)
     ax.set_xticks(places, [str(k) for k in counted])
     ax.yaxis.set_major_locator(MaxNLocator(4))
     ax.set(xlabel="application; lines: the worst-served one", ylabel="work / priority")
     ax.xaxis.labelpad = 0
     ax.grid(visible=False, axis="x")
-    ax.legend(loc="center left", bbox_to_anchor=(1.0, 0.5))
+    ax.legend(handles=entries, loc="center left", bbox_to_anchor=(1.0, 0.5))
 
 
 def _map_legend() -> list[Line2D]:

@@ -138,7 +138,10 @@ def test_picture_is_the_allocations(network, clusters, seed, method, bandwidth, 
         assert fractions_on(ax) == sorted(f"{n}/{most:g}" for n, most in shown)
         assert all(n <= most for n, most in shown)
     counted = np.flatnonzero(p.is_counted)
-    heights = [[bar.get_height() for bar in group] for group in bars.containers]
+    heights = [  # the boxes of a collection are one shape of five corners each
+        np.ptp(group.get_paths()[0].vertices.reshape(-1, 5, 2)[:, :, 1], axis=1)
+        for group in bars.collections
+    ]
     for found, group in zip((a, best), heights, strict=True):
         own = [sum(found.work[k, to] for to in range(clusters)) / p.priority[k] for k in counted]
         assert group == pytest.approx(own)
