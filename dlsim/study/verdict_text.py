@@ -66,12 +66,6 @@ _REASONS = {
         r"With so few runs only effects above \1 would be noticed (in 4 of 5 cases)."
     ),
     r"So few runs could have shown no effect at all\.": "So few runs show no effect at all.",
-    r"With (\d+) looks, each at (\S+) %\.": (
-        r"The runs were judged \1 times, so each interval is one of \2 %."
-    ),
-    r"This is look \d+, at (\d+) times the runs\.": (
-        r"Judged again with \1 times the runs, since fewer had decided nothing."
-    ),
     r"None at all at (\d+) of (\d+) points, in up to (\S+) cases\.": (
         r"At \1 of \2 points no case occurred among up to \3."
     ),
