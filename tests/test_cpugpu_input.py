@@ -32,6 +32,7 @@ from dlsim.cpugpu.jobs import device_class
 from dlsim.cpugpu.model import NUMBERS, find_job_policy
 from dlsim.cpugpu.rules import Decision
 from dlsim.errors import InputError
+from tests.refusals import refuses_each
 
 JOBS = pd.DataFrame(
     {"app": ["A", "B"], "arrival": [0.0, 1.0], "cpu_time": [4.0, 2.0], "gpu_time": [1.0, 9.0]},
@@ -173,11 +174,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(len(REFUSED)), ids=lambda k: f"{k}-{REFUSED[k][1][:60]}")
-def test_what_cannot_be_used_is_refused(number):
-    call, words = REFUSED[number]
-    with pytest.raises(InputError, match=words):
-        call()
+test_what_cannot_be_used_is_refused = refuses_each(REFUSED)
 
 
 def test_a_policy_of_ones_own_must_come_to_an_end(monkeypatch):

@@ -27,6 +27,7 @@ from dlsim.realtime import (
     workload,
 )
 from dlsim.realtime.model import MAX_CLUSTER_NODES
+from tests.refusals import refuses_each
 
 C = Cluster(nodes=2, cms=1, cps=1)
 TASKS = pd.DataFrame(
@@ -230,11 +231,7 @@ REFUSED = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("number", range(len(REFUSED)), ids=lambda k: f"{k}-{REFUSED[k][1][:60]}")
-def test_what_cannot_be_used_is_refused(number):
-    call, words = REFUSED[number]
-    with pytest.raises(InputError, match=words):
-        call()
+test_what_cannot_be_used_is_refused = refuses_each(REFUSED)
 
 
 @pytest.mark.parametrize("cluster", [16, None, {"nodes": 2}, "C"])

@@ -1,5 +1,6 @@
 """What a line of a derivation claims: a relation, an equivalence, or a relation for every index."""
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -73,21 +74,21 @@ def to_latex(value: Any) -> str:
 # ------------------------------------------------------------------ claims
 
 
-class Proposition:
+class Proposition(ABC):
     """What a line can claim; it prints itself in text and in LaTeX."""
 
     @property
+    @abstractmethod
     def sides(self) -> tuple[sp.Expr, ...]:
         """All expressions in it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def subs(self, values: Mapping[Any, Any]) -> Any:
         """Replace symbols, all at once, but not the index of a range."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write(self, to_string: Callable[[Any], str], notation: Mapping[str, str]) -> str:
         """Return it as a string, given how expressions and signs are written."""
-        raise NotImplementedError
 
     @property
     def free_symbols(self) -> set[sp.Symbol]:

@@ -186,15 +186,20 @@ def mutate(value, draw):
     return None
 
 
+def attempt(change, value, draw):
+    """Change a value at random; return None where the change gives no expression."""
+    try:
+        return change(value, draw)
+    except (TypeError, ValueError):
+        return None
+
+
 @pytest.mark.parametrize("key", some_of(STATEMENTS, SCALE))
 def test_changed_goals_are_refused_or_true(key):
     one, draw = STATEMENTS[key], random.Random(key)
     for _ in range(GOAL_MUTANTS):
         place = draw.randrange(len(one.goals))
-        try:
-            changed = mutate_claim(one.goals[place], draw)
-        except (TypeError, ValueError):  # no expression
-            continue
+        changed = attempt(mutate_claim, one.goals[place], draw)
         if changed is None:
             continue
         try:
@@ -239,10 +244,7 @@ def test_changed_steps_are_refused_or_true(calls):
         step, args, kwargs = draw.choice(calls)
         call = inspect.signature(step).bind(*args, **kwargs)
         name = draw.choice(list(call.arguments))
-        try:
-            changed = mutate(call.arguments[name], draw)
-        except (TypeError, ValueError):  # no expression
-            continue
+        changed = attempt(mutate, call.arguments[name], draw)
         if changed is None:
             continue
         tried += 1
