@@ -244,7 +244,7 @@ class InnerKernelCompiler(Compiler):
     """Compile a kernel for other kernels."""
 
     def define_pipelines(self) -> Any:
-        """Return numba's pipelines with a `InnerKernelLibrary` as the library."""
+        """Return numba's pipelines with an `InnerKernelLibrary` as the library."""
         state = self.state
         state.library = InnerKernelLibrary(state.targetctx.codegen(), state.func_id.func_qualname)
         return super().define_pipelines()

@@ -100,7 +100,7 @@ def number(
     raise InputError(f"{name} must be {rule}, got {value!r}")
 
 
-def positive(**values: Any) -> list[float]:
+def require_positive(**values: Any) -> list[float]:
     """Return finite numbers above 0 as floats, in the order of their names."""
     return [float(number(name, value, above=True)) for name, value in values.items()]
 

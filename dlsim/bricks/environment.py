@@ -24,7 +24,15 @@ from dlsim.bricks.traces import (
 from dlsim.bricks.workload import random_environment
 from dlsim.compiled import time_offset
 from dlsim.errors import InputError
-from dlsim.validate import MAX_COUNT, MAX_MAGNITUDE, Floats, column, number, positive, require_table
+from dlsim.validate import (
+    MAX_COUNT,
+    MAX_MAGNITUDE,
+    Floats,
+    column,
+    number,
+    require_positive,
+    require_table,
+)
 
 #: Columns of the input tables, each with its smallest value.
 INPUT_COLUMNS: dict[str, dict[str, float]] = {
@@ -164,7 +172,7 @@ class Environment:
 
     def __post_init__(self) -> None:
         """Check and convert the fields."""
-        step, packet = positive(step=self.step, packet=self.packet)
+        step, packet = require_positive(step=self.step, packet=self.packet)
         vars(self).update(step=step, packet=packet)
         vars(self)["server_load"] = float(number("server_load", self.server_load))
         for name in INPUT_COLUMNS:

@@ -215,7 +215,7 @@ def random_environment(
         in memory.
     """
     _check_options(locals())
-    interval, horizon, trace_step, background_work, link_data = validate.positive(
+    interval, horizon, trace_step, background_work, link_data = validate.require_positive(
         interval=interval,
         horizon=horizon,
         trace_step=trace_step,

@@ -37,8 +37,8 @@ from dlsim.validate import (
     instance,
     mapping,
     one_of,
-    positive,
     random_streams,
+    require_positive,
     user_code,
 )
 
@@ -162,7 +162,7 @@ def mean_least_time(cluster: Cluster, mean: float = 100.0, size: str = "resample
     128.76
     """
     instance("cluster", cluster, Cluster)
-    (mean,) = positive(mean=mean)
+    (mean,) = require_positive(mean=mean)
     one_of("size", size, SIZE_LAWS)
     table, top = opr_table(cluster), cluster.nodes + 1
     floor = FLOOR * mean if size == "clip" else 0.0
@@ -251,7 +251,7 @@ def _with_attrs(
 def realised_load(tasks: pd.DataFrame, cluster: Cluster, horizon: float) -> float:
     """Load that a set of tasks really is, by paper M's own definition (section 6.1)."""
     instance("cluster", cluster, Cluster)
-    (horizon,) = positive(horizon=horizon)
+    (horizon,) = require_positive(horizon=horizon)
     (sigma,) = model.task_columns(tasks, ["sigma"], unique=False)
     return float(least_times(sigma, cluster).sum()) / horizon
 
@@ -330,7 +330,7 @@ def mcdf(
     Paper M, section 6.1 and footnote 1.
     """
     instance("cluster", cluster, Cluster)
-    load, horizon, mean = positive(load=load, horizon=horizon, mean=mean)
+    load, horizon, mean = require_positive(load=load, horizon=horizon, mean=mean)
     switches: dict[str, Any] = {"batch": batch, "interval": interval, "size": size}
     switches |= {"base": base, "deadline": deadline, "setup": setup}
     _check_switches(switches, "mcdf")
@@ -444,7 +444,7 @@ def dcratio(
     """
     instance("cluster", cluster, Cluster)
     values = {"load": load, "horizon": horizon, "mean": mean, "dc_ratio": dc_ratio}
-    load, horizon, mean, dc_ratio = positive(**values)
+    load, horizon, mean, dc_ratio = require_positive(**values)
     switches: dict[str, Any] = {"size": size, "deadline": deadline}
     _check_switches(switches, "dcratio")
     typical, draws = float(_time_on_all_nodes(mean, cluster)), random_streams(seed, RANDOM_STREAMS)
@@ -566,7 +566,7 @@ def from_swf(
     instance("cluster", cluster, Cluster)
     unit = cluster.cps if work_per_unit is None else work_per_unit
     rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
-    unit, dc_ratio, time_scale = positive(**rule)
+    unit, dc_ratio, time_scale = require_positive(**rule)
     max_jobs = None if max_jobs is None else validate.whole("max_jobs", max_jobs)
     jobs, _, notes = swf.read_swf(path, limit)
     draws = 0.5 + random_streams(seed, RANDOM_STREAMS)["deadlines"].random(len(jobs))

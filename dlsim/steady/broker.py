@@ -549,7 +549,7 @@ def simulate_day(
         The broker at the end of the day; `Broker.summary` summarises the day.
     """
     applications = validate.whole("applications", applications)
-    hours, load = validate.positive(hours=hours, load=load)
+    hours, load = validate.require_positive(hours=hours, load=load)
     rng = validate.random_streams(seed, _DAY_PURPOSES)
     broker = Broker(Network.from_platform(platform), method, period, trust, seed, reading)
     events: list[tuple[float, Callable[[], Broker]]] = []
