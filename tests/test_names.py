@@ -19,11 +19,7 @@ SYMBOLS = {"bricks": "Hn", "realtime": "nt", "steady": "k", "study": "ntx", "top
 SHARED = {"simulate", "Reading", "POLICIES", "Policy", "SWITCHES"}
 
 #: Public names that two modules still define.
-DEFINED_TWICE = set(
-    """
-    main
-    """.split()
-)
+DEFINED_TWICE = {"main"}
 
 
 def room_of(path):
