@@ -27,14 +27,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.cache import PACKAGE_ROOT, cache_folder, digest_sources, package_digest, private_folder
+from dlsim.errors import InputError
 from dlsim.validate import one_of
 
 #: Tolerance of every comparison of two times, relative to the duration involved (exact types pass
 #: ``tol=0``). Relative to the time itself it is TOL / CLOCK_DIVISOR: 4.4 units in the last place.
 TOL = 1e-12
 CLOCK_DIVISOR = 1024
-#: The packages whose functions are compiled.
-CORE_PACKAGES = ("dlsim.realtime.core", "dlsim.bricks.core", "dlsim.steady.core")
 #: The values of the argument `engine` of an engine's `simulate`.
 ENGINES = ("auto", "compiled", "python")
 #: Whether a core is being imported uncompiled, and the lock of that import.
@@ -63,13 +62,9 @@ def kernel_place(module: str) -> tuple[Path, str]:
     return Path(base) if base else cache_folder(), f"kernels-{core_digest(module)}"
 
 
-#: The cores of this process, by package.
-_CORES: dict[str, "Core"] = {}
-
-
 def say_compiling(module: str) -> None:
     """Print that kernels of a core are being compiled, once per run of the engine."""
-    core = _CORES.get(module.rpartition(".")[0])
+    core = CORES.get(module.removeprefix("dlsim.").partition(".")[0])
     if core is not None and core.compiling_since is None:
         core.compiling_since = time.perf_counter()
         name = core.package.removesuffix(".core")
@@ -79,8 +74,8 @@ def say_compiling(module: str) -> None:
 def require_cache() -> None:
     """Raise InputError if the folders of kernels and of sweep cells cannot be used."""
     private_folder(cache_folder(), "cells", package_digest())
-    for core in () if numba.config.DISABLE_JIT else CORE_PACKAGES:
-        private_folder(*kernel_place(core))
+    for core in () if numba.config.DISABLE_JIT else CORES.values():
+        private_folder(*kernel_place(core.package))
 
 
 def compiled(
@@ -159,7 +154,6 @@ class Core:
         self.done, self._is_used = 0, False
         #: Time at which compiling began in the current run of the engine.
         self.compiling_since: float | None = None
-        _CORES[package] = self
 
     @functools.cached_property
     def compiled(self) -> SimpleNamespace:
@@ -196,7 +190,9 @@ class Core:
         return PACKAGE_ROOT.joinpath(*self.package.split(".")[1:])
 
     @contextlib.contextmanager
-    def at_speed(self, engine: str, work: int) -> Iterator[SimpleNamespace]:
+    def at_speed(
+        self, engine: str, work: int, has_user_functions: bool = False
+    ) -> Iterator[SimpleNamespace]:
         """Yield the modules of the core, compiled or uncompiled.
 
         Parameters
@@ -206,8 +202,16 @@ class Core:
             more uncompiled work than `Core.work`.
         work : int
             Amount of work to do, in the unit of `Core.work`.
+        has_user_functions : bool
+            Whether the core calls functions of a user; only the uncompiled core can.
         """
         one_of("engine", engine, ENGINES)
+        if has_user_functions and engine == "compiled":
+            raise InputError(
+                "engine must be 'auto' or 'python' for functions of a user, which are called"
+                " uncompiled; got 'compiled'"
+            )
+        engine = "python" if has_user_functions else engine
         is_small = not self._is_used and self.done + work <= self.work
         if engine == "python" or (engine == "auto" and is_small):
             self.done += work
@@ -218,6 +222,17 @@ class Core:
         if self.compiling_since is not None:
             took = time.perf_counter() - self.compiling_since
             _say(f"compiled and run in {took:.0f} s")
+
+
+#: The cores of the engines, with the work that a process does uncompiled, in a second or two.
+CORES = {
+    # 1,000 tasks uncompiled take about as long as loading the compiled core
+    "realtime": Core("dlsim.realtime.core", work=1_000, seconds=20),
+    # applications times clusters: G takes at most .05 s on 5 clusters, .34 s on 20
+    "steady": Core("dlsim.steady.core", work=1_000, seconds=3),
+    # microseconds: an hour of the paper's 40 servers takes .2 s, a day 3 s
+    "bricks": Core("dlsim.bricks.core", work=1_500_000, seconds=20),
+}
 
 
 @numba.extending.register_jitable  # plain in Python: it runs on Fractions, and in both cores

@@ -1,75 +1,165 @@
-"""The base class of every engine's Reading: how ambiguous sentences of a paper are understood."""
+"""The base class of every Reading: how the ambiguous sentences of a paper are understood.
 
-from collections.abc import Mapping
+A Reading is a frozen dataclass whose fields are made by `switch`: an engine has one for its rules,
+and every function that draws inputs has one for what the paper leaves open about them.
+"""
+
+import dis
+import importlib
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field, fields
-from typing import Any, ClassVar, Self
+from functools import reduce
+from types import CodeType
+from typing import Any, Self
 
 from dlsim.user_code import resolve_user_code
 from dlsim.validate import mapping, number, one_of
 
 
-def switch(*options: Any, rule: str = "", papers: str = "") -> Any:
-    """Return the dataclass field of a switch with these options, the default first.
+def switch(
+    options: Sequence[Any],
+    *,
+    label: str,
+    reads: str | Sequence[str],
+    number: Mapping[str, Any] | None = None,
+    is_open: bool = False,
+    rule: str = "",
+    papers: str = "",
+) -> Any:
+    """Return the dataclass field of a switch.
 
     Parameters
     ----------
-    *options
-        Values of the switch.
+    options : sequence
+        Values of the switch, the default first; of a number, some values worth trying.
+    label : str
+        What the switch decides, in words that panels and lists show.
+    reads : str or sequence of str
+        The function that acts on the switch, or several, as ``module:name`` below the package of
+        the reading, such as ``core.orders:mcdf_rank``; `require_readers` refuses a switch that they
+        do not read.
+    number : mapping, optional
+        The switch is a number with these limits, arguments of `dlsim.validate.number`.
+    is_open : bool
+        Whether the value may also be a function of a user, or its name as ``FILE.py:name``.
     rule : str
         Name under which `BaseReading.rules` tells whether the second option is chosen.
     papers : str
         Letters of the papers whose notebooks compare claims under this switch.
     """
-    return field(default=options[0], metadata={"options": options, "rule": rule, "papers": papers})
+    about: dict[str, Any] = {
+        "options": tuple(options),
+        "label": label,
+        "reads": (reads,) if isinstance(reads, str) else tuple(reads),
+        "number": number,
+        "is_open": is_open,
+        "rule": rule,
+        "papers": papers,
+    }
+    return field(default=about["options"][0], metadata=about)
 
 
 @dataclass(frozen=True)
 class BaseReading:
-    """Switches with options, the default first; a subclass has an engine's switches as fields."""
-
-    #: Options of switches that are not made by `switch`; limits of numeric switches, as arguments
-    #: of `dlsim.validate.number`; switches that may also be a function.
-    OPTIONS: ClassVar[Mapping[str, tuple[Any, ...]]] = {}
-    NUMBERS: ClassVar[Mapping[str, Mapping[str, Any]]] = {}
-    OPEN: ClassVar[tuple[str, ...]] = ()
+    """Switches with options, the default first; the fields of a subclass are made by `switch`."""
 
     def __post_init__(self) -> None:
         for one in fields(self):
-            name, value = one.name, getattr(self, one.name)
-            if name in self.OPEN:
+            name, value, about = one.name, getattr(self, one.name), one.metadata
+            if about["is_open"]:
                 value = resolve_user_code(name, value)
-                object.__setattr__(self, name, value)
-            if name in self.NUMBERS:
-                object.__setattr__(self, name, number(name, value, **self.NUMBERS[name]))
-            elif not (name in self.OPEN and callable(value)):
-                one_of(name, value, one.metadata.get("options") or self.OPTIONS[name])
+            if about["number"] is not None:
+                value = number(name, value, **about["number"])
+            elif not (about["is_open"] and callable(value)):
+                value = one_of(name, value, about["options"])
+            object.__setattr__(self, name, value)
 
     @classmethod
-    def switches(cls, paper: str = "") -> dict[str, tuple[str, ...]]:
-        """Return the options of every `switch`, or of those of a paper, the default first."""
-        own = {one.name: one.metadata for one in fields(cls) if one.metadata}
-        return {name: one["options"] for name, one in own.items() if paper in one["papers"]}
+    def switches(cls, paper: str = "") -> dict[str, tuple[Any, ...]]:
+        """Return the options of every switch, or of those of a paper, the default first."""
+        own = {one.name: one.metadata for one in fields(cls)}
+        return {name: about["options"] for name, about in own.items() if paper in about["papers"]}
+
+    @classmethod
+    def labels(cls) -> dict[str, str]:
+        """Return what every switch decides, in words."""
+        return {one.name: one.metadata["label"] for one in fields(cls)}
+
+    @classmethod
+    def readers(cls) -> dict[str, tuple[str, ...]]:
+        """Return the functions that act on every switch, as ``package.module:name``."""
+        package = cls.__module__.rpartition(".")[0]
+        return {
+            one.name: tuple(f"{package}.{place}" for place in one.metadata["reads"])
+            for one in fields(cls)
+        }
 
     @classmethod
     def from_switches(cls, switches: Mapping[str, Any]) -> Self:
         """Return a reading from the switches that are not default; a number may be a text."""
-        known, values = [one.name for one in fields(cls)], {}
+        known, values = {one.name: one.metadata for one in fields(cls)}, {}
         for name, value in mapping("switches", switches).items():
             values[one_of("reading switch", name, known)] = value
-            if name in cls.NUMBERS and isinstance(value, str):
+            if known[name]["number"] is not None and isinstance(value, str):
                 with suppress(ValueError):  # the constructor refuses a text that is no number
                     values[name] = float(value)
         return cls(**values)
 
     def rules(self) -> dict[str, bool]:
         """Return whether the second option is chosen, by the rule name of each switch."""
-        named = {one.name: one.metadata for one in fields(self) if one.metadata.get("rule")}
+        named = {one.name: one.metadata for one in fields(self) if one.metadata["rule"]}
         return {
-            meta["rule"]: getattr(self, name) == meta["options"][1] for name, meta in named.items()
+            about["rule"]: getattr(self, name) == about["options"][1]
+            for name, about in named.items()
         }
 
     def changes(self) -> dict[str, Any]:
         """Return the switches that differ from the default."""
         default = asdict(type(self)())
         return {name: value for name, value in asdict(self).items() if value != default[name]}
+
+
+def _loaded_names(code: CodeType) -> Iterator[Any]:
+    """Yield the names and texts that a function or its inner functions load."""
+    for step in dis.get_instructions(code):
+        if step.opname.startswith("LOAD"):
+            yield step.argval
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from _loaded_names(inner)
+
+
+def _find_function(place: str) -> Callable[..., Any]:
+    """Return the plain function that ``package.module:name`` names."""
+    module, _, name = place.partition(":")
+    found: Any = sys.modules.get(module) or importlib.import_module(module)
+    found = reduce(getattr, name.split("."), found)
+    for wrapped in ("fget", "func", "py_func", "__func__"):  # properties, kernels, class methods
+        found = getattr(found, wrapped, found)
+    return found
+
+
+def require_readers(*readings: type[BaseReading]) -> None:
+    """Refuse a reading with a switch on which no function acts.
+
+    Raises
+    ------
+    TypeError
+        If one of the functions that `switch` names does not exist, or does not load the switch by
+        its name or by the name of its rule.
+    """
+    for reading in readings:
+        rules = {one.name: one.metadata["rule"] for one in fields(reading)}
+        for name, places in reading.readers().items():
+            what = f"switch {name!r} of {reading.__module__}.{reading.__qualname__}"
+            if not places:
+                raise TypeError(f"{what} names no function that reads it; say which (reads=...)")
+            for place in places:
+                try:
+                    code = _find_function(place).__code__
+                except (ImportError, AttributeError) as error:
+                    raise TypeError(f"{what} is read by {place!r}, which is not there") from error
+                if {name, rules[name] or name}.isdisjoint(_loaded_names(code)):
+                    raise TypeError(f"{what} is not read by {place!r}; name the function that does")

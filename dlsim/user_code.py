@@ -1,7 +1,10 @@
-"""Loading of a user's functions and records by a text: ``FILE.py:name`` or ``module:name``."""
+"""A user's functions and records: loading by ``FILE.py:name`` or ``module:name``, and calling."""
 
 import importlib
+import inspect
 import runpy
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -48,3 +51,25 @@ def _similar_file(place: str) -> str:
 def resolve_user_code(what: str, value: Any) -> Any:
     """Return the object that a text names in a user's file, and any other value as it is."""
     return load_user_code(what, value) if names_user_code(value) else value
+
+
+@contextmanager
+def calling_user_code(rule: str) -> Iterator[None]:
+    """Turn an exception of a user's function or class into an InputError that states `rule`.
+
+    An InputError passes through unchanged.
+    """
+    try:
+        yield
+    except InputError:
+        raise
+    except Exception as error:
+        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
+
+
+def count_parameters(function: Callable[..., Any]) -> int:
+    """Return how many arguments a function can be called with, -1 where that is not known."""
+    try:
+        return len(inspect.signature(getattr(function, "py_func", function)).parameters)
+    except (TypeError, ValueError):
+        return -1

@@ -12,8 +12,8 @@ import importlib
 import math
 import re
 import sys
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from difflib import get_close_matches
 from fractions import Fraction
 from functools import partial
@@ -215,20 +215,6 @@ def import_extra(what: str, name: str, module: str) -> Any:
     except ImportError as error:
         why = f"{what} needs the extra {name} ({error}): pip install 'dlsim[{name}]'"
         raise InputError(why) from error
-
-
-@contextmanager
-def user_code(rule: str) -> Iterator[None]:
-    """Turn an exception of a user's function or class into an InputError that states `rule`.
-
-    An InputError passes through unchanged.
-    """
-    try:
-        yield
-    except InputError:
-        raise
-    except Exception as error:
-        raise InputError(f"{rule}; got {type(error).__name__}: {error}") from error
 
 
 def or_default(name: str, value: Any, kind: type, remedy: str = "") -> Any:

@@ -23,6 +23,7 @@ from dlsim.bricks import (
 )
 from dlsim.bricks.engine import configure, environment_arrays
 from dlsim.bricks.model import ALGORITHMS, LOADS, PREDICTORS
+from dlsim.compiled import CORES
 from dlsim.errors import InputError
 from tests.bricks_environments import TWO_REGIONS, grid
 from tests.scale import LONG, scale_count
@@ -470,7 +471,7 @@ def test_both_speeds_give_the_same_bytes_where_links_stand_still():
 
 def test_other_users_data_take_the_same_of_links_at_both_speeds():
     env = Environment.random(3, 60.0, horizon=120.0, domains=2, link_background="data")
-    core = speeds.GRID_CORE
+    core = CORES["bricks"]
     assert 1000 < len(env.link_background.times) <= speeds.MAX_UNCOMPILED_ARRIVALS
     left = [
         modules.network.available_throughput(env.rates, env.step, env.link_background)
@@ -504,4 +505,4 @@ def test_auto_runs_an_hour_uncompiled_and_a_day_compiled(hours, is_small):
     """An hour of the paper's servers takes .2 s uncompiled, a day 3 s."""
     env = environment_arrays(Environment.random(0, 60.0, horizon=3600.0 * hours))
     work = speeds.uncompiled_microseconds(env, configure(Scheduler(), Reading()))
-    assert (work <= speeds.GRID_CORE.work) is is_small
+    assert (work <= CORES["bricks"].work) is is_small

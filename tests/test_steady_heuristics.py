@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.compiled import Core
+from dlsim.compiled import CORES, Core
 from dlsim.errors import InputError
 from dlsim.steady import (
     METHODS,
@@ -235,7 +235,7 @@ def test_greedy_ends_where_steps_are_tiny():
 @pytest.mark.parametrize("name", READINGS)
 def test_greedy_goes_on_compiled_where_it_stops_uncompiled(monkeypatch, name, turns):
     for seed in range(5):
-        monkeypatch.setattr(heuristics, "GREEDY_CORE", Core("dlsim.steady.core", 10**6, 3))
+        monkeypatch.setitem(CORES, "steady", Core("dlsim.steady.core", 10**6, 3))
         p = draw_platform(seed, seed % 2 == 0, clusters=3)
         whole = run_greedy(p, READINGS[name], traced=100, engine="python")
         monkeypatch.setattr(heuristics, "UNCOMPILED_TURNS", turns * p.clusters)

@@ -9,15 +9,17 @@
 from dlsim.bricks import topology, traces, workload
 from dlsim.bricks.engine import simulate
 from dlsim.bricks.environment import Environment
-from dlsim.bricks.model import INPUT_SWITCHES, SWITCHES, Reading, Scheduler
+from dlsim.bricks.model import INPUT_SWITCHES, SWITCHES, EnvironmentDraw, Reading, Scheduler
 from dlsim.bricks.outcome import GridResult
 from dlsim.bricks.view import REFUSE, View, best_server
+from dlsim.reading import require_readers
 
 __all__ = [
     "INPUT_SWITCHES",
     "REFUSE",
     "SWITCHES",
     "Environment",
+    "EnvironmentDraw",
     "GridResult",
     "Reading",
     "Scheduler",
@@ -28,3 +30,5 @@ __all__ = [
     "traces",
     "workload",
 ]
+
+require_readers(Reading, EnvironmentDraw)

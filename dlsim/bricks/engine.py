@@ -30,12 +30,14 @@ from dlsim.bricks.core.state import (
 from dlsim.bricks.environment import Environment
 from dlsim.bricks.model import ALGORITHMS, LOADS, MOST_PACKETS, PREDICTORS, Reading, Scheduler
 from dlsim.bricks.outcome import GridResult, attempts_table, requests_table
-from dlsim.bricks.speeds import GRID_CORE, uncompiled_microseconds
+from dlsim.bricks.speeds import uncompiled_microseconds
 from dlsim.bricks.user_predictor import UserPredictor
 from dlsim.bricks.view import REFUSE, RequestColumns, ViewBuilder
+from dlsim.compiled import CORES
 from dlsim.errors import InputError
 from dlsim.progress import progress_bar
-from dlsim.validate import instance, or_default, user_code
+from dlsim.user_code import calling_user_code
+from dlsim.validate import instance, or_default
 
 
 def _read_only(value: Any) -> Any:
@@ -104,7 +106,7 @@ def _ask_scheduler(scheduler: Scheduler, state: GridState, views: ViewBuilder) -
     servers, view = len(state.servers), views.view(state)
     rule = f"algorithm {scheduler.name} must return REFUSE or the row of a server, "
     rule += f"one of 0..{servers - 1}"
-    with user_code(rule):
+    with calling_user_code(rule):
         choice = scheduler.algorithm(view)  # type: ignore[operator]
         if choice is REFUSE:
             state.counters[0].choice = REFUSED
@@ -218,7 +220,7 @@ def simulate(
     arrays, cfg = environment_arrays(env), configure(scheduler, reading)
     with (
         progress_bar("simulating", len(arrays.time)) as show_done,
-        GRID_CORE.at_speed(engine, uncompiled_microseconds(arrays, cfg)) as core,
+        CORES["bricks"].at_speed(engine, uncompiled_microseconds(arrays, cfg)) as core,
     ):
         requests, attempts = _run(core, arrays, cfg, scheduler, reading, show_done)
     tables = requests_table(requests, env), attempts_table(attempts, env)

@@ -105,15 +105,6 @@ MOST_FALLBACKS = 1000
 MOST_PACKETS = 10**9
 #: Rule of the probe interval.
 PROBE_RULE: dict[str, Any] = {"above": True, "rule": "a finite number of seconds above 0"}
-#: Arguments of `Environment.random` that the paper leaves open: default, then alternatives.
-INPUT_SWITCHES: dict[str, tuple[Any, ...]] = {
-    "work_range": ((1_500.0, 1_080_000.0), (90_000.0, 1_080_000.0)),
-    "interval_scope": ("client", "system"), "deadline_communication": (True, False),
-    "server_load": (0.1, 0.0, 0.3), "server_background": ("jobs", "trace"),
-    "link_background": ("trace", "data"), "H": (0.8, 0.5, 0.9),
-    "trace_step": (10.0, 1.0, 60.0, 900.0), "trace_std": (0.1, 0.0, 0.5),
-    "trace_method": ("davies-harte", "paxson"),
-}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -240,17 +231,109 @@ class Reading(BaseReading):
     listed in `INPUT_SWITCHES`.
     """
 
-    load: str = switch(*LOADS)
-    probe: float = 60.0
-    predictor: str | Callable[[Any], Any] = switch(*PREDICTORS)  # noqa: RUF009
-    fallback_time: str = switch("at_submit", "at_arrival")
-    fallback_strict: bool = switch(True, False)
-    network: str = switch("fluid", "packet")
-    corrected_until: str = switch("returned", "served")
-    cost: str = switch("mean", "work_weighted")
+    load: str = switch(
+        tuple(LOADS),
+        label="load of a server: its client jobs, busy time, all jobs, or other users' load",
+        reads="engine:configure",
+    )
+    predictor: str | Callable[[Any], Any] = switch(
+        tuple(PREDICTORS),
+        label="prediction of loads and links: last value, mean of ten, perfect, or adaptive",
+        reads="engine:configure",
+        is_open=True,
+    )
+    fallback_time: str = switch(
+        ("at_submit", "at_arrival"),
+        label="fallback, time left counts from: the submission, or the input's arrival",
+        reads="engine:configure",
+    )
+    fallback_strict: bool = switch(
+        (True, False),
+        label="most fallbacks is a strict limit (no: one more is allowed)",
+        reads="engine:configure",
+    )
+    network: str = switch(
+        ("fluid", "packet"),
+        label="a transfer: flows at its path's throughput, or goes in packets that share links",
+        reads="engine:configure",
+    )
+    corrected_until: str = switch(
+        ("returned", "served"),
+        label="Load Correction counts a job: until its result returns, or its work ends",
+        reads="engine:configure",
+    )
+    cost: str = switch(
+        ("mean", "work_weighted"),
+        label="cost: mean over the requests, or weighted by work",
+        reads="outcome:GridResult.cost",
+    )
+    probe: float = switch(
+        (60.0, 1.0, 900.0),
+        label="seconds between two measurements of all servers and links",
+        reads="engine:configure",
+        number=PROBE_RULE,
+    )
 
-    NUMBERS, OPEN = {"probe": PROBE_RULE}, ("predictor",)
+
+@dataclass(frozen=True)
+class EnvironmentDraw(BaseReading):
+    """What paper B leaves open about its inputs: keyword arguments of `Environment.random`."""
+
+    work_range: tuple[float, float] = switch(
+        ((1_500.0, 1_080_000.0), (90_000.0, 1_080_000.0)),
+        label="work of a request, Mops: from 1500, or from 90000",
+        reads="workload:random_environment",
+    )
+    interval_scope: str = switch(
+        ("client", "system"),
+        label="Int is the mean time between requests: of each client, or of all",
+        reads="workload:random_environment",
+    )
+    deadline_communication: bool = switch(
+        (True, False),
+        label="deadlines allow for the transfers",
+        reads="workload:random_environment",
+    )
+    server_load: float = switch(
+        (0.1, 0.0, 0.3),
+        label="load of the servers by other users",
+        reads="workload:random_environment",
+        number={"high": 1, "below": True},
+    )
+    server_background: str = switch(
+        ("jobs", "trace"),
+        label="other users' load of servers: single jobs, or a trace",
+        reads="workload:random_environment",
+    )
+    link_background: str = switch(
+        ("trace", "data"),
+        label="other users' load of links: part of the trace, or data of their own",
+        reads="workload:random_environment",
+    )
+    H: float = switch(
+        (0.8, 0.5, 0.9),
+        label="Hurst parameter of the traces: how long they remember",
+        reads="workload:random_environment",
+        number={"high": 1, "below": True, "above": True},
+    )
+    trace_step: float = switch(
+        (10.0, 1.0, 60.0, 900.0),
+        label="seconds between two values of a trace",
+        reads="workload:random_environment",
+        number={"above": True},
+    )
+    trace_std: float = switch(
+        (0.1, 0.0, 0.5),
+        label="standard deviation of the traces over their mean",
+        reads="workload:random_environment",
+        number={},
+    )
+    trace_method: str = switch(
+        ("davies-harte", "paxson"),
+        label="method that draws the traces",
+        reads="workload:random_environment",
+    )
 
 
-#: Switches of `Reading` with their options, the default first.
-SWITCHES = Reading.switches()
+#: Switches of `Reading` and of `EnvironmentDraw` with their options, the default first.
+SWITCHES, INPUT_SWITCHES = Reading.switches(), EnvironmentDraw.switches()

@@ -13,11 +13,7 @@ from dlsim.bricks.core.state import (
     Config,
     EnvironmentArrays,
 )
-from dlsim.compiled import Core
-
-#: Uncompiled, a process simulates for a second or two: an hour of the paper's 40 servers takes
-#: .2 s, a day 3 s. Loading the compiled core takes .3 s, compiling it some 20 s.
-GRID_CORE = Core("dlsim.bricks.core", work=1_500_000, seconds=20)
+from dlsim.compiled import CORES
 
 #: Microseconds that the uncompiled core takes, measured on an Intel Xeon.
 MICROSECONDS = {
@@ -62,4 +58,5 @@ def uncompiled_microseconds(env: EnvironmentArrays, cfg: Config) -> int:
 
 def network_for(arrivals: int) -> Any:
     """Return the network module of the core for a number of other users' data."""
-    return (GRID_CORE.python if arrivals <= MAX_UNCOMPILED_ARRIVALS else GRID_CORE.compiled).network
+    core = CORES["bricks"]
+    return (core.python if arrivals <= MAX_UNCOMPILED_ARRIVALS else core.compiled).network

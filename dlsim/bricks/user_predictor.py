@@ -9,6 +9,7 @@ import numpy as np
 from dlsim import validate
 from dlsim.bricks.core.state import EnvironmentArrays, GridState
 from dlsim.errors import InputError
+from dlsim.user_code import calling_user_code
 from dlsim.validate import Floats
 
 
@@ -57,7 +58,7 @@ class UserPredictor:
         """Call the function after a probe, and store what it predicts."""
         rule = "predictor must return one finite number of at least 0 per series, shape "
         rule += str(state.predicted.shape)
-        with validate.user_code(rule):
+        with calling_user_code(rule):
             values = np.asarray(self.function(*self._arguments(env, state)), dtype=np.float64)
         if values.shape != state.predicted.shape or not ((values >= 0) & (values < np.inf)).all():
             least, most = values.min(initial=0), values.max(initial=0)

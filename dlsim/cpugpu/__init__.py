@@ -24,6 +24,7 @@ from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
 from dlsim.cpugpu.rules import Decision, SchedulerState
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
+from dlsim.reading import require_readers
 
 __all__ = [
     "POLICIES",
@@ -60,3 +61,5 @@ __all__ = [
     "word_count",
     "workload",
 ]
+
+require_readers(Reading)

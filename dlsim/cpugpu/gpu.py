@@ -9,13 +9,14 @@ memory, and the disk beyond the host's.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, NamedTuple
 
 import pandas as pd
 
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
+from dlsim.reading import switch
 from dlsim.validate import flag, number, one_of, or_default, whole
 
 #: What a chunk passes through; read and write are the disk's, where the table has them.
@@ -24,12 +25,6 @@ ON_GPU, COPIES = ("h2d", "map", "d2h"), ("h2d", "d2h")
 
 #: Most chunks of a table.
 MOST_CHUNKS = 10**6
-
-#: The switches of `Gpu`, with their options, the default first.
-SWITCHES: dict[str, tuple[str, ...]] = {
-    "queues": ("hyper-q", "per-engine", "single"),
-    "first": ("d2h", "h2d", "chunk"),
-}
 
 
 @dataclass(frozen=True)
@@ -54,8 +49,16 @@ class Gpu:
 
     streams: int = 3
     copy_engines: int = 2
-    queues: str = "hyper-q"
-    first: str = "d2h"
+    queues: str = switch(
+        ("hyper-q", "per-engine", "single"),
+        label="operations start: when an engine is free, in order by engine, or in one order",
+        reads="pipeline:Work.servers",
+    )
+    first: str = switch(
+        ("d2h", "h2d", "chunk"),
+        label="a free engine serves first: copies out, copies in, or the earlier chunk",
+        reads="pipeline:run_operations",
+    )
     pinned: bool = True
 
     def __post_init__(self) -> None:
@@ -63,8 +66,9 @@ class Gpu:
             streams=whole("streams", self.streams, 1, MOST_COUNT),
             copy_engines=whole("copy_engines", self.copy_engines, 1, 2),
         )
-        for name, options in SWITCHES.items():
-            one_of(name, getattr(self, name), options)
+        for one in fields(self):
+            if one.metadata:
+                one_of(one.name, getattr(self, one.name), one.metadata["options"])
         flag("pinned", self.pinned)
 
     def engine(self, stage: str) -> str:

@@ -15,7 +15,8 @@ from dlsim.cpugpu.jobs import CLASSES, JobView
 from dlsim.cpugpu.model import POLICY_RULES, Machine, Policy, Reading
 from dlsim.errors import InputError, ScheduleError
 from dlsim.rounding import not_after
-from dlsim.validate import Floats, column, or_default, require_table, unwrap_scalar, user_code
+from dlsim.user_code import calling_user_code
+from dlsim.validate import Floats, column, or_default, require_table, unwrap_scalar
 
 #: Columns of the times on either class; all that a table of jobs needs.
 VERSIONS = ("cpu_time", "gpu_time")
@@ -130,7 +131,7 @@ def require_single_labels(what: str, rows: pd.DataFrame) -> None:
 def number_applications(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
     """Return the number of each application's name, and the names; a history knows no other."""
     rule = "app must be the name of an application"
-    with user_code(rule):  # what cannot be hashed
+    with calling_user_code(rule):  # what cannot be hashed
         app, app_names = pd.factorize(apps, use_na_sentinel=False)
     for name in app_names:
         if not isinstance(name, str) or not name.strip():

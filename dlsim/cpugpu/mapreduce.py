@@ -27,7 +27,8 @@ from dlsim.cpugpu.mapreduce_run import Setting, TaskRun
 from dlsim.cpugpu.model import Policy, Reading
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
-from dlsim.validate import flag, instance, mapping, number, one_of, or_default, user_code, whole
+from dlsim.user_code import calling_user_code
+from dlsim.validate import flag, instance, mapping, number, one_of, or_default, whole
 
 
 @dataclass(frozen=True, eq=False)
@@ -214,7 +215,7 @@ def run_mapreduce(
     if isinstance(blocks, str):
         raise InputError("blocks must be a list, got one text; see split_text(text, blocks)")
     rule = "blocks must be a list of things with a length"
-    with user_code(rule):
+    with calling_user_code(rule):
         blocks = list(blocks)
         sizes = [len(block) / 1000 for block in blocks]
     if not blocks:
@@ -255,6 +256,6 @@ def run_mapreduce(
     run.run()
     attempts = pd.DataFrame(map(vars, run.attempts)).drop(columns=["task", "seconds", "data"])
     table = pd.DataFrame({"size": sizes, "nodes": setting.block_locations})
-    with user_code(f"keys of {job.name!r} must be such that they can be sorted"):
+    with calling_user_code(f"keys of {job.name!r} must be such that they can be sorted"):
         output = {key: run.results[key] for key in sorted(run.results)}
     return MapReduceResult(output, attempts, table, setting, name)

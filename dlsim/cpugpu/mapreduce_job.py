@@ -19,15 +19,8 @@ import numpy as np
 from dlsim.cpugpu.model import CLASSES, MOST_COUNT, Machine
 from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
-from dlsim.validate import (
-    instance,
-    number,
-    one_of,
-    random_generator,
-    unwrap_scalar,
-    user_code,
-    whole,
-)
+from dlsim.user_code import calling_user_code
+from dlsim.validate import instance, number, one_of, random_generator, unwrap_scalar, whole
 
 #: From a block to pairs (key, value); keys of one job must be sortable.
 Mapper = Callable[[Any], Iterable[tuple[Any, Any]]]
@@ -94,7 +87,7 @@ def partition_of(key: Any, partitions: int) -> int:
 def map_block(job: MapReduce, block: Any, cls: str) -> list[Pairs]:
     """Map a block, partition its pairs, and sort every partition by key."""
     parts: list[Pairs] = [[] for _ in range(job.partitions)]
-    with user_code(
+    with calling_user_code(
         f"map of {job.name!r} must give pairs (key, value), with keys that can be sorted"
     ):
         for key, value in job.version("map", cls)(block):
@@ -110,7 +103,7 @@ def reduce_partition(job: MapReduce, runs: Sequence[Pairs], cls: str) -> dict[An
     merged = heapq.merge(*runs, key=itemgetter(0))
     groups = itertools.groupby(merged, key=itemgetter(0))
     rule = f"reduce of {job.name!r} must take a key, which is hashed and sorted, and its values"
-    with user_code(rule):
+    with calling_user_code(rule):
         return {key: reducer(key, [value for _, value in pairs]) for key, pairs in groups}
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 
 from dlsim.cpugpu.jobs import CLASSES
 from dlsim.errors import InputError
-from dlsim.reading import BaseReading
+from dlsim.reading import BaseReading, switch
 from dlsim.user_code import resolve_user_code
 from dlsim.validate import find_row, flag, number, one_of, whole
 
@@ -223,17 +223,6 @@ def find_job_policy(policy: str | Policy) -> tuple[str, Policy]:
     )
 
 
-#: Every switch of `Reading`, the default first; of a number, some values worth trying.
-SWITCHES: dict[str, tuple[str, ...]] = {
-    "both_free": ("explore", "best"),
-    "unknown_remaining": ("avg", "zero", "inf"),
-    "deviations": ("0", "1", "2"),
-    "gpu_cpu_share": ("0", "0.05", "0.2"),
-}
-#: Those that are numbers, with their largest value.
-NUMBERS = {"deviations": {"high": 100.0}, "gpu_cpu_share": {"high": 1.0}}
-
-
 @dataclass(frozen=True)
 class Reading(BaseReading):
     """How the ambiguous sentences of paper C are understood; every default is named.
@@ -254,14 +243,29 @@ class Reading(BaseReading):
         spread over all CPUs; assumed free by the paper (section 5 A): 0.
     """
 
-    both_free: str = "explore"
-    unknown_remaining: str = "avg"
-    deviations: float = 0.0
-    gpu_cpu_share: float = 0.0
+    both_free: str = switch(
+        ("explore", "best"),
+        label="both kinds of device free: try the unknown one, or take the best known",
+        reads="rules:rule_2",
+    )
+    unknown_remaining: str = switch(
+        ("avg", "zero", "inf"),
+        label="unknown run time of a running job: average, zero, or infinite",
+        reads="rules:unknown_time",
+    )
+    deviations: float = switch(
+        (0.0, 1.0, 2.0),
+        label="expected run time: the mean, plus so many standard deviations",
+        reads="rules:expected_times",
+        number={"high": 100.0},
+    )
+    gpu_cpu_share: float = switch(
+        (0.0, 0.05, 0.2),
+        label="share of a CPU that a running GPU job takes",
+        reads="loop:simulate_jobs",
+        number={"high": 1.0},
+    )
 
-    OPTIONS, NUMBERS = SWITCHES, NUMBERS
 
-    def changes(self) -> dict[str, str]:
-        """Return the switches that differ from the default; a number as its shortest text."""
-        own = super().changes()
-        return {k: f"{v:g}" if k in self.NUMBERS else v for k, v in own.items()}
+#: Switches of `Reading` with their options, the default first.
+SWITCHES = Reading.switches()

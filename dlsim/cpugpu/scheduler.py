@@ -13,7 +13,8 @@ from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.model import POLICY_RULES, Machine, Policy, Reading, find_job_policy
 from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
 from dlsim.errors import InputError
-from dlsim.validate import instance, to_floats, user_code, whole
+from dlsim.user_code import calling_user_code
+from dlsim.validate import instance, to_floats, whole
 
 #: Most moves between sub-queues at one instant before a job starts.
 MOST_MOVES = 100_000
@@ -28,7 +29,7 @@ def decider(policy: Policy) -> Decide:
 
     def ask(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
         """Call a user's function; raise InputError unless it returns a decision valid here."""
-        with user_code(f"{name} must return None or a Decision"):
+        with calling_user_code(f"{name} must return None or a Decision"):
             found = own(state, policy, reading)
             if found is None:
                 return None

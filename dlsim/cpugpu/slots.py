@@ -28,7 +28,8 @@ from dlsim.cpugpu.queues import ByApplication
 from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
-from dlsim.validate import number, one_of, require_table, user_code, whole
+from dlsim.user_code import calling_user_code
+from dlsim.validate import number, one_of, require_table, whole
 
 #: A free slot takes a task of the job with the least key. The key is a function of the job's place
 #: among the arrivals, its running tasks, the running tasks of its queue, and its row. FIFO: the
@@ -167,7 +168,7 @@ def run_slots(jobs: pd.DataFrame, slots: int, scheduler: str = "fifo") -> SlotRe
             f"queue of job {label!r} must be a name, got {queue!r}; give one, or no such column "
             "for one queue of all"
         )
-    with user_code("queue must be a name that can be hashed"):
+    with calling_user_code("queue must be a name that can be hashed"):
         shares = list(table.groupby("queue", sort=False)["share"])
     for queue, own in shares:
         least = float(own.min())

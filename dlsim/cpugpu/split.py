@@ -19,7 +19,8 @@ from dlsim.cpugpu.job_table import require, table_times_equal
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
-from dlsim.validate import number, random_generator, user_code, whole
+from dlsim.user_code import calling_user_code
+from dlsim.validate import number, random_generator, whole
 
 
 class EqualFinish(NamedTuple):
@@ -30,7 +31,7 @@ class EqualFinish(NamedTuple):
 
 
 def _devices(fixed: Sequence[Any], unit: Sequence[Any]) -> list[tuple[Any, Any]]:
-    with user_code("fixed and unit must be lists of numbers"):
+    with calling_user_code("fixed and unit must be lists of numbers"):
         fixed, unit = list(fixed), list(unit)
     if len(fixed) != len(unit) or not unit:
         raise InputError(
@@ -209,7 +210,7 @@ def adapt_split(
     still = "a number of at least 0 and below 1, with which the shares would never move"
     number("damping", damping, 0, 1, below=True, rule=still)
     devices, rows = _devices(fixed, unit), []
-    with user_code("start must be a list of shares"):
+    with calling_user_code("start must be a list of shares"):
         share = [work / len(devices)] * len(devices) if start is None else list(start)
     for x in share:
         number("start", x, above=True)

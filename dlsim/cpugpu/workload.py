@@ -17,6 +17,7 @@ from numpy.random import Generator
 from dlsim import files
 from dlsim.cpugpu.job_table import REQUIRED, VERSIONS, time_column
 from dlsim.errors import InputError
+from dlsim.user_code import calling_user_code
 from dlsim.validate import (
     Floats,
     Seed,
@@ -25,7 +26,6 @@ from dlsim.validate import (
     random_streams,
     require_memory,
     require_table,
-    user_code,
     whole,
 )
 
@@ -183,7 +183,7 @@ def random_jobs(
 def jobs_in_order(table: pd.DataFrame, apps: list[str]) -> pd.DataFrame:
     """Return one job per name, in that order, at time 0 and without noise."""
     require_table("applications", table, VERSIONS, empty=False)
-    with user_code("apps must be a list of names of applications"):
+    with calling_user_code("apps must be a list of names of applications"):
         for app in (apps := list(apps)):
             if app not in table.index:
                 known = ", ".join(map(str, table.index))

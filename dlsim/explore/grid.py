@@ -18,6 +18,7 @@ from dlsim.bricks import (
     INPUT_SWITCHES,
     SWITCHES,
     Environment,
+    EnvironmentDraw,
     GridResult,
     Reading,
     Scheduler,
@@ -40,24 +41,6 @@ _SWITCHES_SHOWN: dict[str, tuple[Any, ...]] = {
     name: options
     for name, options in {**SWITCHES, **INPUT_SWITCHES}.items()
     if name not in _SLOW_SWITCHES
-}
-
-#: What each switch decides.
-_LABELS = {
-    "load": "load of a server: its client jobs, busy time, all jobs, or other users' load",
-    "predictor": "prediction of loads and links: last value, mean of ten, perfect, or adaptive",
-    "fallback_time": "fallback, time left counts from: the submission, or the input's arrival",
-    "fallback_strict": "most fallbacks is a strict limit (no: one more is allowed)",
-    "corrected_until": "Load Correction counts a job: until its result returns, or its work ends",
-    "cost": "cost: mean over the requests, or weighted by work",
-    "work_range": "work of a request, Mops: from 1500, or from 90000",
-    "interval_scope": "Int is the mean time between requests: of each client, or of all",
-    "deadline_communication": "deadlines allow for the transfers",
-    "server_load": "load of the servers by other users",
-    "server_background": "other users' load of servers: single jobs, or a trace",
-    "H": "Hurst parameter of the traces: how long they remember",
-    "trace_std": "standard deviation of the traces over their mean",
-    "trace_method": "method that draws the traces",
 }
 
 _DEFINITIONS = {
@@ -97,7 +80,7 @@ class GridSetting(NamedTuple):
     Slider("interval", "Int, minutes", 30.0, 150.0, 5.0, 60.0),
     settings=(Slider("seed", "seed of the environment", 0, 99, 1, 0),),
     switches=_SWITCHES_SHOWN,
-    labels=_LABELS,
+    labels=Reading.labels() | EnvironmentDraw.labels(),
     words=_DEFINITIONS,
 )
 def grid(

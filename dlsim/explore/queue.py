@@ -30,14 +30,6 @@ _LETTERS = "ABCDEFGH"
 #: Height of a job's block in rows, size of its text in points, width of a letter in inches.
 _BLOCK_HEIGHT, _BLOCK_POINTS, _LETTER_WIDTH = 0.76, 8.5, 0.075
 
-#: What each switch decides.
-_LABELS = {
-    "both_free": "both kinds of device free: try the unknown one, or take the best known",
-    "unknown_remaining": "unknown run time of a running job: average, zero, or infinite",
-    "deviations": "expected run time: the mean, plus so many standard deviations",
-    "gpu_cpu_share": "share of a CPU that a running GPU job takes",
-}
-
 _DEFINITIONS = {
     "in a block": "application of the job and the rule that placed it",
     "R2": "the application was never run on this kind of device: run it there to learn "
@@ -71,7 +63,7 @@ _DEFINITIONS = {
         Slider("seed", "seed of the noise", 0, 99, 1, 0),
     ),
     switches=SWITCHES,
-    labels=_LABELS,
+    labels=Reading.labels(),
     words=_DEFINITIONS,
 )
 def queue(

@@ -51,25 +51,6 @@ _SWITCHES_SHOWN = {
 }
 _SWITCHES_SHOWN |= {name: workload.SWITCHES["mcdf"][name] for name in ("batch", "interval")}
 
-#: What each switch decides.
-_LABELS = {
-    "an_nodes": "policies on all nodes: use all, or the best number",
-    "mn_order": "a task that does not fit now: skip it, or wait for it",
-    "mn_count": "fewest nodes: computed at each start, or once at arrival",
-    "dc_at_N": "slope of the cost at n = N (MCDF): by the formula, or infinite",
-    "order_when": "tasks are sorted: at each start, or once per test",
-    "link": "tasks send: each over a link of its own, or all over one",
-    "batch_commit": "tasks that arrive together: planned together, or one by one",
-    "same_time": "at one instant comes first: the start, or the admission test",
-    "late": "late tasks, if none is refused: run, or are dropped",
-    "release": "nodes are free again: at the task's estimated end, or each at its own",
-    "commit": "a plan is fixed when: its first node starts, or its last one is free",
-    "backfill": "a small task may pass a waiting one",
-    "split": "pieces of a user's task are accepted: all or none, or one by one",
-    "batch": "arrivals in batches: as printed, scaled to the load, or single tasks",
-    "interval": "times between arrivals: exponential, or Poisson",
-}
-
 _DEFINITIONS = {
     "admission test": "when a task arrives, the policy plans it together with the waiting tasks; "
     "the task is accepted only if all of them meet their deadlines",
@@ -96,7 +77,7 @@ _DEFINITIONS = {
         Slider("setup", "set-up of a node ST = SC", 0.0, 20.0, 1.0, 0.0),
     ),
     switches=_SWITCHES_SHOWN,
-    labels=_LABELS,
+    labels=Reading.labels() | workload.TaskDraw.labels(),
     words=_DEFINITIONS,
 )
 def schedules(

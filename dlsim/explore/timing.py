@@ -67,7 +67,7 @@ _DEFINITIONS = {
     Slider("sc", "set-up to compute SC", 0.0, 100.0, 1.0, 20.0),
     settings=UNIT_TIMES,
     switches={"an_nodes": SWITCHES["an_nodes"]},
-    labels={"an_nodes": "with more nodes than the fastest number: use all, or the best number"},
+    labels=Reading.labels(),
     words=_DEFINITIONS,
 )
 def timing(

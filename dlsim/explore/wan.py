@@ -48,15 +48,6 @@ LINK_INK = {"unused": "#B5B5B5", "in use": INK["blue"], "full": INK["vermillion"
 #: Smallest share of its speed at which a cluster counts as computing for others.
 MIN_SHARE_FOR_OTHERS = 1e-6
 
-#: What each switch decides.
-_LABELS = {
-    "local_amount": "greedy, work on the own cluster: by the formula, or by the text",
-    "stuck": "greedy, if the formula gives 0: the text's amount, or all the rest",
-    "vertex": "of equal optima, round: the solver's, or the one with fewest connections",
-    "lprg_start": "LPRG: greedy starts from the shares of LPR, or from nothing",
-    "table2": "priority, work and data of the applications: 1, or random",
-}
-
 _DEFINITIONS = {
     "G, LPR, LPRG, LPRR": "the paper's heuristics: greedy; the relaxed program rounded down; "
     "the same, then greedy on what is left; rounded at random",
@@ -81,7 +72,7 @@ _DEFINITIONS = {
     Slider("connections", "connections per link, at most", 0, 10, 1, 10),
     Menu("method", "method", SCHEDULE_METHODS),
     switches={**SWITCHES, **topology.SWITCHES},
-    labels=_LABELS,
+    labels=Reading.labels() | topology.PlatformDraw.labels(),
     words=_DEFINITIONS,
 )
 def wan(

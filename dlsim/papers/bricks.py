@@ -48,7 +48,6 @@ CORRECTION_PAIRS = (("x/x", "L/x"), ("x/F", "L/F"))
 #: `Environment.random`, and of the scheduler.
 SWITCHES: dict[str, tuple[Any, ...]] = {
     **ENGINE_SWITCHES,
-    "probe": (60.0, 1.0, 900.0),
     **INPUT_SWITCHES,
     "exclude_rejecting": (False, True),
 }

@@ -7,6 +7,7 @@
 >>> s.check()
 """
 
+from dlsim.reading import require_readers
 from dlsim.realtime import star, workload
 from dlsim.realtime.bound import Bound, clairvoyant_bound
 from dlsim.realtime.engine import LoadSplit, simulate, split_load
@@ -25,3 +26,5 @@ __all__ = [
     "Schedule", "StateView", "TaskView", "clairvoyant_bound", "execution_time", "fastest_nodes",
     "fewest_nodes", "shares", "simulate", "split_load", "star", "total_cost", "workload",
 ]  # fmt: skip
+
+require_readers(Reading, workload.TaskDraw, workload.RatioDraw, workload.UserDraw)

@@ -21,7 +21,8 @@ from dlsim.realtime.model import MOST_ROUNDS, SPLIT_KINDS, Cluster, Policy, Read
 from dlsim.realtime.outcome import Schedule
 from dlsim.realtime.policy_run import make_rules, run_policy
 from dlsim.realtime.schedule_arrays import TaskTable
-from dlsim.validate import Floats, column, instance, number, or_default, require_table, user_code
+from dlsim.user_code import calling_user_code
+from dlsim.validate import Floats, column, instance, number, or_default, require_table
 
 
 def simulate(
@@ -123,7 +124,7 @@ def _static_ranks(tasks: pd.DataFrame, policy: Policy) -> Floats:
         f"order function {getattr(policy.order_key, '__name__', 'order')} must return one number "
         f"per task, shape ({len(tasks)},) without NaN"
     )
-    with user_code(rule):
+    with calling_user_code(rule):
         keys = np.array(policy.order_key(tasks))
         keys = keys if keys.dtype.kind in "cmMSU" else keys.astype(np.float64)
     if keys.dtype != np.float64 or keys.shape != (len(tasks),) or np.isnan(keys).any():

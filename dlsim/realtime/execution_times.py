@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 
 from dlsim.realtime.core_versions import formulas_for
 from dlsim.realtime.model import Cluster
-from dlsim.validate import MAX_MAGNITUDE, Floats, column, instance, number, user_code, whole
+from dlsim.user_code import calling_user_code
+from dlsim.validate import MAX_MAGNITUDE, Floats, column, instance, number, whole
 
 #: The rule of a data size.
 SIZE = "a finite size above 0"
@@ -168,7 +169,7 @@ def execution_time(sigma: Any, n: Any, cluster: Cluster) -> Any:
     size, most = _as_floats("sigma", sigma, above=True, rule=SIZE), cluster.nodes
     many = hasattr(n, "__len__")
     count = column("n", n, 1, most, is_whole=True) if many else whole("n", n, 1, most)
-    with user_code("sigma and n must be numbers or arrays that broadcast"):
+    with calling_user_code("sigma and n must be numbers or arrays that broadcast"):
         np.broadcast_shapes(np.shape(size), np.shape(count))
     table = opr_table(cluster)
     found = table.setup_time[count] + size * table.time_per_unit[count]
@@ -244,7 +245,7 @@ def fewest_nodes(sigma: Any, budget: Any, cluster: Cluster, start: Any = 0.0) ->
     begin = _as_floats("start", start, -MAX_MAGNITUDE, rule="a finite time")
     rule = "a time, or inf for no deadline"
     left = _as_floats("budget", budget, -np.inf, np.inf, rule=rule)
-    with user_code("sigma, budget and start must be numbers or arrays that broadcast"):
+    with calling_user_code("sigma, budget and start must be numbers or arrays that broadcast"):
         each = np.broadcast_arrays(sizes, left, begin)
     found, table = np.empty(each[0].shape, dtype=np.int64), opr_table(cluster)
     sizes, left, begin = (np.array(x, order="C").ravel() for x in each)

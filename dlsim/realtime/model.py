@@ -8,7 +8,6 @@ Utilizing Inserted Idle Time", and what it takes from its reference [6].
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from inspect import signature
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,7 +18,7 @@ from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core import node_rules, orders, splits
 from dlsim.realtime.core.formulas import MOST_ROUNDS
-from dlsim.user_code import resolve_user_code
+from dlsim.user_code import count_parameters, resolve_user_code
 from dlsim.validate import (
     MAX_MAGNITUDE,
     column,
@@ -41,14 +40,6 @@ RULES = {
     "nodes": (("task", "t", "state"), "a whole number of nodes in 0..N, 0 to refuse the task"),
     "partition": (("sigma", "release", "state"), "a positive share per node, with the sum 1"),
 }
-
-
-def count_parameters(function: Callable[..., Any]) -> int:
-    """Return how many arguments a function can be called with, -1 where that is not known."""
-    try:
-        return len(signature(getattr(function, "py_func", function)).parameters)
-    except (TypeError, ValueError):
-        return -1
 
 
 def check_rule(kind: str, function: Callable[..., Any]) -> None:
@@ -621,23 +612,122 @@ class Reading(BaseReading):
         `Schedule.counts`: whether a task on one node counts.
     """
 
-    an_nodes: str = switch("all", "best", rule="best", papers="M")
-    mn_order: str = switch("skip", "strict", rule="strict", papers="M")
-    mn_count: str = switch("at_start", "frozen", rule="frozen", papers="MI")
-    dc_at_N: str = switch("formula", "inf", rule="infinite_top", papers="M")
-    order_when: str = switch("each_tk", "once", rule="once", papers="M")
-    link: str = switch("per_task", "shared", rule="shared", papers="MI")
-    batch_order: str = switch("index", "policy", rule="by_policy", papers="M")
-    batch_commit: str = switch("replan", "commit", rule="commit", papers="M")
-    same_time: str = switch("dispatch", "test", rule="test_first", papers="MI")
-    late: str = switch("run", "drop", papers="M")
-    release: str = switch("estimate", "finish", rule="finish", papers="I")
-    commit: str = switch("first", "last", rule="last", papers="I")
-    backfill: str = switch("off", "on", papers="I")
-    split: str = switch("all", "piece", papers="I")
-    scope: str = switch("chosen", "all", rule="every", papers="I")
-    ties: str = switch("fail", "skip", rule="skip_ties", papers="I")
-    count_single: str = switch("no", "yes", rule="single", papers="I")
+    an_nodes: str = switch(
+        ("all", "best"),
+        label="policies on all nodes: use all, or the best number",
+        reads="core.splits:receiving_nodes",
+        rule="best",
+        papers="M",
+    )
+    mn_order: str = switch(
+        ("skip", "strict"),
+        label="a task that does not fit now: skip it, or wait for it",
+        reads="core.admission:schedulability_test",
+        rule="strict",
+        papers="M",
+    )
+    mn_count: str = switch(
+        ("at_start", "frozen"),
+        label="fewest nodes: computed at each start, or once at arrival",
+        reads="core.node_rules:init_newcomer",
+        rule="frozen",
+        papers="MI",
+    )
+    dc_at_N: str = switch(
+        ("formula", "inf"),
+        label="slope of the cost at n = N (MCDF): by the formula, or infinite",
+        reads="core.orders:mcdf_rank",
+        rule="infinite_top",
+        papers="M",
+    )
+    order_when: str = switch(
+        ("each_tk", "once"),
+        label="tasks are sorted: at each start, or once per test",
+        reads="core.admission:schedulability_test",
+        rule="once",
+        papers="M",
+    )
+    link: str = switch(
+        ("per_task", "shared"),
+        label="tasks send: each over a link of its own, or all over one",
+        reads="core.placement:compute_chunks",
+        rule="shared",
+        papers="MI",
+    )
+    batch_order: str = switch(
+        ("index", "policy"),
+        label="tasks that arrive together are tested: as listed, or as the policy orders",
+        reads="core.loop:sort_batch",
+        rule="by_policy",
+        papers="M",
+    )
+    batch_commit: str = switch(
+        ("replan", "commit"),
+        label="tasks that arrive together: planned together, or one by one",
+        reads="core.loop:run_admission",
+        rule="commit",
+        papers="M",
+    )
+    same_time: str = switch(
+        ("dispatch", "test"),
+        label="at one instant comes first: the start, or the admission test",
+        reads="core.loop:run_admission",
+        rule="test_first",
+        papers="MI",
+    )
+    late: str = switch(
+        ("run", "drop"),
+        label="late tasks, if none is refused: run, or are dropped",
+        reads="policy_run:run_policy",
+        papers="M",
+    )
+    release: str = switch(
+        ("estimate", "finish"),
+        label="nodes are free again: at the task's estimated end, or each at its own",
+        reads="core.placement:release_nodes",
+        rule="finish",
+        papers="I",
+    )
+    commit: str = switch(
+        ("first", "last"),
+        label="a plan is fixed when: its first node starts, or its last one is free",
+        reads="core.loop:dispatch",
+        rule="last",
+        papers="I",
+    )
+    backfill: str = switch(
+        ("off", "on"),
+        label="a small task may pass a waiting one",
+        reads="policy_run:make_rules",
+        papers="I",
+    )
+    split: str = switch(
+        ("all", "piece"),
+        label="pieces of a user's task are accepted: all or none, or one by one",
+        reads="engine:simulate",
+        papers="I",
+    )
+    scope: str = switch(
+        ("chosen", "all"),
+        label="inserted idle times are counted: among the chosen nodes, or all",
+        reads="core.idle_times:find_iit_flags",
+        rule="every",
+        papers="I",
+    )
+    ties: str = switch(
+        ("fail", "skip"),
+        label="equal release times: break a constraint, or are not asked",
+        reads="core.idle_times:find_iit_flags",
+        rule="skip_ties",
+        papers="I",
+    )
+    count_single: str = switch(
+        ("no", "yes"),
+        label="a task on one node: does not count, or counts",
+        reads="core.idle_times:find_iit_flags",
+        rule="single",
+        papers="I",
+    )
 
 
 #: Every switch of `Reading` with its options, the default first; those that paper M leaves open.

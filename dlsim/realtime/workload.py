@@ -17,7 +17,7 @@ import math
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -28,41 +28,17 @@ from scipy.special import ndtr
 from dlsim import files, swf, validate
 from dlsim.compiled import TOL
 from dlsim.errors import InputError
+from dlsim.reading import BaseReading, switch
 from dlsim.realtime import model
 from dlsim.realtime.execution_times import least_times, opr_table
 from dlsim.realtime.model import Cluster
-from dlsim.validate import (
-    Floats,
-    Seed,
-    instance,
-    mapping,
-    one_of,
-    random_streams,
-    require_positive,
-    user_code,
-)
+from dlsim.user_code import calling_user_code
+from dlsim.validate import Floats, Seed, instance, mapping, one_of, random_streams, require_positive
 
 __all__ = [
     "SWITCHES", "dcratio", "from_csv", "from_swf", "mcdf", "mean_least_time", "realised_load",
     "split_reading", "user_split",
 ]  # fmt: skip
-
-#: The switches of every function that draws, with their options, the default first.
-SWITCHES: dict[str, dict[str, tuple[str, ...]]] = {
-    "mcdf": {
-        "batch": ("literal", "scaled", "single"),
-        "interval": ("exponential", "poisson"),
-        "size": ("resample", "abs", "clip"),
-        "base": ("actual", "nominal"),
-        "deadline": ("minmax", "largest"),
-        "setup": ("regenerate", "same_tasks"),
-    },
-    "dcratio": {
-        "size": ("resample", "clip", "abs", "uniform"),
-        "deadline": ("clamp", "scaled", "redraw_both"),
-    },
-    "user_split": {"n_min": ("text", "code")},
-}
 
 #: Most tasks at one arrival point (paper M: U{1..10}), and their mean number.
 MAX_BATCH, MEAN_BATCH = 10, 5.5
@@ -88,6 +64,79 @@ SIZE_LAWS = (*_POSITIVE, "uniform")
 Law = str | Callable[[Generator, int], Any]
 #: Sizes drawn from a user's law to estimate the mean execution time.
 LAW_SAMPLE = 100_000
+
+
+@dataclass(frozen=True)
+class TaskDraw(BaseReading):
+    """What paper M leaves open about its tasks: keyword arguments of `mcdf`."""
+
+    batch: str = switch(
+        ("literal", "scaled", "single"),
+        label="arrivals in batches: as printed, scaled to the load, or single tasks",
+        reads="workload:mcdf",
+    )
+    interval: str = switch(
+        ("exponential", "poisson"),
+        label="times between arrivals: exponential, or Poisson",
+        reads="workload:_draw_arrival_points",
+    )
+    size: Law = switch(
+        ("resample", "abs", "clip"),
+        label="sizes that are not positive: drawn again, made positive, or raised",
+        reads="workload:_draw_sizes",
+        is_open=True,
+    )
+    base: str = switch(
+        ("actual", "nominal"),
+        label="load counts the mean time: over the law of the sizes, or at the mean size",
+        reads="workload:mcdf",
+    )
+    deadline: str = switch(
+        ("minmax", "largest"),
+        label="deadlines reach: from the least time to that on one node, or to the largest",
+        reads="workload:mcdf",
+    )
+    setup: str = switch(
+        ("regenerate", "same_tasks"),
+        label="tasks are drawn: for the set-up costs, or as if there were none",
+        reads="workload:mcdf",
+    )
+
+
+@dataclass(frozen=True)
+class RatioDraw(BaseReading):
+    """What paper I leaves open about its tasks: keyword arguments of `dcratio`."""
+
+    size: Law = switch(
+        ("resample", "clip", "abs", "uniform"),
+        label="sizes that are not positive: drawn again, raised, made positive; or uniform",
+        reads="workload:_draw_sizes",
+        is_open=True,
+    )
+    deadline: str = switch(
+        ("clamp", "scaled", "redraw_both"),
+        label="a deadline that no task could meet: raised, scaled, or drawn again with the size",
+        reads="workload:dcratio",
+    )
+
+
+@dataclass(frozen=True)
+class UserDraw(BaseReading):
+    """What paper I leaves open about User Split: a keyword argument of `user_split`."""
+
+    n_min: str = switch(
+        ("text", "code"),
+        label="fewest nodes that a user may ask for: by the text, or by the pseudocode",
+        reads="workload:user_split",
+    )
+
+
+#: The switches of every function that draws, with their options, the default first.
+SWITCHES = {
+    "mcdf": TaskDraw.switches(),
+    "dcratio": RatioDraw.switches(),
+    "user_split": UserDraw.switches(),
+}
 
 
 def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[str, str], ...]:
@@ -201,7 +250,7 @@ def _draw_sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats
     if callable(size):
         name = getattr(size, "__name__", "size")
         rule = f"law {name}(generator, {count}) must return {count} sizes above 0"
-        with user_code(rule):
+        with calling_user_code(rule):
             drawn = size(stream, count)
         if np.shape(drawn) != (count,):
             raise InputError(f"{rule}; got {type(drawn).__name__} of shape {np.shape(drawn)}")

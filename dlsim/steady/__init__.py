@@ -8,6 +8,7 @@
 True
 """
 
+from dlsim.reading import require_readers
 from dlsim.steady import topology
 from dlsim.steady.allocation import Allocation, Period
 from dlsim.steady.broker import Broker, simulate_day
@@ -45,3 +46,5 @@ __all__ = [
     "to_fraction",
     "topology",
 ]
+
+require_readers(Reading, topology.PlatformDraw)

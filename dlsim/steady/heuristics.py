@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.compiled import Core
+from dlsim.compiled import CORES
 from dlsim.steady.allocation import scale_to_feasible
 from dlsim.steady.core.greedy import (
     ALL_TURNS,
@@ -35,9 +35,6 @@ FIT_TOLERANCE = 1e-9
 #: clusters it takes 6 to 22 times as long, on those of 90 clusters 10 to 42 times.
 SMALL_LP_CELLS = 2048
 
-#: The core of G at two speeds. Applications times clusters that a process serves uncompiled, in
-#: about a second: G takes at most .05 s on 5 clusters, .34 s on 20. Compiling takes some 3 s.
-GREEDY_CORE = Core("dlsim.steady.core", work=1_000, seconds=3)
 #: Turns of G times clusters that "auto" takes uncompiled, in about a second; the platforms drawn by
 #: Table 1 need at most 150,000 on 20 clusters, one with thin connections may need a million turns.
 UNCOMPILED_TURNS = 200_000
@@ -140,7 +137,7 @@ def run_greedy(
     if engine == "auto":  # it continues with the compiled core
         last_turn = UNCOMPILED_TURNS // platform.clusters
     while not is_done:
-        with GREEDY_CORE.at_speed(engine, platform.applications * platform.clusters) as core:
+        with CORES["steady"].at_speed(engine, platform.applications * platform.clusters) as core:
             is_done = core.greedy.allocate_greedily(
                 network, remaining, trace, as_in_prose, takes_rest, last_turn
             )

@@ -55,10 +55,26 @@ class Reading(BaseReading):
         nothing.
     """
 
-    local_amount: str = switch("printed", "prose")
-    stuck: str = switch("prose", "rest")
-    vertex: str = switch("solver", "least_connections")
-    lprg_start: str = switch("lpr", "zero")
+    local_amount: str = switch(
+        ("printed", "prose"),
+        label="greedy, work on the own cluster: by the formula, or by the text",
+        reads="heuristics:run_greedy",
+    )
+    stuck: str = switch(
+        ("prose", "rest"),
+        label="greedy, if the formula gives 0: the text's amount, or all the rest",
+        reads="heuristics:run_greedy",
+    )
+    vertex: str = switch(
+        ("solver", "least_connections"),
+        label="of equal optima, round: the solver's, or the one with fewest connections",
+        reads="engine:SolveOptions.needs_least_connections",
+    )
+    lprg_start: str = switch(
+        ("lpr", "zero"),
+        label="LPRG: greedy starts from the shares of LPR, or from nothing",
+        reads="heuristics:run_greedy",
+    )
 
 
 #: Every switch of `Reading` with its options, the default first.

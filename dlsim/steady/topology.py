@@ -10,6 +10,7 @@ networks", Globecom 1996; the program itself is not used, and its redundancies a
 import math
 import warnings
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 
 import networkx as nx
 import numpy as np
@@ -17,13 +18,26 @@ from numpy.random import Generator
 from scipy.sparse.csgraph import minimum_spanning_tree
 
 from dlsim.errors import InputError
+from dlsim.reading import BaseReading, switch
 from dlsim.steady.graphs import prune
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.routes import require_pair_memory
 from dlsim.validate import Seed, import_extra, number, one_of, random_streams, require_memory, whole
 
+
+@dataclass(frozen=True)
+class PlatformDraw(BaseReading):
+    """What paper S leaves open about its random platforms: an argument of `random`."""
+
+    table2: str = switch(
+        ("one", "het"),
+        label="priority, work and data of the applications: 1, or random",
+        reads="topology:random",
+    )
+
+
 #: Every switch of this module with its options, the default first.
-SWITCHES: dict[str, tuple[str, ...]] = {"table2": ("one", "het")}
+SWITCHES = PlatformDraw.switches()
 
 #: Least bytes of memory for drawing a network: per pair of nodes of one part, per node.
 BYTES_PER_NODE_PAIR, BYTES_PER_NODE = 40, 200

@@ -93,7 +93,8 @@ def draw_scheduler(rng: np.random.Generator) -> Scheduler:
 
 def draw_reading(rng: np.random.Generator) -> Reading:
     """Draw a reading, with probes from twice a second to never again."""
-    options = {name: values[int(rng.integers(len(values)))] for name, values in SWITCHES.items()}
+    words = {name: values for name, values in SWITCHES.items() if name != "probe"}
+    options = {name: values[int(rng.integers(len(values)))] for name, values in words.items()}
     if rng.random() < 0.1:
         options["predictor"] = mean_of_two
     return Reading(probe=float(rng.choice([60.0, 0.5, 7.0, 1e6])), **options)
