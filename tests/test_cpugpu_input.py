@@ -29,7 +29,7 @@ from dlsim.cpugpu import (
     workload,
 )
 from dlsim.cpugpu.jobs import device_class
-from dlsim.cpugpu.model import NUMBERS, find_job_policy
+from dlsim.cpugpu.model import find_job_policy
 from dlsim.cpugpu.rules import Decision
 from dlsim.errors import InputError
 from tests.refusals import refuses_each
@@ -88,7 +88,11 @@ REFUSED = [
                       {"re_explore": -1}, {"bound": 1.5}, {"steal": "yes"})],
     (lambda: simulated(policy="hist"), "policy must be one of history, .*'hist'"),
     *[(lambda n=name: Reading.from_switches({n: "neither"}), name) for name in SWITCHES],
-    *[(lambda n=name: Reading.from_switches({n: "-1"}), name) for name in NUMBERS],
+    *[
+        (lambda n=name: Reading.from_switches({n: "-1"}), name)
+        for name, options in SWITCHES.items()
+        if isinstance(options[0], float)
+    ],
     (lambda: Reading.from_switches({"sides": "both"}), "reading switch must be one of both_free"),
     (lambda: Reading.from_switches("best"), "mapping"),
     (lambda: simulated(reading={"both_free": "best"}), "Reading.from_switches"),

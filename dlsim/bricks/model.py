@@ -236,6 +236,12 @@ class Reading(BaseReading):
         label="load of a server: its client jobs, busy time, all jobs, or other users' load",
         reads="engine:configure",
     )
+    probe: float = switch(
+        (60.0, 1.0, 900.0),
+        label="seconds between two measurements of all servers and links",
+        reads="engine:configure",
+        number=PROBE_RULE,
+    )
     predictor: str | Callable[[Any], Any] = switch(
         tuple(PREDICTORS),
         label="prediction of loads and links: last value, mean of ten, perfect, or adaptive",
@@ -266,12 +272,6 @@ class Reading(BaseReading):
         ("mean", "work_weighted"),
         label="cost: mean over the requests, or weighted by work",
         reads="outcome:GridResult.cost",
-    )
-    probe: float = switch(
-        (60.0, 1.0, 900.0),
-        label="seconds between two measurements of all servers and links",
-        reads="engine:configure",
-        number=PROBE_RULE,
     )
 
 

@@ -47,7 +47,8 @@ CORRECTION_PAIRS = (("x/x", "L/x"), ("x/F", "L/F"))
 #: Switches of a reading with their options, the default first: of the simulator, of
 #: `Environment.random`, and of the scheduler.
 SWITCHES: dict[str, tuple[Any, ...]] = {
-    **ENGINE_SWITCHES,
+    **{name: options for name, options in ENGINE_SWITCHES.items() if name != "probe"},
+    "probe": ENGINE_SWITCHES["probe"],  # last, as in the shipped map of readings
     **INPUT_SWITCHES,
     "exclude_rejecting": (False, True),
 }

@@ -22,6 +22,7 @@ from dlsim.cpugpu import (
     simulate,
     word_count,
 )
+from dlsim.validate import format_value
 from tests.golden.blocks import cell, lines
 
 #: Policies by name, and the options of the paper's rule that no name has.
@@ -75,7 +76,11 @@ def queue(rng: np.random.Generator, number: int) -> str:
     jobs = draw_jobs(rng, machine, 5 if policy.rule == "ideal" else 25)
     if policy.target != "preferred" or policy.rule == "round-robin":
         jobs = jobs.dropna()
-    changes = {k: str(rng.choice(v)) for k, v in SWITCHES.items() if rng.random() < 0.3}
+    changes = {
+        name: format_value(rng.choice(options))
+        for name, options in SWITCHES.items()
+        if rng.random() < 0.3
+    }
     if policy.rule == "ideal":
         changes = {}
     if jobs.empty:
