@@ -298,9 +298,20 @@ def column(
 
 
 def require_table(
-    name: str, value: Any, columns: Sequence[str], *, empty: bool = True, unique: bool = True
+    name: str,
+    value: Any,
+    columns: Sequence[str],
+    *,
+    optional: Collection[str] | None = None,
+    ignore: Collection[str] = (),
+    empty: bool = True,
+    unique: bool = True,
 ) -> pd.DataFrame:
-    """Return a table that has each of the columns once, and unique labels if `unique`."""
+    """Return a table that has each of the columns once, and unique labels if `unique`.
+
+    With `optional`, the columns that a table may have beside those that it needs, a column that is
+    neither is refused unless it is in `ignore`.
+    """
     if not isinstance(value, pd.DataFrame):
         what = f"{name} must be a pandas DataFrame with the columns {', '.join(columns)}"
         raise InputError(f"{what}; got {type(value).__name__}")
@@ -308,6 +319,8 @@ def require_table(
         known = ", ".join(map(str, value.columns)) or "none"
         what = f"{name} need the columns {', '.join(columns)}"
         raise InputError(f"{what}; {', '.join(missing)} not found among {known}")
+    if optional is not None:
+        refuse_unknown_columns(name, value.columns, (*columns, *optional), ignore)
     if not value.columns.is_unique:
         for twice in set(columns) & set(value.columns[value.columns.duplicated()]):
             raise InputError(f"column {twice} appears twice; give every column its own name")
@@ -317,6 +330,18 @@ def require_table(
     if value.empty and not empty:
         raise InputError(f"{name} must have at least one row, got none")
     return value
+
+
+def refuse_unknown_columns(
+    name: str, columns: Iterable[Any], known: Collection[str], ignore: Collection[str] = ()
+) -> None:
+    """Raise InputError for columns that are neither known nor to be ignored."""
+    for unknown in (one for one in columns if one not in known and one not in ignore):
+        near = did_you_mean(unknown, known)
+        raise InputError(
+            f"{name} have a column {unknown!r} that is not known{near}; the known columns are "
+            f"{', '.join(known)}; drop it, or name it in ignore"
+        )
 
 
 def number_range(

@@ -475,3 +475,14 @@ def test_memory_is_what_machine_container_and_shell_leave(monkeypatch):
     assert validate.memory_limit() == 2345
     monkeypatch.setattr(validate.Path, "read_text", lambda path, _: "max\n")
     assert validate.memory_limit() >= whole
+
+
+def test_a_column_that_is_not_known_is_refused_unless_it_is_to_be_ignored():
+    table = pd.DataFrame({"arrival": [0.0], "weigth": [1.0], "note": ["x"]})
+    known = {"columns": ["arrival"], "optional": ["weight"]}
+    with pytest.raises(InputError, match=r"'weigth' that is not known \(did you mean weight\?\)"):
+        validate.require_table("tasks", table, **known, ignore=["note"])
+    with pytest.raises(InputError, match="'note'"):
+        validate.require_table("tasks", table, **known, ignore=["weigth"])
+    assert validate.require_table("tasks", table, **known, ignore=["weigth", "note"]) is table
+    assert validate.require_table("tasks", table, ["arrival"]) is table  # nothing is asked
