@@ -1,14 +1,18 @@
 """Every statement is proved, and no wrong variant of it is."""
 
+import csv
 import itertools
 import random
 from fractions import Fraction
 
+import networkx as nx
 import pytest
 import sympy as sp
 
 from dlsim import theory
 from dlsim.errors import InputError
+from dlsim.files import shared_file
+from dlsim.steady.independent_set import independent_set_platform
 from dlsim.theory import ProofError, symbols
 from dlsim.theory.relations import Every, Iff, Relation, eq, ge, gt, le, lt
 from dlsim.theory.statements import STATUSES
@@ -20,23 +24,24 @@ from tests.theory_points import COMMON, WITNESSES, holds_at, point_of
 STATUS = {
     **dict.fromkeys(
         "4.5 4.1-4.4 E(n) 4.6g 4.11r 4.12 4.12fin 4.13->4.6 5.1 5.2a ajmono L5.1 L5.2 5.3 OPR "
-        "1.3-4 1.opt 1.s 1.T2 S.LPR S.bound S.Tp B.1-3 B.4 B.4late B.5 B.6".split(),
+        "1.3-4 1.s 1.T2 S.L1size S.LPR S.bound B.1-3 B.4 B.4late B.5 B.6".split(),
         "proved",
     ),
     **dict.fromkeys(
         "4.12G disc 1.C1n 6.rec 6.closed 6.EhatE 6.safe opt.run opt.blk opt.fill opt.order "
-        "U.rec U.cj U.sum U.mk Y.price Y.sum Y.floor".split(),
+        "Y.price Y.sum Y.floor".split(),
         "ours",
     ),
     **dict.fromkeys(
-        "n_min 4.6inf 4.7-4.10 4.13 last 5.2 5.2ST 5.2c N* M.n+1 1.pos 1.C1C2 1.T3 1.C2 SysLoad "
-        "S.L1 S.LPRR S.G5".split(),
+        "n_min 4.6inf 4.7-4.10 4.13 last 5.2 5.2ST 5.2c N* M.n+1 1.pos 1.opt 1.C1C2 1.T3 1.C2 "
+        "SysLoad S.L1 S.L1NP S.LPRR S.G5 S.Tp".split(),
         "corrected",
     ),
-    **dict.fromkeys("M.names S.period B.7 B.Gops".split(), "notation"),
+    **dict.fromkeys("1.1 B.7".split(), "notation"),
     **dict.fromkeys("5.2b 5.sum 1.T3cex 1.C1C2cex".split(), "refuted"),
 }
 STATEMENTS = {one.key: one for one in theory.statements()}
+ERRATA = theory.errata()
 
 
 @pytest.fixture(scope="module")
@@ -182,6 +187,11 @@ PLAUSIBLE = [
     ("5.3", 0, gt(E(k + 1), E(k))),
     ("OPR", 0, ge(STATEMENTS["OPR"].goals[0].left, E(n) + symbols.SC)),
     ("1.opt", 0, ge(STATEMENTS["1.opt"].goals[0].left, symbols.r(n))),
+    ("1.1", 1, eq(STATEMENTS["1.1"].goals[1].left, E(n, 0, 0))),
+    ("1.opt", 2, lt(STATEMENTS["1.opt"].goals[2].right, STATEMENTS["1.opt"].goals[2].left)),
+    ("S.L1size", 2, le(STATEMENTS["S.L1size"].goals[2].left, n**2)),
+    ("S.L1NP", 2, le(STATEMENTS["S.L1NP"].goals[2].left, STATEMENTS["S.L1NP"].goals[2].right - 1)),
+    ("B.7", 0, ge(STATEMENTS["B.7"].goals[0].left - 1, STATEMENTS["B.7"].goals[0].right)),
     ("Y.floor", 0, eq(STATEMENTS["Y.floor"].goals[0].left, sigma * w + symbols.ST + symbols.SC)),
 ]
 
@@ -236,12 +246,42 @@ def test_goals_hold_at_points_of_the_boundary(key, place):
 
 
 def test_every_erratum_is_decided_by_a_statement():
-    errata = theory.errata()
-    assert [one.number for one in errata] == list(range(1, 37))
-    assert all(one.keys for one in errata)
-    assert {one.severity for one in errata} == {"A", "B", "C", "-"}
-    cited = {number for one in STATEMENTS.values() for number in one.errata}
-    assert cited == set(range(1, 37))
+    numbers = [one.number for one in ERRATA]
+    assert numbers == list(range(1, len(ERRATA) + 1))
+    assert all(one.keys for one in ERRATA)
+    assert {one.severity for one in ERRATA} == {"A", "B", "C", "-"}
+    assert {number for one in STATEMENTS.values() for number in one.errata} == set(numbers)
+
+
+#: The numbers of all numbered equations, read off the papers.
+PRINTED = {
+    "M": [*(f"4.{number}" for number in range(1, 14)), "5.14", "5.15", "5.16"],
+    "I": list("1234"),
+    "S": [*"12345", *(f"6{letter}" for letter in "abcdefg"), "7"],
+    "B": list("1234567"),
+}
+
+
+def test_every_numbered_equation_has_a_statement_or_a_reason():
+    with shared_file("data/equations.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = {paper: [row["equation"] for row in rows if row["paper"] == paper] for paper in PRINTED}
+    assert found == PRINTED
+    assert len(rows) == sum(map(len, PRINTED.values()))
+    for row in rows:
+        keys = row["statements"].split()
+        assert bool(keys) != bool(row["reason"]), row
+        assert all(STATEMENTS[key].place[0] == row["paper"] for key in keys), row
+
+
+def test_what_is_weaker_than_print_says_so(proofs):
+    weaker = {key for key, one in STATEMENTS.items() if one.weaker}
+    assert weaker == {"S.L1NP"}
+    proof, said = proofs["S.L1NP"], "weaker than print: that a rational program"
+    summary = theory.prove(["S.L1"]).summary().splitlines()
+    assert [line.endswith("(weaker than print)") for line in summary] == [False, False, True, False]
+    for text in (str(proof), proof._repr_markdown_(), theory.statements()._repr_markdown_()):
+        assert said in text
 
 
 def test_what_is_not_proved_as_printed_says_what_is_wrong():
@@ -263,8 +303,8 @@ def test_lines_say_from_which_lines_times_what(proofs):
 def test_tables_print_one_line_per_record(proofs):
     assert len(str(theory.statements()).splitlines()) == len(STATUS)
     assert len(theory.statements()._repr_markdown_().splitlines()) == len(STATUS) + 2
-    assert len(str(theory.errata()).splitlines()) == 36
-    assert len(theory.errata()._repr_markdown_().splitlines()) == 38
+    assert len(str(ERRATA).splitlines()) == len(ERRATA)
+    assert len(ERRATA._repr_markdown_().splitlines()) == len(ERRATA) + 2
     assert theory.prove("5.1").summary().endswith("1 statement: 1 proved as printed")
 
 
@@ -284,45 +324,6 @@ def test_a_statement_refuses_what_its_derivation_does_not_need():
 
 
 # ------------------------------------------------------------------ statements against simulations
-
-
-def chunks_of(nodes, rounds, send_setup, compute_setup, send, compute, load):
-    """The chunks of U.cj and U.sum in exact numbers."""
-    ratio = compute / (nodes * send)
-    step = (compute_setup / nodes - send_setup) / send
-    if ratio == 1:
-        first = load / (nodes * rounds) - step * (rounds - 1) / 2
-    else:
-        fixed = step / (1 - ratio)
-        first = fixed + (load / nodes - rounds * fixed) * (1 - ratio) / (1 - ratio**rounds)
-    chunks = [first]
-    while len(chunks) < rounds:
-        chunks.append(ratio * chunks[-1] + step)
-    return chunks
-
-
-def test_the_makespan_of_rounds_is_that_of_an_event_simulation():
-    """U.mk, for growing, equal and shrinking chunks: one link, rounds in order."""
-    draw, kinds = random.Random(1), []
-    for _ in range(400):
-        nodes, rounds = draw.randint(1, 4), draw.randint(1, 5)
-        costs = [Fraction(draw.randint(0, 3)) for _ in range(2)]
-        costs += [Fraction(draw.randint(1, 8)) for _ in range(2)]
-        chunks = chunks_of(nodes, rounds, *costs, Fraction(60))
-        if min(chunks) <= 0:
-            continue
-        send_setup, compute_setup, send, compute = costs
-        assert nodes * sum(chunks) == 60
-        link, ends = Fraction(0), [Fraction(0)] * nodes
-        for chunk in chunks:
-            for node in range(nodes):
-                link += send_setup + send * chunk
-                ends[node] = max(ends[node], link) + compute_setup + compute * chunk
-        makespan = nodes * (send_setup + send * chunks[0]) + rounds * compute_setup
-        assert max(ends) == ends[-1] == makespan + compute * Fraction(60, nodes)
-        kinds.append(chunks[-1] < chunks[0])
-    assert kinds.count(True) > 50
-    assert kinds.count(False) > 50
 
 
 def test_theorem_3_on_random_releases():
@@ -349,3 +350,76 @@ def test_theorem_3_on_random_releases():
             pairs = zip(releases, parts, strict=True)
             assert max(release + part * work for release, part in pairs if part) >= end
     assert found > 50
+
+
+def test_theorem_1_fails_at_the_refuting_instance():
+    """Without the last hypothesis of 1.opt a schedule ends before e: work 2, r = (0, 5)."""
+    one = STATEMENTS["1.opt"]
+    given = {"n": 2, "j": 1, "sigma": 1, "w": 2, "beta": sp.Rational(1, 2), "e'": 2}
+    node = {"r": lambda index: 5 * (index - 1), "x": lambda index: sp.Integer(index == 1)}
+    point = point_of(one, given | node)
+    *others, last_share = one.hypotheses
+    assert all(holds_at(claim, point) for claim in others)
+    assert not holds_at(last_share, point)
+    assert not holds_at(one.goals[0], point)
+
+
+def test_the_size_of_the_reduction_is_that_of_the_platform_that_is_built():
+    """S.L1size, for every graph of up to five vertices."""
+    for graph in nx.graph_atlas_g():
+        vertices, edges = len(graph), graph.number_of_edges()
+        if 1 <= vertices <= 5:
+            platform = independent_set_platform(graph)
+            assert len(platform.speed) == vertices + 1
+            assert len(platform.links) == 3 * edges + vertices
+            assert sum(map(len, platform.routes.values())) == 4 * edges + vertices
+
+
+def agrees_at(key, given):
+    """Whether the hypotheses of a statement hold at a point, and with them all goals."""
+    one = STATEMENTS[key]
+    point = point_of(one, given)
+    holds = all(holds_at(claim, point) for claim in one.hypotheses)
+    return holds and all(holds_at(goal, point) for goal in one.goals)
+
+
+def smallest_difference(times, target):
+    """The number of the server that paper B's rule (4) takes: in time and nearest, else nearest."""
+    numbers = [place for place, time in enumerate(times, start=1) if time <= target]
+    numbers = numbers or range(1, len(times) + 1)
+    return min(numbers, key=lambda place: abs(target - times[place - 1]))
+
+
+@pytest.mark.parametrize("times", [(3, 1, 2), (2, 2, 2), (1, 4, 4), (5, 3, 1)], ids=str)
+def test_servers_by_rule_4(times):
+    """B.4 and B.4late, by the rule as printed, for servers in any order."""
+    more = (*times, max(times) + 1)
+    given = {"T": lambda place: sp.Integer(more[int(place) - 1]), "n": 3, "m": 1}
+    late = given | {"T_target": min(times), "c": smallest_difference(times, min(times) - 0.5)}
+    assert agrees_at("B.4late", late)
+    target, wider = max(times), max(more)
+    chosen = {"c": smallest_difference(times, target), "c'": smallest_difference(more, wider)}
+    assert agrees_at("B.4", given | chosen | {"T_target": target, "T_target'": wider})
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_a_request_that_is_late_everywhere_falls_back_as_often_as_it_may(most):
+    """B.7: N_max times are allowed by the strict sign, and no more."""
+    given = {"N_fallbacks": sp.Integer, "N_max": most}
+    assert agrees_at("B.7", given | {"F": most})
+    assert not agrees_at("B.7", given | {"F": most + 1})
+
+
+@pytest.mark.parametrize(("nodes", "release"), [(1, 0), (2, 7), (4, 3)])
+def test_the_completion_of_nodes_that_are_free_together(nodes, release):
+    """1.1: shares by paper M's recurrence, sent one after another; tau = 1, chi = 2, sigma = 3."""
+    weights = [sp.Rational(2, 3) ** index for index in range(nodes)]
+    shares = [weight / sum(weights) for weight in weights]
+    starts = [sp.Integer(release) + 3 * sum(shares[:index]) for index in range(nodes)]
+    end = starts[-1] + 9 * shares[-1]
+    given = {
+        "n": nodes, "r": lambda _: sp.Integer(release), "beta": sp.Rational(2, 3), "w": 3, "e": end,
+        "alpha": lambda node: shares[int(node) - 1], "s": lambda node: starts[int(node) - 1],
+    }  # fmt: skip
+    assert agrees_at("1.1", given)
+    assert not agrees_at("1.1", given | {"e": end + 1})

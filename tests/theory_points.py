@@ -60,6 +60,10 @@ WITNESSES = {
     "ajmono": {"alpha_1": 1},
     "5.2c": {"n^*": 3, "phi": log(2) / (14 - 6 * log(2))},
     "OPR": {"M": 100, "alpha": third},
+    "1.1": {
+        "r": lambda _: Integer(2), "alpha": first_of_three(Rational(4, 7)), "e": Rational(38, 7),
+        "s": lambda index: 2 + Rational(24, 7) * (1 - Rational(2) ** (1 - index)),
+    },
     "1.3-4": {**BY_NODE, "e": 4, "alpha": lambda index: Rational(4 - index) / 6},
     "1.pos": BY_NODE,
     "1.opt": {**BY_NODE, "e'": 9, "x": third, "sigma": 4},
@@ -76,21 +80,6 @@ WITNESSES = {
     "opt.blk": {"e'": 20, "r": Integer, "m": lambda _: Integer(2), "x": one},
     "opt.fill": {"x": lambda node: Rational(8, 2 ** int(node))},
     "opt.order": {"s_1": 3, "s_2": 4, "r_a": 1, "r_b": 2},
-    "U.cj": {
-        "M": 3, "N": 2, "theta": 2, "kappa": 1,
-        "c": lambda index: 2 ** Integer(index + 1) - 1, "G": lambda index: 2 ** Integer(index) - 1,
-    },
-    "U.sum": {
-        "M": 3, "N": 2, "theta": 2, "kappa": 1, "sigma": 22,
-        "c": lambda index: 2 ** Integer(index + 1) - 1, "G": lambda index: 2 ** Integer(index) - 1,
-    },
-    # theta = 1/2: the chunks 4, 2, 1 shrink
-    "U.mk": {
-        "M": 3, "N": 2, "i": 1, "ST": 0, "SC": 0, "sigma": 14, "w": 4,
-        "c": lambda index: Rational(4, 2 ** int(index)),
-        "D": lambda index: Integer((16, 24, 28, 30)[int(index)]),
-        "d": lambda index: Integer((8, 16, 24, 28)[int(index)]),
-    },
     "Y.price": {"K": 3, "a": 1, "Z": 2, "V": 5, "P": 3, "m": 1, "u": one, "x": one},
     "Y.sum": {"F": lambda index: 9 - Integer(index), "z": one, "v": lambda _: Integer(2)},
     "Y.floor": {"alpha": third},
@@ -98,31 +87,39 @@ WITNESSES = {
         "a": 1, "b": 2, "i_1": 2, "i_2": 1, "B": 2, "u": Integer, "v": lambda edge: edge + 1,
         "alpha": parity, "beta": parity, "x": parity,
     },
+    "S.L1size": {"a": lambda edge, vertex: Integer(vertex in (edge, edge + 1))},
+    "S.L1NP": {"beta": one, "C": 4, "d": 3, "K": 2, "b": 2, "L": lambda _: Integer(2)},
     "S.LPR": {
         r"\tilde{\alpha}": lambda _: Rational(1, 2), r"\tilde{\beta}": lambda _: Rational(3, 2),
-        "s": 4, "C": 5, "w": one, "delta": 2, "g": 3,
+        "s_k": 4, "g_k": 9, "C": 5, "w": one, "d": lambda _: Integer(2),
+        "delta": lambda _: Integer(2), "g": lambda _: Integer(3),
     },
     "S.bound": {
         "A": lambda row, column: Integer(1), "z": one, "y": lambda _: Integer(2),
         "b": lambda _: Integer(4), "c": lambda _: Integer(3),
     },
     "S.LPRR": {"v": 1, r"\tilde{\beta}": Rational(3, 2), "C": 3},
+    "S.G5": {
+        "g_k": 0, "p": 1, "alloc": 0, "bw": one, "g": one, "s": one, "s_k": 4, "delta": 1,
+    },
     "S.Tp": {
         "T_p": 6, "u": Integer, "v": Integer, "q": lambda index: 6 / Integer(index), "alpha": one,
-        "w": one,
+        "w": one, "d": one, "s_k": 4, "g_k": 4,
     },
     "B.1-3": {
         "T_S": 1, "T_deadline": 4, "now": 1, "Opt": Rational(1, 2), "W_send": 1, "W_recv": 2,
         "W_s": 3, "P_send": 1, "P_recv": 2, "P_serv": 3, "d": 1,
     },
-    "B.4": {"T_1": 1, "T_2": 2, "T_target": 3, "T_target'": 4},
-    "B.4late": {"T_target": 1, "T_1": 2, "T_2": 3},
+    "B.4": {"T": Integer, "T_target": 3, "T_target'": 5, "c": 3, "c'": 5},
+    "B.4late": {"T": Integer, "T_target": 1, "c": 1},
+    "B.7": {"N_fallbacks": Integer, "N_max": 3, "F": 2},
 }  # fmt: skip
 
 
-def point_of(statement):
+def point_of(statement, given=None):
     """The point of a statement, by its symbols and sequences; the inner sequences come first."""
-    values = {**WITNESSES[statement.key], **COMMON} | WITNESSES[statement.key]
+    given = given or WITNESSES[statement.key]
+    values = {**given, **COMMON} | given
     named = set()
     for claim in (*statement.hypotheses, *statement.goals):
         named |= claim.free_symbols

@@ -10,11 +10,11 @@ from typing import Any
 import sympy as sp
 
 from dlsim.theory import steps
-from dlsim.theory.paper_m import LOAD, WHOLE_LOAD
+from dlsim.theory.paper_m import LOAD, WHOLE_LOAD, recurrence
 from dlsim.theory.relations import Every, Iff, eq, ge, gt, lt
 from dlsim.theory.statements import lemma, one_step_statement, statement
 from dlsim.theory.steps import Line, add_up, assume, extreme, identity, positive, show, take
-from dlsim.theory.symbols import alpha, at_point, j, n, r, s, sigma, tau, total, w
+from dlsim.theory.symbols import alpha, at_point, j, n, r, s, sigma, tau, time_formula, total, w
 
 #: The instant at which all nodes end, and the work of the load, sigma (tau + chi).
 end = sp.Symbol("e", real=True)
@@ -100,9 +100,27 @@ _FITS = Every(ge(_capacity, _other(j) * total_work), j, 1, n)
 FITS = assume(_FITS, "in tau + chi a node receives and computes a unit")
 
 
+def _example(work: Fraction, *releases: int) -> tuple[Any, ...]:
+    """Return release times and shares by (3) and (4), by node, for work sigma (tau + chi)."""
+    last = (sum(releases) + work) / len(releases)
+    release = dict(enumerate(releases, start=1))
+    shares = {node: (last - time) / work for node, time in release.items()}
+    tables: dict[str, dict[int, Any]] = {"r": release, "alpha": shares}
+    return tuple(steps.exact_function(name, one.__getitem__) for name, one in tables.items())
+
+
+#: sigma = tau = chi = 1: node 2 is free after all is done.
+_r_2, _alpha_2 = _example(Fraction(2), 0, 5)
+_ALONE, _PROMISED = _r_2(1) + 2, _r_2(2) + 2 * _alpha_2(2)
+
+
 @statement("1.opt", [OTHER_LOAD, FITS, SORTED, LAST_SHARE])
-def show_optimal(goal: Any = ge(_earlier, optimal_end)) -> list[Line]:
-    """No schedule ends before e of (3), at which all nodes end without inserted idle time."""
+def show_optimal(
+    goal: Any = ge(_earlier, optimal_end),
+    negative: Any = lt(_alpha_2(2), 0),
+    earlier: Any = lt(_ALONE, _PROMISED),
+) -> list[Line]:
+    """If the last share is positive, no schedule ends before e of (3)."""
     by = {show_last_is_latest(SORTED): 1, LAST_SHARE: 1 / n}
     before = positive(gt(optimal_end - r(j), 0), "node j is free before e", by)
     early = assume(lt(_earlier, optimal_end), "suppose that another schedule ends earlier, at e'")
@@ -113,7 +131,11 @@ def show_optimal(goal: Any = ge(_earlier, optimal_end)) -> list[Line]:
     each = show(strict, "so its share is smaller", {less: 1, FITS: 1})
     added = add_up(each, "so all shares together are less than the load")
     false = positive(gt(0, 0), "which they are", {added: 1, OTHER_LOAD: total_work})
-    return [steps.absurd(goal, false, "so no schedule ends earlier")]
+    return [
+        steps.absurd(goal, false, "so no schedule ends earlier"),
+        steps.compute(negative, "but with sigma = tau = chi = 1, r = (0, 5) it is negative"),
+        steps.compute(earlier, "and node 1 alone ends before the end that (3) and (4) promise"),
+    ]
 
 
 _READY = s(j) + alpha(j) * sigma * tau
@@ -160,6 +182,29 @@ def show_worst_case_starts(
     after = identity(here.subs({j: j + 1}), "and the next node starts one send later", by)
     base = identity(here.subs({j: 1}), "the first node", {FIRST_START: 1})
     return [steps.induction(goal, j, base, after, "by induction")]
+
+
+_ALL_END_AT_ONCE = assume(Every(eq(s(j) + alpha(j) * total_work, end), j, 1, n), "(1)")
+_INSTANT = [_TOGETHER, FIRST_START, STARTS, _NOT_NEGATIVE, _ALL_END_AT_ONCE, LOAD]
+
+
+@statement("1.1", _INSTANT)
+def show_completion_is_start_and_duration(
+    shares: Any = recurrence(0), time: Any = eq(end, r(1) + time_formula(n, 0, 0))
+) -> list[Line]:
+    """If all nodes are free together, at r, the completion (1) is r and paper M's E(n)."""
+    (starts,) = lemma("1.s")
+    room = [assume(ge(n, j + 1), "a node follows")]
+    ends = [take(_ALL_END_AT_ONCE, node, "(1)", room) for node in (j, j + 1)]
+    begins = [take(starts, node, "its start", room) for node in (j, j + 1)]
+    scale = 1 / total_work
+    by = dict(zip([*ends, *begins], [-scale, scale, scale, -scale], strict=True))
+    step = identity(shares.relation, "(1) for a node and the next", by)
+    each = steps.generalise(step, j, 1, n - 1, "for all nodes")
+    _, of_n, _ = lemma("4.1-4.4")
+    first = steps.discharge(of_n, each, "so the first share is that of paper M")
+    by = {take(_ALL_END_AT_ONCE, 1): -1, FIRST_START: 1, first: total_work}
+    return [each, identity(time, "the end of the first node", by)]
 
 
 _SAME_RELEASE = assume(eq(r(1), r(2)), "both nodes are free together")
@@ -227,7 +272,7 @@ def show_theorem_3(
     load = identity(WHOLE_LOAD, "they are the whole load", {add_up(BY_4, "added"): 1})
     constraint_2 = show_constraint_2(shares, load)
     line = steps.discharge(show_no_idle_time(no_idle_time), constraint_2, "Constraint 2 was shown")
-    (optimal_,) = lemma("1.opt")
+    optimal_, *_ = lemma("1.opt")
     return [
         line,
         show_common_end(ends, line),
@@ -241,19 +286,9 @@ def show_corollary_1(
 ) -> list[Line]:
     """With Constraint 2 and positive shares, (3) and (4) leave no idle time and are optimal."""
     line = show_no_idle_time(no_idle_time)
-    return [line, show_common_end(ends, line), *lemma("1.opt")]
+    return [line, show_common_end(ends, line), lemma("1.opt")[0]]
 
 
-def _example(work: Fraction, *releases: int) -> tuple[Any, ...]:
-    """Return release times and shares by (3) and (4), by node, for work sigma (tau + chi)."""
-    last = (sum(releases) + work) / len(releases)
-    release = dict(enumerate(releases, start=1))
-    shares = {node: (last - time) / work for node, time in release.items()}
-    tables: dict[str, dict[int, Any]] = {"r": release, "alpha": shares}
-    return tuple(steps.exact_function(name, one.__getitem__) for name, one in tables.items())
-
-
-_r_2, _alpha_2 = _example(Fraction(2), 0, 5)
 _r_3, _alpha_3 = _example(Fraction(11, 10), 0, 1, 9)
 
 one_step_statement(

@@ -647,11 +647,3 @@ one_step_statement(
         lt(_derivative_at_1, _step_at_1): "the derivative at one node is less than the step to two",
     },
 )
-
-_r = sp.Symbol("r", real=True)
-_WHY = "I (3) with equal releases, and Delta = sigma (tau + chi)"
-one_step_statement(
-    "M.names",
-    "Paper I's completion (3) for equal releases r is r plus a duration.",
-    {eq((n * _r + Delta) / n, _r + Delta / n): _WHY},
-)

@@ -10,7 +10,7 @@ import sympy as sp
 
 from dlsim.theory import steps
 from dlsim.theory.relations import Every, Relation, eq, ge, gt, le, lt
-from dlsim.theory.statements import one_step_statement, statement
+from dlsim.theory.statements import statement
 from dlsim.theory.steps import Line, add_up, assume, generalise, identity, positive, show, take
 from dlsim.theory.symbols import at_point, i, j, k, m, n, total
 
@@ -106,55 +106,132 @@ def _set_to_allocation(claim: Every) -> Line:
     return show(claim, "(1 - x_u)(1 - x_v) >= 0, so (3) holds", by, [second])
 
 
+#: 1 where an edge ends at a vertex, else 0; links on a route.
+ends_at = sp.Function("a", integer=True, nonnegative=True)
+route_length = sp.Function("L", integer=True, nonnegative=True)
+clusters, backbones = sp.symbols("K b", integer=True, positive=True)
+max_connect, digits = sp.symbols("C d", integer=True, nonnegative=True)
+
+
+def own_links(vertex: Any) -> sp.Expr:
+    """Return one more than the number of edges of a vertex: the links of its route alone."""
+    return sp.Sum(ends_at(k, vertex), (k, 1, m)) + 1
+
+
+_ENDS_BUT_TWO = sp.Sum(ends_at(k, i), (i, 1, n)) - 2
+_TWO_ENDS = assume(Every(eq(_ENDS_BUT_TWO, 0), k, 1, m), "an edge has two ends")
+_SIMPLE = assume(Every(le(own_links(j), n), j, 1, n), "a vertex has at most n - 1 neighbours")
+_OWN_LINKS = sp.Sum(own_links(j), (j, 1, n))
+
+
+@statement("S.L1size", [_TWO_ENDS, _SIMPLE])
+def show_size_of_reduction(
+    links: Any = eq(m + _OWN_LINKS, 3 * m + n),
+    table: Any = eq(sp.Sum(2 * own_links(j) - 1, (j, 1, n)), 4 * m + n),
+    few: Any = le(3 * m + n, (3 * n**2 - n) / 2),
+    short: Any = le(4 * m + n, 2 * n**2 - n),
+) -> list[Line]:
+    """A graph gives a platform of n + 1 clusters, 3 m + n links and a table of 4 m + n entries."""
+    both = eq(_OWN_LINKS - n, sp.Sum(_ENDS_BUT_TWO, (k, 1, m)) + 2 * m)
+    swapped = steps.show_inductively(both, n, "the order of the two sums is changed")
+    by = {swapped: 1, add_up(_TWO_ENDS, "added over all edges"): 1}
+    ends = identity(eq(_OWN_LINKS, 2 * m + n), "each edge is counted at both ends", by)
+    most = {add_up(_SIMPLE, "added over all vertices"): 1, ends: 1}
+    edges = positive(le(2 * m, n * (n - 1)), "so there are at most n (n - 1)/2 edges", most)
+    return [
+        identity(links, "a common link per edge, and those of a route alone", {ends: 1}),
+        identity(table, "(7): on a route the two kinds alternate", {ends: 2}),
+        positive(few, "a polynomial in n", {edges: sp.Rational(3, 2)}),
+        positive(short, "so is this", {edges: 2}),
+    ]
+
+
+_LINK = assume(le(total(connections, n), max_connect), "(3) on a link of n routes")
+_DIGITS = assume(lt(max_connect, 2**digits), "max-connect has d binary digits")
+_LENGTHS = assume(
+    Every(le(route_length(j), backbones), j, 1, clusters**2), "a route uses each link once"
+)
+
+
+@statement("S.L1NP", [_LINK, _DIGITS, _LENGTHS])
+def show_certificate(
+    few: Any = Every(le(connections(j), max_connect), j, 1, n),
+    short: Any = Every(lt(connections(j), 2**digits), j, 1, n),
+    entries: Any = le(
+        sp.Sum(6 + route_length(j), (j, 1, clusters**2)), clusters**2 * (6 + backbones)
+    ),
+) -> list[Line]:
+    """The K^2 numbers of connections are a certificate: they are as short as max-connect."""
+    counts = show(Every(ge(connections(j), 0), j, 1, n), "no number of connections is negative")
+    room = [assume(ge(n, j), "j is one of the routes")]
+    others = [
+        add_up(counts, "nor is the sum of those before", 1, j - 1, room),
+        add_up(counts, "nor that of those after", j + 1, n, room),
+    ]
+    most = show(few, "so none exceeds max-connect", {**dict.fromkeys(others, 1), _LINK: 1})
+    why = "(6a) to (6e) hold alpha five times, beta once and once per link of the route"
+    return [
+        most,
+        show(short, "and none has more digits", {most: 1, _DIGITS: 1}),
+        positive(entries, why, {add_up(_LENGTHS, "added over all pairs of clusters"): 1}),
+    ]
+
+
 # ------------------------------------------------------------------ the linear program
 
-#: What application k has done elsewhere per unit of time, over relaxed connections, and the data.
+#: Work and connections by route in the relaxed program; size of a unit and bandwidth there.
 load, routes = (
     sp.Function(name, nonnegative=True) for name in (r"\tilde{\alpha}", r"\tilde{\beta}")
 )
-size, cluster_speed, band = sp.symbols("delta s g", positive=True)
-price_of_work = sp.Function("w", positive=True)
+size, band = (sp.Function(name, positive=True) for name in ("delta", "g"))
+cluster_speed, gateway = sp.symbols("s_k g_k", nonnegative=True)
+#: Work and data of a unit at a cluster: 0 on routes that do not end there, or touch it.
+work_of, data_of = (sp.Function(name, nonnegative=True) for name in "wd")
 capacity = sp.Symbol("C", integer=True, nonnegative=True)
 
 
 def rounded_load(index: Any) -> sp.Expr:
     """Return the load of a route by LPR: what the connections rounded down can carry."""
-    return sp.Min(load(index), sp.floor(routes(index)) * band / size)
+    return sp.Min(load(index), sp.floor(routes(index)) * band(index) / size(index))
 
 
-def work_row_of(done: Any) -> Relation:
-    """Return (6b): a cluster does no more work per unit of time than its speed."""
-    return le(sp.Sum(done(i) * price_of_work(i), (i, 1, n)), cluster_speed)
+def cluster_row(done: Any, of_a_unit: Any, most: Any) -> Relation:
+    """Return (6b) or (6c): no more work than the speed, no more data than the gateway carries."""
+    return le(sp.Sum(done(i) * of_a_unit(i), (i, 1, n)), most)
 
 
-_WORK_ROW = assume(work_row_of(load), "(6b) of the relaxed program")
+_WORK_ROW = assume(cluster_row(load, work_of, cluster_speed), "(6b) of the relaxed program")
+_DATA_ROW = assume(cluster_row(load, data_of, gateway), "(6c) of the relaxed program")
 _LINK_ROW = assume(le(total(routes, n), capacity), "(6d) of the relaxed program")
 
 
-@statement("S.LPR", [_WORK_ROW, _LINK_ROW])
+@statement("S.LPR", [_WORK_ROW, _DATA_ROW, _LINK_ROW])
 def show_rounding_down(
     fewer: Any = Every(le(sp.floor(routes(j)), routes(j)), j, 1, n),
     some: Any = Every(ge(sp.floor(routes(j)), 0), j, 1, n),
     less: Any = Every(le(rounded_load(j), load(j)), j, 1, n),
     rest: Any = Every(ge(rounded_load(j), 0), j, 1, n),
-    carried: Any = Every(le(rounded_load(j) * size, sp.floor(routes(j)) * band), j, 1, n),
-    work_row: Any = work_row_of(rounded_load),
+    carried: Any = Every(le(rounded_load(j) * size(j), sp.floor(routes(j)) * band(j)), j, 1, n),
+    work_row: Any = cluster_row(rounded_load, work_of, cluster_speed),
+    data_row: Any = cluster_row(rounded_load, data_of, gateway),
     link_row: Any = le(sp.Sum(sp.floor(routes(i)), (i, 1, n)), capacity),
 ) -> list[Line]:
     """Connections rounded down, with the load that they carry, satisfy (6): no row grows."""
     down, _ = steps.rounding(sp.floor(routes(j)))
     smaller = steps.extreme(less.relation, "a minimum is at most its parts")
-    fits = sp.floor(routes(j)) * band / size
+    fits = sp.floor(routes(j)) * band(j) / size(j)
     link = steps.extreme(le(rounded_load(j), fits), "also the second part")
     nothing = steps.extreme(rest.relation, "neither part is negative")
     least = positive(some.relation, "the floor of what is not negative")
-    bounded = positive(carried.relation, "times delta: (6e)", {link: size})
+    bounded = positive(carried.relation, "times delta: (6e)", {link: size(j)})
     rows = [generalise(line, j, 1, n) for line in (down, least, smaller, nothing, bounded)]
-    by_work = {add_up(rows[2], "times w", weight=price_of_work(j)): 1, _WORK_ROW: 1}
+    by_work = {add_up(rows[2], "times the work", weight=work_of(j)): 1, _WORK_ROW: 1}
+    by_data = {add_up(rows[2], "times the data", weight=data_of(j)): 1, _DATA_ROW: 1}
     by_link = {add_up(rows[0], "added over all routes"): 1, _LINK_ROW: 1}
     return [
         *rows,
-        positive(work_row, "(6b), and (6c) in the same way", by_work),
+        positive(work_row, "(6b)", by_work),
+        positive(data_row, "(6c): what is sent and received", by_data),
         positive(link_row, "(6d)", by_link),
     ]
 
@@ -190,9 +267,6 @@ def show_relaxation_bounds(
 fixed = sp.Symbol("v", integer=True, nonnegative=True)
 relaxed, cap = sp.symbols(r"\tilde{\beta} C", real=True)
 whole_cap = sp.Symbol("C", integer=True, nonnegative=True)
-_left_over = steps.exact_function(
-    "choices", lambda routes_: sum(value != 0 for value in [0] * int(routes_))
-)
 _ROOM = assume(ge(whole_cap - fixed, relaxed), "the relaxed program leaves room for it")
 
 
@@ -200,7 +274,7 @@ _ROOM = assume(ge(whole_cap - fixed, relaxed), "the relaxed program leaves room 
 def show_rounding_up(
     fits: Any = ge(whole_cap, fixed + sp.ceiling(relaxed)),
     real: Any = gt(at_point(sp.ceiling(cap), {cap: sp.Rational(5, 2)}), sp.Rational(5, 2)),
-    none: Any = eq(_left_over(2), 0),
+    none: Any = eq(at_point(relaxed - sp.floor(relaxed), {relaxed: 0}), 0),
 ) -> list[Line]:
     """Rounding a relaxed number of connections up keeps a link feasible if its limit is whole."""
     both = steps.ceiling(whole_cap - fixed, relaxed, "the number that is left is whole")
@@ -208,20 +282,60 @@ def show_rounding_up(
     return [
         positive(fits, "on the link", {up: 1}),
         steps.compute(real, "a limit of 5/2, as Table 2 draws it, must be floored first"),
-        steps.compute(none, "two routes are left, and none may be chosen"),
+        steps.compute(none, "a rest of 0 is rounded up with probability 0, so it is set to 0"),
     ]
 
 
-_alloc = steps.exact_function("alloc", lambda gateway: min(20, 3, int(gateway), 5))
+#: Bandwidth to a neighbour of cluster k, its gateway and speed; size and work of a load unit.
+way, other_gateway, other_speed = (sp.Function(name, nonnegative=True) for name in ("bw", "g", "s"))
+unit_size, unit_work = sp.symbols("delta w", positive=True)
+chosen_peer = sp.Symbol("p", integer=True, positive=True)
+amount = sp.Symbol("alloc", real=True)
 
-one_step_statement(
-    "S.G5",
-    "If no neighbour can be reached, the printed step 5 gives the local cluster nothing.",
-    {
-        eq(_alloc(0), 0): "the gateway of the neighbour is used up: the minimum of 20, 3, 0 and 5",
-        lt(_alloc(0), 10): "though the local benefit is 10",
-    },
-)
+
+def benefit(peer: Any) -> sp.Expr:
+    """Return what one connection to a neighbour brings (step 4 of G)."""
+    by_link = (gateway, way(peer), other_gateway(peer))
+    return sp.Min(*(part / unit_size for part in by_link), other_speed(peer) / unit_work)
+
+
+_LOCAL = cluster_speed / unit_work
+_LOCAL_IS_BEST = assume(Every(ge(_LOCAL, benefit(j)), j, 1, n), "step 4 selects the own cluster")
+_LARGEST = assume(eq(amount, benefit(chosen_peer)), "step 5: the largest benefit, of neighbour p")
+_IS_PEER = assume(ge(n, chosen_peer), "p is one of the neighbours")
+_USED_UP = assume(eq(gateway, 0), "the own gateway is used up")
+_HERE, _THERE, _BETWEEN, _OWN, _OTHER = sp.symbols("g_k g_m g_km s_k s_m", nonnegative=True)
+_FULL: dict[sp.Symbol, object] = {_HERE: 1, _THERE: 1, _BETWEEN: 1, _OWN: 1, _OTHER: 0}
+
+
+@statement("S.G5", [_LOCAL_IS_BEST, _LARGEST, _IS_PEER, _USED_UP])
+def show_step_5(
+    fits: Any = le(amount, _LOCAL),
+    nothing: Any = eq(amount, 0),
+    unchanged: Any = eq(cluster_speed - amount * unit_work, cluster_speed),
+    meant: Any = gt(
+        at_point(sp.Min(_THERE, _BETWEEN, _HERE, _OWN), _FULL),
+        at_point(sp.Min(_HERE, _BETWEEN, _THERE, _OTHER), _FULL),
+    ),
+) -> list[Line]:
+    """The printed step 5 allocates what fits, and nothing once no neighbour can be reached."""
+    best = take(_LOCAL_IS_BEST, chosen_peer, "for this neighbour", [_IS_PEER])
+    first_part = le(benefit(chosen_peer), gateway / unit_size)
+    bound = steps.extreme(first_part, "a minimum is at most its parts")
+    below = positive(
+        le(amount, 0), "so it is 0", {_LARGEST: -1, bound: 1, _USED_UP: -1 / unit_size}
+    )
+    part = steps.extreme(ge(benefit(chosen_peer), 0), "no part is negative")
+    above = positive(ge(amount, 0), "so the amount is not", {_LARGEST: 1, part: 1})
+    zero = steps.squeeze(nothing, below, above, "so nothing is allocated")
+    why = "step 6 changes nothing, so G repeats steps 2 to 7 for ever"
+    return [
+        positive(fits, "the own benefit is the largest", {_LARGEST: -1, best: 1}),
+        zero,
+        identity(unchanged, why, {zero: -unit_work}),
+        steps.compute(meant, "the work of others on C^k, as the prose says, may be more"),
+    ]
+
 
 # ------------------------------------------------------------------ the period
 
@@ -229,45 +343,29 @@ numerator = sp.Function("u", integer=True, nonnegative=True)
 denominator, multiple = (sp.Function(name, integer=True, positive=True) for name in ("v", "q"))
 rate = sp.Function("alpha", nonnegative=True)
 T = sp.Symbol("T_p", integer=True, positive=True)
-_lcm = steps.exact_function("lcm", lambda *values: sp.ilcm(*values))
 _RATIONAL = assume(Every(eq(rate(j), numerator(j) / denominator(j)), j, 1, n), "alpha = u/v")
 _COMMON = assume(Every(eq(T, denominator(j) * multiple(j)), j, 1, n), "T_p is a multiple of all v")
+_WORK = assume(cluster_row(rate, work_of, cluster_speed), "(1) of a cluster")
+_DATA = assume(cluster_row(rate, data_of, gateway), "(2) of a cluster")
 
 
-@statement("S.Tp", [_RATIONAL, _COMMON])
+def whole_units(index: Any) -> sp.Expr:
+    """Return the load units of a route in a period, a whole number."""
+    return numerator(index) * multiple(index)
+
+
+@statement("S.Tp", [_RATIONAL, _COMMON, _WORK, _DATA])
 def show_period(
-    counts: Any = Every(eq(rate(j) * T, numerator(j) * multiple(j)), j, 1, n),
-    row: Any = eq(
-        sp.Sum(rate(i) * price_of_work(i) * T, (i, 1, n)) / T,
-        sp.Sum(rate(i) * price_of_work(i), (i, 1, n)),
-    ),
-    example: Any = eq(_lcm(4, 6, 10), 60),
+    counts: Any = Every(eq(rate(j) * T, whole_units(j)), j, 1, n),
+    work: Any = cluster_row(whole_units, work_of, cluster_speed * T),
+    data: Any = cluster_row(whole_units, data_of, gateway * T),
 ) -> list[Line]:
-    """With T_p = lcm of the denominators every route has a whole number alpha T_p of load units."""
+    """In T_p = lcm of the denominators a route has a whole number alpha T_p of load units."""
+    units = show(counts, "u q is whole", {_RATIONAL: T, _COMMON: numerator(j) / denominator(j)})
+    by_work = {add_up(units, "times the work", weight=work_of(j)): 1, _WORK: T}
+    by_data = {add_up(units, "times the data", weight=data_of(j)): 1, _DATA: T}
     return [
-        show(counts, "u q is whole", {_RATIONAL: T, _COMMON: numerator(j) / denominator(j)}),
-        identity(row, "and the period changes no row of (1)-(4)"),
-        steps.compute(example, "an example"),
+        units,
+        positive(work, "(1) times T_p bounds the work of a period", by_work),
+        positive(data, "(2) times T_p bounds its bytes, delta for each unit", by_data),
     ]
-
-
-byte, unit, effort, time = sp.symbols("byte unit work time", positive=True)
-_alpha, _delta, _w, _s, _period = sp.symbols("alpha delta w s T_p", positive=True)
-_DIMENSIONS = {_alpha: unit / time, _delta: byte / unit, _w: effort / unit, _s: effort / time}
-_DIMENSIONS[_period] = time
-
-
-def _dimension_of(expression: sp.Expr) -> sp.Expr:
-    letters = sorted(expression.free_symbols, key=str)
-    return at_point(expression, {letter: _DIMENSIONS[letter] for letter in letters})
-
-
-one_step_statement(
-    "S.period",
-    "In a period there are alpha T_p load units and alpha delta T_p bytes; (1) bounds the work.",
-    {
-        eq(_dimension_of(_alpha * _period), unit): "alpha: units per time",
-        eq(_dimension_of(_alpha * _delta * _period), byte): "delta: bytes per unit, as in (2)",
-        eq(_dimension_of(_alpha * _w / _s), 1): "w: work per unit, s: work per time",
-    },
-)

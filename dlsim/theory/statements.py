@@ -18,7 +18,7 @@ from dlsim.theory.relations import Iff, ProofError, Proposition, to_latex, to_te
 from dlsim.theory.steps import Line, iff, show, shows
 
 #: Where the statements are, in reading order; importing a module enters its statements.
-MODULES = ("paper_m", "paper_i", "remodel", "multi_round", "bounds", "paper_s", "paper_b")
+MODULES = ("paper_m", "paper_i", "remodel", "bounds", "paper_s", "paper_b")
 #: What a statement can turn out to be.
 STATUSES = {
     "proved": "proved as printed",
@@ -48,6 +48,8 @@ class Statement:
         Initial of the paper (M, I, S, B) and where it stands there, or what it is about.
     errata : tuple of int
         The numbers of the errata that it decides.
+    weaker : str
+        What is printed but not shown here, if something is.
     """
 
     key: str
@@ -59,6 +61,13 @@ class Statement:
     gap: str
     place: str
     errata: tuple[int, ...]
+    weaker: str
+
+    @property
+    def remarks(self) -> str:
+        """What the print lacks or has wrong, and what is printed but not shown."""
+        weaker = f"weaker than print: {self.weaker}" if self.weaker else ""
+        return "; ".join(filter(None, (self.gap, weaker)))
 
     def prove(
         self,
@@ -87,8 +96,8 @@ class Statement:
         return Proof(self, shown, time.perf_counter() - began)
 
     def __str__(self) -> str:
-        gap = f" ({self.gap})" if self.gap else ""
-        return f"{self.key:<9} {self.status:<9} {self.place}: {self.words}{gap}"
+        remarks = f" ({self.remarks})" if self.remarks else ""
+        return f"{self.key:<9} {self.status:<9} {self.place}: {self.words}{remarks}"
 
 
 def _find(goal: Proposition, lines: Iterable[Line]) -> Line:
@@ -176,10 +185,10 @@ class Proof(Derivation):
 
     def _repr_markdown_(self) -> str:
         one = self.statement
-        gap = f" ({_plain(one.gap)})" if one.gap else ""
+        remarks = f" ({_plain(one.remarks)})" if one.remarks else ""
         goals = " and ".join(_formula(line.claim) for line in self.shown)
         under = ", ".join(map(_formula, one.hypotheses))
-        head = f"`{one.key}` ({one.place}; {STATUSES[one.status]}): {_plain(one.words)}{gap}"
+        head = f"`{one.key}` ({one.place}; {STATUSES[one.status]}): {_plain(one.words)}{remarks}"
         shown = f"Shown: {goals}{f' if {under}' if under else ''}"
         return "\n\n".join([head, super()._repr_markdown_(), shown])
 
@@ -208,7 +217,7 @@ class Statements(RecordList[Statement]):
 
     def _repr_markdown_(self) -> str:
         rows = [
-            (f"`{one.key}`", one.place, one.status, _plain(f"{one.words} {one.gap}".strip()))
+            (f"`{one.key}`", one.place, one.status, _plain(f"{one.words} {one.remarks}".strip()))
             for one in self
         ]
         return markdown_table(["key", "where", "status", "statement"], rows)
@@ -230,6 +239,7 @@ class Proofs(RecordList[Proof]):
         lines = [
             f"{proof.statement.key:<9} {proof.statement.status:<9} {proof.seconds:5.2f} s "
             f"{len(proof.lines):3d} lines  {proof.statement.place}"
+            f"{' (weaker than print)' if proof.statement.weaker else ''}"
             for proof in self
         ]
         count = Counter(self.statuses.values())
@@ -326,7 +336,7 @@ def prove(keys: str | Iterable[str] = ()) -> Proofs:
     Parameters
     ----------
     keys : str or iterable of str
-        Keys or their beginnings, such as ``"5.1"`` or ``"U."``; none means all.
+        Keys or their beginnings, such as ``"5.1"`` or ``"Y."``; none means all.
 
     Returns
     -------

@@ -91,12 +91,12 @@ def test_the_idle_sum_is_that_of_equation_2(n):
 
 @pytest.mark.parametrize(("n", "rounds"), list(itertools.product((1, 2, 4), (1, 2, 3, 5))))
 @pytest.mark.parametrize("ratio", [1, 3, 8])
-def test_instalments_are_statements_u_rec_and_u_sum(n, rounds, ratio):
+def test_instalments_carry_the_load_and_no_node_waits(n, rounds, ratio):
     st, sc = sp.symbols("ST SC", nonnegative=True)
     tau, chi = sp.Integer(2), sp.Integer(2 * ratio)  # theta below, at and above 1
     c = [K.instalment(j, sigma, n, rounds, tau, chi, st, sc) for j in range(rounds)]
     assert theory.is_zero(n * sum(c) - sigma)
-    for one, two in itertools.pairwise(c):  # no node waits: U.rec
+    for one, two in itertools.pairwise(c):  # no node waits
         assert theory.is_zero(sc + chi * one - n * (st + tau * two))
         assert not theory.is_zero(sc + chi * one - n * (st + tau * one))
 
@@ -251,7 +251,7 @@ def test_the_optimum_is_the_greatest_bound_of_opt_blk():
     assert fewer > 0
 
 
-def test_rounds_take_as_long_as_statement_u_mk_says():
+def test_rounds_take_as_long_as_their_chunks():
     several = 0
     for tau, chi, size, r in draws(120, 4):
         n, st, sc = len(r), Q(1, 4), Q(1, 2)
