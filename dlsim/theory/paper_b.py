@@ -20,7 +20,7 @@ from dlsim.theory.steps import (
     show_inductively,
     take,
 )
-from dlsim.theory.symbols import at_point, j, m, n
+from dlsim.theory.symbols import at_point, j, n
 
 now, deadline = sp.symbols("now T_deadline", real=True)
 target, wider = sp.symbols("T_target T_target'", real=True)
@@ -67,6 +67,7 @@ one_step_statement(
 #: Predicted times of the servers, and the numbers of those that rule (4) takes.
 server = sp.Function("T", positive=True)
 taken, taken_wider = sp.symbols("c c'", integer=True, positive=True)
+further = sp.Symbol("m", integer=True, nonnegative=True)
 _IN_TIME = assume(Every(ge(target, server(j)), j, 1, n), "servers 1 to n are in time")
 _SMALLEST = assume(
     Every(ge(target - server(j), target - server(taken)), j, 1, n), "(4): c has the smallest Diff"
@@ -74,7 +75,7 @@ _SMALLEST = assume(
 _IS_SERVER = assume(ge(n, taken), "c is one of them")
 _RAISED = assume(ge(wider, target), "a larger Opt raises the target")
 _SMALLEST_WIDER = assume(
-    Every(ge(wider - server(j), wider - server(taken_wider)), j, 1, n + m),
+    Every(ge(wider - server(j), wider - server(taken_wider)), j, 1, n + further),
     "(4): then c' has the smallest Diff, also among m servers more",
 )
 
@@ -142,26 +143,26 @@ one_step_statement(
 #: Fallbacks that a request has gone through after h of them.
 gone_through = sp.Function("N_fallbacks", integer=True, nonnegative=True)
 h, most = sp.symbols("h N_max", integer=True, nonnegative=True)
-number = sp.Symbol("F", integer=True, positive=True)
+fallbacks = sp.Symbol("F", integer=True, positive=True)
 _NONE = assume(eq(gone_through(0), 0), "a new request has gone through none")
 _COUNTED = assume(
-    Every(eq(gone_through(h + 1), gone_through(h) + 1), h, 0, number + most - 1),
+    Every(eq(gone_through(h + 1), gone_through(h) + 1), h, 0, fallbacks + most - 1),
     "each one is counted",
 )
 _STRICT = assume(
-    Every(lt(gone_through(h), most), h, 0, number - 1), "F fallbacks are allowed by the sign <"
+    Every(lt(gone_through(h), most), h, 0, fallbacks - 1), "F fallbacks are allowed by the sign <"
 )
 
 
 @statement("B.7", [_NONE, _COUNTED, _STRICT])
 def show_number_of_fallbacks(
-    limit: Any = ge(most, number), printed: Any = le(gone_through(most), most)
+    limit: Any = ge(most, fallbacks), printed: Any = le(gone_through(most), most)
 ) -> list[Line]:
     """With N_fallbacks < N_max a request falls back at most N_max times; as printed, once more."""
-    each = Every(eq(gone_through(h), h), h, 0, number + most)
+    each = Every(eq(gone_through(h), h), h, 0, fallbacks + most)
     counts = show_inductively(each, h, "the count", {_COUNTED: 1}, first={_NONE: 1})
-    last = {take(_STRICT, number - 1, "the last one"): 1, take(counts, number - 1): 1}
-    below = positive(gt(most, number - 1), "allowed after F - 1 of them", last)
+    last = {take(_STRICT, fallbacks - 1, "the last one"): 1, take(counts, fallbacks - 1): 1}
+    below = positive(gt(most, fallbacks - 1), "allowed after F - 1 of them", last)
     why = "after N_max of them, <= allows another"
     return [
         sharpen(limit, "both are whole", below),

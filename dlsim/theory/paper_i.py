@@ -100,25 +100,17 @@ _FITS = Every(ge(_capacity, _other(j) * total_work), j, 1, n)
 FITS = assume(_FITS, "in tau + chi a node receives and computes a unit")
 
 
-def _example(work: Fraction, *releases: int) -> tuple[Any, ...]:
-    """Return release times and shares by (3) and (4), by node, for work sigma (tau + chi)."""
-    last = (sum(releases) + work) / len(releases)
-    release = dict(enumerate(releases, start=1))
-    shares = {node: (last - time) / work for node, time in release.items()}
-    tables: dict[str, dict[int, Any]] = {"r": release, "alpha": shares}
-    return tuple(steps.exact_function(name, one.__getitem__) for name, one in tables.items())
-
-
-#: sigma = tau = chi = 1: node 2 is free after all is done.
-_r_2, _alpha_2 = _example(Fraction(2), 0, 5)
-_ALONE, _PROMISED = _r_2(1) + 2, _r_2(2) + 2 * _alpha_2(2)
+_first, _second, _work = sp.symbols("r_1 r_2 W", real=True)
+_PROMISED = (_first + _second + _work) / 2
+#: Two nodes and a load with sigma = tau = chi = 1; W is sigma (tau + chi).
+_TWO: dict[sp.Symbol, object] = {_first: 0, _second: 5, _work: 2}
 
 
 @statement("1.opt", [OTHER_LOAD, FITS, SORTED, LAST_SHARE])
 def show_optimal(
     goal: Any = ge(_earlier, optimal_end),
-    negative: Any = lt(_alpha_2(2), 0),
-    earlier: Any = lt(_ALONE, _PROMISED),
+    negative: Any = lt(at_point((_PROMISED - _second) / _work, _TWO), 0),
+    earlier: Any = lt(at_point(_first + _work, _TWO), at_point(_PROMISED, _TWO)),
 ) -> list[Line]:
     """If the last share is positive, no schedule ends before e of (3)."""
     by = {show_last_is_latest(SORTED): 1, LAST_SHARE: 1 / n}
@@ -133,7 +125,7 @@ def show_optimal(
     false = positive(gt(0, 0), "which they are", {added: 1, OTHER_LOAD: total_work})
     return [
         steps.absurd(goal, false, "so no schedule ends earlier"),
-        steps.compute(negative, "but with sigma = tau = chi = 1, r = (0, 5) it is negative"),
+        steps.compute(negative, "but it may be negative: two nodes, sigma = tau = chi = 1"),
         steps.compute(earlier, "and node 1 alone ends before the end that (3) and (4) promise"),
     ]
 
@@ -289,6 +281,16 @@ def show_corollary_1(
     return [line, show_common_end(ends, line), lemma("1.opt")[0]]
 
 
+def _example(work: Fraction, *releases: int) -> tuple[Any, ...]:
+    """Return release times and shares by (3) and (4), by node, for work sigma (tau + chi)."""
+    last = (sum(releases) + work) / len(releases)
+    release = dict(enumerate(releases, start=1))
+    shares = {node: (last - time) / work for node, time in release.items()}
+    tables: dict[str, dict[int, Any]] = {"r": release, "alpha": shares}
+    return tuple(steps.exact_function(name, one.__getitem__) for name, one in tables.items())
+
+
+_r_2, _alpha_2 = _example(Fraction(2), 0, 5)
 _r_3, _alpha_3 = _example(Fraction(11, 10), 0, 1, 9)
 
 one_step_statement(

@@ -16,6 +16,8 @@ from dlsim.theory.symbols import at_point, i, j, k, m, n, total
 
 # ------------------------------------------------------------------ the reduction
 
+#: The number of edges of a graph, which may be 0.
+edges = sp.Symbol("m", integer=True, nonnegative=True)
 #: The ends of edge k; work and connections from cluster 0 to cluster i; a set of vertices as 0, 1.
 tail, head = (sp.Function(name, integer=True, positive=True) for name in "uv")
 work_done = sp.Function("alpha", nonnegative=True)
@@ -29,15 +31,16 @@ _ON_ROUTES = [
 ]
 _DIFFER = assume(gt(one, two), "i_1 and i_2 are different vertices")
 _BOTH = connections(tail(k)) + connections(head(k))
-_COMMON_LINK = assume(Every(le(_BOTH, 1), k, 1, m), "(3) on the common link of an edge")
+_COMMON_LINK = assume(Every(le(_BOTH, 1), k, 1, edges), "(3) on the common link of an edge")
 _OWN_LINK = assume(Every(le(connections(i), 1), i, 1, n), "(3) on a link of its own")
 _BANDWIDTH = assume(Every(le(work_done(i), connections(i)), i, 1, n), "(4) with delta = g = 1")
 _THROUGHPUT = assume(ge(total(work_done, n), least_throughput), "the throughput is at least B")
 _VERTICES = [
-    assume(Every(ge(n, end(k)), k, 1, m), "an end of an edge is a vertex") for end in (tail, head)
+    assume(Every(ge(n, end(k)), k, 1, edges), "an end of an edge is a vertex")
+    for end in (tail, head)
 ]
 _APART = eq(chosen(tail(k)) * chosen(head(k)), 0)
-_INDEPENDENT = assume(Every(_APART, k, 1, m), "the set is independent")
+_INDEPENDENT = assume(Every(_APART, k, 1, edges), "the set is independent")
 _ONCE = assume(Every(le(chosen(i), 1), i, 1, n), "each vertex is in the set at most once")
 
 
@@ -48,10 +51,10 @@ _ALLOCATION = [*_ON_ROUTES, _DIFFER, _COMMON_LINK, _OWN_LINK, _BANDWIDTH, _THROU
 def show_reduction(
     sum_: Any = eq(one + two, _a + _b),
     product: Any = eq(one * two, _a * _b),
-    apart: Any = Every(eq(connections(tail(k)) * connections(head(k)), 0), k, 1, m),
+    apart: Any = Every(eq(connections(tail(k)) * connections(head(k)), 0), k, 1, edges),
     zero_one: Any = Every(eq(connections(i) * (1 - connections(i)), 0), i, 1, n),
     size: Any = ge(total(connections, n), least_throughput),
-    link: Any = Every(le(chosen(tail(k)) + chosen(head(k)), 1), k, 1, m),
+    link: Any = Every(le(chosen(tail(k)) + chosen(head(k)), 1), k, 1, edges),
     gateway: Any = ge(n, total(chosen, n)),
 ) -> list[Line]:
     """In any graph an allocation of throughput B exists iff B vertices are independent."""
@@ -115,34 +118,34 @@ max_connect, digits = sp.symbols("C d", integer=True, nonnegative=True)
 
 def own_links(vertex: Any) -> sp.Expr:
     """Return one more than the number of edges of a vertex: the links of its route alone."""
-    return sp.Sum(ends_at(k, vertex), (k, 1, m)) + 1
+    return sp.Sum(ends_at(k, vertex), (k, 1, edges)) + 1
 
 
 _ENDS_BUT_TWO = sp.Sum(ends_at(k, i), (i, 1, n)) - 2
-_TWO_ENDS = assume(Every(eq(_ENDS_BUT_TWO, 0), k, 1, m), "an edge has two ends")
+_TWO_ENDS = assume(Every(eq(_ENDS_BUT_TWO, 0), k, 1, edges), "an edge has two ends")
 _SIMPLE = assume(Every(le(own_links(j), n), j, 1, n), "a vertex has at most n - 1 neighbours")
 _OWN_LINKS = sp.Sum(own_links(j), (j, 1, n))
 
 
 @statement("S.L1size", [_TWO_ENDS, _SIMPLE])
 def show_size_of_reduction(
-    links: Any = eq(m + _OWN_LINKS, 3 * m + n),
-    table: Any = eq(sp.Sum(2 * own_links(j) - 1, (j, 1, n)), 4 * m + n),
-    few: Any = le(3 * m + n, (3 * n**2 - n) / 2),
-    short: Any = le(4 * m + n, 2 * n**2 - n),
+    links: Any = eq(edges + _OWN_LINKS, 3 * edges + n),
+    table: Any = eq(sp.Sum(2 * own_links(j) - 1, (j, 1, n)), 4 * edges + n),
+    few: Any = le(3 * edges + n, (3 * n**2 - n) / 2),
+    short: Any = le(4 * edges + n, 2 * n**2 - n),
 ) -> list[Line]:
     """A graph gives a platform of n + 1 clusters, 3 m + n links and a table of 4 m + n entries."""
-    both = eq(_OWN_LINKS - n, sp.Sum(_ENDS_BUT_TWO, (k, 1, m)) + 2 * m)
+    both = eq(_OWN_LINKS - n, sp.Sum(_ENDS_BUT_TWO, (k, 1, edges)) + 2 * edges)
     swapped = steps.show_inductively(both, n, "the order of the two sums is changed")
     by = {swapped: 1, add_up(_TWO_ENDS, "added over all edges"): 1}
-    ends = identity(eq(_OWN_LINKS, 2 * m + n), "each edge is counted at both ends", by)
+    ends = identity(eq(_OWN_LINKS, 2 * edges + n), "each edge is counted at both ends", by)
     most = {add_up(_SIMPLE, "added over all vertices"): 1, ends: 1}
-    edges = positive(le(2 * m, n * (n - 1)), "so there are at most n (n - 1)/2 edges", most)
+    few_edges = positive(le(2 * edges, n * (n - 1)), "so there are at most n (n - 1)/2 edges", most)
     return [
         identity(links, "a common link per edge, and those of a route alone", {ends: 1}),
         identity(table, "(7): on a route the two kinds alternate", {ends: 2}),
-        positive(few, "a polynomial in n", {edges: sp.Rational(3, 2)}),
-        positive(short, "so is this", {edges: 2}),
+        positive(few, "a polynomial in n", {few_edges: sp.Rational(3, 2)}),
+        positive(short, "so is this", {few_edges: 2}),
     ]
 
 
@@ -186,7 +189,7 @@ load, routes = (
 size, band = (sp.Function(name, positive=True) for name in ("delta", "g"))
 cluster_speed, gateway = sp.symbols("s_k g_k", nonnegative=True)
 #: Work and data of a unit at a cluster: 0 on routes that do not end there, or touch it.
-work_of, data_of = (sp.Function(name, nonnegative=True) for name in "wd")
+work_at, data_at = (sp.Function(name, nonnegative=True) for name in "wd")
 capacity = sp.Symbol("C", integer=True, nonnegative=True)
 
 
@@ -200,8 +203,8 @@ def cluster_row(done: Any, of_a_unit: Any, most: Any) -> Relation:
     return le(sp.Sum(done(i) * of_a_unit(i), (i, 1, n)), most)
 
 
-_WORK_ROW = assume(cluster_row(load, work_of, cluster_speed), "(6b) of the relaxed program")
-_DATA_ROW = assume(cluster_row(load, data_of, gateway), "(6c) of the relaxed program")
+_WORK_ROW = assume(cluster_row(load, work_at, cluster_speed), "(6b) of the relaxed program")
+_DATA_ROW = assume(cluster_row(load, data_at, gateway), "(6c) of the relaxed program")
 _LINK_ROW = assume(le(total(routes, n), capacity), "(6d) of the relaxed program")
 
 
@@ -212,8 +215,8 @@ def show_rounding_down(
     less: Any = Every(le(rounded_load(j), load(j)), j, 1, n),
     rest: Any = Every(ge(rounded_load(j), 0), j, 1, n),
     carried: Any = Every(le(rounded_load(j) * size(j), sp.floor(routes(j)) * band(j)), j, 1, n),
-    work_row: Any = cluster_row(rounded_load, work_of, cluster_speed),
-    data_row: Any = cluster_row(rounded_load, data_of, gateway),
+    work_row: Any = cluster_row(rounded_load, work_at, cluster_speed),
+    data_row: Any = cluster_row(rounded_load, data_at, gateway),
     link_row: Any = le(sp.Sum(sp.floor(routes(i)), (i, 1, n)), capacity),
 ) -> list[Line]:
     """Connections rounded down, with the load that they carry, satisfy (6): no row grows."""
@@ -225,8 +228,8 @@ def show_rounding_down(
     least = positive(some.relation, "the floor of what is not negative")
     bounded = positive(carried.relation, "times delta: (6e)", {link: size(j)})
     rows = [generalise(line, j, 1, n) for line in (down, least, smaller, nothing, bounded)]
-    by_work = {add_up(rows[2], "times the work", weight=work_of(j)): 1, _WORK_ROW: 1}
-    by_data = {add_up(rows[2], "times the data", weight=data_of(j)): 1, _DATA_ROW: 1}
+    by_work = {add_up(rows[2], "times the work", weight=work_at(j)): 1, _WORK_ROW: 1}
+    by_data = {add_up(rows[2], "times the data", weight=data_at(j)): 1, _DATA_ROW: 1}
     by_link = {add_up(rows[0], "added over all routes"): 1, _LINK_ROW: 1}
     return [
         *rows,
@@ -345,8 +348,8 @@ rate = sp.Function("alpha", nonnegative=True)
 T = sp.Symbol("T_p", integer=True, positive=True)
 _RATIONAL = assume(Every(eq(rate(j), numerator(j) / denominator(j)), j, 1, n), "alpha = u/v")
 _COMMON = assume(Every(eq(T, denominator(j) * multiple(j)), j, 1, n), "T_p is a multiple of all v")
-_WORK = assume(cluster_row(rate, work_of, cluster_speed), "(1) of a cluster")
-_DATA = assume(cluster_row(rate, data_of, gateway), "(2) of a cluster")
+_WORK = assume(cluster_row(rate, work_at, cluster_speed), "(1) of a cluster")
+_DATA = assume(cluster_row(rate, data_at, gateway), "(2) of a cluster")
 
 
 def whole_units(index: Any) -> sp.Expr:
@@ -357,13 +360,13 @@ def whole_units(index: Any) -> sp.Expr:
 @statement("S.Tp", [_RATIONAL, _COMMON, _WORK, _DATA])
 def show_period(
     counts: Any = Every(eq(rate(j) * T, whole_units(j)), j, 1, n),
-    work: Any = cluster_row(whole_units, work_of, cluster_speed * T),
-    data: Any = cluster_row(whole_units, data_of, gateway * T),
+    work: Any = cluster_row(whole_units, work_at, cluster_speed * T),
+    data: Any = cluster_row(whole_units, data_at, gateway * T),
 ) -> list[Line]:
     """In T_p = lcm of the denominators a route has a whole number alpha T_p of load units."""
     units = show(counts, "u q is whole", {_RATIONAL: T, _COMMON: numerator(j) / denominator(j)})
-    by_work = {add_up(units, "times the work", weight=work_of(j)): 1, _WORK: T}
-    by_data = {add_up(units, "times the data", weight=data_of(j)): 1, _DATA: T}
+    by_work = {add_up(units, "times the work", weight=work_at(j)): 1, _WORK: T}
+    by_data = {add_up(units, "times the data", weight=data_at(j)): 1, _DATA: T}
     return [
         units,
         positive(work, "(1) times T_p bounds the work of a period", by_work),
