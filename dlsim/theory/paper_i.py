@@ -100,7 +100,8 @@ _FITS = Every(ge(_capacity, _other(j) * total_work), j, 1, n)
 FITS = assume(_FITS, "in tau + chi a node receives and computes a unit")
 
 
-_first, _second, _work = sp.symbols("r_1 r_2 W", real=True)
+_first, _second = sp.symbols("r_1 r_2", real=True)
+_work = sp.Symbol("W", positive=True)
 _PROMISED = (_first + _second + _work) / 2
 #: Two nodes and a load with sigma = tau = chi = 1; W is sigma (tau + chi).
 _TWO: dict[sp.Symbol, object] = {_first: 0, _second: 5, _work: 2}
