@@ -1,5 +1,7 @@
 """Whether an expression is zero, and what sign it has.
 
+Both take it for granted that the expression is defined (`dlsim.theory.defined`).
+
 `is_zero` writes the expression as a fraction of polynomials in *generators* (symbols, powers with a
 symbolic exponent, values of sequences, sums) and asks SymPy whether the numerator vanishes.
 
@@ -9,13 +11,17 @@ negative, neither is the expression. Facts that were shown before give the signs
 """
 
 import functools
-import itertools
 from collections.abc import Iterable, Sequence
 
 import sympy as sp
 
-from dlsim.theory.relations import ProofError, Relation
+from dlsim.theory import expressions
+from dlsim.theory.expressions import ProofError
+from dlsim.theory.relations import Relation
 from dlsim.theory.symbols import Ratio
+
+#: The signs of a gap, as `sign` returns them, that show a relation of each kind.
+SHOWN_BY = {">": (">",), ">=": (">", ">=", "="), "=": ("=",)}
 
 # ------------------------------------------------------------------ generators
 
@@ -43,7 +49,9 @@ def flatten(expression: sp.Expr) -> sp.Expr:
     if isinstance(expression, sp.Sum):
         return _flat_sum(expression)
     if isinstance(expression, sp.Derivative | sp.Subs):
-        return flatten(expression.doit())
+        return flatten(expressions.put_in(expression))
+    if expressions.is_exact_function(expression) and expression.is_number:
+        return flatten(expressions.exact_value(expression))
     if isinstance(expression, sp.log):
         expanded = sp.expand_log(expression)
         return flatten(expanded) if expanded != expression else _generator(expression)
@@ -85,7 +93,9 @@ def _flat_sum(expression: sp.Sum) -> sp.Expr:
     if inner & (low.free_symbols | high.free_symbols | {index}):
         raise ProofError(f"an index has two meanings in {expression}")
     result = sp.S.Zero
-    outside, inside = _peel_inside(expression.function.doit()).as_independent(index, as_Add=False)
+    outside, inside = _peel_inside(expressions.put_in(expression.function)).as_independent(
+        index, as_Add=False
+    )
     for term in sp.Add.make_args(sp.expand(inside)):
         factor, rest = term.as_independent(index, as_Add=False)
         part = flatten(sp.expand(high - low + 1))
@@ -101,23 +111,24 @@ def _peel_inside(summand: sp.Expr) -> sp.Expr:
     def peel(inner: sp.Sum) -> sp.Expr:
         index, low, high = inner.limits[0]
         constant, symbolic = sp.expand(high).as_coeff_Add()
-        if low != 1 or symbolic == 0 or not (constant.is_Integer and constant > 0):
+        if low != 1 or not (constant.is_Integer and 0 < constant <= expressions.MOST_TERMS):
             return inner
         more = (inner.function.subs(index, symbolic + step) for step in range(1, int(constant) + 1))
-        return sp.Add(sp.Sum(inner.function, (index, 1, symbolic)), *more)
+        rest = sp.Sum(inner.function, (index, 1, symbolic)) if symbolic != 0 else sp.S.Zero
+        return sp.Add(rest, *more)
 
     return summand.replace(lambda part: isinstance(part, sp.Sum) and len(part.limits) == 1, peel)
 
 
-#: The index of every sum in a generator; no formula of a paper uses it.
-_INDEX = sp.Symbol("i'", integer=True, positive=True)
+#: The index of every sum in a generator; it is no symbol of anybody else.
+_INDEX = sp.Dummy("i", integer=True)
 
 
 def _sum_from_one(term: sp.Expr, index: sp.Symbol, high: sp.Expr) -> sp.Expr:
     """Return the sum of a term from 1 to `high`, which may be negative as in F(high) - F(0)."""
     constant, symbolic = sp.expand(high).as_coeff_Add()
-    if not constant.is_Integer:
-        return _generator(sp.Sum(term, (index, 1, high)))
+    if not constant.is_Integer or abs(constant) > expressions.MOST_TERMS:
+        return _generator(sp.Sum(term.subs(index, _INDEX), (_INDEX, 1, high)))
     more, less = range(1, int(constant) + 1), range(0, int(constant), -1)
     parts = [flatten(term.subs(index, symbolic + step)) for step in more]
     parts += [-flatten(term.subs(index, symbolic + step)) for step in less]
@@ -266,33 +277,3 @@ def _fact_sign(factor: sp.Expr, facts: Sequence[Relation]) -> str:
         if rest in (">", "<"):
             return _product(fact.kind, rest)
     return ""
-
-
-def require_defined(expressions: Iterable[sp.Expr], facts: Iterable[Relation] = ()) -> None:
-    """Refuse expressions that divide by what may be 0, or take the logarithm of what may be."""
-    facts = tuple(facts)
-    for expression in itertools.chain.from_iterable(map(_with_values_put_in, expressions)):
-        if expression.has(sp.oo, -sp.oo, sp.zoo, sp.nan):
-            raise ProofError(f"{expression} is infinite or undefined")
-        for part in _divisors(expression):
-            if not part.is_Rational and sign(part, facts) not in (">", "<"):
-                raise ProofError(f"{part} may be 0, and something is divided by it")
-        for (part,) in (logarithm.args for logarithm in expression.atoms(sp.log)):
-            if not part.is_positive and sign(part, facts) != ">":
-                raise ProofError(f"the logarithm of {part} may not exist")
-
-
-@functools.cache
-def _with_values_put_in(expression: sp.Expr) -> tuple[sp.Expr, ...]:
-    """Return an expression, and what its parts are once values are put in."""
-    return (expression, *(part.doit() for part in expression.atoms(sp.Subs)))
-
-
-@functools.cache
-def _divisors(expression: sp.Expr) -> tuple[sp.Expr, ...]:
-    """Return the bases of powers whose exponent may be negative."""
-    return tuple(
-        power.base
-        for power in expression.atoms(sp.Pow)
-        if not power.exp.is_nonnegative and not power.base.is_positive
-    )

@@ -251,7 +251,7 @@ _BUDGET = sp.Rational(219, 400)
 
 
 def _example(count: Any) -> sp.Expr:
-    return at_point(first_share(n), {n: count, beta: sp.Rational(1, 2), phi: sp.Rational(1, 100)})
+    return at_point(first_share(x), {x: count, beta: sp.Rational(1, 2), phi: sp.Rational(1, 100)})
 
 
 _POWERS = steps.show_inductively(ge(n, geometric(n)), n, "n >= 1 + beta + ... + beta^(n-1)")

@@ -11,10 +11,8 @@ from sympy.printing.latex import LatexPrinter
 from sympy.printing.printer import Printer
 from sympy.printing.str import StrPrinter
 
-
-class ProofError(Exception):
-    """A step of a derivation that does not hold, or that could not be decided."""
-
+from dlsim.errors import InputError
+from dlsim.theory.expressions import ProofError, expression_of, is_symbol
 
 # ------------------------------------------------------------------ printing
 
@@ -39,6 +37,9 @@ class _Text(StrPrinter):
 
     def _print_Subs(self, expr: sp.Subs) -> str:
         return f"[{self._print(expr.expr)} at {_values_put_in(self, expr)}]"
+
+    def _print_Dummy(self, expr: sp.Dummy) -> str:
+        return str(expr.name)
 
     def _print_Derivative(self, expr: sp.Derivative) -> str:
         return f"d/d{self._print(expr.variables[0])} [{self._print(expr.expr)}]"
@@ -109,6 +110,16 @@ class Proposition(ABC):
         return f"${to_latex(self)}$"
 
 
+#: The signs of relations.
+SIGNS = ("=", ">", ">=", "<", "<=")
+
+
+def _require_relations(*relations: Any) -> None:
+    for relation in relations:
+        if type(relation) is not Relation:
+            raise InputError(f"{relation!r} is no relation: make it by eq, gt, ge, lt or le")
+
+
 @dataclass(frozen=True)
 class Relation(Proposition):
     """``left sign right``, with the sign ``=``, ``>``, ``>=``, ``<`` or ``<=``."""
@@ -118,8 +129,10 @@ class Relation(Proposition):
     right: sp.Expr
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "left", sp.sympify(self.left))
-        object.__setattr__(self, "right", sp.sympify(self.right))
+        if type(self.sign) is not str or self.sign not in SIGNS:
+            raise InputError(f"{self.sign!r} is no sign: one of {', '.join(SIGNS)}")
+        object.__setattr__(self, "left", expression_of(self.left))
+        object.__setattr__(self, "right", expression_of(self.right))
 
     @property
     def gap(self) -> sp.Expr:
@@ -160,6 +173,9 @@ class Iff(Proposition):
     first: Relation
     second: Relation
 
+    def __post_init__(self) -> None:
+        _require_relations(self.first, self.second)
+
     @property
     def sides(self) -> tuple[sp.Expr, ...]:
         return self.first.sides + self.second.sides
@@ -181,8 +197,11 @@ class Every(Proposition):
     high: sp.Expr
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "low", sp.sympify(self.low))
-        object.__setattr__(self, "high", sp.sympify(self.high))
+        _require_relations(self.relation)
+        if not is_symbol(self.index):
+            raise InputError(f"{self.index!r} is no index: give a symbol")
+        object.__setattr__(self, "low", expression_of(self.low))
+        object.__setattr__(self, "high", expression_of(self.high))
 
     @property
     def span(self) -> tuple[sp.Symbol, sp.Expr, sp.Expr]:

@@ -7,22 +7,29 @@ was assumed. Signs and equalities are decided in `dlsim.theory.algebra`, never b
 The arguments of steps: `claim` is what is shown and `why` one sentence for the reader. `by` maps
 lines to what each is multiplied by; a line for every index stands there for its relation. `signs`
 and `inside` are inequalities that give the signs of factors, or that an index is in range. A step
-that does not follow raises `ProofError`.
+that does not follow raises `ProofError`, an argument of a wrong kind `InputError`.
+
+At every point at which the hypotheses of a line are defined and hold, its claim is defined and
+holds. What `assume` makes, or a `Line` that is made by hand, is taken at its word.
 """
 
-from collections.abc import Mapping, Sequence
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeVar
 
 import sympy as sp
+from sympy.core.function import AppliedUndef
 
-from dlsim.theory.algebra import is_real, is_zero, require_defined, sign
+from dlsim.errors import InputError
+from dlsim.theory import expressions
+from dlsim.theory.algebra import SHOWN_BY, is_zero, sign
+from dlsim.theory.defined import is_whole, require_defined, require_kind, require_range
+from dlsim.theory.expressions import exact_function as exact_function
+from dlsim.theory.expressions import expression_of, is_smooth, require_plain
 from dlsim.theory.relations import Every, Iff, ProofError, Proposition, Relation, eq, ge, gt, le, lt
-from dlsim.theory.symbols import Ratio
-
-#: The signs of a gap, as `sign` returns them, that show a relation of each kind.
-SHOWN_BY = {">": (">",), ">=": (">", ">=", "="), "=": ("=",)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,6 +65,97 @@ class Line:
 
 By = Mapping[Line, Any]
 
+# ------------------------------------------------------------------ the arguments of steps
+
+
+def _read_line(value: Any) -> Line:
+    if type(value) is not Line:
+        raise InputError(f"{value!r} is no line: a step returns one")
+    return value
+
+
+def _read_claim(value: Any) -> Any:
+    if type(value) not in (Relation, Iff, Every):
+        raise InputError(f"{value!r} is no claim: make it by eq, gt, ge, lt, le, Iff or Every")
+    for side in value.sides:
+        expressions.require_known(side)
+    return value
+
+
+def _read_expression(value: Any) -> Any:
+    """Return an expression; what is left out remains so."""
+    if value is not None:
+        value = expression_of(value)
+        expressions.require_known(value)
+    return value
+
+
+def _read_symbol(value: Any) -> Any:
+    if not expressions.is_symbol(value):
+        raise InputError(f"{value!r} is no symbol: make it by sympy.symbols")
+    return value
+
+
+def _read_values(value: Any) -> dict[Any, Any]:
+    if not isinstance(value, Mapping):
+        raise InputError(f"{value!r} is no mapping of symbols to their values")
+    return {old: _read_expression(expression_of(new)) for old, new in value.items()}
+
+
+def _read_lines(value: Any) -> Any:
+    """Read lines once and for all, so that none is lost: one, several, or lines times what."""
+    if value is None or type(value) is Line:
+        return value
+    if isinstance(value, Mapping):
+        pairs = list(value.items())
+        return {_read_line(line): _read_expression(expression_of(times)) for line, times in pairs}
+    if not isinstance(value, Iterable):
+        raise InputError(f"{value!r} holds no lines: give a list of lines")
+    return tuple(map(_read_line, value))
+
+
+def _read_text(value: Any) -> str:
+    if type(value) is not str:
+        raise InputError(f"{value!r} is no text: give the reason in words")
+    return value
+
+
+#: How each argument of a step is read, by its name.
+_READ: dict[str, Callable[[Any], Any]] = {
+    **dict.fromkeys(("claim", "hypothesis", "equation"), _read_claim),
+    **dict.fromkeys("line known every base step each equivalence lower upper false".split(),
+                    _read_line),
+    **dict.fromkeys("value low high weight times solution zero function real count rounded "
+                    "power".split(), _read_expression),
+    **dict.fromkeys(("index", "unknown", "variable"), _read_symbol),
+    **dict.fromkeys(("by", "signs", "inside", "lines", "first"), _read_lines),
+    "values": _read_values,
+    "why": _read_text,
+}  # fmt: skip
+
+_Step = TypeVar("_Step", bound=Callable[..., Any])
+
+
+def _step(function: _Step) -> _Step:
+    """Make a function a step: its arguments are read, and what SymPy cannot do is no proof."""
+    signature = inspect.signature(function)
+
+    @functools.wraps(function)
+    def step(*args: Any, **kwargs: Any) -> Any:
+        call = signature.bind(*args, **kwargs)
+        call.apply_defaults()
+        try:
+            for name, value in call.arguments.items():
+                call.arguments[name] = _READ[name](value)
+            return function(*call.args, **call.kwargs)
+        except (ProofError, InputError):
+            raise
+        except Exception as error:
+            values = ", ".join(map(str, call.arguments.values()))[:200]
+            raise ProofError(f"{function.__name__} cannot decide {values}: {error!r}") from error
+
+    return step  # type: ignore[return-value]
+
 
 def _line(
     claim: Proposition, why: str, by: By | Sequence[Line] = (), given: Any = None, rule: str = ""
@@ -85,6 +183,8 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
     if isinstance(found, Relation) and isinstance(wanted, Relation):
         if found.kind not in SHOWN_BY[wanted.kind]:
             return False
+        if not _is_defined(wanted.sides, found):
+            return False
         difference = found.gap - wanted.gap
         return is_zero(difference) or (found.kind == "=" and is_zero(found.gap + wanted.gap))
     if isinstance(found, Iff) and isinstance(wanted, Iff):
@@ -93,31 +193,44 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
     if isinstance(found, Every) and isinstance(wanted, Every):
         if wanted.index != found.index and wanted.index in found.free_symbols | found.bound_symbols:
             return False
+        if not _is_defined((wanted.low, wanted.high), found):
+            return False
         same_range = is_zero(found.low - wanted.low) and is_zero(found.high - wanted.high)
         renamed = found.relation.subs({found.index: wanted.index})
         return same_range and shows(renamed, wanted.relation)
     return False
 
 
+def _is_defined(parts: Iterable[sp.Expr], found: Proposition) -> bool:
+    """Return whether expressions are shown to be defined wherever a claim holds."""
+    try:
+        require_defined(parts, (), [found])
+    except ProofError:
+        return False
+    return True
+
+
 # ------------------------------------------------------------------ hypotheses
 
 
+@_step
 def assume(hypothesis: Proposition, why: str) -> Line:
     """Take a hypothesis, or an assumption that a later step discharges."""
     return Line(hypothesis, why, (), frozenset([hypothesis]))
 
 
+@_step
 def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[Line] = ()) -> Line:
     """Put values in for symbols, in a line and in the hypotheses on which it rests.
 
     A value must be what the symbol stands for, and contain no index that is bound.
     """
     claims, facts = (line.claim, *line.given), _facts(signs)
-    values = {old: sp.sympify(new) for old, new in values.items()}
     for old, value in values.items():
-        if not isinstance(old, sp.Symbol):
+        if not expressions.is_symbol(old):
             raise ProofError(f"{old} is not a symbol")
-        _require_kind(old, value, facts)
+        require_defined([value], facts)
+        require_kind(old, value, facts)
         for claim in claims:
             # another value may bring in what is replaced here
             replaced = any(part.has(old) for part in (*claim.sides, *values.values()))
@@ -131,6 +244,7 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
     return _line(mapped, why, [line, *signs], known.union(*(one.given for one in signs)))
 
 
+@_step
 def discharge(line: Line, known: Line, why: str) -> Line:
     """Replace a hypothesis of a line by what shows it."""
     used = {one for one in line.given if shows(known.claim, one)}
@@ -139,40 +253,20 @@ def discharge(line: Line, known: Line, why: str) -> Line:
     return _line(line.claim, why, [line, known], (line.given - used) | known.given)
 
 
-def _require_kind(symbol: sp.Symbol, value: sp.Expr, facts: tuple[Relation, ...]) -> None:
-    """Refuse a value that a symbol cannot have by its assumptions."""
-    _require_plain(symbol)
-    require_defined([value], facts)
-    found = sign(value, facts)
-    wrong = symbol.is_positive and found != ">"
-    wrong = wrong or (symbol.is_nonnegative and found not in SHOWN_BY[">="])
-    wrong = wrong or (symbol.is_integer and not _is_whole(value)) or not is_real(value)
-    if isinstance(symbol, Ratio):
-        wrong = wrong or sign(1 - value, facts) != ">"
-    if wrong:
-        raise ProofError(f"{symbol} cannot be {value}")
-
-
-def _require_plain(symbol: sp.Symbol) -> None:
-    """Refuse a symbol with assumptions, such as being even, that no step checks."""
-    checked = ("real", "nonnegative", "positive", "integer")
-    kinds = {name: True for name in checked if getattr(symbol, f"is_{name}")}
-    if symbol.assumptions0 != sp.Symbol("plain", **kinds).assumptions0:
-        raise ProofError(f"more is assumed of {symbol} than the steps check")
-
-
+@_step
 def take(every: Line, value: Any, why: str = "", inside: Sequence[Line] = ()) -> Line:
     """Take one relation of those that hold for every index.
 
     Without `inside` the line may rest on the assumption that the value is not above the range;
     `generalise` and `induction` discharge that.
     """
-    claim, value = every.every, sp.sympify(value)
+    claim = every.every
+    require_defined([value])
     if not inside and sign(claim.high - value) == "":
         inside = [assume(ge(claim.high, value), f"{value} is in range")]
     _require_range(value - claim.low, inside)
     _require_range(claim.high - value, inside)
-    if not value.is_integer or value.free_symbols & claim.relation.bound_symbols:
+    if not is_whole(value) or value.free_symbols & claim.relation.bound_symbols:
         raise ProofError(f"{value} is no index here")
     relation = claim.relation.subs({claim.index: value})
     plain = f"for any {value} in range" if value == claim.index else f"for {claim.index} = {value}"
@@ -186,6 +280,7 @@ def _require_range(distance: sp.Expr, inside: Sequence[Line]) -> None:
         raise ProofError(f"it is not known whether {distance} >= 0")
 
 
+@_step
 def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str = "") -> Line:
     """Generalise a line to every index from `low` to `high`, the range being discharged."""
     claim = Every(line.relation, index, low, high)
@@ -193,14 +288,12 @@ def generalise(line: Line, index: sp.Symbol, low: Any, high: Any, why: str = "")
     rest = {one for one in line.given if not _is_range(one, (index - low, high - index))}
     if any(index in one.free_symbols for one in rest):
         raise ProofError(f"the line rests on a hypothesis about {index}")
-    _require_plain(index)
     if index in low.free_symbols | high.free_symbols or index in line.relation.bound_symbols:
         raise ProofError(f"{index} is bound twice")
-    if not index.is_integer or not (low.is_integer and high.is_integer):
-        raise ProofError(f"{index} runs over whole numbers only")
-    wanted = ">" if index.is_positive else ">=" if index.is_nonnegative else ""
-    if wanted and sign(low) not in SHOWN_BY[wanted]:
-        raise ProofError(f"{index} cannot be {low}")
+    require_defined([low, high])
+    require_range(index, low, high)
+    if not index.is_integer:
+        raise ProofError(f"{index} is not said to be whole")
     return _line(claim, why or f"for {index} = {low}, ..., {high}", [line], rest)
 
 
@@ -212,9 +305,11 @@ def _is_range(claim: Proposition, distances: Sequence[sp.Expr]) -> bool:
 # ------------------------------------------------------------------ equality and sign
 
 
+@_step
 def identity(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
     """Show an equation: left minus right, less multiples of equations, reduces to 0."""
     by = _relations(by)
+    _require_relation(claim)
     if claim.sign != "=" or any(line.relation.sign != "=" for line in by):
         raise ProofError(f"{claim} is not an equation, or does not follow from equations only")
     require_defined([*claim.sides, *by.values()], _facts(signs))
@@ -224,12 +319,14 @@ def identity(claim: Relation, why: str, by: By | None = None, signs: Sequence[Li
     return _line(claim, why, _with_signs(signs, by), rule="identity")
 
 
+@_step
 def positive(claim: Relation, why: str, by: By | None = None, signs: Sequence[Line] = ()) -> Line:
     """Show an inequality: its gap is a sum of multiples of gaps and of what has their sign.
 
     Inequalities are multiplied by what is not negative, equations by anything.
     """
     by, facts = _relations(by), _facts(signs)
+    _require_relation(claim)
     if claim.kind == "=":
         raise ProofError(f"{claim} is not an inequality")
     require_defined([*claim.sides, *by.values()], facts)
@@ -250,13 +347,20 @@ def positive(claim: Relation, why: str, by: By | None = None, signs: Sequence[Li
 
 def _relations(by: By | None) -> dict[Line, sp.Expr]:
     """Return `by` with one relation for each line, that of its own index where it has one."""
-    lines = {line: sp.sympify(times) for line, times in (by or {}).items()}
+    if by is not None and not isinstance(by, Mapping):
+        raise InputError(f"{by!r} does not say what each line is multiplied by")
     return {
         take(line, line.claim.index) if isinstance(line.claim, Every) else line: times
-        for line, times in lines.items()
+        for line, times in (by or {}).items()
     }
 
 
+def _require_relation(claim: Proposition) -> None:
+    if not isinstance(claim, Relation):
+        raise InputError(f"{claim} is not one relation")
+
+
+@_step
 def show(
     claim: Relation | Every, why: str, by: By | None = None, signs: Sequence[Line] = ()
 ) -> Line:
@@ -267,18 +371,22 @@ def show(
     if isinstance(claim, Every):
         one = show(claim.relation, why, by, signs)
         return generalise(one, claim.index, claim.low, claim.high)
-    if not by and all(side.doit().is_number for side in claim.sides):
+    _require_relation(claim)
+    if not by and not any(side.free_symbols or side.has(AppliedUndef) for side in claim.sides):
         return compute(claim, why)
     return (identity if claim.kind == "=" else positive)(claim, why, by, signs)
 
 
+@_step
 def iff(claim: Iff, why: str, times: Any = 1, signs: Sequence[Line] = ()) -> Line:
     """Show that two relations hold together: one gap times what is positive is the other.
 
     For equations the factor may also be negative.
     """
+    if not isinstance(claim, Iff):
+        raise InputError(f"{claim} is no equivalence")
     first, second = claim.first, claim.second
-    facts, times = _facts(signs), sp.sympify(times)
+    facts = _facts(signs)
     require_defined([*claim.sides, times], facts)
     found = sign(times, facts)
     if first.kind != second.kind:
@@ -290,14 +398,17 @@ def iff(claim: Iff, why: str, times: Any = 1, signs: Sequence[Line] = ()) -> Lin
     return _line(claim, why, _with_signs(signs), rule="iff")
 
 
+@_step
 def solves(equation: Relation, unknown: sp.Symbol, solution: Any, why: str) -> Line:
     """Show that an equation holds for one value of an unknown and no other; it is linear in it."""
-    slope = sp.factor(sp.diff(equation.gap, unknown))
+    _require_relation(equation)
+    slope = sp.factor(expressions.put_in(sp.Derivative(equation.gap, unknown)))
     if unknown in slope.free_symbols:
         raise ProofError(f"{equation} is not linear in {unknown}")
     return iff(Iff(equation, eq(unknown, solution)), why, 1 / slope)
 
 
+@_step
 def follows(equivalence: Line, known: Line, why: str) -> Line:
     """Pass from one side of an equivalence to the other, or from its negation."""
     claim = equivalence.claim
@@ -312,9 +423,10 @@ def follows(equivalence: Line, known: Line, why: str) -> Line:
     raise ProofError(f"{known.claim} is neither side of {claim}, nor its negation")
 
 
+@_step
 def chain(why: str, *lines: Line) -> Line:
     """Join equivalences, each of which shares its second side with the first side of the next."""
-    if not all(isinstance(line.claim, Iff) for line in lines):
+    if not lines or not all(isinstance(line.claim, Iff) for line in lines):
         raise ProofError("only equivalences can be joined")
     for line, after in pairwise(lines):
         one, two = line.claim.second, after.claim.first
@@ -326,6 +438,7 @@ def chain(why: str, *lines: Line) -> Line:
 # ------------------------------------------------------------------ whole numbers and sums
 
 
+@_step
 def induction(claim: Relation | Every, index: sp.Symbol, base: Line, step: Line, why: str) -> Line:
     """Show a claim for every whole `index`: for the first, and for one more where it holds.
 
@@ -336,7 +449,7 @@ def induction(claim: Relation | Every, index: sp.Symbol, base: Line, step: Line,
     if isinstance(claim, Every):
         line = induction(claim.relation, index, base, step, why)
         return generalise(line, claim.index, claim.low, claim.high)
-    _require_plain(index)
+    require_plain(index)
     start = sp.Integer(1 if index.is_positive else 0)
     if not index.is_integer or not index.is_nonnegative or index in claim.bound_symbols:
         raise ProofError(f"{index} does not count from 0 or 1")
@@ -344,19 +457,21 @@ def induction(claim: Relation | Every, index: sp.Symbol, base: Line, step: Line,
         raise ProofError(f"{base.claim} is not the first case of {claim}")
     if not shows(step.claim, claim.subs({index: index + 1})):
         raise ProofError(f"{step.claim} is not {claim} for one more")
+    if any(index in one.free_symbols for one in base.given):
+        raise ProofError(f"the first case rests on a hypothesis about {index}")
+    require_defined(claim.sides, (), [base.claim])
     rest = set()
-    for one in (base.given | step.given) - {claim}:
+    for one in base.given | (step.given - {claim}):  # the first case does not rest on the claim
         if index in one.free_symbols:
             bound = one.gap + index + 1 if isinstance(one, Relation) else index
             if index in bound.free_symbols or not _is_range(one, [bound - index - 1]):
                 raise ProofError(f"the induction rests on {one}, which depends on {index}")
             one = ge(bound, index)
         rest.add(one)
-    if any(index in one.free_symbols for one in base.given):
-        raise ProofError(f"the first case rests on a hypothesis about {index}")
     return _line(claim, why, [base, step], rest)
 
 
+@_step
 def show_inductively(
     claim: Relation | Every,
     index: sp.Symbol,
@@ -372,6 +487,7 @@ def show_inductively(
     less, which is multiplied by `times`.
     """
     one = claim.relation if isinstance(claim, Every) else claim
+    _require_relation(one)
     start = sp.Integer(1 if index.is_positive else 0)
     base = show(one.subs({index: start}), f"{why}: it holds for {start}", first, signs)
     before = assume(one, f"{why}: assume it for {index}")
@@ -381,6 +497,7 @@ def show_inductively(
     return induction(claim, index, base, step, why)
 
 
+@_step
 def add_up(
     each: Line,
     why: str,
@@ -401,15 +518,14 @@ def add_up(
         weighed = Every(Relation(left, claim.relation.sign, right), *claim.span)
         each, why = show(weighed, why, {each: weight}), "all of them added"
     relation, index, first, last = each.every.relation, *claim.span
-    low = first if low is None else sp.sympify(low)
-    high = last if high is None else sp.sympify(high)
+    low, high = first if low is None else low, last if high is None else high
+    require_defined([low, high])
+    require_range(index, low, high)
     for distance in (low - first, last - high, high - low + 1):
         _require_range(distance, inside)
     if index in low.free_symbols | high.free_symbols:
         # the bounds depend on the index of what is added: the sum gets another one
-        counter = sp.Symbol("h", **index.assumptions0)
-        if counter in relation.free_symbols | relation.bound_symbols:
-            raise ProofError(f"{counter} has two meanings in {relation}")
+        counter = sp.Dummy("h", **index.assumptions0)
         relation, index = relation.subs({index: counter}), counter
     strict = relation.kind == ">" and sign(high - low + 1) == ">"
     kept = relation.sign if relation.kind != ">" or strict else relation.sign + "="
@@ -417,42 +533,35 @@ def add_up(
     return _line(Relation(left, kept, right), why, [each, *inside])
 
 
+@_step
 def ceiling(count: sp.Expr, real: sp.Expr, why: str, signs: Sequence[Line] = ()) -> Line:
     """Show, for a whole count, that it is at least a number iff it is at least its ceiling."""
-    _require_real(real, signs)
-    if not _is_whole(count):
+    require_defined([count, real], _facts(signs))
+    if not is_whole(count):
         raise ProofError(f"{count} is not whole")
     return _line(Iff(ge(count, real), ge(count, sp.ceiling(real))), why, _with_signs(signs))
 
 
+@_step
 def rounding(rounded: sp.Expr, signs: Sequence[Line] = ()) -> tuple[Line, Line]:
     """Show the definition of a ceiling or floor: on which side of the number, and how near."""
     if not isinstance(rounded, sp.ceiling | sp.floor):
         raise ProofError(f"{rounded} is neither a ceiling nor a floor")
     (real,) = rounded.args
-    _require_real(real, signs)
+    require_defined([real], _facts(signs))
     up, by = isinstance(rounded, sp.ceiling), _with_signs(signs)
     side, near = (ge, lt(rounded, real + 1)) if up else (le, gt(rounded, real - 1))
     why = f"the definition of the {'ceiling' if up else 'floor'}"
     return _line(side(rounded, real), why, by), _line(near, why, by)
 
 
-def _require_real(value: sp.Expr, signs: Sequence[Line]) -> None:
-    require_defined([value], _facts(signs))
-    if not is_real(value):
-        raise ProofError(f"{value} is not real")
-
-
-def _is_whole(value: sp.Expr) -> bool:
-    """Return whether an expression is a whole number; ceilings and floors of what is real are."""
-    rounded = {one: sp.Dummy(integer=True) for one in value.atoms(sp.ceiling, sp.floor)}
-    return bool(value.xreplace(rounded).is_integer)
-
-
+@_step
 def sharpen(claim: Relation, why: str, by: Line) -> Line:
     """Sharpen ``a > b - 1`` to ``a >= b``, or ``a > b`` to ``a >= b + 1``, for whole a and b."""
-    known = by.relation
-    if not all(_is_whole(side) for side in claim.sides) or claim.kind != ">=":
+    known = _read_line(by).relation
+    _require_relation(claim)
+    require_defined(claim.sides, (), [known])
+    if not all(is_whole(side) for side in claim.sides) or claim.kind != ">=":
         raise ProofError(f"{claim} is not about whole numbers")
     if known.kind != ">" or not is_zero(claim.gap + 1 - known.gap):
         raise ProofError(f"{claim} does not follow from {known}")
@@ -462,6 +571,7 @@ def sharpen(claim: Relation, why: str, by: Line) -> Line:
 # ------------------------------------------------------------------ maxima, contradiction
 
 
+@_step
 def extreme(claim: Relation, why: str, by: Sequence[Line] = ()) -> Line:
     """Show what follows from the definition of a maximum or minimum.
 
@@ -469,6 +579,7 @@ def extreme(claim: Relation, why: str, by: Sequence[Line] = ()) -> Line:
     part that is at least all others. Minima in the same way. `by` holds what must be known.
     """
     known = _facts(by)
+    _require_relation(claim)
     require_defined(claim.sides, known)
     kind = ">" if claim.kind == ">" else ">="
 
@@ -495,9 +606,12 @@ def extreme(claim: Relation, why: str, by: Sequence[Line] = ()) -> Line:
     return _line(claim, why, by)
 
 
+@_step
 def squeeze(claim: Relation, lower: Line, upper: Line, why: str) -> Line:
     """Show an equality because each side is at most the other."""
     first, second = lower.relation, upper.relation
+    _require_relation(claim)
+    require_defined(claim.sides, (), [first, second])
     if claim.sign != "=" or "=" in (first.kind, second.kind) or not is_zero(first.gap + second.gap):
         raise ProofError(f"{first} and {second} are not opposite")
     if not (is_zero(first.gap - claim.gap) or is_zero(second.gap - claim.gap)):
@@ -505,9 +619,12 @@ def squeeze(claim: Relation, lower: Line, upper: Line, why: str) -> Line:
     return _line(claim, why, [lower, upper])
 
 
+@_step
 def absurd(claim: Relation, false: Line, why: str) -> Line:
     """Show a claim because its negation leads to what is false, such as 0 > 0."""
     found = false.relation
+    _require_relation(claim)
+    require_defined(claim.sides)
     opposite = {"<": (">", ">="), "<=": (">",), "=": (">",)}.get(sign(found.gap), ())
     if found.kind not in opposite:
         raise ProofError(f"{found} is not false")
@@ -517,8 +634,11 @@ def absurd(claim: Relation, false: Line, why: str) -> Line:
 # ------------------------------------------------------------------ real numbers
 
 
+@_step
 def logarithm(claim: Relation, why: str, signs: Sequence[Line] = ()) -> Line:
     """Show that two positive sides compare as their logarithms do."""
+    _require_relation(claim)
+    require_defined(claim.sides, _facts(signs))
     for side in claim.sides:
         if sign(side, _facts(signs)) != ">":
             raise ProofError(f"it is not known whether {side} > 0")
@@ -526,30 +646,18 @@ def logarithm(claim: Relation, why: str, signs: Sequence[Line] = ()) -> Line:
     return _line(Iff(claim, Relation(left, claim.sign, right)), why, _with_signs(signs))
 
 
+@_step
 def exponential(power: sp.Expr) -> Line:
     """Show b^x >= 1 + z + z^2/2 with z = x ln b >= 0, the first terms of the series."""
     base, exponent = power.as_base_exp()
     size = exponent * sp.log(base)
     require_defined([power, size])
-    if not is_real(power) or sign(size) not in SHOWN_BY[">="]:
+    if sign(size) not in SHOWN_BY[">="]:
         raise ProofError(f"it is not known whether {size} >= 0")
     return _line(ge(power, 1 + size + size**2 / 2), "the first terms of the exponential series")
 
 
-def _is_smooth(expression: sp.Expr, variable: sp.Symbol) -> bool:
-    """Return whether an expression is built so that it has a derivative for every real number."""
-    if variable not in expression.free_symbols or expression == variable:
-        return True
-    if expression.is_Add or expression.is_Mul:
-        return all(_is_smooth(part, variable) for part in expression.args)
-    if isinstance(expression, sp.Pow | sp.exp):
-        base, exponent = expression.as_base_exp()
-        if variable not in base.free_symbols:
-            return bool(base.is_positive) and _is_smooth(exponent, variable)
-        return bool(exponent.is_Integer and exponent > 0) and _is_smooth(base, variable)
-    return False
-
-
+@_step
 def isolate_zero(
     function: sp.Expr, variable: sp.Symbol, zero: sp.Expr, by: Sequence[Line], why: str
 ) -> tuple[Line, Line]:
@@ -558,8 +666,10 @@ def isolate_zero(
     The function is differentiable for every value of the variable, a positive real number. `by`
     shows that its derivative is positive, and that it is 0 at `zero`.
     """
-    _require_kind(variable, zero, ())
-    if not variable.is_positive or variable.is_integer or not _is_smooth(function, variable):
+    require_defined([function, zero])
+    require_kind(variable, zero, ())
+    whole = not variable.is_positive or variable.is_integer
+    if whole or not is_smooth(function, variable, everywhere=True):
         raise ProofError(f"{function} is not differentiable for every {variable} > 0")
     wanted = gt(sp.diff(function, variable), 0), eq(function.subs(variable, zero), 0)
     for line, claim in zip(by, wanted, strict=True):
@@ -575,30 +685,18 @@ def isolate_zero(
 # ------------------------------------------------------------------ exact numbers
 
 
-def exact_function(name: str, function: Any) -> Any:
-    """Return a SymPy function of exact numbers that is shown by its name and computed by Python.
-
-    Where Python has no value, such as a share of node 0, a claim about it is refused.
-    """
-
-    def doit(self: Any, **_: Any) -> sp.Expr:
-        try:
-            return sp.sympify(function(*(argument.doit() for argument in self.args)))
-        except (LookupError, TypeError, ValueError, ZeroDivisionError):
-            raise ProofError(f"{self} has no value") from None
-
-    return type(name, (sp.Function,), {"doit": doit, "is_extended_real": True})
-
-
+@_step
 def compute(claim: Relation, why: str) -> Line:
     """Show a relation of exact numbers, by fractions or SymPy's bounds of roots and logarithms.
 
     The reason ends with the numbers that an inequality compares, where it does not show them.
     """
-    numbers = Relation(claim.left.doit(), claim.sign, claim.right.doit())
-    if not all(side.is_number and side.is_real for side in numbers.sides) or any(
-        side.atoms(sp.Float) for side in numbers.sides
-    ):
+    _require_relation(claim)
+    require_defined(claim.sides)
+    numbers = Relation(
+        expressions.number_of(claim.left), claim.sign, expressions.number_of(claim.right)
+    )
+    if not all(side.is_number and side.is_real for side in numbers.sides):
         raise ProofError(f"{claim} is not about exact numbers")
     gap = sp.expand(numbers.gap)
     if not {"=": gap == 0, ">": gap.is_positive, ">=": gap.is_nonnegative}[claim.kind]:

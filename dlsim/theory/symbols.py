@@ -31,9 +31,22 @@ ST = phi * sigma * w
 tau, chi = Cms, Cps
 
 
+#: The indices of sums that `total` makes: from 1 and from 0, one for each depth of nesting.
+_INDICES = {
+    1: [sp.Dummy(name, integer=True, positive=True) for name in ("i", "h", "g")],
+    0: [sp.Dummy(name, integer=True, nonnegative=True) for name in ("i", "h", "g")],
+}
+
+
 def total(term: object, upper: object, lower: object = 1) -> sp.Expr:
-    """Return the sum of ``term(i)`` for i from `lower`, 1 or 0, to `upper`."""
-    index = i if lower == 1 else sp.Symbol("i", integer=True, nonnegative=True)
+    """Return the sum of ``term(i)`` for i from `lower`, 1 or 0, to `upper`.
+
+    The index is no symbol of the caller's, whatever its name.
+    """
+    indices = _INDICES[lower]  # type: ignore[index]
+    probe = sp.Dummy(**indices[0].assumptions0)
+    used = sp.sympify(term(probe)).atoms(sp.Symbol)  # type: ignore[operator]
+    index = next(one for one in indices if one not in used)
     return sp.Sum(term(index), (index, lower, upper))  # type: ignore[operator]
 
 
