@@ -147,7 +147,7 @@ def _fraction(expression: sp.Expr) -> tuple[sp.Expr, sp.Expr]:
 @functools.cache
 def is_zero(expression: sp.Expr) -> bool:
     """Return whether an expression reduces to 0; False where this could not be decided."""
-    return bool(_fraction(flatten(sp.sympify(expression)))[0] == 0)
+    return bool(_fraction(flatten(expressions.expression_of(expression)))[0] == 0)
 
 
 def is_real(expression: sp.Expr) -> bool:
@@ -242,7 +242,7 @@ def sign(expression: sp.Expr, facts: Iterable[Relation] = ()) -> str:
 
     A factor of the expression may be the gap of one of the `facts`, inequalities that hold.
     """
-    return _sign(flatten(sp.sympify(expression)), tuple(facts))
+    return _sign(flatten(expressions.expression_of(expression)), tuple(facts))
 
 
 @functools.cache

@@ -105,13 +105,25 @@ def _without(
 
 def _require_sum(part: sp.Sum, facts: Facts, known: frozenset[sp.Basic]) -> None:
     ((index, low, high),) = part.limits
+    inside = _without([index], facts, known)
     _require(low, facts, known)
     _require(high, facts, known)
+    _require_terms(part, inside[0])
+    _require(part.function, *inside)
+
+
+def _require_terms(part: sp.Sum, facts: Facts = ()) -> None:
+    """Refuse a sum over a wrong range, or of what may be a negative number of terms."""
+    ((index, low, high),) = part.limits
     require_range(index, low, high)
-    outer, _ = _without([index], facts, known)
-    if sign(high - low + 1, outer) not in SHOWN_BY[">="]:
+    if sign(high - low + 1, facts) not in SHOWN_BY[">="]:
         raise ProofError(f"{part} may have a negative number of terms: {high - low + 1}")
-    _require(part.function, *_without([index], facts, known))
+
+
+def require_ranges(expression: sp.Expr) -> None:
+    """Refuse an expression with a sum over a wrong range, where the sum means nothing."""
+    for part in expression.atoms(sp.Sum):
+        _require_terms(part)
 
 
 def require_range(index: sp.Symbol, low: sp.Expr, high: sp.Expr) -> None:

@@ -34,7 +34,8 @@ _KNOWN = {
     sp.Add, sp.Mul, sp.Pow, sp.exp, sp.log, sp.Max, sp.Min, sp.floor, sp.ceiling,
     sp.Sum, sp.Subs, sp.Derivative, sp.Tuple,
 }  # fmt: skip
-_OF_ANY_FUNCTION = {*vars(sp.Function("f", real=True)), *(f"is_{one}" for one in _assume_defined)}
+#: The questions that SymPy asks of a sequence.
+_ANSWERS = ("_kwargs", "nargs", *(f"is_{name}" for name in sorted(_assume_defined)))
 #: What Python computes, by the SymPy function that stands for it.
 _EXACT: dict[type, Callable[..., sp.Expr]] = {}
 
@@ -55,7 +56,6 @@ def is_symbol(value: Any) -> bool:
     return type(value) in _SYMBOLS
 
 
-@functools.cache
 def require_known(expression: sp.Expr) -> None:
     """Refuse an expression with a part whose rules are unknown, or an index with two meanings."""
     if not _is_known(expression):
@@ -76,16 +76,29 @@ def _is_known(part: sp.Basic) -> bool:
     if type(part) in _KNOWN or type(part) in _EXACT:
         return True
     kind = type(part)
-    if type(kind) is not UndefinedFunction or kind.__mro__[1] is not AppliedUndef:
-        return False
-    if not set(vars(kind)) <= _OF_ANY_FUNCTION:
-        return False
-    declared = {name: is_so for name, is_so in kind._kwargs.items() if name in _assume_defined}
+    return type(kind) is UndefinedFunction and _is_sequence(kind)
+
+
+def _is_sequence(kind: Any) -> bool:
+    """Return whether a class is what `sympy.Function` makes of assumptions that can hold."""
+    declared = (item for item in kind._kwargs.items() if item[0] in _assume_defined)
+    plain = _sequence(kind.__name__, frozenset(declared))
+    return plain is not None and _answers(kind) == _answers(plain)
+
+
+@functools.cache
+def _sequence(name: str, declared: frozenset[tuple[str, Any]]) -> Any:
+    """Return a sequence of that name, or None if its assumptions contradict each other."""
     try:
-        sp.Symbol("value", **declared)  # raises where the assumptions contradict each other
+        sp.Symbol(name, **dict(declared))
     except ValueError:
-        return False
-    return True
+        return None
+    return sp.Function(name, **dict(declared))
+
+
+def _answers(kind: Any) -> tuple[Any, ...]:
+    """Return what a sequence answers to SymPy's questions, and what else it holds."""
+    return *(getattr(kind, name) for name in _ANSWERS), kind.__mro__[1:], set(vars(kind))
 
 
 def _require_one_meaning(part: Any) -> None:
@@ -180,19 +193,27 @@ def is_exact_function(part: sp.Basic) -> bool:
     return type(part) in _EXACT
 
 
-@functools.cache
 def exact_value(part: sp.Expr) -> sp.Expr:
     """Return the number that Python computes for a function of exact numbers."""
+    value = _asked_twice(part)
+    if isinstance(value, str):
+        raise ProofError(value)
+    return value
+
+
+@functools.cache
+def _asked_twice(part: sp.Expr) -> sp.Expr | str:
+    """Return the one value of a function of exact numbers, for good, or why it has none."""
     arguments = [number_of(argument) for argument in part.args]
     try:
         value, again = (expression_of(_EXACT[type(part)](*arguments)) for _ in range(2))
+        require_known(value)
     except Exception as error:  # whatever a function of the caller raises
-        raise ProofError(f"{part} has no value: {error!r}") from None
+        return f"{part} has no value: {error!r}"
     if value != again:
-        raise ProofError(f"{part} has no one value: it is {value} and, asked again, {again}")
-    require_known(value)
+        return f"{part} has no one value: it is {value} and, asked again, {again}"
     if not (value.is_number and value.is_real):
-        raise ProofError(f"{part} is no real number: {value}")
+        return f"{part} is no real number: {value}"
     return value
 
 

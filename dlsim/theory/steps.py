@@ -26,10 +26,20 @@ from sympy.core.function import AppliedUndef
 from dlsim.errors import InputError
 from dlsim.theory import expressions
 from dlsim.theory.algebra import SHOWN_BY, is_zero, sign
-from dlsim.theory.defined import is_whole, require_defined, require_kind, require_range
+from dlsim.theory.defined import (
+    is_whole,
+    require_defined,
+    require_kind,
+    require_range,
+    require_ranges,
+)
 from dlsim.theory.expressions import exact_function as exact_function
 from dlsim.theory.expressions import expression_of, is_smooth, require_plain
 from dlsim.theory.relations import Every, Iff, ProofError, Proposition, Relation, eq, ge, gt, le, lt
+
+#: What a line can claim, and no class derived from it.
+_CLAIMS = (Relation, Iff, Every)
+_MAKERS = "eq, gt, ge, lt, le, Iff or Every"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +54,12 @@ class Line:
     sources: tuple[tuple["Line", Any], ...] = ()
     given: frozenset[Proposition] = frozenset()
     rule: str = ""
+
+    def __post_init__(self) -> None:
+        if type(self.claim) not in _CLAIMS:
+            raise InputError(
+                f"{self.claim!r} is no claim: make it by eq, gt, ge, lt, le, Iff, Every"
+            )
 
     @property
     def relation(self) -> Relation:
@@ -75,8 +91,8 @@ def _read_line(value: Any) -> Line:
 
 
 def _read_claim(value: Any) -> Any:
-    if type(value) not in (Relation, Iff, Every):
-        raise InputError(f"{value!r} is no claim: make it by eq, gt, ge, lt, le, Iff or Every")
+    if type(value) not in _CLAIMS:
+        raise InputError(f"{value!r} is no claim: make one by {_MAKERS}")
     for side in value.sides:
         expressions.require_known(side)
     return value
@@ -133,6 +149,15 @@ _READ: dict[str, Callable[[Any], Any]] = {
     "why": _read_text,
 }  # fmt: skip
 
+
+def _shorten(value: Any) -> str:
+    """Return the beginning of a value as text, if it has one."""
+    try:
+        return str(value)[:200]
+    except Exception:  # too deep to print
+        return type(value).__name__
+
+
 _Step = TypeVar("_Step", bound=Callable[..., Any])
 
 
@@ -151,8 +176,8 @@ def _step(function: _Step) -> _Step:
         except (ProofError, InputError):
             raise
         except Exception as error:
-            values = ", ".join(map(str, call.arguments.values()))[:200]
-            raise ProofError(f"{function.__name__} cannot decide {values}: {error!r}") from error
+            shown = ", ".join(map(_shorten, call.arguments.values()))
+            raise ProofError(f"{function.__name__} cannot decide {shown}: {error!r}") from error
 
     return step  # type: ignore[return-value]
 
@@ -178,6 +203,10 @@ def _with_signs(signs: Sequence[Line], by: By | None = None) -> dict[Line, Any]:
 
 def shows(found: Proposition, wanted: Proposition) -> bool:
     """Return whether a claim is another one, or stronger than it by its sign alone."""
+    if type(found) is not type(wanted) or type(found) not in _CLAIMS:
+        return False
+    if not all(map(_is_known, wanted.sides)):
+        return False
     if found == wanted:
         return True
     if isinstance(found, Relation) and isinstance(wanted, Relation):
@@ -193,7 +222,7 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
     if isinstance(found, Every) and isinstance(wanted, Every):
         if wanted.index != found.index and wanted.index in found.free_symbols | found.bound_symbols:
             return False
-        if not _is_defined((wanted.low, wanted.high), found):
+        if not _is_defined((wanted.low, wanted.high), found) or not _is_range_of(wanted):
             return False
         same_range = is_zero(found.low - wanted.low) and is_zero(found.high - wanted.high)
         renamed = found.relation.subs({found.index: wanted.index})
@@ -201,10 +230,27 @@ def shows(found: Proposition, wanted: Proposition) -> bool:
     return False
 
 
-def _is_defined(parts: Iterable[sp.Expr], found: Proposition) -> bool:
+def _is_defined(parts: Iterable[sp.Expr], *found: Proposition) -> bool:
     """Return whether expressions are shown to be defined wherever a claim holds."""
     try:
-        require_defined(parts, (), [found])
+        require_defined(parts, (), found)
+    except ProofError:
+        return False
+    return True
+
+
+def _is_known(part: sp.Expr) -> bool:
+    try:
+        expressions.require_known(part)
+    except ProofError:
+        return False
+    return True
+
+
+def _is_range_of(claim: Every) -> bool:
+    """Return whether the index of a claim can be every number of its range."""
+    try:
+        require_range(*claim.span)
     except ProofError:
         return False
     return True
@@ -216,6 +262,8 @@ def _is_defined(parts: Iterable[sp.Expr], found: Proposition) -> bool:
 @_step
 def assume(hypothesis: Proposition, why: str) -> Line:
     """Take a hypothesis, or an assumption that a later step discharges."""
+    for side in hypothesis.sides:
+        require_ranges(side)
     return Line(hypothesis, why, (), frozenset([hypothesis]))
 
 
@@ -240,8 +288,15 @@ def substitute(line: Line, values: Mapping[Any, Any], why: str, signs: Sequence[
     require_defined(mapped.sides, facts)
     known = {claim.subs(values) for claim in line.given}
     # what says of an expression that it is not below itself, as n >= n, is no hypothesis
-    known = {claim for claim in known if claim != ge(claim.sides[0], claim.sides[0])}
+    known = {claim for claim in known if not _says_nothing(claim)}
     return _line(mapped, why, [line, *signs], known.union(*(one.given for one in signs)))
+
+
+def _says_nothing(claim: Proposition) -> bool:
+    """Return whether a claim is that an expression, which is defined, is not below itself."""
+    if not isinstance(claim, Relation) or claim != ge(claim.left, claim.left):
+        return False
+    return _is_defined(claim.sides)
 
 
 @_step
