@@ -1441,7 +1441,7 @@ class EqualClaim:
 
 def a_statement(goal, line, goals=None):
     """Prove a statement whose derivation is one line."""
-    one = Statement("key", "words", (goal,), (), lambda _: [line], "ours", "", "M 1", ())
+    one = Statement("key", "words", (goal,), (), lambda _: [line], "ours", "", "M 1", (), "")
     return one.prove(goals).shown[0]
 
 
