@@ -1,6 +1,5 @@
 """A submitted load: its pieces, its promise and its result."""
 
-import html
 import math
 import time
 from collections import deque
@@ -12,6 +11,7 @@ from typing import Any, NamedTuple
 from dlsim.errors import DlsimError, InputError
 from dlsim.live.calibration import MeasuredCosts
 from dlsim.live.loads import Load
+from dlsim.study.plain_text import shown_text
 
 #: Seconds between two updates of a progress bar.
 PROGRESS_SECONDS = 0.2
@@ -211,7 +211,7 @@ class Job:
         return f"load {self.number} ({self.name}): {self._sentence()}"
 
     def _repr_html_(self) -> str:
-        name, sentence = html.escape(self.name), html.escape(self._sentence())
+        name, sentence = shown_text(self.name), shown_text(self._sentence())
         return (
             f"<b>load {self.number} ({name})</b><br>{sentence}<br>"
             f"deadline {format_seconds(self.deadline)}, {self.progress:.0%} computed"

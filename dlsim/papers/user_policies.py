@@ -28,7 +28,8 @@ def load_user_policies(
     Raises
     ------
     InputError
-        For a policy that has the label of a compared one, and as `admission_only` says.
+        For a label that cannot stand in a picture, a policy that has the label of a compared one,
+        and as `admission_only` says.
 
     Examples
     --------
@@ -46,6 +47,9 @@ def load_user_policies(
         label = label or name
         if not isinstance(label, str) or label in found:
             raise InputError(f"policy {label!r} must have a label of its own; name it LABEL=policy")
+        if "$" in label or not label.isprintable():
+            rule = "stands in pictures, in which a $ begins a formula"
+            raise InputError(f"the label {label!r} {rule}: give it one of letters, mine=...")
         if label in compared:
             raise InputError(f"{label} is compared already: give yours a label, mine=...")
         if admission_only and not policy.admission:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from dlsim.study.grid import sweep
     from dlsim.study.judging import claim_points, judge, plot_claim, show_scorecard
+    from dlsim.study.plain_text import shown_label, shown_table, shown_text
     from dlsim.study.readings import map_of_readings
     from dlsim.study.session import save, start
     from dlsim.study.stats import summary
@@ -29,6 +30,9 @@ __all__ = [
     "policy_style",
     "save",
     "show_scorecard",
+    "shown_label",
+    "shown_table",
+    "shown_text",
     "start",
     "student_interval",
     "summary",
@@ -43,6 +47,9 @@ _MODULE_OF = {
     "policy_style": "style",
     "save": "session",
     "show_scorecard": "judging",
+    "shown_label": "plain_text",
+    "shown_table": "plain_text",
+    "shown_text": "plain_text",
     "start": "session",
     "student_interval": "style",
     "summary": "stats",

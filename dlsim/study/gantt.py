@@ -24,6 +24,7 @@ from matplotlib.path import Path
 from numpy.typing import ArrayLike
 
 from dlsim.errors import InputError
+from dlsim.study.plain_text import shown_label
 from dlsim.study.plot import axes_of
 from dlsim.study.style import INK
 from dlsim.validate import number, require_table
@@ -139,7 +140,7 @@ def plot_gantt(
         until = max([last, *near]) * 1.02
     right = float(number("until", until, above=True, rule="a time above 0"))
     refused = _refused(tasks, since, right)
-    labels = [str(node) if isinstance(node, str) else f"node {node}" for node in names]
+    labels = [shown_label(node if isinstance(node, str) else f"node {node}") for node in names]
     labels = ["link"] * first + labels + ["refused"] * bool(len(refused))
     ax = axes_of(ax, (7.2, 1.1 + 0.3 * len(labels)))
     frame = frame[(frame["send_start"] < right) & (frame["compute_end"] > since)]
@@ -163,15 +164,16 @@ def plot_gantt(
             start, end = max(start, since), min(end, right)
             if end - start > wide * (1 + len(str(task))):
                 look: dict[str, Any] = {"ha": "center", "va": "center", "fontsize": 8, "zorder": 4}
-                ax.text((start + end) / 2, row, str(task), color=legible_on(ink_of[task]), **look)
+                name = shown_label(task)
+                ax.text((start + end) / 2, row, name, color=legible_on(ink_of[task]), **look)
         for task, used in rows.groupby(frame["task"]):
             if since <= due.get(task, np.inf) <= right:
                 _mark_deadline(ax, due[task], used, ink_of[task])
     name_rows(ax, labels, since, right, top)
     for arrival, tasks_text in refused.items():
-        spot = arrival, len(labels) - 1
+        spot, name = (arrival, len(labels) - 1), shown_label(tasks_text)
         ax.plot(*spot, "x", color=INK["vermillion"], ms=6, mew=1.6)
-        ax.annotate(tasks_text, spot, (6, 0), textcoords="offset points", va="center", fontsize=8)
+        ax.annotate(name, spot, (6, 0), textcoords="offset points", va="center", fontsize=8)
     ax.set_xlabel("time")
     keys = [bar_legend_entry("send", "sending"), bar_legend_entry("compute", "computing")]
     legend_above(

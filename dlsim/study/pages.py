@@ -21,6 +21,7 @@ from urllib.parse import quote, unquote
 from dlsim import files
 from dlsim.files import MAX_TABLE_BYTES
 from dlsim.output_folder import OutputFolder
+from dlsim.study.plain_text import WITHOUT_FORMULAS
 
 TEMPLATES = Path(__file__).parent / "templates"
 #: The page of the notebook 90-scorecard: the results page of a folder of results.
@@ -45,7 +46,9 @@ _PICTURES = {".png": "png", ".jpg": "jpeg", ".jpeg": "jpeg", ".gif": "gif", ".sv
 _PICTURES_OF_CELLS = {"image/png", "image/jpeg", "image/svg+xml"}
 _HEADING = re.compile(r"^#+ +(.+)$", re.M)
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$([^$\n]+?)\$", re.S)
-_CODE_OR_TAG = re.compile(r"(<(script|style|pre|code|title)\b.*?</\2>|<[^>]+>)", re.S)
+_CODE_OR_TAG = re.compile(
+    rf"(<(script|style|pre|code|title|\w+(?=[^>]*\b{WITHOUT_FORMULAS}\b))\b.*?</\2>|<[^>]+>)", re.S
+)
 _ACTING_TAG = re.compile(
     r"<(?=/?(?:script|iframe|object|embed|link|meta|base|form|frame|frameset)\b)", re.I
 )
@@ -82,7 +85,10 @@ def mathml(formula: str, block: bool = False) -> str:
 
 
 def set_formulas(page: str) -> str:
-    """Set the formulas in the text of a page, not those in its code, styles and tags."""
+    """Set the formulas in the text of a page, not those in its code, styles and tags.
+
+    There are none in an element of the class `WITHOUT_FORMULAS`, which holds no other of its name.
+    """
 
     def formula(found: re.Match[str]) -> str:
         return mathml(html.unescape(found[1] or found[2]), block=bool(found[1]))

@@ -13,6 +13,7 @@ from matplotlib.colors import ListedColormap
 from matplotlib.patches import Patch
 
 from dlsim.study.claims import SHOWN, load_claims
+from dlsim.study.plain_text import shown_label
 from dlsim.study.style import style_of
 
 #: Most readings of a map that shows the texts of the claims.
@@ -36,7 +37,8 @@ def plot_points(points: pd.DataFrame, x: str, unit: str, edge: float) -> Axes:
     for what, rows in points.groupby("what", sort=False):
         middle, least, most = (scale * rows[name] for name in ("estimate", "least", "most"))
         look: dict[str, Any] = {"fmt": "o-", "capsize": 2, "color": style_of(str(what)).color}
-        ax.errorbar(rows[x], middle, [middle - least, most - middle], label=str(what), **look)
+        look["label"] = shown_label(what)
+        ax.errorbar(rows[x], middle, [middle - least, most - middle], **look)
     ax.axhline(edge * scale, color="0.4", lw=1, ls="--", zorder=0)
     ax.set(xlabel=x, ylabel=unit)
     ax.legend(loc="center left", bbox_to_anchor=(1.01, 0.5))  # beside the axes

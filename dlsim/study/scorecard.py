@@ -31,6 +31,7 @@ from dlsim.study.claims import (
 )
 from dlsim.study.figures import FigureRow, load_figures
 from dlsim.study.pages import TEMPLATES
+from dlsim.study.plain_text import WITHOUT_FORMULAS, shown_table
 from dlsim.study.plot import axes_of
 from dlsim.study.verdict_text import with_sentences
 
@@ -103,10 +104,10 @@ def plot_counts(frame: pd.DataFrame) -> Axes:
 
 
 def style_table(frame: pd.DataFrame) -> Styler:
-    """Show a table of texts, which are escaped and stand at the left."""
+    """Show a table of texts, which stand at the left."""
     props = [("text-align", "left"), ("vertical-align", "top")]
     styles: Any = [{"selector": "th, td", "props": props}]
-    return frame.style.hide().format(escape="html").set_table_styles(styles)
+    return shown_table(frame).hide().set_table_styles(styles)
 
 
 def style_claims(frame: pd.DataFrame, *columns: str) -> Styler:
@@ -254,4 +255,5 @@ def _show(part: str, *arguments: Any, card: pd.DataFrame) -> Any:
     )
     names = {"symbols": SHOWN_SYMBOLS, "words": SHOWN, "papers": _titles(card), "zip": zip}
     template = environment.get_template("overview.html.j2", globals=names)
-    return HTML(str(getattr(template.module, part)(*arguments)))
+    text = str(getattr(template.module, part)(*arguments))
+    return HTML(f'<article class="{WITHOUT_FORMULAS}">{text}</article>')

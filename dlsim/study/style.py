@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dlsim.study.plain_text import show_tables_without_formulas
+
 #: Named colours of the house.
 INK = {
     "black": "#000000",
@@ -166,7 +168,7 @@ def student_interval(values: Any) -> tuple[float, float]:
 
 
 def use() -> None:
-    """Set the theme of all figures (seaborn over matplotlib) for this process."""
+    """Set the theme of all figures (seaborn over matplotlib), and how tables are shown."""
     import seaborn as sns  # and with it SciPy's statistics: only where something is drawn
 
     sns.set_theme(
@@ -196,3 +198,4 @@ def use() -> None:
             "hatch.linewidth": 0.6,
         },
     )
+    show_tables_without_formulas()

@@ -1,5 +1,6 @@
 """What 65-your-log shows: its cells, run in one namespace, against numbers worked elsewhere."""
 
+import html
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ def example(tmp_path_factory):
 
 
 def conclusions(seen):
-    return seen[1]["log-15 said"] + " ".join(seen[0]["lines"])
+    return seen[1]["log-15 said"] + html.unescape(" ".join(seen[0]["lines"]))
 
 
 def test_the_example_was_made_by_easy(example):

@@ -1,5 +1,6 @@
 """What 66-your-platform shows: its cells, in one namespace, against numbers worked elsewhere."""
 
+import html
 from pathlib import Path
 
 import numpy as np
@@ -80,7 +81,7 @@ def test_changes_of_two_sites_by_hand(two_sites):
     assert gain_of(two_sites, "10 % more speed, slow") == pytest.approx(0.1)
     assert gain_of(two_sites, "a connection more, a - b") == pytest.approx(0)
     assert gain_of(two_sites, "10 % more own link, slow") == pytest.approx(0)
-    assert "10 % more speed, fast brings most: +0.5." in two_sites[0]["lines"][2]
+    assert "10 % more speed, fast brings most: +0.5." in html.unescape(two_sites[0]["lines"][2])
 
 
 def test_a_connection_more_by_hand(tmp_path):
@@ -90,7 +91,7 @@ def test_a_connection_more_by_hand(tmp_path):
     assert gain_of(seen, "a connection more, a - b") == pytest.approx(1)
     table = pd.read_csv(tmp_path / "results" / "data" / "your-platform-changes.csv")
     assert table["gain"].tolist() == sorted(table["gain"], reverse=True)
-    assert "a connection more, a - b brings most: +1." in seen[0]["lines"][2]
+    assert "a connection more, a - b brings most: +1." in html.unescape(seen[0]["lines"][2])
 
 
 def test_every_change_is_the_optimum_by_brute_force(two_sites):
