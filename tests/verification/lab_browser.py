@@ -148,9 +148,9 @@ def browser():
 
 
 class Notebook:
-    """A notebook in the browser, all its cells run, and what went wrong meanwhile."""
+    """A notebook in the browser, all its cells run or none, and what went wrong meanwhile."""
 
-    def __init__(self, browser, lab, name):
+    def __init__(self, browser, lab, name, run=True):
         self.name, self.look = name, None
         self.page = browser.new_page(viewport={"width": 1400, "height": 1000})
         self.errors, self.strangers = [], []
@@ -168,7 +168,8 @@ class Notebook:
             " return w?.context?.isReady &&"
             " w.sessionContext?.session?.kernel?.status === 'idle'; }"
         )
-        self.page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
+        if run:
+            self.page.evaluate("window.jupyterapp.commands.execute('notebook:run-all-cells')")
 
     def _console(self, message):
         if message.type == "error":
