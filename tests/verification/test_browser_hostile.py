@@ -28,9 +28,10 @@ INPUTS = {
 }
 #: Elements of HTML and Markdown in outputs that act, and links and formulas, which these notebooks
 #: do not show themselves. (In plain text JupyterLab makes links of its own, such as of warnings.)
-FOUND = """() => [...document.querySelectorAll('.jp-OutputArea-output.jp-RenderedHTMLCommon')].flatMap(
-  output => [...output.querySelectorAll('script, svg, img, a[href], mjx-container, em, del,' +
-    '[onerror], [onmouseover], [onload]')].map(one => one.outerHTML.slice(0, 200)))"""
+FOUND = """() => { const outputs = '.jp-OutputArea-output.jp-RenderedHTMLCommon';
+  const acting = 'script, svg, img, a[href], mjx-container, em, del, [onerror], [onmouseover]';
+  return [...document.querySelectorAll(outputs)].flatMap(
+    one => [...one.querySelectorAll(acting)].map(part => part.outerHTML.slice(0, 200))); }"""
 
 
 @pytest.fixture(scope="module")

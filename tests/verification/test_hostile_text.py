@@ -35,9 +35,14 @@ def executed(name, folder, change=(), **values):
 
 
 def words_shown(book):
-    """What all outputs of a notebook say; none of them may hold anything else."""
+    """What the outputs of a notebook say; none of them may hold anything else.
+
+    Left out is the claim of one's own in 80-your-own, whose sentence is Markdown.
+    """
     words = ""
     for cell in book.cells:
+        if cell.id == "own-20c":
+            continue
         for outline in outlines(cell.get("outputs", ())):
             assert outline.faults == [], cell.id
             words += " " + words_of(outline)
