@@ -5,6 +5,7 @@ from pathlib import Path
 
 import matplotlib.pyplot as plt
 import nbformat
+import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given
@@ -94,6 +95,29 @@ def test_a_table_shows_cells_and_labels_as_they_are(show):
     for one in HOSTILE:
         assert seen(one) in words_of(outline)
     assert Outline(set_formulas(text)).faults == []  # on a page, too
+
+
+SHARES = pd.DataFrame(
+    np.arange(6.0).reshape(2, 3) / 7,
+    pd.MultiIndex.from_tuples([("a", 0.1), ("b", 0.25)], names=["k", "x"]),
+    pd.MultiIndex.from_tuples([("p", 1), ("p", 2), ("q", 1)], names=["c", None]),
+)
+MIXED = {"a": [0.1, np.nan], "b": ["x", "y"], "c": [1, 2], "d": [True, False]}
+
+
+@pytest.mark.parametrize(
+    ("table", "look"),
+    [
+        (SHARES, lambda style: style.format("{:.4g}")),
+        (SHARES.T, lambda style: style.format(precision=1, na_rep="")),
+        (pd.DataFrame(MIXED), lambda style: style.hide().format(precision=4, na_rep="-")),
+        (pd.DataFrame({0.5: [1.0]}, [0.25]), lambda style: style.format_index("{:g}")),
+        (pd.DataFrame(columns=["a", "b"]), lambda style: style),
+    ],
+)
+def test_a_table_of_plain_words_looks_as_pandas_makes_it(table, look):
+    texts = [look(style).set_uuid("u").to_html() for style in (table.style, shown_table(table))]
+    assert texts[1].replace(' class="mathjax_ignore"', "") == texts[0]
 
 
 def test_a_table_without_a_helper_would_act():

@@ -78,6 +78,7 @@ def test_texts_of_a_file_run_no_script_now_and_when_opened_again(browser, lab, n
         assert book.outputs_of("error") == []
         nothing_ran(book, folder)
         book.save()
+        book.show("conclusions.display(")
         book.keep("hostile")
     finally:
         book.page.close()
