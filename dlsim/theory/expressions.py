@@ -227,10 +227,9 @@ def _computed(expression: sp.Expr) -> sp.Expr:
         return exact_value(expression)
     if isinstance(expression, sp.Sum):
         ((index, low, high),) = expression.limits
-        return sp.Add(*(
-            _computed(expression.function.xreplace({index: sp.Integer(count)}))
-            for count in term_numbers(_computed(low), _computed(high))
-        ))  # fmt: skip
+        counts = term_numbers(_computed(low), _computed(high))
+        terms = (expression.function.xreplace({index: sp.Integer(count)}) for count in counts)
+        return sp.Add(*map(_computed, terms))
     parts = [_computed(part) for part in expression.args]
     return expression.func(*parts) if parts else expression
 
