@@ -171,6 +171,10 @@ class Schedule:
         of paper I: a constraint is counted if it holds and (3)-(4) give positive shares. Column
         non_positive: how often a constraint held as printed although a share is not positive.
         Only for policies that serve in line.
+
+        Two releases are different instants if they lie further apart than 1e-12 of the time of the
+        least load on one node, and 1e-12 / 1024 of the instant. A shorter gap is a rounding, such
+        as that between nodes that finish together; a longer one is counted, however short it is.
         """
         counted = self.counted
         if counted is None and self.submitted is not None and self.parts is None:
