@@ -11,10 +11,7 @@ import numpy as np
 import pytest
 
 from dlsim.realtime import Cluster, execution_time, split_load
-from dlsim.realtime.core.formulas import optimal_completion, remodelled_time
-from dlsim.realtime.core.splits import OPTIMUM, REMODEL, chunk_times, ends_in_groups
-from dlsim.realtime.core.state import NODE_BLOCK, fresh_state, insert_completions
-from dlsim.realtime.execution_times import time_table
+from dlsim.realtime.core.state import fresh_state, insert_completions
 from tests.scale import scale_count
 from tests.twins import inserted
 from tests.twins.realtime import Costs
@@ -122,39 +119,9 @@ def test_the_optimum_splits_where_sending_takes_nearly_all_the_time(seed):
     assert ratio == pytest.approx(cps / (30 + cps), rel=1e-9)
 
 
-@pytest.mark.parametrize("kind", [REMODEL, OPTIMUM])
-@pytest.mark.parametrize("seed", range(100))
-def test_a_task_ends_group_by_group_as_it_does_node_by_node(kind, seed):
-    rng = np.random.default_rng(seed)
-    nodes = rng.integers(1, 60, int(rng.integers(1, 12)))
-    cms, cps = float(rng.choice([0, 0.01, 1, 30])), float(rng.choice([1e-3, 1, 100, 1000]))
-    if cms > 0 and kind == REMODEL and seed % 9 == 0:
-        cps = 0.0
-    n, groups, sigma = int(nodes.sum()), len(nodes), float(rng.choice([1.0, 200.0]))
-    table = time_table(Cluster(n, cms, cps), "dlt")
-    unit, lead = table.time_per_unit, table.first_share_offset
-    pool = np.empty(groups, NODE_BLOCK).view(np.recarray)
-    pool.time = np.sort(rng.random(groups)) * rng.choice([0.1, 10, 100])
-    pool.nodes = nodes
-    end = pool.time[-1] + remodelled_time(pool, groups, sigma, cms, cps, sigma * unit[n])
-    if kind == OPTIMUM:
-        end, n, groups = optimal_completion(pool, groups, sigma, cms / (cms + cps), unit)
-    release, rows = np.repeat(pool.time, nodes), np.empty((n, 4))
-    costs = (cms, cps, 0.0, 0.0)
-    wanted = chunk_times(kind, release, n, sigma, 1, end, costs, unit, lead, False, rows, 0)
-    own = np.empty(n, NODE_BLOCK).view(np.recarray)
-    *found, count = ends_in_groups(
-        kind, pool, groups, n, sigma, end, cms, cps, unit, kind == REMODEL, 0.0, own
-    )
-    assert found == pytest.approx(wanted, rel=1e-12)
-    assert (count > 0) == (kind == REMODEL)
-    single = np.repeat(own.time[:count], own.nodes[:count])
-    np.testing.assert_allclose(single, rows[: len(single), 3], rtol=1e-12)
-
-
 @pytest.mark.parametrize("seed", range(60))
 def test_releases_in_any_order_are_inserted_among_those_in_order(seed):
-    """Whatever runs they are made of: falling, rising, many short ones, equal times."""
+    """Whatever their order is: falling, rising, mixed, with equal times."""
     rng = np.random.default_rng(seed)
     rules = SimpleNamespace(nodes=40, finish=True, partition=0, rounds=1)
     s = fresh_state(3, rules, 1.0)

@@ -60,7 +60,7 @@ def test_every_kernel_is_tied():
         "send_fraction",
         "optimal_completion", "instalment", "first_round_chunk", "rounds_time",
         "chunk_times",
-        "ends_in_groups", "write_falling_ends", "fill_n_min", "fill_opr_loads", "fill_equal_loads",
+        "fill_n_min", "fill_opr_loads", "fill_equal_loads",
         "fill_equal_finish_loads", "fill_remodel_loads", "fill_optimum_loads", "fill_round_loads",
         "receiving_nodes", "time_in_rounds", "time_from_common_start", "n_min_from",
         "choose_split", "ends_together",
@@ -183,45 +183,6 @@ def cuts(n):
     for breaks in itertools.product((False, True), repeat=n - 1):
         heads = [0, *(i + 1 for i, cut in enumerate(breaks) if cut)]
         yield [(a, b - a) for a, b in itertools.pairwise([*heads, n])]
-
-
-def test_a_group_of_the_remodel_ends_with_its_first_node():
-    """Of equal shares' ratio q: what `ends_in_groups` takes for granted, and node by node."""
-    tau, chi, own, x, m = sp.symbols("tau chi chi_g x m", positive=True)
-    q = own / (tau + own)
-    later = (x * tau + q * x * (tau + chi)) - x * (tau + chi)
-    assert sp.simplify(later - x * tau * (1 - (tau + chi) / (tau + own))) == 0
-    sent = sp.summation(tau * x * sp.Symbol("q") ** m, (m, 0, 3)).subs("q", q)
-    assert sp.simplify(sent - x * (tau + own) * (1 - q**4)) == 0
-    for t, c, size, r in draws(100, 6):
-        whole = exact_time((t, c, Q(0), Q(0), size), len(r))
-        _, node_by_node = laid(REMODEL, t, c, size, r)
-        own = [SimpleNamespace() for _ in r]
-        end = r[-1] + K.remodelled_time(pool(r), len(r), size, t, c, whole)
-        given = REMODEL, pool(r), len(r), len(r), size, end, t, c, {len(r): whole / size}
-        assert K.ends_in_groups(*given, False, 0, own) == (*node_by_node, 0)
-        *found, count = K.ends_in_groups(*given, True, 0, own)
-        assert found == list(node_by_node)
-        assert count == len(r)
-        assert max(one.time for one in own) == node_by_node[0]
-
-
-def test_nodes_of_a_group_end_step_by_step():
-    time, step, q = sp.symbols("f s q", positive=True)
-    values = {time: Q(50), step: Q(3), q: Q(2, 3)}
-    out = [SimpleNamespace() for _ in range(4)]
-    assert K.write_falling_ends(*(values[k] for k in (time, step, q)), 4, Q(0), 0, out) == 4
-    assert [(one.time, one.nodes) for one in out] == [
-        ((time - step * (1 - q**k) / (1 - q)).subs(values), 1) for k in range(4)
-    ]
-    assert K.write_falling_ends(Q(50), Q(1, 10**15), q, 9, Q(1), 0, out) == 1  # one instant
-    assert (out[0].time, out[0].nodes) == (50, 9)
-    assert (
-        K.write_falling_ends(Q(50), Q(4, 10**12), Q(1, 2), 6, Q(1), 0, out) == 4
-    )  # the last four by two
-    assert [((50 - one.time) * 10**12, one.nodes) for one in out] == [
-        (0, 1), (4, 1), (6, 2), (Q(15, 2), 2)
-    ]  # fmt: skip
 
 
 def test_the_optimum_is_the_greatest_bound_of_opt_blk():

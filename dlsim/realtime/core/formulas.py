@@ -16,6 +16,8 @@ writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\bet
 * several rounds (UMR): see `instalment`.
 """
 
+import math
+
 import numpy as np
 
 from dlsim.compiled import TOL, compiled, deadline_with_tolerance, meets_deadline, times_tie
@@ -159,9 +161,9 @@ def remodelled_time(pool, groups, sigma, cms, cps, time):
         elif cms == 0:
             total = total + m / chi
         else:
-            decay = -m * np.log1p(cms / chi)
-            total = total - passed * np.expm1(decay) / cms
-            passed = passed * np.exp(decay)
+            decay = -m * math.log1p(cms / chi)
+            total = total - passed * math.expm1(decay) / cms
+            passed = passed * math.exp(decay)
     return sigma / total
 
 

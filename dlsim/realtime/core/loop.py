@@ -62,10 +62,10 @@ def start_task(entry, results, tasks, rules, state, table):
     if even:
         sent = opr_send_end(task, entry.nodes, entry.start, tasks, rules)
     else:
-        completion, sent, count = compute_ends(entry, groups, per_node, tasks, rules, state, table)
+        completion, sent = compute_ends(entry, groups, per_node, tasks, rules, state, table)
     counters.link_free = max(counters.link_free, sent)
     if per_node:
-        insert_completions(count, state)
+        insert_completions(entry.nodes, state)
     else:
         insert_block(entry.end, entry.nodes, counters, state.running)
     result = results[task]

@@ -8,24 +8,18 @@ from dlsim.realtime.core.splits import (
     BY_UMR,
     EQUAL,
     OPR,
-    OPTIMUM,
     PIECES,
-    REMODEL,
     ROUNDS,
     ROUNDS_EARLY,
     USER_SHARES,
     choose_split,
     chunk_times,
-    ends_in_groups,
     ends_together,
     receiving_nodes,
     split_on_common_release,
 )
 from dlsim.realtime.core.state import CALLS_USER, add_planned_end, is_due
 from dlsim.realtime.core.user_rules import fill_user_shares
-
-#: On at most this many nodes a task's ends are computed node by node.
-MAX_NODES_ONE_BY_ONE = 64
 
 
 @compiled
@@ -65,30 +59,15 @@ def compute_chunks(entry, tasks, rules, state, table):
 def compute_ends(entry, groups, per_node, tasks, rules, state, table):
     """Return when a task on the chosen nodes is computed, and when its last send ends.
 
-    If its nodes end `per_node`, `HeadNodeState.node_completions` says when; return also its length.
+    If its nodes end `per_node`, write when into the first of `HeadNodeState.node_completions`.
     """
-    n, kind = entry.nodes, entry.kind
-    if n > MAX_NODES_ONE_BY_ONE and (kind == REMODEL or (kind == OPTIMUM and not per_node)):
-        return ends_in_groups(
-            kind,
-            state.chosen_nodes,
-            groups,
-            n,
-            tasks[entry.task].sigma,
-            entry.end,
-            rules.cms,
-            rules.cps,
-            table.time_per_unit,
-            per_node,
-            state.counters.span,
-            state.node_completions,
-        )
+    n = entry.nodes
     fill_releases(groups, state.chosen_nodes, state.release)
     completion, sent = compute_chunks(entry, tasks, rules, state, table)
     for k in range(n if per_node else 0):
         one = state.node_completions[k]
         one.time, one.nodes = state.chunks[(entry.rounds - 1) * n + k, 3], 1
-    return completion, sent, n
+    return completion, sent
 
 
 @compiled(inline=True)
@@ -100,14 +79,14 @@ def release_nodes(entry, is_new, has_successor, tasks, rules, state, table):
     """
     kind, planning = entry.kind, state.planning
     groups = planning.chosen_groups
-    even, count = ends_together(kind, groups), 0
+    even = ends_together(kind, groups)
     per_node = kind == PIECES or (rules.finish and not even)
     ends_by_chunks = (
         kind == ROUNDS_EARLY or kind == USER_SHARES or (kind == PIECES and rules.shared)
     )
     needs_ends = has_successor and (per_node or (rules.shared and not even))
     if needs_ends or (is_new and ends_by_chunks):
-        completion, sent, count = compute_ends(entry, groups, per_node, tasks, rules, state, table)
+        completion, sent = compute_ends(entry, groups, per_node, tasks, rules, state, table)
         if is_new and ends_by_chunks:
             entry.end = completion
     else:
@@ -119,7 +98,7 @@ def release_nodes(entry, is_new, has_successor, tasks, rules, state, table):
     if not per_node:
         add_planned_end(entry.end, entry.nodes, state)
         return
-    for k in range(count - 1, -1, -1):  # mostly ever later: a push costs least
+    for k in range(entry.nodes - 1, -1, -1):  # mostly ever later: a push costs least
         one = state.node_completions[k]
         add_planned_end(one.time, one.nodes, state)
 

@@ -7,8 +7,6 @@ equal-finish split of paper I under Constraint 1 or 2, the true optimum, rounds,
 Source: paper M, section 4; paper I, sections 4.2 to 4.5.
 """
 
-import numpy as np
-
 from dlsim.compiled import compiled, times_tie
 from dlsim.realtime.core.formulas import (
     constraint_one,
@@ -19,7 +17,6 @@ from dlsim.realtime.core.formulas import (
     optimal_completion,
     remodelled_time,
     rounds_time,
-    send_fraction,
     time_on_nodes,
 )
 
@@ -307,78 +304,3 @@ def chunk_times(
             chunks[row, 2], chunks[row, 3] = clock, begins + (sc + load * cps)
             completion = max(completion, chunks[row, 3])
     return completion, clock
-
-
-# --- ends of many nodes, group by group -----------------------------------------------------------
-
-
-@compiled
-def write_falling_ends(time, step, ratio, nodes, span, count, out):
-    """Write when nodes end, each `step` before the one before; those of one instant as one."""
-    begin, first, out[count].time = time, 0, time
-    if times_tie(time, time - (nodes - 1) * step, span):
-        out[count].nodes = nodes
-        return count + 1
-    if not times_tie(time, time - step * ratio ** max(nodes - 2, 0) / 2, span):  # not even two
-        for k in range(count, count + nodes):
-            out[k].time, out[k].nodes = time, 1
-            time, step = time - step, step * ratio
-        return count + nodes
-    for k in range(1, nodes):
-        time, step = time - step, step * ratio
-        if not times_tie(time, begin, span):
-            out[count].nodes = k - first
-            count, begin, first = count + 1, time, k
-            out[count].time = time
-    out[count].nodes = nodes - first
-    return count + 1
-
-
-@compiled
-def ends_in_groups(kind, pool, groups, n, sigma, end, cms, cps, time_per_unit, per_node, span, out):
-    r"""Return when a task is computed and when its last send ends, group by group.
-
-    Nodes of one release share geometrically. The remodel's shares x_k of a group, with
-    :math:`q = \chi_g/(\tau+\chi_g)`, end earlier and earlier,
-
-    .. math:: f_{k+1} - f_k = x_k \tau \left(1 - \frac{\tau+\chi}{\tau+\chi_g}\right) \leq 0,
-
-    so that the first of each group decides; the optimum ends at once. `end` is the estimate. If
-    nodes of a remodel end `per_node`, write when they end into `out`; return also how many places
-    are filled.
-    """
-    clock, count = pool[0].time, 0
-    if kind == OPTIMUM:
-        head, run = clock, 0
-        for g in range(groups):
-            if pool[g].time > clock:
-                head, run = pool[g].time, 0
-            run += pool[g].nodes
-            clock = head + (end - head) * send_fraction(run, cms / (cms + cps), time_per_unit)
-        return end, clock, 0
-    time, last, completion = sigma * time_per_unit[n], pool[groups - 1].time, clock
-    chi = cps * time / (time + (last - clock))
-    whole = end - last
-    if last - clock > time:  # shares over so long a wait multiply what the clock has rounded
-        whole = remodelled_time(pool, groups, sigma, cms, cps, time)
-    load = whole / (cms + chi)
-    for g in range(groups):
-        ahead, m = cps * time / (time + (last - pool[g].time)), pool[g].nodes
-        if g > 0:
-            load = load * chi / (cms + ahead)
-        chi, clock = ahead, max(clock, pool[g].time)
-        finish = clock + load * cms + load * cps
-        completion = max(completion, finish)
-        if per_node and m == 1:
-            out[count].time, out[count].nodes = finish, 1
-            count += 1
-        elif per_node:
-            step = load * cms * (cps - chi) / (cms + chi)
-            count = write_falling_ends(finish, step, chi / (cms + chi), m, span, count, out)
-        if m == 1 or chi == 0:  # without computing the first has all of it
-            clock, load = clock + load * cms, load * (m == 1)
-            continue
-        decay = np.log1p(cms / chi)
-        clock = clock - load * (cms + chi) * np.expm1(-m * decay)
-        load = load * np.exp(-(m - 1) * decay)
-    return completion, clock, count

@@ -19,9 +19,6 @@ RecordArray = NDArray[np.void]
 # Shell sort: faster than quadratic on long queues, an insertion sort on short ones.
 _GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
 
-#: Up to this many sorted runs of releases are inserted one by one; more are merged first.
-FEW_RUNS = 4
-
 #: Whether this core calls functions of a user: only an uncompiled one can.
 CALLS_USER = not is_compiling()
 
@@ -321,73 +318,22 @@ def insert_block(time, nodes, counters, running):
 
 
 @compiled
-def end_of_run(first, count, blocks):
-    """Return the end of the longest run of falling, or else of rising, blocks from a place on."""
-    end = first + 1
-    while end < count and blocks[end].time <= blocks[end - 1].time:
-        end += 1
-    if end == first + 1:
-        while end < count and blocks[end].time > blocks[end - 1].time:
-            end += 1
-    return end
-
-
-@compiled
-def find_runs(count, blocks, ends):
-    """Write the ends of the runs of blocks, and return their number; reverse rising runs."""
-    first, runs = 0, 0
-    while first < count:
-        end = end_of_run(first, count, blocks)
-        i, j = first, end - 1
-        while i < j and blocks[i].time < blocks[j].time:
-            time, nodes = blocks[i].time, blocks[i].nodes
-            copy_block(blocks[j], i, blocks)
-            blocks[j].time, blocks[j].nodes = time, nodes
-            i, j = i + 1, j - 1
-        ends[runs].nodes = first = end
-        runs += 1
-    return runs
-
-
-@compiled
-def merge_runs(count, blocks, merged):
-    """Merge blocks into `merged`, each falling run with the next one."""
-    first = 0
-    while first < count:
-        middle = end_of_run(first, count, blocks)
-        last = end_of_run(middle, count, blocks) if middle < count else count
-        i, j = first, middle
-        for k in range(first, last):
-            if j == last or (i < middle and blocks[i].time >= blocks[j].time):
-                copy_block(blocks[i], k, merged)
-                i += 1
-            else:
-                copy_block(blocks[j], k, merged)
-                j += 1
-        first = last
-
-
-@compiled
 def insert_completions(count, state):
-    """Add running blocks: the first of `HeadNodeState.node_completions`, run by run."""
-    new, other, counters = state.node_completions, state.planned_ends, state.counters
-    running, k = state.running, 0
-    runs = find_runs(count, new, other)
-    while runs > FEW_RUNS:
-        merge_runs(count, new, other)
-        new, other = other, new
-        runs = find_runs(count, new, other)
+    """Add running blocks: the first of `HeadNodeState.node_completions`, which are sorted here."""
+    new, heap, size = state.node_completions, state.planned_ends, 0
+    for k in range(count):
+        size = push(heap, size, new[k].time, new[k].nodes)
+    for k in range(count):
+        copy_block(heap[0], k, new)
+        size = pop(heap, size)
+    counters, running = state.counters, state.running
     make_room(count, counters, running)
-    for run in range(runs):
-        last, i = other[run].nodes, counters.end_running - 1
-        counters.end_running += last - k
-        while i >= counters.first_running and running[i].time > new[last - 1].time:
-            if running[i].time > new[k].time:
-                copy_block(running[i], i + last - k, running)
-                i -= 1
-            else:
-                copy_block(new[k], i + last - k, running)
-                k += 1
-        while k < last:
-            copy_block(new[k], i + last - k, running)
-            k += 1
+    i = counters.end_running - 1
+    counters.end_running += count
+    while count > 0:  # from the latest block on
+        if i >= counters.first_running and running[i].time > new[count - 1].time:
+            copy_block(running[i], i + count, running)
+            i -= 1
+        else:
+            count -= 1
+            copy_block(new[count], i + count + 1, running)
