@@ -29,6 +29,32 @@ def test_kernels_are_keyed_by_their_own_core_and_import_nothing_else():
                     assert own or node.module == "dlsim.compiled", path
 
 
+#: Functions of numpy that a kernel may call: they round nothing, so that both speeds agree.
+EXACT_IN_NUMPY = {"ceil", "floor", "nextafter", "searchsorted", "inf", "nan"}
+
+
+def kernels_in(path: Path) -> list[ast.FunctionDef]:
+    """Return the functions of a module that are compiled."""
+    found = [
+        one for one in ast.walk(ast.parse(path.read_text())) if isinstance(one, ast.FunctionDef)
+    ]
+    return [one for one in found if any("compiled" in ast.unparse(d) for d in one.decorator_list)]
+
+
+@pytest.mark.parametrize("package", compiled.CORE_PACKAGES)
+def test_kernels_call_no_function_of_numpy_that_rounds(package):
+    """Those of `math` are the C library's at both speeds; `np.exp` is not."""
+    kernels = [one for path in compiled.core_sources(f"{package}.any") for one in kernels_in(path)]
+    assert len(kernels) > 5
+    for kernel in kernels:
+        used = {
+            node.attr
+            for node in ast.walk(kernel)
+            if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "np"
+        }
+        assert used <= EXACT_IN_NUMPY, kernel.name
+
+
 # --- two speeds ---------------------------------------------------------------------------------
 
 jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT is set")

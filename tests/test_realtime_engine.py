@@ -20,12 +20,10 @@ from dlsim.realtime import (
     Policy,
     Reading,
     core,
-    execution_time,
     model,
     simulate,
     workload,
 )
-from dlsim.realtime import policy_run as room
 from dlsim.realtime.core import node_rules, splits
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
@@ -230,65 +228,6 @@ def test_every_offer_is_the_twins(policy):
     print(f"{policy}: {count} instances, {offers} offers, {hopeless} None, {unsettled} unsettled")
     assert offers > 0
     assert unsettled <= count // 50
-
-
-@pytest.mark.parametrize("order", ["edf", "fifo", lambda tasks: -tasks["sigma"].to_numpy()])
-def test_the_short_loop_decides_as_the_loop_that_counts(order, monkeypatch):
-    draw, policy = np.random.default_rng(3), Policy(order, "min")
-    for _ in range(scale_count(60, LONG)):
-        nodes, slack = int(draw.choice([1, 3, 16, 40, 300])), float(draw.choice([2, 20, 500]))
-        cluster = Cluster(
-            nodes, float(draw.choice([0, 1, 8])), 100.0, 0.0, float(draw.choice([0, 2]))
-        )
-        interval = execution_time(200.0, nodes, cluster) / float(draw.choice([0.5, 1, 4]))
-        tasks = workload.dcratio(
-            cluster, 1.0, 200 * interval, int(draw.integers(99)), dc_ratio=slack
-        )
-        at = np.sort(draw.uniform(0, interval * len(tasks), len(tasks)))
-        if draw.random() < 0.5:  # batches, equal sizes, equal deadlines
-            at, tasks["sigma"] = at // (4 * interval) * (4 * interval), 200.0
-            tasks["deadline"] = execution_time(200.0, 1, cluster) * draw.integers(1, 9, len(tasks))
-        tasks["arrival"] = at + draw.choice([0, 1e9])
-        reading = Reading(link=str(draw.choice(SWITCHES["link"])))
-        assert room.fits_opr_loop(room.make_rules(cluster, policy, reading))
-        short = simulate(tasks, cluster, policy, reading)
-        with monkeypatch.context() as patch:
-            patch.setattr(room, "fits_opr_loop", lambda _: False)
-            counts = simulate(tasks, cluster, policy, reading)
-        pd.testing.assert_frame_equal(short.tasks, counts.tasks, check_exact=True)
-        pd.testing.assert_frame_equal(short.runs, counts.runs, check_exact=True)
-        pd.testing.assert_frame_equal(short.counts, counts.counts)
-
-
-#: Policies that serve in line by a static order; pieces are left out, which the line serves better.
-STATIC_IN_LINE = [
-    name
-    for name in [*strategies.IN_LINE, "FIFOAN", "EDFAN", "user all"]
-    if ALL_ROWS[name].partition != "pieces"
-]
-
-
-@pytest.mark.parametrize("name", STATIC_IN_LINE)
-def test_both_admission_tests_decide_alike_for_a_static_order(name, monkeypatch):
-    make_rules, policy = room.make_rules, ALL_ROWS[name]
-
-    def rules_of_general_test(*args, **options):
-        rules = make_rules(*args, **options)
-        assert rules.tested_in_line
-        rules.tested_in_line = False
-        return rules
-
-    monkeypatch.setattr(room, "fits_opr_loop", lambda _: False)
-    for seed in range(scale_count(10, LONG)):
-        source, instance = seeded((name, seed))
-        instance = instance.fit(name)
-        reading = Reading.from_switches(any_reading(source.choice, SWITCHES) | {"backfill": "off"})
-        given = instance.table, instance.cluster, policy, reading
-        in_line = simulate(*given, engine="python")
-        with monkeypatch.context() as patch:
-            patch.setattr(room, "make_rules", rules_of_general_test)
-            general = simulate(*given, engine="python")
-        pd.testing.assert_frame_equal(in_line.tasks, general.tasks, check_exact=True)
 
 
 def test_the_offer_is_admitted_and_anything_less_is_not():
