@@ -230,3 +230,30 @@ def test_a_long_plan_that_is_remembered_is_planned_alike(name, monkeypatch):
             found.append(results_of(simulate(tasks, cluster, policy, reading, engine="python"), 1))
         assert found[0] == found[1] == found[2], reading
     assert any(remembered)
+
+
+# --- n_min of a newcomer ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", COMPILED_ROWS)
+def test_n_min_at_arrival_decides_nothing_where_no_rule_asks_for_it(name, monkeypatch):
+    """Only a fixed number, an order by n_min and rounds need it."""
+    make_rules, asked = room.make_rules, []
+
+    def rules_with_n_min(*args, **options):
+        rules = make_rules(*args, **options)
+        asked.append(rules.n_min_at_arrival)
+        rules.n_min_at_arrival = True
+        return rules
+
+    monkeypatch.setattr(room, "fits_opr_loop", lambda _: False)
+    for seed in range(2):
+        tasks, cluster, policy = draw_run(name, seed)
+        reading = Reading.from_switches(ONE_SWITCH[seed * 5])
+        given = tasks, cluster, policy, reading
+        without = results_of(simulate(*given, engine="python"), 1)
+        with monkeypatch.context() as patch:
+            patch.setattr(room, "make_rules", rules_with_n_min)
+            assert results_of(simulate(*given, engine="python"), 1) == without, seed
+    fewest = policy.nodes in ("min", "fragment") and policy.order != "dc" and policy.admission
+    assert (not all(asked)) == (fewest and "umr" not in str(policy.partition))

@@ -94,6 +94,9 @@ def make_rules(
     in_line = policy.has_user_rules or policy.nodes in ("all", "fragment") or is_static
     order, node_rule, partition = order_code(policy), node_code(policy), partition_code(policy)
     nodes_at_arrival = node_rule in (node_rules.EVERY_NODE, node_rules.REQUESTED)
+    fixed_nodes = nodes_at_arrival or switches["frozen"]
+    is_timed = order in (orders.MCDF_ORDER, orders.USER_ORDER)
+    in_rounds = partition in (splits.BY_UMR, splits.BY_UMR_IIT)
     in_pieces_on_one_link = partition == splits.BY_PIECES and switches["shared"]
     cms, cps, st, sc = (float(cost) for cost in (cluster.cms, cluster.cps, cluster.st, cluster.sc))
     return SimpleNamespace(
@@ -112,11 +115,12 @@ def make_rules(
         in_line=in_line,
         tested_in_line=in_line and switches["strict"] and not policy.has_user_rules,
         has_user_rules=policy.has_user_rules,
-        is_timed=order in (orders.MCDF_ORDER, orders.USER_ORDER),
-        in_rounds=partition in (splits.BY_UMR, splits.BY_UMR_IIT),
+        is_timed=is_timed,
+        in_rounds=in_rounds,
         from_one_instant=partition in (splits.BY_OPR, splits.BY_EQUAL, splits.BY_UMR),
         nodes_at_arrival=nodes_at_arrival,
-        fixed_nodes=nodes_at_arrival or switches["frozen"],
+        n_min_at_arrival=fixed_nodes or is_timed or in_rounds or switches["by_policy"],
+        fixed_nodes=fixed_nodes,
         asks_user=node_rule in (node_rules.USER_NODES, node_rules.FEWEST_BY_SHARES),
         ends_by_chunks=(
             node_rule == node_rules.USER_NODES

@@ -280,6 +280,14 @@ def init_newcomer(task, now, due, tasks, rules, state, table):
             one.n_min = one.n_star
         one.duration = time_from_common_start(task, one.n_min, tasks, rules, table)
         return now + one.duration <= one.due_tol
+    if not rules.n_min_at_arrival:
+        one.n_min = 1  # a lower bound: the number is found when the task is planned
+        unit, setup = table.time_per_unit, table.setup_time
+        least = min(
+            time_on_nodes(one.sigma, 1, unit, setup),
+            time_on_nodes(one.sigma, one.n_star, unit, setup),
+        )
+        return now + least <= one.due_tol
     one.n_min = n_min_from(now, task, 1, tasks, rules, table)
     one.duration = time_from_common_start(task, max(1, one.n_min), tasks, rules, table)
     return one.n_min > 0

@@ -30,8 +30,8 @@ ADMITTED, ARRIVAL, REPLANNED, DISPATCHED, RTGRID, IN_FORCE = range(6)
 
 #: A task. Instants are absolute; `due` moves when an offer is accepted. `due_tol` is the latest
 #: completion that meets `due`, `rank` the place in a static order, `n_star` N*, `n_min` the fewest
-#: nodes at the task's test (or its fixed number), `time_on_nodes` how long it occupies these, and
-#: `requested` the number of nodes that its user asks for.
+#: nodes at the task's test (its fixed number, or 1 where no rule asks for it), `duration` how long
+#: it occupies these, and `requested` the number of nodes that its user asks for.
 TASK = np.dtype(
     [(name, "f8") for name in ("arrival", "sigma", "due", "rank", "due_tol", "duration")]
     + [(name, "i8") for name in ("n_star", "n_min", "requested")]
@@ -70,7 +70,8 @@ RULE_RECORD = np.dtype(
     # of the policy
     + [(name, "?") for name in ("all_nodes", "in_line", "tested_in_line", "has_user_rules")]
     + [(name, "?") for name in ("is_timed", "in_rounds", "from_one_instant", "fixed_nodes")]
-    + [(name, "?") for name in ("nodes_at_arrival", "asks_user", "ends_by_chunks", "offers")]
+    + [(name, "?") for name in ("nodes_at_arrival", "n_min_at_arrival")]
+    + [(name, "?") for name in ("asks_user", "ends_by_chunks", "offers")]
     # of the reading
     + [(name, "?") for name in ("best", "strict", "frozen", "infinite_top", "once", "shared")]
     + [(name, "?") for name in ("by_policy", "commit", "test_first", "finish", "last")]
