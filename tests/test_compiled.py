@@ -41,10 +41,11 @@ def kernels_in(path: Path) -> list[ast.FunctionDef]:
     return [one for one in found if any("compiled" in ast.unparse(d) for d in one.decorator_list)]
 
 
-@pytest.mark.parametrize("package", compiled.CORE_PACKAGES)
-def test_kernels_call_no_function_of_numpy_that_rounds(package):
+@pytest.mark.parametrize("engine", compiled.CORES)
+def test_kernels_call_no_function_of_numpy_that_rounds(engine):
     """Those of `math` are the C library's at both speeds; `np.exp` is not."""
-    kernels = [one for path in compiled.core_sources(f"{package}.any") for one in kernels_in(path)]
+    sources = compiled.core_sources(f"dlsim.{engine}.core.any")
+    kernels = [one for path in sources for one in kernels_in(path)]
     assert len(kernels) > 5
     for kernel in kernels:
         used = {

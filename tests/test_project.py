@@ -222,7 +222,7 @@ def test_a_core_knows_arrays_and_floats_only():
         core = module[: f"{module}.".index(".core.") + len(".core")]
         names = set(named_imports(module, path))
         strange = {n for n in names if not (n + ".").startswith((core + ".", "dlsim.compiled."))}
-        assert strange <= {"numpy", "numpy.typing", "typing", "numba.extending"}, module
+        assert strange <= {"math", "numpy", "numpy.typing", "typing", "numba.extending"}, module
 
 
 def brought_in(code):

@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dlsim.compiled import CORES
 from dlsim.realtime import (
     SWITCHES,
     Cluster,
@@ -33,6 +34,7 @@ from tests.golden.realtime_runs import ROWS, draw_cluster, draw_tasks
 from tests.scale import LONG, TRIES_ALL, scale_count
 from tests.strategies import ALL_ROWS, IN_LINE, any_reading, seeded
 
+CORE = CORES["realtime"]
 jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT is set")
 
 
@@ -61,9 +63,9 @@ def results_of(s: Schedule, offers: int = 2) -> list[str]:
 @contextlib.contextmanager
 def all_at(speed: str) -> Iterator[None]:
     """Let every function run the core at one speed, also those that choose it themselves."""
-    core = getattr(speeds.CORE, speed)
+    core = getattr(CORE, speed)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(speeds.CORE, "at_speed", lambda engine, work: contextlib.nullcontext(core))
+        patch.setattr(CORE, "at_speed", lambda *given: contextlib.nullcontext(core))
         yield
 
 
@@ -210,7 +212,7 @@ REMEMBERED = [name for name in REMEMBERED if name in COMPILED_ROWS and ROWS[name
 @pytest.mark.parametrize("name", REMEMBERED)
 def test_a_long_plan_that_is_remembered_is_planned_alike(name, monkeypatch):
     """What a plan leaves is remembered from a length on: from 2 tasks, from 8, or never."""
-    line = speeds.CORE.python.line_admission
+    line = CORE.python.line_admission
     follows_plan, remembered = line.follows_plan, []
 
     def follows(*given):
