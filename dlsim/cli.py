@@ -21,7 +21,7 @@ from dlsim.errors import DlsimError, InputError
 from dlsim.output_folder import OutputFolder, content_digest
 from dlsim.processes import interrupt_on_termination
 from dlsim.progress import set_status, stderr_progress
-from dlsim.validate import did_you_mean, format_value, one_of, whole
+from dlsim.validate import did_you_mean, format_value, one_of, require_extra, whole
 
 #: Default folders: results of ``dlsim reproduce``, and the copy of the notebooks of ``dlsim lab``.
 LATEST_RESULTS, NOTEBOOKS_COPY = "results/latest", "dlsim-notebooks"
@@ -162,6 +162,7 @@ def run_one_notebook(args: argparse.Namespace) -> int:
     source = find_notebook(args.notebook)
     parameters = _unique("-p", args.parameters)
     out = Path(_checked_folder(f"results/{source.stem}" if args.out is None else args.out))
+    _checked_scheduler()
     is_ours = source in files.suite_notebooks().values()
     here = Path.cwd() if is_ours else source.parent
     (result,) = run_all(
@@ -207,20 +208,16 @@ def reproduce_papers(args: argparse.Namespace) -> int:
         rule = f"a whole number of at least 0{meaning}"
         whole(f"--{name}", getattr(args, name), 0, float("inf"), rule)
     out = Path(_checked_folder(args.out))
-    for name in ("sphinx", "myst_nb", "furo", "numpydoc") if args.book else ():
-        if importlib.util.find_spec(name) is None:
-            raise InputError(f"{name} is not installed; run pip install 'dlsim[docs]'")
+    if args.book:
+        require_extra("--book", "docs", "sphinx", "myst_nb", "furo", "numpydoc")
     # imported late: these modules take a second, and an error should appear at once
     from dlsim.compiled import require_cache
-    from dlsim.study import dask_cluster
     from dlsim.study.notebooks import run_all
     from dlsim.study.results_page import SCORECARD, RunPages, write_results_page
 
     readings = readings_by_notebook(reading, names)
     require_cache()
-    dask = args.dask or os.environ.get(dask_cluster.DASK_VARIABLE, "")
-    if dask:
-        print(f"sweeps run on {dask_cluster.check_cluster(dask)}", file=sys.stderr)
+    dask = _checked_scheduler(args.dask)
     wanted = [*(name for name in names if name != SCORECARD), SCORECARD]
     pages = RunPages(out, wanted)
     results = run_all(
@@ -249,6 +246,16 @@ def reproduce_papers(args: argparse.Namespace) -> int:
 
         print(f"open {write_book(OutputFolder(out))}")
     return 1 if bad else 0
+
+
+def _checked_scheduler(place: str = "") -> str:
+    """Return the Dask scheduler of an option or the environment; refuse one that does not fit."""
+    from dlsim.study import dask_cluster
+
+    scheduler = place or os.environ.get(dask_cluster.DASK_VARIABLE, "")
+    if scheduler:
+        print(f"sweeps run on {dask_cluster.check_cluster(scheduler)}", file=sys.stderr)
+    return scheduler
 
 
 def paper_of_letter(name: str) -> str:

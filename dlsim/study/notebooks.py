@@ -207,10 +207,11 @@ def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
         "TMPDIR": str(job.work),
     }
     environment.pop("MPLBACKEND", None)  # pictures belong into the notebook
-    command = [sys.executable, "-P", "-m", "dlsim.study.notebook_process"]
+    request_file = str(job.work / "request.json")
+    command = processes.module_command("dlsim.study.notebook_process", request_file)
     with (job.work / "log").open("wb") as log:
         return subprocess.Popen(
-            [*command, str(job.work / "request.json")],
+            command,
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,
