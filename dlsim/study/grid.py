@@ -347,8 +347,8 @@ def sweep(
     Notes
     -----
     A cell is known by what its function does: its code, and the values and functions that the code
-    uses, also those of other files of the user; by the sources of dlsim's engines; by the
-    arguments and the seed. A change of one of these computes the cell anew.
+    uses, also those of other files of the user; by the sources of the parts of dlsim that it
+    uses; by the arguments and the seed. A change of one of these computes the cell anew.
 
     Examples
     --------
