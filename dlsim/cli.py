@@ -10,7 +10,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
@@ -58,7 +58,7 @@ def open_lab(args: argparse.Namespace) -> int:
         raise InputError("JupyterLab is not installed; run pip install jupyterlab")
     if args.port is not None and not 0 < args.port < 65536:
         raise InputError(f"--port must be from 1 to 65535, got {args.port}")
-    folder = Path(args.dir).expanduser().absolute()
+    folder = Path(os.path.abspath(os.path.expanduser(args.dir)))
     done = copy_notebooks(folder)
     _write_lab_kernel(folder)
     counts = ", ".join(f"{len(names)} {what}" for what, names in done.items() if names)
@@ -78,7 +78,10 @@ def copy_notebooks(folder: Path) -> dict[str, list[str]]:
     A file that is unchanged since it was copied is updated. A file that the user changed is kept.
     Returns the names of the files that were "copied", "updated" and "kept".
     """
-    if folder.resolve() == files.shared_folder("notebooks").parent.resolve():
+    is_ours = False
+    with suppress(OSError, ValueError):  # of a path that leads nowhere
+        is_ours = os.path.samefile(folder, files.shared_folder("notebooks").parent)
+    if is_ours:
         raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
     home = OutputFolder(folder, "lab", "choose another folder with --dir").acquire()
     done: dict[str, list[str]] = {"copied": [], "updated": [], "kept": []}
@@ -335,7 +338,7 @@ def _checked_folder(out: str) -> str:
 def print_topics(args: argparse.Namespace) -> int:
     """Print the names of figures, policies and readings."""
     topics = {"figures": _list_figures, "policies": _list_policies, "readings": _list_readings}
-    chosen = [one_of("topic", args.topic, topics)] if args.topic else list(topics)
+    chosen = list(topics) if args.topic is None else [one_of("topic", args.topic, topics)]
     for number, topic in enumerate(chosen):
         print(end="\n" if number else "")
         topics[topic]()
@@ -415,9 +418,9 @@ def print_claims(args: argparse.Namespace) -> int:
     cards = []
     for paper in dict.fromkeys(claim.paper for claim in wanted):
         path = reference_of(paper)
-        if args.results:
+        if args.results is not None:
             path = Path(args.results) / "data" / path.name
-        if not path.exists():
+        if not os.path.exists(path):
             raise InputError(f"{path} is not there; first: dlsim reproduce {paper}")
         cards.append(read_scorecard(path))
     card = pd.concat(cards, ignore_index=True)
@@ -434,7 +437,7 @@ def print_claims(args: argparse.Namespace) -> int:
     for claim in wanted:
         if claim.id not in set(card["id"]):
             print(f"  {claim.id} ({claim.where}) is not in these results")
-    where = args.results or "the reference results at paper scale"
+    where = args.results if args.results is not None else "the reference results at paper scale"
     print(f"\n{headline(card['verdict'])} - from {where}, default reading unless stated there")
     return 0
 
@@ -610,6 +613,15 @@ def _add_limits(add: Callable[..., argparse.Action]) -> None:
     add("--cell-seconds", type=float, metavar="S", help=text)
 
 
+def _require_current_folder() -> None:
+    """Raise InputError if the current folder was removed: no relative path means anything there."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        what = f"the current folder cannot be used ({error.strerror})"
+        raise InputError(f"{what}; change to another folder") from error
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     for stream in (sys.stdout, sys.stderr):  # the encoding may lack a character
@@ -627,6 +639,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     quiet = nullcontext() if shows_progress else stderr_progress(f"dlsim {args.verb}")
     try:
         with interrupt_on_termination(), quiet:
+            _require_current_folder()
             return int(args.function(args))
     except DlsimError as error:
         print(f"dlsim: {error}", file=sys.stderr)
