@@ -35,7 +35,7 @@ DOTTED = re.compile(r"dlsim(?:\.[A-Za-z_]\w*)+")
 
 
 def sections(text):
-    """Return the places that a link with # can lead to: GitHub's and Jupyter's names of headings."""
+    """Return the places that a link with # can lead to, as GitHub and Jupyter name headings."""
     heads = re.findall(r"^#{1,6} +(.+?) *$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.M)
     github = {re.sub(r"[^\w -]", "", head.casefold()).replace(" ", "-") for head in heads}
     return github | {head.replace(" ", "-") for head in heads}

@@ -50,13 +50,13 @@ def test_what_is_said_of_the_rates_follows_from_the_table():
     describe = CELL["describe_rates"]
     fair = table_of(("normal", 1, 0.0, 5, 0.01, 0.05, 100), ("normal", 12, 0.5, 10, 0.0, 0.02, 100))
     assert describe(fair) == (
-        "Of 4 shares, 0 are above five percent, and 0 are shown to be. The largest is "
+        "Shares above five percent: 0 of 4; shown to be above: 0. The largest is "
         "5.0 percent *supported* (law normal, comparisons 1, correlation 0, runs 5)."
     )
     # 6 of 100 may be chance, 20 of 100 is none
     bad = table_of(("x", 1, 0.0, 5, 0.06, 0.0, 100), ("skewed", 12, 0.9, 20, 0.2, 0.0, 100))
     assert describe(bad) == (
-        "Of 4 shares, 2 are above five percent, and 1 are shown to be. The largest is "
+        "Shares above five percent: 2 of 4; shown to be above: 1. The largest is "
         "20.0 percent *contradicted* (law skewed, comparisons 12, correlation 0.9, runs 20)."
     )
 
@@ -77,7 +77,7 @@ def test_what_is_said_of_the_shipped_rates_is_counted_by_hand(name):
     ]  # fmt: skip
     said = CELL["describe_rates"](CELL["rates_of"](name, None))
     assert said.startswith(
-        f"Of {len(shares)} shares, {len(above)} are above five percent, and {len(shown)} are shown"
+        f"Shares above five percent: {len(above)} of {len(shares)}; shown to be above: {len(shown)}. "
     )
     assert f"The largest is {100 * max(shares)[0]:.1f} percent" in said
     assert ".0," not in said  # comparisons and runs are whole numbers
