@@ -76,9 +76,8 @@ def test_what_is_said_of_the_shipped_rates_is_counted_by_hand(name):
         if stats.binomtest(round(share * draws), draws).proportion_ci(level, "exact").low > 0.05
     ]  # fmt: skip
     said = CELL["describe_rates"](CELL["rates_of"](name, None))
-    assert said.startswith(
-        f"Shares above five percent: {len(above)} of {len(shares)}; shown to be above: {len(shown)}. "
-    )
+    counts = f"{len(above)} of {len(shares)}; shown to be above: {len(shown)}. "
+    assert said.startswith(f"Shares above five percent: {counts}")
     assert f"The largest is {100 * max(shares)[0]:.1f} percent" in said
     assert ".0," not in said  # comparisons and runs are whole numbers
     assert len(above) == {"suite-calibration": 1, "suite-long-tails": 6}[name]
