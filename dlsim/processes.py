@@ -14,10 +14,9 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
-
-from dlsim.cache import PACKAGE_ROOT
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection
@@ -48,7 +47,7 @@ runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
 
 def code_to_import_dlsim() -> str:
     """Return code with which another process of this Python imports the dlsim of this process."""
-    return _DLSIM_FIRST.format(root=str(PACKAGE_ROOT.parent))
+    return _DLSIM_FIRST.format(root=str(Path(__file__).parents[1]))
 
 
 def module_command(module: str, *words: str) -> list[str]:

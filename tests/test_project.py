@@ -267,8 +267,8 @@ def test_tables_of_names_name_what_is_there():
     assert sorted(notebooks.LONGEST_FIRST) == sorted(there - apart)
     assert (ROOT / cli.FIRST_NOTEBOOK).is_file()
     cores = {name for name in MODULES if name.endswith(".core")}
-    assert set(compiled.CORE_PACKAGES) == cores
-    for name in compiled.CORE_PACKAGES:
+    assert {core.package for core in compiled.CORES.values()} == cores
+    for name in cores:
         assert all(path.is_file() for path in compiled.core_sources(name))
     needed = {requirement(text)[0] for text in PYPROJECT["project"]["dependencies"]}
     assert needed >= set(fingerprint.COMPUTING)
