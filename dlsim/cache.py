@@ -52,7 +52,7 @@ def private_folder(base: Path, *names: str) -> Path:
     ------
     InputError
         If the folder belongs to another user, holds files of another user, is a link or a file, or
-        cannot be written.
+        cannot be written; and if others could replace it in the base folder.
     """
     folder = base
     try:
@@ -61,20 +61,56 @@ def private_folder(base: Path, *names: str) -> Path:
         base.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             base.mkdir(mode=0o700)
+        _refuse_shared_base(base)
         for name in names:
             folder /= name
             with contextlib.suppress(FileExistsError):
                 folder.mkdir(mode=0o700)
             _refuse_other_owners(folder)
         tempfile.TemporaryFile(dir=folder).close()
-    except OSError as error:
+    except (OSError, ValueError) as error:  # a ValueError: the name of the folder holds a NUL
         variable = "DLSIM_CACHE" if base == cache_folder() else "NUMBA_CACHE_DIR"
+        reason = getattr(error, "strerror", error)
         raise InputError(
-            f"cache folder {folder} cannot be used: {error.strerror}; compiled code and results are"
+            f"cache folder {folder} cannot be used: {reason}; compiled code and results are"
             " read from there, so it must be yours alone: set the environment variable"
             f" {variable} to a folder of your own"
         ) from error
     return folder
+
+
+def _refuse_shared_base(base: Path) -> None:
+    """Raise OSError if another user could put a folder of their own in the place of ours.
+
+    The base may belong to root, and others may write to it if its sticky bit is set, such as /tmp.
+    """
+    if not hasattr(os, "geteuid"):
+        return
+    found, user = base.stat(), os.geteuid()
+    if found.st_uid not in (user, 0):
+        message = f"it belongs to user {found.st_uid}, you are user {user}"
+        raise PermissionError(errno.EPERM, message)
+    if found.st_mode & 0o022 and not found.st_mode & stat.S_ISVTX:
+        message = "other users can write to it (remedy: chmod go-w)"
+        raise PermissionError(errno.EPERM, message)
+
+
+def read_own_file(path: Path, limit: int) -> bytes:
+    """Return the content of a regular file of the cache of at most `limit` bytes.
+
+    Raises
+    ------
+    OSError
+        If there is no such file, it is larger, or another user owns it.
+    """
+    flags = (getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_BINARY"))
+    with open(os.open(path, os.O_RDONLY | sum(flags)), "rb") as stream:
+        found = os.fstat(stream.fileno())
+        if not stat.S_ISREG(found.st_mode) or found.st_size > limit:
+            raise OSError(errno.EINVAL, f"not a file of at most {limit} bytes")
+        if hasattr(os, "geteuid") and found.st_uid != os.geteuid():
+            raise PermissionError(errno.EPERM, f"it belongs to user {found.st_uid}")
+        return stream.read(limit)
 
 
 def _refuse_other_owners(folder: Path) -> None:

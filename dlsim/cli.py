@@ -10,7 +10,7 @@ import sys
 import textwrap
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, NoReturn
@@ -21,7 +21,7 @@ from dlsim.errors import DlsimError, InputError
 from dlsim.output_folder import OutputFolder, content_digest
 from dlsim.processes import interrupt_on_termination
 from dlsim.progress import set_status, stderr_progress
-from dlsim.validate import did_you_mean, format_value, one_of, whole
+from dlsim.validate import did_you_mean, format_value, one_of, require_extra, whole
 
 #: Default folders: results of ``dlsim reproduce``, and the copy of the notebooks of ``dlsim lab``.
 LATEST_RESULTS, NOTEBOOKS_COPY = "results/latest", "dlsim-notebooks"
@@ -58,7 +58,7 @@ def open_lab(args: argparse.Namespace) -> int:
         raise InputError("JupyterLab is not installed; run pip install jupyterlab")
     if args.port is not None and not 0 < args.port < 65536:
         raise InputError(f"--port must be from 1 to 65535, got {args.port}")
-    folder = Path(args.dir).expanduser().absolute()
+    folder = Path(os.path.abspath(os.path.expanduser(args.dir)))
     done = copy_notebooks(folder)
     _write_lab_kernel(folder)
     counts = ", ".join(f"{len(names)} {what}" for what, names in done.items() if names)
@@ -78,7 +78,10 @@ def copy_notebooks(folder: Path) -> dict[str, list[str]]:
     A file that is unchanged since it was copied is updated. A file that the user changed is kept.
     Returns the names of the files that were "copied", "updated" and "kept".
     """
-    if folder.resolve() == files.shared_folder("notebooks").parent.resolve():
+    is_ours = False
+    with suppress(OSError, ValueError):  # of a path that leads nowhere
+        is_ours = os.path.samefile(folder, files.shared_folder("notebooks").parent)
+    if is_ours:
         raise InputError(f"{folder}: holds the notebooks of dlsim itself; choose another --dir")
     home = OutputFolder(folder, "lab", "choose another folder with --dir").acquire()
     done: dict[str, list[str]] = {"copied": [], "updated": [], "kept": []}
@@ -162,6 +165,7 @@ def run_one_notebook(args: argparse.Namespace) -> int:
     source = find_notebook(args.notebook)
     parameters = _unique("-p", args.parameters)
     out = Path(_checked_folder(f"results/{source.stem}" if args.out is None else args.out))
+    _checked_scheduler()
     is_ours = source in files.suite_notebooks().values()
     here = Path.cwd() if is_ours else source.parent
     (result,) = run_all(
@@ -207,20 +211,16 @@ def reproduce_papers(args: argparse.Namespace) -> int:
         rule = f"a whole number of at least 0{meaning}"
         whole(f"--{name}", getattr(args, name), 0, float("inf"), rule)
     out = Path(_checked_folder(args.out))
-    for name in ("sphinx", "myst_nb", "furo", "numpydoc") if args.book else ():
-        if importlib.util.find_spec(name) is None:
-            raise InputError(f"{name} is not installed; run pip install 'dlsim[docs]'")
+    if args.book:
+        require_extra("--book", "docs", "sphinx", "myst_nb", "furo", "numpydoc")
     # imported late: these modules take a second, and an error should appear at once
     from dlsim.compiled import require_cache
-    from dlsim.study import dask_cluster
     from dlsim.study.notebooks import run_all
     from dlsim.study.results_page import SCORECARD, RunPages, write_results_page
 
     readings = readings_by_notebook(reading, names)
     require_cache()
-    dask = args.dask or os.environ.get(dask_cluster.DASK_VARIABLE, "")
-    if dask:
-        print(f"sweeps run on {dask_cluster.check_cluster(dask)}", file=sys.stderr)
+    dask = _checked_scheduler(args.dask)
     wanted = [*(name for name in names if name != SCORECARD), SCORECARD]
     pages = RunPages(out, wanted)
     results = run_all(
@@ -249,6 +249,16 @@ def reproduce_papers(args: argparse.Namespace) -> int:
 
         print(f"open {write_book(OutputFolder(out))}")
     return 1 if bad else 0
+
+
+def _checked_scheduler(place: str = "") -> str:
+    """Return the Dask scheduler of an option or the environment; refuse one that does not fit."""
+    from dlsim.study import dask_cluster
+
+    scheduler = place or os.environ.get(dask_cluster.DASK_VARIABLE, "")
+    if scheduler:
+        print(f"sweeps run on {dask_cluster.check_cluster(scheduler)}", file=sys.stderr)
+    return scheduler
 
 
 def paper_of_letter(name: str) -> str:
@@ -328,7 +338,7 @@ def _checked_folder(out: str) -> str:
 def print_topics(args: argparse.Namespace) -> int:
     """Print the names of figures, policies and readings."""
     topics = {"figures": _list_figures, "policies": _list_policies, "readings": _list_readings}
-    chosen = [one_of("topic", args.topic, topics)] if args.topic else list(topics)
+    chosen = list(topics) if args.topic is None else [one_of("topic", args.topic, topics)]
     for number, topic in enumerate(chosen):
         print(end="\n" if number else "")
         topics[topic]()
@@ -408,9 +418,9 @@ def print_claims(args: argparse.Namespace) -> int:
     cards = []
     for paper in dict.fromkeys(claim.paper for claim in wanted):
         path = reference_of(paper)
-        if args.results:
+        if args.results is not None:
             path = Path(args.results) / "data" / path.name
-        if not path.exists():
+        if not os.path.exists(path):
             raise InputError(f"{path} is not there; first: dlsim reproduce {paper}")
         cards.append(read_scorecard(path))
     card = pd.concat(cards, ignore_index=True)
@@ -427,7 +437,7 @@ def print_claims(args: argparse.Namespace) -> int:
     for claim in wanted:
         if claim.id not in set(card["id"]):
             print(f"  {claim.id} ({claim.where}) is not in these results")
-    where = args.results or "the reference results at paper scale"
+    where = args.results if args.results is not None else "the reference results at paper scale"
     print(f"\n{headline(card['verdict'])} - from {where}, default reading unless stated there")
     return 0
 
@@ -603,6 +613,15 @@ def _add_limits(add: Callable[..., argparse.Action]) -> None:
     add("--cell-seconds", type=float, metavar="S", help=text)
 
 
+def _require_current_folder() -> None:
+    """Raise InputError if the current folder was removed: no relative path means anything there."""
+    try:
+        os.getcwd()
+    except OSError as error:
+        what = f"the current folder cannot be used ({error.strerror})"
+        raise InputError(f"{what}; change to another folder") from error
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line and return the exit code."""
     for stream in (sys.stdout, sys.stderr):  # the encoding may lack a character
@@ -620,6 +639,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     quiet = nullcontext() if shows_progress else stderr_progress(f"dlsim {args.verb}")
     try:
         with interrupt_on_termination(), quiet:
+            _require_current_folder()
             return int(args.function(args))
     except DlsimError as error:
         print(f"dlsim: {error}", file=sys.stderr)

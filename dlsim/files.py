@@ -114,6 +114,14 @@ def write_error(path: StrPath, error: Exception) -> DlsimError:
 def check_writable(path: Path) -> None:
     """Raise OSError if a file or folder cannot be created at a path; create nothing."""
     existing = next(one for one in (path, *path.parents) if os.path.lexists(one))
+    try:
+        for name in path.relative_to(existing).parts:  # refused if the system allows no such name
+            with suppress(FileNotFoundError):
+                os.lstat(existing / name)
+        with suppress(FileNotFoundError):
+            os.lstat(path)
+    except ValueError as error:  # a NUL, or half of a surrogate pair
+        raise OSError(errno.EINVAL, str(error)) from error
     tempfile.TemporaryFile(dir=existing).close()
 
 

@@ -23,7 +23,7 @@ from numba.core.compiler import Compiler
 from numba.core.serialize import dumps
 from numba.core.sigutils import normalize_signature
 
-from dlsim.cache import private_folder
+from dlsim.cache import private_folder, read_own_file
 
 #: The oldest and the newest version of numba that were tested.
 TESTED_VERSIONS = (0, 61), (0, 68)
@@ -33,6 +33,8 @@ _FOLDER_SETTING = threading.Lock()
 MAX_WAIT_SECONDS = 120.0
 #: Length in bytes of the checksum at the beginning of a file.
 CHECKSUM_BYTES = 32
+#: Largest file of a compiled kernel in bytes; the largest one of dlsim takes 1.4 MB.
+MAX_KERNEL_BYTES = 2**28
 
 _NEEDED: dict[Any, tuple[str, ...]] = {
     JITCodeLibrary: (
@@ -124,8 +126,12 @@ class KernelFiles:
     @staticmethod
     def _read(path: Path) -> Any:
         try:
-            content = path.read_bytes()
-        except OSError:
+            content = read_own_file(path, MAX_KERNEL_BYTES)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            why = f"could not be read ({error.strerror})"
+            print(f"a compiled kernel {why} and is compiled again: {path}", file=sys.stderr)
             return None
         if hashlib.sha256(content[CHECKSUM_BYTES:]).digest() != content[:CHECKSUM_BYTES]:
             print(f"a compiled kernel was damaged and is compiled again: {path}", file=sys.stderr)

@@ -48,7 +48,7 @@ def content_digest(data: bytes) -> str:
 
 def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
     """Yield the lines of a file that are JSON objects; skip damaged lines."""
-    if not path.exists():
+    if not os.path.exists(path):
         return
     for number, line in numbered_lines(path):
         with contextlib.suppress(InputError, UnicodeDecodeError):
@@ -96,7 +96,7 @@ class OutputFolder:
         """Make a new or empty folder an output folder; refuse others as `check` does."""
         if not self.is_acquired:
             record = self.check().folder / RECORD_FILE
-            if not record.exists():
+            if not os.path.exists(record):
                 first = json.dumps({"dlsim": self.kind, "format": RECORD_VERSION})
                 write_bytes(record, f"{first}\n".encode())
             self.is_acquired = True

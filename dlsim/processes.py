@@ -1,15 +1,20 @@
-"""Processes that a run starts: they carry a tag, by which the run kills them at its end.
+"""Processes that a run starts: they import the dlsim of the run, and end with it.
 
 A kernel has a session of its own, and outlives its parent if the parent is killed. Every process of
 a run therefore has the tag of the run in its environment, whatever its parent is by then.
+
+Another dlsim may be installed for the same Python, and the folders of ``PYTHONPATH`` mean something
+else in another current folder. A process therefore begins with `code_to_import_dlsim`.
 """
 
 import contextlib
 import os
 import signal
+import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +28,31 @@ RUN_VARIABLE = "DLSIM_RUN"
 #: Seconds that killed processes may take to end.
 KILL_SECONDS = 5.0
 _HAS_MASKS = hasattr(signal, "pthread_sigmask")  # Windows has none
+#: Put the folder `root` before the first place of imports that holds a dlsim; before no other one.
+_DLSIM_FIRST = """
+import os, sys
+root = {root!r}
+places = [os.path.abspath(place) for place in sys.path]
+holds_dlsim = [os.path.isfile(os.path.join(place, "dlsim", "__init__.py")) for place in places]
+first = holds_dlsim.index(True) if any(holds_dlsim) else len(places)
+if places[first : first + 1] != [root]:
+    sys.path.insert(first, root)
+"""
+_RUN_MODULE = """
+import runpy, sys
+sys.argv = sys.argv[1:]
+runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+"""
+
+
+def code_to_import_dlsim() -> str:
+    """Return code with which another process of this Python imports the dlsim of this process."""
+    return _DLSIM_FIRST.format(root=str(Path(__file__).parents[1]))
+
+
+def module_command(module: str, *words: str) -> list[str]:
+    """Return a command that runs a module, which imports the dlsim of this process."""
+    return [sys.executable, "-P", "-c", code_to_import_dlsim() + _RUN_MODULE, module, *words]
 
 
 def tagged_env(tag: str) -> dict[str, str]:

@@ -36,10 +36,16 @@ _CONTINUATION = 3
 _LONGEST_VALUE = 2**16
 #: A count, with blanks, commas or apostrophes between thousands, perhaps times another one.
 _COUNT = re.compile(
-    r"(\d{1,3}(?:[ ,'’]\d{3})+|\d{1,15})(?:\s*[x*×]\s*(\d{1,6}))?(?![\d.,'’\w]|\s\d)"
+    r"(\d{1,3}(?:[ ,'’]\d{3}){1,4}|\d{1,15})(?:\s*[x*×]\s*(\d{1,6}))?(?![\d.,'’\w]|\s\d)"
 )
+#: Seconds since 1970 of a date before 2287.
+_UNIX_TIME = re.compile(r"[1-9]\d{0,9}")
 #: Sentences by which a header says that its submit times are start times.
 _SUBMIT_IS_START = re.compile(r"submit\w*( times?)? (are|is) (\w+ )?(the )?start")
+#: Most processors of a machine; the largest machines of 2025 have 2e7.
+MAX_PROCESSORS = 10**9
+#: Largest whole number that a float holds exactly.
+MAX_WHOLE = 2**53
 #: Largest submit time in seconds; larger numbers are milliseconds, or not times.
 MAX_SECONDS = 1e11
 #: Last second since 1970 of dates that are shown (in 2248); those of pandas end in 2262.
@@ -149,14 +155,18 @@ def _contradictions(header: Mapping[str, str], jobs: pd.DataFrame) -> list[str]:
         stated = header.get(label, str(count))[:15]
         if stated != str(count):
             notes.append(f"header says {label} {stated!r}, the jobs say {count}")
-    widest = int(max(0, jobs["processors"].max()))
+    widest = max(0.0, jobs["processors"].max())
     if "MaxProcs" in header:
         stated_size = stated_processors(header)
         text = header["MaxProcs"][:40]
         if stated_size is None:
             notes.append(f"header line MaxProcs: {text!r} is not a number of processors; not used")
         elif stated_size < widest:
-            notes.append(f"header says MaxProcs {text!r}, the jobs say {widest}")
+            notes.append(f"header says MaxProcs {text!r}, the jobs say {widest:.15g}")
+    start = header.get("UnixStartTime", "")
+    if start.strip("0") not in ("", "-1") and not _UNIX_TIME.fullmatch(start):
+        what = "is not a number of seconds since 1970; not used"
+        notes.append(f"header line UnixStartTime: {start[:40]!r} {what}")
     whole = jobs["job"][(jobs["job"] >= 0) & ~jobs["status"].isin((2, 3, 4))]
     if again := int(whole.duplicated().sum()):
         notes.append(f"{again} lines repeat the number of an earlier job, and count as jobs too")
@@ -168,7 +178,7 @@ def _contradictions(header: Mapping[str, str], jobs: pd.DataFrame) -> list[str]:
 def stated_processors(header: Mapping[str, str]) -> int | None:
     """Return how many processors the header says that the machine has (MaxProcs), or None.
 
-    MaxNodes is not read: a node may have many processors.
+    MaxNodes is not read: a node may have many processors. More than `MAX_PROCESSORS` are None.
 
     >>> [stated_processors({"MaxProcs": text}) for text in ("1,024", "10 x 16", "1e9", "many")]
     [1024, 160, None, None]
@@ -177,7 +187,7 @@ def stated_processors(header: Mapping[str, str]) -> int | None:
     if found is None:
         return None
     count = int(re.sub(r"\D", "", found[1])) * int(found[2] or 1)
-    return count or None
+    return count if 0 < count <= MAX_PROCESSORS else None
 
 
 def processors_of_jobs(jobs: pd.DataFrame) -> pd.Series:
@@ -336,7 +346,7 @@ def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES
         }
     ).join(_names(used, header))
     table.index = (used.index + 1).rename("row")
-    if used["job"].is_unique and (used["job"] % 1 == 0).all():
+    if used["job"].is_unique and ((used["job"] % 1 == 0) & (used["job"].abs() <= MAX_WHOLE)).all():
         table.index = pd.Index(used["job"].astype(np.int64), name="job")
     epoch = _epoch(header, table["submit"])
     return Log(table, size, source, in_use, epoch, header, skipped, notes, submit_is_start)
@@ -345,7 +355,7 @@ def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES
 def _epoch(header: Mapping[str, str], submit: "pd.Series[float]") -> pd.Timestamp | None:
     """Return the date of second 0, in the time zone of the header or UTC."""
     first, last = submit.iloc[[0, -1]]
-    if not re.fullmatch(r"[1-9]\d{0,9}", header.get("UnixStartTime", "")):
+    if not _UNIX_TIME.fullmatch(header.get("UnixStartTime", "")):
         # submit times that look like seconds since 1970 are taken as dates
         return pd.Timestamp(0, unit="s", tz="UTC") if first >= 5e8 and last < 4e9 else None
     seconds = int(header["UnixStartTime"])

@@ -2,6 +2,7 @@
 
 import importlib
 import inspect
+import os
 import runpy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -26,7 +27,7 @@ def load_user_code(what: str, text: str) -> Any:
     """
     place, _, name = text.rpartition(":")
     rule = f"{what} {text!r} must be module:name or FILE.py:name"
-    if place.endswith(".py") and not Path(place).exists():
+    if place.endswith(".py") and not os.path.exists(place):
         where = f"there is no file {place} seen from the folder {Path.cwd()}"
         raise InputError(f"{what} {text!r}: {where}{_similar_file(place)}")
     try:
@@ -42,8 +43,9 @@ def load_user_code(what: str, text: str) -> Any:
 def _similar_file(place: str) -> str:
     """Say where a file of this name is: in a subfolder of the current folder, or in its parent."""
     name, here = Path(place).name, Path.cwd()
-    for found in (*sorted(here.glob(f"*/{name}")), here.parent / name):
-        if found.is_file():
+    folders = sorted(folder for folder in here.glob("*") if os.path.isdir(folder))
+    for found in (folder / name for folder in (*folders, here.parent)):
+        if os.path.isfile(found):
             return f"; did you mean {found}?"
     return "; give its path from there"
 

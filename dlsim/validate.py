@@ -9,6 +9,7 @@ denormal numbers do.
 """
 
 import importlib
+import importlib.util
 import math
 import re
 import sys
@@ -215,6 +216,14 @@ def import_extra(what: str, name: str, module: str) -> Any:
     except ImportError as error:
         why = f"{what} needs the extra {name} ({error}): pip install 'dlsim[{name}]'"
         raise InputError(why) from error
+
+
+def require_extra(what: str, name: str, *modules: str) -> None:
+    """Raise InputError if a module that an extra of dlsim installs is missing; import nothing."""
+    for module in modules:
+        if importlib.util.find_spec(module) is None:
+            why = f"{what} needs the extra {name} ({module} is not installed)"
+            raise InputError(f"{why}: pip install 'dlsim[{name}]'")
 
 
 def or_default(name: str, value: Any, kind: type, remedy: str = "") -> Any:

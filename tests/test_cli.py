@@ -225,6 +225,30 @@ def test_unknown_things_to_reproduce_are_refused(capsys, tmp_path):
     assert not (tmp_path / "r").exists()
 
 
+@pytest.mark.parametrize(
+    ("verb", "more", "missing", "extra"),
+    [
+        ("reproduce", ["--book"], "furo", "docs"),
+        ("reproduce", ["--dask", "x:1"], "distributed", "cluster"),
+        ("reproduce", [], "distributed", "cluster"),
+        ("run", [], "distributed", "cluster"),
+    ],
+)
+def test_an_extra_is_asked_for_before_anything_runs(
+    capsys, tmp_path, monkeypatch, verb, more, missing, extra
+):
+    if not more:
+        monkeypatch.setenv("DLSIM_DASK", "tcp://127.0.0.1:1")
+    monkeypatch.setitem(sys.modules, missing, None)
+    monkeypatch.setattr("dlsim.study.notebooks.run_all", lambda *_, **__: pytest.fail("it ran"))
+    name = "theory" if verb == "reproduce" else "10-theory"
+    code, out, err = run(capsys, verb, name, *more, "--out", str(tmp_path / "r"))
+    assert (code, out) == (2, "")
+    assert f"needs the extra {extra}" in err
+    assert f"pip install 'dlsim[{extra}]'" in err
+    assert not (tmp_path / "r").exists()
+
+
 @pytest.fixture
 def asked(monkeypatch):
     """What `run_all` is asked for; every notebook then ends with the status that is set here."""

@@ -7,8 +7,10 @@ import gzip
 import json
 import random
 import re
+import sys
 import tempfile
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -155,3 +157,47 @@ def test_a_damaged_file_is_read_or_refused_in_words(tmp_path, name):
     assert faults == []
     assert refused > COUNT / 10 or name in SELDOM_REFUSED
     assert refused < COUNT or name in NEARLY_ALWAYS_REFUSED
+
+
+#: Numbers of absurd size: whole ones beyond 64 bits, beyond floats and beyond what Python converts,
+#: groups of thousands, and fractions.
+ABSURD = [
+    *("9" * digits for digits in (19, 309, 5000)), "9223372036854775808", f"-{'9' * 5000}",
+    *(f"1{' 000' * groups}" for groups in (5, 100)),
+    *(f"1{',000' * groups}" for groups in (120, 2000)),
+    "1e18", "1e308", "-1e308", "1e309", "1e-320", f"0.{'3' * 5000}", "1e99999999999",
+    f"{'9' * 15} x 999999", f"0x{'f' * 5000}",
+]  # fmt: skip
+
+
+def answer_of(read, path):
+    """Return what a reader returns, or else what it says when it refuses the file."""
+    try:
+        return read(path), ""
+    except DlsimError as error:
+        return None, str(error)
+
+
+@pytest.mark.parametrize("most_digits", [0, 4300])
+@pytest.mark.parametrize("name", [name for name in READERS if name not in SEALED])
+def test_a_number_of_absurd_size_is_read_or_refused_in_words(tmp_path, name, most_digits):
+    """Numbers of a good file become each of them; Python's limit of digits changes nothing.
+
+    What a header of a log says is noted, and gives no machine that cannot be.
+    """
+    read, good, _ = READERS[name]
+    before, path = sys.get_int_max_str_digits(), tmp_path / name
+    places = list(re.finditer(rb"(?<![\w.])-?\d+(\.\d+)?(?![\w.])", good))
+    try:
+        sys.set_int_max_str_digits(most_digits)
+        for number in places[:: max(1, len(places) // scale_count(300, least=5))]:
+            for text in ABSURD:
+                path.write_bytes(good[: number.start()] + text.encode() + good[number.end() :])
+                with warnings.catch_warnings():
+                    warnings.simplefilter("error", RuntimeWarning)
+                    found, said = answer_of(read, path)
+                assert found is None or getattr(found, "nodes", 1) <= 10**9
+                assert path.name in said or not said
+                assert "sys.set_int" not in said
+    finally:
+        sys.set_int_max_str_digits(before)

@@ -436,6 +436,7 @@ OWN = {
     "cache.py", "compiled.py", "files.py", "kernel_files.py", "output_folder.py", "processes.py",
     "validate.py",  # what the system says of its memory
     "study/cells.py", "study/notebooks.py", "study/report.py", "study/pages.py",  # results of a run
+    "study/fingerprint.py",  # sources of dlsim
     "study/notebook_process.py",  # what its parent asks for
     "study/results_page.py",  # what the system says of its processor
 }  # fmt: skip

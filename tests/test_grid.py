@@ -1,6 +1,7 @@
 """Sweeps: the same bytes on every executor, nothing finished is lost, no result of other code."""
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -13,10 +14,13 @@ import pandas as pd
 import pytest
 from numba import njit
 
+from dlsim import cache as caches
 from dlsim.errors import InputError, StudyError
+from dlsim.realtime import Cluster, execution_time
+from dlsim.study import fingerprint as fingerprints
 from dlsim.study import grid as grids
 from dlsim.study import worker_pool
-from dlsim.study.fingerprint import fingerprint, surroundings
+from dlsim.study.fingerprint import fingerprint, parts, parts_used, surroundings
 from dlsim.study.grid import sweep
 from tests import sweep_functions as functions
 from tests.children import alive
@@ -235,10 +239,126 @@ def test_a_file_of_the_user_counts_as_it_was_imported(tmp_path, monkeypatch, eag
     assert run(my_rules.rule) == [1, 2, 3, 4]
 
 
-def test_sources_of_a_subpackage_count_where_it_is_used():
-    engines = surroundings(["dlsim.realtime.engine", "pandas"])
-    assert engines == surroundings(["pandas", "dlsim.bricks.model"])  # all engines, always
-    assert len({engines, surroundings(["dlsim.papers.x"]), surroundings(["dlsim.study.x"])}) == 3
+def simple(seed):
+    """Use papers M and I."""
+    return {"time": execution_time(1.0, 2, Cluster(4, 1.0, 9.0))}
+
+
+def late(seed):
+    """Use paper B, imported here."""
+    from dlsim import bricks
+
+    return {"name": bricks.__name__}
+
+
+def measured(seed):
+    """Use the measures of a paper, which use all engines and the study."""
+    import dlsim.papers.mcdf
+
+    return {"name": dlsim.papers.mcdf.__name__}
+
+
+def plain(seed):
+    """Use nothing of dlsim."""
+    return {"a": 1}
+
+
+def whole(seed):
+    """Use what may be any part of dlsim."""
+    import dlsim
+
+    return {"a": dlsim.__version__}
+
+
+USERS = {function.__name__: function for function in (simple, late, measured, plain, whole)}
+
+
+@pytest.mark.parametrize(
+    ("edited", "users"),
+    [
+        ("cli.py", "whole"),
+        ("live/head.py", "whole"),
+        ("explore/queue.py", "whole"),
+        ("theory/algebra.py", "measured whole"),
+        ("study/report.py", "measured whole"),
+        ("steady/relaxation.py", "measured whole"),
+        ("papers/mcdf.py", "measured whole"),
+        ("bricks/core/loop.py", "late measured whole"),
+        ("realtime/core/formulas.py", "simple measured whole"),
+        ("realtime/check.py", "simple measured whole"),
+        ("swf.py", "simple measured whole"),
+        ("rounding.py", "simple late measured whole"),
+        ("kernel_files.py", "simple late measured whole"),
+        ("__init__.py", "simple late measured plain whole"),
+    ],
+)
+def test_only_sources_that_a_function_uses_count(tmp_path, monkeypatch, edited, users):
+    """An edit changes the digests of the functions that use the file, and of no other one."""
+    copy = tmp_path / "dlsim"
+    shutil.copytree(ROOT / "dlsim", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    for module in (caches, fingerprints):
+        monkeypatch.setattr(module, "PACKAGE_ROOT", copy)
+    modules = {name: fingerprint(function)[1] for name, function in USERS.items()}
+
+    def digests():
+        fingerprints._sources.cache_clear()
+        fingerprints._parts_imported.cache_clear()
+        return {name: surroundings(known) for name, known in modules.items()}
+
+    try:
+        before = digests()
+        with (copy / edited).open("a") as stream:
+            stream.write("\n# a comment\n")
+        after = digests()
+    finally:
+        fingerprints._sources.cache_clear()
+        fingerprints._parts_imported.cache_clear()
+    assert [name for name in USERS if after[name] != before[name]] == users.split()
+
+
+def test_a_comment_in_the_command_line_keeps_the_cells_of_a_sweep(tmp_path, cache):
+    """An edit of the engine does not."""
+    code = """
+from dlsim.realtime import Cluster, execution_time
+from dlsim.study import sweep
+def f(n, seed):
+    return {"time": execution_time(1.0, n, Cluster(4, 1.0, 9.0))}
+sweep(f, {"n": [1, 2]}, 1, jobs=1)
+"""
+    shutil.copytree(ROOT / "dlsim", tmp_path / "dlsim")
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "DLSIM_CACHE": str(cache)}
+    counts = []
+    for edited in ("", "cli.py", "realtime/core/formulas.py"):
+        if edited:
+            with (tmp_path / "dlsim" / edited).open("a") as stream:
+                stream.write("\n# a comment\n")
+        command = [sys.executable, "-P", "-c", code]
+        subprocess.run(command, env=environment, cwd=tmp_path, check=True)
+        counts.append(len(files(cache)))
+    assert counts == [2, 2, 4]
+
+
+def test_the_parts_that_a_part_uses_are_those_that_its_import_loads():
+    """Import each part alone in a process: whatever that loads of dlsim is among them.
+
+    More may be used: some modules are imported when a function needs them.
+    """
+    assert parts().keys() == {
+        path.name.removesuffix(".py")
+        for path in (ROOT / "dlsim").iterdir()
+        if path.suffix == ".py" or (path / "__init__.py").exists()
+    }
+    code = """
+import importlib, sys
+before = set(sys.modules)
+importlib.import_module(sys.argv[1])
+print(*{name.split(".")[1] for name in sys.modules if name.startswith("dlsim.")})
+"""
+    for part in ("realtime", "steady", "cpugpu", "bricks", "papers.mcdf", "theory", "explore"):
+        words = [sys.executable, "-c", code, f"dlsim.{part}"]
+        loaded = set(subprocess.check_output(words, text=True, cwd=ROOT).split())
+        assert loaded <= parts_used([part.partition(".")[0]]), part
+    assert "cli" not in parts_used(parts().keys() - {"cli", "__main__"})
 
 
 def test_what_cannot_be_sent_runs_here_and_is_not_kept(cache, capsys):

@@ -256,6 +256,29 @@ COMMANDS = ["pip install -e . && dlsim reproduce", "pip install -e '.[test]' && 
 ABSOLUTE_PATH = re.compile(r"(?:^|[\s\"'`(=])(?:/[A-Za-z]|~/|file://|[A-Z]:\\)", re.M)
 
 
+def test_tables_of_names_name_what_is_there():
+    """Tables that say by name what counts, runs first or is left out."""
+    from dlsim import cli, compiled
+    from dlsim.study import fingerprint, notebooks, session
+
+    there = {path.stem for path in NOTEBOOKS}
+    apart = {*cli.MACHINE_NOTEBOOKS, "90-scorecard"}
+    assert apart <= there
+    assert sorted(notebooks.LONGEST_FIRST) == sorted(there - apart)
+    assert (ROOT / cli.FIRST_NOTEBOOK).is_file()
+    cores = {name for name in MODULES if name.endswith(".core")}
+    assert {core.package for core in compiled.CORES.values()} == cores
+    for name in cores:
+        assert all(path.is_file() for path in compiled.core_sources(name))
+    needed = {requirement(text)[0] for text in PYPROJECT["project"]["dependencies"]}
+    assert needed >= set(fingerprint.COMPUTING)
+    for paper in PAPER_LETTERS.values():
+        assert session.paper_module(paper).__file__
+    study = importlib.import_module("dlsim.study")
+    assert {f"dlsim.study.{module}" for module in study._MODULE_OF.values()} <= MODULES.keys()
+    assert study._MODULE_OF.keys() == set(study.__all__)
+
+
 def test_top_level_holds_nothing_else():
     if not (ROOT / ".git").exists():
         pytest.skip("not a git checkout")

@@ -77,7 +77,11 @@ def test_spellings_of_the_size_are_read(tmp_path, label, processors):
     assert read.notes == []
 
 
-@pytest.mark.parametrize("text", ["1e9", "1.024", "128 2", "unknown", "0x400", "9" * 5000, "-1"])
+@pytest.mark.parametrize("text", [
+    "1e9", "1.024", "128 2", "unknown", "0x400", "9" * 5000, "-1", "1,000,000,001",
+    "10000 x 100001",
+    *("1" + ",000" * groups for groups in (4, 5, 100, 120, 2000)), f"{'9' * 15} x 999999",
+])  # fmt: skip
 def test_a_size_that_is_not_understood_is_quoted_and_not_used(tmp_path, text):
     (tmp_path / "odd.swf").write_text(f"; MaxProcs: {text}\n{JOBS[0]}\n")
     read = read_log(tmp_path / "odd.swf")
@@ -85,6 +89,29 @@ def test_a_size_that_is_not_understood_is_quoted_and_not_used(tmp_path, text):
     assert read.notes == [
         f"header line MaxProcs: {text[:40]!r} is not a number of processors; not used"
     ]
+
+
+@pytest.mark.parametrize(("text", "noted"), [
+    ("9" * 5000, True), ("8589934592000", True), ("1e9", True), ("never", True), ("-5", True),
+    ("0", False), ("-1", False), ("", False), ("1000000000", False),
+])  # fmt: skip
+def test_a_date_that_is_not_understood_is_quoted_and_not_used(tmp_path, text, noted):
+    (tmp_path / "odd.swf").write_text(f"; UnixStartTime: {text}\n{JOBS[0]}\n")
+    what = "is not a number of seconds since 1970; not used"
+    note = f"header line UnixStartTime: {text[:40]!r} {what}"
+    assert read_log(tmp_path / "odd.swf").notes == [note] * noted
+
+
+def test_a_number_of_a_job_beyond_what_floats_hold_is_no_label(tmp_path):
+    path = tmp_path / "odd.swf"
+    for number, label in (("7", 7), (str(2**53), 2**53), ("9" * 19, 1), ("1e300", 1)):
+        path.write_text(line(number, 0, 0, 10, 3))
+        assert list(read_log(path).jobs.index) == [label]
+
+
+def test_a_job_that_is_far_too_wide_is_said_in_few_letters(tmp_path):
+    (tmp_path / "odd.swf").write_text(f"; MaxProcs: 8\n{JOBS[0]}\n{line(9, 0, 0, 10, '9' * 300)}")
+    assert read_log(tmp_path / "odd.swf").notes == ["header says MaxProcs '8', the jobs say 1e+300"]
 
 
 def test_nodes_are_no_processors(tmp_path):

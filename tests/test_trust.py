@@ -2,6 +2,7 @@
 
 import ast
 import errno
+import hashlib
 import os
 import re
 import stat
@@ -85,6 +86,25 @@ def a_strangers_file(base, monkeypatch):
     os.chown(base / "cells" / "planted", STRANGER, STRANGER)
 
 
+def another_owner_of_the_base(base, monkeypatch):
+    if give_away(base):
+        monkeypatch.setattr(os, "geteuid", lambda: US + 1)
+
+
+def a_base_that_all_can_write(base, monkeypatch):
+    base.chmod(0o777)
+
+
+def a_base_that_the_group_can_write(base, monkeypatch):
+    base.chmod(0o775)
+
+
+def a_linked_base_that_all_can_write(base, monkeypatch):
+    base.rename(base.with_name("elsewhere"))
+    base.symlink_to("elsewhere")
+    base.chmod(0o777)
+
+
 def read_only(base, monkeypatch):
     def refuse(**_):
         raise OSError(errno.EROFS, os.strerror(errno.EROFS))
@@ -96,7 +116,11 @@ def read_only(base, monkeypatch):
 @pytest.mark.parametrize(
     ("make", "said"),
     [
-        (another_owner, r"base/cells cannot be used: it belongs to user \d+, you are user \d+"),
+        (another_owner, r"base(/cells)? cannot be used: it belongs to user \d+, you are user \d+"),
+        (another_owner_of_the_base, r"base cannot be used: it belongs to user \d+, you are user"),
+        (a_base_that_all_can_write, r"base cannot be used: other users can write .*chmod go-w"),
+        (a_base_that_the_group_can_write, "base cannot be used: other users can write"),
+        (a_linked_base_that_all_can_write, "base cannot be used: other users can write"),
         (a_link, "base/cells cannot be used: it is a link or a file"),
         (a_link_on_the_way, "base/cells/digest cannot be used: it is a link or a file"),
         (a_file, "base/cells cannot be used: it is a link or a file"),
@@ -153,6 +177,42 @@ def test_sweeps_keep_cells_in_a_private_folder_or_refuse(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: US + 1)
     with pytest.raises(InputError, match="belongs to user"):
         sweep(functions.echo, {"load": [1]}, replicates=1, jobs=1)
+
+
+@posix
+@pytest.mark.skipif(US != 0, reason="only root can give a file away")
+def test_a_file_of_another_user_is_not_read(tmp_path, monkeypatch, capsys):
+    """A finished cell and a compiled kernel that lie in our folder, but belong to a stranger."""
+    monkeypatch.setenv("DLSIM_CACHE", str(tmp_path))
+    frame = sweep(functions.echo, {"load": [1]}, replicates=1, jobs=1)
+    (cell,) = tmp_path.glob("cells/*/*.txt")
+    text, line = cell.read_text(), cell.read_text().partition("\n")[0]
+    forged = line.replace("1", "2")
+    assert forged != line
+    cell.write_text(f"{forged}\n{hashlib.sha256(forged.encode()).hexdigest()}\n")
+    assert not sweep(functions.echo, {"load": [1]}, replicates=1, jobs=1).equals(frame)
+    os.chown(cell, STRANGER, STRANGER)
+    assert sweep(functions.echo, {"load": [1]}, replicates=1, jobs=1).equals(frame)
+    assert (cell.read_text(), cell.stat().st_uid) == (text, US)
+
+    kernels = kernel_files.KernelFiles(tmp_path, "kernel", None)
+    kernels.save("key", "form")
+    assert kernels.load("key") == "form"
+    (path,) = tmp_path.glob("*.kernel")
+    os.chown(path, STRANGER, STRANGER)
+    assert kernels.load("key") is None
+    assert f"it belongs to user {STRANGER}" in capsys.readouterr().err
+    kernels.save("key", "ours")
+    assert kernels.load("key") == "ours"
+
+
+@posix
+@pytest.mark.parametrize("make", [lambda path: path.mkdir(), lambda path: os.mkfifo(path),
+                                  lambda path: path.symlink_to(__file__)])  # fmt: skip
+def test_only_a_regular_file_of_the_cache_is_read(tmp_path, make):
+    make(tmp_path / "file")
+    with pytest.raises(OSError, match=r"not a file of|symbolic link|directory"):
+        cache.read_own_file(tmp_path / "file", 2**20)
 
 
 # ------------------------------------------------------------------ files are data

@@ -166,12 +166,12 @@ class HistoryDatabase:
                 connection.execute(TABLE)
             with suppress(FileExistsError):  # another process was faster: its file is opened
                 os.link(temporary, self.path)
-        except (OSError, sqlite3.Error) as error:
+        except (OSError, ValueError, sqlite3.Error) as error:  # a ValueError: a NUL in the name
             raise InputError(
                 f"{self.path}: not created ({error}); choose another folder"
             ) from error
         finally:
-            with suppress(OSError):
+            with suppress(OSError, ValueError):
                 temporary.unlink(missing_ok=True)
 
     @staticmethod

@@ -3,13 +3,12 @@
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from dlsim import files
+from dlsim import files, processes
 from dlsim.errors import DlsimError, InputError
 from dlsim.files import MAX_TABLE_BYTES
 from dlsim.output_folder import OutputFolder
@@ -43,7 +42,7 @@ def write_book(home: OutputFolder) -> Path:
         source, made = Path(work, "source"), Path(work, "made")
         shutil.copytree(files.shared_folder("notebooks") / "book", source)
         _copy_run(home.folder, notebooks, source)
-        command = [sys.executable, "-P", "-m", "sphinx", "--quiet", str(source), str(made)]
+        command = processes.module_command("sphinx", "--quiet", str(source), str(made))
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise DlsimError(f"Sphinx could not make the book:\n{done.stderr.strip()[-2000:]}")

@@ -7,7 +7,6 @@ import functools
 import multiprocessing
 import os
 from concurrent.futures import Executor
-from pathlib import Path
 from typing import Any
 
 from dlsim.errors import InputError
@@ -22,7 +21,7 @@ ANSWER_SECONDS, WORKER_SECONDS = 10, 300
 
 def address_of_file(path: str) -> str:
     """Return the address in the file that a scheduler wrote."""
-    if not Path(path).is_file():
+    if not os.path.isfile(path):
         raise InputError(f"{path}: no such scheduler file; has the scheduler started?")
     try:
         return str(read_json(path)["address"])

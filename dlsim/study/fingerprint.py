@@ -6,9 +6,12 @@ process to process without a change of meaning (identities of texts, orders of s
 source files). If two pickles differ needlessly, a sweep only computes its cells again.
 
 Functions and classes of installed packages are written by name, with the package's version; those
-of dlsim by name, with the sources of the engines, of the top modules and of the subpackages used.
+of dlsim by name, with the sources of the parts of dlsim that they use. A part is a subpackage or a
+module at the top of dlsim. It uses the parts that one of its sources imports.
 """
 
+import ast
+import dis
 import functools
 import hashlib
 import importlib.metadata
@@ -17,15 +20,15 @@ import platform
 import sys
 import sysconfig
 import types
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import cloudpickle
 
 from dlsim.cache import PACKAGE_ROOT, digest_sources
 
-#: Subpackages whose sources count where a function uses them; all others count always.
-ON_USE = frozenset(("cli", "explore", "live", "papers", "study"))
 #: Packages that engines compute with, whose versions always count.
 COMPUTING = ("highspy", "networkx", "numba", "numpy", "pandas", "scipy")
 #: Flag of a class that is not part of a compiled module (Py_TPFLAGS_HEAPTYPE).
@@ -101,6 +104,7 @@ class _Digester(cloudpickle.Pickler):
 
     def _code(self, code: types.CodeType) -> Any:
         """Return the instructions and names of a code object, without its place in a file."""
+        self.packages.update(_imports_of_code(code))
         names = code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars
         counts = code.co_argcount, code.co_posonlyargcount, code.co_kwonlyargcount, code.co_flags
         table = getattr(code, "co_exceptiontable", b"")
@@ -115,15 +119,67 @@ class _Digester(cloudpickle.Pickler):
         return "class", thing.__qualname__, thing.__bases__, members
 
 
+def _imports_of_code(code: types.CodeType) -> Iterator[str]:
+    """Yield the names of the modules that a code object imports when it runs."""
+    module = ""
+    for step, after in pairwise(dis.get_instructions(code)):
+        if step.opname == "IMPORT_NAME":
+            module = str(step.argval)
+            if module != "dlsim" or after.opname != "IMPORT_FROM":
+                yield module
+        elif step.opname == "IMPORT_FROM":  # of "from dlsim import realtime" only realtime counts
+            yield f"{module}.{step.argval}"
+
+
+def parts() -> dict[str, list[Path]]:
+    """Return the sources of every part of dlsim, by the name of the module or subpackage."""
+    found: dict[str, list[Path]] = {}
+    for path in sorted(PACKAGE_ROOT.rglob("*.py")):
+        name = path.relative_to(PACKAGE_ROOT).parts[0].removesuffix(".py")
+        if name != "_share":  # notebooks and data of an installed package
+            found.setdefault(name, []).append(path)
+    return found
+
+
+def _names_imported(source: Path) -> Iterator[str]:
+    """Yield the names of modules that a source of dlsim imports, and of what it imports of them.
+
+    A name that is made when it is needed begins with a text such as "dlsim.papers.".
+    """
+    for node in ast.walk(ast.parse(source.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Call) and "import_module" in ast.unparse(node.func):
+            yield from (str(word.value) for word in node.args if isinstance(word, ast.Constant))
+        elif isinstance(node, ast.JoinedStr):
+            yield from (str(word.value) for word in node.values if isinstance(word, ast.Constant))
+
+
 @functools.cache
-def _sources(folders: frozenset[str]) -> str:
-    """Digest the sources of dlsim without the subpackages of `ON_USE`, but with these folders."""
-    left_out = [PACKAGE_ROOT / name for name in {*ON_USE, "_share"} - folders]
-    return digest_sources(
-        path
-        for path in PACKAGE_ROOT.rglob("*.py")
-        if not any(path.is_relative_to(folder) for folder in left_out)
-    )
+def _parts_imported(part: str) -> frozenset[str]:
+    """Return the parts of dlsim that the sources of a part import."""
+    names = (name for source in parts()[part] for name in _names_imported(source))
+    imported = {name.split(".")[1] for name in names if name.startswith("dlsim.")}
+    return frozenset(imported & parts().keys())
+
+
+def parts_used(names: Iterable[str]) -> set[str]:
+    """Return the parts of dlsim with these names, and all that they use in turn."""
+    used, todo = {"__init__"}, list(names)
+    while todo:
+        if (part := todo.pop()) not in used:
+            used.add(part)
+            todo += _parts_imported(part)
+    return used
+
+
+@functools.cache
+def _sources(names: frozenset[str]) -> str:
+    """Return a digest of the sources that parts of dlsim use, their own ones included."""
+    known = parts()
+    return digest_sources(path for part in parts_used(names) for path in known[part])
 
 
 @functools.cache
@@ -135,14 +191,15 @@ def _versions() -> list[str]:
 
 def surroundings(modules: Iterable[str]) -> str:
     """Digest what functions of these modules run on: sources of dlsim, versions of packages."""
-    folders, versions = set(), {*_versions()}
+    known, used, versions = parts().keys(), set[str](), {*_versions()}
     for name in modules:
         top, _, rest = name.partition(".")
-        if top == "dlsim":
-            folders.add(rest.partition(".")[0])
+        part = rest.partition(".")[0]
+        if top == "dlsim":  # the package itself leads to each of its parts
+            used |= {part} if part in known else known
         elif version := getattr(sys.modules.get(top), "__version__", ""):
             versions.add(f"{top} {version}")
-    sources = _sources(frozenset(folders & ON_USE))
+    sources = _sources(frozenset(used))
     return hashlib.sha256(repr([sources, *sorted(versions)]).encode()).hexdigest()
 
 

@@ -23,9 +23,9 @@ import numpy as np
 import pandas as pd
 
 from dlsim import progress
-from dlsim.cache import cache_folder, private_folder
+from dlsim.cache import cache_folder, private_folder, read_own_file
 from dlsim.errors import DlsimError, InputError, StudyError
-from dlsim.files import MAX_TABLE_BYTES, read_bytes, write_bytes, write_text
+from dlsim.files import MAX_TABLE_BYTES, write_bytes, write_text
 from dlsim.study import session, worker_pool
 from dlsim.study.dask_cluster import cluster_executor
 from dlsim.study.fingerprint import fingerprint, ship_by_value, surroundings
@@ -132,15 +132,15 @@ def _write(file: Path, text: str) -> None:
 
 
 def _read(file: Path | None) -> dict[str, list[Any]] | None:
-    """Return the result in a finished cell's file; None where it is missing or damaged."""
+    """Return the result in a finished cell's file; None if it is missing, damaged or foreign."""
     if file is None:
         return None
     try:
-        text, checksum, end = read_bytes(file, MAX_TABLE_BYTES).decode("ascii").split("\n")
+        text, checksum, end = read_own_file(file, MAX_TABLE_BYTES).decode("ascii").split("\n")
         if end or checksum != hashlib.sha256(text.encode()).hexdigest():
             return None
         return dict(json.loads(text))
-    except (ValueError, TypeError, RecursionError):  # an InputError is a ValueError
+    except (OSError, ValueError, TypeError, RecursionError):
         return None
 
 
@@ -347,8 +347,8 @@ def sweep(
     Notes
     -----
     A cell is known by what its function does: its code, and the values and functions that the code
-    uses, also those of other files of the user; by the sources of dlsim's engines; by the
-    arguments and the seed. A change of one of these computes the cell anew.
+    uses, also those of other files of the user; by the sources of the parts of dlsim that it
+    uses; by the arguments and the seed. A change of one of these computes the cell anew.
 
     Examples
     --------

@@ -122,12 +122,13 @@ def _register_engine() -> None:
 
 
 def kernel_of_this_python(*options: str) -> bytes:
-    """Return the file kernel.json of a kernel that runs this very Python.
+    """Return the file kernel.json of a kernel that runs this very Python with this very dlsim.
 
     Its folder has to be called python3 and to come first on JUPYTER_PATH. The kernel of another
     Python that has the same name is then not started.
     """
-    words = ["-m", "ipykernel_launcher", "-f", "{connection_file}", *options]
+    line = f"--IPKernelApp.exec_lines=exec({processes.code_to_import_dlsim()!r}, {{}})"
+    words = ["-m", "ipykernel_launcher", "-f", "{connection_file}", line, *options]
     names = {"display_name": "Python 3", "language": "python"}
     return json.dumps({"argv": [sys.executable, "-P", *words], **names}).encode()
 

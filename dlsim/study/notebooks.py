@@ -9,6 +9,7 @@ bytes, its parameters, the package and its results are the same.
 
 import functools
 import json
+import os
 import re
 import secrets
 import shutil
@@ -83,7 +84,7 @@ class NotebookResult:
 def find_notebook(name: StrPath) -> Path:
     """Find a notebook by path, by full name (``20-mcdf``) or by name without its number."""
     if str(name).endswith(".ipynb"):
-        if Path(name).is_file():
+        if os.path.isfile(name):
             return Path(name).absolute()
         raise InputError(f"{name}: no such notebook; check the path")
     known = files.suite_notebooks()
@@ -207,10 +208,11 @@ def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
         "TMPDIR": str(job.work),
     }
     environment.pop("MPLBACKEND", None)  # pictures belong into the notebook
-    command = [sys.executable, "-P", "-m", "dlsim.study.notebook_process"]
+    request_file = str(job.work / "request.json")
+    command = processes.module_command("dlsim.study.notebook_process", request_file)
     with (job.work / "log").open("wb") as log:
         return subprocess.Popen(
-            [*command, str(job.work / "request.json")],
+            command,
             stdin=subprocess.PIPE,
             stdout=log,
             stderr=log,

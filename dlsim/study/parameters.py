@@ -47,9 +47,8 @@ def parameters_of(path: StrPath) -> dict[str, str]:
                     found[target.id] = type(_literal(ast.unparse(node.value))).__name__
     except (ValueError, KeyError, TypeError, AttributeError, SyntaxError, *_TOO_DEEP) as error:
         is_deep = isinstance(error, _TOO_DEEP)
-        why = (
-            "an expression is nested too deeply" if is_deep else f"{type(error).__name__}: {error}"
-        )
+        said = str(error).partition("; use sys.")[0]  # without Python's own remedy
+        why = "an expression is nested too deeply" if is_deep else f"{type(error).__name__}: {said}"
         what = f"{os.fspath(path)}: not a notebook that can be run ({why})"
         raise InputError(f"{what}; open it in JupyterLab, or fetch it again") from error
     return found

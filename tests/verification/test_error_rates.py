@@ -1,14 +1,26 @@
 """The rule for verdicts keeps its error rates, counted on families of drawn samples."""
 
+import itertools
+
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
-from dlsim.files import suite_notebooks
+from dlsim.files import read_csv, shared_file, suite_notebooks
+from dlsim.study.claims import SHOWN_WORDS
 from tests.scale import LONG, TRIES_ALL
 from tests.verification.executed import names_of_cell
 
 CELL = names_of_cell(suite_notebooks()["90-scorecard"], "errors")
+CELL |= {
+    "draws": 0,
+    "seed": 0,
+    "jobs": 1,
+    "read_csv": read_csv,
+    "shared_file": shared_file,
+    "SHOWN_WORDS": SHOWN_WORDS,
+}  # what earlier cells define
 LAWS, GRID, measure_error_rates = (CELL[name] for name in ("LAWS", "GRID", "measure_error_rates"))
 
 
@@ -26,6 +38,64 @@ def test_the_rule_keeps_its_error_rate(points, runs):
     assert len(table) == len(LAWS) * len(correlation) * len(runs)
     assert (table[["contrary", "holds"]] <= most).all(axis=None), table
     assert table["contrary"].max() > 0  # it can be wrong
+
+
+def table_of(*rows):
+    """Return a table of rates: law, comparisons, correlation, runs, contrary, holds, draws."""
+    names = ["law", "points", "correlation", "runs", "contrary", "holds", "draws"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def test_what_is_said_of_the_rates_follows_from_the_table():
+    describe = CELL["describe_rates"]
+    fair = table_of(("normal", 1, 0.0, 5, 0.01, 0.05, 100), ("normal", 12, 0.5, 10, 0.0, 0.02, 100))
+    assert describe(fair) == (
+        "Shares above five percent: 0 of 4; shown to be above: 0. The largest is "
+        "5.0 percent *supported* (law normal, comparisons 1, correlation 0, runs 5)."
+    )
+    # 6 of 100 may be chance, 20 of 100 is none
+    bad = table_of(("x", 1, 0.0, 5, 0.06, 0.0, 100), ("skewed", 12, 0.9, 20, 0.2, 0.0, 100))
+    assert describe(bad) == (
+        "Shares above five percent: 2 of 4; shown to be above: 1. The largest is "
+        "20.0 percent *contradicted* (law skewed, comparisons 12, correlation 0.9, runs 20)."
+    )
+
+
+@pytest.mark.parametrize("name", ["suite-calibration", "suite-long-tails"])
+def test_what_is_said_of_the_shipped_rates_is_counted_by_hand(name):
+    table = pd.read_csv(shared_file(f"data/reference/suite/{name}.csv"))
+    shares = [
+        (row[verdict], row["draws"])
+        for _, row in table.iterrows()
+        for verdict in ("contrary", "holds")
+    ]
+    above = [(share, draws) for share, draws in shares if share > 0.05]
+    level = 0.95 ** (1 / len(shares))
+    shown = [
+        share for share, draws in above
+        if stats.binomtest(round(share * draws), draws).proportion_ci(level, "exact").low > 0.05
+    ]  # fmt: skip
+    said = CELL["describe_rates"](CELL["rates_of"](name, None))
+    counts = f"{len(above)} of {len(shares)}; shown to be above: {len(shown)}. "
+    assert said.startswith(f"Shares above five percent: {counts}")
+    assert f"The largest is {100 * max(shares)[0]:.1f} percent" in said
+    assert ".0," not in said  # comparisons and runs are whole numbers
+    assert len(above) == {"suite-calibration": 1, "suite-long-tails": 6}[name]
+
+
+def test_the_shipped_long_tails_are_those_of_the_cell():
+    table = pd.read_csv(shared_file("data/reference/suite/suite-long-tails.csv"))
+    grid = CELL["GRID_OF_LONG_TAILS"]
+    assert list(table.columns) == [*grid, "contrary", "holds", "draws"]
+    assert set(table["law"]) == set(grid["law"]) == set(CELL["LONG_TAILS"])
+    rows = table[list(grid)].itertuples(index=False, name=None)
+    assert set(rows) == set(itertools.product(*grid.values()))
+    drawn = measure_error_rates(round(200 * max(LONG, 0.5)), grid, seed=1, jobs=1)
+    both = table.merge(drawn, on=list(grid), suffixes=("", "_drawn"))
+    for name in ("contrary", "holds"):
+        count = (both[f"{name}_drawn"] * both["draws_drawn"]).round()
+        low, high = (stats.binom.ppf(q, both["draws_drawn"], both[name]) for q in (1e-5, 1 - 1e-5))
+        assert ((count >= low) & (count <= high + 2)).all()
 
 
 def _with_outliers(z):

@@ -1,5 +1,6 @@
 """How long a panel takes from the move of a slider to its new picture."""
 
+import functools
 import time
 from contextlib import suppress
 
@@ -32,6 +33,10 @@ def moves(panel, count=3):
         yield from ({name: value} for value in stops(control, count))
 
 
+#: Panels with a menu of which an entry needs an extra of dlsim.
+WITH_EXTRA = ("wan",)
+
+
 def pictures(seed=0, tasks=10_000, names=tuple(explore.PANELS)):
     """Milliseconds from parameters to PNG in a warm process, no move made twice."""
     for name in names:
@@ -51,4 +56,14 @@ def pictures(seed=0, tasks=10_000, names=tuple(explore.PANELS)):
         }  # fmt: skip
 
 
-PARTS = {"panels": Part("from a slider's move to the picture, every panel", pictures)}
+PARTS = {
+    "panels": Part(
+        "from a slider's move to the picture, every panel but the next",
+        functools.partial(pictures, names=tuple(n for n in explore.PANELS if n not in WITH_EXTRA)),
+    ),
+    "wan": Part(
+        "the same of the wide-area platform, whose menu has a real network",
+        functools.partial(pictures, names=WITH_EXTRA),
+        extra="topologies",
+    ),
+}

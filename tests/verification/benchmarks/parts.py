@@ -7,6 +7,7 @@ above everything.
 
 import functools
 import importlib
+import importlib.util
 import json
 import os
 import platform
@@ -21,6 +22,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from dlsim import processes
+from dlsim.errors import InputError
 from dlsim.validate import one_of
 
 #: The modules of this package that have a table `PARTS`, in the order in which they run.
@@ -29,12 +32,28 @@ ENGINES = ("realtime", "steady", "bricks", "cpugpu", "explore", "suite")
 PACKAGES = ("numba", "numpy", "scipy", "highspy", "matplotlib", "simpy")
 
 
+#: The package that an extra of dlsim installs, by the name of the extra.
+EXTRAS = {"topologies": "topohub"}
+
+
 class Part(NamedTuple):
-    """Rows of one kind, by seed and number of tasks. Long ones run only if named in full."""
+    """Rows of one kind, by seed and number of tasks.
+
+    Long parts run only if they are named in full. A part that needs an extra of dlsim beyond
+    `test` names it, and is left out where the extra is not installed.
+    """
 
     title: str
     rows: Callable[[int, int], Iterator[dict[str, Any]]]
     long: bool = False
+    extra: str = ""
+
+    @property
+    def missing_extra(self) -> str:
+        """Say which extra is missing, and how it is installed; "" if none is."""
+        if not self.extra or importlib.util.find_spec(EXTRAS[self.extra]):
+            return ""
+        return f"needs the extra {self.extra}: pip install -e '.[{self.extra}]'"
 
 
 @functools.cache
@@ -62,7 +81,12 @@ def chosen(names):
 def listing():
     """Every part with what it measures, a line each."""
     long = {False: "", True: " (long: only by name)"}
-    return [f"{name:<20}{part.title}{long[part.long]}" for name, part in parts().items()]
+    notes = {
+        name: f" ({p.missing_extra})" if p.missing_extra else "" for name, p in parts().items()
+    }
+    return [
+        f"{name:<20}{part.title}{long[part.long]}{notes[name]}" for name, part in parts().items()
+    ]
 
 
 def cells(row):
@@ -83,9 +107,16 @@ def lines(part, seed=0, tasks=10_000):
 
 
 def report(names=(), seed=0, tasks=10_000):
-    """Measure parts and yield line after line."""
+    """Measure parts and yield line after line; parts without their extra are named first."""
+    asked = chosen(names)
+    missing = [f"{name} {part.missing_extra}" for name, part in asked.items() if part.missing_extra]
+    if len(missing) == len(asked):
+        raise InputError(f"nothing can be measured: {'; '.join(missing)}")
     yield machine()
-    for name, part in chosen(names).items():
+    yield from (f"left out: {line}" for line in missing)
+    for name, part in asked.items():
+        if part.missing_extra:
+            continue
         begin = time.perf_counter()
         yield from chain((f"\n{name}: {part.title}",), lines(part, seed, tasks))
         yield f"({time.perf_counter() - begin:.0f} s)"
@@ -110,7 +141,8 @@ print(json.dumps([used.ru_utime + used.ru_stime, used.ru_maxrss / 1024, done.ret
 
 def run_dlsim(*words, **environment):
     """Run the command line in a process of its own: time, memory, how it ended."""
-    command = [sys.executable, "-c", _BETWEEN, sys.executable, "-m", "dlsim", *map(str, words)]
+    ours = processes.module_command("dlsim", *map(str, words))
+    command = [sys.executable, "-c", _BETWEEN, *ours]
     begin = time.perf_counter()
     told = subprocess.run(
         command, env={**os.environ, **environment}, stdout=subprocess.PIPE, check=True

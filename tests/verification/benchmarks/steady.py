@@ -8,7 +8,6 @@ import tracemalloc
 
 import numpy as np
 
-from dlsim.errors import InputError
 from dlsim.steady import Reading, ReducedProgram, bound, solve, topology
 from dlsim.steady.heuristics import round_randomly, run_greedy
 from tests.verification.benchmarks import steady_peers
@@ -115,8 +114,9 @@ def mixed(seed=0, tasks=10_000, sizes=(10, 20, 30), seeds=3):
 WIDE = {
     "tiers 400": lambda seed: topology.tiers(400, seed=seed),
     "random 200": lambda seed: random_graph(200, seed),
-    "backbone/europe": lambda seed: topology.hub("backbone/europe", seed=seed),
 }
+#: The same of a real network, which the extra `topologies` holds.
+BACKBONE = {"backbone/europe": lambda seed: topology.hub("backbone/europe", seed=seed)}
 
 
 def wide(seed=0, tasks=10_000, networks=WIDE):
@@ -125,10 +125,7 @@ def wide(seed=0, tasks=10_000, networks=WIDE):
     `held_MB` is what platform and program take, `peak_MB` the most while they are built.
     """
     for name, build in networks.items():
-        try:
-            platform, p = timed(functools.partial(build, seed), 1)
-        except InputError:  # without topohub
-            continue
+        platform, p = timed(functools.partial(build, seed), 1)
         made, program = timed(lambda p=p: (p.tables, ReducedProgram(p))[1], 1)
         solved, _ = timed(program.solve, 1)
         proved, top = timed(lambda p=p: bound(p), 1)
@@ -165,6 +162,11 @@ PARTS = {
         functools.partial(ready(lprr_race), sizes=(50, 90), whole=0, sample=2),
     ),
     "wide": Part("seconds on wide networks, and memory of platform and program", ready(wide)),
+    "backbone": Part(
+        "the same on Europe's backbone",
+        functools.partial(ready(wide), networks=BACKBONE),
+        extra="topologies",
+    ),
     "greedy": Part("heuristic G compiled, beside plain Python", ready(greedy_race)),
     "quality": Part("quality and time of every method, K = 30", ready(quality), True),
     "mixed": Part("the mixed program to proved optimality", ready(mixed), True),

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import tempfile
 
+from dlsim import processes
 from tests.verification.benchmarks.parts import Part, run_dlsim
 
 _REALTIME = "realtime import Cluster, simulate, workload"
@@ -58,7 +59,8 @@ def first(seed=0, tasks=10_000):
     for engine, lines in FIRST.items():
         with tempfile.TemporaryDirectory() as folder:
             where = os.environ | {"DLSIM_CACHE": folder, "NUMBA_CACHE_DIR": ""}
-            command = [sys.executable, "-c", CLOCKED.format(*lines)]
+            code = processes.code_to_import_dlsim() + CLOCKED.format(*lines)
+            command = [sys.executable, "-c", code]
             runs = [
                 subprocess.run(command, env=where, capture_output=True, text=True, check=True)
                 for _ in range(2)

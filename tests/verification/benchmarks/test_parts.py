@@ -1,5 +1,7 @@
 """``dlsim bench``: parts have names, and each row is told as it is measured."""
 
+import sys
+
 import pytest
 
 from dlsim.cli import main
@@ -71,6 +73,26 @@ def test_the_command_measures_lists_and_refuses(told, capsys):
     assert "--tasks must be a whole number of at least 1, got 0" in err
     assert "--seed must be a whole number of at least 0, got -1" in err
     assert len(told) == 2
+
+
+def test_a_part_without_its_extra_is_left_out_before_anything_is_measured(
+    told, capsys, monkeypatch
+):
+    table = parts.parts()
+    table["steady.lprr"] = table["steady.lprr"]._replace(extra="topologies")
+    monkeypatch.setitem(sys.modules, "topohub", None)
+    lines = parts.report()
+    next(lines)
+    assert next(lines) == (
+        "left out: steady.lprr needs the extra topologies: pip install -e '.[topologies]'"
+    )
+    assert told == []
+    assert main(["bench"]) == 0
+    assert {line.partition(" ")[0] for line in told} == {"day"}
+    assert "needs the extra topologies" in "\n".join(parts.listing())
+    assert main(["bench", "steady"]) == 2
+    said = capsys.readouterr().err
+    assert "nothing can be measured: steady.lprr needs the extra topologies" in said
 
 
 def test_every_engine_has_parts_and_every_part_a_title():

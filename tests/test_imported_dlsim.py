@@ -1,0 +1,104 @@
+"""Every process of a command imports the dlsim that the command itself imported.
+
+Another dlsim is installed for the same Python; that of the command is a copy in some folder.
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.small_notebooks import write_notebook
+
+ROOT = Path(__file__).parents[1]
+CODE = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
+#: A notebook that says where its dlsim is, where that of its sweep's workers is, and that the
+#: folder of the package shadows no module of Python.
+SAY = """
+import random, time
+import dlsim
+from dlsim.study import grid, sweep
+
+def place(k, seed):
+    import random
+    import dlsim
+    from dlsim.realtime import core
+    time.sleep(0.1)
+    return {"place": dlsim.__file__, "engine": core.__file__, "random": random.__file__}
+
+grid.SECONDS_BEFORE_WORKERS = 0.0
+table = sweep(place, {"k": [0, 1, 2]}, 1, jobs=2)
+engines = {file.rpartition("/realtime")[0] for file in table["engine"]}
+found = {dlsim.__file__, *table["place"], *engines}
+print("found", sorted(found), {random.__file__, *table["random"]})
+"""
+
+
+@pytest.fixture(scope="module")
+def clone(tmp_path_factory):
+    """A checkout of the same sources in another folder, beside a file named like a module."""
+    folder = tmp_path_factory.mktemp("clone")
+    shutil.copytree(ROOT / "dlsim", folder / "dlsim", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for name in ("data", "notebooks"):
+        (folder / name).symlink_to(ROOT / name)
+    return folder
+
+
+def run(words, folder, **environment):
+    """Run a command of this Python in a folder, without the search paths of this process."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, env=kept | environment, capture_output=True,
+        text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("words", "path"),
+    [(["-P", "-c", CODE], "."), (["-P", "-c", CODE], "FOLDER"), (["-m", "dlsim"], "")],
+)
+def test_a_notebook_and_its_workers_run_the_clone(clone, tmp_path, words, path):
+    (tmp_path / "mine").mkdir()
+    source = write_notebook(tmp_path / "mine" / "own.ipynb", SAY)
+    path = path.replace("FOLDER", str(clone))
+    words = [*words, "run", str(source), "--out", str(tmp_path / "out")]
+    done = run(words, clone, PYTHONPATH=path, DLSIM_CACHE=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    said = (tmp_path / "out" / "notebooks" / "own.ipynb").read_text()
+    (found,) = re.findall(r"found \[.*\}", said)
+    assert set(re.findall(r"'([^']+dlsim[^']*)'", found)) == {
+        str(clone / "dlsim" / "__init__.py"),
+        str(clone / "dlsim"),
+    }
+    assert found.count("random.py") == 1
+
+
+def test_a_kernel_of_lab_runs_the_clone(clone, tmp_path):
+    pytest.importorskip("jupyter_client")
+    code = "import dlsim.study.notebook_process as p; print(p.kernel_of_this_python().decode())"
+    done = run(["-P", "-c", code], clone, PYTHONPATH=".")
+    spec = json.loads(done.stdout)
+    prefix = next(word for word in spec["argv"] if word.startswith("--IPKernelApp.exec_lines="))
+    line = prefix.partition("=")[2]
+    say = "import dlsim; print(dlsim.__file__)"
+    for folder in (tmp_path, clone):
+        done = run(["-P", "-c", f"{line}\n{say}"], folder, PYTHONPATH=".")
+        assert done.stdout.strip() == str(clone / "dlsim" / "__init__.py"), done.stderr
+
+
+def test_the_folder_of_the_package_comes_before_no_other_place(monkeypatch):
+    """Only another dlsim is put behind it; where there is none, every path stays as it is."""
+    from dlsim.processes import code_to_import_dlsim
+
+    before = list(sys.path)
+    monkeypatch.setattr(sys, "path", before.copy())
+    exec(code_to_import_dlsim(), {})
+    added = [place for place in sys.path if place not in before]
+    assert [place for place in sys.path if place not in added] == before
+    assert len(sys.path) == len(before)
