@@ -469,6 +469,29 @@ def test_both_speeds_give_the_same_bytes_where_links_stand_still():
             same_bytes_at_both_speeds(env, scheduler, reading)
 
 
+@pytest.mark.parametrize("load", LOADS)
+def test_background_jobs_of_one_size_are_served_as_jobs_that_each_have_it(load):
+    """Jobs of one size are mostly skipped, jobs that each have a size are served one by one."""
+    for seed in range(scale_count(12)):
+        source = random.Random(seed)
+        drawn = draw_environment(source)
+        times = [
+            sorted(source.randint(0, 400) / 10 for _ in range(300)) for _ in drawn.servers.index
+        ]
+        size = source.choice([1.0, 5.0, 12.3])
+        each = [[size] * len(row) for row in times]
+        fast, plain = (
+            simulate(
+                replace(drawn, background=times, background_work=sizes),
+                Scheduler(),
+                Reading(load=load, probe=2.0),
+            )
+            for sizes in (size, each)
+        )
+        pd.testing.assert_frame_equal(fast.requests, plain.requests, check_exact=True)
+        pd.testing.assert_frame_equal(fast.attempts, plain.attempts, check_exact=True)
+
+
 def test_other_users_data_take_the_same_of_links_at_both_speeds():
     env = Environment.random(3, 60.0, horizon=120.0, domains=2, link_background="data")
     core = CORES["bricks"]

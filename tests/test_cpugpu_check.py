@@ -142,6 +142,20 @@ def test_second_exception_a_prediction_that_was_wrong():
     assert r.fairness(significant=9.0)["excuse"].tolist() == [""]
 
 
+def test_an_error_of_exactly_the_allowed_part_is_no_excuse():
+    # A is measured as t on the CPU, and takes 1.1 t there: an error of one eleventh of its run.
+    for time in (1.0, 0.1, 0.3, 3.0, 7.0):
+        history = History()
+        for cls, known in (("gpu", 0.5 * time), ("cpu", time)):
+            history.add("A", cls, known)
+        jobs = pd.DataFrame({"app": "A", "arrival": [0.0], "cpu_time": 1.1 * time})
+        r = simulate(jobs.assign(gpu_time=np.nan), history=history)
+        assert r.fairness(significant=1 / 11)["excuse"].tolist() == [""]
+        assert r.fairness(significant=0.09)["excuse"].tolist() == ["mispredicted"]
+        exact = simulate(jobs.assign(cpu_time=time, gpu_time=np.nan), history=history)
+        assert exact.fairness(significant=0)["excuse"].tolist() == [""]
+
+
 def test_lateness_grows_with_noise():
     late = []
     for cv in (0.0, 0.5):

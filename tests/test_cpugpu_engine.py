@@ -33,6 +33,9 @@ SWITCHES = [
     {"estimate": "ewma"},
     {"steal": True},
     {"steal": True, "both_free": "best", "re_explore": 3, "unknown_remaining": "zero"},
+    {"steal": True, "unknown_remaining": "inf"},
+    {"bound": Fraction(1, 10)},
+    {"bound": Fraction(1, 3), "unknown_remaining": "inf"},
 ]
 
 

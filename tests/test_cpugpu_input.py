@@ -98,6 +98,9 @@ REFUSED = [
     (lambda: simulated(reading={"both_free": "best"}), "Reading.from_switches"),
     (lambda: simulated(machine=Machine(1, 2), reading=Reading(gpu_cpu_share=0.5)),
      "must be below 0.5"),
+    # .29 of a CPU for each of 100 GPUs are all 29 CPUs, though .29 * 100 < 29 in floats
+    (lambda: simulated(machine=Machine(29, 100), reading=Reading(gpu_cpu_share=0.29)),
+     "must be below 0.29"),
     (lambda: simulated(policy="ideal", reading=Reading(gpu_cpu_share=0.1)), "gpu_cpu_share=0"),
     # --- jobs
     *[(lambda c=column, v=value: changed(**{c: [1.0, v]}),

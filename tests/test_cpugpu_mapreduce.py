@@ -394,6 +394,16 @@ def test_slots_agree_with_the_twin(seed, scheduler):
     assert s.jobs["end"].tolist() == twin.run(rows, s.slots, scheduler)
 
 
+@pytest.mark.parametrize(("scheduler", "name"), [("fair", "weight"), ("capacity", "share")])
+def test_running_tasks_per_share_tie_whatever_the_rounding(scheduler, name):
+    # by hand, seven slots: 1 of A per .3 is 3 of B per .9. A, B; B twice more (1/.9, 2/.9 < 1/.3);
+    # a tie, A; B (3/.9 < 2/.3); B, for 4/.9 < 2/.3.
+    jobs = pd.DataFrame({"tasks": 9, "queue": ["a", "b"], name: [0.3, 0.9]}, index=["A", "B"])
+    s = run_slots(jobs, 7, scheduler)
+    s.check()
+    assert s.tasks["job"].head(7).tolist() == list("ABBBABB")
+
+
 @pytest.mark.parametrize(
     ("rule", "row", "changes"),
     [

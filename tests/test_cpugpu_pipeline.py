@@ -372,14 +372,39 @@ def test_memory_is_never_exceeded(seed):
         assert resident(timeline.ops, "read", "write", one) <= host
 
 
-# ------------------------------------------------------------------ the optimiser
-
-
 def test_the_host_holds_a_chunk_that_fills_it():
     cut = chunk_input(
         28.565862152010002, Rates(read=1), host_memory=3.7355358198782307, streams=1, output=0.7
     )
     assert (cut.mode, cut.buffers) == ("disk", 1)  # 0 would be any number
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 11])
+def test_what_fits_exactly_fits_whatever_the_rounding(count):
+    """By hand, in hundredths: sizes are whole multiples of a chunk, memory holds them exactly."""
+    for unit in range(1, 100):
+        chunk, size = unit / 100, count * unit / 100
+        plain = chunk_input(size, chunk=chunk, streams=1, output=0)
+        assert (len(plain.chunks), plain.mode) == (count, "in-core")
+        full = chunk_input(3 * count * chunk, gpu_memory=size, streams=count, gpus=3, output=0)
+        assert (len(full.chunks), full.mode) == (3 * count, "in-core")
+        disk = chunk_input(
+            20 * size, Rates(read=1), host_memory=size, chunk=chunk, streams=1, output=0
+        )
+        assert (len(disk.chunks), disk.mode, disk.buffers) == (20 * count, "disk", count)
+        chunk_input(size, gpu_memory=7 * chunk, chunk=chunk, streams=7, output=0)
+
+
+# ------------------------------------------------------------------ the optimiser
+
+
+@pytest.mark.parametrize("work", [0.3, 0.7, 1.1, 2.3, 10.0])
+@pytest.mark.parametrize("count", [3, 6, 7])
+def test_an_equal_share_that_is_the_least_is_kept(work, count):
+    least = float(Fraction(str(work)) / count)
+    adaptation = adapt_split(work, [0] * count, [1] * count, rounds=4, least=least)
+    adaptation.check()
+    assert adaptation.rounds["share"].tolist() == pytest.approx([least] * 4 * count)
 
 
 def test_optimiser_by_hand():

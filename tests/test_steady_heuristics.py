@@ -25,12 +25,16 @@ from dlsim.steady import (
 )
 from dlsim.steady.engine import SUFFIXES, Method
 from dlsim.steady.heuristics import (
+    RandomisedRounding,
     round_connections_down,
+    round_down,
     round_randomly,
     run_greedy,
     split_connections,
 )
 from dlsim.steady.independent_set import independent_set_platform
+from dlsim.steady.samples import sample_platform
+from dlsim.validate import child_seed
 from tests.scale import ENOUGH, LONG, scale_count
 from tests.steady_platforms import (
     alone,
@@ -310,16 +314,13 @@ def recorded(monkeypatch):
         program.solve(least)
         return program
 
-    monkeypatch.setattr(heuristics, "ReducedProgram", Recorded)
     monkeypatch.setattr(heuristics, "relaxed_program", solve_recorded)
 
 
-@pytest.mark.parametrize("small", [heuristics.SMALL_LP_CELLS, 0], ids=["all columns", "narrow"])
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("least", [False, True])
 @pytest.mark.usefixtures("recorded")
-def test_lprr_rounds_as_its_twin(monkeypatch, batch, least, small):
-    monkeypatch.setattr(heuristics, "SMALL_LP_CELLS", small)
+def test_lprr_rounds_as_its_twin(batch, least):
     skipped = fixed = 0
     for seed in range(scale_count(30, ENOUGH)):
         p = draw_platform(seed, seed % 2 == 0, clusters=5)
@@ -345,11 +346,9 @@ def test_lprr_rounds_as_its_twin(monkeypatch, batch, least, small):
     assert skipped > 0
 
 
-@pytest.mark.parametrize("few", [heuristics.SMALL_LP_CELLS, 0], ids=["all columns", "narrow"])
 @pytest.mark.parametrize("batch", [1, 4, 100])
-def test_a_solution_that_is_kept_is_still_optimal(monkeypatch, batch, few):
+def test_a_solution_that_is_kept_is_still_optimal(batch):
     """The last solution has the value of the full program with every connection fixed."""
-    monkeypatch.setattr(heuristics, "SMALL_LP_CELLS", few)
     for seed in range(scale_count(20, LONG)):
         p = draw_platform(seed, False, clusters=6, odd=0.02)
         done = round_randomly(p, np.random.default_rng(seed), batch)
@@ -365,6 +364,30 @@ def test_a_second_run_does_what_the_first_did():
         orders = [round_randomly(p, np.random.default_rng(1)).order for _ in range(2)]
         alone = round_randomly(replace(p), np.random.default_rng(1)).order
         assert orders[0] == orders[1] == alone
+
+
+@pytest.mark.parametrize("kind", ["Tiers", "random"])
+def test_lprr_starts_from_the_vertex_of_the_relaxation(kind):
+    """Before a route is fixed, and after the program is solved again: work and connections.
+
+    The twin is the program of all cells, solved once. Sizes are those around 2,048 cells, where
+    LPRR once went over to another vertex.
+    """
+    for number, clusters in enumerate(np.linspace(40, 50, scale_count(20), dtype=int)):
+        p = sample_platform(kind, int(clusters), child_seed(0, number))
+        twin_program = ReducedProgram(replace(p))
+        twin_program.solve()
+        start = RandomisedRounding(p, least_connections=False)
+        assert len(start.program.cells) < len(twin_program.cells) / 2
+        for _ in range(2):
+            np.testing.assert_allclose(start.work, twin_program.work, rtol=1e-9, atol=1e-9)
+            np.testing.assert_allclose(
+                start.program.connections, twin_program.connections, rtol=1e-9, atol=1e-9
+            )
+            start.solve()
+        lpr, (work, connections) = solve(p, "LPR"), round_down(p, start.program)
+        np.testing.assert_allclose(work, lpr.work, rtol=1e-9, atol=1e-9)
+        np.testing.assert_array_equal(connections, lpr.connections)
 
 
 # ------------------------------------------------------------------ order of methods

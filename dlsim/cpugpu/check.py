@@ -5,7 +5,7 @@ device that serves its jobs in the order in which they joined; no job ends later
 preferred device.
 """
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 import pandas as pd
@@ -13,7 +13,7 @@ import pandas as pd
 from dlsim.cpugpu.job_table import JobTable, require, table_times_equal
 from dlsim.cpugpu.jobs import CLASSES, device_class
 from dlsim.cpugpu.model import Machine, Reading
-from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, not_after
+from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, not_after, time_tolerance
 from dlsim.validate import Floats
 
 
@@ -94,19 +94,26 @@ def local_bounds(schedule: Result) -> Floats:
 def judge_fairness(schedule: Result, bounds: Floats, significant: float) -> pd.DataFrame:
     """Compare ends with the latest fair ends and look for the paper's exceptions.
 
-    A prediction is wrong from the relative error `significant` on: of the finish on the device
-    taken, or of the finish on the preferred class, over the time since the decision.
+    A prediction is wrong if its relative error exceeds `significant`: of the finish on the device
+    taken, or of the finish on the preferred class, over the time since the decision. A prediction
+    that a device never ends is wrong.
     """
     jobs = schedule.jobs
     preferred = np.array(CLASSES)[schedule.job_table.preferred]
     end, decided = jobs["end"].to_numpy(), jobs["decided"].to_numpy()
     predicted = schedule.predictions.to_numpy()
     classes = np.array([device_class(name) for name in schedule.machine.devices])
-    there = preferred[:, None] == classes
-    least = np.where(there & ~np.isnan(predicted), predicted, np.inf).min(axis=1)
-    here = np.abs(jobs["predicted"].to_numpy() - end) > significant * (end - decided)
-    local = local_bounds(schedule)
-    other = np.isfinite(least) & (np.abs(least - local) > significant * (local - decided))
+    told = (preferred[:, None] == classes) & ~np.isnan(predicted)
+    least = np.where(told, predicted, np.inf).min(axis=1)
+
+    def is_wrong(prediction: Floats, finish: Floats) -> Any:
+        """Tell whether a prediction misses a finish by more than rounding and the allowed part."""
+        since = finish - decided
+        allowed = significant * since + time_tolerance(since, finish)
+        return np.abs(prediction - finish) > allowed
+
+    here = is_wrong(jobs["predicted"].to_numpy(), end)
+    other = told.any(axis=1) & is_wrong(least, local_bounds(schedule))
     excuse = np.where(schedule.explored, "explored", np.where(here | other, "mispredicted", ""))
     late = ~not_after(end, bounds, end - decided)
     columns = {"preferred": preferred, "fair_end": bounds, "lateness": end - bounds, "late": late}

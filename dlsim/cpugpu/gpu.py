@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import pandas as pd
 
+from dlsim.compiled import TOL
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.reading import switch
@@ -182,13 +183,13 @@ def chunk_input(
         number(name, value, above=True, high=math.inf)
     stream_slots = whole("streams", streams, 1, MOST_COUNT) * whole("gpus", gpus, 1, MOST_COUNT)
     fits = min(gpu_memory / (streams * (1 + output)), host_memory / (1 + output))
-    if chunk > fits:
+    if chunk > fits * (1 + TOL):
         raise InputError(
             f"chunk must be at most {fits:g} units, got {chunk:g}: {streams} streams hold one "
             "each on the GPU, and the host holds one; use fewer streams or smaller chunks"
         )
     most = chunk or fits
-    count = max(stream_slots, math.ceil(size / most))
+    count = max(stream_slots, math.ceil(size / most * (1 - TOL)))
     if count > MOST_CHUNKS:
         raise InputError(
             f"size must make at most {MOST_CHUNKS} chunks, got {size!r} in parts of at most "
@@ -196,11 +197,12 @@ def chunk_input(
         )
     part = size / count
     total = size * (1 + output)
-    mode, buffers = "in-core" if total <= gpu_memory * gpus else "out-of-core", 0
+    is_in_core = total <= gpu_memory * gpus * (1 + TOL)
+    mode, buffers = "in-core" if is_in_core else "out-of-core", 0
     units = {"h2d": part, "map": part, "d2h": part * output}
-    if total > host_memory:
+    if total > host_memory * (1 + TOL):
         # One fits, whatever rounding says: 0 would be any number.
-        mode, buffers = "disk", max(1, int(host_memory // (part * (1 + output))))
+        mode, buffers = "disk", max(1, int(host_memory / (part * (1 + output)) * (1 + TOL)))
         units |= {"read": part, "write": part * output}
         if rates.read <= 0:
             raise InputError(

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.compiled import deadline_with_tolerance, time_offset
+from dlsim.compiled import TOL, deadline_with_tolerance, time_offset
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import ideal_plan, make_plan_rule
 from dlsim.cpugpu.job_table import JobTable
@@ -60,7 +60,7 @@ def simulate_jobs(
     share, gpus = reading.gpu_cpu_share, machine.gpus
     if policy.is_planned and share:
         raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
-    if machine.cpus and share * gpus >= machine.cpus:
+    if machine.cpus and share * gpus >= machine.cpus * (1 - TOL):
         raise InputError(
             f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
             f"{gpus} GPUs; it must be below {machine.cpus / max(1, gpus):g}"

@@ -147,7 +147,8 @@ class Policy:
         elsewhere so many times in a row; 0: never.
     bound : float
         ``history``: rule 2 does not try a class if the least known time of the application
-        is under this part of the known work that waits in the main queue; 0: no bound.
+        is under this part of the known work that waits in the main queue (equal up to rounding
+        is not under it); 0: no bound.
     estimate : {"mean", "median", "ewma"}
         ``history``: which statistic of the measured times is expected.
     steal : bool

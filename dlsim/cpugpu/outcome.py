@@ -72,7 +72,7 @@ class ScheduleResult(JobMetrics):
 
         `reading` "local" compares with the end behind the work that was assigned there when the
         job was decided (F1), "global" with its end in the schedule in which every job goes to its
-        preferred device (F2). A prediction with a relative error from `significant` on is wrong.
+        preferred device (F2). A prediction with a relative error above `significant` is wrong.
 
         Columns preferred (class), fair_end (the end compared with), lateness (end minus fair_end),
         late, and excuse: the paper's exception that the job falls under, "explored",

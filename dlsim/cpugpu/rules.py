@@ -167,7 +167,10 @@ def rule_2(
 
 
 def _is_trifle(state: SchedulerState, job: JobView, policy: Policy, reading: Reading) -> bool:
-    """Tell whether a job is a small part of the known work that waits (`Policy.bound`)."""
+    """Tell whether a job is a small part of the known work that waits (`Policy.bound`).
+
+    A job that is exactly this part, up to rounding, is none.
+    """
 
     def least_known(app: str, classes: tuple[str, ...]) -> float:
         expected, how = state.history.expected, (policy.estimate, reading.deviations)
@@ -176,7 +179,7 @@ def _is_trifle(state: SchedulerState, job: JobView, policy: Policy, reading: Rea
 
     waiting = state.main.view(ByVersions).counts.items()
     work = math.fsum(count * least_known(app, classes) for (app, classes), count in waiting)
-    return 0 < least_known(job.app, tuple(job.declared)) < policy.bound * work
+    return 0 < least_known(job.app, tuple(job.declared)) < policy.bound * work * (1 - TOL)
 
 
 def rule_3(
@@ -237,18 +240,19 @@ def rule_4(
     """Rule 4: choose the slower free device if the job finishes sooner there, else a sub-queue.
 
     A free device of the faster class is chosen at once (logged as R3). A tie of finishes goes to
-    the preferred class, then to the first device. Return the device and the word for the log.
+    the preferred class, then to the first device; where the times of both classes are equal, each
+    is the faster one. Return the device and the word for the log.
     """
-    fastest = min(times.values())
+    fastest = min(times.values()) * (1 + TOL)
     for cls, device in free.items():
-        if device is not None and times.get(cls) == fastest:
+        if device is not None and times.get(cls, math.inf) <= fastest:
             return device, "R3" if None in free.values() else "R3*"
     earliest = min([finish for finish in finishes if finish == finish])
     limit = deadline_with_tolerance(earliest, earliest - state.now)
     tied = [device for device, finish in enumerate(finishes) if finish <= limit]
     chosen = tied[0]
     if len(tied) > 1:
-        chosen = min(tied, key=lambda device: times[state.classes[device]])
+        chosen = min(tied, key=lambda device: times[state.classes[device]] > fastest)
     return chosen, "R4" if state.running[chosen] is None else "R4q"
 
 
@@ -297,7 +301,10 @@ class _Gain(NamedTuple):
 
 
 def _gains(state: SchedulerState, policy: Policy, reading: Reading) -> Iterator[_Gain]:
-    """Yield the moves of a sub-queue's last job that should make it finish sooner."""
+    """Yield the moves of a sub-queue's last job that should make it finish sooner.
+
+    The end there may be infinite (`Reading.unknown_remaining`); then any end here is sooner.
+    """
     ready = rule_3(state, dict.fromkeys(CLASSES, 0.0), policy, reading)
     for queue, end in zip(state.queues, ready, strict=True):
         if not queue:
@@ -305,7 +312,7 @@ def _gains(state: SchedulerState, policy: Policy, reading: Reading) -> Iterator[
         job = queue[-1]
         for cls, time in expected_times(state, job, policy, reading).items():
             device, here = state.first_free(cls), state.now + time
-            if device is not None and deadline_with_tolerance(here, end - state.now) < end:
+            if device is not None and deadline_with_tolerance(here, time) < end:
                 yield _Gain(here - end, end, job, device)
 
 
@@ -313,12 +320,15 @@ def _steal(state: SchedulerState, policy: Policy, reading: Reading) -> Decision 
     """Move the last job of a sub-queue to a free device where it should finish sooner.
 
     The move with the largest gain is made; of equal gains (within the tolerance) the first device.
+    All infinite gains are equal.
     """
     gains = list(_gains(state, policy, reading)) if state.free() else []
     if not gains:
         return None
     best = min(gains, key=lambda gain: gain.later)
-    slack = deadline_with_tolerance(best.end, best.end - state.now) - best.end
+    slack = 0.0
+    if best.end < math.inf:
+        slack = deadline_with_tolerance(best.end, best.end - state.now) - best.end
     as_good = [gain for gain in gains if gain.later <= best.later + slack]
     found = min(as_good, key=lambda gain: gain.device)
     times = expected_times(state, found.job, policy, reading)

@@ -17,6 +17,7 @@ from dlsim.cpugpu.history import History
 from dlsim.cpugpu.job_table import (
     JobTable,
     do_not_overlap,
+    find_earliest,
     require,
     require_single_labels,
     table_times_equal,
@@ -31,15 +32,15 @@ from dlsim.rounding import not_after
 from dlsim.user_code import calling_user_code
 from dlsim.validate import number, one_of, require_table, whole
 
-#: A free slot takes a task of the job with the least key. The key is a function of the job's place
-#: among the arrivals, its running tasks, the running tasks of its queue, and its row. FIFO: the
-#: first job to arrive. Fair: the job with the fewest running tasks per weight. Capacity: the queue
-#: with the fewest running tasks per share, in it the first job to arrive; slots that a queue does
-#: not use serve the others.
-SLOT_SCHEDULERS: dict[str, Callable[[int, int, int, Any], Any]] = {
-    "fifo": lambda place, own, beside, row: place,
-    "fair": lambda place, own, beside, row: (own / row["weight"], place),
-    "capacity": lambda place, own, beside, row: (beside / row["share"], place),
+#: A free slot takes a task of the job with the least key; of jobs with equal keys (up to rounding)
+#: the first to arrive is served. The key is a function of the job's running tasks, the running
+#: tasks of its queue, and its row. FIFO: all keys are equal. Fair: the job with the fewest running
+#: tasks per weight. Capacity: the queue with the fewest running tasks per share; slots that a queue
+#: does not use serve the others.
+SLOT_SCHEDULERS: dict[str, Callable[[int, int, Any], float]] = {
+    "fifo": lambda own, beside, row: 0.0,
+    "fair": lambda own, beside, row: own / row["weight"],
+    "capacity": lambda own, beside, row: beside / row["share"],
 }
 
 
@@ -76,16 +77,18 @@ class SlotResult(JobMetrics):
         line = jobs.sort_values("arrival", kind="stable").to_dict("index")
         key, waits = SLOT_SCHEDULERS[self.scheduler], []
         for i, row in enumerate(rows):
-            earlier, turns = rows[:i], dict[Any, Any]()
+            earlier, turns = rows[:i], dict[Any, float]()
             running = [one.job for one in earlier if not not_after(one.end, row.start, span)]
             started = Counter(one.job for one in earlier)
-            for place, (label, job) in enumerate(line.items()):
+            for label, job in line.items():
                 if job["tasks"] > started[label] and not_after(job["arrival"], row.start, span):
                     beside = sum(line[other]["queue"] == job["queue"] for other in running)
-                    turns[label] = key(place, running.count(label), beside, job)
-            least = min(turns, key=turns.__getitem__, default=None)
+                    turns[label] = key(running.count(label), beside, job)
+            least = min(turns.values(), default=0.0)
+            equal = [label for label, at in turns.items() if not_after(at, least, least)]
+            first = next(iter(equal), None)
             require(
-                f"{self.scheduler}: a slot serves whose turn it is", least == row.job, [row.job]
+                f"{self.scheduler}: a slot serves whose turn it is", first == row.job, [row.job]
             )
             since = [line[row.job]["arrival"], *(one.end for one in earlier)]
             waits.append(any(table_times_equal(row.start, instant, span) for instant in since))
@@ -113,7 +116,7 @@ def share_slots(pools: Sequence[int], weights: Sequence[float]) -> Decide:
         if slot is None or not places:
             return None
         running = Counter(pools[int(job.app)] for job in state.running if job is not None)
-        found = min(places, key=lambda place: running[pools[place]] / weights[place])
+        found = places[find_earliest([running[pools[p]] / weights[p] for p in places], 0.0)]
         return Decision(waiting[str(found)].head.job, slot, "shared")
 
     return rule

@@ -15,10 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from dlsim.compiled import TOL
 from dlsim.cpugpu.job_table import require, table_times_equal
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
-from dlsim.rounding import not_after
+from dlsim.rounding import RELATIVE_ROUNDING, not_after
 from dlsim.user_code import calling_user_code
 from dlsim.validate import number, random_generator, whole
 
@@ -146,7 +147,7 @@ class Adaptation:
         rate = (share / time).fillna(0.0)
         wanted = work * rate.div(rate.sum(axis=1), axis=0)
         moved = damping * share + (1 - damping) * wanted
-        moved = moved.where(moved >= least, 0.0)
+        moved = moved.where(moved >= least * (1 - RELATIVE_ROUNDING), 0.0)
         moved = work * moved.div(moved.sum(axis=1), axis=0)
         follows = table_times_equal(moved.iloc[:-1], share.iloc[1:], 4 * work).all(axis=1)
         require("the next shares follow the measured rates", follows, rounds[1:])
@@ -219,7 +220,7 @@ def adapt_split(
         raise InputError(
             f"start must hold {len(devices)} positive shares with sum {work}; got {share!r}"
         )
-    if number("least", least) * len(devices) > work:
+    if number("least", least) * len(devices) > work * (1 + TOL):
         raise InputError(
             f"least must be at most an equal share, {work / len(devices)}; got {least!r}"
         )
@@ -236,7 +237,7 @@ def adapt_split(
         pairs, rates = zip(share, rate, strict=True), sum(rate)
         share = [damping * x + (1 - damping) * (work * r / rates) for x, r in pairs]
         if least:
-            kept = [x if x >= least else 0 for x in share]
+            kept = [x if x >= least * (1 - TOL) else 0 for x in share]
             share = [work * x / sum(kept) for x in kept]
         else:  # ever smaller, but not none, however many rounds there are
             share = [x or math.ulp(0.0) for x in share]

@@ -2,8 +2,9 @@
 
 LPR rounds the connections down (`round_down`), LPRG allocates what LPR leaves by greedy steps
 (`fill_greedily`), LPRR rounds one route after another at random (`round_randomly`; it draws the
-connections of one route in `draw_whole_connections`). Beyond the paper, LPRR may round several
-routes between two solutions. One step of G is in `core/greedy.py`.
+connections of one route in `draw_whole_connections`). All three start from one optimal vertex, that
+of `relaxed_program`. Beyond the paper, LPRR may round several routes between two solutions. One
+step of G is in `core/greedy.py`.
 """
 
 from typing import NamedTuple
@@ -31,9 +32,6 @@ WorkAndConnections = tuple[Floats, Ints]
 WHOLE_TOLERANCE = 1e-6
 #: How far the present solution may pass a fixed value and still count as within it.
 FIT_TOLERANCE = 1e-9
-#: LPRR on more cells than that adds columns when they are needed: on all 2,500 cells of 50
-#: clusters it takes 6 to 22 times as long, on those of 90 clusters 10 to 42 times.
-SMALL_LP_CELLS = 2048
 
 #: Turns of G times clusters that "auto" takes uncompiled, in about a second; the platforms drawn by
 #: Table 1 need at most 150,000 on 20 clusters, one with thin connections may need a million turns.
@@ -189,6 +187,9 @@ def round_down(platform: Platform, program: ReducedProgram) -> WorkAndConnection
 class RandomisedRounding:
     """A relaxed solution in which routes are fixed one after another (LPRR).
 
+    The first solution is that of `relaxed_program`, at every size of platform. Every further
+    program is solved from the basis of the last one, and has few columns (`ReducedProgram.narrow`).
+
     Attributes
     ----------
     program : ReducedProgram
@@ -201,12 +202,7 @@ class RandomisedRounding:
 
     def __init__(self, platform: Platform, least_connections: bool) -> None:
         self.platform, self.least_connections = platform, least_connections
-        solved = relaxed_program(platform, least_connections)
-        if len(solved.cells) > SMALL_LP_CELLS:
-            self.program = solved.narrow()
-        else:
-            self.program = ReducedProgram(platform)
-            self.program.solve(least_connections)
+        self.program = relaxed_program(platform, least_connections).narrow()
         self.order: list[tuple[int, float, int]] = []
         self._fixed_values = np.zeros(len(self.program.fixed), dtype=np.int64)
         self._refresh()

@@ -46,6 +46,8 @@ SOLVER_RETRIES: tuple[dict[str, Any], ...] = (
     {"presolve": "on"},
     *(dict.fromkeys(_LOOSER, factor * FEASIBILITY_TOLERANCE) for factor in (10, 100)),
 )
+#: The status of a cell of 0 that is not in the basis.
+AT_ZERO = highspy.HighsBasisStatus.kLower
 #: Columns added in a round to a program of `narrow`, of each application and on each cluster.
 COLUMNS_PER_ROUND = 3
 #: A proven bound this near to the solver's optimum, in objective units, is not improved further.
@@ -135,8 +137,9 @@ class ReducedProgram:
     Notes
     -----
     The objective is 0 where no work of an application that counts is possible anywhere. Every cell
-    is a column of the program. In a program of `narrow` a cell becomes a column when it would
-    improve the objective; the optimum is the same, possibly at another of its vertices.
+    is a column of the program. A program of `narrow` starts from the same vertex, and a cell
+    becomes a column when it would improve the objective; once routes are fixed the optimum is the
+    same, possibly at another of its vertices.
     """
 
     def __init__(
@@ -348,13 +351,21 @@ class ReducedProgram:
         return np.maximum(np.array(self._solver.getSolution().row_dual), 0.0)[: len(self.limit)]
 
     def narrow(self) -> "ReducedProgram":
-        """Return the program with columns for the home cells and those of the last solution only.
+        """Return this solved program with few columns, at the same vertex and its basis.
 
-        Other cells become columns when they would help, which most never do.
+        The columns are the home cells and those of the basis. Other cells become columns when they
+        would help, which most never do. No route may be fixed before.
         """
+        basis = self._solver.getBasis()
+        is_kept = np.array([status != AT_ZERO for status in basis.col_status[1:]], dtype=bool)
+        is_kept |= self._amounts[self.cells] > 0  # in case there is no basis
         at_home = np.flatnonzero(self.platform.origin[self.rows.app] == self.rows.cluster)
-        cells = np.union1d(at_home, np.flatnonzero(self._amounts))
+        cells = np.union1d(at_home, self.cells[is_kept])
         narrow = type(self)(self.platform, cells=cells)
+        if basis.valid:
+            columns = [0, *self._column[cells].tolist()]
+            basis.col_status = [basis.col_status[column] for column in columns]
+            narrow._solver.setBasis(basis)
         narrow.objective, narrow._amounts = self.objective, self._amounts
         narrow.connections_used = self.connections_used
         return narrow
@@ -408,7 +419,15 @@ _BOUNDS: "weakref.WeakKeyDictionary[Platform, float]" = weakref.WeakKeyDictionar
 
 
 def relaxed_program(platform: Platform, least_connections: bool = False) -> ReducedProgram:
-    """Return the solved program of a platform, which all methods share and must not change."""
+    """Return the solved program of a platform, which all methods share and must not change.
+
+    The relaxation has many optimal vertices. This is the one at which the dual simplex method of
+    HiGHS ends on the program of all cells, from its first basis and with the options `SIMPLEX` (and
+    `SOLVER_RETRIES`, where they prove no optimum); with `least_connections`, the one at which the
+    second stage of `ReducedProgram.solve` ends from there. It depends on the version of HiGHS, and
+    not on what was solved before. LP returns this vertex, LPR rounds it down, LPRG fills what LPR
+    leaves, and LPRR rounds its routes one after another: `ReducedProgram.narrow` continues from it.
+    """
     solved = _SOLVED.setdefault(instance("platform", platform, Platform), {})
     if least_connections not in solved:
         program = ReducedProgram(copy.copy(platform))  # no value of the table refers to its key

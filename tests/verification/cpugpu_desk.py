@@ -174,7 +174,8 @@ def _is_trifle(state, item, policy, reading):
     """Tell whether the least known time is under `Policy.bound` of the known work waiting."""
     expect = learned(state, policy, reading)
     least = [min(_known(one, expect).values(), default=0.0) for one in state.main]
-    return 0 < least[0] < policy.bound * math.fsum(least)
+    part = policy.bound * math.fsum(least)
+    return 0 < least[0] < part - TOL * part
 
 
 def learned(state, policy, reading):
@@ -237,14 +238,15 @@ def rule_4(state, item, expect, finishes):
     """
     times, free = _known(item, expect), state.free()
     fastest = min(times.values())
+    fast = {cls for cls, time in times.items() if time - fastest <= TOL * fastest}
     for device in free:
-        if times.get(state.classes[device]) == fastest:
+        if state.classes[device] in fast:
             several = len({state.classes[d] for d in free}) > 1
             return Decision(item.job, device, "R3*" if several else "R3", finishes)
     least = min(finish for finish in finishes if finish == finish)
     limit = deadline_with_tolerance(least, least - state.now)
     tied = [d for d, finish in enumerate(finishes) if finish <= limit]
-    device = min(tied, key=lambda d: (times[state.classes[d]], d))
+    device = min(tied, key=lambda d: (state.classes[d] not in fast, d))
     return Decision(item.job, device, "R4" if device in free else "R4q", finishes)
 
 
@@ -274,14 +276,17 @@ def _steal(state, policy, reading):
             item = queue[-1]
             here = state.now + expect(item, state.classes[device])
             end = ready(state, there, expect, policy, reading)
-            sooner = deadline_with_tolerance(here, end - state.now) < end
+            sooner = deadline_with_tolerance(here, here - state.now) < end
             if state.classes[device] in item.declared and sooner:
                 found.append((here - end, end, device, item))
     if not found:
         return None
     least, end = min(one[:2] for one in found)
-    slack = deadline_with_tolerance(end, end - state.now) - end
-    as_good = (one for one in found if one[0] <= least + slack)
+    if math.isinf(end):  # every end here is as much sooner as any other
+        as_good = [one for one in found if math.isinf(one[0])]
+    else:
+        slack = deadline_with_tolerance(end, end - state.now) - end
+        as_good = [one for one in found if one[0] <= least + slack]
     *_, device, item = min(as_good, key=lambda one: one[2])
     return Decision(item.job, device, "steal", rule_3(state, item, expect, policy, reading))
 
