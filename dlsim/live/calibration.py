@@ -5,9 +5,7 @@ A piece of x units occupies a worker for
 .. math:: t = SC + C_{ps}\,x
 
 seconds (paper M, section 3; the cost of sending is included), fitted to measured pieces by least
-squares of relative errors. The promised end is the expected time multiplied by a margin: a quantile
-(95 % by default) of the next ratio of real to expected time, predicted from the ratios of earlier
-loads.
+squares of relative errors. The promised end is the expected time multiplied by `margin`.
 """
 
 import hashlib
@@ -20,6 +18,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
+from scipy.optimize import least_squares
+from scipy.special import ndtri, stdtrit
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_json, write_text
@@ -27,12 +27,13 @@ from dlsim.validate import Floats
 
 #: Number of latest pieces per worker, and of latest loads, that are kept.
 PIECES_KEPT_PER_WORKER, LOADS_KEPT = 30, 39
-#: Bounds of the prior spread of a load's ratio, and the number of loads that the prior counts for.
-SPREAD_FLOOR, SPREAD_CAP, PRIOR_LOADS = 0.1, 0.5, 2.0
-#: Number of loads that the prior mean of the ratio, 1, counts for.
-PRIOR_MEAN_LOADS = 1.0
-#: The logarithm of a margin is at most this many times that of the largest ratio, or the prior's.
-OUTLIER_BOUND = 1.25
+#: The widest law of ratios for which a promise holds while few loads are known: lognormal, with
+#: this median and this standard deviation of its logarithm.
+WIDEST_MEDIAN, WIDEST_SPREAD = 1.4, 0.8
+#: The part of a promise's risk that is spent on the cap of the margin, from two known loads on.
+CAP_RISK = 0.2
+#: The cap of a margin is at least the largest ratio to this power.
+CAP_POWER = 1.25
 #: Number of simulated loads behind an expected time.
 SIMULATED_LOADS = 100
 #: Least seconds per unit, for measured times that do not grow with the units.
@@ -66,8 +67,6 @@ def fit_times(units: Floats, seconds: Floats, has_start_up: bool = True) -> Fit:
     >>> fit_times(np.array([2.0, 4.0]), np.array([1.0, 2.0]), has_start_up=False)
     Fit(start_up=0.0, per_unit=0.5)
     """
-    from scipy.optimize import least_squares
-
     mean = max(float(seconds.sum() / units.sum()), MIN_SECONDS_PER_UNIT)
     if not has_start_up or len(np.unique(units)) == 1:
         return Fit(0.0, mean)
@@ -101,102 +100,94 @@ class MeasuredCosts:
         The latest measured pieces.
     ratios : deque of float
         Real over expected time from start to end, of the latest loads.
+    is_confirmed : bool
+        Whether a second sample led to a refusal like the first, and no load was computed since.
     """
 
     pieces: deque[Measurement] = field(default_factory=deque)
     ratios: deque[float] = field(default_factory=lambda: deque(maxlen=LOADS_KEPT))
-    _fits: dict[tuple[str, bool], Fit] = field(default_factory=dict, repr=False)
+    is_confirmed: bool = False
+    _fits: dict[tuple[bool, bool], Fit] = field(default_factory=dict, repr=False)
 
     def add_piece(self, measurement: Measurement, workers: int) -> None:
         """Add a measured piece, and drop the oldest beyond the limit for this number of workers."""
         self.pieces.append(measurement)
-        while len(self.pieces) > PIECES_KEPT_PER_WORKER * workers:
-            self.pieces.popleft()
-        self._fits.clear()
+        self.forget_first(len(self.pieces) - PIECES_KEPT_PER_WORKER * workers)
 
     def forget_first(self, count: int) -> None:
-        """Drop the first pieces, which were slowed by the start of the workers."""
+        """Drop the first pieces."""
         for _ in range(count):
             self.pieces.popleft()
         self._fits.clear()
 
-    def _columns(self) -> tuple[Floats, Floats, Floats]:
-        units, occupied, computing = np.array(self.pieces, dtype=float).T
-        return units, occupied, computing
+    def fit(self, has_start_up: bool = True, is_sending: bool = False) -> Fit:
+        """Return the fitted time that pieces occupy a worker, or do so without computing."""
+        if (has_start_up, is_sending) not in self._fits:
+            units, occupied, computing = np.array(self.pieces, dtype=float).T
+            seconds = np.maximum(occupied - computing, 0.0) if is_sending else occupied
+            self._fits[has_start_up, is_sending] = fit_times(units, seconds, has_start_up)
+        return self._fits[has_start_up, is_sending]
 
-    def fit(self, has_start_up: bool = True) -> Fit:
-        """Return the fitted time that pieces occupy a worker."""
-        if ("occupied", has_start_up) not in self._fits:
-            units, occupied, _ = self._columns()
-            self._fits["occupied", has_start_up] = fit_times(units, occupied, has_start_up)
-        return self._fits["occupied", has_start_up]
+    def computing_per_unit(self) -> float:
+        """Return the mean seconds of computing per unit, without sending and loading of code."""
+        units, _, computing = np.array(self.pieces, dtype=float).sum(axis=0)
+        return max(float(computing / units), MIN_SECONDS_PER_UNIT)
 
-    def fit_sending(self, has_start_up: bool = True) -> Fit:
-        """Return the fitted time that pieces occupy a worker without computing."""
-        if ("sending", has_start_up) not in self._fits:
-            units, occupied, computing = self._columns()
-            sending = np.maximum(occupied - computing, 0.0)
-            self._fits["sending", has_start_up] = fit_times(units, sending, has_start_up)
-        return self._fits["sending", has_start_up]
+    def mean_seconds(self, sizes: Sequence[float], workers: int) -> float:
+        """Return the mean seconds of a load whose pieces idle workers pull.
 
-    def simulate(self, sizes: Sequence[float], workers: int) -> tuple[float, float]:
-        """Simulate a load whose pieces idle workers pull, with resampled measured ratios.
-
-        Parameters
-        ----------
-        sizes : sequence of float
-            Units of the pieces, in the order in which they are pulled.
-        workers : int
-            Number of workers.
-
-        Returns
-        -------
-        float
-            Mean seconds from the start of the load to the end of the last piece.
-        float
-            Their relative standard deviation, including the uncertainty of the fit.
+        Loads with these sizes of pieces, in the order in which they are pulled, are simulated with
+        ratios of measured to fitted times that are drawn from the measured pieces.
         """
-        units, occupied, _ = self._columns()
-        fitted = self.fit().time(units)
-        source = np.random.default_rng(np.random.SeedSequence(0))
-        seconds = self.fit().time(np.array(sizes, dtype=float))
+        units, occupied, _ = np.array(self.pieces, dtype=float).T
+        fit = self.fit()
+        fitted = fit.time(units)
         # weights by fitted time: every second of work is equally likely to be drawn
-        weights = fitted / fitted.sum()
-        ratios = source.choice(occupied / fitted, (SIMULATED_LOADS, len(seconds)), p=weights)
-        makespans = np.array([_pull(times, workers) for times in (ratios * seconds).tolist()])
-        of_fit = float(ratios.std()) / math.sqrt(len(units))
-        of_load = float(makespans.std() / makespans.mean())
-        spread = math.hypot(SPREAD_FLOOR, of_fit, of_load)
-        return float(makespans.mean()), min(spread, SPREAD_CAP)
+        ratios = np.random.default_rng(0).choice(
+            occupied / fitted, (SIMULATED_LOADS, len(sizes)), p=fitted / fitted.sum()
+        )
+        seconds = ratios * fit.time(np.array(sizes, dtype=float))
+        return float(np.mean([_pull(times, workers) for times in seconds.tolist()]))
 
 
-def margin(ratios: Sequence[float], quantile: float, spread: float) -> float:
-    """Return the factor on the expected time that the next load meets with probability `quantile`.
+def margin(ratios: Sequence[float], quantile: float) -> float:
+    r"""Return the factor on the expected time that the next load meets with this probability.
 
-    With enough loads it is an order statistic of the latest ratios, which is exact for exchangeable
-    ratios (V. Vovk and others, Algorithmic Learning in a Random World, 2005). With fewer loads the
-    ratios are assumed lognormal with unknown mean and variance, and a prior variance from `spread`:
-    the factor follows from a quantile of Student's t (A. Gelman and others, Bayesian Data Analysis,
-    3rd edition, section 3.3), bounded by `OUTLIER_BOUND`. A late load widens the margin.
+    With k known ratios of real to expected time, whose logarithms have mean m and standard
+    deviation s, the margin is
+
+    - from :math:`k \geq q / (1 - q)` on (19 for q = .95), the order statistic of place
+      :math:`\lceil q (k + 1) \rceil`, exact for any law of exchangeable ratios [1]_;
+    - from k = 2 on, the upper end of Student's prediction interval [2]_, with a cap c:
+
+      .. math:: \min(\exp(m + t_{k-1} s \sqrt{1 + 1/k}), c).
+
+      For lognormal ratios the interval is exact at every k, mean and variance, but a few ratios
+      that vary much make it endless. The risk 1 - q is split: a fifth of it is that of the widest
+      law beyond the cap, four fifths that of the interval, so that both are at most 1 - q;
+    - for k = 0 and 1, which show no variance, the quantile of the widest law.
+
+    The widest law is lognormal (`WIDEST_MEDIAN`, `WIDEST_SPREAD`). A ratio beyond it raises the
+    cap. No margin is less than 1.
+
+    References
+    ----------
+    .. [1] V. Vovk and others, Algorithmic Learning in a Random World, 2005.
+    .. [2] G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991, section 4.7.
     """
-    place = math.ceil(quantile * (len(ratios) + 1))
-    if place <= len(ratios):
+    count, risk = len(ratios), 1 - quantile
+    place = math.ceil(quantile * (count + 1))
+    if place <= count:
         return max(1.0, sorted(ratios)[place - 1])
-    prior = _predicted_log(np.zeros(0), quantile, spread)
-    logs = np.log(ratios) if ratios else np.zeros(0)
-    bound = OUTLIER_BOUND * max(prior, logs.max(initial=0.0))
-    return max(1.0, math.exp(min(bound, _predicted_log(logs, quantile, spread))))
-
-
-def _predicted_log(logs: Floats, quantile: float, spread: float) -> float:
-    """Return the predicted quantile of the logarithm of the next ratio."""
-    from scipy.special import stdtrit
-
-    count, degrees = PRIOR_MEAN_LOADS + len(logs), PRIOR_LOADS + len(logs)
-    mean = logs.sum() / count
-    squares = ((logs - mean) ** 2).sum() + PRIOR_MEAN_LOADS * mean**2
-    variance = (PRIOR_LOADS * spread**2 + squares) / degrees
-    return float(mean + stdtrit(degrees, quantile) * math.sqrt(variance * (1 + 1 / count)))
+    logs = np.log(ratios) if count else np.zeros(0)
+    cap_risk = risk if count < 2 else CAP_RISK * risk
+    cap = math.log(WIDEST_MEDIAN) + WIDEST_SPREAD * ndtri(1 - cap_risk)
+    upper = max(cap, CAP_POWER * logs.max(initial=0.0))
+    if count >= 2:
+        deviation = logs.std(ddof=1) * math.sqrt(1 + 1 / count)
+        student = stdtrit(count - 1, 1 - (1 - CAP_RISK) * risk)
+        upper = min(upper, logs.mean() + student * deviation)
+    return max(1.0, math.exp(upper))
 
 
 def _pull(times: Sequence[float], workers: int) -> float:

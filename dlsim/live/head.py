@@ -5,17 +5,19 @@ threads change the plan, under one lock: the caller's, Dask's for results, and o
 cluster.
 """
 
+import math
 import os
 import secrets
 import socket
-import sys
 import threading
 import time
+import warnings
 from collections import defaultdict
 from collections.abc import Callable
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from functools import partial
+from itertools import cycle
 from typing import Any, Self
 
 import pandas as pd
@@ -30,7 +32,7 @@ from dlsim.live.calibration import (
     read_costs,
     write_costs,
 )
-from dlsim.live.job import Job, LoadFailedError, Piece, Promise, first_line, format_seconds
+from dlsim.live.job import Job, LoadFailedError, Piece, Promise, first_line
 from dlsim.live.loads import as_load
 from dlsim.live.planner import (
     PULL,
@@ -41,7 +43,7 @@ from dlsim.live.planner import (
     sample_places,
 )
 from dlsim.realtime import Policy
-from dlsim.validate import duration, import_extra, instance, number, whole
+from dlsim.validate import duration, import_extra, instance, number
 
 #: Seconds between two checks of the cluster.
 WATCH_SECONDS = 0.5
@@ -49,6 +51,10 @@ WATCH_SECONDS = 0.5
 CLOSE_SECONDS = 10.0
 #: Least seconds of a piece; a clock may not resolve less.
 MIN_SECONDS = 1e-6
+#: A refusal is doubted, and its function measured again, if the offer is this many deadlines away.
+DOUBTFUL_OFFER = 10.0
+#: Dask's topic of events of the whole cluster.
+EVENTS = "all"
 
 
 def run_piece(function: Callable[[Any], Any], read: Callable[[], Any]) -> Any:
@@ -59,9 +65,18 @@ def run_piece(function: Callable[[Any], Any], read: Callable[[], Any]) -> Any:
     return worker, time.perf_counter() - begun, result
 
 
-def print_error(text: str) -> None:
-    """Print a sentence on standard error."""
-    print(text, file=sys.stderr, flush=True)
+def measure_piece(
+    piece: Piece, computing: float, now: float, last_end: float | None, losses: int
+) -> Measurement | None:
+    """Return what a piece that ends now teaches about costs, or None if it teaches nothing.
+
+    A piece that was on the cluster when a worker was lost may have waited for another worker. The
+    first piece of a worker (`last_end` is None) loads code; it counts only where it has to.
+    """
+    if piece.losses != losses or (last_end is None and not piece.is_warm_up):
+        return None
+    begun = piece.sent if last_end is None else max(piece.sent, last_end)
+    return Measurement(piece.units, max(now - begun, computing, MIN_SECONDS), computing)
 
 
 class Head:
@@ -79,9 +94,6 @@ class Head:
         Probability with which a promised end should be kept.
     costs : path, optional
         A JSON file in which measured costs are kept from one session to the next.
-    tell : callable
-        Called with a sentence when a promise is withdrawn or workers are lost; default: print on
-        standard error.
 
     Raises
     ------
@@ -101,30 +113,30 @@ class Head:
         policy: str | Policy = PULL,
         quantile: float = 0.95,
         costs: StrPath | None = None,
-        tell: Callable[[str], object] = print_error,
     ) -> None:
         distributed = import_extra("a live cluster", "cluster", "distributed")
         self._dask = import_extra("a live cluster", "cluster", "dask")
         instance("client", client, distributed.Client, "; see dask.distributed.Client")
         if client.asynchronous or client.status != "running":
             raise InputError(f"client must be connected and not asynchronous, got {client!r}")
-        self.client, self.tell, self.costs_path = client, tell, costs
+        self.client, self.costs_path = client, costs
         self.quantile = number("quantile", quantile, 0.5, 0.999)
         self.jobs: list[Job] = []
         self._planner = Planner(policy, self.quantile)
-        is_known = costs is not None and os.path.exists(costs)
-        self.costs = (
-            read_costs(costs) if costs is not None and is_known else defaultdict(MeasuredCosts)
-        )
+        self.costs = defaultdict(MeasuredCosts)
+        if costs is not None and os.path.exists(costs):
+            self.costs = read_costs(costs)
         self._key = secrets.token_hex(4)
         self._futures: dict[Piece, Any] = {}
         self._last_end: dict[Any, float] = {}
+        self._losses = 0
         self._changed = threading.Condition(threading.RLock())
         self._submitting = threading.Lock()
         self._is_closed = threading.Event()
-        self._set_workers(client.nthreads())
+        self._planner.workers = sum(client.nthreads().values())
         if not self._planner.workers:
             raise InputError("the cluster has no worker; start some, such as cluster.scale(2)")
+        client.subscribe_topic(EVENTS, self._on_event)
         self._watcher = threading.Thread(target=self._watch, name="dlsim-head", daemon=True)
         self._watcher.start()
 
@@ -143,6 +155,8 @@ class Head:
         self._is_closed.set()
         for job in self._admitted():
             job.cancel()
+        with suppress(Exception):  # the cluster may be gone
+            self.client.unsubscribe_topic(EVENTS)
         if threading.current_thread() is not self._watcher:
             self._watcher.join(CLOSE_SECONDS)
 
@@ -158,14 +172,13 @@ class Head:
         *,
         deadline: float | str,
         combine: Callable[[list[Any]], Any] | None = None,
-        name: str = "",
-        retries: int = 0,
     ) -> Job:
         """Submit a load with a deadline; it is promised or refused.
 
         A function that was not yet measured on this cluster is measured first, when the promised
         loads are done: every worker computes some pieces of the load, at most a tenth of the load
-        but at least one record. Their results are used.
+        but at least one record. Their results are used. So is a known function whose load is
+        refused with an offer of many times its deadline, once.
 
         Parameters
         ----------
@@ -178,11 +191,6 @@ class Head:
             Seconds from now on, or such as "90s", "5 min", "2h".
         combine : callable, optional
             Function of the list of the pieces' results in the order of the load; default: the list.
-        name : str
-            A name for messages and tables; default: the function's.
-        retries : int
-            How often a piece is computed again if the function raises. Pieces of a worker that dies
-            are always computed again.
 
         Returns
         -------
@@ -197,26 +205,35 @@ class Head:
             If the function raises while it is measured.
         """
         arrival, seconds = time.monotonic(), duration("deadline", deadline)
-        whole("retries", retries, 0)
         for what, one in (("function", function), ("combine", combine)):
             if not (callable(one) or (what == "combine" and one is None)):
                 raise InputError(f"{what} must be a function, got {one!r}")
         load = as_load(load)
-        key = function_key(function)
-        name = name or getattr(function, "__name__", type(function).__name__)
+        name = getattr(function, "__name__", type(function).__name__)
         with self._submitting:
             self._require_open()
-            number_, costs = len(self.jobs), self.costs[key]
-            ratios = costs.ratios if costs.pieces else self.costs[FIRST_LOADS].ratios
-            job = Job(self, number_, name, function, combine, load, costs, ratios, seconds, retries)
-            job.arrival, job.due = arrival, arrival + seconds
+            costs = self.costs[function_key(function)]
+            is_known = bool(costs.pieces)
+            ratios = costs.ratios if is_known else self.costs[FIRST_LOADS].ratios
+            job = Job(
+                self, len(self.jobs), name, function, combine, load, costs, ratios, seconds,
+                arrival=arrival, due=arrival + seconds, losses=self._losses,
+            )  # fmt: skip
             self.jobs.append(job)
-            gaps = [(0, load.size)] if load.size else []
-            if gaps and not job.costs.pieces:
-                gaps = self._measure(job)
-            with self._changed:
-                self._decide(job, gaps)
+            must_measure = load.size and not is_known
+            self._decide(job, self._measure(job) if must_measure else [(0, load.size)])
+            if is_known and self._is_doubtful(job):
+                costs.forget_first(len(costs.pieces))
+                job.promise = None
+                self._decide(job, self._measure(job))
+                costs.is_confirmed = job.status == "refused"
         return job
+
+    def _is_doubtful(self, job: Job) -> bool:
+        """Return whether a refusal may come from spoiled costs, and no load would be held up."""
+        is_idle = not (self._planner.waiting or self._planner.running)
+        is_far = job.promise is not None and job.promise.offer > DOUBTFUL_OFFER * job.deadline
+        return job.status == "refused" and is_far and is_idle and not job.costs.is_confirmed
 
     def _require_open(self) -> None:
         if self._is_closed.is_set() or self.client.status != "running":
@@ -224,22 +241,23 @@ class Head:
         if not self._planner.workers:
             raise InputError("no worker is left; start some, such as cluster.scale(2)")
 
-    def _decide(self, job: Job, gaps: list[tuple[int, int]]) -> None:
+    def _decide(self, job: Job, ranges: list[tuple[int, int]]) -> None:
         """Promise or refuse the part of a load that is not yet computed."""
-        now, planner = time.monotonic(), self._planner
-        if not gaps:  # the load is empty, or the sample was all of it
-            elapsed = now - job.arrival
-            is_in_time = elapsed <= job.deadline
-            job.promise = Promise(is_in_time, elapsed, elapsed, planner.workers, offer=elapsed)
-            if is_in_time:
-                job.started = elapsed
-                self._finish(job)
-            return
-        planner.cut_into_pieces(job, gaps)
-        job.promise = planner.promise(job, now)
-        if job.promise.admitted:
-            planner.admit(job, job.promise)
-            self._feed()
+        with self._changed:
+            now, planner = time.monotonic(), self._planner
+            if not any(start < stop for start, stop in ranges):  # empty, or sampled as a whole
+                elapsed = now - job.arrival
+                is_in_time = elapsed <= job.deadline
+                job.promise = Promise(is_in_time, elapsed, elapsed, planner.workers, offer=elapsed)
+                if is_in_time:
+                    job.started = elapsed
+                    self._finish(job)
+                return
+            planner.cut_into_pieces(job, ranges)
+            job.promise = planner.promise(job, now)
+            if job.promise.admitted:
+                planner.admit(job, job.promise)
+                self._feed()
 
     def table(self) -> pd.DataFrame:
         """Return a row per load: its promise and its outcome.
@@ -248,8 +266,8 @@ class Head:
         -------
         DataFrame
             Index `load`; columns name, units, deadline, admitted, promised, expected, workers,
-            offer, started, ended (seconds since the load was submitted), status, kept (whether it
-            ended by its promised end) and withdrawn.
+            offer, started, ended (seconds since the load was submitted), status and kept (whether
+            it ended by its promised end).
         """
         rows = []
         for job in self.jobs:
@@ -269,7 +287,6 @@ class Head:
                     "ended": job.ended,
                     "status": job.status,
                     "kept": job.is_kept,
-                    "withdrawn": job.withdrawn,
                 }
             )
         return pd.DataFrame(rows).set_index("load") if rows else pd.DataFrame()
@@ -279,36 +296,38 @@ class Head:
     def _measure(self, job: Job) -> list[tuple[int, int]]:
         """Compute a sample of a load on all workers at once; return the ranges that are left."""
         self._wait_until_idle()
-        slots = [
-            worker for worker, threads in self.client.nthreads().items() for _ in range(threads)
-        ]
-        rest, first = [], 0
-        for round_, places in enumerate(sample_places(job.load, len(slots))):
-            pieces = [
-                sample_piece(job.load, place, round_, len(slots), job.costs) for place in places
-            ]
-            sampled = job.units_done + sum(piece.units for piece in pieces)
-            if job.costs.pieces and sampled > sum(SAMPLE_SHARES) * job.load.size:
-                rest += places
-                continue
+        costs, rest, first = job.costs, [], 0
+        for round_, places in enumerate(sample_places(job.load, max(1, self._planner.workers))):
             if round_ == 1:  # the first round had to warm the workers up
-                first = len(job.costs.pieces)
-            with self._changed:
-                for piece, worker in zip(pieces, slots, strict=False):
-                    job.on_cluster.append(piece)
-                    self._send(job, piece, worker)
-                self._changed.wait_for(lambda: not job.on_cluster or job.future.done())
-            if job.future.done():  # it failed or was cancelled, so that this raises an error
-                job.promise = Promise(False)
-                job.future.result()
-            rest += [
-                (piece.stop, end)
-                for piece, (_, end) in zip(pieces, places, strict=True)
-                if piece.stop < end
-            ]
-        if first and len(job.costs.pieces) > first:
-            job.costs.forget_first(first)
+                first = len(costs.pieces)
+            left = self._measure_round(job, round_, places)
+            while left and not costs.pieces:  # a worker was lost, so that nothing was learned
+                left = self._measure_round(job, round_, left)
+            rest += left
+        if first and len(costs.pieces) > first:
+            costs.forget_first(first)
         return join_ranges(rest)
+
+    def _measure_round(
+        self, job: Job, round_: int, places: list[tuple[int, int]]
+    ) -> list[tuple[int, int]]:
+        """Compute a piece of each place, each on a worker; return what is left of the places."""
+        threads = self.client.nthreads().items()
+        slots = [worker for worker, count in threads for _ in range(count)] or [""]
+        pieces = [sample_piece(job.load, place, round_, len(slots), job.costs) for place in places]
+        sampled = job.units_done + sum(piece.units for piece in pieces)
+        if job.costs.pieces and sampled > sum(SAMPLE_SHARES) * job.load.size:
+            return places
+        with self._changed:
+            job.on_cluster += pieces
+            for piece, worker in zip(pieces, cycle(slots), strict=False):
+                self._send(job, piece, worker)
+            self._changed.wait_for(lambda: not job.on_cluster or job.future.done())
+        if job.future.done():  # it failed or was cancelled, so that this raises an error
+            job.promise = Promise(False)
+            job.future.result()
+        stops = [piece.stop for piece in pieces]
+        return [(stop, end) for stop, (_, end) in zip(stops, places, strict=True) if stop < end]
 
     def _wait_until_idle(self) -> None:
         """Wait until no promised load waits or runs, so that measuring delays none of them."""
@@ -332,14 +351,12 @@ class Head:
 
     def _send(self, job: Job, piece: Piece, worker: str = "") -> None:
         """Send a piece to the cluster, and to a given worker if it belongs to a sample."""
-        piece.sent = time.monotonic()
+        piece.sent, piece.losses = time.monotonic(), self._losses
         place = {"workers": [worker], "allow_other_workers": True} if worker else {}
         read = job.load.piece(piece.start, piece.stop)
         key = f"{job.name}-{self._key}-{job.number}-{piece.start}"
         with self._dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
-            future = self.client.submit(
-                run_piece, job.function, read, key=key, pure=False, retries=job.retries, **place
-            )
+            future = self.client.submit(run_piece, job.function, read, key=key, pure=False, **place)
         self._futures[piece] = future
         future.add_done_callback(partial(self._on_done, job, piece))
 
@@ -360,16 +377,15 @@ class Head:
             if self._futures.pop(piece, None) is None or job.future.done():
                 self._feed()
                 return
-            begun = max(piece.sent, self._last_end.get(worker, piece.sent))
+            last_end = self._last_end.get(worker)
             self._last_end[worker] = now
-            occupied = max(now - begun, computing, MIN_SECONDS)
-            measurement = Measurement(piece.units, occupied, computing)
-            job.costs.add_piece(measurement, self._planner.workers)
+            measurement = measure_piece(piece, computing, now, last_end, self._losses)
+            if measurement:
+                job.costs.add_piece(measurement, max(1, self._planner.workers))
             job.pieces.append(piece)
             job.results[piece.start] = result
             job.units_done += piece.units
             job.on_cluster.remove(piece)
-            job.last_event = now
             if not (piece.is_sample or job.on_cluster or job.to_send):
                 self._planner.remove(job)
                 threading.Thread(target=self._finish, args=(job,), daemon=True).start()
@@ -396,14 +412,15 @@ class Head:
 
     def _learn(self, job: Job) -> None:
         """Record the ratio of real to expected time of a load, and save the costs."""
-        if job.planned_seconds > 0 and (job.is_undisturbed or not job.is_kept):
+        if job.planned_seconds > 0 and job.losses == self._losses:
             seconds = max(job.ended - job.started, MIN_SECONDS)
             job.ratios.append(seconds / job.planned_seconds)
+        job.costs.is_confirmed = False
         if self.costs_path is not None:
             try:
                 write_costs(self.costs_path, self.costs)
             except Exception as error:
-                self._say(f"measured costs were not saved: {error}")
+                warnings.warn(f"measured costs were not saved: {error}", stacklevel=1)
 
     def _fail(self, job: Job, error: BaseException) -> None:
         """Mark a load as failed; called under the lock."""
@@ -417,7 +434,7 @@ class Head:
     def _cancel(self, job: Job) -> bool:
         """Cancel a load; see `Job.cancel`."""
         with self._changed:
-            if job.status == "refused" or not job.future.cancel():
+            if job.status == "refused" or job.future.done() or not job.future.cancel():
                 return False
             self._drop(job)
             if not self._is_closed.is_set():
@@ -436,13 +453,22 @@ class Head:
 
     # --- watching the cluster ---------------------------------------------------------------------
 
+    def _on_event(self, event: tuple[float, Any]) -> None:
+        """Count lost workers; Dask calls this before it tells the end of a piece that was moved.
+
+        It takes no lock, since the thread that calls it must not wait.
+        """
+        _, message = event
+        if isinstance(message, dict) and message.get("action") == "remove-worker":
+            self._losses += 1
+
     def _watch(self) -> None:
-        """Check for new and lost workers and for promises that cannot be kept, until closed."""
+        """Check for new and lost workers, until the head is closed or its cluster gone."""
         while not self._is_closed.wait(WATCH_SECONDS):
             try:
-                workers = self.client.nthreads()
+                workers = sum(self.client.nthreads().values())
             except Exception:
-                workers = {}
+                workers = 0
             with self._changed:
                 if self.client.status != "running":
                     self._is_closed.set()
@@ -450,27 +476,8 @@ class Head:
                         if job.status in ("measuring", "waiting", "running"):
                             self._fail(job, ConnectionError("the cluster is gone"))
                     return
-                self._set_workers(workers)
-                self._withdraw(time.monotonic())
+                if workers != self._planner.workers:
+                    for job in self._planner.running:  # they teach nothing about their plan
+                        job.planned_seconds = math.nan
+                self._planner.workers = workers
                 self._feed()
-
-    def _set_workers(self, workers: dict[str, int]) -> None:
-        count = sum(workers.values())
-        before = self._planner.workers
-        self._planner.set_workers(count)
-        if count < before:
-            self._say(f"{before - count} of {before} workers are gone")
-
-    def _withdraw(self, now: float) -> None:
-        """Withdraw promises that cannot be kept any more, each once."""
-        for job, end in self._planner.late_jobs(now):
-            job.withdrawn = end - job.arrival
-            promised = job.promise.end if job.promise else job.deadline
-            self._say(
-                f"load {job.number} ({job.name}): the promised end of {format_seconds(promised)} "
-                f"cannot be kept; it is expected by {format_seconds(job.withdrawn)}"
-            )
-
-    def _say(self, text: str) -> None:
-        with suppress(Exception):  # a message that cannot be shown must not fail a load
-            self.tell(text)

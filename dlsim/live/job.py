@@ -47,12 +47,18 @@ class Promise(NamedTuple):
 
 @dataclass(eq=False)
 class Piece:
-    """The units of a load from start to stop; `sent` is when it went to the cluster."""
+    """The units of a load from start to stop.
+
+    A piece of a sample may be of its first round, which warms the workers up. `sent` is when the
+    piece went to the cluster, and `losses` how many workers had been lost by then.
+    """
 
     start: int
     stop: int
-    sent: float = math.nan
     is_sample: bool = False
+    is_warm_up: bool = False
+    sent: float = math.nan
+    losses: int = 0
 
     @property
     def units(self) -> int:
@@ -69,14 +75,11 @@ class Job:
     number : int
         Number of loads that were submitted to the head before.
     name : str
-        The given name, or the name of its function.
+        The name of its function.
     deadline : float
         Seconds since it was submitted.
     promise : Promise or None
         The promise; None while its function is measured.
-    withdrawn : float
-        If the promise was withdrawn, the end that was expected then, in seconds since the load was
-        submitted; else NaN.
     started, ended : float
         Seconds since it was submitted; NaN before. Its sample is computed before its start.
     pieces : list of Piece
@@ -92,25 +95,24 @@ class Job:
     costs: MeasuredCosts = field(repr=False)
     ratios: deque[float] = field(repr=False)
     deadline: float
-    retries: int = 0
     promise: Promise | None = None
-    withdrawn: float = math.nan
     started: float = math.nan
     ended: float = math.nan
     pieces: list[Piece] = field(default_factory=list, repr=False)
     future: "Future[Any]" = field(default_factory=Future, repr=False)
-    # state of the planner; times are those of time.monotonic()
-    arrival: float = field(default_factory=time.monotonic, repr=False)
-    due: float = math.inf
-    workers: int = 0
-    to_send: list[Piece] = field(default_factory=list, repr=False)
-    on_cluster: list[Piece] = field(default_factory=list, repr=False)
     results: dict[int, Any] = field(default_factory=dict, repr=False)
     units_done: int = 0
-    last_event: float = math.nan
+    losses: int = 0
+    # state of the planner; times are those of time.monotonic(), work is in seconds of one worker
+    arrival: float = field(default_factory=time.monotonic, repr=False)
+    due: float = math.inf
+    began: float = math.inf
+    workers: int = 0
+    work: float = math.nan
+    imbalance: float = 1.0
     planned_seconds: float = math.nan
-    is_undisturbed: bool = False
-    simulated_imbalance: tuple[int, float, float] | None = field(default=None, repr=False)
+    to_send: list[Piece] = field(default_factory=list, repr=False)
+    on_cluster: list[Piece] = field(default_factory=list, repr=False)
 
     @property
     def status(self) -> str:
@@ -202,10 +204,7 @@ class Job:
         workers = f"{promise.workers} worker{'s' * (promise.workers != 1)}"
         if status == "done":
             return f"done after {format_seconds(self.ended)}; promised by {end}"
-        said = f"promised: done by {end} ({percent:.4g} %), {workers}"
-        if not math.isnan(self.withdrawn):
-            said += f"; withdrawn, expected by {format_seconds(self.withdrawn)}"
-        return said
+        return f"promised: done by {end} ({percent:.4g} %), {workers}"
 
     def __repr__(self) -> str:
         return f"load {self.number} ({self.name}): {self._sentence()}"

@@ -1,6 +1,7 @@
 """Divisible loads: data that can be cut into pieces at the ends of records."""
 
 import os
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -8,18 +9,25 @@ from typing import Any
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, open_regular
-from dlsim.validate import import_extra, whole
+from dlsim.validate import flag, import_extra, whole
 
-#: By the first bytes of files that are not plain text: their format, and how to convert them.
-NOT_PLAIN = {
-    b"\x1f\x8b": ("compressed with gzip", "decompress it first: gunzip -k {path}"),
-    b"BZh": ("compressed with bzip2", "decompress it first: bunzip2 -k {path}"),
-    b"\xfd7zXZ\x00": ("compressed with xz", "decompress it first: unxz -k {path}"),
-    b"\x28\xb5\x2f\xfd": ("compressed with zstd", "decompress it first: unzstd {path}"),
-    b"PK\x03\x04": ("a zip archive", "unpack it first: unzip {path}"),
-    b"\xff\xfe": ("text in UTF-16", "convert it first: iconv -f UTF-16 -t UTF-8 {path}"),
-    b"\xfe\xff": ("text in UTF-16", "convert it first: iconv -f UTF-16 -t UTF-8 {path}"),
+#: Patterns of the first bytes of compressed files: what they are, and what makes them plain.
+COMPRESSED = {
+    rb"\x1f\x8b\x08": ("compressed with gzip", "gunzip -k"),
+    rb"BZh[1-9](1AY&SY|\x17rE8P\x90)": ("compressed with bzip2", "bunzip2 -k"),
+    rb"\xfd7zXZ\x00": ("compressed with xz", "unxz -k"),
+    rb"\x5d.{4}\xff{8}": ("compressed with lzma", "unlzma -k"),
+    rb"[\x25-\x28]\xb5\x2f\xfd": ("compressed with zstd", "unzstd"),
+    rb"\x04\x22\x4d\x18|\x02\x21\x4c\x18": ("compressed with lz4", "unlz4"),
+    rb"\xff\x06\x00\x00sNaPpY": ("compressed with snappy", "snzip -dk"),
+    rb"\x1f\x9d[\x89-\x90]": ("compressed with compress", "uncompress -k"),
+    rb"PK(\x03\x04|\x05\x06|\x07\x08)": ("a zip archive", "unzip"),
+    rb"7z\xbc\xaf\x27\x1c": ("a 7z archive", "7z x"),
 }
+#: The same of text whose line ends cannot be found byte by byte.
+UTF_16 = {rb"\xff\xfe|\xfe\xff": ("text in UTF-16", "iconv -f UTF-16 -t UTF-8")}
+#: Number of first bytes by which these files are known.
+FIRST_BYTES = 16
 
 
 @dataclass(frozen=True)
@@ -142,19 +150,28 @@ def lines(path: StrPath) -> Lines:
     InputError
         For a file that cannot be read, is compressed, or is encoded in UTF-16.
     """
-    path = os.path.abspath(os.fspath(path))
-    with open_regular(path) as stream:
-        head = stream.read(max(map(len, NOT_PLAIN)))
-        size = stream.seek(0, os.SEEK_END)
-    for magic, (what, remedy) in NOT_PLAIN.items():
-        if head.startswith(magic):
-            raise InputError(
-                f"{path} is {what} and cannot be cut at lines; {remedy.format(path=path)}"
-            )
+    path, size = _open_plain(path, "cut at lines", COMPRESSED | UTF_16)
     return Lines(path, size)
 
 
-def records(path: StrPath, record_bytes: int) -> Records:
+def _open_plain(
+    path: StrPath, purpose: str, refused: dict[bytes, tuple[str, str]], switch: str = ""
+) -> tuple[str, int]:
+    """Return the absolute path and the size of a file; refuse it by its first bytes."""
+    path = os.path.abspath(os.fspath(path))
+    with open_regular(path) as stream:
+        first = stream.read(FIRST_BYTES)
+        size = stream.seek(0, os.SEEK_END)
+    for pattern, (what, command) in refused.items():
+        if re.match(pattern, first, re.DOTALL):
+            raise InputError(
+                f"{path} is {what} and cannot be {purpose}; convert it first: {command} {path}"
+                f"{switch}"
+            )
+    return path, size
+
+
+def records(path: StrPath, record_bytes: int, allow_compressed: bool = False) -> Records:
     """Divide a binary file into records of one length.
 
     Parameters
@@ -164,6 +181,8 @@ def records(path: StrPath, record_bytes: int) -> Records:
         `numpy.frombuffer`.
     record_bytes : int
         Length of a record in bytes.
+    allow_compressed : bool
+        Whether to accept a file that begins like a compressed one, because its records do.
 
     Returns
     -------
@@ -173,12 +192,12 @@ def records(path: StrPath, record_bytes: int) -> Records:
     Raises
     ------
     InputError
-        For a file that cannot be read, or that does not consist of whole records.
+        For a file that cannot be read, is compressed, or does not consist of whole records.
     """
     whole("record_bytes", record_bytes)
-    path = os.path.abspath(os.fspath(path))
-    with open_regular(path) as stream:
-        size = stream.seek(0, os.SEEK_END)
+    refused = {} if flag("allow_compressed", allow_compressed) else COMPRESSED
+    switch = ", or pass allow_compressed=True if its records begin so"
+    path, size = _open_plain(path, "cut into records", refused, switch)
     if size % record_bytes:
         raise InputError(
             f"{path} has {size} bytes, which is no multiple of record_bytes={record_bytes}"
@@ -190,10 +209,10 @@ def as_load(data: Any) -> Load:
     """Return data as a load: a load, a Dask collection, delayed values, or a sequence."""
     if isinstance(data, Load):
         return data
-    if isinstance(data, str):
+    if isinstance(data, str | os.PathLike):
         raise InputError(
-            f"a load must be lines(path), records(path, record_bytes) or a sequence, got the text "
-            f"{data!r:.60}; of a file use lines({data!r:.60})"
+            f"a load must be lines(path), records(path, record_bytes) or a sequence, got "
+            f"{data!r:.60}; of a file use lines({os.fspath(data)!r:.60})"
         )
     if hasattr(data, "to_delayed"):
         distributed = import_extra("a Dask collection", "cluster", "distributed")

@@ -2,8 +2,8 @@
 
 The planner uses no cluster and no clock. Loads are promised by the admission test of the simulator
 (`dlsim.realtime.policy_run.plan_at_instant`; paper M, section 5, and paper I, section 4) with the
-measured costs. By default a load is cut into pieces that idle workers pull. Under a policy of
-papers M and I it is cut into one piece per worker.
+measured costs. By default loads are computed one after another, each cut into pieces that idle
+workers pull. Under a policy of papers M and I a load is cut into one piece per worker.
 """
 
 import math
@@ -20,8 +20,9 @@ from dlsim.realtime import Cluster, Policy, Reading, split_load
 from dlsim.realtime.model import WITHOUT_SETUP, find_policy
 from dlsim.realtime.policy_run import InstantPlan, plan_at_instant, require_online
 
-#: The policy under which idle workers pull pieces, and the policy of its admission test.
-PULL, PULL_TEST = "pull", "EDF-DLT"
+#: The name of the policy under which idle workers pull pieces, and the policy that tests it: a load
+#: takes every worker as soon as that is free, so that all its workers end together.
+PULL, PULL_TEST = "pull", Policy("edf", "all", "exact")
 #: Pieces per worker, and the largest share of a load's time that their start-ups may take.
 PIECES_PER_WORKER, MAX_START_UP_SHARE = 10, 0.1
 #: Pieces that a worker holds at once, so that it does not wait for the head.
@@ -62,13 +63,6 @@ class Planner:
         self.waiting: list[Job] = []
         self.running: list[Job] = []
 
-    def set_workers(self, count: int) -> None:
-        """Set the number of workers; loads whose number changes are not used for the margin."""
-        if count != self.workers:
-            for job in self.running:
-                job.planned_seconds, job.is_undisturbed = math.nan, False
-        self.workers = count
-
     # --- expected times ---------------------------------------------------------------------------
 
     def piece_count(self, costs: MeasuredCosts, units: float) -> int:
@@ -82,42 +76,41 @@ class Planner:
     def cut_into_pieces(self, job: Job, ranges: Sequence[tuple[int, int]]) -> None:
         """Cut ranges of a load into the pieces to send."""
         units = sum(stop - start for start, stop in ranges)
-        count = self.piece_count(job.costs, units) if self.is_pulled else max(1, self.workers)
-        sizes = decreasing_sizes(units, count, max(1, self.workers))
-        job.to_send = cut_ranges(job.load, ranges, sizes)
+        workers = max(1, self.workers)
+        count = self.piece_count(job.costs, units) if self.is_pulled else workers
+        job.to_send = cut_ranges(job.load, ranges, decreasing_sizes(units, count, workers))
+        sizes = [piece.units for piece in job.to_send]
+        even = sum(job.costs.fit().time(size) for size in sizes) / workers
+        job.imbalance = job.costs.mean_seconds(sizes, workers) / even
 
-    def seconds_on_all(self, job: Job) -> tuple[float, float]:
-        """Return the expected seconds of a load on all workers, and its margin."""
+    def expected_work(self, job: Job) -> float:
+        """Return the expected seconds that a load which waits occupies one worker after another."""
         fit = job.costs.fit()
-        work = sum(fit.time(piece.units) for piece in job.to_send)
-        imbalance, spread = self._imbalance(job)
-        seconds = work / self.workers * imbalance
-        return seconds, margin(job.ratios, self.quantile, spread)
+        return job.imbalance * sum(fit.time(piece.units) for piece in job.to_send)
 
-    def _imbalance(self, job: Job) -> tuple[float, float]:
-        """Return the ratio of a load's time to its even share of work, and its spread.
+    def _work_left(self, job: Job, now: float) -> float:
+        """Return the expected work that is left of a running load.
 
-        Both are simulated once per number of workers, since they hardly depend on the latest fit.
-        """
-        if job.simulated_imbalance is None or job.simulated_imbalance[0] != self.workers:
-            sizes = [piece.units for piece in job.to_send] or [job.load.size]
-            fit = job.costs.fit()
-            even = sum(fit.time(size) for size in sizes) / self.workers
-            mean, spread = job.costs.simulate(sizes, self.workers)
-            job.simulated_imbalance = self.workers, mean / even, spread
-        return job.simulated_imbalance[1:]
-
-    def expected_end(self, job: Job, now: float) -> float:
-        """Return the expected end of a running load.
-
-        Half of the work of the running pieces is assumed to be done.
+        The load is taken to be as far as it was planned to be, within what its pieces allow: those
+        that are computed now may have just begun, or be about to end.
         """
         fit = job.costs.fit()
-        workers = max(1, min(job.workers, self.workers))
-        begun = [fit.time(piece.units) for piece in job.on_cluster]
-        left = sum(begun) - sum(begun[:workers]) / 2
-        left += sum(fit.time(piece.units) for piece in job.to_send)
-        return max(now, job.last_event + left / workers)
+        unfinished = [fit.time(piece.units) for piece in job.on_cluster + job.to_send]
+        planned = job.work - job.workers * max(0.0, now - job.began)
+        least, most = sum(unfinished[job.workers :]), job.imbalance * sum(unfinished)
+        return min(max(planned, least), most)
+
+    def _releases(self, now: float, with_margin: bool) -> list[float]:
+        """Return in how many seconds each worker is expected to be free of running loads."""
+        free = [0.0] * self.workers
+        for job in self.running:
+            factor = margin(job.ratios, self.quantile) if with_margin else 1.0
+            pieces = len(job.on_cluster) + len(job.to_send)
+            count = min(pieces, job.workers, self.workers)
+            free.sort()
+            end = common_end(factor * self._work_left(job, now), free[:count])
+            free[:count] = [max(end, one, SOON) for one in free[:count]]
+        return free
 
     # --- promises ---------------------------------------------------------------------------------
 
@@ -125,48 +118,105 @@ class Planner:
         """Return the promise of a load, tested together with all waiting loads."""
         if not self.workers:
             return Promise(False)
-        found = self._plan([*self.waiting, job], now)
-        elapsed = now - job.arrival
+        jobs = [*self.waiting, job]
+        found, elapsed = self._plan(jobs, now), now - job.arrival
         if not found.admitted[-1]:
             return Promise(False, offer=elapsed + float(found.offer[-1]))
-        seconds, factor = self.seconds_on_all(job)
-        if self.waiting or not self.is_pulled:
-            end, workers = float(found.estimate[-1]), int(found.nodes[-1])
-            return Promise(True, elapsed + end, elapsed + end / factor, workers)
-        work = seconds * self.workers
-        end = common_end(factor * work, self._releases(now))
-        expected = common_end(work, self._releases(now, with_margin=False))
-        return Promise(True, elapsed + end, elapsed + expected, self.workers)
+        end = float(found.estimate[-1])
+        if self.is_pulled:
+            expected = float(self._test(jobs, now, with_margin=False).estimate[-1])
+        else:
+            expected = end / margin(job.ratios, self.quantile)
+        # not before loads that are planned before it, so that the order of the plan stays
+        end = max(end, *(one.due - now for one in jobs[:-1] if one.due <= job.due), 0.0)
+        return Promise(True, elapsed + end, elapsed + expected, int(found.nodes[-1]))
 
     def _plan(self, jobs: Sequence[Job], now: float) -> InstantPlan:
         """Test all waiting loads, and perhaps a newcomer; those that fail are planned for later."""
         found = self._test(jobs, now)
         if found.admitted[: len(self.waiting)].all():
             return found
-        self._relax(found, now)
+        for job, admitted, offer in zip(self.waiting, found.admitted, found.offer, strict=False):
+            if not admitted:
+                best = float(offer) if math.isfinite(offer) else job.due - now + job.deadline
+                job.due = max(job.due, now + RELAXED * best)
         return self._test(jobs, now)
 
-    def _test(self, jobs: Sequence[Job], now: float) -> InstantPlan:
+    def _test(self, jobs: Sequence[Job], now: float, with_margin: bool = True) -> InstantPlan:
         """Run the admission test on loads in this order; times are seconds from now.
 
         The unit of a load is a second of work, so that one cluster model serves all functions.
         """
-        times = [self.seconds_on_all(job) for job in jobs]
+        factors = [margin(job.ratios, self.quantile) if with_margin else 1.0 for job in jobs]
         left = [max(job.due - now, SOON) for job in jobs]
         if self.is_pulled:
-            cluster = Cluster(self.workers, cms=0.0, cps=1.0)
-            sizes = [max(seconds * factor * self.workers, SOON) for seconds, factor in times]
+            cluster, link = Cluster(self.workers, cms=0.0, cps=1.0), "per_task"
+            works = [self.expected_work(job) for job in jobs]
         else:
-            cluster = self._cluster([job.costs for job in jobs])
-            sizes = [
-                max(factor * self._compute_seconds(job), SOON)
-                for job, (_, factor) in zip(jobs, times, strict=True)
-            ]
-        reading = Reading(link="per_task" if self.is_pulled else "shared")
-        releases = self._releases(now)
+            cluster, link = self._cluster([job.costs for job in jobs]), "shared"
+            works = [self._compute_seconds(job) for job in jobs]
+        sizes = [max(factor * work, SOON) for factor, work in zip(factors, works, strict=True)]
+        releases = self._releases(now, with_margin)
         return plan_at_instant(
-            sizes, left, releases, cluster, self.policy, reading, engine="python"
+            sizes, left, releases, cluster, self.policy, Reading(link=link), engine="python"
         )
+
+    def admit(self, job: Job, promise: Promise) -> None:
+        """Add a promised load to the waiting loads."""
+        job.promise, job.due = promise, job.arrival + promise.end
+        self.waiting.append(job)
+
+    # --- starting loads ---------------------------------------------------------------------------
+
+    def _start_next(self, now: float) -> Job | None:
+        """Start the waiting load that is due first, or that a policy of the papers starts now."""
+        if not self.waiting:
+            return None
+        if self.is_pulled:
+            job = min(self.waiting, key=attrgetter("due"))
+            job.workers = self.workers
+        else:
+            found = self._plan(self.waiting, now)
+            starts = np.where(found.admitted, found.start, 0.0)  # a load that is late starts now
+            first = int(np.argmin(starts))
+            if starts[first] > SOON:
+                return None
+            job = self.waiting[first]
+            job.workers = int(found.nodes[first]) or self.workers
+        job.work = self.expected_work(job)
+        releases = sorted(self._releases(now, with_margin=False))[: job.workers]
+        job.started, job.began = now - job.arrival, now + sum(releases) / len(releases)
+        job.planned_seconds = common_end(job.work, releases)
+        if not self.is_pulled:
+            job.to_send = self._one_piece_per_worker(job, releases)
+        self.waiting.remove(job)
+        self.running.append(job)
+        return job
+
+    def next_piece(self, now: float) -> tuple[Job, Piece] | None:
+        """Return the next piece to send, or None while no worker can take one.
+
+        A load starts when the loads before it have no piece left to send.
+        """
+        at_once = PIECES_AT_ONCE if self.is_pulled else 1
+        if sum(len(job.on_cluster) for job in self.running) >= at_once * self.workers:
+            return None
+        unsent = (job for job in self.running if job.to_send)
+        job = next(unsent, None) or self._start_next(now)
+        if job is None:
+            return None
+        piece = job.to_send.pop(0)
+        job.on_cluster.append(piece)
+        return job, piece
+
+    def remove(self, job: Job) -> None:
+        """Remove a load from the plan."""
+        for jobs in (self.waiting, self.running):
+            if job in jobs:
+                jobs.remove(job)
+        job.to_send.clear()
+
+    # --- a policy of the papers: one piece per worker ---------------------------------------------
 
     def _compute_seconds(self, job: Job) -> float:
         """Return the seconds in which one worker computes a load, without start-up."""
@@ -179,7 +229,7 @@ class Planner:
     def _cluster(self, costs: Sequence[MeasuredCosts]) -> Cluster:
         """Return a cluster on which a unit is a second of computing, with the highest costs."""
         has_start_up = self._has_start_up()
-        sending = [one.fit_sending(has_start_up) for one in costs]
+        sending = [one.fit(has_start_up, is_sending=True) for one in costs]
         occupied = [one.fit(has_start_up) for one in costs]
         ratios = [one.per_unit / all_.per_unit for one, all_ in zip(sending, occupied, strict=True)]
         cms = min(max(ratios), 1.0)
@@ -187,110 +237,15 @@ class Planner:
         sc = max(max(0.0, one.start_up - st) for one in occupied)
         return Cluster(self.workers, cms, max(1.0 - cms, 1e-9), st, sc)
 
-    def _releases(self, now: float, with_margin: bool = True) -> list[float]:
-        """Return in how many seconds each worker is expected to be free of running loads."""
-        free: list[float] = []
-        for job in sorted(self.running, key=attrgetter("due")):
-            left = len(job.to_send) + len(job.on_cluster)
-            _, spread = self._imbalance(job)
-            factor = margin(job.ratios, self.quantile, spread) if with_margin else 1.0
-            seconds = factor * (self.expected_end(job, now) - now)
-            count = min(left, job.workers, self.workers - len(free))
-            free += [max(seconds, SOON)] * count
-        return free + [0.0] * (self.workers - len(free))
-
-    def _relax(self, found: InstantPlan, now: float) -> None:
-        """Plan loads whose promised end fails the test for the earliest end that passes it."""
-        for job, admitted, offer in zip(self.waiting, found.admitted, found.offer, strict=False):
-            if not admitted:
-                best = float(offer) if math.isfinite(offer) else job.due - now + job.deadline
-                job.due = max(job.due, now + RELAXED * best)
-
-    def late_jobs(self, now: float) -> list[tuple[Job, float]]:
-        """Return loads whose promised end cannot be kept any more, and their expected ends."""
-        if not self.workers:
-            return []
-        ends = [(job, self.expected_end(job, now)) for job in self.running]
-        ends += [(job, now + self.seconds_on_all(job)[0]) for job in self.waiting]
-        return [
-            (job, end)
-            for job, end in ends
-            if job.promise and math.isnan(job.withdrawn) and end > job.arrival + job.promise.end
-        ]
-
-    # --- starting loads ---------------------------------------------------------------------------
-
-    def admit(self, job: Job, promise: Promise) -> None:
-        """Add a promised load to the waiting loads."""
-        job.promise, job.due = promise, job.arrival + promise.end
-        self.waiting.append(job)
-
-    def start_next(self, now: float) -> Job | None:
-        """Start the next load if its planned start is due."""
-        if not self.waiting or not self.workers:
-            return None
-        found = self._plan(self.waiting, now)
-        starts = np.where(found.admitted, found.start, 0.0)  # a load that will be late starts now
-        first = int(np.argmin(starts))
-        if starts[first] > SOON:
-            return None
-        job = self.waiting[first]
-        is_alone = len(self.waiting) == 1
-        planned = int(found.nodes[first]) or self.workers
-        job.workers = self.workers if is_alone and self.is_pulled else planned
-        job.started, job.last_event = now - job.arrival, now
-        seconds, _ = self.seconds_on_all(job)
-        job.planned_seconds = seconds * self.workers / job.workers
-        job.is_undisturbed = job.workers == self.workers and not self.running
-        if not self.is_pulled:
-            job.to_send = self._one_piece_per_worker(job, now)
-        self.waiting.remove(job)
-        self.running.append(job)
-        self.running.sort(key=attrgetter("due"))
-        return job
-
-    def next_piece(self, now: float) -> tuple[Job, Piece] | None:
-        """Return the next piece to send, or None while no worker can take one.
-
-        Running loads first get the workers planned for them, in the order of their promised ends.
-        Then a waiting load may start. If none waits, idle workers take pieces of running loads.
-        """
-        at_once = PIECES_AT_ONCE if self.is_pulled else 1
-        busy = sum(len(job.on_cluster) for job in self.running)
-        if busy >= at_once * self.workers:
-            return None
-        unsent = [job for job in self.running if job.to_send]
-        short = [job for job in unsent if len(job.on_cluster) < at_once * job.workers]
-        chosen = short[0] if short else self.start_next(now)
-        if chosen is None and unsent and not self.waiting:
-            chosen = unsent[0]
-            chosen.is_undisturbed = False
-        if chosen is None:
-            return None
-        piece = chosen.to_send.pop(0)
-        chosen.on_cluster.append(piece)
-        return chosen, piece
-
-    def remove(self, job: Job) -> None:
-        """Remove a load from the plan."""
-        for jobs in (self.waiting, self.running):
-            if job in jobs:
-                jobs.remove(job)
-        job.to_send.clear()
-
-    # --- cutting loads ----------------------------------------------------------------------------
-
-    def _one_piece_per_worker(self, job: Job, now: float) -> list[Piece]:
-        """Cut the rest of a load as its policy splits it over the workers that are free first."""
+    def _one_piece_per_worker(self, job: Job, releases: Sequence[float]) -> list[Piece]:
+        """Cut a load as its policy splits it over workers that are free at these times."""
         cluster = self._cluster([job.costs])
-        releases = sorted(self._releases(now))[: job.workers]
         size = max(self._compute_seconds(job), SOON)
         split = split_load(size, releases, cluster, self.partition, self.policy.rounds)
         units = sum(piece.units for piece in job.to_send)
         ranges = join_ranges((piece.start, piece.stop) for piece in job.to_send)
-        return cut_ranges(
-            job.load, ranges, (np.ravel(split.alpha) * units).tolist(), is_sorted=False
-        )
+        sizes = (np.ravel(split.alpha) * units).tolist()
+        return cut_ranges(job.load, ranges, sizes, is_sorted=False)
 
 
 def common_end(work: float, releases: Sequence[float]) -> float:
@@ -368,8 +323,9 @@ def sample_piece(
 ) -> Piece:
     """Return a worker's piece in a round of the sample: a share of the load, or a time at most."""
     units = SAMPLE_SHARES[round_] * load.size / workers
-    if math.isfinite(SAMPLE_SECONDS[round_]):
-        units = min(units, SAMPLE_SECONDS[round_] / costs.fit(has_start_up=False).per_unit)
+    if costs.pieces and math.isfinite(SAMPLE_SECONDS[round_]):
+        units = min(units, SAMPLE_SECONDS[round_] / costs.computing_per_unit())
     start, end = place
     stop = start + 1 if isinstance(load, Parts) else load.boundary(start + max(1, int(units)))
-    return Piece(start, min(end, max(start + 1, stop)), is_sample=True)
+    stop = min(end, max(start + 1, stop))
+    return Piece(start, stop, is_sample=True, is_warm_up=round_ == 0)
