@@ -215,10 +215,9 @@ class Head:
             costs = self.costs[function_key(function)]
             is_known = bool(costs.pieces)
             ratios = costs.ratios if is_known else self.costs[FIRST_LOADS].ratios
-            job = Job(
-                self, len(self.jobs), name, function, combine, load, costs, ratios, seconds,
-                arrival=arrival, due=arrival + seconds, losses=self._losses,
-            )  # fmt: skip
+            number_ = len(self.jobs)
+            job = Job(self, number_, name, function, combine, load, costs, ratios, seconds)
+            job.arrival, job.due, job.losses = arrival, arrival + seconds, self._losses
             self.jobs.append(job)
             must_measure = load.size and not is_known
             self._decide(job, self._measure(job) if must_measure else [(0, load.size)])
