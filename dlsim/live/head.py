@@ -17,7 +17,6 @@ from collections.abc import Callable
 from concurrent.futures import InvalidStateError
 from contextlib import suppress
 from functools import partial
-from itertools import cycle
 from typing import Any, Self
 
 import pandas as pd
@@ -310,17 +309,20 @@ class Head:
     def _measure_round(
         self, job: Job, round_: int, places: list[tuple[int, int]]
     ) -> list[tuple[int, int]]:
-        """Compute a piece of each place, each on a worker; return what is left of the places."""
-        threads = self.client.nthreads().items()
-        slots = [worker for worker, count in threads for _ in range(count)] or [""]
-        pieces = [sample_piece(job.load, place, round_, len(slots), job.costs) for place in places]
+        """Compute a piece of each place; return what is left of the places.
+
+        Dask sends them to idle workers. No piece is bound to a worker: if that one is lost and no
+        other is there, Dask would not run the piece on the next worker that comes.
+        """
+        workers = max(1, self._planner.workers)
+        pieces = [sample_piece(job.load, place, round_, workers, job.costs) for place in places]
         sampled = job.units_done + sum(piece.units for piece in pieces)
         if job.costs.pieces and sampled > sum(SAMPLE_SHARES) * job.load.size:
             return places
         with self._changed:
             job.on_cluster += pieces
-            for piece, worker in zip(pieces, cycle(slots), strict=False):
-                self._send(job, piece, worker)
+            for piece in pieces:
+                self._send(job, piece)
             self._changed.wait_for(lambda: not job.on_cluster or job.future.done())
         if job.future.done():  # it failed or was cancelled, so that this raises an error
             job.promise = Promise(False)
@@ -348,14 +350,13 @@ class Head:
             except Exception as error:  # raised by the load's class or by pickle
                 self._fail(job, error)
 
-    def _send(self, job: Job, piece: Piece, worker: str = "") -> None:
-        """Send a piece to the cluster, and to a given worker if it belongs to a sample."""
+    def _send(self, job: Job, piece: Piece) -> None:
+        """Send a piece to the cluster."""
         piece.sent, piece.losses = time.monotonic(), self._losses
-        place = {"workers": [worker], "allow_other_workers": True} if worker else {}
         read = job.load.piece(piece.start, piece.stop)
         key = f"{job.name}-{self._key}-{job.number}-{piece.start}"
         with self._dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GiB"}):
-            future = self.client.submit(run_piece, job.function, read, key=key, pure=False, **place)
+            future = self.client.submit(run_piece, job.function, read, key=key, pure=False)
         self._futures[piece] = future
         future.add_done_callback(partial(self._on_done, job, piece))
 
