@@ -171,6 +171,7 @@ class Head:
         *,
         deadline: float | str,
         combine: Callable[[list[Any]], Any] | None = None,
+        name: str = "",
     ) -> Job:
         """Submit a load with a deadline; it is promised or refused.
 
@@ -190,6 +191,8 @@ class Head:
             Seconds from now on, or such as "90s", "5 min", "2h".
         combine : callable, optional
             Function of the list of the pieces' results in the order of the load; default: the list.
+        name : str
+            A name for messages and tables; default: the function's.
 
         Returns
         -------
@@ -208,7 +211,7 @@ class Head:
             if not (callable(one) or (what == "combine" and one is None)):
                 raise InputError(f"{what} must be a function, got {one!r}")
         load = as_load(load)
-        name = getattr(function, "__name__", type(function).__name__)
+        name = name or getattr(function, "__name__", type(function).__name__)
         with self._submitting:
             self._require_open()
             costs = self.costs[function_key(function)]
@@ -253,6 +256,10 @@ class Head:
                 return
             planner.cut_into_pieces(job, ranges)
             job.promise = planner.promise(job, now)
+            if not job.promise.admitted and job.units_done:
+                # the offer is for the load as it would come again, without its sample
+                planner.cut_into_pieces(job, [(0, job.load.size)])
+                job.promise = Promise(False, offer=planner.promise(job, now).offer)
             if job.promise.admitted:
                 planner.admit(job, job.promise)
                 self._feed()

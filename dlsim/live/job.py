@@ -75,7 +75,7 @@ class Job:
     number : int
         Number of loads that were submitted to the head before.
     name : str
-        The name of its function.
+        The given name, or the name of its function.
     deadline : float
         Seconds since it was submitted.
     promise : Promise or None

@@ -132,8 +132,10 @@ def test_loads_of_any_names_are_shown_as_text(tmp_path):
     pytest.importorskip("distributed")
     names = dict(zip(("count_words", "find_smallest_hash", "blur"), THIRDS, strict=True))
     submit = "head.submit(function, load,"
-    change = {submit: f"{submit} name={names!r}[function.__name__],", "job.result()": (
-        "job.result()\n            display(job)")}  # fmt: skip
+    change = {
+        submit: f"{submit} name={names!r}[function.__name__],",
+        "job.result()": "(job.result(), display(job))",
+    }
     book = executed("25-live-cluster", tmp_path, change, runs=1)
     words = words_shown(book)
     for text in THIRDS:

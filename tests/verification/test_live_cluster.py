@@ -235,6 +235,10 @@ def test_a_hopeless_deadline_is_measured_again_once(head):
         assert job.status == "refused"
         sampled.append(any(piece.is_sample for piece in job.pieces))
     assert sampled == [True, False, False]
+    # what was offered after the sample holds for the whole load
+    offer = head.jobs[0].promise.offer
+    assert head.submit(work.list_slowly, range(400), deadline=1.01 * offer).promise.admitted
+    assert head.jobs[-1].cancel()
     know(head, work.list_numbers)
     busy = head.submit(work.list_slowly, range(100), deadline=600)
     refused = head.submit(work.list_numbers, range(400), deadline=0.01)
