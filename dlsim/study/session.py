@@ -6,8 +6,9 @@ uses the current figure.
 
 import importlib.util
 import math
+import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
@@ -141,6 +142,8 @@ def start(
     from dlsim.study import style
     from dlsim.study.report import Results
 
+    if not isinstance(out, str | os.PathLike):
+        raise InputError(f"out must be the path of a folder, or empty, got {out!r}")
     scales = read_scales(paper)
     size = SimpleNamespace(**scales[one_of("scale", scale, scales)])
     rule = "a whole number of at least 0"
@@ -183,6 +186,42 @@ def _watch_cells() -> None:
         shell.events.register("pre_run_cell", _note_earlier_figures)
 
 
+def has_rows(table: pd.DataFrame, what: str, needs: str = "") -> bool:
+    """Tell whether there is something to draw; if not, print that the figure is left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The rows of a sweep that a figure shows.
+    what : str
+        What is left out without them, such as "Figure 4".
+    needs : str
+        Which values of a parameter would make such rows, such as "the set-up cost 0 in setups".
+    """
+    if len(table):
+        return True
+    why = f"it needs {needs}" if needs else "these parameters make no rows for it"
+    print(f"{what} is left out: {why}.")
+    return False
+
+
+def note_missing(rows: pd.DataFrame, policies: Iterable[str]) -> None:
+    """Print which policies are not in the rows of a sweep, because they were added after it.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows of a sweep that a figure shows, with a column ``policy``.
+    policies : iterable of str
+        Labels of all policies that the figure should show.
+    """
+    ran = set(rows["policy"])
+    if missing := [name for name in policies if name not in ran]:
+        them = "it" if len(missing) == 1 else "them"
+        remedy = f"the sweep did not run {them}; run its cell again"
+        print(f"Not in this figure: {', '.join(missing)} ({remedy}).")
+
+
 def save(
     name: str,
     table: pd.DataFrame | None = None,
@@ -201,6 +240,7 @@ def save(
     figure : Figure, Axes or a seaborn grid, optional
         The picture; by default the current figure of pyplot, if this cell made it. It is shown in
         the notebook and closed: a change after `save` needs another `save` with the figure.
+        It is left out, with a line that says so, where the table has no rows.
     formats : sequence of {"svg", "pdf"}
         Further formats of the picture.
     latex : bool
@@ -210,11 +250,15 @@ def save(
 
     here = current()
     results = here.folder_of_results
+    if figure is None and plt.get_fignums() and plt.gcf().number not in here.earlier_figures:
+        figure = plt.gcf()
+    if table is not None and not has_rows(table, name):
+        if figure is not None:
+            plt.close(getattr(figure, "figure", figure))
+        return
     if table is not None:
         results.table(name, table)
         if latex:
             results.latex(name, table)
-    if figure is None and plt.get_fignums() and plt.gcf().number not in here.earlier_figures:
-        figure = plt.gcf()
     if figure is not None:
         results.figure(name, getattr(figure, "figure", figure), formats)
