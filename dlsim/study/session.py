@@ -18,6 +18,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
+from dlsim.user_code import load_user_code, names_user_code
 from dlsim.validate import mapping, one_of, whole
 
 if TYPE_CHECKING:
@@ -26,6 +27,9 @@ if TYPE_CHECKING:
 
 #: Replicates of a sweep outside a session.
 REPLICATES = 10
+#: Switches of readings whose value may also name a user's function: the law of the sizes (papers M
+#: and I), the predictor (paper B).
+OPEN_SWITCHES = ("size", "predictor")
 
 
 @dataclass
@@ -92,7 +96,9 @@ def _check_reading(reading: Mapping[str, Any], switches: Mapping[str, Sequence[A
         raise InputError(f"nothing here depends on a reading: it must be empty; got {chosen!r}")
     for name, value in chosen.items():
         known = switches[one_of("a switch of the reading", name, switches)]
-        if isinstance(value, str) and all(isinstance(one, str) for one in known):
+        if name in OPEN_SWITCHES and names_user_code(value):
+            load_user_code(name, value)
+        elif isinstance(value, str) and all(isinstance(one, str) for one in known):
             one_of(f"reading: {name}", value, known)
 
 
@@ -123,7 +129,8 @@ def start(
     jobs : int
         Worker processes of every sweep; 0: all cores.
     reading : mapping of str to str, optional
-        Switches of the paper that differ from the default, such as {"link": "shared"}.
+        Switches of the paper that differ from the default, such as {"link": "shared"}; the law of
+        the sizes also as {"size": "FILE.py:name"}.
     executor : concurrent.futures.Executor, optional
         Where all sweeps run, in place of processes of this machine.
 
