@@ -235,6 +235,8 @@ def save(
     figure: Any = None,
     formats: Sequence[str] = (),
     latex: bool = False,
+    policies: Iterable[str] = (),
+    needs: str = "",
 ) -> None:
     """Write the numbers behind a picture, and the picture, under an id of data/figures.toml.
 
@@ -252,6 +254,10 @@ def save(
         Further formats of the picture.
     latex : bool
         Whether the table is written as data/<name>.tex, too.
+    policies : iterable of str
+        Labels that the table's column ``policy`` should have; a line says which are missing.
+    needs : str
+        What the line about an empty table says, such as "the set-up cost 0 in setups".
     """
     import matplotlib.pyplot as plt
 
@@ -259,7 +265,7 @@ def save(
     results = here.folder_of_results
     if figure is None and plt.get_fignums() and plt.gcf().number not in here.earlier_figures:
         figure = plt.gcf()
-    if table is not None and not has_rows(table, name):
+    if table is not None and not has_rows(table, name, needs):
         if figure is not None:
             plt.close(getattr(figure, "figure", figure))
         return
@@ -269,3 +275,5 @@ def save(
             results.latex(name, table)
     if figure is not None:
         results.figure(name, getattr(figure, "figure", figure), formats)
+    if table is not None and policies:
+        note_missing(table, policies)
