@@ -6,7 +6,6 @@ uses the current figure.
 
 import importlib.util
 import math
-import os
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
@@ -149,8 +148,6 @@ def start(
     from dlsim.study import style
     from dlsim.study.report import Results
 
-    if not isinstance(out, str | os.PathLike):
-        raise InputError(f"out must be the path of a folder, or empty, got {out!r}")
     scales = read_scales(paper)
     size = SimpleNamespace(**scales[one_of("scale", scale, scales)])
     rule = "a whole number of at least 0"
