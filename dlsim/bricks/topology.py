@@ -36,7 +36,7 @@ from dlsim.validate import (
 #: Links of one domain in the two-level tree, in the order of its traces.
 TWO_LEVEL = ("LAN up", "LAN down", "WAN up", "WAN down")
 #: Kinds of links, as Table 1 gives them throughputs.
-KINDS = ("lan", "wan")
+LINK_KINDS = ("lan", "wan")
 #: Most hops of all pairs of domains together: 2 GiB.
 MOST_HOPS = 2**28
 
@@ -278,7 +278,7 @@ def from_graph(graph: nx.Graph, domains: Sequence[Hashable] | None = None) -> To
     rows, row_of = list[tuple[str, str, Hashable, Hashable]](), dict[tuple[Any, Any], int]()
     for start, end, given in graph.edges(data="kind"):
         kind = given or ("lan" if start in domains or end in domains else "wan")
-        one_of(f"kind of edge {start!r} - {end!r}", kind, KINDS)
+        one_of(f"kind of edge {start!r} - {end!r}", kind, LINK_KINDS)
         for a, b in ((start, end), (end, start)):
             row_of[a, b] = len(rows)
             rows.append((f"{a} - {b}", kind, a, b))
@@ -367,7 +367,7 @@ def draw_means(
         Ends of the uniform distribution, Mbit/s (defaults: Table 1).
     """
     instance("topology", topology, Topology, "; see two_level(10)")
-    ends_of = zip(KINDS, (lan, wan), strict=True)
+    ends_of = zip(LINK_KINDS, (lan, wan), strict=True)
     kinds = {kind: number_range(kind, ends, above=True) for kind, ends in ends_of}
     if "kind" not in topology.links or not topology.links["kind"].isin(list(kinds)).all():
         raise InputError("links must have a kind, lan or wan, for their means to be drawn")

@@ -18,9 +18,9 @@ from dlsim.study.gantt import bar_legend_entry, draw_bars, line_legend_entry, na
 from dlsim.study.style import INK
 
 #: Most nodes whose rows can be told apart in four pictures.
-MAX_NODES = 6
+MOST_RELEASES = 6
 #: Rounds of sending of the last way.
-ROUNDS = 4
+SENDING_ROUNDS = 4
 #: Partition of every way, by what stands above its picture.
 WAYS = {
     "wait for the last node": "opr",
@@ -42,7 +42,7 @@ _DEFINITIONS = {
 
 @panel(
     "Inserted idle time: what waiting for the last node costs",
-    NumberList("free_at", "nodes become free at", (0.0, 14.0, 26.0, 36.0), 0.0, 1e6, MAX_NODES),
+    NumberList("free_at", "nodes become free at", (0.0, 14.0, 26.0, 36.0), 0.0, 1e6, MOST_RELEASES),
     Slider("size", "load size", 1.0, 200.0, 1.0, 40.0),
     Slider("send", "time to send a unit", 0.1, 10.0, 0.1, 1.0),
     Slider("compute", "time to compute a unit", 0.1, 20.0, 0.1, 4.0),
@@ -55,7 +55,7 @@ def idle_time(
     release = sorted(free_at)
     cluster = Cluster(nodes=len(release), cms=send, cps=compute)
     splits = {
-        name: split_load(size, release, cluster, way, ROUNDS if way == "umr-iit" else 1)
+        name: split_load(size, release, cluster, way, SENDING_ROUNDS if way == "umr-iit" else 1)
         for name, way in WAYS.items()
     }
     until = 1.02 * max(split.completion for split in splits.values())

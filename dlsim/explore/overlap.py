@@ -21,7 +21,7 @@ MAX_CHUNKS = 10
 #: Numbers of streams that are compared.
 STREAMS = (1, 2, 3)
 #: What stands beside the row of each stage of the engine, and its colour.
-STAGES = {
+STAGE_ROWS = {
     "h2d": ("copy in", INK["sky"]),
     "map": ("compute", INK["green"]),
     "d2h": ("copy out", INK["orange"]),
@@ -75,7 +75,7 @@ def overlap(
 
 def _draw_run(ax: Axes, run: PipelineResult, until: float) -> None:
     """Draw a block per operation in the row of its stage, with the number of its chunk."""
-    for row, (stage, (_, color)) in enumerate(STAGES.items()):
+    for row, (stage, (_, color)) in enumerate(STAGE_ROWS.items()):
         blocks = run.ops[run.ops["stage"] == stage]
         start, end = blocks["start"].to_numpy(float), blocks["end"].to_numpy(float)
         draw_bars(ax, [row] * len(blocks), start, end, color, "compute")
@@ -87,7 +87,7 @@ def _draw_run(ax: Axes, run: PipelineResult, until: float) -> None:
         }
         for chunk, middle in zip(blocks["chunk"], (start + end) / 2, strict=True):
             ax.text(middle, row, str(chunk + 1), zorder=4, **look)
-    name_rows(ax, [name for name, _ in STAGES.values()], 0, until, fontsize=8.5)
+    name_rows(ax, [name for name, _ in STAGE_ROWS.values()], 0, until, fontsize=8.5)
 
 
 def _sentence(ends: Mapping[int, float]) -> str:

@@ -151,10 +151,11 @@ def load_laws(switches: Mapping[str, Any]) -> dict[str, Any]:
         If there is no such file, or no function of this name in it.
     """
     found = dict(mapping("reading", switches))
-    if names_user_code(text := found.get("size")):
-        found["size"] = load_user_code("size", text)
+    law = found.get("size")
+    if names_user_code(law):
+        found["size"] = load_user_code("size", str(law))
         if not callable(found["size"]):
-            raise InputError(f"size {text!r} must be a function of a generator and a count")
+            raise InputError(f"size {law!r} must be a function of a generator and a count")
     return found
 
 
