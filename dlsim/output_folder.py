@@ -63,6 +63,8 @@ class OutputFolder:
     """
 
     def __init__(self, folder: StrPath, kind: str = "results", remedy: str = "") -> None:
+        if not isinstance(folder, str | os.PathLike):
+            raise InputError(f"the folder of {kind} must be a path, got out={folder!r}")
         self.name, self.folder, self.kind = os.fspath(folder), Path(os.path.abspath(folder)), kind
         self.remedy = remedy or "choose another folder"
         self.is_acquired = False

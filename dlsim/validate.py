@@ -163,6 +163,54 @@ def find_row(
     return next((known for known, row in rows.items() if row == value), own(value)), value
 
 
+def list_of(
+    name: str,
+    values: Any,
+    check: Callable[..., Any],
+    *,
+    least: int = 1,
+    unique: bool = True,
+    **rule: Any,
+) -> list[Any]:
+    """Return a list of values, each as ``check(name, value, **rule)`` returns it.
+
+    A tuple or an array is taken, too. A list of fewer than `least` values is refused, and, if
+    `unique`, one that holds a value twice: two points of a grid would have the same name.
+
+    >>> list_of("loads", [0.5, 1], number, above=True)
+    [0.5, 1]
+    """
+    if isinstance(values, np.ndarray):
+        values = values.tolist()
+    if not isinstance(values, list | tuple):
+        example = [values] if isinstance(values, int | float) else "[...]"
+        raise InputError(f"{name} must be a list, got {values!r}; write {name} = {example}")
+    if len(values) < least:
+        count = "one value" if least == 1 else f"{least} values"
+        raise InputError(f"{name} must hold at least {count}, got {values!r}")
+    found = list[Any]()
+    for place, value in enumerate(values):
+        checked = check(f"{name}[{place}]", value, **rule)
+        if unique and checked in found:
+            raise InputError(f"{name} holds {value!r} twice; give every value once")
+        found.append(checked)
+    return found
+
+
+def lists_of_one_length(**lists: Any) -> dict[str, list[Any]]:
+    """Return lists of numbers by their names, for the columns of a table.
+
+    >>> lists_of_one_length(arrivals=[0, 0], sizes=[8, 4])
+    {'arrivals': [0, 0], 'sizes': [8, 4]}
+    """
+    found = {name: list_of(name, values, number, unique=False) for name, values in lists.items()}
+    lengths = [len(values) for values in found.values()]
+    if len(set(lengths)) > 1:
+        got = ", ".join(map(str, lengths))
+        raise InputError(f"{', '.join(found)} must be equally long lists, got {got} values")
+    return found
+
+
 def any_number(name: str, value: Any) -> float:
     """Return any number, including infinity, as a float."""
     return float(number(name, value, -math.inf, math.inf, rule="a number"))

@@ -492,7 +492,7 @@ def test_a_method_that_no_kernel_handles_is_refused(monkeypatch, registry, simul
     methods = getattr(model, registry)
     monkeypatch.setattr(model, "one_of", lambda name, value, options: value)
     monkeypatch.setattr(reading_module, "one_of", lambda name, value, options: value)
-    monkeypatch.setitem(methods, "strange", model.RegistryEntry("strange", 99))
+    monkeypatch.setitem(methods, "strange", model.RegistryEntry("strange", 99, "Strange"))
     with pytest.raises(ValueError, match="has this code"):
         simulate_it(grid([100.0], [(0, 0, 0, 100, 9)]))
 

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 from dlsim.bricks import Environment, Reading, Scheduler, simulate, topology
+from dlsim.bricks.model import ALGORITHMS, RegistryEntry
 from dlsim.bricks.workload import random_environment
 from dlsim.errors import InputError
+from dlsim.papers.bricks import find_scheduler
 
 
 def parts(**changes):
@@ -329,3 +331,31 @@ def test_an_outcome_without_requests():
     found = (o.failure_rate, o.mean_cost, o.work_weighted_cost, o.lateness)
     assert np.isnan(found).all()
     assert o.drain_time == 0
+
+
+def test_an_algorithm_without_a_legend_is_refused_when_it_is_made(monkeypatch):
+    monkeypatch.setitem(ALGORITHMS, "mine", RegistryEntry("mine", 7))
+    with pytest.raises(InputError, match=r"algorithm 'mine' has no name .* give its record in"):
+        Scheduler("mine")
+
+    def nameless(view):
+        return 0
+
+    nameless.__name__ = " "
+    with pytest.raises(InputError, match="has no name for the figures"):
+        Scheduler(nameless)
+    assert Scheduler(lambda view: 0).name == "<lambda> x/x"
+
+
+@pytest.mark.parametrize(
+    ("legend", "name"), [("Greedy", "Greedy x/x"), ("D-0.7", "D-0.7 x/x"), ("D-1", "D-1 x/x")]
+)
+def test_a_scheduler_is_found_by_its_legend(legend, name):
+    assert find_scheduler(legend).name == name
+    assert find_scheduler(legend, load_correction=True, max_fallbacks=1).name.endswith(" L/F")
+
+
+@pytest.mark.parametrize("legend", ["greedy", "D-0", "D-1.5", "D-x", "D-nan", "MCDF", "", 7, None])
+def test_another_legend_is_refused(legend):
+    with pytest.raises(InputError, match=r"policy must be Greedy, D-0.7 or another Opt"):
+        find_scheduler(legend)

@@ -176,3 +176,82 @@ def test_every_second_node_is_a_server(counts):
     assert both.tolist() == counts
     for domain in range(len(counts)):
         assert abs((servers == domain).sum() - (clients == domain).sum()) <= 1
+
+
+# ------------------------------------------------------------------ a graph of one's own
+
+
+def ring_with_leaves():
+    """Three routers in a ring, a domain behind each."""
+    return nx.Graph([("p", "q"), ("q", "r"), ("r", "p"), ("a", "p"), ("b", "q"), ("c", "r")])
+
+
+def test_a_graph_makes_two_links_of_every_edge():
+    made = topology.from_graph(ring_with_leaves())
+    assert made.domains == 3  # a, b, c: the vertices with a single edge
+    assert len(made.links) == 12
+    assert made.links["name"][:2].tolist() == ["p - q", "q - p"]
+    assert names(made, 0, 0) == ["a - p", "p - a"]
+    assert names(made, 0, 1) == ["a - p", "p - q", "q - b"]
+    assert names(made, 2, 0) == ["c - r", "r - p", "p - a"]
+    assert kinds(made, 1, 2) == ["lan", "wan", "lan"]
+    assert made.to_graph().edges["q", "b"]["link"] == made.path(0, 1)[-1]
+
+
+def test_kinds_and_domains_of_a_graph_may_be_given():
+    graph = nx.Graph([("a", "p"), ("p", "q"), ("q", "b"), ("q", "c")])
+    graph.edges["p", "q"]["kind"] = "lan"
+    made = topology.from_graph(graph, ["b", "a"])  # c is a domain of nothing
+    assert made.domains == 2
+    assert names(made, 0, 1) == ["b - q", "q - p", "p - a"]
+    assert kinds(made, 0, 1) == ["lan", "lan", "lan"]
+    assert made.links["kind"].tolist()[-2:] == ["wan", "wan"]  # of q - c
+
+
+@pytest.mark.parametrize("made", [topology.two_level(4), TWO_REGIONS])
+def test_the_graph_of_a_tree_makes_the_same_paths_again(made):
+    graph = made.to_graph()
+    leaves = [made.links["start"][made.path(d, d)[0]] for d in range(made.domains)]
+    again = topology.from_graph(graph.to_undirected(), leaves)
+    for pair in itertools.product(range(made.domains), repeat=2):
+        steps = [
+            [tuple(one.links.loc[link, ["start", "end"]]) for link in one.path(*pair)]
+            for one in (made, again)
+        ]
+        assert steps[0] == steps[1]
+
+
+@pytest.mark.parametrize(
+    ("graph", "domains", "message"),
+    [
+        (nx.Graph(), None, "graph must have an edge, got none"),
+        (nx.DiGraph([("a", "p")]), None, "graph must be undirected and simple"),
+        (nx.Graph([("a", "p"), ("b", "q")]), None, "graph must be connected, but no path leads to"),
+        (nx.Graph([("a", "a"), ("a", "b")]), None, "vertex 'a' must not be joined to itself"),
+        (nx.cycle_graph(3), None, "the graph needs a domain: a vertex with a single edge"),
+        (ring_with_leaves(), ["a", "x"], "domain 'x' must be a vertex of the graph"),
+        (ring_with_leaves(), ["a", "a"], "domain 'a' must be .* named once"),
+        (ring_with_leaves(), ["p"], "domain 'p' must be .* put a router before it"),
+        (nx.Graph([("a", "b", {"kind": "dsl"})]), None, "kind of edge 'a' - 'b' must be one of"),
+        ("a-b", None, "graph must be a Graph, got 'a-b'"),
+    ],
+)
+def test_a_graph_that_is_no_network_is_refused(graph, domains, message):
+    with pytest.raises(InputError, match=message):
+        topology.from_graph(graph, domains)
+
+
+def test_links_without_ends_make_no_graph():
+    made = topology.from_paths(TWO_REGIONS.links[["name"]], TWO_REGIONS.paths)
+    with pytest.raises(InputError, match="a graph needs links with start and end; they have name"):
+        made.to_graph()
+
+
+def test_an_environment_is_drawn_on_a_graph_of_ones_own():
+    made = topology.from_graph(ring_with_leaves())
+    env = Environment.random(1, 60, topology=made, horizon=3600.0)
+    assert env.topology is made
+    assert len(env.rates) == 12
+    means = pd.Series(env.rates.mean(axis=1)).groupby(made.links["kind"]).mean()
+    assert 50 * 0.8 < means["lan"] < 100 * 1.2  # the ranges of Table 1, and the noise of a day
+    assert 500 * 0.8 < means["wan"] < 1000 * 1.2

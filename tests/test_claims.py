@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
+from dlsim.papers import bricks
 from dlsim.study.claims import (
     MARGINS,
     STRONGER,
@@ -470,3 +471,24 @@ def test_ids_differ(tmp_path):
     path.write_text(ROW + ROW)
     with pytest.raises(InputError, match="'p-1' is there twice"):
         load_claims(path=path)
+
+
+@pytest.mark.parametrize(("gain", "differ"), [(0.0, 0), (0.1, 2), (-0.2, 4)])
+def test_an_equal_gain_in_every_run_is_bounded_by_the_requests(gain, differ):
+    """Two runs of ten requests: so many of the twenty are decided otherwise at least."""
+    rows = [
+        {"interval": 60, "replicate": k, "policy": "Greedy", "corrected": corrected}
+        | {"fallbacks": most, "failure": 0.5 - gain * corrected, "requests": 10}
+        for k in range(2)
+        for corrected in (0, 1)
+        for most in (0, 1)
+    ]
+    points = bricks.gains_of_correction(pd.DataFrame(rows))
+    assert points["estimate"].tolist() == pytest.approx([gain] * 2)
+    assert points["discordant"].tolist() == [differ] * 2
+    [claim] = [one for one in load_claims("bricks") if one.id == "bricks-2b"]
+    found = judge_claim(claim, points).intervals
+    # two-sided exact bounds of a binomial share at 95 %, as if all went the same way
+    most = scipy.stats.binomtest(differ, 20).proportion_ci(method="exact").high
+    assert found["high"].tolist() == pytest.approx([most] * 2)
+    assert found["low"].tolist() == pytest.approx([-most] * 2)

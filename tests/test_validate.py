@@ -486,3 +486,29 @@ def test_a_column_that_is_not_known_is_refused_unless_it_is_to_be_ignored():
         validate.require_table("tasks", table, **known, ignore=["weigth"])
     assert validate.require_table("tasks", table, **known, ignore=["weigth", "note"]) is table
     assert validate.require_table("tasks", table, ["arrival"]) is table  # nothing is asked
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (0.5, r"loads must be a list, got 0.5; write loads = \[0.5\]"),
+        ("0.5", r"loads must be a list, got '0.5'"),
+        ([], r"loads must hold at least one value, got \[\]"),
+        (["x"], r"loads\[0\] must be a finite number above 0, got 'x'"),
+        ([1, 0], r"loads\[1\] must be a finite number above 0, got 0"),
+        ([1, 2, 1.0], r"loads holds 1.0 twice; give every value once"),
+    ],
+)
+def test_a_list_that_cannot_be_an_axis_is_refused(values, message):
+    with pytest.raises(InputError, match=message):
+        validate.list_of("loads", values, validate.number, above=True)
+
+
+def test_lists_keep_the_types_of_their_values():
+    assert validate.list_of("x", (1, 0.5), validate.number) == [1, 0.5]
+    assert [*map(type, validate.list_of("x", [1, 0.5], validate.number))] == [int, float]
+    assert validate.list_of("x", np.array([3.0, 4.0]), validate.whole) == [3, 4]
+    assert validate.list_of("x", [], validate.whole, least=0) == []
+    assert validate.list_of("x", [7, 7], validate.whole, unique=False) == [7, 7]
+    with pytest.raises(InputError, match="arrivals, sizes must be equally long lists, got 2, 1"):
+        validate.lists_of_one_length(arrivals=[0, 0], sizes=[1])

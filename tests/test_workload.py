@@ -574,3 +574,39 @@ def test_a_law_that_returns_no_sizes_is_refused(law, message):
     for draw in (workload.mcdf, workload.dcratio):
         with pytest.raises(InputError, match=message):
             draw(PAPER, 0.5, 1e6, size=law)
+
+
+def test_a_law_named_in_a_reading_is_loaded_and_goes_to_the_generator(tmp_path):
+    file = tmp_path / "laws.py"
+    file.write_text("def two(rng, count):\n    return [2.0] * count\n")
+    switches = {"size": f"{file}:two", "link": "shared"}
+    for generator in ("mcdf", "dcratio"):
+        rules, drawing = workload.split_reading(switches, generator)
+        assert rules == {"link": "shared"}
+        assert drawing["size"](None, 3) == [2.0] * 3
+    with pytest.raises(InputError, match="there is no file"):
+        workload.load_laws({"size": "nowhere.py:two"})
+    file.write_text("two = 2\n")
+    with pytest.raises(InputError, match="must be a function of a generator and a count"):
+        workload.load_laws(switches)
+    with pytest.raises(InputError, match="link must be one of"):
+        workload.split_reading({"link": pareto}, "mcdf")
+
+
+def test_a_law_twice_as_large_doubles_every_size():
+    options = {"load": 0.5, "horizon": 1e5, "seed": 7, "batch": "single"}
+    cluster = Cluster(4, cms=1, cps=2)
+    once = workload.mcdf(cluster, size=pareto, **options)
+    twice = workload.mcdf(cluster, size=workload.scale_law(pareto, 2), **options)
+    assert twice.attrs["reading"]["size"] == "pareto"
+    # the same load: half as many tasks of twice the size, from the same draws
+    shared = min(len(once), len(twice))
+    assert (twice["sigma"][:shared] == 2 * once["sigma"][:shared]).all()
+    assert len(twice) == pytest.approx(len(once) / 2, rel=0.05)
+    assert workload.scale_law("abs", 2) == "abs"
+
+
+def test_sizes_are_the_first_positive_draws():
+    draws = 100 + 100 * np.random.default_rng(3).standard_normal(200)
+    found = workload.draw_sizes(np.random.default_rng(3), 50)
+    assert found.tolist() == draws[draws > 0][:50].tolist()

@@ -46,6 +46,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from dlsim.bricks.core import state
+from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
 from dlsim.user_code import resolve_user_code
 from dlsim.validate import number, one_of, whole
@@ -141,7 +142,8 @@ class Scheduler:
     Raises
     ------
     InputError
-        For an Opt outside (0, 1], an unknown algorithm, or a number out of range.
+        For an Opt outside (0, 1], an unknown algorithm or one without a name for the figures, or a
+        number out of range.
     """
 
     algorithm: str | Callable[[Any], int] = "greedy"
@@ -167,16 +169,22 @@ class Scheduler:
         )
         for name in ("load_correction", "exclude_rejecting", "correct_links"):
             one_of(name, getattr(self, name), (True, False))
+        if not self.legend.strip():
+            remedy = "give its record in ALGORITHMS a legend, or the function a __name__"
+            raise InputError(f"algorithm {self.algorithm!r} has no name for the figures; {remedy}")
+
+    @property
+    def legend(self) -> str:
+        """The first word of `name`: Greedy, D-0.7, or a function's own name."""
+        if callable(self.algorithm):
+            return str(getattr(self.algorithm, "__name__", type(self.algorithm).__name__))
+        return ALGORITHMS[self.algorithm].legend.format(opt=self.opt)
 
     @property
     def name(self) -> str:
         """The legend of Figures 3 and 5, such as ``D-0.7 L/F``; a function's own name."""
-        if callable(self.algorithm):
-            short = str(getattr(self.algorithm, "__name__", type(self.algorithm).__name__))
-        else:
-            short = ALGORITHMS[self.algorithm].legend.format(opt=self.opt)
         fallback = "F" if self.max_fallbacks else "x"
-        return f"{short} {'L' if self.load_correction else 'x'}/{fallback}"
+        return f"{self.legend} {'L' if self.load_correction else 'x'}/{fallback}"
 
 
 @dataclass(frozen=True)

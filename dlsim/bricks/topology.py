@@ -8,10 +8,12 @@ between domains in the tree of `two_level` it takes LAN up, WAN up, WAN down, LA
 Source: paper B, section 2 and Figure 2 (which is lost); Table 1.
 """
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import networkx as nx
 import numpy as np
 import pandas as pd
 
@@ -24,6 +26,7 @@ from dlsim.validate import (
     column,
     instance,
     number_range,
+    one_of,
     random_generator,
     require_table,
     to_floats,
@@ -32,6 +35,8 @@ from dlsim.validate import (
 
 #: Links of one domain in the two-level tree, in the order of its traces.
 TWO_LEVEL = ("LAN up", "LAN down", "WAN up", "WAN down")
+#: Kinds of links, as Table 1 gives them throughputs.
+LINK_KINDS = ("lan", "wan")
 #: Most hops of all pairs of domains together: 2 GiB.
 MOST_HOPS = 2**28
 
@@ -43,8 +48,9 @@ class Topology:
     Attributes
     ----------
     links : DataFrame
-        One row per link, in the order of the traces: ``name``, and for a tree ``kind``
-        (lan or wan), ``direction`` (up or down) and ``vertex`` (its lower end).
+        One row per link, in the order of the traces: ``name``; unless it is made by `from_paths`
+        also ``kind`` (lan or wan), ``start`` and ``end`` (vertices); and for a tree ``direction``
+        (up or down) and ``vertex`` (its lower end).
     domains : int
         Number of domains.
     first, hops : ndarray of int
@@ -74,6 +80,24 @@ class Topology:
         hop = np.arange(len(pair)) - self.first[pair]
         columns = {"source": source, "target": target, "hop": hop, "link": self.hops}
         return pd.DataFrame(columns)
+
+    def to_graph(self) -> nx.DiGraph:
+        """Return the network as a graph: an edge for each link, with its row as ``link``.
+
+        Raises
+        ------
+        InputError
+            For links without the columns start and end.
+        """
+        if missing := [name for name in ("start", "end") if name not in self.links]:
+            has = ", ".join(map(str, self.links))
+            raise InputError(f"a graph needs links with {' and '.join(missing)}; they have {has}")
+        graph = nx.DiGraph()
+        for row, (start, end) in enumerate(
+            zip(self.links["start"], self.links["end"], strict=True)
+        ):
+            graph.add_edge(start, end, link=row)
+        return graph
 
 
 def _check_hops(domains: int, hops: int) -> None:
@@ -108,6 +132,13 @@ def _join_climbs(up: list[int], down: list[int], row: dict[int, int]) -> list[in
         shared += 1
     up, down = up[: len(up) - shared], down[: len(down) - shared]
     return [2 * row[v] for v in up] + [2 * row[v] + 1 for v in reversed(down)]
+
+
+def _add_ends(links: pd.DataFrame, parents: IntArray) -> pd.DataFrame:
+    """Add the start and the end of the links of a tree, from the vertex above each."""
+    is_up = links["direction"] == "up"
+    start = np.where(is_up, links["vertex"], parents)
+    return links.assign(start=start, end=np.where(is_up, parents, links["vertex"]))
 
 
 def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
@@ -152,6 +183,7 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
     kinds = [(v, "lan" if v in leaf_set else "wan") for v in below]
     rows = [(f"{way} {v}", kind, way, v) for v, kind in kinds for way in ("up", "down")]
     links = pd.DataFrame(rows, columns=["name", "kind", "direction", "vertex"])
+    links = _add_ends(links, np.array(parents)[links["vertex"]])
     first, hops = [0], list[int]()
     for path in (_join_climbs(a, b, row) for a in climbs for b in climbs):
         hops.extend(path)
@@ -183,12 +215,99 @@ def two_level(domains: int) -> Topology:
         "direction": ["up", "down"] * (2 * domains),
         "vertex": np.repeat(np.arange(2 * domains), 2),
     }
+    links = pd.DataFrame(columns)
+    is_lan = links["kind"] == "lan"
+    links = _add_ends(links, np.where(is_lan, links["vertex"] + 1, 2 * domains))
     d, e = np.indices((domains, domains))
     way = np.stack([4 * d, 4 * d + 2, 4 * e + 3, 4 * e + 1], axis=-1)
     crossed = np.ones(way.shape, dtype=bool)
     crossed[np.diag_indices(domains)] = True, False, False, True
     first = np.append(0, np.cumsum(crossed.sum(axis=-1)))
-    return Topology(pd.DataFrame(columns), domains, first, way[crossed].astype(np.int64))
+    return Topology(links, domains, first, way[crossed].astype(np.int64))
+
+
+def from_graph(graph: nx.Graph, domains: Sequence[Hashable] | None = None) -> Topology:
+    """Make a topology of any connected graph; paths are the shortest in hops.
+
+    Every edge stands for two links, one in each direction, with a trace of its own: rows 2 k and
+    2 k + 1 are edge k of ``graph.edges``, first as the graph has it, then reversed. The nodes of a
+    domain hang below one vertex with a single edge, which is their LAN: a transfer within a domain
+    takes it up and down. Among equally short paths the first is taken in the order of the graph.
+
+    Parameters
+    ----------
+    graph : networkx.Graph
+        Simple, undirected and connected. An edge may carry ``kind``, lan or wan; by default an edge
+        of a domain is lan, any other wan.
+    domains : sequence of nodes, optional
+        The vertex of each domain; by default every vertex with a single edge, in the order of the
+        graph.
+
+    Returns
+    -------
+    Topology
+        Its links have the columns name, kind, start and end.
+
+    Raises
+    ------
+    InputError
+        For a graph that is directed, empty, not connected or has an edge from a vertex to itself; a
+        domain that is no vertex, is named twice or has several edges; no domain; or another kind.
+
+    Examples
+    --------
+    Three domains, two of them behind one router:
+
+    >>> g = nx.Graph([("a", "west"), ("b", "west"), ("west", "east"), ("east", "c")])
+    >>> t = from_graph(g)
+    >>> t.domains, t.links["name"][list(t.path(0, 2))].tolist()
+    (3, ['a - west', 'west - east', 'east - c'])
+    >>> t.links["name"][list(t.path(1, 1))].tolist()
+    ['b - west', 'west - b']
+    """
+    _check_graph(graph)
+    if domains is None:
+        domains = [node for node, degree in graph.degree if degree == 1]
+    domains = list(domains)
+    if not domains:
+        raise InputError("the graph needs a domain: a vertex with a single edge, its LAN")
+    for place, node in enumerate(domains):
+        if node not in graph or node in domains[:place] or graph.degree[node] != 1:
+            rule = "a vertex of the graph with a single edge, its LAN, and named once"
+            raise InputError(f"domain {node!r} must be {rule}; put a router before it")
+    rows, row_of = list[tuple[str, str, Hashable, Hashable]](), dict[tuple[Any, Any], int]()
+    for start, end, given in graph.edges(data="kind"):
+        kind = given or ("lan" if start in domains or end in domains else "wan")
+        one_of(f"kind of edge {start!r} - {end!r}", kind, LINK_KINDS)
+        for a, b in ((start, end), (end, start)):
+            row_of[a, b] = len(rows)
+            rows.append((f"{a} - {b}", kind, a, b))
+    first, hops = [0], list[int]()
+    for source in domains:
+        ways = nx.single_source_shortest_path(graph, source)
+        for target in domains:
+            router = next(iter(graph[source]))
+            way = ways[target] if target != source else [source, router, source]
+            hops.extend(row_of[pair] for pair in itertools.pairwise(way))
+            first.append(len(hops))
+            _check_hops(len(domains), len(hops))
+    links = pd.DataFrame(rows, columns=["name", "kind", "start", "end"])
+    return Topology(links, len(domains), np.array(first, np.int64), np.array(hops, np.int64))
+
+
+def _check_graph(graph: Any) -> None:
+    """Refuse what is no simple, undirected, connected graph with an edge."""
+    instance("graph", graph, nx.Graph)
+    if graph.is_directed() or graph.is_multigraph():
+        raise InputError("graph must be undirected and simple: use nx.Graph(graph)")
+    if not graph.number_of_edges():
+        raise InputError("graph must have an edge, got none")
+    if loops := list(nx.selfloop_edges(graph)):
+        raise InputError(f"vertex {loops[0][0]!r} must not be joined to itself; remove that edge")
+    if not nx.is_connected(graph):
+        parts = sorted(nx.connected_components(graph), key=len)
+        lost = next(iter(parts[0]))
+        raise InputError(f"graph must be connected, but no path leads to {lost!r}; add an edge")
 
 
 def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
@@ -248,7 +367,8 @@ def draw_means(
         Ends of the uniform distribution, Mbit/s (defaults: Table 1).
     """
     instance("topology", topology, Topology, "; see two_level(10)")
-    kinds = {k: number_range(k, ends, above=True) for k, ends in (("lan", lan), ("wan", wan))}
+    ends_of = zip(LINK_KINDS, (lan, wan), strict=True)
+    kinds = {kind: number_range(kind, ends, above=True) for kind, ends in ends_of}
     if "kind" not in topology.links or not topology.links["kind"].isin(list(kinds)).all():
         raise InputError("links must have a kind, lan or wan, for their means to be drawn")
     low, high = np.array([kinds[kind] for kind in topology.links["kind"]]).T

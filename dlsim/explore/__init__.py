@@ -8,12 +8,14 @@ Calling a panel shows it; the line below its picture is the call that brings the
 """
 
 from dlsim.explore.grid import grid
+from dlsim.explore.idle_time import idle_time
+from dlsim.explore.overlap import overlap
 from dlsim.explore.queue import queue
 from dlsim.explore.schedules import schedules
 from dlsim.explore.timing import timing
 from dlsim.explore.wan import wan
 
 #: Every panel by name, in the order of the papers.
-PANELS = {panel.name: panel for panel in (timing, schedules, wan, grid, queue)}
+PANELS = {panel.name: panel for panel in (timing, schedules, idle_time, wan, grid, queue, overlap)}
 
-__all__ = ["PANELS", "grid", "queue", "schedules", "timing", "wan"]
+__all__ = ["PANELS", "grid", "idle_time", "overlap", "queue", "schedules", "timing", "wan"]

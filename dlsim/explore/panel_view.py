@@ -84,7 +84,7 @@ class PanelView(widgets.VBox):
         in_view = [self.controls[control.name] for control in self.panel.controls]
         settings = [self.controls[control.name] for control in self.panel.settings]
         folds = {"more settings": _folded_grid(settings)} if settings else {}
-        folds["readings"] = _folded_grid([*self.readings.values()])
+        folds |= {"readings": _folded_grid([*self.readings.values()])} if self.readings else {}
         folds["words"] = self._definitions()
         toggles = [_fold_button(name, part) for name, part in folds.items()]
         save_row = widgets.HBox(

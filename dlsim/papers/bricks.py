@@ -19,13 +19,16 @@ seconds
     resource, model, replicate, seconds.
 """
 
+import math
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from typing import Any
 
 import pandas as pd
 
-from dlsim.bricks import INPUT_SWITCHES
+from dlsim.bricks import INPUT_SWITCHES, Scheduler
 from dlsim.bricks import SWITCHES as ENGINE_SWITCHES
+from dlsim.errors import InputError
 from dlsim.study.measure import (
     differences,
     measures,
@@ -36,6 +39,7 @@ from dlsim.study.measure import (
     with_exact_bounds,
 )
 from dlsim.study.stats import relative_reduction
+from dlsim.user_code import names_user_code
 
 #: The schedulers of Figures 3 to 6.
 POLICIES = ("Greedy", "D-0.5", "D-0.6", "D-0.7", "D-0.8", "D-0.9")
@@ -65,6 +69,33 @@ BLAMED_CAUSES: dict[str, dict[str, Any]] = {
 LARGE_SYSTEM_NODES = 75
 #: The reduction of the failure rate from which it is dramatic (claim 1a).
 DRAMATIC_REDUCTION = 0.10
+
+
+def find_scheduler(policy: str, **options: Any) -> Scheduler:
+    """Return the scheduler of a legend such as "Greedy", "D-0.7" or "FILE.py:rule".
+
+    Parameters
+    ----------
+    policy : str
+        Greedy; D- and Opt, in (0, 1]; or a function of a user's file.
+    **options
+        Further fields of `Scheduler`.
+
+    Raises
+    ------
+    InputError
+        For another legend, or as `Scheduler`.
+    """
+    if names_user_code(policy):
+        return Scheduler(policy, **options)
+    if policy == "Greedy":
+        return Scheduler("greedy", **options)
+    with suppress(ValueError, AttributeError):  # neither a text nor a number behind "D-"
+        opt = float(policy.removeprefix("D-")) if policy.startswith("D-") else math.nan
+        if 0 < opt <= 1:
+            return Scheduler("deadline", opt=opt, **options)
+    rule = "Greedy, D-0.7 or another Opt above 0 and at most 1, or FILE.py:rule"
+    raise InputError(f"policy must be {rule}; got {policy!r}")
 
 
 def name_version(corrected: int, fallbacks: int) -> str:
@@ -116,11 +147,14 @@ def subtract_corrected(frame: pd.DataFrame, by: str = "interval") -> pd.DataFram
 def gains_of_correction(frame: pd.DataFrame, by: str = "interval") -> pd.DataFrame:
     """Estimate by how much Load Correction lowers the failure rate.
 
-    Where no run has any gain, the number of requests bounds it.
+    Where all runs have the same gain, mostly none, the number of requests bounds it; as many of
+    them as the gain counts are decided otherwise at least.
     """
     table = estimate_changes(subtract_corrected(frame, by), by)
     requests = frame.groupby([by, "replicate"])["requests"].first().groupby(by).sum()
-    return with_exact_bounds(table, table[by].map(requests))
+    table = with_exact_bounds(table, table[by].map(requests))
+    counted = (table["estimate"].abs() * table["total"]).round()
+    return table.assign(discordant=counted.fillna(0).astype(int))
 
 
 def removed_failures(
@@ -244,8 +278,10 @@ def cost_of_fallbacks(runs: pd.DataFrame) -> pd.DataFrame:
 
 
 @measures("bricks-9")
-def trade_off(runs: pd.DataFrame) -> pd.DataFrame:
+def trade_off(runs: pd.DataFrame) -> pd.DataFrame | None:
     """Return the rise of the failure rate and the fall of the cost from least to largest Opt."""
+    if len(sort_opts(runs["policy"])) < 2:
+        return None
     parts = []
     for column in ("failure", "cost"):
         table = by_scheduler(runs, column)

@@ -223,7 +223,10 @@ def sensitivity_where_sending_is_dear(ratios: pd.DataFrame) -> pd.DataFrame:
 
 
 def ranges_over_axes(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
-    """Return the range of the reject ratio over load, set-up cost and Cms/Cps, per policy."""
+    """Return the range of the reject ratio over load, set-up cost and Cms/Cps, per policy.
+
+    An axis of which nothing was run is left out.
+    """
     names = list(ratios["policy"].unique())
     rows = main[main["policy"].isin(names)]
     axes: dict[str, tuple[pd.DataFrame, list[str]]] = {
@@ -233,6 +236,8 @@ def ranges_over_axes(main: pd.DataFrame, ratios: pd.DataFrame) -> pd.DataFrame:
     }
     parts = {}
     for axis, (table, others) in axes.items():
+        if table.empty:  # no set-up cost of 0, or none above it
+            continue
         groups = table.groupby([*others, "replicate"])
         parts[axis] = (groups.max() - groups.min()).groupby("replicate").mean()[names]
     return pd.concat(parts, names=["axis"])

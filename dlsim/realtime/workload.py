@@ -13,6 +13,7 @@ Real-time Scheduling of Divisible Loads by Utilizing Inserted Idle Time" (paper 
 5.1 (`dcratio`); what they leave open is a switch of `SWITCHES`.
 """
 
+import functools
 import math
 import os
 import re
@@ -32,12 +33,12 @@ from dlsim.reading import BaseReading, switch
 from dlsim.realtime import model
 from dlsim.realtime.execution_times import least_times, opr_table
 from dlsim.realtime.model import Cluster
-from dlsim.user_code import calling_user_code
+from dlsim.user_code import calling_user_code, load_user_code, names_user_code
 from dlsim.validate import Floats, Seed, instance, mapping, one_of, random_streams, require_positive
 
 __all__ = [
-    "SWITCHES", "dcratio", "from_csv", "from_swf", "mcdf", "mean_least_time", "realised_load",
-    "split_reading", "user_split",
+    "SWITCHES", "dcratio", "draw_sizes", "from_csv", "from_swf", "load_laws", "mcdf",
+    "mean_least_time", "realised_load", "scale_law", "split_reading", "user_split",
 ]  # fmt: skip
 
 #: Most tasks at one arrival point (paper M: U{1..10}), and their mean number.
@@ -83,7 +84,7 @@ class TaskDraw(BaseReading):
     size: Law = switch(
         ("resample", "abs", "clip"),
         label="sizes that are not positive: drawn again, made positive, or raised",
-        reads="workload:_draw_sizes",
+        reads="workload:draw_sizes",
         is_open=True,
     )
     base: str = switch(
@@ -110,7 +111,7 @@ class RatioDraw(BaseReading):
     size: Law = switch(
         ("resample", "clip", "abs", "uniform"),
         label="sizes that are not positive: drawn again, raised, made positive; or uniform",
-        reads="workload:_draw_sizes",
+        reads="workload:draw_sizes",
         is_open=True,
     )
     deadline: str = switch(
@@ -139,13 +140,52 @@ SWITCHES = {
 }
 
 
-def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[str, str], ...]:
+def load_laws(switches: Mapping[str, Any]) -> dict[str, Any]:
+    """Return switches in which a text ``FILE.py:name`` is the function that it names.
+
+    A sweep then knows the law by what it does, and computes anew when the file changes.
+
+    Raises
+    ------
+    InputError
+        If there is no such file, or no function of this name in it.
+    """
+    found = dict(mapping("reading", switches))
+    law = found.get("size")
+    if names_user_code(law):
+        found["size"] = load_user_code("size", str(law))
+        if not callable(found["size"]):
+            raise InputError(f"size {law!r} must be a function of a generator and a count")
+    return found
+
+
+def scale_law(size: Law, factor: float) -> Law:
+    """Return a user's law whose sizes are `factor` times as large; a name is returned as it is.
+
+    A law that has a name is scaled by its `mean`.
+
+    >>> law = scale_law(lambda generator, count: np.full(count, 3.0), 2)
+    >>> law(np.random.default_rng(0), 2).tolist()
+    [6.0, 6.0]
+    """
+    if not callable(size):
+        return size
+
+    @functools.wraps(size)
+    def scaled(generator: Generator, count: int) -> Any:
+        return factor * np.asarray(size(generator, count))
+
+    return scaled
+
+
+def split_reading(switches: Mapping[str, Any], *generators: str) -> tuple[dict[str, Any], ...]:
     """Sort a mixed mapping into switches of the engine and of each generator.
 
     Parameters
     ----------
     switches : mapping of str to str
-        Fields of `dlsim.realtime.Reading` and switches of the generators, in any order.
+        Fields of `dlsim.realtime.Reading` and switches of the generators, in any order. The law of
+        the sizes, ``size``, may also be a function, or a text ``FILE.py:name``.
     *generators : str
         Keys of `SWITCHES`. Generators may share a switch: it goes to each that knows
         the option.
@@ -169,11 +209,17 @@ def split_reading(switches: Mapping[str, str], *generators: str) -> tuple[dict[s
         one_of("generator", generator, SWITCHES)
     tables = [model.SWITCHES, *(SWITCHES[generator] for generator in generators)]
     known = dict.fromkeys(name for table in tables for name in table)
-    for name, value in mapping("switches", switches).items():
+    switches = load_laws(switches)
+    own = {"size"} if callable(switches.get("size")) else set()
+    for name, value in switches.items():
         one_of("switch", name, known)
         options = dict.fromkeys(option for table in tables for option in table.get(name, ()))
-        one_of(name, value, options)
-    return tuple({k: v for k, v in switches.items() if v in table.get(k, ())} for table in tables)
+        if name not in own:
+            one_of(name, value, options)
+    return tuple(
+        {k: v for k, v in switches.items() if k in table and (k in own or v in table[k])}
+        for table in tables
+    )
 
 
 def _check_switches(switches: dict[str, Any], generator: str) -> None:
@@ -241,11 +287,33 @@ def _draw_arrival_points(stream: Generator, mean: float, horizon: float, interva
     return reached[reached < horizon]
 
 
-def _draw_sizes(stream: Generator, count: int, mean: float, size: Law) -> Floats:
-    """Draw data sizes; no draw beyond the last one needed is taken from the stream.
+def draw_sizes(
+    stream: Generator, count: int, mean: float = 100.0, size: Law = "resample"
+) -> Floats:
+    """Draw data sizes by a law; no draw beyond the last one needed is taken from the stream.
 
-    `size` says how draws of N(mean, mean) are made positive, or "uniform": U(0, 2 mean) instead;
-    or it is a function that draws them itself.
+    Parameters
+    ----------
+    stream : numpy.random.Generator
+        Where the random numbers come from.
+    count : int
+        How many sizes.
+    mean : float
+        Mean of the normal law and its standard deviation, as for `mcdf`; half the upper end of the
+        uniform one. A user's law does not depend on it.
+    size : str or callable
+        A name of `SIZE_LAWS`: how draws of N(mean, mean) are made positive, or "uniform": U(0,
+        2 mean) instead. Or a user's law, as for `mcdf`.
+
+    Returns
+    -------
+    ndarray of float, shape (count,)
+        Sizes above 0.
+
+    Raises
+    ------
+    InputError
+        For a user's law that fails or returns something else than `count` sizes above 0.
     """
     if callable(size):
         name = getattr(size, "__name__", "size")
@@ -343,7 +411,8 @@ def mcdf(
     seed : int or numpy.random.SeedSequence
         Same seed, same bytes; a SeedSequence is not changed.
     mean : float
-        Mean of the data sizes before they are made positive, and standard deviation.
+        Mean of the data sizes before they are made positive, and standard deviation. A user's law
+        does not depend on it (`scale_law`); with ``base="nominal"`` it is the size at which E is.
     batch : {"literal", "scaled", "single"}
         U{1..10} tasks at points :math:`\bar{E}/L` apart, as the text has it; at points
         :math:`5.5 \bar{E}/L` apart, so that the realised load is L; or one task a point.
@@ -388,7 +457,7 @@ def mcdf(
     if base == "nominal":
         average = float(least_times(mean, drawn))
     elif callable(size):
-        sample = _draw_sizes(draws["law"], LAW_SAMPLE, mean, size)
+        sample = draw_sizes(draws["law"], LAW_SAMPLE, mean, size)
         average = float(least_times(sample, drawn).mean())
     else:
         average = mean_least_time(drawn, mean, size)
@@ -398,7 +467,7 @@ def mcdf(
     at = _draw_arrival_points(draws["arrivals"], gap, horizon, interval)
     counts = draws["batches"].integers(1, MAX_BATCH, size=len(at), endpoint=True)
     arrival = at if batch == "single" else np.repeat(at, counts)
-    sigma = _draw_sizes(draws["sizes"], len(arrival), mean, size)
+    sigma = draw_sizes(draws["sizes"], len(arrival), mean, size)
     table = opr_table(drawn)
     low, high = least_times(sigma, drawn), table.setup_time[1] + sigma * table.time_per_unit[1]
     if deadline == "largest":  # E falls, then rises in n
@@ -425,7 +494,7 @@ def _draw_fitting_pairs(
                 "to find; use a larger dc_ratio, or deadline='clamp'"
             )
         more = min(max(count - have, 1000), PAIRS_PER_DRAW)
-        sigma = _draw_sizes(draws["sizes"], more, mean, size)
+        sigma = draw_sizes(draws["sizes"], more, mean, size)
         pairs = np.stack([sigma, scale * (0.5 + draws["deadlines"].random(more))])
         kept.append(pairs[:, pairs[1] >= least_times(sigma, cluster)])
         drawn, have = drawn + more, have + kept[-1].shape[1]
@@ -503,7 +572,7 @@ def dcratio(
     if deadline == "redraw_both":
         sigma, due = _draw_fitting_pairs(draws, count, mean, size, scale, cluster)
     else:
-        sigma = _draw_sizes(draws["sizes"], count, mean, size)
+        sigma = draw_sizes(draws["sizes"], count, mean, size)
         scales = scale if deadline == "clamp" else dc_ratio * _time_on_all_nodes(sigma, cluster)
         due = scales * (0.5 + draws["deadlines"].random(count))
         due = np.maximum(due, least_times(sigma, cluster))

@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from dlsim.study.judging import claim_points, judge, plot_claim, show_scorecard
     from dlsim.study.plain_text import shown_label, shown_table, shown_text
     from dlsim.study.readings import map_of_readings
-    from dlsim.study.session import save, start
+    from dlsim.study.session import has_rows, note_missing, save, start
     from dlsim.study.stats import summary
     from dlsim.study.style import policy_style, student_interval
 
 __all__ = [
     "claim_points",
+    "has_rows",
     "judge",
     "map_of_readings",
+    "note_missing",
     "plot_claim",
     "policy_style",
     "save",
@@ -41,8 +43,10 @@ __all__ = [
 
 _MODULE_OF = {
     "claim_points": "judging",
+    "has_rows": "session",
     "judge": "judging",
     "map_of_readings": "readings",
+    "note_missing": "session",
     "plot_claim": "judging",
     "policy_style": "style",
     "save": "session",

@@ -22,6 +22,10 @@ class MarkdownText(str):
         return str(self)
 
 
+#: Columns of the points of a claim that could not be measured.
+NO_POINTS = ("point", "what", "estimate", "low", "high", "least", "most", "n")
+
+
 def find_claim(name: str) -> Claim:
     """Return a claim of the current paper, by its id."""
     known = {one.id: one for one in claims.load_claims(session.current().paper)}
@@ -102,11 +106,15 @@ def claim_points(name: str) -> pd.DataFrame:
     """Return the points of a claim as they were judged.
 
     Columns: the place in the grid, ``estimate``, ``low`` and ``high`` (95 % for one point alone),
-    ``least`` and ``most`` (95 % for all points of the claim at once).
+    ``least`` and ``most`` (95 % for all points of the claim at once). There is no row where the
+    claim could not be measured.
     """
     known = session.current().verdicts
     points = known[one_of("a claim that was judged", name, known)].intervals
-    return pd.DataFrame() if points is None else points.copy()
+    if points is None:
+        return pd.DataFrame(columns=NO_POINTS)
+    missing = [name for name in NO_POINTS if name not in points]
+    return points.reindex(columns=[*points, *missing]) if points.empty else points.copy()
 
 
 def plot_claim(name: str, x: str, **place: Any) -> Axes:

@@ -166,9 +166,12 @@ def slope_over(table: pd.DataFrame, over: str) -> pd.DataFrame:
 def trend(table: pd.DataFrame, over: str, text: str = "{what} over {over}") -> pd.DataFrame:
     """Estimate the `slope_over` of each column over an axis.
 
-    ``steps`` counts neighbours along it and ``wrong`` those whose means fall.
+    ``steps`` counts neighbours along it and ``wrong`` those whose means fall. An empty table has
+    no points.
     """
     by = [str(name) for name in table.index.names if name not in (over, "replicate")]
+    if table.empty:
+        return points(table, by)
     means = table.groupby([over, *by]).mean()
     falls = means.groupby(by).diff() if by else means.diff()
     names = {what: text.format(what=what, over=over) for what in table}

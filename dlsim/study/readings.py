@@ -37,7 +37,7 @@ def name_reading(reading: Switches) -> str:
         if isinstance(value, tuple | list):
             text = "-".join(f"{end:.0f}" for end in value)
         else:
-            text = format_value(value)
+            text = format_value(getattr(value, "__name__", value))  # a user's function by its name
         parts.append(f"{name}={text}")
     return ", ".join(parts) or "default"
 

@@ -7,7 +7,7 @@ uses the current figure.
 import importlib.util
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from types import ModuleType, SimpleNamespace
@@ -17,6 +17,7 @@ import pandas as pd
 
 from dlsim.errors import InputError
 from dlsim.files import read_bytes, read_toml, shared_file, shared_folder
+from dlsim.user_code import load_user_code, names_user_code
 from dlsim.validate import mapping, one_of, whole
 
 if TYPE_CHECKING:
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
 
 #: Replicates of a sweep outside a session.
 REPLICATES = 10
+#: Switches of readings whose value may also name a user's function: the law of the sizes (papers M
+#: and I), the predictor (paper B).
+OPEN_SWITCHES = ("size", "predictor")
 
 
 @dataclass
@@ -91,7 +95,9 @@ def _check_reading(reading: Mapping[str, Any], switches: Mapping[str, Sequence[A
         raise InputError(f"nothing here depends on a reading: it must be empty; got {chosen!r}")
     for name, value in chosen.items():
         known = switches[one_of("a switch of the reading", name, switches)]
-        if isinstance(value, str) and all(isinstance(one, str) for one in known):
+        if name in OPEN_SWITCHES and names_user_code(value):
+            load_user_code(name, value)
+        elif isinstance(value, str) and all(isinstance(one, str) for one in known):
             one_of(f"reading: {name}", value, known)
 
 
@@ -122,7 +128,8 @@ def start(
     jobs : int
         Worker processes of every sweep; 0: all cores.
     reading : mapping of str to str, optional
-        Switches of the paper that differ from the default, such as {"link": "shared"}.
+        Switches of the paper that differ from the default, such as {"link": "shared"}; the law of
+        the sizes also as {"size": "FILE.py:name"}.
     executor : concurrent.futures.Executor, optional
         Where all sweeps run, in place of processes of this machine.
 
@@ -183,12 +190,50 @@ def _watch_cells() -> None:
         shell.events.register("pre_run_cell", _note_earlier_figures)
 
 
+def has_rows(table: pd.DataFrame, what: str, needs: str = "") -> bool:
+    """Tell whether there is something to draw; if not, print that the figure is left out.
+
+    Parameters
+    ----------
+    table : DataFrame
+        The rows of a sweep that a figure shows.
+    what : str
+        What is left out without them, such as "Figure 4".
+    needs : str
+        Which values of a parameter would make such rows, such as "the set-up cost 0 in setups".
+    """
+    if len(table):
+        return True
+    why = f"it needs {needs}" if needs else "these parameters make no rows for it"
+    print(f"{what} is left out: {why}.")
+    return False
+
+
+def note_missing(rows: pd.DataFrame, policies: Iterable[str]) -> None:
+    """Print which policies are not in the rows of a sweep, because they were added after it.
+
+    Parameters
+    ----------
+    rows : DataFrame
+        The rows of a sweep that a figure shows, with a column ``policy``.
+    policies : iterable of str
+        Labels of all policies that the figure should show.
+    """
+    ran = set(rows["policy"])
+    if missing := [name for name in policies if name not in ran]:
+        them = "it" if len(missing) == 1 else "them"
+        remedy = f"the sweep did not run {them}; run its cell again"
+        print(f"Not in this figure: {', '.join(missing)} ({remedy}).")
+
+
 def save(
     name: str,
     table: pd.DataFrame | None = None,
     figure: Any = None,
     formats: Sequence[str] = (),
     latex: bool = False,
+    policies: Iterable[str] = (),
+    needs: str = "",
 ) -> None:
     """Write the numbers behind a picture, and the picture, under an id of data/figures.toml.
 
@@ -201,20 +246,31 @@ def save(
     figure : Figure, Axes or a seaborn grid, optional
         The picture; by default the current figure of pyplot, if this cell made it. It is shown in
         the notebook and closed: a change after `save` needs another `save` with the figure.
+        It is left out, with a line that says so, where the table has no rows.
     formats : sequence of {"svg", "pdf"}
         Further formats of the picture.
     latex : bool
         Whether the table is written as data/<name>.tex, too.
+    policies : iterable of str
+        Labels that the table's column ``policy`` should have; a line says which are missing.
+    needs : str
+        What the line about an empty table says, such as "the set-up cost 0 in setups".
     """
     import matplotlib.pyplot as plt
 
     here = current()
     results = here.folder_of_results
+    if figure is None and plt.get_fignums() and plt.gcf().number not in here.earlier_figures:
+        figure = plt.gcf()
+    if table is not None and not has_rows(table, name, needs):
+        if figure is not None:
+            plt.close(getattr(figure, "figure", figure))
+        return
     if table is not None:
         results.table(name, table)
         if latex:
             results.latex(name, table)
-    if figure is None and plt.get_fignums() and plt.gcf().number not in here.earlier_figures:
-        figure = plt.gcf()
     if figure is not None:
         results.figure(name, getattr(figure, "figure", figure), formats)
+    if table is not None and policies:
+        note_missing(table, policies)

@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib.pyplot as plt
 import pytest
 
+from dlsim import explore
 from tests.verification.executed import in_one_space
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "70-explore.ipynb"
@@ -56,12 +57,10 @@ def test_the_slides_are_named_after_the_panel_and_hold_its_sentence(seen):
     assert first != second
 
 
-def titles_of(draw, *values):
-    """Return the numbers at the ends of the titles that a cell's function draws."""
-    draw(*values)
-    ends = [float(ax.get_title(loc="left").split()[-1]) for ax in plt.gcf().axes]
-    plt.close("all")
-    return ends
+def ends_of(panel, **given):
+    """Return the numbers at the ends of the titles of a panel's pictures."""
+    figure, _ = panel.picture(**given)
+    return [float(ax.get_title(loc="left").split()[-1]) for ax in figure.axes]
 
 
 @pytest.mark.parametrize(
@@ -72,11 +71,22 @@ def titles_of(draw, *values):
         ("5, 5", [37, 37, 37]),
     ],
 )
-def test_ways_of_using_idle_nodes_by_hand(seen, free_at, ends):
-    found = titles_of(seen[0]["compare_ways"], free_at, 14.0, 1.0, 3.0)
+def test_ways_of_using_idle_nodes_by_hand(free_at, ends):
+    found = ends_of(explore.idle_time, free_at=free_at, size=14.0, send=1.0, compute=3.0)
     for value, end in zip(found, ends, strict=False):
         if end is not None:
             assert value == pytest.approx(float(end), rel=1e-4)
+
+
+def test_the_sentence_says_what_waiting_costs_by_hand():
+    # Figures 1a and 1b of paper I: 36 + 22 + 10 of idle time; 36 + 40/(1 - .8^4); 4 e - 76 = 200
+    said = explore.idle_time.sentence(free_at="0, 14, 26, 36", size=40.0, send=1.0, compute=4.0)
+    assert "inserts 68 of idle time, and the load ends at 103.75, 50.4 % later" in said
+    assert said.endswith("(optimum of one round: 69).")
+    alone = explore.idle_time.sentence(free_at="5, 5", size=14.0, send=1.0, compute=3.0)
+    assert alone.startswith(
+        "Waiting for the last node inserts 0 of idle time, and the load ends at 37"
+    )
 
 
 @pytest.mark.parametrize(
@@ -88,7 +98,30 @@ def test_ways_of_using_idle_nodes_by_hand(seen, free_at, ends):
         ({"chunks": 1}, [6, 6, 6]),
     ],
 )
-def test_overlap_of_copies_and_kernels_by_hand(seen, change, ends):
-    given = {"chunks": 5, "copy_in": 3.0, "kernel": 1.0, "copy_out": 2.0}
-    found = titles_of(lambda: seen[0]["overlap"](**{**given, **change}))
-    assert found == ends
+def test_overlap_of_copies_and_kernels_by_hand(change, ends):
+    assert ends_of(explore.overlap, **change) == ends
+    said = explore.overlap.sentence(**change)
+    assert f"With one stream the last chunk is done at {ends[0]};" in said
+    for streams, end in zip((2, 3), ends[1:], strict=True):
+        gain = "no faster" if end == ends[0] else f"{ends[0] / end:.3g} times as fast"
+        assert f"{gain} with {streams}" in said
+
+
+@pytest.mark.parametrize(
+    "slip", ["0, 40, x", "", "0, <img src=x onerror=alert(1)>", "-1, 4", "1e9"]
+)
+def test_a_slip_in_the_text_field_says_why_and_keeps_the_last_picture(slip):
+    view = explore.idle_time()
+    before = bytes(view.image.value)
+    view.controls["free_at"].value = slip
+    assert "<b>Not drawn:</b> free_at" in view.sentence.value
+    assert "<img" not in view.sentence.value
+    assert bytes(view.image.value) == before
+    view.controls["free_at"].value = "0, 40, 80"
+    assert "Not drawn" not in view.sentence.value
+    assert bytes(view.image.value) != before
+
+
+def test_the_notebook_shows_every_panel(seen):
+    code = NOTEBOOK.read_text("utf-8")
+    assert all(f"explore.{name}(" in code for name in explore.PANELS)
