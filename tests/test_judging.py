@@ -1,6 +1,7 @@
 """What a notebook calls: start, judge, save, the scorecard, the map of readings."""
 
 import re
+from html import unescape
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -205,7 +206,7 @@ def test_the_scorecard_has_every_claim_and_says_what_was_not_judged(out):
     assert card.loc["mcdf-1", "agreement"] == "CONTRADICTS"  # made up, unlike the reference
     assert card.loc["mcdf-6", "verdict"] == "cannot be checked"
     assert card.loc["mcdf-19", "verdict"] == "holds"  # needs no frame
-    assert "authors&#x27; measurement" in shown or "authors&#39; measurement" in shown
+    assert "authors' measurement" in unescape(shown)
 
 
 def verdict_from(points, least):

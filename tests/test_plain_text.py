@@ -208,6 +208,7 @@ MAKERS = {"HTML", "HTMLMath", "Markdown", "MarkdownText", "Latex", "Math", "SVG"
 MAKERS |= {"Label", "display_html", "display_markdown", "display_latex"}
 #: Where an argument is no literal, and why that is right: texts of files in it are escaped.
 KNOWN = {
+    ("90-scorecard", "Markdown(describe_rates(rates))"): "numbers of a table of ours",
     ("65-your-log", "Markdown('\\n'.join((f'- {line}' for line in lines)))"): "shown_text",
     ("66-your-platform", "Markdown('\\n'.join((f'- {line}' for line in lines)))"): "shown_text",
     ("80-your-own", "MarkdownText(explain(judge_claim(claim, gain_of_least_laxity(rows))))"): (
