@@ -28,7 +28,6 @@ from dlsim.validate import (
     number_range,
     one_of,
     random_generator,
-    require_table,
     to_floats,
     whole,
 )
@@ -48,7 +47,7 @@ class Topology:
     Attributes
     ----------
     links : DataFrame
-        One row per link, in the order of the traces: ``name``; unless it is made by `from_paths`
+        One row per link, in the order of the traces: ``name``; if it is made here
         also ``kind`` (lan or wan), ``start`` and ``end`` (vertices); and for a tree ``direction``
         (up or down) and ``vertex`` (its lower end).
     domains : int
@@ -308,44 +307,6 @@ def _check_graph(graph: Any) -> None:
         parts = sorted(nx.connected_components(graph), key=len)
         lost = next(iter(parts[0]))
         raise InputError(f"graph must be connected, but no path leads to {lost!r}; add an edge")
-
-
-def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
-    """Make a topology of any shape from tables.
-
-    Parameters
-    ----------
-    links : DataFrame
-        As `Topology.links`; ``kind`` is needed where means shall be drawn.
-    paths : DataFrame
-        As `Topology.paths`: domains from 0 on, hops rising; every pair of domains has one.
-
-    Raises
-    ------
-    InputError
-        For a missing column, an unknown link or domain, a hop that is given twice, or a pair
-        of domains without a path.
-    """
-    wanted = ["source", "target", "hop", "link"]
-    require_table("links", links, ["name"], unique=False)
-    rows = require_table("paths", paths, wanted, unique=False)[wanted]
-    rows = rows.sort_values(wanted[:3], kind="stable")
-    _whole_numbers("link", rows["link"], 0, len(links))
-    ends = _whole_numbers(
-        "source and target", rows[["source", "target"]].to_numpy().ravel(), 0, 2**15
-    )
-    for source, target, hop, _ in rows[rows.duplicated(wanted[:3])].itertuples(index=False):
-        raise InputError(f"hop {hop} of the path from {source} to {target} is given twice")
-    domains = max(ends) + 1
-    pair = (rows["source"] * domains + rows["target"]).to_numpy()
-    seen, length = np.unique(pair, return_counts=True)
-    if len(seen) < domains * domains:
-        gaps = np.flatnonzero(seen != np.arange(len(seen)))
-        source, target = divmod(int(gaps[0]) if gaps.size else len(seen), domains)
-        raise InputError(f"no path from domain {source} to {target}; every pair needs one")
-    first = np.append(0, np.cumsum(length))
-    hops = rows["link"].to_numpy(dtype=np.int64)
-    return Topology(links.reset_index(drop=True), domains, first, hops)
 
 
 def draw_means(

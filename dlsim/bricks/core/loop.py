@@ -184,7 +184,7 @@ def is_packet_next(env, state):
     if counters.packets == 0:
         return False
     time = state.packets[0].time
-    is_before_new = counters.new == env.time.shape[0] or time < env.time[counters.new]
+    is_before_new = counters.new == env.arrival.shape[0] or time < env.arrival[counters.new]
     return is_before_new and (counters.events == 0 or time < state.heap[0].time)
 
 
@@ -192,9 +192,9 @@ def is_packet_next(env, state):
 def is_new_request_next(env, state):
     """Tell whether the first submission of a request comes before the events of the heap."""
     counters = state.counters[0]
-    if counters.new == env.time.shape[0]:
+    if counters.new == env.arrival.shape[0]:
         return False
-    time = env.time[counters.new]
+    time = env.arrival[counters.new]
     return counters.events == 0 or not comes_before(
         state.heap[0], time, SUBMISSION, counters.new, 0
     )
@@ -208,7 +208,7 @@ def run_events(env, cfg, state):
     (probe ``counters.probes`` - 1 has been measured), HEAP_FULL, TOO_MANY_PROBES or PAUSE.
     """
     counters = state.counters[0]
-    while counters.events > 0 or counters.packets > 0 or counters.new < env.time.shape[0]:
+    while counters.events > 0 or counters.packets > 0 or counters.new < env.arrival.shape[0]:
         if not has_room(state):
             return HEAP_FULL
         counters.steps += 1
@@ -219,7 +219,7 @@ def run_events(env, cfg, state):
             continue
         is_new = is_new_request_next(env, state)
         if is_new:
-            kind, row, now = SUBMISSION, counters.new, env.time[counters.new]
+            kind, row, now = SUBMISSION, counters.new, env.arrival[counters.new]
         else:
             kind, row, now = state.heap[0].kind, state.heap[0].row, state.heap[0].time
         counters.now = now

@@ -3,8 +3,11 @@
 import numpy as np
 
 from dlsim.bricks.core.network import path_between, smallest_on_path
-from dlsim.bricks.core.state import DEADLINE, GREEDY, NONE
+from dlsim.bricks.core.state import NONE
 from dlsim.compiled import CLOCK_DIVISOR, TOL, compiled, deadline_with_tolerance, meets_deadline
+
+#: Codes of `dlsim.bricks.core.state.Config.algorithm`; another is a user's function.
+GREEDY, DEADLINE = range(2)
 
 
 @compiled(inline=True)
@@ -92,12 +95,12 @@ def choose_greedy(now, state):
 
 
 @compiled(inline=True)
-def choose_deadline(now, deadline, opt, state):
+def choose_deadline(now, due, opt, state):
     """Apply Deadline: return the server whose T_Si is nearest below T_target (eq. 1, 3, 4).
 
     Of equally near ones the first is taken; where none is below the target, that of Greedy.
     """
-    target = (deadline - now) * opt
+    target = (due - now) * opt
     limit = deadline_with_tolerance(now + target, abs(target))
     nearest = -np.inf
     for server in range(state.estimates.shape[0]):
@@ -120,7 +123,7 @@ def choose_server(row, now, env, cfg, state):
     if cfg.algorithm == GREEDY:
         return choose_greedy(now, state)
     if cfg.algorithm == DEADLINE:
-        return choose_deadline(now, env.deadline[row], cfg.opt, state)
+        return choose_deadline(now, env.due[row], cfg.opt, state)
     raise ValueError("no scheduler has this code")
 
 
@@ -140,6 +143,6 @@ def accepts_request(row, now, promised, env, cfg, state):
     request = state.requests[row]
     if cfg.send_counts_twice:
         promised += now - request.submitted
-    due = env.deadline[row] + cfg.fallback_slack
-    is_in_time = meets_deadline(promised, due, abs(due - env.time[row]))
+    due = env.due[row] + cfg.fallback_slack
+    is_in_time = meets_deadline(promised, due, abs(due - env.arrival[row]))
     return is_in_time or request.fallbacks >= cfg.max_fallbacks

@@ -10,17 +10,16 @@ from dlsim.compiled import zero_recarray
 
 #: Kinds of events, in the order in which they happen at one instant.
 SERVICE_END, RESULT_ARRIVAL, INPUT_ARRIVAL, SUBMISSION, PACKET = range(5)
-#: Why the event loop stops: all requests are done; a user's scheduler has to choose a server; a
+#: Why the event loop stops: all requests are done; a user's policy has to choose a server; a
 #: user's predictor has to predict; the heap is full; a run needs too many probes; progress is due.
 DONE, CHOOSE, PREDICT, HEAP_FULL, TOO_MANY_PROBES, PAUSE = range(6)
 #: Events between two pauses.
 EVENTS_PER_PAUSE = 2**16
-#: Codes of `Config.algorithm`, `Config.load` and `Config.predictor`; USER is a function.
-GREEDY, DEADLINE = range(2)
+#: Codes of `Config.load` and `Config.predictor`; USER is a user's function.
 CLIENTS, UTILISATION, QUEUE, EXTERNAL = range(4)
 LAST, MEAN, PERFECT, ADAPTIVE = range(4)
 USER = -1
-#: No row; and the decision of a user's scheduler to refuse a request.
+#: No row; and the decision of a user's policy to refuse a request.
 NONE, REFUSED = -1, -2
 
 #: Probes that the predictor "mean" averages, and that a user's predictor is shown.
@@ -84,16 +83,16 @@ class EnvironmentArrays(NamedTuple):
     path_start: IntArray
     path_links: IntArray
     domains: int
-    time: FloatArray
+    arrival: FloatArray
     client: IntArray
     send: FloatArray
     recv: FloatArray
     work: FloatArray
-    deadline: FloatArray
+    due: FloatArray
 
 
 class Config(NamedTuple):
-    """A scheduler under a reading, as numbers."""
+    """A policy under a reading, as numbers."""
 
     algorithm: int
     load: int
@@ -136,7 +135,7 @@ class GridState(NamedTuple):
 
 def initial_state(env: EnvironmentArrays, cfg: Config) -> GridState:
     """Return the state before the first event."""
-    requests, servers, links = len(env.time), len(env.performance), len(env.rates)
+    requests, servers, links = len(env.arrival), len(env.performance), len(env.rates)
     series, cursors = links + servers, len((ARRIVED, ENDED, BUSY, BUSY_BEFORE))
     excluding = requests if cfg.exclude_rejecting else 0
     state = GridState(
