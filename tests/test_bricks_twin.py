@@ -483,7 +483,7 @@ def test_background_jobs_of_one_size_are_served_as_jobs_that_each_have_it(load):
         fast, plain = (
             simulate(
                 replace(drawn, background=times, background_work=sizes),
-                Scheduler(),
+                "Greedy",
                 Reading(load=load, probe=2.0),
             )
             for sizes in (size, each)

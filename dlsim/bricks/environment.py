@@ -73,17 +73,9 @@ def _to_lists(name: str, what: str, lists: Any) -> list[Floats]:
     return [nonnegative_numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
 
 
-def _pack_stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
-    """Join arrivals, one sorted list per queue, and their sizes into a stream."""
-    lists: list[Floats]
-    if isinstance(times, Stream):  # of another environment, by dataclasses.replace
-        got = len(times.first) - 1
-        if got == queues:
-            return times
-        lists = [times.times] * got if len(times.times) else []
-    else:
-        lists = _to_lists(name, "arrival times", () if times is None else times)
-    lists = lists or [np.empty(0)] * queues
+def _arrival_lists(name: str, queues: int, times: Any) -> list[Floats]:
+    """Return the arrivals at every queue; raise InputError for lists that are not sorted."""
+    lists = _to_lists(name, "arrival times", times) or [np.empty(0)] * queues
     if (got := len(lists)) != queues:
         raise InputError(f"{name} needs one list of arrival times per queue, {queues}; got {got}")
     for k, one in enumerate(lists):
@@ -91,6 +83,16 @@ def _pack_stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
             raise InputError(f"{name} needs a list of arrival times for queue {k}; got {one!r}")
         if (np.diff(one) < 0).any():
             raise InputError(f"{name} arrival times of queue {k} must not decrease; sort them")
+    return lists
+
+
+def _pack_stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
+    """Join arrivals, one sorted list per queue, and their sizes into a stream."""
+    if isinstance(times, Stream):  # of another environment, by dataclasses.replace
+        if len(times.first) - 1 == queues:
+            return times
+        times = [times.times_of(k) for k in range(len(times.first) - 1)] if len(times.times) else ()
+    lists = _arrival_lists(name, queues, () if times is None else times)
     if np.isscalar(sizes):
         return pack_arrivals(lists, np.array([float(number(f"size of {name}", sizes))]))
     size_lists = _to_lists(name, "sizes", sizes)

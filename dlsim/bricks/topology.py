@@ -113,6 +113,21 @@ def _whole_numbers(name: str, values: Any, low: int, high: float) -> list[int]:
     return numbers
 
 
+def _check_tree(parents: Any, leaves: Any) -> tuple[list[int], list[int]]:
+    """Return the vertices above and the leaves of a tree as whole numbers, or refuse them."""
+    parents = _whole_numbers("parents", parents, -1, np.size(parents))
+    leaves = _whole_numbers("leaves", leaves, 0, len(parents))
+    if parents.count(-1) != 1:
+        raise InputError(f"parents must name one root by -1, got {parents.count(-1)}")
+    inner = set(parents)
+    for leaf in leaves:
+        if leaf in inner or parents[leaf] < 0 or leaves.count(leaf) > 1:
+            raise InputError(f"leaf {leaf} must be a vertex below the root, without children, once")
+    for vertex in range(len(parents)):
+        _climb(parents, vertex)
+    return parents, leaves
+
+
 def _climb(parents: Sequence[int], leaf: int) -> list[int]:
     """Return the vertices from a leaf to just below the root."""
     climbed = []
@@ -165,17 +180,8 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
     >>> list(t.links["name"][list(t.path(0, 1))]), len(t.path(0, 2))
     (['up 0', 'down 1'], 3)
     """
-    parents = _whole_numbers("parents", parents, -1, np.size(parents))
-    leaves = _whole_numbers("leaves", leaves, 0, len(parents))
-    if parents.count(-1) != 1:
-        raise InputError(f"parents must name one root by -1, got {parents.count(-1)}")
-    inner = set(parents)
-    for leaf in leaves:
-        if leaf in inner or parents[leaf] < 0 or leaves.count(leaf) > 1:
-            raise InputError(f"leaf {leaf} must be a vertex below the root, without children, once")
+    parents, leaves = _check_tree(parents, leaves)
     below = [vertex for vertex, parent in enumerate(parents) if parent >= 0]
-    for vertex in below:
-        _climb(parents, vertex)
     climbs = [_climb(parents, leaf) for leaf in leaves]
     row = {vertex: number for number, vertex in enumerate(below)}
     leaf_set = set(leaves)

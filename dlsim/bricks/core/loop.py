@@ -200,6 +200,47 @@ def is_new_request_next(env, state):
     )
 
 
+@compiled(inline=True)
+def prepare_event(kind, row, now, env, cfg, state):
+    """Bring the monitor up to an event, and choose the server of a submission.
+
+    Returns DONE, or why the loop has to stop before the event.
+    """
+    counters = state.counters[0]
+    if kind == SUBMISSION or kind == INPUT_ARRIVAL:
+        reason = update_monitor(now, env, cfg, state)
+        if reason != DONE:
+            return reason
+    if kind == SUBMISSION:
+        refresh_estimates(row, env, cfg, state)
+        if cfg.exclude_rejecting:
+            exclude_rejecting(row, state)
+        if cfg.algorithm == USER:
+            counters.row = row
+            return CHOOSE
+        counters.choice = choose_server(row, now, env, cfg, state)
+    return DONE
+
+
+@compiled(inline=True)
+def carry_out(kind, row, now, env, cfg, state):
+    """Carry out an event of a request."""
+    counters = state.counters[0]
+    if kind == SUBMISSION:
+        choice = counters.choice
+        counters.choice = NONE
+        if choice == REFUSED:
+            refuse_request(row, state)
+        else:
+            submit_request(row, choice, now, env, cfg, state)
+    elif kind == INPUT_ARRIVAL:
+        receive_input(row, now, env, cfg, state)
+    elif kind == SERVICE_END:
+        end_service(row, now, env, cfg, state)
+    else:
+        receive_result(row, now, env, cfg, state)
+
+
 @compiled
 def run_events(env, cfg, state):
     """Carry out events until all requests are done or the caller has to act; return why.
@@ -223,34 +264,14 @@ def run_events(env, cfg, state):
         else:
             kind, row, now = state.heap[0].kind, state.heap[0].row, state.heap[0].time
         counters.now = now
-        if counters.choice == NONE and (kind == SUBMISSION or kind == INPUT_ARRIVAL):
-            reason = update_monitor(now, env, cfg, state)
+        if counters.choice == NONE:  # else the caller has chosen for this very submission
+            reason = prepare_event(kind, row, now, env, cfg, state)
             if reason != DONE:
                 return reason
-        if kind == SUBMISSION and counters.choice == NONE:
-            refresh_estimates(row, env, cfg, state)
-            if cfg.exclude_rejecting:
-                exclude_rejecting(row, state)
-            if cfg.algorithm == USER:
-                counters.row = row
-                return CHOOSE
-            counters.choice = choose_server(row, now, env, cfg, state)
         if is_new:
             counters.new += 1
         else:
             remove_first(state.heap, counters.events)
             counters.events -= 1
-        if kind == SUBMISSION:
-            choice = counters.choice
-            counters.choice = NONE
-            if choice == REFUSED:
-                refuse_request(row, state)
-            else:
-                submit_request(row, choice, now, env, cfg, state)
-        elif kind == INPUT_ARRIVAL:
-            receive_input(row, now, env, cfg, state)
-        elif kind == SERVICE_END:
-            end_service(row, now, env, cfg, state)
-        else:
-            receive_result(row, now, env, cfg, state)
+        carry_out(kind, row, now, env, cfg, state)
     return DONE
