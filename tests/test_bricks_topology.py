@@ -65,6 +65,9 @@ def test_paths_are_the_shortest_ways_through_the_graph(data):
         way = there if a == b else nx.shortest_path(graph, source, target)
         wanted = [graph.edges[edge]["link"] for edge in itertools.pairwise(way)]
         assert list(made.path(a, b)) == wanted
+        first, hops = made.by_target
+        pair = b * made.domains + a
+        assert hops[first[pair] : first[pair + 1]].tolist() == wanted
 
 
 def test_environment_takes_the_paths_of_a_tree():

@@ -92,6 +92,8 @@ def environment_arrays(env: Environment) -> EnvironmentArrays:
         packet=float(env.packet),
         path_start=env.topology.first,
         path_links=env.topology.hops,
+        return_start=env.topology.by_target[0],
+        return_links=env.topology.by_target[1],
         domains=int(env.topology.domains),
         **requests,
     )

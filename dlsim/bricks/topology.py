@@ -8,6 +8,7 @@ between domains in the tree of `two_level` it takes LAN up, WAN up, WAN down, LA
 Source: paper B, section 2 and Figure 2 (which is lost); Table 1.
 """
 
+import functools
 import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -69,6 +70,15 @@ class Topology:
     def path(self, source: int, target: int) -> tuple[int, ...]:
         """Return the links (rows) from one domain to another or the same, in order."""
         return tuple(self.links_of(source * self.domains + target).tolist())
+
+    @functools.cached_property
+    def by_target(self) -> tuple[IntArray, IntArray]:
+        """The fields `first` and `hops` with the paths sorted by target, then by source."""
+        pairs = np.arange(self.domains**2).reshape(-1, self.domains).T.ravel()
+        length = np.diff(self.first)[pairs]
+        first = np.append(0, np.cumsum(length))
+        shift = np.repeat(self.first[pairs] - first[:-1], length)
+        return first, self.hops[np.arange(len(self.hops)) + shift]
 
     @property
     def paths(self) -> pd.DataFrame:

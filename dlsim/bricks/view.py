@@ -196,7 +196,7 @@ class ViewBuilder:
             receiving=state.recv_time.copy(),
             performance=self.performance,
             load=_read_only(state.predicted[len(env.rates) :].copy()),
-            scheduled=_read_only(np.array(state.servers["scheduled"])),
+            scheduled=_read_only(state.scheduled.copy()),
             excluded=_read_only(state.excluded.copy()),
             submitted=_read_only(self.submitted[:seen]),
             server=_read_only(self.server[:seen]),

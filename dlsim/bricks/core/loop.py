@@ -122,7 +122,7 @@ def submit_request(row, server, now, env, cfg, state):
     request.server, request.submitted, request.is_returning = server, now, 0
     request.attempt = counters.attempts
     counters.attempts += 1
-    state.servers[server].scheduled += 1
+    state.scheduled[server] += 1
     start_transfer(row, now, env, cfg, state)
 
 
@@ -144,7 +144,7 @@ def receive_input(row, now, env, cfg, state):
     if cfg.exclude_rejecting:
         state.rejected_by[row, request.fallbacks] = server
     request.fallbacks += 1
-    state.servers[server].scheduled -= 1
+    state.scheduled[server] -= 1
     schedule_event(now, SUBMISSION, row, state)
 
 
@@ -154,7 +154,7 @@ def end_service(row, now, env, cfg, state):
     request = state.requests[row]
     request.is_returning = 1
     if cfg.corrected_until_served:
-        state.servers[request.server].scheduled -= 1
+        state.scheduled[request.server] -= 1
     start_transfer(row, now, env, cfg, state)
 
 
@@ -167,7 +167,7 @@ def receive_result(row, now, env, cfg, state):
     state.returned[counters.done] = row
     counters.done += 1
     if not cfg.corrected_until_served:
-        state.servers[request.server].scheduled -= 1
+        state.scheduled[request.server] -= 1
 
 
 @compiled(inline=True)

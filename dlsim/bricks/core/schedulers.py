@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from dlsim.bricks.core.network import path_between, smallest_on_path
+from dlsim.bricks.core.network import smallest_on_path
 from dlsim.bricks.core.state import NONE
 from dlsim.compiled import CLOCK_DIVISOR, TOL, compiled, deadline_with_tolerance, meets_deadline
 
@@ -33,12 +33,11 @@ def apply_link_correction(link, cfg, state):
 
 
 @compiled(inline=True)
-def predict_transfer(data, source, target, env, cfg, state):
-    """Return the seconds of a transfer between domains, a term of eq. (2)."""
-    first, last = path_between(source, target, env)
+def predict_transfer(data, pair, start, links, cfg, state):
+    """Return the seconds of a transfer over the path of a pair of domains, a term of eq. (2)."""
     smallest = np.inf
-    for hop in range(first, last):
-        smallest = min(smallest, apply_link_correction(env.path_links[hop], cfg, state))
+    for hop in range(start[pair], start[pair + 1]):
+        smallest = min(smallest, apply_link_correction(links[hop], cfg, state))
     return transfer_seconds(data, smallest)
 
 
@@ -51,7 +50,7 @@ def apply_load_correction(server, env, cfg, state):
     """
     load = state.predicted[env.rates.shape[0] + server]
     if cfg.load_correction:
-        load += state.servers[server].scheduled * cfg.pload
+        load += state.scheduled[server] * cfg.pload
     return load
 
 
@@ -63,11 +62,19 @@ def refresh_estimates(row, env, cfg, state):
     for server in range(env.performance.shape[0]):
         if env.server_domain[server] != there:  # servers are mostly listed by domain
             there = env.server_domain[server]
-            send_time = predict_transfer(env.send[row], home, there, env, cfg, state)
-            recv_time = predict_transfer(env.recv[row], there, home, env, cfg, state)
+            pair = home * env.domains + there
+            send_time = predict_transfer(
+                env.send[row], pair, env.path_start, env.path_links, cfg, state
+            )
+            recv_time = predict_transfer(
+                env.recv[row], pair, env.return_start, env.return_links, cfg, state
+            )
         state.send_time[server], state.recv_time[server] = send_time, recv_time
+    work = env.work[row]
+    for server in range(env.performance.shape[0]):  # a loop of its own: the compiler vectorises it
+        transfers = state.send_time[server] + state.recv_time[server]
         slowness = (1 + apply_load_correction(server, env, cfg, state)) / env.performance[server]
-        state.estimates[server] = send_time + recv_time + env.work[row] * slowness
+        state.estimates[server] = transfers + work * slowness
 
 
 @compiled

@@ -55,8 +55,8 @@ CURSOR = _record(i8="next_background last_client count", f8="free busy")
 #: and service up to one probe interval before.
 ARRIVED, ENDED, BUSY, BUSY_BEFORE = range(4)
 #: A server: when all work that has arrived is done, the next background job, the first and last
-#: client jobs, and numjobs of eq. (5): client jobs that are scheduled on it and not completed.
-SERVER = _record(f8="free", i8="next_background first_client last_client scheduled")
+#: client jobs.
+SERVER = _record(f8="free", i8="next_background first_client last_client")
 #: A link: client transfers under way, the next data of other users, and when it is free.
 LINK = _record(i8="transfers next_background", f8="free")
 #: Counters: events and packets in the heaps, the next new request, attempts, probes taken,
@@ -82,6 +82,8 @@ class EnvironmentArrays(NamedTuple):
     packet: float
     path_start: IntArray
     path_links: IntArray
+    return_start: IntArray  # the same paths by target: those that lead to a client side by side
+    return_links: IntArray
     domains: int
     arrival: FloatArray
     client: IntArray
@@ -120,6 +122,7 @@ class GridState(NamedTuple):
     attempts: np.recarray  # their submissions, in order
     returned: IntArray  # requests that are done, in order of their return
     servers: np.recarray
+    scheduled: IntArray  # numjobs of eq. (5): client jobs on every server that are not completed
     cursors: np.recarray  # of every server
     links: np.recarray
     measured: FloatArray  # links and servers, probe k in row k % WINDOW_PROBES
@@ -146,6 +149,7 @@ def initial_state(env: EnvironmentArrays, cfg: Config) -> GridState:
         attempts=zero_recarray(requests * (cfg.max_fallbacks + 1), ATTEMPT),
         returned=np.zeros(requests, dtype=np.int64),
         servers=zero_recarray(servers, SERVER),
+        scheduled=np.zeros(servers, dtype=np.int64),
         cursors=zero_recarray((servers, cursors), CURSOR),
         links=zero_recarray(links, LINK),
         measured=np.zeros((WINDOW_PROBES, series)),
