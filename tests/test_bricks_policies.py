@@ -188,6 +188,26 @@ def test_a_legend_with_an_opt_out_of_range_is_refused(legend):
         paper.find_scheduler(legend)
 
 
+# ---------------------------------------------------------------- what is made once
+
+
+def test_the_arrays_of_an_environment_are_those_of_its_tables():
+    """They are made once, and a replaced environment has its own."""
+    env = grid([100.0, 50.0], JOBS)
+    longer = replace(env, requests=env.requests.assign(work=5000.0, due=1e6))
+    assert env.arrays is env.arrays
+    assert env.arrays.work.tolist() == [1000, 2000, 1000]
+    assert longer.arrays.work.tolist() == [5000] * 3
+    assert not any(one.flags.writeable for one in env.arrays if isinstance(one, np.ndarray))
+    assert simulate(longer, "Greedy").failure_rate == 0
+
+
+def test_the_table_of_submissions_is_that_of_the_run():
+    o = simulate(grid([100.0], [(0, 0, 0, 1000, 1)]), "Greedy x/F2")
+    assert o.attempts["accepted"].tolist() == [False, False, True]
+    assert o.attempts is o.attempts
+
+
 # ---------------------------------------------------------------- the summary of a run
 
 

@@ -14,7 +14,7 @@ import pytest
 from dlsim.bricks import REFUSE, SWITCHES, Environment, Policy, Reading, simulate, topology
 from dlsim.bricks.environment import MAX_UNCOMPILED_ARRIVALS
 from dlsim.bricks.model import ALGORITHMS, LOADS, PREDICTORS, find_policy
-from dlsim.bricks.simulate import configure, environment_arrays, uncompiled_microseconds
+from dlsim.bricks.simulate import configure, uncompiled_microseconds
 from dlsim.compiled import CORES
 from dlsim.errors import InputError
 from dlsim.record import NamedRecord
@@ -526,6 +526,6 @@ def test_what_a_users_function_raises_keeps_its_traceback(engine):
 @pytest.mark.parametrize(("hours", "is_small"), [(1, True), (24, False)])
 def test_auto_runs_an_hour_uncompiled_and_a_day_compiled(hours, is_small):
     """An hour of the paper's servers takes .2 s uncompiled, a day 3 s."""
-    env = environment_arrays(Environment.random(0, 60.0, horizon=3600.0 * hours))
+    env = Environment.random(0, 60.0, horizon=3600.0 * hours).arrays
     work = uncompiled_microseconds(env, configure(Policy(), Reading()))
     assert (work <= CORES["bricks"].work) is is_small

@@ -10,9 +10,11 @@ from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dlsim import validate
 from dlsim.bricks.core.network import Stream, pack_arrivals
+from dlsim.bricks.core.state import EnvironmentArrays
 from dlsim.bricks.topology import TWO_LEVEL, Topology, two_level
 from dlsim.bricks.traces import (
     MOST_VALUES,
@@ -42,6 +44,18 @@ INPUT_COLUMNS: dict[str, dict[str, float]] = {
 }
 #: Most arrivals of other users' data that the uncompiled core puts on links.
 MAX_UNCOMPILED_ARRIVALS = 50_000
+
+
+def _read_only(value: Any) -> Any:
+    """Return an array as a read-only view, so that the compiler sees one type of array."""
+    if isinstance(value, Stream):
+        return Stream(*map(_read_only, value))
+    if not isinstance(value, np.ndarray):
+        return value
+    kinds = {"f": np.float64, "i": np.int64, "b": np.bool_}
+    view: NDArray[Any] = np.ascontiguousarray(value, kinds[value.dtype.kind]).view()
+    view.flags.writeable = False
+    return view
 
 
 def _check_column(name: str, rows: pd.DataFrame, key: str, *ends: float, **how: Any) -> Any:
@@ -153,6 +167,11 @@ class Environment:
     InputError
         Naming the table, the column and the row that cannot be used; also for no servers, and for a
         link that ends with throughput zero, over which a transfer might never end.
+
+    Notes
+    -----
+    An environment stays as it is made: the arrays that runs read are made once. Another one is made
+    by `dataclasses.replace`.
     """
 
     servers: pd.DataFrame
@@ -270,11 +289,40 @@ class Environment:
         last = max(float(times.max()) for times in arrivals)
         return time_offset(np.array([first, last]))
 
-    def shift_to_origin(self, arrivals: Stream) -> Stream:
+    def _shift_to_origin(self, arrivals: Stream) -> Stream:
         """Return arrivals on the clock of a run."""
         if self.origin == 0:
             return arrivals
         return arrivals._replace(times=arrivals.times - self.origin)
+
+    @functools.cached_property
+    def arrays(self) -> EnvironmentArrays:
+        """What a run reads: read-only arrays on its clock, of which large ones are not copied."""
+        servers, topology = self.servers, self.topology
+        loads = np.empty((len(servers), 0)) if self.load_traces is None else self.load_traces
+        requests = {name: self.requests[name].to_numpy() for name in INPUT_COLUMNS["requests"]}
+        requests |= {name: requests[name] - self.origin for name in ("arrival", "due")}
+        arrays = EnvironmentArrays(
+            origin=self.origin,
+            performance=servers["performance"].to_numpy(),
+            server_domain=servers["domain"].to_numpy(),
+            client_domain=self.clients["domain"].to_numpy(),
+            background=self._shift_to_origin(self.background),
+            server_load=float(self.server_load),
+            load_traces=loads,
+            rates=self.available_rates,
+            capacity=self.rates,
+            link_background=self._shift_to_origin(self.link_background),
+            step=float(self.step),
+            packet=float(self.packet),
+            path_start=topology.first,
+            path_links=topology.hops,
+            return_start=topology.by_target[0],
+            return_links=topology.by_target[1],
+            domains=int(topology.domains),
+            **requests,
+        )
+        return EnvironmentArrays(*map(_read_only, arrays))
 
     @classmethod
     def random(cls, seed: Seed = 0, interval: float = 60.0, **options: Any) -> Self:

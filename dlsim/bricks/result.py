@@ -1,5 +1,6 @@
 """The result of a simulation: tables of requests and submissions, and the paper's measures."""
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -36,24 +37,9 @@ def requests_table(records: np.recarray, env: Environment) -> pd.DataFrame:
     return pd.DataFrame(columns, index=env.requests.index)
 
 
-def attempts_table(records: Any, env: Environment) -> pd.DataFrame:
-    """Return the table `GridResult.attempts` from the records of a run."""
-    return pd.DataFrame(
-        {
-            "request": env.requests.index.to_numpy()[records["row"]],
-            "server": records["server"].copy(),
-            "submitted": env.origin + records["submitted"],
-            "estimate": records["estimate"].copy(),
-            "arrived": env.origin + records["arrived"],
-            "promised": env.origin + records["promised"],
-            "accepted": records["accepted"].astype(bool),
-        }
-    )
-
-
 @dataclass(frozen=True, eq=False)
 class GridResult:
-    """The result of a simulation as plain tables.
+    """The result of a simulation as plain tables `requests` and `attempts`.
 
     Attributes
     ----------
@@ -61,10 +47,8 @@ class GridResult:
         Indexed as ``environment.requests``: server (that finally ran it), fallbacks,
         completion (s), missed, cost (Mops/s of that server); and of the latest submission:
         submitted, arrived (all of its input), start and end (of service).
-    attempts : DataFrame
-        One row per submission, in order: request, server, submitted, estimate (T_Si of that
-        server, eq. 2), arrived, promised (the clock plus the right side of eq. (6), as
-        estimated by the server on arrival), accepted.
+    submissions : ndarray
+        The records of which `attempts` is made.
     environment, policy, reading
         The arguments of the simulation.
 
@@ -75,10 +59,30 @@ class GridResult:
     """
 
     requests: pd.DataFrame
-    attempts: pd.DataFrame = field(repr=False)
+    submissions: np.recarray = field(repr=False)
     environment: Environment = field(repr=False)
     policy: Policy
     reading: Reading
+
+    @functools.cached_property
+    def attempts(self) -> pd.DataFrame:
+        """The submissions in order.
+
+        Columns: request, server, submitted, estimate (T_Si of that server, eq. 2), arrived,
+        promised (the clock plus the right side of eq. (6), as estimated by the server on arrival),
+        accepted.
+        """
+        env, records = self.environment, self.submissions
+        columns = {
+            "request": env.requests.index.to_numpy()[records["row"]],
+            "server": records["server"].copy(),
+            "submitted": env.origin + records["submitted"],
+            "estimate": records["estimate"].copy(),
+            "arrived": env.origin + records["arrived"],
+            "promised": env.origin + records["promised"],
+            "accepted": records["accepted"].astype(bool),
+        }
+        return pd.DataFrame(columns)
 
     @property
     def name(self) -> str:

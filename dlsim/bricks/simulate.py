@@ -1,7 +1,7 @@
 """Simulate deadline scheduling for client-server systems on the Grid (paper B).
 
-The environment is converted to arrays, the policy and the reading to the configuration of the
-event loop; then the loop runs.
+The policy and the reading are converted to the configuration of the event loop, which then runs on
+the arrays of the environment.
 """
 
 from collections.abc import Callable
@@ -9,9 +9,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dlsim.bricks.core.network import Stream
 from dlsim.bricks.core.schedulers import GREEDY
 from dlsim.bricks.core.state import (
     ADAPTIVE,
@@ -41,8 +39,8 @@ from dlsim.bricks.model import (
     Reading,
     find_policy,
 )
-from dlsim.bricks.result import GridResult, attempts_table, requests_table
-from dlsim.bricks.view import REFUSE, RequestColumns, UserPredictor, View, ViewBuilder
+from dlsim.bricks.result import GridResult, requests_table
+from dlsim.bricks.view import REFUSE, UserPredictor, View, ViewBuilder
 from dlsim.compiled import CORES
 from dlsim.errors import InputError
 from dlsim.progress import progress_bar
@@ -58,46 +56,6 @@ MICROSECONDS = {
     "link data": 10,  # of another user, that pass a link
     "entry": 3,  # of a trace, passed by a transfer or a service
 }
-
-
-def _read_only(value: Any) -> Any:
-    """Return an array as a read-only view, so that the compiler sees one type of array."""
-    if isinstance(value, Stream):
-        return Stream(*map(_read_only, value))
-    if not isinstance(value, np.ndarray):
-        return value
-    kinds = {"f": np.float64, "i": np.int64, "b": np.bool_}
-    view: NDArray[Any] = np.ascontiguousarray(value, kinds[value.dtype.kind]).view()
-    view.flags.writeable = False
-    return view
-
-
-def environment_arrays(env: Environment) -> EnvironmentArrays:
-    """Return an environment as arrays; large arrays are not copied."""
-    loads = env.load_traces if env.load_traces is not None else np.empty((len(env.servers), 0))
-    requests = {name: env.requests[name].to_numpy() for name in RequestColumns._fields}
-    requests |= {name: requests[name] - env.origin for name in ("arrival", "due")}
-    arrays = EnvironmentArrays(
-        origin=env.origin,
-        performance=env.servers["performance"].to_numpy(),
-        server_domain=env.servers["domain"].to_numpy(),
-        client_domain=env.clients["domain"].to_numpy(),
-        background=env.shift_to_origin(env.background),
-        server_load=float(env.server_load),
-        load_traces=loads,
-        rates=env.available_rates,
-        capacity=env.rates,
-        link_background=env.shift_to_origin(env.link_background),
-        step=float(env.step),
-        packet=float(env.packet),
-        path_start=env.topology.first,
-        path_links=env.topology.hops,
-        return_start=env.topology.by_target[0],
-        return_links=env.topology.by_target[1],
-        domains=int(env.topology.domains),
-        **requests,
-    )
-    return EnvironmentArrays(*map(_read_only, arrays))
 
 
 def configure(policy: Policy, reading: Reading) -> Config:
@@ -267,11 +225,10 @@ def simulate(
             f"packets must be at most {MOST_PACKETS}, got {data:g} Mbit in packets of "
             f'{env.packet:g}; use larger packets or network="fluid"'
         )
-    arrays, cfg = environment_arrays(env), configure(policy, reading)
+    arrays, cfg = env.arrays, configure(policy, reading)
     with (
         progress_bar("simulating", len(arrays.arrival)) as show_done,
         CORES["bricks"].at_speed(engine, uncompiled_microseconds(arrays, cfg)) as core,
     ):
         requests, attempts = _run(core, arrays, cfg, policy, reading, show_done)
-    tables = requests_table(requests, env), attempts_table(attempts, env)
-    return GridResult(*tables, env, policy, reading)
+    return GridResult(requests_table(requests, env), attempts, env, policy, reading)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 
 from dlsim.bricks import REFUSE, SWITCHES, Environment, Policy, Reading, simulate
-from dlsim.bricks.simulate import configure, environment_arrays, uncompiled_microseconds
+from dlsim.bricks.simulate import configure, uncompiled_microseconds
 from tests.golden.blocks import cell, lines
 
 #: Runs that take longer uncompiled are compiled.
@@ -103,7 +103,7 @@ def run(number: int, engine: str = "auto") -> str:
     """Return the block of a run; one that takes seconds uncompiled is always compiled."""
     rng = np.random.default_rng([2, number])
     env, policy, reading = draw_environment(rng), draw_policy(rng), draw_reading(rng)
-    work = uncompiled_microseconds(environment_arrays(env), configure(policy, reading))
+    work = uncompiled_microseconds(env.arrays, configure(policy, reading))
     engine = "compiled" if work > MOST_MICROSECONDS else engine
     o = simulate(env, policy, reading, engine)
     head = f"{policy.name} {reading.network} {reading.load} probe {reading.probe:g}"
