@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dlsim.bricks import Environment, Policy, Reading, simulate, topology
+from dlsim.bricks.model import ALGORITHMS
 from dlsim.errors import InputError
 
 
@@ -138,7 +139,7 @@ def test_environments_that_are_none(message):
         ({"opt": np.nan}, "opt must be"),
         ({"opt": "0.5"}, "opt must be"),
         ({"opt": True}, "opt must be"),
-        ({"algorithm": "edf"}, "algorithm must be one of greedy, deadline; got 'edf'"),
+        ({"algorithm": "edf"}, f"algorithm must be one of {', '.join(ALGORITHMS)}; got 'edf'"),
         ({"pload": -1}, "pload must be a finite number of at least 0"),
         ({"max_fallbacks": -1}, "max_fallbacks must be a whole number in 0..1000, got -1"),
         ({"max_fallbacks": 1.5}, "max_fallbacks must be a whole number"),

@@ -251,7 +251,7 @@ def fussy(view):
 
 
 OF_POLICY = {
-    "algorithm": ("greedy", "deadline", "deadline", least_promised),
+    "algorithm": (*ALGORITHMS, least_promised),
     "opt": (0.3, 0.5, 0.79, 0.8, 1.0),
     "load_correction": (False, True),
     "pload": (1.0, 0.5, 2.0),
@@ -323,7 +323,7 @@ NEEDS = {
 def alone(name, seed):
     """A drawn environment and a base of switches on which one of them can act."""
     source = random.Random(repr((name, seed)))
-    policy = {"algorithm": source.choice(["greedy", "deadline"]), "opt": 0.8}
+    policy = {"algorithm": source.choice(list(ALGORITHMS)), "opt": 0.8}
     policy |= {"max_fallbacks": 2, **NEEDS.get(name, {})}
     return source, policy, {"probe": source.choice([0.5, 1.0, 5.0])}
 
@@ -430,7 +430,7 @@ def test_many_servers_of_few_kinds_are_chosen_among_as_the_twin_does(block):
         env = replace(drawn, servers=drawn.servers.assign(performance=speeds), traces=drawn.rates)
         policy = draw({k: v for k, v in OF_POLICY.items() if k != "algorithm"}, source, 0.3)
         reading = draw({k: OF_READING[k] for k in ("load", "probe", "predictor")}, source, 0.7)
-        algorithm = source.choice(["greedy", "deadline"])
+        algorithm = source.choice(list(ALGORITHMS))
         agree(env, {**policy, "algorithm": algorithm}, reading)
 
 

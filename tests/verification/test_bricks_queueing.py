@@ -45,7 +45,7 @@ def mean_waits(*case, **more):
     """Mean wait of client requests in each of some runs."""
     means = []
     for seed in range(RUNS):
-        table = simulate(server(seed, *case, **more)).requests
+        table = simulate(server(seed, *case, **more), "Greedy").requests
         means.append((table["start"] - table["arrived"]).mean())
     return interval(means)
 
