@@ -283,20 +283,9 @@ def from_graph(graph: nx.Graph, domains: Sequence[Hashable] | None = None) -> To
     _check_graph(graph)
     if domains is None:
         domains = [node for node, degree in graph.degree if degree == 1]
-    domains = list(domains)
-    if not domains:
-        raise InputError("the graph needs a domain: a vertex with a single edge, its LAN")
-    for place, node in enumerate(domains):
-        if node not in graph or node in domains[:place] or graph.degree[node] != 1:
-            rule = "a vertex of the graph with a single edge, its LAN, and named once"
-            raise InputError(f"domain {node!r} must be {rule}; put a router before it")
-    rows, row_of = list[tuple[str, str, Hashable, Hashable]](), dict[tuple[Any, Any], int]()
-    for start, end, given in graph.edges(data="kind"):
-        kind = given or ("lan" if start in domains or end in domains else "wan")
-        one_of(f"kind of edge {start!r} - {end!r}", kind, LINK_KINDS)
-        for a, b in ((start, end), (end, start)):
-            row_of[a, b] = len(rows)
-            rows.append((f"{a} - {b}", kind, a, b))
+    domains = _check_domains(graph, domains)
+    links = _edges_as_links(graph, domains)
+    row_of = {pair: row for row, pair in enumerate(zip(links["start"], links["end"], strict=True))}
     first, hops = [0], list[int]()
     for source in domains:
         ways = nx.single_source_shortest_path(graph, source)
@@ -306,8 +295,29 @@ def from_graph(graph: nx.Graph, domains: Sequence[Hashable] | None = None) -> To
             hops.extend(row_of[pair] for pair in itertools.pairwise(way))
             first.append(len(hops))
             _check_hops(len(domains), len(hops))
-    links = pd.DataFrame(rows, columns=["name", "kind", "start", "end"])
     return Topology(links, len(domains), np.array(first, np.int64), np.array(hops, np.int64))
+
+
+def _check_domains(graph: nx.Graph, domains: Sequence[Hashable]) -> list[Hashable]:
+    """Return the vertices of the domains as a list, or refuse them."""
+    nodes = list(domains)
+    if not nodes:
+        raise InputError("the graph needs a domain: a vertex with a single edge, its LAN")
+    for place, node in enumerate(nodes):
+        if node not in graph or node in nodes[:place] or graph.degree[node] != 1:
+            rule = "a vertex of the graph with a single edge, its LAN, and named once"
+            raise InputError(f"domain {node!r} must be {rule}; put a router before it")
+    return nodes
+
+
+def _edges_as_links(graph: nx.Graph, domains: Sequence[Hashable]) -> pd.DataFrame:
+    """Return two links per edge, one in each direction, with the columns of `Topology.links`."""
+    rows = list[tuple[str, str, Hashable, Hashable]]()
+    for start, end, given in graph.edges(data="kind"):
+        kind = given or ("lan" if start in domains or end in domains else "wan")
+        one_of(f"kind of edge {start!r} - {end!r}", kind, LINK_KINDS)
+        rows += [(f"{a} - {b}", kind, a, b) for a, b in ((start, end), (end, start))]
+    return pd.DataFrame(rows, columns=["name", "kind", "start", "end"])
 
 
 def _check_graph(graph: Any) -> None:
