@@ -360,6 +360,7 @@ def _list_figures() -> None:
 
 
 def _list_policies() -> None:
+    from dlsim import bricks
     from dlsim.cpugpu import model as cpugpu
     from dlsim.realtime.model import POLICIES, describe_policy
     from dlsim.steady.engine import METHODS, SUFFIXES
@@ -376,6 +377,9 @@ def _list_policies() -> None:
     for name, suffix in SUFFIXES.items():
         takers = ", ".join(taker for taker, method in METHODS.items() if name in method.suffixes)
         print(f"  {'+' + name:<20}{suffix.text} ({takers})")
+    print("\npolicies of paper B (D- takes any Opt above 0 and up to 1, F5 is five fallbacks):")
+    for name, grid_policy in bricks.POLICIES.items():
+        print(f"  {name:<20}{grid_policy.text}")
 
 
 def _list_readings() -> None:

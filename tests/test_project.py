@@ -192,14 +192,18 @@ CHECKS = {
 
 
 def test_engines_share_the_names_of_their_rooms():
-    """The verb is in engine.py and its result in outcome.py (paper S: allocation.py)."""
+    """The verb is in engine.py and its result in outcome.py (paper S: allocation.py).
+
+    Paper B: simulate.py and result.py.
+    """
     verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
-    results = dict.fromkeys(verbs, "outcome") | {"steady": "allocation"}
+    places = dict.fromkeys(verbs, "engine") | {"bricks": "simulate"}
+    results = dict.fromkeys(verbs, "outcome") | {"steady": "allocation", "bricks": "result"}
     assert set(verbs) == ENGINES
     for name, verb in verbs.items():
         engine = importlib.import_module(f"dlsim.{name}")
         run, room = getattr(engine, verb), f"dlsim.{name}"
-        assert run.__module__ == f"{room}.engine"
+        assert run.__module__ == f"{room}.{places[name]}"
         result = inspect.signature(run, eval_str=True).return_annotation
         assert result is getattr(engine, result.__name__)
         assert result.__module__ == f"{room}.{results[name]}"

@@ -52,7 +52,7 @@ def environment():
         traces=np.full((1, 4, 1), 100.0),
         step=10,
         requests=pd.DataFrame(
-            {"time": [0.0], "client": 0, "send": 0, "recv": 0, "work": 100, "deadline": 9}
+            {"arrival": [0.0], "client": 0, "send": 0, "recv": 0, "work": 100, "due": 9}
         ),
     )
 
@@ -73,11 +73,13 @@ def test_the_functions_of_a_policy_of_papers_m_and_i(named):
 
 
 def test_a_scheduler_and_a_predictor_of_paper_b(named):
-    scheduler = bricks.Scheduler(named("last_server"))
+    policy = bricks.Policy(named("last_server"))
     reading = bricks.Reading(predictor=named("always_one"))
-    assert scheduler.name == "last_server x/x"
-    found = bricks.simulate(environment(), scheduler, reading)
-    assert found.requests["server"].tolist() == [1]
+    assert policy.name == "last_server"
+    for one in (policy, named("last_server")):
+        found = bricks.simulate(environment(), one, reading)
+        assert found.name == "last_server"
+        assert found.requests["server"].tolist() == [1]
     assert reading.predictor.__name__ == "always_one"
 
 
@@ -99,7 +101,7 @@ def test_a_module_is_named_as_a_file_is():
 USES = {
     "realtime.simulate": lambda place: realtime.simulate(TASKS, CLUSTER, place),
     "realtime.Policy": lambda place: realtime.Policy(place, "min"),
-    "bricks.Scheduler": lambda place: bricks.Scheduler(place),
+    "bricks.Policy": lambda place: bricks.Policy(place),
     "bricks.Reading": lambda place: bricks.Reading(predictor=place),
     "cpugpu.Policy": lambda place: cpugpu.Policy(place),
 }

@@ -33,8 +33,8 @@ GRID = {
     "servers": pd.DataFrame({"domain": [0, 0], "performance": [100.0, 300.0]}),
     "clients": pd.DataFrame({"domain": [0]}),
     "requests": pd.DataFrame(
-        {"time": [0.0, 5.0], "client": [0, 0], "send": [10.0, 20.0], "recv": [5.0, 5.0],
-         "work": [1e3, 2e3], "deadline": [200.0, 300.0]}
+        {"arrival": [0.0, 5.0], "client": [0, 0], "send": [10.0, 20.0], "recv": [5.0, 5.0],
+         "work": [1e3, 2e3], "due": [200.0, 300.0]}
     ),
     "traces": np.full((1, 4, 3), 50.0), "step": 10.0,
 }  # fmt: skip
@@ -126,7 +126,7 @@ NUMBERS = {
        for n in ("load", "priority", "work", "data")},
     **{f"tree {n}": (lambda x, n=n: star(**{n: x}), 2.0)
        for n in ("speed", "bandwidth", "data", "work")},
-    **{f"Scheduler {n}": (lambda x, n=n: bricks.Scheduler(**{n: x}), 0.5)
+    **{f"Grid policy {n}": (lambda x, n=n: bricks.Policy(**{n: x}), 0.5)
        for n in ("opt", "pload", "fallback_slack")},
     "bricks Reading": (lambda x: bricks.Reading(probe=x), 2.0),
     **{f"Environment {n}": (lambda x, n=n: environment(**{n: x}), 16.0)
@@ -136,7 +136,7 @@ NUMBERS = {
     "Environment background": (lambda x: environment(background=[[x], []]), 2.0),
     "Environment performance": (lambda x: environment("servers", "performance", x), 2.0),
     **{f"requests {n}": (lambda x, n=n: environment("requests", n, x), 2.0)
-       for n in ("time", "send", "recv", "work", "deadline")},
+       for n in ("arrival", "send", "recv", "work", "due")},
     **{f"drawn {n}": (lambda x, n=n: random_environment(**{n: x}), v)
        for n, v in (("interval", 8.0), ("horizon", 1024.0), ("trace_step", 16.0),
                     ("background_work", 64.0), ("server_load", 0.5), ("H", 0.5))},
@@ -169,7 +169,7 @@ WHOLES = {
     "origin": (lambda x: steady.Platform(links=LINKS, routes=ROUTES, origin=[x, 1, 2], **PLATFORM),
                2),
     "Share cluster": (lambda x: steady.Share(x, (1,), 0.5), 2),
-    "Scheduler max_fallbacks": (lambda x: bricks.Scheduler(max_fallbacks=x), 2),
+    "Grid policy max_fallbacks": (lambda x: bricks.Policy(max_fallbacks=x), 2),
     "two_level": (lambda x: ways.two_level(x), 2),
     "client": (lambda x: bricks.Environment(**GRID | {
         "clients": pd.DataFrame({"domain": [0, 0, 0]}),
@@ -265,7 +265,7 @@ FAR = [5e-324, 1e-308, 1e-200, 1e200, 1e308]
 RANGE = "between 1e-100 and 1e+100"
 #: Numbers with a smaller upper end of their own, which is what the message then names.
 SHARES = (
-    "Share", "random connectivity", "random heterogeneity", "Broker trust", "Scheduler opt",
+    "Share", "random connectivity", "random heterogeneity", "Broker trust", "Grid policy opt",
     "cpugpu bound", "cpugpu deviations", "applications single", "jobs cv", "jobs outliers",
     "jobs error", "drawn H", "drawn server_load", "traces H",
 )  # fmt: skip
@@ -447,9 +447,9 @@ def of_a_user(name, error):
     if name == "order":
         policy = realtime.Policy(lambda tasks: fail(error), "min")
         return realtime.simulate(TASKS, CLUSTER, policy)
-    chosen, seen = bricks.Scheduler(), bricks.Reading()
+    chosen, seen = bricks.Policy(), bricks.Reading()
     if name == "chooser":
-        chosen = bricks.Scheduler(lambda view: fail(error))
+        chosen = bricks.Policy(lambda view: fail(error))
     else:
         seen = bricks.Reading(predictor=lambda window: fail(error))
     return bricks.simulate(bricks.Environment(**GRID), chosen, seen)

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.bricks import Environment, Scheduler
+from dlsim.bricks import Environment, Policy
 from dlsim.bricks import Reading as GridReading
 from dlsim.bricks import simulate as simulate_grid
 from dlsim.compiled import time_offset
@@ -28,7 +28,7 @@ from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import ScheduleError
 from dlsim.realtime import Cluster, simulate
 from dlsim.steady import solve
-from tests.bricks_environments import environments, readings, schedulers
+from tests.bricks_environments import environments, policies, readings
 from tests.cpugpu_queues import queue
 from tests.scale import LONG, scale_count
 from tests.steady_platforms import draw_platform
@@ -277,7 +277,7 @@ def test_mapreduce_does_not_depend_on_the_unit_of_time(unit):
 
 def grid_anew(env, scheduler, reading, shift, unit):
     """The same environment, scheduler and reading on another clock; a shift needs one entry."""
-    times = {name: env.requests[name] * unit + shift for name in ("time", "deadline")}
+    times = {name: env.requests[name] * unit + shift for name in ("arrival", "due")}
     loads = env.load_traces
     jobs, data = env.background, env.link_background
     other = Environment(
@@ -302,7 +302,7 @@ def agree_on_grid(first, other, shift, unit):
     assert there.to_numpy() - shift == pytest.approx(at.to_numpy(), rel=1e-9, abs=loss)
 
 
-@given(environments(), schedulers(), readings(), st.sampled_from([2.0**-30, 2.0**-7, 2.0**30]))
+@given(environments(), policies(), readings(), st.sampled_from([2.0**-30, 2.0**-7, 2.0**30]))
 @settings(max_examples=scale_count(60, LONG), deadline=None)
 def test_the_grid_does_not_depend_on_a_unit_that_is_exact(env, scheduler, reading, unit):
     other = simulate_grid(*grid_anew(env, scheduler, reading, 0, unit))
@@ -317,7 +317,7 @@ def test_the_grid_does_not_depend_on_a_unit_that_is_exact(env, scheduler, readin
 )  # fmt: skip
 def test_the_grid_does_not_depend_on_the_unit_of_time(reading, seed):
     env = Environment.random(seed=seed, interval=20, horizon=2 * 3600)
-    scheduler = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
+    scheduler = Policy("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
     first = simulate_grid(env, scheduler, GridReading(**reading))
     for unit in (1e-9, 1e-3, 1e9):
         other = simulate_grid(*grid_anew(env, scheduler, GridReading(**reading), 0, unit))
@@ -333,7 +333,7 @@ def test_the_grid_does_not_depend_on_when_its_clock_began(shift, load):
         env = Environment.random(seed=seed, interval=20, horizon=2 * 3600)
         env = replace(env, traces=env.rates[:, :1], paths=env.topology)
         reading = GridReading(load=load, probe=60.0 if shift < 1e12 else 1e5)
-        scheduler = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
+        scheduler = Policy("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
         first = simulate_grid(env, scheduler, reading)
         other = simulate_grid(*grid_anew(env, scheduler, reading, shift, 1.0))
         agree_on_grid(first, other, shift, 1.0)

@@ -118,7 +118,7 @@ def grid(rng):
     scheduler, reading = draw(OF_SCHEDULER, rng), draw(OF_READING, rng)
     env = draw_environment(rng, **draw(OF_ENVIRONMENT, rng, often=0.7))
     agree_grid(env, scheduler, reading)
-    return len(env.requests), coinciding(env.requests["time"].tolist())
+    return len(env.requests), coinciding(env.requests["arrival"].tolist())
 
 
 #: Rows whose exact twin tries 64 numbers of rounds.
