@@ -42,7 +42,7 @@ NEVER = -1
 # --- the rules ------------------------------------------------------------------------------------
 
 
-@compiled
+@compiled(inline=True)
 def fixed_nodes(task, t, pool, state):
     """Return the number that was known at arrival, while E(n) meets the deadline."""
     one, rules, idle = state.tasks[task], state.rules, pool.size.nodes
@@ -73,7 +73,7 @@ def n_min_at(task, t, low, state):
     return n if n > 0 else NEVER
 
 
-@compiled
+@compiled(inline=True)
 def fewest_nodes_by_optimum(task, t, pool, state):
     """Return the fewest nodes of a pool whose true optimum meets the deadline."""
     one, rules = state.tasks[task], state.rules

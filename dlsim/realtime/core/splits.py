@@ -29,7 +29,7 @@ PARTITION_CODES = range(BY_USER)
 OPR, EQUAL, PIECES, REMODEL, EQUAL_FINISH, OPTIMUM, ROUNDS, ROUNDS_EARLY, USER_SHARES = range(9)
 
 
-@compiled
+@compiled(inline=True)
 def receiving_nodes(task, n, state):
     """Return how many of its n nodes receive a chunk of a task."""
     return state.tasks[task].n_star if state.rules.all_nodes and state.rules.best else n
@@ -41,7 +41,7 @@ def time_in_rounds(task, n, state):
     return rounds_time(state.tasks[task].sigma, n, state.rules.rounds, state.rules)
 
 
-@compiled
+@compiled(inline=True)
 def time_from_common_start(task, n, state):
     """Return how long a task occupies n nodes that start together."""
     if state.rules.in_rounds:
@@ -51,7 +51,7 @@ def time_from_common_start(task, n, state):
     return time_on_nodes(state.tasks[task].sigma, served, table.time_per_unit, table.setup_time)
 
 
-@compiled
+@compiled(inline=True)
 def n_min_from(t, task, low, state):
     """Return n_min, the fewest nodes that start together at t and meet the deadline, or 0.
 
@@ -74,7 +74,7 @@ def n_min_from(t, task, low, state):
 # groups of releases these fill.
 
 
-@compiled
+@compiled(inline=True)
 def split_at_last_release(task, n, pool, state):
     """Split by the optimal partitioning rule or equally, once the last node is released."""
     groups = pool.size.groups
@@ -124,7 +124,7 @@ def split_by_equal_finish(task, n, pool, state):
     return split_by_remodel(task, n, pool, state)
 
 
-@compiled
+@compiled(inline=True)
 def split_by_optimum(task, pool, state):
     """Split so that the last of the nodes ends as early as one round allows."""
     releases, groups, sigma = pool.releases, pool.size.groups, state.tasks[task].sigma
@@ -151,7 +151,7 @@ def split_by_user(n, pool):
     return USER_SHARES, 1, releases[0].time, releases[groups - 1].time, n, groups
 
 
-@compiled
+@compiled(inline=True)
 def choose_split(task, n, pool, state):
     """Split a task over n nodes of a pool by the policy's partition; see above."""
     partition = state.rules.partition
@@ -172,7 +172,7 @@ def choose_split(task, n, pool, state):
     raise ValueError("no partition has this code")
 
 
-@compiled
+@compiled(inline=True)
 def split_on_common_release(task, n, release, state):
     """Split a task over nodes that are released together, where this is as by the OPR rule."""
     kind, table = OPTIMUM, state.table
