@@ -24,6 +24,8 @@ from dlsim.compiled import TOL, compiled, deadline_with_tolerance, meets_deadlin
 
 #: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
 MOST_ROUNDS = 64
+#: Up to this many nodes, one number after another is tried: faster than a search.
+MOST_TRIED = 32
 #: Of the rounds that reach the least makespan to within this part, the fewest are taken.
 ROUND_GAIN = 1e-9
 
@@ -117,6 +119,11 @@ def n_min_of(start, limit, sigma, low, top, time_per_unit, setup_time):
         return low
     if not start + (setup_time[top] + sigma * time_per_unit[top]) <= limit:
         return 0
+    if top <= MOST_TRIED:
+        for n in range(low + 1, top):
+            if start + (setup_time[n] + sigma * time_per_unit[n]) <= limit:
+                return n
+        return top
     step, high = 1, low + 1
     while high < top and not start + (setup_time[high] + sigma * time_per_unit[high]) <= limit:
         low = high
