@@ -80,9 +80,12 @@ def add_released(t, floor, state):
         add_idle(max(floor, time), nodes, state)
 
 
-@compiled
-def delay_releases(floor, state):
-    """Let no idle node be used before an instant."""
+@compiled(inline=True)
+def delay_idle_nodes(t, now, state):
+    """Let no idle node be used before the link is free or, for tasks of one start, before t."""
+    floor = max(now, state.planning.link_free) if state.rules.shared else now
+    if state.rules.from_one_instant:
+        floor = max(floor, t)
     for g in range(state.idle.size.groups):
         state.idle.releases[g].time = max(state.idle.releases[g].time, floor)
 
@@ -201,17 +204,22 @@ def move_to_those_not_looked_at(kept, looked_at, state):
 
 
 @compiled(inline=True)
+def may_look_further(blocked, state):
+    """Tell whether the next task that waits is asked for its nodes; for offers, always."""
+    rules = state.rules
+    return rules.offers or rules.has_user_rules or (state.idle.size.nodes > 0 and not blocked)
+
+
+@compiled(inline=True)
 def place_pending(t, now, state):
     """Place the tasks that can start at t, in order; tell whether all can still be in time."""
     rules, planning, idle = state.rules, state.planning, state.idle.size
-    looks_at_all = rules.offers or rules.has_user_rules
     first, end = planning.first_pending, planning.end_pending
     kept, blocked, k = first, False, first
-    while k < end and (looks_at_all or (idle.nodes > 0 and not blocked)):
+    while k < end and may_look_further(blocked, state):
         one = state.pending[k]
         task = one.task
-        floor = max(now, planning.link_free) if rules.shared else now
-        delay_releases(max(floor, t) if rules.from_one_instant else floor, state)
+        delay_idle_nodes(t, now, state)
         n = count_nodes(task, t, one.nodes, kept - first + end - k, state)
         if n == NEVER:
             return False

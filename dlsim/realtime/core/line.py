@@ -280,13 +280,23 @@ def place_new(task, rank, place, has_successor, now, state):
 
 
 @compiled(inline=True)
-def note_rank_change(newcomer, other_due, state):
+def comes_next(newcomer, position, state):
+    """Tell whether a newcomer is served before the task at a position of the plan in force."""
+    if position == state.counters.end_planned:
+        return True
+    entry, rank = state.plan[PLANNED, position], state.tasks[newcomer].rank
+    return precedes(rank, newcomer, entry.rank, entry.task, state.tasks, state.counters.span)
+
+
+@compiled(inline=True)
+def note_rank_change(newcomer, position, state):
     """Note the later deadline of a newcomer at which it is served behind the task it precedes."""
-    rank = state.tasks[newcomer].rank
-    if state.rules.offers and state.rules.order == DEADLINE_ORDER:
+    is_last = position == state.counters.end_planned
+    if state.rules.offers and state.rules.order == DEADLINE_ORDER and not is_last:
+        due, rank = state.plan[PLANNED, position].rank, state.tasks[newcomer].rank
         # a tie that the newcomer wins by its place ends beyond the tolerance
-        beyond = deadline_with_tolerance(other_due, state.counters.span)
-        note_deadline(other_due if other_due > rank else beyond, state)
+        beyond = deadline_with_tolerance(due, state.counters.span)
+        note_deadline(due if due > rank else beyond, state)
 
 
 @compiled(inline=True)
@@ -331,27 +341,24 @@ def admit_in_line(newcomer, now, state):
     if follows:
         first_flags = count_plan_in_force(now, state)
     begin_plan(follows, state)
-    end, rank = counters.end_planned, tasks[newcomer].rank
+    end = counters.end_planned
     first = end if follows else counters.first_planned
     is_long = follows or end - first + 1 >= LONG_QUEUE
-    position, place, newcomer_place, waits = first, 0, 0, True
+    position, place, kept, newcomer_place, waits = first, 0, 0, 0, True
     while waits or position < end:
         entry = state.plan[PLANNED, position]
-        if waits and (
-            position == end
-            or precedes(rank, newcomer, entry.rank, entry.task, tasks, counters.span)
-        ):
-            waits, newcomer_place, task, task_rank = False, place, newcomer, rank
-            if position < end:
-                note_rank_change(newcomer, entry.rank, state)
+        task, rank = entry.task, entry.rank
+        if waits and comes_next(newcomer, position, state):
+            task, rank, newcomer_place, waits = newcomer, tasks[newcomer].rank, place, False
+            note_rank_change(newcomer, position, state)
         else:
             position += 1
-            task, task_rank = entry.task, entry.rank
         if waits and not last:
             keep_task(entry, place, now, state)
-        elif not place_new(task, task_rank, place, waits or position < end or is_long, now, state):
+            kept += 1
+        elif not place_new(task, rank, place, waits or position < end or is_long, now, state):
             return False
         place += 1
-    put_in_force(first, 0 if last else newcomer_place, place, newcomer_place, state)
+    put_in_force(first, kept, place, newcomer_place, state)
     remember_plan(follows, first_flags, state)
     return True

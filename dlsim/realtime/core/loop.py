@@ -174,6 +174,12 @@ def undo_admission(newcomer, deadline, first, end, offers, state):
     state.counters_after_plan.end_planned = -1  # what the plan leaves is found again
 
 
+@compiled(inline=True)
+def gets_offer(task, offers):
+    """Tell whether an offer to a refused task is sought."""
+    return len(offers) > 0 and offers[task].nodes >= 0
+
+
 @compiled
 def duration_until(due, now):
     """Return the shortest deadline that reproduces an instant when it is added to the arrival."""
@@ -210,7 +216,7 @@ def admit_newcomer(task, now, offered_task, deadline, offers, state):
         if bargains and due < np.inf and meets_deadline(due, ceiling, ceiling - now):
             asked = duration_until(due, now)
             continue
-        if len(offers) == 0 or for_offer or offers[task].nodes < 0:
+        if for_offer or not gets_offer(task, offers):
             return False
         copy_plan(state.plan[PLANNED, first:end], state.plan[KEPT, first:])
         asked, ceiling = earliest_deadline(task, now, state) - now, np.inf
