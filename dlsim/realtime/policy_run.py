@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from dlsim.compiled import deadline_with_tolerance, time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
-from dlsim.realtime.core import node_rules, orders, splits
+from dlsim.realtime.core import nodes as node_rules
+from dlsim.realtime.core import orders, splits
 from dlsim.realtime.core_versions import core_for
 from dlsim.realtime.execution_times import TimeTable, span_of, time_table
 from dlsim.realtime.model import Cluster, Policy, Reading
@@ -55,7 +56,7 @@ def order_code(policy: Policy) -> int:
 
 
 def node_code(policy: Policy) -> int:
-    """Return the code of the policy's rule for nodes in `dlsim.realtime.core.node_rules`."""
+    """Return the code of the policy's rule for nodes in `dlsim.realtime.core.nodes`."""
     if callable(policy.nodes):
         return node_rules.USER_NODES
     code = model.NODE_RULES[policy.nodes].code
@@ -148,24 +149,16 @@ def fits_opr_loop(rules: Any) -> bool:
 
 def run_admission_loop(
     core: SimpleNamespace,
-    tasks: Any,
     deadline: Floats,
     admitted: NDArray[np.bool_],
     results: Any,
     offered_task: int,
     offers: Any,
-    rules: Any,
     state: Any,
-    table: TimeTable,
 ) -> float:
     """Admit or refuse tasks as they arrive; see `dlsim.realtime.core.loop.run_admission`."""
     offers["deadline"] = np.nan
-    kept = zero_recarray(len(tasks) + 2 if len(offers) else 0, core.state.ENTRY)
-    members, known = np.empty(len(tasks), np.int64), core.state.rules_record(rules)
-    offer = core.loop.run_admission(
-        tasks, deadline, admitted, results, offered_task, offers, kept, members, known, state, table
-    )
-    return float(offer)
+    return float(core.loop.run_admission(deadline, admitted, results, offered_task, offers, state))
 
 
 def run_in_opr_loop(
@@ -213,10 +206,8 @@ def run_policy(
         # ranks of a static order are no instants: however long tasks last, two are never one
         given = given._replace(key=given.key * span)
     with core_for(policy, engine, count) as core:
-        tasks, results = zero_recarray(count, core.state.TASK), core.state.fresh_results(count)
-        tasks["arrival"], tasks["sigma"] = arrival, given.sigma
-        tasks["due"] = arrival + given.deadline
-        tasks["rank"], tasks["requested"] = given.key, given.requested
+        due, results = arrival + given.deadline, core.state.fresh_results(count)
+        tasks = core.orders.fresh_tasks(arrival, given.sigma, due, given.key, given.requested)
         deadline, admitted = given.deadline.copy(), np.ones(count, dtype=bool)
         offer, counts = np.nan, None
         offers = zero_recarray(0, core.state.OFFER)
@@ -224,19 +215,18 @@ def run_policy(
             run_in_opr_loop(core, tasks, results, rules, span, table)
             admitted = results["nodes"] > 0
         elif policy.admission:
-            state = core.state.fresh_state(count, rules, span)
+            state = core.state.fresh_state(tasks, rules, table, span)
             offer = run_admission_loop(
-                core, tasks, deadline, admitted, results, offered_task, offers, rules, state, table
+                core, deadline, admitted, results, offered_task, offers, state
             )
             if rules.tested_in_line:
                 counts = state.counts[: core.state.IN_FORCE]
         else:
             waiting = zero_recarray(count, core.state.NODE_BLOCK)
             if rules.order == orders.DEADLINE_ORDER:
-                tasks["rank"] = deadline_ranks(arrival + given.deadline, span)
-            drop = reading.late == "drop"
-            known = core.state.rules_record(rules)
-            core.loop.run_all_admitted(tasks, known, waiting, drop, span, results, table)
+                tasks["rank"] = deadline_ranks(due, span)
+            state = core.state.fresh_state(tasks, rules, table, span)
+            core.loop.run_all_admitted(waiting, reading.late == "drop", results, state)
     return Run(origin, deadline, admitted, results, offer, counts)
 
 
@@ -292,14 +282,14 @@ def plan_at_instant(
     with core_for(policy, engine, m) as core:
         state = core.state
         results = state.fresh_results(m)
-        tasks, offers = zero_recarray(m, state.TASK), zero_recarray(m, state.OFFER)
-        tasks["sigma"], tasks["due"], tasks["rank"] = sizes, asked, np.arange(m)
-        s = state.fresh_state(m + cluster.nodes, rules, span_of(sizes, table))
+        offers = zero_recarray(m, state.OFFER)
+        tasks = core.orders.fresh_tasks(0.0, sizes, asked, np.arange(m), 0)
+        s = state.fresh_state(tasks, rules, table, span_of(sizes, table), cluster.nodes)
         later = np.sort([time for time in release if time > 0])
         counters, busy = s.counters, len(later)
         counters.idle, counters.end_running = cluster.nodes - busy, busy
         counters.link_free = max(link, 0)
-        s.running["time"][:busy], s.running["nodes"][:busy] = later, 1
-        run_admission_loop(core, tasks, asked, admitted, results, -1, offers, rules, s, table)
+        s.running["time"][0, :busy], s.running["nodes"][0, :busy] = later, 1
+        run_admission_loop(core, asked, admitted, results, -1, offers, s)
     found = results["start"], results["estimate"], results["nodes"], offers["deadline"]
     return InstantPlan(admitted, *map(np.ascontiguousarray, found))

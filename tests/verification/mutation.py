@@ -60,8 +60,8 @@ MODULES: dict[str, tuple[float, list[str]]] = {
                                "tests/test_inserted_idle.py::"
                                "test_every_switch_alone_is_the_twins[backfill]",
                                "-k", "hand or planned or every_decision or offer or backfill]"]),
-    "realtime/core/line_admission": (1, LINE),
-    "realtime/core/node_rules": (1, LINE),
+    "realtime/core/line": (1, LINE),
+    "realtime/core/nodes": (1, LINE),
     "realtime/core/placement": (1, LINE),
     "theory/algebra": (1, ["tests/test_theory_steps.py"]),
     "theory/defined": (1, ["tests/test_theory_steps.py", "tests/test_theory_false_claims.py"]),
