@@ -54,6 +54,7 @@ def paper(tmp_path_factory):
 def test_the_defaults_of_the_simulator_are_table_1():
     table = pd.read_csv(shared_file("data/papers/bricks-table1.csv"))
     defaults, checked = workload.default_options(), 0
+    del defaults["interval"]  # an axis of the figures, with several values in Table 1
     for row in table.itertuples():
         if row.argument in defaults:
             default = defaults[row.argument]
