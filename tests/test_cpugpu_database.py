@@ -63,7 +63,7 @@ def test_hosts_and_devices_are_kept_apart(path):
 def test_a_stored_history_steers_a_simulation(path):
     jobs = pd.DataFrame({"app": ["matmul[512]"], "arrival": 0.0, "cpu_time": 9.0, "gpu_time": 3.0})
     with HistoryDatabase(path) as database:
-        schedule = simulate(jobs, Machine(), history=database.history())
+        schedule = simulate(jobs, Machine(), "history", history=database.history())
     assert schedule.jobs["rule"].tolist() == ["R3*"]
 
 

@@ -16,7 +16,7 @@ from typing import Self
 import pandas as pd
 
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.jobs import CLASSES
+from dlsim.cpugpu.model import CLASSES
 from dlsim.errors import InputError, StudyError
 from dlsim.files import StrPath, open_regular
 from dlsim.validate import instance, mapping, number, one_of

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
+from dlsim.cpugpu.jobs import JobView
 
 from dlsim.compiled import TOL, deadline_with_tolerance, time_offset
-from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.rules import Decision
 from dlsim.errors import InputError
 

@@ -13,6 +13,10 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.cpugpu.engine import ONLINE
+from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, run_moldable
+from dlsim.cpugpu.pipeline import Gpu, run_chunks
+from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -21,10 +25,6 @@ from dlsim.bricks import Reading as GridReading
 from dlsim.bricks import simulate as simulate_grid
 from dlsim.compiled import time_offset
 from dlsim.cpugpu import Costs, run_mapreduce, split_text, word_count
-from dlsim.cpugpu.engine import ONLINE
-from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, run_moldable
-from dlsim.cpugpu.pipeline import Gpu, run_chunks
-from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
 from dlsim.errors import ScheduleError
 from dlsim.realtime import Cluster, simulate
 from dlsim.steady import solve

@@ -7,12 +7,12 @@ from itertools import product
 import numpy as np
 import pandas as pd
 import pytest
-
-from dlsim import cpugpu
-from dlsim.cpugpu import POLICIES, Gpu, History, Machine, Reading, run_chunks, simulate, workload
 from dlsim.cpugpu.mapreduce_job import words_of
 from dlsim.cpugpu.slots import run_slots
 from dlsim.cpugpu.split import ideal_split
+
+from dlsim import cpugpu
+from dlsim.cpugpu import POLICIES, Gpu, History, Machine, Reading, run_chunks, simulate, workload
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.papers import cpu_gpu

@@ -7,6 +7,9 @@ from dataclasses import fields
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.cpugpu.engine import ONLINE
+from dlsim.cpugpu.job_table import read_job_table
+from dlsim.cpugpu.jobs import JobView
 
 from dlsim.cpugpu import (
     POLICIES,
@@ -20,9 +23,6 @@ from dlsim.cpugpu import (
     split_text,
     word_count,
 )
-from dlsim.cpugpu.engine import ONLINE
-from dlsim.cpugpu.job_table import read_job_table
-from dlsim.cpugpu.jobs import JobView
 from dlsim.cpugpu.queues import SubQueue
 from dlsim.cpugpu.scheduler import decider
 from dlsim.errors import InputError

@@ -48,8 +48,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-
 from dlsim.cpugpu.engine import ONLINE
+
 from tests.cpugpu_queues import queue
 from tests.scale import LONG, scale_count
 from tests.steady_platforms import draw_platform

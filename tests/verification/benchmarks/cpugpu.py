@@ -11,6 +11,7 @@ from collections import deque
 import numpy as np
 import pandas as pd
 import simpy
+from dlsim.cpugpu.engine import ONLINE
 
 from dlsim.cpugpu import (
     History,
@@ -24,7 +25,6 @@ from dlsim.cpugpu import (
     word_count,
     workload,
 )
-from dlsim.cpugpu.engine import ONLINE
 from tests.verification.benchmarks.parts import Part, timed
 
 #: What races: the machine, and the policies of which there is a model by others.
