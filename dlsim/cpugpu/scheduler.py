@@ -4,6 +4,7 @@
 a queue and that of MapReduce drive it, each with its own clock.
 """
 
+import functools
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -17,7 +18,7 @@ from dlsim.compiled import TOL, deadline_with_tolerance, time_offset
 from dlsim.cpugpu import rules
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import ideal_plan, make_plan_rule
-from dlsim.cpugpu.model import RULES, JobView, Machine, Policy, Reading
+from dlsim.cpugpu.model import RULES, JobView, Machine, Policy, Reading, Rule
 from dlsim.cpugpu.queues import SchedulerState
 from dlsim.cpugpu.rules import Decide, Decision
 from dlsim.cpugpu.workload import JobTable
@@ -28,10 +29,22 @@ from dlsim.validate import Floats, instance, or_default, to_floats, whole
 #: Most moves between sub-queues at one instant before a job starts.
 MOST_MOVES = 100_000
 
+
+def _find_function(rule: Rule) -> Decide:
+    """Return the function of a rule, which is asked only while a device is free, or always."""
+    decide: Decide = getattr(rules, rule.decide)
+    if rule.works_while_busy:
+        return decide
+
+    @functools.wraps(decide)
+    def ask(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
+        return decide(state, policy, reading) if None in state.running else None
+
+    return ask
+
+
 #: The function of every rule that is not a plan.
-DECIDE: dict[str, Decide] = {
-    name: getattr(rules, rule.decide) for name, rule in RULES.items() if rule.decide
-}
+DECIDE = {name: _find_function(rule) for name, rule in RULES.items() if rule.decide}
 
 
 def require_reading_and_history(
@@ -104,7 +117,6 @@ class OnlineScheduler:
         self.state = SchedulerState(machine.devices, history)
         self.moves: dict[int, Move] = {}
         self._made = 0
-        self._works_while_busy = policy.record is None or policy.record.works_while_busy
 
     def arrive(self, now: float, jobs: Iterable[JobView]) -> None:
         """Put jobs at the end of the main queue."""
@@ -148,10 +160,7 @@ class OnlineScheduler:
             if queue and running[device] is None:  # rule 1
                 running[device], state.started[device] = (job := queue.take()), now
                 started.append((device, job))
-        while self._works_while_busy or None in running:
-            decision = decide(state, policy, reading)
-            if decision is None:
-                break
+        while (decision := decide(state, policy, reading)) is not None:
             number, device = decision.job, decision.device
             if number in main:
                 job = main.take(number)

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
-from dlsim.cpugpu.jobs import JobView
 
 from dlsim.compiled import TOL, deadline_with_tolerance, time_offset
-from dlsim.cpugpu.rules import Decision
+from dlsim.cpugpu import Decision, JobView
 from dlsim.errors import InputError
 
 NEWEST = 0.3
