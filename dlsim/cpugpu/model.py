@@ -242,6 +242,13 @@ RULES: dict[str, Rule] = {
 }
 
 
+def changed_fields(record: NamedRecord, but: str = "") -> list[str]:
+    """Return the fields of a record that differ from their defaults, as ``name=value``."""
+    options = (one for one in fields(record) if one.compare and one.name != but)
+    values = ((one, getattr(record, one.name)) for one in options)
+    return [f"{one.name}={value}" for one, value in values if value != one.default]
+
+
 @dataclass(frozen=True)
 class Policy(NamedRecord):
     """What an algorithm decides, as data.
@@ -303,17 +310,9 @@ class Policy(NamedRecord):
         named: Any = self.rule
         if callable(named):
             named = getattr(named, "__name__", type(named).__name__)
+        changes = changed_fields(self, but="rule")
         text = f"decides by the function {named}" if self.record is None else self.record.text
-        self.settle_words(
-            lambda: ", ".join([named, *self._changes()]),
-            lambda: ", ".join([text, *self._changes()]),
-        )
-
-    def _changes(self) -> list[str]:
-        """Return the fields that differ from their defaults, as ``name=value``."""
-        options = (one for one in fields(self) if one.compare and one.name != "rule")
-        values = ((one, getattr(self, one.name)) for one in options)
-        return [f"{one.name}={value}" for one, value in values if value != one.default]
+        self.settle_words(lambda: ", ".join([named, *changes]), lambda: ", ".join([text, *changes]))
 
     @property
     def record(self) -> Rule | None:

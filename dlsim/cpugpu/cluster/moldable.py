@@ -13,7 +13,7 @@ of nodes that are free at the same times it tries one.
 
 import math
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations, groupby, product
 from operator import attrgetter, le
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ import pandas as pd
 
 from dlsim.compiled import deadline_with_tolerance, time_offset
 from dlsim.cpugpu.check import do_not_overlap, previous_in_lane, require, table_times_equal
-from dlsim.cpugpu.model import MOST_COUNT, JobMetrics, is_simultaneous
+from dlsim.cpugpu.model import MOST_COUNT, JobMetrics, changed_fields, is_simultaneous
 from dlsim.cpugpu.workload import (
     VERSIONS,
     declared_times,
@@ -185,11 +185,10 @@ class MoldablePolicy(NamedRecord):
                 f"{self.types!r} and {self.counts!r}: a job in a queue has no choice"
             )
         flag("search", self.search)
-        options = ((one, getattr(self, one.name)) for one in fields(self) if one.compare)
-        changed = [f"{one.name}={value}" for one, value in options if value != one.default]
+        changes = changed_fields(self)
         self.settle_words(
-            lambda: ", ".join(["flexible", *changed]),
-            lambda: f"chooses type, number of nodes and start by {', '.join(changed) or 'default'}",
+            lambda: ", ".join(["flexible", *changes]),
+            lambda: f"chooses type, number of nodes and start by {', '.join(changes) or 'default'}",
         )
 
     def options(self, job: MoldableJob, pool: NodePool, real: bool = False) -> list[Configuration]:

@@ -58,7 +58,7 @@ def run_chunks(
         Each of the GPUs.
     issue : str or sequence of (chunk, stage)
         Order in which the host issues operations, for in-order queues: one of
-        `dlsim.cpugpu.pipeline.ISSUE_ORDERS`, or every operation of the GPUs once.
+        `dlsim.cpugpu.gpu.pipeline.ISSUE_ORDERS`, or every operation of the GPUs once.
     gpus : int
         Number of GPUs.
     buffers : int
