@@ -30,7 +30,7 @@ from dlsim.cpugpu import (
     word_count,
     workload,
 )
-from dlsim.cpugpu.model import device_class, find_policy
+from dlsim.cpugpu.model import device_class, read_policy
 from dlsim.cpugpu.rules import Decision
 from dlsim.errors import InputError
 from tests.cpugpu_queues import ONE_EACH
@@ -221,11 +221,11 @@ def test_devices_are_named_gpus_first():
 
 
 def test_a_policy_by_name():
-    assert find_policy("mct") == ("mct", POLICIES["mct"])
-    assert find_policy(Policy("fifo", target="gpu"))[0] == "gpu-only"
-    assert find_policy(Policy(steal=True))[0] == "history, steal=True"
+    assert read_policy("mct") == ("mct", POLICIES["mct"])
+    assert read_policy(Policy("fifo", target="gpu"))[0] == "gpu-only"
+    assert read_policy(Policy(steal=True))[0] == "history, steal=True"
     with pytest.raises(InputError, match="differs from the policy of that name"):
-        find_policy(Policy("mct", name="rsc"))
+        read_policy(Policy("mct", name="rsc"))
 
 
 @pytest.mark.parametrize("name", SWITCHES)

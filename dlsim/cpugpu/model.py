@@ -369,7 +369,7 @@ require_names(POLICIES)
 AnyPolicy = str | Policy | Callable[..., Any]
 
 
-def find_policy(policy: AnyPolicy) -> tuple[str, Policy]:
+def read_policy(policy: AnyPolicy) -> tuple[str, Policy]:
     """Return the name and the record of a policy.
 
     It is given by its name, as a record, as a rule (see `Policy`), or as ``FILE.py:name`` of one.

@@ -8,7 +8,7 @@ import pandas as pd
 
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import lb_fractional
-from dlsim.cpugpu.model import CLASSES, EXPLORING, AnyPolicy, Machine, Policy, Reading, find_policy
+from dlsim.cpugpu.model import CLASSES, EXPLORING, AnyPolicy, Machine, Policy, Reading, read_policy
 from dlsim.cpugpu.result import ScheduleResult
 from dlsim.cpugpu.scheduler import require_reading_and_history, simulate_jobs
 from dlsim.cpugpu.workload import JobTable, read_job_table
@@ -79,7 +79,7 @@ def simulate(
         raise InputError(f"{what}; leave engine out")
     one_of("engine", engine, ("auto", "python"))
     reading, known = require_reading_and_history(reading, history)
-    name, policy = find_policy(policy)
+    name, policy = read_policy(policy)
     job_table = read_job_table(jobs, machine, ignore)
     require_target_versions(job_table, policy, name)
     trace = simulate_jobs(job_table, machine, policy, reading, known)
@@ -163,7 +163,7 @@ def learn(
     bounds = [lb_fractional(part.arrival, part.times, machine.gpus) for part in parts]
     rows = []
     for one in policies:
-        name, policy = find_policy(one)
+        name, policy = read_policy(one)
         require_target_versions(whole_table, policy, name)
         known = start.copy()
         for batch, job_table in enumerate(parts):

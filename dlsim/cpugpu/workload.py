@@ -39,7 +39,7 @@ from dlsim.validate import (
 VERSIONS = ("cpu_time", "gpu_time")
 REQUIRED = ("app", "arrival", *VERSIONS)
 #: Columns that a table of jobs may have; `batch` is read by `dlsim.cpugpu.learn` alone.
-OPTIONAL = ("cpu_estimate", "gpu_estimate", "batch")
+JOB_COLUMNS = ("cpu_estimate", "gpu_estimate", "batch")
 
 
 def time_column(
@@ -379,7 +379,7 @@ def number_applications(apps: pd.Series) -> tuple[NDArray[np.int64], pd.Index]:
 
 def read_job_table(jobs: pd.DataFrame, machine: Machine, ignore: Collection[str] = ()) -> JobTable:
     """Read a user's table of jobs (see `simulate`); refuse a job that the machine cannot run."""
-    require_table("jobs", jobs, REQUIRED, optional=OPTIONAL, ignore=ignore, empty=False)
+    require_table("jobs", jobs, REQUIRED, optional=JOB_COLUMNS, ignore=ignore, empty=False)
     arrival = time_column("jobs", jobs, "arrival")
     if (late := np.diff(arrival) < 0).any():
         job = first_label(jobs.index[1:], late)

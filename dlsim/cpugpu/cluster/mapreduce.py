@@ -25,7 +25,7 @@ from dlsim.cpugpu.cluster.mapreduce_job import (
 )
 from dlsim.cpugpu.cluster.mapreduce_run import Setting, TaskRun
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.model import AnyPolicy, Policy, Reading, device_class, find_policy
+from dlsim.cpugpu.model import AnyPolicy, Policy, Reading, device_class, read_policy
 from dlsim.cpugpu.scheduler import require_reading_and_history
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
@@ -235,7 +235,7 @@ def run_mapreduce(
         raise InputError(f"{rule}, got none")
     locations = place_blocks(len(blocks), group.nodes, storage.replicas, storage.seed)
     faults.require_tasks_and_nodes(len(blocks), job.partitions, group.nodes)
-    name, policy = find_policy(policy)
+    name, policy = read_policy(policy)
     setting = Setting(
         job, blocks, sizes, group, locations, costs, policy, reading, known, storage, faults
     )

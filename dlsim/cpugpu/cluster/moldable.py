@@ -244,14 +244,14 @@ require_names(MOLDABLE_POLICIES)
 
 
 #: Columns that a table of moldable jobs may have; app and batch are not read.
-OPTIONAL = ("arrival", "nodes", "cpu_estimate", "gpu_estimate", "app", "batch")
+MOLDABLE_COLUMNS = ("arrival", "nodes", "cpu_estimate", "gpu_estimate", "app", "batch")
 
 
 def read_moldable_jobs(
     jobs: pd.DataFrame, pool: NodePool, ignore: Collection[str] = ()
 ) -> list[MoldableJob]:
     """Read a table of jobs."""
-    require_table("jobs", jobs, VERSIONS, optional=OPTIONAL, ignore=ignore, empty=False)
+    require_table("jobs", jobs, VERSIONS, optional=MOLDABLE_COLUMNS, ignore=ignore, empty=False)
     require_single_labels("jobs", jobs)
     columns = {name: time_column("jobs", jobs, name, True, True) for name in VERSIONS}
     if (none := np.isnan([*columns.values()]).all(axis=0)).any():
