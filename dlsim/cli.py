@@ -360,8 +360,7 @@ def _list_figures() -> None:
 
 
 def _list_policies() -> None:
-    from dlsim import bricks
-    from dlsim.cpugpu import model as cpugpu
+    from dlsim import bricks, cpugpu
     from dlsim.realtime.model import POLICIES, describe_policy
     from dlsim.steady.engine import METHODS, SUFFIXES
 
@@ -369,8 +368,8 @@ def _list_policies() -> None:
     for name, policy in POLICIES.items():
         print(f"  {name:<20}{describe_policy(policy)}")
     print("\npolicies of paper C:")
-    for name in cpugpu.POLICIES:
-        print(f"  {name:<20}{cpugpu.POLICY_TEXTS[name]}")
+    for name, scheduler in cpugpu.POLICIES.items():
+        print(f"  {name:<20}{scheduler.text}")
     print("\nmethods of paper S:")
     for name, method in METHODS.items():
         print(f"  {name:<20}{method.text}")

@@ -40,8 +40,9 @@ def switch(
         What the switch decides, in words that panels and lists show.
     reads : str or sequence of str
         The function that acts on the switch, or several, as ``module:name`` below the package of
-        the reading, such as ``core.orders:mcdf_rank``; `require_readers` refuses a switch that they
-        do not read.
+        the reading, such as ``core.orders:mcdf_rank``, or from ``dlsim`` on; `require_readers`
+        refuses a switch that they do not read. A function of a notebook is written as
+        ``50-cpu-gpu.ipynb:name``; a test looks into the notebook.
     number : mapping, optional
         The switch is a number with these limits, arguments of `dlsim.validate.number`.
     is_range : bool
@@ -103,9 +104,14 @@ class BaseReading:
     def readers(cls) -> dict[str, tuple[str, ...]]:
         """Return the functions that act on every switch, as ``package.module:name``."""
         package = cls.__module__.rpartition(".")[0]
+
+        def whole_place(place: str) -> str:
+            """Return a place with the package that it lies in."""
+            is_whole = place.startswith("dlsim.") or ".ipynb:" in place
+            return place if is_whole else f"{package}.{place}"
+
         return {
-            name: tuple(f"{package}.{place}" for place in about["reads"])
-            for name, about in cls._switches().items()
+            name: tuple(map(whole_place, about["reads"])) for name, about in cls._switches().items()
         }
 
     @classmethod
@@ -169,7 +175,7 @@ def require_readers(*readings: type[BaseReading]) -> None:
             what = f"switch {name!r} of {reading.__module__}.{reading.__qualname__}"
             if not places:
                 raise TypeError(f"{what} names no function that reads it; say which (reads=...)")
-            for place in places:
+            for place in (place for place in places if ".ipynb:" not in place):
                 try:
                     code = _find_function(place).__code__
                 except (ImportError, AttributeError) as error:

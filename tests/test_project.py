@@ -185,28 +185,29 @@ CHECKS = {
     "dlsim.realtime.check": {"model", "execution_times", "schedule_arrays", "check_chunks"},
     "dlsim.realtime.check_chunks": {"model", "execution_times", "schedule_arrays"},
     "dlsim.realtime.schedule_arrays": {"model", "execution_times"},
-    "dlsim.cpugpu.check": {"model", "job_table", "jobs"},
+    "dlsim.cpugpu.check": {"model", "workload"},
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
 }
 
 
 def test_engines_share_the_names_of_their_rooms():
-    """The verb is in engine.py and its result in outcome.py (paper S: allocation.py).
-
-    Paper B: simulate.py and result.py.
-    """
+    """The verb and its result each have a module of that name in every engine."""
     verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
-    places = dict.fromkeys(verbs, "engine") | {"bricks": "simulate"}
-    results = dict.fromkeys(verbs, "outcome") | {"steady": "allocation", "bricks": "result"}
+    homes = {
+        "realtime": ("engine", "outcome"),
+        "steady": ("engine", "allocation"),
+        "cpugpu": ("simulate", "result"),
+        "bricks": ("simulate", "result"),
+    }
     assert set(verbs) == ENGINES
     for name, verb in verbs.items():
         engine = importlib.import_module(f"dlsim.{name}")
         run, room = getattr(engine, verb), f"dlsim.{name}"
-        assert run.__module__ == f"{room}.{places[name]}"
+        assert run.__module__ == f"{room}.{homes[name][0]}"
         result = inspect.signature(run, eval_str=True).return_annotation
         assert result is getattr(engine, result.__name__)
-        assert result.__module__ == f"{room}.{results[name]}"
+        assert result.__module__ == f"{room}.{homes[name][1]}"
         assert {f"{room}.{name}" for name in ("model", "check")} <= set(MODULES)
 
 

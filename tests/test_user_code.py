@@ -33,9 +33,13 @@ def always_one(values):
 
 def first_device(state, policy, reading):
     return None
+
+def head_first(state, policy, reading):
+    return cpugpu.Decision(state.main.head.job, 0, "mine") if state.main else None
 """
 TASKS = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [9, 6, 3], "deadline": [60.0, 60.0, 60.0]})
 CLUSTER = realtime.Cluster(nodes=2, cms=1, cps=1)
+QUEUE = pd.DataFrame({"app": ["a"], "arrival": [0.0], "cpu_time": 2.0, "gpu_time": 1.0})
 
 
 @pytest.fixture
@@ -85,11 +89,13 @@ def test_a_scheduler_and_a_predictor_of_paper_b(named):
 
 def test_a_policy_and_a_rule_of_paper_c(named):
     assert cpugpu.Policy(named("first_device")).rule.__name__ == "first_device"
-    jobs = pd.DataFrame({"app": ["a"], "arrival": [0.0], "cpu_time": 2.0, "gpu_time": 1.0})
-    jobs = jobs.assign(cpu_estimate=2.0, gpu_estimate=1.0)
+    jobs = QUEUE.assign(cpu_estimate=2.0, gpu_estimate=1.0)
     by_file = cpugpu.simulate(jobs, cpugpu.Machine(1, 1), named("strict"))
     by_name = cpugpu.simulate(jobs, cpugpu.Machine(1, 1), "torque-strict")
     pd.testing.assert_frame_equal(by_file.jobs, by_name.jobs)
+    assert by_file.name == "strict"
+    eager = cpugpu.simulate(jobs, cpugpu.Machine(1, 1), named("head_first"))
+    assert (eager.name, eager.jobs["rule"].tolist()) == ("head_first", ["mine"])
 
 
 def test_a_module_is_named_as_a_file_is():
@@ -103,6 +109,7 @@ USES = {
     "realtime.Policy": lambda place: realtime.Policy(place, "min"),
     "bricks.Policy": lambda place: bricks.Policy(place),
     "bricks.Reading": lambda place: bricks.Reading(predictor=place),
+    "cpugpu.simulate": lambda place: cpugpu.simulate(QUEUE, cpugpu.Machine(1, 1), place),
     "cpugpu.Policy": lambda place: cpugpu.Policy(place),
 }
 

@@ -22,6 +22,7 @@ CLUSTER = realtime.Cluster(nodes=3, cms=1, cps=10)
 TASKS = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": [6.0, 7.0], "deadline": [90.0, 80.0]})
 APPS = pd.DataFrame({"cpu_time": [4.0, 2.0], "gpu_time": [1.0, 3.0]}, index=["a", "b"])
 JOBS = queues.jobs_in_order(APPS, ["a", "b", "a"])
+NOISES = ("cv", "outliers", "factor", "error")
 CHUNKS = cpugpu.equal_chunks(5, h2d=3, map=1, d2h=2)
 LINKS = pd.DataFrame({"bandwidth": [3.0, 2.0], "max_connect": [2, 3]})
 ROUTES = {(0, 1): [0], (1, 0): [0], (1, 2): [1], (2, 1): [1]}
@@ -70,12 +71,19 @@ def dcratio(**options):
 
 
 def drawn(**options):
-    return queues.random_jobs(APPS, **({"jobs": 3} | options))
+    noise = {name: options.pop(name) for name in NOISES if name in options}
+    return queues.random_jobs(APPS, **({"jobs": 3} | options), noise=queues.Noise(**noise))
+
+
+def queued(jobs=None, policy="history"):
+    return cpugpu.simulate(JOBS if jobs is None else jobs, cpugpu.Machine(1, 1), policy)
 
 
 def map_reduce(job=None, **options):
     blocks = cpugpu.split_text("the quick fox the dog", 3)
-    cpugpu.run_mapreduce(job or cpugpu.word_count(), blocks, **options).check()
+    group = options.pop("group", cpugpu.NodeGroup(2, 2, 2))
+    job = job or cpugpu.word_count()
+    cpugpu.run_mapreduce(job, blocks, group, "history", **options).check()
 
 
 def random_environment(**options):
@@ -146,12 +154,12 @@ NUMBERS = {
     "traces std": (lambda x: traces.random_traces([1.0], 8, std=x), 0.5),
     "cpugpu bound": (lambda x: cpugpu.Policy("history", bound=x), 0.5),
     "cpugpu deviations": (lambda x: cpugpu.Reading(deviations=x), 0.5),
-    "cpugpu arrival": (lambda x: cpugpu.simulate(changed(JOBS, "arrival", x).assign(
+    "cpugpu arrival": (lambda x: queued(changed(JOBS, "arrival", x).assign(
         arrival=[x, 9.0, 9.0])), 2.0),
-    "cpugpu cpu_time": (lambda x: cpugpu.simulate(changed(JOBS, "cpu_time", x)), 2.0),
+    "cpugpu cpu_time": (lambda x: queued(changed(JOBS, "cpu_time", x)), 2.0),
     "applications single": (lambda x: queues.applications(single=x), 0.5),
     **{f"jobs {n}": (lambda x, n=n: drawn(**{n: x}), 0.5)
-       for n in ("cv", "outliers", "factor", "error", "interval")},
+       for n in (*NOISES, "interval")},
 }  # fmt: skip
 
 #: Every argument that is a whole number, and a value that it takes.
@@ -179,16 +187,15 @@ WHOLES = {
     "applications": (lambda x: queues.applications(count=x), 2),
     "jobs": (lambda x: drawn(jobs=x), 2),
     "batches": (lambda x: drawn(batches=x), 2),
-    "min_samples": (lambda x: cpugpu.simulate(JOBS, policy=cpugpu.Policy(min_samples=x)), 2),
+    "min_samples": (lambda x: queued(policy=cpugpu.Policy(min_samples=x)), 2),
     **{f"Gpu {n}": (lambda x, n=n: cpugpu.run_chunks(CHUNKS, cpugpu.Gpu(**{n: x})).check(), 2)
        for n in ("streams", "copy_engines")},
     **{f"run_chunks {n}": (lambda x, n=n: cpugpu.run_chunks(CHUNKS, **{"gpus": 2, n: x}).check(), 2)
-       for n in ("gpus", "per_link", "buffers")},
+       for n in ("gpus", "buffers")},
     "NodeGroup": (lambda x: map_reduce(group=cpugpu.NodeGroup(x, x, x)), 2),
     "Costs chunks": (lambda x: map_reduce(costs=cpugpu.Costs(chunks=x)), 2),
     "partitions": (lambda x: map_reduce(cpugpu.word_count(x)), 2),
-    "replicas": (lambda x: map_reduce(replicas=x), 2),
-    "slots": (lambda x: cpugpu.run_slots(pd.DataFrame({"tasks": [3]}), x).check(), 2),
+    "replicas": (lambda x: map_reduce(storage=cpugpu.Storage(x)), 2),
     **{f"seed {name}": (call, 2) for name, call in {
         "mcdf": lambda x: mcdf(seed=x),
         "dcratio": lambda x: dcratio(seed=x),
@@ -325,7 +332,7 @@ def test_a_device_time_at_an_end_of_the_range_passes_the_check(policy):
         for value in (validate.MIN_MAGNITUDE, validate.MAX_MAGNITUDE):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                cpugpu.simulate(changed(JOBS, name, value), policy=policy).check()
+                queued(changed(JOBS, name, value), policy).check()
 
 
 # ----------------------------------------------------------------------------- the page itself
