@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.steady.network import Network
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
@@ -15,7 +16,6 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, pr
 from dlsim.errors import InputError
 from dlsim.steady import Limits, Platform, Share, solve
 from dlsim.steady.broker import LEAST_ESTIMATE_PART, Broker, simulate_day
-from dlsim.steady.network import Network
 from tests.scale import scale_count
 from tests.steady_platforms import draw_platform
 

@@ -8,6 +8,15 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.steady.engine import SUFFIXES, Method
+from dlsim.steady.heuristics import (
+    RandomisedRounding,
+    round_connections_down,
+    round_down,
+    round_randomly,
+    run_greedy,
+    split_connections,
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,15 +31,6 @@ from dlsim.steady import (
     heuristics,
     solve,
     solve_program,
-)
-from dlsim.steady.engine import SUFFIXES, Method
-from dlsim.steady.heuristics import (
-    RandomisedRounding,
-    round_connections_down,
-    round_down,
-    round_randomly,
-    run_greedy,
-    split_connections,
 )
 from dlsim.steady.independent_set import independent_set_platform
 from dlsim.steady.samples import sample_platform

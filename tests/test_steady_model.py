@@ -7,6 +7,7 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.steady.allocation import scale_to_feasible
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
@@ -24,7 +25,6 @@ from dlsim.steady import (
     solve_program,
     topology,
 )
-from dlsim.steady.allocation import scale_to_feasible
 from dlsim.steady.check import find_violations
 from dlsim.steady.graphs import equivalent_speed
 from dlsim.steady.platform_io import read_platform

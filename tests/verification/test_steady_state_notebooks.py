@@ -7,12 +7,12 @@ import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.steady.heuristics import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
 from numpy.random import SeedSequence
 
 from dlsim.errors import InputError
 from dlsim.papers.packets import execute_periods
 from dlsim.steady import Allocation, Platform, Reading, bound, solve
-from dlsim.steady.heuristics import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
 from dlsim.steady.samples import rounding_seed, sample_platform
 from dlsim.validate import random_generator
 from tests.steady_platforms import pair

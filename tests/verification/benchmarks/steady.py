@@ -7,9 +7,9 @@ import functools
 import tracemalloc
 
 import numpy as np
+from dlsim.steady.heuristics import round_randomly, run_greedy
 
 from dlsim.steady import Reading, ReducedProgram, bound, solve, topology
-from dlsim.steady.heuristics import round_randomly, run_greedy
 from tests.verification.benchmarks import steady_peers
 from tests.verification.benchmarks.parts import Part, timed
 

@@ -3,9 +3,9 @@
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.steady.heuristics import run_greedy
 
 from dlsim.steady import Reading, bound, solve
-from dlsim.steady.heuristics import run_greedy
 from tests.steady_platforms import draw_platform
 from tests.verification.benchmarks import steady, steady_peers
 
