@@ -8,11 +8,11 @@ import sys
 from pathlib import Path
 
 import pytest
-from dlsim.steady.engine import METHODS, SUFFIXES
 
 from dlsim.cli import PAPER_LETTERS, main
 from dlsim.cpugpu import POLICIES as DEVICES
 from dlsim.realtime import POLICIES
+from dlsim.steady import METHODS, SUFFIXES
 from dlsim.study.notebooks import NotebookResult
 from tests.small_notebooks import write_notebook
 

@@ -192,17 +192,17 @@ CHECKS = {
 
 
 def test_engines_share_the_names_of_their_rooms():
-    """The verb is in engine.py and its result in outcome.py (paper S: allocation.py)."""
+    """The verb is in engine.py and its result in outcome.py (paper S: solve.py, result.py)."""
     verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
-    results = dict.fromkeys(verbs, "outcome") | {"steady": "allocation"}
+    modules = dict.fromkeys(verbs, ("engine", "outcome")) | {"steady": ("solve", "result")}
     assert set(verbs) == ENGINES
     for name, verb in verbs.items():
         engine = importlib.import_module(f"dlsim.{name}")
         run, room = getattr(engine, verb), f"dlsim.{name}"
-        assert run.__module__ == f"{room}.engine"
+        assert run.__module__ == f"{room}.{modules[name][0]}"
         result = inspect.signature(run, eval_str=True).return_annotation
         assert result is getattr(engine, result.__name__)
-        assert result.__module__ == f"{room}.{results[name]}"
+        assert result.__module__ == f"{room}.{modules[name][1]}"
         assert {f"{room}.{name}" for name in ("model", "check")} <= set(MODULES)
 
 
