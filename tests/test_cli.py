@@ -13,7 +13,7 @@ from dlsim import bricks
 from dlsim.cli import PAPER_LETTERS, main
 from dlsim.cpugpu import POLICIES as DEVICES
 from dlsim.realtime import POLICIES
-from dlsim.steady.engine import METHODS, SUFFIXES
+from dlsim.steady import METHODS, SUFFIXES
 from dlsim.study.notebooks import NotebookResult
 from tests.small_notebooks import write_notebook
 

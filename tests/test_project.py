@@ -196,7 +196,7 @@ def test_engines_share_the_names_of_their_rooms():
     verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
     homes = {
         "realtime": ("engine", "outcome"),
-        "steady": ("engine", "allocation"),
+        "steady": ("solve", "result"),
         "cpugpu": ("simulate", "result"),
         "bricks": ("simulate", "result"),
     }

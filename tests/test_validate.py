@@ -5,7 +5,6 @@ import warnings
 from decimal import Decimal
 from fractions import Fraction
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -93,15 +92,7 @@ def random_environment(**options):
 
 def broker(**options):
     wires = LINKS.iloc[:1]
-    return steady.Broker(steady.Network(["a", "b"], [9, 9], wires, {(0, 1): [0]}), **options)
-
-
-def star(**options):
-    tree = nx.Graph()
-    tree.add_node("m", speed=1.0)
-    tree.add_node("a", speed=options.pop("speed", 2.0))
-    tree.add_edge("m", "a", bandwidth=options.pop("bandwidth", 3.0))
-    return steady.equivalent_speed(tree, "m", **options)
+    return steady.Broker(steady.Network(["a", "b"], [9, 9], wires, {(0, 1): [0]}), "G", **options)
 
 
 #: Every argument that is a number of any kind: what takes it, and a value that it takes.
@@ -132,8 +123,6 @@ NUMBERS = {
     "Broker speed": (lambda x: broker().register("a", x), 2.0),
     **{f"Broker {n}": (lambda x, n=n: broker().submit("x", "a", **({"load": 1.0} | {n: x})), 2.0)
        for n in ("load", "priority", "work", "data")},
-    **{f"tree {n}": (lambda x, n=n: star(**{n: x}), 2.0)
-       for n in ("speed", "bandwidth", "data", "work")},
     **{f"Grid policy {n}": (lambda x, n=n: bricks.Policy(**{n: x}), 0.5)
        for n in ("opt", "pload", "fallback_slack")},
     "bricks Reading": (lambda x: bricks.Reading(probe=x), 2.0),

@@ -242,7 +242,9 @@ def test_table_1():
 
 @pytest.mark.parametrize("table2", ["one", "het"])
 def test_table_2(table2):
-    p = topology.random(40, 0.3, 250, 30, 15, 0.4, seed=6, table2=table2)
+    p = topology.random(
+        40, 0.3, 6, table2, gateway=250, bandwidth=30, max_connect=15, heterogeneity=0.4
+    )
     expected = {"speed": 100, "gateway": 250} | (
         dict.fromkeys(("work", "data", "priority"), 1) if table2 == "het" else {}
     )
