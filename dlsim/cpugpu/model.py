@@ -256,8 +256,9 @@ class Policy(NamedRecord):
     Parameters
     ----------
     rule : str or callable
-        A name of `POLICY_RULES`, which says what each does. Or a function of (state, policy, reading)
-        that returns a `Decision` or None, or its name as ``FILE.py:name`` or ``module:name``.
+        A name of `POLICY_RULES`, which says what each does. Or a function of (state, policy,
+        reading) that returns a `Decision` or None, or its name as ``FILE.py:name`` or
+        ``module:name``.
     target : {"preferred", "cpu", "gpu"}
         ``fifo`` and ``strict``: the class that each job goes to.
     cross_class : {"if_speedup_small", "never", "always"}
