@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 
 from dlsim.cpugpu import POLICIES, History, JobView, Machine, Policy, Reading, SchedulerState
-from dlsim.cpugpu.model import EXPLORING, RULES
+from dlsim.cpugpu.model import EXPLORING, POLICY_RULES
 from dlsim.cpugpu.scheduler import OnlineScheduler, decider
 from dlsim.errors import InputError
 from tests.cpugpu_queues import ONLINE, queues, run_queue, runnable
@@ -434,16 +434,16 @@ def test_declared_times_decide_and_realised_ones_run():
 
 
 def test_the_table_of_policies_names_each_rule():
-    assert {row.rule for row in POLICIES.values()} == set(RULES)
+    assert {row.rule for row in POLICIES.values()} == set(POLICY_RULES)
 
 
 def test_each_rule_is_a_function_or_a_plan():
-    for name, rule in RULES.items():
+    for name, rule in POLICY_RULES.items():
         if rule.decide:
             assert decider(Policy(name)).__module__ == "dlsim.cpugpu.rules"
         else:
             assert Policy(name).is_planned
-    words = {name for rule in RULES.values() for name in rule.options}
+    words = {name for rule in POLICY_RULES.values() for name in rule.options}
     assert words <= {f.name for f in fields(Policy)}
     assert words == {f.name for f in fields(Policy) if f.compare and f.type is str}
 
@@ -455,7 +455,7 @@ def test_a_policy_does_what_the_record_of_its_rule_says(name, q):
     """Words, predictions, the order of the main queue, and no decision while all are busy."""
     if not runnable(q, name):
         return
-    rule, r = RULES[POLICIES[name].rule], run_queue(q.table, Machine(q.cpus, q.gpus), name)
+    rule, r = POLICY_RULES[POLICIES[name].rule], run_queue(q.table, Machine(q.cpus, q.gpus), name)
     jobs = r.jobs
     assert set(jobs["rule"]) <= set(rule.words)
     assert (jobs["predicted"].notna() == jobs["rule"].isin(rule.predicts)).all()
@@ -476,7 +476,7 @@ def test_each_statement_of_a_record_tells_rules_apart():
     assert turns["history"] == sorted(turns["history"])
     decided = {name: run_queue(jobs, policy=name).jobs["decided"].max() for name in ONLINE}
     assert decided["mct"] == decided["round-robin"] == 0 < decided["history"]
-    assert set(EXPLORING) < set(RULES["history"].words)
+    assert set(EXPLORING) < set(POLICY_RULES["history"].words)
 
 
 def test_a_policy_without_a_name_is_called_by_what_it_is():

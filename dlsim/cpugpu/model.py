@@ -196,7 +196,7 @@ EXPLORING = ("R2", "R2*")
 _TARGET = {"target": (*CLASSES, "preferred")}
 _COMPARED = ("R3", "R3*", "R4", "R4q")
 #: The rules of a `Policy` by name.
-RULES: dict[str, Rule] = {
+POLICY_RULES: dict[str, Rule] = {
     "history": Rule(
         "the paper's five rules, on measured times",
         "history_rule",
@@ -256,8 +256,9 @@ class Policy(NamedRecord):
     Parameters
     ----------
     rule : str or callable
-        A name of `RULES`, which says what each does. Or a function of (state, policy, reading)
-        that returns a `Decision` or None, or its name as ``FILE.py:name`` or ``module:name``.
+        A name of `POLICY_RULES`, which says what each does. Or a function of (state, policy,
+        reading) that returns a `Decision` or None, or its name as ``FILE.py:name`` or
+        ``module:name``.
     target : {"preferred", "cpu", "gpu"}
         ``fifo`` and ``strict``: the class that each job goes to.
     cross_class : {"if_speedup_small", "never", "always"}
@@ -297,8 +298,8 @@ class Policy(NamedRecord):
     def __post_init__(self) -> None:
         vars(self)["rule"] = resolve_user_code("rule", self.rule)
         if not callable(self.rule):
-            one_of("rule", self.rule, RULES)
-        for rule in RULES.values():
+            one_of("rule", self.rule, POLICY_RULES)
+        for rule in POLICY_RULES.values():
             for name, options in rule.options.items():
                 one_of(name, getattr(self, name), options)
         vars(self).update(
@@ -317,7 +318,7 @@ class Policy(NamedRecord):
     @property
     def record(self) -> Rule | None:
         """The record of its rule, None for a function of a user."""
-        return None if callable(self.rule) else RULES[self.rule]
+        return None if callable(self.rule) else POLICY_RULES[self.rule]
 
     @property
     def is_planned(self) -> bool:
@@ -330,12 +331,12 @@ class Policy(NamedRecord):
 POLICIES: dict[str, Policy] = {
     policy.name: policy
     for policy in (
-        Policy("history", name="history", text=RULES["history"].text),
+        Policy("history", name="history", text=POLICY_RULES["history"].text),
         Policy("fifo", target="cpu", name="cpu-only", text="everything on the CPU"),
         Policy("fifo", target="gpu", name="gpu-only", text="everything on the GPU"),
         Policy("fifo", name="preferred", text="each on the class it prefers"),
         Policy("round-robin", name="round-robin", text="devices in turn"),
-        Policy("mct", name="mct", text=RULES["mct"].text),
+        Policy("mct", name="mct", text=POLICY_RULES["mct"].text),
         Policy(
             "strict", name="torque-strict", text="Torque: the first in line waits for its class"
         ),
@@ -353,7 +354,7 @@ POLICIES: dict[str, Policy] = {
             name="rsa",
             text="by speed-up; an idle device takes whatever there is",
         ),
-        Policy("shortest", name="asjf", text=RULES["shortest"].text),
+        Policy("shortest", name="asjf", text=POLICY_RULES["shortest"].text),
         Policy("ideal", name="ideal", text="exhaustive: least makespan of a few jobs"),
         Policy(
             "ideal",

@@ -1,8 +1,8 @@
 """The five rules of paper C (section 5) and the rules of its rivals, one function each.
 
 A rule is a function of the `SchedulerState`, the policy and the reading; it returns the next
-decision, or None if nothing can be decided now. `dlsim.cpugpu.model.RULES` names these functions; a
-user's own rule has the same form. Rule 1 (a device serves its sub-queue first) and
+decision, or None if nothing can be decided now. `dlsim.cpugpu.model.POLICY_RULES` names these
+functions; a user's own rule has the same form. Rule 1 (a device serves its sub-queue first) and
 rule 5 (a finished run enters the history) hold under every policy: `dlsim.cpugpu.scheduler`. A job
 leaves the main queue under one of these words:
 

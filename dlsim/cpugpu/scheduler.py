@@ -18,7 +18,7 @@ from dlsim.compiled import TOL, deadline_with_tolerance, time_offset
 from dlsim.cpugpu import rules
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import ideal_plan, make_plan_rule
-from dlsim.cpugpu.model import RULES, JobView, Machine, Policy, Reading, Rule
+from dlsim.cpugpu.model import POLICY_RULES, JobView, Machine, Policy, Reading, Rule
 from dlsim.cpugpu.queues import SchedulerState
 from dlsim.cpugpu.rules import Decide, Decision
 from dlsim.cpugpu.workload import JobTable
@@ -44,7 +44,7 @@ def _find_function(rule: Rule) -> Decide:
 
 
 #: The function of every rule that is not a plan.
-DECIDE = {name: _find_function(rule) for name, rule in RULES.items() if rule.decide}
+DECIDE = {name: _find_function(rule) for name, rule in POLICY_RULES.items() if rule.decide}
 
 
 def require_reading_and_history(
