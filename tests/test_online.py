@@ -7,7 +7,7 @@ import pytest
 from dlsim.errors import InputError
 from dlsim.realtime import POLICIES, Cluster, Policy, Reading, simulate
 from dlsim.realtime.model import find_policy
-from dlsim.realtime.policy_run import plan_at_instant, require_online
+from dlsim.realtime.simulate import plan_at_instant, require_online
 
 PROMISING = [
     name for name, policy in POLICIES.items()

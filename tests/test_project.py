@@ -182,9 +182,9 @@ def test_no_import_cycles():
 
 #: What a check may import of its engine: the words, what came in, formulas of the model.
 CHECKS = {
-    "dlsim.realtime.check": {"model", "execution_times", "schedule_arrays", "check_chunks"},
-    "dlsim.realtime.check_chunks": {"model", "execution_times", "schedule_arrays"},
-    "dlsim.realtime.schedule_arrays": {"model", "execution_times"},
+    "dlsim.realtime.check": {"model", "formulas", "schedule_arrays", "check_chunks"},
+    "dlsim.realtime.check_chunks": {"model", "formulas", "schedule_arrays"},
+    "dlsim.realtime.schedule_arrays": {"model", "formulas"},
     "dlsim.cpugpu.check": {"model", "job_table", "jobs"},
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
@@ -192,17 +192,18 @@ CHECKS = {
 
 
 def test_engines_share_the_names_of_their_rooms():
-    """The verb is in engine.py and its result in outcome.py (paper S: allocation.py)."""
+    """The verb is in a module of its name and its result in result.py, where rooms have them."""
     verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
-    results = dict.fromkeys(verbs, "outcome") | {"steady": "allocation"}
+    results = {"steady": "allocation", "realtime": "result"}
+    homes = {"realtime": "split"}
     assert set(verbs) == ENGINES
     for name, verb in verbs.items():
         engine = importlib.import_module(f"dlsim.{name}")
         run, room = getattr(engine, verb), f"dlsim.{name}"
-        assert run.__module__ == f"{room}.engine"
+        assert run.__module__ == f"{room}.{homes.get(name, 'engine')}"
         result = inspect.signature(run, eval_str=True).return_annotation
         assert result is getattr(engine, result.__name__)
-        assert result.__module__ == f"{room}.{results[name]}"
+        assert result.__module__ == f"{room}.{results.get(name, 'outcome')}"
         assert {f"{room}.{name}" for name in ("model", "check")} <= set(MODULES)
 
 

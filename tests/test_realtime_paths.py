@@ -6,6 +6,7 @@ many more instances.
 """
 
 import contextlib
+import importlib
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -22,19 +23,20 @@ from dlsim.realtime import (
     Reading,
     Schedule,
     execution_time,
-    execution_times,
     fewest_nodes,
+    formulas,
     simulate,
     split_load,
     workload,
 )
 from dlsim.realtime import core_versions as speeds
-from dlsim.realtime import policy_run as room
 from tests.golden.realtime_runs import ROWS, draw_cluster, draw_tasks
 from tests.scale import LONG, TRIES_ALL, scale_count
 from tests.strategies import ALL_ROWS, IN_LINE, any_reading, seeded
 
 CORE = CORES["realtime"]
+#: The module of the run; its name in the package is that of the function.
+room = importlib.import_module("dlsim.realtime.simulate")
 jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT is set")
 
 
@@ -133,8 +135,8 @@ def test_tables_and_fewest_nodes_are_the_same_bytes_at_both_speeds(monkeypatch):
     sigma, budget = rng.uniform(1, 50, 200), rng.uniform(1, 500, 200)
     for most in (0, 10**9):
         monkeypatch.setattr(speeds, "SMALL_TABLE", most)
-        execution_times.opr_table.cache_clear()
-        tables = [column.tobytes() for c in clusters for column in execution_times.opr_table(c)]
+        formulas.opr_table.cache_clear()
+        tables = [column.tobytes() for c in clusters for column in formulas.opr_table(c)]
         found.append(tables + [fewest_nodes(sigma, budget, c).tobytes() for c in clusters])
     assert found[0] == found[1]
 

@@ -15,7 +15,7 @@ import numpy as np
 from dlsim.compiled import TOL, time_offset
 from dlsim.errors import ScheduleError
 from dlsim.realtime.check_chunks import chunk_rules
-from dlsim.realtime.execution_times import fastest_counts
+from dlsim.realtime.formulas import fastest_counts
 from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, describe_run
 from dlsim.realtime.schedule_arrays import (
     Chunks,

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dlsim.compiled import time_offset
-from dlsim.realtime.execution_times import time_table
+from dlsim.realtime.formulas import time_table
 from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, StateView
 from dlsim.realtime.schedule_arrays import Chunks, RuleResult, ScheduleArrays, group_rows
 from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, not_after, time_tolerance, times_equal

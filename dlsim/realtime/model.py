@@ -678,7 +678,7 @@ class Reading(BaseReading):
     late: str = switch(
         ("run", "drop"),
         label="late tasks, if none is refused: run, or are dropped",
-        reads="policy_run:run_policy",
+        reads="simulate:run_policy",
         papers="M",
     )
     release: str = switch(
@@ -698,13 +698,13 @@ class Reading(BaseReading):
     backfill: str = switch(
         ("off", "on"),
         label="a small task may pass a waiting one",
-        reads="policy_run:make_rules",
+        reads="simulate:make_rules",
         papers="I",
     )
     split: str = switch(
         ("all", "piece"),
         label="pieces of a user's task are accepted: all or none, or one by one",
-        reads="engine:simulate",
+        reads="split:simulate",
         papers="I",
     )
     scope: str = switch(

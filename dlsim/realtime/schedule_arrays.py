@@ -9,7 +9,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import ScheduleError
-from dlsim.realtime.execution_times import opr_table, span_of, time_table
+from dlsim.realtime.formulas import opr_table, span_of, time_table
 from dlsim.realtime.model import Cluster, Indices, Policy, Reading
 from dlsim.validate import Floats, unwrap_scalar
 

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dlsim.errors import InputError
-from dlsim.realtime.execution_times import TimeTable
+from dlsim.realtime.formulas import TimeTable
 from dlsim.realtime.model import RULES, Policy, StateView, TaskView
 from dlsim.validate import Floats, unwrap_scalar
 

@@ -31,7 +31,7 @@ task     a task: its row of the task table; `newcomer` is the one that is tested
 tasks    the task table (`state.TASK`)
 rules    the policy under its reading (`state.RULE_RECORD`)
 state    what the head node knows (`state.HeadNodeState`): running tasks, the plan in force
-table    the coefficients of E(n) (`dlsim.realtime.execution_times.TimeTable`)
+table    the coefficients of E(n) (`dlsim.realtime.formulas.TimeTable`)
 results  what became of the tasks (`state.RESULT`)
 ======== =========================================================================================
 

@@ -16,7 +16,7 @@ from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.core import node_rules, orders, splits
 from dlsim.realtime.core_versions import core_for
-from dlsim.realtime.execution_times import TimeTable, span_of, time_table
+from dlsim.realtime.formulas import TimeTable, span_of, time_table
 from dlsim.realtime.model import Cluster, Policy, Reading
 from dlsim.realtime.schedule_arrays import TaskTable
 from dlsim.realtime.user_rules import wrap_user_rules

@@ -1,7 +1,7 @@
 """Simulate real-time divisible loads on one cluster, and split one load (papers M and I).
 
-`simulate` checks its input, `dlsim.realtime.policy_run` runs the policy, and
-`dlsim.realtime.outcome` holds the result. `split_load` splits one load by
+`simulate` checks its input, `dlsim.realtime.simulate` runs the policy, and
+`dlsim.realtime.result` holds the result. `split_load` splits one load by
 `dlsim.realtime.core.splits`, without an admission test.
 """
 
@@ -16,11 +16,11 @@ from dlsim.compiled import time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.core_versions import core_for
-from dlsim.realtime.execution_times import SIZE, time_table
+from dlsim.realtime.formulas import SIZE, time_table
 from dlsim.realtime.model import MOST_ROUNDS, SPLIT_KINDS, Cluster, Policy, Reading
-from dlsim.realtime.outcome import Schedule
-from dlsim.realtime.policy_run import make_rules, run_policy
+from dlsim.realtime.result import Schedule
 from dlsim.realtime.schedule_arrays import TaskTable
+from dlsim.realtime.simulate import make_rules, run_policy
 from dlsim.user_code import calling_user_code
 from dlsim.validate import Floats, column, instance, number, or_default, require_table
 

@@ -15,10 +15,10 @@ from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.state import IIT_COLUMNS, IIT_COUNT_RULES
 from dlsim.realtime.core_versions import core_for
-from dlsim.realtime.execution_times import span_of, time_table
+from dlsim.realtime.formulas import span_of, time_table
 from dlsim.realtime.model import Cluster, Policy, Reading, describe_run
-from dlsim.realtime.policy_run import Run, make_rules, run_policy
 from dlsim.realtime.schedule_arrays import TaskTable
+from dlsim.realtime.simulate import Run, make_rules, run_policy
 from dlsim.validate import Floats, number, unwrap_scalar
 
 
