@@ -361,12 +361,12 @@ def _list_figures() -> None:
 
 def _list_policies() -> None:
     from dlsim.cpugpu import model as cpugpu
-    from dlsim.realtime.model import POLICIES, describe_policy
+    from dlsim.realtime import POLICIES
     from dlsim.steady.engine import METHODS, SUFFIXES
 
     print("policies of papers M and I:")
     for name, policy in POLICIES.items():
-        print(f"  {name:<20}{describe_policy(policy)}")
+        print(f"  {name:<20}{policy.text}")
     print("\npolicies of paper C:")
     for name in cpugpu.POLICIES:
         print(f"  {name:<20}{cpugpu.POLICY_TEXTS[name]}")

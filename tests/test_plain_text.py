@@ -8,6 +8,7 @@ import nbformat
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.papers.user_policies import load_user_policies
 from hypothesis import given
 from hypothesis import strategies as st
 from IPython.core.formatters import DisplayFormatter
@@ -18,7 +19,6 @@ from tqdm.notebook import tqdm
 from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
-from dlsim.papers.user_policies import load_user_policies
 from dlsim.study import plain_text, scorecard, shown_label, shown_table, shown_text
 from dlsim.study.gantt import plot_gantt
 from dlsim.study.pages import PageFrame, set_formulas, write_page

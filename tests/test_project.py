@@ -182,9 +182,8 @@ def test_no_import_cycles():
 
 #: What a check may import of its engine: the words, what came in, formulas of the model.
 CHECKS = {
-    "dlsim.realtime.check": {"model", "formulas", "schedule_arrays", "check_chunks"},
-    "dlsim.realtime.check_chunks": {"model", "formulas", "schedule_arrays"},
-    "dlsim.realtime.schedule_arrays": {"model", "formulas"},
+    "dlsim.realtime.check": {"model", "formulas", "check_chunks"},
+    "dlsim.realtime.check_chunks": {"model", "formulas"},
     "dlsim.cpugpu.check": {"model", "job_table", "jobs"},
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
@@ -195,7 +194,7 @@ def test_engines_share_the_names_of_their_rooms():
     """The verb is in a module of its name and its result in result.py, where rooms have them."""
     verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
     results = {"steady": "allocation", "realtime": "result"}
-    homes = {"realtime": "split"}
+    homes = {"realtime": "simulate"}
     assert set(verbs) == ENGINES
     for name, verb in verbs.items():
         engine = importlib.import_module(f"dlsim.{name}")

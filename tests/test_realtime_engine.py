@@ -348,8 +348,8 @@ def test_a_users_keys_are_compared_exactly(keys, unit, nodes):
 
 
 def test_the_strategies_cover_all_rows_and_switches():
-    orders = {row.order if isinstance(row.order, str) else "user" for row in ROWS.values()}
-    assert orders == {"fifo", "edf", "dc", "user"}
+    orders = {strategies.order_of(row) for row in ROWS.values()}
+    assert orders == {*strategies.ORDERS_OF_TWINS, "user"}
     assert set(POLICIES) <= set(ALL_ROWS)
     assert strategies.twin.DEFAULTS | inserted.DEFAULTS == {k: v[0] for k, v in SWITCHES.items()}
     assert set(SWITCHES_M) == set(strategies.twin.DEFAULTS)
@@ -373,13 +373,13 @@ def smallest_first(tasks):
 )
 def test_an_order_without_a_key_is_refused_when_it_is_defined(given, message):
     with pytest.raises(InputError, match=message):
-        model.Order("sjf", "the smallest first", **given)
+        model.Order(**given, name="sjf", text="the smallest first")
 
 
 def test_a_registered_order_is_ranked_by_its_key(monkeypatch):
     """Never first come, first served: a word and a row are all that a new order needs."""
     tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)
-    order = model.Order("sjf", "the smallest first", smallest_first)
+    order = model.Order(smallest_first, name="sjf", text="the smallest first")
     monkeypatch.setitem(model.ORDERS, "sjf", order)
     found = simulate(tasks, Cluster(10, 10, 10), Policy("sjf", "min", overtake=True))
     found.check()
@@ -392,9 +392,9 @@ def test_a_registered_order_is_ranked_by_its_key(monkeypatch):
 @pytest.mark.parametrize(
     "define",
     [
-        lambda: model.NodeRule("half", "one half of them", node_rules.USER_NODES),
-        lambda: model.Partition("halves", "in halves", splits.BY_USER),
-        lambda: model.Partition("halves", "in halves", splits.BY_OPR, fewest=99),
+        lambda: model.NodeRule(node_rules.USER_NODES, name="half", text="one half of them"),
+        lambda: model.Partition(splits.BY_USER, name="halves", text="in halves"),
+        lambda: model.Partition(splits.BY_OPR, fewest=99, name="halves", text="in halves"),
     ],
 )
 def test_a_record_with_a_code_that_the_core_does_not_have_is_refused(define):
@@ -407,12 +407,25 @@ def test_two_records_of_one_name_are_refused():
         model.index_by_name("rule for nodes", model.NODE_RULES["min"], model.NODE_RULES["min"])
 
 
+WORDS = {"name": "half", "text": "one half of them"}
+
+
+@pytest.mark.parametrize("words", [{}, {"name": "half"}, {"text": "of them"}, WORDS | {"name": " "},
+                                   WORDS | {"text": ""}, WORDS | {"name": None}])  # fmt: skip
+def test_a_rule_without_words_is_refused_when_it_is_defined(words):
+    for record, first in ((model.Order, smallest_first), (model.NodeRule, node_rules.FEWEST),
+                          (model.Partition, splits.BY_OPR)):  # fmt: skip
+        kind = record.__name__
+        with pytest.raises(InputError, match=f"(name|text) of a {kind} must be a text that is not"):
+            record(first, **words)
+
+
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize(
     ("registry", "record", "word"),
     [
-        ("NODE_RULES", model.NodeRule("half", "one half of them", node_rules.FEWEST), "nodes"),
-        ("PARTITIONS", model.Partition("half", "in halves", splits.BY_OPR), "partition"),
+        ("NODE_RULES", model.NodeRule(node_rules.FEWEST, **WORDS), "nodes"),
+        ("PARTITIONS", model.Partition(splits.BY_OPR, **WORDS), "partition"),
     ],
 )
 def test_the_core_refuses_a_code_that_it_does_not_handle(
@@ -430,7 +443,7 @@ def test_the_core_refuses_a_code_that_it_does_not_handle(
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize("partition", ["opr", "equal"])
 def test_the_core_refuses_an_order_that_it_does_not_handle(partition, engine, monkeypatch):
-    order = model.Order("sjf", "the smallest first", smallest_first)
+    order = model.Order(smallest_first, name="sjf", text="the smallest first")
     monkeypatch.setitem(model.ORDERS, "sjf", order)
     monkeypatch.setitem(model.CORE_ORDERS, smallest_first, 99)
     tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)

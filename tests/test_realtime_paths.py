@@ -29,7 +29,6 @@ from dlsim.realtime import (
     split_load,
     workload,
 )
-from dlsim.realtime import core_versions as speeds
 from tests.golden.realtime_runs import ROWS, draw_cluster, draw_tasks
 from tests.scale import LONG, TRIES_ALL, scale_count
 from tests.strategies import ALL_ROWS, IN_LINE, any_reading, seeded
@@ -89,7 +88,7 @@ def differences_between_speeds(
     for speed in ("compiled", "python"):
         with all_at(speed):
             known = Reading.from_switches(reading)
-            found[speed] = results_of(simulate(tasks, cluster, policy, known, negotiate))
+            found[speed] = results_of(simulate(tasks, cluster, policy, known, negotiate=negotiate))
     return [one for one in found["compiled"] if one not in found["python"]]
 
 
@@ -134,7 +133,7 @@ def test_tables_and_fewest_nodes_are_the_same_bytes_at_both_speeds(monkeypatch):
     clusters = [Cluster(int(rng.integers(1, 80)), *row) for row in costs.tolist()]
     sigma, budget = rng.uniform(1, 50, 200), rng.uniform(1, 500, 200)
     for most in (0, 10**9):
-        monkeypatch.setattr(speeds, "SMALL_TABLE", most)
+        monkeypatch.setattr(formulas, "SMALL_TABLE", most)
         formulas.opr_table.cache_clear()
         tables = [column.tobytes() for c in clusters for column in formulas.opr_table(c)]
         found.append(tables + [fewest_nodes(sigma, budget, c).tobytes() for c in clusters])
@@ -162,7 +161,7 @@ def test_the_short_loop_decides_as_the_general_one(order, monkeypatch):
             tasks["deadline"] = execution_time(200.0, 1, cluster) * draw.integers(1, 9, len(tasks))
         tasks["arrival"] = at + draw.choice([0, 1e9])
         reading = Reading(link=str(draw.choice(SWITCHES["link"])))
-        assert room.fits_opr_loop(room.make_rules(cluster, policy, reading))
+        assert room.fits_opr_loop(room.Rules(cluster, policy, reading))
         short = simulate(tasks, cluster, policy, reading)
         with monkeypatch.context() as patch:
             patch.setattr(room, "fits_opr_loop", lambda _: False)
@@ -184,7 +183,7 @@ STATIC_IN_LINE = [
 
 @pytest.mark.parametrize("name", STATIC_IN_LINE)
 def test_both_admission_tests_decide_alike_for_a_static_order(name, monkeypatch):
-    make_rules, policy = room.make_rules, ALL_ROWS[name]
+    make_rules, policy = room.Rules, ALL_ROWS[name]
 
     def rules_of_general_test(*args, **options):
         rules = make_rules(*args, **options)
@@ -200,7 +199,7 @@ def test_both_admission_tests_decide_alike_for_a_static_order(name, monkeypatch)
         given = instance.table, instance.cluster, policy, reading
         in_line = simulate(*given, engine="python")
         with monkeypatch.context() as patch:
-            patch.setattr(room, "make_rules", rules_of_general_test)
+            patch.setattr(room, "Rules", rules_of_general_test)
             general = simulate(*given, engine="python")
         assert digits_of(in_line.tasks) == digits_of(general.tasks)
         assert digits_of(in_line.chunks) == digits_of(general.chunks)
@@ -242,7 +241,7 @@ def test_a_long_plan_that_is_remembered_is_planned_alike(name, monkeypatch):
 @pytest.mark.parametrize("name", COMPILED_ROWS)
 def test_n_min_at_arrival_decides_nothing_where_no_rule_asks_for_it(name, monkeypatch):
     """Only a fixed number, an order by n_min and rounds need it."""
-    make_rules, asked = room.make_rules, []
+    make_rules, asked = room.Rules, []
 
     def rules_with_n_min(*args, **options):
         rules = make_rules(*args, **options)
@@ -257,7 +256,7 @@ def test_n_min_at_arrival_decides_nothing_where_no_rule_asks_for_it(name, monkey
         given = tasks, cluster, policy, reading
         without = results_of(simulate(*given, engine="python"), 1)
         with monkeypatch.context() as patch:
-            patch.setattr(room, "make_rules", rules_with_n_min)
+            patch.setattr(room, "Rules", rules_with_n_min)
             assert results_of(simulate(*given, engine="python"), 1) == without, seed
     fewest = policy.nodes in ("min", "fragment") and policy.order != "dc" and policy.admission
     assert (not all(asked)) == (fewest and "umr" not in str(policy.partition))

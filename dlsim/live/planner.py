@@ -16,9 +16,10 @@ import numpy as np
 from dlsim.live.calibration import MeasuredCosts, margin
 from dlsim.live.job import Job, Piece, Promise
 from dlsim.live.loads import Load, Parts
-from dlsim.realtime import Cluster, Policy, Reading, split_load
-from dlsim.realtime.model import WITHOUT_SETUP, find_policy
+from dlsim.realtime import POLICIES, Cluster, Policy, Reading, split_load
+from dlsim.realtime.model import WITHOUT_SETUP
 from dlsim.realtime.simulate import InstantPlan, plan_at_instant, require_online
+from dlsim.record import find_record
 
 #: The name of the policy under which idle workers pull pieces, and the policy that tests it: a load
 #: takes every worker as soon as that is free, so that all its workers end together.
@@ -55,7 +56,8 @@ class Planner:
 
     def __init__(self, policy: str | Policy, quantile: float) -> None:
         self.is_pulled = isinstance(policy, str) and policy == PULL
-        _, self.policy = find_policy(PULL_TEST if self.is_pulled else policy)
+        given = PULL_TEST if self.is_pulled else policy
+        _, self.policy = find_record("policy", given, POLICIES)
         require_online(self.policy, Cluster())
         self.partition = str(self.policy.partition)
         self.quantile = quantile

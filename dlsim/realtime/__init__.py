@@ -13,7 +13,8 @@ from dlsim.realtime.bound import Bound, clairvoyant_bound
 from dlsim.realtime.formulas import execution_time, fastest_nodes, fewest_nodes, shares, total_cost
 from dlsim.realtime.model import POLICIES, SWITCHES, Cluster, Policy, Reading, StateView, TaskView
 from dlsim.realtime.result import Offer, Schedule
-from dlsim.realtime.split import LoadSplit, simulate, split_load
+from dlsim.realtime.simulate import simulate
+from dlsim.realtime.split import LoadSplit, split_load
 
 __all__ = [
     "POLICIES", "SWITCHES", "Bound", "Cluster", "LoadSplit", "Offer", "Policy", "Reading",

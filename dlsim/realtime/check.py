@@ -14,17 +14,15 @@ import numpy as np
 
 from dlsim.compiled import TOL, time_offset
 from dlsim.errors import ScheduleError
-from dlsim.realtime.check_chunks import chunk_rules
-from dlsim.realtime.formulas import fastest_counts
-from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, describe_run
-from dlsim.realtime.schedule_arrays import (
+from dlsim.realtime.check_chunks import (
     Chunks,
-    Indices,
     RuleResult,
     ScheduleArrays,
-    ScheduleLike,
+    chunk_rules,
     require_rules,
 )
+from dlsim.realtime.formulas import fastest_counts
+from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, STARTS_TOGETHER, Indices, describe_run
 from dlsim.rounding import (
     MAX_ULPS,
     RELATIVE_ROUNDING,
@@ -220,7 +218,7 @@ def _order_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[RuleResult
     """Yield whether tasks start in time and in order; `line` holds the tasks that ran, by start."""
     start, arrival, index = schedule.start[line], schedule.arrival[line], schedule.index[line]
     estimate, sent = schedule.estimate[line], _link_free_times(schedule)[line]
-    early = schedule.policy.partition not in ("opr", "equal", "umr")
+    early = schedule.policy.partition not in STARTS_TOGETHER
     if schedule.policy.nodes == "all" and not early:
         before = np.concatenate([[-np.inf], np.fmax(estimate, sent)])[: len(line)]
         starts_after = not_after(before, start, schedule.scale)
@@ -311,8 +309,8 @@ def _piece_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     yield "a task's chunks are those of its pieces", chunks.labels, same
 
 
-def check_schedule(result: ScheduleLike, strict: bool = False) -> None:
-    """Raise at the first rule that a schedule breaks."""
+def check_schedule(result: Any, strict: bool = False) -> None:
+    """Raise at the first rule that a `dlsim.realtime.Schedule` breaks."""
     if result.parts is not None:
         check_schedule(result.parts)
     schedule = ScheduleArrays(result)

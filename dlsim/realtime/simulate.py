@@ -1,40 +1,310 @@
-"""One run: a policy under a reading as the kernel's rules, and the loop that decides.
+"""Simulate real-time divisible loads on one cluster (papers M and I).
 
-`run_policy` simulates all arrivals. `plan_at_instant` tests tasks on nodes whose releases are
-given, as the head node of a real cluster does.
+`simulate` checks its input and `run_policy` simulates all arrivals. `plan_at_instant` tests tasks
+on nodes whose releases are given, as the head node of a real cluster does.
 """
 
-from collections.abc import Sequence
+import functools
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.compiled import deadline_with_tolerance, time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
 from dlsim.realtime.core import node_rules, orders, splits
-from dlsim.realtime.core_versions import core_for
 from dlsim.realtime.formulas import TimeTable, span_of, time_table
-from dlsim.realtime.model import Cluster, Policy, Reading
-from dlsim.realtime.schedule_arrays import TaskTable
-from dlsim.realtime.user_rules import wrap_user_rules
-from dlsim.validate import Floats, require_memory
+from dlsim.realtime.model import POLICIES, Cluster, Policy, Reading, TaskTable
+from dlsim.realtime.result import Run, Schedule
+from dlsim.realtime.split import Rules, core_for
+from dlsim.record import find_record
+from dlsim.user_code import calling_user_code
+from dlsim.validate import (
+    Floats,
+    column,
+    instance,
+    number,
+    or_default,
+    refuse_unknown_columns,
+    require_memory,
+    require_table,
+)
 
 #: Bytes that a run takes per task and per node, at least.
 TASK_BYTES, NODE_BYTES = 130, 60
 
 
-class Run(NamedTuple):
-    """The results of a run, as arrays."""
+def simulate(
+    tasks: pd.DataFrame,
+    cluster: Cluster,
+    policy: str | Policy,
+    reading: Reading | None = None,
+    engine: str = "auto",
+    *,
+    negotiate: float = 0.0,
+    ignore: Collection[str] = (),
+) -> Schedule:
+    """Schedule divisible tasks as they arrive, under one policy and one reading.
 
-    origin: float  # the times of `done` are counted from here
-    deadline: Floats
-    admitted: NDArray[np.bool_]
-    done: Any  # records of RESULT
-    offer: float
-    counts: NDArray[np.int64] | None
+    Parameters
+    ----------
+    tasks : DataFrame
+        Columns arrival, sigma, deadline (relative), and user_nodes for User Split; index
+        = task id. Sorted by arrival; tasks with one arrival time are one batch.
+    cluster : Cluster
+        Nodes and costs.
+    policy : str or Policy
+        A name of `POLICIES`, a `Policy` of your own, or its name as ``FILE.py:name`` or
+        ``module:name``.
+    reading : Reading, optional
+        How ambiguous sentences are understood; default `Reading()`.
+    engine : {"auto", "compiled", "python"}
+        The same decisions at two speeds: compiled, which takes some 20 s once per version, or
+        uncompiled, as "auto" takes small work and functions of a user.
+    negotiate : float
+        0 for no negotiation; x >= 1: a refused task accepts the smallest admissible
+        deadline if it is at most x times its own.
+    ignore : collection of str
+        More columns of `tasks`, which dlsim does not read; an order(tasks) of your own sees them.
+
+    Returns
+    -------
+    Schedule
+        Tables of what was decided; `Schedule.check` verifies them.
+
+    Raises
+    ------
+    InputError
+        For tasks, a policy, a reading or a factor that cannot be used, and for a column of `tasks`
+        that is neither known nor in `ignore`.
+
+    References
+    ----------
+    Paper M, section 5 (MCDF and its schedulability test) and section 6.2 (rivals);
+    paper I, section 4 (Figure 2), and its references [5], [6], [9].
+
+    Examples
+    --------
+    >>> tasks = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [6, 18, 6],
+    ...                       "deadline": [10, 64, 16]})
+    >>> s = simulate(tasks, Cluster(nodes=2, cms=1, cps=1), "FIFOMN")
+    >>> s.tasks[["admitted", "start", "nodes", "completion"]].values.tolist()
+    [[True, 0.0, 2, 8.0], [True, 8.0, 1, 44.0], [False, nan, 0, nan]]
+    >>> s.offer(2).deadline
+    20.0
+    """
+    instance("cluster", cluster, Cluster)
+    reading = or_default("reading", reading, Reading, "; see Reading.from_switches(mapping)")
+    rule = "0 (off) or a factor of at least 1"
+    if number("negotiate", negotiate, rule=rule):
+        number("negotiate", negotiate, 1, rule=rule)
+    name, chosen = find_record("policy", policy, POLICIES)
+    model.check_partition(chosen.partition, chosen.rounds, cluster)
+    given = _read_tasks(tasks, chosen, cluster, ignore)
+    about: dict[str, Any] = {"cluster": cluster, "policy": chosen, "name": name, "reading": reading}
+    if chosen.partition == "pieces" and reading.split == "piece":
+        if negotiate > 0:
+            raise InputError("negotiate needs whole tasks; use the reading split='all'")
+        pieces = tasks.iloc[given.owners].reset_index(drop=True)
+        pieces = pieces.assign(sigma=pieces["sigma"] / pieces["user_nodes"], user_nodes=1)
+        whole = replace(reading, split="all")
+        inner = simulate(pieces, cluster, chosen, whole, engine, ignore=ignore)
+        return Schedule.merge_pieces(inner, given, **about)
+    setup = RunSetup(given, cluster, chosen, reading, float(negotiate), engine)
+    about.update(negotiate=setup.negotiate, rerun=functools.partial(run_policy, setup))
+    return Schedule.from_run(run_policy(setup), given, **about)
+
+
+def _read_tasks(
+    tasks: pd.DataFrame, policy: Policy, cluster: Cluster, ignore: Collection[str]
+) -> TaskTable:
+    """Return the columns that are simulated, or refuse the table."""
+    arrival, sigma, deadline = model.sorted_columns(tasks)
+    known_columns = (*model.TASK_COLUMNS, "user_nodes")
+    refuse_unknown_columns("tasks", tasks.columns, known_columns, ignore)
+    wanted = np.zeros(len(tasks), dtype=np.int64)
+    if policy.nodes == "user":
+        if "user_nodes" not in tasks.columns:
+            raise InputError(
+                "nodes='user' (User Split) needs a column user_nodes; "
+                "workload.user_split(tasks, cluster) draws one"
+            )
+        known: Any = {"is_whole": True, "row": "task", "labels": tasks.index}
+        counts = require_table("tasks", tasks, ["user_nodes"])["user_nodes"]
+        wanted = column("user_nodes", counts, 1, cluster.nodes, **known)
+    return TaskTable(arrival, sigma, deadline, _static_ranks(tasks, policy), wanted, tasks.index)
+
+
+def _static_ranks(tasks: pd.DataFrame, policy: Policy) -> Floats:
+    """Return the rank of every task in a static order; without one, its place in the table."""
+    if policy.order_key is None or policy.is_timed:
+        return np.arange(float(len(tasks)))
+    rule = (
+        f"order function {getattr(policy.order_key, '__name__', 'order')} must return one number "
+        f"per task, shape ({len(tasks)},) without NaN"
+    )
+    with calling_user_code(rule):
+        keys = np.array(policy.order_key(tasks))
+        keys = keys if keys.dtype.kind in "cmMSU" else keys.astype(np.float64)
+    if keys.dtype != np.float64 or keys.shape != (len(tasks),) or np.isnan(keys).any():
+        raise InputError(f"{rule}; got {keys.dtype} of shape {keys.shape}")
+    # compared exactly: two infinite keys are a tie
+    return np.unique(keys, return_inverse=True)[1].astype(np.float64)
+
+
+# --- one run
+
+
+class RunSetup(NamedTuple):
+    """What a run is given."""
+
+    tasks: TaskTable
+    cluster: Cluster
+    policy: Policy
+    reading: Reading
+    negotiate: float
+    engine: str
+
+
+def run_policy(setup: RunSetup, offered_task: int = -1, count_iits: bool = False) -> Run:
+    """Simulate tasks under a policy.
+
+    With an `offered_task`, the run ends with the test of that row, which gets an offer. Table 1 is
+    counted for every policy only with `count_iits`: the loop that counts is slower than `opr_loop`.
+    """
+    given, cluster, policy = setup.tasks, setup.cluster, setup.policy
+    count = len(given.arrival)
+    what = f"a run of {count:,} tasks on {cluster.nodes:,} nodes"
+    memory = TASK_BYTES * count + NODE_BYTES * cluster.nodes
+    require_memory(what, memory, "simulate fewer tasks at once")
+    makes_offers = setup.negotiate > 0 or offered_task >= 0
+    if policy.has_user_rules and makes_offers:
+        what = model.describe_run(policy.name, setup.reading)
+        raise InputError(
+            f"no offers are made by functions of a user ({what}): at which deadline they change"
+            " their mind is not known; use a policy by name, or an order(tasks)"
+        )
+    table = time_table(cluster, policy.partition)
+    rules = Rules(cluster, policy, setup.reading, setup.negotiate, makes_offers, given.labels)
+    origin, span = time_offset(given.arrival), span_of(given.sigma, table)
+    with core_for(policy, setup.engine, count) as core:
+        tasks = _task_records(core, setup, origin, span)
+        run = _fresh_run(core, given.deadline, origin)
+        if not policy.admission:
+            drop = setup.reading.late == "drop"
+            _run_all_admitted(core, tasks, run, rules, span, table, drop)
+            return run
+        if fits_opr_loop(rules) and not count_iits:
+            _run_in_opr_loop(core, tasks, run, rules, span, table)
+            return run._replace(admitted=run.done["nodes"] > 0)
+        state = core.state.fresh_state(count, rules, span)
+        offer = run_admission_loop(core, tasks, run, rules, state, table, offered_task)
+        counts = state.counts[: core.state.IN_FORCE] if rules.tested_in_line else None
+    return run._replace(offer=offer, counts=counts)
+
+
+def _task_records(core: SimpleNamespace, setup: RunSetup, origin: float, span: float) -> Any:
+    """Return the tasks as records of the core, on a clock that begins at `origin`."""
+    given = setup.tasks
+    arrival = given.arrival - origin if origin > 0 else given.arrival
+    tasks = zero_recarray(len(arrival), core.state.TASK)
+    tasks["arrival"], tasks["sigma"] = arrival, given.sigma
+    tasks["due"] = arrival + given.deadline
+    tasks["rank"], tasks["requested"] = given.key, given.requested
+    if setup.policy.order_key is not None and span > 1:
+        # ranks of a static order are no instants: however long tasks last, two are never one
+        tasks["rank"] *= span
+    return tasks
+
+
+def _fresh_run(core: SimpleNamespace, deadline: Floats, origin: float) -> Run:
+    """Return the results of a run before its first test: none is refused, none has run."""
+    count = len(deadline)
+    admitted, offers = np.ones(count, dtype=bool), zero_recarray(0, core.state.OFFER)
+    return Run(origin, deadline.copy(), admitted, core.state.fresh_results(count), offers)
+
+
+def fits_opr_loop(rules: Any) -> bool:
+    """Tell whether `dlsim.realtime.core.opr_loop.run_opr` decides all that the rules ask for."""
+    needed = (
+        rules.partition == splits.BY_OPR,
+        rules.node_rule == node_rules.FEWEST,
+        rules.order in (orders.STATIC_ORDER, orders.DEADLINE_ORDER),
+        rules.tested_in_line,
+        rules.st == 0,
+        rules.cps > 0,
+    )
+    barred = (
+        rules.frozen,
+        rules.by_policy,
+        rules.commit,
+        rules.test_first,
+        rules.last,
+        rules.offers,
+    )
+    return all(needed) and not any(barred)
+
+
+def run_admission_loop(
+    core: SimpleNamespace,
+    tasks: Any,
+    run: Run,
+    rules: Any,
+    state: Any,
+    table: TimeTable,
+    offered_task: int = -1,
+) -> float:
+    """Admit or refuse tasks as they arrive; see `dlsim.realtime.core.loop.run_admission`."""
+    run.offers["deadline"] = np.nan
+    kept = zero_recarray(len(tasks) + 2 if len(run.offers) else 0, core.state.ENTRY)
+    members, known = np.empty(len(tasks), np.int64), core.state.rules_record(rules)
+    offer = core.loop.run_admission(
+        tasks,
+        run.deadline,
+        run.admitted,
+        run.done,
+        offered_task,
+        run.offers,
+        kept,
+        members,
+        known,
+        state,
+        table,
+    )
+    return float(offer)
+
+
+def _run_in_opr_loop(
+    core: SimpleNamespace, tasks: Any, run: Run, rules: Any, span: float, table: TimeTable
+) -> None:
+    """Write the results of tasks under plain rules; see `dlsim.realtime.core.opr_loop.run_opr`."""
+    count = len(tasks)
+    lists = zero_recarray((3, 2 * min(count, rules.nodes) + 2), core.state.NODE_BLOCK)
+    waiting, order = zero_recarray(count + 1, core.state.ENTRY), np.empty(count, dtype=np.int64)
+    known = core.state.rules_record(rules)
+    core.opr_loop.run_opr(tasks, run.done, known, span, table, lists, waiting, order)
+
+
+def _run_all_admitted(
+    core: SimpleNamespace,
+    tasks: Any,
+    run: Run,
+    rules: Any,
+    span: float,
+    table: TimeTable,
+    drop: bool,
+) -> None:
+    """Run every task; see `dlsim.realtime.core.loop.run_all_admitted`."""
+    waiting = zero_recarray(len(tasks), core.state.NODE_BLOCK)
+    if rules.order == orders.DEADLINE_ORDER:
+        tasks["rank"] = deadline_ranks(tasks["arrival"] + run.deadline, span)
+    known = core.state.rules_record(rules)
+    core.loop.run_all_admitted(tasks, known, waiting, drop, span, run.done, table)
 
 
 def deadline_ranks(due: Floats, span: float) -> Floats:
@@ -47,197 +317,7 @@ def deadline_ranks(due: Floats, span: float) -> Floats:
     return ranks
 
 
-def order_code(policy: Policy) -> int:
-    """Return the code of the policy's order in `dlsim.realtime.core.orders`."""
-    if policy.order_key is not None:
-        return orders.USER_ORDER if policy.is_timed else orders.STATIC_ORDER
-    return model.CORE_ORDERS[model.ORDERS[str(policy.order)].key]
-
-
-def node_code(policy: Policy) -> int:
-    """Return the code of the policy's rule for nodes in `dlsim.realtime.core.node_rules`."""
-    if callable(policy.nodes):
-        return node_rules.USER_NODES
-    code = model.NODE_RULES[policy.nodes].code
-    if code != node_rules.FEWEST:
-        return code
-    if callable(policy.partition):
-        return node_rules.FEWEST_BY_SHARES
-    return model.PARTITIONS[policy.partition].fewest
-
-
-def partition_code(policy: Policy) -> int:
-    """Return the code of the policy's partition in `dlsim.realtime.core.splits`."""
-    if callable(policy.partition):
-        return splits.BY_USER
-    return model.PARTITIONS[policy.partition].code
-
-
-def make_rules(
-    cluster: Cluster,
-    policy: Policy,
-    reading: Reading,
-    negotiate: float = 0.0,
-    offers: bool = False,
-    labels: Any = (),
-) -> SimpleNamespace:
-    """Return a policy under a reading on a cluster, by the names of `core.state.RULE_RECORD`.
-
-    `labels` are those of the tasks; errors of a user's functions name them.
-    """
-    every = policy.nodes == "all"
-    switches = reading.rules()
-    may_pass = policy.overtake or reading.backfill == "on"
-    switches["strict"] = switches["strict"] or every or not may_pass
-    switches["frozen"] = switches["frozen"] and not every
-    is_static = policy.order != "dc" and (switches["strict"] or policy.partition != "opr")
-    in_line = policy.has_user_rules or policy.nodes in ("all", "fragment") or is_static
-    order, node_rule, partition = order_code(policy), node_code(policy), partition_code(policy)
-    nodes_at_arrival = node_rule in (node_rules.EVERY_NODE, node_rules.REQUESTED)
-    fixed_nodes = nodes_at_arrival or switches["frozen"]
-    is_timed = order in (orders.MCDF_ORDER, orders.USER_ORDER)
-    in_rounds = partition in (splits.BY_UMR, splits.BY_UMR_IIT)
-    in_pieces_on_one_link = partition == splits.BY_PIECES and switches["shared"]
-    cms, cps, st, sc = (float(cost) for cost in (cluster.cms, cluster.cps, cluster.st, cluster.sc))
-    return SimpleNamespace(
-        cms=cms,
-        cps=cps,
-        st=st,
-        sc=sc,
-        send_part=cms / (cms + cps),
-        negotiate=float(negotiate),
-        nodes=int(cluster.nodes),
-        order=order,
-        node_rule=node_rule,
-        partition=partition,
-        rounds=0 if policy.rounds == "best" else int(policy.rounds),
-        all_nodes=every,
-        in_line=in_line,
-        tested_in_line=in_line and switches["strict"] and not policy.has_user_rules,
-        has_user_rules=policy.has_user_rules,
-        is_timed=is_timed,
-        in_rounds=in_rounds,
-        from_one_instant=partition in (splits.BY_OPR, splits.BY_EQUAL, splits.BY_UMR),
-        nodes_at_arrival=nodes_at_arrival,
-        n_min_at_arrival=fixed_nodes or is_timed or in_rounds or switches["by_policy"],
-        fixed_nodes=fixed_nodes,
-        asks_user=node_rule in (node_rules.USER_NODES, node_rules.FEWEST_BY_SHARES),
-        ends_by_chunks=(
-            node_rule == node_rules.USER_NODES
-            or partition == splits.BY_USER
-            or in_pieces_on_one_link
-        ),
-        offers=offers,
-        user=wrap_user_rules(policy, labels),
-        **switches,
-    )
-
-
-def fits_opr_loop(rules: Any) -> bool:
-    """Tell whether `dlsim.realtime.core.opr_loop.run_opr` decides all that the rules ask for."""
-    has_plain_rules = (
-        rules.partition == splits.BY_OPR
-        and rules.node_rule == node_rules.FEWEST
-        and rules.order in (orders.STATIC_ORDER, orders.DEADLINE_ORDER)
-    )
-    in_line = rules.tested_in_line and not rules.frozen and rules.st == 0
-    has_batches = rules.by_policy or rules.commit or rules.test_first
-    is_barred = has_batches or rules.last or rules.offers or rules.cps == 0
-    return has_plain_rules and in_line and not is_barred
-
-
-def run_admission_loop(
-    core: SimpleNamespace,
-    tasks: Any,
-    deadline: Floats,
-    admitted: NDArray[np.bool_],
-    results: Any,
-    offered_task: int,
-    offers: Any,
-    rules: Any,
-    state: Any,
-    table: TimeTable,
-) -> float:
-    """Admit or refuse tasks as they arrive; see `dlsim.realtime.core.loop.run_admission`."""
-    offers["deadline"] = np.nan
-    kept = zero_recarray(len(tasks) + 2 if len(offers) else 0, core.state.ENTRY)
-    members, known = np.empty(len(tasks), np.int64), core.state.rules_record(rules)
-    offer = core.loop.run_admission(
-        tasks, deadline, admitted, results, offered_task, offers, kept, members, known, state, table
-    )
-    return float(offer)
-
-
-def run_in_opr_loop(
-    core: SimpleNamespace, tasks: Any, results: Any, rules: Any, span: float, table: TimeTable
-) -> None:
-    """Write the results of tasks under plain rules; see `dlsim.realtime.core.opr_loop.run_opr`."""
-    count = len(tasks)
-    lists = zero_recarray((3, 2 * min(count, rules.nodes) + 2), core.state.NODE_BLOCK)
-    waiting, order = zero_recarray(count + 1, core.state.ENTRY), np.empty(count, dtype=np.int64)
-    known = core.state.rules_record(rules)
-    core.opr_loop.run_opr(tasks, results, known, span, table, lists, waiting, order)
-
-
-def run_policy(
-    given: TaskTable,
-    cluster: Cluster,
-    policy: Policy,
-    reading: Reading,
-    negotiate: float,
-    offered_task: int = -1,
-    count_iits: bool = False,
-    engine: str = "auto",
-) -> Run:
-    """Simulate tasks under a policy.
-
-    With an `offered_task`, the run ends with the test of that row, which gets an offer. Table 1 is
-    counted for every policy only with `count_iits`: the loop that counts is slower than `opr_loop`.
-    """
-    count = len(given.arrival)
-    what = f"a run of {count:,} tasks on {cluster.nodes:,} nodes"
-    memory = TASK_BYTES * count + NODE_BYTES * cluster.nodes
-    require_memory(what, memory, "simulate fewer tasks at once")
-    table = time_table(cluster, policy.partition)
-    makes_offers = negotiate > 0 or offered_task >= 0
-    if policy.has_user_rules and makes_offers:
-        what = model.describe_run(model.find_policy(policy)[0], reading)
-        raise InputError(
-            f"no offers are made by functions of a user ({what}): at which deadline they change"
-            " their mind is not known; use a policy by name, or an order(tasks)"
-        )
-    rules = make_rules(cluster, policy, reading, negotiate, makes_offers, given.labels)
-    origin, span = time_offset(given.arrival), span_of(given.sigma, table)
-    arrival = given.arrival - origin if origin > 0 else given.arrival
-    if policy.order_key is not None and span > 1:
-        # ranks of a static order are no instants: however long tasks last, two are never one
-        given = given._replace(key=given.key * span)
-    with core_for(policy, engine, count) as core:
-        tasks, results = zero_recarray(count, core.state.TASK), core.state.fresh_results(count)
-        tasks["arrival"], tasks["sigma"] = arrival, given.sigma
-        tasks["due"] = arrival + given.deadline
-        tasks["rank"], tasks["requested"] = given.key, given.requested
-        deadline, admitted = given.deadline.copy(), np.ones(count, dtype=bool)
-        offer, counts = np.nan, None
-        offers = zero_recarray(0, core.state.OFFER)
-        if policy.admission and fits_opr_loop(rules) and not count_iits:
-            run_in_opr_loop(core, tasks, results, rules, span, table)
-            admitted = results["nodes"] > 0
-        elif policy.admission:
-            state = core.state.fresh_state(count, rules, span)
-            offer = run_admission_loop(
-                core, tasks, deadline, admitted, results, offered_task, offers, rules, state, table
-            )
-            if rules.tested_in_line:
-                counts = state.counts[: core.state.IN_FORCE]
-        else:
-            waiting = zero_recarray(count, core.state.NODE_BLOCK)
-            if rules.order == orders.DEADLINE_ORDER:
-                tasks["rank"] = deadline_ranks(arrival + given.deadline, span)
-            drop = reading.late == "drop"
-            known = core.state.rules_record(rules)
-            core.loop.run_all_admitted(tasks, known, waiting, drop, span, results, table)
-    return Run(origin, deadline, admitted, results, offer, counts)
+# --- one instant
 
 
 class InstantPlan(NamedTuple):
@@ -287,12 +367,12 @@ def plan_at_instant(
     the time at which the head node's `link` becomes free count from now.
     """
     m, table = len(sigma), time_table(cluster, policy.partition)
-    rules, sizes = make_rules(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
-    asked, admitted = np.array(deadline, dtype=float), np.ones(m, dtype=bool)
+    rules, sizes = Rules(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
+    asked = np.array(deadline, dtype=float)
     with core_for(policy, engine, m) as core:
         state = core.state
-        results = state.fresh_results(m)
-        tasks, offers = zero_recarray(m, state.TASK), zero_recarray(m, state.OFFER)
+        run = _fresh_run(core, asked, 0.0)._replace(offers=zero_recarray(m, state.OFFER))
+        tasks = zero_recarray(m, state.TASK)
         tasks["sigma"], tasks["due"], tasks["rank"] = sizes, asked, np.arange(m)
         s = state.fresh_state(m + cluster.nodes, rules, span_of(sizes, table))
         later = np.sort([time for time in release if time > 0])
@@ -300,6 +380,6 @@ def plan_at_instant(
         counters.idle, counters.end_running = cluster.nodes - busy, busy
         counters.link_free = max(link, 0)
         s.running["time"][:busy], s.running["nodes"][:busy] = later, 1
-        run_admission_loop(core, tasks, asked, admitted, results, -1, offers, rules, s, table)
-    found = results["start"], results["estimate"], results["nodes"], offers["deadline"]
-    return InstantPlan(admitted, *map(np.ascontiguousarray, found))
+        run_admission_loop(core, tasks, run, rules, s, table)
+    found = run.done["start"], run.done["estimate"], run.done["nodes"], run.offers["deadline"]
+    return InstantPlan(run.admitted, *map(np.ascontiguousarray, found))

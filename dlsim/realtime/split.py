@@ -1,136 +1,274 @@
-"""Simulate real-time divisible loads on one cluster, and split one load (papers M and I).
+"""A policy under a reading as the core takes it, and the split of one load (papers M and I)."""
 
-`simulate` checks its input, `dlsim.realtime.simulate` runs the policy, and
-`dlsim.realtime.result` holds the result. `split_load` splits one load by
-`dlsim.realtime.core.splits`, without an admission test.
-"""
-
+import functools
+import math
+import reprlib
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from contextlib import AbstractContextManager
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
-import pandas as pd
 
-from dlsim.compiled import time_offset, zero_recarray
+from dlsim.compiled import CORES, time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
-from dlsim.realtime.core_versions import core_for
-from dlsim.realtime.formulas import SIZE, time_table
-from dlsim.realtime.model import MOST_ROUNDS, SPLIT_KINDS, Cluster, Policy, Reading
-from dlsim.realtime.result import Schedule
-from dlsim.realtime.schedule_arrays import TaskTable
-from dlsim.realtime.simulate import make_rules, run_policy
-from dlsim.user_code import calling_user_code
-from dlsim.validate import Floats, column, instance, number, or_default, require_table
+from dlsim.realtime.core import node_rules, orders, splits
+from dlsim.realtime.formulas import SIZE, TimeTable, time_table
+from dlsim.realtime.model import (
+    MOST_ROUNDS,
+    RULES,
+    SPLIT_KINDS,
+    Cluster,
+    Policy,
+    Reading,
+    StateView,
+    TaskView,
+)
+from dlsim.user_code import UserFunction
+from dlsim.validate import Floats, instance, number, unwrap_scalar
+
+#: By how much the sum of a user's shares may miss 1.
+SHARES_TOL = 1e-9
 
 
-def simulate(
-    tasks: pd.DataFrame,
-    cluster: Cluster,
-    policy: str | Policy,
-    reading: Reading | None = None,
-    negotiate: float = 0.0,
-    engine: str = "auto",
-) -> Schedule:
-    """Schedule divisible tasks as they arrive, under one policy and one reading.
-
-    Parameters
-    ----------
-    tasks : DataFrame
-        Columns arrival, sigma, deadline (relative), and user_nodes for User Split; index
-        = task id. Sorted by arrival; tasks with one arrival time are one batch.
-    cluster : Cluster
-        Nodes and costs.
-    policy : str or Policy
-        A name of `POLICIES`, a `Policy` of your own, or its name as ``FILE.py:name`` or
-        ``module:name``.
-    reading : Reading, optional
-        How ambiguous sentences are understood; default `Reading()`.
-    negotiate : float
-        0 for no negotiation; x >= 1: a refused task accepts the smallest admissible
-        deadline if it is at most x times its own.
-    engine : {"auto", "compiled", "python"}
-        The same decisions at two speeds: compiled, which takes some 20 s once per version, or
-        uncompiled, as "auto" takes small work and functions of a user.
-
-    Returns
-    -------
-    Schedule
-        Tables of what was decided; `Schedule.check` verifies them.
-
-    Raises
-    ------
-    InputError
-        For tasks, a policy, a reading or a factor that cannot be used.
-
-    References
-    ----------
-    Paper M, section 5 (MCDF and its schedulability test) and section 6.2 (rivals);
-    paper I, section 4 (Figure 2), and its references [5], [6], [9].
-
-    Examples
-    --------
-    >>> tasks = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [6, 18, 6],
-    ...                       "deadline": [10, 64, 16]})
-    >>> s = simulate(tasks, Cluster(nodes=2, cms=1, cps=1), "FIFOMN")
-    >>> s.tasks[["admitted", "start", "nodes", "completion"]].values.tolist()
-    [[True, 0.0, 2, 8.0], [True, 8.0, 1, 44.0], [False, nan, 0, nan]]
-    >>> s.offer(2).deadline
-    20.0
-    """
-    instance("cluster", cluster, Cluster)
-    reading = or_default("reading", reading, Reading, "; see Reading.from_switches(mapping)")
-    rule = "0 (off) or a factor of at least 1"
-    if number("negotiate", negotiate, rule=rule):
-        number("negotiate", negotiate, 1, rule=rule)
-    name, policy = model.find_policy(policy)
-    model.check_partition(policy.partition, policy.rounds, cluster)
-    given = _read_tasks(tasks, policy, cluster)
-    about: dict[str, Any] = {"cluster": cluster, "policy": policy, "name": name, "reading": reading}
-    if policy.partition == "pieces" and reading.split == "piece":
-        if negotiate > 0:
-            raise InputError("negotiate needs whole tasks; use the reading split='all'")
-        pieces = tasks.iloc[given.owners].reset_index(drop=True)
-        pieces = pieces.assign(sigma=pieces["sigma"] / pieces["user_nodes"], user_nodes=1)
-        inner = simulate(pieces, cluster, policy, replace(reading, split="all"), engine=engine)
-        return Schedule.merge_pieces(inner, given, **about)
-    run = run_policy(given, cluster, policy, reading, negotiate, engine=engine)
-    about.update(negotiate=float(negotiate), engine=engine)
-    return Schedule.from_run(run, given, **about)
+def core_for(policy: Policy, engine: str, tasks: int) -> AbstractContextManager[SimpleNamespace]:
+    """Return the modules of the core, compiled or not, for a run of `tasks` tasks."""
+    return CORES["realtime"].at_speed(engine, tasks, policy.has_user_rules)
 
 
-def _read_tasks(tasks: pd.DataFrame, policy: Policy, cluster: Cluster) -> TaskTable:
-    """Return the columns that are simulated, or refuse the table."""
-    arrival, sigma, deadline = model.sorted_columns(tasks)
-    wanted = np.zeros(len(tasks), dtype=np.int64)
-    if policy.nodes == "user":
-        if "user_nodes" not in tasks.columns:
-            raise InputError(
-                "nodes='user' (User Split) needs a column user_nodes; "
-                "workload.user_split(tasks, cluster) draws one"
-            )
-        known: Any = {"is_whole": True, "row": "task", "labels": tasks.index}
-        counts = require_table("tasks", tasks, ["user_nodes"])["user_nodes"]
-        wanted = column("user_nodes", counts, 1, cluster.nodes, **known)
-    return TaskTable(arrival, sigma, deadline, _static_ranks(tasks, policy), wanted, tasks.index)
+# --- functions of a user, as the core calls them
 
 
-def _static_ranks(tasks: pd.DataFrame, policy: Policy) -> Floats:
-    """Return the rank of every task in a static order; without one, its place in the table."""
-    if policy.order_key is None or policy.is_timed:
-        return np.arange(float(len(tasks)))
-    rule = (
-        f"order function {getattr(policy.order_key, '__name__', 'order')} must return one number "
-        f"per task, shape ({len(tasks)},) without NaN"
+def _state_view(rules: Any, table: TimeTable, idle: int, waiting: int) -> StateView:
+    """Return the view of the cluster that a user's function gets."""
+    return StateView(
+        int(idle),
+        int(waiting),
+        rules.nodes,
+        rules.cms,
+        rules.cps,
+        rules.st,
+        rules.sc,
+        table.time_per_unit,
+        table.setup_time,
+        table.dc_slope,
+        table.dc_offset,
     )
-    with calling_user_code(rule):
-        keys = np.array(policy.order_key(tasks))
-        keys = keys if keys.dtype.kind in "cmMSU" else keys.astype(np.float64)
-    if keys.dtype != np.float64 or keys.shape != (len(tasks),) or np.isnan(keys).any():
-        raise InputError(f"{rule}; got {keys.dtype} of shape {keys.shape}")
-    # compared exactly: two infinite keys are a tie
-    return np.unique(keys, return_inverse=True)[1].astype(np.float64)
+
+
+def _number_rule(user: UserFunction) -> Callable[..., float]:
+    """Return a user's order or number of nodes in the form that the core calls."""
+
+    def ask(
+        row: int,
+        n: int,
+        t: float,
+        fewest: int,
+        idle: int,
+        waiting: int,
+        tasks: Any,
+        rules: Any,
+        table: TimeTable,
+    ) -> float:
+        one = tasks[row]
+        arrival, sigma, due = float(one.arrival), float(one.sigma), float(one.due)
+        task = TaskView(arrival, sigma, due - arrival, due, int(one.requested), fewest)
+        nodes = [int(n)] if user.kind == "order" else []
+        now, state = float(t), _state_view(rules, table, idle, waiting)
+        at_instant = functools.partial("at {:g}".format, now)
+        given, found = user.call(row, at_instant, task, *nodes, now, state)
+        value = float(found[0]) if len(found) == 1 else math.nan
+        is_valid = not math.isnan(value)
+        if user.kind == "nodes":
+            is_valid = 0 <= value <= rules.nodes and value == math.floor(value)
+        if not is_valid:
+            raise user.refusal(row, at_instant, reprlib.repr(unwrap_scalar(given)))
+        return value
+
+    return ask
+
+
+def _say_releases(released: Floats) -> str:
+    """Name the release times of the nodes of a task, the first eight of them."""
+    return f"on {len(released)} nodes released at {np.round(released[:8], 6).tolist()}"
+
+
+def _share_rule(user: UserFunction) -> Callable[..., Floats]:
+    """Return a user's partition in the form that the core calls."""
+
+    def share(
+        row: int, sigma: float, release: Floats, n: int, rules: Any, table: TimeTable
+    ) -> Floats:
+        released = release[:n].copy()
+        state = _state_view(rules, table, n, 0)
+        on_nodes = functools.partial(_say_releases, released)
+        given, found = user.call(row, on_nodes, float(sigma), released, state)
+        if len(found) != n or not found.min() > 0:
+            raise user.refusal(row, on_nodes, reprlib.repr(given))
+        total = math.fsum(found)
+        if not abs(total - 1) <= SHARES_TOL:
+            raise user.refusal(row, on_nodes, f"shares with the sum {total:g}")
+        return found / total
+
+    return share
+
+
+def wrap_user_rules(policy: Policy, labels: Any) -> list[Callable[..., Any] | None]:
+    """Return the functions of a policy as the uncompiled core calls them, by the places of RULES.
+
+    They raise InputError, with the label of the task, where a user's function raises an exception
+    or returns what it must not.
+    """
+    functions = (policy.is_timed and policy.order_key, policy.nodes, policy.partition)
+    wrappers = (_number_rule, _number_rule, _share_rule)
+    return [
+        wrap(UserFunction(kind, *RULES[kind], function, "task", labels))
+        if callable(function)
+        else None
+        for kind, function, wrap in zip(RULES, functions, wrappers, strict=True)
+    ]
+
+
+# --- the rules of a run
+
+
+class Rules:
+    """A policy under a reading on a cluster, by the names of `core.state.RULE_RECORD`.
+
+    Each flag is computed once, at its first use. `labels` are those of the tasks; errors of a
+    user's functions name them.
+    """
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        policy: Policy,
+        reading: Reading,
+        negotiate: float = 0.0,
+        offers: bool = False,
+        labels: Any = (),
+    ) -> None:
+        self.policy, self.reading = policy, reading
+        self.switches = reading.rules()
+        settled_here = ("strict", "frozen")
+        vars(self).update({k: v for k, v in self.switches.items() if k not in settled_here})
+        costs = (cluster.cms, cluster.cps, cluster.st, cluster.sc)
+        self.cms, self.cps, self.st, self.sc = (float(cost) for cost in costs)
+        self.send_part = self.cms / (self.cms + self.cps)
+        self.nodes = int(cluster.nodes)
+        self.negotiate, self.offers = float(negotiate), offers
+        self.rounds = 0 if policy.rounds == "best" else int(policy.rounds)
+        self.has_user_rules = policy.has_user_rules
+        self.all_nodes = policy.nodes == "all"
+        self.user = wrap_user_rules(policy, labels)
+
+    # --- codes of the core
+
+    @functools.cached_property
+    def order(self) -> int:
+        """The code of the order in `dlsim.realtime.core.orders`."""
+        if self.policy.order_key is not None:
+            return orders.USER_ORDER if self.policy.is_timed else orders.STATIC_ORDER
+        return model.CORE_ORDERS[model.ORDERS[str(self.policy.order)].key]
+
+    @functools.cached_property
+    def node_rule(self) -> int:
+        """The code of the rule for nodes in `dlsim.realtime.core.node_rules`."""
+        if callable(self.policy.nodes):
+            return node_rules.USER_NODES
+        code = model.NODE_RULES[self.policy.nodes].code
+        if code != node_rules.FEWEST:
+            return code
+        if callable(self.policy.partition):
+            return node_rules.FEWEST_BY_SHARES
+        return model.PARTITIONS[self.policy.partition].fewest
+
+    @functools.cached_property
+    def partition(self) -> int:
+        """The code of the partition in `dlsim.realtime.core.splits`."""
+        if callable(self.policy.partition):
+            return splits.BY_USER
+        return model.PARTITIONS[self.policy.partition].code
+
+    # --- the order of service
+
+    @functools.cached_property
+    def may_pass(self) -> bool:
+        """Whether a task that fits may pass one that does not."""
+        return self.policy.overtake or self.reading.backfill == "on"
+
+    @functools.cached_property
+    def strict(self) -> bool:
+        """Whether a task that does not fit is waited for."""
+        return self.switches["strict"] or self.all_nodes or not self.may_pass
+
+    @functools.cached_property
+    def in_line(self) -> bool:
+        """Whether tasks are planned one behind another, not all at every instant."""
+        has_line = self.has_user_rules or self.policy.nodes in ("all", "fragment")
+        is_single_start = not self.strict and self.policy.partition == "opr"
+        return has_line or not (self.policy.order == "dc" or is_single_start)
+
+    @functools.cached_property
+    def tested_in_line(self) -> bool:
+        """Whether a newcomer is tested from its place in the line on."""
+        return self.in_line and self.strict and not self.has_user_rules
+
+    @functools.cached_property
+    def is_timed(self) -> bool:
+        """Whether ranks change with time."""
+        return self.order in (orders.MCDF_ORDER, orders.USER_ORDER)
+
+    # --- the number of nodes
+
+    @functools.cached_property
+    def frozen(self) -> bool:
+        """Whether n_min at the arrival is kept."""
+        return self.switches["frozen"] and not self.all_nodes
+
+    @functools.cached_property
+    def nodes_at_arrival(self) -> bool:
+        """Whether the number of nodes is known at the arrival, whatever the plan."""
+        return self.node_rule in (node_rules.EVERY_NODE, node_rules.REQUESTED)
+
+    @functools.cached_property
+    def fixed_nodes(self) -> bool:
+        """Whether a task keeps the number of nodes of its arrival."""
+        return self.nodes_at_arrival or self.frozen
+
+    @functools.cached_property
+    def n_min_at_arrival(self) -> bool:
+        """Whether a rule asks for n_min at the arrival."""
+        by_policy: bool = self.switches["by_policy"]
+        return self.fixed_nodes or self.is_timed or self.in_rounds or by_policy
+
+    @functools.cached_property
+    def asks_user(self) -> bool:
+        """Whether a user's function decides the number of nodes."""
+        return self.node_rule in (node_rules.USER_NODES, node_rules.FEWEST_BY_SHARES)
+
+    # --- the split of a load
+
+    @functools.cached_property
+    def in_rounds(self) -> bool:
+        """Whether a node gets several chunks of a task."""
+        return self.policy.partition in model.IN_ROUNDS
+
+    @functools.cached_property
+    def from_one_instant(self) -> bool:
+        """Whether all nodes of a task start together."""
+        return self.policy.partition in model.STARTS_TOGETHER
+
+    @functools.cached_property
+    def ends_by_chunks(self) -> bool:
+        """Whether the estimate of a task is the end of its chunks."""
+        pieces_share_link = self.partition == splits.BY_PIECES and self.switches["shared"]
+        asks = self.node_rule == node_rules.USER_NODES or self.partition == splits.BY_USER
+        return asks or pieces_share_link
+
+
+# --- one load
 
 
 class LoadSplit(NamedTuple):
@@ -212,7 +350,7 @@ def split_load(
     sigma = number("sigma", sigma, above=True, rule=SIZE)
     model.check_partition(partition, rounds, cluster)
     times = model.release_times(release, cluster)
-    rules = make_rules(cluster, policy, Reading(), labels=["the load"])
+    rules = Rules(cluster, policy, Reading(), labels=["the load"])
     with core_for(policy, "auto", 1) as core:
         task = zero_recarray(1, core.state.TASK)
         entry = zero_recarray(1, core.state.ENTRY)[0]

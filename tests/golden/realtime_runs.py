@@ -93,7 +93,9 @@ def run(number: int, engine: str = "auto") -> str:
     pieces = policy.partition == "pieces" and changes.get("split") == "piece"
     negotiate = 1.5 if policy.admission and not own and not pieces and rng.random() < 0.2 else 0.0
     engine = "auto" if policy.has_user_rules else engine
-    s = simulate(tasks, cluster, policy, Reading.from_switches(changes), negotiate, engine)
+    s = simulate(
+        tasks, cluster, policy, Reading.from_switches(changes), engine, negotiate=negotiate
+    )
     text = [f"{name} {changes} {negotiate}", lines(s.tasks, DECIDED)]
     text.append("chunks " + digest(*(s.chunks[c] for c in s.chunks.columns)))
     refused = s.tasks.index[~s.tasks["admitted"]]

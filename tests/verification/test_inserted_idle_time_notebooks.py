@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.papers.user_policies import load_user_policies
 from hypothesis import given
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
 from dlsim.papers import inserted_idle_time as iit
-from dlsim.papers.user_policies import load_user_policies
 from dlsim.realtime import POLICIES, Cluster, Reading, execution_time, simulate, workload
 from dlsim.study import session
 from dlsim.study.claims import load_claims

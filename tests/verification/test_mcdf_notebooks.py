@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
+from dlsim.papers.user_policies import load_user_policies
 
 from dlsim.errors import InputError
 from dlsim.papers import mcdf
-from dlsim.papers.user_policies import load_user_policies
 from dlsim.realtime import Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
 from dlsim.study import session
