@@ -28,6 +28,8 @@ ORDERS_OF_TWINS = ("fifo", "edf", "dc")
 
 #: Columns of the tables that only an order of one's own reads.
 OWN_COLUMNS = ("user_key",)
+#: `dlsim.realtime.simulate` of such tables.
+simulate_with_keys = functools.partial(simulate, ignore=OWN_COLUMNS)
 
 
 def by_user_key(tasks: pd.DataFrame) -> pd.Series:
@@ -144,7 +146,7 @@ class Instance(NamedTuple):
         """Run the engine."""
         reading_ = Reading.from_switches(reading or {})
         given = self.table, self.cluster, ALL_ROWS[policy], reading_
-        return simulate(*given, negotiate=negotiate, ignore=OWN_COLUMNS)
+        return simulate_with_keys(*given, negotiate=negotiate)
 
     def exact(
         self,

@@ -9,12 +9,11 @@ import pytest
 
 from dlsim.compiled import CLOCK_DIVISOR, TOL
 from dlsim.errors import InputError
-from dlsim.realtime import POLICIES, SWITCHES, Policy, Reading, Schedule, fastest_nodes, simulate
+from dlsim.realtime import POLICIES, SWITCHES, Policy, Reading, Schedule, fastest_nodes
 from tests.scale import LONG, scale_count
 from tests.strategies import (
     ALL_ROWS,
     IN_LINE,
-    OWN_COLUMNS,
     ROWS_I,
     Instance,
     any_reading,
@@ -23,6 +22,7 @@ from tests.strategies import (
     differences,
     seeded,
     seeded_for,
+    simulate_with_keys,
 )
 from tests.twins import inserted
 
@@ -388,7 +388,7 @@ def test_overtaking_is_backfilling():
             _, instance, reading = seeded_for(policy, ("overtake", k), most=10)
             reading = reading | {"backfill": "off", "mn_order": "skip"}
             given = instance.table, instance.cluster, passing, Reading.from_switches(reading)
-            s = simulate(*given, ignore=OWN_COLUMNS)
+            s = simulate_with_keys(*given)
             s.check()
             on = instance.simulate(policy, reading | {"backfill": "on"})
             pd.testing.assert_frame_equal(s.tasks, on.tasks)

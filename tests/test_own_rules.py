@@ -118,12 +118,8 @@ def met(name, seed):
     policy = policy_of(*ROWS[name])
     return (
         records,
-        simulate(
-            case.table,
-            case.cluster,
-            policy,
-            Reading.from_switches(reading),
-            ignore=strategies.OWN_COLUMNS,
+        strategies.simulate_with_keys(
+            case.table, case.cluster, policy, Reading.from_switches(reading)
         ),
         (case, reading),
     )

@@ -28,7 +28,16 @@ from dlsim.realtime.core import node_rules, splits
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
 from tests.scale import LONG, SCALE, scale_count
-from tests.strategies import ALL_ROWS, ROWS, Instance, any_reading, close, differences, seeded
+from tests.strategies import (
+    ALL_ROWS,
+    ROWS,
+    Instance,
+    any_reading,
+    close,
+    differences,
+    seeded,
+    simulate_with_keys,
+)
 from tests.twins import inserted
 
 # --- by hand -----------------------------------------------------------------------------
@@ -236,7 +245,7 @@ def test_the_offer_is_admitted_and_anything_less_is_not():
     assert s.offer(2) == pytest.approx((20, 1, 12, 8, 20))
     for deadline, admitted in [(20, True), (20 * (1 - 1e-9), False)]:
         table = C3.table.assign(deadline=[10, 64, deadline])
-        assert simulate(table, C3.cluster, "FIFOMN").tasks["admitted"].iloc[2] == admitted
+        assert simulate_with_keys(table, C3.cluster, "FIFOMN").tasks["admitted"].iloc[2] == admitted
 
 
 def test_some_tasks_have_no_admissible_deadline():
@@ -245,17 +254,17 @@ def test_some_tasks_have_no_admissible_deadline():
     assert s.offer(1) is None
     for deadline in (24, 32, 36, 64, 1e9):
         table = C3.table.assign(deadline=[10, deadline, 16])
-        assert not simulate(table, C3.cluster, "MCDF").tasks["admitted"].iloc[1]
+        assert not simulate_with_keys(table, C3.cluster, "MCDF").tasks["admitted"].iloc[1]
 
 
 def test_negotiation_shows_the_deadline_agreed_on():
-    s = simulate(C3.table, C3.cluster, "FIFOMN", negotiate=2.0)
+    s = simulate_with_keys(C3.table, C3.cluster, "FIFOMN", negotiate=2.0)
     twin = C3.exact("FIFOMN", negotiate=2.0)
     assert differences(twin, s) == []
     assert s.tasks["admitted"].all()
     assert s.tasks["deadline"].iloc[2] > 16
     assert not s.tasks["missed"].any()
-    assert simulate(C3.table, C3.cluster, "FIFOMN", negotiate=1.0).reject_ratio == 1 / 3
+    assert simulate_with_keys(C3.table, C3.cluster, "FIFOMN", negotiate=1.0).reject_ratio == 1 / 3
 
 
 # --- results -------------------------------------------------------------------------------
@@ -303,7 +312,7 @@ def test_only_an_nodes_all_can_be_unphysical():
 def test_an_empty_table_is_a_schedule():
     empty = C3.table.iloc[:0]
     for policy in ROWS.values():
-        s = simulate(empty, C3.cluster, policy)
+        s = simulate_with_keys(empty, C3.cluster, policy)
         assert len(s.tasks) == 0
         assert len(s.chunks) == 0
         s.check()
@@ -311,16 +320,19 @@ def test_an_empty_table_is_a_schedule():
 
 def test_index_labels_survive():
     labels = ["a", "b", "c"]
-    s = simulate(C3.table.set_axis(labels), C3.cluster, "MCDF")
+    s = simulate_with_keys(C3.table.set_axis(labels), C3.cluster, "MCDF")
     assert s.tasks.index.tolist() == labels
     assert set(s.chunks["task"]) == {"a", "c"}
-    assert simulate(C3.table.set_axis(labels), C3.cluster, "FIFOMN").offer("c").deadline == 20
+    assert (
+        simulate_with_keys(C3.table.set_axis(labels), C3.cluster, "FIFOMN").offer("c").deadline
+        == 20
+    )
 
 
 def test_the_input_is_left_alone():
     before = C3.table
     after = before.copy()
-    simulate(after, C3.cluster, "FIFOMN", negotiate=2.0)
+    simulate_with_keys(after, C3.cluster, "FIFOMN", negotiate=2.0)
     pd.testing.assert_frame_equal(before, after)
 
 
@@ -329,7 +341,7 @@ def test_the_input_is_left_alone():
 
 def test_a_users_own_order_in_one_line():
     longest_first = Policy(lambda tasks: -tasks["sigma"], "min")
-    s = simulate(C3.table, C3.cluster, longest_first)
+    s = simulate_with_keys(C3.table, C3.cluster, longest_first)
     keyed = C3._replace(keys=[-6, -18, -6])
     assert differences(keyed.exact("user in line"), s) == []
     assert s.name != ""

@@ -31,7 +31,7 @@ from dlsim.realtime import (
 )
 from tests.golden.realtime_runs import ROWS, draw_cluster, draw_tasks
 from tests.scale import LONG, TRIES_ALL, scale_count
-from tests.strategies import ALL_ROWS, IN_LINE, any_reading, seeded
+from tests.strategies import ALL_ROWS, IN_LINE, any_reading, seeded, simulate_with_keys
 
 CORE = CORES["realtime"]
 #: The module of the run; its name in the package is that of the function.
@@ -197,10 +197,10 @@ def test_both_admission_tests_decide_alike_for_a_static_order(name, monkeypatch)
         instance = instance.fit(name)
         reading = Reading.from_switches(any_reading(source.choice, SWITCHES) | {"backfill": "off"})
         given = instance.table, instance.cluster, policy, reading
-        in_line = simulate(*given, engine="python")
+        in_line = simulate_with_keys(*given, engine="python")
         with monkeypatch.context() as patch:
             patch.setattr(room, "Rules", rules_of_general_test)
-            general = simulate(*given, engine="python")
+            general = simulate_with_keys(*given, engine="python")
         assert digits_of(in_line.tasks) == digits_of(general.tasks)
         assert digits_of(in_line.chunks) == digits_of(general.chunks)
 

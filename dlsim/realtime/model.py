@@ -281,15 +281,16 @@ SPLIT_KINDS = (
 )  # fmt: skip
 
 
-def check_rounds(partition: str | Callable[..., Any], rounds: int | str) -> None:
-    """Raise InputError unless a partition allows this number of rounds.
+def allowed_rounds(partition: str | Callable[..., Any], rounds: int | str) -> int | str:
+    """Return the number of rounds of a partition, or refuse it.
 
     A partition in rounds allows "best" or 1..MOST_ROUNDS, every other partition 1.
     """
     if partition not in IN_ROUNDS:
-        whole("rounds", rounds, 1, 1, f"1 for partition {partition!r}")
-    elif not (isinstance(rounds, str) and rounds == "best"):
-        whole("rounds", rounds, 1, MOST_ROUNDS, f"'best' or a whole number in 1..{MOST_ROUNDS}")
+        return whole("rounds", rounds, 1, 1, f"1 for partition {partition!r}")
+    if isinstance(rounds, str) and rounds == "best":
+        return rounds
+    return whole("rounds", rounds, 1, MOST_ROUNDS, f"'best' or a whole number in 1..{MOST_ROUNDS}")
 
 
 @dataclass(frozen=True)
@@ -535,7 +536,7 @@ class Policy(NamedRecord):
                 one_of(kind, rule, known)
         for name in ("admission", "overtake"):
             flag(name, getattr(self, name))
-        check_rounds(self.partition, self.rounds)
+        vars(self)["rounds"] = allowed_rounds(self.partition, self.rounds)
         for is_met, words in _INCOMPATIBLE:
             if is_met(self):
                 raise InputError(words.format(policy=self))
