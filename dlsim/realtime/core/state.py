@@ -63,7 +63,7 @@ PLANNING = np.dtype(
     [(name, "i8") for name in ("idle", "idle_groups", "chosen_groups", "next_block")]
     + [("planned_count", "i8"), ("link_free", "f8")]
 )
-#: A policy under a reading on a cluster; `dlsim.realtime.simulate.make_rules` fills it.
+#: A policy under a reading on a cluster; `dlsim.realtime.split.Rules` fills it.
 RULE_RECORD = np.dtype(
     [(name, "f8") for name in ("cms", "cps", "st", "sc", "send_part", "negotiate")]
     + [(name, "i8") for name in ("nodes", "order", "node_rule", "partition", "rounds")]
