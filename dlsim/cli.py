@@ -360,22 +360,27 @@ def _list_figures() -> None:
 
 
 def _list_policies() -> None:
-    from dlsim.cpugpu import model as cpugpu
+    from dlsim import bricks, cpugpu
     from dlsim.realtime import POLICIES
-    from dlsim.steady.engine import METHODS, SUFFIXES
+    from dlsim.steady import METHODS, SUFFIXES
 
     print("policies of papers M and I:")
     for name, policy in POLICIES.items():
         print(f"  {name:<20}{policy.text}")
     print("\npolicies of paper C:")
-    for name in cpugpu.POLICIES:
-        print(f"  {name:<20}{cpugpu.POLICY_TEXTS[name]}")
+    for name, scheduler in cpugpu.POLICIES.items():
+        print(f"  {name:<20}{scheduler.text}")
     print("\nmethods of paper S:")
     for name, method in METHODS.items():
         print(f"  {name:<20}{method.text}")
     for name, suffix in SUFFIXES.items():
-        takers = ", ".join(taker for taker, method in METHODS.items() if name in method.suffixes)
+        takers = ", ".join(
+            taker for taker, method in METHODS.items() if name in method.allowed_suffixes
+        )
         print(f"  {'+' + name:<20}{suffix.text} ({takers})")
+    print("\npolicies of paper B (D- takes any Opt above 0 and up to 1, F5 is five fallbacks):")
+    for name, grid_policy in bricks.POLICIES.items():
+        print(f"  {name:<20}{grid_policy.text}")
 
 
 def _list_readings() -> None:

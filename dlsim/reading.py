@@ -1,7 +1,8 @@
 """The base class of every Reading: how the ambiguous sentences of a paper are understood.
 
-A Reading is a frozen dataclass whose fields are made by `switch`: an engine has one for its rules,
-and every function that draws inputs has one for what the paper leaves open about them.
+A Reading is a frozen dataclass of which fields are made by `switch`: an engine has one for its
+rules, and every function that draws inputs has one for what the paper leaves open about them. Other
+fields are what the paper states.
 """
 
 import dis
@@ -9,13 +10,13 @@ import importlib
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from functools import reduce
 from types import CodeType
 from typing import Any, Self
 
 from dlsim.user_code import resolve_user_code
-from dlsim.validate import mapping, number, one_of
+from dlsim.validate import mapping, number, number_range, one_of
 
 
 def switch(
@@ -24,6 +25,7 @@ def switch(
     label: str,
     reads: str | Sequence[str],
     number: Mapping[str, Any] | None = None,
+    is_range: bool = False,
     is_open: bool = False,
     rule: str = "",
     papers: str = "",
@@ -38,10 +40,13 @@ def switch(
         What the switch decides, in words that panels and lists show.
     reads : str or sequence of str
         The function that acts on the switch, or several, as ``module:name`` below the package of
-        the reading, such as ``core.orders:mcdf_rank``; `require_readers` refuses a switch that they
-        do not read.
+        the reading, such as ``core.orders:mcdf_rank``, or from ``dlsim`` on; `require_readers`
+        refuses a switch that they do not read. A function of a notebook is written as
+        ``50-cpu-gpu.ipynb:name``; a test looks into the notebook.
     number : mapping, optional
         The switch is a number with these limits, arguments of `dlsim.validate.number`.
+    is_range : bool
+        Whether the switch is a range of numbers, its two ends of at least 0.
     is_open : bool
         Whether the value may also be a function of a user, or its name as ``FILE.py:name``.
     rule : str
@@ -54,6 +59,7 @@ def switch(
         "label": label,
         "reads": (reads,) if isinstance(reads, str) else tuple(reads),
         "number": number,
+        "is_range": is_range,
         "is_open": is_open,
         "rule": rule,
         "papers": papers,
@@ -63,43 +69,55 @@ def switch(
 
 @dataclass(frozen=True)
 class BaseReading:
-    """Switches with options, the default first; the fields of a subclass are made by `switch`."""
+    """Switches with options, the default first; a subclass makes them by `switch`."""
 
     def __post_init__(self) -> None:
-        for one in fields(self):
-            name, value, about = one.name, getattr(self, one.name), one.metadata
+        for name, about in self._switches().items():
+            value = getattr(self, name)
             if about["is_open"]:
                 value = resolve_user_code(name, value)
             if about["number"] is not None:
                 value = number(name, value, **about["number"])
+            elif about["is_range"]:
+                value = number_range(name, value)
             elif not (about["is_open"] and callable(value)):
                 value = one_of(name, value, about["options"])
             object.__setattr__(self, name, value)
 
     @classmethod
+    def _switches(cls) -> dict[str, Mapping[str, Any]]:
+        """Return what every switch is made of."""
+        return {one.name: one.metadata for one in fields(cls) if "options" in one.metadata}
+
+    @classmethod
     def switches(cls, paper: str = "") -> dict[str, tuple[Any, ...]]:
         """Return the options of every switch, or of those of a paper, the default first."""
-        own = {one.name: one.metadata for one in fields(cls)}
-        return {name: about["options"] for name, about in own.items() if paper in about["papers"]}
+        own = cls._switches().items()
+        return {name: about["options"] for name, about in own if paper in about["papers"]}
 
     @classmethod
     def labels(cls) -> dict[str, str]:
         """Return what every switch decides, in words."""
-        return {one.name: one.metadata["label"] for one in fields(cls)}
+        return {name: about["label"] for name, about in cls._switches().items()}
 
     @classmethod
     def readers(cls) -> dict[str, tuple[str, ...]]:
         """Return the functions that act on every switch, as ``package.module:name``."""
         package = cls.__module__.rpartition(".")[0]
+
+        def whole_place(place: str) -> str:
+            """Return a place with the package that it lies in."""
+            is_whole = place.startswith("dlsim.") or ".ipynb:" in place
+            return place if is_whole else f"{package}.{place}"
+
         return {
-            one.name: tuple(f"{package}.{place}" for place in one.metadata["reads"])
-            for one in fields(cls)
+            name: tuple(map(whole_place, about["reads"])) for name, about in cls._switches().items()
         }
 
     @classmethod
     def from_switches(cls, switches: Mapping[str, Any]) -> Self:
         """Return a reading from the switches that are not default; a number may be a text."""
-        known, values = {one.name: one.metadata for one in fields(cls)}, {}
+        known, values = cls._switches(), {}
         for name, value in mapping("switches", switches).items():
             values[one_of("reading switch", name, known)] = value
             if known[name]["number"] is not None and isinstance(value, str):
@@ -109,16 +127,17 @@ class BaseReading:
 
     def rules(self) -> dict[str, bool]:
         """Return whether the second option is chosen, by the rule name of each switch."""
-        named = {one.name: one.metadata for one in fields(self) if one.metadata["rule"]}
         return {
             about["rule"]: getattr(self, name) == about["options"][1]
-            for name, about in named.items()
+            for name, about in self._switches().items()
+            if about["rule"]
         }
 
     def changes(self) -> dict[str, Any]:
         """Return the switches that differ from the default."""
-        default = asdict(type(self)())
-        return {name: value for name, value in asdict(self).items() if value != default[name]}
+        values = {name: getattr(self, name) for name in self._switches()}
+        default = type(self)()
+        return {name: one for name, one in values.items() if one != getattr(default, name)}
 
 
 def _loaded_names(code: CodeType) -> Iterator[Any]:
@@ -151,12 +170,12 @@ def require_readers(*readings: type[BaseReading]) -> None:
         its name or by the name of its rule.
     """
     for reading in readings:
-        rules = {one.name: one.metadata["rule"] for one in fields(reading)}
+        rules = {name: about["rule"] for name, about in reading._switches().items()}
         for name, places in reading.readers().items():
             what = f"switch {name!r} of {reading.__module__}.{reading.__qualname__}"
             if not places:
                 raise TypeError(f"{what} names no function that reads it; say which (reads=...)")
-            for place in places:
+            for place in (place for place in places if ".ipynb:" not in place):
                 try:
                     code = _find_function(place).__code__
                 except (ImportError, AttributeError) as error:

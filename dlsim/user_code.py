@@ -81,6 +81,16 @@ def count_parameters(function: Callable[..., Any]) -> int:
         return -1
 
 
+def count_required(function: Callable[..., Any]) -> int:
+    """Return how many arguments a function must be called with, -1 where that is not known."""
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except (TypeError, ValueError):  # a compiled function has no signature
+        return -1
+    positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return sum(one.kind in positional and one.default is one.empty for one in parameters)
+
+
 class UserFunction(NamedTuple):
     """A function of a user that is called again and again, each time for a row of a table.
 

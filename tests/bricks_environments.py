@@ -1,10 +1,13 @@
 """Random environments of the Grid simulator for Hypothesis: one to five servers."""
 
+import random
+
 import numpy as np
 import pandas as pd
 from hypothesis import strategies as st
 
-from dlsim.bricks import SWITCHES, Environment, Reading, Scheduler, topology
+from dlsim.bricks import SWITCHES, Environment, Policy, Reading, topology
+from dlsim.bricks.model import ALGORITHMS
 
 #: Two regions (1, 2) below the root, two routers in each, and below every router a domain.
 TWO_REGIONS = topology.tree([-1, 0, 0, 1, 1, 2, 2, 3, 4, 5, 6], range(7, 11))
@@ -24,7 +27,7 @@ def tables(draw, domains, requests):
         factor = draw(st.sampled_from([0, 1, 1.5, 2, 4]))
         due = now + factor * ((send + recv) / 40 + work / 100)
         rows.append((now, draw(WHOLE(0, len(clients) - 1)), send, recv, work, due))
-    columns = ["time", "client", "send", "recv", "work", "deadline"]
+    columns = ["arrival", "client", "send", "recv", "work", "due"]
     return servers, clients, pd.DataFrame(rows, columns=columns).astype({"client": int})
 
 
@@ -57,31 +60,39 @@ def environments(draw, most=12):
     )
 
 
-def schedulers():
-    """Every built-in scheduler."""
-    return st.builds(
-        Scheduler,
-        st.sampled_from(["greedy", "deadline"]),
-        opt=st.sampled_from([0.25, 0.5, 0.9, 1.0]),
-        load_correction=st.booleans(),
-        pload=st.sampled_from([1.0, 0.5]),
-        max_fallbacks=WHOLE(0, 3),
-        exclude_rejecting=st.booleans(),
-        correct_links=st.booleans(),
-        fallback_slack=st.sampled_from([0.0, 5.0]),
-    )
+def choose_by_name(seed, options):
+    """Choose a value for every name, by the seed and the name: one more name moves no other."""
+    return {name: random.Random(repr((seed, name))).choice(some) for name, some in options.items()}
+
+
+def drawn_by_name(kind, options):
+    """Records of a kind whose fields are chosen by their names."""
+    return WHOLE(0, 2**32 - 1).map(lambda seed: kind(**choose_by_name(seed, options)))
+
+
+def policies():
+    """Every built-in algorithm with every mechanism."""
+    options = {
+        "algorithm": tuple(ALGORITHMS),
+        "opt": (0.25, 0.5, 0.9, 1.0),
+        "load_correction": (False, True),
+        "pload": (1.0, 0.5),
+        "max_fallbacks": (0, 1, 2, 3),
+        "exclude_rejecting": (False, True),
+        "correct_links": (False, True),
+        "fallback_slack": (0.0, 5.0),
+    }
+    return drawn_by_name(Policy, options)
 
 
 def readings():
     """Every reading, and probes from twice a second to never again."""
-    options = {name: st.sampled_from(values) for name, values in SWITCHES.items()}
-    options["probe"] = st.sampled_from([60.0, 0.5, 7.0, 1e6])
-    return st.builds(Reading, **options)
+    return drawn_by_name(Reading, {**SWITCHES, "probe": (60.0, 0.5, 7.0, 1e6)})
 
 
 def grid(performance, requests, traces=75.0, step=10.0, **more):
     """One domain, one client, all servers there; `traces` for each link."""
-    columns = ["time", "send", "recv", "work", "deadline"]
+    columns = ["arrival", "send", "recv", "work", "due"]
     row = np.atleast_1d(np.asarray(traces, dtype=float))
     return Environment(
         servers=pd.DataFrame({"domain": 0, "performance": performance}),

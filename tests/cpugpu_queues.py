@@ -11,9 +11,13 @@ from typing import NamedTuple
 import pandas as pd
 from hypothesis import strategies as st
 
+from dlsim.cpugpu import POLICIES, Machine, simulate
 from tests.twins.cpugpu import Job
 
 NAN = math.nan
+#: The policies that a queue of any length can have: they plan nothing beforehand.
+ONLINE = tuple(name for name, policy in POLICIES.items() if not policy.is_planned)
+ONE_EACH = Machine(cpus=1, gpus=1)
 #: A machine of each shape: both classes, several of one, only one.
 MACHINES = ((1, 1), (1, 1), (2, 1), (1, 2), (2, 3), (0, 2), (3, 0))
 
@@ -77,6 +81,20 @@ def queue(rng: random.Random, jobs: int = 12, exact: bool = False, single: bool 
         times = [None if t is None else t * f for t, f in zip(apps[app], noise, strict=True)]
         rows.append((app, arrival, *times))
     return Queue(cpus, gpus, apps, rows)
+
+
+def runnable(q, name):
+    """Whether a policy can run a queue: every job has a version where one class takes all."""
+    target = POLICIES[name].target
+    if target == "preferred":
+        return True
+    place = 2 if target == "cpu" else 3
+    return bool({2: q.cpus, 3: q.gpus}[place]) and all(row[place] is not None for row in q.rows)
+
+
+def run_queue(jobs, machine=ONE_EACH, policy="history", reading=None, **more):
+    """Simulate on one device of each class by the paper's rules, unless told otherwise."""
+    return simulate(jobs, machine, policy, reading, **more)
 
 
 @st.composite

@@ -1,5 +1,6 @@
 """GridResult.check accepts what the engine makes and names the rule that a changed one breaks."""
 
+import copy
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.bricks import Environment, Reading, Scheduler, simulate
+from dlsim.bricks import Environment, Policy, Reading, simulate
 from dlsim.bricks.check import _data_moved, _serve_queue
 from dlsim.errors import ScheduleError
 from tests.bricks_environments import environments
@@ -25,22 +26,29 @@ def outcome():
         step=4.0,
         requests=pd.DataFrame(
             {
-                "time": [0.0, 0.0, 1.0, 2.0],
+                "arrival": [0.0, 0.0, 1.0, 2.0],
                 "client": [0, 1, 1, 0],
                 "send": 40.0,
                 "recv": 20.0,
                 "work": [400.0, 800.0, 200.0, 600.0],
-                "deadline": [7.5, 60.0, 60.0, 60.0],
+                "due": [7.5, 60.0, 60.0, 60.0],
             },
             index=["a", "b", "c", "d"],
         ),
         background=[[1.0, 9.0], [0.5, 8.0, 8.5]],
     )
-    out = simulate(env, Scheduler("greedy", load_correction=True, max_fallbacks=1))
+    out = simulate(env, Policy("greedy", load_correction=True, max_fallbacks=1))
     assert out.requests["fallbacks"].tolist() == [1, 0, 0, 0]
     assert out.requests["server"].nunique() == 2
     out.check()
     return out
+
+
+def with_table(outcome, name, table):
+    """A result with another table."""
+    made = copy.copy(outcome)
+    vars(made)[name] = table
+    return made
 
 
 def broken(outcome, table, rows, column, value):
@@ -49,7 +57,7 @@ def broken(outcome, table, rows, column, value):
     if isinstance(change, float):
         frame[column] = frame[column].astype(float)
     frame.loc[rows, column] = change
-    return replace(outcome, **{table: frame})
+    return with_table(outcome, table, frame)
 
 
 def attempt(outcome, request, turn):
@@ -115,7 +123,7 @@ def test_an_input_faster_or_slower_than_its_trace(outcome):
         out = broken(out, "requests", "a", "submitted", out.attempts.loc[row, "arrived"])
         order = out.attempts.sort_values("submitted", kind="stable", ignore_index=True)
         with pytest.raises(ScheduleError, match="an input is sent as fast as"):
-            replace(out, attempts=order).check()
+            with_table(out, "attempts", order).check()
 
 
 def test_lost_doubled_and_reordered_requests(outcome):
@@ -128,27 +136,27 @@ def test_lost_doubled_and_reordered_requests(outcome):
             replace(outcome, requests=table).check()
     for rows in (outcome.attempts.iloc[1:], outcome.attempts.iloc[[0, *range(5)]]):
         with pytest.raises(ScheduleError, match="submitted once, and once per fallback"):
-            replace(outcome, attempts=rows).check()
+            with_table(outcome, "attempts", rows).check()
 
 
 def test_rules_of_the_scheduler_and_the_reading(outcome):
     with pytest.raises(ScheduleError, match="falls back at most 0 times"):
-        replace(outcome, scheduler=Scheduler()).check()
+        replace(outcome, policy=Policy()).check()
     with pytest.raises(ScheduleError, match="accepts unless"):
-        replace(outcome, scheduler=replace(outcome.scheduler, fallback_slack=99.0)).check()
+        replace(outcome, policy=replace(outcome.policy, fallback_slack=99.0)).check()
     with pytest.raises(ScheduleError, match="accepts unless"):
-        replace(outcome, scheduler=replace(outcome.scheduler, max_fallbacks=3)).check()
+        replace(outcome, policy=replace(outcome.policy, max_fallbacks=3)).check()
     twice = outcome.attempts["server"].where(outcome.attempts["request"] != "a", 0)
     assert not twice.equals(outcome.attempts["server"]) or (twice == 0).sum() >= 2
-    same = simulate(outcome.environment, Scheduler("greedy", max_fallbacks=1), Reading(load="ext"))
+    same = simulate(outcome.environment, Policy("greedy", max_fallbacks=1), Reading(load="ext"))
     assert same.attempts.query("request == 'a'")["server"].nunique() == 1
     with pytest.raises(ScheduleError, match="no server is asked twice"):
-        replace(same, scheduler=replace(same.scheduler, exclude_rejecting=True)).check()
+        replace(same, policy=replace(same.policy, exclude_rejecting=True)).check()
 
 
 def test_packets_are_held_to_every_link(outcome):
     reading = Reading(network="packet")
-    out = simulate(outcome.environment, outcome.scheduler, reading)
+    out = simulate(outcome.environment, outcome.policy, reading)
     out.check()
     later = broken(out, "requests", "b", "completion", lambda t: t + 5)
     later.check()  # packets wait; only each link by itself bounds them
@@ -159,15 +167,15 @@ def test_packets_are_held_to_every_link(outcome):
 
 def test_a_job_that_overtakes():
     """Two jobs that change places in a queue keep its sums, but not its order."""
-    rows = {"time": [0.0, 1.0, 2.0], "client": 0, "send": 0.0, "recv": 0.0, "work": 400.0}
+    rows = {"arrival": [0.0, 1.0, 2.0], "client": 0, "send": 0.0, "recv": 0.0, "work": 400.0}
     env = Environment(
         servers=pd.DataFrame({"domain": [0], "performance": [100.0]}),
         clients=pd.DataFrame({"domain": [0]}),
         traces=np.ones((1, 4, 1)),
         step=1.0,
-        requests=pd.DataFrame(rows | {"deadline": 99.0}),
+        requests=pd.DataFrame(rows | {"due": 99.0}),
     )
-    out = simulate(env)
+    out = simulate(env, "Greedy")
     out.check()
     table = out.requests.copy()
     swapped = table.loc[[0, 2, 1], ["start", "end", "completion"]].to_numpy()
@@ -198,7 +206,7 @@ def test_moved_is_the_integral(rows, start, span):
 @given(environments())
 def test_the_closed_form_of_a_queue_is_the_recursion(env):
     """One server's queue, job by job, on the scale of Mops where the speed is constant."""
-    times = np.sort(env.requests["time"].to_numpy())
+    times = np.sort(env.requests["arrival"].to_numpy())
     work = env.requests["work"].to_numpy()
     starts, ends = _serve_queue(replace(env, load_traces=None), 0, times, work)
     speed = float(env.servers["performance"][0])
@@ -221,14 +229,14 @@ def test_the_closed_form_of_a_queue_is_the_recursion(env):
 def changed_estimate(out, row, change):
     tries = out.attempts.copy()
     tries.loc[row, "estimate"] = change(tries.loc[row, "estimate"])
-    return replace(out, attempts=tries)
+    return with_table(out, "attempts", tries)
 
 
 @pytest.mark.parametrize("load", ["clients", "ext"])
 @pytest.mark.parametrize("change", [lambda t: t - 0.01, lambda t: t + 0.01], ids=["low", "high"])
 def test_an_estimate_that_is_off(outcome, load, change):
-    scheduler = replace(outcome.scheduler, load_correction=False)  # corrected, ties are lenient
-    out = simulate(outcome.environment, scheduler, Reading(load=load))
+    policy = replace(outcome.policy, load_correction=False)  # corrected, ties are lenient
+    out = simulate(outcome.environment, policy, Reading(load=load))
     out.check()
     for row in out.attempts.index:
         with pytest.raises(ScheduleError, match=r"no estimate is (below|above) the transfers"):
@@ -236,15 +244,15 @@ def test_an_estimate_that_is_off(outcome, load, change):
 
 
 def test_an_estimate_that_forgets_a_load_a_job_or_a_way(outcome):
-    """Every mistake is one that a scheduler could make: it is worth a whole term of eq. (2)."""
+    """Every mistake is one that a policy could make: it is worth a whole term of eq. (2)."""
     later = outcome.environment.requests.assign(
-        time=[0.0, 0.5, 12.0, 20.0], work=4000.0, deadline=500.0
+        arrival=[0.0, 0.5, 12.0, 20.0], work=4000.0, due=500.0
     )
     env = replace(outcome.environment, requests=later, horizon=None)
-    out = simulate(env, Scheduler("greedy", load_correction=True), Reading(probe=1.0))
+    out = simulate(env, Policy("greedy", load_correction=True), Reading(probe=1.0))
     out.check()
     for forgetful in (
-        replace(out, scheduler=replace(out.scheduler, load_correction=False)),
+        replace(out, policy=replace(out.policy, load_correction=False)),
         replace(out, reading=Reading(load="ext", probe=1.0)),
         replace(out, environment=replace(env, server_load=0.5)),
         replace(out, reading=Reading(probe=100.0)),
@@ -255,12 +263,12 @@ def test_an_estimate_that_forgets_a_load_a_job_or_a_way(outcome):
 
 @pytest.mark.parametrize("load", ["util", "queue"])
 def test_estimates_under_loads_that_tables_do_not_tell(outcome, load):
-    out = simulate(outcome.environment, outcome.scheduler, Reading(load=load))
+    out = simulate(outcome.environment, outcome.policy, Reading(load=load))
     out.check()
     changed_estimate(out, 0, lambda t: t + 0.5).check()
     with pytest.raises(ScheduleError, match="no estimate is below the transfers"):
         changed_estimate(out, 0, lambda t: t / 2).check()
-    blind = simulate(outcome.environment, outcome.scheduler, Reading(load=load, predictor="mean"))
+    blind = simulate(outcome.environment, outcome.policy, Reading(load=load, predictor="mean"))
     blind.check()
     with pytest.raises(ScheduleError, match="no estimate is below the work alone"):
         changed_estimate(blind, 0, lambda t: 0.1).check()
@@ -272,6 +280,6 @@ def test_estimates_under_loads_that_tables_do_not_tell(outcome, load):
     + [("attempts", name) for name in ("request", "estimate", "promised", "accepted")],
 )
 def test_a_missing_column(outcome, table, column):
-    lacking = replace(outcome, **{table: getattr(outcome, table).drop(columns=column)})
+    lacking = with_table(outcome, table, getattr(outcome, table).drop(columns=column))
     with pytest.raises(ScheduleError, match=f"table {table} needs the column {column}"):
         lacking.check()

@@ -1,5 +1,6 @@
 """The Grid simulator: hand cases of every rule, properties, plug-in functions, Table 1."""
 
+import sys
 from contextlib import nullcontext
 
 import numpy as np
@@ -12,16 +13,15 @@ from dlsim import reading as reading_module
 from dlsim.bricks import (
     INPUT_SWITCHES,
     Environment,
+    Policy,
     Reading,
-    Scheduler,
     best_server,
-    engine,
     model,
     simulate,
 )  # fmt: skip
-from dlsim.bricks.workload import random_environment
+from dlsim.bricks.workload import random_environment, sort_options
 from dlsim.errors import InputError
-from tests.bricks_environments import TWO_REGIONS, environments, grid, readings, schedulers
+from tests.bricks_environments import TWO_REGIONS, environments, grid, policies, readings
 from tests.scale import LONG, scale_count
 
 EXAMPLES = settings(max_examples=scale_count(60, LONG, least=10), deadline=None)
@@ -36,11 +36,9 @@ BUSY = {"background": [[0.5, 3.25]], "background_work": 50.0, "server_load": 0.2
 
 
 def seen_at(time, load, probe, predictor="last", **more):
-    """Load that a scheduler is shown at a time, by the estimate of work 100 (1 + Load)."""
+    """Load that a policy is shown at a time, by the estimate of work 100 (1 + Load)."""
     rows = [(1.0, 0, 0, 500, 99), (1.0, 0, 0, 500, 99), (time, 0, 0, 100, 99)]
-    out = simulate(
-        grid([100.0], rows, **(BUSY | more)), Scheduler(), Reading(load, probe, predictor)
-    )
+    out = simulate(grid([100.0], rows, **(BUSY | more)), "Greedy", Reading(load, probe, predictor))
     out.check()
     assert out.requests["end"].tolist()[:2] == [6.0, 11.0]
     return out.attempts["estimate"].iloc[-1] - 1
@@ -82,17 +80,17 @@ def test_a_load_trace_slows_a_server_and_is_seen():
     # load 1 up to 4 s, then 0: 100 Mops/s give 50; 300 Mops from 1 s on: 150 by 4 s, 1.5 s more
     rows = [(1.0, 0, 0, 300, 99), (6.0, 0, 0, 100, 99)]
     env = grid([100.0], rows, step=4.0, load_traces=[[1.0, 0.0]], server_load=9.0)
-    out = simulate(env, Scheduler(), Reading(load="ext", probe=3.0))
+    out = simulate(env, "Greedy", Reading(load="ext", probe=3.0))
     out.check()
     assert out.requests["end"].tolist() == [5.5, 7.0]
     assert out.attempts["estimate"].tolist() == [6.0, 1.0]  # probes at 0 and at 6
-    assert simulate(env, Scheduler(), Reading(load="clients")).attempts["estimate"][0] == 6.0
+    assert simulate(env, "Greedy", Reading(load="clients")).attempts["estimate"][0] == 6.0
 
 
 def series_of(values, predictor, at):
     """Predicted throughput of a link whose trace changes every second, probed as often."""
     env = grid([100.0], [(at, 60, 0, 0, 99)], traces=values, step=1.0)
-    out = simulate(env, Scheduler(), Reading("ext", 1.0, predictor))
+    out = simulate(env, "Greedy", Reading("ext", 1.0, predictor))
     return 60 / out.attempts["estimate"].iloc[0]
 
 
@@ -115,7 +113,7 @@ def test_a_users_predictor_sees_ten_probes_of_links_and_servers():
         shapes.append(window.shape)
         return window[:, -1]
 
-    simulate(grid([100.0], [(12.0, 1, 0, 1, 99)]), Scheduler(), Reading("ext", 1.0, watch))
+    simulate(grid([100.0], [(12.0, 1, 0, 1, 99)]), "Greedy", Reading("ext", 1.0, watch))
     assert shapes == [(5, min(k, 10)) for k in range(1, 14)]
 
 
@@ -125,9 +123,9 @@ def test_a_users_predictor_sees_ten_probes_of_links_and_servers():
 def test_links_are_corrected_while_a_transfer_is_under_way():
     # 750 Mbit take 10 s; correction halves the prediction for requests meanwhile
     rows = [(0.0, 750, 0, 0, 99), (5.0, 750, 0, 0, 99), (20.0, 750, 0, 0, 99)]
-    plain = simulate(grid([100.0], rows))
+    plain = simulate(grid([100.0], rows), "Greedy")
     assert plain.attempts["estimate"].tolist() == [10, 10, 10]
-    more = simulate(grid([100.0], rows), Scheduler(correct_links=True))
+    more = simulate(grid([100.0], rows), Policy(correct_links=True))
     assert more.attempts["estimate"].tolist() == [10, 20, 10]
     assert (more.requests["completion"] == plain.requests["completion"]).all()
 
@@ -135,7 +133,7 @@ def test_links_are_corrected_while_a_transfer_is_under_way():
 def test_a_result_under_way_counts_on_the_way_back():
     # the result of the first is under way from 1 s to 11 s, on LAN down too (same domain)
     rows = [(0.0, 0, 750, 100, 99), (0.5, 0, 750, 0, 99), (2.0, 0, 750, 0, 99)]
-    out = simulate(grid([100.0], rows), Scheduler(correct_links=True), Reading(load="ext"))
+    out = simulate(grid([100.0], rows), Policy(correct_links=True), Reading(load="ext"))
     # the second too is served at 1 s and sent back until 11 s
     assert out.attempts["estimate"].tolist() == [11, 10, 30]
 
@@ -147,7 +145,7 @@ def test_two_transfers_take_turns_on_a_shared_link():
     # 30 Mbit each in packets of 10 over 10 Mbit/s, LAN up then LAN down: packets leave LAN up
     # at 1..6 s, the odd ones of the first request; each passes LAN down a second later
     rows = [(0.0, 30, 0, 0, 99), (0.0, 30, 0, 0, 99)]
-    out = simulate(grid([1.0], rows, traces=10.0), Scheduler(), Reading(network="packet"))
+    out = simulate(grid([1.0], rows, traces=10.0), "Greedy", Reading(network="packet"))
     assert out.requests["arrived"].tolist() == [6, 7]
     out.check()
 
@@ -162,7 +160,7 @@ def test_other_users_packets_come_first():
         link_background=[[0.0, 2.5], [], [], []],
         link_data=20.0,
     )
-    out = simulate(env, Scheduler(), Reading(network="packet"))
+    out = simulate(env, "Greedy", Reading(network="packet"))
     assert out.requests["arrived"].tolist() == [7]
 
 
@@ -175,7 +173,7 @@ def test_fluid_transfers_get_what_others_leave():
         link_background=[[0.0], [], [], []],
         link_data=40.0,
     )
-    out = simulate(env)
+    out = simulate(env, "Greedy")
     assert out.requests["arrived"].tolist() == [5, 23]
     out.check()
 
@@ -186,7 +184,7 @@ def test_fluid_transfers_get_what_others_leave():
 def test_slack_lets_a_server_accept_what_is_late():
     rows = [(0.0, 750, 750, 4_000, 59)]
     fallbacks = [
-        simulate(grid([100.0], rows), Scheduler(max_fallbacks=1, fallback_slack=slack)).requests[
+        simulate(grid([100.0], rows), Policy(max_fallbacks=1, fallback_slack=slack)).requests[
             "fallbacks"
         ][0]
         for slack in (0.0, 0.5, 1.0)
@@ -196,7 +194,7 @@ def test_slack_lets_a_server_accept_what_is_late():
 
 def test_no_server_is_excluded_when_all_have_rejected():
     rows = [(0.0, 75, 0, 1000, 5)]
-    out = simulate(grid([100.0, 80.0], rows), Scheduler(max_fallbacks=3, exclude_rejecting=True))
+    out = simulate(grid([100.0, 80.0], rows), Policy(max_fallbacks=3, exclude_rejecting=True))
     assert out.attempts["server"].tolist() == [0, 1, 0, 0]
     out.check()
 
@@ -204,19 +202,19 @@ def test_no_server_is_excluded_when_all_have_rejected():
 def test_costs_lateness_and_drain():
     rows = [(0.0, 0, 0, 1000, 10), (0.0, 0, 0, 3000, 10), (0.0, 0, 0, 100, 10)]
     env = grid([100.0, 50.0], rows, horizon=20.0)
-    out = simulate(env, Scheduler(load_correction=True, pload=10), Reading("ext", cost="mean"))
+    out = simulate(env, Policy(load_correction=True, pload=10), Reading("ext", cost="mean"))
     assert out.requests["server"].tolist() == [0, 1, 0]
     assert out.requests["completion"].tolist() == [10, 60, 11]
     assert out.failure_rate == 2 / 3
     assert out.cost == out.mean_cost == 250 / 3
-    weighted = simulate(env, out.scheduler, Reading("ext", cost="work_weighted"))
+    weighted = simulate(env, out.policy, Reading("ext", cost="work_weighted"))
     assert weighted.cost == out.work_weighted_cost == (100 * 1100 + 50 * 3000) / 4100
     assert out.lateness == (50 + 1) / 2
     assert out.drain_time == 40
 
 
 def test_no_request_at_all():
-    out = simulate(grid([100.0], []))
+    out = simulate(grid([100.0], []), "Greedy")
     out.check()
     assert np.isnan([out.failure_rate, out.cost, out.lateness]).all()
     assert out.attempts.empty
@@ -228,7 +226,7 @@ def test_no_request_at_all():
 def test_the_last_value_of_a_trace_is_held():
     # 2 entries of 10 s: 10 and 30 Mbit/s, then 30 for ever
     rows = [(5.0, 100, 0, 0, 99), (100.0, 300, 300, 0, 999)]
-    out = simulate(grid([100.0], rows, traces=[10.0, 30.0]), Scheduler(), Reading(probe=1.0))
+    out = simulate(grid([100.0], rows, traces=[10.0, 30.0]), "Greedy", Reading(probe=1.0))
     assert out.requests["completion"].tolist() == [5 + 5 + 50 / 30, 120]
     assert out.attempts["estimate"].tolist() == [10, 20]
     out.check()
@@ -242,16 +240,16 @@ def greedy(view):
 
 
 def deadline(view):
-    return best_server(view, view.estimates, (view.deadline - view.now) * view.opt)
+    return best_server(view, view.estimates, (view.due - view.now) * view.opt)
 
 
 @EXAMPLES
-@given(environments(), schedulers(), readings())
-def test_greedy_and_deadline_as_plain_functions(env, scheduler, reading):
-    own = {"greedy": greedy, "deadline": deadline}[scheduler.algorithm]
-    options = {name: getattr(scheduler, name) for name in scheduler.__dataclass_fields__}
-    theirs = simulate(env, Scheduler(**(options | {"algorithm": own})), reading)
-    ours = simulate(env, scheduler, reading)
+@given(environments(), policies(), readings())
+def test_greedy_and_deadline_as_plain_functions(env, policy, reading):
+    own = {"greedy": greedy, "deadline": deadline}[policy.algorithm]
+    options = {name: getattr(policy, name) for name in policy.__dataclass_fields__}
+    theirs = simulate(env, Policy(**(options | {"algorithm": own})), reading)
+    ours = simulate(env, policy, reading)
     pd.testing.assert_frame_equal(ours.requests, theirs.requests, check_exact=True)
     pd.testing.assert_frame_equal(ours.attempts, theirs.attempts, check_exact=True)
 
@@ -277,7 +275,7 @@ def test_a_view_shows_what_is_known_and_no_more():
     rows = [(0.0, 0, 0, 100, 99), (0.5, 0, 0, 100, 99), (1.5, 0, 0, 100, 99)]
     for _ in range(2):  # the memory is empty again
         seen.clear()
-        simulate(grid([100.0, 100.0], rows), Scheduler(watch))
+        simulate(grid([100.0, 100.0], rows), Policy(watch))
         assert seen == [
             (0, 0.0, [], [False], [0, 0], [False], 0),
             (1, 0.5, [], [False, False], [0, 1], [True, False], 1),
@@ -286,7 +284,7 @@ def test_a_view_shows_what_is_known_and_no_more():
 
 
 def reached(thing):
-    """Every number that a scheduler can come by from a view, whatever it is a part of."""
+    """Every number that a policy can come by from a view, whatever it is a part of."""
     todo, met, found = [thing], {}, set()
     while todo:
         one = todo.pop()
@@ -341,10 +339,10 @@ def test_a_scheduler_that_cheats_finds_nothing_of_what_is_to_come():
             base[:] = np.zeros(1, base.dtype)[0]  # of its own copies only
         return 1
 
-    out = simulate(env, Scheduler(cheat), Reading("util"))
+    out = simulate(env, Policy(cheat), Reading("util"))
     out.check()
     assert calls == list(range(n))
-    honest = simulate(env, Scheduler(lambda view: 1), Reading("util"))
+    honest = simulate(env, Policy(lambda view: 1), Reading("util"))
     pd.testing.assert_frame_equal(out.requests, honest.requests, check_exact=True)
 
 
@@ -358,7 +356,7 @@ def test_a_predictor_of_two_arguments_is_given_the_whole_past():
 
     rows = [(t, 1, 0, 1, 99) for t in (0.0, 14.0)]
     env = grid([100.0], rows, traces=np.arange(1.0, 99), step=1.0)
-    simulate(env, Scheduler(), Reading("ext", 1.0, trend))
+    simulate(env, "Greedy", Reading("ext", 1.0, trend))
     assert [len(times) for _, times in seen] == list(range(1, 16))
     past, times = seen[-1]
     assert times.tolist() == list(range(15))
@@ -375,11 +373,11 @@ def test_what_cannot_be_reached_is_no_tie_with_what_can():
         traces=traces,
         step=1.0,
         requests=pd.DataFrame(
-            {"time": [0.0], "client": 0, "send": 0.0, "recv": 40.0, "work": 100.0, "deadline": 1.5}
+            {"arrival": [0.0], "client": 0, "send": 0.0, "recv": 40.0, "work": 100.0, "due": 1.5}
         ),
     )
     for algorithm in ("greedy", "deadline", greedy, deadline):
-        out = simulate(env, Scheduler(algorithm))
+        out = simulate(env, Policy(algorithm))
         assert out.requests["server"].tolist() == [1]
         assert out.attempts["estimate"].tolist() == [2.0]
 
@@ -388,11 +386,11 @@ def test_what_cannot_be_reached_is_no_tie_with_what_can():
 
 
 @EXAMPLES
-@given(environments(), schedulers(), readings())
-def test_every_outcome_is_valid_and_the_same_again(env, scheduler, reading):
-    out = simulate(env, scheduler, reading)
+@given(environments(), policies(), readings())
+def test_every_outcome_is_valid_and_the_same_again(env, policy, reading):
+    out = simulate(env, policy, reading)
     out.check()
-    again = simulate(env, scheduler, reading)
+    again = simulate(env, policy, reading)
     pd.testing.assert_frame_equal(out.requests, again.requests, check_exact=True)
 
 
@@ -400,39 +398,38 @@ def test_every_outcome_is_valid_and_the_same_again(env, scheduler, reading):
 @given(environments(most=1), st.lists(st.sampled_from([0.1, 0.3, 0.5, 0.8, 1.0]), min_size=2))
 def test_the_chosen_estimate_does_not_fall_as_opt_grows(env, opts):
     chosen = [
-        simulate(env, Scheduler("deadline", opt=opt)).attempts["estimate"][0]
-        for opt in sorted(opts)
+        simulate(env, Policy("deadline", opt=opt)).attempts["estimate"][0] for opt in sorted(opts)
     ]
     assert chosen == sorted(chosen)
 
 
 @EXAMPLES
-@given(environments(), schedulers())
-def test_what_is_not_used_does_not_matter(env, scheduler):
+@given(environments(), policies())
+def test_what_is_not_used_does_not_matter(env, policy):
     """Opt without Deadline, pload without a correction, exclusion without a fallback."""
-    fields = {name: getattr(scheduler, name) for name in scheduler.__dataclass_fields__}
+    fields = {name: getattr(policy, name) for name in policy.__dataclass_fields__}
     fields |= {"algorithm": "greedy", "load_correction": False, "correct_links": False}
     fields |= {"max_fallbacks": 0}
-    plain = simulate(env, Scheduler())
-    assert simulate(env, Scheduler(**fields)).requests.equals(plain.requests)
+    plain = simulate(env, "Greedy")
+    assert simulate(env, Policy(**fields)).requests.equals(plain.requests)
 
 
 # ---------------------------------------------------------------- the workload
 
 
 def test_one_purpose_changes_and_the_others_stay():
-    base = random_environment(3, 60, horizon=7200.0)
+    base = random_environment(3, *sort_options({"horizon": 7200.0}))
     for options in (
         {"interval": 90},
         {"H": 0.5},
         {"server_load": 0.3},
         {"work_range": INPUT_SWITCHES["work_range"][1]},
     ):
-        other = random_environment(3, **({"interval": 60, "horizon": 7200.0} | options))
+        other = random_environment(3, *sort_options({"horizon": 7200.0} | options))
         assert other["servers"].equals(base["servers"])
         changed = {
             "traces": (other["traces"] != base["traces"]).any(),
-            "times": not np.array_equal(other["requests"]["time"], base["requests"]["time"]),
+            "times": not np.array_equal(other["requests"]["arrival"], base["requests"]["arrival"]),
             "work": not np.array_equal(other["requests"]["work"], base["requests"]["work"]),
             "background": not np.array_equal(other["background"].times, base["background"].times),
         }
@@ -449,19 +446,8 @@ def test_one_purpose_changes_and_the_others_stay():
 def test_every_option_of_the_workload_runs_and_is_valid(options):
     env = Environment.random(1, 60, horizon=7200.0, **options)
     for network in ("fluid", "packet"):
-        out = simulate(
-            env, Scheduler("deadline", opt=0.7, max_fallbacks=2), Reading(network=network)
-        )
+        out = simulate(env, Policy("deadline", opt=0.7, max_fallbacks=2), Reading(network=network))
         out.check()
-
-
-def test_drawn_lists_the_arguments_of_the_workload_with_their_defaults():
-    import inspect
-
-    parameters = inspect.signature(random_environment).parameters
-    assert {name: parameters[name].default for name in INPUT_SWITCHES} == {
-        name: options[0] for name, options in INPUT_SWITCHES.items()
-    }
 
 
 # ---------------------------------------------------------------- progress
@@ -469,9 +455,10 @@ def test_drawn_lists_the_arguments_of_the_workload_with_their_defaults():
 
 def test_a_run_of_several_steps_says_how_far_it_is(monkeypatch):
     told = []
-    monkeypatch.setattr(engine, "progress_bar", lambda label, total: nullcontext(told.append))
+    module = sys.modules[simulate.__module__]
+    monkeypatch.setattr(module, "progress_bar", lambda label, total: nullcontext(told.append))
     env = Environment.random(0, 2, horizon=1800.0, packet=1.0)
-    simulate(env, Scheduler(), Reading(network="packet"))
+    simulate(env, "Greedy", Reading(network="packet"))
     assert told == sorted(told)
     assert 0 < told[-1] <= len(env.requests)
 
@@ -482,9 +469,9 @@ def test_a_run_of_several_steps_says_how_far_it_is(monkeypatch):
 @pytest.mark.parametrize(
     ("registry", "simulate_it"),
     [
-        ("ALGORITHMS", lambda env: simulate(env, Scheduler("strange"))),
-        ("LOADS", lambda env: simulate(env, reading=Reading("strange"))),
-        ("PREDICTORS", lambda env: simulate(env, reading=Reading(predictor="strange"))),
+        ("ALGORITHMS", lambda env: simulate(env, Policy("strange"))),
+        ("LOADS", lambda env: simulate(env, "Greedy", Reading("strange"))),
+        ("PREDICTORS", lambda env: simulate(env, "Greedy", Reading(predictor="strange"))),
     ],
 )
 def test_a_method_that_no_kernel_handles_is_refused(monkeypatch, registry, simulate_it):

@@ -6,22 +6,20 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.bricks import Environment, Reading, Scheduler, simulate, topology
-from dlsim.bricks.model import ALGORITHMS, RegistryEntry
-from dlsim.bricks.workload import random_environment
+from dlsim.bricks import Environment, Policy, Reading, simulate, topology
+from dlsim.bricks.model import ALGORITHMS
 from dlsim.errors import InputError
-from dlsim.papers.bricks import find_scheduler
 
 
 def parts(**changes):
     """Arguments of a good environment, some of them changed."""
-    request = {"time": [1.0, 2.0], "client": 0, "send": 1.0, "recv": 1.0, "work": 1.0}
+    request = {"arrival": [1.0, 2.0], "client": 0, "send": 1.0, "recv": 1.0, "work": 1.0}
     usual = {
         "servers": pd.DataFrame({"domain": [0, 1], "performance": [100.0, 200.0]}),
         "clients": pd.DataFrame({"domain": [1]}),
         "traces": np.ones((2, 4, 3)),
         "step": 10.0,
-        "requests": pd.DataFrame(request | {"deadline": 50.0}, index=["a", "b"]),
+        "requests": pd.DataFrame(request | {"due": 50.0}, index=["a", "b"]),
     }
     return usual | changes
 
@@ -36,13 +34,13 @@ def without(table, column):
 
 
 def test_the_usual_parts_are_good():
-    simulate(Environment(**parts())).check()
+    simulate(Environment(**parts()), "Greedy").check()
 
 
 def test_a_variant_with_fewer_servers_names_the_arrivals_that_are_left():
     """Arrivals that are none fit any number of servers."""
     fewer = {"servers": parts()["servers"].iloc[:1]}
-    simulate(replace(Environment(**parts()), **fewer)).check()
+    simulate(replace(Environment(**parts()), **fewer), "Greedy").check()
     busy = Environment(**parts(background=[[1.0], [2.0]]))
     with pytest.raises(InputError, match=r"background needs one list .* per queue, 1; got 2"):
         replace(busy, **fewer)
@@ -79,12 +77,14 @@ BAD = {
         "requests", "send", np.inf
     ),
     "recv of row 'a' must be a finite number of at least 0": changed("requests", "recv", -0.5),
-    "time of row 'a' must be a finite number of at least 0": changed("requests", "time", -1.0),
-    "deadline of row 'a' must be a finite number, got nan": changed("requests", "deadline", np.nan),
+    "arrival of row 'a' must be a finite number of at least 0": changed(
+        "requests", "arrival", -1.0
+    ),
+    "due of row 'a' must be a finite number, got nan": changed("requests", "due", np.nan),
     "client of row 'a' must be .* below 1, the number of clients, got 1": changed(
         "requests", "client", 1
     ),
-    "row 'b' comes before the one above": changed("requests", "time", [2.0, 1.0]),
+    "row 'b' comes before the one above": changed("requests", "arrival", [2.0, 1.0]),
     "label 'a' of requests appears twice": parts(requests=parts()["requests"].set_axis(["a"] * 2)),
     "traces must be an array of 2 dimensions or 3 dimensions": parts(traces=np.ones(3)),
     "at least one step": parts(traces=np.ones((2, 4, 0))),
@@ -120,7 +120,7 @@ BAD = {
     "traces.0, 0. must .* got .1, 2": parts(traces=[[[1, 2], [1]]]),
     "traces.0, 0, 0. must .* got 1j": parts(traces=1j * np.ones((2, 4, 3))),
     "load_traces must be a finite number of at least 0, got 'idle'": parts(load_traces="idle"),
-    "paths must be a Topology or a DataFrame .*; got int": parts(paths=5),
+    "paths must be a Topology, got 5; see dlsim.bricks.topology.tree": parts(paths=5),
     "horizon must be at least 2, the last request": parts(horizon=1.0),
 }
 
@@ -139,7 +139,7 @@ def test_environments_that_are_none(message):
         ({"opt": np.nan}, "opt must be"),
         ({"opt": "0.5"}, "opt must be"),
         ({"opt": True}, "opt must be"),
-        ({"algorithm": "edf"}, "algorithm must be one of greedy, deadline; got 'edf'"),
+        ({"algorithm": "edf"}, f"algorithm must be one of {', '.join(ALGORITHMS)}; got 'edf'"),
         ({"pload": -1}, "pload must be a finite number of at least 0"),
         ({"max_fallbacks": -1}, "max_fallbacks must be a whole number in 0..1000, got -1"),
         ({"max_fallbacks": 1.5}, "max_fallbacks must be a whole number"),
@@ -150,7 +150,7 @@ def test_environments_that_are_none(message):
 )
 def test_schedulers_that_are_none(options, message):
     with pytest.raises(InputError, match=message):
-        Scheduler(**options)
+        Policy(**options)
 
 
 @pytest.mark.parametrize(
@@ -179,15 +179,37 @@ def test_a_reading_is_a_mapping_and_tells_its_changes():
 
 def test_simulate_wants_its_own_kinds():
     env = Environment(**parts())
-    for case in ((1,), (env, "greedy"), (env, Scheduler(), {"load": "util"})):
-        with pytest.raises(InputError, match="must be a"):
+    for case, message in {
+        (1, "Greedy"): "env must be an Environment, got 1",
+        (env, None): "policy must be a legend such as .*, got None",
+        (env, "greedy"): r"policy must be a legend .*; got 'greedy' \(did you mean Greedy\?\)",
+        (env, "D-1.5"): "opt must be above 0 and at most 1",
+        (env, "Greedy", "load=util"): "reading must be a Reading, got 'load=util'",
+    }.items():
+        with pytest.raises(InputError, match=message):
             simulate(*case)
+
+
+@pytest.mark.parametrize("table", ["servers", "clients", "requests"])
+def test_columns_that_no_table_has_are_refused_unless_ignored(table):
+    given = changed(table, "weigth", 1.0)
+    with pytest.raises(InputError, match=f"{table} have a column 'weigth' that is not known"):
+        Environment(**given)
+    env = Environment(**given, ignore=["weigth"])
+    assert "weigth" in getattr(replace(env), table)
+    simulate(env, "Greedy").check()
+
+
+def test_the_columns_of_earlier_versions_are_refused():
+    old = {"arrival": "time", "due": "deadline"}
+    with pytest.raises(InputError, match=r"requests need .*; arrival, due not found"):
+        Environment(**parts(requests=parts()["requests"].rename(columns=old)))
 
 
 def test_times_beyond_whole_numbers_are_still_in_the_last_step():
     for loads, seconds in ((None, 1e28), (np.ones((2, 2)), 2e28)):
         work = changed("requests", "work", [0.0, 2e30])
-        one = simulate(Environment(**work, load_traces=loads)).requests.loc["b"]
+        one = simulate(Environment(**work, load_traces=loads), "Greedy").requests.loc["b"]
         assert one["completion"] == pytest.approx(seconds)
 
 
@@ -198,8 +220,8 @@ def test_a_users_scheduler_must_name_a_server(answer):
     def mine(view):
         return answer
 
-    with pytest.raises(InputError, match=r"algorithm mine x/x must return .* one of 0\.\.1; got"):
-        simulate(Environment(**parts()), Scheduler(mine))
+    with pytest.raises(InputError, match=r"policy mine must return .* one of 0\.\.1; got"):
+        simulate(Environment(**parts()), Policy(mine))
 
 
 @pytest.mark.parametrize(
@@ -211,7 +233,7 @@ def test_a_users_scheduler_cannot_change_the_run(name):
         return 0
 
     with pytest.raises(InputError, match="read-only"):
-        simulate(Environment(**parts()), Scheduler(mine))
+        simulate(Environment(**parts()), Policy(mine))
 
 
 @pytest.mark.parametrize(
@@ -222,7 +244,7 @@ def test_a_users_predictor_must_return_a_value_per_series(answer):
     with pytest.raises(
         InputError, match=r"predictor must return one finite number .* shape \(10,\)"
     ):
-        simulate(Environment(**parts()), reading=Reading(predictor=answer))
+        simulate(Environment(**parts()), "Greedy", Reading(predictor=answer))
 
 
 @pytest.mark.parametrize(
@@ -246,7 +268,7 @@ def test_a_users_predictor_must_return_a_value_per_series(answer):
 )
 def test_workloads_that_are_none(options, message):
     with pytest.raises(InputError, match=message):
-        random_environment(1, **({"horizon": 7200.0} | options))
+        Environment.random(1, **({"horizon": 7200.0} | options))
 
 
 def test_a_draw_without_servers_is_refused():
@@ -263,19 +285,19 @@ def test_unknown_options_are_named_with_those_that_are_known():
         Environment.random(0, domain=1)
 
 
-@pytest.mark.parametrize("column", ["time", "send", "recv", "work", "deadline"])
+@pytest.mark.parametrize("column", ["arrival", "send", "recv", "work", "due"])
 def test_absurd_requests_end_or_are_refused(column):
     for value in (1e99, 1e100):
-        times = {"time": [1.0, value]} if column == "time" else {column: value}
+        times = {"arrival": [1.0, value]} if column == "arrival" else {column: value}
         requests = parts()["requests"].assign(**times)
         env = Environment(**parts(requests=requests))
-        if column in ("time", "send"):
+        if column in ("arrival", "send"):
             with pytest.raises(InputError, match=r"probe must be .* use a longer probe interval"):
-                simulate(env)
+                simulate(env, "Greedy")
             env_sees_now = Reading(predictor="perfect")
-            assert np.isfinite(simulate(env, None, env_sees_now).requests["completion"]).all()
+            assert np.isfinite(simulate(env, "Greedy", env_sees_now).requests["completion"]).all()
         else:
-            simulate(env).check()
+            simulate(env, "Greedy").check()
     with pytest.raises(
         InputError, match=r"'b' must be 0 or between 1e-100 and 1e\+100, got 1e\+101"
     ):
@@ -286,15 +308,15 @@ def test_absurd_requests_end_or_are_refused(column):
 def test_too_many_packets(column):
     env = Environment(**changed("requests", column, 1e12))
     with pytest.raises(InputError, match=r"packets must be at most 1000000000, .* larger packets"):
-        simulate(env, reading=Reading(network="packet"))
+        simulate(env, "Greedy", Reading(network="packet"))
 
 
 def test_tiny_probe_intervals():
-    env = Environment(**changed("requests", "time", [1.0, 2.25]))  # no input arrives just then
+    env = Environment(**changed("requests", "arrival", [1.0, 2.25]))  # no input arrives just then
     with pytest.raises(InputError, match="probe must be at least the time of every event over"):
-        simulate(env, reading=Reading(probe=1e-9))
-    often = simulate(env, Scheduler(), Reading(probe=1e-5)).requests
-    now = simulate(env, Scheduler(), Reading(predictor="perfect")).requests
+        simulate(env, "Greedy", Reading(probe=1e-9))
+    often = simulate(env, "Greedy", Reading(probe=1e-5)).requests
+    now = simulate(env, "Greedy", Reading(predictor="perfect")).requests
     pd.testing.assert_frame_equal(often, now)
 
 
@@ -326,36 +348,8 @@ def test_draws_that_would_never_end(options, message):
 
 def test_an_outcome_without_requests():
     env = Environment(**parts(requests=parts()["requests"].iloc[:0]))
-    o = simulate(env)
+    o = simulate(env, "Greedy")
     o.check()
     found = (o.failure_rate, o.mean_cost, o.work_weighted_cost, o.lateness)
     assert np.isnan(found).all()
     assert o.drain_time == 0
-
-
-def test_an_algorithm_without_a_legend_is_refused_when_it_is_made(monkeypatch):
-    monkeypatch.setitem(ALGORITHMS, "mine", RegistryEntry("mine", 7))
-    with pytest.raises(InputError, match=r"algorithm 'mine' has no name .* give its record in"):
-        Scheduler("mine")
-
-    def nameless(view):
-        return 0
-
-    nameless.__name__ = " "
-    with pytest.raises(InputError, match="has no name for the figures"):
-        Scheduler(nameless)
-    assert Scheduler(lambda view: 0).name == "<lambda> x/x"
-
-
-@pytest.mark.parametrize(
-    ("legend", "name"), [("Greedy", "Greedy x/x"), ("D-0.7", "D-0.7 x/x"), ("D-1", "D-1 x/x")]
-)
-def test_a_scheduler_is_found_by_its_legend(legend, name):
-    assert find_scheduler(legend).name == name
-    assert find_scheduler(legend, load_correction=True, max_fallbacks=1).name.endswith(" L/F")
-
-
-@pytest.mark.parametrize("legend", ["greedy", "D-0", "D-1.5", "D-x", "D-nan", "MCDF", "", 7, None])
-def test_another_legend_is_refused(legend):
-    with pytest.raises(InputError, match=r"policy must be Greedy, D-0.7 or another Opt"):
-        find_scheduler(legend)

@@ -1,4 +1,4 @@
-"""Queues, first come, first served, by hand and by Erlang; schedulers that refuse."""
+"""Queues, first come, first served, by hand and by Erlang; policies that refuse."""
 
 import itertools
 import math
@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from dlsim.bricks import REFUSE, Reading, Scheduler, simulate
+from dlsim.bricks import REFUSE, Policy, Reading, simulate
 from dlsim.bricks.core.servers import serve_equal_jobs
 from dlsim.errors import ScheduleError
 from tests.bricks_environments import environments, grid
@@ -17,8 +17,8 @@ from tests.scale import LONG, scale_count
 ROWS = [(0, 0, 0, 1000, 99), (0, 0, 0, 1000, 50), (0, 0, 0, 1000, 20), (1, 0, 0, 1000, 15)]
 
 
-def run(env, scheduler=None):
-    out = simulate(env, scheduler)
+def run(env, policy="Greedy"):
+    out = simulate(env, policy)
     out.check()
     return out
 
@@ -89,7 +89,7 @@ def test_of_two_jobs_at_one_instant_the_background_job_comes_first(arrival, end)
 def test_a_probe_does_not_see_a_job_that_arrives_at_its_instant(load, change, seen):
     """A probe of every 60 s: an instant is 6e-11 s long. The job at 61 is told Load."""
     rows = [(change, 0, 0, 1000, 99), (61, 0, 0, 100, 99)]
-    out = simulate(grid([100.0], rows), reading=Reading(load))
+    out = simulate(grid([100.0], rows), "Greedy", Reading(load))
     assert out.attempts["estimate"].tolist() == [10, 1 + seen]
 
 
@@ -97,14 +97,14 @@ def test_a_probe_does_not_see_a_job_that_arrives_at_its_instant(load, change, se
 @pytest.mark.parametrize(("change", "seen"), [(-2e-10, 0), (-3e-11, 1), (0.0, 1), (3e-11, 1)])
 def test_a_probe_sees_a_job_that_ends_at_its_instant(load, change, seen):
     rows = [(50 + change, 0, 0, 1000, 99), (61, 0, 0, 100, 99)]
-    out = simulate(grid([100.0], rows), reading=Reading(load))
+    out = simulate(grid([100.0], rows), "Greedy", Reading(load))
     assert out.attempts["estimate"].tolist() == [10, 1 + seen]
 
 
 @pytest.mark.parametrize(("change", "seen"), [(-2e-10, 0), (-3e-11, 1), (0.0, 1)])
 def test_a_request_at_the_instant_of_a_probe_knows_it(change, seen):
     rows = [(50, 0, 0, 10_000, 999), (60 + change, 0, 0, 100, 99)]
-    out = simulate(grid([100.0], rows))
+    out = simulate(grid([100.0], rows), "Greedy")
     assert out.attempts["estimate"].tolist() == [100, 1 + seen]
 
 
@@ -114,14 +114,14 @@ def test_a_request_at_the_instant_of_a_probe_knows_it(change, seen):
 def test_of_equally_near_servers_deadline_takes_the_first(factor, server):
     """Estimates of 10 s and of nearly 10 s below a target of 20 s: 1e-11 s is a tie."""
     env = grid([100.0 / factor, 100.0], [(0, 0, 0, 1000, 20)])
-    assert simulate(env, Scheduler("deadline")).requests["server"].tolist() == [server]
+    assert simulate(env, Policy("deadline")).requests["server"].tolist() == [server]
 
 
 # ---------------------------------------------------------------- refusing
 
 
 def test_a_scheduler_refuses():
-    out = run(grid([100.0], ROWS), Scheduler(lambda view: REFUSE if view.row == 2 else 0))
+    out = run(grid([100.0], ROWS), Policy(lambda view: REFUSE if view.row == 2 else 0))
     assert out.requests["server"].tolist() == [0, 0, -1, 0]
     assert out.requests["completion"].tolist() == [10, 20, math.inf, 30]
     assert out.requests.loc[2, ["submitted", "arrived", "start", "end", "cost"]].isna().all()
@@ -133,15 +133,15 @@ def test_a_scheduler_refuses():
 def test_a_scheduler_refuses_what_has_fallen_back():
     """The second request would end at 20, and is due at 15: it is sent back, and refused."""
     rows = [(0, 0, 0, 1000, 99), (0, 0, 0, 1000, 15)]
-    scheduler = Scheduler(lambda view: REFUSE if view.fallbacks else 0, max_fallbacks=1)
-    out = run(grid([100.0], rows), scheduler)
+    policy = Policy(lambda view: REFUSE if view.fallbacks else 0, max_fallbacks=1)
+    out = run(grid([100.0], rows), policy)
     assert out.requests["completion"].tolist() == [10, math.inf]
     assert out.requests["fallbacks"].tolist() == [0, 1]
     assert out.attempts["accepted"].tolist() == [True, False]
 
 
 def test_the_check_knows_which_servers_may_refuse():
-    refused = run(grid([100.0], ROWS[:2]), Scheduler(lambda view: REFUSE if view.row else 0))
-    vars(refused)["scheduler"] = Scheduler()
+    refused = run(grid([100.0], ROWS[:2]), Policy(lambda view: REFUSE if view.row else 0))
+    vars(refused)["policy"] = Policy()
     with pytest.raises(ScheduleError, match="every request is complete"):
         refused.check()

@@ -1,6 +1,7 @@
 """LAN and WAN trees: which links a transfer crosses, from graphs and hand cases."""
 
 import itertools
+from dataclasses import replace
 
 import networkx as nx
 import numpy as np
@@ -64,13 +65,9 @@ def test_paths_are_the_shortest_ways_through_the_graph(data):
         way = there if a == b else nx.shortest_path(graph, source, target)
         wanted = [graph.edges[edge]["link"] for edge in itertools.pairwise(way)]
         assert list(made.path(a, b)) == wanted
-
-
-def test_tables_make_the_same_topology():
-    paths = TWO_REGIONS.paths
-    again = topology.from_paths(TWO_REGIONS.links, paths.sample(frac=1, random_state=1))
-    pd.testing.assert_frame_equal(again.paths, paths)
-    assert again.domains == 4
+        first, hops = made.by_target
+        pair = b * made.domains + a
+        assert hops[first[pair] : first[pair + 1]].tolist() == wanted
 
 
 def test_environment_takes_the_paths_of_a_tree():
@@ -80,19 +77,20 @@ def test_environment_takes_the_paths_of_a_tree():
         "clients": pd.DataFrame({"domain": [1]}),
         "requests": pd.DataFrame(
             {
-                "time": [0.0],
+                "arrival": [0.0],
                 "client": [0],
                 "send": [1.0],
                 "recv": [1.0],
                 "work": [1.0],
-                "deadline": [9.0],
+                "due": [9.0],
             }
         ),
     }
     traces = np.full((len(made.links), 2), 10.0)
-    for paths in (made, made.paths):
-        env = Environment(**parts, traces=traces, step=1.0, paths=paths)
-        assert env.topology.path(1, 0) == made.path(1, 0)
+    env = Environment(**parts, traces=traces, step=1.0, paths=made)
+    assert env.topology.path(1, 0) == made.path(1, 0)
+    with pytest.raises(InputError, match=r"paths must be a Topology, got [\s\S]*see .*tree"):
+        Environment(**parts, traces=traces, step=1.0, paths=made.paths)
 
 
 @pytest.mark.parametrize(
@@ -113,30 +111,11 @@ def test_environment_takes_the_paths_of_a_tree():
         (lambda: topology.alternate_nodes(5), "counts must be a list of whole numbers, got 5"),
         (lambda: topology.tree(5, [0]), "parents must be a list of whole numbers, got 5"),
         (lambda: topology.draw_means([50.0]), "topology must be a Topology, got"),
-        (lambda: topology.from_paths([], []), "links must be a pandas DataFrame"),
     ],
 )
 def test_what_is_no_tree_is_refused(call, said):
     with pytest.raises(InputError, match=said):
         call()
-
-
-@pytest.mark.parametrize(
-    ("change", "said"),
-    [
-        (lambda t: t.drop(columns="hop"), "paths need .*; hop not found"),
-        (lambda t: t[t["source"] != 1], "no path from domain 1"),
-        (lambda t: t.assign(link=t["link"] + 1), "link"),
-        (lambda t: pd.concat([t, t.iloc[:1]]), "twice"),
-        (lambda t: t.assign(source=-1), "source and target"),
-        (lambda t: t[(t["source"] != 1) | (t["target"] != 1)], "no path from domain 1 to 1"),
-        (lambda t: t.replace({"source": {1: 30_000}}), "no path from domain 0 to 2"),
-    ],
-)
-def test_tables_that_are_no_topology_are_refused(change, said):
-    made = topology.two_level(2)
-    with pytest.raises(InputError, match=said):
-        topology.from_paths(made.links, change(made.paths))
 
 
 def test_means_fill_the_ranges_of_table_1():
@@ -163,7 +142,7 @@ def test_means_without_a_range_are_refused(ranges):
 
 def test_means_need_kinds():
     made = topology.two_level(2)
-    bare = topology.from_paths(made.links[["name"]], made.paths)
+    bare = replace(made, links=made.links[["name"]])
     with pytest.raises(InputError, match="kind"):
         topology.draw_means(bare)
 
@@ -242,7 +221,7 @@ def test_a_graph_that_is_no_network_is_refused(graph, domains, message):
 
 
 def test_links_without_ends_make_no_graph():
-    made = topology.from_paths(TWO_REGIONS.links[["name"]], TWO_REGIONS.paths)
+    made = replace(TWO_REGIONS, links=TWO_REGIONS.links[["name"]])
     with pytest.raises(InputError, match="a graph needs links with start and end; they have name"):
         made.to_graph()
 

@@ -11,20 +11,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from dlsim.bricks import (
-    REFUSE,
-    SWITCHES,
-    Environment,
-    Reading,
-    Scheduler,
-    simulate,
-    speeds,
-    topology,
-)
-from dlsim.bricks.engine import configure, environment_arrays
-from dlsim.bricks.model import ALGORITHMS, LOADS, PREDICTORS
+from dlsim.bricks import REFUSE, SWITCHES, Environment, Policy, Reading, simulate, topology
+from dlsim.bricks.environment import MAX_UNCOMPILED_ARRIVALS
+from dlsim.bricks.model import ALGORITHMS, LOADS, PREDICTORS, find_policy
+from dlsim.bricks.simulate import configure, uncompiled_microseconds
 from dlsim.compiled import CORES
 from dlsim.errors import InputError
+from dlsim.record import NamedRecord
 from tests.bricks_environments import TWO_REGIONS, grid
 from tests.scale import LONG, scale_count
 from tests.twins import bricks as twin
@@ -32,8 +25,8 @@ from tests.twins import bricks as twin
 # ---------------------------------------------------------------- two simulators, one shape
 
 
-def by_engine(env, scheduler, reading):
-    return told_by(simulate(env, scheduler, reading=reading))
+def by_engine(env, policy, reading):
+    return told_by(simulate(env, policy, reading=reading))
 
 
 def told_by(out):
@@ -41,8 +34,8 @@ def told_by(out):
     return list(zip(table["server"], table["fallbacks"], table["completion"], strict=True))
 
 
-def by_twin(env, scheduler, reading):
-    return told_of(twin.simulate(env, scheduler, reading))
+def by_twin(env, policy, reading):
+    return told_of(twin.simulate(env, find_policy(policy), reading))
 
 
 def told_of(requests):
@@ -58,11 +51,11 @@ SIMULATORS = pytest.mark.parametrize("run", [by_engine, by_twin])
 @SIMULATORS
 def test_one_request_on_idle_links(run):
     env = grid([300.0], [(0, 750, 1500, 300_000, 1030)])
-    assert run(env, Scheduler("greedy"), Reading()) == [(0, 0, 1030.0)]
-    out = simulate(env, Scheduler("greedy"))
+    assert run(env, Policy("greedy"), Reading()) == [(0, 0, 1030.0)]
+    out = simulate(env, Policy("greedy"))
     assert not out.requests["missed"].any()
     late = grid([300.0], [(0, 750, 1500, 300_000, 1029.999)])
-    assert simulate(late, Scheduler("greedy")).failure_rate > 0
+    assert simulate(late, Policy("greedy")).failure_rate > 0
 
 
 @SIMULATORS
@@ -73,29 +66,29 @@ def test_one_request_on_idle_links(run):
 def test_transfer_follows_its_trace_and_holds_the_last_value(run, time, data, end, steps):
     row = [100.0] + [50.0] * (steps - 1)
     there = grid([1.0], [(time, data, 0, 0, 99)], row)
-    assert run(there, Scheduler(), Reading()) == [(0, 0, end)]
+    assert run(there, "Greedy", Reading()) == [(0, 0, end)]
     back = grid([1.0], [(time, 0, data, 0, 99)], row)
-    assert run(back, Scheduler(), Reading()) == [(0, 0, end)]
+    assert run(back, "Greedy", Reading()) == [(0, 0, end)]
 
 
 @SIMULATORS
 @pytest.mark.parametrize(
-    ("scheduler", "server"),
+    ("policy", "server"),
     [
-        (Scheduler("deadline", opt=1.0), 1),
-        (Scheduler("deadline", opt=0.8), 1),  # Diff = 0 qualifies
-        (Scheduler("deadline", opt=0.79), 2),
-        (Scheduler("deadline", opt=0.5), 3),
-        (Scheduler("deadline", opt=0.3), 3),  # none fits
-        (Scheduler("greedy"), 3),
+        (Policy("deadline", opt=1.0), 1),
+        (Policy("deadline", opt=0.8), 1),  # Diff = 0 qualifies
+        (Policy("deadline", opt=0.79), 2),
+        (Policy("deadline", opt=0.5), 3),
+        (Policy("deadline", opt=0.3), 3),  # none fits
+        (Policy("greedy"), 3),
     ],
 )
 @pytest.mark.parametrize("start", [0.0, 0.1, 86_399.7])
-def test_deadline_takes_the_slowest_that_fits(run, scheduler, server, start):
+def test_deadline_takes_the_slowest_that_fits(run, policy, server, start):
     performance = [100.0, 200.0, 300.0, 500.0]
     env = grid(performance, [(start, 750, 750, 60_000, start + 400)])
     time = 20 + 60_000 / performance[server]
-    ((chosen, fallbacks, completion),) = run(env, scheduler, Reading())
+    ((chosen, fallbacks, completion),) = run(env, policy, Reading())
     assert (chosen, fallbacks) == (server, 0)
     assert completion == pytest.approx(start + time, rel=1e-12)
 
@@ -107,15 +100,15 @@ def test_deadline_takes_the_slowest_that_fits(run, scheduler, server, start):
 )
 def test_load_correction_sees_what_a_blind_monitor_does_not(run, correct, done):
     env = grid([200.0, 100.0], [(t, 0, 0, 20_000, 999) for t in range(3)])
-    scheduler = Scheduler("greedy", load_correction=correct, pload=1)
-    found = run(env, scheduler, Reading(load="ext"))
+    policy = Policy("greedy", load_correction=correct, pload=1)
+    found = run(env, policy, Reading(load="ext"))
     assert [(server, end) for server, _, end in found] == done
 
 
 @SIMULATORS
 def test_background_jobs_wait_in_the_same_line(run):
     env = grid([100.0], [(10.2, 0, 0, 100, 99)], background=[[9.9, 10.0]], background_work=50.0)
-    ((_, _, end),) = run(env, Scheduler(), Reading())
+    ((_, _, end),) = run(env, "Greedy", Reading())
     assert end == pytest.approx(11.9, rel=1e-12)
 
 
@@ -128,11 +121,11 @@ def test_packets_pass_four_links_one_by_one(run, network, end):
         traces=np.full((2, 4, 1), 100.0),
         step=10.0,
         requests=pd.DataFrame(
-            {"time": [0.0], "client": 0, "send": 100.0, "recv": 0.0, "work": 0.0, "deadline": 9.0}
+            {"arrival": [0.0], "client": 0, "send": 100.0, "recv": 0.0, "work": 0.0, "due": 9.0}
         ),
         packet=10.0,
     )
-    ((_, _, done),) = run(env, Scheduler(), Reading(network=network))
+    ((_, _, done),) = run(env, "Greedy", Reading(network=network))
     assert done == pytest.approx(end, rel=1e-12)
 
 
@@ -156,8 +149,8 @@ def test_packets_pass_four_links_one_by_one(run, network, end):
 def test_fallback_counts(run, most, strict, time, deadline, fallbacks):
     env = grid([100.0], [(0, 750, 750, 4_000, deadline)])
     reading = Reading(fallback_strict=strict, fallback_time=time)
-    scheduler = Scheduler("greedy", max_fallbacks=most)
-    ((_, found, end),) = run(env, scheduler, reading)
+    policy = Policy("greedy", max_fallbacks=most)
+    ((_, found, end),) = run(env, policy, reading)
     assert (found, end) == (fallbacks, pytest.approx(60.0 + 10 * fallbacks, rel=1e-12))
 
 
@@ -165,8 +158,8 @@ def test_fallback_counts(run, most, strict, time, deadline, fallbacks):
 @pytest.mark.parametrize(("exclude", "server"), [(False, 0), (True, 1)])
 def test_the_rejecting_server_may_be_excluded(run, exclude, server):
     env = grid([100.0, 50.0], [(0, 750, 750, 4_000, 59)])
-    scheduler = Scheduler("greedy", max_fallbacks=1, exclude_rejecting=exclude)
-    ((found, fallbacks, _),) = run(env, scheduler, Reading())
+    policy = Policy("greedy", max_fallbacks=1, exclude_rejecting=exclude)
+    ((found, fallbacks, _),) = run(env, policy, Reading())
     assert (found, fallbacks) == (server, 1)
 
 
@@ -176,7 +169,7 @@ def test_the_rejecting_server_may_be_excluded(run, exclude, server):
 def test_no_server_is_busy_for_less_than_no_time(run):
     env = grid([100.0], [(2, 0, 0, 100, 9)], background=[[0.1]], background_work=70.0)
     reading = Reading(load="util", probe=0.8, predictor=lambda values: values[:, -1])
-    assert run(env, Scheduler(), reading) == [(0, 0, 3.0)]
+    assert run(env, "Greedy", reading) == [(0, 0, 3.0)]
 
 
 # ---------------------------------------------------------------- random instances
@@ -206,7 +199,7 @@ def draw_environment(source, data=False, loads=False):
         best = (send + recv) / 50 + work / pick(servers)[1]
         deadline = now + best * pick([0.5, 1, 1.25, 2, 3, 5])
         rows.append((now, whole(0, len(clients) - 1), send, recv, work, deadline))
-    columns = ["time", "client", "send", "recv", "work", "deadline"]
+    columns = ["arrival", "client", "send", "recv", "work", "due"]
     background, background_work = arrivals_of(source, len(servers), 50)
     more = {}
     if data:
@@ -252,13 +245,13 @@ def least_promised(view):
 
 def fussy(view):
     """Refuses what is late, and every fifth."""
-    if view.estimates.min() > view.deadline - view.now or view.row % 5 == 4:
+    if view.estimates.min() > view.due - view.now or view.row % 5 == 4:
         return REFUSE
     return least_promised(view)
 
 
-OF_SCHEDULER = {
-    "algorithm": ("greedy", "deadline", "deadline", least_promised),
+OF_POLICY = {
+    "algorithm": (*ALGORITHMS, least_promised),
     "opt": (0.3, 0.5, 0.79, 0.8, 1.0),
     "load_correction": (False, True),
     "pload": (1.0, 0.5, 2.0),
@@ -276,15 +269,19 @@ OF_ENVIRONMENT = {"data": (False, True), "loads": (False, True)}
 
 
 def draw(table, source, often=0.5):
-    """Choose for every switch; the default (the first option) as often as not."""
-    return {
-        name: options[0] if source.random() < often else source.choice(options)
-        for name, options in table.items()
-    }
+    """Choose for every switch; the default (the first option) as often as not.
+
+    Each is drawn by its name, so that one switch more moves no other.
+    """
+    seed, chosen = source.random(), {}
+    for name, options in table.items():
+        own = random.Random(repr((seed, name)))
+        chosen[name] = options[0] if own.random() < often else own.choice(options)
+    return chosen
 
 
-def agree(env, scheduler, reading):
-    case = (env, Scheduler(**scheduler), Reading(**reading))
+def agree(env, policy, reading):
+    case = (env, Policy(**policy), Reading(**reading))
     are_the_same(by_twin(*case), by_engine(*case), case[1:])
 
 
@@ -297,10 +294,11 @@ def are_the_same(wanted, found, case):
 
 def test_every_switch_of_the_engine_is_compared():
     assert set(OF_READING) | {"cost"} == {field.name for field in fields(Reading)}
-    assert set(OF_SCHEDULER) == {field.name for field in fields(Scheduler)}
+    words = {field.name for field in fields(NamedRecord)}
+    assert set(OF_POLICY) == {field.name for field in fields(Policy)} - words
 
 
-TABLES = {"scheduler": OF_SCHEDULER, "reading": OF_READING, "world": OF_ENVIRONMENT}
+TABLES = {"policy": OF_POLICY, "reading": OF_READING, "world": OF_ENVIRONMENT}
 ALONE = [
     (kind, name, option)
     for kind, table in TABLES.items()
@@ -325,28 +323,28 @@ NEEDS = {
 def alone(name, seed):
     """A drawn environment and a base of switches on which one of them can act."""
     source = random.Random(repr((name, seed)))
-    scheduler = {"algorithm": source.choice(["greedy", "deadline"]), "opt": 0.8}
-    scheduler |= {"max_fallbacks": 2, **NEEDS.get(name, {})}
-    return source, scheduler, {"probe": source.choice([0.5, 1.0, 5.0])}
+    policy = {"algorithm": source.choice(list(ALGORITHMS)), "opt": 0.8}
+    policy |= {"max_fallbacks": 2, **NEEDS.get(name, {})}
+    return source, policy, {"probe": source.choice([0.5, 1.0, 5.0])}
 
 
 @pytest.mark.parametrize(("kind", "name", "option"), ALONE, ids=told)
 def test_engine_equals_twin_switch_by_switch(kind, name, option):
     for seed in range(scale_count(6, LONG)):
-        source, scheduler, reading = alone(name, seed)
-        base = {"scheduler": scheduler, "reading": reading, "world": {}}
+        source, policy, reading = alone(name, seed)
+        base = {"policy": policy, "reading": reading, "world": {}}
         base[kind][name] = option
         env = draw_environment(source, **base["world"])
-        agree(env, base["scheduler"], base["reading"])
+        agree(env, base["policy"], base["reading"])
 
 
 @functools.cache
 def run_with(kind, name, option, seed):
     """A run of the twin with one option."""
-    source, scheduler, reading = alone(name, seed)
-    base = {"scheduler": scheduler, "reading": reading}
+    source, policy, reading = alone(name, seed)
+    base = {"policy": policy, "reading": reading}
     base[kind][name] = option
-    case = (Scheduler(**base["scheduler"]), Reading(**base["reading"]))
+    case = (Policy(**base["policy"]), Reading(**base["reading"]))
     return by_twin(draw_environment(source), *case)
 
 
@@ -369,9 +367,9 @@ def test_every_option_acts_on_these_instances(kind, name, option):
 def test_engine_equals_twin_on_random_combinations(block):
     for seed in range(scale_count(30, LONG, least=3)):
         source = random.Random(repr(("any", block, seed)))
-        scheduler, reading = draw(OF_SCHEDULER, source), draw(OF_READING, source)
+        policy, reading = draw(OF_POLICY, source), draw(OF_READING, source)
         env = draw_environment(source, **draw(OF_ENVIRONMENT, source, often=0.7))
-        agree(env, scheduler, reading)
+        agree(env, policy, reading)
 
 
 @pytest.mark.parametrize(
@@ -386,8 +384,8 @@ def test_engine_equals_twin_on_random_combinations(block):
 def test_engine_equals_twin_on_drawn_environments(drawn, reading):
     sizes = {"work_range": (1e3, 3e5), "packet": 50.0, "link_data": 100.0}
     env = Environment.random(3, 5, horizon=1200.0, domains=4, **sizes, **drawn)
-    scheduler = {"algorithm": "deadline", "opt": 0.8, "max_fallbacks": 2, "load_correction": True}
-    agree(env, scheduler, reading)
+    policy = {"algorithm": "deadline", "opt": 0.8, "max_fallbacks": 2, "load_correction": True}
+    agree(env, policy, reading)
 
 
 @pytest.mark.parametrize("packet", [100.0, 2.0, 0.3])
@@ -403,16 +401,18 @@ def test_trains_of_packets_meet_as_the_twin_says(packet, lan):
 def test_packets_of_a_path_that_has_a_link_twice(packet):
     """Throughputs are drawn: on round ones packets tie, up to roundings that differ."""
     hops = [(0, 0, [0]), (0, 1, [0, 1, 0, 2]), (1, 0, [2, 1, 2]), (1, 1, [1, 1])]
-    rows = [(a, b, n, link) for a, b, links in hops for n, link in enumerate(links)]
+    names = pd.DataFrame({"name": ["first", "second", "third"]})
+    first = np.cumsum([0, *(len(links) for *_, links in hops)])
+    paths = topology.Topology(names, 2, first, np.concatenate([links for *_, links in hops]))
     requests = [(t + c / 7, c, 40.0, 60.0, 200.0, t + 9) for c in (0, 1) for t in (0.0, 0.53, 7.1)]
-    columns = ["time", "client", "send", "recv", "work", "deadline"]
+    columns = ["arrival", "client", "send", "recv", "work", "due"]
     env = Environment(
         servers=pd.DataFrame({"domain": [0, 1], "performance": [100.0, 90.0]}),
         clients=pd.DataFrame({"domain": [0, 1]}),
         traces=np.random.default_rng(0).uniform(10, 50, (3, 3)),
         step=4.0,
         requests=pd.DataFrame(sorted(requests), columns=columns),
-        paths=pd.DataFrame(rows, columns=["source", "target", "hop", "link"]),
+        paths=paths,
         packet=packet,
     )
     agree(env, {"max_fallbacks": 1}, {"network": "packet"})
@@ -428,10 +428,10 @@ def test_many_servers_of_few_kinds_are_chosen_among_as_the_twin_does(block):
         drawn = Environment.random(seed, 2, horizon=600.0, work_range=work, **sizes)
         speeds = [source.choice([100, 200, 400]) for _ in drawn.servers.index]
         env = replace(drawn, servers=drawn.servers.assign(performance=speeds), traces=drawn.rates)
-        scheduler = draw({k: v for k, v in OF_SCHEDULER.items() if k != "algorithm"}, source, 0.3)
+        policy = draw({k: v for k, v in OF_POLICY.items() if k != "algorithm"}, source, 0.3)
         reading = draw({k: OF_READING[k] for k in ("load", "probe", "predictor")}, source, 0.7)
-        algorithm = source.choice(["greedy", "deadline"])
-        agree(env, {**scheduler, "algorithm": algorithm}, reading)
+        algorithm = source.choice(list(ALGORITHMS))
+        agree(env, {**policy, "algorithm": algorithm}, reading)
 
 
 @pytest.mark.parametrize("block", range(8))
@@ -439,21 +439,21 @@ def test_refusing_is_as_the_twin_says(block):
     for seed in range(scale_count(10, LONG, least=4)):
         source = random.Random(repr(("fussy", block, seed)))
         env = draw_environment(source, loads=source.random() < 0.3)
-        scheduler = Scheduler(**{**draw(OF_SCHEDULER, source), "algorithm": fussy})
+        policy = Policy(**{**draw(OF_POLICY, source), "algorithm": fussy})
         reading = Reading(**draw(OF_READING, source, 0.6))
-        out, wanted = simulate(env, scheduler, reading), twin.simulate(env, scheduler, reading)
+        out, wanted = simulate(env, policy, reading), twin.simulate(env, policy, reading)
         out.check()
         is_refused = out.requests["server"] < 0
         assert is_refused.tolist() == [one.status == "refused" for one in wanted]
-        are_the_same(told_of(wanted), told_by(out), (scheduler, reading))
+        are_the_same(told_of(wanted), told_by(out), (policy, reading))
 
 
 # ---------------------------------------------------------------- both speeds
 
 
-def same_bytes_at_both_speeds(env, scheduler, reading):
+def same_bytes_at_both_speeds(env, policy, reading):
     """The uncompiled core gives what the compiled one gives, without a warning of numpy's."""
-    fast, plain = (simulate(env, scheduler, reading, engine) for engine in ("compiled", "python"))
+    fast, plain = (simulate(env, policy, reading, engine) for engine in ("compiled", "python"))
     pd.testing.assert_frame_equal(fast.requests, plain.requests, check_exact=True)
     pd.testing.assert_frame_equal(fast.attempts, plain.attempts, check_exact=True)
 
@@ -463,10 +463,10 @@ def test_both_speeds_give_the_same_bytes_where_links_stand_still():
     rows = [(t, 40, 60, 900, 40 + t) for t in range(0, 12, 2)]
     env = grid([100.0, 60.0], rows, [0.0, 20.0, 0.0, 50.0], step=3.0, background=[[1.0], []])
     for algorithm, network in itertools.product(ALGORITHMS, SWITCHES["network"]):
-        scheduler = Scheduler(algorithm, 0.9, True, 1.0, 2, True, True)
+        policy = Policy(algorithm, 0.9, True, 1.0, 2, True, True)
         for load, predictor in zip(LOADS, PREDICTORS, strict=True):
             reading = Reading(load=load, probe=2.0, predictor=predictor, network=network)
-            same_bytes_at_both_speeds(env, scheduler, reading)
+            same_bytes_at_both_speeds(env, policy, reading)
 
 
 @pytest.mark.parametrize("load", LOADS)
@@ -483,7 +483,7 @@ def test_background_jobs_of_one_size_are_served_as_jobs_that_each_have_it(load):
         fast, plain = (
             simulate(
                 replace(drawn, background=times, background_work=sizes),
-                Scheduler(),
+                "Greedy",
                 Reading(load=load, probe=2.0),
             )
             for sizes in (size, each)
@@ -495,7 +495,7 @@ def test_background_jobs_of_one_size_are_served_as_jobs_that_each_have_it(load):
 def test_other_users_data_take_the_same_of_links_at_both_speeds():
     env = Environment.random(3, 60.0, horizon=120.0, domains=2, link_background="data")
     core = CORES["bricks"]
-    assert 1000 < len(env.link_background.times) <= speeds.MAX_UNCOMPILED_ARRIVALS
+    assert 1000 < len(env.link_background.times) <= MAX_UNCOMPILED_ARRIVALS
     left = [
         modules.network.available_throughput(env.rates, env.step, env.link_background)
         for modules in (core.compiled, core.python)
@@ -512,12 +512,12 @@ def test_what_a_users_function_raises_keeps_its_traceback(engine):
         return {}[view.row]
 
     env = grid([100.0], [(0, 10, 10, 100, 99)])
-    for scheduler, reading in (
-        (Scheduler(fails), Reading()),
-        (Scheduler(), Reading(predictor=lambda values: {}[len(values)])),
+    for policy, reading in (
+        (Policy(fails), Reading()),
+        (Policy(), Reading(predictor=lambda values: {}[len(values)])),
     ):
         with pytest.raises(InputError, match="KeyError") as caught:
-            simulate(env, scheduler, reading, engine)
+            simulate(env, policy, reading, engine)
         cause = caught.value.__cause__
         assert isinstance(cause, KeyError)
         assert Path(traceback.extract_tb(cause.__traceback__)[-1].filename) == Path(__file__)
@@ -526,6 +526,6 @@ def test_what_a_users_function_raises_keeps_its_traceback(engine):
 @pytest.mark.parametrize(("hours", "is_small"), [(1, True), (24, False)])
 def test_auto_runs_an_hour_uncompiled_and_a_day_compiled(hours, is_small):
     """An hour of the paper's servers takes .2 s uncompiled, a day 3 s."""
-    env = environment_arrays(Environment.random(0, 60.0, horizon=3600.0 * hours))
-    work = speeds.uncompiled_microseconds(env, configure(Scheduler(), Reading()))
+    env = Environment.random(0, 60.0, horizon=3600.0 * hours).arrays
+    work = uncompiled_microseconds(env, configure(Policy(), Reading()))
     assert (work <= CORES["bricks"].work) is is_small

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from dlsim.errors import InputError
-from dlsim.steady import Limits, Platform, Share, solve
-from dlsim.steady.broker import LEAST_ESTIMATE_PART, Broker, simulate_day
-from dlsim.steady.network import Network
+from dlsim.steady import Limits, Share, solve
+from dlsim.steady.broker import LEAST_ESTIMATE_PART, Broker, Network
 from tests.scale import scale_count
 from tests.steady_platforms import draw_platform
 
@@ -35,7 +34,7 @@ def completions(broker):
 
 
 def test_one_application_on_one_site():
-    broker = Broker(network(most=0))
+    broker = Broker(network(most=0), "G+fair")
     broker.register("a", 7)
     broker.advance(3)
     broker.submit("x", "a", load=70, work=3.5)
@@ -88,7 +87,7 @@ def test_equal_priorities_per_site_are_one_priority():
 
 def test_slowdown_is_the_response_over_the_time_alone():
     """The applications of the test above take 2 and 4 alone on speed 10; they take 6 and 5."""
-    broker = Broker(network(most=0)).register("a", 10)
+    broker = Broker(network(most=0), "G+fair").register("a", 10)
     broker.submit("low", "a", load=20).submit("high", "a", load=40, priority=4).advance()
     broker.withdraw("a").submit("waits", "a", load=1).advance()
     assert broker.summary()["slowdown"] == pytest.approx((6 / 2 + 5 / 4) / 2)
@@ -100,7 +99,7 @@ def test_slowdown_is_the_response_over_the_time_alone():
     near.submit("x", "b", 12, {"b": 3})
     assert near.deliver("b", 2).advance().now == pytest.approx(6)
     assert near.summary()["slowdown"] == pytest.approx(2)
-    assert math.isnan(Broker(network()).summary()["slowdown"])
+    assert math.isnan(Broker(network(), "G+fair").summary()["slowdown"])
 
 
 def test_work_is_sent_to_another_site():
@@ -122,7 +121,7 @@ def test_work_is_sent_to_another_site():
 )
 def test_a_slow_site_is_learnt(trust, estimates, end):
     """Declared 10, delivers 5: the estimate follows by halves, and 20 units take 4."""
-    broker = Broker(network(most=0), trust=trust)
+    broker = Broker(network(most=0), "G+fair", trust=trust)
     broker.register("a", 10)
     broker.deliver("a", 5)
     broker.submit("x", "a", load=20)
@@ -137,7 +136,7 @@ def test_a_slow_site_is_learnt(trust, estimates, end):
 
 def test_a_fast_site_is_learnt():
     """Declared 5, delivers 10: the plan uses 5 in the first period and 10 from then on."""
-    broker = Broker(network(most=0), trust=1.0, period=2.0)
+    broker = Broker(network(most=0), "G+fair", trust=1.0, period=2.0)
     broker.register("a", 5)
     broker.deliver("a", 10)
     broker.submit("x", "a", load=40)
@@ -146,7 +145,7 @@ def test_a_fast_site_is_learnt():
 
 
 def test_a_change_within_a_period_counts_by_its_time():
-    broker = Broker(network(most=0), trust=1.0)
+    broker = Broker(network(most=0), "G+fair", trust=1.0)
     broker.register("a", 10)
     broker.submit("x", "a", load=1000)
     broker.advance(0.25)
@@ -157,7 +156,7 @@ def test_a_change_within_a_period_counts_by_its_time():
 
 
 def test_a_dead_site_is_noticed_when_it_recovers():
-    broker = Broker(network(most=0), trust=1.0)
+    broker = Broker(network(most=0), "G+fair", trust=1.0)
     broker.register("a", 10)
     broker.deliver("a", 0)
     broker.submit("x", "a", load=10)
@@ -170,7 +169,7 @@ def test_a_dead_site_is_noticed_when_it_recovers():
 
 
 def test_a_site_that_leaves_stops_what_it_served():
-    broker = Broker(network(most=0))
+    broker = Broker(network(most=0), "G+fair")
     broker.register("a", 10)
     broker.submit("x", "a", load=30)
     broker.advance(1)
@@ -326,74 +325,6 @@ TestOrganisation.settings = settings(
 )
 
 
-def test_a_day_completes_and_repeats():
-    p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
-    short = {"applications": 12, "hours": 6.0}
-    runs = [simulate_day(p, method, seed=2, **short) for method in ("G", "LPRG", "G")]
-    tables = [run.applications for run in runs]
-    pd.testing.assert_frame_equal(tables[0], tables[2], check_exact=True)
-    fixed = ["origin", "priority", "load", "arrival"]
-    pd.testing.assert_frame_equal(tables[0][fixed], tables[1][fixed], check_exact=True)
-    assert runs[0].summary()["submitted"] == 12
-    assert runs[0].summary()["completed"] > 0
-    assert 0 < runs[0].summary()["ratio"] <= 1 + 1e-9
-    other = simulate_day(p, "G", seed=3, **short).applications
-    assert not tables[0]["arrival"].equals(other["arrival"])
-
-
-@pytest.fixture
-def unserved(monkeypatch):
-    """Let the time of brokers pass without serving: what happens does not depend on it."""
-
-    def skip(broker, until=math.inf):
-        broker.now = min(until, 24.0)
-        return broker
-
-    monkeypatch.setattr(Broker, "advance", skip)
-
-
-@pytest.mark.usefixtures("unserved")
-def test_sites_of_a_day_are_away_and_slow_down_as_documented():
-    """Half of the sites are away for 1 to 4 hours; every 2 hours each delivers 50 to 100 %."""
-    count = 400
-    no_links = pd.DataFrame({"bandwidth": [], "max_connect": []}, dtype=float)
-    speeds = np.arange(1.0, count + 1)
-    p = Platform(speeds, speeds, no_links, {}, [1], [1], [1], origin=[0])
-    changes, away, parts = simulate_day(p, "G", seed=0, applications=1).sites, [], []
-    for speed, (_, rows) in zip(speeds, changes.groupby("site", sort=False), strict=True):
-        assert rows[["time", "declared", "real"]].iloc[0].tolist() == [0, speed, speed]
-        leaves = rows["time"][rows["declared"] == 0].tolist()
-        back = 0.0
-        if leaves:
-            back = rows["time"][(rows["real"] == speed)].iloc[1]
-            away.append((leaves[0], back))
-        shifts = rows[(rows["declared"] == speed) & (rows["real"] != speed)]
-        expected = [t for t in range(0, 24, 2) if not leaves or not leaves[0] <= t <= back]
-        assert shifts["time"].tolist() == expected
-        parts += (shifts["real"] / speed).tolist()
-    assert abs(len(away) - count / 2) <= 4 * math.sqrt(count / 4)
-    left, lasted = np.array(away)[:, 0], np.diff(away).ravel()
-    assert (left >= 0).all()
-    assert 1 <= lasted.min() < 1.1
-    assert 3.9 < lasted.max() <= 4
-    assert lasted.mean() == pytest.approx(2.5, abs=4 * 3 / math.sqrt(12 * len(away)))
-    assert (left + lasted <= 24).all()
-    # uniform before 24 less the time away
-    assert (left / (24 - lasted)).mean() == pytest.approx(0.5, abs=4 / math.sqrt(12 * len(away)))
-    assert 0.5 <= min(parts) < 0.51
-    assert 0.99 < max(parts) <= 1
-    assert np.mean(parts) == pytest.approx(0.75, abs=4 * 0.5 / math.sqrt(12 * len(parts)))
-
-
-@pytest.mark.usefixtures("unserved")
-def test_a_day_offers_the_load_it_says():
-    p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
-    apps = simulate_day(p, "G", seed=0, applications=400, load=0.3, hours=24.0).applications
-    offered = (apps["load"] * p.work[[int(s.split()[1]) for s in apps["origin"]]]).sum()
-    # a lognormal of deviation 1 of its logarithm has deviation sqrt(e - 1) = 1.31 times the mean
-    assert offered / (p.speed.sum() * 24) == pytest.approx(0.3, rel=4 * 1.31 / 20)
-
-
 @pytest.mark.parametrize(
     ("act", "words"),
     [
@@ -422,7 +353,7 @@ def test_a_day_offers_the_load_it_says():
 )
 def test_broker_refuses(act, words):
     with pytest.raises(InputError, match=words):
-        act(Broker(network()))
+        act(Broker(network(), "G+fair"))
 
 
 @pytest.mark.parametrize(
@@ -439,13 +370,13 @@ def test_broker_refuses(act, words):
 )
 def test_broker_refuses_to_be(kwargs, words):
     with pytest.raises(InputError, match=words):
-        Broker(**{"network": network()} | kwargs)
+        Broker(**{"network": network(), "method": "G"} | kwargs)
 
 
 def test_broken_connections_are_told_once_where_the_network_is_made():
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always")
-        broker = Broker(network(most=2.5))
+        broker = Broker(network(most=2.5), "G+fair")
         broker.register("a", 1)
         broker.submit("x", "b", 1)
         broker.advance()
@@ -463,15 +394,9 @@ def test_sites_need_different_names():
             Network(bad, [1, 1], network().links, {})
 
 
-def test_a_day_refuses_nonsense():
-    for bad in ({"load": 0}, {"hours": "many"}, {"applications": 0}, {"seed": -1}):
-        with pytest.raises(InputError, match=f"{next(iter(bad))} must be"):
-            simulate_day(draw_platform(0), **bad)
-
-
 def test_what_floats_cannot_wait_for_is_refused():
     wires = network()
-    broker = Broker(Network(["a", "b"], [1e-100, 20], wires.links, wires.routes))
+    broker = Broker(Network(["a", "b"], [1e-100, 20], wires.links, wires.routes), "G+fair")
     broker.register("a", 10)
     broker.submit("x", "b", 12)
     broker.advance()

@@ -7,8 +7,7 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.steady import Broker, Network, simulate_day
-from dlsim.steady.broker import DEFAULT_METHOD
+from dlsim.steady import Broker, Network
 from tests.test_broker import network
 
 
@@ -25,9 +24,11 @@ def ends(broker):
 # ----------------------------------------------------------------- hand cases
 
 
-def test_the_default_is_fair_and_the_papers_heuristic_a_choice():
-    assert Broker(network()).method == DEFAULT_METHOD == "G+fair"
-    assert Broker(network(), "G").method == "G"
+def test_a_broker_keeps_its_method_as_a_record():
+    with pytest.raises(TypeError, match="method"):
+        Broker(network())
+    method = Broker(network(), "G+fair").method
+    assert (method.name, method.suffixes) == ("G+fair", ("fair",))
 
 
 def test_fair_schedules_leave_nothing_idle():
@@ -68,14 +69,14 @@ def roundabout():
 
 
 def test_a_lost_link_is_gone_round():
-    broker = Broker(roundabout()).register(site="a", speed=10.0)
+    broker = Broker(roundabout(), "G+fair").register(site="a", speed=10.0)
     broker.submit(name="y", origin="b", load=6.0).advance(1).lose_link(link="direct")
     assert ends(broker) == {"y": pytest.approx(4)}  # 3, then 1 per time
     assert broker.restore_link(link="direct").network.fields["routes"][0, 1] == ("direct",)
 
 
 def test_a_cancelled_application_leaves_its_share():
-    broker = Broker(network(most=0)).register(site="a", speed=10.0)
+    broker = Broker(network(most=0), "G+fair").register(site="a", speed=10.0)
     broker.submit(name="x", origin="a", load=50.0)
     broker.submit(name="y", origin="a", load=35.0).advance(1).cancel(name="x")
     assert ends(broker) == {"x": pytest.approx(math.nan, nan_ok=True), "y": pytest.approx(4)}
@@ -85,7 +86,7 @@ def test_a_cancelled_application_leaves_its_share():
 
 def test_a_priority_is_changed():
     """Rates 5 and 5, then 2 and 8."""
-    broker = Broker(network(most=0)).register(site="a", speed=10.0)
+    broker = Broker(network(most=0), "G+fair").register(site="a", speed=10.0)
     broker.submit(name="x", origin="a", load=20.0)
     broker.submit(name="y", origin="a", load=21.0)
     broker.advance(1).set_priority(name="y", priority=4)
@@ -133,12 +134,12 @@ def test_what_is_over_cannot_be_changed():
         (lambda b: replace(b.network, failed_links=["left"]), "no link is called 'left'"),
         (lambda b: replace(b.network, router=3), "router must be a list, got 3"),
         (lambda b: replace(b.network, routes=3, failed_links=["up"]), "routes must map pairs"),
-        (lambda b: simulate_day("wan.toml"), "platform must be a Platform, got 'wan.toml'"),
+        (lambda b: Network.from_platform("a"), "platform must be a Platform, got 'a'"),
     ],
 )  # fmt: skip
 def test_what_is_no_network_is_refused(act, words):
     with pytest.raises(InputError, match=words):
-        act(Broker(roundabout()))
+        act(Broker(roundabout(), "G+fair"))
 
 
 def test_a_network_keeps_its_own_lists():
@@ -147,7 +148,7 @@ def test_a_network_keeps_its_own_lists():
     gateway[0] = -1
     router.append("c")
     way.append("nowhere")
-    broker = Broker(known).register(site="a", speed=10.0).submit("y", "b", 3.0)
+    broker = Broker(known, "G+fair").register(site="a", speed=10.0).submit("y", "b", 3.0)
     assert ends(broker) == {"y": pytest.approx(1)}
     assert known.router == ("a", "b")
 

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from dlsim import bricks
 from dlsim.cli import PAPER_LETTERS, main
 from dlsim.cpugpu import POLICIES as DEVICES
 from dlsim.realtime import POLICIES
-from dlsim.steady.engine import METHODS, SUFFIXES
+from dlsim.steady import METHODS, SUFFIXES
 from dlsim.study.notebooks import NotebookResult
 from tests.small_notebooks import write_notebook
 
@@ -85,7 +86,14 @@ def test_output_survives_any_encoding(encoding):
 def test_list_names_figures_policies_and_readings(capsys):
     code, out, _ = run(capsys, "list")
     assert code == 0
-    for word in ("mcdf-fig4", "mcdf-fig10", "EDFANNA", "batch_commit", "replan | commit"):
+    for word in (
+        "mcdf-fig4",
+        "mcdf-fig10",
+        "EDFANNA",
+        "D-0.7 L/F",
+        "batch_commit",
+        "replan | commit",
+    ):
         assert word in out
     assert "without their notebook" not in out
     readings = out.partition("readings (default first)")[2].split("\n\n")[1:]
@@ -100,10 +108,11 @@ def test_list_by_topic(capsys):
     _, every, _ = run(capsys, "list")
     parts = [run(capsys, "list", topic)[1] for topic in ("figures", "policies", "readings")]
     assert every == "\n".join(parts)
-    lines = [line.split(None, 1) for line in parts[1].splitlines() if line.startswith("  ")]
+    lines = parts[1].splitlines()
+    lines = [re.split("  +", line.strip(), maxsplit=1) for line in lines if line.startswith("  ")]
     assert len({name for name, _ in lines}) == len(lines)
     methods = {*METHODS, *(f"+{name}" for name in SUFFIXES)}
-    assert {*POLICIES, *DEVICES, *methods} == {name for name, _ in lines}
+    assert {*POLICIES, *DEVICES, *methods, *bricks.POLICIES} == {name for name, _ in lines}
     assert "(LP, LPR, LPRG, LPRR)" in parts[1]
 
 

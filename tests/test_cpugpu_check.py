@@ -8,10 +8,9 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 
-from dlsim.cpugpu import History, Machine, Reading, simulate, workload
-from dlsim.cpugpu.engine import ONLINE
+from dlsim.cpugpu import History, Machine, Noise, Reading, workload
 from dlsim.errors import InputError, ScheduleError
-from tests.cpugpu_queues import queue, queues
+from tests.cpugpu_queues import ONLINE, queue, queues, run_queue
 from tests.scale import scale_count
 
 JOBS = workload.random_jobs(
@@ -22,7 +21,7 @@ MACHINE = Machine(cpus=1, gpus=2)
 
 def broken(change, policy="history", reading=None):
     """A schedule with one change to its table."""
-    r = simulate(JOBS, MACHINE, policy, reading=reading)
+    r = run_queue(JOBS, MACHINE, policy, reading=reading)
     r.check()
     jobs = r.jobs.copy()
     change(jobs)
@@ -33,17 +32,20 @@ def second_on(jobs, device):
     return jobs[jobs["device"] == device].sort_values("start").index[1]
 
 
-def move(jobs, column, by):
-    jobs.loc[second_on(jobs, "gpu0"), column] += by
+def move(jobs, by, *columns):
+    for column in columns or ("start", "completion"):
+        jobs.loc[second_on(jobs, "gpu0"), column] += by
 
 
 CHANGES = {
-    "serves its sub-queue in order": lambda j: (move(j, "start", -0.1), move(j, "end", -0.1)),
-    "idles only without": lambda j: (move(j, "start", 0.1), move(j, "end", 0.1)),
-    "runs for its time": lambda j: move(j, "end", -1e-6),
-    "keeps its arrival": lambda j: move(j, "arrival", 1.0),
+    "serves its sub-queue in order": lambda j: move(j, -0.1),
+    "idles only without": lambda j: move(j, 0.1),
+    "runs for its time": lambda j: move(j, -1e-6, "completion"),
+    "keeps its arrival": lambda j: move(j, 1.0, "arrival"),
     "on a device of the machine": lambda j: j.update(j["device"].replace("cpu0", "cpu1")),
     "decided before it arrives": lambda j: j.__setitem__("decided", j["decided"] - 1e-3),
+    "leaves by a word": lambda j: j.__setitem__("rule", j["rule"].replace("R2", "own")),
+    "where the rule predicts": lambda j: j.__setitem__("predicted", j["predicted"].fillna(1.0)),
     "start instant": lambda j: j.__setitem__("start", np.nan),
 }  # fmt: skip
 
@@ -55,7 +57,7 @@ def test_a_broken_rule_is_named(rule):
 
 
 def test_swapped_or_missing_jobs_are_found():
-    r = simulate(JOBS, MACHINE)
+    r = run_queue(JOBS, MACHINE)
     for jobs in (r.jobs.iloc[1:], r.jobs.iloc[::-1], pd.concat([r.jobs, r.jobs.iloc[:1]])):
         with pytest.raises(ScheduleError, match="once, in queue order"):
             replace(r, jobs=jobs).check()
@@ -63,7 +65,7 @@ def test_swapped_or_missing_jobs_are_found():
 
 def test_a_run_without_a_version_is_found():
     jobs = JOBS.assign(gpu_time=JOBS["gpu_time"].where(JOBS.index != 3))
-    r = simulate(jobs, MACHINE)
+    r = run_queue(jobs, MACHINE)
     table = r.jobs.copy()
     table.loc[3, "device"] = "gpu1"
     with pytest.raises(ScheduleError, match="where it has a version"):
@@ -71,10 +73,19 @@ def test_a_run_without_a_version_is_found():
 
 
 def test_work_beside_gpu_jobs_is_counted():
-    r = simulate(JOBS, MACHINE, "mct", reading=Reading(gpu_cpu_share=0.2))
+    r = run_queue(JOBS, MACHINE, "mct", reading=Reading(gpu_cpu_share=0.2))
     r.check()
     with pytest.raises(ScheduleError, match="runs for its time"):
         replace(r, reading=Reading()).check()
+
+
+def test_a_job_that_passes_the_head_is_found():
+    # mct takes the head of the main queue; the two jobs are on two devices
+    jobs = pd.DataFrame({"app": "A", "arrival": [0.0, 0.0], "cpu_time": 4.0, "gpu_time": 3.0})
+    r = run_queue(jobs, policy="mct")
+    assert r.jobs["device"].tolist() == ["gpu0", "cpu0"]
+    with pytest.raises(ScheduleError, match="leave the main queue in its order"):
+        replace(r, jobs=r.jobs.assign(turn=[1, 0])).check()
 
 
 @settings(max_examples=scale_count(15), deadline=None)
@@ -83,9 +94,9 @@ def test_every_schedule_passes(q):
     share = 0.25 if q.cpus else 0.0
     for name in ONLINE:
         if name not in ("cpu-only", "gpu-only"):
-            simulate(q.table, Machine(q.cpus, q.gpus), name).check()
+            run_queue(q.table, Machine(q.cpus, q.gpus), name).check()
             reading = Reading(gpu_cpu_share=share)
-            simulate(q.table, Machine(q.cpus, q.gpus), name, reading=reading).check()
+            run_queue(q.table, Machine(q.cpus, q.gpus), name, reading=reading).check()
 
 
 # --- fairness ---------------------------------------------------------------------------------
@@ -98,7 +109,7 @@ def plain_local(r):
         ends = []
         for d, device in enumerate(r.machine.devices):
             if device.startswith(views[j].preferred):
-                ahead = jobs[(jobs["device"] == device) & (jobs["turn"] < row.turn)]["end"]
+                ahead = jobs[(jobs["device"] == device) & (jobs["turn"] < row.turn)]["completion"]
                 ends.append(max([row.decided, *ahead]) + r.job_table.times[j, d])
         bounds.append(min(ends))
     return bounds
@@ -106,25 +117,25 @@ def plain_local(r):
 
 @pytest.mark.parametrize("policy", ["history", "round-robin", "rsa", "cpu-only"])
 def test_both_readings_are_their_definitions(policy):
-    r = simulate(JOBS, MACHINE, policy)
-    local, whole = r.fairness("local"), r.fairness("global")
-    assert local["fair_end"].tolist() == pytest.approx(plain_local(r))
-    fifo = simulate(JOBS, MACHINE, "preferred")
-    assert whole["fair_end"].tolist() == pytest.approx(fifo.jobs["end"].tolist())
+    r = run_queue(JOBS, MACHINE, policy)
+    local, whole = r.fairness("assigned"), r.fairness("preferred")
+    assert local["fair_completion"].tolist() == pytest.approx(plain_local(r))
+    fifo = run_queue(JOBS, MACHINE, "preferred")
+    assert whole["fair_completion"].tolist() == pytest.approx(fifo.jobs["completion"].tolist())
     for jobs in (local, whole):
-        assert (jobs["lateness"] == r.jobs["end"] - jobs["fair_end"]).all()
+        assert (jobs["lateness"] == r.jobs["completion"] - jobs["fair_completion"]).all()
         assert (jobs["late"] == (jobs["lateness"] > 1e-9)).all()
 
 
 def test_the_preferred_schedule_is_fair_to_itself():
-    fifo = simulate(JOBS, MACHINE, "preferred")
-    for reading in ("local", "global"):
-        assert not fifo.fairness(reading)["late"].any()
+    fifo = run_queue(JOBS, MACHINE, "preferred")
+    for against in ("assigned", "preferred"):
+        assert not fifo.fairness(against)["late"].any()
 
 
 def test_first_exception_an_application_met_for_the_first_time():
     jobs = pd.DataFrame({"app": "A", "arrival": [0.0, 0.0], "cpu_time": 400.0, "gpu_time": 10.0})
-    fair = simulate(jobs).fairness()
+    fair = run_queue(jobs).fairness()
     assert fair["late"].tolist() == [False, True]
     assert fair["excuse"].tolist() == ["explored", "explored"]
     assert fair["lateness"][1] == 380
@@ -135,7 +146,7 @@ def test_second_exception_a_prediction_that_was_wrong():
     for cls, time in (("gpu", 10.0), ("cpu", 5.0)):
         history.add("A", cls, time)
     jobs = pd.DataFrame({"app": "A", "arrival": [0.0], "cpu_time": 30.0, "gpu_time": 10.0})
-    r = simulate(jobs.assign(cpu_estimate=30.0, gpu_estimate=10.0), history=history)
+    r = run_queue(jobs.assign(cpu_estimate=30.0, gpu_estimate=10.0), history=history)
     fair = r.fairness()
     assert fair["lateness"].tolist() == [20]
     assert fair["excuse"].tolist() == ["mispredicted"]
@@ -149,10 +160,10 @@ def test_an_error_of_exactly_the_allowed_part_is_no_excuse():
         for cls, known in (("gpu", 0.5 * time), ("cpu", time)):
             history.add("A", cls, known)
         jobs = pd.DataFrame({"app": "A", "arrival": [0.0], "cpu_time": 1.1 * time})
-        r = simulate(jobs.assign(gpu_time=np.nan), history=history)
+        r = run_queue(jobs.assign(gpu_time=np.nan), history=history)
         assert r.fairness(significant=1 / 11)["excuse"].tolist() == [""]
         assert r.fairness(significant=0.09)["excuse"].tolist() == ["mispredicted"]
-        exact = simulate(jobs.assign(cpu_time=time, gpu_time=np.nan), history=history)
+        exact = run_queue(jobs.assign(cpu_time=time, gpu_time=np.nan), history=history)
         assert exact.fairness(significant=0)["excuse"].tolist() == [""]
 
 
@@ -162,14 +173,14 @@ def test_lateness_grows_with_noise():
         table = workload.applications("balanced", 6, seed=2)
         rates = []
         for seed in range(8):
-            jobs = workload.random_jobs(table, 24, seed, cv=cv, outliers=0.0)
-            warm = simulate(jobs, history=History.exact(table))
+            jobs = workload.random_jobs(table, 24, seed, Noise(cv, outliers=0.0))
+            warm = run_queue(jobs, history=History.exact(table))
             rates.append(warm.fairness()["late"].mean())
         late.append(np.mean(rates))
     assert late[0] == 0 < late[1]
 
 
-def test_an_unknown_reading_is_refused():
-    r = simulate(queue(random.Random(1)).table, Machine(3, 3))
-    with pytest.raises(InputError, match=r"reading must be one of local, global; got 'F1'"):
+def test_an_unknown_comparison_is_refused():
+    r = run_queue(queue(random.Random(1)).table, Machine(3, 3))
+    with pytest.raises(InputError, match=r"against must be one of assigned, preferred; got 'F1'"):
         r.fairness("F1")

@@ -14,7 +14,7 @@ import pytest
 
 from dlsim.cpugpu import HistoryDatabase, Machine, simulate
 from dlsim.cpugpu import database as database_module
-from dlsim.cpugpu.database import APPLICATION_ID, COLUMNS, TABLE, VERSION, sized_name
+from dlsim.cpugpu.database import APPLICATION_ID, KEY, TABLE, VERSION, checksum_of, sized_name
 from dlsim.errors import InputError, StudyError
 from tests.children import forked
 
@@ -42,9 +42,8 @@ def run_sql(path, *commands):
 def test_a_history_survives_a_restart(path):
     with HistoryDatabase(path) as database:
         runs, known = database.runs(), database.history().table().set_index(["app", "class"])
-    assert list(runs.columns) == list(COLUMNS)
+    assert list(runs.columns) == [*KEY, "seconds"]
     assert runs["seconds"].tolist() == [2, 4, 9, 1, 3]
-    assert runs["run"].tolist() == [1, 2, 1, 1, 1]
     assert known.loc[("matmul[512]", "gpu"), ["count", "mean", "std"]].tolist() == [2, 3, 1]
     assert known.loc[("saxpy", "gpu"), ["assigned", "count"]].tolist() == [1, 1]
 
@@ -63,7 +62,7 @@ def test_hosts_and_devices_are_kept_apart(path):
 def test_a_stored_history_steers_a_simulation(path):
     jobs = pd.DataFrame({"app": ["matmul[512]"], "arrival": 0.0, "cpu_time": 9.0, "gpu_time": 3.0})
     with HistoryDatabase(path) as database:
-        schedule = simulate(jobs, Machine(), history=database.history())
+        schedule = simulate(jobs, Machine(), "history", history=database.history())
     assert schedule.jobs["rule"].tolist() == ["R3*"]
 
 
@@ -140,17 +139,15 @@ def test_two_processes_write_at_once_and_a_third_is_killed(tmp_path):
         assert own[name] == [float(run) for run in range(1, len(own[name]) + 1)]
         assert len(own[name]) >= count
     assert written["first"] == written["second"] == 20
-    shared = runs[runs["app"] == "both"]["run"].tolist()
-    assert shared == list(range(1, len(shared) + 1))
-    assert len(shared) >= 20 + 20 + written["victim"]
+    assert len(runs[runs["app"] == "both"]) >= 20 + 20 + written["victim"]
 
 
 def test_a_writer_that_was_killed_half_way_leaves_no_trace(path):
     code = (
         "import os, sqlite3, sys; c = sqlite3.connect(sys.argv[1], isolation_level=None)\n"
         "c.execute('PRAGMA cache_size = 1'); c.execute('BEGIN')\n"
-        "for i in range(5000): c.execute(\"INSERT INTO runs VALUES ('half', '', 'gpu', '', '', ?, "
-        '1.0)", [i + 1])\n'
+        "for i in range(5000): c.execute(\"INSERT INTO runs VALUES ('half', '', 'gpu', '', '', "
+        '1.0, ?)", [str(i)])\n'
         "os._exit(9)\n"
     )
     assert subprocess.run([sys.executable, "-c", code, path], check=False).returncode == 9
@@ -195,41 +192,48 @@ def scribble(path):
 
 
 def loosen(path, command):
-    """Change what the table's own CHECKs and UNIQUE forbid, and put its text back."""
+    """Change what the table's own types and CHECKs forbid, and put its text back."""
     change = "UPDATE sqlite_master SET sql = '{}' WHERE name = 'runs'"
-    plain = "CREATE TABLE runs (app, size, class, host, device, run, seconds)"
+    plain = "CREATE TABLE runs (app, size, class, host, device, seconds, checksum)"
     run_sql(path, "DROP TABLE runs", plain, command)
-    text = TABLE.replace(", UNIQUE (app, size, class, host, device, run))", ")")
-    run_sql(path, "PRAGMA writable_schema = ON", change.format(text.replace("'", "''")))
+    run_sql(path, "PRAGMA writable_schema = ON", change.format(TABLE.replace("'", "''")))
 
 
 def sql(*commands):
     return lambda path: run_sql(path, *commands)
 
 
-ROW = "INSERT INTO runs VALUES ('A', '', '{}', '', '', {}, {})"
-TRIGGER = "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs WHERE run = 1; END"
+ROW = "INSERT INTO runs VALUES ('A', '', '{}', '', '', {}, 'none')"
+COPY = f"INSERT INTO runs SELECT {', '.join(KEY)}, seconds, checksum FROM runs"
+TRIGGER = "CREATE TRIGGER t AFTER INSERT ON runs BEGIN DELETE FROM runs WHERE seconds = 1; END"
 #: What is done to a history of five runs, and what the refusal says.
 DAMAGE = {
     "empty": (lambda p: p.write_bytes(b""), "not a history database"),
     "text": (lambda p: p.write_text("app,seconds\nA,1\n" * 99), "not a history database"),
     "another program's": (sql("PRAGMA application_id = 7"), "not a history database"),
-    "older": (sql("PRAGMA user_version = 3"), "of version 3, and this dlsim reads version 4"),
+    "older": (sql("PRAGMA user_version = 3"), "of version 3, and this dlsim reads version 5"),
     "cut": (shorten, "damaged"),
     "scribbled": (scribble, "damaged|was changed"),
     "other table": (sql("DROP TABLE runs", "CREATE TABLE runs (x)"), "table of runs was changed"),
     "no table": (sql("DROP TABLE runs"), "holds: nothing"),
     "trigger": (sql(TRIGGER), "table runs, trigger t"),
     "further column": (sql("ALTER TABLE runs ADD COLUMN x TEXT"), "was changed"),
-    "negative time": (sql(ROW.format("gpu", 1, -1)), "CHECK constraint failed"),
-    "unknown class": (sql(ROW.format("tpu", 1, 2)), "CHECK constraint failed"),
-    "text for time": (sql("UPDATE runs SET seconds = 'fast'"), "CHECK constraint failed"),
+    "negative time": (sql(ROW.format("gpu", -1)), "CHECK constraint failed"),
+    "unknown class": (sql(ROW.format("tpu", 2)), "CHECK constraint failed"),
+    "text for time": (lambda p: loosen(p, ROW.format("gpu", "'fast'")), "damaged|was changed"),
     "endless time": (sql("UPDATE runs SET seconds = 9e999"), "CHECK constraint failed"),
-    "loosened table": (lambda p: loosen(p, ROW.format("gpu", 1, 2)), "was changed"),
-    "no UTF-8": (sql("UPDATE runs SET app = CAST(x'ff41' AS TEXT) WHERE run = 2"), "damaged"),
-    "a gap": (
-        sql("DELETE FROM runs WHERE app = 'matmul' AND class = 'gpu' AND run = 1"),
-        "run 1 of 'matmul' on gpu 'gpu0' is missing",
+    "loosened table": (lambda p: loosen(p, ROW.format("gpu", 2)), "was changed"),
+    "no UTF-8": (sql("UPDATE runs SET app = CAST(x'ff41' AS TEXT) WHERE seconds = 4"), "damaged"),
+    "another time": (sql("UPDATE runs SET seconds = 5 WHERE seconds = 4"), "row 2 was changed"),
+    "another host": (sql("UPDATE runs SET host = 'here' WHERE seconds = 9"), "row 3 was changed"),
+    "further row": (sql(ROW.format("gpu", 2)), "row 6 was changed"),
+    "a row twice": (sql(f"{COPY} WHERE seconds = 9"), "row 6 was changed"),
+    "a gap": (sql("DELETE FROM runs WHERE seconds = 2"), "row 1 .* or one before it is missing"),
+    "another order": (
+        sql(
+            "UPDATE runs SET rowid = 9 WHERE rowid = 1", "UPDATE runs SET rowid = 1 WHERE rowid = 2"
+        ),
+        "row 1 was changed, or one before it is missing",
     ),
 }
 
@@ -246,10 +250,13 @@ def test_a_damaged_file_is_refused_in_words_and_left_as_it_is(path, damage):
     assert [p.name for p in path.parent.iterdir()] == ["history.sqlite"]
 
 
-def test_the_same_run_cannot_be_kept_twice(path):
-    columns = ", ".join(COLUMNS)
-    with pytest.raises(sqlite3.IntegrityError, match="UNIQUE"):
-        run_sql(path, f"INSERT INTO runs SELECT {columns} FROM runs WHERE app = 'saxpy'")
+def test_a_checksum_covers_the_row_and_all_before_it():
+    row = ("matmul", "", "gpu", "", "", 2.0)
+    first = checksum_of("", *row)
+    assert first == checksum_of("", *row)
+    changed = [checksum_of("x", *row), *(checksum_of("", *row[:k], "y", *row[k + 1 :])
+                                         for k in range(len(row)))]  # fmt: skip
+    assert len({first, *changed, checksum_of("", *row[:-1], 2.0 + 2**-51)}) == len(changed) + 2
 
 
 def test_the_database_of_another_program_is_not_taken_over(tmp_path):

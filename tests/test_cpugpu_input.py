@@ -18,6 +18,8 @@ from dlsim.cpugpu import (
     History,
     Machine,
     NodeGroup,
+    NodePool,
+    Noise,
     Policy,
     Reading,
     learn,
@@ -28,10 +30,10 @@ from dlsim.cpugpu import (
     word_count,
     workload,
 )
-from dlsim.cpugpu.jobs import device_class
-from dlsim.cpugpu.model import find_job_policy
+from dlsim.cpugpu.model import device_class, read_policy
 from dlsim.cpugpu.rules import Decision
 from dlsim.errors import InputError
+from tests.cpugpu_queues import ONE_EACH
 from tests.refusals import refuses_each
 
 JOBS = pd.DataFrame(
@@ -40,23 +42,28 @@ JOBS = pd.DataFrame(
 )
 
 
-def simulated(jobs=JOBS, machine=None, policy="history", **options):
-    return simulate(jobs, machine or Machine(), policy, **options)
+def simulated(jobs=JOBS, machine=ONE_EACH, policy="history", reading=None, **options):
+    return simulate(jobs, machine, policy, reading, **options)
+
+
+def learned(jobs=JOBS, machine=ONE_EACH, policies=("history",), **options):
+    jobs = jobs.assign(batch=0) if isinstance(jobs, pd.DataFrame) else jobs
+    return learn(jobs, machine, policies, **options)
 
 
 def changed(**columns):
-    return simulate(JOBS.assign(**columns))
+    return simulated(JOBS.assign(**columns))
 
 
 def decide(answer):
     """Simulate with a policy that answers so for the first job in the queue."""
     rule = answer if callable(answer) else lambda job: answer
     own = Policy(lambda state, policy, reading: rule(state.main[0].job))
-    return simulate(JOBS, policy=own)
+    return simulated(policy=own)
 
 
 def ruled(rule):
-    return simulate(JOBS, policy=Policy(rule))
+    return simulated(policy=Policy(rule))
 
 
 def only_first(state, policy, reading):
@@ -114,31 +121,35 @@ REFUSED = [
     (lambda: simulated(NO_VERSION), "has a version for no"),
     (lambda: simulated(ONLY_GPU, policy="cpu-only"),
      "cpu-only runs everything on a cpu, and job 'x'"),
-    (lambda: learn(policies=["cpu-only"], table=ON_GPU, batches=2, jobs=1),
+    (lambda: learned(workload.random_jobs(ON_GPU, 1), policies=["cpu-only"]),
      "cpu-only runs everything on a cpu, and job 0"),
     (lambda: simulated(machine=Machine(1, 0), policy="gpu-only"), "gpu-only"),
     *[(lambda a=app: changed(app=[a, "B"]), "app must be the name")
       for app in ("", "  ", None, 3, ["A"], {"A": 1})],
     (lambda: changed(arrival=[1.0, 0.0]), "sorted by arrival; job 'y'"),
     (lambda: changed(arrival=[-1.0, 0.0]), "arrival"),
-    (lambda: simulate(NUMBERED.assign(arrival=[1.0, 0.0])), "sorted by arrival; job 7 comes"),
-    (lambda: simulate(NO_VERSION.set_axis(NUMBERED.index)), "job 3 .A. has a version for no"),
-    (lambda: run_moldable(NUMBERED.assign(nodes=[1, 3])), "nodes of job 7 must be one"),
-    (lambda: simulate(JOBS.drop(columns="gpu_time")), "gpu_time not found among"),
-    (lambda: simulate(JOBS.iloc[:0]), "at least one row"),
-    (lambda: simulate(JOBS.set_axis(["x", "x"])), "label 'x' of jobs appears twice"),
-    (lambda: simulate([1, 2]), "DataFrame"),
-    (lambda: simulate(JOBS, 2), "machine must be a Machine"),
+    (lambda: simulated(NUMBERED.assign(arrival=[1.0, 0.0])), "sorted by arrival; job 7 comes"),
+    (lambda: simulated(NO_VERSION.set_axis(NUMBERED.index)), "job 3 .A. has a version for no"),
+    (lambda: run_moldable(NUMBERED.assign(nodes=[1, 3]), NodePool(), "mct"),
+     "nodes of job 7 must be one"),
+    (lambda: simulated(JOBS.drop(columns="gpu_time")), "gpu_time not found among"),
+    (lambda: simulated(JOBS.iloc[:0]), "at least one row"),
+    (lambda: simulated(JOBS.set_axis(["x", "x"])), "label 'x' of jobs appears twice"),
+    (lambda: simulated([1, 2]), "DataFrame"),
+    (lambda: simulated(JOBS, 2), "machine must be a Machine"),
     (lambda: simulated(QUEUE, policy="ideal"),
      "at most 12 jobs .* got 14 jobs on 2 devices; .*lb_fractional"),
     # --- studies, histories
     *[(lambda c=call, g=given, n=name, v=value: c(**g, **{n: v}), f"{name} must be a {kind}, got")
-      for call, given in ((simulate, {"jobs": JOBS}), (learn, {"batches": 1, "jobs": 1}))
+      for call, given in ((simulated, {}), (learned, {}))
       for name, kind, value in (("reading", "Reading", "best"), ("history", "History", "new"))],
-    (lambda: learn(policies="mct"), "must be a list of names or of Policy, got 'mct'"),
-    (lambda: learn(policies=3), "policies must be a list"),
-    (lambda: learn(machine=0), "machine must be a Machine, got 0"),
-    (lambda: simulate(JOBS).fairness(significant=NAN), "significant"),
+    (lambda: learned(policies="mct"), "must be a list of names or of Policy, got 'mct'"),
+    (lambda: learned(policies=3), "policies must be a list"),
+    (lambda: learned(machine=0), "machine must be a Machine, got 0"),
+    (lambda: learn(JOBS, ONE_EACH, ["mct"]), "jobs need the column batch"),
+    (lambda: changed(cpu_tim=1.0), "column 'cpu_tim' .*did you mean cpu_time"),
+    (lambda: changed(weight=1.0), "column 'weight' that is not known; .*name it in ignore"),
+    (lambda: simulated(JOBS).fairness(significant=NAN), "significant"),
     (lambda: History().assign("A", "tpu"), "device class must be one of gpu, cpu"),
     (lambda: History().withdraw("A", "tpu"), "device class must be one of gpu, cpu"),
     (lambda: History().add(3, "gpu", 1.0), "app must be the name of an application, got 3"),
@@ -148,7 +159,7 @@ REFUSED = [
     (lambda: ruled(lambda s, p, r: Decision(7, 0, "x")), "moved job 7"),
     (lambda: ruled(lambda s, p, r: None), "'x' waiting for ever; its rule returned None"),
     (lambda: ruled(only_first), "'y' waiting for ever"),
-    (lambda: simulate(ONLY_GPU, policy=Policy(always_to_a_cpu)),
+    (lambda: simulated(ONLY_GPU, policy=Policy(always_to_a_cpu)),
      "job 0 .A. has no version for a cpu, chosen by policy always_to_a_cpu; return"),
     (lambda: decide(0), "what policy <lambda> returns must be a Decision, got 0"),
     (lambda: decide(lambda job: (job, 0, "x")), r"must be a Decision, got \(0, 0, 'x'\)"),
@@ -163,7 +174,7 @@ REFUSED = [
     *[(lambda f=finish: decide(lambda job: Decision(job, 0, "x", f)),
        rf"predicted_finish .* each of 2 devices, got {re.escape(repr(finish))}")
       for finish in ((1.0,), None)],
-    (lambda: run_mapreduce(word_count(), ["a b"], NodeGroup(1, 1, 1), Policy(lambda s, p, r: 0)),
+    (lambda: run_mapreduce(word_count(), ["a b"], NodeGroup(1, 1, 1), lambda s, p, r: 0),
      "what policy <lambda> returns must be a Decision, got 0"),
     # --- what is drawn
     (lambda: workload.random_jobs(workload.applications(), 10**7, batches=10**7),
@@ -173,8 +184,10 @@ REFUSED = [
     (lambda: workload.jobs_in_order(APPS, ["a00", "z"]),
      "unknown application 'z'; the table has a00, a01"),
     *[(lambda o=options: workload.random_jobs(APPS, **o), next(iter(options)))
-      for options in ({"jobs": 0}, {"cv": -1}, {"outliers": 2}, {"factor": 0}, {"error": 1},
-                      {"batches": 0}, {"interval": math.inf}, {"seed": -1})],
+      for options in ({"jobs": 0}, {"batches": 0}, {"interval": math.inf}, {"seed": -1},
+                      {"noise": 0.1})],
+    *[(lambda o=options: Noise(**o), next(iter(options)))
+      for options in ({"cv": -1}, {"outliers": 2}, {"factor": 0}, {"error": 1})],
     (lambda: workload.applications("rodinia"), "mix must be one of lee"),
     (lambda: workload.applications("lee", 0), "count"),
     (lambda: workload.applications("lee", 2, single=2), "single"),
@@ -195,7 +208,7 @@ def test_a_policy_of_ones_own_must_come_to_an_end(monkeypatch):
     jobs = workload.jobs_in_order(APPS, ["a00"] * 5)
     message = "policy to_and_fro moved job 2 .* 51 times .* return None"
     with pytest.raises(InputError, match=message):
-        simulate(jobs, policy=Policy(to_and_fro))
+        simulated(jobs, policy=Policy(to_and_fro))
 
 
 # --- what is taken --------------------------------------------------------------------------------
@@ -208,9 +221,11 @@ def test_devices_are_named_gpus_first():
 
 
 def test_a_policy_by_name():
-    assert find_job_policy("mct") == ("mct", POLICIES["mct"])
-    assert find_job_policy(Policy("mct"))[0] == "mct"
-    assert find_job_policy(Policy(steal=True))[0] == "history"
+    assert read_policy("mct") == ("mct", POLICIES["mct"])
+    assert read_policy(Policy("fifo", target="gpu"))[0] == "gpu-only"
+    assert read_policy(Policy(steal=True))[0] == "history, steal=True"
+    with pytest.raises(InputError, match="differs from the policy of that name"):
+        read_policy(Policy("mct", name="rsc"))
 
 
 @pytest.mark.parametrize("name", SWITCHES)
@@ -221,16 +236,16 @@ def test_every_switch_of_the_reading_has_its_options(name):
 
 
 def test_a_makespan_that_the_clock_does_not_show():
-    assert simulate(JOBS.assign(arrival=1e20)).throughput == math.inf
+    assert simulated(JOBS.assign(arrival=1e20)).throughput == math.inf
 
 
 def test_only_devices_that_are_there_are_used():
-    assert set(simulate(JOBS, Machine(1, 0), "preferred").jobs["device"]) == {"cpu0"}
+    assert set(simulated(JOBS, Machine(1, 0), "preferred").jobs["device"]) == {"cpu0"}
 
 
 def test_jobs_may_be_named_in_any_order():
     jobs = workload.jobs_in_order(APPS, ["a01", "a01"])
-    assert simulate(jobs).jobs["app"].tolist() == ["a01", "a01"]
+    assert simulated(jobs).jobs["app"].tolist() == ["a01", "a01"]
 
 
 # --- applications and jobs that are drawn ---------------------------------------------------------
@@ -269,16 +284,16 @@ def test_mixes_follow_their_laws(mix):
 
 def test_noise_has_mean_one_and_its_deviation_and_outliers():
     table = pd.DataFrame({"cpu_time": [8.0], "gpu_time": [2.0]}, index=["A"])
-    jobs = workload.random_jobs(table, 50_000, seed=1, cv=0.1, outliers=0.0)
+    jobs = workload.random_jobs(table, 50_000, 1, Noise(outliers=0.0))
     for cls, time in (("cpu", 8.0), ("gpu", 2.0)):
         noise = jobs[f"{cls}_time"] / time
         assert noise.mean() == pytest.approx(1, abs=0.003)
         assert noise.std() == pytest.approx(0.1, rel=0.03)
         assert (jobs[f"{cls}_estimate"] == time).all()
-    wild = workload.random_jobs(table, 50_000, seed=1, cv=0.0, outliers=0.02, factor=5.0)
+    wild = workload.random_jobs(table, 50_000, 1, Noise(cv=0.0))
     assert sorted(set(wild["cpu_time"])) == [8.0, 40.0]
     assert (wild["cpu_time"] == 40).mean() == pytest.approx(0.02, abs=0.004)
-    told = workload.random_jobs(table, 50_000, seed=1, error=0.2)["gpu_estimate"] / 2
+    told = workload.random_jobs(table, 50_000, 1, Noise(error=0.2))["gpu_estimate"] / 2
     assert stats.kstest(told, stats.uniform(0.8, 0.4).cdf).pvalue > 1e-3
 
 
@@ -298,7 +313,7 @@ def test_what_is_drawn_depends_on_the_seed_alone():
     pd.testing.assert_frame_equal(
         table, workload.applications("wide", 12, SeedSequence(5, spawn_key=(2,)))
     )
-    calm, wild = (workload.random_jobs(table, seed=4, cv=cv) for cv in (0.0, 0.3))
+    calm, wild = (workload.random_jobs(table, seed=4, noise=Noise(cv)) for cv in (0.0, 0.3))
     assert calm["app"].tolist() == wild["app"].tolist()
     assert workload.random_jobs(table, seed=5)["app"].tolist() != calm["app"].tolist()
 
@@ -310,7 +325,7 @@ def test_single_versions():
     assert lost.any(axis=1).mean() == pytest.approx(0.5, abs=0.05)
     assert lost["cpu_time"].sum() == pytest.approx(500, abs=80)
     jobs = workload.random_jobs(table, 30, seed=2)
-    simulate(jobs, Machine(2, 2)).check()
+    simulated(jobs, Machine(2, 2)).check()
 
 
 # --- CSV ------------------------------------------------------------------------------------------
@@ -352,4 +367,4 @@ def test_measured_times_replace_a_mix(tmp_path):
     table = workload.read_applications(tmp_path / "a.csv")
     assert table.loc["B"].tolist()[1] == 3
     assert math.isnan(table.loc["B", "gpu_time"])
-    simulate(workload.random_jobs(table, 8, seed=1)).check()
+    simulated(workload.random_jobs(table, 8, seed=1)).check()

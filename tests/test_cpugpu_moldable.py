@@ -1,4 +1,4 @@
-"""Paper C's second problem: schedulers of moldable jobs against all schedules, and by hand."""
+"""Paper C's second problem: policies of moldable jobs against all schedules, and by hand."""
 
 import dataclasses
 import math
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.cpugpu.moldable import SCHEDULERS, MoldableScheduler, NodePool, run_moldable
+from dlsim.cpugpu import MOLDABLE_POLICIES, MoldablePolicy, NodePool, run_moldable
 from dlsim.errors import InputError, ScheduleError
 from tests.scale import scale_count
 from tests.twins import cpugpu_moldable as twin
@@ -19,8 +19,8 @@ def table(*rows, columns=("cpu_time", "gpu_time")):
     return pd.DataFrame(rows, columns=list(columns), dtype=float)
 
 
-def ran(jobs, pool, scheduler):
-    s = run_moldable(jobs, pool, scheduler)
+def ran(jobs, pool, policy):
+    s = run_moldable(jobs, pool, policy)
     s.check()
     return s
 
@@ -57,18 +57,18 @@ def test_times_by_hand():
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "rows"),
+    ("policy", "rows"),
     [
         ("torque", [("gpu", 0, 4), ("gpu", 4, 8), ("cpu", 0, 3)]),
         ("torque-strict", [("gpu", 0, 4), ("gpu", 4, 8), ("cpu", 4, 7)]),
         ("mct", [("gpu", 0, 4), ("cpu", 0, 7), ("cpu", 7, 10)]),
     ],
 )
-def test_one_node_by_hand(scheduler, rows):
+def test_one_node_by_hand(policy, rows):
     """CPU/GPU 9/4, 7/4, 3/9. Strictly in line the CPU job waits for job 2; MCT ends job 2 on
     the CPU at 7 (GPU: 8), and job 3 there at 10 (GPU: 13)."""
-    s = ran(table((9, 4), (7, 4), (3, 9)), NodePool(1), scheduler)
-    found = s.jobs[["type", "start", "end"]].itertuples(index=False, name=None)
+    s = ran(table((9, 4), (7, 4), (3, 9)), NodePool(1), policy)
+    found = s.jobs[["type", "start", "completion"]].itertuples(index=False, name=None)
     assert list(found) == rows
 
 
@@ -87,9 +87,9 @@ def test_flexible_moulds_where_it_pays():
     + 1/4)) = 1.5; with the penalty for joint use at 0.5 it takes the two GPUs: 2."""
     jobs = table((12, 4))
     s = ran(jobs, NodePool(2, exponent=1.0, both=1.0), "flexible")
-    assert s.jobs[["type", "nodes", "end"]].to_numpy().tolist() == [["both", 2, 1.5]]
+    assert s.jobs[["type", "nodes", "completion"]].to_numpy().tolist() == [["both", 2, 1.5]]
     s = ran(jobs, NodePool(2, exponent=1.0, both=0.5), "flexible")
-    assert s.jobs[["type", "nodes", "end"]].to_numpy().tolist() == [["gpu", 2, 2.0]]
+    assert s.jobs[["type", "nodes", "completion"]].to_numpy().tolist() == [["gpu", 2, 2.0]]
 
 
 def test_area_keeps_jobs_narrow_where_nodes_are_many_jobs_few():
@@ -110,7 +110,10 @@ def test_wrong_estimates_move_what_follows():
         columns=("cpu_time", "gpu_time", "cpu_estimate", "gpu_estimate"),
     )
     s = ran(jobs, NodePool(1), "mct")
-    assert s.jobs[["start", "end", "predicted"]].to_numpy().tolist() == [[0, 8, 4], [8, 12, 8]]
+    assert s.jobs[["start", "completion", "predicted"]].to_numpy().tolist() == [
+        [0, 8, 4],
+        [8, 12, 8],
+    ]
 
 
 def test_an_overdue_job_is_expected_to_end_now():
@@ -120,7 +123,7 @@ def test_an_overdue_job_is_expected_to_end_now():
     s = ran(table((0, 20, 8, 20, 4), (6, 5, 4, 5, 4), columns=columns), NodePool(1), "mct")
     assert s.jobs["type"].tolist() == ["gpu", "gpu"]
     assert s.jobs["predicted"].tolist() == [4, 10]
-    assert s.jobs["end"].tolist() == [8, 12]
+    assert s.jobs["completion"].tolist() == [8, 12]
 
 
 def test_a_job_behind_an_overdue_one_is_expected_to_start_now():
@@ -131,7 +134,7 @@ def test_a_job_behind_an_overdue_one_is_expected_to_start_now():
     jobs = table((0, none, 20, none, 4), (1, none, 4, none, 4), (6, 7, 4, 7, 4), columns=columns)
     s = ran(jobs, NodePool(1), "mct")
     assert s.jobs["type"].tolist() == ["gpu", "gpu", "cpu"]
-    assert s.jobs["end"].tolist() == [20, 24, 13]
+    assert s.jobs["completion"].tolist() == [20, 24, 13]
 
 
 def test_the_gpu_is_preferred_on_a_tie():
@@ -150,7 +153,7 @@ def test_search_finds_the_least_makespan_of_all_policies(seed):
     least = twin.best(list(rows), pool.nodes, pool.counts, pool.exponent, pool.both)
     s = ran(jobs, pool, "exhaustive")
     assert s.makespan == pytest.approx(least)
-    for name in SCHEDULERS:
+    for name in MOLDABLE_POLICIES:
         assert ran(jobs, pool, name).makespan >= least * (1 - 1e-9), name
 
 
@@ -159,7 +162,7 @@ def test_no_policy_beats_the_search_on_four_nodes(seed):
     _, jobs = drawn([seed, 4], 4, 4)
     pool = NodePool(4)
     least = ran(jobs, pool, "exhaustive").makespan
-    for name in SCHEDULERS:
+    for name in MOLDABLE_POLICIES:
         assert ran(jobs, pool, name).makespan >= least * (1 - 1e-9), name
 
 
@@ -167,12 +170,12 @@ def test_no_policy_beats_the_search_on_four_nodes(seed):
 @settings(max_examples=scale_count(15), deadline=None)
 def test_every_schedule_is_valid_and_expected_as_it_comes(seed, nodes):
     source, jobs = drawn(seed, 12, nodes)
-    for name, row in SCHEDULERS.items():
+    for name, row in MOLDABLE_POLICIES.items():
         if row.search:
             continue
         s = ran(jobs, NodePool(nodes), name)
         if row.queue == "none":
-            assert np.allclose(s.jobs["predicted"], s.jobs["end"])
+            assert np.allclose(s.jobs["predicted"], s.jobs["completion"])
     wrong = jobs.assign(
         cpu_estimate=jobs["cpu_time"] * source.uniform(0.5, 2, len(jobs)),
         gpu_estimate=jobs["gpu_time"] * source.uniform(0.5, 2, len(jobs)),
@@ -190,11 +193,13 @@ def test_area_is_never_worse_than_flexible_in_one_batch(seed):
 
 
 def test_a_row_of_ones_own():
-    own = MoldableScheduler("any", "requested", weights=(1.0,), orders=("longest",))
+    own = MoldablePolicy("any", "requested", weights=(1.0,), orders=("longest",))
     _, jobs = drawn(1, 6, 4)
     s = ran(jobs, NodePool(4), own)
-    assert (s.name, s.jobs["nodes"].tolist()) == ("own", jobs["nodes"].tolist())
-    assert run_moldable(jobs, NodePool(4), MoldableScheduler()).name == "flexible"
+    assert s.name == "flexible, counts=requested, weights=(1.0,), orders=('longest',)"
+    assert s.jobs["nodes"].tolist() == jobs["nodes"].tolist()
+    assert ran(jobs, NodePool(4), dataclasses.replace(own, name="own")).name == "own"
+    assert run_moldable(jobs, NodePool(4), MoldablePolicy()).name == "flexible"
 
 
 def test_figures_by_hand():
@@ -225,7 +230,8 @@ def edited(s, jobs=(), uses=()):
 
 def moved(row, start, end):
     """Change when a job runs, in both tables."""
-    return {key: [(row, "start", start), (row, "end", end)] for key in ("jobs", "uses")}
+    words = {"jobs": "completion", "uses": "end"}
+    return {key: [(row, "start", start), (row, word, end)] for key, word in words.items()}
 
 
 EARLIER, LATER = moved(1, 3.0, 7.0), moved(0, 1.0, 5.0)
@@ -235,7 +241,7 @@ EARLIER, LATER = moved(1, 3.0, 7.0), moved(0, 1.0, 5.0)
     ("rule", "changes"),
     [
         ("where it has a version", {"jobs": [(2, "gpu_time", math.nan), (2, "type", "gpu")]}),
-        ("takes its time", {"jobs": [(0, "end", 5.0)]}),
+        ("takes its time", {"jobs": [(0, "completion", 5.0)]}),
         ("before it arrives", {"jobs": [(0, "arrival", 1.0)]}),
         ("the nodes asked for", {"jobs": [(0, "requested", 2)]}),
         ("distinct nodes", {"uses": [(0, "node", 7)]}),
@@ -257,7 +263,7 @@ def test_check_names_the_broken_rule(rule, changes):
 
 def test_check_knows_a_line():
     s = ran(table((9, 4), (7, 4), (3, 9)), NodePool(1), "torque")
-    strict = dataclasses.replace(s, scheduler=SCHEDULERS["torque-strict"])
+    strict = dataclasses.replace(s, policy=MOLDABLE_POLICIES["torque-strict"])
     with pytest.raises(ScheduleError, match="queue is served in order"):
         strict.check()
 
@@ -267,40 +273,60 @@ def test_check_knows_a_line():
 JOBS = table((9, 4), (7, 4))
 
 
+def run(jobs=JOBS, pool=None, policy="flexible"):
+    return run_moldable(jobs, pool or NodePool(), policy)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: run_moldable(JOBS, 5), "pool must be a NodePool, got 5"),
+        (lambda: run(JOBS, 5), "pool must be a NodePool, got 5"),
         (lambda: NodePool().time(20, 8, "tpu", 2), "kind must be one of gpu, cpu, both; got 'tpu'"),
         (lambda: NodePool().time(20, 8, "gpu", 0), "count .* got 0"),
-        (lambda: run_moldable(JOBS.set_axis([math.nan, 1])), "must have one label per row"),
+        (lambda: run(JOBS.set_axis([math.nan, 1])), "must have one label per row"),
         (lambda: NodePool(0), "nodes .* got 0"),
         (lambda: NodePool(2, counts=(4,)), "at most 2 nodes"),
         (lambda: NodePool(2, counts="12"), "counts must be a list"),
         (lambda: NodePool(exponent=2), "exponent .* got 2"),
         (lambda: NodePool(both=0), "both .* got 0"),
-        (lambda: MoldableScheduler(types="all"), "types .* got 'all'"),
-        (lambda: MoldableScheduler(queue="class"), "a job in a queue has no choice"),
-        (lambda: MoldableScheduler(weights=()), "weights must be a tuple"),
-        (lambda: MoldableScheduler(weights=(-1,)), "weights .* got -1"),
-        (lambda: MoldableScheduler(orders=("best",)), "orders .* got 'best'"),
-        (lambda: MoldableScheduler(search="yes"), "search .* got 'yes'"),
-        (lambda: run_moldable(JOBS, 4), "pool must be a NodePool"),
-        (lambda: run_moldable(JOBS, scheduler="slurm"), "scheduler .* got 'slurm'"),
-        (lambda: run_moldable(JOBS.iloc[:0]), "at least one row"),
-        (lambda: run_moldable(JOBS.drop(columns="gpu_time")), "gpu_time not found among"),
-        (lambda: run_moldable(JOBS * 0), "cpu_time of row .* must be a finite positive time"),
-        (lambda: run_moldable(JOBS * math.nan), "row 0 must have a cpu_time or a gpu_time"),
-        (lambda: run_moldable(JOBS.assign(arrival=-1)), "arrival of row .* got -1"),
-        (lambda: run_moldable(JOBS.assign(nodes=3)), "one of the pool's counts, 1, 2, 4; got 3"),
-        (lambda: run_moldable(JOBS.assign(cpu_estimate=math.nan)), "cpu_estimate must be given"),
+        (lambda: MoldablePolicy(types="all"), "types .* got 'all'"),
+        (lambda: MoldablePolicy(queue="class"), "a job in a queue has no choice"),
+        (lambda: MoldablePolicy(weights=()), "weights must be a tuple"),
+        (lambda: MoldablePolicy(weights=(-1,)), "weights .* got -1"),
+        (lambda: MoldablePolicy(orders=("best",)), "orders .* got 'best'"),
+        (lambda: MoldablePolicy(search="yes"), "search .* got 'yes'"),
+        (lambda: run(JOBS, 4), "pool must be a NodePool"),
+        (lambda: run(JOBS, policy="slurm"), "policy .* got 'slurm'"),
+        (lambda: run(JOBS.iloc[:0]), "at least one row"),
+        (lambda: run(JOBS.drop(columns="gpu_time")), "gpu_time not found among"),
+        (lambda: run(JOBS * 0), "cpu_time of row .* must be a finite positive time"),
+        (lambda: run(JOBS * math.nan), "row 0 must have a cpu_time or a gpu_time"),
+        (lambda: run(JOBS.assign(arrival=-1)), "arrival of row .* got -1"),
+        (lambda: run(JOBS.assign(nodes=3)), "one of the pool's counts, 1, 2, 4; got 3"),
+        (lambda: run(JOBS.assign(cpu_estimate=math.nan)), "cpu_estimate must be given"),
         (
-            lambda: run_moldable(pd.concat([JOBS] * 3, ignore_index=True), scheduler="exhaustive"),
+            lambda: run(pd.concat([JOBS] * 3, ignore_index=True), policy="exhaustive"),
             "at most 5 jobs on 4 nodes, got 6",
         ),
-        (lambda: run_moldable(pd.concat([JOBS] * 2)), "label .*0.* appears twice"),
+        (lambda: run(JOBS.assign(cpu_tim=1)), "column 'cpu_tim' .*did you mean cpu_time"),
+        (lambda: run(pd.concat([JOBS] * 2)), "label .*0.* appears twice"),
     ],
 )
 def test_bad_input_is_refused(call, words):
     with pytest.raises(InputError, match=words):
         call()
+
+
+def test_a_summary_holds_the_measures_of_the_paper():
+    """The case of `test_figures_by_hand`."""
+    summary = ran(table((9, 4), (7, 4), (3, 9)), NodePool(1), "mct").summary()
+    assert summary.name == "mct"
+    assert summary.to_dict() == {
+        "makespan": 10, "throughput": 0.3, "mean_wait": 7 / 3, "mean_completion": 7
+    }  # fmt: skip
+
+
+def test_the_text_of_each_policy_is_its_own():
+    texts = [policy.text for policy in MOLDABLE_POLICIES.values()]
+    assert len(set(texts)) == len(texts)
+    assert "types=one" in MoldablePolicy("one").text

@@ -11,9 +11,18 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from dlsim.cpugpu.gpu import Rates, chunk_input
-from dlsim.cpugpu.pipeline import ISSUE_ORDERS, Gpu, equal_chunks, run_chunks
-from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
+from dlsim.cpugpu import (
+    Adjustment,
+    Gpu,
+    Rates,
+    adapt_split,
+    amdahl_bound,
+    chunk_input,
+    equal_chunks,
+    ideal_split,
+    run_chunks,
+)
+from dlsim.cpugpu.gpu.pipeline import ISSUE_ORDERS
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime import Cluster, split_load
 from tests.scale import scale_count
@@ -101,50 +110,6 @@ def test_disk_reads_one_chunk_at_a_time():
     assert makespan(chunks, Gpu(3), buffers=1) == 4 * 8
 
 
-# ------------------------------------------------------------------ a link that GPUs share
-
-
-def test_a_shared_link_by_hand():
-    """Two GPUs, four chunks 3/1/2: copied in one after another, 0-12; the last is out at 15.
-
-    Of three, two on a link: chunks 0, 1, 3 are its own, in at 9. With one copy engine each, GPU
-    0 is out with chunk 0 at 6, when the link is free for chunk 2, 6-9, while GPU 1 copies out.
-    """
-    chunks = equal_chunks(4, 3, 1, 2)
-    assert makespan(chunks, Gpu(3), gpus=2) == 9
-    assert makespan(chunks, Gpu(3), gpus=2, per_link=2) == 15
-    assert makespan(chunks, Gpu(3), gpus=3, per_link=2) == 12
-    timeline = run_chunks(chunks, Gpu(3, 1), gpus=2, per_link=2)
-    timeline.check()
-    copies = timeline.ops.set_index(["stage", "chunk"])["start"]
-    assert copies["h2d"].tolist() == [0, 3, 6, 9]
-    assert copies["d2h"].tolist() == [4, 7, 10, 13]
-
-
-@given(times, times, times, st.integers(1, 14), st.integers(3, 5), st.integers(2, 4))
-@settings(max_examples=scale_count(40), deadline=None)
-def test_equal_chunks_on_one_link_take_the_closed_form(h, m, d, count, k, gpus):
-    """Against the engine, and against the recursion of an unbounded pipeline."""
-    turns, rest = divmod(count - 1, gpus)
-    corners = [(0, 0), (count - 1, 0), (0, turns), (rest, turns)]
-    corners += [(gpus - 1, turns - 1)] * (turns > 0)
-    found = max((i + 1) * h + (j + 1) * m + (count - i - j * gpus) * d for i, j in corners)
-    assert makespan(equal_chunks(count, h, m, d), Gpu(k), gpus=gpus, per_link=gpus) == found
-    mapped, out = [0] * gpus, 0
-    for i in range(count):
-        mapped[i % gpus] = max((i + 1) * h, mapped[i % gpus]) + m
-        out = max(out, mapped[i % gpus]) + d
-    assert out == found
-
-
-def test_a_link_of_ones_own_is_what_one_gpu_per_link_says():
-    chunks = pd.DataFrame(draw(random.Random(5), disk=False)[0])
-    both = [run_chunks(chunks, gpus=3, **kept) for kept in ({}, {"per_link": 1})]
-    pd.testing.assert_frame_equal(*(timeline.ops for timeline in both))
-    with pytest.raises(ScheduleError, match="a link carries one copy a direction at a time"):
-        dataclasses.replace(run_chunks(equal_chunks(6, 3, 1, 2), gpus=3), per_link=3).check()
-
-
 # ------------------------------------------------------------------ the twin, invariants
 
 
@@ -162,7 +127,6 @@ def draw(source, disk=True):
         pinned=source.random() < 0.8,
     )
     run = {"gpus": source.choice([1, 1, 2, 3]), "seed": source.randint(0, 99)}
-    run["per_link"] = source.randint(1, run["gpus"])
     run["issue"] = source.choice(ISSUE_ORDERS)
     lanes = gpu.streams * run["gpus"]
     run["buffers"] = source.choice([0, 0, lanes, lanes + 1]) if "breadth" not in run["issue"] else 0
@@ -185,7 +149,6 @@ def test_agrees_with_the_twin(seed):
         timeline.issue,
         run["gpus"],
         run["buffers"],
-        run["per_link"],
     )
     found = {(row.chunk, row.stage): row.start for row in timeline.ops.itertuples()}
     assert found == starts
@@ -195,7 +158,7 @@ def test_agrees_with_the_twin(seed):
 @pytest.mark.parametrize("queues", IN_ORDER)
 def test_the_operation_scheduler_gives_fermi_what_hyper_q_has(seed, queues):
     chunks, gpu, run = draw(random.Random(seed))
-    kept = {name: run[name] for name in ("gpus", "buffers", "per_link")}
+    kept = {name: run[name] for name in ("gpus", "buffers")}
     free = run_chunks(pd.DataFrame(chunks), dataclasses.replace(gpu, queues="hyper-q"), **kept)
     fermi = dataclasses.replace(gpu, queues=queues)
     timeline = run_chunks(pd.DataFrame(chunks), fermi, "scheduled", **kept)
@@ -331,7 +294,7 @@ def test_check_knows_the_queue_and_the_buffers():
 )
 def test_mode_by_hand(gpu, host, mode):
     """100 units in and 100 out: 200 on the GPU, 200 on the host."""
-    cut = chunk_input(100, Rates(read=1), gpu_memory=gpu, host_memory=host, output=1.0)
+    cut = chunk_input(100, Rates(read=1), gpu_memory=gpu, host_memory=host)
     assert cut.mode == mode
     assert ("read" in cut.chunks.columns) == (mode == "disk")
 
@@ -354,12 +317,11 @@ def test_memory_is_never_exceeded(seed):
     host = source.choice([32, 100, math.inf])
     cut = chunk_input(
         size,
-        Rates(1, 2, 1, 1.5, 0.5, setup=0.25),
+        Rates(1, 2, 1, 1.5, 0.5, setup=0.25, output=output),
         gpu_memory=memory,
         host_memory=host,
         streams=k,
         gpus=gpus,
-        output=output,
     )
     assert len(cut.chunks) * cut.chunk == pytest.approx(size)
     timeline = run_chunks(cut.chunks, Gpu(k), gpus=gpus, buffers=cut.buffers)
@@ -374,7 +336,7 @@ def test_memory_is_never_exceeded(seed):
 
 def test_the_host_holds_a_chunk_that_fills_it():
     cut = chunk_input(
-        28.565862152010002, Rates(read=1), host_memory=3.7355358198782307, streams=1, output=0.7
+        28.565862152010002, Rates(read=1, output=0.7), host_memory=3.7355358198782307, streams=1
     )
     assert (cut.mode, cut.buffers) == ("disk", 1)  # 0 would be any number
 
@@ -382,17 +344,18 @@ def test_the_host_holds_a_chunk_that_fills_it():
 @pytest.mark.parametrize("count", [1, 2, 3, 6, 7, 11])
 def test_what_fits_exactly_fits_whatever_the_rounding(count):
     """By hand, in hundredths: sizes are whole multiples of a chunk, memory holds them exactly."""
+    no_output = Rates(output=0)
     for unit in range(1, 100):
         chunk, size = unit / 100, count * unit / 100
-        plain = chunk_input(size, chunk=chunk, streams=1, output=0)
+        plain = chunk_input(size, no_output, chunk=chunk, streams=1)
         assert (len(plain.chunks), plain.mode) == (count, "in-core")
-        full = chunk_input(3 * count * chunk, gpu_memory=size, streams=count, gpus=3, output=0)
+        full = chunk_input(3 * count * chunk, no_output, gpu_memory=size, streams=count, gpus=3)
         assert (len(full.chunks), full.mode) == (3 * count, "in-core")
         disk = chunk_input(
-            20 * size, Rates(read=1), host_memory=size, chunk=chunk, streams=1, output=0
+            20 * size, Rates(read=1, output=0), host_memory=size, chunk=chunk, streams=1
         )
         assert (len(disk.chunks), disk.mode, disk.buffers) == (20 * count, "disk", count)
-        chunk_input(size, gpu_memory=7 * chunk, chunk=chunk, streams=7, output=0)
+        chunk_input(size, no_output, gpu_memory=7 * chunk, chunk=chunk, streams=7)
 
 
 # ------------------------------------------------------------------ the optimiser
@@ -402,7 +365,9 @@ def test_what_fits_exactly_fits_whatever_the_rounding(count):
 @pytest.mark.parametrize("count", [3, 6, 7])
 def test_an_equal_share_that_is_the_least_is_kept(work, count):
     least = float(Fraction(str(work)) / count)
-    adaptation = adapt_split(work, [0] * count, [1] * count, rounds=4, least=least)
+    adaptation = adapt_split(
+        work, [0] * count, [1] * count, rounds=4, adjustment=Adjustment(least=least)
+    )
     adaptation.check()
     assert adaptation.rounds["share"].tolist() == pytest.approx([least] * 4 * count)
 
@@ -447,11 +412,13 @@ def test_optimiser_approaches_the_ideal(rows, work, damping):
     start-up is the limit; given back below a thousandth, it is not. 2 %: where the start-up
     is just worth it the share falls as slowly as 1/round."""
     a, b = [float(x) for x, _ in rows], [float(y) for _, y in rows]
-    adaptation = adapt_split(float(work), a, b, rounds=300, damping=damping)
+    adaptation = adapt_split(float(work), a, b, rounds=300, adjustment=Adjustment(damping))
     adaptation.check()
     ideal = adaptation.ideal.time
     assert adaptation.makespans.iloc[-1] == pytest.approx(max(ideal, *a), rel=0.02)
-    adaptation = adapt_split(float(work), a, b, rounds=300, damping=damping, least=work / 1000)
+    adaptation = adapt_split(
+        float(work), a, b, rounds=300, adjustment=Adjustment(damping, work / 1000)
+    )
     adaptation.check()
     assert adaptation.makespans.iloc[-1] == pytest.approx(ideal, rel=0.02)
 
@@ -484,10 +451,12 @@ def test_amdahl_is_a_split_with_the_serial_part_as_start_up(p, n):
 
 
 def test_noise_is_reproducible_and_kept_apart():
-    one, two = (adapt_split(40, [0, 0], [1, 3], 20, noise=0.2, seed=7) for _ in range(2))
+    one, two = (
+        adapt_split(40, [0, 0], [1, 3], 20, None, Adjustment(noise=0.2, seed=7)) for _ in range(2)
+    )
     one.check()
     pd.testing.assert_frame_equal(one.rounds, two.rounds)
-    other = adapt_split(40, [0, 0], [1, 3], 20, noise=0.2, seed=8)
+    other = adapt_split(40, [0, 0], [1, 3], 20, None, Adjustment(noise=0.2, seed=8))
     assert not other.rounds["time"].equals(one.rounds["time"])
 
 
@@ -508,8 +477,9 @@ def test_optimiser_check_names_the_broken_rule(rule, column, factor):
 
 
 def test_optimiser_check_follows_the_rates():
+    slow = dataclasses.replace(adapt_split(40, [2, 0], [1, 3], 3), adjustment=Adjustment(0.5))
     with pytest.raises(ScheduleError, match="follow the measured rates"):
-        dataclasses.replace(adapt_split(40, [2, 0], [1, 3], 3), damping=0.5).check()
+        slow.check()
 
 
 # ------------------------------------------------------------------ bad input
@@ -541,7 +511,7 @@ FERMI = Gpu(1, queues="single")
         ),
         (lambda: run_chunks(CHUNKS, gpus=0), "gpus .* got 0"),
         (lambda: run_chunks(CHUNKS, buffers=-1), "buffers .* got -1"),
-        (lambda: run_chunks(CHUNKS, gpus=2, per_link=3), r"per_link .* GPUs in 1\.\.2, got 3"),
+        (lambda: run_chunks(CHUNKS.assign(writ=1)), "column 'writ' .*did you mean write"),
         (lambda: run_chunks(CHUNKS, FERMI, "threads", threads=2), "threads .* got 2"),
         (lambda: equal_chunks(0, 1, 1, 1), "count .* got 0"),
         (lambda: equal_chunks(1, 1, 1, 1, seek=1), "stage .* got 'seek'"),
@@ -561,11 +531,11 @@ FERMI = Gpu(1, queues="single")
         (lambda: adapt_split(40, [0], [1, 3]), "one entry per device"),
         (lambda: adapt_split(40, [0, 0], [1, 0]), "unit .* got 0"),
         (lambda: adapt_split(-1, [0], [1]), "work .* got -1"),
-        (lambda: adapt_split(1, [0], [1], damping=1), "damping .* got 1"),
+        (lambda: Adjustment(damping=1), "damping .* got 1"),
         (lambda: adapt_split(4, [0, 0], [1, 1], start=[1, 1]), "with sum 4"),
         (lambda: adapt_split(4, [0, 0], [1, 1], start=[4, 0]), "start .* got 0"),
-        (lambda: adapt_split(4, [0, 0], [1, 1], least=3), "least .* got 3"),
-        (lambda: adapt_split(4, [0, 0], [1, 1], noise=-1), "noise .* got -1"),
+        (lambda: adapt_split(4, [0, 0], [1, 1], adjustment=Adjustment(least=3)), "least .* got 3"),
+        (lambda: Adjustment(noise=-1), "noise .* got -1"),
         (lambda: adapt_split(4, [0, 0], [1, 1], rounds=0), "rounds .* got 0"),
     ],
 )

@@ -7,19 +7,14 @@ from dataclasses import fields
 
 import pandas as pd
 import pytest
+from hypothesis import given, settings
 
-from dlsim.cpugpu import (
-    POLICIES,
-    History,
-    JobView,
-    Machine,
-    Policy,
-    Reading,
-    SchedulerState,
-    simulate,
-)
-from dlsim.cpugpu.model import POLICY_RULES
+from dlsim.cpugpu import POLICIES, History, JobView, Machine, Policy, Reading, SchedulerState
+from dlsim.cpugpu.model import EXPLORING, POLICY_RULES
 from dlsim.cpugpu.scheduler import OnlineScheduler, decider
+from dlsim.errors import InputError
+from tests.cpugpu_queues import ONLINE, queues, run_queue, runnable
+from tests.scale import scale_count
 
 
 def table(*rows):
@@ -33,7 +28,7 @@ def warm(jobs):
 
 
 def placed(r):
-    return [(row.device, row.start, row.end) for row in r.jobs.itertuples()]
+    return [(row.device, row.start, row.completion) for row in r.jobs.itertuples()]
 
 
 COLD = table(*[("A", 40.0, 10.0)] * 4)
@@ -45,7 +40,7 @@ TIE = table(("A", 100.0, 10.0), ("B", 20.0, 10.0))
 
 
 def test_case_1_a_cold_start_explores_both_classes_once():
-    r = simulate(COLD)
+    r = run_queue(COLD)
     assert placed(r) == [("gpu0", 0, 10), ("cpu0", 0, 40), ("gpu0", 10, 20), ("gpu0", 20, 30)]
     assert r.jobs["rule"].tolist() == ["R2*", "R2", "R3", "R3"]
     assert r.makespan == 40
@@ -55,21 +50,21 @@ def test_case_1_a_cold_start_explores_both_classes_once():
 
 
 def test_case_2_a_warm_queue_and_both_readings_of_fairness():
-    r = simulate(THREE, history=warm(THREE))
+    r = run_queue(THREE, history=warm(THREE))
     assert placed(r) == [("gpu0", 0, 10), ("cpu0", 0, 15), ("cpu0", 15, 20)]
     assert r.jobs["rule"].tolist() == ["R3*", "R4", "R4q"]
     assert r.jobs["decided"].tolist() == [0, 0, 10]
     assert r.predictions.loc[2].tolist() == [60, 20]
-    fifo = simulate(THREE, policy="preferred")
+    fifo = run_queue(THREE, policy="preferred")
     assert placed(fifo) == [("gpu0", 0, 10), ("gpu0", 10, 20), ("cpu0", 0, 5)]
-    assert not r.fairness("local")["late"].any()
-    late = r.fairness("global")
+    assert not r.fairness()["late"].any()
+    late = r.fairness("preferred")
     assert late["late"].tolist() == [False, False, True]
     assert late["lateness"].tolist() == [0, -5, 15]
 
 
 def test_case_3_a_tie_waits_for_the_preferred_device():
-    r = simulate(TIE, history=warm(TIE))
+    r = run_queue(TIE, history=warm(TIE))
     assert placed(r) == [("gpu0", 0, 10), ("gpu0", 10, 20)]
     assert r.jobs["rule"].tolist() == ["R3*", "R4q"]
 
@@ -201,10 +196,10 @@ def test_classes_with_equal_times_are_equally_fast_whatever_the_rounding():
 
 def test_both_free_best_takes_the_gpu_without_exploring():
     jobs = pd.DataFrame({"app": ["A", "A"], "arrival": [0.0, 50], "cpu_time": 4.0, "gpu_time": 9.0})
-    r = simulate(jobs, reading=Reading(both_free="best"))
+    r = run_queue(jobs, reading=Reading(both_free="best"))
     assert r.jobs["device"].tolist() == ["gpu0", "gpu0"]
     assert r.jobs["rule"].tolist() == ["R0", "R3*"]
-    r = simulate(jobs)
+    r = run_queue(jobs)
     assert r.jobs["device"].tolist() == ["gpu0", "cpu0"]
     assert r.jobs["rule"].tolist() == ["R2*", "R2*"]
 
@@ -215,20 +210,20 @@ def test_deviations_make_the_unsteady_class_look_longer():
         for time in times:
             history.add("A", cls, time)
     jobs = table(("A", 10.0, 9.0))
-    assert simulate(jobs, history=history).jobs["device"].tolist() == ["gpu0"]
-    r = simulate(jobs, history=history, reading=Reading(deviations=1))
+    assert run_queue(jobs, history=history).jobs["device"].tolist() == ["gpu0"]
+    r = run_queue(jobs, history=history, reading=Reading(deviations=1))
     assert r.jobs["device"].tolist() == ["cpu0"]
     assert r.jobs["predicted"].tolist() == [10.0]
 
 
 def test_min_samples_tries_each_class_more_than_once():
-    r = simulate(COLD, policy=Policy(min_samples=2))
+    r = run_queue(COLD, policy=Policy(min_samples=2))
     assert r.jobs["rule"].tolist() == ["R2*", "R2", "R2", "R3"]
 
 
 def test_re_explore_tries_a_class_that_was_left_aside():
     jobs = table(*[("A", 4.0, 1.0)] * 6).assign(arrival=[0, 10, 20, 30, 40, 50])
-    r = simulate(jobs, policy=Policy(re_explore=3))
+    r = run_queue(jobs, policy=Policy(re_explore=3))
     assert r.jobs["rule"].tolist() == ["R2*", "R2*", "R3*", "R3*", "R3*", "R2*"]
     assert r.jobs["device"].tolist()[-1] == "cpu0"
 
@@ -239,7 +234,7 @@ def test_bounded_exploration_leaves_trifles_where_they_are():
         history.add(app, "gpu", time)
     jobs = table(("A", 30.0, 1.0), ("B", 60.0, 50.0))
     first = [
-        simulate(jobs, policy=Policy(bound=bound), history=history).jobs["rule"].iloc[0]
+        run_queue(jobs, policy=Policy(bound=bound), history=history).jobs["rule"].iloc[0]
         for bound in (0.0, 0.01, 0.1)  # A is 1 of 51
     ]
     assert first == ["R2*", "R2*", "R3*"]
@@ -252,9 +247,9 @@ def test_a_job_of_exactly_the_bound_is_no_trifle(count, bound, time):
     history = History()
     history.add("A", "gpu", time)
     jobs = table(*[("A", 2 * time, time)] * count)
-    assert simulate(jobs, policy=Policy(bound=bound), history=history).jobs["rule"][0] == "R2*"
+    assert run_queue(jobs, policy=Policy(bound=bound), history=history).jobs["rule"][0] == "R2*"
     smaller = table(("A", 2 * time, time), *[("A", 2 * time, time)] * count)
-    r = simulate(smaller, policy=Policy(bound=bound), history=history)
+    r = run_queue(smaller, policy=Policy(bound=bound), history=history)
     assert r.jobs["rule"][0] == "R3*"  # 1 of 11 is less than .1
 
 
@@ -274,14 +269,14 @@ def test_stealing_takes_the_last_of_a_sub_queue_at_the_end():
     # at 135 here.
     history = warm(table(("B", 35.0, 10.0)))
     jobs = table(("B", 35.0, 100.0), *[("B", 35.0, 10.0)] * 3)
-    plain = simulate(jobs, history=history)
+    plain = run_queue(jobs, history=history)
     assert placed(plain) == [
         ("gpu0", 0, 100),
         ("gpu0", 100, 110),
         ("gpu0", 110, 120),
         ("cpu0", 0, 35),
     ]
-    r = simulate(jobs, policy=Policy(steal=True), history=history)
+    r = run_queue(jobs, policy=Policy(steal=True), history=history)
     assert placed(r)[2] == ("cpu0", 100, 135)
     assert r.jobs.loc[2, ["rule", "decided", "predicted"]].tolist() == ["steal", 100, 135]
     r.check()
@@ -298,9 +293,9 @@ def test_a_job_is_stolen_from_behind_a_run_without_end():
     )
     machine, reading = Machine(cpus=1, gpus=2), Reading(unknown_remaining="inf")
     first = [("gpu0", 0, 100), ("gpu1", 0, 4), ("cpu0", 0, 2)]
-    plain = simulate(jobs, machine, history=history, reading=reading)
+    plain = run_queue(jobs, machine, history=history, reading=reading)
     assert placed(plain) == [*first, ("gpu0", 100, 110)]
-    r = simulate(jobs, machine, Policy(steal=True), history, reading)
+    r = run_queue(jobs, machine, Policy(steal=True), reading, history=history)
     assert placed(r) == [*first, ("gpu1", 4, 14)]
     assert r.jobs.loc[3, ["rule", "decided", "predicted"]].tolist() == ["steal", 4, 14]
     r.check()
@@ -373,18 +368,18 @@ def test_what_stealing_gains_is_a_tie_whatever_the_order_of_the_sums():
 
 
 def test_torque_with_one_queue_lets_no_job_pass_its_head():
-    r = simulate(THREE, policy="torque-strict")
+    r = run_queue(THREE, policy="torque-strict")
     assert placed(r) == [("gpu0", 0, 10), ("gpu0", 10, 20), ("cpu0", 10, 15)]
 
 
 def test_blind_round_robin_counts_devices_and_skips_where_there_is_no_version():
     jobs = table(("A", 1.0, 2.0), ("A", 1.0, 2.0), ("B", math.nan, 2.0), ("B", math.nan, 2.0))
-    r = simulate(jobs, Machine(cpus=1, gpus=2), "round-robin")
+    r = run_queue(jobs, Machine(cpus=1, gpus=2), "round-robin")
     assert r.jobs["device"].tolist() == ["gpu0", "gpu1", "gpu0", "gpu0"]
 
 
 def test_one_class_policies_use_all_devices_of_the_class():
-    r = simulate(COLD, Machine(cpus=2, gpus=1), "cpu-only")
+    r = run_queue(COLD, Machine(cpus=2, gpus=1), "cpu-only")
     assert placed(r) == [("cpu0", 0, 40), ("cpu1", 0, 40), ("cpu0", 40, 80), ("cpu1", 40, 80)]
 
 
@@ -395,26 +390,26 @@ def test_rsc_takes_a_job_from_the_tail_if_the_queue_ahead_is_longer_than_its_spe
     # by hand: gpu serves C (8), A (3), B (2), D (1.2). The idle CPU looks at the tail when C
     # has left: D, s = 1.2 <= q = 3, taken (0-12). At 10 the GPU takes A. At 12 only B waits:
     # s = 2 > q = 1, left; the GPU takes it at 20.
-    r = simulate(SPEEDY, policy="rsc")
+    r = run_queue(SPEEDY, policy="rsc")
     assert placed(r) == [("gpu0", 10, 20), ("gpu0", 20, 30), ("gpu0", 0, 10), ("cpu0", 0, 12)]
     assert r.jobs["rule"].tolist() == ["own", "own", "own", "taken"]
 
 
 def test_rsa_always_takes_and_strict_never():
-    assert placed(simulate(SPEEDY, policy="rsa")) == [
+    assert placed(run_queue(SPEEDY, policy="rsa")) == [
         ("gpu0", 10, 20),
         ("cpu0", 12, 32),
         ("gpu0", 0, 10),
         ("cpu0", 0, 12),
     ]
-    strict = simulate(SPEEDY, policy="rsc-strict")
+    strict = run_queue(SPEEDY, policy="rsc-strict")
     assert set(strict.jobs["device"]) == {"gpu0"}
     assert strict.jobs["start"].tolist() == [10, 20, 0, 30]
 
 
 def test_rsc_with_two_gpus_takes_less():
     # m = 2: D, s = 1.2 <= 2/2 fails once C and A have left
-    r = simulate(SPEEDY, Machine(cpus=1, gpus=2), "rsc")
+    r = run_queue(SPEEDY, Machine(cpus=1, gpus=2), "rsc")
     assert set(r.jobs["device"]) == {"gpu0", "gpu1"}
 
 
@@ -422,17 +417,20 @@ def test_asjf_takes_what_ends_strictly_sooner_here():
     # by hand: the GPU's queue shortest first: all 10, in order. A runs 0-10; the CPU scans by
     # its own time: D 12 < 10 + 20 + 10 = 40, taken (0-12). At 10 the GPU takes B. At 12 only C
     # waits: 80 < 8 + 10? no.
-    r = simulate(SPEEDY, policy="asjf")
+    r = run_queue(SPEEDY, policy="asjf")
     assert placed(r) == [("gpu0", 0, 10), ("gpu0", 10, 20), ("gpu0", 20, 30), ("cpu0", 0, 12)]
     tie = table(("A", 99.0, 10.0), ("B", 20.0, 10.0))
-    assert set(simulate(tie, policy="asjf").jobs["device"]) == {"gpu0"}  # 20 = 10 + 10
+    assert set(run_queue(tie, policy="asjf").jobs["device"]) == {"gpu0"}  # 20 = 10 + 10
 
 
 def test_declared_times_decide_and_realised_ones_run():
     jobs = table(("A", 1.0, 50.0)).assign(cpu_estimate=9.0, gpu_estimate=2.0)
     for name in ("mct", "preferred", "rsc", "asjf", "torque-strict"):
-        assert placed(simulate(jobs, policy=name)) == [("gpu0", 0, 50)]
-    assert placed(simulate(jobs, policy="ideal")) == [("cpu0", 0, 1)]
+        assert placed(run_queue(jobs, policy=name)) == [("gpu0", 0, 50)]
+    assert placed(run_queue(jobs, policy="ideal")) == [("cpu0", 0, 1)]
+
+
+# --- records ------------------------------------------------------------------------------------
 
 
 def test_the_table_of_policies_names_each_rule():
@@ -440,9 +438,57 @@ def test_the_table_of_policies_names_each_rule():
 
 
 def test_each_rule_is_a_function_or_a_plan():
-    planned = [name for name, rule in POLICY_RULES.items() if not rule.decide]
-    assert planned == ["ideal"]
-    for name in set(POLICY_RULES) - set(planned):
-        assert decider(Policy(name)).__module__ == "dlsim.cpugpu.rules"
+    for name, rule in POLICY_RULES.items():
+        if rule.decide:
+            assert decider(Policy(name)).__module__ == "dlsim.cpugpu.rules"
+        else:
+            assert Policy(name).is_planned
     words = {name for rule in POLICY_RULES.values() for name in rule.options}
-    assert words == {f.name for f in fields(Policy) if f.type is str}
+    assert words <= {f.name for f in fields(Policy)}
+    assert words == {f.name for f in fields(Policy) if f.compare and f.type is str}
+
+
+@pytest.mark.parametrize("name", POLICIES)
+@settings(max_examples=scale_count(25), deadline=None)
+@given(q=queues(jobs=7))
+def test_a_policy_does_what_the_record_of_its_rule_says(name, q):
+    """Words, predictions, the order of the main queue, and no decision while all are busy."""
+    if not runnable(q, name):
+        return
+    rule, r = POLICY_RULES[POLICIES[name].rule], run_queue(q.table, Machine(q.cpus, q.gpus), name)
+    jobs = r.jobs
+    assert set(jobs["rule"]) <= set(rule.words)
+    assert (jobs["predicted"].notna() == jobs["rule"].isin(rule.predicts)).all()
+    if rule.looks_at_head:
+        assert jobs["turn"].tolist() == sorted(jobs["turn"])
+    if not rule.works_while_busy:
+        for job in jobs.itertuples():
+            others = jobs[(jobs["start"] <= job.decided) & (job.decided < jobs["completion"])]
+            before = others[others["turn"] < job.turn]
+            assert len(before) < len(r.machine.devices)
+
+
+def test_each_statement_of_a_record_tells_rules_apart():
+    """Each of the flags is met and missed by some run, so that the test above can fail."""
+    jobs = table(*[("A", 9.0, 2.0)] * 3, ("B", 2.0, 9.0), *[("A", 9.0, 2.0)] * 2)
+    turns = {name: run_queue(jobs, policy=name).jobs["turn"].tolist() for name in ONLINE}
+    assert turns["preferred"] != sorted(turns["preferred"])
+    assert turns["history"] == sorted(turns["history"])
+    decided = {name: run_queue(jobs, policy=name).jobs["decided"].max() for name in ONLINE}
+    assert decided["mct"] == decided["round-robin"] == 0 < decided["history"]
+    assert set(EXPLORING) < set(POLICY_RULES["history"].words)
+
+
+def test_a_policy_without_a_name_is_called_by_what_it_is():
+    assert Policy().name == "history"
+    assert Policy(steal=True, bound=0.5).name == "history, bound=0.5, steal=True"
+    assert Policy("fifo", target="cpu").name == "fifo, target=cpu"
+    assert Policy(only_first).name == "only_first"
+    assert "only_first" in Policy(only_first).text
+    assert all(policy.text and policy.name == name for name, policy in POLICIES.items())
+    with pytest.raises(InputError, match="name of a Policy must be a text that is not blank"):
+        Policy(name=" ")
+
+
+def only_first(state, policy, reading):
+    """A rule of a user."""

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from dlsim.realtime import Cluster, execution_time, split_load
-from dlsim.realtime.core.state import fresh_state, insert_completions
+from dlsim.realtime.core.orders import fresh_tasks
+from dlsim.realtime.core.state import RULE_RECORD, RUNNING, fresh_state, insert_completions
 from tests.scale import scale_count
 from tests.twins import inserted
 from tests.twins.realtime import Costs
@@ -123,8 +124,9 @@ def test_the_optimum_splits_where_sending_takes_nearly_all_the_time(seed):
 def test_releases_in_any_order_are_inserted_among_those_in_order(seed):
     """Whatever their order is: falling, rising, mixed, with equal times."""
     rng = np.random.default_rng(seed)
-    rules = SimpleNamespace(nodes=40, finish=True, partition=0, rounds=1)
-    s = fresh_state(3, rules, 1.0)
+    rules = SimpleNamespace(**dict.fromkeys(RULE_RECORD.names, 0))
+    rules.nodes, rules.finish, rules.rounds = 40, True, 1
+    s = fresh_state(fresh_tasks(*np.ones((5, 3))), rules, None, 1.0)
     s.counters["idle"] = 0
     known = []
     while len(known) < 60:
@@ -136,6 +138,6 @@ def test_releases_in_any_order_are_inserted_among_those_in_order(seed):
         insert_completions(len(new), s)
         known += new
         begin, end = s.counters["first_running"], s.counters["end_running"]
-        found = [(float(b["time"]), int(b["nodes"])) for b in s.running[begin:end]]
+        found = [(float(b["time"]), int(b["nodes"])) for b in s.running[RUNNING, begin:end]]
         assert sorted(found) == sorted(known)
         assert [time for time, _ in found] == sorted(time for time, _ in known)

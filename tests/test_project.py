@@ -184,25 +184,29 @@ def test_no_import_cycles():
 CHECKS = {
     "dlsim.realtime.check": {"model", "formulas", "check_chunks"},
     "dlsim.realtime.check_chunks": {"model", "formulas"},
-    "dlsim.cpugpu.check": {"model", "job_table", "jobs"},
+    "dlsim.cpugpu.check": {"model", "workload"},
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
 }
 
 
 def test_engines_share_the_names_of_their_rooms():
-    """The verb is in a module of its name and its result in result.py, where rooms have them."""
+    """The verb and its result each have a module of that name in every engine."""
     verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
-    results = {"steady": "allocation", "realtime": "result"}
-    homes = {"realtime": "simulate"}
+    homes = {
+        "realtime": ("simulate", "result"),
+        "steady": ("solve", "result"),
+        "cpugpu": ("simulate", "result"),
+        "bricks": ("simulate", "result"),
+    }
     assert set(verbs) == ENGINES
     for name, verb in verbs.items():
         engine = importlib.import_module(f"dlsim.{name}")
         run, room = getattr(engine, verb), f"dlsim.{name}"
-        assert run.__module__ == f"{room}.{homes.get(name, 'engine')}"
+        assert run.__module__ == f"{room}.{homes[name][0]}"
         result = inspect.signature(run, eval_str=True).return_annotation
         assert result is getattr(engine, result.__name__)
-        assert result.__module__ == f"{room}.{results.get(name, 'outcome')}"
+        assert result.__module__ == f"{room}.{homes[name][1]}"
         assert {f"{room}.{name}" for name in ("model", "check")} <= set(MODULES)
 
 

@@ -24,7 +24,8 @@ from dlsim.realtime import (
     simulate,
     workload,
 )
-from dlsim.realtime.core import node_rules, splits
+from dlsim.realtime.core import nodes as node_rules
+from dlsim.realtime.core import splits
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
 from tests.scale import LONG, SCALE, scale_count

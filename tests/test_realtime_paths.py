@@ -213,7 +213,7 @@ REMEMBERED = [name for name in REMEMBERED if name in COMPILED_ROWS and ROWS[name
 @pytest.mark.parametrize("name", REMEMBERED)
 def test_a_long_plan_that_is_remembered_is_planned_alike(name, monkeypatch):
     """What a plan leaves is remembered from a length on: from 2 tasks, from 8, or never."""
-    line = CORE.python.line_admission
+    line = CORE.python.line
     follows_plan, remembered = line.follows_plan, []
 
     def follows(*given):

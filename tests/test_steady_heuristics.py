@@ -12,27 +12,29 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.compiled import CORES, Core
-from dlsim.errors import InputError
+from dlsim.errors import InputError, ScheduleError
 from dlsim.steady import (
     METHODS,
+    SUFFIXES,
+    Method,
     Platform,
     Reading,
     ReducedProgram,
     bound,
-    heuristics,
+    greedy,
+    rounding,
     solve,
     solve_program,
 )
-from dlsim.steady.engine import SUFFIXES, Method
-from dlsim.steady.heuristics import (
+from dlsim.steady.greedy import run_greedy
+from dlsim.steady.independent_set import independent_set_platform
+from dlsim.steady.rounding import (
     RandomisedRounding,
     round_connections_down,
     round_down,
     round_randomly,
-    run_greedy,
     split_connections,
 )
-from dlsim.steady.independent_set import independent_set_platform
 from dlsim.steady.samples import sample_platform
 from dlsim.validate import child_seed
 from tests.scale import ENOUGH, LONG, scale_count
@@ -75,7 +77,7 @@ INDEPENDENT = {"P3": 2, "C5": 2, "K4": 1}
 )
 @pytest.mark.parametrize("suffix", ["", "+least"])
 def test_hand_case(case, method, value, suffix):
-    if suffix and method in ("MILP", "G"):
+    if suffix.strip("+") not in METHODS[method].allowed_suffixes:
         suffix = ""
     assert solve(CASES[case], method + suffix).objective == pytest.approx(value, abs=1e-8)
 
@@ -242,7 +244,7 @@ def test_greedy_goes_on_compiled_where_it_stops_uncompiled(monkeypatch, name, tu
         monkeypatch.setitem(CORES, "steady", Core("dlsim.steady.core", 10**6, 3))
         p = draw_platform(seed, seed % 2 == 0, clusters=3)
         whole = run_greedy(p, READINGS[name], traced=100, engine="python")
-        monkeypatch.setattr(heuristics, "UNCOMPILED_TURNS", turns * p.clusters)
+        monkeypatch.setattr(greedy, "UNCOMPILED_TURNS", turns * p.clusters)
         parts = run_greedy(p, READINGS[name], traced=100)
         pd.testing.assert_frame_equal(whole.trace, parts.trace, check_exact=True)
         assert (whole.work.tobytes(), whole.steps) == (parts.work.tobytes(), parts.steps)
@@ -314,7 +316,7 @@ def recorded(monkeypatch):
         program.solve(least)
         return program
 
-    monkeypatch.setattr(heuristics, "relaxed_program", solve_recorded)
+    monkeypatch.setattr(rounding, "relaxed_program", solve_recorded)
 
 
 @pytest.mark.parametrize("batch", [1, 3])
@@ -392,9 +394,13 @@ def test_lprr_starts_from_the_vertex_of_the_relaxation(kind):
 
 # ------------------------------------------------------------------ order of methods
 
-HEURISTICS = [
-    "G", "LPR", "LPRG", "LPRR", "LPR+least", "LPRG+least", "LPRR+least",
-    "G+polish", "LPR+polish", "LPRG+least+polish", "LPRR+polish",
+#: Every method whose answer is a schedule, alone and with every suffix and all suffixes together.
+SCHEDULES = [
+    "+".join([name, *suffixes])
+    for name, method in METHODS.items()
+    if not method.is_relaxed and name != "MILP"
+    for suffixes in {(): 0, **{(one,): 0 for one in method.allowed_suffixes},
+                     method.allowed_suffixes: 0}
 ]  # fmt: skip
 
 
@@ -405,10 +411,10 @@ def test_bound_optimum_heuristics(p, seed):
     optimum = solve(p, "MILP").objective
     assert optimum <= top * (1 + ROUNDING) + ROUNDING
     assert solve(p, "LP").objective == pytest.approx(top, rel=ROUNDING, abs=ROUNDING)
-    for method in HEURISTICS:
-        found = solve(p, method, seed)
+    for method in SCHEDULES:
+        found = solve(p, method, seed=seed)
         assert found.objective <= optimum * (1 + ROUNDING) + ROUNDING
-        assert found.method == method
+        assert found.name == method
 
 
 def test_the_optimum_of_a_load_with_little_data():
@@ -428,8 +434,8 @@ def test_milp_is_never_below_a_heuristic_on_extreme_platforms():
     above = 0
     for seed in range(scale_count(200, LONG)):
         p = draw_extreme(seed)
-        best = solve(p, "MILP", seed)
-        others = [solve(p, name, seed).objective for name in ("G", "LPR", "LPRG", "LPRR")]
+        best = solve(p, "MILP", seed=seed)
+        others = [solve(p, name, seed=seed).objective for name in ("G", "LPR", "LPRG", "LPRR")]
         assert best.objective >= max(others)
         assert best.objective <= best.upper * (1 + ROUNDING)
         assert best.upper <= bound(p)
@@ -440,9 +446,9 @@ def test_milp_is_never_below_a_heuristic_on_extreme_platforms():
 def test_milp_is_never_below_a_heuristic_however_short_its_search():
     for seed in range(scale_count(30, LONG)):
         p = draw_extreme(seed)
-        best = solve(p, "MILP", seed, most_nodes=0)
+        best = solve(p, "MILP", seed=seed, most_nodes=0)
         for name in ("G", "LPRG", "LPRR"):
-            assert best.objective >= solve(p, name, seed).objective
+            assert best.objective >= solve(p, name, seed=seed).objective
 
 
 @settings(max_examples=scale_count(60, LONG), deadline=None)
@@ -450,10 +456,10 @@ def test_milp_is_never_below_a_heuristic_however_short_its_search():
 def test_reclaiming_and_polishing_do_no_harm(p, name, start):
     reading = Reading(READINGS[name].local_amount, READINGS[name].stuck, lprg_start=start)
     for plain in ("G", "LPR", "LPRG", "LPRR"):
-        found, better = solve(p, plain, 0, reading), solve(p, plain + "+polish", 0, reading)
+        found, better = solve(p, plain, reading), solve(p, plain + "+polish", reading)
         assert better.objective >= found.objective
         assert better.connections.tolist() == found.connections.tolist()
-    less, more = solve(p, "LPR", 0, reading), solve(p, "LPRG", 0, reading)
+    less, more = solve(p, "LPR", reading), solve(p, "LPRG", reading)
     assert (more.work >= less.work * (1 - 1e-9)).all()
     assert (more.connections >= less.connections).all()
 
@@ -501,28 +507,173 @@ def test_milp_is_the_best_of_all_connections(seed):
 
 def test_every_method_answers_and_takes_its_suffixes():
     for name, record in METHODS.items():
-        for suffix in ("", *record.suffixes):
+        for suffix in ("", *record.allowed_suffixes):
             found = solve(pair(), f"{name}+{suffix}" if suffix else name)
             assert found.is_relaxed == record.is_relaxed
-        for suffix in set(SUFFIXES) - set(record.suffixes):
+        for suffix in set(SUFFIXES) - set(record.allowed_suffixes):
             with pytest.raises(InputError, match=f"suffix of {name} must be one of"):
                 solve(pair(), f"{name}+{suffix}")
 
 
 @pytest.mark.parametrize("method", ["LPX", "lprg", "", "LPRG+polished", "LPRG+", "+polish", 3])
 def test_an_unknown_method_is_refused(method):
-    with pytest.raises(InputError, match=r"must be one of|must be a name"):
+    with pytest.raises(InputError, match="must be one of"):
         solve(pair(), method)
 
 
-def test_a_method_is_one_record(monkeypatch):
-    def half(platform, options):
-        found = METHODS["G"].find(platform, options)
-        return replace(found, work=found.work / 2)
+def half_of_greedy(platform):
+    """Return half of the work of G, and its connections."""
+    found = solve(platform, "G")
+    return found.work / 2, found.connections
 
-    monkeypatch.setitem(METHODS, "HALF", Method("half of G", half, ("polish",)))
+
+def test_a_method_is_one_record(monkeypatch):
+    row = Method(half_of_greedy, name="HALF", text="half of G")
+    monkeypatch.setitem(METHODS, "HALF", row)
     assert solve(pair(), "HALF").objective == pytest.approx(2)
     assert solve(pair(), "HALF+polish").objective == pytest.approx(6)
+    assert solve(pair(), "HALF").method is row
+
+
+def test_suffixes_are_applied_once_and_in_one_order():
+    method = solve(pair(), "LPRG+polish+least+polish").method
+    assert (method.name, method.suffixes) == ("LPRG+least+polish", ("least", "polish"))
+    assert METHODS["LPRG"].followed_by("polish").followed_by("least") == method
+    assert solve(pair(), method).name == method.name
+
+
+# ------------------------------------------------------------- methods of one's own
+
+MINE = """
+from dlsim.steady import Method, solve
+
+def mine(platform):
+    return [[6, 0], [3, 2]], [[0, 0], [1, 0]]
+
+row = Method(mine, name="another name", text="one connection")
+"""
+
+
+def answer(work, connections=((0, 0), (0, 0))):
+    """Return a method that gives this answer for every platform."""
+
+    def mine(platform):
+        return work, connections
+
+    return mine
+
+
+@pytest.mark.parametrize(
+    ("name", "shown", "objective"),
+    [("mine", "mine", 5), ("row", "row", 5), ("mine+polish", "mine+polish", 5),
+     ("mine+polish+fair", "mine+polish+fair", 5)],
+)  # fmt: skip
+def test_a_method_from_a_file(tmp_path, monkeypatch, name, shown, objective):
+    """A connection of bandwidth 3 leaves 2 + 3 units for the second application."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "own+file.py").write_text(MINE)
+    found = solve(pair(), f"own+file.py:{name}")
+    assert found.name == found.summary().name == shown
+    assert found.objective == pytest.approx(objective)
+    assert found.connections.tolist() == [[0, 0], [1, 0]]
+    assert found.connections.dtype == np.int64
+
+
+def test_a_method_of_ones_own_gets_the_options_it_asks_for():
+    def mine(platform, factor=1, *, options):
+        seen.append((factor, options))
+        return solve(platform, "G")
+
+    seen, reading = [], Reading(stuck="rest")
+    found = solve(pair(), mine, reading, "python", seed=3, most_nodes=4)
+    assert found.name == "mine"
+    assert found.reading == reading
+    assert [factor for factor, _ in seen] == [1]
+    assert vars(seen[0][1]) == {"seed": 3, "reading": reading, "engine": "python", "most_nodes": 4}
+
+
+@pytest.mark.parametrize(
+    ("method", "words"),
+    [
+        (answer([[1, 0]]), "work of method 'mine' must have 2 x 2 entries, got 1 x 2"),
+        (answer([[-1, 0], [0, 0]]), "work of method 'mine'.* at least 0, got -1"),
+        (answer([[np.nan, 0], [0, 0]]), "work of method 'mine'.* a finite number .* got nan"),
+        (answer([[0, 0], [0, 0]], [[0, np.nan], [0, 0]]), "connections of method 'mine'.* got nan"),
+        (answer([[0, 0], [0, 0]], [[0, -1], [0, 0]]), "connections of method 'mine'.* got -1"),
+        (answer([[0, 0], [0, 0]], [0, 1]), "connections of method 'mine' must have 2 x 2 entries"),
+        (answer([[0, 0], [0, 0]], [[0, 0.5], [0, 0]]),
+         "connections of method 'mine' must be whole numbers, got 0.5 from cluster 0 to 1"),
+        (lambda p: None, "method '<lambda>' must return work and connections, or an Allocation"),
+        (lambda p: 1 / 0, "method '<lambda>' must return .* got ZeroDivisionError"),
+        (lambda p: solve(alone(), "G"), "got an Allocation of another platform"),
+        (lambda p: solve(p, "LP"), "connections of method '<lambda>' must be whole numbers"),
+        ("nowhere.py:mine", "there is no file nowhere.py"),
+    ],
+)  # fmt: skip
+def test_what_is_no_answer_is_refused(method, words):
+    with pytest.raises(InputError, match=words):
+        solve(pair(), method)
+
+
+@pytest.mark.parametrize(
+    ("work", "connections", "words"),
+    [
+        ([[11, 0], [0, 0]], [[0, 0], [0, 0]], r"\(6b\) speed of cluster 0: 11 exceeds 10"),
+        ([[0, 0], [4, 0]], [[0, 0], [1, 0]], r"\(6e\) route 1 -> 0: 4 exceeds 3"),
+        ([[0, 0], [1, 0]], [[0, 0], [3, 0]], r"\(6d\) link 0: 3 exceeds 2"),
+    ],
+)
+def test_an_answer_that_breaks_the_program_is_refused(work, connections, words):
+    with pytest.raises(ScheduleError, match=words):
+        solve(pair(), answer(work, connections))
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: Method("G"), "find of a Method must be a function of a platform"),
+        (lambda: Method(half_of_greedy, name=" "), "name of a Method must be a text"),
+        (lambda: Method(half_of_greedy, suffixes=("least",)), "suffix of half_of_greedy must be"),
+        (lambda: Method(half_of_greedy).followed_by("best"), "suffix of half_of_greedy must be"),
+        (lambda: solve(pair(), replace(METHODS["G"], find=half_of_greedy)), "a name of its own"),
+    ],
+)
+def test_what_is_no_method_is_refused(make, words):
+    with pytest.raises(InputError, match=words):
+        make()
+
+
+# ----------------------------------------------------------------------- summary
+
+
+def test_summary_by_hand():
+    """Sites of speed 10 and 2, gateways 20; site 0 computes 3 units over one of two connections."""
+    found = solve(pair(), answer([[6, 0], [3, 2]], [[0, 0], [1, 0]]))
+    summary = found.summary()
+    assert summary.to_dict() == {
+        "objective": 5,
+        "ratio": pytest.approx(5 / 6),
+        "worst_work": 5,
+        "total_work": 11,
+        "connections": 1,
+        "speed_used": pytest.approx(11 / 12),
+        "gateway_used": pytest.approx(6 / 40),
+        "links_used": 0.5,
+    }
+    weighted = solve(replace(pair(), priority=[1, 4], work=[1, 2]), answer([[5, 0], [0, 1]]))
+    assert weighted.summary()[["objective", "worst_work", "speed_used"]].tolist() == [
+        0.25, 1, pytest.approx(7 / 12)
+    ]  # fmt: skip
+
+
+def test_summaries_of_all_methods_are_a_table():
+    for p in (pair(), alone(), shared_link(), light_data()):
+        table = pd.DataFrame([solve(p, name).summary() for name in METHODS])
+        assert list(table.index) == list(METHODS)
+        assert table.notna().all(axis=None)
+        assert (table["ratio"] <= 1 + ROUNDING).all()
+        for part in ("speed_used", "gateway_used", "links_used"):
+            assert table[part].between(0, 1 + ROUNDING).all()
 
 
 # --------------------------------------------------------------------- interface
@@ -530,10 +681,10 @@ def test_a_method_is_one_record(monkeypatch):
 
 def test_an_allocation_keeps_its_seed():
     seed = np.random.SeedSequence(3, spawn_key=(1,))
-    kept = solve(pair(), "LPRR", seed)
+    kept = solve(pair(), "LPRR", seed=seed)
     assert kept.seed is seed
-    assert (solve(pair(), "LPRR", kept.seed).connections == kept.connections).all()
-    assert solve(pair(), "LPRR", np.int64(7)).seed == 7
+    assert (solve(pair(), "LPRR", seed=kept.seed).connections == kept.connections).all()
+    assert solve(pair(), "LPRR", seed=np.int64(7)).seed == 7
 
 
 def test_same_seed_same_allocation():

@@ -3,19 +3,18 @@
 from dataclasses import replace
 from fractions import Fraction
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.steady import (
     SWITCHES,
     Allocation,
     Limits,
+    Network,
     Platform,
     Reading,
     Share,
@@ -24,10 +23,9 @@ from dlsim.steady import (
     solve_program,
     topology,
 )
-from dlsim.steady.allocation import scale_to_feasible
 from dlsim.steady.check import find_violations
-from dlsim.steady.graphs import equivalent_speed
 from dlsim.steady.platform_io import read_platform
+from dlsim.steady.result import scale_to_feasible
 from tests.scale import scale_count
 from tests.steady_platforms import document_of, draw_platform, mutated, pair, platforms, write_toml
 from tests.twins.steady_rows import rows_of
@@ -478,83 +476,21 @@ def test_a_graph_needs_the_ends_of_its_links():
         p.to_graph()
 
 
-# ------------------------------------------------------------ equivalent speed
-
-
-def by_program(tree, master, data, work):
-    """The equivalent speed as a linear program: units computed at nodes, moved on edges."""
-    arcs = [(u, v) for u, v in nx.dfs_edges(tree, master)]
-    nodes, n = list(tree), len(tree)
-    rows, limits = [], []
-    for v in nodes:  # what a node computes and passes on is what it receives
-        for sign in (1, -1) if v != master else ():
-            flow = [float(u == v) for u in nodes]
-            flow += [float(a == v) - float(b == v) for a, b in arcs]
-            rows.append([sign * x for x in flow])
-            limits.append(0.0)
-        busy = [data / tree[a][b]["bandwidth"] if a == v else 0.0 for a, b in arcs]
-        rows.append([0.0] * n + busy)
-        limits.append(1.0)
-    caps = [(0, tree.nodes[v]["speed"] / work) for v in nodes]
-    widths = [(0, tree[a][b]["bandwidth"] / data if data else None) for a, b in arcs]
-    best = linprog(
-        [-1.0] * n + [0.0] * len(arcs), A_ub=rows or None, b_ub=limits or None, bounds=caps + widths
-    )
-    return -best.fun * work
-
-
-@settings(max_examples=scale_count(120), deadline=None)
-@given(st.integers(1, 8), st.integers(0, 10**6))
-def test_equivalent_speed_is_the_optimum_of_the_linear_program(size, seed):
-    rng = np.random.default_rng(seed)
-    tree = nx.Graph()
-    tree.add_nodes_from(range(size))
-    tree.add_edges_from((v, int(rng.integers(v))) for v in range(1, size))
-    for v in tree:
-        tree.nodes[v]["speed"] = float(rng.choice([0, 1, 2, 10])) * rng.uniform(0.5, 1)
-    for _, _, edge in tree.edges(data=True):
-        edge["bandwidth"] = float(rng.choice([0.5, 2, 8])) * rng.uniform(0.5, 1)
-    master, data, work = int(rng.integers(size)), float(rng.choice([0, 0.5, 3])), 2.0
-    got = equivalent_speed(tree, master, data, work)
-    assert got == pytest.approx(by_program(tree, master, data, work), rel=1e-7, abs=1e-7)
-
-
-def test_a_link_without_bandwidth_feeds_no_node():
-    tree = nx.Graph([("m", "a", {"bandwidth": 0.0})])
-    nx.set_node_attributes(tree, 3.0, "speed")
-    assert equivalent_speed(tree, "m") == 3
-
-
-def star(**change):
-    tree = nx.Graph([("m", "a", {"bandwidth": 1.0})])
-    nx.set_node_attributes(tree, 1.0, "speed")
-    tree.nodes["a"].update(change)
-    return tree
-
-
-@pytest.mark.parametrize(
-    ("tree", "more", "message"),
-    [
-        (nx.cycle_graph(3), {"master": 0}, "must be a tree"),
-        (nx.DiGraph([(0, 1)]), {"master": 0}, "must be a tree"),
-        (nx.Graph(), {"master": 0}, "must be a tree"),
-        (star(), {"master": "z"}, "master 'z' is no node .* known nodes: 'm'"),
-        (star(speed=-1), {"master": "m"}, "speed of node 'a' must be a finite number"),
-        (star(speed=None), {"master": "m"}, "speed of node 'a' must be a finite number"),
-        (star(), {"master": "m", "work": 0.0}, "work must be a finite number above 0"),
-        (star(), {"master": "m", "data": -1.0}, "data must be"),
-        (star(), {"master": "m", "data": "x"}, "data must be a finite number .* got 'x'"),
-        ("star", {"master": "m"}, "must be a tree, got star"),
-    ],
-)
-def test_what_is_no_site_is_refused(tree, more, message):
-    with pytest.raises(InputError, match=message):
-        equivalent_speed(tree, **more)
-
-
-def test_a_site_becomes_a_cluster():
-    site = star()
-    p = Platform(**fields(speed=[equivalent_speed(site, "m"), 2]))
-    assert p.speed.tolist() == [2, 2]
+def test_priorities_are_inverted():
+    p = Platform(**fields(speed=[2, 2]))
     assert polish(p, np.zeros((2, 2))).objective == 2
     assert replace(p, priority=[1, 2]).inverse_priority.tolist() == [[1, 1], [0.5, 0.5]]
+
+
+def test_columns_of_links_that_are_not_known_are_refused():
+    links = pair().links.assign(max_conect=3)
+    with pytest.raises(InputError, match=r"'max_conect' .* mean max_connect\?"):
+        replace(pair(), links=links)
+    with pytest.raises(InputError, match="links have a column 'max_conect'"):
+        Network(["a", "b"], [20, 20], links, pair().routes)
+    for kept in (
+        replace(pair(), links=links, ignore=["max_conect"]),
+        Network(["a", "b"], [20, 20], links, pair().routes, ignore=["max_conect"]),
+    ):
+        assert list(kept.links) == ["bandwidth", "max_connect"]
+        assert list(replace(kept, gateway=[1, 1]).links) == ["bandwidth", "max_connect"]

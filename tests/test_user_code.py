@@ -33,9 +33,13 @@ def always_one(values):
 
 def first_device(state, policy, reading):
     return None
+
+def head_first(state, policy, reading):
+    return cpugpu.Decision(state.main.head.job, 0, "mine") if state.main else None
 """
 TASKS = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [9, 6, 3], "deadline": [60.0, 60.0, 60.0]})
 CLUSTER = realtime.Cluster(nodes=2, cms=1, cps=1)
+QUEUE = pd.DataFrame({"app": ["a"], "arrival": [0.0], "cpu_time": 2.0, "gpu_time": 1.0})
 
 
 @pytest.fixture
@@ -52,7 +56,7 @@ def environment():
         traces=np.full((1, 4, 1), 100.0),
         step=10,
         requests=pd.DataFrame(
-            {"time": [0.0], "client": 0, "send": 0, "recv": 0, "work": 100, "deadline": 9}
+            {"arrival": [0.0], "client": 0, "send": 0, "recv": 0, "work": 100, "due": 9}
         ),
     )
 
@@ -73,21 +77,25 @@ def test_the_functions_of_a_policy_of_papers_m_and_i(named):
 
 
 def test_a_scheduler_and_a_predictor_of_paper_b(named):
-    scheduler = bricks.Scheduler(named("last_server"))
+    policy = bricks.Policy(named("last_server"))
     reading = bricks.Reading(predictor=named("always_one"))
-    assert scheduler.name == "last_server x/x"
-    found = bricks.simulate(environment(), scheduler, reading)
-    assert found.requests["server"].tolist() == [1]
+    assert policy.name == "last_server"
+    for one in (policy, named("last_server")):
+        found = bricks.simulate(environment(), one, reading)
+        assert found.name == "last_server"
+        assert found.requests["server"].tolist() == [1]
     assert reading.predictor.__name__ == "always_one"
 
 
 def test_a_policy_and_a_rule_of_paper_c(named):
     assert cpugpu.Policy(named("first_device")).rule.__name__ == "first_device"
-    jobs = pd.DataFrame({"app": ["a"], "arrival": [0.0], "cpu_time": 2.0, "gpu_time": 1.0})
-    jobs = jobs.assign(cpu_estimate=2.0, gpu_estimate=1.0)
+    jobs = QUEUE.assign(cpu_estimate=2.0, gpu_estimate=1.0)
     by_file = cpugpu.simulate(jobs, cpugpu.Machine(1, 1), named("strict"))
     by_name = cpugpu.simulate(jobs, cpugpu.Machine(1, 1), "torque-strict")
     pd.testing.assert_frame_equal(by_file.jobs, by_name.jobs)
+    assert by_file.name == "strict"
+    eager = cpugpu.simulate(jobs, cpugpu.Machine(1, 1), named("head_first"))
+    assert (eager.name, eager.jobs["rule"].tolist()) == ("head_first", ["mine"])
 
 
 def test_a_module_is_named_as_a_file_is():
@@ -99,8 +107,9 @@ def test_a_module_is_named_as_a_file_is():
 USES = {
     "realtime.simulate": lambda place: realtime.simulate(TASKS, CLUSTER, place),
     "realtime.Policy": lambda place: realtime.Policy(place, "min"),
-    "bricks.Scheduler": lambda place: bricks.Scheduler(place),
+    "bricks.Policy": lambda place: bricks.Policy(place),
     "bricks.Reading": lambda place: bricks.Reading(predictor=place),
+    "cpugpu.simulate": lambda place: cpugpu.simulate(QUEUE, cpugpu.Machine(1, 1), place),
     "cpugpu.Policy": lambda place: cpugpu.Policy(place),
 }
 

@@ -5,7 +5,6 @@ import warnings
 from decimal import Decimal
 from fractions import Fraction
 
-import networkx as nx
 import numpy as np
 import pandas as pd
 import pytest
@@ -22,6 +21,7 @@ CLUSTER = realtime.Cluster(nodes=3, cms=1, cps=10)
 TASKS = pd.DataFrame({"arrival": [0.0, 1.0], "sigma": [6.0, 7.0], "deadline": [90.0, 80.0]})
 APPS = pd.DataFrame({"cpu_time": [4.0, 2.0], "gpu_time": [1.0, 3.0]}, index=["a", "b"])
 JOBS = queues.jobs_in_order(APPS, ["a", "b", "a"])
+NOISES = ("cv", "outliers", "factor", "error")
 CHUNKS = cpugpu.equal_chunks(5, h2d=3, map=1, d2h=2)
 LINKS = pd.DataFrame({"bandwidth": [3.0, 2.0], "max_connect": [2, 3]})
 ROUTES = {(0, 1): [0], (1, 0): [0], (1, 2): [1], (2, 1): [1]}
@@ -33,8 +33,8 @@ GRID = {
     "servers": pd.DataFrame({"domain": [0, 0], "performance": [100.0, 300.0]}),
     "clients": pd.DataFrame({"domain": [0]}),
     "requests": pd.DataFrame(
-        {"time": [0.0, 5.0], "client": [0, 0], "send": [10.0, 20.0], "recv": [5.0, 5.0],
-         "work": [1e3, 2e3], "deadline": [200.0, 300.0]}
+        {"arrival": [0.0, 5.0], "client": [0, 0], "send": [10.0, 20.0], "recv": [5.0, 5.0],
+         "work": [1e3, 2e3], "due": [200.0, 300.0]}
     ),
     "traces": np.full((1, 4, 3), 50.0), "step": 10.0,
 }  # fmt: skip
@@ -70,12 +70,19 @@ def dcratio(**options):
 
 
 def drawn(**options):
-    return queues.random_jobs(APPS, **({"jobs": 3} | options))
+    noise = {name: options.pop(name) for name in NOISES if name in options}
+    return queues.random_jobs(APPS, **({"jobs": 3} | options), noise=queues.Noise(**noise))
+
+
+def queued(jobs=None, policy="history"):
+    return cpugpu.simulate(JOBS if jobs is None else jobs, cpugpu.Machine(1, 1), policy)
 
 
 def map_reduce(job=None, **options):
     blocks = cpugpu.split_text("the quick fox the dog", 3)
-    cpugpu.run_mapreduce(job or cpugpu.word_count(), blocks, **options).check()
+    group = options.pop("group", cpugpu.NodeGroup(2, 2, 2))
+    job = job or cpugpu.word_count()
+    cpugpu.run_mapreduce(job, blocks, group, "history", **options).check()
 
 
 def random_environment(**options):
@@ -85,15 +92,7 @@ def random_environment(**options):
 
 def broker(**options):
     wires = LINKS.iloc[:1]
-    return steady.Broker(steady.Network(["a", "b"], [9, 9], wires, {(0, 1): [0]}), **options)
-
-
-def star(**options):
-    tree = nx.Graph()
-    tree.add_node("m", speed=1.0)
-    tree.add_node("a", speed=options.pop("speed", 2.0))
-    tree.add_edge("m", "a", bandwidth=options.pop("bandwidth", 3.0))
-    return steady.equivalent_speed(tree, "m", **options)
+    return steady.Broker(steady.Network(["a", "b"], [9, 9], wires, {(0, 1): [0]}), "G", **options)
 
 
 #: Every argument that is a number of any kind: what takes it, and a value that it takes.
@@ -124,9 +123,7 @@ NUMBERS = {
     "Broker speed": (lambda x: broker().register("a", x), 2.0),
     **{f"Broker {n}": (lambda x, n=n: broker().submit("x", "a", **({"load": 1.0} | {n: x})), 2.0)
        for n in ("load", "priority", "work", "data")},
-    **{f"tree {n}": (lambda x, n=n: star(**{n: x}), 2.0)
-       for n in ("speed", "bandwidth", "data", "work")},
-    **{f"Scheduler {n}": (lambda x, n=n: bricks.Scheduler(**{n: x}), 0.5)
+    **{f"Grid policy {n}": (lambda x, n=n: bricks.Policy(**{n: x}), 0.5)
        for n in ("opt", "pload", "fallback_slack")},
     "bricks Reading": (lambda x: bricks.Reading(probe=x), 2.0),
     **{f"Environment {n}": (lambda x, n=n: environment(**{n: x}), 16.0)
@@ -136,7 +133,7 @@ NUMBERS = {
     "Environment background": (lambda x: environment(background=[[x], []]), 2.0),
     "Environment performance": (lambda x: environment("servers", "performance", x), 2.0),
     **{f"requests {n}": (lambda x, n=n: environment("requests", n, x), 2.0)
-       for n in ("time", "send", "recv", "work", "deadline")},
+       for n in ("arrival", "send", "recv", "work", "due")},
     **{f"drawn {n}": (lambda x, n=n: random_environment(**{n: x}), v)
        for n, v in (("interval", 8.0), ("horizon", 1024.0), ("trace_step", 16.0),
                     ("background_work", 64.0), ("server_load", 0.5), ("H", 0.5))},
@@ -146,12 +143,12 @@ NUMBERS = {
     "traces std": (lambda x: traces.random_traces([1.0], 8, std=x), 0.5),
     "cpugpu bound": (lambda x: cpugpu.Policy("history", bound=x), 0.5),
     "cpugpu deviations": (lambda x: cpugpu.Reading(deviations=x), 0.5),
-    "cpugpu arrival": (lambda x: cpugpu.simulate(changed(JOBS, "arrival", x).assign(
+    "cpugpu arrival": (lambda x: queued(changed(JOBS, "arrival", x).assign(
         arrival=[x, 9.0, 9.0])), 2.0),
-    "cpugpu cpu_time": (lambda x: cpugpu.simulate(changed(JOBS, "cpu_time", x)), 2.0),
+    "cpugpu cpu_time": (lambda x: queued(changed(JOBS, "cpu_time", x)), 2.0),
     "applications single": (lambda x: queues.applications(single=x), 0.5),
     **{f"jobs {n}": (lambda x, n=n: drawn(**{n: x}), 0.5)
-       for n in ("cv", "outliers", "factor", "error", "interval")},
+       for n in (*NOISES, "interval")},
 }  # fmt: skip
 
 #: Every argument that is a whole number, and a value that it takes.
@@ -169,7 +166,7 @@ WHOLES = {
     "origin": (lambda x: steady.Platform(links=LINKS, routes=ROUTES, origin=[x, 1, 2], **PLATFORM),
                2),
     "Share cluster": (lambda x: steady.Share(x, (1,), 0.5), 2),
-    "Scheduler max_fallbacks": (lambda x: bricks.Scheduler(max_fallbacks=x), 2),
+    "Grid policy max_fallbacks": (lambda x: bricks.Policy(max_fallbacks=x), 2),
     "two_level": (lambda x: ways.two_level(x), 2),
     "client": (lambda x: bricks.Environment(**GRID | {
         "clients": pd.DataFrame({"domain": [0, 0, 0]}),
@@ -179,16 +176,15 @@ WHOLES = {
     "applications": (lambda x: queues.applications(count=x), 2),
     "jobs": (lambda x: drawn(jobs=x), 2),
     "batches": (lambda x: drawn(batches=x), 2),
-    "min_samples": (lambda x: cpugpu.simulate(JOBS, policy=cpugpu.Policy(min_samples=x)), 2),
+    "min_samples": (lambda x: queued(policy=cpugpu.Policy(min_samples=x)), 2),
     **{f"Gpu {n}": (lambda x, n=n: cpugpu.run_chunks(CHUNKS, cpugpu.Gpu(**{n: x})).check(), 2)
        for n in ("streams", "copy_engines")},
     **{f"run_chunks {n}": (lambda x, n=n: cpugpu.run_chunks(CHUNKS, **{"gpus": 2, n: x}).check(), 2)
-       for n in ("gpus", "per_link", "buffers")},
+       for n in ("gpus", "buffers")},
     "NodeGroup": (lambda x: map_reduce(group=cpugpu.NodeGroup(x, x, x)), 2),
     "Costs chunks": (lambda x: map_reduce(costs=cpugpu.Costs(chunks=x)), 2),
     "partitions": (lambda x: map_reduce(cpugpu.word_count(x)), 2),
-    "replicas": (lambda x: map_reduce(replicas=x), 2),
-    "slots": (lambda x: cpugpu.run_slots(pd.DataFrame({"tasks": [3]}), x).check(), 2),
+    "replicas": (lambda x: map_reduce(storage=cpugpu.Storage(x)), 2),
     **{f"seed {name}": (call, 2) for name, call in {
         "mcdf": lambda x: mcdf(seed=x),
         "dcratio": lambda x: dcratio(seed=x),
@@ -265,7 +261,7 @@ FAR = [5e-324, 1e-308, 1e-200, 1e200, 1e308]
 RANGE = "between 1e-100 and 1e+100"
 #: Numbers with a smaller upper end of their own, which is what the message then names.
 SHARES = (
-    "Share", "random connectivity", "random heterogeneity", "Broker trust", "Scheduler opt",
+    "Share", "random connectivity", "random heterogeneity", "Broker trust", "Grid policy opt",
     "cpugpu bound", "cpugpu deviations", "applications single", "jobs cv", "jobs outliers",
     "jobs error", "drawn H", "drawn server_load", "traces H",
 )  # fmt: skip
@@ -325,7 +321,7 @@ def test_a_device_time_at_an_end_of_the_range_passes_the_check(policy):
         for value in (validate.MIN_MAGNITUDE, validate.MAX_MAGNITUDE):
             with warnings.catch_warnings():
                 warnings.simplefilter("error")
-                cpugpu.simulate(changed(JOBS, name, value), policy=policy).check()
+                queued(changed(JOBS, name, value), policy).check()
 
 
 # ----------------------------------------------------------------------------- the page itself
@@ -447,9 +443,9 @@ def of_a_user(name, error):
     if name == "order":
         policy = realtime.Policy(lambda tasks: fail(error), "min")
         return realtime.simulate(TASKS, CLUSTER, policy)
-    chosen, seen = bricks.Scheduler(), bricks.Reading()
+    chosen, seen = bricks.Policy(), bricks.Reading()
     if name == "chooser":
-        chosen = bricks.Scheduler(lambda view: fail(error))
+        chosen = bricks.Policy(lambda view: fail(error))
     else:
         seen = bricks.Reading(predictor=lambda window: fail(error))
     return bricks.simulate(bricks.Environment(**GRID), chosen, seen)

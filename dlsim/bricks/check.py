@@ -14,7 +14,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.bricks.environment import Environment
-from dlsim.bricks.model import Reading, Scheduler
+from dlsim.bricks.model import Policy, Reading
 from dlsim.compiled import CLOCK_DIVISOR, TOL, deadline_with_tolerance
 from dlsim.errors import ScheduleError
 from dlsim.rounding import MAX_ULPS, RELATIVE_ROUNDING, time_tolerance, times_equal
@@ -42,7 +42,7 @@ class ResultTables(Protocol):
     @property
     def environment(self) -> Environment: ...
     @property
-    def scheduler(self) -> Scheduler: ...
+    def policy(self) -> Policy: ...
     @property
     def reading(self) -> Reading: ...
 
@@ -67,7 +67,7 @@ def _request_rules(result: ResultTables) -> Iterator[TestedRule]:
     yield "every request is in the table, once, in order", expected, is_in_order
     completion = requests["completion"]
     is_refused = requests["server"] < 0  # as only a user's function may do
-    is_refused &= (completion == np.inf) & callable(result.scheduler.algorithm)
+    is_refused &= (completion == np.inf) & callable(result.policy.algorithm)
     yield "every request is complete", requests.index, np.isfinite(completion) | is_refused
 
 
@@ -80,8 +80,8 @@ def _price_rules(result: ResultTables) -> Iterator[TestedRule]:
     cost = requests["cost"]
     is_right = times_equal(cost, price, 0.0) | (np.isnan(cost) & np.isnan(price))
     yield "the cost is the performance of the server that ran it", requests.index, is_right
-    due = env.requests["deadline"].to_numpy()
-    span = np.abs(due - env.requests["time"])
+    due = env.requests["due"].to_numpy()
+    span = np.abs(due - env.requests["arrival"])
     is_right = _lateness_is_right(requests["missed"], requests["completion"], due, span)
     yield "missed means completion after the deadline", requests.index, is_right
 
@@ -114,7 +114,7 @@ def _cause_rules(result: ResultTables) -> Iterator[TestedRule]:
     requests, attempts = result.requests, result.attempts
     attempt_requests = pd.Index(attempts["request"])
     fallback = attempts.groupby("request", sort=False)["arrived"].shift()
-    request_time = result.environment.requests["time"].reindex(attempts["request"]).to_numpy()
+    request_time = result.environment.requests["arrival"].reindex(attempts["request"]).to_numpy()
     cause = np.where(fallback.isna(), request_time, fallback)
     is_prompt = attempts["submitted"] == cause
     rule = "a request is submitted when it comes and when it falls back"
@@ -260,7 +260,7 @@ def _queue_rules(result: ResultTables) -> Iterator[TestedRule]:
 def _fallback_rules(result: ResultTables) -> Iterator[TestedRule]:
     """Yield the rules of Fallback, eq. (6) and (7)."""
     env, requests, attempts = result.environment, result.requests, result.attempts
-    most = result.scheduler.max_fallbacks
+    most = result.policy.max_fallbacks
     if most and not result.reading.fallback_strict:
         most += 1
     fallbacks, index = requests["fallbacks"], pd.Index(attempts["request"])
@@ -268,12 +268,12 @@ def _fallback_rules(result: ResultTables) -> Iterator[TestedRule]:
     yield rule, requests.index, fallbacks <= most
 
     given = env.requests.loc[attempts["request"]]
-    due = given["deadline"].to_numpy() + result.scheduler.fallback_slack
+    due = given["due"].to_numpy() + result.policy.fallback_slack
     finish = attempts["promised"].to_numpy()
     if result.reading.fallback_time == "at_arrival":
         finish = finish + (attempts["arrived"] - attempts["submitted"]).to_numpy()
     earlier_attempts = attempts.groupby("request", sort=False).cumcount().to_numpy()
-    span = np.abs(due - given["time"].to_numpy())
+    span = np.abs(due - given["arrival"].to_numpy())
     is_right = _lateness_is_right(~attempts["accepted"], finish, due, span)
     is_last_try = attempts["accepted"] & (earlier_attempts >= most)
     yield "a server accepts unless eq. (6) and (7) hold", index, is_last_try | is_right
@@ -284,7 +284,7 @@ def _fallback_rules(result: ResultTables) -> Iterator[TestedRule]:
         is_possible |= (requests["server"] < 0).to_numpy()
         rule = "the server promises no less than its backlog and the work"
         yield rule, accepted.index, is_possible
-    if result.scheduler.exclude_rejecting and not callable(result.scheduler.algorithm):
+    if result.policy.exclude_rejecting and not callable(result.policy.algorithm):
         earlier = attempts.groupby(["request", "server"], sort=False).cumcount()
         is_again = (earlier > 0) & (earlier_attempts < len(env.servers))
         yield "no server is asked twice while another is left", index, ~is_again
@@ -344,13 +344,13 @@ def _load_bounds(result: ResultTables) -> tuple[Floats, Floats] | None:
         jobs = (requests["server"], requests["arrived"], requests["end"])
         fewest, most = _count_present(server, _observation_times(result), *jobs, reading.probe)
         low, high = low + fewest, high + most
-    if result.scheduler.load_correction:
+    if result.policy.load_correction:
         last = "end" if reading.corrected_until == "served" else "completion"
         completed = requests[last].reindex(attempts["request"]).to_numpy()
         until = np.where(attempts["accepted"], completed, attempts["arrived"])
         now = attempts["submitted"].to_numpy(dtype=float)
         fewest, most = _count_present(server, now, server, now, until, 0.0)
-        pload = result.scheduler.pload
+        pload = result.policy.pload
         low, high = low + pload * fewest, high + pload * (most - 1)  # a job does not count itself
     return low, high
 
@@ -369,7 +369,7 @@ def _estimate_rules(result: ResultTables) -> Iterator[TestedRule]:
     work_alone = given["work"] / env.servers["performance"].to_numpy()[server]
     is_right = _at_least(estimate, work_alone, work_alone)
     yield "no estimate is below the work alone (eq. 2)", index, is_right
-    if result.reading.predictor not in ("last", "perfect") or result.scheduler.correct_links:
+    if result.reading.predictor not in ("last", "perfect") or result.policy.correct_links:
         return
     client = env.requests["client"].to_numpy()[rows]
     client_domain = env.clients["domain"].to_numpy()[client]
@@ -403,7 +403,7 @@ def check_result(result: ResultTables) -> None:
         for column in columns:
             if column not in getattr(result, name):
                 missing = f"table {name} needs the column {column}"
-                raise ScheduleError(f"{missing} ({result.scheduler.name})")
+                raise ScheduleError(f"{missing} ({result.policy.name})")
     groups = (
         _request_rules,
         _submission_rules,
@@ -418,5 +418,5 @@ def check_result(result: ResultTables) -> None:
         is_right = np.asarray(holds, dtype=bool)
         if not is_right.all():
             row = unwrap_scalar(index[int(np.argmin(is_right))]) if len(index) else "none"
-            run = f"{result.scheduler.name}, {result.reading.changes() or 'default reading'}"
+            run = f"{result.policy.name}, {result.reading.changes() or 'default reading'}"
             raise ScheduleError(f"{rule}: broken by request {row!r} ({run})")

@@ -4,16 +4,18 @@ Source: paper B (bricks), section 2 (Figures 1 and 2) and section 4.1 (Table 1).
 """
 
 import functools
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from dlsim import validate
 from dlsim.bricks.core.network import Stream, pack_arrivals
-from dlsim.bricks.speeds import network_for
-from dlsim.bricks.topology import TWO_LEVEL, Topology, from_paths, two_level
+from dlsim.bricks.core.state import EnvironmentArrays
+from dlsim.bricks.topology import TWO_LEVEL, Topology, two_level
 from dlsim.bricks.traces import (
     MOST_VALUES,
     Seed,
@@ -21,8 +23,8 @@ from dlsim.bricks.traces import (
     refuse_dead_links,
     trace_array,
 )
-from dlsim.bricks.workload import random_environment
-from dlsim.compiled import time_offset
+from dlsim.bricks.workload import random_environment, sort_options
+from dlsim.compiled import CORES, time_offset
 from dlsim.errors import InputError
 from dlsim.validate import (
     MAX_COUNT,
@@ -38,15 +40,22 @@ from dlsim.validate import (
 INPUT_COLUMNS: dict[str, dict[str, float]] = {
     "servers": {"domain": 0, "performance": 0},
     "clients": {"domain": 0},
-    "requests": {
-        "time": 0,
-        "client": 0,
-        "send": 0,
-        "recv": 0,
-        "work": 0,
-        "deadline": -MAX_MAGNITUDE,
-    },
+    "requests": {"arrival": 0, "client": 0, "send": 0, "recv": 0, "work": 0, "due": -MAX_MAGNITUDE},
 }
+#: Most arrivals of other users' data that the uncompiled core puts on links.
+MAX_UNCOMPILED_ARRIVALS = 50_000
+
+
+def _read_only(value: Any) -> Any:
+    """Return an array as a read-only view, so that the compiler sees one type of array."""
+    if isinstance(value, Stream):
+        return Stream(*map(_read_only, value))
+    if not isinstance(value, np.ndarray):
+        return value
+    kinds = {"f": np.float64, "i": np.int64, "b": np.bool_}
+    view: NDArray[Any] = np.ascontiguousarray(value, kinds[value.dtype.kind]).view()
+    view.flags.writeable = False
+    return view
 
 
 def _check_column(name: str, rows: pd.DataFrame, key: str, *ends: float, **how: Any) -> Any:
@@ -60,9 +69,10 @@ def _check_row_numbers(name: str, rows: pd.DataFrame, key: str, count: int, what
     _check_column(name, rows, key, 0, count - 1, is_whole=True, rule=rule)
 
 
-def _check_table(name: str, rows: Any) -> pd.DataFrame:
+def _check_table(name: str, rows: Any, ignore: Collection[str]) -> pd.DataFrame:
     """Return a copy of an input table; raise InputError for a column that cannot be used."""
-    found = require_table(name, rows, list(INPUT_COLUMNS[name]), empty=name != "servers").copy()
+    how: dict[str, Any] = {"optional": (), "ignore": ignore, "empty": name != "servers"}
+    found = require_table(name, rows, list(INPUT_COLUMNS[name]), **how).copy()
     for key, low in INPUT_COLUMNS[name].items():
         above, is_whole = key == "performance", key in ("domain", "client")
         most = MAX_COUNT if is_whole else MAX_MAGNITUDE
@@ -77,17 +87,9 @@ def _to_lists(name: str, what: str, lists: Any) -> list[Floats]:
     return [nonnegative_numbers(f"{name}: {what} of queue {k}", one) for k, one in enumerate(lists)]
 
 
-def _pack_stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
-    """Join arrivals, one sorted list per queue, and their sizes into a stream."""
-    lists: list[Floats]
-    if isinstance(times, Stream):  # of another environment, by dataclasses.replace
-        got = len(times.first) - 1
-        if got == queues:
-            return times
-        lists = [times.times] * got if len(times.times) else []
-    else:
-        lists = _to_lists(name, "arrival times", () if times is None else times)
-    lists = lists or [np.empty(0)] * queues
+def _arrival_lists(name: str, queues: int, times: Any) -> list[Floats]:
+    """Return the arrivals at every queue; raise InputError for lists that are not sorted."""
+    lists = _to_lists(name, "arrival times", times) or [np.empty(0)] * queues
     if (got := len(lists)) != queues:
         raise InputError(f"{name} needs one list of arrival times per queue, {queues}; got {got}")
     for k, one in enumerate(lists):
@@ -95,6 +97,16 @@ def _pack_stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
             raise InputError(f"{name} needs a list of arrival times for queue {k}; got {one!r}")
         if (np.diff(one) < 0).any():
             raise InputError(f"{name} arrival times of queue {k} must not decrease; sort them")
+    return lists
+
+
+def _pack_stream(name: str, queues: int, times: Any, sizes: Any) -> Stream:
+    """Join arrivals, one sorted list per queue, and their sizes into a stream."""
+    if isinstance(times, Stream):  # of another environment, by dataclasses.replace
+        if len(times.first) - 1 == queues:
+            return times
+        times = [times.times_of(k) for k in range(len(times.first) - 1)] if len(times.times) else ()
+    lists = _arrival_lists(name, queues, () if times is None else times)
     if np.isscalar(sizes):
         return pack_arrivals(lists, np.array([float(number(f"size of {name}", sizes))]))
     size_lists = _to_lists(name, "sizes", sizes)
@@ -120,8 +132,9 @@ class Environment:
     step : float
         Seconds per entry of a trace; the last entry is held for ever.
     requests : DataFrame
-        Columns time (s), client (row of `clients`), send and recv (Mbit), work (Mops),
-        deadline (absolute, s), sorted by time; index = request id.
+        Columns arrival (s), client (row of `clients`), send and recv (Mbit), work (Mops),
+        due (the instant at which the result has to be back, s), sorted by arrival; index = request
+        id.
     background : sequence of array_like, optional
         Arrival times of other users' jobs, one sorted list per server.
     background_work : float or sequence of array_like
@@ -132,9 +145,8 @@ class Environment:
         External CPU load of the servers (the trace model of section 2.1), with the same
         `step`: a server then works at performance / (1 + load), and that load is what the
         monitor sees instead of `server_load`.
-    paths : Topology or DataFrame, optional
-        With traces of shape (links, steps): a `dlsim.bricks.topology.Topology`, or its
-        table source, target (domains), hop, link.
+    paths : Topology, optional
+        With traces of shape (links, steps): the links between every two domains.
     link_background : sequence of array_like, optional
         Arrival times of other users' data, one sorted list per link (the extraneous data
         model of section 2.1): each occupies its link for data / throughput, first come,
@@ -147,12 +159,19 @@ class Environment:
         Logical packet size in Mbit.
     horizon : float, optional
         When requests stop arriving, by default with the last one.
+    ignore : sequence of str
+        Columns of the tables that may be there and are not read; any other one is refused.
 
     Raises
     ------
     InputError
         Naming the table, the column and the row that cannot be used; also for no servers, and for a
         link that ends with throughput zero, over which a transfer might never end.
+
+    Notes
+    -----
+    An environment stays as it is made: the arrays that runs read are made once. Another one is made
+    by `dataclasses.replace`.
     """
 
     servers: pd.DataFrame
@@ -164,11 +183,12 @@ class Environment:
     background_work: Any = 50.0
     server_load: float = 0.0
     load_traces: Any = None
-    paths: Topology | pd.DataFrame | None = None
+    paths: Topology | None = None
     link_background: Any = None
     link_data: Any = 10.0
     packet: float = 10.0
     horizon: float | None = None
+    ignore: Collection[str] = ()
 
     def __post_init__(self) -> None:
         """Check and convert the fields."""
@@ -176,7 +196,7 @@ class Environment:
         vars(self).update(step=step, packet=packet)
         vars(self)["server_load"] = float(number("server_load", self.server_load))
         for name in INPUT_COLUMNS:
-            vars(self)[name] = _check_table(name, getattr(self, name))
+            vars(self)[name] = _check_table(name, getattr(self, name), self.ignore)
         vars(self)["traces"] = trace_array("traces", self.traces, (2, 3))
         servers, links = len(self.servers), len(self.rates)
         if self.load_traces is not None:
@@ -198,11 +218,8 @@ class Environment:
         self._check_requests()
 
     def _check_links(self) -> None:
-        if not (self.paths is None or isinstance(self.paths, Topology | pd.DataFrame)):
-            raise InputError(
-                "paths must be a Topology or a DataFrame with the columns source, target, hop, "
-                f"link; got {type(self.paths).__name__}"
-            )
+        if self.paths is not None:
+            validate.instance("paths", self.paths, Topology, "; see dlsim.bricks.topology.tree")
         if (self.traces.ndim == 2) != (self.paths is not None):
             raise InputError(
                 "traces of shape (links, steps) need paths, and those of shape "
@@ -224,14 +241,14 @@ class Environment:
     def _check_requests(self) -> None:
         requests = self.requests
         _check_row_numbers("requests", requests, "client", len(self.clients), "clients")
-        is_earlier = np.diff(requests["time"]) < 0
+        is_earlier = np.diff(requests["arrival"]) < 0
         if is_earlier.any():
             row = validate.unwrap_scalar(requests.index[int(np.argmax(is_earlier)) + 1])
             raise InputError(
-                f"requests must be sorted by time, but row {row!r} comes before the one above; "
-                "use requests.sort_values('time', kind='stable')"
+                f"requests must be sorted by arrival, but row {row!r} comes before the one above; "
+                "use requests.sort_values('arrival', kind='stable')"
             )
-        last = float(requests["time"].max()) if len(requests) else 0.0
+        last = float(requests["arrival"].max()) if len(requests) else 0.0
         until = last if self.horizon is None else self.horizon
         rule = f"at least {last:g}, the last request"
         vars(self)["horizon"] = float(number("horizon", until, last, rule=rule))
@@ -244,47 +261,85 @@ class Environment:
     @functools.cached_property
     def topology(self) -> Topology:
         """The links between every two domains."""
-        if isinstance(self.paths, Topology):
-            return self.paths
-        if self.paths is None:
-            return two_level(len(self.traces))
-        names = {"name": [f"link {k}" for k in range(len(self.rates))]}
-        return from_paths(pd.DataFrame(names), self.paths)
+        return two_level(len(self.traces)) if self.paths is None else self.paths
 
     @functools.cached_property
     def available_rates(self) -> Floats:
         """Throughput of all links that other users' data leave, Mbit/s, shape (links, steps)."""
         if not len(self.link_background.times):
             return self.rates
-        network = network_for(len(self.link_background.times))
-        rates: Floats = network.available_throughput(self.rates, self.step, self.link_background)
+        core, arrivals = CORES["bricks"], len(self.link_background.times)
+        modules = core.python if arrivals <= MAX_UNCOMPILED_ARRIVALS else core.compiled
+        rates: Floats = modules.network.available_throughput(
+            self.rates, self.step, self.link_background
+        )
         return rates
 
     @functools.cached_property
     def origin(self) -> float:
         """Begin of a run's clock: 0, or near the first arrival if all arrivals are late."""
         streams = (self.background.times, self.link_background.times)
-        arrivals = [self.requests["time"].to_numpy(), *(times for times in streams if len(times))]
+        arrivals = [
+            self.requests["arrival"].to_numpy(),
+            *(times for times in streams if len(times)),
+        ]
         if not len(self.requests):
             return 0.0
         first = min(float(times.min()) for times in arrivals)
         last = max(float(times.max()) for times in arrivals)
         return time_offset(np.array([first, last]))
 
-    def shift_to_origin(self, arrivals: Stream) -> Stream:
+    def _shift_to_origin(self, arrivals: Stream) -> Stream:
         """Return arrivals on the clock of a run."""
         if self.origin == 0:
             return arrivals
         return arrivals._replace(times=arrivals.times - self.origin)
 
+    @functools.cached_property
+    def arrays(self) -> EnvironmentArrays:
+        """What a run reads: read-only arrays on its clock, of which large ones are not copied."""
+        servers, topology = self.servers, self.topology
+        loads = np.empty((len(servers), 0)) if self.load_traces is None else self.load_traces
+        requests = {name: self.requests[name].to_numpy() for name in INPUT_COLUMNS["requests"]}
+        requests |= {name: requests[name] - self.origin for name in ("arrival", "due")}
+        arrays = EnvironmentArrays(
+            origin=self.origin,
+            performance=servers["performance"].to_numpy(),
+            server_domain=servers["domain"].to_numpy(),
+            client_domain=self.clients["domain"].to_numpy(),
+            background=self._shift_to_origin(self.background),
+            server_load=float(self.server_load),
+            load_traces=loads,
+            rates=self.available_rates,
+            capacity=self.rates,
+            link_background=self._shift_to_origin(self.link_background),
+            step=float(self.step),
+            packet=float(self.packet),
+            path_start=topology.first,
+            path_links=topology.hops,
+            return_start=topology.by_target[0],
+            return_links=topology.by_target[1],
+            domains=int(topology.domains),
+            **requests,
+        )
+        return EnvironmentArrays(*map(_read_only, arrays))
+
     @classmethod
-    def random(cls, seed: Seed, interval: float = 60.0, **options: Any) -> Self:
+    def random(cls, seed: Seed = 0, interval: float = 60.0, **options: Any) -> Self:
         """Draw an environment as in Table 1 of the paper, the same for the same arguments.
 
-        `interval` is Int, the mean minutes between two requests; for the options see
-        `dlsim.bricks.workload.random_environment`.
+        Parameters
+        ----------
+        seed : int or SeedSequence
+            Root of all randomness.
+        interval : float
+            Int, the mean minutes between two requests.
+        **options
+            Fields of `dlsim.bricks.workload.RequestLaw`, `BackgroundLaw` and `NetworkLaw`.
+
+        Raises
+        ------
+        InputError
+            For an unknown option, or a value that cannot be used.
         """
-        known = sorted(random_environment.__kwdefaults__ or {})
-        for name in options:
-            validate.one_of("option of Environment.random", name, known)
-        return cls(**random_environment(seed, interval, **options))
+        return cls(**random_environment(seed, *sort_options({"interval": interval, **options})))

@@ -1,4 +1,4 @@
-"""Scheduler, reading, and the rules of a simulation of deadline scheduling on the Grid.
+"""Policies, reading, and the rules of a simulation of deadline scheduling on the Grid.
 
 Source: paper B (bricks), A. Takefusa, S. Matsuoka, H. Casanova, F. Berman, "A Study of
 Deadline Scheduling for Client-Server Systems on the Computational Grid", HPDC 2001.
@@ -6,7 +6,7 @@ Deadline Scheduling for Client-Server Systems on the Computational Grid", HPDC 2
 Units: seconds, Mbit, Mbit/s, Mops, Mops/s. The paper leaves the following rules open; they hold
 under every reading:
 
-- A request is submitted at its time; the scheduler picks a server at once; the input goes
+- A request is submitted at its arrival; the scheduler picks a server at once; the input goes
   over the path; once all of it has arrived the server takes the request into its queue or
   lets it fall back, which submits it again at that same instant. A server runs its queue,
   client and background jobs alike, first come, first served, one at a time. The result goes
@@ -36,31 +36,43 @@ under every reading:
   units in the last place of the clock (`dlsim.compiled.deadline_with_tolerance`). The durations
   are: T_Si against T_target, the target; estimates against the best one, that one (ties go to the
   lowest server index); a completion, or eq. (6) with the clock added to both sides, against the
-  deadline, the time from the request to it; a probe, the probe interval; another user's job or
+  due instant, the time from the arrival to it; a probe, the probe interval; another user's job or
   data, the time that it takes; an entry of a trace, the step. The order of all other events is by
   exact time.
 """
 
+import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from typing import Any, NamedTuple
 
-from dlsim.bricks.core import state
+from dlsim.bricks.core import schedulers, state
 from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
-from dlsim.user_code import resolve_user_code
-from dlsim.validate import number, one_of, whole
+from dlsim.record import NamedRecord, require_names
+from dlsim.user_code import load_user_code, names_user_code, resolve_user_code
+from dlsim.validate import did_you_mean, instance, number, one_of, whole
 
 
 class RegistryEntry(NamedTuple):
-    """A method of the simulator: its name, its code in the kernels, its legend.
+    """A method of the simulator.
 
-    The legend is that of Figures 3 and 5, if it has one; ``{opt:g}`` stands for Opt.
+    Attributes
+    ----------
+    name : str
+        Its name in a `Policy` or `Reading`.
+    code : int
+        Its code in the kernels.
+    legend : str
+        Of an algorithm: its legend in Figures 3 and 5, in which ``{opt}`` stands for Opt.
+    text : str
+        Of an algorithm: which server it takes, in plain words.
     """
 
     name: str
     code: int
     legend: str = ""
+    text: str = ""
 
 
 class Registry(dict[str, RegistryEntry]):
@@ -78,11 +90,18 @@ class Registry(dict[str, RegistryEntry]):
         return self[one_of(self.kind, value, tuple(self))].code
 
 
-#: Schedulers of section 3.1 (`Scheduler.algorithm`); a user's own is a function.
+#: Algorithms of section 3.1 (`Policy.algorithm`); a user's own is a function.
 ALGORITHMS = Registry(
     "algorithm",
-    RegistryEntry("greedy", state.GREEDY, "Greedy"),
-    RegistryEntry("deadline", state.DEADLINE, "D-{opt:g}"),
+    RegistryEntry(
+        "greedy", schedulers.GREEDY, "Greedy", "the server that should finish the request first"
+    ),
+    RegistryEntry(
+        "deadline",
+        schedulers.DEADLINE,
+        "D-{opt}",
+        "the slowest server that should finish the request within {opt} times the time left",
+    ),
 )
 #: Predictors of links and loads (`Reading.predictor`); a user's own is a function.
 PREDICTORS = Registry(
@@ -109,7 +128,7 @@ PROBE_RULE: dict[str, Any] = {"above": True, "rule": "a finite number of seconds
 
 
 @dataclass(frozen=True)
-class Scheduler:
+class Policy(NamedRecord):
     r"""The rule that picks a server for a request (paper B, section 3).
 
     Parameters
@@ -137,16 +156,27 @@ class Scheduler:
         is divided by 1 + ``pload`` per client transfer that is under way over it, an
         input until it has arrived, a result once it is sent. Needs no `load_correction`.
     fallback_slack : float
-        Seconds past the deadline that a server still accepts (section 3.3).
+        Seconds past the due instant that a server still accepts (section 3.3).
+    name, text : str, optional
+        Default: the legend of Figures 3 and 5 that `read_legend` reads, such as ``D-0.7 L/F``, with
+        a function's own name for its first word and every other field that is not the default
+        behind it; and a sentence that says the same.
 
     Raises
     ------
     InputError
-        For an Opt outside (0, 1], an unknown algorithm or one without a name for the figures, or a
-        number out of range.
+        For an Opt outside (0, 1], an unknown algorithm, a number out of range, or a name or text
+        that is given but blank.
+
+    Examples
+    --------
+    >>> Policy("deadline", 0.7, load_correction=True, max_fallbacks=5).name
+    'D-0.7 L/F5'
+    >>> Policy(max_fallbacks=1, fallback_slack=60).name
+    'Greedy x/F (fallback_slack=60)'
     """
 
-    algorithm: str | Callable[[Any], int] = "greedy"
+    algorithm: str | Callable[[Any], Any] = "greedy"
     opt: float = 1.0
     load_correction: bool = False
     pload: float = 1.0
@@ -169,22 +199,155 @@ class Scheduler:
         )
         for name in ("load_correction", "exclude_rejecting", "correct_links"):
             one_of(name, getattr(self, name), (True, False))
-        if not self.legend.strip():
-            remedy = "give its record in ALGORITHMS a legend, or the function a __name__"
-            raise InputError(f"algorithm {self.algorithm!r} has no name for the figures; {remedy}")
+        self.settle_words(self._derive_name, self._derive_text)
+
+    def _derive_name(self) -> str:
+        """Return the legend, and behind it what no legend says."""
+        words = self._legend, self._mechanisms(), self._unsaid
+        return " ".join(filter(None, words)) if self._legend.strip() else ""
+
+    def _derive_text(self) -> str:
+        """Return a sentence with the algorithm, the mechanisms, and what no legend says."""
+        what = f"the server that {self._legend} chooses"
+        if not callable(self.algorithm):
+            what = ALGORITHMS[self.algorithm].text.format(opt=_shortest(self.opt)) or what
+        parts = [what]
+        if self.load_correction:
+            parts.append("Load Correction")
+        if self.max_fallbacks:
+            some = "one fallback" if self.max_fallbacks == 1 else f"{self.max_fallbacks} fallbacks"
+            parts.append(f"at most {some}")
+        return " ".join(filter(None, ("; ".join(parts), self._unsaid)))
 
     @property
-    def legend(self) -> str:
-        """The first word of `name`: Greedy, D-0.7, or a function's own name."""
+    def _legend(self) -> str:
+        """The first word of the legend: Greedy, D-0.7, or a function's own name."""
         if callable(self.algorithm):
             return str(getattr(self.algorithm, "__name__", type(self.algorithm).__name__))
-        return ALGORITHMS[self.algorithm].legend.format(opt=self.opt)
+        method = ALGORITHMS[self.algorithm]
+        return (method.legend or method.name).format(opt=_shortest(self.opt))
+
+    def _mechanisms(self) -> str:
+        """Return the last word of the legend, such as L/F; nothing for the plain algorithm."""
+        if not self.load_correction and not self.max_fallbacks:
+            return ""
+        fallback = {0: "x", 1: "F"}.get(self.max_fallbacks, f"F{self.max_fallbacks}")
+        return f"{'L' if self.load_correction else 'x'}/{fallback}"
 
     @property
-    def name(self) -> str:
-        """The legend of Figures 3 and 5, such as ``D-0.7 L/F``; a function's own name."""
-        fallback = "F" if self.max_fallbacks else "x"
-        return f"{self.legend} {'L' if self.load_correction else 'x'}/{fallback}"
+    def _unsaid(self) -> str:
+        """Return the fields that differ from the default and are in no legend, in brackets."""
+        said = {"name", "text", "algorithm", "load_correction", "max_fallbacks"}
+        if not callable(self.algorithm) and "{opt}" in ALGORITHMS[self.algorithm].legend:
+            said.add("opt")
+        values = {one.name: (getattr(self, one.name), one.default) for one in fields(self)}
+        unsaid = [
+            f"{name}={_shortest(value)}"
+            for name, (value, default) in values.items()
+            if name not in said and value != default
+        ]
+        return f"({', '.join(unsaid)})" if unsaid else ""
+
+
+def _shortest(value: Any) -> str:
+    """Return the shortest text of a number that gives it back."""
+    return repr(value).removesuffix(".0")
+
+
+#: The values of Opt in Figures 3 to 6.
+PAPER_OPTS = (0.5, 0.6, 0.7, 0.8, 0.9)
+#: What follows the algorithm in their legends: neither mechanism, Load Correction, Fallback, both.
+LEGEND_VERSIONS = ("", " L/x", " x/F", " L/F")
+
+
+def _match_legend(text: str) -> Policy | None:
+    """Return the policy of a legend; None for another text."""
+    for method in ALGORITHMS.values():
+        opt = r"(?P<opt>\d*\.?\d+(e-?\d+)?)"
+        word = re.escape(method.legend or method.name).replace(re.escape("{opt}"), opt)
+        mechanisms = r"( (?P<correction>[Lx])/(?P<fallback>x|F(?P<most>[1-9]\d*)?))?"
+        if found := re.fullmatch(word + mechanisms, text, re.ASCII):
+            parts = found.groupdict()
+            most = 0 if parts["fallback"] in (None, "x") else int(parts["most"] or 1)
+            return Policy(
+                method.name,
+                float(parts.get("opt") or 1.0),
+                load_correction=parts["correction"] == "L",
+                max_fallbacks=most,
+            )
+    return None
+
+
+def read_legend(legend: str) -> Policy:
+    """Return the policy of a legend of Figures 3 to 6; `Policy.name` is that legend again.
+
+    Parameters
+    ----------
+    legend : str
+        ``Greedy``, or ``D-`` with any Opt in (0, 1]; then nothing, or Load Correction and Fallback:
+        ``L/x``, ``x/F``, ``L/F``, or with n fallbacks at most ``x/Fn``, ``L/Fn``.
+
+    Raises
+    ------
+    InputError
+        For another text, and for an Opt out of range.
+
+    Examples
+    --------
+    >>> policy = read_legend("D-0.7 L/F5")
+    >>> policy.opt, policy.load_correction, policy.max_fallbacks, policy.name
+    (0.7, True, 5, 'D-0.7 L/F5')
+    """
+    policy = _match_legend(legend)
+    if policy is None:
+        near = did_you_mean(legend, POLICIES)
+        known = "a legend such as 'Greedy', 'D-0.7' or 'D-0.7 L/F5' (dlsim list policies)"
+        raise InputError(f"policy must be {known}; got {legend!r}{near}")
+    return policy
+
+
+def _name_policies() -> dict[str, Policy]:
+    """Return the policies of Figures 3 to 6 by their legends."""
+    legends = [method.legend or method.name for method in ALGORITHMS.values()]
+    words = dict.fromkeys(legend.format(opt=opt) for legend in legends for opt in PAPER_OPTS)
+    made = [read_legend(word + version) for word in words for version in LEGEND_VERSIONS]
+    return {one.name: replace(one, name=str(one.name), text=str(one.text)) for one in made}
+
+
+#: The policies of Figures 3 to 6 by name; `find_policy` takes every other legend, too.
+POLICIES = _name_policies()
+require_names(POLICIES)
+
+
+def find_policy(value: Any) -> Policy:
+    """Return the policy that a value stands for.
+
+    Parameters
+    ----------
+    value : str, Policy or callable
+        A legend (`read_legend`), a policy, a function of a `dlsim.bricks.View`, or
+        ``FILE.py:name`` of one of the last two, which is then called by that name.
+
+    Raises
+    ------
+    InputError
+        For any other value, and for a policy that has the legend of another one for a name.
+    """
+    named: dict[str, Any] = {}
+    if names_user_code(value):
+        named = {"name": value.rpartition(":")[2]}
+        value = load_user_code("policy", value)
+    elif isinstance(value, str):
+        return read_legend(value)
+    if callable(value):
+        value = Policy(value, **named)
+    rule = "a legend such as 'D-0.7 L/F', a Policy, a function of a View, or FILE.py:name"
+    policy: Policy = replace(instance("policy", value, Policy, rule=rule), **named)
+    meant = _match_legend(policy.name)
+    if meant is not None and meant != policy:
+        what = f"policy {policy.name!r} differs from the policy of that legend"
+        raise InputError(f"{what}; give it a name of its own, as in replace(..., name='mine')")
+    return policy
 
 
 @dataclass(frozen=True)
@@ -236,112 +399,52 @@ class Reading(BaseReading):
     (7) allows one fallback more than its name says; packets of 10 Mbit are in Table 1,
     sharing is not; "completed" (3.2) and "priced proportionally to their performance" (1)
     have two meanings each. What concerns inputs is an argument of `Environment.random`, and
-    listed in `INPUT_SWITCHES`.
+    listed in `dlsim.bricks.workload.INPUT_SWITCHES`.
     """
 
     load: str = switch(
         tuple(LOADS),
         label="load of a server: its client jobs, busy time, all jobs, or other users' load",
-        reads="engine:configure",
+        reads="simulate:configure",
     )
     probe: float = switch(
         (60.0, 1.0, 900.0),
         label="seconds between two measurements of all servers and links",
-        reads="engine:configure",
+        reads="simulate:configure",
         number=PROBE_RULE,
     )
     predictor: str | Callable[[Any], Any] = switch(
         tuple(PREDICTORS),
         label="prediction of loads and links: last value, mean of ten, perfect, or adaptive",
-        reads="engine:configure",
+        reads="simulate:configure",
         is_open=True,
     )
     fallback_time: str = switch(
         ("at_submit", "at_arrival"),
         label="fallback, time left counts from: the submission, or the input's arrival",
-        reads="engine:configure",
+        reads="simulate:configure",
     )
     fallback_strict: bool = switch(
         (True, False),
         label="most fallbacks is a strict limit (no: one more is allowed)",
-        reads="engine:configure",
+        reads="simulate:configure",
     )
     network: str = switch(
         ("fluid", "packet"),
         label="a transfer: flows at its path's throughput, or goes in packets that share links",
-        reads="engine:configure",
+        reads="simulate:configure",
     )
     corrected_until: str = switch(
         ("returned", "served"),
         label="Load Correction counts a job: until its result returns, or its work ends",
-        reads="engine:configure",
+        reads="simulate:configure",
     )
     cost: str = switch(
         ("mean", "work_weighted"),
         label="cost: mean over the requests, or weighted by work",
-        reads="outcome:GridResult.cost",
+        reads="result:GridResult.cost",
     )
 
 
-@dataclass(frozen=True)
-class EnvironmentDraw(BaseReading):
-    """What paper B leaves open about its inputs: keyword arguments of `Environment.random`."""
-
-    work_range: tuple[float, float] = switch(
-        ((1_500.0, 1_080_000.0), (90_000.0, 1_080_000.0)),
-        label="work of a request, Mops: from 1500, or from 90000",
-        reads="workload:random_environment",
-    )
-    interval_scope: str = switch(
-        ("client", "system"),
-        label="Int is the mean time between requests: of each client, or of all",
-        reads="workload:random_environment",
-    )
-    deadline_communication: bool = switch(
-        (True, False),
-        label="deadlines allow for the transfers",
-        reads="workload:random_environment",
-    )
-    server_load: float = switch(
-        (0.1, 0.0, 0.3),
-        label="load of the servers by other users",
-        reads="workload:random_environment",
-        number={"high": 1, "below": True},
-    )
-    server_background: str = switch(
-        ("jobs", "trace"),
-        label="other users' load of servers: single jobs, or a trace",
-        reads="workload:random_environment",
-    )
-    link_background: str = switch(
-        ("trace", "data"),
-        label="other users' load of links: part of the trace, or data of their own",
-        reads="workload:random_environment",
-    )
-    H: float = switch(
-        (0.8, 0.5, 0.9),
-        label="Hurst parameter of the traces: how long they remember",
-        reads="workload:random_environment",
-        number={"high": 1, "below": True, "above": True},
-    )
-    trace_step: float = switch(
-        (10.0, 1.0, 60.0, 900.0),
-        label="seconds between two values of a trace",
-        reads="workload:random_environment",
-        number={"above": True},
-    )
-    trace_std: float = switch(
-        (0.1, 0.0, 0.5),
-        label="standard deviation of the traces over their mean",
-        reads="workload:random_environment",
-        number={},
-    )
-    trace_method: str = switch(
-        ("davies-harte", "paxson"),
-        label="method that draws the traces",
-        reads="workload:random_environment",
-    )
-
-
-#: Switches of `Reading` and of `EnvironmentDraw` with their options, the default first.
-SWITCHES, INPUT_SWITCHES = Reading.switches(), EnvironmentDraw.switches()
+#: Switches of `Reading` with their options, the default first.
+SWITCHES = Reading.switches()

@@ -8,6 +8,7 @@ between domains in the tree of `two_level` it takes LAN up, WAN up, WAN down, LA
 Source: paper B, section 2 and Figure 2 (which is lost); Table 1.
 """
 
+import functools
 import itertools
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -28,7 +29,6 @@ from dlsim.validate import (
     number_range,
     one_of,
     random_generator,
-    require_table,
     to_floats,
     whole,
 )
@@ -48,7 +48,7 @@ class Topology:
     Attributes
     ----------
     links : DataFrame
-        One row per link, in the order of the traces: ``name``; unless it is made by `from_paths`
+        One row per link, in the order of the traces: ``name``; if it is made here
         also ``kind`` (lan or wan), ``start`` and ``end`` (vertices); and for a tree ``direction``
         (up or down) and ``vertex`` (its lower end).
     domains : int
@@ -70,6 +70,15 @@ class Topology:
     def path(self, source: int, target: int) -> tuple[int, ...]:
         """Return the links (rows) from one domain to another or the same, in order."""
         return tuple(self.links_of(source * self.domains + target).tolist())
+
+    @functools.cached_property
+    def by_target(self) -> tuple[IntArray, IntArray]:
+        """The fields `first` and `hops` with the paths sorted by target, then by source."""
+        pairs = np.arange(self.domains**2).reshape(-1, self.domains).T.ravel()
+        length = np.diff(self.first)[pairs]
+        first = np.append(0, np.cumsum(length))
+        shift = np.repeat(self.first[pairs] - first[:-1], length)
+        return first, self.hops[np.arange(len(self.hops)) + shift]
 
     @property
     def paths(self) -> pd.DataFrame:
@@ -112,6 +121,21 @@ def _whole_numbers(name: str, values: Any, low: int, high: float) -> list[int]:
         raise InputError(f"{name} must be a list of whole numbers, got {values!r}")
     numbers: list[int] = column(name, values, low, min(high, MAX_COUNT) - 1, is_whole=True).tolist()
     return numbers
+
+
+def _check_tree(parents: Any, leaves: Any) -> tuple[list[int], list[int]]:
+    """Return the vertices above and the leaves of a tree as whole numbers, or refuse them."""
+    parents = _whole_numbers("parents", parents, -1, np.size(parents))
+    leaves = _whole_numbers("leaves", leaves, 0, len(parents))
+    if parents.count(-1) != 1:
+        raise InputError(f"parents must name one root by -1, got {parents.count(-1)}")
+    inner = set(parents)
+    for leaf in leaves:
+        if leaf in inner or parents[leaf] < 0 or leaves.count(leaf) > 1:
+            raise InputError(f"leaf {leaf} must be a vertex below the root, without children, once")
+    for vertex in range(len(parents)):
+        _climb(parents, vertex)
+    return parents, leaves
 
 
 def _climb(parents: Sequence[int], leaf: int) -> list[int]:
@@ -166,17 +190,8 @@ def tree(parents: Sequence[int], leaves: Sequence[int]) -> Topology:
     >>> list(t.links["name"][list(t.path(0, 1))]), len(t.path(0, 2))
     (['up 0', 'down 1'], 3)
     """
-    parents = _whole_numbers("parents", parents, -1, np.size(parents))
-    leaves = _whole_numbers("leaves", leaves, 0, len(parents))
-    if parents.count(-1) != 1:
-        raise InputError(f"parents must name one root by -1, got {parents.count(-1)}")
-    inner = set(parents)
-    for leaf in leaves:
-        if leaf in inner or parents[leaf] < 0 or leaves.count(leaf) > 1:
-            raise InputError(f"leaf {leaf} must be a vertex below the root, without children, once")
+    parents, leaves = _check_tree(parents, leaves)
     below = [vertex for vertex, parent in enumerate(parents) if parent >= 0]
-    for vertex in below:
-        _climb(parents, vertex)
     climbs = [_climb(parents, leaf) for leaf in leaves]
     row = {vertex: number for number, vertex in enumerate(below)}
     leaf_set = set(leaves)
@@ -268,20 +283,9 @@ def from_graph(graph: nx.Graph, domains: Sequence[Hashable] | None = None) -> To
     _check_graph(graph)
     if domains is None:
         domains = [node for node, degree in graph.degree if degree == 1]
-    domains = list(domains)
-    if not domains:
-        raise InputError("the graph needs a domain: a vertex with a single edge, its LAN")
-    for place, node in enumerate(domains):
-        if node not in graph or node in domains[:place] or graph.degree[node] != 1:
-            rule = "a vertex of the graph with a single edge, its LAN, and named once"
-            raise InputError(f"domain {node!r} must be {rule}; put a router before it")
-    rows, row_of = list[tuple[str, str, Hashable, Hashable]](), dict[tuple[Any, Any], int]()
-    for start, end, given in graph.edges(data="kind"):
-        kind = given or ("lan" if start in domains or end in domains else "wan")
-        one_of(f"kind of edge {start!r} - {end!r}", kind, LINK_KINDS)
-        for a, b in ((start, end), (end, start)):
-            row_of[a, b] = len(rows)
-            rows.append((f"{a} - {b}", kind, a, b))
+    domains = _check_domains(graph, domains)
+    links = _edges_as_links(graph, domains)
+    row_of = {pair: row for row, pair in enumerate(zip(links["start"], links["end"], strict=True))}
     first, hops = [0], list[int]()
     for source in domains:
         ways = nx.single_source_shortest_path(graph, source)
@@ -291,8 +295,29 @@ def from_graph(graph: nx.Graph, domains: Sequence[Hashable] | None = None) -> To
             hops.extend(row_of[pair] for pair in itertools.pairwise(way))
             first.append(len(hops))
             _check_hops(len(domains), len(hops))
-    links = pd.DataFrame(rows, columns=["name", "kind", "start", "end"])
     return Topology(links, len(domains), np.array(first, np.int64), np.array(hops, np.int64))
+
+
+def _check_domains(graph: nx.Graph, domains: Sequence[Hashable]) -> list[Hashable]:
+    """Return the vertices of the domains as a list, or refuse them."""
+    nodes = list(domains)
+    if not nodes:
+        raise InputError("the graph needs a domain: a vertex with a single edge, its LAN")
+    for place, node in enumerate(nodes):
+        if node not in graph or node in nodes[:place] or graph.degree[node] != 1:
+            rule = "a vertex of the graph with a single edge, its LAN, and named once"
+            raise InputError(f"domain {node!r} must be {rule}; put a router before it")
+    return nodes
+
+
+def _edges_as_links(graph: nx.Graph, domains: Sequence[Hashable]) -> pd.DataFrame:
+    """Return two links per edge, one in each direction, with the columns of `Topology.links`."""
+    rows = list[tuple[str, str, Hashable, Hashable]]()
+    for start, end, given in graph.edges(data="kind"):
+        kind = given or ("lan" if start in domains or end in domains else "wan")
+        one_of(f"kind of edge {start!r} - {end!r}", kind, LINK_KINDS)
+        rows += [(f"{a} - {b}", kind, a, b) for a, b in ((start, end), (end, start))]
+    return pd.DataFrame(rows, columns=["name", "kind", "start", "end"])
 
 
 def _check_graph(graph: Any) -> None:
@@ -308,44 +333,6 @@ def _check_graph(graph: Any) -> None:
         parts = sorted(nx.connected_components(graph), key=len)
         lost = next(iter(parts[0]))
         raise InputError(f"graph must be connected, but no path leads to {lost!r}; add an edge")
-
-
-def from_paths(links: pd.DataFrame, paths: pd.DataFrame) -> Topology:
-    """Make a topology of any shape from tables.
-
-    Parameters
-    ----------
-    links : DataFrame
-        As `Topology.links`; ``kind`` is needed where means shall be drawn.
-    paths : DataFrame
-        As `Topology.paths`: domains from 0 on, hops rising; every pair of domains has one.
-
-    Raises
-    ------
-    InputError
-        For a missing column, an unknown link or domain, a hop that is given twice, or a pair
-        of domains without a path.
-    """
-    wanted = ["source", "target", "hop", "link"]
-    require_table("links", links, ["name"], unique=False)
-    rows = require_table("paths", paths, wanted, unique=False)[wanted]
-    rows = rows.sort_values(wanted[:3], kind="stable")
-    _whole_numbers("link", rows["link"], 0, len(links))
-    ends = _whole_numbers(
-        "source and target", rows[["source", "target"]].to_numpy().ravel(), 0, 2**15
-    )
-    for source, target, hop, _ in rows[rows.duplicated(wanted[:3])].itertuples(index=False):
-        raise InputError(f"hop {hop} of the path from {source} to {target} is given twice")
-    domains = max(ends) + 1
-    pair = (rows["source"] * domains + rows["target"]).to_numpy()
-    seen, length = np.unique(pair, return_counts=True)
-    if len(seen) < domains * domains:
-        gaps = np.flatnonzero(seen != np.arange(len(seen)))
-        source, target = divmod(int(gaps[0]) if gaps.size else len(seen), domains)
-        raise InputError(f"no path from domain {source} to {target}; every pair needs one")
-    first = np.append(0, np.cumsum(length))
-    hops = rows["link"].to_numpy(dtype=np.int64)
-    return Topology(links.reset_index(drop=True), domains, first, hops)
 
 
 def draw_means(

@@ -1,4 +1,7 @@
-"""The view of the Grid that a user's scheduler gets (paper B, Figure 1: the Scheduling Unit)."""
+"""What a user's functions are given: the view of a policy, the measurements of a predictor.
+
+Source: paper B, Figure 1 (the Scheduling Unit and its Predictor).
+"""
 
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -8,30 +11,32 @@ from numpy.typing import NDArray
 
 from dlsim.bricks.core.state import EnvironmentArrays, GridState, IntArray
 from dlsim.compiled import deadline_with_tolerance
-from dlsim.validate import Floats
+from dlsim.errors import InputError
+from dlsim.user_code import calling_user_code, count_required
+from dlsim.validate import Floats, require_memory
 
 
 class Refuse:
-    """Type of the sentinel `REFUSE`, which a scheduler returns to reject a request."""
+    """Type of the sentinel `REFUSE`, which a policy returns to reject a request."""
 
 
-#: What a scheduler returns to reject a request.
+#: What a policy returns to reject a request.
 REFUSE = Refuse()
 
 
 class RequestColumns(NamedTuple):
     """Columns of ``Environment.requests``, of the requests that have arrived so far."""
 
-    time: Floats
+    arrival: Floats
     client: IntArray
     send: Floats
     recv: Floats
     work: Floats
-    deadline: Floats
+    due: Floats
 
 
 class View(NamedTuple):
-    """The state of the Grid at a decision, as far as a scheduler can know it.
+    """The state of the Grid at a decision, as far as a policy can know it.
 
     Times count from ``Environment.origin``, which is 0 unless all arrivals are at large times.
     Arrays of shape (servers,) have one entry per row of ``Environment.servers``; arrays of shape
@@ -44,15 +49,15 @@ class View(NamedTuple):
         The request to schedule, a row of ``Environment.requests``.
     now : float
         The current time.
-    send, recv, work, deadline : float
-        Input and result (Mbit), work (Mops) and absolute deadline of the request.
+    send, recv, work, due : float
+        Input and result (Mbit), work (Mops) and due instant of the request.
     fallbacks : int
         Number of fallbacks of the request so far.
     promised : float
         Completion time that the server estimated when it refused the request (the right side of
         eq. 6, plus the time then); NaN for a new request.
     opt : float
-        ``Scheduler.opt``.
+        ``Policy.opt``.
     estimates : ndarray of float, shape (servers,)
         T_Si of eq. (2).
     sending, receiving : ndarray of float, shape (servers,)
@@ -62,7 +67,7 @@ class View(NamedTuple):
     scheduled : ndarray of int, shape (servers,)
         numjobs of eq. (5): client jobs that are scheduled on the server and not completed.
     excluded : ndarray of bool, shape (servers,)
-        Servers that the request fell back from, if ``Scheduler.exclude_rejecting``.
+        Servers that the request fell back from, if ``Policy.exclude_rejecting``.
     submitted, server : ndarray, shape (requests so far,)
         Time and server of the latest submission of every request so far; server is -1 for a
         request that is not submitted yet.
@@ -71,9 +76,9 @@ class View(NamedTuple):
     completion : ndarray of float, shape (requests so far,)
         Completion times; NaN for requests that have not returned.
     requests : RequestColumns
-        The columns time, client, send, recv, work and deadline of the requests so far.
+        The columns arrival, client, send, recv, work and due of the requests so far.
     memory : dict
-        A dict for the scheduler's own use, empty at the start of a run.
+        A dict for the function's own use, empty at the start of a run.
     """
 
     row: int
@@ -81,7 +86,7 @@ class View(NamedTuple):
     send: float
     recv: float
     work: float
-    deadline: float
+    due: float
     fallbacks: int
     promised: float
     opt: float
@@ -100,7 +105,7 @@ class View(NamedTuple):
     memory: dict[str, Any]
 
 
-#: A user's scheduler: returns the row of a server.
+#: A user's policy: returns the row of a server, or `REFUSE`.
 Algorithm = Callable[[View], int]
 
 
@@ -143,7 +148,7 @@ class ViewBuilder:
 
     def __init__(self, env: EnvironmentArrays, opt: float) -> None:
         """Start without requests."""
-        rows = len(env.time)
+        rows = len(env.arrival)
         self.env, self.opt, self.memory = env, opt, dict[str, Any]()
         self.performance = _read_only(env.performance.copy())
         self.requests = RequestColumns(
@@ -182,7 +187,7 @@ class ViewBuilder:
             send=float(env.send[row]),
             recv=float(env.recv[row]),
             work=float(env.work[row]),
-            deadline=float(env.deadline[row]),
+            due=float(env.due[row]),
             fallbacks=fallbacks,
             promised=promised,
             opt=self.opt,
@@ -191,7 +196,7 @@ class ViewBuilder:
             receiving=state.recv_time.copy(),
             performance=self.performance,
             load=_read_only(state.predicted[len(env.rates) :].copy()),
-            scheduled=_read_only(np.array(state.servers["scheduled"])),
+            scheduled=_read_only(state.scheduled.copy()),
             excluded=_read_only(state.excluded.copy()),
             submitted=_read_only(self.submitted[:seen]),
             server=_read_only(self.server[:seen]),
@@ -200,3 +205,45 @@ class ViewBuilder:
             requests=RequestColumns(*(_read_only(column[:seen]) for column in self.requests)),
             memory=self.memory,
         )
+
+
+class UserPredictor:
+    """A user's predictor in one run, with the measurements that it is given."""
+
+    def __init__(self, function: Callable[..., Any], probe: float) -> None:
+        """Begin without measurements."""
+        self.function, self.probe, self.count = function, probe, 0
+        self.past: Floats | None = np.empty((0, 0)) if count_required(function) == 2 else None
+
+    def _arguments(self, env: EnvironmentArrays, state: GridState) -> tuple[Floats, ...]:
+        """Return the last ten measurements, or all measurements and their times."""
+        k, size = int(state.counters[0].probes), len(state.measured)
+        if self.past is None:
+            rows = np.arange(max(0, k - size), k) % size
+            return (np.ascontiguousarray(state.measured[rows].T),)
+        if k > len(self.past):
+            capacity = max(64, 2 * len(self.past))
+            remedy = "use a longer probe interval, or a predictor of the last ten values alone"
+            require_memory(
+                "the past of all series", 8.0 * capacity * state.measured.shape[1], remedy
+            )
+            longer = np.empty((capacity, state.measured.shape[1]))
+            if self.count:
+                longer[: self.count] = self.past[: self.count]
+            self.past = longer
+        self.past[k - 1] = state.measured[(k - 1) % size]
+        self.count = k
+        values = self.past[:k].T
+        values.flags.writeable = False
+        return values, np.asarray(self.probe * np.arange(k) - env.origin)
+
+    def predict(self, env: EnvironmentArrays, state: GridState) -> None:
+        """Call the function after a probe, and store what it predicts."""
+        rule = "predictor must return one finite number of at least 0 per series, shape "
+        rule += str(state.predicted.shape)
+        with calling_user_code(rule):
+            values = np.asarray(self.function(*self._arguments(env, state)), dtype=np.float64)
+        if values.shape != state.predicted.shape or not ((values >= 0) & (values < np.inf)).all():
+            least, most = values.min(initial=0), values.max(initial=0)
+            raise InputError(f"{rule}; got shape {values.shape}, from {least} to {most}")
+        state.predicted[:] = values

@@ -6,46 +6,58 @@
 >>> r.check()
 
 Several nodes: `run_moldable`; the inside of a GPU: `run_chunks`, `chunk_input`, `adapt_split`;
-MapReduce: `run_mapreduce`; Hadoop's slots: `run_slots`.
+MapReduce: `run_mapreduce`.
 """
 
 from dlsim.cpugpu import workload
+from dlsim.cpugpu.cluster.mapreduce import run_mapreduce
+from dlsim.cpugpu.cluster.mapreduce_job import (
+    Costs,
+    Faults,
+    MapReduce,
+    NodeGroup,
+    Storage,
+    split_text,
+    word_count,
+)
+from dlsim.cpugpu.cluster.moldable import MOLDABLE_POLICIES, MoldablePolicy, NodePool, run_moldable
 from dlsim.cpugpu.database import HistoryDatabase
-from dlsim.cpugpu.engine import learn, simulate
-from dlsim.cpugpu.gpu import Rates, chunk_input
+from dlsim.cpugpu.gpu.chunks import Gpu, Rates, chunk_input, equal_chunks
+from dlsim.cpugpu.gpu.pipeline import run_chunks
+from dlsim.cpugpu.gpu.split import Adjustment, adapt_split, amdahl_bound, ideal_split
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.jobs import JobView
-from dlsim.cpugpu.mapreduce import run_mapreduce
-from dlsim.cpugpu.mapreduce_job import Costs, MapReduce, NodeGroup, split_text, word_count
-from dlsim.cpugpu.model import POLICIES, SWITCHES, Machine, Policy, Reading
-from dlsim.cpugpu.moldable import SCHEDULERS, MoldableScheduler, NodePool, run_moldable
-from dlsim.cpugpu.outcome import ScheduleResult
-from dlsim.cpugpu.pipeline import Gpu, equal_chunks, run_chunks
-from dlsim.cpugpu.rules import Decision, SchedulerState
-from dlsim.cpugpu.slots import run_slots
-from dlsim.cpugpu.split import adapt_split, amdahl_bound, ideal_split
+from dlsim.cpugpu.model import POLICIES, SWITCHES, JobView, Machine, Policy, Reading
+from dlsim.cpugpu.queues import SchedulerState
+from dlsim.cpugpu.result import ScheduleResult
+from dlsim.cpugpu.rules import Decision
+from dlsim.cpugpu.simulate import learn, simulate
+from dlsim.cpugpu.workload import Noise
 from dlsim.reading import require_readers
 
 __all__ = [
+    "MOLDABLE_POLICIES",
     "POLICIES",
-    "SCHEDULERS",
     "SWITCHES",
+    "Adjustment",
     "Costs",
     "Decision",
+    "Faults",
     "Gpu",
     "History",
     "HistoryDatabase",
     "JobView",
     "Machine",
     "MapReduce",
-    "MoldableScheduler",
+    "MoldablePolicy",
     "NodeGroup",
     "NodePool",
+    "Noise",
     "Policy",
     "Rates",
     "Reading",
     "ScheduleResult",
     "SchedulerState",
+    "Storage",
     "adapt_split",
     "amdahl_bound",
     "chunk_input",
@@ -55,7 +67,6 @@ __all__ = [
     "run_chunks",
     "run_mapreduce",
     "run_moldable",
-    "run_slots",
     "simulate",
     "split_text",
     "word_count",

@@ -1,10 +1,11 @@
 """The history database of paper C (section 5): measured run times in an SQLite file.
 
-Every run is one row, and the key (application, size, class, host, device, number of the run) is
-unique. Several processes may read and write one file at the same time, and a process that is
-killed loses at most the run that it was writing.
+Every run is a row, and its checksum covers the row before, so that a row that was changed, moved,
+left out or put in is found. Several processes may read and write one file at the same time, and a
+process that is killed loses at most the run that it was writing.
 """
 
+import hashlib
 import os
 import secrets
 import sqlite3
@@ -16,34 +17,32 @@ from typing import Self
 import pandas as pd
 
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.jobs import CLASSES
+from dlsim.cpugpu.model import CLASSES
 from dlsim.errors import InputError, StudyError
 from dlsim.files import StrPath, open_regular
 from dlsim.validate import instance, mapping, number, one_of
 
-#: Marks of a history database in the header of its file, and where SQLite keeps them.
-APPLICATION_ID, VERSION = 0x646C7369, 4
-VERSION_BYTES, APPLICATION_ID_BYTES = slice(60, 64), slice(68, 72)
+#: Marks of a history database in the header of its file.
+APPLICATION_ID, VERSION = 0x646C7369, 5
 #: How long a writer waits for another one, in seconds.
 LOCK_TIMEOUT = 30.0
+#: What is known of a run beside its time.
 KEY = ("app", "size", "class", "host", "device")
-COLUMNS = (*KEY, "run", "seconds")
-_TEXTS = ", ".join(f"{name} TEXT NOT NULL CHECK (typeof({name}) = 'text')" for name in KEY)
 TABLE = (
-    f"CREATE TABLE runs ({_TEXTS}, "
-    "run INTEGER NOT NULL CHECK (typeof(run) = 'integer' AND run > 0), "
-    "seconds REAL NOT NULL CHECK (typeof(seconds) = 'real' AND seconds > 0 AND seconds < 9e999), "
-    f"CHECK (class IN {CLASSES}), UNIQUE ({', '.join(KEY)}, run))"
-)
-INSERT = (
-    f"INSERT INTO runs SELECT ?, ?, ?, ?, ?, 1 + coalesce(max(run), 0), ? FROM runs "
-    f"WHERE {' AND '.join(f'{name} = ?' for name in KEY)}"
+    f"CREATE TABLE runs ({', '.join(f'{name} TEXT NOT NULL' for name in KEY)}, "
+    "seconds REAL NOT NULL CHECK (seconds > 0 AND seconds < 9e999), checksum TEXT NOT NULL, "
+    f"CHECK (class IN {CLASSES})) STRICT"
 )
 
 
 def sized_name(app: str, size: str = "") -> str:
     """Return the name under which a history knows an application with a problem size."""
     return f"{app}[{size}]" if size else app
+
+
+def checksum_of(before: str, *row: str | float) -> str:
+    """Return the checksum of a row behind one with the checksum `before`."""
+    return hashlib.sha256(repr((before, *row)).encode()).hexdigest()[:16]
 
 
 class HistoryDatabase:
@@ -85,9 +84,9 @@ class HistoryDatabase:
         self._require_marks()
         self._connection = self._connect(self.path, "rw")
         try:
-            self._require_whole()
+            self._require_schema()
         except BaseException:
-            self._connection.close()
+            self.close()
             raise
 
     def __enter__(self) -> Self:
@@ -116,27 +115,30 @@ class HistoryDatabase:
             instance(name, text, str, rule="a text")
         one_of("device class", cls, CLASSES)
         taken = number(f"run time of {app!r}", seconds, above=True, rule="positive and finite")
+        row = (*texts, float(taken))
+        try:
+            "".join(texts).encode()
+        except UnicodeEncodeError as error:
+            raise InputError(f"a run cannot be kept, its text is not Unicode: {error}") from None
         with self._explain_errors(), self._connection as connection:
             connection.execute("BEGIN IMMEDIATE")
-            try:
-                connection.execute(INSERT, (*texts, float(taken), *texts))
-            except UnicodeEncodeError as error:
-                raise InputError(
-                    f"a run cannot be kept, its text is not Unicode: {error}"
-                ) from None
+            last = connection.execute("SELECT checksum FROM runs ORDER BY rowid DESC LIMIT 1")
+            before = (last.fetchone() or [""])[0]
+            values = (*row, checksum_of(before, *row))
+            connection.execute("INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?, ?)", values)
 
     def runs(self) -> pd.DataFrame:
-        """Return every run in the order in which they were added, with the columns `COLUMNS`."""
+        """Return every run in the order in which they were added: `KEY` and seconds."""
         with self._explain_errors():
-            query = f"SELECT {', '.join(COLUMNS)} FROM runs ORDER BY rowid"
+            query = f"SELECT {', '.join(KEY)}, seconds, checksum FROM runs ORDER BY rowid"
             rows = self._connection.execute(query).fetchall()
-        runs = pd.DataFrame(rows, columns=list(COLUMNS)).astype({"run": int, "seconds": float})
-        missing = runs["run"] != runs.groupby(list(KEY)).cumcount() + 1
-        if missing.any():
-            row = runs[missing].iloc[0]
-            before = f"run {row['run'] - 1} of {row['app']!r} on {row['class']} {row['device']!r}"
-            raise self._refusal(f"{before} is missing or out of order")
-        return runs
+        before = ""
+        for place, (*row, checksum) in enumerate(rows, start=1):
+            if checksum != checksum_of(before, *row):
+                raise self._refusal(f"row {place} was changed, or one before it is missing")
+            before = checksum
+        table = pd.DataFrame(rows, columns=[*KEY, "seconds", "checksum"])
+        return table.drop(columns="checksum").astype({"seconds": float})
 
     def history(self, host: str | None = None, devices: Mapping[str, str] | None = None) -> History:
         """Return the history of the runs; an application is called `sized_name` in it.
@@ -167,9 +169,8 @@ class HistoryDatabase:
             with suppress(FileExistsError):  # another process was faster: its file is opened
                 os.link(temporary, self.path)
         except (OSError, ValueError, sqlite3.Error) as error:  # a ValueError: a NUL in the name
-            raise InputError(
-                f"{self.path}: not created ({error}); choose another folder"
-            ) from error
+            what = f"{self.path}: not created ({error}); choose another folder"
+            raise InputError(what) from error
         finally:
             with suppress(OSError, ValueError):
                 temporary.unlink(missing_ok=True)
@@ -184,16 +185,16 @@ class HistoryDatabase:
         """Refuse the file of another program before SQLite locks, recovers or writes anything."""
         with open_regular(self.path) as file:
             header = file.read(100)
-        marks = [int.from_bytes(header[at]) for at in (APPLICATION_ID_BYTES, VERSION_BYTES)]
-        if not header.startswith(b"SQLite format 3\0") or marks[0] != APPLICATION_ID:
+        version, application = (int.from_bytes(header[at : at + 4]) for at in (60, 68))
+        if not header.startswith(b"SQLite format 3\0") or application != APPLICATION_ID:
             raise self._refusal("not a history database")
-        if marks[1] != VERSION:
-            raise self._refusal(f"of version {marks[1]}, and this dlsim reads version {VERSION}")
+        if version != VERSION:
+            raise self._refusal(f"of version {version}, and this dlsim reads version {VERSION}")
 
-    def _require_whole(self) -> None:
-        """Refuse a file whose pages, values or tables are not as this class writes them."""
+    def _require_schema(self) -> None:
+        """Refuse a file whose tables or values are not as this class makes them."""
         with self._explain_errors():
-            query = "SELECT type, name, sql FROM sqlite_master WHERE sql IS NOT NULL"
+            query = "SELECT type, name, sql FROM sqlite_master"
             found = self._connection.execute(query).fetchall()
             if found != [("table", "runs", TABLE)]:
                 names = ", ".join(f"{kind} {name}" for kind, name, _ in found) or "nothing"

@@ -11,7 +11,7 @@ from typing import Self
 
 import pandas as pd
 
-from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS
+from dlsim.cpugpu.model import CLASSES, OTHER_CLASS
 from dlsim.validate import instance, number, one_of, require_table
 
 #: Weight of the newest run in the moving average.

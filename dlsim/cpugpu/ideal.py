@@ -11,7 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from dlsim.cpugpu.model import Policy, Reading
-from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
+from dlsim.cpugpu.queues import SchedulerState
+from dlsim.cpugpu.rules import Decide, Decision
 from dlsim.errors import InputError
 from dlsim.validate import Floats
 

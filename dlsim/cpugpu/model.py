@@ -1,4 +1,4 @@
-"""The model of CPU-GPU scheduling: machine, policies and readings.
+"""The model of CPU-GPU scheduling: devices, jobs, rules, policies and readings.
 
 Sources: paper C (cpu-gpu), S. Goyat, A. K. Sahoo, "Scheduling algorithm for CPU-GPU based
 heterogeneous clustered environment using Map-Reduce data processing", section 5 (the five
@@ -9,19 +9,68 @@ S. Chakradhar, CCGrid 2012.
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 import pandas as pd
 
-from dlsim.cpugpu.jobs import CLASSES
+from dlsim.compiled import deadline_with_tolerance
 from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
-from dlsim.user_code import resolve_user_code
-from dlsim.validate import find_row, flag, number, one_of, whole
+from dlsim.record import NamedRecord, find_record, require_names
+from dlsim.user_code import load_user_code, names_user_code, resolve_user_code
+from dlsim.validate import flag, instance, number, one_of, whole
 
 #: Most devices of one class, and the largest count of any argument.
 MOST_DEVICES, MOST_COUNT = 10_000, 10**7
+#: Device classes, in the order that decides the last tie: GPUs first.
+CLASSES = ("gpu", "cpu")
+#: The class that a class is not.
+OTHER_CLASS = {"gpu": "cpu", "cpu": "gpu"}
+
+
+def device_class(device: str) -> str:
+    """Return the class of a device by its name."""
+    cls = device[:3]
+    if cls not in CLASSES or not device[3:].isdecimal():
+        raise InputError(
+            f"a device is called gpu0, gpu1, .. or cpu0, cpu1, ..; got {device!r}; use a name of "
+            "Machine.devices"
+        )
+    return cls
+
+
+class JobView(NamedTuple):
+    """A job as a scheduler sees it: its declared times, not its real ones.
+
+    Attributes
+    ----------
+    job : int
+        Its place in the queue order.
+    app : str
+        Its application.
+    declared : dict
+        Its declared run time by class, for the classes it has a version for, GPUs first.
+        Policies that learn ask only which classes there are.
+    """
+
+    job: int
+    app: str
+    declared: dict[str, float]
+
+    @property
+    def preferred(self) -> str:
+        """The class with the smaller declared time, GPUs on a tie."""
+        declared = self.declared
+        if len(declared) == 1:
+            return next(iter(declared))
+        return "gpu" if declared["gpu"] <= declared["cpu"] else "cpu"
+
+    @property
+    def speed_up(self) -> float:
+        """How much faster the preferred class is; infinite if there is no other version."""
+        times = self.declared.values()
+        return max(times) / min(times) if len(times) > 1 else math.inf
 
 
 @dataclass(frozen=True)
@@ -68,11 +117,12 @@ class JobMetrics:
     """Figures over all jobs of a schedule, from its table `jobs`."""
 
     jobs: pd.DataFrame
+    name: str
 
     @property
     def makespan(self) -> float:
-        """Time from the first arrival to the last end."""
-        return float(self.jobs["end"].max() - self.jobs["arrival"].min())
+        """Time from the first arrival to the last completion."""
+        return float(self.jobs["completion"].max() - self.jobs["arrival"].min())
 
     @property
     def throughput(self) -> float:
@@ -86,53 +136,129 @@ class JobMetrics:
 
     @property
     def mean_completion(self) -> float:
-        """Mean time from arrival to end."""
-        return float(self.jobs.get("completion", self.jobs["end"] - self.jobs["arrival"]).mean())
+        """Mean time from arrival to completion."""
+        response = self.jobs.get("response", self.jobs["completion"] - self.jobs["arrival"])
+        return float(response.mean())
+
+    def summary(self) -> pd.Series:
+        """Return the measures that paper C names, under the name of the policy.
+
+        Returns
+        -------
+        Series
+            makespan (units of time, from the first arrival to the last completion; less is
+            better), throughput (jobs per unit of time; more is better), mean_wait and
+            mean_completion (units of time from the arrival; less is better).
+        """
+        names = ("makespan", "throughput", "mean_wait", "mean_completion")
+        return pd.Series({name: getattr(self, name) for name in names}, name=self.name)
+
+
+def is_simultaneous(first: Any, second: Any, span: Any) -> bool:
+    """Tell whether two instants are equal at the time scale `span`; also for Fractions."""
+    return bool(max(first, second) <= deadline_with_tolerance(min(first, second), span))
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule of a `Policy`.
+    """A rule by which jobs leave the main queue.
 
     Attributes
     ----------
+    text : str
+        One sentence that says what the rule does.
     decide : str
         Its function in `dlsim.cpugpu.rules`; empty for a rule that follows a plan of all jobs,
         made before the first decision (`dlsim.cpugpu.ideal`).
+    words : tuple of str
+        The words under which jobs leave the main queue, as the table of jobs shows them.
+    predicts : tuple of str
+        Those of the words under which a finish is predicted.
+    looks_at_head : bool
+        Whether jobs leave the main queue in its order.
+    works_while_busy : bool
+        Whether it also decides while every device is busy.
     options : mapping of str to tuple of str
         The words among the fields of a `Policy` that it reads, and what each may be.
     """
 
+    text: str
     decide: str
+    words: tuple[str, ...]
+    predicts: tuple[str, ...] = ()
+    looks_at_head: bool = False
+    works_while_busy: bool = False
     options: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 
+#: The words under which rule 2 places a job to learn its run time.
+EXPLORING = ("R2", "R2*")
 _TARGET = {"target": (*CLASSES, "preferred")}
-#: The rules of a `Policy` by name, which its docstring describes.
+_COMPARED = ("R3", "R3*", "R4", "R4q")
+#: The rules of a `Policy` by name.
 POLICY_RULES: dict[str, Rule] = {
-    "history": Rule("history_rule", {"estimate": ("mean", "median", "ewma")}),
-    "mct": Rule("minimum_completion_time"),
-    "fifo": Rule("first_come", _TARGET),
-    "strict": Rule("head_of_line", _TARGET),
-    "round-robin": Rule("round_robin"),
-    "speed-up": Rule("by_speed_up", {"cross_class": ("if_speedup_small", "never", "always")}),
-    "shortest": Rule("shortest_first"),
-    "ideal": Rule("", {"objective": ("makespan", "completion")}),
+    "history": Rule(
+        "the paper's five rules, on measured times",
+        "history_rule",
+        words=("R0", *EXPLORING, *_COMPARED, "steal"),
+        predicts=(*_COMPARED, "steal"),
+        looks_at_head=True,
+        options={"estimate": ("mean", "median", "ewma")},
+    ),
+    "mct": Rule(
+        "minimum completion time by declared times",
+        "minimum_completion_time",
+        words=("mct",),
+        predicts=("mct",),
+        looks_at_head=True,
+        works_while_busy=True,
+    ),
+    "fifo": Rule("a queue per class", "first_come", words=("fifo",), options=_TARGET),
+    "strict": Rule(
+        "the first in line waits for its class",
+        "head_of_line",
+        words=("fifo",),
+        looks_at_head=True,
+        options=_TARGET,
+    ),
+    "round-robin": Rule(
+        "devices in turn", "round_robin", words=("turn",), looks_at_head=True, works_while_busy=True
+    ),
+    "speed-up": Rule(
+        "the largest speed-up first; an idle device may take from the other class",
+        "by_speed_up",
+        words=("own", "taken"),
+        options={"cross_class": ("if_speedup_small", "never", "always")},
+    ),
+    "shortest": Rule(
+        "the shortest job first, where it is fastest", "shortest_first", words=("own", "taken")
+    ),
+    "ideal": Rule(
+        "exhaustive: the best schedule of a few jobs",
+        "",
+        words=("ideal",),
+        options={"objective": ("makespan", "completion")},
+    ),
 }
 
 
+def changed_fields(record: NamedRecord, but: str = "") -> list[str]:
+    """Return the fields of a record that differ from their defaults, as ``name=value``."""
+    options = (one for one in fields(record) if one.compare and one.name != but)
+    values = ((one, getattr(record, one.name)) for one in options)
+    return [f"{one.name}={value}" for one, value in values if value != one.default]
+
+
 @dataclass(frozen=True)
-class Policy:
+class Policy(NamedRecord):
     """What an algorithm decides, as data.
 
     Parameters
     ----------
     rule : str or callable
-        A name of `POLICY_RULES`: ``history``: the paper's five rules; ``mct``: minimum completion
-        time by declared times; ``fifo``: one queue per class; ``strict``: the head of the main
-        queue waits for its class; ``round-robin``; ``speed-up``: RSC and its kin; ``shortest``:
-        ASJF; ``ideal``: exhaustive. Or a function of (state, policy, reading) that returns a
-        `Decision` or None, or its name as ``FILE.py:name`` or ``module:name``.
+        A name of `POLICY_RULES`, which says what each does. Or a function of (state, policy,
+        reading) that returns a `Decision` or None, or its name as ``FILE.py:name`` or
+        ``module:name``.
     target : {"preferred", "cpu", "gpu"}
         ``fifo`` and ``strict``: the class that each job goes to.
     cross_class : {"if_speedup_small", "never", "always"}
@@ -154,6 +280,9 @@ class Policy:
     steal : bool
         ``history``: at the end, a free device takes the last job of another sub-queue if
         it should finish sooner here.
+    name, text : str, optional
+        The name in legends and tables, and one sentence that says what the policy does; derived
+        from the rule and the other fields where they are not given.
     """
 
     rule: str | Callable[..., Any] = "history"
@@ -179,49 +308,78 @@ class Policy:
             bound=number("bound", self.bound, high=1.0),
         )
         flag("steal", self.steal)
+        named: Any = self.rule
+        if callable(named):
+            named = getattr(named, "__name__", type(named).__name__)
+        changes = changed_fields(self, but="rule")
+        text = f"decides by the function {named}" if self.record is None else self.record.text
+        self.settle_words(lambda: ", ".join([named, *changes]), lambda: ", ".join([text, *changes]))
+
+    @property
+    def record(self) -> Rule | None:
+        """The record of its rule, None for a function of a user."""
+        return None if callable(self.rule) else POLICY_RULES[self.rule]
 
     @property
     def is_planned(self) -> bool:
         """Whether the policy follows a plan of all jobs, made before the first decision."""
-        return not callable(self.rule) and not POLICY_RULES[self.rule].decide
+        return self.record is not None and not self.record.decide
 
 
-#: The paper's scheduler and its rivals by name, with descriptions. ``torque`` keeps one
-#: first-come queue per class, which on one machine is the preferred-device queue of Gregg et al.
-_KNOWN: dict[str, tuple[Policy, str]] = {
-    "history": (Policy("history"), "the paper's five rules, on measured times"),
-    "cpu-only": (Policy("fifo", target="cpu"), "everything on the CPU"),
-    "gpu-only": (Policy("fifo", target="gpu"), "everything on the GPU"),
-    "preferred": (Policy("fifo"), "each on the class it prefers"),
-    "round-robin": (Policy("round-robin"), "classes in turn"),
-    "mct": (Policy("mct"), "minimum completion time by declared times"),
-    "torque-strict": (Policy("strict"), "Torque: the first in line waits for its class"),
-    "torque": (Policy("fifo"), "Torque: a queue per class"),
-    "rsc": (Policy("speed-up"), "by speed-up; an idle device takes with care"),
-    "rsc-strict": (
-        Policy("speed-up", cross_class="never"),
-        "by speed-up; an idle device takes nothing of the other class",
-    ),
-    "rsa": (
-        Policy("speed-up", cross_class="always"),
-        "by speed-up; an idle device takes whatever there is",
-    ),
-    "asjf": (Policy("shortest"), "the shortest job first, where it is fastest"),
-    "ideal": (Policy("ideal"), "exhaustive: least makespan of a few jobs"),
-    "ideal-mean": (
-        Policy("ideal", objective="completion"),
-        "exhaustive: least mean completion time of a few jobs",
-    ),
-}
-POLICIES = {name: policy for name, (policy, _) in _KNOWN.items()}
-POLICY_TEXTS = {name: words for name, (_, words) in _KNOWN.items()}
-
-
-def find_job_policy(policy: str | Policy) -> tuple[str, Policy]:
-    """Return the name and the record of a policy, by its name or of a user's own."""
-    return find_row(
-        "policy", policy, POLICIES, lambda own: str(getattr(own.rule, "__name__", own.rule))
+#: The paper's scheduler and its rivals by name. ``torque`` keeps one first-come queue per class,
+#: which on one machine is the preferred-device queue of Gregg et al.
+POLICIES: dict[str, Policy] = {
+    policy.name: policy
+    for policy in (
+        Policy("history", name="history", text=POLICY_RULES["history"].text),
+        Policy("fifo", target="cpu", name="cpu-only", text="everything on the CPU"),
+        Policy("fifo", target="gpu", name="gpu-only", text="everything on the GPU"),
+        Policy("fifo", name="preferred", text="each on the class it prefers"),
+        Policy("round-robin", name="round-robin", text="devices in turn"),
+        Policy("mct", name="mct", text=POLICY_RULES["mct"].text),
+        Policy(
+            "strict", name="torque-strict", text="Torque: the first in line waits for its class"
+        ),
+        Policy("fifo", name="torque", text="Torque: a queue per class"),
+        Policy("speed-up", name="rsc", text="by speed-up; an idle device takes with care"),
+        Policy(
+            "speed-up",
+            cross_class="never",
+            name="rsc-strict",
+            text="by speed-up; an idle device takes nothing of the other class",
+        ),
+        Policy(
+            "speed-up",
+            cross_class="always",
+            name="rsa",
+            text="by speed-up; an idle device takes whatever there is",
+        ),
+        Policy("shortest", name="asjf", text=POLICY_RULES["shortest"].text),
+        Policy("ideal", name="ideal", text="exhaustive: least makespan of a few jobs"),
+        Policy(
+            "ideal",
+            objective="completion",
+            name="ideal-mean",
+            text="exhaustive: least mean completion time of a few jobs",
+        ),
     )
+}
+require_names(POLICIES)
+
+#: What stands for a policy: a name of `POLICIES`, a record, or a rule of one's own.
+AnyPolicy = str | Policy | Callable[..., Any]
+
+
+def read_policy(policy: AnyPolicy) -> tuple[str, Policy]:
+    """Return the name and the record of a policy.
+
+    It is given by its name, as a record, as a rule (see `Policy`), or as ``FILE.py:name`` of one.
+    """
+    if names_user_code(policy):
+        found = load_user_code("policy", str(policy))
+        found = Policy(found) if callable(found) else instance(f"policy {policy!r}", found, Policy)
+        return str(policy).rpartition(":")[2], found
+    return find_record("policy", Policy(policy) if callable(policy) else policy, POLICIES)
 
 
 @dataclass(frozen=True)
@@ -263,7 +421,7 @@ class Reading(BaseReading):
     gpu_cpu_share: float = switch(
         (0.0, 0.05, 0.2),
         label="share of a CPU that a running GPU job takes",
-        reads="loop:simulate_jobs",
+        reads=("scheduler:require_share", "scheduler:EventLoop.__init__"),
         number={"high": 1.0},
     )
 

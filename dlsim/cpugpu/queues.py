@@ -1,4 +1,4 @@
-"""The queues of paper C, section 5: one main queue and a sub-queue for every device."""
+"""The queues of paper C, section 5, a main queue and a sub-queue per device, and their devices."""
 
 from bisect import bisect_left, insort
 from collections import Counter, OrderedDict, deque
@@ -6,7 +6,8 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, Protocol
 
-from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.model import CLASSES, OTHER_CLASS, JobView
 
 
 class QueueView(Protocol):
@@ -79,21 +80,6 @@ class MainQueue:
             for job in self:
                 view.put(job, False)
         return view
-
-
-class ByApplication:
-    """A first-come queue for each application."""
-
-    def __init__(self) -> None:
-        self.queues: dict[str, MainQueue] = {}
-
-    def put(self, job: JobView, first: bool) -> None:
-        """Add a job."""
-        self.queues.setdefault(job.app, MainQueue()).put(job, first)
-
-    def take(self, job: JobView) -> None:
-        """Remove a job."""
-        self.queues[job.app].take(job.job)
 
 
 class ByPreferredClass:
@@ -226,3 +212,70 @@ class SubQueue(deque[JobView]):
         part = total - self._work
         self._lost += (self._work - (total - part)) + (time - part)
         self._work = total
+
+
+#: The first free device of each class, None without one.
+FreeDevices = dict[str, int | None]
+
+
+class SchedulerState:
+    """The state that a policy sees at an instant: queues, devices, history.
+
+    Attributes
+    ----------
+    now : float
+        The instant.
+    devices, classes : tuple of str
+        Names of the devices, GPUs first, and their classes.
+    running : list of JobView or None
+        The job that each device runs.
+    started : list of float
+        When the running job of each device started.
+    queues : list of SubQueue
+        The sub-queue of each device, next job first.
+    main : MainQueue
+        The main queue, next job first.
+    history : History
+        Learned run times, and what was tried.
+    """
+
+    def __init__(self, devices: tuple[str, ...], history: History) -> None:
+        self.now, self.history = 0.0, history
+        self.devices = devices
+        self.running: list[JobView | None] = [None for _ in devices]
+        self.started = [0.0 for _ in devices]
+        self.main = MainQueue()
+        self._classify()
+        self.queues = [SubQueue(cls) for cls in self.classes]
+
+    def _classify(self) -> None:
+        """Note which devices there are of each class."""
+        self.classes = tuple(name[:3] for name in self.devices)
+        self.members = {
+            cls: [d for d, own in enumerate(self.classes) if own == cls] for cls in CLASSES
+        }
+
+    def free(self) -> list[int]:
+        """Return the places of the devices that run nothing, ascending."""
+        return [device for device, running in enumerate(self.running) if running is None]
+
+    def first_free(self, cls: str) -> int | None:
+        """Return the place of the first free device of a class, None without one."""
+        running = self.running
+        for device in self.members[cls]:
+            if running[device] is None:
+                return device
+        return None
+
+    def free_by_class(self) -> FreeDevices:
+        """Return the first free device of each class, None without one."""
+        return {"gpu": self.first_free("gpu"), "cpu": self.first_free("cpu")}
+
+    def remove_devices(self, doomed: list[int]) -> None:
+        """Take devices away, which neither run a job nor have any in their sub-queues."""
+        kept = [d for d in range(len(self.devices)) if d not in doomed]
+        self.running = [self.running[d] for d in kept]
+        self.started = [self.started[d] for d in kept]
+        self.queues = [self.queues[d] for d in kept]
+        self.devices = tuple(self.devices[d] for d in kept)
+        self._classify()

@@ -24,76 +24,15 @@ from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from dlsim.compiled import TOL, deadline_with_tolerance
-from dlsim.cpugpu.history import History
-from dlsim.cpugpu.jobs import CLASSES, OTHER_CLASS, JobView
-from dlsim.cpugpu.model import Policy, Reading
-from dlsim.cpugpu.queues import ByPreferredClass, BySpeedUp, ByTime, ByVersions, MainQueue, SubQueue
-
-#: The first free device of each class, None without one.
-FreeDevices = dict[str, int | None]
-
-
-class SchedulerState:
-    """The state that a policy sees at an instant: queues, devices, history.
-
-    Attributes
-    ----------
-    now : float
-        The instant.
-    devices, classes : tuple of str
-        Names of the devices, GPUs first, and their classes.
-    running : list of JobView or None
-        The job that each device runs.
-    started : list of float
-        When the running job of each device started.
-    queues : list of SubQueue
-        The sub-queue of each device, next job first.
-    main : MainQueue
-        The main queue, next job first.
-    history : History
-        Learned run times, and what was tried.
-    """
-
-    def __init__(self, devices: tuple[str, ...], history: History) -> None:
-        self.now, self.history = 0.0, history
-        self.devices = devices
-        self.running: list[JobView | None] = [None for _ in devices]
-        self.started = [0.0 for _ in devices]
-        self.main = MainQueue()
-        self._classify()
-        self.queues = [SubQueue(cls) for cls in self.classes]
-
-    def _classify(self) -> None:
-        """Note which devices there are of each class."""
-        self.classes = tuple(name[:3] for name in self.devices)
-        self.members = {
-            cls: [d for d, own in enumerate(self.classes) if own == cls] for cls in CLASSES
-        }
-
-    def free(self) -> list[int]:
-        """Return the places of the devices that run nothing, ascending."""
-        return [device for device, running in enumerate(self.running) if running is None]
-
-    def first_free(self, cls: str) -> int | None:
-        """Return the place of the first free device of a class, None without one."""
-        running = self.running
-        for device in self.members[cls]:
-            if running[device] is None:
-                return device
-        return None
-
-    def free_by_class(self) -> FreeDevices:
-        """Return the first free device of each class, None without one."""
-        return {"gpu": self.first_free("gpu"), "cpu": self.first_free("cpu")}
-
-    def remove_devices(self, doomed: list[int]) -> None:
-        """Take devices away, which neither run a job nor have any in their sub-queues."""
-        kept = [d for d in range(len(self.devices)) if d not in doomed]
-        self.running = [self.running[d] for d in kept]
-        self.started = [self.started[d] for d in kept]
-        self.queues = [self.queues[d] for d in kept]
-        self.devices = tuple(self.devices[d] for d in kept)
-        self._classify()
+from dlsim.cpugpu.model import CLASSES, OTHER_CLASS, JobView, Policy, Reading
+from dlsim.cpugpu.queues import (
+    ByPreferredClass,
+    BySpeedUp,
+    ByTime,
+    ByVersions,
+    FreeDevices,
+    SchedulerState,
+)
 
 
 class Decision(NamedTuple):
@@ -257,11 +196,9 @@ def rule_4(
 
 
 def history_rule(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
-    """Decide the head of the main queue by the five rules; not while every device is busy."""
+    """Decide the head of the main queue by the five rules, while a device is free."""
     if not state.main:
         return _steal(state, policy, reading) if policy.steal else None
-    if None not in state.running:
-        return None
     job, free = state.main.head, state.free_by_class()
     device = rule_2(state, job, free, policy, reading)
     if device is not None:
@@ -322,7 +259,7 @@ def _steal(state: SchedulerState, policy: Policy, reading: Reading) -> Decision 
     The move with the largest gain is made; of equal gains (within the tolerance) the first device.
     All infinite gains are equal.
     """
-    gains = list(_gains(state, policy, reading)) if state.free() else []
+    gains = list(_gains(state, policy, reading))
     if not gains:
         return None
     best = min(gains, key=lambda gain: gain.later)

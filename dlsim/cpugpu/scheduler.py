@@ -1,31 +1,67 @@
-"""The online scheduler of paper C: queues, devices and history under one policy.
+"""The online scheduler of paper C under one policy, and the event loop that drives it.
 
-`OnlineScheduler` takes arrivals and completions and returns the jobs that start. The engine,
-Hadoop's slots and MapReduce drive it, each with its own clock.
+`OnlineScheduler` takes arrivals and completions and returns the jobs that start. The event loop of
+a queue and that of MapReduce drive it, each with its own clock.
 """
 
+import functools
 import math
 from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from dlsim.compiled import TOL, deadline_with_tolerance, time_offset
 from dlsim.cpugpu import rules
 from dlsim.cpugpu.history import History
-from dlsim.cpugpu.jobs import JobView
-from dlsim.cpugpu.model import POLICY_RULES, Machine, Policy, Reading, find_job_policy
-from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
+from dlsim.cpugpu.ideal import ideal_plan, make_plan_rule
+from dlsim.cpugpu.model import POLICY_RULES, JobView, Machine, Policy, Reading, Rule
+from dlsim.cpugpu.queues import SchedulerState
+from dlsim.cpugpu.rules import Decide, Decision
+from dlsim.cpugpu.workload import JobTable
 from dlsim.errors import InputError
 from dlsim.user_code import calling_user_code
-from dlsim.validate import instance, to_floats, whole
+from dlsim.validate import Floats, instance, or_default, to_floats, whole
 
 #: Most moves between sub-queues at one instant before a job starts.
 MOST_MOVES = 100_000
 
 
+def _find_function(rule: Rule) -> Decide:
+    """Return the function of a rule, which is asked only while a device is free, or always."""
+    decide: Decide = getattr(rules, rule.decide)
+    if rule.works_while_busy:
+        return decide
+
+    @functools.wraps(decide)
+    def ask(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
+        return decide(state, policy, reading) if None in state.running else None
+
+    return ask
+
+
+#: The function of every rule that is not a plan.
+DECIDE = {name: _find_function(rule) for name, rule in POLICY_RULES.items() if rule.decide}
+
+
+def require_reading_and_history(
+    reading: Reading | None, history: History | None
+) -> tuple[Reading, History]:
+    """Return a reading, and a copy of the history at the start."""
+    reading = or_default("reading", reading, Reading, "; see Reading.from_switches(mapping)")
+    return reading, or_default(
+        "history", history, History, "; see HistoryDatabase.history()"
+    ).copy()
+
+
 def decider(policy: Policy) -> Decide:
     """Return the rule function of a policy; a user's function is wrapped in a check."""
     if not callable(policy.rule):
-        decide: Decide = getattr(rules, POLICY_RULES[policy.rule].decide)
-        return decide
-    own, name = policy.rule, f"policy {find_job_policy(policy)[0]}"
+        return DECIDE[policy.rule]
+    own, name = policy.rule, f"policy {policy.name}"
 
     def ask(state: SchedulerState, policy: Policy, reading: Reading) -> Decision | None:
         """Call a user's function; raise InputError unless it returns a decision valid here."""
@@ -49,6 +85,14 @@ def decider(policy: Policy) -> Decide:
     return ask
 
 
+class Move(NamedTuple):
+    """A decision about a job, its instant, and its place among all decisions."""
+
+    decision: Decision
+    when: float
+    turn: int
+
+
 class OnlineScheduler:
     """Queues, devices and history under one policy.
 
@@ -56,9 +100,8 @@ class OnlineScheduler:
     ----------
     state : SchedulerState
         What the policy sees.
-    decisions, decided, decision_no : dict
-        The last decision about every job, its instant, and its place among all decisions, by the
-        number of the job.
+    moves : dict of int to Move
+        The last decision about every job, by the number of the job.
     """
 
     def __init__(
@@ -72,9 +115,7 @@ class OnlineScheduler:
         self.policy, self.reading = policy, reading
         self.decide = decide or decider(policy)
         self.state = SchedulerState(machine.devices, history)
-        self.decisions: dict[int, Decision] = {}
-        self.decided: dict[int, float] = {}
-        self.decision_no: dict[int, int] = {}
+        self.moves: dict[int, Move] = {}
         self._made = 0
 
     def arrive(self, now: float, jobs: Iterable[JobView]) -> None:
@@ -101,7 +142,7 @@ class OnlineScheduler:
         if job is None:
             raise InputError(
                 f"{state.devices[device]} runs no job that could end under "
-                f"policy {self._policy_name()}; end only jobs that dispatch() returned"
+                f"policy {self.policy.name}; end only jobs that dispatch() returned"
             )
         state.now, state.running[device] = now, None
         return job
@@ -130,12 +171,11 @@ class OnlineScheduler:
             if cls not in job.declared:
                 raise InputError(
                     f"job {job.job} ({job.app}) has no version for a {cls}, chosen by policy "
-                    f"{self._policy_name()}; return a job of state.main with {cls!r} in "
+                    f"{self.policy.name}; return a job of state.main with {cls!r} in "
                     "job.declared"
                 )
             history.assign(job.app, cls)
-            self.decisions[number] = decision
-            self.decided[number], self.decision_no[number] = now, self._made
+            self.moves[number] = Move(decision, now, self._made)
             self._made += 1
             if running[device] is None:
                 running[device], state.started[device] = job, now
@@ -145,7 +185,7 @@ class OnlineScheduler:
                 queues[device].put(job)
             if moves > MOST_MOVES:
                 raise InputError(
-                    f"policy {self._policy_name()} moved job {number!r} and others {moves} times "
+                    f"policy {self.policy.name} moved job {number!r} and others {moves} times "
                     "between sub-queues and started none; return None when nothing is to be moved"
                 )
         return started
@@ -156,10 +196,180 @@ class OnlineScheduler:
             if any(job.job == number for job in queue):
                 return queue.take(number)
         raise InputError(
-            f"policy {self._policy_name()} moved job {number!r}, which does not wait; return a job "
+            f"policy {self.policy.name} moved job {number!r}, which does not wait; return a job "
             "of state.main, or of state.queues"
         )
 
-    def _policy_name(self) -> str:
-        """Return the name of the policy, for messages."""
-        return find_job_policy(self.policy)[0]
+
+class Trace(NamedTuple):
+    """The arrays of a run, jobs in queue order; times count from `time_offset`.
+
+    Attributes
+    ----------
+    time_offset : float
+        Where the engine's clock begins.
+    device, turn : ndarray of int
+        The device, and the place of the last move among all decisions.
+    decided, start, completion : ndarray of float
+        When the job was moved last, began and ended.
+    rules : list of str
+        Why it was moved.
+    predicted_finish : ndarray of float, shape (jobs, devices)
+        Predicted finish on every device, NaN where none was predicted.
+    """
+
+    time_offset: float
+    device: NDArray[np.int64]
+    turn: NDArray[np.int64]
+    decided: Floats
+    start: Floats
+    completion: Floats
+    rules: list[str]
+    predicted_finish: Floats
+
+
+def shift_clock(job_table: JobTable) -> tuple[float, JobTable]:
+    """Return where the engine's clock begins, by the first arrival, and the jobs on it."""
+    offset = time_offset(job_table.arrival)
+    return offset, replace(job_table, arrival=job_table.arrival - offset)
+
+
+def require_share(machine: Machine, policy: Policy, reading: Reading) -> None:
+    """Refuse `Reading.gpu_cpu_share` with a plan, or where it would leave no CPU."""
+    share = reading.gpu_cpu_share
+    if policy.is_planned and share:
+        raise InputError("an exhaustive schedule needs times of its own: use gpu_cpu_share=0")
+    if machine.cpus and share * machine.gpus >= machine.cpus * (1 - TOL):
+        raise InputError(
+            f"gpu_cpu_share={share:g} would leave no CPU to {machine.cpus} CPUs beside "
+            f"{machine.gpus} GPUs; it must be below {machine.cpus / max(1, machine.gpus):g}"
+        )
+
+
+def simulate_jobs(
+    job_table: JobTable, machine: Machine, policy: Policy, reading: Reading, history: History
+) -> Trace:
+    """Simulate the jobs event by event, and add every run to the history."""
+    require_share(machine, policy, reading)
+    offset, job_table = shift_clock(job_table)
+    plan = None
+    if policy.is_planned:
+        arrival = job_table.arrival.tolist()
+        plan = make_plan_rule(ideal_plan(arrival, job_table.times, policy.objective))
+    scheduler = OnlineScheduler(machine, policy, reading, history, plan)
+    loop = EventLoop(job_table, machine, reading, scheduler)
+    loop.run()
+    moves = [scheduler.moves[job] for job in range(len(job_table.arrival))]
+    decisions = [move.decision for move in moves]
+    none = (math.nan,) * len(machine.devices)
+    return Trace(
+        offset,
+        np.array([decision.device for decision in decisions]),
+        np.array([move.turn for move in moves]),
+        np.array([move.when for move in moves]),
+        np.array(loop.start),
+        np.array(loop.completion),
+        [decision.rule for decision in decisions],
+        np.array([decision.predicted_finish or none for decision in decisions]),
+    )
+
+
+@dataclass(slots=True)
+class Device:
+    """A device of the event loop: the time of every job on it, the job it runs and its end."""
+
+    times: list[float]
+    job: int = -1
+    end: float = math.inf
+
+
+class EventLoop:
+    """The event loop of paper C: completions, arrivals, then decisions, instant by instant.
+
+    Beside running GPU jobs the CPUs run at a lower rate (`Reading.gpu_cpu_share`).
+
+    Attributes
+    ----------
+    start, completion : list of float
+        When each job began and ended.
+    """
+
+    def __init__(
+        self, job_table: JobTable, machine: Machine, reading: Reading, scheduler: OnlineScheduler
+    ) -> None:
+        self.job_table, self.scheduler = job_table, scheduler
+        self.share, self.cpu_rate = reading.gpu_cpu_share, 1.0
+        self.devices = [Device(times) for times in job_table.times.T.tolist()]
+        self.gpus, self.cpus = self.devices[: machine.gpus], self.devices[machine.gpus :]
+        count, self.shortest = len(job_table.arrival), float(np.nanmin(job_table.times))
+        self.start, self.completion = [math.nan] * count, [math.nan] * count
+        self.arrival = [*job_table.arrival.tolist(), math.inf]
+        self.views, self.coming, self.left = job_table.job_views(), 0, count
+
+    def run(self) -> None:
+        """Run until every job is done."""
+        devices, arrival = self.devices, self.arrival
+        while self.left:
+            first_end = min([device.end for device in devices])
+            now = min(first_end, arrival[self.coming])
+            if now == math.inf:
+                self.refuse_to_wait()
+            limit = deadline_with_tolerance(now, self.shortest)  # until here instants are equal
+            if first_end <= limit:
+                now = self.end_due(limit)
+            if arrival[self.coming] <= limit:
+                now = self.admit_due(now, limit)
+            self.change_cpu_rate(now)
+            self.start_jobs(now)
+            self.change_cpu_rate(now)
+
+    def end_due(self, limit: float) -> float:
+        """End the jobs that are due, first by their ends, then by device; return the last end."""
+        due = [
+            (device.end, place) for place, device in enumerate(self.devices) if device.end <= limit
+        ]
+        for now, place in sorted(due):
+            device = self.devices[place]
+            job, device.end = device.job, math.inf
+            self.completion[job] = now
+            seconds = now - self.start[job] if self.share else device.times[job]
+            self.scheduler.complete(now, place, seconds)
+            self.left -= 1
+        return now
+
+    def admit_due(self, now: float, limit: float) -> float:
+        """Put the jobs that arrive into the main queue; return the later of `now` and the last."""
+        first = self.coming
+        while self.arrival[self.coming] <= limit:
+            self.coming += 1
+        now = max(now, self.arrival[self.coming - 1])
+        self.scheduler.arrive(now, islice(self.views, self.coming - first))
+        return now
+
+    def start_jobs(self, now: float) -> None:
+        """Start the jobs that the policy chooses."""
+        for place, view in self.scheduler.dispatch(now):
+            device, job = self.devices[place], view.job
+            device.job, self.start[job] = job, now
+            time = device.times[job]
+            device.end = now + (time if place < len(self.gpus) else time / self.cpu_rate)
+
+    def change_cpu_rate(self, now: float) -> None:
+        """Set the rate of the CPUs beside the running GPU jobs, and move the ends of CPU jobs."""
+        if not (self.share and self.cpus):
+            return
+        busy = sum(device.end < math.inf for device in self.gpus)
+        rate = 1.0 - self.share * busy / len(self.cpus)
+        if rate != self.cpu_rate:
+            for device in self.cpus:
+                device.end = now + (device.end - now) * self.cpu_rate / rate
+            self.cpu_rate = rate
+
+    def refuse_to_wait(self) -> None:
+        """Raise InputError: no job runs or will come, and the policy starts none that waits."""
+        waiting = next(iter(self.scheduler.state.main), None)
+        label = None if waiting is None else self.job_table.labels[waiting.job]
+        raise InputError(
+            f"policy {self.scheduler.policy.name} leaves job {label!r} waiting for ever; its rule "
+            "returned None while a device was free"
+        )

@@ -5,6 +5,7 @@ so that a picture takes a fraction of a second; every other number is the table'
 """
 
 import functools
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -16,14 +17,16 @@ from matplotlib.ticker import MaxNLocator
 
 from dlsim.bricks import (
     INPUT_SWITCHES,
+    LAWS,
     SWITCHES,
     Environment,
-    EnvironmentDraw,
     GridResult,
+    Policy,
     Reading,
-    Scheduler,
+    read_legend,
     simulate,
 )
+from dlsim.bricks.model import ALGORITHMS
 from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, Slider, StopSlider
 from dlsim.explore.panel import panel
@@ -44,8 +47,9 @@ _SWITCHES_SHOWN: dict[str, tuple[Any, ...]] = {
 }
 
 _DEFINITIONS = {
-    "Greedy": "sends a request to the server that should finish it first",
-    "Deadline": "sends it to the slowest server that should finish it by Opt times its deadline",
+    **{
+        name.capitalize(): f"takes {one.text.format(opt='Opt')}" for name, one in ALGORITHMS.items()
+    },
     "fallback": "a server that would finish too late refuses; the request is scheduled again",
     "Load Correction": "the scheduler adds the requests that it has sent itself to the measured "
     "load of a server (L in the paper)",
@@ -53,7 +57,7 @@ _DEFINITIONS = {
     "failure rate": "percent of the requests that end after their deadline",
     "cost": "mean speed of the servers used, in Mops/s: a fast server is dear",
     "Int": "mean time between two requests of a client",
-    "without either": "the same scheduler without fallback and Load Correction",
+    "without either": "the same policy without fallback and Load Correction",
 }
 
 
@@ -70,7 +74,7 @@ class GridSetting(NamedTuple):
 
 @panel(
     "Deadlines on the Grid: failure rate against cost",
-    Menu("policy", "scheduler", ("Deadline", "Greedy")),
+    Menu("policy", "policy", [name.capitalize() for name in ALGORITHMS], "Deadline"),
     Slider("opt", "Opt (of Deadline)", 0.1, 1.0, 0.05, 0.7),
     Slider("fallbacks", "most fallbacks per request", 0, 5, 1, 1),
     Menu("correction", "Load Correction", (False, True)),
@@ -80,7 +84,7 @@ class GridSetting(NamedTuple):
     Slider("interval", "Int, minutes", 30.0, 150.0, 5.0, 60.0),
     settings=(Slider("seed", "seed of the environment", 0, 99, 1, 0),),
     switches=_SWITCHES_SHOWN,
-    labels=Reading.labels() | EnvironmentDraw.labels(),
+    labels={name: label for one in (Reading, *LAWS) for name, label in one.labels().items()},
     words=_DEFINITIONS,
 )
 def grid(
@@ -96,11 +100,11 @@ def grid(
     """Draw failure rate against cost, and the outcomes of requests at every server."""
     switches = tuple(sorted(reading.items()))
     setting = GridSetting(interval, seed, fallbacks, correction, probe, switches)
-    name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
+    name = ALGORITHMS[policy.lower()].legend.format(opt=f"{opt:g}")
     figure = new_figure(0.55, 0.48, 0.1, 0.1, wspace=0.2)
     left, right = figure.subplots(1, 2, width_ratios=[1.25, 1])
     _draw_curve(left, name, setting)
-    _draw_servers(right, count_by_server(run_scheduler(name, setting)))
+    _draw_servers(right, count_by_server(run_on_grid(name, setting)))
     return figure, _sentence(name, setting)
 
 
@@ -108,7 +112,7 @@ def grid(
 def draw_environment(
     interval: float, seed: int, drawn: tuple[tuple[str, Any], ...] = ()
 ) -> Environment:
-    """Draw the environment that all schedulers share."""
+    """Draw the environment that all policies share."""
     size = {"horizon": HOURS * 3600, "domains": DOMAINS, "nodes": NODES_PER_DOMAIN}
     environment = Environment.random(seed, interval, **size, **dict(drawn))
     if environment.requests.empty:
@@ -118,32 +122,27 @@ def draw_environment(
     return environment
 
 
-def make_scheduler(name: str, setting: GridSetting) -> Scheduler:
-    """Return the scheduler of a name such as ``"Greedy"`` or ``"D-0.7"``."""
-    options: dict[str, Any] = {
-        "load_correction": setting.correction,
-        "max_fallbacks": setting.fallbacks,
-    }
-    if name == "Greedy":
-        return Scheduler("greedy", **options)
-    return Scheduler("deadline", opt=float(name.removeprefix("D-")), **options)
+def make_policy(name: str, setting: GridSetting) -> Policy:
+    """Return the policy of a legend such as ``"D-0.7"`` with the mechanisms of a setting."""
+    policy = read_legend(name)
+    return replace(policy, load_correction=setting.correction, max_fallbacks=setting.fallbacks)
 
 
 @functools.lru_cache(maxsize=256)
-def run_scheduler(name: str, setting: GridSetting) -> GridResult:
-    """Return the result of a scheduler in the environment of a setting."""
+def run_on_grid(name: str, setting: GridSetting) -> GridResult:
+    """Return the result of a policy in the environment of a setting."""
     drawn = tuple((k, v) for k, v in setting.reading if k in INPUT_SWITCHES)
     rules = {k: v for k, v in setting.reading if k not in INPUT_SWITCHES}
     environment = draw_environment(setting.interval, setting.seed, drawn)
     reading = Reading.from_switches({**rules, "probe": setting.probe})
     # compiled, since a picture takes nine runs
-    return simulate(environment, make_scheduler(name, setting), reading, engine="compiled")
+    return simulate(environment, make_policy(name, setting), reading, engine="compiled")
 
 
 @functools.lru_cache(maxsize=256)
 def cost_and_failure(name: str, setting: GridSetting) -> tuple[float, float]:
     """Return the cost in Mops/s, and the percent of all requests that failed."""
-    result = run_scheduler(name, setting)
+    result = run_on_grid(name, setting)
     return result.cost, 100 * result.failure_rate
 
 
@@ -163,7 +162,7 @@ def count_by_server(result: GridResult) -> pd.DataFrame:
 
 
 def _draw_curve(ax: Axes, name: str, setting: GridSetting) -> None:
-    """Draw failure against cost for all values of Opt, Greedy, and the chosen scheduler."""
+    """Draw failure against cost for all values of Opt, Greedy, and the chosen policy."""
     curve = [cost_and_failure(f"D-{opt:g}", setting) for opt in OPTS]
     costs, failures = np.transpose(curve)
     ax.plot(costs, failures, "o-", color=INK["blue"], ms=4.5, lw=1.4, label="Deadline", zorder=2)
@@ -185,7 +184,7 @@ def _draw_curve(ax: Axes, name: str, setting: GridSetting) -> None:
 
 
 def _draw_chosen(ax: Axes, name: str, setting: GridSetting) -> None:
-    """Draw the chosen scheduler, with an arrow from the same one without its two mechanisms."""
+    """Draw the chosen policy, with an arrow from the same one without its two mechanisms."""
     here = cost_and_failure(name, setting)
     plain = setting._replace(fallbacks=0, correction=False)
     before = cost_and_failure(name, plain)
@@ -218,10 +217,10 @@ def _draw_servers(ax: Axes, table: pd.DataFrame) -> None:
 
 
 def _sentence(name: str, setting: GridSetting) -> str:
-    """Say how often the chosen scheduler and another one are late, and at which cost."""
+    """Say how often the chosen policy and another one are late, and at which cost."""
     fallbacks = "1 fallback" if setting.fallbacks == 1 else f"{setting.fallbacks or 'no'} fallbacks"
     correction = " and Load Correction" if setting.correction else ""
-    count = len(run_scheduler(name, setting).requests)
+    count = len(run_on_grid(name, setting).requests)
     cost, failure = cost_and_failure(name, setting)
     other = "D-0.7" if name == "Greedy" else "Greedy"
     other_cost, other_failure = cost_and_failure(other, setting)

@@ -1,6 +1,6 @@
 """Chunks on their way through a GPU: copies and kernels that overlap, or do not.
 
-Source: paper C, section 2; the closed forms are those of `dlsim.cpugpu.pipeline`.
+Source: paper C, section 2; the closed forms are those of `dlsim.cpugpu.gpu.pipeline`.
 """
 
 from collections.abc import Mapping
@@ -9,7 +9,8 @@ from typing import Any
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from dlsim.cpugpu.pipeline import Gpu, PipelineResult, equal_chunks, run_chunks
+from dlsim.cpugpu import Gpu, equal_chunks, run_chunks
+from dlsim.cpugpu.gpu.pipeline import PipelineResult
 from dlsim.explore.controls import Menu, Slider
 from dlsim.explore.panel import panel
 from dlsim.explore.pictures import new_figure, set_title

@@ -13,8 +13,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from dlsim.cpugpu import SWITCHES, History, Machine, Reading, ScheduleResult, simulate, workload
-from dlsim.cpugpu.model import POLICY_TEXTS
+from dlsim.cpugpu import (
+    POLICIES,
+    SWITCHES,
+    History,
+    Machine,
+    Reading,
+    ScheduleResult,
+    simulate,
+    workload,
+)
 from dlsim.errors import InputError
 from dlsim.explore.controls import Menu, NumberList, Slider, StopSlider
 from dlsim.explore.panel import panel
@@ -39,17 +47,17 @@ _DEFINITIONS = {
     "R4q": "the busy device finishes it sooner: wait there",
     "R0": "no run time is known yet, though both kinds of device were tried",
     "preferred device": "the kind of device on which the application is faster",
-    "late": "a job ends later than it would have on its preferred device, queue included",
+    "late": "a job is completed later than it would have on its preferred device, queue included",
     "seen, typed": "means and standard deviations of the measured run times, and the times of "
     "the text fields; n counts the measurements",
-    **{f"policy {name}": text for name, text in POLICY_TEXTS.items()},
+    **{f"policy {name}": policy.text for name, policy in POLICIES.items()},
 }
 
 
 @panel(
     "A queue of jobs on CPUs and GPUs: two policies, rule by rule",
-    Menu("policy", "policy", tuple(POLICY_TEXTS), "history"),
-    Menu("rival", "policy below it", tuple(POLICY_TEXTS), "mct"),
+    Menu("policy", "policy", tuple(POLICIES), "history"),
+    Menu("rival", "policy below it", tuple(POLICIES), "mct"),
     NumberList("queue", "applications of the jobs", (1.0, 2.0, 3.0) * 3, 1.0, most=MAX_JOBS),
     NumberList("cpu", "seconds on a CPU", (40.0, 15.0, 5.0), 0.01, 1e6, MAX_APPLICATIONS),
     NumberList("gpu", "seconds on a GPU", (10.0, 10.0, 20.0), 0.01, 1e6, MAX_APPLICATIONS),
@@ -86,9 +94,9 @@ def queue(
     jobs = job_table(applications, queue, arrivals, noise, seed)
     history = History() if known == "nothing" else History.exact(applications)
     rules, machine = Reading.from_switches(reading), Machine(cpus, gpus)
-    pair = [simulate(jobs, machine, name, history, rules) for name in (policy, rival)]
+    pair = [simulate(jobs, machine, name, rules, history=history) for name in (policy, rival)]
     inks = task_colors(list(applications.index))
-    until = 1.02 * max(float(schedule.jobs["end"].max()) for schedule in pair)
+    until = 1.02 * max(float(schedule.jobs["completion"].max()) for schedule in pair)
 
     figure = new_figure(0.5, 0.75, 0.1, 0.24, wspace=0.1, hspace=0.2)
     grid = figure.add_gridspec(2, 2, width_ratios=[2.6, 1])
@@ -133,7 +141,7 @@ def job_table(
     names = [str(applications.index[int(number) - 1]) for number in queue]
     jobs = workload.jobs_in_order(applications, names)
     unit = pd.DataFrame({"cpu_time": [1.0], "gpu_time": [1.0]}, index=pd.Index(["one"]))
-    factors = workload.random_jobs(unit, len(jobs), seed, noise, 0.0)
+    factors = workload.random_jobs(unit, len(jobs), seed, workload.Noise(noise, outliers=0.0))
     for kind in ("cpu", "gpu"):
         jobs[f"{kind}_estimate"] = jobs[f"{kind}_time"]
         jobs[f"{kind}_time"] = jobs[f"{kind}_time"] * factors[f"{kind}_time"]
@@ -152,7 +160,7 @@ def _draw_schedule(
         look: dict[str, Any] = {"ms": 4.5, "color": "#222222", "clip_on": False, "zorder": 4}
         ax.plot(jobs["arrival"], bottom, "^", **look)
     late = int(schedule.fairness()["late"].sum())
-    end, wait = f"{jobs['end'].max():.4g} s", f"{schedule.mean_wait:.4g} s"
+    end, wait = f"{jobs['completion'].max():.4g} s", f"{schedule.mean_wait:.4g} s"
     text = f"{schedule.name}: end {end}, mean wait {wait}, {late} late"
     set_title(ax, text)
     ax.title.set_fontsize(9)
@@ -162,7 +170,7 @@ def _draw_blocks(
     ax: Axes, jobs: pd.DataFrame, places: "pd.Series[int]", inks: Mapping[str, Any]
 ) -> None:
     """Draw a block per job in its row, with a text where it is wide enough for it."""
-    length = jobs["end"] - jobs["start"]
+    length = jobs["completion"] - jobs["start"]
     look: dict[str, Any] = {"height": _BLOCK_HEIGHT, "edgecolor": "#333333", "linewidth": 0.6}
     ax.barh(places, length, left=jobs["start"], color=jobs["app"].map(inks), zorder=2, **look)
     figure, place = ax.get_figure(root=True), ax.get_position()  # before the layout
@@ -231,7 +239,7 @@ def _draw_history(ax: Axes, history: History, applications: pd.DataFrame) -> Non
 
 def _sentence(one: ScheduleResult, other: ScheduleResult) -> str:
     """Compare the ends of two policies, and say how many jobs were placed to learn."""
-    ends = [float(schedule.jobs["end"].max()) for schedule in (one, other)]
+    ends = [float(schedule.jobs["completion"].max()) for schedule in (one, other)]
     text = f"{one.name} ends at {ends[0]:.4g} s"
     if one.name == other.name:
         text += f" with a mean wait of {one.mean_wait:.4g} s"

@@ -90,7 +90,7 @@ def wan(
     rules = Reading.from_switches(switches)
     platform = make_platform(network, clusters, seed, bandwidth, connections, table2)
     best = best_allocation(platform, tuple(sorted(switches.items())))
-    shown = best if method == "MILP" else solve(platform, method, seed, rules, engine="python")
+    shown = best if method == "MILP" else solve(platform, method, rules, "python", seed=seed)
     relaxed = bound(platform)
 
     figure = new_figure(0.55, 0.66, 0.1, 0.22)
@@ -144,7 +144,7 @@ def make_platform(
 def best_allocation(platform: Platform, switches: tuple[tuple[str, str], ...]) -> Allocation:
     """Return the optimum, or the best schedule found at the root of the search."""
     rules = Reading.from_switches(dict(switches))
-    return solve(platform, "MILP", reading=rules, most_nodes=MAX_SEARCH_NODES, engine="python")
+    return solve(platform, "MILP", rules, "python", most_nodes=MAX_SEARCH_NODES)
 
 
 @functools.lru_cache(maxsize=64)
@@ -222,14 +222,14 @@ def _draw_bars(
     """Draw the throughput of every application, by the heuristic and in the optimum."""
     counted = np.flatnonzero(shown.platform.is_counted)
     places = np.arange(len(counted))
-    color = INK["green"] if shown.method == "MILP" else style_of(shown.method.split("+")[0]).color
+    color = INK["green"] if shown.name == "MILP" else style_of(shown.name.split("+")[0]).color
     ax.axhline(shown.objective, color=color, lw=1.6, zorder=3)
     ax.axhline(best.objective, color="#333333", lw=1.2, ls="--", zorder=3)
     entries: list[Any] = [
         ax.axhline(relaxed, color="#333333", lw=1.2, ls=":", zorder=3, label="relaxed bound")
     ]
     for allocation, shift, ink, label, hatch in (
-        (shown, -0.2, color, shown.method, None),
+        (shown, -0.2, color, shown.name, None),
         (best, 0.2, "#C8C8C8", best_name, "////"),
     ):
         left, heights = places + shift - 0.19, allocation.values[counted]
@@ -268,6 +268,6 @@ def _sentence(shown: Allocation, best: Allocation, relaxed: float, links: pd.Dat
         comparison = f"{100 * shown.objective / best.objective:.3g} % of the optimum's {value}"
     full = int((links["state"] == "full").sum())
     return (
-        f"{shown.method} gives its worst-served application {shown.objective:.4g}, {comparison} "
+        f"{shown.name} gives its worst-served application {shown.objective:.4g}, {comparison} "
         f"(relaxed bound {relaxed:.4g}); links with all connections open: {full} of {len(links)}."
     )

@@ -19,14 +19,13 @@ seconds
     resource, model, replicate, seconds.
 """
 
-import math
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 
 import pandas as pd
 
-from dlsim.bricks import INPUT_SWITCHES, Scheduler
+from dlsim.bricks import INPUT_SWITCHES, Policy, find_policy
 from dlsim.bricks import SWITCHES as ENGINE_SWITCHES
 from dlsim.errors import InputError
 from dlsim.study.measure import (
@@ -39,7 +38,6 @@ from dlsim.study.measure import (
     with_exact_bounds,
 )
 from dlsim.study.stats import relative_reduction
-from dlsim.user_code import names_user_code
 
 #: The schedulers of Figures 3 to 6.
 POLICIES = ("Greedy", "D-0.5", "D-0.6", "D-0.7", "D-0.8", "D-0.9")
@@ -71,31 +69,26 @@ LARGE_SYSTEM_NODES = 75
 DRAMATIC_REDUCTION = 0.10
 
 
-def find_scheduler(policy: str, **options: Any) -> Scheduler:
-    """Return the scheduler of a legend such as "Greedy", "D-0.7" or "FILE.py:rule".
+def find_scheduler(policy: str, **options: Any) -> Policy:
+    """Return the policy of a legend such as "Greedy", "D-0.7" or "FILE.py:rule", with mechanisms.
 
     Parameters
     ----------
     policy : str
         Greedy; D- and Opt, in (0, 1]; or a function of a user's file.
     **options
-        Further fields of `Scheduler`.
+        Further fields of `dlsim.bricks.Policy`.
 
     Raises
     ------
     InputError
-        For another legend, or as `Scheduler`.
+        For another legend, also for one that says a mechanism, or as `Policy`.
     """
-    if names_user_code(policy):
-        return Scheduler(policy, **options)
-    if policy == "Greedy":
-        return Scheduler("greedy", **options)
-    with suppress(ValueError, AttributeError):  # neither a text nor a number behind "D-"
-        opt = float(policy.removeprefix("D-")) if policy.startswith("D-") else math.nan
-        if 0 < opt <= 1:
-            return Scheduler("deadline", opt=opt, **options)
-    rule = "Greedy, D-0.7 or another Opt above 0 and at most 1, or FILE.py:rule"
-    raise InputError(f"policy must be {rule}; got {policy!r}")
+    found = find_policy(policy)
+    if found.load_correction or found.max_fallbacks:
+        rule = "a legend without Load Correction and Fallback, which are added"
+        raise InputError(f"policy must be {rule}; got {policy!r}; use its first word")
+    return replace(found, **options)
 
 
 def name_version(corrected: int, fallbacks: int) -> str:

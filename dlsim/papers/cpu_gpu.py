@@ -9,6 +9,7 @@ say which frames.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import pandas as pd
@@ -16,7 +17,7 @@ import pandas as pd
 from dlsim.cpugpu import POLICIES as ENGINE_POLICIES
 from dlsim.cpugpu import SWITCHES as ENGINE_SWITCHES
 from dlsim.cpugpu import Policy, Reading, workload
-from dlsim.errors import InputError
+from dlsim.reading import BaseReading, require_readers, switch
 from dlsim.study.measure import (
     estimates,
     join_points,
@@ -29,28 +30,86 @@ from dlsim.study.measure import (
     with_exact_bounds,
 )
 from dlsim.study.stats import relative_reduction
+from dlsim.validate import one_of
 
-#: What the paper leaves open, the default first: the switches of the engine; the device class of
-#: which a mix draws the times; how many devices have a wrong first sample; the relative error from
-#: which a prediction is significantly wrong; the exponent of the speed-up over nodes; the speed of
-#: both devices of a node together, as a part of the sum; the number of nodes.
-SWITCHES: dict[str, tuple[Any, ...]] = {
-    **ENGINE_SWITCHES,
-    "base": workload.BASES,
-    "poisoned": ("one", "all"),
-    "significant": (0.1, 0.05, 0.2),
-    "exponent": (0.9, 0.7, 1.0),
-    "both": (0.95, 0.8, 1.0),
-    "nodes": (4, 2, 8),
-}
+
+@dataclass(frozen=True)
+class ExperimentReading(BaseReading):
+    """What paper C leaves open about its experiments, beside the rules of the engine.
+
+    Parameters
+    ----------
+    base : {"cpu", "gpu"}
+        The device class of which a mix draws the times.
+    poisoned : {"one", "all"}
+        Whether one application or all have a wrong first sample.
+    significant : float
+        The relative error above which a prediction is significantly wrong.
+    exponent : float
+        The exponent of the speed-up over nodes.
+    both : float
+        The speed of both devices of a node together, as a part of the sum.
+    nodes : {4, 2, 8}
+        The number of nodes.
+    """
+
+    base: str = switch(
+        workload.BASES,
+        label="device class of which a mix draws the times",
+        reads="dlsim.cpugpu.workload:applications",
+    )
+    poisoned: str = switch(
+        ("one", "all"),
+        label="applications with a wrong first sample: one of them, or all",
+        reads="50-cpu-gpu.ipynb:follow_wrong_sample",
+    )
+    significant: float = switch(
+        (0.1, 0.05, 0.2),
+        label="relative error above which a prediction is wrong",
+        reads="dlsim.cpugpu.check:judge_fairness",
+        number={"high": 100.0},
+    )
+    exponent: float = switch(
+        (0.9, 0.7, 1.0),
+        label="exponent of a job's speed-up over nodes",
+        reads="dlsim.cpugpu.cluster.moldable:NodePool.time",
+        number={"high": 1.0},
+    )
+    both: float = switch(
+        (0.95, 0.8, 1.0),
+        label="speed of both devices of a node, as a part of the sum",
+        reads="dlsim.cpugpu.cluster.moldable:NodePool.time",
+        number={"high": 1.0, "above": True},
+    )
+    nodes: int = switch(
+        (4, 2, 8),
+        label="number of nodes for moldable jobs",
+        reads="dlsim.cpugpu.cluster.moldable:NodePool.__post_init__",
+    )
+
+
+require_readers(ExperimentReading)
+
+#: What the paper leaves open, the default first: about the rules, and about the experiments.
+SWITCHES: dict[str, tuple[Any, ...]] = {**ENGINE_SWITCHES, **ExperimentReading.switches()}
+
+
+def _variant(name: str, text: str, **changes: Any) -> Policy:
+    """Return the five rules with a change."""
+    return Policy(name=f"history, {name}", text=f"the five rules; {text}", **changes)
+
+
 #: Variants of the five rules that the paper does not have.
 RULE_VARIANTS: dict[str, Policy] = {
-    "history, 3 samples": Policy(min_samples=3),
-    "history, re-explore": Policy(re_explore=8),
-    "history, bounded": Policy(bound=0.1),
-    "history, median": Policy(estimate="median"),
-    "history, ewma": Policy(estimate="ewma"),
-    "history, steal": Policy(steal=True),
+    policy.name: policy
+    for policy in (
+        _variant("3 samples", "a class is tried three times", min_samples=3),
+        _variant("re-explore", "a class is tried again after 8 jobs elsewhere", re_explore=8),
+        _variant("bounded", "a job under a tenth of the waiting work tries no class", bound=0.1),
+        _variant("median", "the median of the run times is expected", estimate="median"),
+        _variant("ewma", "a moving average of the run times is expected", estimate="ewma"),
+        _variant("steal", "at the end a free device takes a job that waits", steal=True),
+    )
 }
 #: Every policy by its name in the legends.
 POLICIES: dict[str, Policy] = {**ENGINE_POLICIES, **RULE_VARIANTS}
@@ -73,13 +132,12 @@ def choose_reading(reading: Mapping[str, Any]) -> dict[str, Any]:
     InputError
         For a switch or a value that is not known.
     """
-    unknown = set(reading) - set(SWITCHES)
-    if unknown:
-        raise InputError(f"the reading has no switch {sorted(unknown)[0]!r}; known: {[*SWITCHES]}")
-    chosen = {name: values[0] for name, values in SWITCHES.items()} | dict(reading)
+    for name in reading:
+        one_of("reading switch", name, SWITCHES)
     of_engine = {name: value for name, value in reading.items() if name in ENGINE_SWITCHES}
-    own = {name: value for name, value in chosen.items() if name not in ENGINE_SWITCHES}
-    return own | {"engine": Reading.from_switches(of_engine)}
+    own = {name: value for name, value in reading.items() if name not in ENGINE_SWITCHES}
+    chosen = vars(ExperimentReading.from_switches(own))
+    return {**chosen, "engine": Reading.from_switches(of_engine)}
 
 
 # ------------------------------------------------------------------ tables of pictures and claims

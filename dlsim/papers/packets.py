@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from dlsim.bricks import Environment, GridResult, Reading, Scheduler, simulate
+from dlsim.bricks import Environment, GridResult, Policy, Reading, simulate
 from dlsim.bricks.topology import Topology
 from dlsim.steady import Period
 from dlsim.validate import one_of
@@ -110,18 +110,18 @@ def execute_periods(
     begins = np.arange(periods)[:, None] * length
     requests = pd.DataFrame(
         {
-            "time": (begins + latency * length * np.array(links)).ravel(),
+            "arrival": (begins + latency * length * np.array(links)).ravel(),
             "client": np.tile(home, periods),
             "recv": 0.0,
             "send": np.tile(data, periods),
             "work": np.tile(units * platform.work[app], periods),
-            "deadline": (begins + length * np.ones(len(app))).ravel(),
+            "due": (begins + length * np.ones(len(app))).ravel(),
             "server": np.tile(target, periods),
             "app": np.tile(app, periods),
             "units": np.tile(units, periods),
             "begin": np.repeat(begins.ravel(), len(app)),
         }
-    ).sort_values("time", kind="stable", ignore_index=True)
+    ).sort_values("arrival", kind="stable", ignore_index=True)
     sites = pd.DataFrame({"domain": np.arange(platform.clusters)})
     environment = Environment(
         sites.assign(performance=platform.speed),
@@ -130,10 +130,11 @@ def execute_periods(
         length,
         requests,
         paths=paths,
+        ignore=("server", "app", "units", "begin"),
         packet=max(float(data.max(initial=0.0)) / packets, 1e-9),
     )
     servers = requests["server"].tolist()
-    as_planned = Scheduler(lambda view: servers[view.row])
+    as_planned = Policy(lambda view: servers[view.row], name="as planned")
     outcome = simulate(environment, as_planned, Reading(network="packet", probe=periods * length))
     done, half = outcome.requests["completion"].to_numpy(), periods // 2 * length
     counted = requests[(done > half) & (done <= periods * length)]

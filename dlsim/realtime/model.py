@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
-from dlsim.realtime.core import node_rules, orders, splits
+from dlsim.realtime.core import nodes as node_rules
+from dlsim.realtime.core import orders, splits
 from dlsim.realtime.core.formulas import MOST_ROUNDS
 from dlsim.record import NamedRecord, require_names
 from dlsim.user_code import count_parameters, resolve_user_code
@@ -124,7 +125,7 @@ class NodeRule(NamedRecord):
     Parameters
     ----------
     code : int
-        The code of the rule in `dlsim.realtime.core.node_rules`.
+        The code of the rule in `dlsim.realtime.core.nodes`.
     name, text : str
         The word of a `Policy`, and what it means, in a few words.
 
@@ -151,7 +152,7 @@ class Partition(NamedRecord):
     code : int
         The code of the split in `dlsim.realtime.core.splits`.
     fewest : int
-        How the fewest nodes are found under it, a code of `dlsim.realtime.core.node_rules`.
+        How the fewest nodes are found under it, a code of `dlsim.realtime.core.nodes`.
     has_setups : bool
         Whether it is defined on clusters with set-up times.
     is_in_rounds : bool
@@ -774,14 +775,14 @@ class Reading(BaseReading):
     mn_order: str = switch(
         ("skip", "strict"),
         label="a task that does not fit now: skip it, or wait for it",
-        reads="core.admission:schedulability_test",
+        reads="core.admission:place_pending",
         rule="strict",
         papers="M",
     )
     mn_count: str = switch(
         ("at_start", "frozen"),
         label="fewest nodes: computed at each start, or once at arrival",
-        reads="core.node_rules:init_newcomer",
+        reads="core.loop:note_deadlines_alone",
         rule="frozen",
         papers="MI",
     )
@@ -802,7 +803,7 @@ class Reading(BaseReading):
     link: str = switch(
         ("per_task", "shared"),
         label="tasks send: each over a link of its own, or all over one",
-        reads="core.placement:compute_chunks",
+        reads="core.chunks:fill_sends",
         rule="shared",
         papers="MI",
     )
@@ -836,7 +837,7 @@ class Reading(BaseReading):
     release: str = switch(
         ("estimate", "finish"),
         label="nodes are free again: at the task's estimated end, or each at its own",
-        reads="core.placement:release_nodes",
+        reads="core.splits:ends_node_by_node",
         rule="finish",
         papers="I",
     )

@@ -4,18 +4,27 @@ import functools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
+from types import SimpleNamespace
 from typing import Any, NamedTuple, Self
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from dlsim.compiled import CLOCK_DIVISOR, deadline_with_tolerance, time_offset
+from dlsim.compiled import CLOCK_DIVISOR, deadline_with_tolerance, time_offset, zero_recarray
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.state import IIT_COLUMNS, IIT_COUNT_RULES
 from dlsim.realtime.formulas import span_of, time_table
-from dlsim.realtime.model import STARTS_TOGETHER, Cluster, Policy, Reading, TaskTable, describe_run
+from dlsim.realtime.model import (
+    STARTS_TOGETHER,
+    Cluster,
+    Indices,
+    Policy,
+    Reading,
+    TaskTable,
+    describe_run,
+)
 from dlsim.realtime.split import Rules, core_for
 from dlsim.validate import Floats, number, unwrap_scalar
 
@@ -363,6 +372,21 @@ def _mean(part: Floats, weights: Floats | None = None) -> float:
     return float(np.average(part, weights=weights)) if len(part) else np.nan
 
 
+def planned_tasks(core: SimpleNamespace, how: Indices, times: Floats) -> tuple[Any, Any]:
+    """Return tasks that ran as records of the core, and how they ran as planned entries.
+
+    `how` has the nodes, kind and rounds of each task, `times` its size, start and estimate.
+    """
+    tasks, planned = (
+        zero_recarray(len(how), core.state.TASK),
+        zero_recarray(len(how), core.state.ENTRY),
+    )
+    tasks["sigma"], planned["task"] = times[:, 0], np.arange(len(how))
+    planned["nodes"], planned["kind"], planned["rounds"] = how.T
+    planned["start"], planned["end"] = times[:, 1], times[:, 2]
+    return tasks, planned
+
+
 def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[pd.DataFrame]:
     """Yield the chunks of all tasks that ran, in tables of whole tasks of about `rows` rows."""
     fresh = {"turn": -1, "kind": 0, "rounds": 1, "began": np.nan, "until": np.nan}
@@ -385,7 +409,7 @@ def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[pd.DataF
     span = span_of(schedule.tasks["sigma"].to_numpy(dtype=float), table)
     if not is_finer.all():  # a table knows no instant more exactly
         span += origin / CLOCK_DIVISOR
-    work = np.empty(cluster.nodes, dtype=np.int64), np.empty(cluster.nodes)
+    chosen = np.empty(cluster.nodes, dtype=np.int64)
     node_free = np.full(cluster.nodes, -np.inf)
     labels, window = tasks.index.to_numpy()[order], np.cumsum(counts) // rows
     cuts = [0, *(np.flatnonzero(np.diff(window)) + 1).tolist(), len(how)]
@@ -395,10 +419,9 @@ def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[pd.DataF
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
         with core_for(schedule.policy, "auto", end - begin) as core:
             rules = Rules(cluster, schedule.policy, schedule.reading, labels=labels[part])
-            known = core.state.rules_record(rules)
-            bad = core.placement.fill_chunks(
-                how[part], first, times[part], known, table, span, node_free, *work, ints, out
-            )
+            known, planned = planned_tasks(core, how[part], times[part])
+            state = core.state.fresh_state(known, rules, table, span)
+            bad = core.chunks.fill_chunks(planned, first, node_free, chosen, ints, out, state)
         if bad >= 0:
             bad += begin
             raise ScheduleError(

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from dlsim.compiled import deadline_with_tolerance, time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
-from dlsim.realtime.core import node_rules, orders, splits
+from dlsim.realtime.core import nodes as node_rules
+from dlsim.realtime.core import orders, splits
 from dlsim.realtime.formulas import TimeTable, span_of, time_table
 from dlsim.realtime.model import POLICIES, Cluster, Policy, Reading, TaskTable
 from dlsim.realtime.result import Run, Schedule
@@ -195,31 +196,33 @@ def run_policy(setup: RunSetup, offered_task: int = -1, count_iits: bool = False
     with core_for(policy, setup.engine, count) as core:
         tasks = _task_records(core, setup, origin, span)
         run = _fresh_run(core, given.deadline, origin)
-        if not policy.admission:
-            drop = setup.reading.late == "drop"
-            _run_all_admitted(core, tasks, run, rules, span, table, drop)
-            return run
-        if fits_opr_loop(rules) and not count_iits:
+        if policy.admission and fits_opr_loop(rules) and not count_iits:
             _run_in_opr_loop(core, tasks, run, rules, span, table)
             return run._replace(admitted=run.done["nodes"] > 0)
-        state = core.state.fresh_state(count, rules, span)
-        offer = run_admission_loop(core, tasks, run, rules, state, table, offered_task)
+        state = core.state.fresh_state(tasks, rules, table, span)
+        if not policy.admission:
+            waiting, drop = (
+                zero_recarray(count, core.state.NODE_BLOCK),
+                setup.reading.late == "drop",
+            )
+            if rules.order == orders.DEADLINE_ORDER:
+                tasks["rank"] = deadline_ranks(tasks["due"], span)
+            core.loop.run_all_admitted(waiting, drop, run.done, state)
+            return run
+        offer = run_admission_loop(core, run, state, offered_task)
         counts = state.counts[: core.state.IN_FORCE] if rules.tested_in_line else None
     return run._replace(offer=offer, counts=counts)
 
 
 def _task_records(core: SimpleNamespace, setup: RunSetup, origin: float, span: float) -> Any:
     """Return the tasks as records of the core, on a clock that begins at `origin`."""
-    given = setup.tasks
+    given, key = setup.tasks, setup.tasks.key
     arrival = given.arrival - origin if origin > 0 else given.arrival
-    tasks = zero_recarray(len(arrival), core.state.TASK)
-    tasks["arrival"], tasks["sigma"] = arrival, given.sigma
-    tasks["due"] = arrival + given.deadline
-    tasks["rank"], tasks["requested"] = given.key, given.requested
     if setup.policy.order_key is not None and span > 1:
         # ranks of a static order are no instants: however long tasks last, two are never one
-        tasks["rank"] *= span
-    return tasks
+        key = key * span
+    due = arrival + given.deadline
+    return core.orders.fresh_tasks(arrival, given.sigma, due, key, given.requested)
 
 
 def _fresh_run(core: SimpleNamespace, deadline: Floats, origin: float) -> Run:
@@ -251,32 +254,12 @@ def fits_opr_loop(rules: Any) -> bool:
 
 
 def run_admission_loop(
-    core: SimpleNamespace,
-    tasks: Any,
-    run: Run,
-    rules: Any,
-    state: Any,
-    table: TimeTable,
-    offered_task: int = -1,
+    core: SimpleNamespace, run: Run, state: Any, offered_task: int = -1
 ) -> float:
     """Admit or refuse tasks as they arrive; see `dlsim.realtime.core.loop.run_admission`."""
     run.offers["deadline"] = np.nan
-    kept = zero_recarray(len(tasks) + 2 if len(run.offers) else 0, core.state.ENTRY)
-    members, known = np.empty(len(tasks), np.int64), core.state.rules_record(rules)
-    offer = core.loop.run_admission(
-        tasks,
-        run.deadline,
-        run.admitted,
-        run.done,
-        offered_task,
-        run.offers,
-        kept,
-        members,
-        known,
-        state,
-        table,
-    )
-    return float(offer)
+    given = run.deadline, run.admitted, run.done, offered_task, run.offers, state
+    return float(core.loop.run_admission(*given))
 
 
 def _run_in_opr_loop(
@@ -288,23 +271,6 @@ def _run_in_opr_loop(
     waiting, order = zero_recarray(count + 1, core.state.ENTRY), np.empty(count, dtype=np.int64)
     known = core.state.rules_record(rules)
     core.opr_loop.run_opr(tasks, run.done, known, span, table, lists, waiting, order)
-
-
-def _run_all_admitted(
-    core: SimpleNamespace,
-    tasks: Any,
-    run: Run,
-    rules: Any,
-    span: float,
-    table: TimeTable,
-    drop: bool,
-) -> None:
-    """Run every task; see `dlsim.realtime.core.loop.run_all_admitted`."""
-    waiting = zero_recarray(len(tasks), core.state.NODE_BLOCK)
-    if rules.order == orders.DEADLINE_ORDER:
-        tasks["rank"] = deadline_ranks(tasks["arrival"] + run.deadline, span)
-    known = core.state.rules_record(rules)
-    core.loop.run_all_admitted(tasks, known, waiting, drop, span, run.done, table)
 
 
 def deadline_ranks(due: Floats, span: float) -> Floats:
@@ -370,16 +336,15 @@ def plan_at_instant(
     rules, sizes = Rules(cluster, policy, reading, offers=True), np.array(sigma, dtype=float)
     asked = np.array(deadline, dtype=float)
     with core_for(policy, engine, m) as core:
-        state = core.state
-        run = _fresh_run(core, asked, 0.0)._replace(offers=zero_recarray(m, state.OFFER))
-        tasks = zero_recarray(m, state.TASK)
-        tasks["sigma"], tasks["due"], tasks["rank"] = sizes, asked, np.arange(m)
-        s = state.fresh_state(m + cluster.nodes, rules, span_of(sizes, table))
+        offers = zero_recarray(m, core.state.OFFER)
+        run = _fresh_run(core, asked, 0.0)._replace(offers=offers)
+        tasks = core.orders.fresh_tasks(0.0, sizes, asked, np.arange(m), 0)
+        s = core.state.fresh_state(tasks, rules, table, span_of(sizes, table), cluster.nodes)
         later = np.sort([time for time in release if time > 0])
         counters, busy = s.counters, len(later)
         counters.idle, counters.end_running = cluster.nodes - busy, busy
         counters.link_free = max(link, 0)
-        s.running["time"][:busy], s.running["nodes"][:busy] = later, 1
-        run_admission_loop(core, tasks, run, rules, s, table)
+        s.running["time"][0, :busy], s.running["nodes"][0, :busy] = later, 1
+        run_admission_loop(core, run, s)
     found = run.done["start"], run.done["estimate"], run.done["nodes"], run.offers["deadline"]
     return InstantPlan(run.admitted, *map(np.ascontiguousarray, found))

@@ -13,7 +13,8 @@ import numpy as np
 from dlsim.compiled import CORES, time_offset, zero_recarray
 from dlsim.errors import InputError
 from dlsim.realtime import model
-from dlsim.realtime.core import node_rules, orders, splits
+from dlsim.realtime.core import nodes as node_rules
+from dlsim.realtime.core import orders, splits
 from dlsim.realtime.formulas import SIZE, TimeTable, time_table
 from dlsim.realtime.model import (
     MOST_ROUNDS,
@@ -174,7 +175,7 @@ class Rules:
 
     @functools.cached_property
     def node_rule(self) -> int:
-        """The code of the rule for nodes in `dlsim.realtime.core.node_rules`."""
+        """The code of the rule for nodes in `dlsim.realtime.core.nodes`."""
         if callable(self.policy.nodes):
             return node_rules.USER_NODES
         code = model.NODE_RULES[self.policy.nodes].code
@@ -354,8 +355,8 @@ def split_load(
     with core_for(policy, "auto", 1) as core:
         task = zero_recarray(1, core.state.TASK)
         entry = zero_recarray(1, core.state.ENTRY)[0]
-        known = core.state.rules_record(rules)
-        s = core.state.fresh_state(len(times), rules, 0.0)
+        table = time_table(cluster, partition)
+        s = core.state.fresh_state(task, rules, table, 0.0, len(times))
         chunks = np.empty((len(times) * MOST_ROUNDS, 4))
         s = s._replace(release=np.empty(len(times)), chunks=chunks)
         task["sigma"], task["n_star"] = float(sigma), len(times)
@@ -363,14 +364,15 @@ def split_load(
             times = times[:1]
         origin = time_offset(times)
         releases, sizes = np.unique(times - origin, return_counts=True)
-        groups, pool, table = len(releases), s.chosen_nodes, time_table(cluster, partition)
+        groups, pool = len(releases), s.chosen.releases
         pool["time"][:groups], pool["nodes"][:groups] = releases, sizes
-        kind, m, _, end, n, filled = core.splits.choose_split(
-            0, len(times), groups, pool, task, known, table
+        s.chosen.size.groups = groups
+        kind, m, _, end, n, s.chosen.size.groups = core.splits.choose_split(
+            0, len(times), s.chosen, s
         )
-        core.node_rules.fill_releases(filled, pool, s.release)
+        core.nodes.fill_releases(s.chosen, s.release)
         entry.nodes, entry.kind, entry.rounds, entry.end = n, kind, m, end
-        completion, _ = core.placement.compute_chunks(entry, task, known, s, table)
+        completion, _ = core.chunks.compute_chunks(entry, chunks, s)
     rows = chunks[: m * n].reshape((m, n, 4) if m > 1 else (n, 4))
     estimate = completion if SPLIT_KINDS[kind] in ("rounds from releases", "own") else end
     share = rows[..., 0].copy()

@@ -10,37 +10,36 @@ True
 
 from dlsim.reading import require_readers
 from dlsim.steady import topology
-from dlsim.steady.allocation import Allocation, Period
-from dlsim.steady.broker import Broker, simulate_day
+from dlsim.steady.broker import Broker, Network
 from dlsim.steady.check import check_allocation, to_fraction
-from dlsim.steady.engine import METHODS, solve
-from dlsim.steady.graphs import equivalent_speed
-from dlsim.steady.model import SWITCHES, Platform, Reading
-from dlsim.steady.network import Network
+from dlsim.steady.model import SWITCHES, Method, Platform, Reading, SolveOptions
 from dlsim.steady.platform_io import read_platform
 from dlsim.steady.program import max_min_fair, polish, solve_program
 from dlsim.steady.relaxation import ReducedProgram, bound
+from dlsim.steady.result import Allocation, Period
 from dlsim.steady.routes import Limits, Share
+from dlsim.steady.solve import METHODS, SUFFIXES, solve
 
 __all__ = [
     "METHODS",
+    "SUFFIXES",
     "SWITCHES",
     "Allocation",
     "Broker",
     "Limits",
+    "Method",
     "Network",
     "Period",
     "Platform",
     "Reading",
     "ReducedProgram",
     "Share",
+    "SolveOptions",
     "bound",
     "check_allocation",
-    "equivalent_speed",
     "max_min_fair",
     "polish",
     "read_platform",
-    "simulate_day",
     "solve",
     "solve_program",
     "to_fraction",

@@ -3,13 +3,12 @@
 Sites register and withdraw their resources, users submit divisible applications, and links change.
 The broker solves the steady state again after each such event, when an application is done, and at
 the end of a period in which an estimate changed. Its estimates of the sites' speeds start at the
-declared ones and are corrected by the observed ones. `simulate_day` draws a random day.
+declared ones and are corrected by the observed ones.
 """
 
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from functools import partial
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,26 +16,20 @@ import pandas as pd
 
 from dlsim import validate
 from dlsim.errors import InputError
-from dlsim.steady.allocation import Allocation
-from dlsim.steady.engine import METHODS, solve, split_method
+from dlsim.steady.graphs import routes_from_links
 from dlsim.steady.lp_rows import most_work
-from dlsim.steady.model import Floats, Platform, Reading
-from dlsim.steady.network import Network
+from dlsim.steady.model import Floats, Platform, Reading, check_names
 from dlsim.steady.relaxation import bound
+from dlsim.steady.result import Allocation
+from dlsim.steady.routes import LINK_NUMBERS, Limits, check_link_columns, to_list
+from dlsim.steady.solve import AnyMethod, find_method, solve
 from dlsim.validate import Seed, instance, number, one_of, one_of_many
 
-#: The method of `dlsim.steady.solve` that a broker uses by default.
-DEFAULT_METHOD = "G+fair"
+#: Origin, priority, work and data of an application.
+ApplicationFields = tuple[int, float | Floats, float, float]
 #: An application is done if no more than this part of its load is left; an estimate that differs
 #: from the observed rate by no more than this part of the declared rate is set to the observed one.
 DONE_TOLERANCE = 1e-9
-#: Priorities that users of a random day may have, equally likely.
-DAY_PRIORITIES = (1.0, 2.0, 4.0)
-#: Hours between changes of what a site delivers, and the least part of what it declares.
-SPEED_CHANGE_HOURS, LEAST_SPEED_PART = 2.0, 0.5
-#: Least and most hours of a site's absence, which occurs once a day with probability one half.
-ABSENCE_HOURS = (1.0, 4.0)
-_DAY_PURPOSES = ("arrivals", "sizes", "choices", "speeds", "absences")
 #: Columns of the tables that a broker leaves.
 _COLUMNS = {
     "schedules": ("time", "reason", "served", "waiting", "objective", "ratio", "connections"),
@@ -47,6 +40,117 @@ _COLUMNS = {
 #: No estimate falls below this part of the declared speed, so that a site that recovers gets work
 #: and is observed.
 LEAST_ESTIMATE_PART = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """The sites of a virtual organisation and the network between them (section 7).
+
+    Speeds and applications are not part of it: `platform` adds those of a moment.
+
+    Parameters
+    ----------
+    sites : sequence of str
+        Names.
+    gateway, links, routes, limits
+        As in `Platform`, a cluster for each site. Without routes (None) they are those of
+        fewest links between the sites' routers, which the links' columns start and end name.
+    router : sequence, optional
+        Of each site; without routes the sites' names by default.
+    failed_links : collection
+        Links that carry nothing now: a route over one cannot be used, and shortest routes
+        lead over the others.
+    ignore : collection of str
+        Further columns of `links`, which are dropped.
+
+    Raises
+    ------
+    InputError
+        For a site named twice, a column that is not known, or what is no platform.
+    """
+
+    sites: Sequence[str]
+    gateway: Any
+    links: pd.DataFrame
+    routes: Mapping[tuple[int, int], Sequence[Any]] | None = None
+    limits: Limits = field(default_factory=Limits)
+    router: Any = None
+    failed_links: frozenset[Any] = frozenset()
+    _usable: Any = field(init=False, repr=False)
+    ignore: InitVar[Collection[str]] = ()
+
+    def __post_init__(self, ignore: Collection[str]) -> None:
+        """Check the fields, copy them, and round the links' connections down once."""
+        sites = check_names("sites", self.sites) or []
+        known = links = check_link_columns(self.links, ignore)
+        for link in to_list("failed_links", self.failed_links):
+            one_of_many("link", link, known.index)
+        router = None if self.router is None else tuple(to_list("router", self.router))
+        routes, failed_links = self.routes, frozenset(self.failed_links)
+        if isinstance(routes, Mapping):
+            routes = {pair: tuple(to_list(f"route {pair}", way)) for pair, way in routes.items()}
+        vars(self).update(sites=sites, router=router, routes=routes, failed_links=failed_links)
+        if routes is None:
+            links, routes = routes_from_links(
+                links, sites if router is None else router, failed_links
+            )
+        elif failed_links and isinstance(routes, Mapping):  # else refused below
+            links = links.drop(index=list(failed_links))
+            routes = {pair: way for pair, way in routes.items() if failed_links.isdisjoint(way)}
+        vars(self).update(_usable=(links, routes))
+        there = self.platform(np.ones(len(self.sites)), [(0, 1.0, 1.0, 1.0)])
+        numbers = list(LINK_NUMBERS)
+        rounded = there.links[numbers].reindex(known.index).fillna(known[numbers])
+        vars(self).update(
+            _usable=(there.links, there.routes),
+            gateway=there.gateway,
+            links=known.assign(**rounded),
+        )
+
+    @classmethod
+    def from_platform(cls, platform: Platform) -> Self:
+        """Return the network of a platform; sites without names are called site 0, site 1, ..."""
+        instance("platform", platform, Platform)
+        names = platform.site_names or [f"site {k}" for k in range(platform.clusters)]
+        return cls(names, platform.gateway, platform.links, platform.routes, platform.limits)
+
+    @property
+    def fields(self) -> dict[str, Any]:
+        """Return the fields of a platform on the links that have not failed."""
+        return {
+            "gateway": self.gateway,
+            "links": self._usable[0],
+            "routes": self._usable[1],
+            "limits": self.limits,
+            "router": self.router,
+            "site_names": self.sites,
+        }
+
+    def platform(
+        self,
+        speed: Floats,
+        applications: Sequence[ApplicationFields],
+        names: Sequence[str] | None = None,
+    ) -> Platform:
+        """Return the platform with the speeds and applications of a moment."""
+        origin, priority, work, data = (list(part) for part in zip(*applications, strict=True))
+        if any(map(np.ndim, priority)):
+            priority = [np.broadcast_to(pi, len(self.sites)) for pi in priority]
+        return Platform(
+            speed,
+            priority=priority,
+            work=work,
+            data=data,
+            origin=origin,
+            application_names=names,
+            **self.fields,
+        )
+
+    def with_link(self, link: Any, **numbers: Any) -> Self:
+        """Return the network with other numbers of a link."""
+        is_this = self.links.index == link
+        columns = {name: self.links[name].mask(is_this, value) for name, value in numbers.items()}
+        return replace(self, links=self.links.assign(**columns))
 
 
 class _SpeedEstimates:
@@ -135,16 +239,18 @@ class Broker:
     ----------
     network : Network
         Sites, links, routes and policies.
-    method : str
+    method : str, Method or callable
         How each schedule is found; any method of `dlsim.steady.solve` with whole
         connections. The paper suggests G, which raises the least payoff and leaves other
-        resources idle; with ``+fair``, the default, the other applications use them.
+        resources idle; with ``+fair`` the other applications use them.
+    reading : Reading, optional
+        As in `dlsim.steady.solve`.
     period : float
         Time T_p of a period of the schedules, and between corrections of the estimates.
     trust : float
         Weight of a period's observed speed against the estimate so far, 0 to 1; the
         estimate begins with what is declared.
-    seed, reading
+    seed : int or SeedSequence
         As in `dlsim.steady.solve`; every schedule has random numbers of its own.
 
     Attributes
@@ -164,7 +270,7 @@ class Broker:
     Examples
     --------
     >>> links = pd.DataFrame(columns=["bandwidth", "max_connect"], dtype=float)
-    >>> broker = Broker(Network(["north"], [1.0], links, {})).register("north", speed=5.0)
+    >>> broker = Broker(Network(["north"], [1.0], links, {}), "G").register("north", speed=5.0)
     >>> broker.submit("x", origin="north", load=20.0).advance().now
     4.0
     """
@@ -172,21 +278,21 @@ class Broker:
     def __init__(
         self,
         network: Network,
-        method: str = DEFAULT_METHOD,
+        method: AnyMethod,
+        reading: Reading | None = None,
+        *,
         period: float = 1.0,
         trust: float = 0.5,
         seed: Seed = 0,
-        reading: Reading | None = None,
     ) -> None:
-        self.network, self.method, self.seed = network, method, seed
+        self.network, self.method, self.seed = network, find_method(method), seed
         self.reading = validate.or_default("reading", reading, Reading)
         instance("network", network, Network)
         self.period = number("period", period, above=True)
         self.trust = number("trust", trust, high=1, rule="a number from 0 to 1")
-        name, _ = split_method(method)
         validate.seed_sequence(seed)
-        if METHODS[name].is_relaxed:
-            what = f"use another method than {name}"
+        if self.method.is_relaxed:
+            what = f"use another method than {self.method.base_name}"
             raise InputError(f"a broker needs whole connections; {what}")
         self.now = 0.0
         self._allocation: Allocation | None = None
@@ -363,7 +469,7 @@ class Broker:
         if servable:
             platform = self._platform(servable)
             seed = validate.child_seed(self.seed, len(self._log["schedules"]))
-            self._allocation = solve(platform, self.method, seed, self.reading)
+            self._allocation = solve(platform, self.method, self.reading, seed=seed)
         self._running, found = servable, self._allocation
         reason = ", ".join(dict.fromkeys(self._reasons))
         measures = (math.nan, math.nan, 0)
@@ -506,83 +612,3 @@ class Broker:
             "schedules": len(plans),
         }
         return {name: float(value) for name, value in found.items()}
-
-
-def simulate_day(
-    platform: Platform,
-    method: str = DEFAULT_METHOD,
-    seed: Seed = 0,
-    *,
-    hours: float = 24.0,
-    applications: int = 40,
-    load: float = 0.5,
-    period: float = 0.25,
-    trust: float = 0.5,
-    reading: Reading | None = None,
-) -> Broker:
-    """Simulate a broker's day of random applications on sites that leave, return and slow down.
-
-    Applications arrive at uniform instants; each has the origin, work and data of a random
-    application of the platform, a priority of `DAY_PRIORITIES` and a lognormal size. Every two
-    hours each site delivers another part, 50 to 100 %, of its declared speed; each site is away
-    once, for one to four hours, with probability one half. After the last hour the simulation
-    continues until no application can be completed any more.
-
-    Parameters
-    ----------
-    platform : Platform
-        Sites, links, routes, limits, and declared speeds (work per hour).
-    method, period, trust, reading
-        As in `Broker`; times are hours.
-    seed : int or SeedSequence
-        Seed of all random numbers; the same seed gives the same day under every method.
-    hours : float
-        Length of the day, above 0.
-    applications : int
-        Number of applications, at least 1.
-    load : float
-        Expected submitted work over the work that the sites can do in these hours, above 0.
-
-    Returns
-    -------
-    Broker
-        The broker at the end of the day; `Broker.summary` summarises the day.
-    """
-    applications = validate.whole("applications", applications)
-    hours, load = validate.require_positive(hours=hours, load=load)
-    rng = validate.random_streams(seed, _DAY_PURPOSES)
-    broker = Broker(Network.from_platform(platform), method, period, trust, seed, reading)
-    events: list[tuple[float, Callable[[], Broker]]] = []
-    sites = broker.network.sites
-
-    times = np.sort(rng["arrivals"].uniform(0, hours, applications))
-    # lognormal of mean 1 and deviation 1 of its logarithm
-    sizes = np.exp(rng["sizes"].standard_normal(applications) - 0.5)
-    kinds = rng["choices"].integers(platform.applications, size=applications)
-    priorities = rng["choices"].choice(DAY_PRIORITIES, applications)
-    each = load * platform.speed.sum() * hours / applications
-    for i, (when, a) in enumerate(zip(times, kinds.tolist(), strict=True)):
-        origin, units = sites[platform.origin[a]], float(sizes[i] * each / platform.work[a])
-        numbers = units, float(priorities[i]), float(platform.work[a]), float(platform.data[a])
-        events.append((float(when), partial(broker.submit, f"application {i}", origin, *numbers)))
-
-    shifts = np.arange(0.0, hours, SPEED_CHANGE_HOURS)
-    parts = rng["speeds"].uniform(LEAST_SPEED_PART, 1.0, (platform.clusters, len(shifts)))
-    away = rng["absences"].uniform(*ABSENCE_HOURS, platform.clusters)
-    leaves = rng["absences"].uniform(0, np.maximum(hours - away, 0.0))
-    leave = rng["absences"].random(platform.clusters) < 0.5
-    for k in map(int, np.flatnonzero(platform.speed)):
-        site, speed = sites[k], float(platform.speed[k])
-        broker.register(site, speed)
-        back = leaves[k] + away[k] if leave[k] else 0.0
-        present = (shifts < leaves[k]) | (shifts > back) if leave[k] else shifts >= 0
-        for when, part in zip(shifts[present], parts[k][present], strict=True):
-            events.append((float(when), partial(broker.deliver, site, speed * part)))
-        if leave[k]:
-            events.append((float(leaves[k]), partial(broker.withdraw, site)))
-            events.append((float(back), partial(broker.register, site, speed)))
-
-    for when, act in sorted(events, key=lambda event: event[0]):
-        broker.advance(when)
-        act()
-    return broker.advance()

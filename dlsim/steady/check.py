@@ -10,6 +10,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from dlsim.errors import ScheduleError
 from dlsim.steady.model import Platform
@@ -139,25 +140,32 @@ def _network_constraints(
     name = name_by_pair("(6e) route {} -> {}", source, target)
     most = opened[source, target] * bandwidth
     yield Constraints(name, sent[source, target], most, carried_by)
+    on_links = np.zeros_like(opened)
+    on_links[source, target] = opened[source, target]
     if platform.limits.pairs is not None:
-        counted = np.zeros_like(opened)
-        counted[source, target] = opened[source, target]
-        both_ways = counted[source, target] + counted[target, source]
+        both_ways = on_links[source, target] + on_links[target, source]
         ends = zip(source, target, strict=True)
         limits = np.array([platform.limits.pair_limit(*pair) for pair in ends])
         name = name_by_pair("connections between {} and {}", source, target)
         yield Constraints(name, both_ways, limits)
-    link_number = {label: place for place, label in enumerate(links.index)}
-    total = np.zeros(len(links), dtype=opened.dtype)
-    for pair, way in used:
-        total[[link_number[label] for label in way]] += opened[pair]
-    capacity = links["max_connect"].to_numpy()
-    yield Constraints(lambda link: f"(6d) link {links.index[link]}", total, capacity)
+    yield _link_constraint(links, used, opened)
     without_link = opened.copy()
     without_link[source, target] = 0
     k, to = np.nonzero(without_link)
     name = name_by_pair("connections {} -> {} without a link", k, to)
     yield Constraints(name, without_link[k, to], 0 * without_link[k, to])
+
+
+def _link_constraint(
+    links: pd.DataFrame, used: Sequence[tuple[Pair, Sequence[Any]]], opened: Any
+) -> Constraints:
+    """Return the constraint (6d) of all links; `used` holds pairs and the links of their routes."""
+    link_number = {label: place for place, label in enumerate(links.index)}
+    total = np.zeros(len(links), dtype=opened.dtype)
+    for pair, way in used:
+        total[[link_number[label] for label in way]] += opened[pair]
+    capacity = links["max_connect"].to_numpy()
+    return Constraints(lambda link: f"(6d) link {links.index[link]}", total, capacity)
 
 
 def find_violations(

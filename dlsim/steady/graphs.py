@@ -1,17 +1,17 @@
-"""Graphs of networkx: deterministic shortest routes, pruning, trees of processors."""
+"""Graphs of networkx: deterministic shortest routes, pruning, graphs of tables of links."""
 
-import math
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Collection, Hashable, Iterable, Sequence
 from itertools import combinations, islice
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import networkx as nx
 import numpy as np
+import pandas as pd
 
 from dlsim.errors import InputError
-from dlsim.steady.routes import Routes, require_pair_memory, to_list
-from dlsim.validate import number
+from dlsim.steady.routes import LINK_ENDS, LINK_NUMBERS, Routes, require_pair_memory, to_list
+from dlsim.validate import require_table
 
 #: Most nodes of a graph that a message names.
 MOST_NODES_SHOWN = 10
@@ -116,72 +116,25 @@ def prune(graph: nx.Graph, routers: Sequence[Hashable]) -> nx.Graph:
     return small
 
 
-def equivalent_speed(
-    tree: nx.Graph, master: Hashable, data: float = 1.0, work: float = 1.0
-) -> float:
-    r"""Return the speed of a single processor that does as much work as a tree of processors.
-
-    Paper S, section 2, which cites C. Banino et al., "Scheduling strategies for master-slave
-    tasking on heterogeneous processor platforms", IEEE TPDS 15(4), 2004: in steady state a node
-    feeds its children one at a time in the order of their links, fastest first, whatever their
-    speeds:
-
-    .. math:: S = s + w \max \{\textstyle\sum_j x_j : \sum_j x_j \delta / b_j \le 1,\;
-        0 \le x_j \le S_j / w\}
-
-    Parameters
-    ----------
-    tree : networkx.Graph
-        Nodes carry speed (work per time), edges carry bandwidth (data per time). A star is
-        a tree of depth 1.
-    master : node
-        The root, which holds all data (the front-end processor).
-    data, work : float
-        Of one load unit: the equivalent speed depends on their ratio.
-
-    Returns
-    -------
-    float
-        Work per time, for `Platform.speed`.
-
-    Raises
-    ------
-    InputError
-        For a graph that is not a tree, an unknown master, a missing or negative number.
-
-    Examples
-    --------
-    A master of speed 1 whose link of bandwidth 3 keeps a worker of speed 2 busy for two
-    thirds of its time; the third left feeds a worker on a link of bandwidth 1.5:
-
-    >>> star = nx.Graph()
-    >>> star.add_nodes_from(["m", "a", "b"], speed=1)
-    >>> star.nodes["a"]["speed"] = 2
-    >>> star.add_edge("m", "a", bandwidth=3)
-    >>> star.add_edge("m", "b", bandwidth=1.5)
-    >>> equivalent_speed(star, "m")
-    3.5
-    """
-    is_plain = isinstance(tree, nx.Graph) and not tree.is_directed() and len(tree)
-    if not is_plain or not nx.is_tree(tree):
-        raise InputError(f"the site must be a tree, got {tree}")
-    if master not in tree:
-        raise InputError(f"master {master!r} is no node of the tree; {_known_nodes(tree)}")
-    data = float(number("data", data))
-    work = float(number("work", work, above=True))
-    speed = {v: float(number(f"speed of node {v!r}", tree.nodes[v].get("speed"))) for v in tree}
-    children = nx.dfs_successors(tree, master)
-    for node in nx.dfs_postorder_nodes(tree, master):
-        offers = []  # of each child: time to send one load unit, units that it computes per time
-        for child in children.get(node, ()):
-            edge = f"bandwidth of edge {node!r} - {child!r}"
-            bandwidth = float(number(edge, tree[node][child].get("bandwidth")))
-            slowest = math.inf if data else 0.0
-            offers.append((data / bandwidth if bandwidth else slowest, speed[child] / work))
-        time_left, units = 1.0, 0.0
-        for send_time, most in sorted(offers):
-            sent = min(most, time_left / send_time) if send_time else most
-            units += sent
-            time_left = max(0.0, time_left - sent * send_time) if sent else time_left
-        speed[node] += work * units
-    return speed[master]
+def routes_from_links(
+    links: pd.DataFrame, routers: Sequence[Any], failed_links: Collection[Any] = ()
+) -> tuple[pd.DataFrame, Routes]:
+    """Return the links that have not failed, in the order of their graph, and shortest routes."""
+    table = require_table("links", links, LINK_NUMBERS + LINK_ENDS)
+    ends = [table[end].tolist() for end in LINK_ENDS]
+    graph = nx.Graph()
+    for name, start, end in zip(links.index, *ends, strict=True):
+        if pd.isna(start) or pd.isna(end):
+            raise InputError(f"link {name!r} needs start and end, as no routes are given")
+        if graph.has_edge(start, end):
+            what = "joins two routers that a link joins already; merge them"
+            raise InputError(f"link {name!r} {what}")
+        graph.add_edge(start, end, name=name)
+    graph.add_nodes_from(to_list("router", routers))
+    # failed links are removed afterwards, so that the order of nodes does not depend on them
+    graph.remove_edges_from(
+        [(u, v) for u, v, name in graph.edges(data="name") if name in failed_links]
+    )
+    u, v, names = ([edge[i] for edge in graph.edges(data="name")] for i in range(3))
+    ordered = links.loc[names].assign(start=u, end=v)
+    return ordered, shortest_routes(graph, routers, ordered.index)

@@ -17,12 +17,8 @@ from dlsim.steady.model import Platform
 from dlsim.steady.program import solve_program
 
 
-def independent_set_platform(graph: nx.Graph) -> Platform:
-    """Build the platform of a graph: cluster 0 holds the work, cluster i stands for a vertex.
-
-    >>> list(independent_set_platform(nx.path_graph(2)).routes[0, 1])
-    ['own 1.1', 'common 1', 'own 1.2']
-    """
+def _require_simple(graph: nx.Graph) -> None:
+    """Raise InputError for a graph that is not simple, or that has no vertex."""
     if graph.is_directed() or graph.is_multigraph() or nx.number_of_selfloops(graph):
         raise InputError(
             f"the graph must be simple and undirected, without loops, got {graph}; use nx.Graph(g) "
@@ -30,6 +26,15 @@ def independent_set_platform(graph: nx.Graph) -> Platform:
         )
     if not len(graph):
         raise InputError("the graph must have at least one vertex, got none")
+
+
+def independent_set_platform(graph: nx.Graph) -> Platform:
+    """Build the platform of a graph: cluster 0 holds the work, cluster i stands for a vertex.
+
+    >>> list(independent_set_platform(nx.path_graph(2)).routes[0, 1])
+    ['own 1.1', 'common 1', 'own 1.2']
+    """
+    _require_simple(graph)
     vertex_number = {vertex: i for i, vertex in enumerate(graph, start=1)}
     ends = {f"common {k}": (f"Q{k}a", f"Q{k}b") for k in range(1, len(graph.edges) + 1)}
     routes: dict[tuple[int, int], list[str]] = {}

@@ -1,4 +1,4 @@
-"""The model of steady-state scheduling: reading and platform.
+"""The model of steady-state scheduling: reading, methods and platform.
 
 Source: paper S (steady-state), L. Marchal, Y. Yang, H. Casanova, Y. Robert, "Steady-State
 Scheduling of Multiple Divisible Load Applications on Wide-Area Distributed Computing Platforms".
@@ -6,9 +6,9 @@ The paper's alpha[k, l] is `work` here and its beta[k, l] is `connections`.
 """
 
 import math
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import InitVar, dataclass, field, replace
 from functools import cached_property
 from typing import Any, Self
 
@@ -19,17 +19,20 @@ from numpy.typing import NDArray
 
 from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
+from dlsim.record import NamedRecord
 from dlsim.steady.graphs import check_graph, shortest_routes
 from dlsim.steady.routes import (
     Ints,
     Limits,
     Tables,
+    check_link_columns,
     check_routes,
     require_pair_memory,
     round_counts_down,
     to_list,
 )
-from dlsim.validate import Floats, column, instance, number, require_table
+from dlsim.user_code import resolve_user_code
+from dlsim.validate import Floats, Seed, column, instance, number, one_of
 
 Flags = NDArray[np.bool_]
 
@@ -58,27 +61,105 @@ class Reading(BaseReading):
     local_amount: str = switch(
         ("printed", "prose"),
         label="greedy, work on the own cluster: by the formula, or by the text",
-        reads="heuristics:run_greedy",
+        reads="greedy:run_greedy",
     )
     stuck: str = switch(
         ("prose", "rest"),
         label="greedy, if the formula gives 0: the text's amount, or all the rest",
-        reads="heuristics:run_greedy",
+        reads="greedy:run_greedy",
     )
     vertex: str = switch(
         ("solver", "least_connections"),
         label="of equal optima, round: the solver's, or the one with fewest connections",
-        reads="engine:SolveOptions.needs_least_connections",
+        reads="model:SolveOptions.needs_least_connections",
     )
     lprg_start: str = switch(
         ("lpr", "zero"),
         label="LPRG: greedy starts from the shares of LPR, or from nothing",
-        reads="heuristics:run_greedy",
+        reads="greedy:run_greedy",
     )
 
 
 #: Every switch of `Reading` with its options, the default first.
 SWITCHES = Reading.switches()
+#: Least bytes of memory that a method takes per application and cluster.
+BYTES_PER_CELL = 150
+
+
+@dataclass(frozen=True)
+class SolveOptions:
+    """The checked arguments of `solve` beside platform and method."""
+
+    seed: Seed
+    reading: Reading
+    most_nodes: int
+    engine: str
+
+    @property
+    def needs_least_connections(self) -> bool:
+        """Return whether the reading asks for a relaxed optimum with the fewest connections."""
+        return self.reading.vertex == "least_connections"
+
+
+@dataclass(frozen=True)
+class Method(NamedRecord):
+    """How an allocation is found, as data.
+
+    Parameters
+    ----------
+    find : callable or str
+        A function of a `Platform` that returns work, shape (A, K), and connections, shape (K, K),
+        or an `Allocation` of the platform; or its name as ``FILE.py:name``. Where it has a
+        parameter ``options``, it gets the `SolveOptions` of the run.
+    suffixes : tuple of str
+        The suffixes that follow it, in the order of `allowed_suffixes`.
+    allowed_suffixes : tuple of str
+        Which of `dlsim.steady.solve.SUFFIXES` may follow it.
+    is_relaxed : bool
+        Whether its connections may be broken numbers, so that it is no schedule.
+    bytes_per_cell : int
+        Memory that it takes at least per application and cluster.
+    name, text : str, optional
+        The name in legends and tables, and one sentence that says what the method does; derived
+        from the function where they are not given.
+
+    Raises
+    ------
+    InputError
+        For what is no function, a suffix that is not allowed, or a blank name or text.
+    """
+
+    find: Callable[..., Any]
+    suffixes: tuple[str, ...] = ()
+    allowed_suffixes: tuple[str, ...] = ("polish", "fair")
+    is_relaxed: bool = False
+    bytes_per_cell: int = BYTES_PER_CELL
+
+    def __post_init__(self) -> None:
+        find = resolve_user_code("find", self.find)
+        if not callable(find):
+            rule = "find of a Method must be a function of a platform"
+            raise InputError(f"{rule} that returns work and connections, got {find!r}")
+        function = getattr(find, "__name__", type(find).__name__)
+        vars(self).update(find=find)
+        self.settle_words(
+            lambda: "+".join([function, *self.suffixes]),
+            lambda: f"allocates by the function {function}",
+        )
+        for suffix in to_list("suffixes", self.suffixes):
+            one_of(f"suffix of {self.base_name}", suffix, self.allowed_suffixes)
+
+    @property
+    def base_name(self) -> str:
+        """Return the name without suffixes."""
+        return self.name.partition("+")[0]
+
+    def followed_by(self, *suffixes: str) -> Self:
+        """Return the method with further suffixes: ``followed_by("polish")``."""
+        for suffix in suffixes:
+            one_of(f"suffix of {self.base_name}", suffix, self.allowed_suffixes)
+        both = [one for one in self.allowed_suffixes if one in (*self.suffixes, *suffixes)]
+        return replace(self, suffixes=tuple(both), name="+".join([self.base_name, *both]))
 
 
 def to_nonnegative_array(name: str, values: object, *shapes: tuple[int, ...]) -> Floats:
@@ -168,12 +249,14 @@ class Platform:
         The name of each cluster's router, for graphs and files.
     site_names, application_names : sequence of str, optional
         Names of the clusters and the applications in outputs, files and messages.
+    ignore : collection of str
+        Further columns of `links`, which are dropped.
 
     Raises
     ------
     InputError
-        For a wrong shape, a negative number, a route over an unknown cluster or link, or
-        no application of positive priority.
+        For a wrong shape, a column that is not known, a negative number, a route over an unknown
+        cluster or link, or no application of positive priority.
     """
 
     speed: Any
@@ -188,8 +271,9 @@ class Platform:
     router: Any = None
     site_names: Any = None
     application_names: Any = None
+    ignore: InitVar[Collection[str]] = ()
 
-    def __post_init__(self) -> None:
+    def __post_init__(self, ignore: Collection[str]) -> None:
         speed = to_nonnegative_array("speed", self.speed)
         if speed.ndim != 1 or not len(speed):
             raise InputError(f"speed must list at least one cluster, got {speed.tolist()}")
@@ -205,32 +289,36 @@ class Platform:
             data=to_nonnegative_array("data", self.data, (apps,)),
             origin=self._check_origins(apps, clusters),
         )
+        self._require_load()
+        vars(self).update(
+            links=self._check_links(ignore),
+            router=self._check_routers(clusters),
+            site_names=check_names("site_names", self.site_names, clusters),
+            application_names=check_names("application_names", self.application_names, apps),
+        )
+        require_pair_memory(clusters)
+        routes = check_routes(self.routes, self.links.index, clusters, self.site_names)
+        vars(self).update(routes=routes)
+        instance("limits", self.limits, Limits).require_clusters(clusters)
+
+    def _require_load(self) -> None:
+        """Raise InputError where an application has no work, or none has a priority."""
         if (self.work <= 0).any():
             raise InputError(f"work must be above 0 for each application, got {self.work}")
         if not (self.priority > 0).any():
             rule = "priority must be above 0 for at least one application"
             raise InputError(f"{rule}, got {self.priority}; its payoff is what is maximised")
-        labels = require_table("links", self.links, ("bandwidth", "max_connect")).index
-        bandwidth, most = _check_link_numbers(self.links, row="link", labels=labels)
-        links = self.links.assign(
-            bandwidth=bandwidth, max_connect=round_counts_down("max_connect", most)
-        )
+
+    def _check_links(self, ignore: Collection[str]) -> pd.DataFrame:
+        links = check_link_columns(self.links, ignore)
+        bandwidth, most = _check_link_numbers(links, row="link", labels=links.index)
+        return links.assign(bandwidth=bandwidth, max_connect=round_counts_down("max_connect", most))
+
+    def _check_routers(self, clusters: int) -> tuple[Any, ...] | None:
         router = None if self.router is None else tuple(to_list("router", self.router))
         if router is not None and len(router) != clusters:
             raise InputError(f"router must name {clusters} routers, got {self.router!r}")
-        sites = check_names("site_names", self.site_names, clusters)
-        names = check_names("application_names", self.application_names, apps)
-        require_pair_memory(clusters)
-        routes = check_routes(self.routes, links.index, clusters, sites)
-        vars(self).update(links=links, routes=routes, router=router)
-        vars(self).update(site_names=sites, application_names=names)
-        limits, known = instance("limits", self.limits, Limits), set(range(clusters))
-        for cap in limits.shares:
-            if not {cap.cluster, *cap.origins} <= known:
-                raise InputError(f"{cap} must name clusters 0 to {clusters - 1}")
-        for pair in limits.pairs if isinstance(limits.pairs, Mapping) else ():
-            if not set(pair) <= known:
-                raise InputError(f"limits.pairs must name two clusters, got {pair}")
+        return router
 
     def _check_origins(self, apps: int, clusters: int) -> Ints:
         given = to_list("origin", range(apps) if self.origin is None else self.origin)

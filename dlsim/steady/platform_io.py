@@ -26,8 +26,8 @@ import pandas as pd
 from dlsim import validate
 from dlsim.errors import InputError
 from dlsim.files import MAX_TOML_BYTES, Row, Schema, StrPath, located, parse_tables, read_tables
+from dlsim.steady.graphs import routes_from_links
 from dlsim.steady.model import Platform, check_names
-from dlsim.steady.network import routes_from_links
 from dlsim.steady.routes import Limits, Share
 from dlsim.validate import any_number, items, number, one_of, one_of_many, text, unchecked, whole
 
@@ -177,35 +177,45 @@ def _build_links(rows: Sequence[Row]) -> pd.DataFrame:
     return links
 
 
-def _build_platform(found: Row) -> Platform:
+def _build_network(
+    found: Row, names: Sequence[str]
+) -> tuple[pd.DataFrame, Any, tuple[Any, ...] | None]:
+    """Return the links, the routes, and the routers of a file, None without routers."""
     clusters, rows = found.get("cluster", []), found.get("link", [])
-    apps = found.get("application", [])
-    names = [row.get("name", "") for row in clusters]
-    check_names("clusters", [name for name in names if name])
     links, routers = _build_links(rows), [row.get("router") for row in clusters]
-    routes: Any
     if "route" in found or not rows or len(clusters) == 1:
-        routes = _read_routes(found.get("route", []), names, set(links.index))
+        routes: Any = _read_routes(found.get("route", []), names, set(links.index))
     else:
         routers = [row.get("router", row.get("name")) for row in clusters]
         if None in routers:
             raise InputError("without routes every cluster must name its router, or itself")
         links, routes = routes_from_links(links, routers)
-    columns: Any = {name: [row[name] for row in apps] for name in ("priority", "work", "data")}
-    if any("name" in row for row in apps):
-        called = [row.get("name", f"application {number}") for number, row in enumerate(apps)]
-        columns["application_names"] = called
-    if any(names):
-        columns["site_names"] = [name or f"cluster {k}" for k, name in enumerate(names)]
+    return links, routes, None if None in routers else tuple(routers)
+
+
+def _name_rows(what: str, rows: Sequence[Row]) -> list[str] | None:
+    """Return the names of clusters or applications, None if the file gives none."""
+    if not any(row.get("name") for row in rows):
+        return None
+    return [row.get("name") or f"{what} {number}" for number, row in enumerate(rows)]
+
+
+def _build_platform(found: Row) -> Platform:
+    clusters, apps = found.get("cluster", []), found.get("application", [])
+    names = [row.get("name", "") for row in clusters]
+    check_names("clusters", [name for name in names if name])
+    links, routes, router = _build_network(found, names)
     return Platform(
         [row["speed"] for row in clusters],
         [row["gateway"] for row in clusters],
         links,
         routes,
+        **{name: [row[name] for row in apps] for name in ("priority", "work", "data")},
         origin=[located(row.where, _find_cluster, names, "origin", row["origin"]) for row in apps],
         limits=_build_limits(found["limits"], names) if "limits" in found else Limits(),
-        router=None if None in routers else tuple(routers),
-        **columns,
+        router=router,
+        site_names=_name_rows("cluster", clusters),
+        application_names=_name_rows("application", apps),
     )
 
 

@@ -7,7 +7,6 @@ import numpy as np
 from scipy.sparse import coo_array, csr_array, vstack
 
 from dlsim.errors import InputError, StudyError
-from dlsim.steady.allocation import Allocation, least_connections, scale_to_feasible
 from dlsim.steady.lp_rows import LpRows
 from dlsim.steady.model import Floats, Platform
 from dlsim.steady.relaxation import (
@@ -17,6 +16,7 @@ from dlsim.steady.relaxation import (
     make_solver,
     run_to_optimality,
 )
+from dlsim.steady.result import Allocation, least_connections, scale_to_feasible
 from dlsim.validate import instance, whole
 
 #: A solver's connections this near to the least that carry the work are set to these.
@@ -142,7 +142,7 @@ def _solve_mixed(
     platform, n = rows.platform, len(rows.app)
     top = bound(platform)
     if start is not None:
-        proved = Allocation(platform, start.work, start.connections, "MILP", upper=top)
+        proved = Allocation(platform, start.work, start.connections, upper=top)
         proved.check()
         if proved.is_proved:
             return proved
@@ -171,7 +171,7 @@ def _solve_mixed(
     if len(routes):
         searched = found.mip_dual_bound * rows.objective_unit * (1 + SEARCH_BOUND_MARGIN)
         upper = min(top, searched)
-    return _build_checked(platform, best.work, best.connections, method="MILP", upper=upper)
+    return _build_checked(platform, best.work, best.connections, upper=upper)
 
 
 def polish(platform: Platform, connections: Any) -> Allocation:

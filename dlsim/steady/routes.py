@@ -7,7 +7,7 @@ import math
 import operator
 import sys
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Self
@@ -17,7 +17,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.validate import Floats, instance, number, require_memory, whole
+from dlsim.validate import Floats, instance, number, require_memory, require_table, whole
 
 Ints = NDArray[np.int64]
 Pair = tuple[int, int]
@@ -26,6 +26,8 @@ Routes = dict[Pair, tuple[Any, ...]]
 
 #: Least bytes of memory that a platform takes: per pair of clusters, per cluster and router.
 BYTES_PER_PAIR, BYTES_PER_ROUTER = 250, 60
+#: Columns that a table of links needs, and that it may have.
+LINK_NUMBERS, LINK_ENDS = ("bandwidth", "max_connect"), ("start", "end")
 
 
 def require_pair_memory(clusters: int, routers: int = 0) -> None:
@@ -33,6 +35,12 @@ def require_pair_memory(clusters: int, routers: int = 0) -> None:
     what = f"a platform of {clusters:,} clusters" + f" on {routers:,} routers" * (routers > 0)
     size = clusters * max(BYTES_PER_PAIR * clusters, BYTES_PER_ROUTER * routers)
     require_memory(what, size, "take fewer clusters")
+
+
+def check_link_columns(links: Any, ignore: Collection[str] = ()) -> pd.DataFrame:
+    """Return a table of links without the columns to ignore; other unknown ones are refused."""
+    table = require_table("links", links, LINK_NUMBERS, optional=LINK_ENDS, ignore=ignore)
+    return table[[name for name in table if name in LINK_NUMBERS + LINK_ENDS]]
 
 
 def round_counts_down(name: str, values: Floats) -> Floats:
@@ -133,6 +141,16 @@ class Limits:
             pairs = _check_limit(pairs)
         vars(self).update(shares=shares, pairs=pairs)
 
+    def require_clusters(self, clusters: int) -> None:
+        """Raise InputError for limits that name other clusters than 0 to `clusters` - 1."""
+        known = set(range(clusters))
+        for cap in self.shares:
+            if not {cap.cluster, *cap.origins} <= known:
+                raise InputError(f"{cap} must name clusters 0 to {clusters - 1}")
+        for pair in self.pairs if isinstance(self.pairs, Mapping) else ():
+            if not set(pair) <= known:
+                raise InputError(f"limits.pairs must name two clusters, got {pair}")
+
     def pair_limit(self, k: int, to: int) -> float:
         """Return the most connections between two clusters, infinite where not limited."""
         if not isinstance(self.pairs, Mapping):
@@ -197,24 +215,19 @@ class Tables:
         """Return the arrays of the routes and links of a platform."""
         place = {label: number for number, label in enumerate(links.index)}
         ways = {pair: [place[label] for label in routes[pair]] for pair in sorted(routes)}
-        capacity = links["max_connect"].tolist()
-        limited: dict[frozenset[int], int] = {}  # the number of the link that stands for a limit
+        pair_limits = _add_pair_limits(ways, limits, len(links))
+        capacity = [*links["max_connect"], *pair_limits]
         bandwidth = np.where(np.eye(clusters, dtype=bool), np.inf, 0.0)
         for pair, way in ways.items():
             if not way:
                 bandwidth[pair] = np.inf
-            elif limits.pairs is not None and (most := limits.pair_limit(*pair)) < math.inf:
-                if frozenset(pair) not in limited:
-                    limited[frozenset(pair)] = len(capacity)
-                    capacity.append(most)
-                way.append(limited[frozenset(pair)])
         over_links = {pair: way for pair, way in ways.items() if way}
         pairs = np.array(list(over_links), dtype=np.int32).reshape(-1, 2)
         start = np.cumsum([0, *map(len, over_links.values())])
         link = np.array([number for way in over_links.values() for number in way], dtype=np.int32)
         route = np.full((clusters, clusters), -1, dtype=np.int32)
         route[tuple(pairs.T)] = np.arange(len(pairs))
-        of_link = np.append(links["bandwidth"].to_numpy(), np.full(len(limited), np.inf))
+        of_link = np.append(links["bandwidth"].to_numpy(), np.full(len(pair_limits), np.inf))
         bandwidth[tuple(pairs.T)] = _reduce_links(np.minimum, of_link, start, link)
         return cls(np.array(capacity, dtype=float), bandwidth, route, pairs, start, link)
 
@@ -247,6 +260,23 @@ class Tables:
         some = np.flatnonzero(filled)
         at, link = self.links_on_routes(some)
         return np.bincount(link, filled[some][at], len(self.capacity)).astype(float)
+
+
+def _add_pair_limits(ways: dict[Pair, list[int]], limits: Limits, links: int) -> list[float]:
+    """Add a link to the routes of every limited pair; return the limits of these links.
+
+    `ways` holds the numbers of the links on every route; those of the added links begin at `links`.
+    """
+    numbers: dict[frozenset[int], int] = {}
+    pair_limits: list[float] = []
+    for pair, way in ways.items():
+        most = limits.pair_limit(*pair)
+        if way and most < math.inf:
+            number_of_link = numbers.setdefault(frozenset(pair), links + len(numbers))
+            if number_of_link == links + len(pair_limits):
+                pair_limits.append(most)
+            way.append(number_of_link)
+    return pair_limits
 
 
 def _reduce_links(reduction: np.ufunc, values: Floats, start: Ints, link: Any) -> Floats:

@@ -10,7 +10,7 @@ networks", Globecom 1996; the program itself is not used, and its redundancies a
 import math
 import warnings
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import networkx as nx
 import numpy as np
@@ -34,6 +34,32 @@ class PlatformDraw(BaseReading):
         label="priority, work and data of the applications: 1, or random",
         reads="topology:random",
     )
+
+
+@dataclass(frozen=True)
+class Table2:
+    """Means of Table 2, and how far the numbers of a platform lie from them (section 6.1).
+
+    Parameters
+    ----------
+    gateway, bandwidth, max_connect, speed : float
+        Means; each value is drawn uniformly within mean * (1 -+ heterogeneity), and
+        max-connect is then rounded down.
+    heterogeneity : float
+        0 to 1.
+    """
+
+    gateway: float = 450.0
+    bandwidth: float = 50.0
+    max_connect: float = 15.0
+    speed: float = 100.0
+    heterogeneity: float = 0.6
+
+    def __post_init__(self) -> None:
+        rule = "a finite number from 0 to 1"
+        spread = float(number("heterogeneity", self.heterogeneity, high=1, rule=rule))
+        means = {name: float(number(name, value)) for name, value in vars(self).items()}
+        vars(self).update(means | {"heterogeneity": spread})
 
 
 #: Every switch of this module with its options, the default first.
@@ -190,13 +216,9 @@ def tiers(clusters: int = 20, seed: Seed = 0, **network: int) -> Platform:
 def random(
     clusters: int = 15,
     connectivity: float = 0.4,
-    gateway: float = 450.0,
-    bandwidth: float = 50.0,
-    max_connect: float = 15.0,
-    heterogeneity: float = 0.6,
-    speed: float = 100.0,
     seed: Seed = 0,
     table2: str = "one",
+    **means: float,
 ) -> Platform:
     """Draw a platform on a random graph (6.1, Table 2); every node is a cluster.
 
@@ -206,17 +228,14 @@ def random(
         K, at least 1.
     connectivity : float
         Probability that two nodes are joined; pairs that no path joins have no route.
-    gateway, bandwidth, max_connect, speed : float
-        Means; each value is drawn uniformly within mean * (1 -+ heterogeneity), and
-        max-connect is then rounded down.
-    heterogeneity : float
-        0 to 1.
     seed
         As in `table1`.
     table2 : {"one", "het"}
         Priority, work and data, which the table does not give: all are 1, or drawn like the other
         numbers with mean 1. The speeds vary in both cases; if they were equal, too, every
         application would run on its own cluster only.
+    **means
+        Fields of `Table2`: gateway, bandwidth, max_connect, speed, heterogeneity.
 
     Examples
     --------
@@ -227,13 +246,13 @@ def random(
     clusters = whole("clusters", clusters)
     rule = "a finite number from 0 to 1"
     connectivity = float(number("connectivity", connectivity, high=1, rule=rule))
-    heterogeneity = float(number("heterogeneity", heterogeneity, high=1, rule=rule))
-    means = {"gateway": gateway, "bandwidth": bandwidth, "max_connect": max_connect, "speed": speed}
-    gateway, bandwidth, max_connect, speed = (float(number(*mean)) for mean in means.items())
+    for name in means:
+        one_of("mean of Table 2", name, [one.name for one in fields(Table2)])
+    mean = Table2(**means)
     draws = random_streams(seed, _PURPOSES)
 
-    def draw_around(purpose: str, mean: float, size: int) -> Floats:
-        return mean * (1 + heterogeneity * draws[purpose].uniform(-1.0, 1.0, size))
+    def draw_around(purpose: str, around: float, size: int) -> Floats:
+        return around * (1 + mean.heterogeneity * draws[purpose].uniform(-1.0, 1.0, size))
 
     require_pair_memory(clusters, clusters)
     u, v = np.triu_indices(clusters, 1)
@@ -242,14 +261,16 @@ def random(
     graph.add_nodes_from(range(clusters))
     graph.add_edges_from(zip(u[joined].tolist(), v[joined].tolist(), strict=True))
     edges = graph.number_of_edges()
-    wide, most = draw_around("links", bandwidth, edges), draw_around("links", max_connect, edges)
+    wide = draw_around("links", mean.bandwidth, edges)
+    most = draw_around("links", mean.max_connect, edges)
     for (_, _, edge), one, count in zip(graph.edges(data=True), wide, most, strict=True):
         edge.update(bandwidth=float(one), max_connect=math.floor(count))
     sizes = {name: np.ones(clusters) for name in ("priority", "work", "data")}
     if table2 == "het":
         sizes = {name: draw_around("applications", 1.0, clusters) for name in sizes}
-    speeds, gateways = (draw_around("sites", mean, clusters) for mean in (speed, gateway))
-    return Platform.from_graph(graph, range(clusters), speed=speeds, gateway=gateways, **sizes)
+    speed = draw_around("sites", mean.speed, clusters)
+    gateway = draw_around("sites", mean.gateway, clusters)
+    return Platform.from_graph(graph, range(clusters), speed=speed, gateway=gateway, **sizes)
 
 
 def hub(name: str, clusters: int | None = None, seed: Seed = 0) -> Platform:

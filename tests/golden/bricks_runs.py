@@ -1,11 +1,10 @@
-"""Random runs of paper B: every scheduler, mechanism and reading, plug-ins of users."""
+"""Random runs of paper B: every policy, mechanism and reading, plug-ins of users."""
 
 import numpy as np
 import pandas as pd
 
-from dlsim.bricks import REFUSE, SWITCHES, Environment, Reading, Scheduler, simulate
-from dlsim.bricks.engine import configure, environment_arrays
-from dlsim.bricks.speeds import uncompiled_microseconds
+from dlsim.bricks import REFUSE, SWITCHES, Environment, Policy, Reading, simulate
+from dlsim.bricks.simulate import configure, uncompiled_microseconds
 from tests.golden.blocks import cell, lines
 
 #: Runs that take longer uncompiled are compiled.
@@ -16,7 +15,7 @@ DECIDED = ["server", "fallbacks", "submitted", "arrived", "start", "end", "compl
 def shortest_backlog(view):
     """Pick the server with the least predicted time; refuse a request that none serves in time."""
     best = int(np.argmin(view.estimates))
-    return best if view.now + view.estimates[best] <= view.deadline else REFUSE
+    return best if view.now + view.estimates[best] <= view.due else REFUSE
 
 
 def mean_of_two(values):
@@ -40,8 +39,8 @@ def draw_tables(rng: np.random.Generator, domains: int) -> tuple[pd.DataFrame, .
     due = time + factor * ((send + recv) / 40 + work / 100)
     if rng.random() < 0.5:
         work = work * rng.uniform(0.8, 1.2, count)
-    columns = {"time": time, "client": rng.integers(0, len(clients), count), "send": send}
-    return servers, clients, pd.DataFrame(columns | {"recv": recv, "work": work, "deadline": due})
+    columns = {"arrival": time, "client": rng.integers(0, len(clients), count), "send": send}
+    return servers, clients, pd.DataFrame(columns | {"recv": recv, "work": work, "due": due})
 
 
 def draw_environment(rng: np.random.Generator) -> Environment:
@@ -76,10 +75,10 @@ def draw_environment(rng: np.random.Generator) -> Environment:
     )
 
 
-def draw_scheduler(rng: np.random.Generator) -> Scheduler:
-    """Draw a scheduler with any of the mechanisms."""
+def draw_policy(rng: np.random.Generator) -> Policy:
+    """Draw a policy with any of the mechanisms."""
     algorithms = ["greedy", "deadline", "greedy", "deadline", shortest_backlog]
-    return Scheduler(
+    return Policy(
         algorithms[int(rng.integers(5))],
         opt=float(rng.choice([0.25, 0.5, 0.9, 1.0])),
         load_correction=bool(rng.random() < 0.5),
@@ -103,10 +102,10 @@ def draw_reading(rng: np.random.Generator) -> Reading:
 def run(number: int, engine: str = "auto") -> str:
     """Return the block of a run; one that takes seconds uncompiled is always compiled."""
     rng = np.random.default_rng([2, number])
-    env, scheduler, reading = draw_environment(rng), draw_scheduler(rng), draw_reading(rng)
-    work = uncompiled_microseconds(environment_arrays(env), configure(scheduler, reading))
+    env, policy, reading = draw_environment(rng), draw_policy(rng), draw_reading(rng)
+    work = uncompiled_microseconds(env.arrays, configure(policy, reading))
     engine = "compiled" if work > MOST_MICROSECONDS else engine
-    o = simulate(env, scheduler, reading, engine)
-    head = f"{scheduler.name} {reading.network} {reading.load} probe {reading.probe:g}"
+    o = simulate(env, policy, reading, engine)
+    head = f"{policy.name} {reading.network} {reading.load} probe {reading.probe:g}"
     summary = [cell(x) for x in (o.failure_rate, o.cost, o.lateness)]
     return "\n".join([head, lines(o.requests, DECIDED), " ".join(summary)])

@@ -5,29 +5,41 @@ import pandas as pd
 
 from dlsim.cpugpu import (
     POLICIES,
-    SCHEDULERS,
-    SWITCHES,
     Costs,
+    Faults,
     Gpu,
     Machine,
     NodeGroup,
     NodePool,
     Policy,
     Reading,
+    Storage,
     adapt_split,
     run_chunks,
     run_mapreduce,
     run_moldable,
-    run_slots,
     simulate,
     word_count,
 )
 from dlsim.validate import format_value
 from tests.golden.blocks import cell, lines
+from tests.verification.notebook_code import function_in
 
+#: What the runs were drawn from when they were frozen: one more policy or switch moves no draw.
+FROZEN_POLICIES = (
+    "history", "cpu-only", "gpu-only", "preferred", "round-robin", "mct", "torque-strict", "torque",
+    "rsc", "rsc-strict", "rsa", "asjf", "ideal", "ideal-mean",
+)  # fmt: skip
+FROZEN_MOLDABLE = ("torque-strict", "torque", "mct", "mct-any", "flexible", "area", "exhaustive")
+FROZEN_SWITCHES = {
+    "both_free": ("explore", "best"),
+    "unknown_remaining": ("avg", "zero", "inf"),
+    "deviations": (0.0, 1.0, 2.0),
+    "gpu_cpu_share": (0.0, 0.05, 0.2),
+}
 #: Policies by name, and the options of the paper's rule that no name has.
 ROWS: dict[str, Policy] = {
-    **POLICIES,
+    **{name: POLICIES[name] for name in FROZEN_POLICIES},
     "history, three samples": Policy("history", min_samples=3),
     "history, again": Policy("history", re_explore=2),
     "history, bound": Policy("history", bound=0.3),
@@ -78,7 +90,7 @@ def queue(rng: np.random.Generator, number: int) -> str:
         jobs = jobs.dropna()
     changes = {
         name: format_value(rng.choice(options))
-        for name, options in SWITCHES.items()
+        for name, options in FROZEN_SWITCHES.items()
         if rng.random() < 0.3
     }
     if policy.rule == "ideal":
@@ -86,7 +98,7 @@ def queue(rng: np.random.Generator, number: int) -> str:
     if jobs.empty:
         return f"{name}: no job"
     s = simulate(jobs, machine, policy, reading=Reading.from_switches(changes))
-    columns = ["device", "start", "end", "decided", "turn", "predicted"]
+    columns = ["device", "start", "completion", "decided", "turn", "predicted"]
     return f"{name} {machine.cpus}+{machine.gpus} {changes}\n{lines(s.jobs, columns)}"
 
 
@@ -104,8 +116,8 @@ def slots(rng: np.random.Generator, number: int) -> str:
             "weight": rng.choice([1.0, 2.0], count),
         }
     )
-    s = run_slots(jobs, int(rng.integers(1, 6)), scheduler)
-    return f"slots {scheduler}\n{lines(s.tasks)}"
+    tasks = function_in("50-cpu-gpu", "run_slots")(jobs, int(rng.integers(1, 6)), scheduler)
+    return f"slots {scheduler}\n{lines(tasks)}"
 
 
 def mapreduce(rng: np.random.Generator, number: int) -> str:
@@ -122,11 +134,8 @@ def mapreduce(rng: np.random.Generator, number: int) -> str:
         group,
         ROWS[name],
         costs=costs,
-        dead=dead,
-        replicas=group.nodes,
-        prefer_local=bool(rng.random() < 0.5),
-        loss_rate=float(rng.choice([0.0, 0.0, 0.2])),
-        seed=number,
+        storage=Storage(group.nodes, prefer_local=bool(rng.random() < 0.5), seed=number),
+        faults=Faults(dead=dead, loss_rate=float(rng.choice([0.0, 0.0, 0.2])), seed=number),
     )
     columns = ["kind", "number", "attempt", "device", "start", "end", "outcome", "predicted"]
     return f"mapreduce {name}\n{lines(r.attempts, columns)}\n{sorted(r.output.items())}"
@@ -134,7 +143,7 @@ def mapreduce(rng: np.random.Generator, number: int) -> str:
 
 def moldable(rng: np.random.Generator, number: int) -> str:
     """Schedule jobs on several nodes."""
-    name = list(SCHEDULERS)[number % len(SCHEDULERS)]
+    name = FROZEN_MOLDABLE[number % len(FROZEN_MOLDABLE)]
     cpu, gpu = draw_times(rng, count := int(rng.integers(1, 4 if name == "exhaustive" else 9)))
     arrival = np.cumsum(rng.choice([0, 0, 3], count)) * (name != "exhaustive")
     noise = 1.0 if name == "exhaustive" else rng.choice([0.5, 1, 1, 2], count)
@@ -150,7 +159,7 @@ def moldable(rng: np.random.Generator, number: int) -> str:
         }
     )
     s = run_moldable(jobs, pool, name)
-    columns = ["type", "nodes", "start", "end", "predicted"]
+    columns = ["type", "nodes", "start", "completion", "predicted"]
     return f"moldable {name}\n{lines(s.jobs, columns)}\n{lines(s.uses)}"
 
 
@@ -169,8 +178,8 @@ def chunks(rng: np.random.Generator, number: int) -> str:
     names = ["read", *names, "write"] if disk else names
     table = pd.DataFrame({name: rng.integers(1, 17, count) / 4 for name in names})
     gpus = int(rng.integers(1, 3))
-    per_link = int(rng.integers(1, gpus + 1))
-    t = run_chunks(table, gpu, issue, gpus=gpus, per_link=per_link, seed=number)
+    rng.integers(1, gpus + 1)  # what was drawn here is gone; the draws behind it stay
+    t = run_chunks(table, gpu, issue, gpus=gpus, seed=number)
     fixed, unit = rng.integers(0, 9, 3) / 4, rng.integers(1, 17, 3) / 4
     a = adapt_split(100.0, fixed.tolist(), unit.tolist(), rounds=5, start=[20.0, 30.0, 50.0])
     return f"chunks {queues} {issue}\n{lines(t.ops)}\n{cell(t.makespan)}\n{lines(a.rounds)}"

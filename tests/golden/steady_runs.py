@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 
-from dlsim.steady import SWITCHES, Limits, Platform, Reading, Share, bound, solve, topology
+from dlsim.steady import Limits, Platform, Reading, Share, bound, solve, topology
 from tests.golden.blocks import cell, lines
 
+#: Methods and switches of the frozen runs, in the order in which they were drawn: a run keeps its
+#: draws when a method or a switch is added.
 METHODS = (
     "LP",
     "LP+least",
@@ -26,6 +28,12 @@ METHODS = (
     "LPRR+least",
     "LPRR+polish",
 )
+SWITCHES = {
+    "local_amount": ("printed", "prose"),
+    "stuck": ("prose", "rest"),
+    "vertex": ("solver", "least_connections"),
+    "lprg_start": ("lpr", "zero"),
+}
 
 
 def draw_dyadic(rng: np.random.Generator) -> Platform:
@@ -73,7 +81,8 @@ def draw_platform(rng: np.random.Generator) -> Platform:
     if kind < 0.5:
         return draw_dyadic(rng)
     if kind < 0.75:
-        return topology.random(int(rng.integers(3, 9)), float(rng.choice([0.2, 0.4, 0.8])), seed)
+        size, connectivity = int(rng.integers(3, 9)), float(rng.choice([0.2, 0.4, 0.8]))
+        return topology.random(size, connectivity, gateway=float(seed))
     return topology.tiers(int(rng.integers(3, 9)), seed=seed, wan=8, mans=3, man=5)
 
 
@@ -82,7 +91,7 @@ def run(number: int, engine: str = "auto") -> str:
     rng = np.random.default_rng([3, number])
     method, p = METHODS[number % len(METHODS)], draw_platform(rng)
     changes = {k: str(rng.choice(v)) for k, v in SWITCHES.items() if rng.random() < 0.3}
-    a = solve(p, method, seed=number, reading=Reading.from_switches(changes), engine=engine)
+    a = solve(p, method, Reading.from_switches(changes), engine, seed=number)
     text = [f"{method} {changes}", f"{cell(a.objective)} of {cell(bound(p))}"]
     work = pd.DataFrame(np.asarray(a.work, dtype=float))
     return "\n".join([*text, lines(work), lines(pd.DataFrame(np.asarray(a.connections)))])

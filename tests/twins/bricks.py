@@ -1,6 +1,6 @@
 """Slow, plain twin of the Grid simulator of paper B: one heap, every job and packet an event.
 
-It reads an environment, a scheduler and a reading as plain attributes, shares no code with
+It reads an environment, a policy and a reading as plain attributes, shares no code with
 dlsim, and computes with Python floats in lists. A heap entry is (when, kind, who, n, what): at
 one instant kinds go in the order of their numbers, requests in the order of their table.
 Probes and other users' arrivals come a tolerance early, so that they precede what they
@@ -189,7 +189,7 @@ class Server:
 
 class Request:
     def __init__(self, row):
-        self.time, self.deadline = float(row.time), float(row.deadline)
+        self.arrival, self.due = float(row.arrival), float(row.due)
         self.client = int(row.client)
         self.send, self.recv, self.work = float(row.send), float(row.recv), float(row.work)
         self.server, self.submitted, self.completion, self.status = -1, None, None, None
@@ -198,8 +198,8 @@ class Request:
 
 
 class Twin:
-    def __init__(self, env, scheduler, reading):
-        self.env, self.scheduler, self.reading = env, scheduler, reading
+    def __init__(self, env, policy, reading):
+        self.env, self.policy, self.reading = env, policy, reading
         self.step = float(env.step)
         traces = np.asarray(env.traces, dtype=float)
         self.rows = traces.reshape(-1, traces.shape[-1]).tolist()
@@ -332,20 +332,20 @@ class Twin:
                 self.believed = [guess(column) for column in columns]
         return self.believed
 
-    # --- the scheduler -----------------------------------------------------------------------
+    # --- the policy -----------------------------------------------------------------------
 
     def estimates(self, request, now):
         """T_Si of every server, eq. 2 and 5."""
         values = self.predicted(now)
         links, loads = values[: len(self.rows)], values[len(self.rows) :]
-        if self.scheduler.correct_links:
-            pload = self.scheduler.pload
+        if self.policy.correct_links:
+            pload = self.policy.pload
             links = [x / (1 + pload * n) for x, n in zip(links, self.crossing, strict=True)]
         found = []
         for i, server in enumerate(self.servers):
             load = loads[i]
-            if self.scheduler.load_correction:
-                load += self.scheduled[i] * self.scheduler.pload
+            if self.policy.load_correction:
+                load += self.scheduled[i] * self.policy.pload
             serve = request.work / (server.performance / (1 + load))
             there = over(request.send, links, self.way_there(request, i))
             back = over(request.recv, links, self.way_back(request, i))
@@ -354,13 +354,13 @@ class Twin:
 
     def choose(self, request, now):
         T = self.estimates(request, now)
-        if callable(self.scheduler.algorithm):
-            return self.scheduler.algorithm(self.shown(request, now, T))
+        if callable(self.policy.algorithm):
+            return self.policy.algorithm(self.shown(request, now, T))
         allowed = list(range(len(T)))
-        if self.scheduler.exclude_rejecting and len(request.refused) < len(T):
+        if self.policy.exclude_rejecting and len(request.refused) < len(T):
             allowed = [i for i in allowed if i not in request.refused]
-        if self.scheduler.algorithm == "deadline":
-            target = (request.deadline - now) * self.scheduler.opt
+        if self.policy.algorithm == "deadline":
+            target = (request.due - now) * self.policy.opt
             fit = [i for i in allowed if meets(now + T[i], now + target, target)]
             if fit:
                 best = max(T[i] for i in fit)
@@ -374,9 +374,9 @@ class Twin:
         return SimpleNamespace(
             now=now,
             row=self.requests.index(request),
-            deadline=request.deadline,
+            due=request.due,
             fallbacks=request.fallbacks,
-            opt=self.scheduler.opt,
+            opt=self.policy.opt,
             estimates=np.array(T),
             load=np.array(loads),
             scheduled=np.array(self.scheduled),
@@ -404,7 +404,7 @@ class Twin:
 
     def refuses(self, request, now):
         """Equations 6 and 7."""
-        most, n = self.scheduler.max_fallbacks, request.fallbacks
+        most, n = self.policy.max_fallbacks, request.fallbacks
         if most == 0 or n > most or (n == most and self.reading.fallback_strict):
             return False
         server = self.servers[request.server]
@@ -413,8 +413,8 @@ class Twin:
         links = self.predicted(now)[: len(self.rows)]
         et_recv = over(request.recv, links, self.way_back(request, request.server))
         clock = now if self.reading.fallback_time == "at_arrival" else request.submitted
-        due = request.deadline + self.scheduler.fallback_slack
-        return not meets(clock + t_send + et_exec + et_recv, due, due - request.time)
+        due = request.due + self.policy.fallback_slack
+        return not meets(clock + t_send + et_exec + et_recv, due, due - request.arrival)
 
     def arrived(self, now, who):
         request = self.requests[who]
@@ -474,7 +474,7 @@ class Twin:
             for t, data in arrivals(self.env.link_background, i):
                 self.push(early(t, span), OTHERS, -1, (t, data, "link", i))
         for who, request in enumerate(self.requests):
-            self.push(request.time, SUBMITTED, who)
+            self.push(request.arrival, SUBMITTED, who)
 
     def run(self):
         handle = {SERVED: self.served, OFFERED: self.offered}
@@ -501,6 +501,6 @@ def over(data, links, way):
     return data / least if least > 0 else math.inf
 
 
-def simulate(env, scheduler, reading):
+def simulate(env, policy, reading):
     """Return the requests with server, fallbacks, completion and fate."""
-    return Twin(env, scheduler, reading).run()
+    return Twin(env, policy, reading).run()

@@ -22,7 +22,6 @@ def run(
     order=(),
     gpus=1,
     buffers=0,
-    per_link=1,
 ):
     """Return {(chunk, stage): start}; chunks is a list of {stage: whole time > 0}."""
     stages = [s for s in STAGES if s in chunks[0]]
@@ -31,8 +30,6 @@ def run(
     out = {"d2h": ["write", "d2h", "map", "h2d", "read"], "chunk": None}
     out["h2d"] = out["d2h"][::-1]
     where = {op: engine(op[1], op[0] % gpus, copy_engines, pinned) for op in todo}
-
-    link = {op: (op[1], op[0] % gpus // per_link) for op in todo if op[1] in ("h2d", "d2h")}
 
     def waits_for(op):
         i, stage = op
@@ -67,7 +64,6 @@ def run(
                 if op not in start
                 and all(x in end and end[x] <= now for x in waits_for(op))
                 and not any(where[x] == where[op] and end[x] > now for x in start)
-                and not any(op in link and link.get(x) == link[op] and end[x] > now for x in start)
                 and not blocked(op, now)
             ]
             if can:

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dlsim.compiled import TOL, deadline_with_tolerance, time_offset
-from dlsim.cpugpu.jobs import JobView
-from dlsim.cpugpu.rules import Decision
+from dlsim.cpugpu import Decision, JobView
 from dlsim.errors import InputError
 
 NEWEST = 0.3

@@ -60,8 +60,8 @@ MODULES: dict[str, tuple[float, list[str]]] = {
                                "tests/test_inserted_idle.py::"
                                "test_every_switch_alone_is_the_twins[backfill]",
                                "-k", "hand or planned or every_decision or offer or backfill]"]),
-    "realtime/core/line_admission": (1, LINE),
-    "realtime/core/node_rules": (1, LINE),
+    "realtime/core/line": (1, LINE),
+    "realtime/core/nodes": (1, LINE),
     "realtime/core/placement": (1, LINE),
     "theory/algebra": (1, ["tests/test_theory_steps.py"]),
     "theory/defined": (1, ["tests/test_theory_steps.py", "tests/test_theory_false_claims.py"]),
@@ -80,9 +80,9 @@ MODULES: dict[str, tuple[float, list[str]]] = {
                             "tests/test_cpugpu_mapreduce.py"]),
     "cpugpu/scheduler": (0.3, ["tests/verification/test_cpugpu_core.py",
                                "tests/test_cpugpu_mapreduce.py",
+                               "tests/test_cpugpu_engine.py",
                                "tests/test_cpugpu_input.py", "tests/test_cpugpu_rules.py"]),
-    "cpugpu/loop": (0.3, ["tests/verification/test_cpugpu_core.py", "tests/test_cpugpu_engine.py"]),
-    "cpugpu/pipeline": (1, ["tests/test_cpugpu_pipeline.py"]),
+    "cpugpu/gpu/pipeline": (1, ["tests/test_cpugpu_pipeline.py"]),
 }  # fmt: skip
 PYTEST = ["-x", "-q", "-n0", "-p", "no:cacheprovider", "--hypothesis-seed=0"]
 #: Before any library reads them: no compiler, no threads that a fork would lose.

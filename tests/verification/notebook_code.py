@@ -1,6 +1,7 @@
 """What a notebook defines, without the runs and the pictures of its cells."""
 
 import ast
+import functools
 from contextlib import suppress
 from types import SimpleNamespace
 
@@ -20,6 +21,18 @@ def _is_constant(statement):
     except ValueError:
         return False
     return True
+
+
+@functools.cache
+def function_in(notebook, name):
+    """Return a function of a notebook that uses nothing but what the cells import."""
+    names = {"__name__": notebook}
+    for cell in nbformat.read(suite_notebooks()[notebook], as_version=4).cells:
+        for statement in ast.parse(cell.source).body if cell.cell_type == "code" else []:
+            is_wanted = isinstance(statement, ast.FunctionDef) and statement.name == name
+            if is_wanted or isinstance(statement, ast.Import | ast.ImportFrom):
+                exec(compile(ast.Module([statement], []), notebook, "exec"), names)
+    return names[name]
 
 
 def defined_in(notebook):

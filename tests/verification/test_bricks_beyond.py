@@ -11,9 +11,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from dlsim.bricks import Environment, Reading, Scheduler, simulate
+from dlsim.bricks import Environment, Policy, Reading, simulate
 from dlsim.files import suite_notebooks
-from tests.bricks_environments import environments, grid, schedulers
+from tests.bricks_environments import environments, grid, policies
 
 
 def functions_of(notebook):
@@ -50,8 +50,8 @@ def day(seed=0, **more):
 
 
 def send_to(plan):
-    """Make the scheduler that sends every request where a plan says."""
-    return Scheduler(lambda view: int(plan[view.row]))
+    """Make the policy that sends every request where a plan says."""
+    return Policy(lambda view: int(plan[view.row]))
 
 
 # ----------------------------------------------------------------------- the bound
@@ -62,7 +62,7 @@ def test_windows_by_hand():
     # by 28; 1000 Mops take 10 s or 5 s
     rates = np.full((1, 4, 2), 10.0)
     rates[..., 1] = 40.0
-    row = {"time": 0.0, "client": 0, "send": 200.0, "recv": 80.0, "work": 1000.0, "deadline": 30.0}
+    row = {"arrival": 0.0, "client": 0, "send": 200.0, "recv": 80.0, "work": 1000.0, "due": 30.0}
     servers = pd.DataFrame({"domain": 0, "performance": [100.0, 200.0]})
     clients = pd.DataFrame({"domain": [0]})
     env = Environment(servers, clients, rates, 10.0, pd.DataFrame([row]))
@@ -87,9 +87,9 @@ def test_bound_by_hand():
 
 
 @settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow], deadline=None)
-@given(environments(6), schedulers(), st.sampled_from([0.5, 5.0]))
-def test_no_run_is_below_the_bound(env, scheduler, step):
-    o = simulate(env, scheduler)
+@given(environments(6), policies(), st.sampled_from([0.5, 5.0]))
+def test_no_run_is_below_the_bound(env, policy, step):
+    o = simulate(env, policy)
     lines, _ = beyond.bound_failures(env, (0.0005, 0.002, 0.01), step)
     assert beyond.least_failure(env, lines, o.mean_cost) <= o.failure_rate
 
@@ -129,9 +129,9 @@ def test_seer_is_better_than_all_at_six_hours():
     seer = simulate(env, send_to(beyond.plan_ahead(env, shares)))
     seer.check()
     assert beyond.least_failure(env, lines, seer.cost) <= seer.failure_rate
-    errors = Scheduler(beyond.server_errors())
-    for scheduler in (Scheduler("deadline", load_correction=True), errors):
-        o = simulate(env, scheduler)
+    errors = Policy(beyond.server_errors())
+    for policy in (Policy("deadline", load_correction=True), errors):
+        o = simulate(env, policy)
         assert seer.failure_rate < o.failure_rate
         assert beyond.least_failure(env, lines, o.cost) <= o.failure_rate
 
@@ -163,12 +163,12 @@ def test_random_feasible_and_best_of_by_hand():
     # best is that of 200
     rows = [(10.0 * k, 0, 0, 100.0, 10 * k + 1.5) for k in range(60)]
     env = grid([50.0, 100.0, 200.0], rows)
-    some = simulate(env, Scheduler(beyond.random_feasible)).requests["server"]
+    some = simulate(env, Policy(beyond.random_feasible)).requests["server"]
     assert set(some) == {1, 2}
     assert 15 < (some == 1).sum() < 45
-    assert set(simulate(env, Scheduler(beyond.best_of(3))).requests["server"]) == {2}
+    assert set(simulate(env, Policy(beyond.best_of(3))).requests["server"]) == {2}
     # of two drawn the slowest is never the better one; the middle one is in a third of the pairs
-    pair = simulate(env, Scheduler(beyond.best_of(2))).requests["server"]
+    pair = simulate(env, Policy(beyond.best_of(2))).requests["server"]
     assert set(pair) == {1, 2}
     assert 8 < (pair == 1).sum() < 32
 
@@ -176,8 +176,8 @@ def test_random_feasible_and_best_of_by_hand():
 def test_errors_that_knows_nothing_is_deadline():
     env = day()
     for seed_fallbacks in (0, 3):
-        own = simulate(env, Scheduler(beyond.server_errors(knows=()), max_fallbacks=seed_fallbacks))
-        plain = simulate(env, Scheduler("deadline", opt=1.0, max_fallbacks=seed_fallbacks))
+        own = simulate(env, Policy(beyond.server_errors(knows=()), max_fallbacks=seed_fallbacks))
+        plain = simulate(env, Policy("deadline", opt=1.0, max_fallbacks=seed_fallbacks))
         pd.testing.assert_frame_equal(own.requests, plain.requests)
 
 
@@ -188,8 +188,8 @@ def test_herding_foretells_what_is_measured():
             gap = []
             for seed in range(3):
                 env = Environment.random(seed, 60, horizon=18 * 3600.0)
-                own = Scheduler(name, opt=opt or 1.0)
-                fresh = simulate(env, Scheduler(name, opt=opt or 1.0, load_correction=True))
+                own = Policy(name, opt=opt or 1.0)
+                fresh = simulate(env, Policy(name, opt=opt or 1.0, load_correction=True))
                 told, _ = beyond.expected_failure(fresh, probe, opt, np.random.default_rng(0))
                 gap.append(simulate(env, own, Reading(probe=probe)).failure_rate - told)
             assert abs(np.mean(gap)) < 0.06
@@ -200,7 +200,7 @@ def test_a_herd_at_one_server():
     # finds what is left of one. Then the first of a herd comes Exp(1/30) after the probe, and a
     # Poisson number until the next one, 300 s after it; a job that needs more than 50 s is late.
     rows = [(30.0 * k, 0, 0, 2000.0, 30 * k + 50.0) for k in range(400)]
-    fresh = simulate(grid([100.0], rows), Scheduler(load_correction=True))
+    fresh = simulate(grid([100.0], rows), Policy(load_correction=True))
     found = [beyond.expected_failure(fresh, 300.0, 0.0, np.random.default_rng(k)) for k in range(8)]
     rates, alike = zip(*found, strict=True)
     assert set(alike) == {1.0}
@@ -230,7 +230,7 @@ def test_target_failure_moves_by_what_comes_back():
     rows = [(0.0, 0, 0, 100, 0.5), (2.0, 0, 0, 100, 2.5), (4.0, 0, 0, 100, 9), (6.0, 0, 0, 1, 9)]
     seen = []
     algorithm = spied(beyond.target_failure(0.25, gain=0.1, start=0.7), seen, "opt")
-    out = simulate(grid([100.0], rows), Scheduler(algorithm))
+    out = simulate(grid([100.0], rows), Policy(algorithm))
     assert out.requests["missed"].tolist() == [True, True, False, False]
     assert np.ravel(seen) == pytest.approx([0.7, 0.625, 0.55, 0.575], rel=1e-12)
 
@@ -240,7 +240,7 @@ def test_target_failure_stays_in_bounds():
         rows = [(2.0 * k, 0, 0, 100, 2 * k + due) for k in range(40)]
         seen = []
         algorithm = spied(beyond.target_failure(0.5, gain=0.2), seen, "opt")
-        simulate(grid([100.0], rows), Scheduler(algorithm))
+        simulate(grid([100.0], rows), Policy(algorithm))
         assert seen[-1] == [bound]
 
 
@@ -248,9 +248,7 @@ def test_commitments_see_what_a_blind_monitor_does_not():
     # section 3.2: two jobs on the fast server, one on the slow one; and then the fourth
     # starts on the fast one at 200 (300) rather than on the slow one at 202 (402)
     rows = [(float(t), 0, 0, 20_000, 100.0) for t in range(4)]
-    out = simulate(
-        grid([200.0, 100.0], rows), Scheduler(beyond.server_errors()), Reading(load="ext")
-    )
+    out = simulate(grid([200.0, 100.0], rows), Policy(beyond.server_errors()), Reading(load="ext"))
     assert out.requests["completion"].tolist() == [100, 200, 202, 300]
     out.check()
 
@@ -261,7 +259,7 @@ def test_errors_are_learnt_per_server():
     rows = [(30.0 * k, 0, 0, 1000, 30 * k + 20) for k in range(40)]
     seen = []
     algorithm = spied(beyond.server_errors(spread=0.0), seen, "mean")
-    out = simulate(grid([90.0, 100.0], rows, load_traces=[[1.0], [0.0]]), Scheduler(algorithm))
+    out = simulate(grid([90.0, 100.0], rows, load_traces=[[1.0], [0.0]]), Policy(algorithm))
     assert out.requests["server"].tolist() == [0] * 13 + [1] * 27
     assert seen[-1][0] == pytest.approx([2 - 0.875**13, 1], rel=1e-9)
 
@@ -274,7 +272,7 @@ def test_a_rejection_is_an_observation():
     seen = []
     algorithm = spied(beyond.server_errors(spread=0.0), seen, "mean", "deviation", "free")
     env = grid([10.0, 50.0], rows, background=[[], [0.0]], background_work=5000.0)
-    out = simulate(env, Scheduler(algorithm, max_fallbacks=1))
+    out = simulate(env, Policy(algorithm, max_fallbacks=1))
     out.check()
     assert out.attempts["promised"].tolist()[:2] == [120.0, 100.0]
     assert out.attempts["server"].tolist()[:2] == [1, 0]
@@ -293,7 +291,7 @@ def test_a_link_at_rest_teaches_nothing():
     rows = [(9.5, 37.5, 10, 100, 99), (12.0, 0, 10, 100, 99), (30.0, 0, 10, 100, 99)]
     seen, env = [], grid([100.0, 90.0], rows, traces=[75.0, 0.0, 75.0])
     algorithm = spied(beyond.server_errors(), seen, "mean", "deviation", "free")
-    out = simulate(env, Scheduler(algorithm, max_fallbacks=2), Reading(probe=5.0))
+    out = simulate(env, Policy(algorithm, max_fallbacks=2), Reading(probe=5.0))
     out.check()
     assert np.isinf(out.attempts["promised"]).tolist()[0]
     assert np.isinf(out.attempts["estimate"]).any()
@@ -304,9 +302,9 @@ def test_a_link_at_rest_teaches_nothing():
 def test_feedback_settles_near_its_target():
     # where Opt = 0.5 fails less often than one in five, and Opt = 1 more often
     env = Environment.random(2, 60, horizon=48 * 3600.0)
-    rates = [simulate(env, Scheduler("deadline", opt=opt)).failure_rate for opt in (0.5, 1.0)]
+    rates = [simulate(env, Policy("deadline", opt=opt)).failure_rate for opt in (0.5, 1.0)]
     assert rates[0] < 0.2 < rates[1]
-    tuned = simulate(env, Scheduler(beyond.target_failure(0.2))).failure_rate
+    tuned = simulate(env, Policy(beyond.target_failure(0.2))).failure_rate
     assert abs(tuned - 0.2) < 0.05
 
 
@@ -332,12 +330,12 @@ def test_no_fixed_opt_lies_below_the_front(found):
 def test_bills_of_a_hand_case():
     servers = pd.DataFrame({"domain": [0], "performance": [1200.0]})
     requests = pd.DataFrame(
-        {"time": [0.0, 1.0], "client": 0, "send": 0.0, "recv": 0.0, "work": [12_000.0, 36_000.0],
-         "deadline": 100.0}
+        {"arrival": [0.0, 1.0], "client": 0, "send": 0.0, "recv": 0.0, "work": [12_000.0, 36_000.0],
+         "due": 100.0}
     )  # fmt: skip
     clients = pd.DataFrame({"domain": [0]})
     env = Environment(servers, clients, np.full((1, 4, 1), 100.0), 10.0, requests)
-    o = simulate(env, Scheduler())
+    o = simulate(env, "Greedy")
     # the second arrives while the first (0 to 10 s) is served: one waits there
     assert beyond.count_waiting(o.requests).tolist() == [0, 1]
     bill = beyond.bill_all(o)
@@ -351,10 +349,10 @@ def test_a_buyer_takes_the_cheapest_server_in_time():
     # 20, 10 and 5 seconds of work: with a premium for speed the slowest in time is cheapest
     servers = pd.DataFrame({"domain": 0, "performance": [100.0, 200.0, 400.0]})
     requests = pd.DataFrame(
-        {"time": [0.0, 1000.0, 2000.0], "client": 0, "send": 0.0, "recv": 0.0, "work": 2000.0,
-         "deadline": [30.0, 1015.0, 2001.0]}
+        {"arrival": [0.0, 1000.0, 2000.0], "client": 0, "send": 0.0, "recv": 0.0, "work": 2000.0,
+         "due": [30.0, 1015.0, 2001.0]}
     )  # fmt: skip
     clients = pd.DataFrame({"domain": [0]})
     env = Environment(servers, clients, np.full((1, 4, 1), 100.0), 10.0, requests)
-    o = simulate(env, Scheduler(beyond.cheapest("per second, premium")))
+    o = simulate(env, Policy(beyond.cheapest("per second, premium")))
     assert o.requests["server"].tolist() == [0, 1, 2]

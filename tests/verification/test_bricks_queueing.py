@@ -24,8 +24,8 @@ def server(seed, rate, work, background_rate, background_work=50.0):
     stream = np.random.default_rng(np.random.SeedSequence(seed, spawn_key=(0,)))
     times = poisson_arrivals(rate, HORIZON, stream)
     requests = pd.DataFrame(
-        {"time": times, "client": 0, "send": 0.0, "recv": 0.0, "work": work(stream, len(times)),
-         "deadline": times}
+        {"arrival": times, "client": 0, "send": 0.0, "recv": 0.0, "work": work(stream, len(times)),
+         "due": times}
     )  # fmt: skip
     return Environment(
         servers=pd.DataFrame({"domain": [0], "performance": 100.0}),
@@ -45,7 +45,7 @@ def mean_waits(*case, **more):
     """Mean wait of client requests in each of some runs."""
     means = []
     for seed in range(RUNS):
-        table = simulate(server(seed, *case, **more)).requests
+        table = simulate(server(seed, *case, **more), "Greedy").requests
         means.append((table["start"] - table["arrived"]).mean())
     return interval(means)
 
@@ -93,7 +93,7 @@ def test_what_monitors_see_is_what_theory_says():
         for load, means in seen.items():
             shown = []
             reading = Reading(load, probes[load], lambda window, shown=shown: watch(window, shown))
-            simulate(env, reading=reading)
+            simulate(env, "Greedy", reading)
             means.append(np.mean(shown))
     for load, value in theory.items():
         low, high = interval(seen[load])
@@ -110,7 +110,7 @@ def watch(window, shown):
 def test_a_loaded_queue_is_that_of_lindley():
     """Waits of all jobs, background first at ties, by W' = max(0, W + S - A)."""
     env = server(3, 0.05, lambda stream, n: stream.uniform(0, 2000, n), 0.6)
-    table = simulate(env).requests
+    table = simulate(env, "Greedy").requests
     mine = np.column_stack([table["arrived"], np.ones(len(table)), env.requests["work"] / 100])
     theirs = env.background.times
     theirs = np.column_stack([theirs, np.zeros(len(theirs)), np.full(len(theirs), 0.5)])

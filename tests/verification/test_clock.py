@@ -16,25 +16,34 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dlsim.bricks import Environment, Scheduler
+from dlsim.bricks import Environment, Policy
 from dlsim.bricks import Reading as GridReading
 from dlsim.bricks import simulate as simulate_grid
 from dlsim.compiled import time_offset
-from dlsim.cpugpu import Costs, run_mapreduce, split_text, word_count
-from dlsim.cpugpu.engine import ONLINE
-from dlsim.cpugpu.moldable import SCHEDULERS, NodePool, run_moldable
-from dlsim.cpugpu.pipeline import Gpu, run_chunks
-from dlsim.cpugpu.slots import SLOT_SCHEDULERS, run_slots
+from dlsim.cpugpu import (
+    MOLDABLE_POLICIES,
+    Costs,
+    Faults,
+    Gpu,
+    NodeGroup,
+    NodePool,
+    run_chunks,
+    run_mapreduce,
+    run_moldable,
+    split_text,
+    word_count,
+)
 from dlsim.errors import ScheduleError
 from dlsim.realtime import Cluster, simulate
 from dlsim.steady import solve
-from tests.bricks_environments import environments, readings, schedulers
-from tests.cpugpu_queues import queue
+from tests.bricks_environments import environments, policies, readings
+from tests.cpugpu_queues import ONLINE, queue, runnable
 from tests.scale import LONG, scale_count
 from tests.steady_platforms import draw_platform
 from tests.strategies import ROWS, ROWS_I, Instance, any_reading, seeded, seeded_for
-from tests.test_cpugpu_engine import SWITCHES, by_engine, by_twin, runnable
+from tests.test_cpugpu_engine import SWITCHES, by_engine, by_twin
 from tests.twins import cpugpu_slots
+from tests.verification.notebook_code import function_in
 
 #: (shift, unit): where the clock begins, and one second in the new unit.
 CLOCKS = [
@@ -173,7 +182,7 @@ def test_cpu_gpu_decisions_do_not_depend_on_the_clock(case):
             r = by_engine(other, name, switches, share=share)
             for job, row in zip(records, r.jobs.itertuples(), strict=True):
                 assert (job.device, job.rule) == (row.device, row.rule), (k, shift, unit)
-                for exact, value in ((job.start, row.start), (job.end, row.end)):
+                for exact, value in ((job.start, row.start), (job.end, row.completion)):
                     assert is_close(exact, value, shift, unit), (k, shift, unit)
             assert r.jobs["arrival"].tolist() == other.table["arrival"].tolist()
             r.check()
@@ -183,7 +192,7 @@ def test_cpu_gpu_decisions_do_not_depend_on_the_clock(case):
     assert runs > 30 * LONG
 
 
-@pytest.mark.parametrize("scheduler", SLOT_SCHEDULERS)
+@pytest.mark.parametrize("scheduler", ["fifo", "fair", "capacity"])
 def test_slots_do_not_depend_on_the_clock(scheduler):
     source = np.random.default_rng(7)
     columns = ["arrival", "tasks", "task_time", "queue", "share", "weight"]
@@ -202,14 +211,14 @@ def test_slots_do_not_depend_on_the_clock(scheduler):
             table = pd.DataFrame(rows, columns=columns)
             table["arrival"] = table["arrival"] * float(unit) + shift
             table["task_time"] = table["task_time"] * float(unit)
-            s = run_slots(table, slots, scheduler)
-            s.check()
-            for exact, value in zip(ends, s.jobs["end"], strict=True):
+            tasks = function_in("50-cpu-gpu", "run_slots")(table, slots, scheduler)
+            found = tasks.groupby("job")["end"].max()
+            for exact, value in zip(ends, found, strict=True):
                 assert is_close(exact, value, shift, unit)
 
 
-@pytest.mark.parametrize("scheduler", sorted(SCHEDULERS))
-def test_moldable_jobs_do_not_depend_on_the_clock(scheduler):
+@pytest.mark.parametrize("policy", sorted(MOLDABLE_POLICIES))
+def test_moldable_jobs_do_not_depend_on_the_clock(policy):
     source, pool = np.random.default_rng(11), NodePool(4, exponent=1.0, both=1.0)
     for _ in range(scale_count(12, LONG)):
         n = int(source.integers(1, 5))
@@ -217,19 +226,19 @@ def test_moldable_jobs_do_not_depend_on_the_clock(scheduler):
             "arrival": np.sort(source.integers(0, 6, n)), "nodes": source.choice([1, 2, 4], n),
             "cpu_time": source.integers(1, 9, n) * 4, "gpu_time": source.integers(1, 9, n) * 4,
         })  # fmt: skip
-        first = run_moldable(jobs.astype({"arrival": float}), pool, scheduler)
+        first = run_moldable(jobs.astype({"arrival": float}), pool, policy)
         for shift, unit in CLOCKS:
             times = {c: jobs[c] * float(unit) for c in ("arrival", "cpu_time", "gpu_time")}
             times["arrival"] += shift
-            s = run_moldable(jobs.assign(**times), pool, scheduler)
+            s = run_moldable(jobs.assign(**times), pool, policy)
             s.check()
-            if scheduler != "exhaustive":  # of several best schedules any
+            if policy != "exhaustive":  # of several best schedules any
                 assert s.jobs[["type", "nodes"]].equals(first.jobs[["type", "nodes"]])
                 place = ["job", "node", "device"]
                 assert s.uses[place].equals(first.uses[place])
-                whole = first.jobs["completion"].sum()
-                assert s.jobs["completion"].sum() == pytest.approx(unit * whole, rel=1e-9)
-            loss = float(np.spacing(s.jobs["end"].max())) * 4
+                whole = first.jobs["response"].sum()
+                assert s.jobs["response"].sum() == pytest.approx(unit * whole, rel=1e-9)
+            loss = float(np.spacing(s.jobs["completion"].max())) * 4
             assert s.makespan == pytest.approx(unit * first.makespan, rel=1e-9, abs=loss)
 
 
@@ -261,10 +270,9 @@ def test_mapreduce_does_not_depend_on_the_unit_of_time(unit):
     scaled = replace(usual, **{name: unit * getattr(usual, name) for name in times})
     for policy in ("history", "mct", "rsc"):
         blocks = split_text(text, 9)
-        first = run_mapreduce(word_count(), blocks, policy=policy, lost={("map", 1): 1})
-        other = run_mapreduce(
-            word_count(), blocks, policy=policy, lost={("map", 1): 1}, costs=scaled
-        )
+        group, faults = NodeGroup(2, 2, 2), Faults({("map", 1): 1})
+        first = run_mapreduce(word_count(), blocks, group, policy, faults=faults)
+        other = run_mapreduce(word_count(), blocks, group, policy, faults=faults, costs=scaled)
         other.check()
         same = ["kind", "number", "device", "outcome", "rule"]
         assert other.attempts[same].equals(first.attempts[same])
@@ -277,7 +285,7 @@ def test_mapreduce_does_not_depend_on_the_unit_of_time(unit):
 
 def grid_anew(env, scheduler, reading, shift, unit):
     """The same environment, scheduler and reading on another clock; a shift needs one entry."""
-    times = {name: env.requests[name] * unit + shift for name in ("time", "deadline")}
+    times = {name: env.requests[name] * unit + shift for name in ("arrival", "due")}
     loads = env.load_traces
     jobs, data = env.background, env.link_background
     other = Environment(
@@ -302,7 +310,7 @@ def agree_on_grid(first, other, shift, unit):
     assert there.to_numpy() - shift == pytest.approx(at.to_numpy(), rel=1e-9, abs=loss)
 
 
-@given(environments(), schedulers(), readings(), st.sampled_from([2.0**-30, 2.0**-7, 2.0**30]))
+@given(environments(), policies(), readings(), st.sampled_from([2.0**-30, 2.0**-7, 2.0**30]))
 @settings(max_examples=scale_count(60, LONG), deadline=None)
 def test_the_grid_does_not_depend_on_a_unit_that_is_exact(env, scheduler, reading, unit):
     other = simulate_grid(*grid_anew(env, scheduler, reading, 0, unit))
@@ -317,7 +325,7 @@ def test_the_grid_does_not_depend_on_a_unit_that_is_exact(env, scheduler, readin
 )  # fmt: skip
 def test_the_grid_does_not_depend_on_the_unit_of_time(reading, seed):
     env = Environment.random(seed=seed, interval=20, horizon=2 * 3600)
-    scheduler = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
+    scheduler = Policy("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
     first = simulate_grid(env, scheduler, GridReading(**reading))
     for unit in (1e-9, 1e-3, 1e9):
         other = simulate_grid(*grid_anew(env, scheduler, GridReading(**reading), 0, unit))
@@ -333,7 +341,7 @@ def test_the_grid_does_not_depend_on_when_its_clock_began(shift, load):
         env = Environment.random(seed=seed, interval=20, horizon=2 * 3600)
         env = replace(env, traces=env.rates[:, :1], paths=env.topology)
         reading = GridReading(load=load, probe=60.0 if shift < 1e12 else 1e5)
-        scheduler = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
+        scheduler = Policy("deadline", opt=0.7, load_correction=True, max_fallbacks=1)
         first = simulate_grid(env, scheduler, reading)
         other = simulate_grid(*grid_anew(env, scheduler, reading, shift, 1.0))
         agree_on_grid(first, other, shift, 1.0)

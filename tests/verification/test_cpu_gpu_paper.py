@@ -2,6 +2,7 @@
 
 import importlib
 from collections import Counter
+from dataclasses import replace
 from itertools import product
 
 import numpy as np
@@ -9,10 +10,19 @@ import pandas as pd
 import pytest
 
 from dlsim import cpugpu
-from dlsim.cpugpu import POLICIES, Gpu, History, Machine, Reading, run_chunks, simulate, workload
-from dlsim.cpugpu.mapreduce_job import words_of
-from dlsim.cpugpu.slots import run_slots
-from dlsim.cpugpu.split import ideal_split
+from dlsim.cpugpu import (
+    POLICIES,
+    Gpu,
+    History,
+    Machine,
+    Noise,
+    Reading,
+    ideal_split,
+    run_chunks,
+    simulate,
+    workload,
+)
+from dlsim.cpugpu.cluster.mapreduce_job import words_of
 from dlsim.errors import InputError
 from dlsim.files import shared_file
 from dlsim.papers import cpu_gpu
@@ -22,10 +32,10 @@ from dlsim.study.measure import MEASURES
 from dlsim.study.readings import list_readings
 from dlsim.study.session import start
 from dlsim.study.style import STYLES
-from tests.verification.notebook_code import functions_of
+from tests.verification.notebook_code import function_in, functions_of
 
 KEY = "cpu-gpu"
-NOISE = {"cv": 0.1, "outliers": 0.02, "factor": 5.0}
+NOISE = Noise(cv=0.1, outliers=0.02, factor=5.0)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +58,7 @@ def stream(replicate=0, seed=0):
 def draw_directly(mix, replicate):
     """Draw the applications and the batches of a replicate without the notebook."""
     applications = workload.applications(mix, 5, stream(replicate))
-    jobs = workload.random_jobs(applications, 8, stream(replicate), batches=3, **NOISE)
+    jobs = workload.random_jobs(applications, 8, stream(replicate), NOISE, batches=3)
     return applications, [part for _, part in jobs.groupby("batch")]
 
 
@@ -56,7 +66,7 @@ def run_directly(mix, replicate, policy):
     """Run the batches of a replicate one after another, without the notebook."""
     history, schedules = None, []
     for part in draw_directly(mix, replicate)[1]:
-        schedules.append(simulate(part, Machine(1, 1), policy, history))
+        schedules.append(simulate(part, Machine(1, 1), policy, history=history))
         history = schedules[-1].history
     return schedules
 
@@ -69,7 +79,9 @@ def test_hadoop_schedulers_end_as_by_hand():
     three = {"tasks": [8, 4, 4], "queue": ["x", "x", "y"], "share": [0.25, 0.25, 0.75]}
     jobs = pd.DataFrame(three, pd.Index(["A", "B", "C"], name="job"))
     schedulers = ("fifo", "fair", "capacity")
-    ends = {name: run_slots(jobs, 4, name).jobs["end"].tolist() for name in schedulers}
+    run_slots = function_in("50-cpu-gpu", "run_slots")
+    tasks = {name: run_slots(jobs, 4, name) for name in schedulers}
+    ends = {name: one.groupby("job")["end"].max().tolist() for name, one in tasks.items()}
     assert ends == {"fifo": [2, 3, 4], "fair": [4, 4, 4], "capacity": [3, 4, 2]}
 
 
@@ -91,8 +103,8 @@ def test_unfair_jobs_are_counted(notebook):
     rows = pd.DataFrame(notebook["measure_lateness"]("lee", 0.1, stream()))
     rows = rows.set_index(["fair", "above"])
     schedules = run_directly("lee", 0, "history")
-    for fair in ("local", "global"):
-        judged = pd.concat([s.fairness(fair) for s in schedules])
+    for fair, against in (("local", "assigned"), ("global", "preferred")):
+        judged = pd.concat([s.fairness(against) for s in schedules])
         assert rows.loc[(fair, 0.0), "share"] == pytest.approx(judged["late"].mean())
         alone = judged["late"] & (judged["excuse"] == "")
         assert rows.loc[(fair, 0.0), "unexcused"] == pytest.approx(alone.mean())
@@ -102,9 +114,9 @@ def test_unfair_jobs_are_counted(notebook):
 def test_exact_history_without_noise_is_fair_in_the_first_sense():
     # property P2 of the specification
     table = workload.applications("wide", 6, 3)
-    jobs = workload.random_jobs(table, 30, 3, cv=0.0, outliers=0.0)
-    s = simulate(jobs, Machine(1, 1), "history", History.exact(table))
-    assert not s.fairness("local")["late"].any()
+    jobs = workload.random_jobs(table, 30, 3, Noise(cv=0.0, outliers=0.0))
+    s = simulate(jobs, Machine(1, 1), "history", history=History.exact(table))
+    assert not s.fairness()["late"].any()
 
 
 def test_the_base_is_the_class_whose_times_the_mixes_draw():
@@ -130,7 +142,7 @@ def test_right_first_samples_do_no_harm(notebook):
 
 def test_without_outliers_nothing_has_to_be_smoothed_out(tmp_path):
     for probability, changed in ((0.0, [False, False]), (0.5, [False, True])):
-        noise = NOISE | {"outliers": probability}
+        noise = replace(NOISE, outliers=probability)
         given = {"out": str(tmp_path), "apps": 5, "queue": 8, "batches": 3, "noise": noise}
         rows = functions_of("50-cpu-gpu", **given)["follow_outliers"]("wide", stream())
         assert [row["batch"] for row in rows] == [1, 2]
@@ -147,7 +159,7 @@ def test_no_policy_beats_the_exhaustive_schedule(notebook):
 def test_jobs_in_the_queues_are_counted(notebook):
     # four jobs A(40/10) from an empty history: 2 start at once, one more at 10, the last at 20
     four = pd.DataFrame({"app": "A", "arrival": [0.0] * 4, "cpu_time": 40.0, "gpu_time": 10.0})
-    lengths = notebook["queue_lengths"](simulate(four, Machine(1, 1)).jobs)
+    lengths = notebook["queue_lengths"](simulate(four, Machine(1, 1), "history").jobs)
     main = lengths[lengths["queue"] == "main"].set_index("time")["jobs"]
     assert main.to_dict() == {0.0: 2, 10.0: 1, 20.0: 0}
     assert set(lengths[lengths["queue"] != "main"]["jobs"]) == {0}
@@ -166,7 +178,7 @@ def test_moldable_jobs_ask_for_nodes_that_are_there(notebook):
 
 def test_pipelines_follow_the_closed_forms(tmp_path):
     # specification, P4: C = 24 chunks of (2, 2, 2): S = 6, X = 2
-    given = {"out": str(tmp_path), "noise": NOISE | {"cv": 0.0}}
+    given = {"out": str(tmp_path), "noise": replace(NOISE, cv=0.0)}
     rows = pd.DataFrame(functions_of("50-cpu-gpu", **given)["overlap_chunks"]("balanced", stream()))
     two = rows[rows["engines"] == 2].set_index("streams")["makespan"]
     assert two[1] == pytest.approx(24 * 6)
@@ -243,11 +255,11 @@ def test_the_bound_is_no_more_than_the_optimum():
 def test_regret_from_its_definition(beyond):
     rows = beyond["measure_regret"]("lee", 3, ["history"], stream(1, 2))
     table = workload.applications("lee", 6, stream(1, 2))
-    jobs = workload.random_jobs(table, 12, stream(1, 2), batches=3, **NOISE)
+    jobs = workload.random_jobs(table, 12, stream(1, 2), NOISE, batches=3)
     lost, first, history = 0.0, None, None
     for row, (_, part) in zip(rows, jobs.groupby("batch"), strict=True):
-        known = simulate(part, Machine(), "history", History.exact(table)).makespan
-        cold = simulate(part, Machine(), "history", history)
+        known = simulate(part, Machine(), "history", history=History.exact(table)).makespan
+        cold = simulate(part, Machine(), "history", history=history)
         lost, history, first = lost + cold.makespan - known, cold.history, first or known
         assert row["regret"] == pytest.approx(lost / first)
     gaps = (table["cpu_time"] - table["gpu_time"]).abs()

@@ -194,7 +194,7 @@ def test_the_drawn_environment_is_that_of_table_1(table1):
     assert requests["work"].between(1_500, 1_080_000).all()
     assert requests[["send", "recv"]].stack().between(100, 5000).all()
     usual = requests["work"] / 300 + (requests["send"] + requests["recv"]) / 75
-    factor = (requests["deadline"] - requests["time"]) / usual
+    factor = (requests["due"] - requests["arrival"]) / usual
     assert factor.between(1 - 1e-9, 3 + 1e-9).all()
     assert (table1.horizon, table1.server_load, table1.packet) == (DAY, 0.1, 10.0)
     assert table1.rates.shape[1] * table1.step >= 1.5 * DAY
@@ -242,7 +242,9 @@ def test_table_1():
 
 @pytest.mark.parametrize("table2", ["one", "het"])
 def test_table_2(table2):
-    p = topology.random(40, 0.3, 250, 30, 15, 0.4, seed=6, table2=table2)
+    p = topology.random(
+        40, 0.3, 6, table2, gateway=250, bandwidth=30, max_connect=15, heterogeneity=0.4
+    )
     expected = {"speed": 100, "gateway": 250} | (
         dict.fromkeys(("work", "data", "priority"), 1) if table2 == "het" else {}
     )

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from matplotlib.path import Path
 
 from dlsim import explore
-from dlsim.bricks import INPUT_SWITCHES, SWITCHES, Environment, Reading, Scheduler, simulate
+from dlsim.bricks import INPUT_SWITCHES, SWITCHES, Environment, Policy, Reading, simulate
 from dlsim.errors import InputError
 from dlsim.explore.grid import (
     OPTS,
@@ -18,7 +18,7 @@ from dlsim.explore.grid import (
     cost_and_failure,
     count_by_server,
     draw_environment,
-    run_scheduler,
+    run_on_grid,
 )
 from tests.scale import scale_count
 from tests.twins import bricks as twin
@@ -44,7 +44,7 @@ def by_hand(env, scheduler, reading):
     """Cost and failure rate from the requests' own rows, and how many there are."""
     o = simulate(env, scheduler, reading)
     o.check()
-    missed = o.requests["completion"] > env.requests["deadline"]
+    missed = o.requests["completion"] > env.requests["due"]
     costs = env.servers["performance"].to_numpy()[o.requests["server"]]
     return costs.mean(), 100 * missed.mean(), len(missed)
 
@@ -68,13 +68,13 @@ def bars_of(collection):
     [
         (
             {"opt": 0.5, "fallbacks": 2, "correction": True, "probe": 300.0},
-            Scheduler("deadline", opt=0.5, load_correction=True, max_fallbacks=2),
-            Scheduler("greedy", load_correction=True, max_fallbacks=2),
+            Policy("deadline", opt=0.5, load_correction=True, max_fallbacks=2),
+            Policy("greedy", load_correction=True, max_fallbacks=2),
         ),
         (
             {"policy": "Greedy", "fallbacks": 0, "probe": 900.0},
-            Scheduler("greedy"),
-            Scheduler("deadline", opt=0.7),
+            Policy("greedy"),
+            Policy("deadline", opt=0.7),
         ),
     ],
 )
@@ -92,14 +92,14 @@ def test_curve_holds_every_opt_and_the_chosen_point():
     _, left, _ = draw(opt=0.75, fallbacks=1)
     found = lines(left)
     env = drawn_again(PLAIN)
-    kinds = [Scheduler("deadline", opt=opt, max_fallbacks=1) for opt in OPTS]
+    kinds = [Policy("deadline", opt=opt, max_fallbacks=1) for opt in OPTS]
     wanted = [by_hand(env, kind, Reading())[:2] for kind in kinds]
     assert found["Deadline"] == pytest.approx(np.array(wanted))
     assert found["Greedy"][0] == pytest.approx(
-        by_hand(env, Scheduler("greedy", max_fallbacks=1), Reading())[:2]
+        by_hand(env, Policy("greedy", max_fallbacks=1), Reading())[:2]
     )
     for label, fallbacks in (("as chosen", 1), ("without either", 0)):
-        kind = Scheduler("deadline", opt=0.75, max_fallbacks=fallbacks)
+        kind = Policy("deadline", opt=0.75, max_fallbacks=fallbacks)
         assert found[label][0] == pytest.approx(by_hand(env, kind, Reading())[:2])
     shown = [t.get_text() for t in left.texts if t.get_text()]
     assert shown == [f"{opt:g}" for opt in OPTS]
@@ -112,9 +112,9 @@ def test_no_arrow_without_fallback_and_correction():
 def test_runs_are_the_twins():
     """The plain twin of the simulator."""
     env = draw_environment(120.0, 5)
-    own = run_scheduler("D-0.7", GridSetting(120.0, 5, 2, True, 900.0))
+    own = run_on_grid("D-0.7", GridSetting(120.0, 5, 2, True, 900.0))
     told = twin.simulate(
-        env, Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2),
+        env, Policy("deadline", opt=0.7, load_correction=True, max_fallbacks=2),
         Reading(probe=900.0),
     )  # fmt: skip
     assert own.requests["server"].tolist() == [r.server for r in told]
@@ -124,7 +124,7 @@ def test_runs_are_the_twins():
 
 def test_all_points_share_requests_and_servers():
     """Common random numbers: the scheduler changes nothing that is drawn."""
-    results = [run_scheduler(name, PLAIN) for name in ("Greedy", "D-0.4", "D-1")]
+    results = [run_on_grid(name, PLAIN) for name in ("Greedy", "D-0.4", "D-1")]
     assert {id(result.environment) for result in results} == {id(draw_environment(60.0, 0, ()))}
 
 
@@ -144,12 +144,12 @@ def test_bars_count_every_request_once(policy, opt, fallbacks, correction, probe
     )  # fmt: skip
     name = "Greedy" if policy == "Greedy" else f"D-{opt:g}"
     setting = GridSetting(interval, seed, fallbacks, correction, probe)
-    o = run_scheduler(name, setting)
+    o = run_on_grid(name, setting)
     met, missed, refused = (
         [path.get_extents().height for path in bars_of(group)] for group in right.collections
     )
     assert sum(met) + sum(missed) == len(o.environment.requests)
-    assert sum(missed) == (o.requests["completion"] > o.environment.requests["deadline"]).sum()
+    assert sum(missed) == (o.requests["completion"] > o.environment.requests["due"]).sum()
     assert sum(refused) == o.requests["fallbacks"].sum()
     speeds = [float(tick.get_text()) for tick in right.get_xticklabels()]
     assert speeds == sorted(speeds)
@@ -170,15 +170,15 @@ def test_servers_by_hand():
         servers=pd.DataFrame({"domain": [0, 0], "performance": [200, 100]}),
         clients=pd.DataFrame({"domain": [0]}), traces=np.full((1, 4, 1), 75.0), step=10.0,
         requests=pd.DataFrame({
-            "time": [0, 1, 2], "client": 0, "send": 0, "recv": 0, "work": 20_000,
-            "deadline": [150, 250, 250],
+            "arrival": [0, 1, 2], "client": 0, "send": 0, "recv": 0, "work": 20_000,
+            "due": [150, 250, 250],
         }),
     )  # fmt: skip
-    table = count_by_server(simulate(env, Scheduler("greedy"), Reading(load="ext")))
+    table = count_by_server(simulate(env, Policy("greedy"), Reading(load="ext")))
     assert table.to_dict("list") == {
         "performance": [100, 200], "in time": [0, 2], "late": [0, 1], "refused": [0, 0],
     }  # fmt: skip
-    own = count_by_server(simulate(env, Scheduler("greedy", max_fallbacks=1), Reading(load="ext")))
+    own = count_by_server(simulate(env, Policy("greedy", max_fallbacks=1), Reading(load="ext")))
     assert own["refused"].tolist() == [0, 1]
 
 

@@ -134,9 +134,9 @@ def test_picture_is_the_engines_and_noise_is_shared(queue, noise, seed):
     v = PANEL.values(**given)
     table = application_table(v["cpu"], v["gpu"], v["speed_up"])
     jobs = job_table(table, v["queue"], v["arrivals"], noise, seed)
-    s = simulate(jobs, Machine(v["cpus"], v["gpus"]))
+    s = simulate(jobs, Machine(v["cpus"], v["gpus"]), "history")
     s.check()
-    wanted = list(zip(s.jobs["device"], s.jobs["start"], s.jobs["end"], strict=True))
+    wanted = list(zip(s.jobs["device"], s.jobs["start"], s.jobs["completion"], strict=True))
     assert [r[0] for r in runs(one)] == [w[0] for w in sorted(wanted)]
     assert [r[1:] for r in runs(one)] == [pytest.approx(w[1:]) for w in sorted(wanted)]
     counts = [int(text.get_text().removeprefix("n=")) for text in learned.texts]

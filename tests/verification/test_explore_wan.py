@@ -130,7 +130,7 @@ def test_picture_is_the_allocations(network, clusters, seed, method, bandwidth, 
     words, left, right, bars = draw(**given)
     p = make_platform(network, clusters, seed, bandwidth, connections, "one")
     best = best_allocation(p, ())
-    a = best if method == "MILP" else solve(p, method, seed)
+    a = best if method == "MILP" else solve(p, method, seed=seed)
     for found, ax in ((a, left), (best, right)):
         check_allocation(p, found.work, found.connections, False)
         allowed = p.links["max_connect"]

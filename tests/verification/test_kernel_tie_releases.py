@@ -11,7 +11,7 @@ import sympy as sp
 
 from dlsim import compiled as compiled_module
 from dlsim import theory
-from dlsim.realtime.core import formulas, splits
+from dlsim.realtime.core import chunks, formulas, splits
 from dlsim.realtime.core.splits import (
     EQUAL,
     EQUAL_FINISH,
@@ -38,7 +38,12 @@ def plain_kernels(*modules):
     return SimpleNamespace(**names)
 
 
-K = plain_kernels(formulas, splits)
+K = plain_kernels(formulas, splits, chunks)
+
+
+def costs_of(tau, chi, st, sc, shared=False):
+    """The costs as the kernels read them."""
+    return SimpleNamespace(cms=tau, cps=chi, st=st, sc=sc, shared=shared)
 
 
 def pool(times, nodes=None):
@@ -50,7 +55,7 @@ def pool(times, nodes=None):
 def test_every_kernel_is_tied():
     own = {
         name
-        for module in (formulas, splits)
+        for module in (formulas, splits, chunks)
         for name, value in vars(module).items()
         if plain(value) is not value and value.py_func.__module__ == module.__name__
     }
@@ -59,11 +64,12 @@ def test_every_kernel_is_tied():
         "remodelled_time", "idle_sum", "constraint_one", "constraint_two", "load_completed_by",
         "send_fraction",
         "optimal_completion", "instalment", "first_round_chunk", "rounds_time",
-        "chunk_times",
+        "fill_loads", "fill_sends", "scale_shares", "compute_chunks",
+        "next_released", "choose_nodes", "fill_chunks",
         "fill_n_min", "fill_opr_loads", "fill_equal_loads",
         "fill_equal_finish_loads", "fill_remodel_loads", "fill_optimum_loads", "fill_round_loads",
         "receiving_nodes", "time_in_rounds", "time_from_common_start", "n_min_from",
-        "choose_split", "ends_together",
+        "choose_split", "ends_together", "ends_node_by_node", "ends_with_its_chunks",
     }  # fmt: skip
 
 
@@ -94,7 +100,8 @@ def test_the_idle_sum_is_that_of_equation_2(n):
 def test_instalments_carry_the_load_and_no_node_waits(n, rounds, ratio):
     st, sc = sp.symbols("ST SC", nonnegative=True)
     tau, chi = sp.Integer(2), sp.Integer(2 * ratio)  # theta below, at and above 1
-    c = [K.instalment(j, sigma, n, rounds, tau, chi, st, sc) for j in range(rounds)]
+    costs = costs_of(tau, chi, st, sc)
+    c = [K.instalment(j, sigma, n, rounds, costs) for j in range(rounds)]
     assert theory.is_zero(n * sum(c) - sigma)
     for one, two in itertools.pairwise(c):  # no node waits
         assert theory.is_zero(sc + chi * one - n * (st + tau * two))
@@ -115,16 +122,14 @@ def draws(count, seed):
 
 
 def laid(kind, tau, chi, size, r, rounds=1, end=None, st=Q(0), sc=Q(0), shared=False):
-    """Rows (alpha, send_start, send_end, compute_end) and what `chunk_times` returns."""
+    """Rows (alpha, send_start, send_end, compute_end) and what `fill_sends` returns."""
     n, out = len(r), [[None] * 4 for _ in range(len(r) * rounds)]
     table = Kernels(tau, chi, st, sc, nodes=n)
-    rows = Grid(out)
-    lead = [None, *(st * sum(range(m)) for m in range(1, n + 1))]  # unused but under OPR
-    costs = (tau, chi, st, sc)
-    told = K.chunk_times(
-        kind, r, n, size, rounds, end, costs, table.time_per_unit, lead, shared, rows, 0
-    )  # fmt: skip
-    return out, told
+    table.first_share_offset = [Q(0)] * (n + 2)  # without set-up times
+    entry = SimpleNamespace(kind=kind, nodes=n, rounds=rounds, end=end)
+    rules, rows = costs_of(tau, chi, st, sc, shared), Grid(out)
+    K.fill_loads(entry, size, r, rules, table, rows)
+    return out, K.fill_sends(entry, size, r, rules, rows)
 
 
 class Grid:
@@ -216,15 +221,15 @@ def test_rounds_take_as_long_as_their_chunks():
     several = 0
     for tau, chi, size, r in draws(120, 4):
         n, st, sc = len(r), Q(1, 4), Q(1, 2)
+        costs = costs_of(tau, chi, st, sc)
         for wanted in (1, 2, 4):
-            time, rounds = K.rounds_time(size, n, wanted, tau, chi, st, sc)
-            c = [K.instalment(j, size, n, rounds, tau, chi, st, sc) for j in range(rounds)]
+            time, rounds = K.rounds_time(size, n, wanted, costs)
+            c = [K.instalment(j, size, n, rounds, costs) for j in range(rounds)]
             assert min(c) > 0
             assert time == n * (st + tau * c[0]) + rounds * sc + chi * size / n
-            assert K.first_round_chunk(size, n, rounds, tau, chi, st, sc) == c[0]
+            assert K.first_round_chunk(size, n, rounds, costs) == c[0]
             if rounds < wanted:  # one more would leave a chunk of nothing
-                more = [K.instalment(j, size, n, rounds + 1, tau, chi, st, sc)
-                        for j in range(rounds + 1)]  # fmt: skip
+                more = [K.instalment(j, size, n, rounds + 1, costs) for j in range(rounds + 1)]
                 assert min(more) <= Q(1, 10**12) * size / n
             rows, (end, _) = laid(ROUNDS, tau, chi, size, [Q(0)] * n, rounds, st=st, sc=sc)
             assert end == time
@@ -246,11 +251,7 @@ def test_equal_shares_and_pieces():
 
 def test_opr_is_the_recurrence_4_7_to_4_11():
     for tau, chi, size, r in draws(60, 6):
-        n, table = len(r), Kernels(tau, chi, Q(0), Q(0), nodes=len(r))
-        lead = [Q(0)] * (n + 2)
-        out = [[None] * 4 for _ in r]
-        costs = (tau, chi, Q(0), Q(0))
-        K.chunk_times(OPR, r, n, size, 1, None, costs, table.time_per_unit, lead, False,
-                 Grid(out), 0)  # fmt: skip
+        n = len(r)
+        out, _ = laid(OPR, tau, chi, size, r)
         whole = exact_time((tau, chi, Q(0), Q(0), size), n)
         assert {row[3] for row in out} == {r[-1] + whole}

@@ -49,14 +49,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dlsim.cpugpu.engine import ONLINE
-from tests.cpugpu_queues import queue
+from tests.cpugpu_queues import ONLINE, queue, runnable
 from tests.scale import LONG, scale_count
 from tests.steady_platforms import draw_platform
 from tests.strategies import IN_LINE, ROWS, ROWS_I, any_reading, differences, seeded, seeded_for
 from tests.test_bricks_twin import OF_ENVIRONMENT, OF_READING, OF_SCHEDULER, draw, draw_environment
 from tests.test_bricks_twin import agree as agree_grid
-from tests.test_cpugpu_engine import agree, both, runnable
+from tests.test_cpugpu_engine import agree, both
 from tests.test_steady_heuristics import READINGS, same_steps
 
 HERE = Path(__file__).parents[1]
@@ -118,7 +117,7 @@ def grid(rng):
     scheduler, reading = draw(OF_SCHEDULER, rng), draw(OF_READING, rng)
     env = draw_environment(rng, **draw(OF_ENVIRONMENT, rng, often=0.7))
     agree_grid(env, scheduler, reading)
-    return len(env.requests), coinciding(env.requests["time"].tolist())
+    return len(env.requests), coinciding(env.requests["arrival"].tolist())
 
 
 #: Rows whose exact twin tries 64 numbers of rounds.

@@ -12,7 +12,7 @@ from numpy.random import SeedSequence
 from dlsim.errors import InputError
 from dlsim.papers.packets import execute_periods
 from dlsim.steady import Allocation, Platform, Reading, bound, solve
-from dlsim.steady.heuristics import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
+from dlsim.steady.rounding import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
 from dlsim.steady.samples import rounding_seed, sample_platform
 from dlsim.validate import random_generator
 from tests.steady_platforms import pair
@@ -91,7 +91,7 @@ def test_programs_are_those_of_the_paper(monkeypatch):
     done = round_randomly(platform, random_generator(rounding_seed(seed_of(1)), 0))
     programs = 1 + sum(used > WHOLE_TOLERANCE for _, used, _ in done.order)
     assert row["programs"] == programs >= 1 + len(again)
-    value = solve(platform, "LPRR", rounding_seed(seed_of(1))).objective
+    value = solve(platform, "LPRR", seed=rounding_seed(seed_of(1))).objective
     assert row["LPRR"] == round(value / bound(platform), 6)
     larger = paper.solve_by_all(8, "Tiers", 1, 7, seed_of(1))  # no LPRR, but the exact search
     assert np.isnan(larger["LPRR"])
@@ -268,7 +268,7 @@ def test_randomised_rounding_leaves_speed_idle_that_greedy_steps_hand_out():
     for seed in map(seed_of, range(6)):
         platform = sample_platform("Tiers", 5, seed)
         for name, shares in used.items():
-            work = solve(platform, name, rounding_seed(seed)).work
+            work = solve(platform, name, seed=rounding_seed(seed)).work
             shares.append(float((work * platform.work[:, None]).sum() / platform.speed.sum()))
     assert used["G"] == pytest.approx([1] * 6)
     assert used["LPRG"] == pytest.approx([1] * 6)

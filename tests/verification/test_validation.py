@@ -87,7 +87,7 @@ def test_packets_met(shown):
         send / (rate := env.available_rates[hops, 0]).min() + (env.packet / rate).sum()
         for send, hops in zip(r["send"], paths, strict=True)
     ]
-    assert (run.requests["arrived"].to_numpy() - r["time"] > np.array(alone)).mean() > 0.1
+    assert (run.requests["arrived"].to_numpy() - r["arrival"] > np.array(alone)).mean() > 0.1
     assert all(len(run.environment.requests) > 50 for name, run in shown["runs"].items()
                if name != "B: by hand")  # fmt: skip
 

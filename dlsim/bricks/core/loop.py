@@ -122,7 +122,7 @@ def submit_request(row, server, now, env, cfg, state):
     request.server, request.submitted, request.is_returning = server, now, 0
     request.attempt = counters.attempts
     counters.attempts += 1
-    state.servers[server].scheduled += 1
+    state.scheduled[server] += 1
     start_transfer(row, now, env, cfg, state)
 
 
@@ -144,7 +144,7 @@ def receive_input(row, now, env, cfg, state):
     if cfg.exclude_rejecting:
         state.rejected_by[row, request.fallbacks] = server
     request.fallbacks += 1
-    state.servers[server].scheduled -= 1
+    state.scheduled[server] -= 1
     schedule_event(now, SUBMISSION, row, state)
 
 
@@ -154,7 +154,7 @@ def end_service(row, now, env, cfg, state):
     request = state.requests[row]
     request.is_returning = 1
     if cfg.corrected_until_served:
-        state.servers[request.server].scheduled -= 1
+        state.scheduled[request.server] -= 1
     start_transfer(row, now, env, cfg, state)
 
 
@@ -167,7 +167,7 @@ def receive_result(row, now, env, cfg, state):
     state.returned[counters.done] = row
     counters.done += 1
     if not cfg.corrected_until_served:
-        state.servers[request.server].scheduled -= 1
+        state.scheduled[request.server] -= 1
 
 
 @compiled(inline=True)
@@ -184,7 +184,7 @@ def is_packet_next(env, state):
     if counters.packets == 0:
         return False
     time = state.packets[0].time
-    is_before_new = counters.new == env.time.shape[0] or time < env.time[counters.new]
+    is_before_new = counters.new == env.arrival.shape[0] or time < env.arrival[counters.new]
     return is_before_new and (counters.events == 0 or time < state.heap[0].time)
 
 
@@ -192,12 +192,53 @@ def is_packet_next(env, state):
 def is_new_request_next(env, state):
     """Tell whether the first submission of a request comes before the events of the heap."""
     counters = state.counters[0]
-    if counters.new == env.time.shape[0]:
+    if counters.new == env.arrival.shape[0]:
         return False
-    time = env.time[counters.new]
+    time = env.arrival[counters.new]
     return counters.events == 0 or not comes_before(
         state.heap[0], time, SUBMISSION, counters.new, 0
     )
+
+
+@compiled(inline=True)
+def prepare_event(kind, row, now, env, cfg, state):
+    """Bring the monitor up to an event, and choose the server of a submission.
+
+    Returns DONE, or why the loop has to stop before the event.
+    """
+    counters = state.counters[0]
+    if kind == SUBMISSION or kind == INPUT_ARRIVAL:
+        reason = update_monitor(now, env, cfg, state)
+        if reason != DONE:
+            return reason
+    if kind == SUBMISSION:
+        refresh_estimates(row, env, cfg, state)
+        if cfg.exclude_rejecting:
+            exclude_rejecting(row, state)
+        if cfg.algorithm == USER:
+            counters.row = row
+            return CHOOSE
+        counters.choice = choose_server(row, now, env, cfg, state)
+    return DONE
+
+
+@compiled(inline=True)
+def carry_out(kind, row, now, env, cfg, state):
+    """Carry out an event of a request."""
+    counters = state.counters[0]
+    if kind == SUBMISSION:
+        choice = counters.choice
+        counters.choice = NONE
+        if choice == REFUSED:
+            refuse_request(row, state)
+        else:
+            submit_request(row, choice, now, env, cfg, state)
+    elif kind == INPUT_ARRIVAL:
+        receive_input(row, now, env, cfg, state)
+    elif kind == SERVICE_END:
+        end_service(row, now, env, cfg, state)
+    else:
+        receive_result(row, now, env, cfg, state)
 
 
 @compiled
@@ -208,7 +249,7 @@ def run_events(env, cfg, state):
     (probe ``counters.probes`` - 1 has been measured), HEAP_FULL, TOO_MANY_PROBES or PAUSE.
     """
     counters = state.counters[0]
-    while counters.events > 0 or counters.packets > 0 or counters.new < env.time.shape[0]:
+    while counters.events > 0 or counters.packets > 0 or counters.new < env.arrival.shape[0]:
         if not has_room(state):
             return HEAP_FULL
         counters.steps += 1
@@ -219,38 +260,18 @@ def run_events(env, cfg, state):
             continue
         is_new = is_new_request_next(env, state)
         if is_new:
-            kind, row, now = SUBMISSION, counters.new, env.time[counters.new]
+            kind, row, now = SUBMISSION, counters.new, env.arrival[counters.new]
         else:
             kind, row, now = state.heap[0].kind, state.heap[0].row, state.heap[0].time
         counters.now = now
-        if counters.choice == NONE and (kind == SUBMISSION or kind == INPUT_ARRIVAL):
-            reason = update_monitor(now, env, cfg, state)
+        if counters.choice == NONE:  # else the caller has chosen for this very submission
+            reason = prepare_event(kind, row, now, env, cfg, state)
             if reason != DONE:
                 return reason
-        if kind == SUBMISSION and counters.choice == NONE:
-            refresh_estimates(row, env, cfg, state)
-            if cfg.exclude_rejecting:
-                exclude_rejecting(row, state)
-            if cfg.algorithm == USER:
-                counters.row = row
-                return CHOOSE
-            counters.choice = choose_server(row, now, env, cfg, state)
         if is_new:
             counters.new += 1
         else:
             remove_first(state.heap, counters.events)
             counters.events -= 1
-        if kind == SUBMISSION:
-            choice = counters.choice
-            counters.choice = NONE
-            if choice == REFUSED:
-                refuse_request(row, state)
-            else:
-                submit_request(row, choice, now, env, cfg, state)
-        elif kind == INPUT_ARRIVAL:
-            receive_input(row, now, env, cfg, state)
-        elif kind == SERVICE_END:
-            end_service(row, now, env, cfg, state)
-        else:
-            receive_result(row, now, env, cfg, state)
+        carry_out(kind, row, now, env, cfg, state)
     return DONE

@@ -92,6 +92,15 @@ def is_probe_due(probe, time, env, cfg):
 
 
 @compiled(inline=True)
+def first_needed_probe(time, env, cfg):
+    """Return the first probe on which a prediction by "last" or "mean" at a time depends."""
+    newest = int((env.origin + time) / cfg.probe)
+    if not is_probe_due(newest, time, env, cfg):  # the quotient was rounded up
+        newest -= 1
+    return newest + 1 - (1 if cfg.predictor == LAST else WINDOW_PROBES)
+
+
+@compiled(inline=True)
 def take_probe(env, cfg, state):
     """Take the next probe; what happens at its very instant does not count yet."""
     clock = state.counters[0].probes * cfg.probe
@@ -114,8 +123,7 @@ def update_monitor(time, env, cfg, state):
     if env.origin + time > MOST_PROBES * cfg.probe:
         return TOO_MANY_PROBES
     if cfg.predictor == LAST or cfg.predictor == MEAN:
-        newest = int((env.origin + time) / cfg.probe)
-        counters.probes = max(counters.probes, newest - WINDOW_PROBES)
+        counters.probes = max(counters.probes, first_needed_probe(time, env, cfg))
     while is_probe_due(counters.probes, time, env, cfg):
         take_probe(env, cfg, state)
         counters.probes += 1

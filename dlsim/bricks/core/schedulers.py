@@ -2,9 +2,12 @@
 
 import numpy as np
 
-from dlsim.bricks.core.network import path_between, smallest_on_path
-from dlsim.bricks.core.state import DEADLINE, GREEDY, NONE
+from dlsim.bricks.core.network import smallest_on_path
+from dlsim.bricks.core.state import NONE
 from dlsim.compiled import CLOCK_DIVISOR, TOL, compiled, deadline_with_tolerance, meets_deadline
+
+#: Codes of `dlsim.bricks.core.state.Config.algorithm`; another is a user's function.
+GREEDY, DEADLINE = range(2)
 
 
 @compiled(inline=True)
@@ -30,12 +33,11 @@ def apply_link_correction(link, cfg, state):
 
 
 @compiled(inline=True)
-def predict_transfer(data, source, target, env, cfg, state):
-    """Return the seconds of a transfer between domains, a term of eq. (2)."""
-    first, last = path_between(source, target, env)
+def predict_transfer(data, pair, start, links, cfg, state):
+    """Return the seconds of a transfer over the path of a pair of domains, a term of eq. (2)."""
     smallest = np.inf
-    for hop in range(first, last):
-        smallest = min(smallest, apply_link_correction(env.path_links[hop], cfg, state))
+    for hop in range(start[pair], start[pair + 1]):
+        smallest = min(smallest, apply_link_correction(links[hop], cfg, state))
     return transfer_seconds(data, smallest)
 
 
@@ -48,7 +50,7 @@ def apply_load_correction(server, env, cfg, state):
     """
     load = state.predicted[env.rates.shape[0] + server]
     if cfg.load_correction:
-        load += state.servers[server].scheduled * cfg.pload
+        load += state.scheduled[server] * cfg.pload
     return load
 
 
@@ -60,11 +62,19 @@ def refresh_estimates(row, env, cfg, state):
     for server in range(env.performance.shape[0]):
         if env.server_domain[server] != there:  # servers are mostly listed by domain
             there = env.server_domain[server]
-            send_time = predict_transfer(env.send[row], home, there, env, cfg, state)
-            recv_time = predict_transfer(env.recv[row], there, home, env, cfg, state)
+            pair = home * env.domains + there
+            send_time = predict_transfer(
+                env.send[row], pair, env.path_start, env.path_links, cfg, state
+            )
+            recv_time = predict_transfer(
+                env.recv[row], pair, env.return_start, env.return_links, cfg, state
+            )
         state.send_time[server], state.recv_time[server] = send_time, recv_time
+    work = env.work[row]
+    for server in range(env.performance.shape[0]):  # a loop of its own: the compiler vectorises it
+        transfers = state.send_time[server] + state.recv_time[server]
         slowness = (1 + apply_load_correction(server, env, cfg, state)) / env.performance[server]
-        state.estimates[server] = send_time + recv_time + env.work[row] * slowness
+        state.estimates[server] = transfers + work * slowness
 
 
 @compiled
@@ -92,12 +102,12 @@ def choose_greedy(now, state):
 
 
 @compiled(inline=True)
-def choose_deadline(now, deadline, opt, state):
+def choose_deadline(now, due, opt, state):
     """Apply Deadline: return the server whose T_Si is nearest below T_target (eq. 1, 3, 4).
 
     Of equally near ones the first is taken; where none is below the target, that of Greedy.
     """
-    target = (deadline - now) * opt
+    target = (due - now) * opt
     limit = deadline_with_tolerance(now + target, abs(target))
     nearest = -np.inf
     for server in range(state.estimates.shape[0]):
@@ -120,7 +130,7 @@ def choose_server(row, now, env, cfg, state):
     if cfg.algorithm == GREEDY:
         return choose_greedy(now, state)
     if cfg.algorithm == DEADLINE:
-        return choose_deadline(now, env.deadline[row], cfg.opt, state)
+        return choose_deadline(now, env.due[row], cfg.opt, state)
     raise ValueError("no scheduler has this code")
 
 
@@ -140,6 +150,6 @@ def accepts_request(row, now, promised, env, cfg, state):
     request = state.requests[row]
     if cfg.send_counts_twice:
         promised += now - request.submitted
-    due = env.deadline[row] + cfg.fallback_slack
-    is_in_time = meets_deadline(promised, due, abs(due - env.time[row]))
+    due = env.due[row] + cfg.fallback_slack
+    is_in_time = meets_deadline(promised, due, abs(due - env.arrival[row]))
     return is_in_time or request.fallbacks >= cfg.max_fallbacks

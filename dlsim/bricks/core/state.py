@@ -10,17 +10,16 @@ from dlsim.compiled import zero_recarray
 
 #: Kinds of events, in the order in which they happen at one instant.
 SERVICE_END, RESULT_ARRIVAL, INPUT_ARRIVAL, SUBMISSION, PACKET = range(5)
-#: Why the event loop stops: all requests are done; a user's scheduler has to choose a server; a
+#: Why the event loop stops: all requests are done; a user's policy has to choose a server; a
 #: user's predictor has to predict; the heap is full; a run needs too many probes; progress is due.
 DONE, CHOOSE, PREDICT, HEAP_FULL, TOO_MANY_PROBES, PAUSE = range(6)
 #: Events between two pauses.
 EVENTS_PER_PAUSE = 2**16
-#: Codes of `Config.algorithm`, `Config.load` and `Config.predictor`; USER is a function.
-GREEDY, DEADLINE = range(2)
+#: Codes of `Config.load` and `Config.predictor`; USER is a user's function.
 CLIENTS, UTILISATION, QUEUE, EXTERNAL = range(4)
 LAST, MEAN, PERFECT, ADAPTIVE = range(4)
 USER = -1
-#: No row; and the decision of a user's scheduler to refuse a request.
+#: No row; and the decision of a user's policy to refuse a request.
 NONE, REFUSED = -1, -2
 
 #: Probes that the predictor "mean" averages, and that a user's predictor is shown.
@@ -56,8 +55,8 @@ CURSOR = _record(i8="next_background last_client count", f8="free busy")
 #: and service up to one probe interval before.
 ARRIVED, ENDED, BUSY, BUSY_BEFORE = range(4)
 #: A server: when all work that has arrived is done, the next background job, the first and last
-#: client jobs, and numjobs of eq. (5): client jobs that are scheduled on it and not completed.
-SERVER = _record(f8="free", i8="next_background first_client last_client scheduled")
+#: client jobs.
+SERVER = _record(f8="free", i8="next_background first_client last_client")
 #: A link: client transfers under way, the next data of other users, and when it is free.
 LINK = _record(i8="transfers next_background", f8="free")
 #: Counters: events and packets in the heaps, the next new request, attempts, probes taken,
@@ -83,17 +82,19 @@ class EnvironmentArrays(NamedTuple):
     packet: float
     path_start: IntArray
     path_links: IntArray
+    return_start: IntArray  # the same paths by target: those that lead to a client side by side
+    return_links: IntArray
     domains: int
-    time: FloatArray
+    arrival: FloatArray
     client: IntArray
     send: FloatArray
     recv: FloatArray
     work: FloatArray
-    deadline: FloatArray
+    due: FloatArray
 
 
 class Config(NamedTuple):
-    """A scheduler under a reading, as numbers."""
+    """A policy under a reading, as numbers."""
 
     algorithm: int
     load: int
@@ -121,6 +122,7 @@ class GridState(NamedTuple):
     attempts: np.recarray  # their submissions, in order
     returned: IntArray  # requests that are done, in order of their return
     servers: np.recarray
+    scheduled: IntArray  # numjobs of eq. (5): client jobs on every server that are not completed
     cursors: np.recarray  # of every server
     links: np.recarray
     measured: FloatArray  # links and servers, probe k in row k % WINDOW_PROBES
@@ -136,7 +138,7 @@ class GridState(NamedTuple):
 
 def initial_state(env: EnvironmentArrays, cfg: Config) -> GridState:
     """Return the state before the first event."""
-    requests, servers, links = len(env.time), len(env.performance), len(env.rates)
+    requests, servers, links = len(env.arrival), len(env.performance), len(env.rates)
     series, cursors = links + servers, len((ARRIVED, ENDED, BUSY, BUSY_BEFORE))
     excluding = requests if cfg.exclude_rejecting else 0
     state = GridState(
@@ -147,6 +149,7 @@ def initial_state(env: EnvironmentArrays, cfg: Config) -> GridState:
         attempts=zero_recarray(requests * (cfg.max_fallbacks + 1), ATTEMPT),
         returned=np.zeros(requests, dtype=np.int64),
         servers=zero_recarray(servers, SERVER),
+        scheduled=np.zeros(servers, dtype=np.int64),
         cursors=zero_recarray((servers, cursors), CURSOR),
         links=zero_recarray(links, LINK),
         measured=np.zeros((WINDOW_PROBES, series)),

@@ -24,6 +24,8 @@ from dlsim.compiled import TOL, compiled, deadline_with_tolerance, meets_deadlin
 
 #: Most rounds of a multi-round partition, and the reach of ``rounds="best"``.
 MOST_ROUNDS = 64
+#: Up to this many nodes, one number after another is tried: faster than a search.
+MOST_TRIED = 32
 #: Of the rounds that reach the least makespan to within this part, the fewest are taken.
 ROUND_GAIN = 1e-9
 
@@ -117,6 +119,11 @@ def n_min_of(start, limit, sigma, low, top, time_per_unit, setup_time):
         return low
     if not start + (setup_time[top] + sigma * time_per_unit[top]) <= limit:
         return 0
+    if top <= MOST_TRIED:
+        for n in range(low + 1, top):
+            if start + (setup_time[n] + sigma * time_per_unit[n]) <= limit:
+                return n
+        return top
     step, high = 1, low + 1
     while high < top and not start + (setup_time[high] + sigma * time_per_unit[high]) <= limit:
         low = high
@@ -281,16 +288,17 @@ def optimal_completion(pool, groups, sigma, part, time_per_unit):
 
 
 @compiled
-def instalment(round_no, sigma, n, rounds, cms, cps, st, sc):
+def instalment(round_no, sigma, n, rounds, costs):
     r"""Return the chunk c_j that each node receives in round j = 0..M-1 of UMR.
 
     .. math:: n \sum_{j<M} c_j = \sigma, \quad c_{j+1} = \theta c_j + \kappa, \quad
               \theta = \frac{\chi}{n \tau}, \quad \kappa = \frac{SC/n - ST}{\tau}
 
     Solved from the end where the recurrence shrinks errors: c_0 for theta <= 1, else
-    c_{M-1} by the inverse recurrence.
+    c_{M-1} by the inverse recurrence. `costs` has the fields cms, cps, st, sc.
     """
-    ratio, step, place = cps / (n * cms), (sc / n - st) / cms, round_no
+    cms, cps, place = costs.cms, costs.cps, round_no
+    ratio, step = cps / (n * cms), (costs.sc / n - costs.st) / cms
     if ratio > 1:
         ratio, step, place = 1 / ratio, -step / ratio, rounds - 1 - round_no
     power, below, total = 1 + 0 * ratio, 0 * ratio, 0 * ratio
@@ -305,30 +313,31 @@ def instalment(round_no, sigma, n, rounds, cms, cps, st, sc):
 
 
 @compiled
-def first_round_chunk(sigma, n, rounds, cms, cps, st, sc):
+def first_round_chunk(sigma, n, rounds, costs):
     """Return the chunk c_0 of the first round, 0 if some chunk would not be positive."""
-    first = instalment(0, sigma, n, rounds, cms, cps, st, sc)
-    last = instalment(rounds - 1, sigma, n, rounds, cms, cps, st, sc)
+    first = instalment(0, sigma, n, rounds, costs)
+    last = instalment(rounds - 1, sigma, n, rounds, costs)
     least = TOL * sigma / n  # chunks grow or shrink throughout; a rounding is no chunk
     return first if first > least and last > least else 0 * first
 
 
 @compiled
-def rounds_time(sigma, n, rounds, cms, cps, st, sc):
+def rounds_time(sigma, n, rounds, costs):
     r"""Return the makespan of UMR on n nodes released together, and its rounds.
 
     .. math:: n (ST + \tau c_0) + M\,SC + \chi\sigma/n
     """
+    cms, cps, st, sc = costs.cms, costs.cps, costs.st, costs.sc
     low, high = (1, MOST_ROUNDS) if rounds == 0 else (rounds, rounds)
     best = np.inf
     while best == np.inf:  # one round always has a positive chunk
         for m in range(low, high + 1):
-            chunk = first_round_chunk(sigma, n, m, cms, cps, st, sc)
+            chunk = first_round_chunk(sigma, n, m, costs)
             if chunk > 0:
                 best = min(best, n * (st + cms * chunk) + m * sc + cps * sigma / n)
         low, high = (low - 1, high - 1) if best == np.inf else (low, high)
     for m in range(low, high + 1):
-        chunk = first_round_chunk(sigma, n, m, cms, cps, st, sc)
+        chunk = first_round_chunk(sigma, n, m, costs)
         time = n * (st + cms * chunk) + m * sc + cps * sigma / n
         if chunk > 0 and time <= best + ROUND_GAIN * best:
             return time, m

@@ -12,17 +12,20 @@ IDLE, FIRST, SECOND, NEGATIVE, SINGLE = 1, 2, 4, 8, 16
 @compiled
 def has_later_release(time, state):
     """Tell whether a node that is not taken is released after `time`."""
-    end, span = state.counters.end_running, state.counters.span
-    if state.planning.next_block < end and not is_due(state.running[end - 1].time, time, span):
+    planning, span = state.planning, state.counters.span
+    end = planning.end_block
+    if planning.next_block < end and not is_due(
+        state.running[planning.row, end - 1].time, time, span
+    ):
         return True
-    for k in range(state.planning.planned_count):
+    for k in range(planning.planned_count):
         if not is_due(state.planned_ends[k].time, time, span):
             return True
     return False
 
 
 @compiled
-def find_iit_flags(task, n, tasks, rules, state):
+def find_iit_flags(task, n, state):
     """Return what Table 1 counts of a task on the chosen nodes, as bits.
 
     It has an inserted idle time if two of its releases (under ``scope="all"``, of all nodes) are
@@ -31,7 +34,8 @@ def find_iit_flags(task, n, tasks, rules, state):
     (`dlsim.realtime.formulas.span_of`): 1e-12 of that, and 1e-12 / 1024 of the instant. A
     gap that exceeds this is counted, however short it is: the instants themselves are no scale.
     """
-    pool, groups, sigma = state.chosen_nodes, state.planning.chosen_groups, tasks[task].sigma
+    rules, sigma = state.rules, state.tasks[task].sigma
+    pool, groups = state.chosen.releases, state.chosen.size.groups
     if n == 1 and not rules.single:
         return 0
     if groups == 1 and not (rules.every and has_later_release(pool[0].time, state)):

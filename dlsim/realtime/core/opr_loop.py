@@ -15,8 +15,8 @@ import numpy as np
 
 from dlsim.compiled import compiled, deadline_with_tolerance, times_tie
 from dlsim.realtime.core.formulas import n_min_of, time_on_nodes
-from dlsim.realtime.core.orders import DEADLINE_ORDER
-from dlsim.realtime.core.state import copy_block, is_due, precedes
+from dlsim.realtime.core.orders import DEADLINE_ORDER, precedes
+from dlsim.realtime.core.state import copy_block, is_due
 
 #: Up to this many nodes, all numbers are tried: a processor does that without a branch.
 MAX_NODES_TRIED = 32
@@ -145,7 +145,7 @@ def run_opr(tasks, results, rules, span, table, lists, plan, order):
         place = last
         while place > first:
             other = order[place - 1]
-            if not precedes(one.rank, task, tasks[other].rank, other, span):
+            if not precedes(one.rank, task, tasks[other].rank, other, tasks, span):
                 break
             place -= 1
         if place == last:

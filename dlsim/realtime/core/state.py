@@ -16,9 +16,6 @@ from dlsim.realtime.core.splits import BY_OPR, BY_PIECES
 
 RecordArray = NDArray[np.void]
 
-# Shell sort: faster than quadratic on long queues, an insertion sort on short ones.
-_GAPS = (4193, 1577, 701, 301, 132, 57, 23, 10, 4, 1)
-
 #: Whether this core calls functions of a user: only an uncompiled one can.
 CALLS_USER = not is_compiling()
 
@@ -28,16 +25,26 @@ IIT_COLUMNS = ("s_iits", "opt_iits", "opt_iits_ii", "non_positive")
 #: Places of the rows; the last row, below the counting rules, counts the plan in force.
 ADMITTED, ARRIVAL, REPLANNED, DISPATCHED, RTGRID, IN_FORCE = range(6)
 
+#: Rows of `HeadNodeState.plan`: the plan in force, the one that is being made, and the one that
+#: was in force before an offer was tried.
+PLANNED, NEW, KEPT = range(3)
+#: Rows of `HeadNodeState.running`: when running tasks release nodes; when nodes are released after
+#: the whole plan in force.
+RUNNING, AFTER_PLAN = range(2)
+
 #: A task. Instants are absolute; `due` moves when an offer is accepted. `due_tol` is the latest
-#: completion that meets `due`, `rank` the place in a static order, `n_star` N*, `n_min` the fewest
+#: completion that meets `due`, `rank` the rank in a static order, `n_star` N*, `n_min` the fewest
 #: nodes at the task's test (its fixed number, or 1 where no rule asks for it), `duration` how long
-#: it occupies these, and `requested` the number of nodes that its user asks for.
+#: it occupies these, `requested` the number of nodes that its user asks for, and `place` its place
+#: among tasks of equal rank.
 TASK = np.dtype(
     [(name, "f8") for name in ("arrival", "sigma", "due", "rank", "due_tol", "duration")]
-    + [(name, "i8") for name in ("n_star", "n_min", "requested")]
+    + [(name, "i8") for name in ("n_star", "n_min", "requested", "place")]
 )
 #: Nodes that are released at a time.
 NODE_BLOCK = np.dtype([("time", "f8"), ("nodes", "i8")])
+#: How many groups of releases a pool has, and how many nodes.
+POOL_SIZE = np.dtype([("groups", "i8"), ("nodes", "i8")])
 #: A planned task; `rank` is the rank at its start, `ready` the instant at which the last of its
 #: nodes is released, `kind` how it is split, and `iit_flags` what Table 1 counts.
 ENTRY = np.dtype(
@@ -56,12 +63,15 @@ COUNTERS = np.dtype(
     ]
     + [("dispatched", "i8"), ("link_free", "f8"), ("span", "f8")]
 )
-#: How far a plan in the making has come: nodes that are idle, and groups of `idle_nodes` and of
-#: `chosen_nodes`; the first running block that it has not used; the number of `planned_ends`; when
-#: the link becomes free.
+#: How far a plan in the making has come: the row of `running` that it begins with, the first of
+#: its blocks that the plan has not used, and their end; the number of `planned_ends`; first and end
+#: of the `pending` tasks, and how many are placed; when the link becomes free. Then the `newcomer`
+#: that is tested, and the smallest `later` deadline of it at which the answer could change (only
+#: where offers are sought).
 PLANNING = np.dtype(
-    [(name, "i8") for name in ("idle", "idle_groups", "chosen_groups", "next_block")]
-    + [("planned_count", "i8"), ("link_free", "f8")]
+    [(name, "i8") for name in ("row", "next_block", "end_block", "planned_count")]
+    + [(name, "i8") for name in ("first_pending", "end_pending", "placed", "newcomer")]
+    + [("link_free", "f8"), ("later", "f8")]
 )
 #: A policy under a reading on a cluster; `dlsim.realtime.split.Rules` fills it.
 RULE_RECORD = np.dtype(
@@ -86,23 +96,36 @@ RESULT = np.dtype(
 )
 
 
-class HeadNodeState(NamedTuple):
-    """The state of the head node: running tasks, the plan in force, and arrays to plan in."""
+class Pool(NamedTuple):
+    """Nodes by their releases: groups (time, nodes), in order of release."""
 
+    releases: RecordArray  # NODE_BLOCK
+    size: np.record  # POOL_SIZE
+
+
+class HeadNodeState(NamedTuple):
+    """What the head node knows: tasks, rules, running tasks, the plan in force, arrays to plan in.
+
+    Every kernel that plans takes it as its last argument.
+    """
+
+    tasks: RecordArray  # TASK
+    rules: Any  # RULE_RECORD, or the same names with the functions of a user
+    table: Any  # dlsim.realtime.formulas.TimeTable
     counters: np.record  # COUNTERS
+    counters_after_plan: np.record  # COUNTERS after the whole plan, if `end_planned` agrees
     planning: np.record  # PLANNING
-    running: RecordArray  # when nodes of running tasks are released, sorted by time
-    plan: RecordArray  # row 0 is the plan in force, row 1 the one that is being made
+    running: RecordArray  # when nodes are released, sorted by time; rows RUNNING and AFTER_PLAN
+    plan: RecordArray  # rows PLANNED, NEW and KEPT
     pending: RecordArray  # tasks that are still to be planned in this test
     planned_ends: RecordArray  # when nodes of planned tasks are released, a binary heap
-    chosen_nodes: RecordArray  # releases of the nodes of the task that is being placed
-    idle_nodes: RecordArray  # releases of the nodes that are idle at an instant
+    chosen: Pool  # the nodes of the task that is being placed
+    idle: Pool  # the nodes that are idle at an instant; in line only their number
     node_completions: RecordArray  # ends of the nodes of a task, where each ends by itself
     release: NDArray[np.float64]  # releases of the chosen nodes, node by node
     chunks: NDArray[np.float64]  # the chunks of the task that is being placed
     counts: NDArray[np.int64]  # by `IIT_COUNT_RULES` and `IN_FORCE`, and `IIT_COLUMNS`
-    counters_after_plan: np.record  # COUNTERS after the whole plan, if `end_planned` agrees
-    after_plan: RecordArray  # when nodes are released after the whole plan, sorted by time
+    batch: NDArray[np.int64]  # the tasks that arrive together, in the order of their tests
 
 
 def rules_record(rules: Any) -> Any:
@@ -113,9 +136,11 @@ def rules_record(rules: Any) -> Any:
     return np.array([values], RULE_RECORD).view(np.recarray)[0]
 
 
-def fresh_state(tasks: int, rules: Any, span: float) -> HeadNodeState:
-    """Return the state of an idle cluster with room for all tasks at once."""
-    room, n = tasks + 2, rules.nodes
+def fresh_state(
+    tasks: RecordArray, rules: Any, table: Any, span: float, busy: int = 0
+) -> HeadNodeState:
+    """Return the state of a cluster with room for all tasks at once, and for `busy` nodes more."""
+    room, n = len(tasks) + busy + 2, rules.nodes
     node_by_node = rules.finish or rules.partition == BY_PIECES
     blocks = 2 * n + 2 if node_by_node else room
     groups = min(n, 4 * blocks) + 2
@@ -123,21 +148,30 @@ def fresh_state(tasks: int, rules: Any, span: float) -> HeadNodeState:
     counters.idle, counters.span = n, span
     after_plan.span, after_plan.end_planned = span, -1
     single = n if rules.partition > BY_OPR else 0
+    chosen, idle = (
+        Pool(releases, size)
+        for releases, size in zip(
+            zero_recarray((2, groups), NODE_BLOCK), zero_recarray(2, POOL_SIZE), strict=True
+        )
+    )
     return HeadNodeState(
+        tasks=tasks,
+        rules=rules_record(rules),
+        table=table,
         counters=counters,
+        counters_after_plan=after_plan,
         planning=zero_recarray(1, PLANNING)[0],
-        running=zero_recarray(blocks, NODE_BLOCK),
-        plan=zero_recarray((2, room), ENTRY),
+        running=zero_recarray((2, max(blocks, 2 * groups)), NODE_BLOCK),
+        plan=zero_recarray((3 if rules.offers else 2, room), ENTRY),
         pending=zero_recarray(room, PENDING),
         planned_ends=zero_recarray(groups, NODE_BLOCK),
-        chosen_nodes=zero_recarray(groups, NODE_BLOCK),
-        idle_nodes=zero_recarray(groups, NODE_BLOCK),
+        chosen=chosen,
+        idle=idle,
         node_completions=zero_recarray(groups, NODE_BLOCK),
-        release=np.empty(single),
+        release=np.empty(n),
         chunks=np.empty((single * (rules.rounds or MOST_ROUNDS), 4)),
         counts=np.zeros((IN_FORCE + 1, len(IIT_COLUMNS)), dtype=np.int64),
-        counters_after_plan=after_plan,
-        after_plan=zero_recarray(2 * groups, NODE_BLOCK),
+        batch=np.empty(room, dtype=np.int64),
     )
 
 
@@ -148,6 +182,9 @@ def fresh_results(tasks: int) -> RecordArray:
     fresh["turn"] = -1
     fresh["rounds"] = 1
     return np.repeat(fresh, tasks)  # faster than setting field by field
+
+
+# --- copies ---------------------------------------------------------------------------------------
 
 
 @compiled
@@ -171,6 +208,9 @@ def copy_plan(entries, to):
         new.task, new.nodes, new.start, new.end = old.task, old.nodes, old.start, old.end
         new.rank, new.ready, new.kind = old.rank, old.ready, old.kind
         new.rounds, new.iit_flags = old.rounds, old.iit_flags
+
+
+# --- a binary heap of releases --------------------------------------------------------------------
 
 
 @compiled
@@ -207,6 +247,9 @@ def pop(heap, size):
     return size
 
 
+# --- a plan in the making -------------------------------------------------------------------------
+
+
 @compiled(inline=True)
 def is_due(time, t, span):
     """Tell whether an instant is t or before it, up to the one tolerance."""
@@ -216,35 +259,43 @@ def is_due(time, t, span):
 @compiled
 def idle_at(now, state):
     """Return how many nodes are idle at an instant, and the first block that is released later."""
-    counters = state.counters
+    counters, running = state.counters, state.running[RUNNING]
     idle, block = counters.idle, counters.first_running
-    while block < counters.end_running and is_due(state.running[block].time, now, counters.span):
-        idle += state.running[block].nodes
+    while block < counters.end_running and is_due(running[block].time, now, counters.span):
+        idle += running[block].nodes
         block += 1
     return idle, block
 
 
-@compiled
-def begin_plan(state):
-    """Begin a plan: with the idle nodes, running blocks and link that the tasks ahead leave."""
-    counters, planning = state.counters, state.planning
-    planning.idle, planning.next_block = counters.idle, counters.first_running
+@compiled(inline=True)
+def begin_plan(is_after_plan, state):
+    """Begin a plan: with what the tasks ahead leave of idle nodes, running blocks and the link.
+
+    The tasks ahead are those that are dispatched or, after the plan, all in the plan in force.
+    """
+    planning = state.planning
+    counters = state.counters_after_plan if is_after_plan else state.counters
+    planning.row = AFTER_PLAN if is_after_plan else RUNNING
+    planning.next_block, planning.end_block = counters.first_running, counters.end_running
     planning.planned_count, planning.link_free = 0, counters.link_free
+    state.idle.size.nodes = counters.idle
 
 
 @compiled
 def next_running(state):
     """Return when a running task releases nodes that the plan in the making has not used."""
-    block = state.planning.next_block
-    return state.running[block].time if block < state.counters.end_running else np.inf
+    planning = state.planning
+    if planning.next_block == planning.end_block:
+        return np.inf
+    return state.running[planning.row, planning.next_block].time
 
 
 @compiled
-def next_release(t, shared, state):
+def next_release(t, state):
     """Return the next instant after t at which a task may start, or inf (l.25 k++)."""
     planning, free = state.planning, next_running(state)
-    link_free = planning.link_free
-    if shared and planning.idle > 0 and not is_due(link_free, t, state.counters.span):
+    shared, link_free = state.rules.shared, planning.link_free
+    if shared and state.idle.size.nodes > 0 and not is_due(link_free, t, state.counters.span):
         return link_free
     if planning.planned_count > 0 and state.planned_ends[0].time < free:
         free = state.planned_ends[0].time
@@ -264,36 +315,19 @@ def remove_planned_end(state):
     state.planning.planned_count = pop(state.planned_ends, state.planning.planned_count)
 
 
-@compiled
-def precedes(rank, task, other_rank, other_task, span):
-    """Tell whether a task is served before another, ties by table order.
-
-    Ranks that are equal up to the one tolerance are a tie: equal deadlines and equal cost
-    derivatives are often reached by different roundings.
-    """
-    if rank == other_rank or (
-        abs(rank - other_rank) < np.inf and times_tie(rank, other_rank, span)
-    ):
-        return task < other_task
-    return rank < other_rank
+@compiled(inline=True)
+def seeks_offer(task, state):
+    """Tell whether a task is the newcomer, and an offer to it is sought."""
+    return state.rules.offers and task == state.planning.newcomer
 
 
-@compiled
-def sort_pending(first, end, state):
-    """Order tasks that are still to be planned by rank, ties by table order (l.12)."""
-    span = state.counters.span
-    for gap in _GAPS:
-        for i in range(first + gap, end):
-            one = state.pending[i]
-            task, nodes, rank = one.task, one.nodes, one.rank
-            j = i
-            while j >= first + gap:
-                other = state.pending[j - gap]
-                if not precedes(rank, task, other.rank, other.task, span):
-                    break
-                set_pending(j, other.task, other.nodes, other.rank, state)
-                j -= gap
-            set_pending(j, task, nodes, rank, state)
+@compiled(inline=True)
+def note_deadline(due, state):
+    """Note a later deadline of the newcomer at which the answer to it could change."""
+    state.planning.later = min(state.planning.later, due)
+
+
+# --- running blocks -------------------------------------------------------------------------------
 
 
 @compiled
@@ -327,7 +361,7 @@ def insert_completions(count, state):
     for k in range(count):
         copy_block(heap[0], k, new)
         size = pop(heap, size)
-    counters, running = state.counters, state.running
+    counters, running = state.counters, state.running[RUNNING]
     make_room(count, counters, running)
     i = counters.end_running - 1
     counters.end_running += count

@@ -11,17 +11,19 @@ from dlsim.realtime.core.splits import BY_USER, n_min_from
 ORDER_RULE, NODES_RULE, PARTITION_RULE = 0, 1, 2
 
 
-def ask_rule(kind, task, nodes, t, idle, waiting, tasks, rules, table):
+def ask_rule(kind, task, nodes, t, idle, waiting, state):
     """Return what a user's order or number of nodes says of a task at t."""
-    n_min = int(n_min_from(t, task, 1, tasks, rules, table))
-    found = rules.user[kind](task, nodes, t, n_min, idle, waiting, tasks, rules, table)
+    tasks, rules = state.tasks, state.rules
+    n_min = int(n_min_from(t, task, 1, state))
+    found = rules.user[kind](task, nodes, t, n_min, idle, waiting, tasks, rules, state.table)
     if kind == NODES_RULE and rules.partition != BY_USER and not rules.in_rounds:
         found = min(found, tasks[task].n_star)
     return found
 
 
-def fill_user_shares(task, sigma, release, n, rules, table, chunks, first_row):
+def fill_user_shares(task, n, chunks, state):
     """Write the shares of a user's partition; none where only a table of results says so."""
-    share = rules.user[PARTITION_RULE]
+    share = state.rules.user[PARTITION_RULE]
     if share is not None:
-        chunks[first_row : first_row + n, 0] = share(task, sigma, release, n, rules, table)
+        sigma, release = state.tasks[task].sigma, state.release
+        chunks[:n, 0] = share(task, sigma, release, n, state.rules, state.table)

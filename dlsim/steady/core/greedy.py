@@ -47,6 +47,13 @@ class GreedyNetwork(NamedTuple):
     gateway: _Floats  # (K,)
 
 
+class GreedyRules(NamedTuple):
+    """What the reading says about step 5: work at the application's home."""
+
+    as_in_prose: bool  # the amount that the text states, not that of the formula
+    takes_rest: bool  # where the formula gives 0: the application's part of all that is left
+
+
 class Remaining(NamedTuple):
     """The resources left, and the work and connections allocated so far."""
 
@@ -190,17 +197,17 @@ def equal_rest(network, remaining, application):
 
 
 @compiled
-def local_amount(network, remaining, application, largest_elsewhere, as_in_prose, takes_rest):
+def local_amount(network, remaining, rules, application, largest_elsewhere):
     """Return the units that an application computes at its home in step 5.
 
-    As printed, the most that one connection could take away; `as_in_prose`, the most that another
-    application could bring. Where the printed amount is 0: the amount of the prose unless
-    `takes_rest`, then the application's part of all that is left.
+    As printed, the most that one connection could take away; as in the prose, the most that
+    another application could bring. Where the printed amount is 0: the amount of the prose, or the
+    application's part of all that is left.
     """
     available = remaining.benefit[network.origin[application]]
-    if not as_in_prose and largest_elsewhere >= 0:
+    if not rules.as_in_prose and largest_elsewhere >= 0:
         return min(remaining.benefit[largest_elsewhere], available)
-    if as_in_prose or not takes_rest:
+    if rules.as_in_prose or not rules.takes_rest:
         amount = largest_guest(network, remaining, application)
         if amount > 0:
             return min(amount, available)
@@ -273,7 +280,7 @@ def step_factor(turns):
 
 
 @compiled
-def allocate_greedily(network, remaining, trace, as_in_prose, takes_rest, last_turn):
+def allocate_greedily(network, remaining, rules, trace, last_turn):
     """Run steps 2 to 7 until no application is active; tell whether none is.
 
     A run stops after the turn of number `last_turn`, and goes on where it is called again.
@@ -291,9 +298,7 @@ def allocate_greedily(network, remaining, trace, as_in_prose, takes_rest, last_t
             continue
         home, amount = network.origin[application], remaining.benefit[cluster]
         if cluster == home:
-            amount = local_amount(
-                network, remaining, application, largest_elsewhere, as_in_prose, takes_rest
-            )
+            amount = local_amount(network, remaining, rules, application, largest_elsewhere)
             if factor > 1:
                 amount = min(remaining.benefit[home], factor * amount)
         else:

@@ -10,19 +10,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from dlsim.bricks import Environment, Reading, Scheduler, simulate
+from dlsim.bricks import Environment, Policy, Reading, simulate
 from dlsim.papers.bricks import SCHEDULER_VERSIONS
 from tests.verification.benchmarks.bricks_peers import PEERS
 from tests.verification.benchmarks.parts import Part, timed
 
 DAY = 86_400.0
 #: What races: Deadline with everything that takes time.
-SCHEDULER = Scheduler("deadline", opt=0.7, load_correction=True, max_fallbacks=2)
+SCHEDULER = Policy("deadline", opt=0.7, load_correction=True, max_fallbacks=2)
 
 
-def dlsim_engine(env, scheduler):
+def dlsim_engine(env, policy):
     """The engine under test, in the peers' words."""
-    table = simulate(env, scheduler, engine="compiled").requests
+    table = simulate(env, policy, engine="compiled").requests
     return tuple(table[name].to_numpy() for name in ("server", "fallbacks", "completion"))
 
 
@@ -36,17 +36,17 @@ def difference(ours, theirs):
     return differ, float(apart.max(initial=0.0))
 
 
-def race(seed=0, tasks=10_000, hours=1.0, repeats=3, scheduler=SCHEDULER):
+def race(seed=0, tasks=10_000, hours=1.0, repeats=3, policy=SCHEDULER):
     """Race the engine and its peers: Table 1's Grid, 75 nodes, Int = 60 min.
 
     A row per engine: seconds, ratio (how many times faster dlsim is), decisions_differ and
     max_time_difference (relative) against dlsim.
     """
     env = Environment.random(seed, 60, horizon=3600 * hours * share(tasks))
-    ours, best = dlsim_engine(env, scheduler), None
+    ours, best = dlsim_engine(env, policy), None
     for name, engine in ENGINES.items():
         seconds, theirs = timed(
-            functools.partial(engine, env, scheduler), repeats if name == "dlsim" else 1
+            functools.partial(engine, env, policy), repeats if name == "dlsim" else 1
         )
         best = seconds if best is None else best
         differ, apart = difference(ours, theirs)
@@ -119,21 +119,21 @@ def cost_of_python(seed=0, tasks=10_000, hours=24.0, repeats=3):
         "compiled": "greedy", "a function, once per request": lambda v: int(v.estimates.argmin()),
     }  # fmt: skip
     for name, algorithm in own.items():
-        call = functools.partial(simulate, env, Scheduler(algorithm), engine="compiled")
+        call = functools.partial(simulate, env, Policy(algorithm), engine="compiled")
         call()
         seconds, out = timed(call, repeats)
         asked = len(out.attempts)
-        yield {"scheduler": name, "submissions": asked, "us_per_submission": 1e6 * seconds / asked}
+        yield {"policy": name, "submissions": asked, "us_per_submission": 1e6 * seconds / asked}
 
 
 def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
-    """Milliseconds a run of the paper's sweep: 48 schedulers, three replicates, three readings.
+    """Milliseconds a run of the paper's sweep: 48 policies, three replicates, three readings.
 
     All of a row is in it: drawing the environments, tables of none of the runs.
     """
     versions = [*SCHEDULER_VERSIONS.values(), *((0, n) for n in range(2, 6))]
-    kinds = [Scheduler(), *(Scheduler("deadline", opt) for opt in (0.5, 0.6, 0.7, 0.8, 0.9))]
-    schedulers = [
+    kinds = [Policy(), *(Policy("deadline", opt) for opt in (0.5, 0.6, 0.7, 0.8, 0.9))]
+    policies = [
         replace(one, load_correction=bool(corrected), max_fallbacks=n)
         for one in kinds
         for corrected, n in versions
@@ -143,10 +143,10 @@ def cost_of_a_sweep(seed=0, tasks=10_000, hours=24.0):
         begin = time.process_time()
         for one in seeds:
             env = Environment.random(one, 60.0, horizon=3600 * hours * share(tasks))
-            for scheduler in schedulers:
-                simulate(env, scheduler, Reading(**switches))
+            for policy in policies:
+                simulate(env, policy, Reading(**switches))
         seconds = time.process_time() - begin
-        runs = len(seeds) * len(schedulers)
+        runs = len(seeds) * len(policies)
         yield {
             "reading": str(switches), "runs": runs, "seconds": seconds,
             "ms_a_run": 1e3 * seconds / runs,

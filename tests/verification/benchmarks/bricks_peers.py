@@ -1,6 +1,6 @@
 """Other ways to run the Grid of paper B: SimPy processes, and the plain twin.
 
-Each peer takes (environment, scheduler) under the default reading (fluid network, Load as
+Each peer takes (environment, policy) under the default reading (fluid network, Load as
 client jobs at the last probe, last value) and returns server, fallbacks and completion of
 every request.
 """
@@ -16,11 +16,11 @@ from tests.twins import bricks as twin
 PROBE = 60.0
 
 
-def plain(env, scheduler):
+def plain(env, policy):
     """The twin: one heap, every background job an event."""
     from dlsim.bricks import Reading
 
-    return columns(twin.simulate(env, scheduler, Reading()))
+    return columns(twin.simulate(env, policy, Reading()))
 
 
 def columns(requests):
@@ -38,15 +38,15 @@ class Server:
 
 class Request:
     def __init__(self, row):
-        self.time, self.client, self.send, self.recv, self.work, self.deadline = row
+        self.arrival, self.client, self.send, self.recv, self.work, self.due = row
         self.server, self.fallbacks, self.completion = -1, 0, math.nan
 
 
 class Grid:
     """The Grid as SimPy processes: clients, background, a monitor."""
 
-    def __init__(self, env, scheduler):
-        self.world, self.scheduler, self.step = simpy.Environment(), scheduler, env.step
+    def __init__(self, env, policy):
+        self.world, self.policy, self.step = simpy.Environment(), policy, env.step
         self.rates, self.domains = env.rates.tolist(), env.topology.domains
         self.paths = [
             [env.topology.path(a, b) for b in range(self.domains)] for a in range(self.domains)
@@ -54,7 +54,7 @@ class Grid:
         self.home, self.there = env.clients["domain"].tolist(), env.servers["domain"].tolist()
         self.servers = [Server(self.world, p) for p in env.servers["performance"]]
         self.extra, self.load, self.link = env.server_load, [], []
-        names = ["time", "client", "send", "recv", "work", "deadline"]
+        names = ["arrival", "client", "send", "recv", "work", "due"]
         self.requests = [Request(row) for row in env.requests[names].itertuples(index=False)]
         self.left, self.done = len(self.requests), self.world.event()
         self.world.process(self.monitor())
@@ -98,8 +98,8 @@ class Grid:
     def estimate(self, request, k):
         home, there, server = self.home[request.client], self.there[k], self.servers[k]
         load = self.load[k]
-        if self.scheduler.load_correction:
-            load += server.scheduled * self.scheduler.pload
+        if self.policy.load_correction:
+            load += server.scheduled * self.policy.pload
         send = request.send / min(self.link[one] for one in self.paths[home][there])
         recv = request.recv / min(self.link[one] for one in self.paths[there][home])
         return send + recv + request.work * (1 + load) / server.performance
@@ -108,14 +108,14 @@ class Grid:
         now = self.world.now
         times = [self.estimate(request, k) for k in range(len(self.servers))]
         best = min(times)
-        if self.scheduler.algorithm == "deadline":
-            due = now + (request.deadline - now) * self.scheduler.opt
+        if self.policy.algorithm == "deadline":
+            due = now + (request.due - now) * self.policy.opt
             fits = [t for t in times if now + t <= due + TOL * max(1.0, abs(due))]
             best = max(fits, default=best)
         return times.index(best)
 
     def client(self, request):
-        yield self.world.timeout(request.time)
+        yield self.world.timeout(request.arrival)
         while True:
             now, request.server = self.world.now, self.choose(request)
             server = self.servers[request.server]
@@ -125,8 +125,8 @@ class Grid:
             now = self.world.now
             back = request.recv / min(self.link[one] for one in self.paths[there][home])
             ahead = max(0.0, server.free - now) + request.work / server.performance
-            late = now + ahead + back > request.deadline + TOL * max(1.0, request.deadline)
-            if not late or request.fallbacks >= self.scheduler.max_fallbacks:
+            late = now + ahead + back > request.due + TOL * max(1.0, request.due)
+            if not late or request.fallbacks >= self.policy.max_fallbacks:
                 break
             request.fallbacks += 1
             server.scheduled -= 1
@@ -142,9 +142,9 @@ class Grid:
             self.done.succeed()
 
 
-def with_simpy(env, scheduler):
+def with_simpy(env, policy):
     """Discrete-event simulation with SimPy, until the last result is in."""
-    grid = Grid(env, scheduler)
+    grid = Grid(env, policy)
     if grid.left:
         grid.world.run(until=grid.done)
     return columns(grid.requests)

@@ -9,7 +9,6 @@ import time
 from collections import deque
 
 import numpy as np
-import pandas as pd
 import simpy
 
 from dlsim.cpugpu import (
@@ -17,6 +16,7 @@ from dlsim.cpugpu import (
     Machine,
     NodeGroup,
     Policy,
+    Storage,
     learn,
     run_mapreduce,
     simulate,
@@ -24,7 +24,7 @@ from dlsim.cpugpu import (
     word_count,
     workload,
 )
-from dlsim.cpugpu.engine import ONLINE
+from tests.cpugpu_queues import ONLINE
 from tests.verification.benchmarks.parts import Part, timed
 
 #: What races: the machine, and the policies of which there is a model by others.
@@ -45,7 +45,7 @@ def dlsim_engine(jobs, policy):
     """The engine under test: device, start and end of each job."""
     table = simulate(jobs, BASELINE, policy).jobs
     places = table["device"].map(list(BASELINE.devices).index)
-    return places.to_numpy(), table["start"].to_numpy(), table["end"].to_numpy()
+    return places.to_numpy(), table["start"].to_numpy(), table["completion"].to_numpy()
 
 
 def with_simpy(jobs, policy):
@@ -246,15 +246,18 @@ def known(seed=0, tasks=10_000, runs=(10, 1000, 100_000)):
             for place, time_there in enumerate(draws.random(count) + 1):
                 history.add(*pairs[place % len(pairs)], float(time_there))
             policy = Policy(estimate=estimate)
-            call = functools.partial(simulate, jobs, BASELINE, policy, history)
+            call = functools.partial(simulate, jobs, BASELINE, policy, history=history)
             row[f"{count} runs"] = len(jobs) / timed(call, 5)[0]
         yield row
 
 
-def study(seed=0, tasks=10_000, replicates=30, **options):
+def study(seed=0, tasks=10_000, replicates=30):
     """Seconds of the learning study: 8 batches x 24 jobs x replicates x every policy."""
-    begin = time.perf_counter()
-    rows = len(pd.concat(learn(seed=seed + r, **options) for r in range(replicates)))
+    begin, rows = time.perf_counter(), 0
+    for root in range(seed, seed + replicates):
+        table = workload.applications("lee", 12, root)
+        jobs = workload.random_jobs(table, 24, root, batches=8)
+        rows += len(learn(jobs, Machine(1, 1), ONLINE))
     yield {
         "policies": len(ONLINE), "replicates": replicates, "batches_run": rows,
         "wall_seconds": time.perf_counter() - begin,
@@ -265,10 +268,12 @@ def blocks(seed=0, tasks=10_000, counts=(100, 1600, 6400)):
     """Milliseconds of a MapReduce task from queue to end, by the number of blocks."""
     text = " ".join(f"w{i % 997}" for i in range(7 * max(counts)))
     for policy in ONLINE:
-        row = {"policy": policy}
+        row, placed = {"policy": policy}, Storage(seed=seed)
         for count in counts:
             cut, group = split_text(text, count), NodeGroup(4, cpus=4, gpus=4)
-            call = functools.partial(run_mapreduce, word_count(), cut, group, policy, seed=seed)
+            call = functools.partial(
+                run_mapreduce, word_count(), cut, group, policy, storage=placed
+            )
             row[f"{count} blocks"] = 1000 * timed(call, max(1, 1000 // count))[0] / (count + 4)
         yield row
 

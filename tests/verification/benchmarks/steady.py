@@ -9,7 +9,8 @@ import tracemalloc
 import numpy as np
 
 from dlsim.steady import Reading, ReducedProgram, bound, solve, topology
-from dlsim.steady.heuristics import round_randomly, run_greedy
+from dlsim.steady.greedy import run_greedy
+from dlsim.steady.rounding import round_randomly
 from tests.verification.benchmarks import steady_peers
 from tests.verification.benchmarks.parts import Part, timed
 
@@ -50,7 +51,7 @@ def lprr_race(seed=0, tasks=10_000, sizes=(20, 50, 90), sample=SAMPLE, whole=WHO
                 functools.partial(steady_peers.lprr, p, seed, limit, program), 1
             )
             peer = built + peer * (1 if ended else (1 + routes) / programs)
-            ours, found = timed(lambda p=p: solve(p, "LPRR", seed), repeats=3)
+            ours, found = timed(lambda p=p: solve(p, "LPRR", seed=seed), repeats=3)
             yield {
                 "network": name, "K": clusters, "seconds": ours, "ratio": peer / ours,
                 "value": found.objective / top, "peer_value": value / top if ended else np.nan,

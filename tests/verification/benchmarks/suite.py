@@ -21,8 +21,8 @@ FIRST = {
         "solve(topology.random(8, 0.4, seed=1), 'LPRG', engine='compiled')",
     ),
     "paper B": (
-        "bricks import Environment, Scheduler, simulate",
-        "simulate(Environment.random(1, horizon=3600.0), Scheduler('greedy'), engine='compiled')",
+        "bricks import Environment, Policy, simulate",
+        "simulate(Environment.random(1, horizon=3600.0), Policy('greedy'), engine='compiled')",
     ),
     "paper C": (
         "cpugpu import Machine, simulate, workload", f"simulate({_JOBS}, Machine(1, 1), 'history')",

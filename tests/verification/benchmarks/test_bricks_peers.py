@@ -3,17 +3,17 @@
 import numpy as np
 import pytest
 
-from dlsim.bricks import Environment, Scheduler
+from dlsim.bricks import Environment, Policy
 from tests.verification.benchmarks import bricks, bricks_peers
 
 #: Relative difference in time that rounding explains.
 ROUNDING = 1e-9
 
 SCHEDULERS = [
-    Scheduler(),
-    Scheduler("deadline", opt=0.7),
-    Scheduler("deadline", opt=0.9, load_correction=True, pload=0.5, max_fallbacks=3),
-    Scheduler("greedy", max_fallbacks=1),
+    Policy(),
+    Policy("deadline", opt=0.7),
+    Policy("deadline", opt=0.9, load_correction=True, pload=0.5, max_fallbacks=3),
+    Policy("greedy", max_fallbacks=1),
 ]
 
 
@@ -23,16 +23,16 @@ def crowd():
     return Environment.random(3, 2, domains=2, nodes=(5, 6), horizon=1800.0)
 
 
-@pytest.mark.parametrize("scheduler", SCHEDULERS, ids=lambda scheduler: scheduler.name)
+@pytest.mark.parametrize("policy", SCHEDULERS, ids=lambda policy: policy.name)
 @pytest.mark.parametrize("name", bricks_peers.PEERS)
-def test_peer_decides_like_the_engine(crowd, name, scheduler):
-    ours = bricks.dlsim_engine(crowd, scheduler)
-    theirs = bricks_peers.PEERS[name](crowd, scheduler)
+def test_peer_decides_like_the_engine(crowd, name, policy):
+    ours = bricks.dlsim_engine(crowd, policy)
+    theirs = bricks_peers.PEERS[name](crowd, policy)
     differ, apart = bricks.difference(ours, theirs)
     assert differ == 0
     assert apart < ROUNDING
     assert len(np.unique(ours[0])) > 1
-    assert (ours[1].sum() > 0) == (scheduler.max_fallbacks > 0)
+    assert (ours[1].sum() > 0) == (policy.max_fallbacks > 0)
 
 
 def test_difference_sees_decisions_and_times():

@@ -7,7 +7,7 @@ leave, its running tasks return to the queue, and the output of its finished map
 import functools
 import math
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, NamedTuple
@@ -15,22 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dlsim.compiled import deadline_with_tolerance
-from dlsim.cpugpu import mapreduce_job, model
+from dlsim.cpugpu.cluster import mapreduce_job
+from dlsim.cpugpu.cluster.mapreduce_job import Costs, Faults, MapReduce, NodeGroup, Storage
 from dlsim.cpugpu.history import History
 from dlsim.cpugpu.ideal import ideal_plan, make_plan_rule
-from dlsim.cpugpu.job_table import is_simultaneous
-from dlsim.cpugpu.jobs import CLASSES, JobView, device_class
-from dlsim.cpugpu.mapreduce_job import Costs, MapReduce, NodeGroup
-from dlsim.cpugpu.model import Policy, Reading
-from dlsim.cpugpu.queues import MainQueue
-from dlsim.cpugpu.rules import Decide, Decision, SchedulerState
+from dlsim.cpugpu.model import CLASSES, JobView, Policy, Reading, device_class, is_simultaneous
+from dlsim.cpugpu.queues import MainQueue, SchedulerState
+from dlsim.cpugpu.rules import Decide, Decision
 from dlsim.cpugpu.scheduler import OnlineScheduler, decider
 from dlsim.errors import InputError
-from dlsim.validate import random_generator
 
 
 class Setting(NamedTuple):
-    """The inputs of a run; the fields from `lost` on describe its faults."""
+    """The inputs of a run."""
 
     job: MapReduce
     blocks: Sequence[Any]
@@ -41,20 +38,8 @@ class Setting(NamedTuple):
     policy: Policy
     reading: Reading
     history: History
-    prefer_local: bool
-    lost: Mapping[tuple[str, int], int]
-    loss_rate: float
-    dead: Mapping[int, float]
-    seed: int
-
-    def part_before_loss(self, name: tuple[str, int], task: int, attempt: int) -> float:
-        """Return the part of its time after which an attempt is lost, infinity if it is not."""
-        if attempt < self.lost.get(name, 0):
-            return 1.0
-        if not self.loss_rate:
-            return math.inf
-        chance, part = random_generator(self.seed, task, attempt).random(2)
-        return float(1 - part) if chance < self.loss_rate else math.inf
+    storage: Storage
+    faults: Faults
 
 
 @dataclass
@@ -108,19 +93,12 @@ class TaskRun:
 
     def run(self) -> None:
         """Run until every reduce task is done."""
-        state, node_failures, now = self.scheduler.state, dict(self.setting.dead), 0.0
+        node_failures, now = dict(self.setting.faults.dead), 0.0
         while self.left:
             self._queue_idle_tasks(now)
             for device, view in self.scheduler.dispatch(now):
                 self._begin_attempt(device, view, now)
-            ends = [attempt.end for attempt in self.running.values()]
-            if not ends and not (node_failures and state.main):
-                name, waiting = model.find_job_policy(self.setting.policy)[0], len(state.main)
-                raise InputError(
-                    f"policy {name} leaves {waiting} tasks waiting for ever: no "
-                    "device of the class that they wait for; use another policy, version or group"
-                )
-            now = min([*ends, *node_failures.values()])
+            now = self._next_instant(node_failures)
             for attempt in sorted(self.running.values(), key=lambda a: (a.end, a.task)):
                 if is_simultaneous(attempt.end, now, attempt.seconds):
                     self._end_attempt(attempt)
@@ -129,11 +107,24 @@ class TaskRun:
                 del node_failures[node]
                 self._on_node_failure(node, now)
 
+    def _next_instant(self, node_failures: dict[int, float]) -> float:
+        """Return when the next attempt ends or the next node dies."""
+        ends, waiting = (
+            [attempt.end for attempt in self.running.values()],
+            self.scheduler.state.main,
+        )
+        if not ends and not (node_failures and waiting):
+            raise InputError(
+                f"policy {self.setting.policy.name} leaves {len(waiting)} tasks waiting for ever: "
+                "no device of the class that they wait for; use another policy, version or group"
+            )
+        return min([*ends, *node_failures.values()])
+
     def _make_rule(self) -> Decide:
         """Return the rule that decides: a plan, or the policy's rule, with or without locality."""
         setting = self.setting
         if setting.policy.is_planned:
-            if setting.lost or setting.loss_rate or setting.dead or setting.prefer_local:
+            if setting.faults.any or setting.storage.prefer_local:
                 raise InputError(
                     "an exhaustive schedule is made beforehand: use it without faults and "
                     "without prefer_local"
@@ -156,7 +147,7 @@ class TaskRun:
                 decision = decision._replace(predicted_finish=())
             return decision._replace(job=local.job)
 
-        return local_first if setting.prefer_local else decide
+        return local_first if setting.storage.prefer_local else decide
 
     def _is_local(self, task: int, node: int) -> bool:
         return task >= self.maps or node in self.setting.block_locations[task]
@@ -200,28 +191,38 @@ class TaskRun:
         waiting = self.left - sum(attempt.kind == "reduce" for attempt in self.running.values())
         if not waiting:
             return
-        state, is_missing = self.scheduler.state, len(self.outputs) < self.maps
+        is_missing = len(self.outputs) < self.maps
         if is_missing and waiting > len(self.idle["reduce"]):
-            for view in [view for view in state.main if view.job >= self.maps]:
-                self.idle["reduce"].add(state.main.take(view.job).job)
-            for d, queue in enumerate(state.queues):
-                reduces = [view for view in queue if view.job >= self.maps]
-                self.idle["reduce"].update(view.job for view in self._withdraw(d, reduces))
+            self._recall_reduces()
         idle = self.idle["map" if is_missing else "reduce"]
         task_views = self._task_views(sorted(idle))
         idle.clear()
         if is_missing:
             self._require_replicas(task_views)
         if self.setting.policy.is_planned and task_views:
-            times = np.array(
-                [[self._time_on(view, device) for device in state.devices] for view in task_views]
-            )
-            plan = ideal_plan([state.now] * len(task_views), times, self.setting.policy.objective)
-            self.plan = make_plan_rule([tuple(task_views[j].job for j in jobs) for jobs in plan])
+            self.plan = self._plan_tasks(task_views)
         if not is_missing:
             self.scheduler.arrive(now, task_views)
         else:
             self._put_first(task_views)
+
+    def _recall_reduces(self) -> None:
+        """Take the reduces out of the queues: they wait until every map's output is there."""
+        state = self.scheduler.state
+        for view in [view for view in state.main if view.job >= self.maps]:
+            self.idle["reduce"].add(state.main.take(view.job).job)
+        for d, queue in enumerate(state.queues):
+            reduces = [view for view in queue if view.job >= self.maps]
+            self.idle["reduce"].update(view.job for view in self._withdraw(d, reduces))
+
+    def _plan_tasks(self, task_views: list[JobView]) -> Decide:
+        """Return the rule that follows the best schedule of some tasks."""
+        state = self.scheduler.state
+        times = np.array(
+            [[self._time_on(view, device) for device in state.devices] for view in task_views]
+        )
+        plan = ideal_plan([state.now] * len(task_views), times, self.setting.policy.objective)
+        return make_plan_rule([tuple(task_views[j].job for j in jobs) for jobs in plan])
 
     def _put_first(self, task_views: list[JobView]) -> None:
         """Put tasks at the head of the main queue, in the given order."""
@@ -250,13 +251,13 @@ class TaskRun:
         remote = self.size_of(task, node)
         data: Any = None
         seconds = view.declared[cls] + self.setting.costs.remote * remote
-        part = self.setting.part_before_loss((kind, number), task, self.failed[task])
+        part = self.setting.faults.part_before_loss((kind, number), task, self.failed[task])
         if part > 1 and is_map:
             data = mapreduce_job.map_block(job, self.setting.blocks[number], cls)
         elif part > 1:
             runs = [self.outputs[one].data[number] for one in range(self.maps)]
             data = mapreduce_job.reduce_partition(job, runs, cls)
-        decision = self.scheduler.decisions[task]
+        decision = self.scheduler.moves[task].decision
         self.running[device] = attempt = Attempt(
             kind,
             number,
@@ -312,15 +313,19 @@ class TaskRun:
                 self.failed[attempt.task] += 1
                 attempt.end, attempt.outcome = now, "killed"
         state.remove_devices(doomed)
-        # tasks lose their version for a class that has no device left
-        state.main = MainQueue(self._task_views(view.job for view in state.main))
-        for queue in state.queues:
-            for view in self._task_views([view.job for view in queue]):
-                queue.take(view.job)
-                queue.put(view)
+        self._revise_versions()
         self._require_replicas(state.main)
         for task in [task for task, made in self.outputs.items() if made.node == node]:
             self.outputs.pop(task).outcome = "gone"
             self.idle["map"].add(task)
         for part in range(self.setting.job.partitions):
             del self.pairs[node, part]
+
+    def _revise_versions(self) -> None:
+        """Let waiting tasks lose their version for a class that has no device left."""
+        state = self.scheduler.state
+        state.main = MainQueue(self._task_views(view.job for view in state.main))
+        for queue in state.queues:
+            for view in self._task_views([view.job for view in queue]):
+                queue.take(view.job)
+                queue.put(view)

@@ -1,5 +1,6 @@
 """The result of a simulation: tables of requests and submissions, and the paper's measures."""
 
+import functools
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,7 +10,7 @@ from numpy.typing import NDArray
 
 from dlsim.bricks.check import check_result
 from dlsim.bricks.environment import Environment
-from dlsim.bricks.model import Reading, Scheduler
+from dlsim.bricks.model import Policy, Reading
 from dlsim.compiled import deadline_with_tolerance
 
 
@@ -21,8 +22,8 @@ def _mean(values: NDArray[Any]) -> float:
 
 def requests_table(records: np.recarray, env: Environment) -> pd.DataFrame:
     """Return the table `GridResult.requests` from the records of a run."""
-    due, time = (env.requests[name].to_numpy() for name in ("deadline", "time"))
-    latest = deadline_with_tolerance(due - env.origin, np.abs(due - time))
+    due, arrival = (env.requests[name].to_numpy() for name in ("due", "arrival"))
+    latest = deadline_with_tolerance(due - env.origin, np.abs(due - arrival))
     performance = env.servers["performance"].to_numpy()
     columns = {
         "server": records["server"].copy(),
@@ -36,10 +37,43 @@ def requests_table(records: np.recarray, env: Environment) -> pd.DataFrame:
     return pd.DataFrame(columns, index=env.requests.index)
 
 
-def attempts_table(records: Any, env: Environment) -> pd.DataFrame:
-    """Return the table `GridResult.attempts` from the records of a run."""
-    return pd.DataFrame(
-        {
+@dataclass(frozen=True, eq=False)
+class GridResult:
+    """The result of a simulation as plain tables `requests` and `attempts`.
+
+    Attributes
+    ----------
+    requests : DataFrame
+        Indexed as ``environment.requests``: server (that finally ran it), fallbacks,
+        completion (s), missed, cost (Mops/s of that server); and of the latest submission:
+        submitted, arrived (all of its input), start and end (of service).
+    submissions : ndarray
+        The records of which `attempts` is made.
+    environment, policy, reading
+        The arguments of the simulation.
+
+    Notes
+    -----
+    A request that a user's policy refused has server -1, cost NaN and completion inf, and
+    counts as missed.
+    """
+
+    requests: pd.DataFrame
+    submissions: np.recarray = field(repr=False)
+    environment: Environment = field(repr=False)
+    policy: Policy
+    reading: Reading
+
+    @functools.cached_property
+    def attempts(self) -> pd.DataFrame:
+        """The submissions in order.
+
+        Columns: request, server, submitted, estimate (T_Si of that server, eq. 2), arrived,
+        promised (the clock plus the right side of eq. (6), as estimated by the server on arrival),
+        accepted.
+        """
+        env, records = self.environment, self.submissions
+        columns = {
             "request": env.requests.index.to_numpy()[records["row"]],
             "server": records["server"].copy(),
             "submitted": env.origin + records["submitted"],
@@ -48,37 +82,12 @@ def attempts_table(records: Any, env: Environment) -> pd.DataFrame:
             "promised": env.origin + records["promised"],
             "accepted": records["accepted"].astype(bool),
         }
-    )
+        return pd.DataFrame(columns)
 
-
-@dataclass(frozen=True, eq=False)
-class GridResult:
-    """The result of a simulation as plain tables.
-
-    Attributes
-    ----------
-    requests : DataFrame
-        Indexed as ``environment.requests``: server (that finally ran it), fallbacks,
-        completion (s), missed, cost (Mops/s of that server); and of the latest submission:
-        submitted, arrived (all of its input), start and end (of service).
-    attempts : DataFrame
-        One row per submission, in order: request, server, submitted, estimate (T_Si of that
-        server, eq. 2), arrived, promised (the clock plus the right side of eq. (6), as
-        estimated by the server on arrival), accepted.
-    environment, scheduler, reading
-        The arguments of the simulation.
-
-    Notes
-    -----
-    A request that a user's scheduler refused has server -1, cost NaN and completion inf, and
-    counts as missed.
-    """
-
-    requests: pd.DataFrame
-    attempts: pd.DataFrame = field(repr=False)
-    environment: Environment = field(repr=False)
-    scheduler: Scheduler
-    reading: Reading
+    @property
+    def name(self) -> str:
+        """The name of the policy."""
+        return self.policy.name
 
     @property
     def failure_rate(self) -> float:
@@ -106,8 +115,8 @@ class GridResult:
     @property
     def lateness(self) -> float:
         """Mean lateness in seconds of the results that missed their deadline; NaN without any."""
-        deadline = self.environment.requests["deadline"].to_numpy()
-        lateness = self.requests["completion"].to_numpy() - deadline
+        due = self.environment.requests["due"].to_numpy()
+        lateness = self.requests["completion"].to_numpy() - due
         return _mean(lateness[self.requests["missed"].to_numpy()])
 
     @property
@@ -117,6 +126,44 @@ class GridResult:
         completion = self.requests["completion"].to_numpy()
         last = float(completion[np.isfinite(completion)].max(initial=-np.inf))
         return max(0.0, last - self.environment.horizon)
+
+    def summary(self) -> "pd.Series[float]":
+        """Return the measures of the run, with the name of the policy for its name.
+
+        Returns
+        -------
+        Series
+            ``requests``
+                Number of requests.
+            ``failure_rate``
+                Share of them whose result came too late or never, 0 to 1; less is better (Figures 3
+                and 5).
+            ``cost``
+                Average resource cost in Mops/s by ``Reading.cost``; less is better (Figures 4, 6).
+            ``mean_cost``, ``work_weighted_cost``
+                The cost under either value of ``Reading.cost``.
+            ``lateness``
+                Mean lateness of the late results, seconds; less is better.
+            ``fallbacks``
+                Mean number of fallbacks per request; less is better (section 3.3).
+            ``refused``
+                Share of the requests that a user's policy refused, 0 to 1; less is better.
+            ``drain_time``
+                Seconds from the horizon until the last result is back; less is better.
+        """
+        requests = self.requests
+        measures = {
+            "requests": len(requests),
+            "failure_rate": self.failure_rate,
+            "cost": self.cost,
+            "mean_cost": self.mean_cost,
+            "work_weighted_cost": self.work_weighted_cost,
+            "lateness": self.lateness,
+            "fallbacks": _mean(requests["fallbacks"].to_numpy()),
+            "refused": _mean((requests["server"] < 0).to_numpy()),
+            "drain_time": self.drain_time,
+        }
+        return pd.Series(measures, name=self.name, dtype=float)
 
     def check(self) -> None:
         """Verify the result from the model's definition; a ScheduleError names the broken rule."""

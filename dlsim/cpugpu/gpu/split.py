@@ -16,12 +16,12 @@ import numpy as np
 import pandas as pd
 
 from dlsim.compiled import TOL
-from dlsim.cpugpu.job_table import require, table_times_equal
+from dlsim.cpugpu.check import require, table_times_equal
 from dlsim.cpugpu.model import MOST_COUNT
 from dlsim.errors import InputError
 from dlsim.rounding import RELATIVE_ROUNDING, not_after
 from dlsim.user_code import calling_user_code
-from dlsim.validate import number, random_generator, whole
+from dlsim.validate import number, or_default, random_generator, whole
 
 
 class EqualFinish(NamedTuple):
@@ -103,6 +103,61 @@ def amdahl_bound(parallel: Any, processors: Any) -> Any:
     return 1 / rest if rest else math.inf
 
 
+@dataclass(frozen=True)
+class Adjustment:
+    r"""How shares follow the measured rates, and the noise of the measurements.
+
+    Parameters
+    ----------
+    damping : float
+        :math:`\lambda` in [0, 1): how much of the old share is kept.
+    least : float
+        A share below it is given back for good, to the other devices in proportion; at
+        most an equal share.
+    noise : float
+        Coefficient of variation of the log-normal noise (mean 1) of every measured time.
+    seed : int
+        Of the noise.
+
+    Raises
+    ------
+    InputError
+        For a value that is not allowed.
+    """
+
+    damping: Any = 0
+    least: Any = 0
+    noise: float = 0.0
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        still = "a number of at least 0 and below 1, with which the shares would never move"
+        number("damping", self.damping, 0, 1, below=True, rule=still)
+        number("least", self.least)
+        number("noise", self.noise)
+        whole("seed", self.seed, 0, math.inf)
+
+    def factors(self, rounds: int, devices: int) -> Any:
+        """Return by what every measured time is multiplied, a row per round."""
+        if not self.noise:
+            return [[1] * devices] * rounds
+        variance = np.log1p(self.noise * self.noise)
+        normal = random_generator(self.seed).standard_normal((rounds, devices))
+        return np.exp(np.sqrt(variance) * normal - variance / 2).tolist()
+
+    def next_shares(self, work: Any, share: Sequence[Any], time: Sequence[Any]) -> list[Any]:
+        """Return the next shares of a work, from the shares and times of a round."""
+        rate = [x / t if x else 0 for x, t in zip(share, time, strict=True)]
+        rates, kept = sum(rate), self.damping
+        moved = [
+            kept * x + (1 - kept) * (work * r / rates) for x, r in zip(share, rate, strict=True)
+        ]
+        if not self.least:  # ever smaller, but not none, however many rounds there are
+            return [x or math.ulp(0.0) for x in moved]
+        moved = [x if x >= self.least * (1 - TOL) else 0 for x in moved]
+        return [work * x / sum(moved) for x in moved]
+
+
 @dataclass(frozen=True, eq=False)
 class Adaptation:
     """The rounds of the optimiser."""
@@ -111,9 +166,7 @@ class Adaptation:
     work: Any
     fixed: list[Any]
     unit: list[Any]
-    damping: Any
-    noise: float
-    least: Any = 0
+    adjustment: Adjustment
 
     @property
     def makespans(self) -> pd.Series:
@@ -131,13 +184,14 @@ class Adaptation:
             self.rounds.pivot(index="round", columns="device", values=name).astype(float)
             for name in ("share", "time")
         )
-        work, damping, least = float(self.work), float(self.damping), float(self.least)
+        work, rule = float(self.work), self.adjustment
+        damping, least = float(rule.damping), float(rule.least)
         rounds = list(share.index)
         require("no share is negative", (share >= 0).all(axis=1), rounds)
         sums = table_times_equal(share.sum(axis=1), work, 4 * work)
         require("the shares of a round are the whole work", sums, rounds)
         require("a device without a share takes no time", ((share > 0) | (time == 0)).all(axis=1))
-        if not self.noise:
+        if not rule.noise:
             true = share * np.array(self.unit, float) + np.array(self.fixed, float)
             kept = (table_times_equal(time, true, 4 * true) | (share == 0)).all(axis=1)
             require("a share x takes a + b x", kept, rounds)
@@ -159,10 +213,7 @@ def adapt_split(
     unit: Sequence[Any],
     rounds: int = 10,
     start: Sequence[Any] | None = None,
-    damping: Any = 0,
-    least: Any = 0,
-    noise: float = 0.0,
-    seed: int = 0,
+    adjustment: Adjustment | None = None,
 ) -> Adaptation:
     r"""Adjust shares round after round to the measured rates :math:`x_i / t_i`.
 
@@ -182,15 +233,8 @@ def adapt_split(
     start : sequence, optional
         First shares, positive, with sum W; equal by default. A share of 0 would never be
         measured again.
-    damping : float
-        :math:`\lambda` in [0, 1): how much of the old share is kept.
-    least : float
-        A share below it is given back for good, to the other devices in proportion; at
-        most an equal share.
-    noise : float
-        Coefficient of variation of the log-normal noise (mean 1) of every measured time.
-    seed : int
-        Of the noise.
+    adjustment : Adjustment, optional
+        How the shares follow the rates; default at once, and without noise.
 
     Returns
     -------
@@ -208,38 +252,34 @@ def adapt_split(
     [60.0, 30.0]
     """
     number("work", work, above=True)
-    still = "a number of at least 0 and below 1, with which the shares would never move"
-    number("damping", damping, 0, 1, below=True, rule=still)
+    rule = or_default("adjustment", adjustment, Adjustment)
     devices, rows = _devices(fixed, unit), []
-    with calling_user_code("start must be a list of shares"):
-        share = [work / len(devices)] * len(devices) if start is None else list(start)
-    for x in share:
-        number("start", x, above=True)
-    whole_work = table_times_equal(float(sum(share)), float(work), 4 * float(work))
-    if len(share) != len(devices) or not whole_work:
+    share = _first_shares(work, len(devices), start)
+    if rule.least * len(devices) > work * (1 + TOL):
         raise InputError(
-            f"start must hold {len(devices)} positive shares with sum {work}; got {share!r}"
+            f"least must be at most an equal share, {work / len(devices)}; got {rule.least!r}"
         )
-    if number("least", least) * len(devices) > work * (1 + TOL):
-        raise InputError(
-            f"least must be at most an equal share, {work / len(devices)}; got {least!r}"
-        )
-    factors: Any = [[1] * len(devices)] * whole("rounds", rounds, 1, MOST_COUNT)
-    if number("noise", noise):
-        variance = np.log1p(noise * noise)
-        normal = random_generator(seed).standard_normal((len(factors), len(devices)))
-        factors = np.exp(np.sqrt(variance) * normal - variance / 2).tolist()
+    factors = rule.factors(whole("rounds", rounds, 1, MOST_COUNT), len(devices))
     for turn, factor in enumerate(factors):
-        each = list(zip(devices, share, factor, strict=True))
+        each = zip(devices, share, factor, strict=True)
         time = [(a + b * x) * f if x else 0 for (a, b), x, f in each]
         rows += [(turn, i, x, t) for i, (x, t) in enumerate(zip(share, time, strict=True))]
-        rate = [x / t if x else 0 for x, t in zip(share, time, strict=True)]
-        pairs, rates = zip(share, rate, strict=True), sum(rate)
-        share = [damping * x + (1 - damping) * (work * r / rates) for x, r in pairs]
-        if least:
-            kept = [x if x >= least * (1 - TOL) else 0 for x in share]
-            share = [work * x / sum(kept) for x in kept]
-        else:  # ever smaller, but not none, however many rounds there are
-            share = [x or math.ulp(0.0) for x in share]
+        share = rule.next_shares(work, share, time)
     table = pd.DataFrame(rows, columns=["round", "device", "share", "time"])
-    return Adaptation(table, work, list(fixed), list(unit), damping, noise, least)
+    return Adaptation(table, work, list(fixed), list(unit), rule)
+
+
+def _first_shares(work: Any, devices: int, start: Sequence[Any] | None) -> list[Any]:
+    """Return the first shares: equal ones, or a user's."""
+    if start is None:
+        return [work / devices] * devices
+    with calling_user_code("start must be a list of shares"):
+        share = list(start)
+    for x in share:
+        number("start", x, above=True)
+    is_whole = table_times_equal(float(sum(share)), float(work), 4 * float(work))
+    if len(share) != devices or not is_whole:
+        raise InputError(
+            f"start must hold {devices} positive shares with sum {work}; got {share!r}"
+        )
+    return share

@@ -15,7 +15,7 @@ import pandas as pd
 from dlsim.errors import InputError, ScheduleError
 from dlsim.steady import relaxation
 from dlsim.steady.check import check_allocation, find_violations, to_fraction
-from dlsim.steady.model import Floats, Platform, Reading
+from dlsim.steady.model import Floats, Method, Platform, Reading
 from dlsim.validate import Seed, whole
 
 #: An objective within this of a proven bound, relative, is the optimum.
@@ -136,8 +136,8 @@ class Allocation:
         Load units per time (the paper's alpha); Fractions make the check exact.
     connections : ndarray, shape (K, K)
         Connections opened from k to l (the paper's beta).
-    method : str
-        How it was found.
+    method : Method, optional
+        How it was found; None for an allocation that no method of `solve` found.
     seed : int or SeedSequence
         Of the method, as given.
     reading : Reading
@@ -152,7 +152,7 @@ class Allocation:
     platform: Platform
     work: Any
     connections: Any
-    method: str = ""
+    method: Method | None = None
     seed: Seed = 0
     reading: Reading = field(default_factory=Reading)
     is_relaxed: bool = False
@@ -160,6 +160,11 @@ class Allocation:
 
     def __post_init__(self) -> None:
         vars(self).update(work=np.array(self.work), connections=np.array(self.connections))
+
+    @property
+    def name(self) -> str:
+        """Return the name of the method, "" without one."""
+        return self.method.name if self.method else ""
 
     @property
     def values(self) -> Floats:
@@ -191,6 +196,52 @@ class Allocation:
     def is_proved(self) -> bool:
         """Return whether the method proved that no whole-number allocation is better."""
         return self.gap <= PROVED_TOLERANCE
+
+    def summary(self) -> "pd.Series[float]":
+        """Return the measures of the allocation, under the name of the method.
+
+        Returns
+        -------
+        Series
+            ``objective``
+                Least work / priority over the applications (5), load units per time; more is
+                better.
+            ``ratio``
+                The objective over the bound of the relaxed program, 0 to 1; more is better. The
+                figures of paper S show it.
+            ``worst_work``
+                Work of the worst-served application, load units per time; more is better.
+            ``total_work``
+                Work of all applications, load units per time; more is better.
+            ``connections``
+                Connections opened.
+            ``speed_used``
+                Part of the speed of all clusters that computes, 0 to 1.
+            ``gateway_used``
+                Part of the bandwidth of the clusters' own links that carries data, 0 to 1.
+            ``links_used``
+                Part of the connections that the backbone links admit that is open, 0 to 1, over
+                the links that have a limit.
+        """
+        platform, work = self.platform, np.asarray(self.work, dtype=float)
+        opened = np.asarray(self.connections, dtype=float)
+        each = work.sum(axis=1)
+        worst = np.argmin(np.where(platform.is_counted, self.values.astype(float), np.inf))
+        capacity = platform.links["max_connect"].to_numpy()
+        limited = np.isfinite(capacity)
+        on_links = platform.tables.load_on_links(opened[tuple(platform.tables.pairs.T)])
+        sent = compute_flows(platform, work)[0]
+        measures = {
+            "objective": self.objective,
+            "ratio": self.ratio,
+            "worst_work": each[worst],
+            "total_work": each.sum(),
+            "connections": opened.sum(),
+            "speed_used": _part(platform.work @ each, platform.speed),
+            "gateway_used": _part(2 * sent.sum(), platform.gateway),
+            "links_used": _part(on_links[: len(capacity)][limited].sum(), capacity[limited]),
+        }
+        return pd.Series(measures, name=self.name, dtype=float)
 
     def check(self) -> None:
         """Check every constraint of (6) and of the limits, from their definitions alone.
@@ -238,6 +289,12 @@ class Allocation:
         schedule = Period(platform, length, fitting, connections)
         schedule.check()
         return schedule
+
+
+def _part(used: float, available: Floats) -> float:
+    """Return the part of a resource that is used, 0 where there is none."""
+    total = float(available.sum())
+    return float(used) / total if total > 0 else 0.0
 
 
 def compute_flows(platform: Platform, work: Floats) -> tuple[Floats, Floats]:

@@ -6,29 +6,31 @@ event loop is in `dlsim.cpugpu.mapreduce_run`.
 """
 
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
-from dlsim.cpugpu import mapreduce_job, model
-from dlsim.cpugpu.history import History
-from dlsim.cpugpu.job_table import (
-    do_not_overlap,
-    require,
-    require_reading_and_history,
-    table_times_equal,
+from dlsim.cpugpu.check import do_not_overlap, require, table_times_equal
+from dlsim.cpugpu.cluster import mapreduce_job
+from dlsim.cpugpu.cluster.mapreduce_job import (
+    Costs,
+    Faults,
+    MapReduce,
+    NodeGroup,
+    Storage,
+    place_blocks,
 )
-from dlsim.cpugpu.jobs import device_class
-from dlsim.cpugpu.mapreduce_job import Costs, MapReduce, NodeGroup, place_blocks
-from dlsim.cpugpu.mapreduce_run import Setting, TaskRun
-from dlsim.cpugpu.model import Policy, Reading
+from dlsim.cpugpu.cluster.mapreduce_run import Setting, TaskRun
+from dlsim.cpugpu.history import History
+from dlsim.cpugpu.model import AnyPolicy, Policy, Reading, device_class, read_policy
+from dlsim.cpugpu.scheduler import require_reading_and_history
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
 from dlsim.user_code import calling_user_code
-from dlsim.validate import flag, instance, mapping, number, one_of, or_default, whole
+from dlsim.validate import instance, or_default
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,6 +51,16 @@ class MapReduceResult:
     name: str
 
     @property
+    def policy(self) -> Policy:
+        """The policy of the run."""
+        return self.setting.policy
+
+    @property
+    def reading(self) -> Reading:
+        """The reading of the run."""
+        return self.setting.reading
+
+    @property
     def history(self) -> History:
         """Run times known after the run; the history given to the run is not changed."""
         return self.setting.history
@@ -63,9 +75,21 @@ class MapReduceResult:
         """Thousands of characters per unit of time."""
         return float(self.blocks["size"].sum()) / self.makespan
 
+    def summary(self) -> pd.Series:
+        """Return the measures that paper C names, under the name of the policy.
+
+        Returns
+        -------
+        Series
+            makespan (units of time; less is better) and throughput (thousands of characters per
+            unit of time; more is better).
+        """
+        values = {"makespan": self.makespan, "throughput": self.throughput}
+        return pd.Series(values, name=self.name)
+
     def _failure_times(self, attempts: pd.DataFrame) -> pd.Series:
         """Return when the node of each attempt dies, infinity if it does not."""
-        return attempts["node"].map(lambda node: self.setting.dead.get(node, np.inf))
+        return attempts["node"].map(lambda node: self.setting.faults.dead.get(node, np.inf))
 
     def check(self) -> None:
         """Check the output against a plain computation, and the attempts against the model."""
@@ -108,7 +132,7 @@ class MapReduceResult:
         require("attempts are counted from 0", (tries == attempts["attempt"]).all())
         is_lost = attempts["outcome"] == "lost"
         lost = attempts[is_lost].groupby(["kind", "number"]).size().to_dict()
-        owed = {} if setting.dead else setting.lost
+        owed = {} if setting.faults.dead else setting.faults.lost
         seen = [lost.get(task, 0) >= count for task, count in owed.items()]
         require("attempts are lost as injected", all(seen))
 
@@ -142,18 +166,14 @@ class MapReduceResult:
 def run_mapreduce(
     job: MapReduce,
     blocks: Sequence[Any],
-    group: NodeGroup | None = None,
-    policy: str | Policy = "history",
+    group: NodeGroup,
+    policy: AnyPolicy,
+    reading: Reading | None = None,
     *,
     costs: Costs | None = None,
-    replicas: int = 1,
-    prefer_local: bool = False,
-    lost: Mapping[tuple[str, int], int] | None = None,
-    loss_rate: float = 0.0,
-    dead: Mapping[int, float] | None = None,
+    storage: Storage | None = None,
+    faults: Faults | None = None,
     history: History | None = None,
-    reading: Reading | None = None,
-    seed: int = 0,
 ) -> MapReduceResult:
     """Run a MapReduce job, whose map and reduce tasks enter the main queue of one policy.
 
@@ -165,29 +185,20 @@ def run_mapreduce(
         Functions and number of partitions.
     blocks : sequence
         The input, each with a length: `split_text` of a text.
-    group : NodeGroup, optional
+    group : NodeGroup
         Nodes with their CPUs and GPUs.
-    policy : str or Policy
+    policy : str or Policy or callable
         As in `dlsim.cpugpu.simulate`; "ideal" only without faults and with few tasks.
-    costs : Costs, optional
-        Times of the tasks.
-    replicas : int
-        Number of nodes that hold each block, drawn at random (`place_blocks`).
-    prefer_local : bool
-        Whether a node that the policy chooses for a map gets, in its place, the first waiting map
-        of the same application whose block it holds.
-    lost : mapping of (str, int) to int, optional
-        How many attempts at a task are lost, each at its end: ``{("map", 1): 1}``.
-    loss_rate : float
-        Probability below 1 that any other attempt is lost, at a uniform part of its time.
-    dead : mapping of int to float, optional
-        The instant at which a node dies, by node; the map outputs on it are lost.
-    history : History, optional
-        Run times known at the start; the object is not changed.
     reading : Reading, optional
         How the gaps of the paper are filled.
-    seed : int
-        Seed of the nodes of blocks and of the losses.
+    costs : Costs, optional
+        Times of the tasks.
+    storage : Storage, optional
+        On which nodes the blocks are; default one each, drawn at random.
+    faults : Faults, optional
+        What breaks; default nothing.
+    history : History, optional
+        Run times known at the start; the object is not changed.
 
     Returns
     -------
@@ -202,15 +213,17 @@ def run_mapreduce(
     Examples
     --------
     >>> from dlsim.cpugpu import split_text, word_count
-    >>> blocks = split_text("the quick fox the dog the fox", 3)
-    >>> r = run_mapreduce(word_count(), blocks, lost={("map", 1): 1})
+    >>> blocks, faults = split_text("the quick fox the dog the fox", 3), Faults({("map", 1): 1})
+    >>> r = run_mapreduce(word_count(), blocks, NodeGroup(), "history", faults=faults)
     >>> r.output
     {'dog': 1, 'fox': 2, 'quick': 1, 'the': 3}
     >>> len(r.attempts[r.attempts["kind"] == "map"])
     4
     """
     instance("job", job, MapReduce, "; see word_count()")
-    group, costs = or_default("group", group, NodeGroup), or_default("costs", costs, Costs)
+    instance("group", group, NodeGroup)
+    costs, storage = or_default("costs", costs, Costs), or_default("storage", storage, Storage)
+    faults = or_default("faults", faults, Faults)
     reading, known = require_reading_and_history(reading, history)
     if isinstance(blocks, str):
         raise InputError("blocks must be a list, got one text; see split_text(text, blocks)")
@@ -220,37 +233,11 @@ def run_mapreduce(
         sizes = [len(block) / 1000 for block in blocks]
     if not blocks:
         raise InputError(f"{rule}, got none")
-    locations = place_blocks(len(blocks), group.nodes, replicas, seed)
-    lost = dict(mapping("lost", lost or {}))
-    counts = {"map": len(blocks), "reduce": job.partitions}
-    for task, times in lost.items():
-        if not isinstance(task, tuple) or len(task) != 2:
-            raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
-        one_of("lost", task[0], mapreduce_job.KINDS)
-        whole(f"lost {task[0]}", task[1], 0, counts[task[0]] - 1)
-        whole(f"lost[{task!r}]", times, 0, 1000)
-    dead = mapping("dead", dead or {})
-    node_failures = {
-        whole("dead", node, 0, group.nodes - 1): number("dead", at) for node, at in dead.items()
-    }
-    if len(node_failures) == group.nodes:
-        raise InputError(f"dead must leave a node alive, got all {group.nodes}")
-    name, row = model.find_job_policy(policy)
+    locations = place_blocks(len(blocks), group.nodes, storage.replicas, storage.seed)
+    faults.require_tasks_and_nodes(len(blocks), job.partitions, group.nodes)
+    name, policy = read_policy(policy)
     setting = Setting(
-        job,
-        blocks,
-        sizes,
-        group,
-        locations,
-        costs,
-        row,
-        reading,
-        known,
-        flag("prefer_local", prefer_local),
-        lost,
-        number("loss_rate", loss_rate, 0, 0.99),
-        node_failures,
-        whole("seed", seed, 0, 2**63),
+        job, blocks, sizes, group, locations, costs, policy, reading, known, storage, faults
     )
     run = TaskRun(setting)
     run.run()

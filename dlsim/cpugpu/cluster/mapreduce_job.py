@@ -7,6 +7,7 @@ of it is done here, on real data.
 
 import heapq
 import itertools
+import math
 import re
 import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -16,11 +17,21 @@ from typing import Any
 
 import numpy as np
 
+from dlsim.cpugpu.gpu.chunks import Gpu
+from dlsim.cpugpu.gpu.pipeline import makespan
 from dlsim.cpugpu.model import CLASSES, MOST_COUNT, Machine
-from dlsim.cpugpu.pipeline import Gpu, makespan
 from dlsim.errors import InputError
 from dlsim.user_code import calling_user_code
-from dlsim.validate import instance, number, one_of, random_generator, unwrap_scalar, whole
+from dlsim.validate import (
+    flag,
+    instance,
+    mapping,
+    number,
+    one_of,
+    random_generator,
+    unwrap_scalar,
+    whole,
+)
 
 #: From a block to pairs (key, value); keys of one job must be sortable.
 Mapper = Callable[[Any], Iterable[tuple[Any, Any]]]
@@ -194,7 +205,7 @@ class NodeGroup:
 class Costs:
     """Times of map and reduce tasks, per unit: a thousand characters, or a thousand pairs.
 
-    A GPU's task goes through its pipeline in equal chunks (`dlsim.cpugpu.pipeline`).
+    A GPU's task goes through its pipeline in equal chunks (`dlsim.cpugpu.gpu.pipeline`).
 
     Parameters
     ----------
@@ -239,6 +250,106 @@ class Costs:
         part = size / self.chunks
         times = [part * self.copy, part * unit, part * self.copy] * self.chunks
         return float(self.setup + makespan(times, self.gpu))
+
+
+@dataclass(frozen=True)
+class Storage:
+    """On which nodes the blocks of the input are, and whether maps look for them.
+
+    Parameters
+    ----------
+    replicas : int
+        Number of nodes that hold each block, drawn at random (`place_blocks`).
+    prefer_local : bool
+        Whether a node that the policy chooses for a map gets, in its place, the first waiting map
+        of the same application whose block it holds.
+    seed : int
+        Seed of the nodes of the blocks.
+
+    Raises
+    ------
+    InputError
+        For a number out of range, or a value that is not True or False.
+    """
+
+    replicas: int = 1
+    prefer_local: bool = False
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        vars(self).update(
+            replicas=whole("replicas", self.replicas, 1, MOST_COUNT),
+            seed=whole("seed", self.seed, 0, 2**63),
+        )
+        flag("prefer_local", self.prefer_local)
+
+
+@dataclass(frozen=True)
+class Faults:
+    """What breaks in a run: attempts at tasks, and nodes.
+
+    Parameters
+    ----------
+    lost : mapping of (str, int) to int, optional
+        How many attempts at a task are lost, each at its end: ``{("map", 1): 1}``.
+    loss_rate : float
+        Probability below 1 that any other attempt is lost, at a uniform part of its time.
+    dead : mapping of int to float, optional
+        The instant at which a node dies, by node; the map outputs on it are lost.
+    seed : int
+        Seed of the losses.
+
+    Raises
+    ------
+    InputError
+        For a value that no run has.
+    """
+
+    lost: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    loss_rate: float = 0.0
+    dead: Mapping[int, float] = field(default_factory=dict)
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        vars(self).update(
+            lost=dict(mapping("lost", self.lost)),
+            loss_rate=number("loss_rate", self.loss_rate, 0, 0.99),
+            dead={
+                whole("dead", node, 0): number("dead", at)
+                for node, at in mapping("dead", self.dead).items()
+            },
+            seed=whole("seed", self.seed, 0, 2**63),
+        )
+        for task, times in self.lost.items():
+            if not isinstance(task, tuple) or len(task) != 2:
+                raise InputError(f'lost must name tasks as ("map", 1), got {task!r}')
+            one_of("lost", task[0], KINDS)
+            whole(f"lost {task[0]}", task[1], 0)
+            whole(f"lost[{task!r}]", times, 0, 1000)
+
+    def require_tasks_and_nodes(self, maps: int, reduces: int, nodes: int) -> None:
+        """Refuse tasks and nodes that a run does not have, and the death of every node."""
+        counts = {"map": maps, "reduce": reduces}
+        for kind, task in self.lost:
+            whole(f"lost {kind}", task, 0, counts[kind] - 1)
+        for node in self.dead:
+            whole("dead", node, 0, nodes - 1)
+        if len(self.dead) == nodes:
+            raise InputError(f"dead must leave a node alive, got all {nodes}")
+
+    @property
+    def any(self) -> bool:
+        """Whether anything may break."""
+        return bool(self.lost or self.loss_rate or self.dead)
+
+    def part_before_loss(self, name: tuple[str, int], task: int, attempt: int) -> float:
+        """Return the part of its time after which an attempt is lost, infinity if it is not."""
+        if attempt < self.lost.get(name, 0):
+            return 1.0
+        if not self.loss_rate:
+            return math.inf
+        chance, part = random_generator(self.seed, task, attempt).random(2)
+        return float(1 - part) if chance < self.loss_rate else math.inf
 
 
 def place_blocks(

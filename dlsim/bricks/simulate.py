@@ -1,7 +1,7 @@
 """Simulate deadline scheduling for client-server systems on the Grid (paper B).
 
-The environment is converted to arrays, the scheduler and the reading to the configuration of the
-event loop; then the loop runs.
+The policy and the reading are converted to the configuration of the event loop, which then runs on
+the arrays of the environment.
 """
 
 from collections.abc import Callable
@@ -9,105 +9,112 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from dlsim.bricks.core.network import Stream
+from dlsim.bricks.core.schedulers import GREEDY
 from dlsim.bricks.core.state import (
+    ADAPTIVE,
     CHOOSE,
     DONE,
-    GREEDY,
     HEAP_FULL,
     MOST_PROBES,
     PAUSE,
     PREDICT,
+    QUEUE,
     REFUSED,
     TOO_MANY_PROBES,
     USER,
+    UTILISATION,
+    WINDOW_PROBES,
     Config,
     EnvironmentArrays,
     GridState,
 )
 from dlsim.bricks.environment import Environment
-from dlsim.bricks.model import ALGORITHMS, LOADS, MOST_PACKETS, PREDICTORS, Reading, Scheduler
-from dlsim.bricks.outcome import GridResult, attempts_table, requests_table
-from dlsim.bricks.speeds import uncompiled_microseconds
-from dlsim.bricks.user_predictor import UserPredictor
-from dlsim.bricks.view import REFUSE, RequestColumns, ViewBuilder
+from dlsim.bricks.model import (
+    ALGORITHMS,
+    LOADS,
+    MOST_PACKETS,
+    PREDICTORS,
+    Policy,
+    Reading,
+    find_policy,
+)
+from dlsim.bricks.result import GridResult, requests_table
+from dlsim.bricks.view import REFUSE, UserPredictor, View, ViewBuilder
 from dlsim.compiled import CORES
 from dlsim.errors import InputError
 from dlsim.progress import progress_bar
 from dlsim.user_code import calling_user_code
 from dlsim.validate import instance, or_default
 
-
-def _read_only(value: Any) -> Any:
-    """Return an array as a read-only view, so that the compiler sees one type of array."""
-    if isinstance(value, Stream):
-        return Stream(*map(_read_only, value))
-    if not isinstance(value, np.ndarray):
-        return value
-    kinds = {"f": np.float64, "i": np.int64, "b": np.bool_}
-    view: NDArray[Any] = np.ascontiguousarray(value, kinds[value.dtype.kind]).view()
-    view.flags.writeable = False
-    return view
+#: Microseconds that the uncompiled core takes, measured on an Intel Xeon.
+MICROSECONDS = {
+    "estimate": 25,  # of one server for a request
+    "measurement": 20,  # of a link or a server
+    "service": 20,  # of a background job, unless all are alike and only their end is needed
+    "packet": 270,  # that passes a link
+    "link data": 10,  # of another user, that pass a link
+    "entry": 3,  # of a trace, passed by a transfer or a service
+}
 
 
-def environment_arrays(env: Environment) -> EnvironmentArrays:
-    """Return an environment as arrays; large arrays are not copied."""
-    loads = env.load_traces if env.load_traces is not None else np.empty((len(env.servers), 0))
-    requests = {name: env.requests[name].to_numpy() for name in RequestColumns._fields}
-    requests |= {name: requests[name] - env.origin for name in ("time", "deadline")}
-    arrays = EnvironmentArrays(
-        origin=env.origin,
-        performance=env.servers["performance"].to_numpy(),
-        server_domain=env.servers["domain"].to_numpy(),
-        client_domain=env.clients["domain"].to_numpy(),
-        background=env.shift_to_origin(env.background),
-        server_load=float(env.server_load),
-        load_traces=loads,
-        rates=env.available_rates,
-        capacity=env.rates,
-        link_background=env.shift_to_origin(env.link_background),
-        step=float(env.step),
-        packet=float(env.packet),
-        path_start=env.topology.first,
-        path_links=env.topology.hops,
-        domains=int(env.topology.domains),
-        **requests,
-    )
-    return EnvironmentArrays(*map(_read_only, arrays))
-
-
-def configure(scheduler: Scheduler, reading: Reading) -> Config:
-    """Return a scheduler under a reading as numbers; raise InputError for an unknown name."""
-    most = int(scheduler.max_fallbacks)
-    algorithm = ALGORITHMS.code_of(scheduler.algorithm)
-    uses_scheduled = scheduler.load_correction or algorithm == USER
+def configure(policy: Policy, reading: Reading) -> Config:
+    """Return a policy under a reading as numbers; raise InputError for an unknown name."""
+    most = int(policy.max_fallbacks)
+    algorithm = ALGORITHMS.code_of(policy.algorithm)
+    uses_scheduled = policy.load_correction or algorithm == USER
     return Config(
         algorithm=algorithm,
         load=LOADS.code_of(reading.load),
         predictor=PREDICTORS.code_of(reading.predictor),
-        opt=1.0 if algorithm == GREEDY else float(scheduler.opt),
-        pload=float(scheduler.pload),
-        fallback_slack=float(scheduler.fallback_slack) if most else 0.0,
+        opt=1.0 if algorithm == GREEDY else float(policy.opt),
+        pload=float(policy.pload),
+        fallback_slack=float(policy.fallback_slack) if most else 0.0,
         probe=float(reading.probe),
         max_fallbacks=most + (most > 0 and not reading.fallback_strict),
-        load_correction=scheduler.load_correction,
-        correct_links=scheduler.correct_links,
-        exclude_rejecting=most > 0 and scheduler.exclude_rejecting,
+        load_correction=policy.load_correction,
+        correct_links=policy.correct_links,
+        exclude_rejecting=most > 0 and policy.exclude_rejecting,
         send_counts_twice=reading.fallback_time == "at_arrival",
         packets=reading.network == "packet",
         corrected_until_served=uses_scheduled and reading.corrected_until == "served",
     )
 
 
-def _ask_scheduler(scheduler: Scheduler, state: GridState, views: ViewBuilder) -> None:
-    """Call a user's scheduler for the request to schedule, and store its choice."""
+def count_trace_entries(env: EnvironmentArrays) -> float:
+    """Return about how many entries of traces transfers and services pass."""
+    sample = env.rates[:, :: 1 + env.rates.shape[1] // 100]
+    transfers = (env.send.sum() + env.recv.sum()) / sample.mean() if sample.any() else 0.0
+    services = env.work.sum() / env.performance.mean() if env.load_traces.size else 0.0
+    return float(transfers + services) / env.step
+
+
+def uncompiled_microseconds(env: EnvironmentArrays, cfg: Config) -> int:
+    """Return about how many microseconds a run takes uncompiled, mostly more than it does."""
+    servers, submissions = len(env.performance), len(env.arrival) * (cfg.max_fallbacks + 1)
+    probes = env.arrival.max(initial=0.0) / cfg.probe
+    if cfg.predictor not in (ADAPTIVE, USER):  # the others skip probes before the last ten
+        probes = min(probes, WINDOW_PROBES * submissions)
+    are_alike = len(env.background.sizes) == 1 and not env.load_traces.size
+    total = MICROSECONDS["estimate"] * submissions * servers
+    total += MICROSECONDS["measurement"] * probes * (len(env.rates) + servers)
+    if cfg.load in (UTILISATION, QUEUE) or not are_alike:
+        total += MICROSECONDS["service"] * len(env.background.times)
+    total += MICROSECONDS["entry"] * count_trace_entries(env)
+    if cfg.packets:
+        packets, hops = (env.send + env.recv).sum() / env.packet, np.diff(env.path_start)
+        total += MICROSECONDS["packet"] * packets * hops.max(initial=0)
+        total += MICROSECONDS["link data"] * len(env.link_background.times)
+    return int(total)
+
+
+def _ask_policy(policy: Policy, state: GridState, views: ViewBuilder) -> None:
+    """Call a user's policy for the request to schedule, and store its choice."""
     servers, view = len(state.servers), views.view(state)
-    rule = f"algorithm {scheduler.name} must return REFUSE or the row of a server, "
+    rule = f"policy {policy.name} must return REFUSE or the row of a server, "
     rule += f"one of 0..{servers - 1}"
     with calling_user_code(rule):
-        choice = scheduler.algorithm(view)  # type: ignore[operator]
+        choice = policy.algorithm(view)  # type: ignore[operator]
         if choice is REFUSE:
             state.counters[0].choice = REFUSED
             return
@@ -121,11 +128,11 @@ def _run(
     core: SimpleNamespace,
     env: EnvironmentArrays,
     cfg: Config,
-    scheduler: Scheduler,
+    policy: Policy,
     reading: Reading,
     show_done: Callable[[int], None],
 ) -> tuple[np.recarray, Any]:
-    """Run one scheduler; return the records of its requests and of their submissions."""
+    """Run one policy; return the records of its requests and of their submissions."""
     state = core.state.initial_state(env, cfg)
     views = ViewBuilder(env, cfg.opt) if cfg.algorithm == USER else None
     predictor = UserPredictor(reading.predictor, cfg.probe) if callable(reading.predictor) else None
@@ -136,7 +143,7 @@ def _run(
         elif reason == PAUSE:
             show_done(int(counters.done))
         elif reason == CHOOSE and views is not None:
-            _ask_scheduler(scheduler, state, views)
+            _ask_policy(policy, state, views)
         elif reason == PREDICT and predictor is not None:
             predictor.predict(env, state)
         elif reason == TOO_MANY_PROBES:
@@ -152,18 +159,19 @@ def _run(
 
 def simulate(
     env: Environment,
-    scheduler: Scheduler | None = None,
+    policy: str | Policy | Callable[[View], Any],
     reading: Reading | None = None,
     engine: str = "auto",
 ) -> GridResult:
-    """Run all requests of an environment through a scheduler, under one reading.
+    """Run all requests of an environment by a policy, under one reading.
 
     Parameters
     ----------
     env : Environment
         Clients, network, servers, requests and other users.
-    scheduler : Scheduler, optional
-        Rule that picks servers; default `Scheduler()`, Greedy.
+    policy : str, Policy or callable
+        Rule that picks servers: a legend of the paper such as ``"D-0.7 L/F"`` (`read_legend`), a
+        record, a function of a `View`, or ``"FILE.py:name"`` of one of the last two.
     reading : Reading, optional
         Switches for the ambiguous sentences; default `Reading()`.
     engine : {"auto", "compiled", "python"}
@@ -179,12 +187,12 @@ def simulate(
     Raises
     ------
     InputError
-        For an argument of another type, an unknown engine, or a user's function that raises or
-        returns a value that cannot be used.
+        For an argument of another type, an unknown policy or engine, or a user's function that
+        raises or returns a value that cannot be used.
 
     Notes
     -----
-    A user's scheduler or predictor is a plain function. The event loop stops once per submission
+    A user's policy or predictor is a plain function. The event loop stops once per submission
     or probe and the function is called directly, with both engines.
 
     Examples
@@ -197,19 +205,19 @@ def simulate(
     >>> env = Environment(
     ...     servers=pd.DataFrame({"domain": 0, "performance": [200, 100]}),
     ...     clients=pd.DataFrame({"domain": [0]}), traces=np.full((1, 4, 1), 100.0), step=10,
-    ...     requests=pd.DataFrame({"time": [0, 1, 2], "client": 0, "send": 0, "recv": 0,
-    ...                            "work": 20_000, "deadline": 250}))
+    ...     requests=pd.DataFrame({"arrival": [0, 1, 2], "client": 0, "send": 0, "recv": 0,
+    ...                            "work": 20_000, "due": 250}))
     >>> blind = Reading(load="ext")
-    >>> simulate(env, Scheduler("greedy"), blind).requests["completion"].tolist()
+    >>> simulate(env, "Greedy", blind).requests["completion"].tolist()
     [100.0, 200.0, 300.0]
-    >>> o = simulate(env, Scheduler("greedy", load_correction=True), blind)
+    >>> o = simulate(env, "Greedy L/x", blind)
     >>> o.requests[["server", "completion"]].values.tolist()
     [[0.0, 100.0], [0.0, 200.0], [1.0, 202.0]]
     >>> o.failure_rate, o.cost
     (0.0, 166.66666666666666)
     """
     instance("env", env, Environment)
-    scheduler = or_default("scheduler", scheduler, Scheduler)
+    policy = find_policy(policy)
     reading = or_default("reading", reading, Reading)
     data = env.requests[["send", "recv"]].to_numpy().sum()
     if reading.network == "packet" and data / env.packet > MOST_PACKETS:
@@ -217,11 +225,10 @@ def simulate(
             f"packets must be at most {MOST_PACKETS}, got {data:g} Mbit in packets of "
             f'{env.packet:g}; use larger packets or network="fluid"'
         )
-    arrays, cfg = environment_arrays(env), configure(scheduler, reading)
+    arrays, cfg = env.arrays, configure(policy, reading)
     with (
-        progress_bar("simulating", len(arrays.time)) as show_done,
+        progress_bar("simulating", len(arrays.arrival)) as show_done,
         CORES["bricks"].at_speed(engine, uncompiled_microseconds(arrays, cfg)) as core,
     ):
-        requests, attempts = _run(core, arrays, cfg, scheduler, reading, show_done)
-    tables = requests_table(requests, env), attempts_table(attempts, env)
-    return GridResult(*tables, env, scheduler, reading)
+        requests, attempts = _run(core, arrays, cfg, policy, reading, show_done)
+    return GridResult(requests_table(requests, env), attempts, env, policy, reading)

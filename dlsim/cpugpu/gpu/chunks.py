@@ -53,12 +53,12 @@ class Gpu:
     queues: str = switch(
         ("hyper-q", "per-engine", "single"),
         label="operations start: when an engine is free, in order by engine, or in one order",
-        reads="pipeline:Work.servers",
+        reads=("gpu.pipeline:Work.servers", "gpu.pipeline:issue_order"),
     )
     first: str = switch(
         ("d2h", "h2d", "chunk"),
         label="a free engine serves first: copies out, copies in, or the earlier chunk",
-        reads="pipeline:run_operations",
+        reads="gpu.pipeline:OperationRun.rank_operations",
     )
     pinned: bool = True
 
@@ -98,7 +98,7 @@ def equal_chunks(count: int, h2d: Any, map: Any, d2h: Any, **disk: Any) -> pd.Da
 
 @dataclass(frozen=True)
 class Rates:
-    """Times per unit of data, and per operation.
+    """Times per unit of data, and per operation; and how much output there is.
 
     Parameters
     ----------
@@ -108,6 +108,8 @@ class Rates:
         The same for the disk.
     setup : float
         Fixed time of every operation (a copy's or a kernel's start).
+    output : float
+        Units of output per unit of input.
     """
 
     h2d: float = 1.0
@@ -116,13 +118,14 @@ class Rates:
     read: float = 0.0
     write: float = 0.0
     setup: float = 0.0
+    output: float = 1.0
 
     def __post_init__(self) -> None:
         vars(self).update({name: number(name, rate) for name, rate in vars(self).items()})
 
 
 class Chunking(NamedTuple):
-    """The chunks of an input, ready for `dlsim.cpugpu.pipeline.run_chunks`."""
+    """The chunks of an input, ready for `dlsim.cpugpu.run_chunks`."""
 
     chunks: pd.DataFrame
     mode: str
@@ -138,25 +141,22 @@ def chunk_input(
     host_memory: float = math.inf,
     streams: int = 3,
     gpus: int = 1,
-    output: float = 1.0,
     chunk: float = 0.0,
 ) -> Chunking:
     """Cut an input into equal chunks, one buffer per stream, as large as memory allows.
 
-    A chunk of c units takes c (1 + output) units of memory, on the GPU and on the host.
+    A chunk of c units takes c (1 + `Rates.output`) units of memory, on the GPU and on the host.
 
     Parameters
     ----------
     size : float
         Units of input.
     rates : Rates, optional
-        Times per unit.
+        Times per unit, and units of output.
     gpu_memory, host_memory : float
         Units of memory of one GPU and of the host.
     streams, gpus : int
         Chunks on a GPU at once, and number of GPUs; each stream gets a chunk at least.
-    output : float
-        Units of output per unit of input.
     chunk : float
         Most units in a chunk, 0 for what fits.
 
@@ -172,12 +172,12 @@ def chunk_input(
 
     Examples
     --------
-    >>> chunk_input(100, gpu_memory=30, host_memory=1000, streams=3, output=1.0).mode
+    >>> chunk_input(100, gpu_memory=30, host_memory=1000, streams=3).mode
     'out-of-core'
     """
     rates = or_default("rates", rates, Rates)
+    output = rates.output
     number("size", size, above=True)
-    number("output", output)
     number("chunk", chunk)
     for name, value in (("gpu_memory", gpu_memory), ("host_memory", host_memory)):
         number(name, value, above=True, high=math.inf)

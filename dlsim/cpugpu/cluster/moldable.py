@@ -5,15 +5,15 @@ W. Jiang, G. Agrawal, S. Chakradhar, "Scheduling Concurrent Applications on a Cl
 CPU-GPU Nodes" (CCGrid 2012). Neither text prints a model: how a job speeds up with nodes, how
 fast both devices of a node are together, and the flexible schedulers are our reading.
 
-A scheduler reserves nodes for jobs when they arrive, lets jobs wait in queues, or searches all
+A policy reserves nodes for jobs when they arrive, lets jobs wait in queues, or searches all
 schedules for the least makespan. The search is a branch and bound over the order of the starts
 (every schedule without needless waiting follows from an order), the configurations and the nodes;
 of nodes that are free at the same times it tries one.
 """
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import combinations, groupby, product
 from operator import attrgetter, le
 from typing import Any, NamedTuple
@@ -22,25 +22,19 @@ import numpy as np
 import pandas as pd
 
 from dlsim.compiled import deadline_with_tolerance, time_offset
-from dlsim.cpugpu.job_table import (
+from dlsim.cpugpu.check import do_not_overlap, previous_in_lane, require, table_times_equal
+from dlsim.cpugpu.model import MOST_COUNT, JobMetrics, changed_fields, is_simultaneous
+from dlsim.cpugpu.workload import (
     VERSIONS,
     declared_times,
-    do_not_overlap,
-    find_earliest,
     first_label,
-    is_simultaneous,
-    previous_in_lane,
-    require,
     require_single_labels,
-    table_times_equal,
     time_column,
 )
-from dlsim.cpugpu.model import MOST_COUNT, JobMetrics
 from dlsim.errors import InputError
+from dlsim.record import NamedRecord, find_record, require_names
 from dlsim.rounding import not_after
-from dlsim.validate import column, find_row, flag, number, one_of, or_default, require_table, whole
-
-__all__ = ["SCHEDULERS", "MoldableResult", "MoldableScheduler", "NodePool", "run_moldable"]
+from dlsim.validate import column, flag, instance, number, one_of, require_table, whole
 
 #: Device types that a job can run on, in the order that decides the last tie.
 TYPES = ("gpu", "cpu", "both")
@@ -141,8 +135,8 @@ class Configuration(NamedTuple):
 
 
 @dataclass(frozen=True)
-class MoldableScheduler:
-    r"""A scheduler of the second problem: what it may choose, and by which rule.
+class MoldablePolicy(NamedRecord):
+    r"""A policy of the second problem: what it may choose, and by which rule.
 
     Parameters
     ----------
@@ -162,6 +156,9 @@ class MoldableScheduler:
         Orders in which nodes are reserved for a batch; of several, the one with the least makespan.
     search : bool
         Whether to search all schedules for the least makespan, with all jobs and times known.
+    name, text : str, optional
+        The name in legends and tables, and one sentence that says what the policy does; derived
+        from the other fields where they are not given.
     """
 
     types: str = "any"
@@ -188,6 +185,11 @@ class MoldableScheduler:
                 f"{self.types!r} and {self.counts!r}: a job in a queue has no choice"
             )
         flag("search", self.search)
+        changes = changed_fields(self)
+        self.settle_words(
+            lambda: ", ".join(["flexible", *changes]),
+            lambda: f"chooses type, number of nodes and start by {', '.join(changes) or 'default'}",
+        )
 
     def options(self, job: MoldableJob, pool: NodePool, real: bool = False) -> list[Configuration]:
         """List the configurations that are considered for a job, by declared or `real` times."""
@@ -200,23 +202,57 @@ class MoldableScheduler:
         return [config for config in found if not np.isnan(config.time)]
 
 
-#: Under TORQUE jobs wait for their type, in one queue (strict) or in a queue per type. MCT chooses
-#: the type (mct-any: also both devices of a node) for the requested number of nodes. The others
-#: also choose the number of nodes.
-SCHEDULERS: dict[str, MoldableScheduler] = {
-    "torque-strict": MoldableScheduler("preferred", "requested", "strict"),
-    "torque": MoldableScheduler("preferred", "requested", "class"),
-    "mct": MoldableScheduler("one", "requested"),
-    "mct-any": MoldableScheduler("any", "requested"),
-    "flexible": MoldableScheduler(),
-    "area": MoldableScheduler(weights=(0.0, 0.25, 0.5, 1.0, 2.0), orders=BATCH_ORDERS),
-    "exhaustive": MoldableScheduler(search=True),
+#: The policies of the second problem by name.
+MOLDABLE_POLICIES: dict[str, MoldablePolicy] = {
+    policy.name: policy
+    for policy in (
+        MoldablePolicy(
+            "preferred",
+            "requested",
+            "strict",
+            name="torque-strict",
+            text="TORQUE: jobs wait for their type in one queue",
+        ),
+        MoldablePolicy(
+            "preferred",
+            "requested",
+            "class",
+            name="torque",
+            text="TORQUE: jobs wait for their type in a queue per type",
+        ),
+        MoldablePolicy(
+            "one", "requested", name="mct", text="the type that completes the job earliest"
+        ),
+        MoldablePolicy(
+            "any", "requested", name="mct-any", text="as mct, or both devices of the nodes together"
+        ),
+        MoldablePolicy(
+            name="flexible", text="the type and the number of nodes with the earliest completion"
+        ),
+        MoldablePolicy(
+            weights=(0.0, 0.25, 0.5, 1.0, 2.0),
+            orders=BATCH_ORDERS,
+            name="area",
+            text="as flexible, of several weights of the device time the one that ends first",
+        ),
+        MoldablePolicy(
+            search=True, name="exhaustive", text="searches all schedules for the least makespan"
+        ),
+    )
 }
+require_names(MOLDABLE_POLICIES)
 
 
-def read_moldable_jobs(jobs: pd.DataFrame, pool: NodePool) -> list[MoldableJob]:
+#: Columns that a table of moldable jobs may have; app and batch are not read.
+MOLDABLE_COLUMNS = ("arrival", "nodes", "cpu_estimate", "gpu_estimate", "app", "batch")
+
+
+def read_moldable_jobs(
+    jobs: pd.DataFrame, pool: NodePool, ignore: Collection[str] = ()
+) -> list[MoldableJob]:
     """Read a table of jobs."""
-    require_single_labels("jobs", require_table("jobs", jobs, VERSIONS, empty=False))
+    require_table("jobs", jobs, VERSIONS, optional=MOLDABLE_COLUMNS, ignore=ignore, empty=False)
+    require_single_labels("jobs", jobs)
     columns = {name: time_column("jobs", jobs, name, True, True) for name in VERSIONS}
     if (none := np.isnan([*columns.values()]).all(axis=0)).any():
         row = first_label(jobs.index, none)
@@ -296,19 +332,22 @@ def _placements(
         yield Reservation(job, config, nodes, start + config.time, start)
 
 
+def find_earliest(finishes: Sequence[float], now: float) -> int:
+    """Return the first place of the least finish, within the tolerance; NaN entries are skipped."""
+    least = min(at for at in finishes if at == at)
+    limit = deadline_with_tolerance(least, least - now)
+    return next(place for place, at in enumerate(finishes) if at <= limit)
+
+
 def _reserve_batch(
-    batch: list[MoldableJob],
-    free: FreeTimes,
-    pool: NodePool,
-    scheduler: MoldableScheduler,
-    now: float,
+    batch: list[MoldableJob], free: FreeTimes, pool: NodePool, policy: MoldablePolicy, now: float
 ) -> Reservations:
     """Reserve devices for a batch by the weight and the order with the least makespan."""
-    configs = {job: scheduler.options(job, pool) for job in batch}
+    configs = {job: policy.options(job, pool) for job in batch}
     shortest = {job: min(config.time for config in own) for job, own in configs.items()}
     orders = {"queue": batch, "longest": sorted(batch, key=lambda job: -shortest[job])}
     plans = []
-    for weight, order in product(scheduler.weights, scheduler.orders):
+    for weight, order in product(policy.weights, policy.orders):
         plan, planned_free = Reservations(), list(free)
         penalty = weight / (2 * len(free))
         for job in orders[order]:
@@ -334,9 +373,7 @@ def _expected_free(unfinished: Reservations, pool: NodePool, now: float) -> Free
     return free
 
 
-def _run_batches(
-    jobs: list[MoldableJob], pool: NodePool, scheduler: MoldableScheduler
-) -> Reservations:
+def _run_batches(jobs: list[MoldableJob], pool: NodePool, policy: MoldablePolicy) -> Reservations:
     """Reserve devices for batch after batch, or serve queues in order.
 
     A job starts once all its devices have done the jobs before it. In a queue no job starts
@@ -347,22 +384,22 @@ def _run_batches(
     last_start: dict[object, float] = {}
 
     def take_next_nodes(job: MoldableJob) -> Reservation:
-        (reservation,) = _placements(job, scheduler.options(job, pool), free, 0.0)
+        (reservation,) = _placements(job, policy.options(job, pool), free, 0.0)
         return reservation._replace(predicted=math.nan)
 
     for now, group in groupby(sorted(jobs, key=attrgetter("arrival")), attrgetter("arrival")):
         batch = list(group)
         reservations: Any = map(take_next_nodes, batch)
-        if scheduler.queue == "none":
+        if policy.queue == "none":
             pairs = [(one, one.time(pool)) for one in unfinished]
             unfinished = [
                 one for one, time in pairs if one.start + time > deadline_with_tolerance(now, time)
             ]
             expected_free = _expected_free(unfinished, pool, now)
-            reservations = _reserve_batch(batch, expected_free, pool, scheduler, now)
+            reservations = _reserve_batch(batch, expected_free, pool, policy, now)
         for one in reservations:
             kind, time = one.config.kind, one.time(pool)
-            name = {"none": one.job, "class": kind, "strict": "all"}[scheduler.queue]
+            name = {"none": one.job, "class": kind, "strict": "all"}[policy.queue]
             start = max(now, last_start.get(name, 0.0), _free_time(free, one.nodes, kind))
             last_start[name] = start
             _occupy_nodes(free, one.nodes, kind, start + time, time)
@@ -371,19 +408,20 @@ def _run_batches(
     return done
 
 
-def _search(jobs: list[MoldableJob], pool: NodePool, scheduler: MoldableScheduler) -> Reservations:
+def _search(jobs: list[MoldableJob], pool: NodePool, policy: MoldablePolicy) -> Reservations:
     """Find a schedule with the least makespan; all arrivals and realised times are known."""
     if len(jobs) > MOST_JOBS_TO_SEARCH or pool.nodes > MOST_NODES_TO_SEARCH:
         raise InputError(
             f"an exhaustive search takes at most {MOST_JOBS_TO_SEARCH} jobs on "
             f"{MOST_NODES_TO_SEARCH} nodes, got {len(jobs)} on {pool.nodes}; "
-            "use scheduler 'area' for more"
+            "use policy 'area' for more"
         )
     jobs = [job._replace(cpu_estimate=job.cpu, gpu_estimate=job.gpu) for job in jobs]
-    area = replace(SCHEDULERS["area"], types=scheduler.types, counts=scheduler.counts)
+    known = MOLDABLE_POLICIES["area"]
+    area = MoldablePolicy(policy.types, policy.counts, weights=known.weights, orders=known.orders)
     best = _run_batches(jobs, pool, area)
     least = max(one.predicted for one in best)
-    configs = {job: scheduler.options(job, pool) for job in jobs}
+    configs = {job: policy.options(job, pool) for job in jobs}
     quickest = {job: min(config.time for config in own) for job, own in configs.items()}
     smallest = {job: min(config.area for config in own) for job, own in configs.items()}
     seen: dict[frozenset[MoldableJob], list[tuple[float, ...]]] = {}
@@ -433,8 +471,10 @@ def _search(jobs: list[MoldableJob], pool: NodePool, scheduler: MoldableSchedule
 
 def run_moldable(
     jobs: pd.DataFrame,
-    pool: NodePool | None = None,
-    scheduler: str | MoldableScheduler = "flexible",
+    pool: NodePool,
+    policy: str | MoldablePolicy,
+    *,
+    ignore: Collection[str] = (),
 ) -> "MoldableResult":
     """Schedule jobs on nodes with a CPU and a GPU each, without preemption.
 
@@ -442,12 +482,14 @@ def run_moldable(
     ----------
     jobs : DataFrame
         Columns cpu_time, gpu_time (realised on one node; NaN: no version), and where given
-        arrival (0), nodes (asked for; 1), cpu_estimate, gpu_estimate (declared). Jobs of one
-        arrival instant are one batch.
-    pool : NodePool, optional
+        arrival (0), nodes (asked for; 1), cpu_estimate, gpu_estimate (declared) and app. Jobs of
+        one arrival instant are one batch.
+    pool : NodePool
         The nodes.
-    scheduler : str or MoldableScheduler
-        A name of `SCHEDULERS`, or a `MoldableScheduler`.
+    policy : str or MoldablePolicy
+        A name of `MOLDABLE_POLICIES`, a record, or ``FILE.py:name``.
+    ignore : collection of str
+        Further columns of `jobs`, which are not read.
 
     Returns
     -------
@@ -457,7 +499,7 @@ def run_moldable(
     Raises
     ------
     InputError
-        For a row that cannot be used, an unknown scheduler, or a search that is too big.
+        For a row that cannot be used, an unknown policy, or a search that is too big.
 
     Examples
     --------
@@ -465,21 +507,22 @@ def run_moldable(
     >>> run_moldable(jobs, NodePool(1), "mct").jobs["type"].tolist()
     ['gpu', 'gpu']
     """
-    pool = or_default("pool", pool, NodePool)
-    name, row = find_row("scheduler", scheduler, SCHEDULERS, lambda row: "own")
-    job_rows = read_moldable_jobs(jobs, pool)
+    instance("pool", pool, NodePool)
+    name, chosen = find_record("policy", policy, MOLDABLE_POLICIES)
+    job_rows = read_moldable_jobs(jobs, pool, ignore)
     offset = time_offset(np.sort([job.arrival for job in job_rows]))
     job_rows = [job._replace(arrival=job.arrival - offset) for job in job_rows]
-    run = _search if row.search else _run_batches
+    run = _search if chosen.search else _run_batches
     rows, uses = [], []
-    for reservation in run(job_rows, pool, row):
+    for reservation in run(job_rows, pool, chosen):
         job, (width, kind, _), nodes, predicted, start = reservation
-        end, label = start + reservation.time(pool), jobs.index[job.place]
-        instants = [offset + at for at in (job.arrival, start, end, predicted)]
-        rows.append((label, kind, width, *instants, start - job.arrival, end - job.arrival))
+        completion, label = start + reservation.time(pool), jobs.index[job.place]
+        instants = [offset + at for at in (job.arrival, start, completion, predicted)]
+        wait, response = start - job.arrival, completion - job.arrival
+        rows.append((label, kind, width, *instants, wait, response))
         for node, device in product(nodes, ("gpu", "cpu") if kind == "both" else (kind,)):
             uses.append((label, node, device, *instants[1:3]))
-    columns = ["type", "nodes", "arrival", "start", "end", "predicted", "wait", "completion"]
+    columns = ["type", "nodes", "arrival", "start", "completion", "predicted", "wait", "response"]
     table = pd.DataFrame(rows, columns=["job", *columns]).set_index("job")
     table.index.name = jobs.index.name
     asked = jobs[[c for c in ("app", "cpu_time", "gpu_time") if c in jobs]].assign(
@@ -488,34 +531,35 @@ def run_moldable(
         gpu_estimate=jobs.get("gpu_estimate", jobs["gpu_time"]),
     )
     used = pd.DataFrame(uses, columns=["job", "node", "device", "start", "end"])
-    return MoldableResult(asked.join(table), used, pool, row, name)
+    return MoldableResult(asked.join(table), used, pool, chosen, name)
 
 
 @dataclass(frozen=True, eq=False)
 class MoldableResult(JobMetrics):
-    """The start, end and devices of every job.
+    """The start, completion and devices of every job.
 
     `jobs` has app (if given), cpu_time, gpu_time, requested, cpu_estimate, gpu_estimate,
-    type, nodes, arrival, start, end, predicted (finish expected at the reservation), wait and
-    completion (since arrival). `uses` has a row per job and device: job, node, device, start, end.
+    type, nodes, arrival, start, completion, predicted (finish expected at the reservation), wait
+    and response (from the arrival to the start, and to the completion). `uses` has a row per job
+    and device: job, node, device, and the start and end of the use.
     """
 
     jobs: pd.DataFrame
     uses: pd.DataFrame
     pool: NodePool
-    scheduler: MoldableScheduler
+    policy: MoldablePolicy
     name: str
 
     def check(self) -> None:
-        """Check the schedule against the model, independently of the scheduler."""
-        jobs, uses, pool, row = self.jobs, self.uses, self.pool, self.scheduler
-        labels, users, start = list(jobs.index), uses["job"].tolist(), jobs["start"].to_numpy()
+        """Check the schedule against the model, independently of the policy."""
+        jobs, pool, row = self.jobs, self.pool, self.policy
+        labels, start = list(jobs.index), jobs["start"].to_numpy()
         cpu, gpu = (time_column("jobs", jobs, name, True, True) for name in VERSIONS)
         configs = zip(cpu, gpu, jobs["type"], jobs["nodes"], strict=True)
         times = np.array([pool.time(*config) for config in configs])
-        span = float((jobs["completion"] - jobs["wait"]).min())  # tells two instants apart
+        span = float((jobs["response"] - jobs["wait"]).min())  # tells two instants apart
         require("a job runs where it has a version", ~np.isnan(times), labels)
-        takes_its_time = table_times_equal(start + times, jobs["end"], times)
+        takes_its_time = table_times_equal(start + times, jobs["completion"], times)
         require("a job takes its time", takes_its_time, labels)
         early = not_after(jobs["arrival"], start, times)
         require("no job starts before it arrives", early, labels)
@@ -531,6 +575,22 @@ class MoldableResult(JobMetrics):
             faster = np.where((cpu < gpu) | np.isnan(gpu), "cpu", "gpu")
             require("a job runs on the type that its user names", jobs["type"] == faster, labels)
 
+        self._check_uses(span)
+        by_arrival = jobs.sort_values("arrival", kind="stable")
+        if row.queue != "none":
+            ahead = previous_in_lane(
+                (by_arrival["type"] == "gpu") & (row.queue == "class"), by_arrival["start"], -np.inf
+            )
+            require("a queue is served in order", not_after(ahead, by_arrival["start"], span))
+        instants = np.sort(np.concatenate([jobs["completion"], jobs["arrival"]]))
+        after = np.searchsorted(instants, start).clip(1, len(instants) - 1)
+        prompt = [table_times_equal(start, instants[at], span) for at in (after - 1, after)]
+        require("a job starts when it arrives or another ends", np.any(prompt, axis=0))
+
+    def _check_uses(self, span: float) -> None:
+        """Check the devices that the jobs hold."""
+        jobs, uses, pool = self.jobs, self.uses, self.pool
+        labels, users = list(jobs.index), uses["job"].tolist()
         found: dict[Any, list[tuple[int, str]]] = {label: [] for label in labels}
         for label, *place in uses[["job", "node", "device"]].itertuples(index=False, name=None):
             found.setdefault(label, []).append(tuple(place))
@@ -543,19 +603,8 @@ class MoldableResult(JobMetrics):
             is_in_pool = nodes <= set(range(pool.nodes))
             is_complete.append(len(nodes) == count and is_in_pool and sorted(occupied) == needed)
         require("a job holds its devices on distinct nodes of the pool", is_complete, list(found))
-        spans = jobs.loc[uses["job"], ["start", "end"]].to_numpy() == uses[["start", "end"]]
+        spans = jobs.loc[uses["job"], ["start", "completion"]].to_numpy() == uses[["start", "end"]]
         require("a job holds its devices while it runs", spans.all(axis=1), users)
         lanes = uses.groupby(["node", "device"]).ngroup()
         alone = do_not_overlap(lanes, uses["start"], uses["end"], span)
         require("a device serves one job at a time", alone, users)
-
-        by_arrival = jobs.sort_values("arrival", kind="stable")
-        if row.queue != "none":
-            ahead = previous_in_lane(
-                (by_arrival["type"] == "gpu") & (row.queue == "class"), by_arrival["start"], -np.inf
-            )
-            require("a queue is served in order", not_after(ahead, by_arrival["start"], span))
-        instants = np.sort(np.concatenate([jobs["end"], jobs["arrival"]]))
-        after = np.searchsorted(instants, start).clip(1, len(instants) - 1)
-        prompt = [table_times_equal(start, instants[at], span) for at in (after - 1, after)]
-        require("a job starts when it arrives or another ends", np.any(prompt, axis=0))

@@ -1,39 +1,30 @@
 """A pipeline of chunks through GPUs: copy in, map, copy out, several chunks at a time.
 
-Source: the pipelined multi-GPU MapReduce of `dlsim.cpugpu.gpu`. The issue order is our reading of
-its "GPU operation scheduler", to "stabilize performance when GPU operations are issued from
-multiple CPU threads": Fermi serves its queue in the order of issue, so that a bad order blocks
+Source: the pipelined multi-GPU MapReduce of `dlsim.cpugpu.gpu.chunks`. The issue order is our
+reading of its "GPU operation scheduler", to "stabilize performance when GPU operations are issued
+from multiple CPU threads": Fermi serves its queue in the order of issue, so that a bad order blocks
 operations that are ready; the scheduler issues in the order in which a GPU with many queues
 (Hyper-Q) would start them.
 """
 
 import heapq
 import random
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from itertools import product
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
 import pandas as pd
 
 from dlsim.compiled import deadline_with_tolerance
-from dlsim.cpugpu.gpu import COPIES, ON_GPU, STAGES, Gpu, equal_chunks
-from dlsim.cpugpu.job_table import (
-    do_not_overlap,
-    previous_in_lane,
-    require,
-    table_times_equal,
-    time_column,
-)
+from dlsim.cpugpu.check import do_not_overlap, previous_in_lane, require, table_times_equal
+from dlsim.cpugpu.gpu.chunks import COPIES, ON_GPU, STAGES, Gpu
 from dlsim.cpugpu.model import MOST_COUNT
+from dlsim.cpugpu.workload import time_column
 from dlsim.errors import InputError
 from dlsim.rounding import not_after
 from dlsim.validate import one_of, or_default, require_table, whole
-
-__all__ = ["Gpu", "PipelineResult", "equal_chunks", "run_chunks"]
 
 #: A stage of a chunk; one that ran, as a number, its start and its end.
 Operation = tuple[int, str]
@@ -46,18 +37,12 @@ ISSUE_ORDERS = ("depth", "breadth", "threads", "scheduled")
 _RANK = {"d2h": -1, "h2d": 1, "chunk": 0}
 
 
-def _link_of(gpu: int, per_link: int, stage: str) -> str:
-    """Name the direction of a shared link that carries a GPU's copies."""
-    return f"link{gpu // per_link}.{stage}"
-
-
 def run_chunks(
     chunks: pd.DataFrame,
     gpu: Gpu | None = None,
     issue: str | Sequence[Operation] = "depth",
     *,
     gpus: int = 1,
-    per_link: int = 1,
     buffers: int = 0,
     threads: int = 0,
     seed: int = 0,
@@ -73,14 +58,9 @@ def run_chunks(
         Each of the GPUs.
     issue : str or sequence of (chunk, stage)
         Order in which the host issues operations, for in-order queues: one of
-        `dlsim.cpugpu.pipeline.ISSUE_ORDERS`, or every operation of the GPUs once.
+        `dlsim.cpugpu.gpu.pipeline.ISSUE_ORDERS`, or every operation of the GPUs once.
     gpus : int
         Number of GPUs.
-    per_link : int
-        GPUs that share a link to the host (PCIe), which carries one copy a direction at a
-        time: GPU j hangs on link j // `per_link`. Of several that could start a copy the
-        link takes the one that an engine would (`Gpu.first`); of in-order queues the one
-        that was issued first.
     buffers : int
         Chunks that fit in host memory at once, 0 for any number: chunk i is read only
         when chunk i - buffers has passed its last stage.
@@ -101,18 +81,19 @@ def run_chunks(
 
     Examples
     --------
+    >>> from dlsim.cpugpu import equal_chunks
     >>> chunks = equal_chunks(5, h2d=3, map=1, d2h=2)
     >>> [run_chunks(chunks, Gpu(streams=k)).makespan for k in (1, 2, 3)]
     [30, 18, 18]
-    >>> [run_chunks(chunks, gpus=2, per_link=n).makespan for n in (1, 2)]
-    [12, 18]
+    >>> run_chunks(chunks, gpus=2).makespan
+    12
     """
     gpu = or_default("gpu", gpu, Gpu)
-    work = work_of(chunks, gpu, gpus, buffers, per_link)
+    work = work_of(chunks, gpu, gpus, buffers)
     order = issue_order(work, issue, threads, seed)
-    ops, start, end = zip(*run_operations(work, order), strict=True)
+    ops, start, end = zip(*OperationRun(work, order).run(), strict=True)
     chunk, place = np.divmod(np.array(ops), len(work.stages))
-    engines = [occupied[0] for occupied, _ in work.servers()]
+    engines = [engine for engine, _ in work.servers()]
     table = pd.DataFrame(
         {
             "chunk": chunk,
@@ -124,7 +105,7 @@ def run_chunks(
             "end": end,
         }
     )
-    return PipelineResult(table, gpu, work.gpus, work.buffers, chunks.copy(), order, work.per_link)
+    return PipelineResult(table, gpu, work.gpus, work.buffers, chunks.copy(), order)
 
 
 @dataclass(frozen=True)
@@ -136,7 +117,6 @@ class Work:
     gpu: Gpu
     gpus: int = 1
     buffers: int = 0
-    per_link: int = 1
 
     @property
     def count(self) -> int:
@@ -152,123 +132,166 @@ class Work:
         """Return the chunk and the stage of an operation."""
         return op // len(self.stages), self.stages[op % len(self.stages)]
 
-    def servers(self) -> list[tuple[tuple[str, ...], object]]:
-        """What each stage holds on each GPU, its engine and its direction of a shared link.
-
-        With it the queue of all that is served in one order of issue.
-        """
-        found = list[tuple[tuple[str, ...], object]]()
+    def servers(self) -> list[tuple[str, object]]:
+        """Return the engine of each stage on each GPU, and the queue of what is issued in order."""
+        found = list[tuple[str, object]]()
         for j, stage in product(range(min(self.gpus, self.count)), self.stages):
-            engine, is_shared = self.gpu.engine(stage), self.per_link > 1 and stage in COPIES
-            link = [_link_of(j, self.per_link, stage)] * is_shared
-            occupied = f"gpu{j}.{engine}" if stage in ON_GPU else engine, *link
-            in_order = {"per-engine": occupied[0], "single": j} if stage in ON_GPU else {}
-            found.append((occupied, in_order.get(self.gpu.queues, occupied)))
+            engine = self.gpu.engine(stage)
+            name = f"gpu{j}.{engine}" if stage in ON_GPU else engine
+            is_single = stage in ON_GPU and self.gpu.queues == "single"
+            found.append((name, j if is_single else name))
         return found
 
+    def following_steps(self) -> list[list[int]]:
+        """Return how far behind an operation those are that wait for its end, by its stage.
 
-def work_of(
-    chunks: pd.DataFrame, gpu: Gpu, gpus: int = 1, buffers: int = 0, per_link: int = 1
-) -> Work:
+        Stage follows stage, a chunk the one before in its stream and in its host buffer.
+        """
+        stages = len(self.stages)
+        steps = [[1] for _ in self.stages]
+        steps[-1].clear()
+        loaded, out = map(self.stages.index, COPIES)
+        steps[out].append(self.stream_slots * stages + loaded - out)
+        if self.buffers:
+            steps[-1].append(self.buffers * stages + 1 - stages)
+        return steps
+
+
+def work_of(chunks: pd.DataFrame, gpu: Gpu, gpus: int = 1, buffers: int = 0) -> Work:
     """Turn a table of chunks into operations."""
     gpus = whole("gpus", gpus, 1, MOST_COUNT)
     buffers = whole("buffers", buffers, 0, MOST_COUNT)
-    per_link = whole("per_link", per_link, 1, gpus, rule=f"a number of GPUs in 1..{gpus}")
-    require_table("chunks", chunks, ON_GPU, empty=False)
+    require_table("chunks", chunks, ON_GPU, optional=STAGES, empty=False)
     stages = [stage for stage in STAGES if stage in chunks.columns]
     for stage in stages:
         time_column("chunks", chunks, stage)
     rows = zip(*(chunks[stage].tolist() for stage in stages), strict=True)
-    return Work(stages, [time for row in rows for time in row], gpu, gpus, buffers, per_link)
+    return Work(stages, [time for row in rows for time in row], gpu, gpus, buffers)
 
 
-def run_operations(work: Work, issue: Sequence[Operation] = ()) -> list[Ran]:
-    """Run all operations; at one instant completions come before starts.
+class OperationRun:
+    """A run of all operations; at one instant ends come before starts.
 
-    One in the order of issue waits for the start of the one before. Of those that are ready and
-    compete for a server the first by issue is served, or else the first by rank.
+    An operation in the order of issue waits for the start of the one before it in its queue. Of
+    those that are ready an engine serves the first by issue, or else the first by rank.
     """
-    stages, times, rank = len(work.stages), work.times, _RANK[work.gpu.first]
-    servers, queues = zip(*work.servers(), strict=True)
-    count, period, waits = len(times), len(servers), [0] * len(times)
-    span = min((t for t in times if t > 0), default=0)
-    # How far behind an operation those are that wait for its end, by the place of its stage:
-    # stage after stage, stream after stream, buffer by buffer.
-    followers, (loaded, out) = [[1] for _ in work.stages], map(work.stages.index, COPIES)
-    followers[-1].clear()
-    followers[out].append(work.stream_slots * stages + loaded - out)
-    if work.buffers:
-        followers[-1].append(work.buffers * stages + 1 - stages)
-    for place, steps in enumerate(followers):
-        for step in steps:
-            for op in range(place + step, count, stages):
-                waits[op] += 1
-    key = [rank * (op % stages) * count + op for op in range(count)]
-    last, behind = dict[object, int](), dict[int, int]()
-    for turn, (chunk, stage) in enumerate(issue):
-        op = chunk * stages + work.stages.index(stage)
-        key[op], queue = turn, queues[op % period]
-        if queue in last:
-            behind[last[queue]] = op
-            waits[op] += 1
-        last[queue] = op
-    turns = {queue: turn for turn, queue in enumerate(dict.fromkeys([*last, *queues]))}
-    turn_of = [turns[queue] for queue in queues]
-    users = defaultdict[str, set[tuple[str, ...]]](set)
-    for occupied in servers:
-        for one in occupied:
-            users[one].add(occupied)
-    ready: dict[tuple[str, ...], list[tuple[int, int]]] = {occupied: [] for occupied in servers}
-    busy, running, ran, now = set[str](), list[tuple[Any, int]](), list[Ran](), 0
-    for op in (op for op in range(count) if not waits[op]):
-        heapq.heappush(ready[servers[op % period]], (key[op], op))
-    touched = set(servers)
-    while touched:
-        front, begun = [ready[occupied][0] for occupied in touched if ready[occupied]], []
+
+    def __init__(self, work: Work, issue: Sequence[Operation] = ()) -> None:
+        self.work, self.issue = work, issue
+        self.engines, self.queues = zip(*work.servers(), strict=True)
+        self.count, self.period = len(work.times), len(self.engines)
+        self.span = min((time for time in work.times if time > 0), default=0)
+        self.now: Any = 0
+        self.ready: dict[str, list[tuple[int, int]]] = {engine: [] for engine in self.engines}
+        self.busy, self.running, self.ran = set[str](), list[tuple[Any, int]](), list[Ran]()
+        self.steps, self.waits = work.following_steps(), [0] * self.count
+        for stage, steps in enumerate(self.steps):
+            for step in steps:
+                for op in range(stage + step, self.count, len(work.stages)):
+                    self.waits[op] += 1
+        self.key, self.behind = self.rank_operations(), dict[int, int]()
+        self.queue_turns = self.line_up()
+
+    def rank_operations(self) -> list[int]:
+        """Return the key by which an engine chooses among ready operations, the least first."""
+        rank, stages = _RANK[self.work.gpu.first], len(self.work.stages)
+        return [rank * (op % stages) * self.count + op for op in range(self.count)]
+
+    def line_up(self) -> dict[object, int]:
+        """Put the operations into their queues in the order of issue; number the queues."""
+        last = dict[object, int]()
+        for turn, (chunk, stage) in enumerate(self.issue):
+            op = chunk * len(self.work.stages) + self.work.stages.index(stage)
+            queue = self.queues[op % self.period]
+            self.key[op] = turn
+            if queue in last:
+                self.behind[last[queue]] = op
+                self.waits[op] += 1
+            last[queue] = op
+        return {queue: turn for turn, queue in enumerate(dict.fromkeys([*last, *self.queues]))}
+
+    def run(self) -> list[Ran]:
+        """Run every operation; return them in the order in which they started."""
+        for op in range(self.count):
+            if not self.waits[op]:
+                heapq.heappush(self.ready[self.engine_of(op)], (self.key[op], op))
+        touched = set(self.engines)
+        while touched:
+            self.start_ready(touched)
+            touched = self.end_due()
+        if len(self.ran) < self.count:
+            self.refuse_to_block()
+        return self.ran
+
+    def engine_of(self, op: int) -> str:
+        """Return the engine of an operation."""
+        return str(self.engines[op % self.period])
+
+    def start_ready(self, engines: set[str]) -> None:
+        """Start on each free engine the first of the operations that are ready."""
+        front, begun = [self.ready[engine][0] for engine in engines if self.ready[engine]], []
         heapq.heapify(front)
         while front:
             _, op = heapq.heappop(front)
-            occupied = servers[op % period]
-            if not busy.isdisjoint(occupied):
+            engine = self.engine_of(op)
+            if engine in self.busy:
                 continue
-            heapq.heappop(ready[occupied])
-            busy.update(occupied)
-            heapq.heappush(running, (now + times[op], op))
-            begun.append((turn_of[op % period], op, now, now + times[op]))
-            if (then := behind.get(op, -1)) >= 0:
-                waits[then] -= 1
-                if not waits[then]:
-                    heapq.heappush(ready[servers[then % period]], (key[then], then))
-                    heapq.heappush(front, (key[then], then))
-        ran += [row[1:] for row in sorted(begun, key=itemgetter(0))]
-        touched = set()
-        limit = running[0][0] if running else now
-        while running and running[0][0] <= limit:
-            now, op = heapq.heappop(running)
-            limit = deadline_with_tolerance(now, span)
-            for one in servers[op % period]:
-                busy.remove(one)
-                touched |= users[one]
-            for then in (op + step for step in followers[op % stages] if op + step < count):
-                waits[then] -= 1
-                if not waits[then]:
-                    heapq.heappush(ready[servers[then % period]], (key[then], then))
-                    touched.add(servers[then % period])
-    if len(ran) < count:
-        started = {work.name(op) for op, *_ in ran}
-        chunk, stage = next(op for op in issue if op not in started)
+            heapq.heappop(self.ready[engine])
+            self.busy.add(engine)
+            end = self.now + self.work.times[op]
+            heapq.heappush(self.running, (end, op))
+            begun.append((op, self.now, end))
+            behind = self.behind.get(op)
+            if behind is not None and self.stop_waiting(behind):
+                heapq.heappush(front, (self.key[behind], behind))
+        self.ran += sorted(
+            begun, key=lambda ran: self.queue_turns[self.queues[ran[0] % self.period]]
+        )
+
+    def end_due(self) -> set[str]:
+        """End the operations that are due first; return the engines that may start one."""
+        touched = set[str]()
+        limit = self.running[0][0] if self.running else self.now
+        while self.running and self.running[0][0] <= limit:
+            self.now, op = heapq.heappop(self.running)
+            limit = deadline_with_tolerance(self.now, self.span)
+            self.busy.remove(self.engine_of(op))
+            touched.add(self.engine_of(op))
+            touched |= self.release_followers(op)
+        return touched
+
+    def release_followers(self, op: int) -> set[str]:
+        """Tell those that wait for an operation that it ended; return the engines of the ready."""
+        followers = (op + step for step in self.steps[op % len(self.work.stages)])
+        return {
+            self.engine_of(then)
+            for then in followers
+            if then < self.count and self.stop_waiting(then)
+        }
+
+    def stop_waiting(self, op: int) -> bool:
+        """Note that an operation waits for one less; tell whether it is ready now."""
+        self.waits[op] -= 1
+        if self.waits[op]:
+            return False
+        heapq.heappush(self.ready[self.engine_of(op)], (self.key[op], op))
+        return True
+
+    def refuse_to_block(self) -> None:
+        """Raise InputError: the order of issue lets an operation wait for one behind it."""
+        started = {self.work.name(op) for op, *_ in self.ran}
+        chunk, stage = next(op for op in self.issue if op not in started)
         raise InputError(
             f"the issue order must not block its own queue: {stage} of chunk {chunk} waits for an "
             "operation behind it; issue chunk i after the copy out of chunk "
-            f"i - {work.stream_slots}, or use queues='hyper-q'"
+            f"i - {self.work.stream_slots}, or use queues='hyper-q'"
         )
-    return ran
 
 
 def makespan(times: list[Any], gpu: Gpu) -> Any:
     """Return the end of chunks by the times of their copies in, kernels and copies out."""
     work = Work(list(ON_GPU), times, gpu)
-    return max(end for *_, end in run_operations(work, issue_order(work)))
+    return max(end for *_, end in OperationRun(work, issue_order(work)).run())
 
 
 def issue_order(
@@ -282,31 +305,37 @@ def issue_order(
     """
     order = list(product(range(work.count), ON_GPU))
     if not isinstance(issue, str):
-        left = set(order)
-        try:
-            order = [(whole("chunk", chunk, 0), str(stage)) for chunk, stage in issue]
-        except (TypeError, ValueError):
-            raise InputError(
-                f"issue must be one of {', '.join(ISSUE_ORDERS)} or a list of (chunk, stage); "
-                f"got {issue!r}"
-            ) from None
-        for op in order:
-            if op not in left:
-                raise InputError(
-                    f"issue must name chunks 0..{work.count - 1} and stages {', '.join(ON_GPU)}, "
-                    f"each operation once; got {op!r} unknown or twice"
-                )
-            left.remove(op)
-        if left:
-            raise InputError(f"issue must name every operation once; {min(left)!r} is missing")
+        order = _read_issue(issue, order)
     elif one_of("issue", issue, ISSUE_ORDERS) == "breadth":
         order.sort(key=lambda op: (op[0] // work.stream_slots, ON_GPU.index(op[1]), op[0]))
     elif issue == "threads":
         order = _interleaved(work, order, threads, seed)
     elif issue == "scheduled":
-        ran = run_operations(replace(work, gpu=replace(work.gpu, queues="hyper-q")))
+        ran = OperationRun(replace(work, gpu=replace(work.gpu, queues="hyper-q"))).run()
         order = [op for op in (work.name(op) for op, *_ in ran) if op[1] in ON_GPU]
     return [] if work.gpu.queues == "hyper-q" else order
+
+
+def _read_issue(issue: Any, known: list[Operation]) -> list[Operation]:
+    """Read a user's order of issue, which must name each known operation once."""
+    try:
+        order = [(whole("chunk", chunk, 0), str(stage)) for chunk, stage in issue]
+    except (TypeError, ValueError):
+        raise InputError(
+            f"issue must be one of {', '.join(ISSUE_ORDERS)} or a list of (chunk, stage); "
+            f"got {issue!r}"
+        ) from None
+    left = set(known)
+    for op in order:
+        if op not in left:
+            raise InputError(
+                f"issue must name chunks 0..{known[-1][0]} and stages {', '.join(ON_GPU)}, "
+                f"each operation once; got {op!r} unknown or twice"
+            )
+        left.remove(op)
+    if left:
+        raise InputError(f"issue must name every operation once; {min(left)!r} is missing")
+    return order
 
 
 def _interleaved(work: Work, depth: list[Operation], threads: int, seed: int) -> list[Operation]:
@@ -317,10 +346,13 @@ def _interleaved(work: Work, depth: list[Operation], threads: int, seed: int) ->
         calls[chunk % work.stream_slots % threads].append((chunk, stage))
     source = random.Random(whole("seed", seed, 0, 2**63))
     order, room, out = list[Operation](), work.buffers or work.count, set[int]()
-    while any(calls):
-        tops = [(own, *own[-1]) for own in calls if own]
-        ready = [own for own, i, op in tops if op != "h2d" or i < room or i - room in out]
-        op = source.choice(ready).pop()
+
+    def has_memory(chunk: int, stage: str) -> bool:
+        """Tell whether a chunk has memory, or gets it now."""
+        return stage != "h2d" or chunk < room or chunk - room in out
+
+    while left := [own for own in calls if own]:
+        op = source.choice([own for own in left if has_memory(*own[-1])]).pop()
         order.append(op)
         if op[1] == "d2h":
             out.add(op[0])
@@ -337,7 +369,6 @@ class PipelineResult:
     buffers: int
     chunks: pd.DataFrame
     issue: list[Operation] = field(default_factory=list)
-    per_link: int = 1
 
     @property
     def makespan(self) -> Any:
@@ -385,7 +416,7 @@ class PipelineResult:
             due = np.maximum(due, over)
 
         on_gpu, copies = np.isin(names, ON_GPU), np.isin(names, COPIES)
-        ways, link = on * count + place, on // self.per_link * count + place
+        ways = on * count + place
         engine = np.unique(ops["engine"], return_inverse=True)[1]
         for rule, some, lane in (
             ("the disk serves one chunk at a time", ~on_gpu, 0 * on),
@@ -393,7 +424,6 @@ class PipelineResult:
             ("a direction carries one copy at a time", copies, ways),
             ("one copy engine carries one copy at a time", copies & (gpu.copy_engines == 1), on),
             ("pageable copies overlap with nothing on the GPU", on_gpu & (not gpu.pinned), on),
-            ("a link carries one copy a direction at a time", copies, link),
         ):
             require(rule, do_not_overlap(lane[some], start[some], end[some], span))
         if gpu.queues != "hyper-q":
@@ -404,10 +434,6 @@ class PipelineResult:
             )
             require("an in-order queue is served in order", in_order, self.issue)
         is_single = on_gpu & (gpu.queues == "single")
-        for some, lane, until in (
-            (on >= 0, engine, end),
-            (copies, link, end),
-            (is_single, on, start),
-        ):
+        for some, lane, until in ((on >= 0, engine, end), (is_single, on, start)):
             due[some] = np.maximum(due[some], previous_in_lane(lane[some], until[some], 0.0))
         require("nothing idles that could work", not_after(start, due, span), operations)
