@@ -361,12 +361,12 @@ def _list_figures() -> None:
 
 def _list_policies() -> None:
     from dlsim import bricks, cpugpu
-    from dlsim.realtime.model import POLICIES, describe_policy
+    from dlsim.realtime import POLICIES
     from dlsim.steady import METHODS, SUFFIXES
 
     print("policies of papers M and I:")
     for name, policy in POLICIES.items():
-        print(f"  {name:<20}{describe_policy(policy)}")
+        print(f"  {name:<20}{policy.text}")
     print("\npolicies of paper C:")
     for name, scheduler in cpugpu.POLICIES.items():
         print(f"  {name:<20}{scheduler.text}")

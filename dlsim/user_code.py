@@ -3,11 +3,15 @@
 import importlib
 import inspect
 import os
+import reprlib
 import runpy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from dlsim.errors import InputError
 
@@ -85,3 +89,67 @@ def count_required(function: Callable[..., Any]) -> int:
         return -1
     positional = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return sum(one.kind in positional and one.default is one.empty for one in parameters)
+
+
+class UserFunction(NamedTuple):
+    """A function of a user that is called again and again, each time for a row of a table.
+
+    Attributes
+    ----------
+    kind : str
+        What the function decides, as messages call it.
+    parameters : sequence of str
+        Its arguments.
+    returns : str
+        The values that it must return, in words.
+    function : callable
+        The function.
+    row : str
+        What a row is, such as a task.
+    labels : sequence
+        The labels of the rows.
+    """
+
+    kind: str
+    parameters: Sequence[str]
+    returns: str
+    function: Callable[..., Any]
+    row: str
+    labels: Any
+
+    def call(
+        self, row: int, where: Callable[[], str], *given: Any
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """Call the function; return what it gave, and that as floats.
+
+        Raises
+        ------
+        InputError
+            For an exception of the function, or a value that is no number and no array; the message
+            names the row, and what `where` returns: where it was called.
+        """
+        try:
+            found = self.function(*given)
+        except Exception as error:
+            raise InputError(
+                f"{self._signature()}, called {self._occasion(row, where)}, raised "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        try:
+            return found, np.array(found, dtype=np.float64, ndmin=1).ravel()
+        except Exception as error:
+            raise self.refusal(row, where, reprlib.repr(found)) from error
+
+    def refusal(self, row: int, where: Callable[[], str], got: str) -> InputError:
+        """Return the error for a value that the function must not return."""
+        rule = f"{self._signature()} must return {self.returns}"
+        return InputError(f"{rule}; {self._occasion(row, where)} it gave {got}")
+
+    def _signature(self) -> str:
+        name = getattr(self.function, "__name__", self.kind)
+        return f"{self.kind} function {name}({', '.join(self.parameters)})"
+
+    def _occasion(self, row: int, where: Callable[[], str]) -> str:
+        label = self.labels[row]
+        label = label.item() if isinstance(label, np.generic) else label
+        return f"for {self.row} {label!r} {where()}"

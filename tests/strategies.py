@@ -18,11 +18,18 @@ from gmpy2 import mpq as Fraction
 from hypothesis import strategies as st
 
 from dlsim.realtime import POLICIES, SWITCHES, Cluster, Policy, Reading, Schedule, simulate
-from dlsim.realtime.model import SWITCHES_M
+from dlsim.realtime.model import ORDERS, SWITCHES_M
 from tests.twins import inserted, splits
 from tests.twins import realtime as twin
 
-PAPER_M = ("MCDF", "FIFOMN", "EDFMN", "FIFOAN", "EDFAN", "FIFOANNA", "EDFANNA")
+#: Orders that the twins rank by themselves; every other one is a key per task for them.
+ORDERS_OF_TWINS = ("fifo", "edf", "dc")
+
+
+#: Columns of the tables that only an order of one's own reads.
+OWN_COLUMNS = ("user_key",)
+#: `dlsim.realtime.simulate` of such tables.
+simulate_with_keys = functools.partial(simulate, ignore=OWN_COLUMNS)
 
 
 def by_user_key(tasks: pd.DataFrame) -> pd.Series:
@@ -30,7 +37,15 @@ def by_user_key(tasks: pd.DataFrame) -> pd.Series:
     return tasks["user_key"]
 
 
-#: Paper M's policies and every other row that `Policy` allows for its partition.
+def is_planned_in_line(row: Policy) -> bool:
+    """Tell whether tasks are planned one behind another on the nodes that they need (paper I)."""
+    on_all = row.nodes == "all" and row.partition == "opr"
+    return row.admission and not (row.overtake or row.order == "dc" or on_all)
+
+
+#: The package's policies of paper M's kind: tasks pass, or take all nodes.
+PAPER_M = [name for name, row in POLICIES.items() if not is_planned_in_line(row)]
+#: They, and every other row that `Policy` allows for paper M's partition.
 ROWS: dict[str, Policy] = {
     **{name: POLICIES[name] for name in PAPER_M},
     "dc in line": Policy("dc", "min"),
@@ -66,7 +81,7 @@ LINKED = ("umr", "umr-iit")
 
 def order_of(row: Policy) -> str:
     """Return the twins' name of an order."""
-    return row.order if isinstance(row.order, str) else "user"
+    return row.order if row.order in ORDERS_OF_TWINS else "user"
 
 
 @functools.cache
@@ -108,6 +123,13 @@ class Instance(NamedTuple):
         """A number of nodes per task, for user splits."""
         return [1 + (key + i) % self.nodes for i, key in enumerate(self.keys)]
 
+    def keys_of(self, policy: str) -> list[int] | list[Fraction]:
+        """A key per task, as a policy of the registry ranks them, or else the user's."""
+        order = ALL_ROWS[policy].order
+        if callable(order) or order in ORDERS_OF_TWINS:
+            return self.keys
+        return [Fraction(float(key)) for key in ORDERS[order].key(self.table)]
+
     def fit(self, policy: str) -> "Instance":
         """Drop the costs that a policy does not know; give it those it needs."""
         partition = ALL_ROWS[policy].partition
@@ -123,7 +145,8 @@ class Instance(NamedTuple):
     ) -> Schedule:
         """Run the engine."""
         reading_ = Reading.from_switches(reading or {})
-        return simulate(self.table, self.cluster, ALL_ROWS[policy], reading_, negotiate)
+        given = self.table, self.cluster, ALL_ROWS[policy], reading_
+        return simulate_with_keys(*given, negotiate=negotiate)
 
     def exact(
         self,
@@ -135,7 +158,7 @@ class Instance(NamedTuple):
         """Run the twin: paper I's where tasks are planned in line, unless offers are asked."""
         row = ALL_ROWS[policy]
         if policy in IN_LINE and not (negotiate or offers):
-            tasks = inserted.table(self.rows, self.keys, self.user_nodes)
+            tasks = inserted.table(self.rows, self.keys_of(policy), self.user_nodes)
             return inserted.simulate(self.planner(policy, reading), tasks)
         return twin.simulate(
             self.rows,
@@ -145,7 +168,7 @@ class Instance(NamedTuple):
             overtake=row.overtake,
             admission=row.admission,
             reading={k: v for k, v in (reading or {}).items() if k in twin.DEFAULTS},
-            keys=self.keys,
+            keys=self.keys_of(policy),
             negotiate=negotiate or None,
             offers=offers,
         )
@@ -226,7 +249,7 @@ def seeded_for(
         instance = instance._replace(
             rows=[*instance.rows, row], keys=[*instance.keys, source.randint(0, 4)]
         )
-        tasks = inserted.table(instance.rows, instance.keys, instance.user_nodes)
+        tasks = inserted.table(instance.rows, instance.keys_of(policy), instance.user_nodes)
         if now > tasks[since].arrival:  # nothing changes any more for the tasks before
             before.arrive(tasks[since:i])
             since = i
@@ -279,10 +302,16 @@ def met(
 
 
 def any_reading(pick: Pick, switches: dict[str, tuple[str, ...]] = SWITCHES_M) -> dict[str, str]:
-    """Draw a value for every switch (by default paper M's); often the default reading."""
+    """Draw a value for every switch (by default paper M's); often the default reading.
+
+    A value follows from one draw and the name of its switch: one more switch moves no other.
+    """
     if pick([True, False, False]):
         return {}
-    return {name: pick(list(options)) for name, options in switches.items()}
+    draw = pick(range(10**9))
+    return {
+        name: random.Random(f"{draw} {name}").choice(options) for name, options in switches.items()
+    }
 
 
 @st.composite

@@ -16,7 +16,6 @@ from dlsim.realtime import (
     Schedule,
     check_chunks,
     execution_time,
-    schedule_arrays,
     simulate,
     workload,
 )
@@ -342,7 +341,7 @@ def test_windows_of_chunks_are_checked_as_all_of_them_are(policy, reading, monke
     pd.testing.assert_frame_equal(whole, s.chunks)
 
     def verdict(table, rows):
-        monkeypatch.setattr(schedule_arrays, "CHUNKS_PER_BATCH", rows)
+        monkeypatch.setattr(check_chunks, "CHUNKS_PER_BATCH", rows)
         forged = dataclasses.replace(s, tasks=table)
         try:
             forged.check()
@@ -373,12 +372,12 @@ def test_a_node_and_the_link_are_not_used_again_before_the_next_window(policy, m
         first, second = s.chunk_batches(1)
         held = np.full((2, 2), -np.inf)
         sent = np.array([-np.inf])
-        monkeypatch.setattr(schedule_arrays, "CHUNKS_PER_BATCH", 1)
-        e = schedule_arrays.ScheduleArrays(s)
+        monkeypatch.setattr(check_chunks, "CHUNKS_PER_BATCH", 1)
+        e = check_chunks.ScheduleArrays(s)
         assert e.is_large
         seen = []
         for table in (first, first.assign(node=1 - first["node"]) if reading else first, second):
-            chunks = schedule_arrays.Chunks(table, s.tasks.index)
+            chunks = check_chunks.Chunks(table, s.tasks.index)
             rules = check_chunks._exclusion_rules_of_batch(e, chunks, held[0], sent)
             seen.append([rule for rule, _, holds in rules if not np.all(holds)])
         assert seen[0] == seen[2] == []

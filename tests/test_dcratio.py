@@ -15,7 +15,7 @@ from scipy.stats import chisquare
 
 from dlsim.errors import InputError
 from dlsim.realtime import model, workload
-from dlsim.realtime.execution_times import execution_time
+from dlsim.realtime.formulas import execution_time
 from dlsim.realtime.model import Cluster, Reading
 from tests.times import least
 

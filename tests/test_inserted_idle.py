@@ -9,7 +9,7 @@ import pytest
 
 from dlsim.compiled import CLOCK_DIVISOR, TOL
 from dlsim.errors import InputError
-from dlsim.realtime import POLICIES, SWITCHES, Policy, Reading, Schedule, fastest_nodes, simulate
+from dlsim.realtime import POLICIES, SWITCHES, Policy, Reading, Schedule, fastest_nodes
 from tests.scale import LONG, scale_count
 from tests.strategies import (
     ALL_ROWS,
@@ -22,6 +22,7 @@ from tests.strategies import (
     differences,
     seeded,
     seeded_for,
+    simulate_with_keys,
 )
 from tests.twins import inserted
 
@@ -382,11 +383,12 @@ def test_overtaking_is_backfilling():
     """The twin answers for ``backfill="on"``; a policy that lets others pass is the same."""
     moved = set()
     for policy in [name for name in POLICIES if name in ROWS_I]:
-        passing = dataclasses.replace(POLICIES[policy], overtake=True)
+        passing = dataclasses.replace(POLICIES[policy], overtake=True, name="passing")
         for k in range(scale_count(8, LONG)):
             _, instance, reading = seeded_for(policy, ("overtake", k), most=10)
             reading = reading | {"backfill": "off", "mn_order": "skip"}
-            s = simulate(instance.table, instance.cluster, passing, Reading.from_switches(reading))
+            given = instance.table, instance.cluster, passing, Reading.from_switches(reading)
+            s = simulate_with_keys(*given)
             s.check()
             on = instance.simulate(policy, reading | {"backfill": "on"})
             pd.testing.assert_frame_equal(s.tasks, on.tasks)

@@ -6,8 +6,7 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.realtime import POLICIES, Cluster, Policy, Reading, simulate
-from dlsim.realtime.model import find_policy
-from dlsim.realtime.policy_run import plan_at_instant, require_online
+from dlsim.realtime.simulate import plan_at_instant, require_online
 
 PROMISING = [
     name for name, policy in POLICIES.items()
@@ -45,7 +44,7 @@ def test_an_instant_decides_as_the_simulation_does(policy, link):
         waiting = known[known["start"] >= now].sort_values("start", kind="stable").index.tolist()
         ids = [*waiting, i]
         found = plan_at_instant(
-            sigma[ids], due[ids] - now, release, cluster, find_policy(policy)[1], reading, sent
+            sigma[ids], due[ids] - now, release, cluster, POLICIES[policy], reading, sent
         )
         assert found.admitted[:-1].all()
         assert found.admitted[-1] == s.tasks["admitted"].iloc[i]

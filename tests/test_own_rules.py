@@ -118,7 +118,9 @@ def met(name, seed):
     policy = policy_of(*ROWS[name])
     return (
         records,
-        simulate(case.table, case.cluster, policy, Reading.from_switches(reading)),
+        strategies.simulate_with_keys(
+            case.table, case.cluster, policy, Reading.from_switches(reading)
+        ),
         (case, reading),
     )
 

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.realtime import Cluster, execution_time, fastest_nodes, fewest_nodes, shares, total_cost
-from dlsim.realtime import execution_times as p
+from dlsim.realtime import formulas as p
 from dlsim.realtime.core import formulas as core
 from tests.scale import SCALE, scale_count
 from tests.twins.realtime import Costs

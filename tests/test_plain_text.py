@@ -18,7 +18,8 @@ from tqdm.notebook import tqdm
 from dlsim import explore
 from dlsim.errors import InputError
 from dlsim.output_folder import OutputFolder
-from dlsim.papers.user_policies import load_user_policies
+from dlsim.realtime import POLICIES
+from dlsim.record import find_records
 from dlsim.study import plain_text, scorecard, shown_label, shown_table, shown_text
 from dlsim.study.gantt import plot_gantt
 from dlsim.study.pages import PageFrame, set_formulas, write_page
@@ -161,7 +162,7 @@ def test_rows_and_tasks_of_a_timing_diagram_may_have_any_name():
 @pytest.mark.parametrize("label", ["$x$", r"a $\href{x}{y}$", "two\nlines"])
 def test_a_policy_whose_label_is_a_formula_is_refused(label):
     with pytest.raises(InputError, match=r"the label .* stands in pictures"):
-        load_user_policies([f"{label}=EDF-DLT"], [])
+        find_records("policy", [f"{label}=EDF-DLT"], POLICIES)
 
 
 @pytest.mark.parametrize("text", HOSTILE)

@@ -182,9 +182,8 @@ def test_no_import_cycles():
 
 #: What a check may import of its engine: the words, what came in, formulas of the model.
 CHECKS = {
-    "dlsim.realtime.check": {"model", "execution_times", "schedule_arrays", "check_chunks"},
-    "dlsim.realtime.check_chunks": {"model", "execution_times", "schedule_arrays"},
-    "dlsim.realtime.schedule_arrays": {"model", "execution_times"},
+    "dlsim.realtime.check": {"model", "formulas", "check_chunks"},
+    "dlsim.realtime.check_chunks": {"model", "formulas"},
     "dlsim.cpugpu.check": {"model", "workload"},
     "dlsim.bricks.check": {"model", "environment"},
     "dlsim.steady.check": {"model", "routes"},
@@ -195,7 +194,7 @@ def test_engines_share_the_names_of_their_rooms():
     """The verb and its result each have a module of that name in every engine."""
     verbs = {"bricks": "simulate", "cpugpu": "simulate", "realtime": "simulate", "steady": "solve"}
     homes = {
-        "realtime": ("engine", "outcome"),
+        "realtime": ("simulate", "result"),
         "steady": ("solve", "result"),
         "cpugpu": ("simulate", "result"),
         "bricks": ("simulate", "result"),

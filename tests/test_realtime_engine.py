@@ -29,7 +29,16 @@ from dlsim.realtime.core import splits
 from dlsim.realtime.model import SWITCHES_M
 from tests import strategies
 from tests.scale import LONG, SCALE, scale_count
-from tests.strategies import ALL_ROWS, ROWS, Instance, any_reading, close, differences, seeded
+from tests.strategies import (
+    ALL_ROWS,
+    ROWS,
+    Instance,
+    any_reading,
+    close,
+    differences,
+    seeded,
+    simulate_with_keys,
+)
 from tests.twins import inserted
 
 # --- by hand -----------------------------------------------------------------------------
@@ -237,7 +246,7 @@ def test_the_offer_is_admitted_and_anything_less_is_not():
     assert s.offer(2) == pytest.approx((20, 1, 12, 8, 20))
     for deadline, admitted in [(20, True), (20 * (1 - 1e-9), False)]:
         table = C3.table.assign(deadline=[10, 64, deadline])
-        assert simulate(table, C3.cluster, "FIFOMN").tasks["admitted"].iloc[2] == admitted
+        assert simulate_with_keys(table, C3.cluster, "FIFOMN").tasks["admitted"].iloc[2] == admitted
 
 
 def test_some_tasks_have_no_admissible_deadline():
@@ -246,17 +255,17 @@ def test_some_tasks_have_no_admissible_deadline():
     assert s.offer(1) is None
     for deadline in (24, 32, 36, 64, 1e9):
         table = C3.table.assign(deadline=[10, deadline, 16])
-        assert not simulate(table, C3.cluster, "MCDF").tasks["admitted"].iloc[1]
+        assert not simulate_with_keys(table, C3.cluster, "MCDF").tasks["admitted"].iloc[1]
 
 
 def test_negotiation_shows_the_deadline_agreed_on():
-    s = simulate(C3.table, C3.cluster, "FIFOMN", negotiate=2.0)
+    s = simulate_with_keys(C3.table, C3.cluster, "FIFOMN", negotiate=2.0)
     twin = C3.exact("FIFOMN", negotiate=2.0)
     assert differences(twin, s) == []
     assert s.tasks["admitted"].all()
     assert s.tasks["deadline"].iloc[2] > 16
     assert not s.tasks["missed"].any()
-    assert simulate(C3.table, C3.cluster, "FIFOMN", negotiate=1.0).reject_ratio == 1 / 3
+    assert simulate_with_keys(C3.table, C3.cluster, "FIFOMN", negotiate=1.0).reject_ratio == 1 / 3
 
 
 # --- results -------------------------------------------------------------------------------
@@ -304,7 +313,7 @@ def test_only_an_nodes_all_can_be_unphysical():
 def test_an_empty_table_is_a_schedule():
     empty = C3.table.iloc[:0]
     for policy in ROWS.values():
-        s = simulate(empty, C3.cluster, policy)
+        s = simulate_with_keys(empty, C3.cluster, policy)
         assert len(s.tasks) == 0
         assert len(s.chunks) == 0
         s.check()
@@ -312,16 +321,19 @@ def test_an_empty_table_is_a_schedule():
 
 def test_index_labels_survive():
     labels = ["a", "b", "c"]
-    s = simulate(C3.table.set_axis(labels), C3.cluster, "MCDF")
+    s = simulate_with_keys(C3.table.set_axis(labels), C3.cluster, "MCDF")
     assert s.tasks.index.tolist() == labels
     assert set(s.chunks["task"]) == {"a", "c"}
-    assert simulate(C3.table.set_axis(labels), C3.cluster, "FIFOMN").offer("c").deadline == 20
+    assert (
+        simulate_with_keys(C3.table.set_axis(labels), C3.cluster, "FIFOMN").offer("c").deadline
+        == 20
+    )
 
 
 def test_the_input_is_left_alone():
     before = C3.table
     after = before.copy()
-    simulate(after, C3.cluster, "FIFOMN", negotiate=2.0)
+    simulate_with_keys(after, C3.cluster, "FIFOMN", negotiate=2.0)
     pd.testing.assert_frame_equal(before, after)
 
 
@@ -330,7 +342,7 @@ def test_the_input_is_left_alone():
 
 def test_a_users_own_order_in_one_line():
     longest_first = Policy(lambda tasks: -tasks["sigma"], "min")
-    s = simulate(C3.table, C3.cluster, longest_first)
+    s = simulate_with_keys(C3.table, C3.cluster, longest_first)
     keyed = C3._replace(keys=[-6, -18, -6])
     assert differences(keyed.exact("user in line"), s) == []
     assert s.name != ""
@@ -349,8 +361,8 @@ def test_a_users_keys_are_compared_exactly(keys, unit, nodes):
 
 
 def test_the_strategies_cover_all_rows_and_switches():
-    orders = {row.order if isinstance(row.order, str) else "user" for row in ROWS.values()}
-    assert orders == {"fifo", "edf", "dc", "user"}
+    orders = {strategies.order_of(row) for row in ROWS.values()}
+    assert orders == {*strategies.ORDERS_OF_TWINS, "user"}
     assert set(POLICIES) <= set(ALL_ROWS)
     assert strategies.twin.DEFAULTS | inserted.DEFAULTS == {k: v[0] for k, v in SWITCHES.items()}
     assert set(SWITCHES_M) == set(strategies.twin.DEFAULTS)
@@ -374,13 +386,13 @@ def smallest_first(tasks):
 )
 def test_an_order_without_a_key_is_refused_when_it_is_defined(given, message):
     with pytest.raises(InputError, match=message):
-        model.Order("sjf", "the smallest first", **given)
+        model.Order(**given, name="sjf", text="the smallest first")
 
 
 def test_a_registered_order_is_ranked_by_its_key(monkeypatch):
     """Never first come, first served: a word and a row are all that a new order needs."""
     tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)
-    order = model.Order("sjf", "the smallest first", smallest_first)
+    order = model.Order(smallest_first, name="sjf", text="the smallest first")
     monkeypatch.setitem(model.ORDERS, "sjf", order)
     found = simulate(tasks, Cluster(10, 10, 10), Policy("sjf", "min", overtake=True))
     found.check()
@@ -393,9 +405,9 @@ def test_a_registered_order_is_ranked_by_its_key(monkeypatch):
 @pytest.mark.parametrize(
     "define",
     [
-        lambda: model.NodeRule("half", "one half of them", node_rules.USER_NODES),
-        lambda: model.Partition("halves", "in halves", splits.BY_USER),
-        lambda: model.Partition("halves", "in halves", splits.BY_OPR, fewest=99),
+        lambda: model.NodeRule(node_rules.USER_NODES, name="half", text="one half of them"),
+        lambda: model.Partition(splits.BY_USER, name="halves", text="in halves"),
+        lambda: model.Partition(splits.BY_OPR, fewest=99, name="halves", text="in halves"),
     ],
 )
 def test_a_record_with_a_code_that_the_core_does_not_have_is_refused(define):
@@ -408,12 +420,25 @@ def test_two_records_of_one_name_are_refused():
         model.index_by_name("rule for nodes", model.NODE_RULES["min"], model.NODE_RULES["min"])
 
 
+WORDS = {"name": "half", "text": "one half of them"}
+
+
+@pytest.mark.parametrize("words", [{}, {"name": "half"}, {"text": "of them"}, WORDS | {"name": " "},
+                                   WORDS | {"text": ""}, WORDS | {"name": None}])  # fmt: skip
+def test_a_rule_without_words_is_refused_when_it_is_defined(words):
+    for record, first in ((model.Order, smallest_first), (model.NodeRule, node_rules.FEWEST),
+                          (model.Partition, splits.BY_OPR)):  # fmt: skip
+        kind = record.__name__
+        with pytest.raises(InputError, match=f"(name|text) of a {kind} must be a text that is not"):
+            record(first, **words)
+
+
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize(
     ("registry", "record", "word"),
     [
-        ("NODE_RULES", model.NodeRule("half", "one half of them", node_rules.FEWEST), "nodes"),
-        ("PARTITIONS", model.Partition("half", "in halves", splits.BY_OPR), "partition"),
+        ("NODE_RULES", model.NodeRule(node_rules.FEWEST, **WORDS), "nodes"),
+        ("PARTITIONS", model.Partition(splits.BY_OPR, **WORDS), "partition"),
     ],
 )
 def test_the_core_refuses_a_code_that_it_does_not_handle(
@@ -431,7 +456,7 @@ def test_the_core_refuses_a_code_that_it_does_not_handle(
 @pytest.mark.parametrize("engine", ["compiled", "python"])
 @pytest.mark.parametrize("partition", ["opr", "equal"])
 def test_the_core_refuses_an_order_that_it_does_not_handle(partition, engine, monkeypatch):
-    order = model.Order("sjf", "the smallest first", smallest_first)
+    order = model.Order(smallest_first, name="sjf", text="the smallest first")
     monkeypatch.setitem(model.ORDERS, "sjf", order)
     monkeypatch.setitem(model.CORE_ORDERS, smallest_first, 99)
     tasks = workload.mcdf(Cluster(10, 10, 10), 1.0, 30_000, 1)

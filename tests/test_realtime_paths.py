@@ -6,6 +6,7 @@ many more instances.
 """
 
 import contextlib
+import importlib
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -22,19 +23,19 @@ from dlsim.realtime import (
     Reading,
     Schedule,
     execution_time,
-    execution_times,
     fewest_nodes,
+    formulas,
     simulate,
     split_load,
     workload,
 )
-from dlsim.realtime import core_versions as speeds
-from dlsim.realtime import policy_run as room
 from tests.golden.realtime_runs import ROWS, draw_cluster, draw_tasks
 from tests.scale import LONG, TRIES_ALL, scale_count
-from tests.strategies import ALL_ROWS, IN_LINE, any_reading, seeded
+from tests.strategies import ALL_ROWS, IN_LINE, any_reading, seeded, simulate_with_keys
 
 CORE = CORES["realtime"]
+#: The module of the run; its name in the package is that of the function.
+room = importlib.import_module("dlsim.realtime.simulate")
 jit = pytest.mark.skipif(bool(numba.config.DISABLE_JIT), reason="NUMBA_DISABLE_JIT is set")
 
 
@@ -87,7 +88,7 @@ def differences_between_speeds(
     for speed in ("compiled", "python"):
         with all_at(speed):
             known = Reading.from_switches(reading)
-            found[speed] = results_of(simulate(tasks, cluster, policy, known, negotiate))
+            found[speed] = results_of(simulate(tasks, cluster, policy, known, negotiate=negotiate))
     return [one for one in found["compiled"] if one not in found["python"]]
 
 
@@ -132,9 +133,9 @@ def test_tables_and_fewest_nodes_are_the_same_bytes_at_both_speeds(monkeypatch):
     clusters = [Cluster(int(rng.integers(1, 80)), *row) for row in costs.tolist()]
     sigma, budget = rng.uniform(1, 50, 200), rng.uniform(1, 500, 200)
     for most in (0, 10**9):
-        monkeypatch.setattr(speeds, "SMALL_TABLE", most)
-        execution_times.opr_table.cache_clear()
-        tables = [column.tobytes() for c in clusters for column in execution_times.opr_table(c)]
+        monkeypatch.setattr(formulas, "SMALL_TABLE", most)
+        formulas.opr_table.cache_clear()
+        tables = [column.tobytes() for c in clusters for column in formulas.opr_table(c)]
         found.append(tables + [fewest_nodes(sigma, budget, c).tobytes() for c in clusters])
     assert found[0] == found[1]
 
@@ -160,7 +161,7 @@ def test_the_short_loop_decides_as_the_general_one(order, monkeypatch):
             tasks["deadline"] = execution_time(200.0, 1, cluster) * draw.integers(1, 9, len(tasks))
         tasks["arrival"] = at + draw.choice([0, 1e9])
         reading = Reading(link=str(draw.choice(SWITCHES["link"])))
-        assert room.fits_opr_loop(room.make_rules(cluster, policy, reading))
+        assert room.fits_opr_loop(room.Rules(cluster, policy, reading))
         short = simulate(tasks, cluster, policy, reading)
         with monkeypatch.context() as patch:
             patch.setattr(room, "fits_opr_loop", lambda _: False)
@@ -182,7 +183,7 @@ STATIC_IN_LINE = [
 
 @pytest.mark.parametrize("name", STATIC_IN_LINE)
 def test_both_admission_tests_decide_alike_for_a_static_order(name, monkeypatch):
-    make_rules, policy = room.make_rules, ALL_ROWS[name]
+    make_rules, policy = room.Rules, ALL_ROWS[name]
 
     def rules_of_general_test(*args, **options):
         rules = make_rules(*args, **options)
@@ -196,10 +197,10 @@ def test_both_admission_tests_decide_alike_for_a_static_order(name, monkeypatch)
         instance = instance.fit(name)
         reading = Reading.from_switches(any_reading(source.choice, SWITCHES) | {"backfill": "off"})
         given = instance.table, instance.cluster, policy, reading
-        in_line = simulate(*given, engine="python")
+        in_line = simulate_with_keys(*given, engine="python")
         with monkeypatch.context() as patch:
-            patch.setattr(room, "make_rules", rules_of_general_test)
-            general = simulate(*given, engine="python")
+            patch.setattr(room, "Rules", rules_of_general_test)
+            general = simulate_with_keys(*given, engine="python")
         assert digits_of(in_line.tasks) == digits_of(general.tasks)
         assert digits_of(in_line.chunks) == digits_of(general.chunks)
 
@@ -240,7 +241,7 @@ def test_a_long_plan_that_is_remembered_is_planned_alike(name, monkeypatch):
 @pytest.mark.parametrize("name", COMPILED_ROWS)
 def test_n_min_at_arrival_decides_nothing_where_no_rule_asks_for_it(name, monkeypatch):
     """Only a fixed number, an order by n_min and rounds need it."""
-    make_rules, asked = room.make_rules, []
+    make_rules, asked = room.Rules, []
 
     def rules_with_n_min(*args, **options):
         rules = make_rules(*args, **options)
@@ -255,7 +256,7 @@ def test_n_min_at_arrival_decides_nothing_where_no_rule_asks_for_it(name, monkey
         given = tasks, cluster, policy, reading
         without = results_of(simulate(*given, engine="python"), 1)
         with monkeypatch.context() as patch:
-            patch.setattr(room, "make_rules", rules_with_n_min)
+            patch.setattr(room, "Rules", rules_with_n_min)
             assert results_of(simulate(*given, engine="python"), 1) == without, seed
     fewest = policy.nodes in ("min", "fragment") and policy.order != "dc" and policy.admission
     assert (not all(asked)) == (fewest and "umr" not in str(policy.partition))

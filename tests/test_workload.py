@@ -17,7 +17,7 @@ from scipy.stats import norm
 from dlsim import files
 from dlsim.errors import InputError
 from dlsim.realtime import model, workload
-from dlsim.realtime.execution_times import execution_time, fastest_nodes
+from dlsim.realtime.formulas import execution_time, fastest_nodes
 from dlsim.realtime.model import Cluster, Reading
 from tests.scale import scale_count
 from tests.times import least

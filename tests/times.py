@@ -4,7 +4,7 @@ import functools
 
 import numpy as np
 
-from dlsim.realtime.execution_times import execution_time
+from dlsim.realtime.formulas import execution_time
 
 
 @functools.cache

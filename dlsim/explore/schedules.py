@@ -23,7 +23,6 @@ from dlsim.realtime import (
     simulate,
     workload,
 )
-from dlsim.realtime.model import POLICY_DESCRIPTIONS
 from dlsim.study.gantt import (
     bar_legend_entry,
     draw_bars,
@@ -58,15 +57,15 @@ _DEFINITIONS = {
     "load": "1 means that the tasks need all nodes all the time",
     "due": "arrival plus deadline",
     "data": "sum of the sizes of the tasks",
-    **{name: text for name, text in POLICY_DESCRIPTIONS.items() if name in POLICIES},
+    **{name: policy.text for name, policy in POLICIES.items()},
 }
 
 
 @panel(
     "Two policies on one workload: which tasks each of them accepts",
     Slider("step", "admission tests so far", 1, MAX_TASKS, 1, 12),
-    Menu("upper", "upper policy", tuple(POLICY_DESCRIPTIONS), "MCDF"),
-    Menu("lower", "lower policy", tuple(POLICY_DESCRIPTIONS), "FIFOMN"),
+    Menu("upper", "upper policy", tuple(POLICIES), "MCDF"),
+    Menu("lower", "lower policy", tuple(POLICIES), "FIFOMN"),
     Slider("load", "load", 0.1, 3.0, 0.1, 1.0),
     Slider("seed", "seed of the tasks", 0, 99, 1, 0),
     Slider("nodes", "nodes N", 1, MAX_NODES_PER_POLICY, 1, 6),

@@ -1,7 +1,7 @@
 """Decides which loads are promised, when they start, on how many workers, and in which pieces.
 
 The planner uses no cluster and no clock. Loads are promised by the admission test of the simulator
-(`dlsim.realtime.policy_run.plan_at_instant`; paper M, section 5, and paper I, section 4) with the
+(`dlsim.realtime.simulate.plan_at_instant`; paper M, section 5, and paper I, section 4) with the
 measured costs. By default loads are computed one after another, each cut into pieces that idle
 workers pull. Under a policy of papers M and I a load is cut into one piece per worker.
 """
@@ -16,9 +16,10 @@ import numpy as np
 from dlsim.live.calibration import MeasuredCosts, margin
 from dlsim.live.job import Job, Piece, Promise
 from dlsim.live.loads import Load, Parts
-from dlsim.realtime import Cluster, Policy, Reading, split_load
-from dlsim.realtime.model import WITHOUT_SETUP, find_policy
-from dlsim.realtime.policy_run import InstantPlan, plan_at_instant, require_online
+from dlsim.realtime import POLICIES, Cluster, Policy, Reading, split_load
+from dlsim.realtime.model import WITHOUT_SETUP
+from dlsim.realtime.simulate import InstantPlan, plan_at_instant, require_online
+from dlsim.record import find_record
 
 #: The name of the policy under which idle workers pull pieces, and the policy that tests it: a load
 #: takes every worker as soon as that is free, so that all its workers end together.
@@ -55,7 +56,8 @@ class Planner:
 
     def __init__(self, policy: str | Policy, quantile: float) -> None:
         self.is_pulled = isinstance(policy, str) and policy == PULL
-        _, self.policy = find_policy(PULL_TEST if self.is_pulled else policy)
+        given = PULL_TEST if self.is_pulled else policy
+        _, self.policy = find_record("policy", given, POLICIES)
         require_online(self.policy, Cluster())
         self.partition = str(self.policy.partition)
         self.quantile = quantile

@@ -21,7 +21,8 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pandas as pd
 
-from dlsim.realtime import Reading, workload
+from dlsim.errors import InputError
+from dlsim.realtime import Policy, Reading, workload
 from dlsim.study.claims import intervals, load_claims
 from dlsim.study.measure import (
     differences,
@@ -72,6 +73,14 @@ COMPARED_POLICIES = (
     *POLICIES,
     *(policy_name(order, role) for order in ORDERS_OF_PAPER_I for role in ROLES_BEYOND),
 )
+
+
+def require_admission(policies: Mapping[str, Policy]) -> None:
+    """Raise InputError for a policy without admission control: this paper counts refused tasks."""
+    for label, policy in policies.items():
+        if not policy.admission:
+            rule = "refuses no task, and this paper counts refused tasks"
+            raise InputError(f"policy {label} {rule}; use one with admission control")
 
 
 # ------------------------------------------------------------------ reject ratios compared

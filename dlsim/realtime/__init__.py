@@ -10,16 +10,11 @@
 from dlsim.reading import require_readers
 from dlsim.realtime import star, workload
 from dlsim.realtime.bound import Bound, clairvoyant_bound
-from dlsim.realtime.engine import LoadSplit, simulate, split_load
-from dlsim.realtime.execution_times import (
-    execution_time,
-    fastest_nodes,
-    fewest_nodes,
-    shares,
-    total_cost,
-)
+from dlsim.realtime.formulas import execution_time, fastest_nodes, fewest_nodes, shares, total_cost
 from dlsim.realtime.model import POLICIES, SWITCHES, Cluster, Policy, Reading, StateView, TaskView
-from dlsim.realtime.outcome import Offer, Schedule
+from dlsim.realtime.result import Offer, Schedule
+from dlsim.realtime.simulate import simulate
+from dlsim.realtime.split import LoadSplit, split_load
 
 __all__ = [
     "POLICIES", "SWITCHES", "Bound", "Cluster", "LoadSplit", "Offer", "Policy", "Reading",

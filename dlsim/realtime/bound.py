@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from dlsim.compiled import TOL
 from dlsim.realtime import model
-from dlsim.realtime.execution_times import fastest_counts, time_table
+from dlsim.realtime.formulas import fastest_counts, time_table
 from dlsim.realtime.model import IN_ROUNDS, Cluster, Indices
 from dlsim.validate import Floats, flag, instance, one_of
 

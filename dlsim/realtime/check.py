@@ -14,17 +14,15 @@ import numpy as np
 
 from dlsim.compiled import TOL, time_offset
 from dlsim.errors import ScheduleError
-from dlsim.realtime.check_chunks import chunk_rules
-from dlsim.realtime.execution_times import fastest_counts
-from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, describe_run
-from dlsim.realtime.schedule_arrays import (
+from dlsim.realtime.check_chunks import (
     Chunks,
-    Indices,
     RuleResult,
     ScheduleArrays,
-    ScheduleLike,
+    chunk_rules,
     require_rules,
 )
+from dlsim.realtime.formulas import fastest_counts
+from dlsim.realtime.model import IN_ROUNDS, SPLIT_KINDS, STARTS_TOGETHER, Indices, describe_run
 from dlsim.rounding import (
     MAX_ULPS,
     RELATIVE_ROUNDING,
@@ -117,7 +115,10 @@ def _task_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     yield from _count_rules(schedule)
     yield from _work_conserving_rules(schedule)
     line = np.flatnonzero(ran)
-    yield from _order_rules(schedule, line[np.argsort(schedule.start[line], kind="stable")])
+    line = line[np.argsort(schedule.start[line], kind="stable")]
+    yield from _start_rules(schedule, line)
+    if _is_served_in_order(schedule):
+        yield from _order_rules(schedule, line)
 
 
 def _count_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
@@ -186,6 +187,15 @@ def _link_free_times(schedule: ScheduleArrays) -> Floats:
     return schedule.start + sending
 
 
+def _most_nodes(schedule: ScheduleArrays) -> Any:
+    """Return how many nodes a task gets at best, on an idle cluster."""
+    if schedule.policy.nodes == "user" and schedule.submitted is not None:
+        return schedule.submitted.requested
+    if schedule.policy.nodes == "all" and schedule.reading.an_nodes == "all":
+        return schedule.cluster.nodes
+    return fastest_counts(schedule.sigma, schedule.table)
+
+
 def _work_conserving_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     """Yield whether every task that an idle cluster could serve in time is served."""
     serial = schedule.policy.partition == "pieces" and schedule.reading.link == "shared"
@@ -193,11 +203,7 @@ def _work_conserving_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     # here only the engine has a formula
     if schedule.policy.partition in IN_ROUNDS or serial or asks:
         return
-    n: Any = schedule.cluster.nodes
-    if schedule.policy.nodes == "user" and schedule.submitted is not None:
-        n = schedule.submitted.requested
-    elif schedule.policy.nodes != "all" or schedule.reading.an_nodes == "best":
-        n = fastest_counts(schedule.sigma, schedule.table)
+    n = _most_nodes(schedule)
     # only refused tasks negotiate
     factor = max(1.0, schedule.negotiate) if schedule.policy.admission else 1.0
     possible = (
@@ -216,33 +222,42 @@ def _work_conserving_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     yield served, schedule.index, schedule.ran | ~possible | taken
 
 
-def _order_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
-    """Yield whether tasks start in time and in order; `line` holds the tasks that ran, by start."""
+def _start_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
+    """Yield whether tasks start as soon as they may; `line` holds the tasks that ran, by start."""
     start, arrival, index = schedule.start[line], schedule.arrival[line], schedule.index[line]
     estimate, sent = schedule.estimate[line], _link_free_times(schedule)[line]
-    early = schedule.policy.partition not in ("opr", "equal", "umr")
+    early = schedule.policy.partition not in STARTS_TOGETHER
     if schedule.policy.nodes == "all" and not early:
         before = np.concatenate([[-np.inf], np.fmax(estimate, sent)])[: len(line)]
         starts_after = not_after(before, start, schedule.scale)
         yield "all-nodes tasks run one after another", index, starts_after
         prompt = not_after(start, np.maximum(before, arrival), schedule.scale)
         yield "the cluster does not idle while a task waits", index, prompt
-    else:
-        instants = [estimate, sent]
-        if early or schedule.reading.release == "finish":
-            instants += [chunks.compute_end for chunks in schedule.chunk_batches()]
-        timed = schedule.policy.order == "dc" or schedule.policy.has_user_rules
-        if timed or schedule.reading.commit == "last":  # a newcomer may move starts
-            instants.append(schedule.arrival)
-        free = np.sort(np.concatenate([[-np.inf], *instants]))
-        until = start + time_tolerance(schedule.scale, start)
-        last = free[np.searchsorted(free, until, side="right") - 1]
-        prompt = not_after(start, np.maximum(last, arrival), schedule.scale)
-        yield "a task starts on arrival or when nodes or the link get free", index, prompt
-    passes = schedule.policy.overtake or schedule.reading.backfill == "on"
-    strict = schedule.policy.nodes == "all" or not passes or schedule.reading.mn_order == "strict"
-    if not strict or schedule.policy.order == "dc" or schedule.policy.is_timed:
         return
+    instants = [estimate, sent]
+    if early or schedule.reading.release == "finish":
+        instants += [chunks.compute_end for chunks in schedule.chunk_batches()]
+    timed = schedule.policy.order == "dc" or schedule.policy.has_user_rules
+    if timed or schedule.reading.commit == "last":  # a newcomer may move starts
+        instants.append(schedule.arrival)
+    free = np.sort(np.concatenate([[-np.inf], *instants]))
+    until = start + time_tolerance(schedule.scale, start)
+    last = free[np.searchsorted(free, until, side="right") - 1]
+    prompt = not_after(start, np.maximum(last, arrival), schedule.scale)
+    yield "a task starts on arrival or when nodes or the link get free", index, prompt
+
+
+def _is_served_in_order(schedule: ScheduleArrays) -> bool:
+    """Tell whether no task may pass a waiting one, and ranks do not change with time."""
+    policy, reading = schedule.policy, schedule.reading
+    passes = policy.overtake or reading.backfill == "on"
+    strict = policy.nodes == "all" or not passes or reading.mn_order == "strict"
+    return strict and policy.order != "dc" and not policy.is_timed
+
+
+def _order_rules(schedule: ScheduleArrays, line: Indices) -> Iterator[RuleResult]:
+    """Yield whether tasks start in order; `line` holds the tasks that ran, by start."""
+    start, arrival, index = schedule.start[line], schedule.arrival[line], schedule.index[line]
     passed = "no task passes a waiting task of smaller rank"
     if schedule.policy.order == "fifo":
         line = np.sort(line)
@@ -311,8 +326,8 @@ def _piece_rules(schedule: ScheduleArrays) -> Iterator[RuleResult]:
     yield "a task's chunks are those of its pieces", chunks.labels, same
 
 
-def check_schedule(result: ScheduleLike, strict: bool = False) -> None:
-    """Raise at the first rule that a schedule breaks."""
+def check_schedule(result: Any, strict: bool = False) -> None:
+    """Raise at the first rule that a `dlsim.realtime.Schedule` breaks."""
     if result.parts is not None:
         check_schedule(result.parts)
     schedule = ScheduleArrays(result)

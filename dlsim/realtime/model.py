@@ -6,9 +6,9 @@ times), the same authors, "Enhancing Real-time Scheduling of Divisible Loads by
 Utilizing Inserted Idle Time", and what it takes from its reference [6].
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -19,11 +19,12 @@ from dlsim.reading import BaseReading, switch
 from dlsim.realtime.core import nodes as node_rules
 from dlsim.realtime.core import orders, splits
 from dlsim.realtime.core.formulas import MOST_ROUNDS
+from dlsim.record import NamedRecord, require_names
 from dlsim.user_code import count_parameters, resolve_user_code
 from dlsim.validate import (
     MAX_MAGNITUDE,
+    Floats,
     column,
-    find_row,
     flag,
     number,
     one_of,
@@ -59,34 +60,31 @@ def check_rule(kind: str, function: Callable[..., Any]) -> None:
 
 
 @dataclass(frozen=True)
-class Order:
+class Order(NamedRecord):
     """An order in which tasks are served, the smallest key first.
 
     Parameters
     ----------
-    name : str
-        The word of a `Policy`.
-    about : str
-        What it means, in a few words.
     key : callable
         ``key(tasks)``, one key per task, or ``key(task, n, t, state)``, the key of a task that
         would run on n nodes from t on; see `Policy`.
     when : {"once", "instant"}
         Whether the key is asked of the whole table, or at every instant at which nodes get free.
+    name, text : str
+        The word of a `Policy`, and what it means, in a few words.
 
     Raises
     ------
     InputError
-        For an order without a key, or a key that cannot be asked when `when` says.
+        For an order without a key, name or text, or a key that cannot be asked when `when` says.
     """
 
-    name: str
-    about: str
     key: Callable[..., Any]
     when: str = "once"
 
     def __post_init__(self) -> None:
         """Raise InputError if the fields do not describe an order."""
+        self.settle_words(str, str)  # both must be given
         one_of("when", self.when, ("once", "instant"))
         if not callable(self.key):
             raise InputError(f"order {self.name!r} needs a key, a function; got {self.key!r}")
@@ -121,39 +119,36 @@ def mcdf_order_key(task: "TaskView", n: int, t: float, state: "StateView") -> fl
 
 
 @dataclass(frozen=True)
-class NodeRule:
+class NodeRule(NamedRecord):
     """A rule for the number of nodes of a task.
 
     Parameters
     ----------
-    name, about : str
-        The word of a `Policy`, and what it means, in a few words.
     code : int
         The code of the rule in `dlsim.realtime.core.nodes`.
+    name, text : str
+        The word of a `Policy`, and what it means, in a few words.
 
     Raises
     ------
     InputError
-        For a code that the core does not know.
+        For a rule without a name or text, or a code that the core does not know.
     """
 
-    name: str
-    about: str
     code: int
 
     def __post_init__(self) -> None:
-        """Refuse what the core does not handle."""
+        """Refuse a blank word, and what the core does not handle."""
+        self.settle_words(str, str)
         one_of(f"code of nodes {self.name!r}", self.code, node_rules.NODE_RULE_CODES)
 
 
 @dataclass(frozen=True)
-class Partition:
+class Partition(NamedRecord):
     """A way to split a load over nodes.
 
     Parameters
     ----------
-    name, about : str
-        The word of a `Policy`, and what it means, in a few words.
     code : int
         The code of the split in `dlsim.realtime.core.splits`.
     fewest : int
@@ -162,22 +157,26 @@ class Partition:
         Whether it is defined on clusters with set-up times.
     is_in_rounds : bool
         Whether it sends to a node several times.
+    starts_together : bool
+        Whether all nodes of a task start at one instant.
+    name, text : str
+        The word of a `Policy`, and what it means, in a few words.
 
     Raises
     ------
     InputError
-        For a code that the core does not know.
+        For a partition without a name or text, or a code that the core does not know.
     """
 
-    name: str
-    about: str
     code: int
     fewest: int = node_rules.FEWEST
     has_setups: bool = True
     is_in_rounds: bool = False
+    starts_together: bool = False
 
     def __post_init__(self) -> None:
-        """Refuse what the core does not handle."""
+        """Refuse a blank word, and what the core does not handle."""
+        self.settle_words(str, str)
         one_of(f"code of partition {self.name!r}", self.code, splits.PARTITION_CODES)
         one_of(f"fewest of partition {self.name!r}", self.fewest, node_rules.NODE_RULE_CODES)
 
@@ -193,9 +192,9 @@ def index_by_name(kind: str, *records: Any) -> dict[str, Any]:
 #: Orders by the word of a `Policy`.
 ORDERS: dict[str, Order] = index_by_name(
     "order",
-    Order("fifo", "by arrival", arrival_place),
-    Order("edf", "by deadline", absolute_deadline),
-    Order("dc", "by the slope of the cost", mcdf_order_key, "instant"),
+    Order(arrival_place, name="fifo", text="by arrival"),
+    Order(absolute_deadline, name="edf", text="by deadline"),
+    Order(mcdf_order_key, "instant", name="dc", text="by the slope of the cost"),
 )
 #: Orders that the core computes itself (`dlsim.realtime.core.orders`), by their keys. The core
 #: calls every other key.
@@ -207,45 +206,70 @@ CORE_ORDERS: dict[Callable[..., Any], int] = {
 #: Rules for the number of nodes by the word of a `Policy`.
 NODE_RULES: dict[str, NodeRule] = index_by_name(
     "rule for nodes",
-    NodeRule("min", "the fewest nodes", node_rules.FEWEST),
-    NodeRule("all", "all nodes", node_rules.EVERY_NODE),
-    NodeRule("fragment", "the fewest, and idle ones", node_rules.FRAGMENT),
-    NodeRule("user", "as many nodes as the user asks", node_rules.REQUESTED),
+    NodeRule(node_rules.FEWEST, name="min", text="the fewest nodes"),
+    NodeRule(node_rules.EVERY_NODE, name="all", text="all nodes"),
+    NodeRule(node_rules.FRAGMENT, name="fragment", text="the fewest nodes, and idle ones,"),
+    NodeRule(node_rules.REQUESTED, name="user", text="as many nodes as the user asks"),
 )
 #: Partitions by the word of a `Policy`.
 PARTITIONS: dict[str, Partition] = index_by_name(
     "partition",
-    Partition("opr", "that start together", splits.BY_OPR),
-    Partition("equal", "that start together, equal shares", splits.BY_EQUAL),
-    Partition("pieces", "each with a piece of its own", splits.BY_PIECES),
-    Partition("dlt", "as they come free, remodelled", splits.BY_DLT, has_setups=False),
-    Partition("I", "as they come free, Constraint 1", splits.BY_I, has_setups=False),
-    Partition("II", "as they come free, Constraint 2", splits.BY_II, has_setups=False),
-    Partition("exact", "as they come free, true optimum", splits.BY_EXACT, has_setups=False),
+    Partition(splits.BY_OPR, starts_together=True, name="opr", text="that start together"),
     Partition(
-        "exact-n",
-        "as they come free, n from the true optimum",
+        splits.BY_EQUAL,
+        starts_together=True,
+        name="equal",
+        text="that start together with equal shares",
+    ),
+    Partition(splits.BY_PIECES, name="pieces", text="each with a piece of its own"),
+    Partition(
+        splits.BY_DLT, has_setups=False, name="dlt", text="as they come free, split by the remodel"
+    ),
+    Partition(
+        splits.BY_I,
+        has_setups=False,
+        name="I",
+        text="as they come free, split by Constraint 1 where it holds",
+    ),
+    Partition(
+        splits.BY_II,
+        has_setups=False,
+        name="II",
+        text="as they come free, split by Constraint 2 where it holds",
+    ),
+    Partition(
+        splits.BY_EXACT,
+        has_setups=False,
+        name="exact",
+        text="as they come free, split by the true optimum",
+    ),
+    Partition(
         splits.BY_EXACT_N,
         node_rules.FEWEST_BY_OPTIMUM,
         has_setups=False,
+        name="exact-n",
+        text="that the true optimum needs as they come free",
     ),
     Partition(
-        "umr",
-        "that start together, several rounds",
         splits.BY_UMR,
         node_rules.FEWEST_IN_ROUNDS,
         is_in_rounds=True,
+        starts_together=True,
+        name="umr",
+        text="that start together, in several rounds",
     ),
     Partition(
-        "umr-iit",
-        "as they come free, several rounds",
         splits.BY_UMR_IIT,
         node_rules.FEWEST_IN_ROUNDS,
         is_in_rounds=True,
+        name="umr-iit",
+        text="as they come free, in several rounds",
     ),
 )
 #: Partitions that serve nodes from different release times and know no set-up times.
 WITHOUT_SETUP = tuple(one.name for one in PARTITIONS.values() if not one.has_setups)
+#: Partitions on nodes that start at one instant.
+STARTS_TOGETHER = tuple(one.name for one in PARTITIONS.values() if one.starts_together)
 #: Partitions in several rounds.
 IN_ROUNDS = tuple(one.name for one in PARTITIONS.values() if one.is_in_rounds)
 
@@ -258,15 +282,16 @@ SPLIT_KINDS = (
 )  # fmt: skip
 
 
-def check_rounds(partition: str | Callable[..., Any], rounds: int | str) -> None:
-    """Raise InputError unless a partition allows this number of rounds.
+def allowed_rounds(partition: str | Callable[..., Any], rounds: int | str) -> int | str:
+    """Return the number of rounds of a partition, or refuse it.
 
     A partition in rounds allows "best" or 1..MOST_ROUNDS, every other partition 1.
     """
     if partition not in IN_ROUNDS:
-        whole("rounds", rounds, 1, 1, f"1 for partition {partition!r}")
-    elif not (isinstance(rounds, str) and rounds == "best"):
-        whole("rounds", rounds, 1, MOST_ROUNDS, f"'best' or a whole number in 1..{MOST_ROUNDS}")
+        return whole("rounds", rounds, 1, 1, f"1 for partition {partition!r}")
+    if isinstance(rounds, str) and rounds == "best":
+        return rounds
+    return whole("rounds", rounds, 1, MOST_ROUNDS, f"'best' or a whole number in 1..{MOST_ROUNDS}")
 
 
 @dataclass(frozen=True)
@@ -356,6 +381,22 @@ def sorted_columns(tasks: pd.DataFrame) -> list[NDArray[np.float64]]:
     return columns
 
 
+class TaskTable(NamedTuple):
+    """The tasks as submitted: columns, ranks of a static order, requested nodes, labels."""
+
+    arrival: Floats
+    sigma: Floats
+    deadline: Floats
+    key: Floats
+    requested: NDArray[np.int64]
+    labels: pd.Index
+
+    @property
+    def owners(self) -> Indices:
+        """The row of the task that each of its pieces belongs to (``split="piece"``)."""
+        return np.repeat(np.arange(len(self.requested)), self.requested)
+
+
 def release_times(release: Any, cluster: Cluster) -> NDArray[np.float64]:
     """Return the release times of nodes in ascending order; raise InputError for invalid ones."""
     times = to_floats(release)
@@ -419,7 +460,7 @@ class StateView(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Policy:
+class Policy(NamedRecord):
     """What an algorithm decides, as data.
 
     Parameters
@@ -449,12 +490,15 @@ class Policy:
         Whether a task that would break a deadline is refused.
     overtake : bool
         Whether a task that fits now may pass one that does not.
+    name, text : str, optional
+        Its name in legends and tables, and one sentence that says what it does; by default they
+        are made from its rules.
 
     Raises
     ------
     InputError
-        For an unknown option, an `admission` or `overtake` that is not a bool, or a
-        combination that no engine can run.
+        For an unknown option, an `admission` or `overtake` that is not a bool, a name or text that
+        is blank, or a combination that no engine can run.
 
     Notes
     -----
@@ -469,9 +513,11 @@ class Policy:
     --------
     >>> def least_laxity(task, n, t, state):
     ...     return task.due - t - (state.setup_time[n] + task.sigma * state.time_per_unit[n])
-    >>> Policy(least_laxity, "min", overtake=True).nodes
-    'min'
+    >>> Policy(least_laxity, "min", overtake=True).name
+    'least_laxity-min-opr-overtake'
     """
+
+    remedy: ClassVar[str] = "give a Policy(order, nodes), one of whose rules is your function"
 
     order: str | Callable[..., Any]
     nodes: str | Callable[..., Any]
@@ -491,9 +537,11 @@ class Policy:
                 one_of(kind, rule, known)
         for name in ("admission", "overtake"):
             flag(name, getattr(self, name))
-        check_rounds(self.partition, self.rounds)
-        for remedy in self._incompatible_options():
-            raise InputError(remedy)
+        vars(self)["rounds"] = allowed_rounds(self.partition, self.rounds)
+        for is_met, words in _INCOMPATIBLE:
+            if is_met(self):
+                raise InputError(words.format(policy=self))
+        self.settle_words(self._derive_name, self._derive_text)
 
     @property
     def is_timed(self) -> bool:
@@ -512,60 +560,164 @@ class Policy:
         """Whether a function of a user is called while tasks are planned."""
         return self.is_timed or callable(self.nodes) or callable(self.partition)
 
-    def _incompatible_options(self) -> Iterator[str]:
-        """Yield an error text for every combination of options that has no meaning."""
-        nodes, partition, is_plain = self.nodes, self.partition, self.partition == "opr"
-        if not self.admission and nodes != "all":
-            need = f"nodes={nodes!r} needs a deadline that can be met"
-            yield f"{need}; without admission control use nodes='all'"
-        if not self.admission and not is_plain:
-            yield f"partition={partition!r} needs admission control; use partition='opr'"
-        if not self.admission and self.is_timed:
-            yield "an order that changes with time needs admission control; use order(tasks)"
-        if callable(nodes) and partition in ("exact-n", "pieces"):
-            yield f"partition={partition!r} chooses the number of nodes; use nodes='min' or 'user'"
-        if callable(partition) and nodes in ("user", "fragment"):
-            yield "a user's partition needs nodes='min', 'all' or a function"
-        if self.order == "dc" and nodes != "min":
-            yield "order='dc' ranks by the fewest nodes n_min; use nodes='min'"
-        if self.order == "dc" and not is_plain:
-            rank = "order='dc' ranks by the cost of the optimal partitioning rule"
-            yield f"{rank}; use partition='opr'"
-        bare = ("opr", "exact", "exact-n")
-        if nodes == "all" and not (partition in bare or callable(partition)):
-            yield f"nodes='all' needs partition='opr' or 'exact', got {partition!r}"
-        if partition == "exact-n" and nodes != "min":
-            yield f"partition={partition!r} chooses the number of nodes itself; use nodes='min'"
-        if (partition == "pieces") != (nodes == "user"):
-            both = "nodes='user' and partition='pieces' (User Split) belong together"
-            yield f"{both}; got nodes={nodes!r}, partition={partition!r}"
-        if nodes == "fragment" and partition not in ("opr", "exact"):
-            yield f"nodes='fragment' needs partition='opr' or 'exact', got {partition!r}"
+    def _derive_name(self) -> str:
+        """Return the rules in the order of the fields; what is usual is left out."""
+        rules = (self.order, self.nodes, self.partition)
+        names = [getattr(rule, "__name__", str(rule)) for rule in rules]
+        names += [f"{self.rounds}-rounds"] * (self.rounds != 1)
+        names += ["overtake"] * self.overtake + ["no-admission"] * (not self.admission)
+        return "-".join(names)
+
+    def _derive_text(self) -> str:
+        """Return a sentence made of the texts of the rules."""
+        order = "by an order of its own"
+        if not callable(self.order):
+            order = ORDERS[self.order].text
+        nodes, split = "as many nodes as it finds", "with shares of its own"
+        if not callable(self.nodes):
+            nodes = NODE_RULES[self.nodes].text
+        if not callable(self.partition):
+            split = PARTITIONS[self.partition].text
+        passes = "; a task that fits may pass" * self.overtake
+        ends = "; no task is refused" * (not self.admission)
+        return f"Tasks run {order}, each on {nodes} {split}{passes}{ends}."
 
 
-#: What paper I compares, by the part of the legend that follows FIFO or EDF; EXACT and EXACT-N go
-#: beyond it.
-_PAPER_I_ROWS: tuple[tuple[Any, ...], ...] = (
-    ("OPR-MN", "min", "opr"), ("DLT", "min", "dlt"), ("I", "min", "I"), ("II", "min", "II"),
-    ("EQ-MN", "min", "equal"), ("OPR-FRAG", "fragment", "opr"), ("US", "user", "pieces"),
-    ("EXACT", "min", "exact"), ("EXACT-N", "min", "exact-n"), ("UMR-MN", "min", "umr", 4),
-    ("UMR-IIT", "min", "umr-iit", 4),
-)  # fmt: skip
+#: Partitions that are not defined on all nodes.
+_NEVER_ON_ALL = tuple(name for name in PARTITIONS if name not in ("opr", "exact", "exact-n"))
+#: Combinations of options that have no meaning, each with what the error says of the `policy`.
+_INCOMPATIBLE: tuple[tuple[Callable[[Policy], bool], str], ...] = (
+    (
+        lambda p: not p.admission and p.nodes != "all",
+        "nodes={policy.nodes!r} needs a deadline that can be met; without admission control use "
+        "nodes='all'",
+    ),
+    (
+        lambda p: not p.admission and p.partition != "opr",
+        "partition={policy.partition!r} needs admission control; use partition='opr'",
+    ),
+    (
+        lambda p: not p.admission and p.is_timed,
+        "an order that changes with time needs admission control; use order(tasks)",
+    ),
+    (
+        lambda p: callable(p.nodes) and p.partition in ("exact-n", "pieces"),
+        "partition={policy.partition!r} chooses the number of nodes; use nodes='min' or 'user'",
+    ),
+    (
+        lambda p: callable(p.partition) and p.nodes in ("user", "fragment"),
+        "a user's partition needs nodes='min', 'all' or a function",
+    ),
+    (
+        lambda p: p.order == "dc" and p.nodes != "min",
+        "order='dc' ranks by the fewest nodes n_min; use nodes='min'",
+    ),
+    (
+        lambda p: p.order == "dc" and p.partition != "opr",
+        "order='dc' ranks by the cost of the optimal partitioning rule; use partition='opr'",
+    ),
+    (
+        lambda p: p.nodes == "all" and p.partition in _NEVER_ON_ALL,
+        "nodes='all' needs partition='opr' or 'exact', got {policy.partition!r}",
+    ),
+    (
+        lambda p: p.partition == "exact-n" and p.nodes != "min",
+        "partition={policy.partition!r} chooses the number of nodes itself; use nodes='min'",
+    ),
+    (
+        lambda p: (p.partition == "pieces") != (p.nodes == "user"),
+        "nodes='user' and partition='pieces' (User Split) belong together; got "
+        "nodes={policy.nodes!r}, partition={policy.partition!r}",
+    ),
+    (
+        lambda p: p.nodes == "fragment" and p.partition not in ("opr", "exact"),
+        "nodes='fragment' needs partition='opr' or 'exact', got {policy.partition!r}",
+    ),
+)
+
+
+#: Policies of paper I by the part of the legend that follows FIFO or EDF, with what a task runs on;
+#: EXACT, EXACT-N and UMR-MN go beyond the paper.
+_PAPER_I_ROWS: dict[str, tuple[str, tuple[Any, ...]]] = {
+    "OPR-MN": ("the fewest nodes, which start together", ("min", "opr")),
+    "DLT": ("the fewest nodes, used as they come free by the remodel", ("min", "dlt")),
+    "I": (
+        "the fewest nodes as they come free; all end together where Constraint 1 holds",
+        ("min", "I"),
+    ),
+    "II": (
+        "the fewest nodes as they come free; all end together where Constraint 2 holds",
+        ("min", "II"),
+    ),
+    "EQ-MN": ("the fewest nodes, which start together with equal shares", ("min", "equal")),
+    "OPR-FRAG": ("the fewest nodes and those that are idle anyway", ("fragment", "opr")),
+    "US": ("as many nodes as its user asks, a piece on each (User Split)", ("user", "pieces")),
+    "EXACT": ("the fewest nodes as they come free, split by the true optimum", ("min", "exact")),
+    "EXACT-N": (
+        "the fewest nodes whose true optimum meets the deadline, as they come free",
+        ("min", "exact-n"),
+    ),
+    "UMR-MN": ("the fewest nodes, which start together, in four rounds", ("min", "umr", 4)),
+    "UMR-IIT": ("the fewest nodes as they come free, in four rounds", ("min", "umr-iit", 4)),
+}
+
+
+def _paper_i_policy(order: str, suffix: str) -> Policy:
+    """Return a policy of paper I under its name in the legends, such as EDF-DLT or EDDO-II."""
+    plain, constrained = {"fifo": ("FIFO", "FIDO"), "edf": ("EDF", "EDDO")}[order]
+    text, rules = _PAPER_I_ROWS[suffix]
+    return Policy(
+        order,
+        *rules,
+        name=f"{constrained if suffix in ('I', 'II') else plain}-{suffix}",
+        text=f"Tasks are served {ORDERS[order].text}, each on {text}.",
+    )
+
 
 #: The papers' algorithms by the names of their legends.
-POLICIES: dict[str, Policy] = {
-    "MCDF": Policy("dc", "min", overtake=True),
-    "FIFOMN": Policy("fifo", "min", overtake=True),
-    "EDFMN": Policy("edf", "min", overtake=True),
-    "FIFOAN": Policy("fifo", "all"),
-    "EDFAN": Policy("edf", "all"),
-    "FIFOANNA": Policy("fifo", "all", admission=False),
-    "EDFANNA": Policy("edf", "all", admission=False),
-} | {
-    f"{legend[suffix in ('I', 'II')]}-{suffix}": Policy(order, *row)
-    for suffix, *row in _PAPER_I_ROWS
-    for order, legend in (("fifo", ("FIFO", "FIDO")), ("edf", ("EDF", "EDDO")))
-}
+POLICIES: dict[str, Policy] = index_by_name(
+    "policy",
+    Policy(
+        "dc",
+        "min",
+        overtake=True,
+        name="MCDF",
+        text="The task whose cost would rise most with one more node comes first; each runs on the "
+        "fewest nodes, and a task that fits may pass.",
+    ),
+    Policy(
+        "fifo",
+        "min",
+        overtake=True,
+        name="FIFOMN",
+        text="Tasks are served by arrival, each on the fewest nodes; a task that fits may pass.",
+    ),
+    Policy(
+        "edf",
+        "min",
+        overtake=True,
+        name="EDFMN",
+        text="Tasks are served by deadline, each on the fewest nodes; a task that fits may pass.",
+    ),
+    Policy("fifo", "all", name="FIFOAN", text="Tasks are served by arrival, each on all nodes."),
+    Policy("edf", "all", name="EDFAN", text="Tasks are served by deadline, each on all nodes."),
+    Policy(
+        "fifo",
+        "all",
+        admission=False,
+        name="FIFOANNA",
+        text="Tasks are served by arrival, each on all nodes; no task is refused.",
+    ),
+    Policy(
+        "edf",
+        "all",
+        admission=False,
+        name="EDFANNA",
+        text="Tasks are served by deadline, each on all nodes; no task is refused.",
+    ),
+    *(_paper_i_policy(order, suffix) for suffix in _PAPER_I_ROWS for order in ("fifo", "edf")),
+)
+require_names(POLICIES)
 
 
 @dataclass(frozen=True)
@@ -679,7 +831,7 @@ class Reading(BaseReading):
     late: str = switch(
         ("run", "drop"),
         label="late tasks, if none is refused: run, or are dropped",
-        reads="policy_run:run_policy",
+        reads="simulate:run_policy",
         papers="M",
     )
     release: str = switch(
@@ -699,13 +851,13 @@ class Reading(BaseReading):
     backfill: str = switch(
         ("off", "on"),
         label="a small task may pass a waiting one",
-        reads="policy_run:make_rules",
+        reads="split:Rules.may_pass",
         papers="I",
     )
     split: str = switch(
         ("all", "piece"),
         label="pieces of a user's task are accepted: all or none, or one by one",
-        reads="engine:simulate",
+        reads="simulate:simulate",
         papers="I",
     )
     scope: str = switch(
@@ -735,42 +887,6 @@ class Reading(BaseReading):
 SWITCHES, SWITCHES_M = Reading.switches(), Reading.switches("M")
 
 
-def find_policy(policy: "str | Policy") -> tuple[str, Policy]:
-    """Look a policy up by its legend name, or take one as given."""
-
-    def name_policy(row: Policy) -> str:
-        rules = (row.order, row.nodes, row.partition)
-        return "-".join(getattr(rule, "__name__", str(rule)) for rule in rules)
-
-    return find_row("policy", policy, POLICIES, name_policy)
-
-
 def describe_run(name: str, reading: Reading) -> str:
     """Name the policy and the reading of a run, for a message about a broken rule."""
     return f"{name}, reading {reading.changes()}"
-
-
-def describe_policy(policy: Policy) -> str:
-    """Describe a policy in one line."""
-    order = "by an order of its own"
-    if not callable(policy.order):
-        order = ORDERS[policy.order].about
-    end = "" if policy.admission else "; no task is refused"
-    passes = ", a task that fits may pass" if policy.overtake else ""
-    nodes, split = "as many nodes as it finds", "split in a way of its own"
-    if not callable(policy.nodes):
-        nodes = NODE_RULES[policy.nodes].about
-    if not callable(policy.partition):
-        split = PARTITIONS[policy.partition].about
-    return f"{nodes} {split}; {order}{passes}{end}"
-
-
-def _place_of_options(name: str) -> tuple[int, int]:
-    row = POLICIES[name]
-    return list(PARTITIONS).index(str(row.partition)), list(NODE_RULES).index(str(row.nodes))
-
-
-#: Descriptions of the policies by name; policies that use the nodes alike stand together.
-POLICY_DESCRIPTIONS = {
-    name: describe_policy(POLICIES[name]) for name in sorted(POLICIES, key=_place_of_options)
-}

@@ -21,7 +21,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.realtime.execution_times import SIZE
+from dlsim.realtime.formulas import SIZE
 from dlsim.validate import MAX_MAGNITUDE, Floats, column, number, one_of, require_table
 
 #: Most nodes of which all orders are tried: there are 109,600 sequences of some of 8 nodes.

@@ -31,7 +31,7 @@ from dlsim.compiled import TOL
 from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
 from dlsim.realtime import model
-from dlsim.realtime.execution_times import least_times, opr_table
+from dlsim.realtime.formulas import least_times, opr_table
 from dlsim.realtime.model import Cluster
 from dlsim.user_code import calling_user_code, load_user_code, names_user_code
 from dlsim.validate import Floats, Seed, instance, mapping, one_of, random_streams, require_positive

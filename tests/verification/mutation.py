@@ -45,12 +45,12 @@ LINE = ["tests/test_realtime_engine.py", "tests/test_inserted_idle.py",
         " (FIFO- or EDF- or II or EXACT) and not EDF-UMR-IIT and not best"]  # fmt: skip
 #: Module under dlsim, scale of the random tests, arguments of pytest.
 MODULES: dict[str, tuple[float, list[str]]] = {
-    "realtime/execution_times": (0.3, ["tests/test_partition.py",
+    "realtime/formulas": (0.3, ["tests/test_partition.py",
                                        "tests/test_partition_inserted.py"]),
     "realtime/core/formulas": (0.3, ["tests/test_partition.py",
                                      "tests/test_partition_inserted.py"]),
     "realtime/core/splits": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
-    "realtime/engine": (0.3, ["tests/test_partition_inserted.py", "tests/test_realtime_input.py"]),
+    "realtime/split": (0.3, ["tests/test_partition_inserted.py", "tests/test_realtime_input.py"]),
     "realtime/model": (0.3, ["tests/test_realtime_input.py", "tests/test_realtime_engine.py", "-k",
                              "not twin and not offer and not queue and not alike and not loop"]),
     "realtime/workload": (0.3, ["tests/test_workload.py", "tests/test_dcratio.py"]),

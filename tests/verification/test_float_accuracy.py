@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dlsim.compiled import deadline_with_tolerance, meets_deadline
-from dlsim.realtime import execution_times
+from dlsim.realtime import formulas
 from dlsim.realtime.core import formulas as core
 from dlsim.realtime.model import Cluster
 from tests.scale import scale_count
@@ -46,7 +46,7 @@ COUNTS = (1, 2, 3, 5, 10, 31, 100, 256, 1000, 3162, 9999, 10000)
 def errors(setup, ratio, cps_=100.0):
     """Relative error of E in eps: engine and printed formula, for every n of COUNTS."""
     costs = (cps_ * ratio, cps_, *setup)
-    table = execution_times.opr_table.__wrapped__(Cluster(max(COUNTS), *costs))
+    table = formulas.opr_table.__wrapped__(Cluster(max(COUNTS), *costs))
     for n, size in itertools.product(COUNTS, (1.0, 77.7, 1e5)):
         want = closed_time(costs, size, n)
         found = core.time_on_nodes(size, n, table.time_per_unit, table.setup_time)
@@ -85,10 +85,10 @@ def exact_deadlines(setup, seed):
     for _ in range(TRIALS):
         one = Cluster(16, 1.0, float(rng.choice([1.0, 10.0, 100.0])), *setup)
         size, t = float(rng.uniform(50, 500)), float(rng.uniform(0, 1e7))
-        top = execution_times.fastest_nodes(size, one)
+        top = formulas.fastest_nodes(size, one)
         n = int(rng.integers(1, top + 1))
-        before = execution_times.execution_time(size, max(n - 1, 1), one)
-        time = execution_times.execution_time(size, n, one)
+        before = formulas.execution_time(size, max(n - 1, 1), one)
+        time = formulas.execution_time(size, n, one)
         # one node less must be late by more than rounding at 1e7 can hide
         if n == 1 or before - time > 1e-3:
             yield one, size, t, n, time
@@ -101,9 +101,9 @@ def test_a_deadline_at_the_very_end_is_met_by_just_that_many_nodes(setup):
         found += 1
         due = t + time
         assert meets_deadline(t + time, due, time)
-        assert execution_times.fewest_nodes(size, due - t, one, start=t) == n
-        table = execution_times.opr_table(one)
-        top = execution_times.fastest_nodes(size, one)
+        assert formulas.fewest_nodes(size, due - t, one, start=t) == n
+        table = formulas.opr_table(one)
+        top = formulas.fastest_nodes(size, one)
         args = (size, 1, top, table.time_per_unit, table.setup_time)
         assert core.n_min_of(t, deadline_with_tolerance(due, time), *args) == n
         # and a deadline that is really earlier is not met by n
@@ -138,6 +138,6 @@ def test_the_logarithm_is_wrong_about_half_the_time():
 def test_a_budget_below_the_floor_is_infeasible_not_an_error():
     """Statement 4.6inf: Delta = sigma Cms has gamma = 0; one node more never helps."""
     one = Cluster(4096, 1.0, 1.0)
-    assert execution_times.fewest_nodes(100.0, 100.0 - 1e-6, one) == 0
+    assert formulas.fewest_nodes(100.0, 100.0 - 1e-6, one) == 0
     assert logarithm(100.0, 99.0, one) is None
-    assert execution_times.fewest_nodes(100.0, 201.0, one) == 1
+    assert formulas.fewest_nodes(100.0, 201.0, one) == 1

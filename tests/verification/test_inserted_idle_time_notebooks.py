@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from dlsim.errors import InputError
 from dlsim.papers import inserted_idle_time as iit
-from dlsim.papers.user_policies import load_user_policies
 from dlsim.realtime import POLICIES, Cluster, Reading, execution_time, simulate, workload
+from dlsim.record import find_records
 from dlsim.study import session
 from dlsim.study.claims import load_claims
 from dlsim.study.figures import load_figures
@@ -376,12 +376,13 @@ def test_a_policy_of_the_user_is_no_part_of_the_papers_claims(seen):
 )
 def test_policies_that_are_compared_already_or_refuse_no_task_are_refused(policy, message):
     with pytest.raises(InputError, match=message):
-        load_user_policies([policy], iit.COMPARED_POLICIES, admission_only=True)
+        iit.require_admission(find_records("policy", [policy], POLICIES, iit.COMPARED_POLICIES))
 
 
 def test_a_users_policy_keeps_its_label():
     given = [f"LLF={FILE}:least_laxity", "MCDF"]
-    found = load_user_policies(given, iit.COMPARED_POLICIES, admission_only=True)
+    found = find_records("policy", given, POLICIES, iit.COMPARED_POLICIES)
+    iit.require_admission(found)
     assert list(found) == ["LLF", "MCDF"]
 
 

@@ -3,9 +3,9 @@
 import pandas as pd
 import pytest
 
-from dlsim.realtime import Reading, simulate
+from dlsim.realtime import Reading
 from tests.scale import ENOUGH, scale_count
-from tests.strategies import ALL_ROWS, ROWS_I, Instance, seeded_for
+from tests.strategies import ALL_ROWS, ROWS_I, Instance, seeded_for, simulate_with_keys
 
 #: Deadlines below and at an offer, as parts of it; the offer is exact to the tolerance.
 BELOW = [0.05, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1 - 1e-9]
@@ -14,7 +14,9 @@ BELOW = [0.05, 0.2, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 0.999, 1 - 1e-6, 1
 def outcome(instance: Instance, policy: str, reading: dict[str, str], deadlines: pd.Series):
     """Simulate the instance with other deadlines."""
     table = instance.table.assign(deadline=deadlines)
-    return simulate(table, instance.cluster, ALL_ROWS[policy], Reading.from_switches(reading))
+    return simulate_with_keys(
+        table, instance.cluster, ALL_ROWS[policy], Reading.from_switches(reading)
+    )
 
 
 def refused(policy: str, reading: dict[str, str], count: int):

@@ -7,7 +7,7 @@ import sympy as sp
 
 from dlsim import theory
 from dlsim.compiled import deadline_with_tolerance, meets_deadline, times_tie
-from dlsim.realtime import execution_times
+from dlsim.realtime import formulas
 from dlsim.realtime.core import formulas as core
 from dlsim.theory.symbols import first_share, geometric, share
 from tests.scale import LONG
@@ -70,7 +70,7 @@ class Symbolic:
 def test_the_closed_growth_is_the_geometric_sum_for_every_n():
     n, b = sp.Symbol("n", positive=True), sp.Symbol("b", positive=True)
     # Cms = Cps (1 - b)/b, so that 1 + Cms/Cps = 1/b and Cps cancels
-    closed = execution_times.growth_closed(n, (1 - b) / b, sp.Integer(1), Symbolic)
+    closed = formulas.growth_closed(n, (1 - b) / b, sp.Integer(1), Symbolic)
     power = sp.exp(-n * sp.log(sp.simplify(1 + (1 - b) / b)))
     assert sp.simplify(power - b**n) == 0
     assert sp.simplify(closed.subs(sp.exp(-n * sp.log(1 + (1 - b) / b)), b**n)
@@ -79,7 +79,7 @@ def test_the_closed_growth_is_the_geometric_sum_for_every_n():
 
 def test_the_closed_growth_is_the_recursion_on_small_counts():
     for count in range(1, 6):
-        closed = execution_times.growth_closed(count, cms, cps, Symbolic)
+        closed = formulas.growth_closed(count, cms, cps, Symbolic)
         assert sp.simplify(closed - sum(beta**k for k in range(count))) == 0
 
 

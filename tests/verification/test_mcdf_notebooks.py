@@ -10,9 +10,9 @@ import pytest
 
 from dlsim.errors import InputError
 from dlsim.papers import mcdf
-from dlsim.papers.user_policies import load_user_policies
-from dlsim.realtime import Cluster, Reading, simulate, workload
+from dlsim.realtime import POLICIES, Cluster, Reading, simulate, workload
 from dlsim.realtime.model import SWITCHES_M
+from dlsim.record import find_records
 from dlsim.study import session
 from dlsim.study.claims import load_claims
 from dlsim.study.measure import MEASURES
@@ -169,10 +169,11 @@ def test_a_policy_of_the_user_is_no_part_of_the_papers_claims(seen):
 
 def test_a_label_of_the_paper_is_not_given_to_another_policy():
     with pytest.raises(InputError, match="MCDF is compared already"):
-        load_user_policies(["MCDF=FIFOMN"], mcdf.POLICIES)
+        find_records("policy", ["MCDF=FIFOMN"], POLICIES, mcdf.POLICIES)
     with pytest.raises(InputError, match="did you mean MCDF"):
-        load_user_policies(["MCFD"], mcdf.POLICIES)
-    found = load_user_policies([f"LLF={FILE}:least_laxity", "FIFO-DLT"], mcdf.POLICIES)
+        find_records("policy", ["MCFD"], POLICIES, mcdf.POLICIES)
+    given = [f"LLF={FILE}:least_laxity", "FIFO-DLT"]
+    found = find_records("policy", given, POLICIES, mcdf.POLICIES)
     assert list(found) == ["LLF", "FIFO-DLT"]
 
 

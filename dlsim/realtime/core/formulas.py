@@ -1,7 +1,7 @@
 r"""The formulas of one load: execution time, fewest nodes, cost, optimum, rounds.
 
 With :math:`G_n = 1 + \beta + \dots + \beta^{n-1}` the coefficients u_n, f_n and l_n of a
-`dlsim.realtime.execution_times.TimeTable` give E(n) and n_min of nodes that start together. Release
+`dlsim.realtime.formulas.TimeTable` give E(n) and n_min of nodes that start together. Release
 times come as *pools*: groups (time, nodes) in ascending order, so that the cost follows the number
 of groups, not of nodes. With :math:`w = \sigma(\tau + \chi)` (paper I
 writes :math:`\tau, \chi` for Cms, Cps), :math:`p_i = r_n - r_i` and :math:`\beta =

@@ -31,7 +31,7 @@ def find_iit_flags(task, n, state):
     It has an inserted idle time if two of its releases (under ``scope="all"``, of all nodes) are
     different instants. Releases that lie within the tolerance of `dlsim.compiled.times_tie` are
     one instant and form one group. Its scale is the time of the least load on one node
-    (`dlsim.realtime.execution_times.span_of`): 1e-12 of that, and 1e-12 / 1024 of the instant. A
+    (`dlsim.realtime.formulas.span_of`): 1e-12 of that, and 1e-12 / 1024 of the instant. A
     gap that exceeds this is counted, however short it is: the instants themselves are no scale.
     """
     rules, sigma = state.rules, state.tasks[task].sigma

@@ -73,7 +73,7 @@ PLANNING = np.dtype(
     + [(name, "i8") for name in ("first_pending", "end_pending", "placed", "newcomer")]
     + [("link_free", "f8"), ("later", "f8")]
 )
-#: A policy under a reading on a cluster; `dlsim.realtime.policy_run.make_rules` fills it.
+#: A policy under a reading on a cluster; `dlsim.realtime.split.Rules` fills it.
 RULE_RECORD = np.dtype(
     [(name, "f8") for name in ("cms", "cps", "st", "sc", "send_part", "negotiate")]
     + [(name, "i8") for name in ("nodes", "order", "node_rule", "partition", "rounds")]
@@ -111,7 +111,7 @@ class HeadNodeState(NamedTuple):
 
     tasks: RecordArray  # TASK
     rules: Any  # RULE_RECORD, or the same names with the functions of a user
-    table: Any  # dlsim.realtime.execution_times.TimeTable
+    table: Any  # dlsim.realtime.formulas.TimeTable
     counters: np.record  # COUNTERS
     counters_after_plan: np.record  # COUNTERS after the whole plan, if `end_planned` agrees
     planning: np.record  # PLANNING

@@ -1,7 +1,7 @@
 """Functions of a user that are asked while tasks are planned: an order, a number, shares.
 
 Only an uncompiled core calls them. The compiled core does not contain this code. The functions in
-`rules.user` are those that `dlsim.realtime.user_rules.wrap_user_rules` returns; they raise
+`rules.user` are those that `dlsim.realtime.split.wrap_user_rules` returns; they raise
 InputError where a user's function fails.
 """
 

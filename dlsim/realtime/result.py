@@ -1,7 +1,7 @@
 """The result of a run: tables of all tasks and chunks, and the measures of the papers."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import pairwise
 from types import SimpleNamespace
@@ -15,12 +15,30 @@ from dlsim.compiled import CLOCK_DIVISOR, deadline_with_tolerance, time_offset, 
 from dlsim.errors import InputError, ScheduleError
 from dlsim.realtime.check import check_schedule
 from dlsim.realtime.core.state import IIT_COLUMNS, IIT_COUNT_RULES
-from dlsim.realtime.core_versions import core_for
-from dlsim.realtime.execution_times import span_of, time_table
-from dlsim.realtime.model import Cluster, Indices, Policy, Reading, describe_run
-from dlsim.realtime.policy_run import Run, make_rules, run_policy
-from dlsim.realtime.schedule_arrays import TaskTable
+from dlsim.realtime.formulas import span_of, time_table
+from dlsim.realtime.model import (
+    STARTS_TOGETHER,
+    Cluster,
+    Indices,
+    Policy,
+    Reading,
+    TaskTable,
+    describe_run,
+)
+from dlsim.realtime.split import Rules, core_for
 from dlsim.validate import Floats, number, unwrap_scalar
+
+
+class Run(NamedTuple):
+    """The results of a run, as arrays."""
+
+    origin: float  # the times of `done` are counted from here
+    deadline: Floats
+    admitted: NDArray[np.bool_]
+    done: Any  # records of RESULT
+    offers: Any  # records of OFFER: to every refused task, or to none
+    offer: float = np.nan  # the deadline offered to the one task that is asked about
+    counts: NDArray[np.int64] | None = None
 
 
 class Offer(NamedTuple):
@@ -76,8 +94,8 @@ class Schedule:
         The numbers of `counts`; None if `counts` computes them at its first use.
     parts : Schedule, optional
         Under ``split="piece"`` the schedule of the pieces, each a task.
-    engine : str
-        The engine that computes offers, as in `dlsim.realtime.simulate`.
+    rerun : callable, optional
+        Repeats the run, with options of `dlsim.realtime.simulate.run_policy`.
     """
 
     tasks: pd.DataFrame
@@ -90,7 +108,7 @@ class Schedule:
     runs: pd.DataFrame | None = field(default=None, repr=False)
     counted: NDArray[np.int64] | None = field(default=None, repr=False)
     parts: "Schedule | None" = field(default=None, repr=False)
-    engine: str = field(default="auto", repr=False)
+    rerun: Callable[..., Run] | None = field(default=None, repr=False)
 
     @classmethod
     def from_run(cls, run: Run, submitted: TaskTable, **fields: Any) -> Self:
@@ -178,8 +196,8 @@ class Schedule:
         as that between nodes that finish together; a longer one is counted, however short it is.
         """
         counted = self.counted
-        if counted is None and self.submitted is not None and self.parts is None:
-            counted = self._rerun(count_iits=True).counts
+        if counted is None and self.rerun is not None:
+            counted = self.rerun(count_iits=True).counts
         if counted is None:
             raise InputError(
                 "counts are kept for policies that serve in line, such as FIFO-DLT, without "
@@ -189,12 +207,6 @@ class Schedule:
         table = pd.DataFrame(counted.copy(), rules, list(IIT_COLUMNS), dtype="Int64")
         table.loc["rtgrid", "opt_iits_ii"] = pd.NA
         return table
-
-    def _rerun(self, **more: Any) -> Run:
-        """Repeat the run with other options of `run_policy`."""
-        assert self.submitted is not None
-        known = self.submitted, self.cluster, self.policy, self.reading, self.negotiate
-        return run_policy(*known, engine=self.engine, **more)
 
     @property
     def reject_ratio(self) -> float:
@@ -235,6 +247,67 @@ class Schedule:
         span = self.tasks["completion"] - self.tasks["start"]
         return float((span * self.tasks["nodes"]).sum())
 
+    def summary(self) -> pd.Series:
+        """Return the measures that papers M and I print, under the name of the policy.
+
+        Returns
+        -------
+        Series of float
+            - ``tasks``, ``admitted``, ``missed``: tasks that arrived, that were admitted (more
+              is better), and that missed their deadlines (fewer is better).
+            - ``reject_ratio``: refused tasks per arrived task, in 0..1; less is better (paper M,
+              section 6; paper I, section 5). ``work_reject_ratio``: the same of the data.
+            - ``miss_ratio``: tasks that missed their deadlines per arrived task, in 0..1; less is
+              better (paper M, section 6, for policies that refuse no task).
+            - ``mean_wait``: mean time from arrival to start of the tasks that ran, in the unit of
+              time of the tasks; less is better.
+            - ``total_cost``: node time of the tasks that ran, in nodes times the unit of time; for
+              the same admitted tasks, less is better (paper M, section 5).
+            - ``utilisation``: the part of the time of all nodes, from the first arrival to the last
+              completion, in which they compute, without set-ups, in 0..1; more is better.
+            - ``s_iits``, ``opt_iits``, ``opt_iits_ii``: admitted tasks whose nodes were released at
+              different instants, and those among them for which Constraint 1 or 2 of paper I held
+              (Table 1; `counts`, row ``admitted``). They describe a workload: neither is better.
+              NaN for policies whose nodes start together or that do not serve in line.
+
+            A measure of no task is NaN.
+
+        Examples
+        --------
+        >>> from dlsim.realtime import Cluster, simulate
+        >>> tasks = pd.DataFrame({"arrival": [0, 0, 0], "sigma": [6, 18, 6],
+        ...                       "deadline": [10, 64, 16]})
+        >>> cluster = Cluster(nodes=2, cms=1, cps=1)
+        >>> names = ["FIFOMN", "MCDF"]
+        >>> table = pd.DataFrame([simulate(tasks, cluster, p).summary() for p in names])
+        >>> table[["admitted", "reject_ratio", "mean_wait", "total_cost"]].round(3)
+                admitted  reject_ratio  mean_wait  total_cost
+        FIFOMN       2.0         0.333        4.0        52.0
+        MCDF         2.0         0.333        4.0        32.0
+        """
+        tasks = self.tasks
+        ran = tasks[tasks["start"].notna()]
+        span = ran["completion"].max() - tasks["arrival"].min()
+        done = self._column("sigma") * (1 - self._refused()) * tasks["start"].notna().to_numpy()
+        computing = self.cluster.cps * done.sum()
+        measures = {
+            "tasks": len(tasks),
+            "admitted": tasks["admitted"].sum(),
+            "missed": tasks["missed"].sum(),
+            "reject_ratio": self.reject_ratio,
+            "work_reject_ratio": self.work_reject_ratio,
+            "miss_ratio": self.miss_ratio,
+            "mean_wait": (ran["start"] - ran["arrival"]).mean(),
+            "total_cost": self.total_cost,
+            "utilisation": computing / (self.cluster.nodes * span),
+        }
+        constraints = IIT_COLUMNS[:3]
+        if self.counted is None or self.policy.partition in STARTS_TOGETHER:
+            measures |= dict.fromkeys(constraints, np.nan)
+        else:
+            measures |= self.counts.loc["admitted", list(constraints)]
+        return pd.Series(measures, name=self.name, dtype=float)
+
     def check(self, strict: bool = False) -> None:
         """Check the schedule against the definition of the model, or raise ScheduleError.
 
@@ -257,7 +330,8 @@ class Schedule:
             raise InputError(f"task {task!r} was admitted; only a refused task gets an offer")
         if self.parts is not None:
             raise InputError("offers are made to whole tasks; use the reading split='all'")
-        run = self._rerun(offered_task=int(row))
+        assert self.rerun is not None
+        run = self.rerun(offered_task=int(row))
         if np.isnan(run.offer):
             return None
         start, estimate, end = (float(run.done[k][row]) for k in ("start", "estimate", "end"))
@@ -344,7 +418,7 @@ def _build_chunks(schedule: Schedule, rows: float = np.inf) -> Iterator[pd.DataF
         size, first = counts[part].sum(), np.cumsum(counts[part]) - counts[part]
         ints, out = np.empty((size, 2), dtype=np.int64), np.empty((size, 4))
         with core_for(schedule.policy, "auto", end - begin) as core:
-            rules = make_rules(cluster, schedule.policy, schedule.reading, labels=labels[part])
+            rules = Rules(cluster, schedule.policy, schedule.reading, labels=labels[part])
             known, planned = planned_tasks(core, how[part], times[part])
             state = core.state.fresh_state(known, rules, table, span)
             bad = core.chunks.fill_chunks(planned, first, node_free, chosen, ints, out, state)

@@ -19,13 +19,21 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from dlsim.realtime.core_versions import formulas_for
+from dlsim.compiled import CORES
 from dlsim.realtime.model import Cluster
 from dlsim.user_code import calling_user_code
 from dlsim.validate import MAX_MAGNITUDE, Floats, column, instance, number, whole
 
 #: The rule of a data size.
 SIZE = "a finite size above 0"
+#: Tables of more entries than that are filled by the compiled formulas.
+SMALL_TABLE = 10_000
+
+
+def formulas_for(size: int) -> Any:
+    """Return the formulas of the core, for arrays of this size."""
+    core = CORES["realtime"]
+    return (core.python if size <= SMALL_TABLE else core.compiled).formulas
 
 
 class TimeTable(NamedTuple):
