@@ -1,5 +1,7 @@
 """The code of notebooks 40 and 41, by hand; both executed at a small size."""
 
+import json
+import math
 from dataclasses import replace
 from fractions import Fraction
 
@@ -10,12 +12,13 @@ import pytest
 from numpy.random import SeedSequence
 
 from dlsim.errors import InputError
+from dlsim.files import suite_notebooks
 from dlsim.papers.packets import execute_periods
 from dlsim.steady import Allocation, Platform, Reading, bound, solve
 from dlsim.steady.rounding import WHOLE_TOLERANCE, RandomisedRounding, round_randomly
 from dlsim.steady.samples import rounding_seed, sample_platform
 from dlsim.validate import random_generator
-from tests.steady_platforms import pair
+from tests.steady_platforms import draw_platform, pair
 from tests.verification.notebook_code import defined_in
 
 paper = defined_in("40-steady-state")
@@ -273,3 +276,90 @@ def test_randomised_rounding_leaves_speed_idle_that_greedy_steps_hand_out():
     assert used["G"] == pytest.approx([1] * 6)
     assert used["LPRG"] == pytest.approx([1] * 6)
     assert np.mean(used["LPRR"]) < 0.5
+
+
+# ------------------------------------------------------- 41 and 66: the day of a broker
+
+
+def test_both_notebooks_draw_the_same_day():
+    texts = []
+    for name in ("41-steady-state-beyond", "66-your-platform"):
+        book = json.loads(suite_notebooks()[name].read_text("utf-8"))
+        cells = ("".join(cell["source"]) for cell in book["cells"])
+        texts.append([text for text in cells if "def draw_day(" in text])
+    assert len(texts[0]) == 1
+    assert texts[0] == texts[1]
+
+
+def test_a_day_completes_and_repeats():
+    p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
+    short = {"count": 12, "hours": 6.0, "load": 0.5}
+    runs = [beyond.serve_day(p, name, 2, Reading(), **short) for name in ("G", "LPRG", "G")]
+    tables = [run.applications for run in runs]
+    pd.testing.assert_frame_equal(tables[0], tables[2], check_exact=True)
+    fixed = ["origin", "priority", "load", "arrival"]
+    pd.testing.assert_frame_equal(tables[0][fixed], tables[1][fixed], check_exact=True)
+    assert runs[0].summary()["submitted"] == 12
+    assert runs[0].summary()["completed"] > 0
+    assert 0 < runs[0].summary()["ratio"] <= 1 + 1e-9
+    other = beyond.serve_day(p, "G", 3, Reading(), **short).applications
+    assert not tables[0]["arrival"].equals(other["arrival"])
+
+
+def events_by_site(events):
+    """Return (hour, event, speed or None) of every site, in the order of the events."""
+    found = {}
+    for hour, event, arguments in events:
+        if event != "submit":
+            found.setdefault(arguments[0], []).append((hour, event, *arguments[1:]))
+    return found
+
+
+def test_sites_of_a_day_are_away_and_slow_down_as_documented():
+    """Half of the sites are away for 1 to 4 hours; every 2 hours each delivers 50 to 100 %."""
+    count = 400
+    no_links = pd.DataFrame({"bandwidth": [], "max_connect": []}, dtype=float)
+    speeds = np.arange(1.0, count + 1)
+    p = Platform(speeds, speeds, no_links, {}, [1], [1], [1], origin=[0])
+    sites = events_by_site(beyond.draw_day(p, 0, hours=24.0, count=1, load=0.5))
+    away, parts = [], []
+    for speed, events in zip(speeds, sites.values(), strict=True):
+        assert events[0] == (0, "register", speed)
+        leaves = [event[0] for event in events if event[1] == "withdraw"]
+        returns = [event for event in events[1:] if event[1] == "register"]
+        assert [one[2] for one in returns] == [speed] * len(leaves)
+        gone = [(leave, back[0]) for leave, back in zip(leaves, returns, strict=True)]
+        away += gone
+        shifts = [event for event in events if event[1] == "deliver"]
+        here = [t for t in range(0, 24, 2) if not any(start <= t <= end for start, end in gone)]
+        assert [event[0] for event in shifts] == here
+        parts += [event[2] / speed for event in shifts]
+    assert abs(len(away) - count / 2) <= 4 * math.sqrt(count / 4)
+    left, lasted = np.array(away)[:, 0], np.diff(away).ravel()
+    assert (left >= 0).all()
+    assert 1 <= lasted.min() < 1.1
+    assert 3.9 < lasted.max() <= 4
+    assert lasted.mean() == pytest.approx(2.5, abs=4 * 3 / math.sqrt(12 * len(away)))
+    assert (left + lasted <= 24).all()
+    # uniform before 24 less the time away
+    assert (left / (24 - lasted)).mean() == pytest.approx(0.5, abs=4 / math.sqrt(12 * len(away)))
+    assert 0.5 <= min(parts) < 0.51
+    assert 0.99 < max(parts) <= 1
+    assert np.mean(parts) == pytest.approx(0.75, abs=4 * 0.5 / math.sqrt(12 * len(parts)))
+
+
+def test_a_day_offers_the_load_it_says():
+    p = draw_platform(11, False, clusters=5, limited=False, odd=0.0)
+    events = beyond.draw_day(p, 0, hours=24.0, count=400, load=0.3)
+    submitted = [arguments for _, event, arguments in events if event == "submit"]
+    assert len(submitted) == 400
+    offered = sum(load * work for _, _, load, _, work, _ in submitted)
+    # a lognormal of deviation 1 of its logarithm has deviation sqrt(e - 1) = 1.31 times the mean
+    assert offered / (p.speed.sum() * 24) == pytest.approx(0.3, rel=4 * 1.31 / 20)
+
+
+@pytest.mark.parametrize("bad", [{"load": 0}, {"hours": "many"}, {"seed": -1}])
+def test_a_day_refuses_nonsense(bad):
+    usual = {"seed": 0, "hours": 24.0, "load": 0.5, "count": 40}
+    with pytest.raises(InputError, match=f"{next(iter(bad))} must be"):
+        beyond.draw_day(pair(), **usual | bad)

@@ -68,6 +68,14 @@ def test_two_connections_carry_twenty_of_twenty_one_units(seen):
     assert best.connections.tolist() == [[0, 2], [0, 0]]
 
 
+def test_a_heuristic_of_ones_own_stands_beside_the_papers(seen):
+    """At home speeds 1 and 100 serve one unit at least; the best is 21 over two connections."""
+    table = seen[1]["own-13c"]
+    assert table.index.tolist() == ["G", "LPRG", "at_home", "best_of_ten"]
+    assert table["objective"].tolist() == [21, 21, 1, 21]
+    assert table.loc["at_home", ["ratio", "connections", "speed_used"]].tolist() == [0.048, 0, 1]
+
+
 def test_an_earlier_deadline_costs_more_and_fails_less(seen):
     table = seen[1]["own-15"]
     same(table.round({"mean cost": 0}), [[0.24, 263], [0.042, 372], [0.104, 241]])
