@@ -18,7 +18,7 @@ from urllib.parse import quote
 
 from dlsim import __version__, files
 from dlsim.errors import DlsimError, InputError
-from dlsim.output_folder import OutputFolder, content_digest
+from dlsim.output_folder import OTHER_FOLDER_REMEDY, OutputFolder, content_digest
 from dlsim.processes import interrupt_on_termination
 from dlsim.progress import set_status, stderr_progress
 from dlsim.validate import did_you_mean, format_value, one_of, require_extra, whole
@@ -39,8 +39,6 @@ PAPER_LETTERS = {
     "C": "cpu-gpu",
     "B": "bricks",
 }
-#: Remedy for a folder of results that cannot be used.
-OTHER_FOLDER_REMEDY = "choose a new or empty folder with --out"
 EXIT_CODES = """exit codes:
   0    every notebook ran to its end (a claim that is contradicted is a finding, not a failure)
   1    a notebook failed; the results page shows which, and how
@@ -165,6 +163,8 @@ def run_one_notebook(args: argparse.Namespace) -> int:
     source = find_notebook(args.notebook)
     parameters = _unique("-p", args.parameters)
     out = Path(_checked_folder(f"results/{source.stem}" if args.out is None else args.out))
+    home, page_name = OutputFolder(out), f"{source.stem}.html"
+    home.require_unchanged(page_name)
     _checked_scheduler()
     is_ours = source in files.suite_notebooks().values()
     here = Path.cwd() if is_ours else source.parent
@@ -181,7 +181,7 @@ def run_one_notebook(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt
     if result.path:
         frame = PageFrame([result.error] if result.error else [], source=source.parent)
-        page = write_page(OutputFolder(out), result.path, f"{source.stem}.html", frame)
+        page = write_page(home, result.path, page_name, frame)
         print(f"open {page}")
     if result.status == "failed":
         print(f"dlsim: {result.error}", file=sys.stderr)
@@ -328,7 +328,7 @@ def _checked_folder(out: str) -> str:
     """Return the folder of results; raise InputError if it cannot be used."""
     if out == "":
         raise InputError(f"--out must name a folder, got ''; {OTHER_FOLDER_REMEDY}")
-    OutputFolder(out, "results", OTHER_FOLDER_REMEDY).check()
+    OutputFolder(out).check()
     return out
 
 

@@ -44,6 +44,8 @@ CELL_SECONDS = {"quick": 1800.0, "paper": 6 * 3600.0}
 POLL_SECONDS, REPORT_SECONDS = 0.1, 30.0
 #: The folder of executed notebooks in a folder of results, and that of running ones.
 NOTEBOOKS, RUNNING = "notebooks", ".dlsim-running"
+#: How the name of a notebook ends that did not run to its end.
+FAILED = ".failed.ipynb"
 #: The notebooks of the suite that take longest begin first, so that no core is idle at the end.
 #: Those that stand side by side compile different engines: one would wait for the other.
 LONGEST_FIRST = (
@@ -181,7 +183,11 @@ def run_notebook(job: _Job, stop: threading.Event) -> NotebookResult:
         seconds = time.time() - begun
         if stop.is_set():
             return NotebookResult(job.name, None, "interrupted", seconds)
-        return _put_into_place(job, process.returncode, seconds)
+        try:
+            return _put_into_place(job, process.returncode, seconds)
+        except InputError as error:  # a person changed a result while the notebook ran
+            what = f"{job.source.name} failed: {error}"
+            return NotebookResult(job.name, None, "failed", seconds, what)
     except OSError as error:
         raise files.write_error(job.target, error) from error
     finally:
@@ -224,7 +230,7 @@ def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
 def _put_into_place(job: _Job, code: int, seconds: float) -> NotebookResult:
     """Move what the process left to where it belongs, and record it."""
     executed, error_file = job.work / "executed.ipynb", job.work / "error"
-    target, failed = (f"{NOTEBOOKS}/{job.name}{end}" for end in (".ipynb", ".failed.ipynb"))
+    target, failed = (f"{NOTEBOOKS}/{job.name}{end}" for end in (".ipynb", FAILED))
     if code == 0:
         job.home.write(target, read_bytes(executed, MAX_TABLE_BYTES))
         job.home.remove(failed)
@@ -331,10 +337,16 @@ def run_all(
     -------
     list of NotebookResult
         In the order of the names. An interrupt ends the kernels and returns what there is.
+
+    Raises
+    ------
+    InputError
+        For a name, a parameter or a folder that cannot be used, or if a person changed a file that
+        dlsim wrote there; nothing has run then.
     """
     count = worker_pool.count_workers(jobs)
     paths = list(dict.fromkeys(find_notebook(name) for name in names))
-    home = OutputFolder(out, remedy="choose a new or empty folder with --out")
+    home = OutputFolder(out)
     parameters, readings = dict(parameters or {}), readings or {}
     given = {"out": str(home.folder), "jobs": 1, **(common or {})}
     scale = str((given | parameters).get("scale", "quick"))
@@ -357,15 +369,23 @@ def run_all(
         return _run_plan(plan, count, force, on_end or bool)
 
 
+def _require_unchanged(plan: Sequence[_Job]) -> None:
+    """Refuse results that a person changed, before anything runs."""
+    home = plan[0].home
+    planned = {f"{NOTEBOOKS}/{job.name}{end}" for job in plan for end in (".ipynb", FAILED)}
+    home.require_unchanged(*sorted(planned | {name for name, _ in home.recorded()}))
+    running = home.folder / RUNNING
+    if running.is_symlink() or running.is_file():
+        home.require_unchanged(RUNNING)
+
+
 def _run_plan(
     plan: Sequence[_Job], count: int, force: bool, on_end: Callable[[NotebookResult], object]
 ) -> list[NotebookResult]:
     """Take over the results that are there, and run the rest; scorecards wait for the others."""
     results: dict[str, NotebookResult] = {}
-    home, display = plan[0].home, _Display(len(plan))
-    running = home.folder / RUNNING
-    if running.is_symlink() or running.is_file():
-        home.remove(RUNNING)
+    display, running = _Display(len(plan)), plan[0].home.folder / RUNNING
+    _require_unchanged(plan)
     shutil.rmtree(running, ignore_errors=True)  # of a run that was killed
     rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
 

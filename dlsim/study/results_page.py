@@ -33,11 +33,16 @@ from dlsim.study.pages import RESULTS_PAGE, SCORECARD, PageFrame, pages_of_run, 
 SCHEMA_VERSION = 1
 
 
+def _page_of(notebook: str) -> str:
+    return f"notebooks/{notebook}.html"
+
+
 class RunPages:
     """The pages of a run's notebooks, each written as soon as its notebook has ended."""
 
     def __init__(self, out: StrPath, names: Collection[str]) -> None:
         self.home, self.names = OutputFolder(out), names  # names of all notebooks of the run
+        self.home.require_unchanged("run.json", RESULTS_PAGE, *map(_page_of, names))
         self.done: set[str] = set()
         self.problems: list[str] = []
 
@@ -46,7 +51,7 @@ class RunPages:
         if result.name in self.done:
             return
         self.done.add(result.name)
-        page = f"notebooks/{result.name}.html"
+        page = _page_of(result.name)
         is_there = result.reused and (self.home.folder / page).is_file()
         if not result.path or result.name == SCORECARD or is_there:
             return
