@@ -65,7 +65,7 @@ def unwrap_scalar(value: Any) -> Any:
 
 
 def format_value(value: Any) -> str:
-    """Return an option or a coordinate of a grid as text: 10.0 as 10."""
+    """Return an option or a coordinate of a point as text: 10.0 as 10."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 

@@ -347,26 +347,35 @@ def run_all(
     count = worker_pool.count_workers(jobs)
     paths = list(dict.fromkeys(find_notebook(name) for name in names))
     home = OutputFolder(out)
-    parameters, readings = dict(parameters or {}), readings or {}
     given = {"out": str(home.folder), "jobs": 1, **(common or {})}
-    scale = str((given | parameters).get("scale", "quick"))
-    limit = CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
-    if cell_seconds is not None:
-        limit = number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
+    asked = dict(parameters or {})
+    limit = _cell_limit(str((given | asked).get("scale", "quick")), cell_seconds)
     picture_format = one_of("figures", figures, PICTURE_FORMATS)
     environment = {FORMAT_VARIABLE: picture_format, worker_pool.JOBS_VARIABLE: "1"}
     environment |= {dask_cluster.DASK_VARIABLE: dask} if dask else {}
     plan = []
     for path in paths:
-        known = parameters_of(path)
-        own = {"reading": readings[path.stem]} if path.stem in readings else {}
-        values = {name: value for name, value in (given | own).items() if name in known}
-        checked = check_parameters(path, values | parameters)
-        plan.append(_Job(path, home, checked, limit, environment, folder))
+        own = {"reading": readings[path.stem]} if readings and path.stem in readings else {}
+        values = _values_of(path, given | own, asked)
+        plan.append(_Job(path, home, values, limit, environment, folder))
     if not plan:
         return []
     with home.lock():
         return _run_plan(plan, count, force, on_end or bool)
+
+
+def _cell_limit(scale: str, cell_seconds: float | None) -> float:
+    """Return the seconds that a cell may run: those that are asked for, or those of the scale."""
+    if cell_seconds is None:
+        return CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
+    return number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
+
+
+def _values_of(path: Path, given: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a notebook: what it knows of the given ones, all that are asked."""
+    known = parameters_of(path)
+    values = {name: value for name, value in given.items() if name in known}
+    return check_parameters(path, {**values, **asked})
 
 
 def _require_unchanged(plan: Sequence[_Job]) -> None:
@@ -387,7 +396,6 @@ def _run_plan(
     display, running = _Display(len(plan)), plan[0].home.folder / RUNNING
     _require_unchanged(plan)
     shutil.rmtree(running, ignore_errors=True)  # of a run that was killed
-    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
 
     def end(result: NotebookResult) -> None:
         results[result.name] = result
@@ -397,17 +405,25 @@ def _run_plan(
     try:
         for of_scorecards in (False, True):
             wave = [job for job in plan if job.is_scorecard == of_scorecards]
-            earlier = {} if force else {job.name: _reusable(job) for job in wave}
-            for result in filter(None, earlier.values()):
-                end(result)
-            todo = [job for job in wave if job.name not in results]
-            todo.sort(key=lambda job: rank.get(job.name, len(rank)))
-            if not any(result.status == "interrupted" for result in results.values()):
+            todo = _take_over(wave, force, end)
+            if "interrupted" not in {result.status for result in results.values()}:
                 _run_wave(todo, count, display, end)
     finally:
         shutil.rmtree(running, ignore_errors=True)
     never = (NotebookResult(job.name, None, "interrupted", 0.0) for job in plan)
     return [results.get(result.name, result) for result in never]
+
+
+def _take_over(
+    wave: Sequence[_Job], force: bool, end: Callable[[NotebookResult], None]
+) -> list[_Job]:
+    """Report the results that are there already; return the other notebooks, the longest first."""
+    found = {job.name: None if force else _reusable(job) for job in wave}
+    for result in filter(None, found.values()):
+        end(result)
+    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    todo = [job for job in wave if not found[job.name]]
+    return sorted(todo, key=lambda job: rank.get(job.name, len(rank)))
 
 
 def _run_wave(
