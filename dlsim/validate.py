@@ -175,7 +175,7 @@ def list_of(
     """Return a list of values, each as ``check(name, value, **rule)`` returns it.
 
     A tuple or an array is taken, too. A list of fewer than `least` values is refused, and, if
-    `unique`, one that holds a value twice: two points of a grid would have the same name.
+    `unique`, one that holds a value twice: two points would have the same name.
 
     >>> list_of("loads", [0.5, 1], number, above=True)
     [0.5, 1]
