@@ -166,21 +166,16 @@ class OutputFolder:
                 is_whole = size == 0 or stream.read(1) == b"\n"  # a full disk may have cut a line
                 stream.write(line if is_whole else b"\n" + line)
 
-    def changed_files(self, names: Iterable[str]) -> list[str]:
-        """Return those of the names whose files are not as dlsim wrote them."""
-        recorded = self.recorded()
-        present = {name: self.file_digest(name) for name in names}
-        return [
-            name
-            for name, sha256 in present.items()
-            if sha256 is not None and (name, sha256) not in recorded
-        ]
-
     def require_unchanged(self, *names: str) -> None:
         """Refuse to go on if one of the files of these names is not as dlsim wrote it."""
-        if changed := self.changed_files(names):
-            shown = ", ".join(str(self.folder / name) for name in changed[:3])
-            shown += f", and {len(changed) - 3} more" * (len(changed) > 3)
+        recorded, digests = self.recorded(), {name: self.file_digest(name) for name in names}
+        changed = [
+            str(self.folder / name)
+            for name, sha256 in digests.items()
+            if sha256 is not None and (name, sha256) not in recorded
+        ]
+        if changed:
+            shown = ", ".join(changed[:3]) + f", and {len(changed) - 3} more" * (len(changed) > 3)
             rule = "dlsim overwrites only what it wrote itself"
             remedy = f"move away what you want to keep, or {self.remedy}"
             raise InputError(f"{shown}: not as dlsim wrote it; {rule}: {remedy}")

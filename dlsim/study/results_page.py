@@ -91,18 +91,23 @@ def write_results_page(
         pages.write(result)
     pages.remove_old()
     problems += unread + pages.problems
-    line = claims.headline(claims.words_for_readers(card))
-    for status in ("failed", "interrupted"):
-        if count := sum(one.status == status for one in results):
-            line += f"; {count} notebook{'s' * (count > 1)} {status}"
     page = home.folder / RESULTS_PAGE
     shown = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
     record = _record(home.folder, results, meta, card)
-    record |= {"headline": f"{line} - {shown}", "problems": problems}
+    record |= {"headline": f"{_headline(card, results)} - {shown}", "problems": problems}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
     if all(one.status != "interrupted" for one in results):
         _write_results_page(home, results, problems, _facts(record))
     return str(record["headline"])
+
+
+def _headline(card: pd.DataFrame, results: Sequence[NotebookResult]) -> str:
+    """Return how many claims have each verdict, and how many notebooks did not end well."""
+    line = claims.headline(claims.words_for_readers(card))
+    for status in ("failed", "interrupted"):
+        if count := sum(one.status == status for one in results):
+            line += f"; {count} notebook{'s' * (count > 1)} {status}"
+    return line
 
 
 def _collect_verdicts(
