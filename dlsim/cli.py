@@ -13,15 +13,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 from urllib.parse import quote
 
 from dlsim import __version__, files
 from dlsim.errors import DlsimError, InputError
-from dlsim.output_folder import OutputFolder, content_digest
+from dlsim.output_folder import OTHER_FOLDER_REMEDY, OutputFolder, content_digest
 from dlsim.processes import interrupt_on_termination
 from dlsim.progress import set_status, stderr_progress
 from dlsim.validate import did_you_mean, format_value, one_of, require_extra, whole
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from dlsim.study.claims import Claim
 
 #: Default folders: results of ``dlsim reproduce``, and the copy of the notebooks of ``dlsim lab``.
 LATEST_RESULTS, NOTEBOOKS_COPY = "results/latest", "dlsim-notebooks"
@@ -31,16 +36,6 @@ FIRST_NOTEBOOK = "notebooks/00-start-here.ipynb"
 MACHINE_NOTEBOOKS = ("25-live-cluster",)
 #: The folder of the Jupyter kernel in the copy of the notebooks.
 LAB_KERNELS = ".jupyter"
-#: The papers by the letters that notebooks and README use.
-PAPER_LETTERS = {
-    "M": "mcdf",
-    "I": "inserted-idle-time",
-    "S": "steady-state",
-    "C": "cpu-gpu",
-    "B": "bricks",
-}
-#: Remedy for a folder of results that cannot be used.
-OTHER_FOLDER_REMEDY = "choose a new or empty folder with --out"
 EXIT_CODES = """exit codes:
   0    every notebook ran to its end (a claim that is contradicted is a finding, not a failure)
   1    a notebook failed; the results page shows which, and how
@@ -165,6 +160,8 @@ def run_one_notebook(args: argparse.Namespace) -> int:
     source = find_notebook(args.notebook)
     parameters = _unique("-p", args.parameters)
     out = Path(_checked_folder(f"results/{source.stem}" if args.out is None else args.out))
+    home, page_name = OutputFolder(out), f"{source.stem}.html"
+    home.require_unchanged(page_name)
     _checked_scheduler()
     is_ours = source in files.suite_notebooks().values()
     here = Path.cwd() if is_ours else source.parent
@@ -181,7 +178,7 @@ def run_one_notebook(args: argparse.Namespace) -> int:
         raise KeyboardInterrupt
     if result.path:
         frame = PageFrame([result.error] if result.error else [], source=source.parent)
-        page = write_page(OutputFolder(out), result.path, f"{source.stem}.html", frame)
+        page = write_page(home, result.path, page_name, frame)
         print(f"open {page}")
     if result.status == "failed":
         print(f"dlsim: {result.error}", file=sys.stderr)
@@ -263,7 +260,9 @@ def _checked_scheduler(place: str = "") -> str:
 
 def paper_of_letter(name: str) -> str:
     """Return the paper that a letter stands for, and any other name as it is."""
-    return PAPER_LETTERS.get(name.upper(), name)
+    from dlsim.study.figures import paper_letters
+
+    return paper_letters().get(name.upper(), name)
 
 
 def notebooks_of(names: Sequence[str]) -> list[str]:
@@ -312,23 +311,30 @@ def readings_by_notebook(
     """Return the switches that each notebook's paper knows."""
     tables = {name: switches_of(name) if reading else {} for name in notebooks}
     for switch, value in reading.items():
-        known = [format_value(v) for table in tables.values() for v in table.get(switch, ())]
-        if not known:
-            each = "; ".join(f"{name}: {', '.join(one)}" for name, one in tables.items() if one)
-            what = f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}"
-            raise InputError(f"{what}; they know: {each or 'none'}")
-        one_of(switch, value, dict.fromkeys(known))
+        _require_switch(switch, value, tables)
     return {
         name: {s: v for s in reading for v in table.get(s, ()) if format_value(v) == reading[s]}
         for name, table in tables.items()
     }
 
 
+def _require_switch(
+    switch: str, value: str, tables: Mapping[str, Mapping[str, tuple[Any, ...]]]
+) -> None:
+    """Raise InputError if no notebook knows a switch, or if none knows this value of it."""
+    known = [format_value(v) for table in tables.values() for v in table.get(switch, ())]
+    if not known:
+        each = "; ".join(f"{name}: {', '.join(one)}" for name, one in tables.items() if one)
+        what = f"no paper asked for ({', '.join(tables)}) knows the switch {switch!r}"
+        raise InputError(f"{what}; they know: {each or 'none'}")
+    one_of(switch, value, dict.fromkeys(known))
+
+
 def _checked_folder(out: str) -> str:
     """Return the folder of results; raise InputError if it cannot be used."""
     if out == "":
         raise InputError(f"--out must name a folder, got ''; {OTHER_FOLDER_REMEDY}")
-    OutputFolder(out, "results", OTHER_FOLDER_REMEDY).check()
+    OutputFolder(out).check()
     return out
 
 
@@ -400,51 +406,65 @@ def _list_readings() -> None:
 
 def print_claims(args: argparse.Namespace) -> int:
     """Print claims of the papers with the measured value and the verdict."""
-    import pandas as pd
+    from dlsim.study.claims import headline
 
-    from dlsim.study.claims import (
-        SHOWN_SYMBOLS,
-        headline,
-        load_claims,
-        read_scorecard,
-        reference_of,
-    )
-    from dlsim.study.verdict_text import with_sentences
-
-    name = paper_of_letter(args.name or "").casefold()
-    known = load_claims()
-    wanted = [claim for claim in known if name in ("", claim.paper, claim.id)]
-    if not wanted:
-        papers = list(dict.fromkeys(claim.paper for claim in known))
-        ids = [claim.id for claim in known if name.startswith(f"{claim.paper}-")] or papers
-        near = did_you_mean(args.name, [*ids, *papers])
-        what = f"no paper and no claim is called {args.name!r}{near}"
-        raise InputError(f"{what}; known: {', '.join(ids)}")
-    cards = []
-    for paper in dict.fromkeys(claim.paper for claim in wanted):
-        path = reference_of(paper)
-        if args.results is not None:
-            path = Path(args.results) / "data" / path.name
-        if not os.path.exists(path):
-            raise InputError(f"{path} is not there; first: dlsim reproduce {paper}")
-        cards.append(read_scorecard(path))
-    card = pd.concat(cards, ignore_index=True)
-    card = card[card["id"].isin([claim.id for claim in wanted])]
+    wanted = _claims_of_name(args.name or "")
+    card = _verdicts_on(wanted, args.results)
     if args.json:
         print(card.to_json(orient="records", indent=1, force_ascii=False))
         return 0
-    card = with_sentences(card)
-    for row in card.to_dict("records"):
-        print(f"{SHOWN_SYMBOLS[row['verdict']]} {row['id']} ({row['where']}) {row['verdict']}")
-        printed = f"Printed: {row['printed']}. " if row["printed"] else ""
-        for text in (row["claim"], f"{printed}{row['measured']}".strip(), row["reason"]):
-            print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))
+    _print_verdicts(card)
     for claim in wanted:
         if claim.id not in set(card["id"]):
             print(f"  {claim.id} ({claim.where}) is not in these results")
     where = args.results if args.results is not None else "the reference results at paper scale"
     print(f"\n{headline(card['verdict'])} - from {where}, default reading unless stated there")
     return 0
+
+
+def _claims_of_name(name: str) -> "list[Claim]":
+    """Return the claims of a paper, or the one of an id; all claims if the name is empty."""
+    from dlsim.study.claims import load_claims
+
+    asked, known = paper_of_letter(name).casefold(), load_claims()
+    wanted = [claim for claim in known if asked in ("", claim.paper, claim.id)]
+    if not wanted:
+        papers = list(dict.fromkeys(claim.paper for claim in known))
+        ids = [claim.id for claim in known if asked.startswith(f"{claim.paper}-")] or papers
+        near = did_you_mean(name, [*ids, *papers])
+        what = f"no paper and no claim is called {name!r}{near}"
+        raise InputError(f"{what}; known: {', '.join(ids)}")
+    return wanted
+
+
+def _verdicts_on(wanted: "Sequence[Claim]", results: str | None) -> "pd.DataFrame":
+    """Read the verdicts on claims in a folder of results; None: those that dlsim ships."""
+    import pandas as pd
+
+    from dlsim.study.claims import read_scorecard, reference_of
+
+    cards = []
+    for paper in dict.fromkeys(claim.paper for claim in wanted):
+        path = reference_of(paper)
+        if results is not None:
+            path = Path(results) / "data" / path.name
+        if not os.path.exists(path):
+            raise InputError(f"{path} is not there; first: dlsim reproduce {paper}")
+        cards.append(read_scorecard(path))
+    card = pd.concat(cards, ignore_index=True)
+    return card[card["id"].isin([claim.id for claim in wanted])]
+
+
+def _print_verdicts(card: "pd.DataFrame") -> None:
+    """Print each claim with what was printed, what was measured and why it is judged so."""
+    from dlsim.study.claims import SHOWN_SYMBOLS
+    from dlsim.study.verdict_text import with_sentences
+
+    for row in with_sentences(card).to_dict("records"):
+        print(f"{SHOWN_SYMBOLS[row['verdict']]} {row['id']} ({row['where']}) {row['verdict']}")
+        printed = f"Printed: {row['printed']}. " if row["printed"] else ""
+        for text in (row["claim"], f"{printed}{row['measured']}".strip(), row["reason"]):
+            print(textwrap.fill(text, 96, initial_indent="    ", subsequent_indent="    "))
 
 
 # ------------------------------------------------------------------- dlsim prove, dlsim bench
@@ -640,6 +660,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return 2
     if args.extra and args.verb != "lab":
         whole_parser.error(f"unrecognized arguments: {' '.join(args.extra)}")
+    return _run_command(args)
+
+
+def _run_command(args: argparse.Namespace) -> int:
+    """Run a command and return the exit code; say every error in words."""
     shows_progress = args.verb in ("run", "reproduce", "lab", "bench")
     quiet = nullcontext() if shows_progress else stderr_progress(f"dlsim {args.verb}")
     try:

@@ -2,16 +2,14 @@
 
 The file `RECORD_FILE` makes a folder an output folder of dlsim. Its first line names the command
 that made the folder. Every further line holds the name and the digest of a file, written before the
-file appears. A file whose digest is not on record was made or changed by a person: dlsim moves
-it to `BACKUP_FOLDER` and never overwrites it. No link below the folder is followed.
+file appears. A file whose digest is not on record was made or changed by a person: dlsim neither
+overwrites nor removes it. No link below the folder is followed.
 """
 
 import contextlib
-import errno
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Iterable, Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, Self
@@ -30,10 +28,10 @@ from dlsim.files import (
 
 #: The file that makes a folder an output folder, and the version of its lines.
 RECORD_FILE, RECORD_VERSION = ".dlsim-record.jsonl", 1
-#: Where files that were changed since dlsim wrote them are moved to.
-BACKUP_FOLDER = "changed"
 #: Environment variable that names a file in which this process also lists the files it writes.
 WRITTEN_FILES_VARIABLE = "DLSIM_WRITTEN_FILES"
+#: What a user of a command can do about a folder of results that cannot be used.
+OTHER_FOLDER_REMEDY = "choose a new or empty folder with --out"
 #: What an output folder may hold, as an error message says it.
 FOLDER_KINDS = {
     "results": "results of dlsim reproduce or of a notebook",
@@ -62,11 +60,13 @@ class OutputFolder:
     Its `kind` is a key of `FOLDER_KINDS`. An error message tells the user to do the `remedy`.
     """
 
-    def __init__(self, folder: StrPath, kind: str = "results", remedy: str = "") -> None:
+    def __init__(
+        self, folder: StrPath, kind: str = "results", remedy: str = OTHER_FOLDER_REMEDY
+    ) -> None:
         if not isinstance(folder, str | os.PathLike):
             raise InputError(f"the folder of {kind} must be a path, got out={folder!r}")
         self.name, self.folder, self.kind = os.fspath(folder), Path(os.path.abspath(folder)), kind
-        self.remedy = remedy or "choose another folder"
+        self.remedy = remedy
         self.is_acquired = False
         self.written: list[str] = []
 
@@ -120,7 +120,10 @@ class OutputFolder:
     def recorded(self) -> set[tuple[str, str]]:
         """Return the name and digest of every file that dlsim ever wrote here."""
         rows = read_json_lines(self.folder / RECORD_FILE)
-        return {(row["file"], row["sha256"]) for row in rows if row.keys() >= {"file", "sha256"}}
+        pairs = ((row.get("file"), row.get("sha256")) for row in rows)
+        return {
+            (name, sha) for name, sha in pairs if isinstance(name, str) and isinstance(sha, str)
+        }
 
     def _path_of(self, name: str) -> Path:
         """Return the path of a name below the folder; refuse a name that leads out of it."""
@@ -130,31 +133,22 @@ class OutputFolder:
             raise InputError(f"{what}; use a relative name without '..'")
         return self.folder.joinpath(*parts)
 
-    def _parents_of(self, name: str) -> list[str]:
-        """Return the names of the folders that a name lies in, the outermost first."""
-        parents = PurePosixPath(name).parents
-        return [parent.as_posix() for parent in reversed(parents)][1:]
-
-    def _blocking_parent(self, name: str) -> str:
-        """Return the outermost parent of a name that is a link or a file, or "" if none is."""
-        for parent in self._parents_of(name):
-            path = self.folder / parent
-            if path.is_symlink() or (os.path.lexists(path) and not path.is_dir()):
-                return parent
-        return ""
+    def _is_below_link(self, name: str) -> bool:
+        """Tell whether a folder that a name lies in is a link or a file."""
+        parents = list(self._path_of(name).relative_to(self.folder).parents)[:-1]
+        places = [self.folder / parent for parent in parents]
+        return any(path.is_symlink() or (path.exists() and not path.is_dir()) for path in places)
 
     def file_digest(self, name: str) -> str | None:
         """Return the digest of a file below the folder.
 
         It is None where nothing is, and "" for what is not a plain file of this folder: a folder, a
-        link, or anything below a link.
+        link, or any name below a link or a file.
         """
-        path = self._path_of(name)
-        if self._blocking_parent(name):
-            return "" if os.path.lexists(path) else None
-        if not os.path.lexists(path):
+        path, is_apart = self._path_of(name), self._is_below_link(name)
+        if not is_apart and not os.path.lexists(path):
             return None
-        if path.is_symlink() or not path.is_file():
+        if is_apart or path.is_symlink() or not path.is_file():
             return ""
         with open_regular(path) as stream:
             return hashlib.file_digest(stream, "sha256").hexdigest()
@@ -172,41 +166,36 @@ class OutputFolder:
                 is_whole = size == 0 or stream.read(1) == b"\n"  # a full disk may have cut a line
                 stream.write(line if is_whole else b"\n" + line)
 
-    def back_up(self, name: str) -> None:
-        """Move the file or folder of this name to the folder of backups, and report the move."""
-        source, place = self._path_of(name), f"{BACKUP_FOLDER}/{name}"
-        if self._blocking_parent(place) not in ("", BACKUP_FOLDER):
-            place = f"{BACKUP_FOLDER}/{name.replace('/', '-')}"
-        target, number = self._path_of(place), 1
-        stem = target.stem
-        while os.path.lexists(target):
-            number += 1
-            target = target.with_name(f"{stem}-{number}{target.suffix}")
-        try:
-            if self._blocking_parent(place):
-                raise NotADirectoryError(errno.ENOTDIR, f"{BACKUP_FOLDER} is a link or a file")
-            target.parent.mkdir(parents=True, exist_ok=True)
-            os.rename(source, target)
-        except OSError as error:
-            raise write_error(target, error) from error
-        what = f"dlsim: {source} is not as dlsim wrote it: kept as {target}"
-        print(what, file=sys.stderr, flush=True)
+    def require_unchanged(self, *names: str) -> None:
+        """Refuse to go on if one of the files of these names is not as dlsim wrote it."""
+        recorded, digests = self.recorded(), {name: self.file_digest(name) for name in names}
+        changed = [
+            str(self.folder / name)
+            for name, sha256 in digests.items()
+            if sha256 is not None and (name, sha256) not in recorded
+        ]
+        if changed:
+            shown = ", ".join(changed[:3]) + f", and {len(changed) - 3} more" * (len(changed) > 3)
+            rule = "dlsim overwrites only what it wrote itself"
+            remedy = f"move away what you want to keep, or {self.remedy}"
+            raise InputError(f"{shown}: not as dlsim wrote it; {rule}: {remedy}")
 
     def remove(self, name: str) -> None:
-        """Remove a file that dlsim wrote; move to the backups what dlsim did not write."""
-        if self.acquire()._blocking_parent(name):
-            return
-        sha256 = self.file_digest(name)
+        """Remove a file that dlsim wrote; leave one that it did not write, or that was changed."""
+        sha256 = self.acquire().file_digest(name)
         if sha256 and (name, sha256) in self.recorded():
             self._path_of(name).unlink()
-        elif sha256 is not None:
-            self.back_up(name)
 
     def write(self, name: str, data: bytes | Iterable[bytes]) -> Path:
         """Write a file completely or not at all; overwrite only files that dlsim wrote.
 
         The name, such as "data/mcdf-fig4.csv", leads to a place below the folder. Data that come
         in parts are not kept in memory.
+
+        Raises
+        ------
+        InputError
+            If a person made or changed the file that is there, or if a link or a folder is there.
         """
         path, digest = self._path_of(name), hashlib.sha256()
         self.acquire()
@@ -216,16 +205,13 @@ class OutputFolder:
                 digest.update(part)
                 yield part
 
-        def free_the_name() -> None:
-            present, sha256 = self.file_digest(name), digest.hexdigest()
-            if present not in (None, sha256) and (name, present) not in self.recorded():
-                self.back_up(name)
-            self.record(name, sha256)
+        def record() -> None:
+            if self.file_digest(name) != digest.hexdigest():
+                self.require_unchanged(name)
+            self.record(name, digest.hexdigest())
 
-        if parent := self._blocking_parent(name):
-            self.back_up(parent)
-        if path.is_symlink():  # `write_bytes` would follow it
-            self.back_up(name)
-        write_bytes(path, parts(), ready=free_the_name)
+        if self.file_digest(name) == "":  # `write_bytes` would follow a link
+            self.require_unchanged(name)
+        write_bytes(path, parts(), ready=record)
         self.written.append(name)
         return path

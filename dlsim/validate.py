@@ -65,7 +65,7 @@ def unwrap_scalar(value: Any) -> Any:
 
 
 def format_value(value: Any) -> str:
-    """Return an option or a coordinate of a grid as text: 10.0 as 10."""
+    """Return an option or a coordinate of a point as text: 10.0 as 10."""
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
@@ -175,7 +175,7 @@ def list_of(
     """Return a list of values, each as ``check(name, value, **rule)`` returns it.
 
     A tuple or an array is taken, too. A list of fewer than `least` values is refused, and, if
-    `unique`, one that holds a value twice: two points of a grid would have the same name.
+    `unique`, one that holds a value twice: two points would have the same name.
 
     >>> list_of("loads", [0.5, 1], number, above=True)
     [0.5, 1]

@@ -12,7 +12,7 @@ from dlsim.errors import InputError
 from dlsim.realtime import Cluster
 from dlsim.realtime import workload as tasks
 from dlsim.steady import read_platform
-from dlsim.study import grid
+from dlsim.study import sweeps
 from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.dask_cluster import address_of_file
 from dlsim.study.figures import load_figures
@@ -70,7 +70,7 @@ CELL_NAME = f"{hashlib.sha256(RESULT.encode()).hexdigest()}.txt"
 
 def cell(path):
     """A cell of a sweep's cache is not refused but computed again: None."""
-    if grid._read(path) is None:
+    if sweeps._read(path) is None:
         raise InputError(f"{path.name}: no such cell")
 
 

@@ -1,4 +1,4 @@
-"""One rule judges every claim: regions, intervals at their edges, grids, theorems, the file."""
+"""One rule judges every claim: regions, intervals at their edges, families, theorems, the file."""
 
 import math
 import re
@@ -46,7 +46,7 @@ def claim(direction="above", **more):
         "whose": "authors' measurement",
         "text": "It is.",
         "statistic": "s",
-        "grid": "g",
+        "points": "g",
         "direction": direction,
     }
     return Claim(**(fields | more))
@@ -64,7 +64,7 @@ def word(direction, *rows, **more):
     return judge_points(points(*rows), claim(direction, **more)).word
 
 
-# Every direction at one grid point. Thresholds: the rule of dlsim/study/claims.py.
+# Every direction at one point. Thresholds: the rule of dlsim/study/claims.py.
 ONE_POINT = [
     ("above", {}, (0.01, 0.03), "holds"),
     ("above", {}, (-0.01, 0.03), "undecided"),
@@ -123,7 +123,7 @@ BEYOND, UNDECIDED, OTHER = (0.1, 0.2), (-0.1, 0.2), (-0.2, -0.1)
         ([], "cannot be checked"),
     ],
 )
-def test_grid(rows, expected):
+def test_a_family_of_points(rows, expected):
     assert word("above", *rows) == expected
 
 
@@ -408,7 +408,7 @@ def test_paper_m_has_its_nineteen_claims():
     for c in claims:
         assert c.text.endswith(".")
         assert c.statistic
-        assert c.grid
+        assert c.points
     assert set(c.paper for c in load_claims()) >= {"mcdf"}
     with pytest.raises(InputError, match="claims are known of mcdf"):
         load_claims("mdcf")
@@ -422,7 +422,7 @@ where = "1"
 whose = "quoted"
 text = "It is."
 statistic = "s"
-grid = "g"
+points = "g"
 direction = "about"
 printed = 3
 unit = "s"
@@ -456,7 +456,7 @@ def test_a_row_is_read_with_its_types(tmp_path):
         ('unit = "s"', 'kind = "theorem"', "key of its statement"),
         ('unit = "s"', 'units = "s"', "no field is called 'units'; known: id"),
         ("[[claim]]", "[claim]", r"claim must be written as \[\[claim\]\]"),
-        ('grid = "g"', "grid = g", "line 9"),
+        ('points = "g"', "points = g", "line 9"),
     ],
 )
 def test_a_bad_row_is_refused_by_name(tmp_path, old, new, message):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from dlsim.study.figures import paper_letters
 from dlsim.study.judging import POINT_COLUMNS
 
 ROOT = Path(__file__).parents[1]
@@ -40,7 +41,7 @@ def columns_of_tables():
             for name in archive.namelist():
                 columns = first_row(archive.read(name).decode())
                 tables.setdefault(name.removesuffix(".csv"), set()).update(columns)
-    for paper in ("mcdf", "inserted-idle-time", "steady-state", "cpu-gpu", "bricks"):
+    for paper in paper_letters().values():
         tables[f"{paper}-points"] = set(POINT_COLUMNS)
     return tables
 

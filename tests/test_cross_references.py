@@ -146,7 +146,7 @@ def test_the_search_finds_what_is_missing():
     assert list(missing_targets(links, page)) == ["2-mcdf.ipynb", "../README.md#no-such"]
     paths = "`tests/test_theory_attacks.py` `tests/verification/test_theory_attacks.py`"
     assert list(missing_paths(paths, page)) == ["tests/test_theory_attacks.py"]
-    assert [is_there(f"dlsim.{n}") for n in ("study.grid.sweep", "study.swept", "gone")] == [
+    assert [is_there(f"dlsim.{n}") for n in ("study.sweeps.sweep", "study.swept", "gone")] == [
         1,
         0,
         0,

@@ -22,7 +22,7 @@ CODE = "import sys; from dlsim.cli import main; sys.exit(main(sys.argv[1:]))"
 SAY = """
 import random, time
 import dlsim
-from dlsim.study import grid, sweep
+from dlsim.study import sweep, sweeps
 
 def place(k, seed):
     import random
@@ -31,7 +31,7 @@ def place(k, seed):
     time.sleep(0.1)
     return {"place": dlsim.__file__, "engine": core.__file__, "random": random.__file__}
 
-grid.SECONDS_BEFORE_WORKERS = 0.0
+sweeps.SECONDS_BEFORE_WORKERS = 0.0
 table = sweep(place, {"k": [0, 1, 2]}, 1, jobs=2)
 engines = {file.rpartition("/realtime")[0] for file in table["engine"]}
 found = {dlsim.__file__, *table["place"], *engines}

@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 
 from dlsim.study.claims import load_claims
+from dlsim.study.figures import paper_letters
 from dlsim.study.measure import (
     MEASURES,
     difference_to,
@@ -22,7 +23,7 @@ from dlsim.study.measure import (
 from dlsim.study.stats import summary
 from tests.intervals import student
 
-PAPERS = ("mcdf", "inserted_idle_time", "steady_state", "cpu_gpu", "bricks")
+PAPERS = [name.replace("-", "_") for name in paper_letters().values()]
 ENDS = ["estimate", "low", "high"]
 
 

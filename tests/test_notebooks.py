@@ -198,21 +198,64 @@ def test_a_finished_notebook_is_not_run_again_until_something_changes(batch, mon
     run = []
     pretended = notebooks.NotebookResult("good", None, "ok", 1.0)
     monkeypatch.setattr(notebooks, "run_notebook", lambda *job: run.append(job) or pretended)
+    home = OutputFolder(out)
     for file, spoil in (
         (stamp, lambda text: "{"),
         (stamp, lambda text: text.replace('"sources": "', '"sources": "x')),
         (stamp, lambda text: text.replace('"runs": 3', '"runs": 4')),
-        (table, lambda text: text.replace("0.25", "0.5")),  # a forged result
+        (table, lambda text: text.replace("0.25", "0.5")),  # of another run of dlsim
         (results[0].path, lambda text: text[:-20]),
     ):
-        kept = file.read_text()
-        file.write_text(spoil(kept))
+        kept, name = file.read_text(), file.relative_to(out).as_posix()
+        home.write(name, spoil(kept).encode())
         run_all([good], **common)
-        file.write_text(kept)
         assert len(run) == 1, file
+        file.unlink()
+        run_all([good], **common)
+        home.write(name, kept.encode())
+        assert len(run) == 2, file
         run.clear()
     run_all([good], **common, force=True)
     assert len(run) == 1
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "notebooks/good.ipynb",
+        "notebooks/bad.failed.ipynb",
+        "notebooks/.good.stamp.json",
+        "data/good.csv",
+        "notebooks/dies.ipynb",  # of a person, where dlsim would write
+        notebooks.RUNNING,
+    ],
+)
+@pytest.mark.parametrize("force", [True, False])
+def test_results_that_a_person_changed_are_refused_before_anything_runs(
+    batch, monkeypatch, name, force
+):
+    books, common, _ = batch
+    file = common["out"] / name
+    kept = file.read_bytes() if file.exists() else None
+    monkeypatch.setattr(notebooks, "run_notebook", lambda *job: pytest.fail("it ran"))
+    file.write_text("mine")
+    said = f"{file}: not as dlsim wrote it; .*choose a new or empty folder with --out"
+    with pytest.raises(InputError, match=said.replace("{", r"\{").replace("}", r"\}")):
+        run_all(books, **common, force=force)
+    assert file.read_text() == "mine"
+    if kept is None:
+        file.unlink()
+    else:
+        file.write_bytes(kept)
+
+
+def test_a_result_that_a_person_changes_meanwhile_stays_and_the_notebook_fails(tmp_path):
+    spoil = "import pathlib\npathlib.Path(out, 'notebooks', 'one.ipynb').write_text('mine')"
+    source = write_notebook(tmp_path / "one.ipynb", spoil)
+    (result,) = run_all([source], out=tmp_path / "out")
+    assert (result.status, result.path) == ("failed", None)
+    assert re.match(r"one\.ipynb failed: .*notebooks/one\.ipynb: not as dlsim", result.error)
+    assert (tmp_path / "out" / "notebooks" / "one.ipynb").read_text() == "mine"
 
 
 def test_parameters_are_refused_before_anything_runs(batch, tmp_path):

@@ -15,7 +15,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from dlsim import explore
 from dlsim.cli import copy_notebooks, main
 from dlsim.errors import InputError
-from dlsim.output_folder import BACKUP_FOLDER, FOLDER_KINDS, RECORD_FILE, OutputFolder
+from dlsim.output_folder import FOLDER_KINDS, RECORD_FILE, OutputFolder
 from dlsim.study import start
 from dlsim.study.report import Results
 from tests.scale import scale_count
@@ -35,6 +35,7 @@ class Folder(RuleBasedStateMachine):
         if make:
             os.mkdir(self.path)
         self.home, self.theirs, self.count = OutputFolder(self.path).acquire(), set(), 0
+        self.is_record_whole = True
 
     def teardown(self):
         if hasattr(self, "holder"):
@@ -65,14 +66,25 @@ class Folder(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMES), text=st.sampled_from(["x", "y", "z"]))
     def dlsim_writes(self, name, text):
-        self.home.write(name, text.encode())
-        assert self.everything()[name] == text
+        there, refused = self.everything().get(name), ""
+        try:
+            self.home.write(name, text.encode())
+        except InputError as error:
+            refused = str(error)
+        assert self.everything()[name] == (there if refused else text)
+        assert bool(refused) == ("not as dlsim wrote it" in refused)
+        if self.is_record_whole:
+            assert bool(refused) == (there in self.theirs)
         self.nothing_is_lost()
 
     @rule(name=st.sampled_from(NAMES))
     def dlsim_clears(self, name):
+        there = self.everything().get(name)
         self.home.remove(name)
-        assert name not in self.everything()
+        left = self.everything().get(name)
+        assert left is None or left == there
+        if self.is_record_whole:
+            assert (left is not None) == (there in self.theirs)
         self.nothing_is_lost()
 
     @rule(cut=st.integers(0, 200))
@@ -82,6 +94,7 @@ class Folder(RuleBasedStateMachine):
             first, data = stream.readline(), stream.read()
         with open(path, "wb") as stream:
             stream.write(first + data[: max(0, len(data) - cut)])
+        self.is_record_whole &= not (cut and data)
 
     @rule()
     def another_process_goes_on(self):
@@ -135,62 +148,82 @@ def test_a_check_makes_nothing(tmp_path):
     assert not (tmp_path / "out").exists()
 
 
-def test_links_and_folders_in_the_way_are_moved_aside_not_followed(tmp_path, capsys):
-    home = OutputFolder(tmp_path / "out").acquire()
-    (tmp_path / "elsewhere").write_text("theirs")
-    (home.folder / "a.csv").symlink_to(tmp_path / "elsewhere")
-    (home.folder / "b.csv").mkdir()
-    (home.folder / "b.csv" / "note").write_text("theirs too")
-    home.write("a.csv", b"ours")
-    home.write("b.csv", b"ours")
-    assert (tmp_path / "elsewhere").read_text() == "theirs"
-    assert (home.folder / BACKUP_FOLDER / "a.csv").is_symlink()
-    assert (home.folder / BACKUP_FOLDER / "b.csv" / "note").read_text() == "theirs too"
-    said = capsys.readouterr().err
-    assert said.count("is not as dlsim wrote it: kept as") == 2
-    (home.folder / "a.csv").write_text("changed")
-    home.write("a.csv", b"ours")
-    assert (home.folder / BACKUP_FOLDER / "a-2.csv").read_text() == "changed"
+def in_the_way(folder, kind, elsewhere):
+    """Put a link, a folder or a file of the user where dlsim writes `data/a.csv`."""
+    (folder / "data").mkdir(exist_ok=True)
+    place = folder / "data" / "a.csv"
+    if kind == "file":
+        place.write_text("theirs")
+    elif kind == "link":
+        place.symlink_to(elsewhere / "a.csv")
+    elif kind == "folder":
+        place.mkdir()
+        (place / "note").write_text("theirs")
+    else:
+        (folder / "data").rmdir()
+        if kind == "linked parent":
+            (folder / "data").symlink_to(elsewhere)
+        else:
+            (folder / "data").write_text("theirs")
+
+
+def everything(folder):
+    """Return what lies in a folder, without the record."""
+    return {
+        path.relative_to(folder).as_posix(): os.readlink(path)
+        if path.is_symlink()
+        else path.is_file() and path.read_text()
+        for path in sorted(folder.rglob("*"))
+        if path.name != RECORD_FILE
+    }
+
+
+@pytest.mark.parametrize("kind", ["file", "link", "folder", "linked parent", "parent is a file"])
+@pytest.mark.parametrize("leads_to_a_file", [True, False])
+def test_what_a_person_put_in_the_way_is_refused_by_name_and_stays(tmp_path, kind, leads_to_a_file):
+    home, elsewhere = OutputFolder(tmp_path / "out").acquire(), tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    if leads_to_a_file:
+        (elsewhere / "a.csv").write_text("theirs")
+    in_the_way(home.folder, kind, elsewhere)
+    before = everything(tmp_path)
+    said = (
+        rf"{home.folder}/data/a\.csv: not as dlsim wrote it; dlsim overwrites only what it wrote "
+        "itself: move away what you want to keep, or choose a new or empty folder with --out"
+    )
+    for act in (lambda: home.write("data/a.csv", b"ours"), lambda: home.write("data/a.csv", [])):
+        with pytest.raises(InputError, match=said):
+            act()
+    home.remove("data/a.csv")
+    assert everything(tmp_path) == before
 
 
 def test_a_link_is_not_followed_even_where_dlsim_wrote_what_it_leads_to(tmp_path):
     home = OutputFolder(tmp_path / "out").acquire()
     home.write("a.csv", b"first").rename(tmp_path / "kept.csv")
     (home.folder / "a.csv").symlink_to(tmp_path / "kept.csv")
-    home.write("a.csv", b"second")
-    assert (tmp_path / "kept.csv").read_text() == "first"
-    assert (home.folder / "a.csv").read_text() == "second"
+    with pytest.raises(InputError, match=r"a\.csv: not as dlsim wrote it"):
+        home.write("a.csv", b"second")
+    home.remove("a.csv")
+    assert (home.folder / "a.csv").read_text() == "first"
 
 
-def test_a_folder_that_is_a_link_is_moved_aside_and_nothing_is_written_outside(tmp_path, capsys):
+def test_a_text_that_dlsim_would_write_is_taken_over(tmp_path):
     home = OutputFolder(tmp_path / "out").acquire()
-    outside = tmp_path / "outside"
-    (outside / "deep").mkdir(parents=True)
-    (outside / "deep" / "b.csv").write_text("theirs")
-    (home.folder / "data").symlink_to(outside)
-    assert home.file_digest("data/deep/b.csv") == ""
-    home.remove("data/deep/b.csv")
-    assert (home.folder / "data").is_symlink()
-    assert home.write("data/deep/b.csv", b"ours").read_text() == "ours"
-    assert (home.folder / BACKUP_FOLDER / "data").readlink() == outside
-    (home.folder / "data" / "deep" / "b.csv").unlink()
-    (home.folder / "data" / "deep").rmdir()
-    (home.folder / "data" / "deep").symlink_to(outside / "deep")
-    assert home.write("data/deep/b.csv", b"again").read_text() == "again"
-    assert {p.name: p.read_text() for p in outside.rglob("*.*")} == {"b.csv": "theirs"}
-    assert (home.folder / BACKUP_FOLDER / "data-deep").is_symlink()
-    assert capsys.readouterr().err.count("is not as dlsim wrote it") == 2
+    (home.folder / "a.csv").write_text("equal")
+    home.write("a.csv", b"equal")
+    home.write("a.csv", b"newer")
+    assert (home.folder / "a.csv").read_text() == "newer"
 
 
-def test_the_folder_of_backups_is_not_followed_either(tmp_path):
+def test_many_changed_files_are_counted(tmp_path):
     home = OutputFolder(tmp_path / "out").acquire()
-    (tmp_path / "outside").mkdir()
-    (home.folder / BACKUP_FOLDER).symlink_to(tmp_path / "outside")
-    home.write("a.csv", b"ours").write_text("mine")
-    with pytest.raises(InputError, match="changed is a link or a file"):
-        home.write("a.csv", b"again")
-    assert (home.folder / "a.csv").read_text() == "mine"
-    assert list((tmp_path / "outside").iterdir()) == []
+    for name in "abcde":
+        home.write(name, b"ours").write_text("mine")
+    home.write("f", b"ours")
+    home.require_unchanged("f", "gone")
+    with pytest.raises(InputError, match=r"out/a, \S+out/b, \S+out/c, and 2 more: not as dlsim"):
+        home.require_unchanged(*"abcdef")
 
 
 def test_a_linked_record_makes_no_folder_an_output_folder(tmp_path):
@@ -202,26 +235,30 @@ def test_a_linked_record_makes_no_folder_an_output_folder(tmp_path):
         OutputFolder(tmp_path / "out").acquire()
 
 
+@pytest.mark.parametrize("line", ['{"file": 3, "sha256": "0"}', '{"file": ["a"], "sha256": {}}'])
+def test_a_line_of_the_record_that_is_of_another_kind_is_no_record(tmp_path, line):
+    home = OutputFolder(tmp_path / "out").acquire()
+    with open(home.folder / RECORD_FILE, "a") as stream:
+        stream.write(f"{line}\n")
+    home.write("a.csv", b"ours")
+    assert {name for name, _ in home.recorded()} == {"a.csv"}
+
+
 @pytest.mark.parametrize("name", ["../b.csv", "data/../../b.csv", "/b.csv", "..", "", "a/.."])
 def test_a_name_that_leads_out_of_the_folder_is_refused(tmp_path, name):
     (tmp_path / "b.csv").write_text("theirs")
     home = OutputFolder(tmp_path / "out").acquire()
     before = sorted(tmp_path.rglob("*"))
-    for act in (home.file_digest, home.remove, home.back_up, lambda n: home.write(n, b"ours")):
+    for act in (
+        home.file_digest,
+        home.remove,
+        home.require_unchanged,
+        lambda n: home.write(n, b"ours"),
+    ):
         with pytest.raises(InputError, match=r"below the folder, got .*; use a relative name"):
             act(name)
     assert sorted(tmp_path.rglob("*")) == before
     assert (tmp_path / "b.csv").read_text() == "theirs"
-
-
-def test_what_cannot_be_moved_aside_is_refused_and_stays(tmp_path):
-    home = OutputFolder(tmp_path / "out").acquire()
-    (home.folder / BACKUP_FOLDER).write_text("a file")
-    home.write("a.csv", b"ours").write_text("mine")
-    for act in (lambda: home.write("a.csv", b"again"), lambda: home.remove("a.csv")):
-        with pytest.raises(InputError, match=r"changed/a\.csv: not written"):
-            act()
-    assert (home.folder / "a.csv").read_text() == "mine"
 
 
 def test_a_kill_at_the_first_write_leaves_a_folder_that_can_be_used(tmp_path):
@@ -253,8 +290,11 @@ def test_results_of_a_notebook_are_kept_from_what_is_there(tmp_path, capsys):
     frame = pd.DataFrame({"a": [1]})
     path = Results(tmp_path / "out").table("t", frame)
     path.write_text("edited by hand")
+    with pytest.raises(InputError, match=r"data/t\.csv: not as .*another folder with out="):
+        Results(tmp_path / "out").table("t", frame)
+    assert path.read_text() == "edited by hand"
+    path.unlink()
     assert Results(tmp_path / "out").table("t", frame).read_text() == "a\n1\n"
-    assert (tmp_path / "out" / BACKUP_FOLDER / "data" / "t.csv").read_text() == "edited by hand"
     with pytest.raises(InputError, match="choose another folder with out="):
         Results(tmp_path).table("t", frame)
 

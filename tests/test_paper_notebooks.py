@@ -7,21 +7,19 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from dlsim.study.figures import paper_of
+from dlsim.files import suite_notebooks
+from dlsim.study.figures import paper_letters, paper_of
 
 FOLDER = Path(__file__).parents[1] / "notebooks"
-#: Notebooks that were rewritten so; the list only grows.
-NAMES = ["20-mcdf", "21-mcdf-beyond", "30-inserted-idle-time", "31-inserted-idle-time-beyond"]
+#: The notebooks of papers M and I.
+NAMES = [name for name in suite_notebooks() if paper_of(name) in ("mcdf", "inserted-idle-time")]
 #: Those, and one that has pictures of formulas, but no sweep and no reading.
 WITH_PICTURES = [*NAMES, "10-theory"]
 #: The notebooks of the other papers.
 OTHERS = [
-    "40-steady-state",
-    "41-steady-state-beyond",
-    "50-cpu-gpu",
-    "51-cpu-gpu-beyond",
-    "60-bricks",
-    "61-bricks-beyond",
+    name
+    for name in suite_notebooks()
+    if paper_of(name) in paper_letters().values() and name not in NAMES
 ]
 #: Most parameters, and most names of `dlsim.study` and `dlsim.papers` that are used.
 MOST_PARAMETERS, MOST_HELPERS = 10, 15

@@ -19,9 +19,8 @@ import pytest
 import yaml
 
 import dlsim
-from dlsim.cli import PAPER_LETTERS
 from dlsim.study.claims import SHOWN_SYMBOLS, words_for_readers
-from dlsim.study.figures import load_figures
+from dlsim.study.figures import load_figures, paper_letters
 
 ROOT = Path(__file__).parents[1]
 PYPROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
@@ -276,7 +275,7 @@ def test_tables_of_names_name_what_is_there():
         assert all(path.is_file() for path in compiled.core_sources(name))
     needed = {requirement(text)[0] for text in PYPROJECT["project"]["dependencies"]}
     assert needed >= set(fingerprint.COMPUTING)
-    for paper in PAPER_LETTERS.values():
+    for paper in paper_letters().values():
         assert session.paper_module(paper).__file__
     study = importlib.import_module("dlsim.study")
     assert {f"dlsim.study.{module}" for module in study._MODULE_OF.values()} <= MODULES.keys()
@@ -347,15 +346,14 @@ def test_the_citation_is_complete_and_names_the_five_papers():
         assert one["type"] in CFF_TYPES
         assert names_somebody(one["authors"])
     papers = tomllib.loads((ROOT / "data" / "figures.toml").read_text("utf-8"))["papers"]
-    printed = {papers[name]["title"] for name in PAPER_LETTERS.values()}
+    printed = {papers[name]["title"] for name in paper_letters().values()}
     assert {one["title"] for one in cited["references"]} == printed
 
 
 def test_the_notebook_of_a_paper_begins_with_what_was_found():
     papers, figures = load_figures()
     notebooks = {row.paper: row.notebook for row in reversed(figures)}
-    for letter, name in PAPER_LETTERS.items():
-        assert papers[name]["letter"] == letter
+    for name in paper_letters().values():
         text = nbformat.read(ROOT / "notebooks" / f"{notebooks[name]}.ipynb", 4).cells[0].source
         found = text.partition("**What we found, at the paper's own size:** ")[2]
         assert papers[name]["found"] in found.partition("## The model")[0], name
@@ -371,7 +369,7 @@ def test_the_changelog_ends_at_this_version():
 def test_readme_counts_the_verdicts_of_the_reference_results():
     text = (ROOT / "README.md").read_text("utf-8")
     counted = Counter()
-    for paper in PAPER_LETTERS.values():
+    for paper in paper_letters().values():
         path = ROOT / "data" / "reference" / paper / f"{paper}-claims.csv"
         counted.update(words_for_readers(pd.read_csv(path, keep_default_na=False)))
     told = dict(re.findall(r"\*\*([a-z ]+)\*\*, (\d+)", text))

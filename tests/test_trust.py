@@ -271,7 +271,7 @@ def test_no_file_is_ever_unpickled_or_run():
         "user_code.py": ["runpy"],
         # functions that travel between processes of one sweep, never through a file
         "fingerprint.py": ["cloudpickle"],
-        "grid.py": ["cloudpickle"],
+        "sweeps.py": ["cloudpickle"],
     }
 
 

@@ -4,7 +4,7 @@ Source: A. Takefusa, S. Matsuoka, H. Casanova, F. Berman, "A Study of Deadline S
 Client-Server Systems on the Computational Grid", HPDC 2001.
 
 The experiments are cells of notebooks/60-bricks.ipynb. A measure takes the frames that these
-leave and returns the points of a claim's grid; the names of its parameters say which frames:
+leave and returns the points of a claim; the names of its parameters say which frames:
 
 runs
     Figures 3 to 6, one row per scheduler, interval and environment: interval, replicate, policy,

@@ -4,7 +4,7 @@ Source: S. Goyat, A. K. Sahoo, "Scheduling Algorithm for CPU-GPU Based Heterogen
 Environment Using Map-Reduce Data Processing".
 
 The experiments are cells of notebooks/50-cpu-gpu.ipynb. A measure takes the frames that they
-leave and returns the points of a claim's grid (`dlsim.study.judge`); the names of its parameters
+leave and returns the points of a claim (`dlsim.study.judge`); the names of its parameters
 say which frames.
 """
 
@@ -230,7 +230,7 @@ def _last_rows(frame: pd.DataFrame, number: str) -> pd.DataFrame:
 
 
 def _estimate_at(values: Any, by: Sequence[str]) -> pd.DataFrame:
-    """Estimate paired values at every point of a grid."""
+    """Estimate paired values at every point."""
     return estimates(values.rename("value").reset_index(), by, "value")
 
 

@@ -4,7 +4,7 @@ Source: X. Lin, Y. Lu, J. Deogun, S. Goddard, "Enhancing Real-time Scheduling of
 Utilizing Inserted Idle Time".
 
 The experiments are cells of notebooks/30-inserted-idle-time.ipynb. A measure takes the frames that
-they leave and returns the points of a claim's grid; the names of its parameters say which frames:
+they leave and returns the points of a claim; the names of its parameters say which frames:
 
 main
     One row per load, replicate and policy: the share of refused tasks (ratio), the number of tasks
@@ -136,7 +136,7 @@ def estimate_gains(
     pairs : mapping of str to (str, str)
         Policies by the name of their difference: the first minus the second.
     by : sequence of str
-        Columns of the place in the grid.
+        Columns of the place of a point.
 
     Returns
     -------

@@ -4,7 +4,7 @@ Source: X. Lin, Y. Lu, J. Deogun, S. Goddard, "Real-Time Divisible Load Scheduli
 Computing", technical report UNL-CSE 2005-0014.
 
 The experiments are cells of notebooks/20-mcdf.ipynb. A measure takes the frames that they leave
-and returns the points of a claim's grid; the names of its parameters say which frames:
+and returns the points of a claim; the names of its parameters say which frames:
 
 main
     Figures 4 to 9, one row per load, set-up cost (setup), replicate and policy: ratio (share of
@@ -176,7 +176,7 @@ def growth_of_rivals(main: pd.DataFrame) -> pd.DataFrame:
 
 @measures("mcdf-9")
 def ratio_at_setups(main: pd.DataFrame) -> pd.DataFrame:
-    """Return MCDF's reject ratio at every set-up cost, one part of the grid per load."""
+    """Return MCDF's reject ratio at every set-up cost, one part per load."""
     rows = main[(main["setup"] > 0) & (main["policy"] == "MCDF")]
     table = estimates(rows, ["load", "setup"], "ratio")
     return table.assign(part=table["point"].str.partition(",")[0])

@@ -4,7 +4,7 @@ Source: L. Marchal, Y. Yang, H. Casanova, Y. Robert, "Steady-State Scheduling of
 Load Applications on Wide-Area Distributed Computing Platforms", IJHPCA 20(3), 2006.
 
 The experiments are cells of notebooks/40-steady-state.ipynb. A measure takes the frames that they
-leave and returns the points of a claim's grid; the names of its parameters say which frames. A
+leave and returns the points of a claim; the names of its parameters say which frames. A
 replicate is one platform of each stratum.
 
 tiers, random

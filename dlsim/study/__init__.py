@@ -1,6 +1,6 @@
 """What the notebooks of all papers use: sweeps, verdicts, results, pictures.
 
-A notebook starts a paper, sweeps functions of its own over grids, judges the paper's sentences on
+A notebook starts a paper, sweeps functions of its own over points, judges the paper's sentences on
 the frames, and saves tables and pictures::
 
     size = start("mcdf", out, scale, seed, runs, jobs, reading)
@@ -14,13 +14,13 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from dlsim.study.grid import sweep
     from dlsim.study.judging import claim_points, judge, plot_claim, show_scorecard
     from dlsim.study.plain_text import shown_label, shown_table, shown_text
     from dlsim.study.readings import map_of_readings
     from dlsim.study.session import has_rows, note_missing, save, start
     from dlsim.study.stats import summary
     from dlsim.study.style import policy_style, student_interval
+    from dlsim.study.sweeps import sweep
 
 __all__ = [
     "claim_points",
@@ -57,7 +57,7 @@ _MODULE_OF = {
     "start": "session",
     "student_interval": "style",
     "summary": "stats",
-    "sweep": "grid",
+    "sweep": "sweeps",
 }
 
 

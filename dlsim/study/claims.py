@@ -1,12 +1,12 @@
 """Claims of the papers as data, and the one rule that turns numbers into a verdict.
 
 A row of data/claims.toml says on which side of which threshold a statistic lies, at every
-point of a grid (shares are fractions: 1 percentage point is 0.01). The direction of the claim
+point (shares are fractions: 1 percentage point is 0.01). The direction of the claim
 gives the *region* in which the statistic must lie (`MARGINS`).
 
 A point is *for* the claim if its interval lies wholly in the region, *against* it if the interval
 lies wholly outside, and *open* otherwise; for a region with two ends this is a test of
-equivalence. The verdict on a grid, a family of comparisons, is
+equivalence. The verdict on its points, a family of comparisons, is
 
 - *holds* if every point is for it, each by its own 95 % interval (an intersection of tests,
   which needs no correction);
@@ -140,7 +140,7 @@ class Claim:
     whose: str
     text: str
     statistic: str
-    grid: str
+    points: str  # in words: where the statistic is compared
     direction: str
     margin: float = math.nan
     printed: tuple[float, ...] = ()
@@ -269,7 +269,7 @@ class Verdict:
 
     @property
     def points(self) -> str:
-        """How many points of the grid are for the claim, open, and against it."""
+        """How many points are for the claim, open, and against it."""
         return _describe_counts(self.counts)
 
     @property
@@ -324,7 +324,7 @@ def words_for_readers(card: pd.DataFrame) -> "pd.Series[str]":
 
 
 def _pairwise_differences(points: pd.DataFrame) -> pd.DataFrame:
-    """Return the differences of any two points of one part of a grid."""
+    """Return the differences of any two points of one part."""
     rows: list[Any] = []
     for (_, a), (_, b) in combinations(points.iterrows(), 2):
         row: dict[str, Any] = {"point": f"{b['point']} against {a['point']}"}
@@ -498,7 +498,7 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
     Parameters
     ----------
     points : DataFrame
-        One row per grid point: ``point`` (its name), ``estimate``, ``low`` and ``high`` (95 %
+        One row per point: ``point`` (its name), ``estimate``, ``low`` and ``high`` (95 %
         interval; NaN if it is unknown, which leaves the point open). Optional columns:
         ``values``, the replicates; ``total``, of which the estimate is a share; ``n``, the number
         of replicates; ``group``: the points of a group count as one; ``part``: a "same" claim
@@ -509,9 +509,7 @@ def judge_points(points: pd.DataFrame, claim: Claim) -> Verdict:
         The claim.
     """
     if points.empty:
-        return Verdict(
-            claim, "cannot be checked", "No point of the grid was run.", intervals=points
-        )
+        return Verdict(claim, "cannot be checked", "No point was run.", intervals=points)
     frame = intervals(points, claim)
     alone = _sides(frame["low"], frame["high"], claim)
     at_once = _sides(frame["least"], frame["most"], claim)

@@ -50,6 +50,12 @@ def paper_of(notebook: str) -> str:
     return re.sub(r"^\d+-|-beyond$", "", notebook)
 
 
+def paper_letters() -> dict[str, str]:
+    """Return the papers by the letters that notebooks and README use, such as M for mcdf."""
+    papers = load_figures()[0]
+    return {str(row["letter"]): name for name, row in papers.items() if "letter" in row}
+
+
 def load_figures(path: StrPath | None = None) -> tuple[dict[str, dict[str, Any]], list[FigureRow]]:
     """Read title and source of every paper by key, and the table of all their figures."""
     path = files.shared_file("data/figures.toml") if path is None else path

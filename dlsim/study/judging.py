@@ -105,7 +105,7 @@ def judge(names: str | Sequence[str], *frames: pd.DataFrame, **named: pd.DataFra
 def claim_points(name: str) -> pd.DataFrame:
     """Return the points of a claim as they were judged.
 
-    Columns: the place in the grid, ``estimate``, ``low`` and ``high`` (95 % for one point alone),
+    Columns: the place of the point, ``estimate``, ``low`` and ``high`` (95 % for one point alone),
     ``least`` and ``most`` (95 % for all points of the claim at once). There is no row where the
     claim could not be measured.
     """

@@ -1,9 +1,9 @@
 """Measures: from the tidy frame of a sweep to the points that a claim is judged at.
 
 A measure is a function of frames, registered for claims by their ids (`measures`). It returns
-one row per point of the claim's grid: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
+one row per point of the claim: ``point`` (its name), ``estimate``, ``low``, ``high`` (95 %
 interval over replicates), ``n``, the ``values`` of the replicates, whose mean is the estimate, and
-the place in the grid. Policies that met the same workload are compared by the difference within
+the place of the point. Policies that met the same workload are compared by the difference within
 each replicate.
 """
 
@@ -41,7 +41,7 @@ def measures(*claims: str, readings: bool = True) -> Callable[[Any], Any]:
     """Register the decorated function as the measure of claims.
 
     Its parameters name the frames that the claim is measured on, as `dlsim.study.judge` and
-    `dlsim.study.map_of_readings` are given them; it returns the points of the claim's grid.
+    `dlsim.study.map_of_readings` are given them; it returns the points of the claim.
 
     Parameters
     ----------
@@ -70,7 +70,7 @@ def pivot_policies(
 
 
 def name_points(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.DataFrame:
-    """Name the points of a table of estimates after their place in the grid."""
+    """Name the points of a table of estimates after their place."""
     rows = table[list(by)].to_dict("records")
     names = []
     for row in rows:
@@ -80,7 +80,7 @@ def name_points(table: pd.DataFrame, by: Sequence[str], what: str = "") -> pd.Da
 
 
 def estimates(frame: pd.DataFrame, by: Sequence[str], column: str) -> pd.DataFrame:
-    """Estimate one column of a tidy frame at every point of a grid."""
+    """Estimate one column of a tidy frame at every point."""
     return name_points(summary(frame, list(by), column, samples=True), by)
 
 
@@ -99,7 +99,7 @@ def melt_policies(
 
 
 def points(values: pd.DataFrame, by: Sequence[str] = ()) -> pd.DataFrame:
-    """Estimate every column of paired values at every point of a grid."""
+    """Estimate every column of paired values at every point."""
     flat = values if "replicate" in values else values.reset_index()
     columns = [str(name) for name in flat if name not in (*by, "replicate")]
     groups: Any = flat.groupby(list(by), sort=False) if by else [((), flat)]

@@ -44,6 +44,8 @@ CELL_SECONDS = {"quick": 1800.0, "paper": 6 * 3600.0}
 POLL_SECONDS, REPORT_SECONDS = 0.1, 30.0
 #: The folder of executed notebooks in a folder of results, and that of running ones.
 NOTEBOOKS, RUNNING = "notebooks", ".dlsim-running"
+#: How the name of a notebook ends that did not run to its end.
+FAILED = ".failed.ipynb"
 #: The notebooks of the suite that take longest begin first, so that no core is idle at the end.
 #: Those that stand side by side compile different engines: one would wait for the other.
 LONGEST_FIRST = (
@@ -181,7 +183,11 @@ def run_notebook(job: _Job, stop: threading.Event) -> NotebookResult:
         seconds = time.time() - begun
         if stop.is_set():
             return NotebookResult(job.name, None, "interrupted", seconds)
-        return _put_into_place(job, process.returncode, seconds)
+        try:
+            return _put_into_place(job, process.returncode, seconds)
+        except InputError as error:  # a person changed a result while the notebook ran
+            what = f"{job.source.name} failed: {error}"
+            return NotebookResult(job.name, None, "failed", seconds, what)
     except OSError as error:
         raise files.write_error(job.target, error) from error
     finally:
@@ -224,7 +230,7 @@ def _start(job: _Job, mark: str) -> "subprocess.Popen[bytes]":
 def _put_into_place(job: _Job, code: int, seconds: float) -> NotebookResult:
     """Move what the process left to where it belongs, and record it."""
     executed, error_file = job.work / "executed.ipynb", job.work / "error"
-    target, failed = (f"{NOTEBOOKS}/{job.name}{end}" for end in (".ipynb", ".failed.ipynb"))
+    target, failed = (f"{NOTEBOOKS}/{job.name}{end}" for end in (".ipynb", FAILED))
     if code == 0:
         job.home.write(target, read_bytes(executed, MAX_TABLE_BYTES))
         job.home.remove(failed)
@@ -331,30 +337,55 @@ def run_all(
     -------
     list of NotebookResult
         In the order of the names. An interrupt ends the kernels and returns what there is.
+
+    Raises
+    ------
+    InputError
+        For a name, a parameter or a folder that cannot be used, or if a person changed a file that
+        dlsim wrote there; nothing has run then.
     """
     count = worker_pool.count_workers(jobs)
     paths = list(dict.fromkeys(find_notebook(name) for name in names))
-    home = OutputFolder(out, remedy="choose a new or empty folder with --out")
-    parameters, readings = dict(parameters or {}), readings or {}
+    home = OutputFolder(out)
     given = {"out": str(home.folder), "jobs": 1, **(common or {})}
-    scale = str((given | parameters).get("scale", "quick"))
-    limit = CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
-    if cell_seconds is not None:
-        limit = number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
+    asked = dict(parameters or {})
+    limit = _cell_limit(str((given | asked).get("scale", "quick")), cell_seconds)
     picture_format = one_of("figures", figures, PICTURE_FORMATS)
     environment = {FORMAT_VARIABLE: picture_format, worker_pool.JOBS_VARIABLE: "1"}
     environment |= {dask_cluster.DASK_VARIABLE: dask} if dask else {}
     plan = []
     for path in paths:
-        known = parameters_of(path)
-        own = {"reading": readings[path.stem]} if path.stem in readings else {}
-        values = {name: value for name, value in (given | own).items() if name in known}
-        checked = check_parameters(path, values | parameters)
-        plan.append(_Job(path, home, checked, limit, environment, folder))
+        own = {"reading": readings[path.stem]} if readings and path.stem in readings else {}
+        values = _values_of(path, given | own, asked)
+        plan.append(_Job(path, home, values, limit, environment, folder))
     if not plan:
         return []
     with home.lock():
         return _run_plan(plan, count, force, on_end or bool)
+
+
+def _cell_limit(scale: str, cell_seconds: float | None) -> float:
+    """Return the seconds that a cell may run: those that are asked for, or those of the scale."""
+    if cell_seconds is None:
+        return CELL_SECONDS.get(scale, CELL_SECONDS["paper"])
+    return number("cell_seconds", cell_seconds, 0, rule="seconds, at least 0 (0: no limit)")
+
+
+def _values_of(path: Path, given: Mapping[str, Any], asked: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the parameters of a notebook: what it knows of the given ones, all that are asked."""
+    known = parameters_of(path)
+    values = {name: value for name, value in given.items() if name in known}
+    return check_parameters(path, {**values, **asked})
+
+
+def _require_unchanged(plan: Sequence[_Job]) -> None:
+    """Refuse results that a person changed, before anything runs."""
+    home = plan[0].home
+    planned = {f"{NOTEBOOKS}/{job.name}{end}" for job in plan for end in (".ipynb", FAILED)}
+    home.require_unchanged(*sorted(planned | {name for name, _ in home.recorded()}))
+    running = home.folder / RUNNING
+    if running.is_symlink() or running.is_file():
+        home.require_unchanged(RUNNING)
 
 
 def _run_plan(
@@ -362,12 +393,9 @@ def _run_plan(
 ) -> list[NotebookResult]:
     """Take over the results that are there, and run the rest; scorecards wait for the others."""
     results: dict[str, NotebookResult] = {}
-    home, display = plan[0].home, _Display(len(plan))
-    running = home.folder / RUNNING
-    if running.is_symlink() or running.is_file():
-        home.remove(RUNNING)
+    display, running = _Display(len(plan)), plan[0].home.folder / RUNNING
+    _require_unchanged(plan)
     shutil.rmtree(running, ignore_errors=True)  # of a run that was killed
-    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
 
     def end(result: NotebookResult) -> None:
         results[result.name] = result
@@ -377,17 +405,25 @@ def _run_plan(
     try:
         for of_scorecards in (False, True):
             wave = [job for job in plan if job.is_scorecard == of_scorecards]
-            earlier = {} if force else {job.name: _reusable(job) for job in wave}
-            for result in filter(None, earlier.values()):
-                end(result)
-            todo = [job for job in wave if job.name not in results]
-            todo.sort(key=lambda job: rank.get(job.name, len(rank)))
-            if not any(result.status == "interrupted" for result in results.values()):
+            todo = _take_over(wave, force, end)
+            if "interrupted" not in {result.status for result in results.values()}:
                 _run_wave(todo, count, display, end)
     finally:
         shutil.rmtree(running, ignore_errors=True)
     never = (NotebookResult(job.name, None, "interrupted", 0.0) for job in plan)
     return [results.get(result.name, result) for result in never]
+
+
+def _take_over(
+    wave: Sequence[_Job], force: bool, end: Callable[[NotebookResult], None]
+) -> list[_Job]:
+    """Report the results that are there already; return the other notebooks, the longest first."""
+    found = {job.name: None if force else _reusable(job) for job in wave}
+    for result in filter(None, found.values()):
+        end(result)
+    rank = {name: place for place, name in enumerate(LONGEST_FIRST)}
+    todo = [job for job in wave if not found[job.name]]
+    return sorted(todo, key=lambda job: rank.get(job.name, len(rank)))
 
 
 def _run_wave(

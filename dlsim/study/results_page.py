@@ -33,11 +33,16 @@ from dlsim.study.pages import RESULTS_PAGE, SCORECARD, PageFrame, pages_of_run, 
 SCHEMA_VERSION = 1
 
 
+def _page_of(notebook: str) -> str:
+    return f"notebooks/{notebook}.html"
+
+
 class RunPages:
     """The pages of a run's notebooks, each written as soon as its notebook has ended."""
 
     def __init__(self, out: StrPath, names: Collection[str]) -> None:
         self.home, self.names = OutputFolder(out), names  # names of all notebooks of the run
+        self.home.require_unchanged("run.json", RESULTS_PAGE, *map(_page_of, names))
         self.done: set[str] = set()
         self.problems: list[str] = []
 
@@ -46,7 +51,7 @@ class RunPages:
         if result.name in self.done:
             return
         self.done.add(result.name)
-        page = f"notebooks/{result.name}.html"
+        page = _page_of(result.name)
         is_there = result.reused and (self.home.folder / page).is_file()
         if not result.path or result.name == SCORECARD or is_there:
             return
@@ -86,18 +91,23 @@ def write_results_page(
         pages.write(result)
     pages.remove_old()
     problems += unread + pages.problems
-    line = claims.headline(claims.words_for_readers(card))
-    for status in ("failed", "interrupted"):
-        if count := sum(one.status == status for one in results):
-            line += f"; {count} notebook{'s' * (count > 1)} {status}"
     page = home.folder / RESULTS_PAGE
     shown = page.relative_to(Path.cwd()) if page.is_relative_to(Path.cwd()) else page
     record = _record(home.folder, results, meta, card)
-    record |= {"headline": f"{line} - {shown}", "problems": problems}
+    record |= {"headline": f"{_headline(card, results)} - {shown}", "problems": problems}
     home.write("run.json", (json.dumps(record, indent=1, default=str) + "\n").encode())
     if all(one.status != "interrupted" for one in results):
         _write_results_page(home, results, problems, _facts(record))
     return str(record["headline"])
+
+
+def _headline(card: pd.DataFrame, results: Sequence[NotebookResult]) -> str:
+    """Return how many claims have each verdict, and how many notebooks did not end well."""
+    line = claims.headline(claims.words_for_readers(card))
+    for status in ("failed", "interrupted"):
+        if count := sum(one.status == status for one in results):
+            line += f"; {count} notebook{'s' * (count > 1)} {status}"
+    return line
 
 
 def _collect_verdicts(

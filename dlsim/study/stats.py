@@ -252,7 +252,7 @@ def relative_reduction(
     value, reference
         The two values of `by` that are compared: 1 - value / reference is estimated.
     at : str or sequence of str
-        The other columns of the grid: one estimate for each of their combinations.
+        The other columns of the points: one estimate for each of their combinations.
 
     Raises
     ------
@@ -267,5 +267,5 @@ def relative_reduction(
     is_unique = not (one.duplicated(keys).any() or other.duplicated(keys).any())
     if both.empty or not (is_unique and len(one) == len(other) == len(both)):
         what = f"{by} = {value!r} and {reference!r} each need one row per {', '.join(keys)}"
-        raise InputError(f"{what}: run both, and name in `at` the other columns of the grid")
+        raise InputError(f"{what}: run both, and name in `at` the other columns of the points")
     return reduction(both[f"{column} value"], both[f"{column} reference"], both[places])

@@ -3,10 +3,11 @@
 import zipfile
 from pathlib import Path
 
+from dlsim.study.figures import paper_letters
 from tests.golden.blocks import FOLDER
 
 #: The papers, as their result files are named.
-PAPERS = ("mcdf", "inserted-idle-time", "steady-state", "cpu-gpu", "bricks", "theory")
+PAPERS = (*paper_letters().values(), "theory")
 #: Files of measured durations, which no two runs share.
 MEASURED = ("steady-state-fig5.csv", "bricks-seconds.csv")
 #: Every file gets this date, so that equal results are equal archives.

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.output_folder import RECORD_FILE, OutputFolder
+from dlsim.output_folder import OutputFolder
 from dlsim.study import notebooks
 from dlsim.study.notebooks import run_all
 from dlsim.study.report import Results
@@ -127,20 +127,21 @@ def test_a_notebook_that_changes_while_it_runs_runs_as_it_was(tmp_path):
     assert "as it was" in result.path.read_text()
 
 
-def test_what_stands_in_the_way_of_a_batch_is_said_or_kept(tmp_path, monkeypatch):
+def test_what_stands_in_the_way_of_a_batch_is_refused_and_stays(tmp_path, monkeypatch):
     source = write_notebook(tmp_path / "one.ipynb", "1")
     out, mine = tmp_path / "out", tmp_path / "mine"
-    (out / "data").mkdir(parents=True)
     mine.mkdir()
     (mine / "a").touch()
-    OutputFolder(mine.parent / "new").acquire()  # so that the folder is dlsim's from the beginning
-    os.replace(mine.parent / "new" / RECORD_FILE, out / RECORD_FILE)
+    OutputFolder(out).acquire()
     (out / notebooks.RUNNING).symlink_to(mine)
+    with pytest.raises(InputError, match=f"{notebooks.RUNNING}: not as dlsim wrote it"):
+        run_all([source], out=out)
+    assert (out / notebooks.RUNNING).readlink() == mine
+    assert (mine / "a").exists()
+    (out / notebooks.RUNNING).unlink()
     monkeypatch.setattr("sys.stderr", None)  # as where it is closed
     (done,) = run_all([source], out=out)
     assert done.status == "ok", done.error
-    assert (out / "changed" / notebooks.RUNNING).readlink() == mine
-    assert (mine / "a").exists()
 
 
 def test_a_cell_that_never_ends_is_ended_with_all_that_it_started(tmp_path, monkeypatch):

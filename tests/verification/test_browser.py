@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from dlsim import explore
 from tests.verification.lab_browser import (
     PATIENCE,
     Notebook,
@@ -20,7 +21,7 @@ PAPER = "30-inserted-idle-time"
 EXPLORE = "70-explore"
 #: Few points of each figure: all that is drawn and said is there, sooner.
 SMALL = {"loads": [0.5, 1.0], "taus": [8, 1]}
-PANELS = ("timing", "schedules", "idle_time", "wan", "grid", "queue", "overlap")
+PANELS = tuple(explore.PANELS)
 #: JupyterLab's own: pictures of a cell get no name (a sentence below says it), and what is wider
 #: than the notebook, a table or a line of code, is scrolled by keys though it is no stop of Tab.
 OF_THE_LAB = {"image-alt", "scrollable-region-focusable"}

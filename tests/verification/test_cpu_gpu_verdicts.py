@@ -15,7 +15,7 @@ MIXES, RIVALS = ("a", "b"), ("mct", "gpu-only", "cpu-only", "preferred", "round-
 
 
 def made(level, noise=0.01, column="makespan", **axes):
-    """Eight replicates of a number at every point of a grid, give or take a per cent."""
+    """Eight replicates of a number at every point, give or take a per cent."""
     names = [*axes, "replicate"]
     rows = pd.DataFrame(product(*axes.values(), range(8)), columns=names)
     factor = 1 + noise * np.random.default_rng(rows.shape).standard_normal(len(rows))

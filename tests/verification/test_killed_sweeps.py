@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 
 from dlsim.errors import StudyError
-from dlsim.study.grid import sweep
+from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.children import spawn, until
 from tests.scale import scale_count
-from tests.test_grid import (
-    GRID,
+from tests.test_sweeps import (
+    POINTS,
     ROOT,
     _pool,
     alive_elsewhere,
@@ -34,11 +34,11 @@ __all__ = ["_pool", "cache", "eager", "marks"]  # fixtures
 
 SCRIPT = """
 import sys
-from dlsim.study import grid
+from dlsim.study import sweeps
 from tests.sweep_functions import marked
-grid.SECONDS_BEFORE_WORKERS = 0
+sweeps.SECONDS_BEFORE_WORKERS = 0
 fixed = {"marks": sys.argv[1], "wait": 0.02}
-grid.sweep(marked, {"load": range(int(sys.argv[2]))}, replicates=8, jobs=2, fixed=fixed)
+sweeps.sweep(marked, {"load": range(int(sys.argv[2]))}, replicates=8, jobs=2, fixed=fixed)
 """
 
 
@@ -115,7 +115,7 @@ def test_two_workers_of_dask_give_the_same_bytes(cache, monkeypatch):
     with distributed.LocalCluster(n_workers=2, threads_per_worker=1, **quiet) as cluster:
         with distributed.Client(cluster) as client:
             executor = client.get_executor(pure=False)
-            there = text_of(sweep(functions.draw, GRID, replicates=4, executor=executor))
+            there = text_of(sweep(functions.draw, POINTS, replicates=4, executor=executor))
             ours = sweep(define(source), {"load": range(8)}, 2, executor=executor)
             theirs = set(client.run(os.getpid).values())
             monkeypatch.setenv("DLSIM_DASK", cluster.scheduler_address)
@@ -126,4 +126,4 @@ def test_two_workers_of_dask_give_the_same_bytes(cache, monkeypatch):
     assert ours["value"].tolist() == [3 * load for load in range(8) for _ in range(2)]
     assert len(files(cache)) == 24 + 16 + 8
     monkeypatch.setenv("DLSIM_CACHE", str(cache.with_name("here")))
-    assert text_of(sweep(functions.draw, GRID, replicates=4, jobs=1)) == there
+    assert text_of(sweep(functions.draw, POINTS, replicates=4, jobs=1)) == there

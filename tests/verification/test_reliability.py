@@ -9,13 +9,13 @@
 3. Schedulers keep their word as tasks arrive and time passes: test_realtime_properties
    (stateful: ``Office``), test_broker (stateful: ``Organisation``).
 4. A run that is killed resumes with the same bytes; a full disk or a folder that cannot be
-   written to is an error: test_grid
+   written to is an error: test_sweeps
    (test_a_killed_sweep_loses_no_finished_cell_and_leaves_no_worker,
    test_a_worker_that_dies_costs_nothing_but_its_cell,
    test_a_full_disk_is_an_error_and_leaves_no_file), test_faults
    (test_kills_of_the_command_lose_nothing_and_leave_no_process), test_dask, test_files
    (test_killed_writer_never_shows_half_a_file, test_read_only_folder).
-5. Same seed, same bytes, for any number of workers and back end: test_grid
+5. Same seed, same bytes, for any number of workers and back end: test_sweeps
    (test_one_and_two_jobs_and_any_executor_give_the_same_bytes,
    test_two_workers_of_dask_give_the_same_bytes).
 6. A broken file is refused by name, line and field: test_damaged_files,

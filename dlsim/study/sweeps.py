@@ -1,6 +1,6 @@
-"""Call a function over a grid and replicates, on any executor, and keep every finished cell.
+"""Call a function at many points and replicates, on any executor, and keep every finished cell.
 
-A cell is one call: (function, point of the grid, replicate). Its result is a small text file in the
+A cell is one call: (function, point, replicate). Its result is a small text file in the
 cache folder, named by a digest of everything that decides it (`dlsim.study.fingerprint`). A sweep
 that was killed resumes with the cells that have no file; nothing is ever unpickled from disk.
 """
@@ -36,42 +36,50 @@ SECONDS_BEFORE_WORKERS = 1.0
 #: How often a sweep continues with new workers after some have died.
 RETRIES = 2
 
-GridPoint = dict[str, Any]
+Point = dict[str, Any]
 
 
 class Cell(NamedTuple):
     """One call of a sweep: where it stands in the result, and the file that keeps it."""
 
-    point: GridPoint
+    point: Point
     replicate: int
     file: Path | None
 
 
-# ------------------------------------------------------------------ the grid
+# ------------------------------------------------------------------ the points
 
 
-def points_of(grid: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[GridPoint]:
-    """Return the points of a grid, in order; refuse none at all, or points that differ in kind."""
-    if isinstance(grid, Mapping):
-        for name, values in grid.items():
-            if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
-                what = f"grid[{name!r}] must be a list of values, got {values!r}:"
-                raise InputError(f"{what} write [value], or give a constant in fixed")
-        rows = [dict(zip(grid, row, strict=True)) for row in itertools.product(*grid.values())]
-    elif isinstance(grid, str) or not hasattr(grid, "__iter__"):
-        raise InputError(f"grid must be a mapping of lists, or a list of points; got {grid!r}")
-    else:
-        rows = [dict(mapping(f"point {k} of the grid", row)) for k, row in enumerate(grid)]
+def points_of(given: Mapping[str, Any] | Sequence[Mapping[str, Any]]) -> list[Point]:
+    """Return the points of a sweep, in order; refuse none, or points that differ in kind."""
+    rows = _combinations(given) if isinstance(given, Mapping) else _listed_points(given)
     if not rows:
-        raise InputError("the grid has no points: give every parameter at least one value")
+        raise InputError("the sweep has no points: give every parameter at least one value")
     for number, row in enumerate(rows):
         if row.keys() != rows[0].keys():
-            what = f"point {number} of the grid has parameters {sorted(row)}, point 0 has"
+            what = f"point {number} has parameters {sorted(row)}, point 0 has"
             raise InputError(f"{what} {sorted(rows[0])}: give all points the same ones")
     return [{name: unwrap_scalar(value) for name, value in row.items()} for row in rows]
 
 
-def _cells(points: list[GridPoint], replicates: int, seed: int, folder: Path | None) -> list[Cell]:
+def _combinations(given: Mapping[str, Any]) -> list[Point]:
+    """Return all combinations of the values of each parameter, the last one varying fastest."""
+    for name, values in given.items():
+        if isinstance(values, str | Mapping) or not hasattr(values, "__iter__"):
+            what = f"points[{name!r}] must be a list of values, got {values!r}:"
+            raise InputError(f"{what} write [value], or give a constant in fixed")
+    return [dict(zip(given, row, strict=True)) for row in itertools.product(*given.values())]
+
+
+def _listed_points(given: Sequence[Mapping[str, Any]]) -> list[Point]:
+    """Return the points of a list; refuse anything else."""
+    if isinstance(given, str) or not hasattr(given, "__iter__"):
+        what = "points must be a mapping of lists, or a list of mappings"
+        raise InputError(f"{what}; got {given!r}")
+    return [dict(mapping(f"point {k}", row)) for k, row in enumerate(given)]
+
+
+def _cells(points: list[Point], replicates: int, seed: int, folder: Path | None) -> list[Cell]:
     """Return the cells point by point, each with all its replicates."""
     result = []
     for point in points:
@@ -83,7 +91,7 @@ def _cells(points: list[GridPoint], replicates: int, seed: int, folder: Path | N
     return result
 
 
-def _cell_folder(function: Callable[..., Any], fixed: GridPoint, points: list[GridPoint]) -> Path:
+def _cell_folder(function: Callable[..., Any], fixed: Point, points: list[Point]) -> Path:
     """Return the folder of the cells of a function with these fixed arguments."""
     known, modules = fingerprint((function, sorted(fixed.items())))
     modules |= fingerprint(points)[1]
@@ -96,23 +104,31 @@ def _cell_folder(function: Callable[..., Any], fixed: GridPoint, points: list[Gr
 
 def encode(result: Any, taken: set[str]) -> str:
     """Return the result of a function as one line of JSON, column by column."""
-    if isinstance(result, pd.DataFrame):
-        table = {str(name): column.tolist() for name, column in result.items()}
-    else:
-        rows = [result] if isinstance(result, Mapping) else result
-        if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
-            what = "the function of a sweep must return a dict, a list of dicts or a DataFrame"
-            raise StudyError(f"{what}, got {type(result).__name__}")
-        names = dict.fromkeys(name for row in rows for name in row)
-        table = {str(name): [row.get(name) for row in rows] for name in names}
+    table = _columns_of(result)
     if clash := taken & table.keys():
-        raise StudyError(f"the result has columns {sorted(clash)} that the grid has too: rename")
-    for name, values in table.items():
-        table[name] = [unwrap_scalar(value) for value in values]
-        for value in table[name]:
-            if value is not None and not isinstance(value, bool | int | float | str):
-                raise StudyError(f"column {name!r} must hold numbers or text, got {value!r}")
+        raise StudyError(f"the result has columns {sorted(clash)} that the points have too: rename")
+    table = {name: [_plain(name, value) for value in values] for name, values in table.items()}
     return json.dumps(table, separators=(",", ":"))
+
+
+def _columns_of(result: Any) -> dict[str, list[Any]]:
+    """Return the columns of a DataFrame, a dict or a list of dicts; refuse anything else."""
+    if isinstance(result, pd.DataFrame):
+        return {str(name): column.tolist() for name, column in result.items()}
+    rows = [result] if isinstance(result, Mapping) else result
+    if not isinstance(rows, list) or not all(isinstance(row, Mapping) for row in rows):
+        what = "the function of a sweep must return a dict, a list of dicts or a DataFrame"
+        raise StudyError(f"{what}, got {type(result).__name__}")
+    names = dict.fromkeys(name for row in rows for name in row)
+    return {str(name): [row.get(name) for row in rows] for name in names}
+
+
+def _plain(name: str, value: Any) -> Any:
+    """Return a value of a column as Python's own number or text; refuse anything else."""
+    plain = unwrap_scalar(value)
+    if plain is not None and not isinstance(plain, bool | int | float | str):
+        raise StudyError(f"column {name!r} must hold numbers or text, got {plain!r}")
+    return plain
 
 
 def _write(file: Path, text: str) -> None:
@@ -161,7 +177,7 @@ def _frame(cells: list[Cell], tables: Sequence[dict[str, list[Any]]]) -> pd.Data
 
 
 def _call(
-    function: Callable[..., Any], fixed: GridPoint, point: GridPoint, seed: int, replicate: int
+    function: Callable[..., Any], fixed: Point, point: Point, seed: int, replicate: int
 ) -> str:
     """Call the function for one cell, and return its result as text."""
     stream = np.random.SeedSequence(seed, spawn_key=(replicate,))
@@ -194,9 +210,7 @@ def call_in_worker(
 class _Sweep:
     """The cells of a sweep that are done, and those still to do."""
 
-    def __init__(
-        self, function: Callable[..., Any], fixed: GridPoint, seed: int, label: str
-    ) -> None:
+    def __init__(self, function: Callable[..., Any], fixed: Point, seed: int, label: str) -> None:
         self.function, self.fixed, self.seed, self.label = function, fixed, seed, label
         self.cells: list[Cell] = []
         self.results: dict[int, dict[str, list[Any]]] = {}
@@ -282,6 +296,24 @@ class _Sweep:
                 worker_pool.close_pool()
                 raise
 
+    def complete(self, executor: Executor | None, workers: int) -> None:
+        """Call the pending cells on an executor, or else here and then in worker processes."""
+        label, total = self.label, len(self.cells)
+        bar = progress.progress_bar(label, total, len(self.results), _reporter(label, total))
+        try:
+            with bar as self.show:
+                if executor is not None and self.pending:
+                    self.run_on(executor)
+                else:
+                    self.run_here(SECONDS_BEFORE_WORKERS if workers > 1 else math.inf)
+                    if self.pending:
+                        self.run_on_pool(workers)
+        except (BrokenExecutor, CancelledError) as error:
+            what = f"{label}: the executor failed ({type(error).__name__}); {self.status}"
+            raise StudyError(what) from error
+        except KeyboardInterrupt:
+            raise KeyboardInterrupt(f"{label}: {self.status}") from None
+
     @property
     def status(self) -> str:
         """The progress of the sweep, and whether a rerun resumes there."""
@@ -291,7 +323,7 @@ class _Sweep:
 
 def sweep(
     function: Callable[..., Any],
-    grid: Mapping[str, Any] | Sequence[Mapping[str, Any]],
+    points: Mapping[str, Any] | Sequence[Mapping[str, Any]],
     replicates: int | None = None,
     seed: int | None = None,
     jobs: int | None = None,
@@ -299,9 +331,9 @@ def sweep(
     fixed: Mapping[str, Any] | None = None,
     label: str = "",
 ) -> pd.DataFrame:
-    """Call a function at every point of a grid, several times, and return one tidy frame.
+    """Call a function at every point, several times, and return one tidy frame.
 
-    The result depends on function, grid, replicates, seed and fixed alone: it is the same for any
+    The result depends on function, points, replicates, seed and fixed alone: it is the same for any
     executor and any number of jobs. Finished cells are kept on disk, so that a sweep that was
     killed, interrupted or failed goes on where it stopped, and a repeated one is read back.
 
@@ -311,7 +343,7 @@ def sweep(
         Called as ``function(**point, **fixed, seed=SeedSequence)``; returns a dict, a list
         of dicts or a DataFrame of numbers and text: one row, or several. A function of a notebook
         works, with the helpers and values that it uses.
-    grid : mapping of str to list, or list of mapping
+    points : mapping of str to list, or list of mapping
         The values of each parameter (all combinations are visited, the last parameter
         varies fastest), or the points themselves.
     replicates : int, optional
@@ -333,13 +365,13 @@ def sweep(
     Returns
     -------
     DataFrame
-        The grid's columns, ``replicate``, the result's columns; in grid order, then by
-        replicate. A column that a cell did not return is empty there.
+        The points' columns, ``replicate``, the result's columns; in the order of the points, then
+        by replicate. A column that a cell did not return is empty there.
 
     Raises
     ------
     InputError
-        For a grid or a number that cannot be, or a cache folder that is not this user's alone.
+        For points or a number that cannot be, or a cache folder that is not this user's alone.
     StudyError
         If a cell fails (the message names its point and replicate) or returns something else than
         a table of numbers and text, if the cache is full, or if workers die again and again.
@@ -361,10 +393,10 @@ def sweep(
     2  6  4          0   7.211103
     3  6  8          0  10.000000
     """
-    points, constants = points_of(grid), dict(mapping("fixed", fixed or {}))
-    names = points[0].keys()
+    places, constants = points_of(points), dict(mapping("fixed", fixed or {}))
+    names = places[0].keys()
     for name in {"seed", "replicate"} & (names | constants) | names & constants:
-        raise InputError(f"{name!r} is reserved, or both in grid and fixed: rename it")
+        raise InputError(f"{name!r} is reserved, or both in points and fixed: rename it")
     defaults = session.sweep_defaults()
     replicates = whole("replicates", defaults.replicates if replicates is None else replicates)
     seed = whole("seed", defaults.seed if seed is None else seed, 0, math.inf)
@@ -373,33 +405,27 @@ def sweep(
         executor = defaults.executor or cluster_executor()
     label = label or str(getattr(function, "__name__", "sweep"))
     run = _Sweep(function, constants, seed, label)
+    folder = _folder_or_none(function, constants, places, label)
+    if folder is None:
+        workers, executor = 1, None
+    run.cells = _cells(places, replicates, seed, folder)
+    run.load()
+    run.complete(executor, workers)
+    return _frame(run.cells, [run.results[number] for number in range(len(run.cells))])
+
+
+def _folder_or_none(
+    function: Callable[..., Any], fixed: Point, points: list[Point], label: str
+) -> Path | None:
+    """Return the folder of the cells; say why there is none if the function cannot be sent."""
     ship_by_value()
     try:
-        folder = _cell_folder(function, constants, points)
+        return _cell_folder(function, fixed, points)
     except InputError:
         raise
     except Exception as error:  # whatever pickling raises
         print(f"{label}: cannot be sent to workers ({error}); it runs here, and nothing is kept")
-        folder, workers, executor = None, 1, None
-    run.cells = _cells(points, replicates, seed, folder)
-    run.load()
-    total = len(run.cells)
-    try:
-        with progress.progress_bar(
-            label, total, len(run.results), _reporter(label, total)
-        ) as run.show:
-            if executor is not None and run.pending:
-                run.run_on(executor)
-            else:
-                run.run_here(SECONDS_BEFORE_WORKERS if workers > 1 else math.inf)
-                if run.pending:
-                    run.run_on_pool(workers)
-    except (BrokenExecutor, CancelledError) as error:
-        what = f"{label}: the executor failed ({type(error).__name__}); {run.status}"
-        raise StudyError(what) from error
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(f"{label}: {run.status}") from None
-    return _frame(run.cells, [run.results[number] for number in range(total)])
+        return None
 
 
 def _reporter(label: str, total: int) -> Callable[[int], object] | None:

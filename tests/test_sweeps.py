@@ -18,15 +18,14 @@ from dlsim import cache as caches
 from dlsim.errors import InputError, StudyError
 from dlsim.realtime import Cluster, execution_time
 from dlsim.study import fingerprint as fingerprints
-from dlsim.study import grid as grids
-from dlsim.study import worker_pool
+from dlsim.study import sweeps, worker_pool
 from dlsim.study.fingerprint import fingerprint, parts, parts_used, surroundings
-from dlsim.study.grid import sweep
+from dlsim.study.sweeps import sweep
 from tests import sweep_functions as functions
 from tests.children import alive
 
 ROOT = Path(__file__).parent.parent
-GRID = {"load": [0.5, 1.0, 2.5], "policy": ["MCDF", "FIFO"]}
+POINTS = {"load": [0.5, 1.0, 2.5], "policy": ["MCDF", "FIFO"]}
 
 
 @pytest.fixture(autouse=True)
@@ -50,7 +49,7 @@ def _pool():
 @pytest.fixture
 def eager(monkeypatch):
     """Start worker processes after the first cell, however little there is to do."""
-    monkeypatch.setattr(grids, "SECONDS_BEFORE_WORKERS", 0.0)
+    monkeypatch.setattr(sweeps, "SECONDS_BEFORE_WORKERS", 0.0)
 
 
 @pytest.fixture
@@ -75,25 +74,28 @@ def text_of(frame):
 # ------------------------------------------------------------------ what comes out
 
 
-def test_rows_are_in_grid_order_then_by_replicate():
-    frame = sweep(functions.draw, GRID, replicates=3, jobs=1)
+def test_rows_are_in_the_order_of_the_points_then_by_replicate():
+    frame = sweep(functions.draw, POINTS, replicates=3, jobs=1)
     expected = [
-        (load, policy, k) for load in GRID["load"] for policy in GRID["policy"] for k in range(3)
+        (load, policy, k)
+        for load in POINTS["load"]
+        for policy in POINTS["policy"]
+        for k in range(3)
     ]
     assert list(frame[["load", "policy", "replicate"]].itertuples(index=False)) == expected
     assert list(frame)[3:] == ["value", "third", "odd", "count", "name", "flag"]
 
 
 def test_random_numbers_are_those_of_the_replicate_at_every_point():
-    frame = sweep(functions.draw, GRID, replicates=2, seed=7, jobs=1)
+    frame = sweep(functions.draw, POINTS, replicates=2, seed=7, jobs=1)
     for row in frame.itertuples():
         stream = np.random.SeedSequence(7, spawn_key=(row.replicate,))
         assert row.value == row.load * np.random.default_rng(stream).standard_normal()
 
 
 def test_values_read_back_to_the_last_bit():
-    first = sweep(functions.draw, GRID, replicates=5, jobs=1)
-    pd.testing.assert_frame_equal(sweep(functions.draw, GRID, replicates=5, jobs=1), first)
+    first = sweep(functions.draw, POINTS, replicates=5, jobs=1)
+    pd.testing.assert_frame_equal(sweep(functions.draw, POINTS, replicates=5, jobs=1), first)
     assert set(first["name"]) == {"mcdf é\n\u2028", "fifo é\n\u2028"}
 
 
@@ -111,7 +113,7 @@ def test_one_and_two_jobs_and_any_executor_give_the_same_bytes(eager, cache, mon
         monkeypatch.setenv("DLSIM_CACHE", str(cache.with_name(name)))
         with ThreadPoolExecutor(3) as threads:
             more = {"executor": threads} if name == "threads" else options
-            found[name] = text_of(sweep(functions.draw, GRID, replicates=4, **more))
+            found[name] = text_of(sweep(functions.draw, POINTS, replicates=4, **more))
     assert found["one"] == found["two"] == found["threads"]
 
 
@@ -199,7 +201,7 @@ def test_where_a_function_stands_and_comments_do_not_count(source):
 IN_A_NEW_PROCESS = """
 import sys
 sys.path.insert(0, sys.argv[1])
-from tests.test_grid import DIFFERENT, define
+from tests.test_sweeps import DIFFERENT, define
 from dlsim.study.fingerprint import fingerprint, surroundings
 for source in DIFFERENT:
     digest, modules = fingerprint(define(source))
@@ -474,7 +476,7 @@ def test_an_error_names_its_cell_and_the_others_stay(jobs, eager, cache):
         ("text", "got str"),
         ("list", r"column 'a' must hold numbers or text, got \[1\]"),
         ("time", "column 'a' must hold numbers or text, got datetime"),
-        ("clash", r"columns \['load'\] that the grid has too"),
+        ("clash", r"columns \['load'\] that the points have too"),
     ],
 )
 def test_results_that_are_no_table_are_refused(what, message):
@@ -484,7 +486,7 @@ def test_results_that_are_no_table_are_refused(what, message):
 
 def test_workers_with_another_dlsim_are_refused():
     with pytest.raises(StudyError, match="restart the kernel, and the workers"):
-        grids.call_in_worker(b"", b"", 0, 0, frozenset(), "another digest")
+        sweeps.call_in_worker(b"", b"", 0, 0, frozenset(), "another digest")
 
 
 @pytest.mark.parametrize(
@@ -492,15 +494,15 @@ def test_workers_with_another_dlsim_are_refused():
     [
         ({"load": []}, {}, "no points"),
         ([], {}, "no points"),
-        (5, {}, "grid must be a mapping of lists, or a list of points; got 5"),
-        ([{"a": 1}, 2], {}, "point 1 of the grid must be a mapping such as a dict, got 2"),
+        (5, {}, "points must be a mapping of lists, or a list of mappings; got 5"),
+        ([{"a": 1}, 2], {}, "point 1 must be a mapping such as a dict, got 2"),
         ({"a": [1]}, {"fixed": [1]}, r"fixed must be a mapping such as a dict, got \[1\]"),
-        ({"policy": "MCDF"}, {}, r"grid\['policy'\] must be a list of values, got 'MCDF'"),
+        ({"policy": "MCDF"}, {}, r"points\['policy'\] must be a list of values, got 'MCDF'"),
         ({"load": 0.5}, {}, r"write \[value\]"),
-        ([{"a": 1}, {"b": 1}], {}, r"point 1 of the grid has parameters \['b'\]"),
+        ([{"a": 1}, {"b": 1}], {}, r"point 1 has parameters \['b'\]"),
         ({"seed": [1]}, {}, "'seed' is reserved"),
         ({"replicate": [1]}, {}, "'replicate' is reserved"),
-        ({"a": [1]}, {"fixed": {"a": 1}}, "both in grid and fixed"),
+        ({"a": [1]}, {"fixed": {"a": 1}}, "both in points and fixed"),
         ({"a": [1]}, {"replicates": 0}, "replicates must be a whole number of at least 1, got 0"),
         ({"a": [1]}, {"seed": -1}, "seed must be a whole number of at least 0, got -1"),
         ({"a": [1]}, {"jobs": 1.5}, "jobs must be a whole number"),
