@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dlsim.errors import InputError
 from tests.scale import scale_count
-from tests.test_swf import line
+from tests.test_joblog_swf import line
 from tests.verification.executed import in_one_space
 from tests.verification.notebook_code import functions_of
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.swf import read_log
+from dlsim.joblog import read_log
 
 HEADER = """; Version: 2.2
 ; Computer: Abacus
