@@ -23,7 +23,6 @@ import sys
 import tempfile
 import tomllib
 import zipfile
-import zlib
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -263,13 +262,11 @@ def _open_zip(raw: BufferedReader) -> IO[bytes] | None:
 
 
 def _open_zst(raw: BufferedReader) -> IO[bytes] | None:
-    """Open a Zstandard file, or return None if neither Python nor pandas' library can."""
-    with suppress(ImportError):  # since Python 3.14
-        return importlib.import_module("compression.zstd").ZstdFile(raw)
-    with suppress(ImportError):
-        unpack = importlib.import_module("zstandard").ZstdDecompressor()
-        return BufferedReader(unpack.stream_reader(raw, read_across_frames=True))
-    return None
+    """Open a Zstandard file, or return None if this Python cannot."""
+    for module in ("compression.zstd", "backports.zstd"):  # since Python 3.14; before
+        with suppress(ImportError):
+            return importlib.import_module(module).ZstdFile(raw)
+    return None  # the package zstandard takes a file that is cut off for a whole one
 
 
 #: Name and opener of compressed files, by their first bytes; None if nothing here can read them.
@@ -283,9 +280,6 @@ COMPRESSIONS: dict[bytes, tuple[str, Callable[[BufferedReader], Any] | None]] = 
     b"\x1f\x9d": ("Z", None),
     b"\4\x22\x4d\x18": ("lz4", None),
 }
-#: What the libraries raise for a damaged or encrypted file.
-_DAMAGE = (OSError, EOFError, MemoryError, RuntimeError, zlib.error, lzma.LZMAError)
-_DAMAGE += (zipfile.BadZipFile,)  # type: ignore[assignment]
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 
 
@@ -329,7 +323,9 @@ def numbered_lines(path: StrPath, limit: int = MAX_TABLE_BYTES) -> Iterator[tupl
     except UnicodeDecodeError as error:
         what = "not UTF-16 text, as its first bytes say; save the file as UTF-8"
         raise line_error(path, number + 1, what) from error
-    except _DAMAGE as error:
+    except DlsimError:
+        raise
+    except Exception as error:  # each library has its own for a damaged or locked file
         what = f"cannot be read on ({error}); fetch the file again"
         raise line_error(path, number + 1, what) from error
 

@@ -18,7 +18,7 @@ FORMATS = {
     "csv": f"a table with the columns {', '.join(REQUIRED)}",
     "slurm": "the accounting of Slurm, as sacct --parsable2 writes it",
 }
-#: Lines at the begin of a file by which its format is recognised.
+#: Lines at the beginning of a file, without blank ones, by which its format is recognised.
 _FIRST_LINES = 20
 _NUMBERS = re.compile(rb"[-+.\deE\s]+")
 
@@ -31,9 +31,11 @@ def recognise(path: StrPath, limit: int = MAX_LOG_BYTES) -> str:
     InputError
         For a file of no known format; the message says what it looks like.
     """
-    head = islice(numbered_lines(path, limit), _FIRST_LINES)
-    lines = {number: line.removeprefix(b"\xef\xbb\xbf").strip() for number, line in head}
-    lines = {number: line for number, line in lines.items() if line}
+    stripped = (
+        (number, line.removeprefix(b"\xef\xbb\xbf").strip())
+        for number, line in numbered_lines(path, limit)
+    )
+    lines = dict(islice(((number, line) for number, line in stripped if line), _FIRST_LINES))
     if not lines:
         what = "the file ends without a single job line; give a line per job"
         raise line_error(path, 1, what)

@@ -11,6 +11,8 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -18,7 +20,7 @@ from numpy.typing import NDArray
 
 from dlsim.files import StrPath, line_error, numbered_lines
 from dlsim.joblog.log import MAX_DATE, MAX_SECONDS, Log, first_reason, make_log
-from dlsim.validate import did_you_mean, one_of
+from dlsim.validate import one_of
 
 #: Names of the columns that are read; of several, the first that the export has. The first of each
 #: stands in `COMMAND`.
@@ -42,11 +44,11 @@ COLUMNS = {
 COMMAND = "TZ=UTC sacct -a -X --parsable2 -S 2025-01-01 -E 2025-07-01 -o " + ",".join(
     names[0] for names in COLUMNS.values()
 )
-#: What is counted as a processor: the column that says it, and its name in AllocTRES.
+#: What is counted as a processor: the columns that say it, and its name in AllocTRES.
 COUNTED = {
-    "processors": ("processors", "cpu"),
-    "gpus": ("", "gres/gpu"),
-    "nodes": ("nodes", "node"),
+    "processors": (("processors", "resources"), "cpu"),
+    "gpus": (("resources",), "gres/gpu"),
+    "nodes": (("nodes", "resources"), "node"),
 }
 
 #: States of jobs that run, for exports without the column End.
@@ -118,10 +120,10 @@ def _resource(text: str, name: str) -> float:
     return sum(_count(amount) for key, amount in amounts.items() if key.startswith(f"{name}:"))
 
 
-def _each(texts: pd.Series, value_of: Callable[[str], float]) -> NDArray[np.float64]:
+def _each(texts: pd.Series, value_of: Callable[[str], Any], kind: type = float) -> NDArray[Any]:
     """Return a function of each text, computed once for equal ones."""
     codes, different = pd.factorize(texts)
-    return np.array([value_of(text) for text in different], dtype=float)[codes]
+    return np.array([value_of(text) for text in different], dtype=kind)[codes]
 
 
 def _seconds(texts: pd.Series) -> NDArray[np.float64]:
@@ -130,11 +132,11 @@ def _seconds(texts: pd.Series) -> NDArray[np.float64]:
     A date is a number of seconds (``SLURM_TIME_FORMAT=%s``), or as in ISO 8601, in UTC if it has
     no offset.
     """
-    seconds = pd.to_numeric(texts, errors="coerce").to_numpy(dtype=float, copy=True)
-    others = np.isnan(seconds)
-    if others.any():
-        dates = pd.to_datetime(texts[others], format="ISO8601", utc=True, errors="coerce")
-        seconds[others] = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
+    is_number = np.array([text.isdecimal() for text in texts], dtype=bool)
+    seconds = np.full(len(texts), math.nan)
+    seconds[is_number] = texts[is_number].astype(float)
+    dates = pd.to_datetime(texts[~is_number], format="ISO8601", utc=True, errors="coerce")
+    seconds[~is_number] = (dates - pd.Timestamp(0, tz="UTC")) / pd.Timedelta(seconds=1)
     seconds[~((seconds >= _FIRST_DATE) & (seconds <= MAX_DATE))] = math.nan
     return seconds
 
@@ -162,7 +164,7 @@ def _batches(
             continue
         if not names:
             break
-        if text.count(separator) != len(names) - 1 or re.search(rb"[\0\r]", text):
+        if text.count(separator) != len(names) - 1 or b"\0" in text or b"\r" in text:
             unlike[f"line without the {len(names)} fields of its header"] += 1
             continue
         lines.append(text)
@@ -176,21 +178,23 @@ def _batches(
 
 
 def _find_columns(path: StrPath, line: int, names: Sequence[str], count: str) -> dict[str, int]:
-    """Return the places of the columns that the export has; refuse one without the needed."""
+    """Return the places of the columns to read; refuse an export without the needed ones."""
     places = {}
     for key, choice in COLUMNS.items():
         if found := [name for name in choice if name in names]:
             places[key] = names.index(found[0])
-    needed = [("job",), ("submit",), ("run_time", "end"), (COUNTED[count][0], "resources")]
+    needed = [("job",), ("submit",), ("run_time", "end"), COUNTED[count][0]]
     if "run_time" not in places:
         needed.append(("start",))
     for keys in needed:
         if not any(key in places for key in keys):
-            first, *others = [name for key in keys if key for name in COLUMNS[key]]
-            what = f"no such column{did_you_mean(first, names)}"
-            what += f", nor {' or '.join(others)}" if others else ""
-            raise line_error(path, line, f"{what}; export it again: {COMMAND}", first)
-    return places
+            first, *others = [name for key in keys for name in COLUMNS[key]]
+            nor = f", nor {' or '.join(others)}" if others else ""
+            what = f"no such column{nor}; export it again: {COMMAND}"
+            raise line_error(path, line, what, first)
+    counted = next(key for key in COUNTED[count][0] if key in places)
+    unread = {key for keys, _ in COUNTED.values() for key in keys} - {counted}
+    return {key: place for key, place in places.items() if key not in unread}
 
 
 def _parse_batch(
@@ -201,43 +205,42 @@ def _parse_batch(
     if len(separator) > 1:
         data = data.replace(separator, _UNIT_SEPARATOR)
         separator = _UNIT_SEPARATOR
-    texts = pd.read_csv(
+    fields = pd.read_csv(
         io.BytesIO(data),
         sep=separator.decode("latin-1"),
         header=None,
-        usecols=sorted(set(places.values())),
+        usecols=sorted(places.values()),
         dtype=object,
         na_filter=False,
         quoting=csv.QUOTE_NONE,
         lineterminator="\n",
         encoding_errors="backslashreplace",
     )
-    texts = pd.DataFrame({key: texts[place].str.strip() for key, place in places.items()})
+    texts = {key: fields[place] for key, place in places.items()}
     jobs = pd.DataFrame({"job": texts["job"]})
     for key in ("user", "group", "queue"):
-        jobs[key] = texts[key] if key in texts else ""
+        jobs[key] = _each(texts[key], str.strip, object) if key in texts else ""
     for key in ("submit", "start", "end"):
         jobs[key] = _seconds(texts[key]) if key in texts else math.nan
-    if "run_time" in texts:
-        jobs["run_time"] = _each(texts["run_time"], lambda text: _duration(text, 1))
-    else:
-        jobs["run_time"] = jobs["end"] - jobs["start"]
+    jobs["run_time"] = jobs["end"] - jobs["start"]
     jobs["estimate"] = math.nan
-    if "estimate" in texts:
-        jobs["estimate"] = _each(texts["estimate"], lambda text: _duration(text, 60))
-    times = ["run_time", "estimate"]
-    jobs[times] = jobs[times].where((jobs[times] > 0) & (jobs[times] <= MAX_SECONDS))
-    column, resource = COUNTED[count]
-    if column in texts:
-        jobs["processors"] = _each(texts[column], _count)
+    for key, unit in (("run_time", 1), ("estimate", 60)):
+        if key in texts:
+            jobs[key] = _each(texts[key], partial(_duration, unit=unit))
+        jobs[key] = jobs[key].where((jobs[key] > 0) & (jobs[key] <= MAX_SECONDS))
+    if "resources" in texts:
+        amount_of = partial(_resource, name=COUNTED[count][1])
+        jobs["processors"] = _each(texts["resources"], amount_of)
     else:
-        jobs["processors"] = _each(texts["resources"], lambda text: _resource(text, resource))
-    state = texts["state"].str.partition(" ")[0] if "state" in texts else pd.Series("", texts.index)
-    has_no_end = jobs["end"].isna() if "end" in texts else state.isin(_RUNNING)
+        jobs["processors"] = _each(texts[COUNTED[count][0][0]], _count)
+    state = pd.Series("", jobs.index)
+    if "state" in texts:  # the first word of CANCELLED by 1000
+        state = pd.Series(_each(texts["state"], lambda text: text.split(" ")[0], object))
     has_started = jobs["start"].notna()
+    has_no_end = jobs["end"].isna() if "end" in texts else state.isin(_RUNNING)
     jobs["is_running"] = state.isin(_ALWAYS_RUNNING) | (has_started & has_no_end)
     jobs["is_waiting"] = ~has_started if "start" in texts else False
-    jobs["is_step"] = texts["job"].str.contains(".", regex=False)
+    jobs["is_step"] = ["." in job for job in jobs["job"]]
     return jobs
 
 

@@ -42,6 +42,10 @@ _COUNT = re.compile(
 _UNIX_TIME = re.compile(r"[1-9]\d{0,9}")
 #: Sentences by which a header says that its submit times are start times.
 _SUBMIT_IS_START = re.compile(r"submit\w*( times?)? (are|is) (\w+ )?(the )?start")
+#: pandas before 3.1 reads numbers exactly only if asked to; later versions always do.
+_EXACT: dict[str, Any] = {}
+if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+    _EXACT["float_precision"] = "round_trip"
 #: Job lines that are parsed at once.
 _LINES_AT_ONCE = 2**16
 
@@ -92,11 +96,11 @@ def _parse_lines(path: StrPath, numbers: list[int], lines: list[bytes]) -> pd.Da
                 sep=" ",
                 names=list(SWF_FIELDS),
                 dtype=float,
-                float_precision="round_trip",
+                **_EXACT,
                 quoting=csv.QUOTE_NONE,
                 keep_default_na=False,
             )
-    if len(jobs) == len(lines) and np.isfinite(jobs.to_numpy().sum()):
+    if len(jobs) == len(lines) and np.isfinite(jobs.to_numpy()).all():
         return jobs
     rows = [_finite_fields(path, at, line.split()) for at, line in zip(numbers, lines, strict=True)]
     return pd.DataFrame(rows, columns=list(SWF_FIELDS))
