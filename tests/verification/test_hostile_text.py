@@ -106,7 +106,6 @@ def own_texts(text, folder):
     word, key = re.sub(r"[ #\"]", "", text), json.dumps(text)[1:-1]
     (folder / "applications.csv").write_text(f"app,cpu_time,gpu_time\n{field},1,2\nb,2,1\n")
     return {
-        "io.StringIO(sacct)": f"io.StringIO(sacct.replace('ann', {field!r}))",
         "io.StringIO(gwf)": f"io.StringIO(gwf.replace('U1', {word!r}))",
         "io.StringIO(helios)": f"io.StringIO(helios.replace('vcA', {field!r}))",
         "io.StringIO(pai_jobs)": f"io.StringIO(pai_jobs.replace('u1', {field!r}))",
