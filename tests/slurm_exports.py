@@ -64,7 +64,7 @@ def clean(jobs, count="processors"):
 
 
 def as_asked(seed):
-    """Make the export of `COMMAND`: arrays, requeued jobs, and all states, in UTC."""
+    """Make the export of `SACCT_COMMAND`: arrays, requeued jobs, and all states, in UTC."""
     rng, used, skipped = np.random.default_rng(seed), [], {RUNNING: 0, WAITING: 0}
     lines = [
         "JobID|User|Group|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"

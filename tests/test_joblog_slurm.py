@@ -7,7 +7,7 @@ import pytest
 
 from dlsim import joblog
 from dlsim.errors import InputError
-from dlsim.joblog import COMMAND, read_log, slurm
+from dlsim.joblog import SACCT_COMMAND, read_log, slurm
 from tests import slurm_exports
 from tests.slurm_exports import LINES, clean
 
@@ -62,12 +62,12 @@ def test_an_export_is_read_as_the_script_knows_its_jobs(tmp_path, name, seed):
 
 
 def test_the_command_has_every_column_that_is_read_and_what_makes_a_log_whole(tmp_path):
-    words = COMMAND.split()
+    words = SACCT_COMMAND.split()
     assert words[:2] == ["TZ=UTC", "sacct"]
     assert {"-a", "-X", "--parsable2", "-S", "-E"} <= set(words)
     asked = words[words.index("-o") + 1].split(",")
     assert {"State", "End", "NNodes", "AllocTRES", "TimelimitRaw", "JobID"} <= set(asked)
-    assert not [names for names in slurm.COLUMNS.values() if not set(names) & set(asked)]
+    assert not [names for names in slurm.SACCT_COLUMNS.values() if not set(names) & set(asked)]
     # an export with just these columns is read without a note on what it lacks
     fields = {
         "JobID": 1, "User": "ann", "Group": "g", "Partition": "cpu", "State": "COMPLETED",
@@ -297,7 +297,7 @@ def test_an_export_without_state_and_end_says_what_is_not_known(tmp_path):
     fields = JOB.split("|")
     log = read(tmp_path, header, "|".join(fields[:3] + fields[4:6] + fields[7:]))
     assert log.notes[0].startswith("the export has neither State nor End")
-    assert COMMAND in log.notes[0]
+    assert SACCT_COMMAND in log.notes[0]
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from dlsim.joblog.log import Log, count_reasons, first_reason, most_in_use, order_usable
 from dlsim.joblog.read import FORMATS, read_log
-from dlsim.joblog.slurm import COMMAND, COUNTED
+from dlsim.joblog.slurm import COUNTED, SACCT_COMMAND
 from dlsim.joblog.swf import (
     SWF_FIELDS,
     processors_of_jobs,
@@ -12,9 +12,9 @@ from dlsim.joblog.swf import (
 )
 
 __all__ = [
-    "COMMAND",
     "COUNTED",
     "FORMATS",
+    "SACCT_COMMAND",
     "SWF_FIELDS",
     "Log",
     "count_reasons",

@@ -7,15 +7,15 @@ from itertools import islice
 from dlsim.errors import InputError
 from dlsim.files import MAX_LOG_BYTES, StrPath, line_error, numbered_lines
 from dlsim.joblog.log import Log
-from dlsim.joblog.slurm import COMMAND, COUNTED, header_of, read_slurm_log
+from dlsim.joblog.slurm import COUNTED, SACCT_COMMAND, header_of, read_slurm_log
 from dlsim.joblog.swf import read_swf_log
-from dlsim.joblog.table import REQUIRED, read_table_log
+from dlsim.joblog.table import REQUIRED_COLUMNS, read_table_log
 from dlsim.validate import one_of, text, whole
 
 #: Formats of job logs, with what each is.
 FORMATS = {
     "swf": "the Standard Workload Format",
-    "csv": f"a table with the columns {', '.join(REQUIRED)}",
+    "csv": f"a table with the columns {', '.join(REQUIRED_COLUMNS)}",
     "slurm": "the accounting of Slurm, as sacct --parsable2 writes it",
 }
 #: Lines at the beginning of a file, without blank ones, by which its format is recognised.
@@ -43,12 +43,12 @@ def recognise(path: StrPath, limit: int = MAX_LOG_BYTES) -> str:
     names = {name.strip(b' "').lower() for name in re.split(rb"[,;\t|]", first)}
     if first.startswith(b";") or _NUMBERS.fullmatch(first):
         return "swf"
-    of_table = {name.encode() for name in REQUIRED}
+    of_table = {name.encode() for name in REQUIRED_COLUMNS}
     if any(header_of(line)[0] for line in lines.values()) and not of_table <= names:
         return "slurm"
     if names & of_table:
         return "csv"
-    export = f"export it again: {COMMAND}"
+    export = f"export it again: {SACCT_COMMAND}"
     if first.startswith((b"{", b"[")):
         raise line_error(path, number, f"JSON; of Slurm's accounting, {export}")
     if re.match(rb"(?i)JobID(Raw)? ", first):

@@ -23,8 +23,8 @@ from dlsim.joblog.log import MAX_DATE, MAX_SECONDS, Log, first_reason, make_log
 from dlsim.validate import one_of
 
 #: Names of the columns that are read; of several, the first that the export has. The first of each
-#: stands in `COMMAND`.
-COLUMNS = {
+#: stands in `SACCT_COMMAND`.
+SACCT_COLUMNS = {
     "job": ("JobID", "JobIDRaw"),
     "user": ("User",),
     "group": ("Group",),
@@ -41,8 +41,8 @@ COLUMNS = {
 }
 #: How the accounting is exported. Without -S, sacct knows jobs since midnight only; with -X, it
 #: leaves out the steps of jobs; in UTC, no hour is missing or comes twice.
-COMMAND = "TZ=UTC sacct -a -X --parsable2 -S 2025-01-01 -E 2025-07-01 -o " + ",".join(
-    names[0] for names in COLUMNS.values()
+SACCT_COMMAND = "TZ=UTC sacct -a -X --parsable2 -S 2025-01-01 -E 2025-07-01 -o " + ",".join(
+    names[0] for names in SACCT_COLUMNS.values()
 )
 #: What is counted as a processor: the columns that say it, and its name in AllocTRES.
 COUNTED = {
@@ -77,7 +77,7 @@ def header_of(line: bytes) -> tuple[list[str], bytes]:
     separator = re.match(rb"\w+([^\w ]+)\w", text)
     if separator is None or not re.search(rb"(?i)\bJobID(Raw)?\b", text):
         return [], b""
-    known = {name.casefold(): name for names in COLUMNS.values() for name in names}
+    known = {name.casefold(): name for names in SACCT_COLUMNS.values() for name in names}
     names = [name.decode("latin-1").strip() for name in text.split(separator[1])]
     return [known.get(name.casefold(), name) for name in names], separator[1]
 
@@ -173,14 +173,14 @@ def _batches(
             lines = []
     if not names:
         what = "no line names columns with bars between, JobID among them; export the accounting "
-        raise line_error(path, 1, f"{what}with its header: {COMMAND}")
+        raise line_error(path, 1, f"{what}with its header: {SACCT_COMMAND}")
     yield at, names, separator, lines
 
 
 def _find_columns(path: StrPath, line: int, names: Sequence[str], count: str) -> dict[str, int]:
     """Return the places of the columns to read; refuse an export without the needed ones."""
     places = {}
-    for key, choice in COLUMNS.items():
+    for key, choice in SACCT_COLUMNS.items():
         if found := [name for name in choice if name in names]:
             places[key] = names.index(found[0])
     needed = [("job",), ("submit",), ("run_time", "end"), COUNTED[count][0]]
@@ -188,9 +188,9 @@ def _find_columns(path: StrPath, line: int, names: Sequence[str], count: str) ->
         needed.append(("start",))
     for keys in needed:
         if not any(key in places for key in keys):
-            first, *others = [name for key in keys for name in COLUMNS[key]]
+            first, *others = [name for key in keys for name in SACCT_COLUMNS[key]]
             nor = f", nor {' or '.join(others)}" if others else ""
-            what = f"no such column{nor}; export it again: {COMMAND}"
+            what = f"no such column{nor}; export it again: {SACCT_COMMAND}"
             raise line_error(path, line, what, first)
     counted = next(key for key in COUNTED[count][0] if key in places)
     unread = {key for keys, _ in COUNTED.values() for key in keys} - {counted}
@@ -259,7 +259,7 @@ def read_slurm_log(path: StrPath, nodes: int | None, queue: str, count: str, lim
         found.update(places)
         if lines:
             parts.append(_parse_batch(places, separator, lines, count))
-    remedy = f"export it again: {COMMAND}"
+    remedy = f"export it again: {SACCT_COMMAND}"
     if not parts:
         counts = "".join(f" ({reason}: {n})" for reason, n in unlike.items())
         raise line_error(path, at, f"no job stands below the names of columns{counts}; {remedy}")
@@ -289,7 +289,7 @@ def _notes(jobs: pd.DataFrame, found: Collection[str], count: str) -> list[str]:
     notes = []
     if not {"state", "end"} & set(found):
         what = "the export has neither State nor End: jobs that ran when it was made count as ended"
-        notes.append(f"{what}; export it again: {COMMAND}")
+        notes.append(f"{what}; export it again: {SACCT_COMMAND}")
     if count != "processors":
         notes.append(f"{count} are counted in place of processors")
     if again := int(jobs["job"].duplicated().sum()):

@@ -9,8 +9,8 @@ from dlsim.files import StrPath, read_csv
 from dlsim.joblog.log import Log, make_log
 
 #: Rule of each column that a table must have, and may have.
-REQUIRED = {"submit": "nonnegative", "run_time": "nonnegative", "processors": "whole"}
-OPTIONAL = {
+REQUIRED_COLUMNS = {"submit": "nonnegative", "run_time": "nonnegative", "processors": "whole"}
+OPTIONAL_COLUMNS = {
     "wait": "known or -1", "estimate": "known or -1", "user": "any", "group": "any", "queue": "any",
 }  # fmt: skip
 
@@ -19,8 +19,8 @@ def read_table_log(
     path: StrPath, nodes: int | None, queue: str, ignore: Collection[str], limit: int
 ) -> Log:
     """Read a job log from a CSV table as `dlsim.joblog.read_log` does."""
-    table = read_csv(path, REQUIRED, OPTIONAL, limit=limit)
-    known = [*REQUIRED, *OPTIONAL]
+    table = read_csv(path, REQUIRED_COLUMNS, OPTIONAL_COLUMNS, limit=limit)
+    known = [*REQUIRED_COLUMNS, *OPTIONAL_COLUMNS]
     unknown = [name for name in map(str, table) if name not in known and name not in ignore]
     if unknown:
         remedy = f"correct their names, or leave them out with ignore={unknown}"

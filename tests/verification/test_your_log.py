@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
-from dlsim.joblog import COMMAND
+from dlsim.joblog import SACCT_COMMAND
 from tests.scale import scale_count
 from tests.test_joblog_swf import line
 from tests.verification.executed import in_one_space
@@ -197,7 +197,7 @@ def test_the_accounting_of_slurm_is_read_and_what_is_left_out_is_said(tmp_path):
 
 def test_the_page_prints_the_command_that_exports_the_accounting():
     cells = nbformat.read(NOTEBOOK, as_version=4).cells
-    assert any(f"```\n{COMMAND}\n```" in cell.source for cell in cells)
+    assert any(f"```\n{SACCT_COMMAND}\n```" in cell.source for cell in cells)
 
 
 def test_unknown_columns_are_named_and_read_only_over_if_the_user_says_so(tmp_path):
