@@ -3,13 +3,17 @@
 A file is written completely or not at all. Files that are read are not trusted: only a regular
 file is opened, at most a limit of bytes is read or decompressed, and the declared sizes are
 checked before memory is allocated. Every invalid file raises `InputError`, which names file, line
-and field. Gzip files are recognised by their first bytes.
+and field. Compressed files and UTF-16 are recognised by their first bytes.
 """
 
+import bz2
 import csv
 import errno
 import gzip
+import importlib
+import io
 import json
+import lzma
 import math
 import os
 import re
@@ -18,7 +22,7 @@ import stat
 import sys
 import tempfile
 import tomllib
-import zlib
+import zipfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -46,7 +50,7 @@ MAX_LOG_BYTES, MAX_TABLE_BYTES, MAX_DOCUMENT_BYTES, MAX_TOML_BYTES = 2**30, 2**2
 MAX_LINE_BYTES = 2**20
 #: Largest number of columns of a table, and of nested levels of a document.
 MAX_COLUMNS, MAX_DEPTH = 1000, 100
-#: A gzip file may decompress to the first number of bytes, and beyond it at most by the factor.
+#: A compressed file may grow to the first number of bytes, and beyond it at most by the factor.
 FREE_GROWTH_BYTES, MAX_GROWTH_FACTOR = 16 * 2**20, 200
 
 #: Name of a file while it is written; such a file is left over if the process is killed.
@@ -250,17 +254,60 @@ def read_text(path: StrPath, limit: int = MAX_DOCUMENT_BYTES) -> str:
         raise line_error(path, data.count(b"\n", 0, error.start) + 1, what) from error
 
 
+def _open_zip(raw: BufferedReader) -> IO[bytes] | None:
+    """Open the only file of an archive, or return None if it holds several."""
+    archive = zipfile.ZipFile(raw)
+    names = [entry for entry in archive.infolist() if not entry.is_dir()]
+    return archive.open(names[0]) if len(names) == 1 else None
+
+
+def _open_zst(raw: BufferedReader) -> IO[bytes] | None:
+    """Open a Zstandard file, or return None if this Python cannot."""
+    for module in ("compression.zstd", "backports.zstd"):  # since Python 3.14; before
+        with suppress(ImportError):
+            return importlib.import_module(module).ZstdFile(raw)
+    return None  # the package zstandard takes a file that is cut off for a whole one
+
+
+#: Name and opener of compressed files, by their first bytes; None if nothing here can read them.
+COMPRESSIONS: dict[bytes, tuple[str, Callable[[BufferedReader], Any] | None]] = {
+    b"\x1f\x8b": ("gzip", lambda raw: gzip.GzipFile(fileobj=raw)),
+    b"BZh": ("bz2", bz2.BZ2File),
+    b"\xfd7zXZ\0": ("xz", lzma.LZMAFile),
+    b"\x28\xb5\x2f\xfd": ("zst", _open_zst),
+    b"PK\3\4": ("zip", _open_zip),
+    b"7z\xbc\xaf\x27\x1c": ("7z", None),
+    b"\x1f\x9d": ("Z", None),
+    b"\4\x22\x4d\x18": ("lz4", None),
+}
+_UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+
+
+def _unpacked(path: StrPath, raw: BufferedReader) -> tuple[IO[bytes], str]:
+    """Return the stream of a file's own bytes, and the name of its compression or ""."""
+    head = raw.peek(6)
+    for magic, (name, opener) in COMPRESSIONS.items():
+        if head.startswith(magic):
+            stream = opener(raw) if opener else None
+            if stream is None:
+                raise InputError(f"{os.fspath(path)}: compressed ({name}); unpack it")
+            return stream, name
+    return raw, ""
+
+
 def numbered_lines(path: StrPath, limit: int = MAX_TABLE_BYTES) -> Iterator[tuple[int, bytes]]:
-    """Yield number and bytes of each line of a plain or gzip file."""
+    """Yield number and bytes of each line of a plain or compressed file; UTF-16 becomes UTF-8."""
     number = total = 0
     try:
         with open_regular(path) as raw:
-            size, growth = os.fstat(raw.fileno()).st_size, math.inf
-            stream: IO[bytes] | gzip.GzipFile = raw
-            if raw.peek(2)[:2] == b"\x1f\x8b":
-                stream = gzip.GzipFile(fileobj=raw)
-                growth = max(FREE_GROWTH_BYTES, MAX_GROWTH_FACTOR * size)
-            while line := stream.readline(MAX_LINE_BYTES + 1):
+            stream, packed = _unpacked(path, raw)
+            size = os.fstat(raw.fileno()).st_size
+            growth = max(FREE_GROWTH_BYTES, MAX_GROWTH_FACTOR * size) if packed else math.inf
+            read_line: Callable[[int], bytes] = stream.readline
+            if stream.peek(2).startswith(_UTF16_MARKS):  # type: ignore[attr-defined]
+                texts = io.TextIOWrapper(stream, "utf-16", newline="\n")
+                read_line = lambda most: texts.readline(most).encode()  # noqa: E731
+            while line := read_line(MAX_LINE_BYTES + 1):
                 number, total = number + 1, total + len(line)
                 if len(line) > MAX_LINE_BYTES:
                     what = f"longer than {MAX_LINE_BYTES} bytes: not a table; check the file"
@@ -270,12 +317,15 @@ def numbered_lines(path: StrPath, limit: int = MAX_TABLE_BYTES) -> Iterator[tupl
                         path, number, f"more than {limit} bytes: split it or raise limit"
                     )
                 if total > growth:
-                    what = (
-                        f"grows over {MAX_GROWTH_FACTOR}-fold like a gzip bomb; decompress it first"
-                    )
-                    raise line_error(path, number, what)
+                    what = f"grows over {MAX_GROWTH_FACTOR}-fold like a {packed} bomb"
+                    raise line_error(path, number, f"{what}; decompress it first")
                 yield number, line
-    except (OSError, EOFError, zlib.error) as error:
+    except UnicodeDecodeError as error:
+        what = "not UTF-16 text, as its first bytes say; save the file as UTF-8"
+        raise line_error(path, number + 1, what) from error
+    except DlsimError:
+        raise
+    except Exception as error:  # each library has its own for a damaged or locked file
         what = f"cannot be read on ({error}); fetch the file again"
         raise line_error(path, number + 1, what) from error
 
@@ -471,10 +521,14 @@ def _number(text: str, low: float = -math.inf, above: bool = False, blank: bool 
 
 
 def _whole(text: str) -> int:
-    value = int(text)
-    if "_" in text or abs(value) > 2**53:
+    value: float
+    try:
+        value = int(text)
+    except ValueError:  # 2.0 is whole too: pandas writes so where a column lacks a value
+        value = float(text)
+    if "_" in text or abs(value) > 2**53 or value % 1:
         raise ValueError(text)
-    return value
+    return int(value)
 
 
 _POSITIVE = partial(_number, low=0, above=True)
@@ -547,7 +601,7 @@ def read_csv(
     unique: str = "",
     limit: int = MAX_TABLE_BYTES,
 ) -> pd.DataFrame:
-    """Read a CSV table, plain or gzip, separated by commas or semicolons.
+    """Read a CSV table, plain or compressed, separated by commas or semicolons.
 
     Parameters
     ----------

@@ -9,6 +9,7 @@ import nbformat
 from dlsim import files
 from dlsim.cpugpu import workload as applications
 from dlsim.errors import InputError
+from dlsim.joblog import read_log
 from dlsim.realtime import Cluster
 from dlsim.realtime import workload as tasks
 from dlsim.steady import read_platform
@@ -17,7 +18,6 @@ from dlsim.study.claims import load_claims, read_scorecard
 from dlsim.study.dask_cluster import address_of_file
 from dlsim.study.figures import load_figures
 from dlsim.study.parameters import parameters_of
-from dlsim.swf import read_log
 from tests.test_files import LOG, TABLE
 
 CLUSTER = Cluster(4, 1.0, 100.0)

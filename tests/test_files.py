@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from dlsim import files
 from dlsim.errors import InputError, StudyError
-from dlsim.swf import SWF_FIELDS, read_swf
+from dlsim.joblog import SWF_FIELDS, read_swf
 
 TASKS = {"arrival": "nonnegative", "sigma": "positive", "deadline": "positive"}
 TABLE = b"arrival,sigma,deadline\n0,100,20.5\n3.25,7,11\n3.25,1e2,12\n"
@@ -272,7 +272,9 @@ def test_broken_csv_is_refused_by_file_line_and_field(tmp_path, data, message):
         read_tasks(tmp_path / "t.csv")
 
 
-@pytest.mark.parametrize("text", ["1.0", "1_0", "x", str(2**53 + 1), "9" * 30, "9" * 5000, ""])
+@pytest.mark.parametrize("text", [
+    "1.5", "1.0_0", "1_0", "nan", "inf", "x", str(2**53 + 1), "9" * 30, "9" * 5000, "",
+])  # fmt: skip
 def test_broken_whole_number(tmp_path, text):
     (tmp_path / "t.csv").write_text(f"n\n{text or '  '}\n")
     with pytest.raises(InputError, match=r"t\.csv, line 2, field n: must be a whole number"):
@@ -439,6 +441,7 @@ OWN = {
     "study/fingerprint.py",  # sources of dlsim
     "study/notebook_process.py",  # what its parent asks for
     "study/results_page.py",  # what the system says of its processor
+    "joblog/slurm.py", "joblog/swf.py",  # lines that files.py has read
 }  # fmt: skip
 
 

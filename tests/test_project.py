@@ -87,7 +87,7 @@ BASE = {
     "reading",
     "record",
     "rounding",
-    "swf",
+    "joblog",
     "user_code",
 }
 ENGINES = {"realtime", "steady", "cpugpu", "bricks"}
@@ -107,7 +107,7 @@ MAY_IMPORT = {
     "reading": {"", "validate", "user_code"},
     "record": {"", "errors", "validate", "user_code"},
     "rounding": {"", "compiled"},
-    "swf": {"", "errors", "files"},
+    "joblog": {"", "errors", "files", "validate"},
     "user_code": {"", "errors"},
     **dict.fromkeys(ENGINES | {"theory", "study"}, BASE),
     "papers": FLOOR_2,

@@ -26,7 +26,7 @@ import pandas as pd
 from numpy.random import Generator
 from scipy.special import ndtr
 
-from dlsim import files, swf, validate
+from dlsim import files, joblog, validate
 from dlsim.compiled import TOL
 from dlsim.errors import InputError
 from dlsim.reading import BaseReading, switch
@@ -686,18 +686,21 @@ def from_swf(
     rule = {"work_per_unit": unit, "dc_ratio": dc_ratio, "time_scale": time_scale}
     unit, dc_ratio, time_scale = require_positive(**rule)
     max_jobs = None if max_jobs is None else validate.whole("max_jobs", max_jobs)
-    jobs, _, notes = swf.read_swf(path, limit)
+    jobs, _, notes = joblog.read_swf(path, limit)
     draws = 0.5 + random_streams(seed, RANDOM_STREAMS)["deadlines"].random(len(jobs))
-    processors = swf.processors_of_jobs(jobs)
+    processors = joblog.processors_of_jobs(jobs)
     with np.errstate(over="ignore"):
         sigma = processors * jobs["run_time"] / unit
         least = least_times(sigma, cluster)
         deadline = least * np.maximum(1.0, dc_ratio * draws)
         tasks = _task_frame(jobs["submit"] * time_scale, sigma, deadline)
     fits = validate.in_range(tasks).all(axis=1) & (tasks["sigma"] != 0)
-    unfit = {"value out of range": ~fits}
-    order, skipped = swf.usable_jobs(path, jobs, processors, unfit, max_jobs, "task")
-    tasks = tasks.loc[order]
+    reasons = {**joblog.reasons_against(jobs, processors), "value out of range": ~fits}
+    why = joblog.first_reason(reasons, jobs.index)
+    order = joblog.order_usable(path, jobs["submit"], why, "task")
+    why[order[len(order[:max_jobs]) :]] = "beyond max_jobs"
+    skipped = joblog.count_reasons(why)
+    tasks = tasks.loc[order[:max_jobs]]
     tasks["arrival"] -= tasks["arrival"].iloc[0]
     numbers = jobs["job"][tasks.index]
     if numbers.is_unique and ((numbers % 1 == 0) & (numbers.abs() < 2**53)).all():

@@ -24,6 +24,15 @@ def hostile_csv(texts):
     return stream.getvalue()
 
 
+def hostile_sacct(texts):
+    """The accounting of Slurm whose users and partitions are such texts; most jobs are refused."""
+    times = "2025-05-01T00:00:00|2025-05-01T00:00:00|2025-05-01T00:01:40"
+    lines = ["JobID|User|Partition|Submit|Start|End|ElapsedRaw|AllocCPUS|State"]
+    for number, text in enumerate(text for text in texts for _ in range(3)):
+        lines.append(f"{number}|{text}|{text}|{times}|100|2|COMPLETED")
+    return "\n".join(lines) + "\n"
+
+
 def hostile_swf():
     """A log in the Standard Workload Format whose header is such texts, label by label."""
     head = files.read_text(files.shared_file("data/examples/cluster.swf"), 10**7)

@@ -16,7 +16,14 @@ from dlsim.files import suite_notebooks
 from dlsim.study.claims import read_scorecard, reference_of
 from dlsim.study.pages import PageFrame, page_of
 from tests.hostile_text import HOSTILE, UNSEEN, Outline, outlines, seen, words_of
-from tests.verification.hostile_inputs import NAME, THIRDS, hostile_csv, hostile_swf, hostile_toml
+from tests.verification.hostile_inputs import (
+    NAME,
+    THIRDS,
+    hostile_csv,
+    hostile_sacct,
+    hostile_swf,
+    hostile_toml,
+)
 
 
 def executed(name, folder, change=(), **values):
@@ -64,10 +71,13 @@ def is_harmless_as_a_page(book, folder):
     return formulas[0] == formulas[1]
 
 
+#: sacct does not quote: a text with a bar in it makes a line that is left out.
+BARLESS = [text for text in HOSTILE if "|" not in text]
 LOGS = {
     "alone": (NAME + ".csv", hostile_csv(HOSTILE[:12]), HOSTILE[:12]),
     "thirds": ("log.csv", hostile_csv(THIRDS), THIRDS),
     "header": (NAME + ".swf", hostile_swf(), HOSTILE[:1]),
+    "accounting": (NAME + ".txt", hostile_sacct(BARLESS[:12]), BARLESS[:12]),
 }
 
 
@@ -106,7 +116,6 @@ def own_texts(text, folder):
     word, key = re.sub(r"[ #\"]", "", text), json.dumps(text)[1:-1]
     (folder / "applications.csv").write_text(f"app,cpu_time,gpu_time\n{field},1,2\nb,2,1\n")
     return {
-        "io.StringIO(sacct)": f"io.StringIO(sacct.replace('ann', {field!r}))",
         "io.StringIO(gwf)": f"io.StringIO(gwf.replace('U1', {word!r}))",
         "io.StringIO(helios)": f"io.StringIO(helios.replace('vcA', {field!r}))",
         "io.StringIO(pai_jobs)": f"io.StringIO(pai_jobs.replace('u1', {field!r}))",
@@ -124,7 +133,7 @@ def own_texts(text, folder):
 def test_logs_and_graphs_of_ones_own_are_shown_as_text(tmp_path, text):
     book = executed("80-your-own", tmp_path, own_texts(text, tmp_path))
     words = words_shown(book)
-    assert words.count(seen(text)) >= 9
+    assert words.count(seen(text)) >= 8
     assert is_harmless_as_a_page(book, tmp_path)
 
 

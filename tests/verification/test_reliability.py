@@ -19,7 +19,7 @@
    (test_one_and_two_jobs_and_any_executor_give_the_same_bytes,
    test_two_workers_of_dask_give_the_same_bytes).
 6. A broken file is refused by name, line and field: test_damaged_files,
-   test_swf, test_notebooks, test_claims, test_steady_model.
+   test_joblog_swf, test_notebooks, test_claims, test_steady_model.
 7. Parameters of a notebook are values of the declared type, never code: test_notebooks
    (test_ill_typed_parameters_are_refused_by_name).
 8. No answer of a solver is believed unchecked: test_steady_program

@@ -3,6 +3,7 @@
 import html
 from pathlib import Path
 
+import nbformat
 import numpy as np
 import pandas as pd
 import pytest
@@ -10,10 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dlsim.errors import InputError
+from dlsim.joblog import SACCT_COMMAND
 from tests.scale import scale_count
-from tests.test_swf import line
+from tests.test_joblog_swf import line
 from tests.verification.executed import in_one_space
-from tests.verification.notebook_code import functions_of
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "65-your-log.ipynb"
 
@@ -162,7 +163,7 @@ def test_jobs_wider_than_the_machine_are_left_out_after_the_size_is_known(tmp_pa
     seen = run(tmp_path, text, "log.csv", nodes=8)
     assert len(seen[0]["job_table"]) == 1
     assert "1 jobs left out: wider than the machine (8)" in conclusions(seen)
-    assert "1 jobs left out: no run time or no processors" in conclusions(seen)
+    assert "1 jobs left out: run time not above 0" in conclusions(seen)
 
 
 @pytest.mark.parametrize(
@@ -179,12 +180,24 @@ def test_a_table_that_is_no_log_is_refused_by_line_and_field(tmp_path, text, mes
         run(tmp_path, text, "log.csv")
 
 
-@pytest.mark.parametrize("name", ["sacct.csv", "sacct.txt"])
-def test_the_accounting_of_slurm_is_recognised(tmp_path, name):
-    text = "JobID|User|Submit|Start|Elapsed\n1|ann|2024-03-30T22:10:00|Unknown|00:00:00\n"
-    message = r"^sacct\.\w+: this looks like the accounting of Slurm.* from_sacct .* 80-your-own"
-    with pytest.raises(InputError, match=message):
-        run(tmp_path, text, name)
+def test_the_accounting_of_slurm_is_read_and_what_is_left_out_is_said(tmp_path):
+    header = "JobID|User|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES\n"
+    day = "2025-05-01T00:"
+    text = header + (
+        f"1|ann|gpu|COMPLETED|{day}00:00|{day}00:00|{day}10:00|600|20|cpu=8,gres/gpu=4\n"
+        f"2|bob|gpu|RUNNING|{day}05:00|{day}05:00|Unknown|900|20|cpu=8,gres/gpu=4\n"
+        f"3|bob|cpu|COMPLETED|{day}06:00|{day}06:00|{day}07:00|60|20|cpu=64\n"
+    )
+    seen = run(tmp_path, text, "sacct.txt", count="gpus", queue="gpu")
+    table = seen[0]["job_table"]
+    assert table[["submit", "run_time", "processors"]].to_numpy().tolist() == [[0, 600, 4]]
+    assert "1 jobs left out: still running" in conclusions(seen)
+    assert "gpus are counted in place of processors" in conclusions(seen)
+
+
+def test_the_page_prints_the_command_that_exports_the_accounting():
+    cells = nbformat.read(NOTEBOOK, as_version=4).cells
+    assert any(f"```\n{SACCT_COMMAND}\n```" in cell.source for cell in cells)
 
 
 def test_unknown_columns_are_named_and_read_only_over_if_the_user_says_so(tmp_path):
@@ -203,36 +216,6 @@ def test_a_spreadsheet_shows_a_users_name_as_text(tmp_path):
     seen = run(tmp_path, "submit,run_time,processors,user\n" + "\n".join(lines), "log.csv")
     table = pd.read_csv(seen[0]["results"].folder / "data" / "your-log-users.csv")
     assert table["user"].tolist() == ["'=1+1", "'+a", "'-a", "'@a", "ann"]
-
-
-@pytest.fixture(scope="module")
-def read():
-    """Read a log as the notebook does."""
-    return functions_of("65-your-log")["read_table"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "nodes", "size", "skipped"),
-    [
-        ("0,0,60,2\n10,20,60,3\n", 0, 5, {}),  # the second runs from 30 on
-        ("0,0,60,2\n10,50,60,3\n", 0, 3, {}),  # from 60 on, when the first has ended
-        ("0,0,60,2\n0,0,60,9\n", 4, 4, {"wider than the machine (4)": 1}),
-        ("0,0,60,1\n1700000000000,0,60,1\n", 0, 1, {"submit time beyond 1e11 s; milliseconds?": 1}),
-        ("0,0,60,1\n0,0,0,1\n0,0,60,0\n", 0, 1, {"no run time or no processors": 2}),
-    ],
-)
-def test_the_size_of_a_table_and_what_is_left_out(tmp_path, read, rows, nodes, size, skipped):
-    (tmp_path / "log.csv").write_text("submit,wait,run_time,processors\n" + rows)
-    log = read(tmp_path / "log.csv", nodes)
-    assert (log.nodes, log.skipped) == (size, skipped)
-    assert log.nodes_from == ("argument" if nodes else "estimate")
-    assert log.in_use == (11 if nodes == 4 else size)
-
-
-def test_a_table_without_a_usable_job_is_refused(tmp_path, read):
-    (tmp_path / "log.csv").write_text("submit,run_time,processors\n0,0,1\n")
-    with pytest.raises(InputError, match=r"no usable job: .*no run time or no processors': 1"):
-        read(tmp_path / "log.csv", 0)
 
 
 def test_the_same_log_gives_the_same_answer_twice_and_in_both_formats(tmp_path):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from gmpy2 import mpq as Fraction
 
+from dlsim.joblog import read_log
 from tests.twins import inserted, own, realtime
 from tests.verification.executed import in_one_space
-from tests.verification.notebook_code import functions_of
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "80-your-own.ipynb"
 
@@ -98,12 +98,6 @@ def test_history_is_done_first(seen):
 
 #: By the id of its cell, what a recipe must make of the jobs in it: worked by hand.
 LOGS = {
-    "own-13f3": [
-        "submit,wait,run_time,processors,estimate,user,queue",
-        "0.0,60.0,18000,16,21600.0,ann,batch",
-        "8400.0,60.0,93784,32,172800.0,bob,gpu",
-        "9000.0,60.0,60,1,-1.0,ann,batch",
-    ],
     "own-13f5": [
         "submit,wait,run_time,processors,estimate,user,queue",
         "0,12.0,300,2,600,U1,Q0",
@@ -138,8 +132,7 @@ def test_a_log_of_another_format_becomes_the_table_of_65(seen, cell, tmp_path):
     table = seen[1][cell]
     assert table.to_csv(index=False).splitlines() == lines
     table.to_csv(tmp_path / "my.csv", index=False)
-    read_table = functions_of("65-your-log")["read_table"]
-    jobs = read_table(tmp_path / "my.csv", 0).jobs
+    jobs = read_log(tmp_path / "my.csv").jobs
     assert len(jobs) == len(lines) - 1
     work = (table["run_time"] * table["processors"]).sum()
     assert (jobs["run_time"] * jobs["processors"]).sum() == work

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from dlsim.errors import InputError
-from dlsim.swf import read_log
+from dlsim.joblog import read_log
 
 HEADER = """; Version: 2.2
 ; Computer: Abacus
@@ -121,7 +121,7 @@ def test_nodes_are_no_processors(tmp_path):
     read = read_log(tmp_path / "odd.swf")
     assert len(read.jobs) == 8
     assert (read.nodes, read.nodes_from) == (128, "estimate")
-    assert read_log(tmp_path / "odd.swf", 160).nodes == 160
+    assert read_log(tmp_path / "odd.swf", nodes=160).nodes == 160
 
 
 def test_the_most_in_use_at_once_is_the_size_from_below(tmp_path):

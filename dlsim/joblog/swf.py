@@ -4,20 +4,20 @@ S. Chapin et al., "Benchmarks and standards for the evaluation of parallel job s
 1999; Parallel Workloads Archive, "The Standard Workload Format".
 """
 
-import math
-import os
+import csv
+import io
 import re
-from array import array
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import replace
 from typing import Any
 from zoneinfo import ZoneInfo
 
 import numpy as np
 import pandas as pd
 
-from dlsim.errors import InputError
 from dlsim.files import MAX_LOG_BYTES, StrPath, field_value, line_error, numbered_lines
+from dlsim.joblog.log import MAX_DATE, MAX_PROCESSORS, Log, make_log
 
 #: The fields of a job line, in their order.
 SWF_FIELDS = tuple(
@@ -42,14 +42,12 @@ _COUNT = re.compile(
 _UNIX_TIME = re.compile(r"[1-9]\d{0,9}")
 #: Sentences by which a header says that its submit times are start times.
 _SUBMIT_IS_START = re.compile(r"submit\w*( times?)? (are|is) (\w+ )?(the )?start")
-#: Most processors of a machine; the largest machines of 2025 have 2e7.
-MAX_PROCESSORS = 10**9
-#: Largest whole number that a float holds exactly.
-MAX_WHOLE = 2**53
-#: Largest submit time in seconds; larger numbers are milliseconds, or not times.
-MAX_SECONDS = 1e11
-#: Last second since 1970 of dates that are shown (in 2248); those of pandas end in 2262.
-MAX_DATE = 8.8e9
+#: pandas before 3.1 reads numbers exactly only if asked to; later versions always do.
+_EXACT: dict[str, Any] = {}
+if tuple(map(int, pd.__version__.split(".")[:2])) < (3, 1):
+    _EXACT["float_precision"] = "round_trip"
+#: Job lines that are parsed at once.
+_LINES_AT_ONCE = 2**16
 
 
 def _read_comment(header: dict[str, str], line: bytes, last_label: str) -> tuple[str, bool]:
@@ -79,26 +77,39 @@ def _append(header: dict[str, str], label: str, value: str, separator: str) -> N
         header[label] = f"{before}{separator}{value}"
 
 
-def finite_fields(
-    path: StrPath, number: int, names: Sequence[str], fields: list[bytes]
-) -> list[float]:
+def _finite_fields(path: StrPath, number: int, fields: list[bytes]) -> list[float]:
     """Return the fields of a line as finite numbers; the error names the first invalid field."""
-    try:
-        row = [float(field) for field in fields]
-        if math.isfinite(sum(row)) and b"_" not in b"".join(fields):
-            return row
-    except ValueError:
-        pass
     return [
         field_value(path, number, name, field.decode("ascii", "backslashreplace"), "known or -1")
-        for name, field in zip(names, fields, strict=True)
+        for name, field in zip(SWF_FIELDS, fields, strict=True)
     ]
+
+
+def _parse_lines(path: StrPath, numbers: list[int], lines: list[bytes]) -> pd.DataFrame:
+    """Return the job lines of a file as finite numbers; `numbers` are those of the lines."""
+    data = b"\n".join(lines)
+    jobs = pd.DataFrame()
+    if not re.search(rb"[\0_]", data):
+        with suppress(ValueError):  # pandas' parser does not say where
+            jobs = pd.read_csv(
+                io.BytesIO(data),
+                sep=" ",
+                names=list(SWF_FIELDS),
+                dtype=float,
+                **_EXACT,
+                quoting=csv.QUOTE_NONE,
+                keep_default_na=False,
+            )
+    if len(jobs) == len(lines) and np.isfinite(jobs.to_numpy()).all():
+        return jobs
+    rows = [_finite_fields(path, at, line.split()) for at, line in zip(numbers, lines, strict=True)]
+    return pd.DataFrame(rows, columns=list(SWF_FIELDS))
 
 
 def read_swf(
     path: StrPath, limit: int = MAX_LOG_BYTES
 ) -> tuple[pd.DataFrame, dict[str, str], list[str]]:
-    """Read all job lines of a log, plain or gzip, unchanged: unknown values are -1.
+    """Read all job lines of a log, plain or compressed, unchanged: unknown values are -1.
 
     Parameters
     ----------
@@ -123,11 +134,14 @@ def read_swf(
     """
     header: dict[str, str] = {}
     notes: list[str] = []
-    values, number, label = array("d"), 0, ""
+    tables: list[pd.DataFrame] = []
+    numbers: list[int] = []
+    lines: list[bytes] = []
+    number, label = 0, ""
     for number, line in numbered_lines(path, limit):
         text = line.removeprefix(b"\xef\xbb\xbf").strip()
         if text.startswith(b";"):
-            if values:
+            if tables or lines:
                 continue
             label, is_utf8 = _read_comment(header, text, label)
             if not is_utf8 and not notes:
@@ -135,15 +149,22 @@ def read_swf(
         elif text:
             fields = text.split()
             if len(fields) != len(SWF_FIELDS):
+                if lines:  # an earlier line is refused first
+                    _parse_lines(path, numbers, lines)
                 what = f"{len(fields)} fields instead of {len(SWF_FIELDS)}; a job is a line of "
                 what += "numbers with blanks between, -1 for what is unknown"
                 raise line_error(path, number, what)
-            values.extend(finite_fields(path, number, SWF_FIELDS, fields))
-    if not values:
+            numbers.append(number)
+            lines.append(b" ".join(fields))
+            if len(lines) == _LINES_AT_ONCE:
+                tables.append(_parse_lines(path, numbers, lines))
+                numbers, lines = [], []
+    if lines:
+        tables.append(_parse_lines(path, numbers, lines))
+    if not tables:
         what = "the file ends without a single job line; give a line per job"
         raise line_error(path, max(1, number), what)
-    rows = np.frombuffer(values).reshape(-1, len(SWF_FIELDS))
-    jobs = pd.DataFrame(rows, columns=list(SWF_FIELDS))
+    jobs = pd.concat(tables, ignore_index=True)
     return jobs, header, notes + _contradictions(header, jobs)
 
 
@@ -195,161 +216,54 @@ def processors_of_jobs(jobs: pd.DataFrame) -> pd.Series:
     return jobs["processors"].where(jobs["processors"] > 0, jobs["processors_requested"])
 
 
-def most_in_use(start: Any, run_time: Any, processors: Any) -> int:
-    """Return the largest number of processors in use at once; the machine has at least as many.
+def reasons_against(jobs: pd.DataFrame, size: Any) -> dict[str, Any]:
+    """Return the reasons against jobs of `read_swf`, and the jobs to which each applies.
 
-    >>> most_in_use([0, 5, 10], [10, 10, 10], [2, 3, 4])
-    7
+    `size` is what a usable job has more than 0 of: processors, or work.
     """
-    start = np.asarray(start, dtype=float)
-    times = np.concatenate([start + np.asarray(run_time, dtype=float), start])
-    changes = np.concatenate([-np.asarray(processors, dtype=float), processors])
-    order = np.argsort(times, kind="stable")  # of equal times the ends come first
-    return int(changes[order].cumsum().max(initial=0))
-
-
-def usable_jobs(
-    path: StrPath,
-    jobs: pd.DataFrame,
-    size: Any,
-    unfit: Mapping[str, Any],
-    most: int | None,
-    what: str,
-) -> tuple[pd.Index, dict[str, int]]:
-    """Return the labels of the usable jobs by submit time, and counts of the others by reason.
-
-    Parameters
-    ----------
-    path : path
-        Named in the error for a log without a usable job.
-    jobs : DataFrame
-        As of `read_swf`.
-    size : Series of float
-        Processors, or work, of each job; above 0 for a usable one.
-    unfit : mapping of str to Series of bool
-        Further reasons against jobs, with the jobs to which each applies.
-    most : int or None
-        Largest number of jobs that are used.
-    what : str
-        Name of a usable job, for the error.
-    """
-    reasons = {  # the first that applies counts
+    return {
         "part of a job (status 2, 3 or 4)": jobs["status"].isin((2, 3, 4)),
         "no submit time": ~(jobs["submit"] >= 0),
         "run time not above 0": ~(jobs["run_time"] > 0),
         "no processors": size <= 0,
-        **unfit,
     }
-    why = pd.Series(np.select([*reasons.values()], [*reasons], ""), jobs.index, dtype=object)
-    order = jobs["submit"][why == ""].sort_values(kind="stable").index
-    if order.empty:
-        counts = ", ".join(f"{reason}: {n}" for reason, n in why.value_counts().items())
-        remedy = "correct these fields, or MaxProcs of its header"
-        raise InputError(f"{os.fspath(path)}: no job that could be a {what} ({counts}); {remedy}")
-    why[order[len(order[:most]) :]] = "beyond max_jobs"
-    return order[:most], {str(k): int(n) for k, n in why[why != ""].value_counts().items()}
 
 
-@dataclass(frozen=True)
-class Log:
-    """The usable jobs of a log, and its header.
-
-    Attributes
-    ----------
-    jobs : DataFrame
-        Usable jobs by submission: submit, wait (NaN where unknown), run_time and estimate (what
-        was requested; NaN) in seconds; processors; user, group, queue as texts, "" where unknown.
-    nodes : int
-        Processors of the machine.
-    nodes_from : str
-        Source of `nodes`: "argument", "header" (MaxProcs) or "estimate" (`in_use`).
-    in_use : int
-        The most processors in use at once, where starts are known, and at least those of the
-        widest job.
-    epoch : Timestamp or None
-        The date of second 0, with its time zone.
-    header : mapping of str to str
-        Value of each label of the header.
-    skipped : mapping of str to int
-        Number of jobs left out, by reason.
-    notes : sequence of str
-        Contradictions within the file.
-    submit_is_start : bool
-        Whether a Note of the header says that submit times are start times.
-    """
-
-    jobs: pd.DataFrame
-    nodes: int
-    nodes_from: str
-    in_use: int
-    epoch: pd.Timestamp | None
-    header: Mapping[str, str]
-    skipped: Mapping[str, int]
-    notes: Sequence[str]
-    submit_is_start: bool
-
-
-def read_log(path: StrPath, nodes: int | None = None, limit: int = MAX_LOG_BYTES) -> Log:
-    """Read a job log in the Standard Workload Format, plain or gzip.
+def read_swf_log(path: StrPath, nodes: int | None, queue: str, limit: int) -> Log:
+    """Read a job log in the Standard Workload Format as `dlsim.joblog.read_log` does.
 
     Jobs without run time, processors or submit time, lines for a part of a job (status 2, 3, 4)
     and jobs wider than the machine are left out and counted.
-
-    Parameters
-    ----------
-    path : path
-        The file.
-    nodes : int, optional
-        Processors of the machine; default: MaxProcs of the header, or else the most in use at
-        once.
-    limit : int
-        Largest number of bytes, after decompression.
-
-    Returns
-    -------
-    Log
-
-    Raises
-    ------
-    InputError
-        As of `read_swf`, and for a log without a usable job.
     """
     jobs, header, notes = read_swf(path, limit)
     note = " ".join(header.get("Note", "").casefold().split())
     submit_is_start = bool(_SUBMIT_IS_START.search(note))
     processors = processors_of_jobs(jobs)
-    good = (processors > 0) & (processors <= 1e7) & (processors % 1 == 0) & (jobs["run_time"] > 0)
-    start = jobs["submit"] + jobs["wait"].where(~((jobs["wait"] < 0) & submit_is_start), 0)
-    known = good & ((jobs["wait"] >= 0) | submit_is_start)
-    in_use = most_in_use(start[known], jobs["run_time"][known], processors[known])
-    in_use = max(in_use, int(processors[good].max()) if good.any() else 1)
-    stated = stated_processors(header)
-    size, source = in_use, "estimate"
-    if nodes:
-        size, source = int(nodes), "argument"
-    elif stated:
-        size, source = stated, "header"
-    unfit = {
-        "processors not a whole number": processors % 1 != 0,
-        f"wider than the machine ({size})": processors > size,
-        "submit time beyond 1e11 s; milliseconds?": jobs["submit"] > MAX_SECONDS,
-    }
-    order, skipped = usable_jobs(path, jobs, processors, unfit, None, "job of this machine")
-    used = jobs.loc[order]
+    wait = jobs["wait"].where(jobs["wait"] >= 0)
     table = pd.DataFrame(
         {
-            "submit": used["submit"],
-            "wait": used["wait"].where(used["wait"] >= 0),
-            "run_time": used["run_time"],
-            "processors": processors[order].astype(np.int64),
-            "estimate": used["time_requested"].where(used["time_requested"] > 0),
+            "job": jobs["job"],
+            "submit": jobs["submit"],
+            "start": jobs["submit"] + (wait.fillna(0) if submit_is_start else wait),
+            "wait": wait,
+            "run_time": jobs["run_time"],
+            "processors": processors,
+            "estimate": jobs["time_requested"].where(jobs["time_requested"] > 0),
         }
-    ).join(_names(used, header))
-    table.index = (used.index + 1).rename("row")
-    if used["job"].is_unique and ((used["job"] % 1 == 0) & (used["job"].abs() <= MAX_WHOLE)).all():
-        table.index = pd.Index(used["job"].astype(np.int64), name="job")
-    epoch = _epoch(header, table["submit"])
-    return Log(table, size, source, in_use, epoch, header, skipped, notes, submit_is_start)
+    ).join(_names(jobs, header))
+    log = make_log(
+        path,
+        table,
+        reasons_against(jobs, processors),
+        nodes,
+        queue,
+        stated=stated_processors(header),
+        header=header,
+        notes=notes,
+        submit_is_start=submit_is_start,
+        remedy="correct these fields, or MaxProcs of its header",
+    )
+    return replace(log, epoch=_epoch(header, log.jobs["submit"]))
 
 
 def _epoch(header: Mapping[str, str], submit: "pd.Series[float]") -> pd.Timestamp | None:

@@ -1,0 +1,160 @@
+"""Exports of Slurm's accounting, made by scripts that know the jobs in them.
+
+Each function returns the text of an export, the usable jobs as they should be read, and how many
+lines are left out by reason.
+"""
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import pandas as pd
+
+LINES = 200
+#: A Saturday evening; summer time begins in the night at 01:00 UTC.
+BEGIN = int(datetime(2024, 3, 30, 22, tzinfo=UTC).timestamp())
+STEP, RUNNING = "step of a job", "still running"
+WAITING = "not started (waiting, or cancelled before)"
+AGAIN, BROKEN = "line that comes again", "line without the {} fields of its header"
+
+
+def iso(seconds):
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def in_berlin(seconds):
+    return datetime.fromtimestamp(seconds, ZoneInfo("Europe/Berlin")).strftime(
+        "%Y-%m-%dT%H:%M:%S%z"
+    )
+
+
+def clock(seconds):
+    """Return a duration as sacct writes Elapsed and Timelimit."""
+    days, rest = divmod(seconds, 86400)
+    hours, minutes = divmod(rest // 60, 60)
+    return f"{days}-" * (days > 0) + f"{hours:02d}:{minutes:02d}:{rest % 60:02d}"
+
+
+def draw_jobs(rng):
+    """Yield jobs without end, by submission, from `BEGIN` on."""
+    submit = BEGIN
+    while True:
+        submit += int(rng.integers(0, 1200))
+        run_time = int(rng.integers(1, 200_000))
+        gpus = int(rng.choice([0, 0, 1, 4]))
+        yield {
+            "submit": submit, "wait": int(rng.integers(0, 5000)), "run_time": run_time,
+            "processors": int(rng.integers(1, 129)), "gpus": gpus, "nodes": int(rng.integers(1, 5)),
+            "minutes": run_time // 60 + int(rng.integers(1, 600)),
+            "user": str(rng.choice(["ann", "bob", "o'neil", "domänen-nutzer", '"x"'])),
+            "group": str(rng.choice(["g1", "g 2"])), "queue": "gpu" if gpus else "batch",
+        }  # fmt: skip
+
+
+def clean(jobs, count="processors"):
+    """Return the table that should be read of the jobs, whose submit times may be out of order."""
+    table = pd.DataFrame(jobs)
+    table["processors"] = table[count]
+    table["estimate"] = 60.0 * table["minutes"]
+    table = table[table["processors"] > 0].sort_values("submit", kind="stable")
+    table["submit"] -= table["submit"].iloc[0]
+    columns = "submit wait run_time processors estimate user group queue".split()
+    kinds = {**dict.fromkeys(("submit", "wait", "run_time"), float), "processors": np.int64}
+    return table[columns].astype(kinds).reset_index(drop=True)
+
+
+def as_asked(seed):
+    """Make the export of `SACCT_COMMAND`: arrays, requeued jobs, and all states, in UTC."""
+    rng, used, skipped = np.random.default_rng(seed), [], {RUNNING: 0, WAITING: 0}
+    lines = [
+        "JobID|User|Group|Partition|State|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocCPUS|NNodes"
+        "|AllocTRES"
+    ]
+    for number, job in zip(range(LINES), draw_jobs(rng)):  # noqa: B905
+        start = job["submit"] + job["wait"]
+        identity = f"7_{number}" if number % 3 == 0 else f"{1000 + number - number % 5}"
+        kind = rng.choice(["ended"] * 6 + ["running", "pending", "cancelled"])
+        state = str(rng.choice(
+            ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED by 1001", "REQUEUED", "OUT_OF_MEMORY"]
+        ))  # fmt: skip
+        begin, end, elapsed, width = iso(start), iso(start + job["run_time"]), job["run_time"], 1
+        if kind == "ended":
+            used.append(job)
+        elif kind == "running":
+            state, end = "RUNNING", "Unknown"
+            skipped[RUNNING] += 1
+        else:
+            skipped[WAITING] += 1
+            state, end, elapsed, width = "PENDING", "Unknown", 0, 0
+            begin = "Unknown"
+            if kind == "cancelled":
+                state, begin, end = "CANCELLED by 0", "None", iso(start)
+            elif number % 2:
+                identity = f"{identity}_[5-9%2]"
+        cpus = job["processors"] * width
+        resources = f"billing=1,cpu={cpus},gres/gpu={job['gpus']},mem=1G,node={job['nodes']}"
+        lines.append(
+            f"{identity}|{job['user']}|{job['group']}|{job['queue']}|{state}|{iso(job['submit'])}|"
+            f"{begin}|{end}|{elapsed}|{job['minutes']}|{cpus}|{job['nodes']}|{resources * width}"
+        )
+    return "\n".join(lines) + "\n", used, skipped
+
+
+def with_steps(seed):
+    """Make an export without -X, with times of Berlin and their offset, and durations in words."""
+    rng, used, skipped = np.random.default_rng(seed), [], {STEP: 0, RUNNING: 0}
+    lines = ["JobIDRaw|JobName|User|Group|Partition|Submit|Start|End|Elapsed|Timelimit|NCPUS|State"]
+    jobs = draw_jobs(rng)
+    while len(lines) <= LINES:
+        job, number = next(jobs), 1000 + len(lines)
+        start, runs = job["submit"] + job["wait"], rng.random() < 0.1
+        end = "Unknown" if runs else in_berlin(start + job["run_time"])
+        limit = clock(60 * job["minutes"])
+        if rng.random() < 0.2:
+            limit, job["minutes"] = str(rng.choice(["UNLIMITED", "Partition_Limit", ""])), np.nan
+        skipped[RUNNING] += runs
+        if not runs:
+            used.append(job)
+        rest = f"{in_berlin(job['submit'])}|{in_berlin(start)}|{end}|{clock(job['run_time'])}"
+        state = "RUNNING" if runs else "COMPLETED"
+        lines.append(
+            f"{number}|sim|{job['user']}|{job['group']}|{job['queue']}|{rest}|{limit}|"
+            f"{job['processors']}|{state}"
+        )
+        for step in ("batch", "extern", "0", "1")[: int(rng.integers(0, 5))]:
+            skipped[STEP] += 1
+            lines.append(f"{number}.{step}|sim||||{rest}||{job['processors']}|{state}")
+    return "\n".join(lines) + "\n", used, skipped
+
+
+def put_together(seed):
+    """Make two monthly exports in one file: epoch seconds, GPUs, bars at the ends, broken lines."""
+    rng, used = np.random.default_rng(seed), []
+    header = "JobID|User|Partition|Group|Submit|Start|End|ElapsedRaw|TimelimitRaw|AllocTRES|"
+    lines, skipped = ["sacct: warning: something", header], {AGAIN: 0, BROKEN.format(11): 0}
+    skipped["no gpus"] = 0
+    for number, job in zip(range(LINES), draw_jobs(rng)):  # noqa: B905
+        start, first = job["submit"] + job["wait"], int(rng.integers(0, job["gpus"] + 1))
+        types = f"gres/gpu:a100={first},gres/gpu:v100={job['gpus'] - first}"
+        gpus = f",gres/gpu={job['gpus']}" if number % 2 else f",{types}"
+        gpus = gpus if job["gpus"] else ""
+        limit = "UNLIMITED" if number % 7 == 0 else job["minutes"]
+        if number % 7 == 0:
+            job["minutes"] = np.nan
+        line = (
+            f"{number}|{job['user']}|{job['queue']}|{job['group']}|{job['submit']}|{start}|"
+            f"{start + job['run_time']}|{job['run_time']}|{limit}|"
+            f"billing=9,cpu={job['processors']}{gpus},mem=1G,node={job['nodes']}|"
+        )
+        if number % 13 == 5:  # a bar in a name
+            skipped[BROKEN.format(11)] += 1
+            line = line.replace("|", "|my|job|", 1)
+        else:
+            used.append(job)
+            skipped["no gpus"] += not job["gpus"]
+        lines.append(line)
+        if number == LINES // 2:  # the last ten jobs stand in both months
+            lines += [header, *lines[-10:]]
+            skipped[BROKEN.format(11)] += sum("|my|job|" in line for line in lines[-10:])
+            skipped[AGAIN] += sum("|my|job|" not in line for line in lines[-10:])
+    return "\n".join(lines) + "\n", used, skipped
