@@ -21,7 +21,7 @@ MAX_PROCESSORS = 10**9
 #: Largest whole number that a float holds exactly.
 MAX_WHOLE = 2**53
 #: Columns of the jobs of a log.
-JOB_COLUMNS = "submit wait run_time processors estimate user group queue".split()
+_LOG_COLUMNS = "submit wait run_time processors estimate user group queue".split()
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ def make_log(
         size, source = stated, "header"
     why[(why == "") & (jobs["processors"] > size)] = f"wider than the machine ({size})"
     used = jobs.loc[order_usable(path, jobs["submit"], why, remedy=remedy)]
-    table = used[JOB_COLUMNS].astype({"processors": np.int64})
+    table = used[_LOG_COLUMNS].astype({"processors": np.int64})
     table.index = _job_labels(used)
     skipped = {**(skipped or {}), **count_reasons(why)}
     return Log(
