@@ -85,7 +85,9 @@ def send_to_the_first_server(view: Any) -> int:
 
 def place_on_the_gpu(state: Any, policy: Any, reading: Any) -> Any:
     device = state.first_free("gpu")
-    return None if device is None else cpugpu.Decision(state.main.head.job, device, "mine")
+    if device is None or not state.main:
+        return None
+    return cpugpu.Decision(state.main.head.job, device, "mine")
 
 
 def work_at_home(given: Any) -> tuple[Any, Any]:
