@@ -183,7 +183,7 @@ def test_nothing_half_done_is_left(batch):
     names = {path.name for path in (common["out"] / "notebooks").iterdir()}
     failed = {f"{result.name}.failed.ipynb" for result in results[1:]}
     assert names == {"good.ipynb", ".good.stamp.json"} | failed
-    assert not (common["out"] / notebooks.RUNNING).exists()
+    assert not (common["out"] / notebooks.RUNNING_FOLDER).exists()
 
 
 def test_a_finished_notebook_is_not_run_again_until_something_changes(batch, monkeypatch):
@@ -227,7 +227,7 @@ def test_a_finished_notebook_is_not_run_again_until_something_changes(batch, mon
         "notebooks/.good.stamp.json",
         "data/good.csv",
         "notebooks/dies.ipynb",  # of a person, where dlsim would write
-        notebooks.RUNNING,
+        notebooks.RUNNING_FOLDER,
     ],
 )
 @pytest.mark.parametrize("force", [True, False])

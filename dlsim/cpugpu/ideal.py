@@ -21,23 +21,23 @@ MOST_JOBS_TO_PLAN, MOST_PAIRS_OF_SETS = 12, 2_000_000
 
 #: The schedule of a set of jobs (the bits of its place) on one device: the last end, the objective
 #: (that end, or the sum of the completion times), and the order of the jobs.
-Point = tuple[float, float, tuple[int, ...]]
+FrontPoint = tuple[float, float, tuple[int, ...]]
 
 
-def _best_orders(arrival: Sequence[float], time: Sequence[float]) -> list[Point]:
+def _best_orders(arrival: Sequence[float], time: Sequence[float]) -> list[FrontPoint]:
     """Return the least sum of completion times of every set of jobs on one device.
 
     Of each set those orders are kept that no other order equals or beats in both the last end and
     the sum.
     """
-    fronts: list[list[Point]] = [[(0.0, 0.0, ())]]
+    fronts: list[list[FrontPoint]] = [[(0.0, 0.0, ())]]
     for jobs in range(1, 2 ** len(arrival)):
-        found: list[Point] = []
+        found: list[FrontPoint] = []
         for j in (j for j in range(len(arrival)) if jobs >> j & 1 and time[j] < math.inf):
             for end, cost, order in fronts[jobs ^ 1 << j]:
                 then = max(end, arrival[j]) + time[j]
                 found.append((then, cost + then - arrival[j], (*order, j)))
-        front: list[Point] = []
+        front: list[FrontPoint] = []
         for point in sorted(found):
             if not front or point[1] < front[-1][1]:
                 front.append(point)
@@ -45,9 +45,9 @@ def _best_orders(arrival: Sequence[float], time: Sequence[float]) -> list[Point]
     return [front[-1] if front else (math.inf, math.inf, ()) for front in fronts]
 
 
-def _last_ends(arrival: Sequence[float], time: Sequence[float]) -> list[Point]:
+def _last_ends(arrival: Sequence[float], time: Sequence[float]) -> list[FrontPoint]:
     """Return the earliest last end of every set, which first come, first served attains."""
-    best: list[Point] = [(-math.inf, -math.inf, ())]
+    best: list[FrontPoint] = [(-math.inf, -math.inf, ())]
     for jobs in range(1, 2 ** len(arrival)):
         j = jobs.bit_length() - 1
         ahead, _, order = best[jobs ^ 1 << j]

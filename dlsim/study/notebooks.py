@@ -43,7 +43,7 @@ CELL_SECONDS = {"quick": 1800.0, "paper": 6 * 3600.0}
 #: Seconds between two looks at a running notebook, and between two reports of what it computes.
 POLL_SECONDS, REPORT_SECONDS = 0.1, 30.0
 #: The folder of executed notebooks in a folder of results, and that of running ones.
-NOTEBOOKS, RUNNING = "notebooks", ".dlsim-running"
+NOTEBOOKS, RUNNING_FOLDER = "notebooks", ".dlsim-running"
 #: How the name of a notebook ends that did not run to its end.
 FAILED = ".failed.ipynb"
 #: The notebooks of the suite that take longest begin first, so that no core is idle at the end.
@@ -115,7 +115,7 @@ class _Job:
     @property
     def work(self) -> Path:
         """The folder in which it runs, gone when it has ended."""
-        return self.home.folder / RUNNING / self.name
+        return self.home.folder / RUNNING_FOLDER / self.name
 
     @property
     def target(self) -> Path:
@@ -383,9 +383,9 @@ def _require_unchanged(plan: Sequence[_Job]) -> None:
     home = plan[0].home
     planned = {f"{NOTEBOOKS}/{job.name}{end}" for job in plan for end in (".ipynb", FAILED)}
     home.require_unchanged(*sorted(planned | {name for name, _ in home.recorded()}))
-    running = home.folder / RUNNING
+    running = home.folder / RUNNING_FOLDER
     if running.is_symlink() or running.is_file():
-        home.require_unchanged(RUNNING)
+        home.require_unchanged(RUNNING_FOLDER)
 
 
 def _run_plan(
@@ -393,7 +393,7 @@ def _run_plan(
 ) -> list[NotebookResult]:
     """Take over the results that are there, and run the rest; scorecards wait for the others."""
     results: dict[str, NotebookResult] = {}
-    display, running = _Display(len(plan)), plan[0].home.folder / RUNNING
+    display, running = _Display(len(plan)), plan[0].home.folder / RUNNING_FOLDER
     _require_unchanged(plan)
     shutil.rmtree(running, ignore_errors=True)  # of a run that was killed
 

@@ -46,7 +46,7 @@ def test_stopped_half_way_is_not_taken_for_done(tmp_path):
         assert none_left(str(out)) == []
         assert list((out / "notebooks").iterdir()) == []
     assert (tmp_path / "SIGINT.said").read_text().split() == ["SIGINT", "interrupted"]
-    assert not (tmp_path / "SIGINT" / notebooks.RUNNING).exists()
+    assert not (tmp_path / "SIGINT" / notebooks.RUNNING_FOLDER).exists()
     write_notebook(tmp_path / "SIGKILL.ipynb", "1")
     (result,) = run_all([tmp_path / "SIGKILL.ipynb"], out=tmp_path / "SIGKILL")
     assert (result.status, result.reused) == ("ok", False)
@@ -133,12 +133,12 @@ def test_what_stands_in_the_way_of_a_batch_is_refused_and_stays(tmp_path, monkey
     mine.mkdir()
     (mine / "a").touch()
     OutputFolder(out).acquire()
-    (out / notebooks.RUNNING).symlink_to(mine)
-    with pytest.raises(InputError, match=f"{notebooks.RUNNING}: not as dlsim wrote it"):
+    (out / notebooks.RUNNING_FOLDER).symlink_to(mine)
+    with pytest.raises(InputError, match=f"{notebooks.RUNNING_FOLDER}: not as dlsim wrote it"):
         run_all([source], out=out)
-    assert (out / notebooks.RUNNING).readlink() == mine
+    assert (out / notebooks.RUNNING_FOLDER).readlink() == mine
     assert (mine / "a").exists()
-    (out / notebooks.RUNNING).unlink()
+    (out / notebooks.RUNNING_FOLDER).unlink()
     monkeypatch.setattr("sys.stderr", None)  # as where it is closed
     (done,) = run_all([source], out=out)
     assert done.status == "ok", done.error

@@ -22,7 +22,7 @@ from dlsim import compiled
 from dlsim.files import csv_text, write_text
 from dlsim.study import sweep
 from dlsim.study.notebook_process import first_problem
-from dlsim.study.notebooks import RUNNING
+from dlsim.study.notebooks import RUNNING_FOLDER
 from dlsim.study.report import round_floats
 from tests import sweep_functions as functions
 from tests.children import alive, marked, none_left, spawn, until
@@ -154,7 +154,7 @@ def half_written(run, cache, expected):
     """Yield every file under a final name that is not whole."""
     for path in run.out.rglob("*") if run.out.exists() else ():
         words = path.name.split(".")
-        unfinished = RUNNING in path.parts or "failed" in words
+        unfinished = RUNNING_FOLDER in path.parts or "failed" in words
         if not path.is_file() or path.name.startswith(".") or unfinished:
             continue
         if path.name == "result.csv" and path.read_bytes() != expected:
@@ -193,7 +193,7 @@ def test_kills_of_the_command_lose_nothing_and_leave_no_process(checkout, tmp_pa
         bad.extend(f"{what}: half a file: {path}" for path in half_written(run, cache, expected))
         bad.extend(f"{what}: still there after 10 s: {words}" for words in left)
         if own_end:  # a process that was killed outright cannot tidy up
-            halves = [p for p in run.out.rglob(RUNNING) if p.stat().st_mtime > run.begun]
+            halves = [p for p in run.out.rglob(RUNNING_FOLDER) if p.stat().st_mtime > run.begun]
             left = [path.name for path in (*run.temporary.iterdir(), *halves)]
             bad.extend(f"{what}: left behind: {name}" for name in left)
         told.append(f"{what}: exit {code}")

@@ -2,7 +2,7 @@
 
 Source: paper C, the abstract and section 4: "Reliability is achieved by reassigning any failed
 node's job to another node." The functions run on real data; times are simulated, by `Costs`. The
-event loop is in `dlsim.cpugpu.mapreduce_run`.
+event loop is in `dlsim.cpugpu.cluster.mapreduce_run`.
 """
 
 import functools

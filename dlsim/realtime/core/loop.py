@@ -255,23 +255,23 @@ def run_admission(deadline, admitted, results, offered_task, offers, state):
 
 
 @compiled
-def queue_arrivals(i, length, now, waiting, state):
+def queue_arrivals(added, length, now, waiting, state):
     """Add the tasks that have arrived by now to a heap (rank, place); return both numbers.
 
-    `i` tasks have been added before, and `length` wait.
+    `added` tasks have been added before, and `length` wait.
     """
     tasks, size = state.tasks, len(state.tasks)
-    while i < size:
-        arrival = tasks[i].arrival
+    while added < size:
+        arrival = tasks[added].arrival
         tie = times_tie(arrival, now, state.counters.span)
         if not (tie and (length == 0 or state.rules.test_first)) and not (
             arrival < now and not tie
         ):
             break
-        while i < size and tasks[i].arrival == arrival:
-            length = push(waiting, length, tasks[i].rank, tasks[i].place)
-            i += 1
-    return i, length
+        while added < size and tasks[added].arrival == arrival:
+            length = push(waiting, length, tasks[added].rank, tasks[added].place)
+            added += 1
+    return added, length
 
 
 @compiled

@@ -9,7 +9,7 @@ Source: paper M, section 5, l.8-10 of Schedulability_Test(); paper I, sections 4
 its reference [6] as the authors' later simulator has it: the fewest n with r_n + E(n) <= A + D.
 """
 
-from types import SimpleNamespace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -85,10 +85,20 @@ def fewest_nodes_by_optimum(task, t, pool, state):
     return rules.nodes + 1 if waits else NEVER
 
 
+class SharesEntry(NamedTuple):
+    """What `compute_chunks` asks of the entry of a task that is split by a user's shares."""
+
+    task: int
+    nodes: int
+    kind: int
+    rounds: int
+    end: float
+
+
 def fewest_nodes_by_shares(task, nodes, state):
     """Return the fewest nodes of `state.release` that are in time by a user's shares, or 0."""
     for n in range(1, nodes + 1):
-        entry = SimpleNamespace(task=task, nodes=n, kind=USER_SHARES, rounds=1, end=np.nan)
+        entry = SharesEntry(task, n, USER_SHARES, 1, np.nan)
         completion, _ = compute_chunks(entry, state.chunks, state)
         if completion <= state.tasks[task].due_tol:
             return n
