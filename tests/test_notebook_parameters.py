@@ -15,7 +15,7 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.ipynb"))
 #: Code cells behind the parameters in which a wrong value is refused: imports, then the checks.
 MOST_CELLS = 3
 #: A value that no parameter of a type takes.
-WRONG = {"str": 7, "int": "64", "float": "x", "list": "0.5", "dict": "link=shared"}
+WRONG = {"str": 7, "int": "64", "bool": "yes", "float": "x", "list": "0.5", "dict": "link=shared"}
 #: Lists of one wrong value, and of the same value twice.
 ODD_LISTS = ([None], [[1]], [{}], ["?", "?"])
 
