@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from dlsim.compiled import CORES
 from dlsim.errors import InputError
 from dlsim.realtime import (
     POLICIES,
@@ -431,6 +432,19 @@ def test_a_rule_without_words_is_refused_when_it_is_defined(words):
         kind = record.__name__
         with pytest.raises(InputError, match=f"(name|text) of a {kind} must be a text that is not"):
             record(first, **words)
+
+
+@pytest.mark.parametrize("engine", ["compiled", "python"])
+@pytest.mark.parametrize("policy", ["FIFOANNA", "EDFANNA", "EDFMN", "MCDF", "EDFAN", "EDF-OPR-MN"])
+def test_the_place_decides_between_tasks_of_equal_rank(policy, engine, monkeypatch):
+    """Four equal tasks arrive together and run in the order of their places."""
+    cluster = Cluster(2, 1, 10)
+    tasks = pd.DataFrame({"arrival": 0.0, "sigma": [10.0] * 4, "deadline": 540.0})
+    assert simulate(tasks, cluster, policy, engine=engine).runs["turn"].tolist() == [0, 1, 2, 3]
+    order = [2, 0, 3, 1]
+    kernels = CORES["realtime"].compiled if engine == "compiled" else CORES["realtime"].python
+    monkeypatch.setattr(kernels.orders, "tie_places", lambda _: np.array(order))
+    assert simulate(tasks, cluster, policy, engine=engine).runs["turn"].tolist() == order
 
 
 @pytest.mark.parametrize("engine", ["compiled", "python"])

@@ -142,9 +142,9 @@ def _read_tasks(
 
 
 def _static_ranks(tasks: pd.DataFrame, policy: Policy) -> Floats:
-    """Return the rank of every task in a static order; without one, its place in the table."""
+    """Return the rank of every task in a static order; without one, its arrival."""
     if policy.order_key is None or policy.is_timed:
-        return np.arange(float(len(tasks)))
+        return tasks["arrival"].to_numpy(dtype=np.float64)
     rule = (
         f"order function {getattr(policy.order_key, '__name__', 'order')} must return one number "
         f"per task, shape ({len(tasks)},) without NaN"

@@ -25,7 +25,7 @@ dispatch, arrivals, offers               `loop.dispatch`, `loop.run_admission`,
 no admission control (FIFOANNA, EDFANNA) `loop.run_all_admitted`
 ======================================== =========================================================
 
-Arguments that kernels share:
+Arguments that every kernel shares, as far as it needs them:
 
 ======== =========================================================================================
 task     a task: its row of the task table; `newcomer` is the one that is tested

@@ -9,11 +9,9 @@ Source: paper M, section 5, l.8-10 of Schedulability_Test(); paper I, sections 4
 its reference [6] as the authors' later simulator has it: the fewest n with r_n + E(n) <= A + D.
 """
 
-from typing import NamedTuple
-
 import numpy as np
 
-from dlsim.compiled import compiled, deadline_with_tolerance
+from dlsim.compiled import compiled, deadline_with_tolerance, zero_recarray
 from dlsim.realtime.core.chunks import compute_chunks
 from dlsim.realtime.core.formulas import n_star_of, optimal_completion, send_fraction, time_on_nodes
 from dlsim.realtime.core.orders import set_rank
@@ -25,7 +23,7 @@ from dlsim.realtime.core.splits import (
     time_from_common_start,
     time_in_rounds,
 )
-from dlsim.realtime.core.state import CALLS_USER, idle_at, seeks_offer
+from dlsim.realtime.core.state import CALLS_USER, ENTRY, idle_at, seeks_offer
 from dlsim.realtime.core.user_rules import NODES_RULE, ask_rule
 
 #: The rules: all nodes; the user's number; the fewest by E(n); the fewest, and all that are idle
@@ -85,20 +83,12 @@ def fewest_nodes_by_optimum(task, t, pool, state):
     return rules.nodes + 1 if waits else NEVER
 
 
-class SharesEntry(NamedTuple):
-    """What `compute_chunks` asks of the entry of a task that is split by a user's shares."""
-
-    task: int
-    nodes: int
-    kind: int
-    rounds: int
-    end: float
-
-
 def fewest_nodes_by_shares(task, nodes, state):
     """Return the fewest nodes of `state.release` that are in time by a user's shares, or 0."""
+    entry = zero_recarray(1, ENTRY)[0]
+    entry.task, entry.kind, entry.rounds = task, USER_SHARES, 1
     for n in range(1, nodes + 1):
-        entry = SharesEntry(task, n, USER_SHARES, 1, np.nan)
+        entry.nodes = n
         completion, _ = compute_chunks(entry, state.chunks, state)
         if completion <= state.tasks[task].due_tol:
             return n
