@@ -3,8 +3,8 @@
 They were frozen with all digits of a float; since then tables are written with twelve. With
 release 2.0.0 the scorecards and the map of readings of paper I were frozen anew: they show the
 reference results beside their own, and these are new.
-Since LPRR starts from one vertex at every size, its rows in 14 tables of paper S are frozen anew; so
-is claim 9a of paper I, since Theorem 1 is corrected.
+Since LPRR starts from one vertex at every size, its rows in 14 tables of paper S are frozen anew;
+so is claim 9a of paper I, since Theorem 1 is corrected.
 A test that fails here found a result that moved: explain it and freeze anew, or undo it.
 """
 
