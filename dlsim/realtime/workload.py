@@ -17,7 +17,7 @@ import functools
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -208,18 +208,25 @@ def split_reading(switches: Mapping[str, Any], *generators: str) -> tuple[dict[s
     for generator in generators:
         one_of("generator", generator, SWITCHES)
     tables = [model.SWITCHES, *(SWITCHES[generator] for generator in generators)]
-    known = dict.fromkeys(name for table in tables for name in table)
-    switches = load_laws(switches)
+    switches = load_laws(mapping("switches", switches))
     own = {"size"} if callable(switches.get("size")) else set()
-    for name, value in switches.items():
-        one_of("switch", name, known)
-        options = dict.fromkeys(option for table in tables for option in table.get(name, ()))
-        if name not in own:
-            one_of(name, value, options)
+    _require_options(switches, own, tables)
     return tuple(
         {k: v for k, v in switches.items() if k in table and (k in own or v in table[k])}
         for table in tables
     )
+
+
+def _require_options(
+    switches: Mapping[str, Any], own: Collection[str], tables: Sequence[Mapping[str, Any]]
+) -> None:
+    """Refuse a switch that is in no table, or an option that none has; `own` may be anything."""
+    known = dict.fromkeys(name for table in tables for name in table)
+    for name, value in switches.items():
+        one_of("switch", name, known)
+        if name not in own:
+            options = (option for table in tables for option in table.get(name, ()))
+            one_of(name, value, dict.fromkeys(options))
 
 
 def _check_switches(switches: dict[str, Any], generator: str) -> None:

@@ -51,6 +51,7 @@ MODULES: dict[str, tuple[float, list[str]]] = {
                                      "tests/test_partition_inserted.py"]),
     "realtime/core/splits": (0.3, ["tests/test_partition.py", "tests/test_partition_inserted.py"]),
     "realtime/split": (0.3, ["tests/test_partition_inserted.py", "tests/test_realtime_input.py"]),
+    "realtime/simulate": (0.3, ["tests/test_realtime_contract.py", "tests/test_online.py"]),
     "realtime/model": (0.3, ["tests/test_realtime_input.py", "tests/test_realtime_engine.py", "-k",
                              "not twin and not offer and not queue and not alike and not loop"]),
     "realtime/workload": (0.3, ["tests/test_workload.py", "tests/test_dcratio.py"]),
