@@ -63,7 +63,8 @@ def changelog_of_this_version():
     """Return what the CHANGELOG says of this version, without what is gone or has another name."""
     version = re.split(r"^## ", (ROOT / "CHANGELOG.md").read_text("utf-8"), flags=re.M)[1]
     parts = re.split(r"^### ", version, flags=re.M)
-    return "\n".join(part for part in parts if not part.startswith(("Removed", "Changed")))
+    without = ("Removed", "Changed", "Renamed")
+    return "\n".join(part for part in parts if not part.startswith(without))
 
 
 PAGES = [ROOT / name for name in ("README.md", ".github/CONTRIBUTING.md", "data/README.md")]
