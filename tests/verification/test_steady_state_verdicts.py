@@ -9,6 +9,7 @@ import pytest
 
 from dlsim.papers import steady_state
 from dlsim.papers.steady_state import PAPER_S_HEURISTICS, mean_ratio
+from dlsim.steady import Reading, topology
 from dlsim.steady.samples import STRUCTURES
 from dlsim.study.claims import judge_claim, load_claims
 from dlsim.study.measure import MEASURES
@@ -249,4 +250,5 @@ def test_claims_without_data_are_left_open():
 
 
 def test_switches_are_those_of_the_engine_and_of_the_platforms():
-    assert set(steady_state.SWITCHES) == {"local_amount", "stuck", "vertex", "lprg_start", "table2"}
+    own = {**Reading.switches(), **topology.PlatformDraw.switches()}
+    assert own == steady_state.SWITCHES
