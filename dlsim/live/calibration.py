@@ -8,7 +8,6 @@ seconds (paper M, section 3; the cost of sending is included), fitted to measure
 squares of relative errors. The promised end is the expected time multiplied by `margin`.
 """
 
-import hashlib
 import heapq
 import json
 import math
@@ -23,6 +22,7 @@ from scipy.special import ndtri, stdtrit
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_json, write_text
+from dlsim.study.fingerprint import fingerprint
 from dlsim.validate import Floats
 
 #: Number of latest pieces per worker, and of latest loads, that are kept.
@@ -201,23 +201,8 @@ def _pull(times: Sequence[float], workers: int) -> float:
 def function_key(function: Callable[..., Any]) -> str:
     """Return the key of a function's costs: its name and a digest of its code."""
     kind = function if hasattr(function, "__qualname__") else type(function)
-    digest = hashlib.sha256()
-    _hash_code(getattr(function, "__code__", None), digest.update)
-    return f"{kind.__module__}.{kind.__qualname__} {digest.hexdigest()[:8]}"
-
-
-def _hash_code(code: Any, update: Callable[[bytes], object]) -> None:
-    """Hash the instructions and constants of a function and of the functions within it."""
-    if code is None:
-        return
-    update(code.co_code + repr(code.co_names).encode())
-    for constant in code.co_consts:
-        if hasattr(constant, "co_code"):
-            _hash_code(constant, update)
-        elif isinstance(constant, frozenset):  # its order differs between processes
-            update(repr(sorted(map(repr, constant))).encode())
-        else:
-            update(repr(constant).encode())
+    digest, _ = fingerprint(getattr(function, "__code__", None))
+    return f"{kind.__module__}.{kind.__qualname__} {digest[:8]}"
 
 
 def read_costs(path: StrPath) -> defaultdict[str, MeasuredCosts]:
@@ -230,10 +215,11 @@ def read_costs(path: StrPath) -> defaultdict[str, MeasuredCosts]:
         for key, row in document["functions"].items():
             pieces = np.array(row["pieces"], dtype=float).reshape(-1, 3)
             ratios = np.array(row["ratios"], dtype=float).reshape(-1)
-            if not (np.isfinite(pieces).all() and np.isfinite(ratios).all()):
-                raise ValueError(f"{key}: a number is not finite")
-            if (pieces[:, :2] <= 0).any() or (pieces[:, 2] < 0).any() or (ratios <= 0).any():
-                raise ValueError(f"{key}: a number is not positive")
+            positive = np.append(pieces[:, :2], ratios)
+            if not (np.isfinite(positive).all() and (positive > 0).all()):
+                raise ValueError(f"{key}: a number is not positive and finite")
+            if not (np.isfinite(pieces[:, 2]).all() and (pieces[:, 2] >= 0).all()):
+                raise ValueError(f"{key}: a time of computing is negative or not finite")
             found[key].pieces.extend(Measurement(*piece) for piece in pieces.tolist())
             found[key].ratios.extend(ratios.tolist())
     except (KeyError, TypeError, ValueError, AttributeError) as error:

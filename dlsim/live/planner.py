@@ -15,7 +15,7 @@ import numpy as np
 
 from dlsim.live.calibration import MeasuredCosts, margin
 from dlsim.live.job import Job, Piece, Promise
-from dlsim.live.loads import Load, Parts
+from dlsim.live.loads import Load
 from dlsim.realtime import POLICIES, Cluster, Policy, Reading, split_load
 from dlsim.realtime.model import WITHOUT_SETUP
 from dlsim.realtime.simulate import InstantPlan, plan_at_instant, require_online
@@ -297,9 +297,9 @@ def cut_ranges(
     shortest = min(sizes, default=1) / 2
     for start, end in ranges:
         while start < end:
-            size = 1 if isinstance(load, Parts) else max(1, round(next(wanted, end - start)))
+            size = 1 if load.is_parts else max(1, round(next(wanted, end - start)))
             stop = min(end, max(start + 1, load.boundary(min(start + size, load.size))))
-            if end - stop < shortest and not isinstance(load, Parts):
+            if end - stop < shortest and not load.is_parts:
                 stop = end
             pieces.append(Piece(start, stop))
             start = stop
@@ -328,6 +328,6 @@ def sample_piece(
     if costs.pieces and math.isfinite(SAMPLE_SECONDS[round_]):
         units = min(units, SAMPLE_SECONDS[round_] / costs.computing_per_unit())
     start, end = place
-    stop = start + 1 if isinstance(load, Parts) else load.boundary(start + max(1, int(units)))
+    stop = start + 1 if load.is_parts else load.boundary(start + max(1, int(units)))
     stop = min(end, max(start + 1, stop))
     return Piece(start, stop, is_sample=True, is_warm_up=round_ == 0)
