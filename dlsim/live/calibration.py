@@ -59,10 +59,7 @@ class Fit(NamedTuple):
 
 
 def fit_times(units: Floats, seconds: Floats, has_start_up: bool = True) -> Fit:
-    """Fit start-up and seconds per unit, both at least 0; the sum over all pieces is exact.
-
-    Relative errors are minimised with little weight on outliers (`scipy.optimize.least_squares`,
-    soft L1).
+    """Fit start-up and seconds per unit, both at least 0, to times with outliers; sums are exact.
 
     >>> fit_times(np.array([2.0, 4.0]), np.array([1.0, 2.0]), has_start_up=False)
     Fit(start_up=0.0, per_unit=0.5)
@@ -92,16 +89,10 @@ class Measurement(NamedTuple):
 
 @dataclass(eq=False)
 class MeasuredCosts:
-    """Measured costs of one function on one cluster.
+    """The latest measured pieces of a function, and real over expected times of its latest loads.
 
-    Attributes
-    ----------
-    pieces : deque of Measurement
-        The latest measured pieces.
-    ratios : deque of float
-        Real over expected time from start to end, of the latest loads.
-    is_confirmed : bool
-        Whether a second sample led to a refusal like the first, and no load was computed since.
+    `is_confirmed` is whether a second sample led to a refusal like the first, and no load was
+    computed since.
     """
 
     pieces: deque[Measurement] = field(default_factory=deque)
@@ -134,15 +125,11 @@ class MeasuredCosts:
         return max(float(computing / units), MIN_SECONDS_PER_UNIT)
 
     def mean_seconds(self, sizes: Sequence[float], workers: int) -> float:
-        """Return the mean seconds of a load whose pieces idle workers pull.
-
-        Loads with these sizes of pieces, in the order in which they are pulled, are simulated with
-        ratios of measured to fitted times that are drawn from the measured pieces.
-        """
+        """Return the mean seconds of simulated loads whose pieces idle workers pull in order."""
         units, occupied, _ = np.array(self.pieces, dtype=float).T
         fit = self.fit()
         fitted = fit.time(units)
-        # weights by fitted time: every second of work is equally likely to be drawn
+        # ratios to fitted times, drawn so that every second of work is equally likely
         ratios = np.random.default_rng(0).choice(
             occupied / fitted, (SIMULATED_LOADS, len(sizes)), p=fitted / fitted.sum()
         )
@@ -153,27 +140,18 @@ class MeasuredCosts:
 def margin(ratios: Sequence[float], quantile: float) -> float:
     r"""Return the factor on the expected time that the next load meets with this probability.
 
-    With k known ratios of real to expected time, whose logarithms have mean m and standard
-    deviation s, the margin is
+    From k >= q / (1 - q) known ratios on (19 for q = .95), the margin is the order statistic of
+    place :math:`\lceil q (k + 1) \rceil`, exact for any law of exchangeable ratios (V. Vovk and
+    others, Algorithmic Learning in a Random World, 2005). From k = 2 on, it is the upper end of
+    Student's prediction interval for lognormal ratios, whose logarithms have mean m and standard
+    deviation s (G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991, section 4.7), with a
+    cap c, as a few ratios that vary much make the interval endless:
 
-    - from :math:`k \geq q / (1 - q)` on (19 for q = .95), the order statistic of place
-      :math:`\lceil q (k + 1) \rceil`, exact for any law of exchangeable ratios [1]_;
-    - from k = 2 on, the upper end of Student's prediction interval [2]_, with a cap c:
+    .. math:: \min(\exp(m + t_{k-1} s \sqrt{1 + 1/k}), c).
 
-      .. math:: \min(\exp(m + t_{k-1} s \sqrt{1 + 1/k}), c).
-
-      For lognormal ratios the interval is exact at every k, mean and variance, but a few ratios
-      that vary much make it endless. The risk 1 - q is split: a fifth of it is that of the widest
-      law beyond the cap, four fifths that of the interval, so that both are at most 1 - q;
-    - for k = 0 and 1, which show no variance, the quantile of the widest law.
-
-    The widest law is lognormal (`WIDEST_MEDIAN`, `WIDEST_SPREAD`). A ratio beyond it raises the
-    cap. No margin is less than 1.
-
-    References
-    ----------
-    .. [1] V. Vovk and others, Algorithmic Learning in a Random World, 2005.
-    .. [2] G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991, section 4.7.
+    A fifth of the risk 1 - q is that of the widest law beyond the cap, four fifths that of the
+    interval. No ratio or one shows no variance; then the margin is the quantile of the widest law.
+    A ratio beyond that law raises the cap. No margin is less than 1.
     """
     count, risk = len(ratios), 1 - quantile
     place = math.ceil(quantile * (count + 1))

@@ -31,7 +31,7 @@ from dlsim.live.calibration import (
     read_costs,
     write_costs,
 )
-from dlsim.live.job import Job, LoadFailedError, Piece, Promise, first_line
+from dlsim.live.job import PROBABILITY, Job, LoadFailedError, Piece, Promise, first_line
 from dlsim.live.loads import as_load
 from dlsim.live.planner import (
     PULL,
@@ -42,7 +42,7 @@ from dlsim.live.planner import (
     sample_places,
 )
 from dlsim.realtime import Policy
-from dlsim.validate import duration, import_extra, instance, number
+from dlsim.validate import duration, import_extra, instance
 
 #: Seconds between two checks of the cluster.
 WATCH_SECONDS = 0.5
@@ -89,8 +89,6 @@ class Head:
     policy : str or Policy
         "pull": a load is cut into about ten pieces per worker, and idle workers pull the next
         piece. A policy of papers M and I, such as "EDF-DLT", cuts one piece per worker.
-    quantile : float
-        Probability with which a promised end should be kept.
     costs : path, optional
         A JSON file in which measured costs are kept from one session to the next.
 
@@ -106,12 +104,7 @@ class Head:
     """
 
     def __init__(
-        self,
-        client: Any,
-        *,
-        policy: str | Policy = PULL,
-        quantile: float = 0.95,
-        costs: StrPath | None = None,
+        self, client: Any, *, policy: str | Policy = PULL, costs: StrPath | None = None
     ) -> None:
         distributed = import_extra("a live cluster", "cluster", "distributed")
         self._dask = import_extra("a live cluster", "cluster", "dask")
@@ -119,9 +112,8 @@ class Head:
         if client.asynchronous or client.status != "running":
             raise InputError(f"client must be connected and not asynchronous, got {client!r}")
         self.client, self.costs_path = client, costs
-        self.quantile = number("quantile", quantile, 0.5, 0.999)
         self.jobs: list[Job] = []
-        self._planner = Planner(policy, self.quantile)
+        self._planner = Planner(policy, PROBABILITY)
         self.costs = defaultdict(MeasuredCosts)
         if costs is not None and os.path.exists(costs):
             self.costs = read_costs(costs)
@@ -170,15 +162,13 @@ class Head:
         load: Any,
         *,
         deadline: float | str,
-        combine: Callable[[list[Any]], Any] | None = None,
-        name: str = "",
+        combine: Callable[[list[Any]], Any] = list,
     ) -> Job:
         """Submit a load with a deadline; it is promised or refused.
 
-        A function that was not yet measured on this cluster is measured first, when the promised
-        loads are done: every worker computes some pieces of the load, at most a tenth of the load
-        but at least one record. Their results are used. So is a known function whose load is
-        refused with an offer of many times its deadline, once.
+        A function that is not known on this cluster is measured first, when the promised loads are
+        done: every worker computes some pieces of the load, at most a tenth of it but at least one
+        record. So is, once, a known function whose load would be refused by far.
 
         Parameters
         ----------
@@ -189,10 +179,8 @@ class Head:
             `lines`, `records`, a list, an array, a table, a Dask bag, a list of delayed values.
         deadline : float or str
             Seconds from now on, or such as "90s", "5 min", "2h".
-        combine : callable, optional
-            Function of the list of the pieces' results in the order of the load; default: the list.
-        name : str
-            A name for messages and tables; default: the function's.
+        combine : callable
+            Function of the list of the pieces' results in the order of the load.
 
         Returns
         -------
@@ -207,11 +195,11 @@ class Head:
             If the function raises while it is measured.
         """
         arrival, seconds = time.monotonic(), duration("deadline", deadline)
-        for what, one in (("function", function), ("combine", combine)):
-            if not (callable(one) or (what == "combine" and one is None)):
+        for what, one in {"function": function, "combine": combine}.items():
+            if not callable(one):
                 raise InputError(f"{what} must be a function, got {one!r}")
         load = as_load(load)
-        name = name or getattr(function, "__name__", type(function).__name__)
+        name = getattr(function, "__name__", type(function).__name__)
         with self._submitting:
             self._require_open()
             costs = self.costs[function_key(function)]
@@ -274,43 +262,41 @@ class Head:
             offer, started, ended (seconds since the load was submitted), status and kept (whether
             it ended by its promised end).
         """
-        rows = []
-        for job in self.jobs:
-            promise = job.promise or Promise(False)
-            rows.append(
-                {
-                    "load": job.number,
-                    "name": job.name,
-                    "units": job.load.size,
-                    "deadline": job.deadline,
-                    "admitted": promise.admitted,
-                    "promised": promise.end,
-                    "expected": promise.expected,
-                    "workers": promise.workers,
-                    "offer": promise.offer,
-                    "started": job.started,
-                    "ended": job.ended,
-                    "status": job.status,
-                    "kept": job.is_kept,
-                }
-            )
-        return pd.DataFrame(rows).set_index("load") if rows else pd.DataFrame()
+        rows = [
+            {
+                "name": job.name,
+                "units": job.load.size,
+                "deadline": job.deadline,
+                **(job.promise or Promise(False))._asdict(),
+                "started": job.started,
+                "ended": job.ended,
+                "status": job.status,
+                "kept": job.is_kept,
+            }
+            for job in self.jobs
+        ]
+        return pd.DataFrame(rows).rename(columns={"end": "promised"}).rename_axis("load")
 
     # --- measuring --------------------------------------------------------------------------------
 
     def _measure(self, job: Job) -> list[tuple[int, int]]:
         """Compute a sample of a load on all workers at once; return the ranges that are left."""
-        self._wait_until_idle()
-        costs, rest, first = job.costs, [], 0
-        for round_, places in enumerate(sample_places(job.load, max(1, self._planner.workers))):
-            if round_ == 1:  # the first round had to warm the workers up
-                first = len(costs.pieces)
+        planner = self._planner
+        with self._changed:  # measuring delays no promised load
+            self._changed.wait_for(
+                lambda: not (planner.waiting or planner.running) or self._is_closed.is_set()
+            )
+        self._require_open()
+        costs, rest, warming_up = job.costs, [], 0
+        for round_, places in enumerate(sample_places(job.load, max(1, planner.workers))):
             left = self._measure_round(job, round_, places)
             while left and not costs.pieces:  # a worker was lost, so that nothing was learned
                 left = self._measure_round(job, round_, left)
             rest += left
-        if first and len(costs.pieces) > first:
-            costs.forget_first(first)
+            if round_ == 0:
+                warming_up = len(costs.pieces)
+        if len(costs.pieces) > warming_up:
+            costs.forget_first(warming_up)
         return join_ranges(rest)
 
     def _measure_round(
@@ -336,15 +322,6 @@ class Head:
             job.future.result()
         stops = [piece.stop for piece in pieces]
         return [(stop, end) for stop, (_, end) in zip(stops, places, strict=True) if stop < end]
-
-    def _wait_until_idle(self) -> None:
-        """Wait until no promised load waits or runs, so that measuring delays none of them."""
-        planner = self._planner
-        with self._changed:
-            self._changed.wait_for(
-                lambda: not (planner.waiting or planner.running) or self._is_closed.is_set()
-            )
-        self._require_open()
 
     # --- sending and receiving --------------------------------------------------------------------
 
@@ -401,9 +378,8 @@ class Head:
 
     def _finish(self, job: Job) -> None:
         """Combine the results of a load in its order, and release waiting callers."""
-        parts = [job.results[start] for start in sorted(job.results)]
         try:
-            result = job.combine(parts) if job.combine else parts
+            result = job.combine([job.results[start] for start in sorted(job.results)])
         except BaseException as error:
             with self._changed:
                 self._fail(job, error)

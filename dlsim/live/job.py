@@ -13,6 +13,8 @@ from dlsim.live.calibration import MeasuredCosts
 from dlsim.live.loads import Load
 from dlsim.progress import progress_bar
 
+#: Probability with which a promised end should be kept.
+PROBABILITY = 0.95
 #: Seconds between two updates of a progress bar.
 PROGRESS_SECONDS = 0.2
 
@@ -88,7 +90,7 @@ class Job:
     number: int
     name: str
     function: Callable[[Any], Any]
-    combine: Callable[[list[Any]], Any] | None
+    combine: Callable[[list[Any]], Any]
     load: Load
     costs: MeasuredCosts
     ratios: deque[float]
@@ -143,7 +145,7 @@ class Job:
         Returns
         -------
         object
-            The combined results of the pieces; without a function `combine`, their list.
+            The combined results of the pieces.
 
         Raises
         ------
@@ -176,8 +178,8 @@ class Job:
         """
         return self.head._cancel(self)
 
-    def _sentence(self) -> str:
-        """Return a sentence about the promise, or about the outcome of the load."""
+    def _state(self) -> str:
+        """Return the promise or the outcome of the load in words."""
         status, promise = self.status, self.promise
         if status == "failed":
             error = self.future.exception()
@@ -188,14 +190,14 @@ class Job:
             if math.isnan(promise.offer):
                 return "refused; no deadline could be promised"
             return f"refused; could be promised by {format_seconds(promise.offer)}"
-        end, percent = format_seconds(promise.end), 100 * self.head.quantile
+        end = format_seconds(promise.end)
         workers = f"{promise.workers} worker{'s' * (promise.workers != 1)}"
         if status == "done":
             return f"done after {format_seconds(self.ended)}; promised by {end}"
-        return f"promised: done by {end} ({percent:.4g} %), {workers}"
+        return f"promised: done by {end} ({100 * PROBABILITY:.0f} %), {workers}"
 
     def __repr__(self) -> str:
-        return f"load {self.number} ({self.name}): {self._sentence()}"
+        return f"load {self.number} ({self.name}): {self._state()}"
 
 
 def first_line(error: BaseException | None) -> str:

@@ -39,20 +39,7 @@ RELAXED = 1.1
 
 
 class Planner:
-    """The plan of a head.
-
-    Parameters
-    ----------
-    policy : str or Policy
-        "pull", or a policy of papers M and I.
-    quantile : float
-        Probability with which a promised end should be kept.
-
-    Raises
-    ------
-    InputError
-        For a policy without an admission test.
-    """
+    """The plan of a head, under "pull" or a policy of papers M and I that has an admission test."""
 
     def __init__(self, policy: str | Policy, quantile: float) -> None:
         self.is_pulled = isinstance(policy, str) and policy == PULL
@@ -60,6 +47,7 @@ class Planner:
         _, self.policy = find_record("policy", given, POLICIES)
         require_online(self.policy, Cluster())
         self.partition = str(self.policy.partition)
+        self.has_start_up = self.partition not in WITHOUT_SETUP
         self.quantile = quantile
         self.workers = 0
         self.waiting: list[Job] = []
@@ -223,16 +211,12 @@ class Planner:
     def _compute_seconds(self, job: Job) -> float:
         """Return the seconds in which one worker computes a load, without start-up."""
         units = sum(piece.units for piece in job.to_send)
-        return job.costs.fit(self._has_start_up()).per_unit * units
-
-    def _has_start_up(self) -> bool:
-        return self.partition not in WITHOUT_SETUP
+        return job.costs.fit(self.has_start_up).per_unit * units
 
     def _cluster(self, costs: Sequence[MeasuredCosts]) -> Cluster:
         """Return a cluster on which a unit is a second of computing, with the highest costs."""
-        has_start_up = self._has_start_up()
-        sending = [one.fit(has_start_up, is_sending=True) for one in costs]
-        occupied = [one.fit(has_start_up) for one in costs]
+        sending = [one.fit(self.has_start_up, is_sending=True) for one in costs]
+        occupied = [one.fit(self.has_start_up) for one in costs]
         ratios = [one.per_unit / all_.per_unit for one, all_ in zip(sending, occupied, strict=True)]
         cms = min(max(ratios), 1.0)
         st = max(one.start_up for one in sending)
