@@ -125,8 +125,7 @@ class Head:
         self._submitting = threading.Lock()
         self._is_closed = threading.Event()
         self._planner.workers = sum(client.nthreads().values())
-        if not self._planner.workers:
-            raise InputError("the cluster has no worker; start some, such as cluster.scale(2)")
+        self._require_open()
         client.subscribe_topic(EVENTS, self._on_event)
         self._watcher = threading.Thread(target=self._watch, name="dlsim-head", daemon=True)
         self._watcher.start()
@@ -138,21 +137,17 @@ class Head:
         self.close()
 
     def __repr__(self) -> str:
-        open_jobs = sum(not job.future.done() for job in self._admitted())
-        return f"head of {self._planner.workers} workers: {open_jobs} open loads"
+        open_loads = len(self._planner.waiting) + len(self._planner.running)
+        return f"head of {self._planner.workers} workers: {open_loads} open loads"
 
     def close(self) -> None:
         """Cancel open loads and stop watching the cluster; the client stays open."""
         self._is_closed.set()
-        for job in self._admitted():
+        for job in self.jobs:
             job.cancel()
         with suppress(Exception):  # the cluster may be gone
             self.client.unsubscribe_topic(EVENTS)
-        if threading.current_thread() is not self._watcher:
-            self._watcher.join(CLOSE_SECONDS)
-
-    def _admitted(self) -> list[Job]:
-        return [job for job in self.jobs if job.promise and job.promise.admitted]
+        self._watcher.join(CLOSE_SECONDS)
 
     # --- submitting loads -------------------------------------------------------------------------
 
@@ -228,7 +223,7 @@ class Head:
         if self._is_closed.is_set() or self.client.status != "running":
             raise InputError("the head is closed or its cluster is gone; make a new Head(client)")
         if not self._planner.workers:
-            raise InputError("no worker is left; start some, such as cluster.scale(2)")
+            raise InputError("the cluster has no worker; start some, such as cluster.scale(2)")
 
     def _decide(self, job: Job, ranges: list[tuple[int, int]]) -> None:
         """Promise or refuse the part of a load that is not yet computed."""
@@ -345,36 +340,36 @@ class Head:
         future.add_done_callback(partial(self._on_done, job, piece))
 
     def _on_done(self, job: Job, piece: Piece, future: Any) -> None:
-        """Record the result of a piece."""
-        now = time.monotonic()
+        """Record the result of a piece, or the error that it raised."""
+        now, failure = time.monotonic(), None
         try:
             if future.status in ("cancelled", "lost"):
                 raise ConnectionError("the cluster is gone")
             worker, computing, result = future.result()
         except BaseException as error:
-            with self._changed:
-                if self._futures.pop(piece, None) is not None:
-                    self._fail(job, error)
-                    self._feed()
-            return
+            failure = error
         with self._changed:
-            if self._futures.pop(piece, None) is None or job.future.done():
-                self._feed()
-                return
-            last_end = self._last_end.get(worker)
-            self._last_end[worker] = now
-            measurement = measure_piece(piece, computing, now, last_end, self._losses)
-            if measurement:
-                job.costs.add_piece(measurement, max(1, self._planner.workers))
-            job.pieces.append(piece)
-            job.results[piece.start] = result
-            job.units_done += piece.units
-            job.on_cluster.remove(piece)
-            if not (piece.is_sample or job.on_cluster or job.to_send):
-                self._planner.remove(job)
-                threading.Thread(target=self._finish, args=(job,), daemon=True).start()
+            is_wanted = self._futures.pop(piece, None) is not None and not job.future.done()
+            if is_wanted and failure:
+                self._fail(job, failure)
+            elif is_wanted:
+                last_end, self._last_end[worker] = self._last_end.get(worker), now
+                measured = measure_piece(piece, computing, now, last_end, self._losses)
+                self._record(job, piece, measured, result)
             self._feed()
             self._changed.notify_all()
+
+    def _record(self, job: Job, piece: Piece, measured: Measurement | None, result: Any) -> None:
+        """Record a computed piece; the last one of a load ends it."""
+        if measured:
+            job.costs.add_piece(measured, max(1, self._planner.workers))
+        job.pieces.append(piece)
+        job.results[piece.start] = result
+        job.units_done += piece.units
+        job.on_cluster.remove(piece)
+        if not (piece.is_sample or job.on_cluster or job.to_send):
+            self._planner.remove(job)
+            threading.Thread(target=self._finish, args=(job,), daemon=True).start()
 
     def _finish(self, job: Job) -> None:
         """Combine the results of a load in its order, and release waiting callers."""
