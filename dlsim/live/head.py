@@ -52,7 +52,7 @@ CLOSE_SECONDS = 10.0
 MIN_SECONDS = 1e-6
 #: A refusal is doubted, and its function measured again, if the offer is this many deadlines away.
 DOUBTFUL_OFFER = 10.0
-#: Dask's topic of events of the whole cluster.
+#: Dask's topic of events of the whole cluster, told before the end of a piece that was moved.
 EVENTS = "all"
 
 
@@ -67,19 +67,17 @@ def run_piece(function: Callable[[Any], Any], read: Callable[[], Any]) -> Any:
 def measure_piece(
     piece: Piece, computing: float, now: float, last_end: float | None, losses: int
 ) -> Measurement | None:
-    """Return what a piece that ends now teaches about costs, or None if it teaches nothing.
-
-    A piece that was on the cluster when a worker was lost may have waited for another worker. The
-    first piece of a worker (`last_end` is None) loads code; it counts only where it has to.
-    """
-    if piece.losses != losses or (last_end is None and not piece.is_warm_up):
+    """Return what a piece that ends now teaches about costs, or None if it teaches nothing."""
+    may_have_waited = piece.losses != losses  # for another worker, when one was lost
+    loads_code = last_end is None  # as the first piece of its worker
+    if may_have_waited or (loads_code and not piece.is_warm_up):
         return None
     begun = piece.sent if last_end is None else max(piece.sent, last_end)
     return Measurement(piece.units, max(now - begun, computing, MIN_SECONDS), computing)
 
 
 class Head:
-    """The head of a Dask cluster, which promises by when loads will be done.
+    """The head of a Dask cluster, which promises by when loads will be done (paper M, section 5).
 
     Parameters
     ----------
@@ -97,10 +95,6 @@ class Head:
     InputError
         If the client is not connected to a running cluster, the policy has no admission test, or
         the file holds no costs.
-
-    References
-    ----------
-    Paper M, section 5 (the admission test); paper I, section 4.
     """
 
     def __init__(
@@ -200,8 +194,8 @@ class Head:
             costs = self.costs[function_key(function)]
             is_known = bool(costs.pieces)
             ratios = costs.ratios if is_known else self.costs[FIRST_LOADS].ratios
-            number_ = len(self.jobs)
-            job = Job(self, number_, name, function, combine, load, costs, ratios, seconds)
+            index = len(self.jobs)
+            job = Job(self, index, name, function, combine, load, costs, ratios, seconds)
             job.arrival, job.due, job.losses = arrival, arrival + seconds, self._losses
             self.jobs.append(job)
             must_measure = load.size and not is_known
@@ -297,11 +291,7 @@ class Head:
     def _measure_round(
         self, job: Job, round_: int, places: list[tuple[int, int]]
     ) -> list[tuple[int, int]]:
-        """Compute a piece of each place; return what is left of the places.
-
-        Dask sends them to idle workers. No piece is bound to a worker: if that one is lost and no
-        other is there, Dask would not run the piece on the next worker that comes.
-        """
+        """Compute a piece of each place, on whichever worker is idle; return what is left."""
         workers = max(1, self._planner.workers)
         pieces = [sample_piece(job.load, place, round_, workers, job.costs) for place in places]
         sampled = job.units_done + sum(piece.units for piece in pieces)
@@ -309,7 +299,7 @@ class Head:
             return places
         with self._changed:
             job.on_cluster += pieces
-            for piece in pieces:
+            for piece in pieces:  # not bound to a worker: one that is lost would never run it
                 self._send(job, piece)
             self._changed.wait_for(lambda: not job.on_cluster or job.future.done())
         if job.future.done():  # it failed or was cancelled, so that this raises an error
@@ -322,7 +312,10 @@ class Head:
 
     def _feed(self) -> None:
         """Send pieces while workers can take more; called under the lock."""
-        while found := self._planner.next_piece(time.monotonic()):
+        while not self._is_closed.is_set():
+            found = self._planner.next_piece(time.monotonic())
+            if found is None:
+                return
             job, piece = found
             try:
                 self._send(job, piece)
@@ -391,8 +384,7 @@ class Head:
     def _learn(self, job: Job) -> None:
         """Record the ratio of real to expected time of a load, and save the costs."""
         if job.planned_seconds > 0 and job.losses == self._losses:
-            seconds = max(job.ended - job.started, MIN_SECONDS)
-            job.ratios.append(seconds / job.planned_seconds)
+            job.ratios.append(max(job.ended - job.started, MIN_SECONDS) / job.planned_seconds)
         job.costs.is_confirmed = False
         if self.costs_path is not None:
             try:
@@ -410,13 +402,12 @@ class Head:
         self._changed.notify_all()
 
     def _cancel(self, job: Job) -> bool:
-        """Cancel a load; see `Job.cancel`."""
+        """Cancel a load, if it is not at an end."""
         with self._changed:
             if job.status == "refused" or job.future.done() or not job.future.cancel():
                 return False
             self._drop(job)
-            if not self._is_closed.is_set():
-                self._feed()
+            self._feed()
             self._changed.notify_all()
         return True
 
@@ -432,10 +423,7 @@ class Head:
     # --- watching the cluster ---------------------------------------------------------------------
 
     def _on_event(self, event: tuple[float, Any]) -> None:
-        """Count lost workers; Dask calls this before it tells the end of a piece that was moved.
-
-        It takes no lock, since the thread that calls it must not wait.
-        """
+        """Count lost workers, without a lock: Dask's thread must not wait."""
         _, message = event
         if isinstance(message, dict) and message.get("action") == "remove-worker":
             self._losses += 1

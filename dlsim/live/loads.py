@@ -149,12 +149,6 @@ def _read_text(path: str, start: int, stop: int) -> str:
     return _read_bytes(path, start, stop).decode("utf-8", "surrogateescape")
 
 
-def _items(data: Any, size: int) -> Load:
-    """Divide a list, an array (along its first axis) or a table (by rows), to be sent in slices."""
-    sliced = getattr(data, "iloc", data)
-    return Load(size, lambda start, stop: partial(_identity, sliced[start:stop]))
-
-
 def _identity(data: Any) -> Any:
     return data
 
@@ -185,7 +179,8 @@ def as_load(data: Any) -> Load:
         parts = data.to_delayed()
         return _parts(list(parts.ravel() if hasattr(parts, "ravel") else parts))
     try:
-        size, _ = len(data), getattr(data, "iloc", data)[:0]
+        sliced = getattr(data, "iloc", data)  # an array by its first axis, a table by its rows
+        size, _ = len(data), sliced[:0]
     except Exception as error:
         raise InputError(
             "a load must be lines(path), records(path, record_bytes), a Dask collection or a "
@@ -193,4 +188,4 @@ def as_load(data: Any) -> Load:
         ) from error
     if size and isinstance(data, list | tuple) and all(hasattr(x, "dask") for x in data):
         return _parts(data)
-    return _items(data, size)
+    return Load(size, lambda start, stop: partial(_identity, sliced[start:stop]))
