@@ -8,7 +8,6 @@ seconds (paper M, section 3; the cost of sending is included), fitted to measure
 squares of relative errors. The promised end is the expected time multiplied by `margin`.
 """
 
-import heapq
 import json
 import math
 from collections import defaultdict, deque
@@ -134,7 +133,10 @@ class MeasuredCosts:
             occupied / fitted, (SIMULATED_LOADS, len(sizes)), p=fitted / fitted.sum()
         )
         seconds = ratios * fit.time(np.array(sizes, dtype=float))
-        return float(np.mean([_pull(times, workers) for times in seconds.tolist()]))
+        loads, ends = np.arange(SIMULATED_LOADS), np.zeros((SIMULATED_LOADS, workers))
+        for times in seconds.T:
+            ends[loads, ends.argmin(axis=1)] += times
+        return float(ends.max(axis=1).mean())
 
 
 def margin(ratios: Sequence[float], quantile: float) -> float:
@@ -166,14 +168,6 @@ def margin(ratios: Sequence[float], quantile: float) -> float:
         student = stdtrit(count - 1, 1 - (1 - CAP_RISK) * risk)
         upper = min(upper, logs.mean() + student * deviation)
     return max(1.0, math.exp(upper))
-
-
-def _pull(times: Sequence[float], workers: int) -> float:
-    """Return the end of the last piece if every idle worker takes the next piece."""
-    ends = [0.0] * workers
-    for seconds in times:
-        heapq.heapreplace(ends, ends[0] + seconds)
-    return max(ends)
 
 
 def function_key(function: Callable[..., Any]) -> str:

@@ -31,7 +31,7 @@ class Promise(NamedTuple):
     admitted : bool
         Whether the load is promised to be done by its deadline.
     end : float
-        By when it is done with the head's probability; NaN if it was refused.
+        By when it is done with 95 %; NaN if it was refused.
     expected : float
         When it is expected to be done; NaN if it was refused.
     workers : int
