@@ -346,7 +346,8 @@ class Head:
             if is_wanted and failure:
                 self._fail(job, failure)
             elif is_wanted:
-                last_end, self._last_end[worker] = self._last_end.get(worker), now
+                last_end = self._last_end.get(worker)
+                self._last_end[worker] = now
                 measured = measure_piece(piece, computing, now, last_end, self._losses)
                 self._record(job, piece, measured, result)
             self._feed()

@@ -49,11 +49,7 @@ class Promise(NamedTuple):
 
 @dataclass(eq=False)
 class Piece:
-    """The units of a load from start to stop.
-
-    The first round of a sample warms the workers up. `sent` is when the piece went to the cluster,
-    and `losses` how many workers had been lost by then.
-    """
+    """The units of a load from start to stop; `losses` counts workers lost before it was sent."""
 
     start: int
     stop: int
