@@ -229,7 +229,6 @@ KNOWN = {
 #: Functions by which an object says what it is in a notebook.
 KNOWN_REPRS = {
     ("explore/panel_view", "_repr_mimebundle_"): "widgets and a picture",
-    ("live/job", "_repr_html_"): "shown_text",
     ("study/judging", "_repr_markdown_"): "of MarkdownText, above",
     ("theory/errata", "_repr_markdown_"): "texts of the package",
     ("theory/relations", "_repr_latex_"): "formulas of the package",

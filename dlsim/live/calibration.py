@@ -8,8 +8,6 @@ seconds (paper M, section 3; the cost of sending is included), fitted to measure
 squares of relative errors. The promised end is the expected time multiplied by `margin`.
 """
 
-import hashlib
-import heapq
 import json
 import math
 from collections import defaultdict, deque
@@ -23,6 +21,7 @@ from scipy.special import ndtri, stdtrit
 
 from dlsim.errors import InputError
 from dlsim.files import StrPath, read_json, write_text
+from dlsim.study.fingerprint import fingerprint
 from dlsim.validate import Floats
 
 #: Number of latest pieces per worker, and of latest loads, that are kept.
@@ -59,10 +58,7 @@ class Fit(NamedTuple):
 
 
 def fit_times(units: Floats, seconds: Floats, has_start_up: bool = True) -> Fit:
-    """Fit start-up and seconds per unit, both at least 0; the sum over all pieces is exact.
-
-    Relative errors are minimised with little weight on outliers (`scipy.optimize.least_squares`,
-    soft L1).
+    """Fit start-up and seconds per unit, both at least 0, to times with outliers; sums are exact.
 
     >>> fit_times(np.array([2.0, 4.0]), np.array([1.0, 2.0]), has_start_up=False)
     Fit(start_up=0.0, per_unit=0.5)
@@ -92,16 +88,10 @@ class Measurement(NamedTuple):
 
 @dataclass(eq=False)
 class MeasuredCosts:
-    """Measured costs of one function on one cluster.
+    """The latest measured pieces of a function, and real over expected times of its latest loads.
 
-    Attributes
-    ----------
-    pieces : deque of Measurement
-        The latest measured pieces.
-    ratios : deque of float
-        Real over expected time from start to end, of the latest loads.
-    is_confirmed : bool
-        Whether a second sample led to a refusal like the first, and no load was computed since.
+    `is_confirmed` is whether a second sample led to a refusal like the first, and no load was
+    computed since.
     """
 
     pieces: deque[Measurement] = field(default_factory=deque)
@@ -134,46 +124,36 @@ class MeasuredCosts:
         return max(float(computing / units), MIN_SECONDS_PER_UNIT)
 
     def mean_seconds(self, sizes: Sequence[float], workers: int) -> float:
-        """Return the mean seconds of a load whose pieces idle workers pull.
-
-        Loads with these sizes of pieces, in the order in which they are pulled, are simulated with
-        ratios of measured to fitted times that are drawn from the measured pieces.
-        """
+        """Return the mean seconds of simulated loads whose pieces idle workers pull in order."""
         units, occupied, _ = np.array(self.pieces, dtype=float).T
         fit = self.fit()
         fitted = fit.time(units)
-        # weights by fitted time: every second of work is equally likely to be drawn
+        # ratios to fitted times, drawn so that every second of work is equally likely
         ratios = np.random.default_rng(0).choice(
             occupied / fitted, (SIMULATED_LOADS, len(sizes)), p=fitted / fitted.sum()
         )
         seconds = ratios * fit.time(np.array(sizes, dtype=float))
-        return float(np.mean([_pull(times, workers) for times in seconds.tolist()]))
+        loads, ends = np.arange(SIMULATED_LOADS), np.zeros((SIMULATED_LOADS, workers))
+        for times in seconds.T:
+            ends[loads, ends.argmin(axis=1)] += times
+        return float(ends.max(axis=1).mean())
 
 
 def margin(ratios: Sequence[float], quantile: float) -> float:
     r"""Return the factor on the expected time that the next load meets with this probability.
 
-    With k known ratios of real to expected time, whose logarithms have mean m and standard
-    deviation s, the margin is
+    From k >= q / (1 - q) known ratios on (19 for q = .95), the margin is the order statistic of
+    place :math:`\lceil q (k + 1) \rceil`, exact for any law of exchangeable ratios (V. Vovk and
+    others, Algorithmic Learning in a Random World, 2005). From k = 2 on, it is the upper end of
+    Student's prediction interval for lognormal ratios, whose logarithms have mean m and standard
+    deviation s (G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991, section 4.7), with a
+    cap c, as a few ratios that vary much make the interval endless:
 
-    - from :math:`k \geq q / (1 - q)` on (19 for q = .95), the order statistic of place
-      :math:`\lceil q (k + 1) \rceil`, exact for any law of exchangeable ratios [1]_;
-    - from k = 2 on, the upper end of Student's prediction interval [2]_, with a cap c:
+    .. math:: \min(\exp(m + t_{k-1} s \sqrt{1 + 1/k}), c).
 
-      .. math:: \min(\exp(m + t_{k-1} s \sqrt{1 + 1/k}), c).
-
-      For lognormal ratios the interval is exact at every k, mean and variance, but a few ratios
-      that vary much make it endless. The risk 1 - q is split: a fifth of it is that of the widest
-      law beyond the cap, four fifths that of the interval, so that both are at most 1 - q;
-    - for k = 0 and 1, which show no variance, the quantile of the widest law.
-
-    The widest law is lognormal (`WIDEST_MEDIAN`, `WIDEST_SPREAD`). A ratio beyond it raises the
-    cap. No margin is less than 1.
-
-    References
-    ----------
-    .. [1] V. Vovk and others, Algorithmic Learning in a Random World, 2005.
-    .. [2] G. J. Hahn and W. Q. Meeker, Statistical Intervals, 1991, section 4.7.
+    A fifth of the risk 1 - q is that of the widest law beyond the cap, four fifths that of the
+    interval. No ratio or one shows no variance; then the margin is the quantile of the widest law.
+    A ratio beyond that law raises the cap. No margin is less than 1.
     """
     count, risk = len(ratios), 1 - quantile
     place = math.ceil(quantile * (count + 1))
@@ -190,34 +170,11 @@ def margin(ratios: Sequence[float], quantile: float) -> float:
     return max(1.0, math.exp(upper))
 
 
-def _pull(times: Sequence[float], workers: int) -> float:
-    """Return the end of the last piece if every idle worker takes the next piece."""
-    ends = [0.0] * workers
-    for seconds in times:
-        heapq.heapreplace(ends, ends[0] + seconds)
-    return max(ends)
-
-
 def function_key(function: Callable[..., Any]) -> str:
     """Return the key of a function's costs: its name and a digest of its code."""
     kind = function if hasattr(function, "__qualname__") else type(function)
-    digest = hashlib.sha256()
-    _hash_code(getattr(function, "__code__", None), digest.update)
-    return f"{kind.__module__}.{kind.__qualname__} {digest.hexdigest()[:8]}"
-
-
-def _hash_code(code: Any, update: Callable[[bytes], object]) -> None:
-    """Hash the instructions and constants of a function and of the functions within it."""
-    if code is None:
-        return
-    update(code.co_code + repr(code.co_names).encode())
-    for constant in code.co_consts:
-        if hasattr(constant, "co_code"):
-            _hash_code(constant, update)
-        elif isinstance(constant, frozenset):  # its order differs between processes
-            update(repr(sorted(map(repr, constant))).encode())
-        else:
-            update(repr(constant).encode())
+    digest, _ = fingerprint(getattr(function, "__code__", None))
+    return f"{kind.__module__}.{kind.__qualname__} {digest[:8]}"
 
 
 def read_costs(path: StrPath) -> defaultdict[str, MeasuredCosts]:
@@ -230,10 +187,11 @@ def read_costs(path: StrPath) -> defaultdict[str, MeasuredCosts]:
         for key, row in document["functions"].items():
             pieces = np.array(row["pieces"], dtype=float).reshape(-1, 3)
             ratios = np.array(row["ratios"], dtype=float).reshape(-1)
-            if not (np.isfinite(pieces).all() and np.isfinite(ratios).all()):
-                raise ValueError(f"{key}: a number is not finite")
-            if (pieces[:, :2] <= 0).any() or (pieces[:, 2] < 0).any() or (ratios <= 0).any():
-                raise ValueError(f"{key}: a number is not positive")
+            positive = np.append(pieces[:, :2], ratios)
+            if not (np.isfinite(positive).all() and (positive > 0).all()):
+                raise ValueError(f"{key}: a number is not positive and finite")
+            if not (np.isfinite(pieces[:, 2]).all() and (pieces[:, 2] >= 0).all()):
+                raise ValueError(f"{key}: a time of computing is negative or not finite")
             found[key].pieces.extend(Measurement(*piece) for piece in pieces.tolist())
             found[key].ratios.extend(ratios.tolist())
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -31,7 +31,7 @@ from dlsim.live.calibration import (
     read_costs,
     write_costs,
 )
-from dlsim.live.job import Job, LoadFailedError, Piece, Promise, first_line
+from dlsim.live.job import PROBABILITY, Job, LoadFailedError, Piece, Promise, first_line
 from dlsim.live.loads import as_load
 from dlsim.live.planner import (
     PULL,
@@ -42,7 +42,7 @@ from dlsim.live.planner import (
     sample_places,
 )
 from dlsim.realtime import Policy
-from dlsim.validate import duration, import_extra, instance, number
+from dlsim.validate import duration, import_extra, instance
 
 #: Seconds between two checks of the cluster.
 WATCH_SECONDS = 0.5
@@ -52,7 +52,7 @@ CLOSE_SECONDS = 10.0
 MIN_SECONDS = 1e-6
 #: A refusal is doubted, and its function measured again, if the offer is this many deadlines away.
 DOUBTFUL_OFFER = 10.0
-#: Dask's topic of events of the whole cluster.
+#: Dask's topic of events of the whole cluster, told before the end of a piece that was moved.
 EVENTS = "all"
 
 
@@ -67,19 +67,17 @@ def run_piece(function: Callable[[Any], Any], read: Callable[[], Any]) -> Any:
 def measure_piece(
     piece: Piece, computing: float, now: float, last_end: float | None, losses: int
 ) -> Measurement | None:
-    """Return what a piece that ends now teaches about costs, or None if it teaches nothing.
-
-    A piece that was on the cluster when a worker was lost may have waited for another worker. The
-    first piece of a worker (`last_end` is None) loads code; it counts only where it has to.
-    """
-    if piece.losses != losses or (last_end is None and not piece.is_warm_up):
+    """Return what a piece that ends now teaches about costs, or None if it teaches nothing."""
+    may_have_waited = piece.losses != losses  # for another worker, when one was lost
+    loads_code = last_end is None  # as the first piece of its worker
+    if may_have_waited or (loads_code and not piece.is_warm_up):
         return None
     begun = piece.sent if last_end is None else max(piece.sent, last_end)
     return Measurement(piece.units, max(now - begun, computing, MIN_SECONDS), computing)
 
 
 class Head:
-    """The head of a Dask cluster, which promises by when loads will be done.
+    """The head of a Dask cluster, which promises by when loads will be done (paper M, section 5).
 
     Parameters
     ----------
@@ -89,8 +87,6 @@ class Head:
     policy : str or Policy
         "pull": a load is cut into about ten pieces per worker, and idle workers pull the next
         piece. A policy of papers M and I, such as "EDF-DLT", cuts one piece per worker.
-    quantile : float
-        Probability with which a promised end should be kept.
     costs : path, optional
         A JSON file in which measured costs are kept from one session to the next.
 
@@ -99,19 +95,10 @@ class Head:
     InputError
         If the client is not connected to a running cluster, the policy has no admission test, or
         the file holds no costs.
-
-    References
-    ----------
-    Paper M, section 5 (the admission test); paper I, section 4.
     """
 
     def __init__(
-        self,
-        client: Any,
-        *,
-        policy: str | Policy = PULL,
-        quantile: float = 0.95,
-        costs: StrPath | None = None,
+        self, client: Any, *, policy: str | Policy = PULL, costs: StrPath | None = None
     ) -> None:
         distributed = import_extra("a live cluster", "cluster", "distributed")
         self._dask = import_extra("a live cluster", "cluster", "dask")
@@ -119,9 +106,8 @@ class Head:
         if client.asynchronous or client.status != "running":
             raise InputError(f"client must be connected and not asynchronous, got {client!r}")
         self.client, self.costs_path = client, costs
-        self.quantile = number("quantile", quantile, 0.5, 0.999)
         self.jobs: list[Job] = []
-        self._planner = Planner(policy, self.quantile)
+        self._planner = Planner(policy, PROBABILITY)
         self.costs = defaultdict(MeasuredCosts)
         if costs is not None and os.path.exists(costs):
             self.costs = read_costs(costs)
@@ -133,8 +119,7 @@ class Head:
         self._submitting = threading.Lock()
         self._is_closed = threading.Event()
         self._planner.workers = sum(client.nthreads().values())
-        if not self._planner.workers:
-            raise InputError("the cluster has no worker; start some, such as cluster.scale(2)")
+        self._require_open()
         client.subscribe_topic(EVENTS, self._on_event)
         self._watcher = threading.Thread(target=self._watch, name="dlsim-head", daemon=True)
         self._watcher.start()
@@ -146,21 +131,17 @@ class Head:
         self.close()
 
     def __repr__(self) -> str:
-        open_jobs = sum(not job.future.done() for job in self._admitted())
-        return f"head of {self._planner.workers} workers: {open_jobs} open loads"
+        open_loads = len(self._planner.waiting) + len(self._planner.running)
+        return f"head of {self._planner.workers} workers: {open_loads} open loads"
 
     def close(self) -> None:
         """Cancel open loads and stop watching the cluster; the client stays open."""
         self._is_closed.set()
-        for job in self._admitted():
+        for job in self.jobs:
             job.cancel()
         with suppress(Exception):  # the cluster may be gone
             self.client.unsubscribe_topic(EVENTS)
-        if threading.current_thread() is not self._watcher:
-            self._watcher.join(CLOSE_SECONDS)
-
-    def _admitted(self) -> list[Job]:
-        return [job for job in self.jobs if job.promise and job.promise.admitted]
+        self._watcher.join(CLOSE_SECONDS)
 
     # --- submitting loads -------------------------------------------------------------------------
 
@@ -170,15 +151,13 @@ class Head:
         load: Any,
         *,
         deadline: float | str,
-        combine: Callable[[list[Any]], Any] | None = None,
-        name: str = "",
+        combine: Callable[[list[Any]], Any] = list,
     ) -> Job:
         """Submit a load with a deadline; it is promised or refused.
 
-        A function that was not yet measured on this cluster is measured first, when the promised
-        loads are done: every worker computes some pieces of the load, at most a tenth of the load
-        but at least one record. Their results are used. So is a known function whose load is
-        refused with an offer of many times its deadline, once.
+        A function that is not known on this cluster is measured first, when the promised loads are
+        done: every worker computes some pieces of the load, at most a tenth of it but at least one
+        record. So is, once, a known function whose load would be refused by far.
 
         Parameters
         ----------
@@ -189,10 +168,8 @@ class Head:
             `lines`, `records`, a list, an array, a table, a Dask bag, a list of delayed values.
         deadline : float or str
             Seconds from now on, or such as "90s", "5 min", "2h".
-        combine : callable, optional
-            Function of the list of the pieces' results in the order of the load; default: the list.
-        name : str
-            A name for messages and tables; default: the function's.
+        combine : callable
+            Function of the list of the pieces' results in the order of the load.
 
         Returns
         -------
@@ -207,18 +184,18 @@ class Head:
             If the function raises while it is measured.
         """
         arrival, seconds = time.monotonic(), duration("deadline", deadline)
-        for what, one in (("function", function), ("combine", combine)):
-            if not (callable(one) or (what == "combine" and one is None)):
+        for what, one in {"function": function, "combine": combine}.items():
+            if not callable(one):
                 raise InputError(f"{what} must be a function, got {one!r}")
         load = as_load(load)
-        name = name or getattr(function, "__name__", type(function).__name__)
+        name = getattr(function, "__name__", type(function).__name__)
         with self._submitting:
             self._require_open()
             costs = self.costs[function_key(function)]
             is_known = bool(costs.pieces)
             ratios = costs.ratios if is_known else self.costs[FIRST_LOADS].ratios
-            number_ = len(self.jobs)
-            job = Job(self, number_, name, function, combine, load, costs, ratios, seconds)
+            index = len(self.jobs)
+            job = Job(self, index, name, function, combine, load, costs, ratios, seconds)
             job.arrival, job.due, job.losses = arrival, arrival + seconds, self._losses
             self.jobs.append(job)
             must_measure = load.size and not is_known
@@ -240,7 +217,7 @@ class Head:
         if self._is_closed.is_set() or self.client.status != "running":
             raise InputError("the head is closed or its cluster is gone; make a new Head(client)")
         if not self._planner.workers:
-            raise InputError("no worker is left; start some, such as cluster.scale(2)")
+            raise InputError("the cluster has no worker; start some, such as cluster.scale(2)")
 
     def _decide(self, job: Job, ranges: list[tuple[int, int]]) -> None:
         """Promise or refuse the part of a load that is not yet computed."""
@@ -274,53 +251,47 @@ class Head:
             offer, started, ended (seconds since the load was submitted), status and kept (whether
             it ended by its promised end).
         """
-        rows = []
-        for job in self.jobs:
-            promise = job.promise or Promise(False)
-            rows.append(
-                {
-                    "load": job.number,
-                    "name": job.name,
-                    "units": job.load.size,
-                    "deadline": job.deadline,
-                    "admitted": promise.admitted,
-                    "promised": promise.end,
-                    "expected": promise.expected,
-                    "workers": promise.workers,
-                    "offer": promise.offer,
-                    "started": job.started,
-                    "ended": job.ended,
-                    "status": job.status,
-                    "kept": job.is_kept,
-                }
-            )
-        return pd.DataFrame(rows).set_index("load") if rows else pd.DataFrame()
+        rows = [
+            {
+                "name": job.name,
+                "units": job.load.size,
+                "deadline": job.deadline,
+                **(job.promise or Promise(False))._asdict(),
+                "started": job.started,
+                "ended": job.ended,
+                "status": job.status,
+                "kept": job.is_kept,
+            }
+            for job in self.jobs
+        ]
+        return pd.DataFrame(rows).rename(columns={"end": "promised"}).rename_axis("load")
 
     # --- measuring --------------------------------------------------------------------------------
 
     def _measure(self, job: Job) -> list[tuple[int, int]]:
         """Compute a sample of a load on all workers at once; return the ranges that are left."""
-        self._wait_until_idle()
-        costs, rest, first = job.costs, [], 0
-        for round_, places in enumerate(sample_places(job.load, max(1, self._planner.workers))):
-            if round_ == 1:  # the first round had to warm the workers up
-                first = len(costs.pieces)
+        planner = self._planner
+        with self._changed:  # measuring delays no promised load
+            self._changed.wait_for(
+                lambda: not (planner.waiting or planner.running) or self._is_closed.is_set()
+            )
+        self._require_open()
+        costs, rest, warming_up = job.costs, [], 0
+        for round_, places in enumerate(sample_places(job.load, max(1, planner.workers))):
             left = self._measure_round(job, round_, places)
             while left and not costs.pieces:  # a worker was lost, so that nothing was learned
                 left = self._measure_round(job, round_, left)
             rest += left
-        if first and len(costs.pieces) > first:
-            costs.forget_first(first)
+            if round_ == 0:
+                warming_up = len(costs.pieces)
+        if len(costs.pieces) > warming_up:
+            costs.forget_first(warming_up)
         return join_ranges(rest)
 
     def _measure_round(
         self, job: Job, round_: int, places: list[tuple[int, int]]
     ) -> list[tuple[int, int]]:
-        """Compute a piece of each place; return what is left of the places.
-
-        Dask sends them to idle workers. No piece is bound to a worker: if that one is lost and no
-        other is there, Dask would not run the piece on the next worker that comes.
-        """
+        """Compute a piece of each place, on whichever worker is idle; return what is left."""
         workers = max(1, self._planner.workers)
         pieces = [sample_piece(job.load, place, round_, workers, job.costs) for place in places]
         sampled = job.units_done + sum(piece.units for piece in pieces)
@@ -328,7 +299,7 @@ class Head:
             return places
         with self._changed:
             job.on_cluster += pieces
-            for piece in pieces:
+            for piece in pieces:  # not bound to a worker: one that is lost would never run it
                 self._send(job, piece)
             self._changed.wait_for(lambda: not job.on_cluster or job.future.done())
         if job.future.done():  # it failed or was cancelled, so that this raises an error
@@ -337,20 +308,14 @@ class Head:
         stops = [piece.stop for piece in pieces]
         return [(stop, end) for stop, (_, end) in zip(stops, places, strict=True) if stop < end]
 
-    def _wait_until_idle(self) -> None:
-        """Wait until no promised load waits or runs, so that measuring delays none of them."""
-        planner = self._planner
-        with self._changed:
-            self._changed.wait_for(
-                lambda: not (planner.waiting or planner.running) or self._is_closed.is_set()
-            )
-        self._require_open()
-
     # --- sending and receiving --------------------------------------------------------------------
 
     def _feed(self) -> None:
         """Send pieces while workers can take more; called under the lock."""
-        while found := self._planner.next_piece(time.monotonic()):
+        while not self._is_closed.is_set():
+            found = self._planner.next_piece(time.monotonic())
+            if found is None:
+                return
             job, piece = found
             try:
                 self._send(job, piece)
@@ -368,42 +333,42 @@ class Head:
         future.add_done_callback(partial(self._on_done, job, piece))
 
     def _on_done(self, job: Job, piece: Piece, future: Any) -> None:
-        """Record the result of a piece."""
-        now = time.monotonic()
+        """Record the result of a piece, or the error that it raised."""
+        now, failure = time.monotonic(), None
         try:
             if future.status in ("cancelled", "lost"):
                 raise ConnectionError("the cluster is gone")
             worker, computing, result = future.result()
         except BaseException as error:
-            with self._changed:
-                if self._futures.pop(piece, None) is not None:
-                    self._fail(job, error)
-                    self._feed()
-            return
+            failure = error
         with self._changed:
-            if self._futures.pop(piece, None) is None or job.future.done():
-                self._feed()
-                return
-            last_end = self._last_end.get(worker)
-            self._last_end[worker] = now
-            measurement = measure_piece(piece, computing, now, last_end, self._losses)
-            if measurement:
-                job.costs.add_piece(measurement, max(1, self._planner.workers))
-            job.pieces.append(piece)
-            job.results[piece.start] = result
-            job.units_done += piece.units
-            job.on_cluster.remove(piece)
-            if not (piece.is_sample or job.on_cluster or job.to_send):
-                self._planner.remove(job)
-                threading.Thread(target=self._finish, args=(job,), daemon=True).start()
+            is_wanted = self._futures.pop(piece, None) is not None and not job.future.done()
+            if is_wanted and failure:
+                self._fail(job, failure)
+            elif is_wanted:
+                last_end = self._last_end.get(worker)
+                self._last_end[worker] = now
+                measured = measure_piece(piece, computing, now, last_end, self._losses)
+                self._record(job, piece, measured, result)
             self._feed()
             self._changed.notify_all()
 
+    def _record(self, job: Job, piece: Piece, measured: Measurement | None, result: Any) -> None:
+        """Record a computed piece; the last one of a load ends it."""
+        if measured:
+            job.costs.add_piece(measured, max(1, self._planner.workers))
+        job.pieces.append(piece)
+        job.results[piece.start] = result
+        job.units_done += piece.units
+        job.on_cluster.remove(piece)
+        if not (piece.is_sample or job.on_cluster or job.to_send):
+            self._planner.remove(job)
+            threading.Thread(target=self._finish, args=(job,), daemon=True).start()
+
     def _finish(self, job: Job) -> None:
         """Combine the results of a load in its order, and release waiting callers."""
-        parts = [job.results[start] for start in sorted(job.results)]
         try:
-            result = job.combine(parts) if job.combine else parts
+            result = job.combine([job.results[start] for start in sorted(job.results)])
         except BaseException as error:
             with self._changed:
                 self._fail(job, error)
@@ -420,8 +385,7 @@ class Head:
     def _learn(self, job: Job) -> None:
         """Record the ratio of real to expected time of a load, and save the costs."""
         if job.planned_seconds > 0 and job.losses == self._losses:
-            seconds = max(job.ended - job.started, MIN_SECONDS)
-            job.ratios.append(seconds / job.planned_seconds)
+            job.ratios.append(max(job.ended - job.started, MIN_SECONDS) / job.planned_seconds)
         job.costs.is_confirmed = False
         if self.costs_path is not None:
             try:
@@ -439,13 +403,12 @@ class Head:
         self._changed.notify_all()
 
     def _cancel(self, job: Job) -> bool:
-        """Cancel a load; see `Job.cancel`."""
+        """Cancel a load, if it is not at an end."""
         with self._changed:
             if job.status == "refused" or job.future.done() or not job.future.cancel():
                 return False
             self._drop(job)
-            if not self._is_closed.is_set():
-                self._feed()
+            self._feed()
             self._changed.notify_all()
         return True
 
@@ -461,10 +424,7 @@ class Head:
     # --- watching the cluster ---------------------------------------------------------------------
 
     def _on_event(self, event: tuple[float, Any]) -> None:
-        """Count lost workers; Dask calls this before it tells the end of a piece that was moved.
-
-        It takes no lock, since the thread that calls it must not wait.
-        """
+        """Count lost workers, without a lock: Dask's thread must not wait."""
         _, message = event
         if isinstance(message, dict) and message.get("action") == "remove-worker":
             self._losses += 1

@@ -11,8 +11,10 @@ from typing import Any, NamedTuple
 from dlsim.errors import DlsimError, InputError
 from dlsim.live.calibration import MeasuredCosts
 from dlsim.live.loads import Load
-from dlsim.study.plain_text import shown_text
+from dlsim.progress import progress_bar
 
+#: Probability with which a promised end should be kept.
+PROBABILITY = 0.95
 #: Seconds between two updates of a progress bar.
 PROGRESS_SECONDS = 0.2
 
@@ -29,7 +31,7 @@ class Promise(NamedTuple):
     admitted : bool
         Whether the load is promised to be done by its deadline.
     end : float
-        By when it is done with the head's probability; NaN if it was refused.
+        By when it is done with 95 %; NaN if it was refused.
     expected : float
         When it is expected to be done; NaN if it was refused.
     workers : int
@@ -47,11 +49,7 @@ class Promise(NamedTuple):
 
 @dataclass(eq=False)
 class Piece:
-    """The units of a load from start to stop.
-
-    A piece of a sample may be of its first round, which warms the workers up. `sent` is when the
-    piece went to the cluster, and `losses` how many workers had been lost by then.
-    """
+    """The units of a load from start to stop; `losses` counts workers lost before it was sent."""
 
     start: int
     stop: int
@@ -66,16 +64,14 @@ class Piece:
         return self.stop - self.start
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Job:
     """A submitted load.
 
     Attributes
     ----------
-    number : int
-        Number of loads that were submitted to the head before.
     name : str
-        The given name, or the name of its function.
+        The name of its function.
     deadline : float
         Seconds since it was submitted.
     promise : Promise or None
@@ -86,33 +82,33 @@ class Job:
         The pieces that were computed, in the order of completion.
     """
 
-    head: Any = field(repr=False)
+    head: Any
     number: int
     name: str
     function: Callable[[Any], Any]
-    combine: Callable[[list[Any]], Any] | None
-    load: Load = field(repr=False)
-    costs: MeasuredCosts = field(repr=False)
-    ratios: deque[float] = field(repr=False)
+    combine: Callable[[list[Any]], Any]
+    load: Load
+    costs: MeasuredCosts
+    ratios: deque[float]
     deadline: float
     promise: Promise | None = None
     started: float = math.nan
     ended: float = math.nan
-    pieces: list[Piece] = field(default_factory=list, repr=False)
-    future: "Future[Any]" = field(default_factory=Future, repr=False)
-    results: dict[int, Any] = field(default_factory=dict, repr=False)
+    pieces: list[Piece] = field(default_factory=list)
+    future: "Future[Any]" = field(default_factory=Future)
+    results: dict[int, Any] = field(default_factory=dict)
     units_done: int = 0
     losses: int = 0
     # state of the planner; times are those of time.monotonic(), work is in seconds of one worker
-    arrival: float = field(default_factory=time.monotonic, repr=False)
+    arrival: float = field(default_factory=time.monotonic)
     due: float = math.inf
     began: float = math.inf
     workers: int = 0
     work: float = math.nan
     imbalance: float = 1.0
     planned_seconds: float = math.nan
-    to_send: list[Piece] = field(default_factory=list, repr=False)
-    on_cluster: list[Piece] = field(default_factory=list, repr=False)
+    to_send: list[Piece] = field(default_factory=list)
+    on_cluster: list[Piece] = field(default_factory=list)
 
     @property
     def status(self) -> str:
@@ -126,11 +122,6 @@ class Job:
         if not self.promise.admitted:
             return "refused"
         return "waiting" if math.isnan(self.started) else "running"
-
-    @property
-    def progress(self) -> float:
-        """Computed share of the load, 0 to 1."""
-        return self.units_done / self.load.size if self.load.size else 1.0
 
     @property
     def is_kept(self) -> bool:
@@ -150,7 +141,7 @@ class Job:
         Returns
         -------
         object
-            The combined results of the pieces; without a function `combine`, their list.
+            The combined results of the pieces.
 
         Raises
         ------
@@ -165,18 +156,13 @@ class Job:
         """
         if self.status == "refused":
             raise InputError(f"{self!r}: submit it again with a later deadline")
-        if progress:
-            self._show_progress(timeout)
-        return self.future.result(timeout)
-
-    def _show_progress(self, timeout: float | None) -> None:
-        from tqdm.auto import tqdm
-
         until = time.monotonic() + (math.inf if timeout is None else timeout)
-        with tqdm(total=self.load.size, desc=self.name, unit="unit", leave=False) as bar:
-            while not self.future.done() and time.monotonic() < until:
-                bar.update(self.units_done - bar.n)
-                time.sleep(PROGRESS_SECONDS)
+        if progress:
+            with progress_bar(self.name, self.load.size) as set_done:
+                while not self.future.done() and time.monotonic() < until:
+                    set_done(self.units_done)
+                    time.sleep(PROGRESS_SECONDS)
+        return self.future.result(None if timeout is None else max(0.0, until - time.monotonic()))
 
     def cancel(self) -> bool:
         """Cancel the load; running pieces end, no further piece begins.
@@ -188,8 +174,8 @@ class Job:
         """
         return self.head._cancel(self)
 
-    def _sentence(self) -> str:
-        """Return a sentence about the promise, or about the outcome of the load."""
+    def _state(self) -> str:
+        """Return the promise or the outcome of the load in words."""
         status, promise = self.status, self.promise
         if status == "failed":
             error = self.future.exception()
@@ -200,21 +186,14 @@ class Job:
             if math.isnan(promise.offer):
                 return "refused; no deadline could be promised"
             return f"refused; could be promised by {format_seconds(promise.offer)}"
-        end, percent = format_seconds(promise.end), 100 * self.head.quantile
+        end = format_seconds(promise.end)
         workers = f"{promise.workers} worker{'s' * (promise.workers != 1)}"
         if status == "done":
             return f"done after {format_seconds(self.ended)}; promised by {end}"
-        return f"promised: done by {end} ({percent:.4g} %), {workers}"
+        return f"promised: done by {end} ({100 * PROBABILITY:.0f} %), {workers}"
 
     def __repr__(self) -> str:
-        return f"load {self.number} ({self.name}): {self._sentence()}"
-
-    def _repr_html_(self) -> str:
-        name, sentence = shown_text(self.name), shown_text(self._sentence())
-        return (
-            f"<b>load {self.number} ({name})</b><br>{sentence}<br>"
-            f"deadline {format_seconds(self.deadline)}, {self.progress:.0%} computed"
-        )
+        return f"load {self.number} ({self.name}): {self._state()}"
 
 
 def first_line(error: BaseException | None) -> str:

@@ -31,108 +31,21 @@ FIRST_BYTES = 16
 
 
 @dataclass(frozen=True)
-class Lines:
-    """The lines of a text file; the unit is a byte. A piece is read on its worker."""
+class Load:
+    """What a head can divide.
 
-    path: str
+    `size` is the length in units (bytes of a file, items of a sequence, parts of a collection), and
+    `boundary` returns the first end of a record at or after a position. A worker calls what
+    `piece(start, stop)` returns. Parts, which differ in size, are computed one by one.
+    """
+
     size: int
-
-    def boundary(self, position: int) -> int:
-        """Return the end of the line to which the byte before the position belongs."""
-        if position <= 0:
-            return 0
-        with open_regular(self.path) as stream:
-            stream.seek(position - 1)
-            stream.readline()
-            return min(stream.tell(), self.size)
-
-    def piece(self, start: int, stop: int) -> Callable[[], str]:
-        """Return a function that reads whole lines."""
-        return partial(read_text_range, self.path, start, stop)
+    piece: Callable[[int, int], Callable[[], Any]]
+    boundary: Callable[[int], int] = lambda position: position
+    is_parts: bool = False
 
 
-@dataclass(frozen=True)
-class Records:
-    """The records of equal length of a binary file; the unit is a byte."""
-
-    path: str
-    size: int
-    record_bytes: int
-
-    def boundary(self, position: int) -> int:
-        """Round a position up to a multiple of the record's length."""
-        return -(-position // self.record_bytes) * self.record_bytes
-
-    def piece(self, start: int, stop: int) -> Callable[[], bytes]:
-        """Return a function that reads whole records."""
-        return partial(read_byte_range, self.path, start, stop)
-
-
-@dataclass(frozen=True)
-class Items:
-    """A list, an array (cut along its first axis) or a table (cut by rows); the unit is an item."""
-
-    data: Any
-    size: int
-
-    def boundary(self, position: int) -> int:
-        """Return the position: an item is a record."""
-        return position
-
-    def piece(self, start: int, stop: int) -> Callable[[], Any]:
-        """Return a function that holds a slice, which the head sends to the worker."""
-        return partial(_identity, getattr(self.data, "iloc", self.data)[start:stop])
-
-
-@dataclass(frozen=True)
-class Parts:
-    """Parts of a Dask collection, or delayed values; a piece is one part."""
-
-    parts: Sequence[Any]
-
-    @property
-    def size(self) -> int:
-        """Number of parts."""
-        return len(self.parts)
-
-    def boundary(self, position: int) -> int:
-        """Return the position: a part is a record."""
-        return position
-
-    def piece(self, start: int, stop: int) -> Callable[[], Any]:
-        """Return a function that computes one part, without the graph of the other parts."""
-        dask = import_extra("a Dask collection", "cluster", "dask")
-        return partial(dask.optimize(self.parts[start])[0].compute, scheduler="synchronous")
-
-
-#: What a head can divide. `size` is the length in units; `boundary` returns the first end of a
-#: record at or after a position; a worker calls what `piece` returns.
-Load = Lines | Records | Items | Parts
-
-
-def read_byte_range(path: str, start: int, stop: int) -> bytes:
-    """Read the bytes of a file from start to stop; raise InputError if it ends before."""
-    with open_regular(path) as stream:
-        stream.seek(start)
-        data = stream.read(stop - start)
-    if len(data) != stop - start:
-        raise InputError(
-            f"{path} was changed: it ends at byte {start + len(data)} instead of {stop}; restore "
-            "the file, or submit the load again"
-        )
-    return data
-
-
-def read_text_range(path: str, start: int, stop: int) -> str:
-    """Read the text between two bytes of a file."""
-    return read_byte_range(path, start, stop).decode("utf-8", "surrogateescape")
-
-
-def _identity(data: Any) -> Any:
-    return data
-
-
-def lines(path: StrPath) -> Lines:
+def lines(path: StrPath) -> Load:
     """Divide a text file at the ends of its lines.
 
     Parameters
@@ -142,7 +55,7 @@ def lines(path: StrPath) -> Lines:
 
     Returns
     -------
-    Lines
+    Load
         A load whose unit is a byte.
 
     Raises
@@ -151,7 +64,54 @@ def lines(path: StrPath) -> Lines:
         For a file that cannot be read, is compressed, or is encoded in UTF-16.
     """
     path, size = _open_plain(path, "cut at lines", COMPRESSED | UTF_16)
-    return Lines(path, size)
+
+    def end_of_line(position: int) -> int:
+        if position <= 0:
+            return 0
+        with open_regular(path) as stream:
+            stream.seek(position - 1)
+            stream.readline()
+            return min(stream.tell(), size)
+
+    return Load(size, partial(partial, _read_text, path), end_of_line)
+
+
+def records(path: StrPath, record_bytes: int, allow_compressed: bool = False) -> Load:
+    """Divide a binary file into records of one length.
+
+    Parameters
+    ----------
+    path : path
+        A file that all workers can read. A function gets the bytes of whole records; see
+        `numpy.frombuffer`.
+    record_bytes : int
+        Length of a record in bytes.
+    allow_compressed : bool
+        Whether to accept a file that begins like a compressed one, because its records do.
+
+    Returns
+    -------
+    Load
+        A load whose unit is a byte.
+
+    Raises
+    ------
+    InputError
+        For a file that cannot be read, is compressed, or does not consist of whole records.
+    """
+    whole("record_bytes", record_bytes)
+    refused = {} if flag("allow_compressed", allow_compressed) else COMPRESSED
+    switch = ", or pass allow_compressed=True if its records begin so"
+    path, size = _open_plain(path, "cut into records", refused, switch)
+    if size % record_bytes:
+        raise InputError(
+            f"{path} has {size} bytes, which is no multiple of record_bytes={record_bytes}"
+        )
+    return Load(
+        size,
+        partial(partial, _read_bytes, path),
+        lambda position: -(-position // record_bytes) * record_bytes,
+    )
 
 
 def _open_plain(
@@ -171,38 +131,36 @@ def _open_plain(
     return path, size
 
 
-def records(path: StrPath, record_bytes: int, allow_compressed: bool = False) -> Records:
-    """Divide a binary file into records of one length.
-
-    Parameters
-    ----------
-    path : path
-        A file that all workers can read. A function gets the bytes of whole records; see
-        `numpy.frombuffer`.
-    record_bytes : int
-        Length of a record in bytes.
-    allow_compressed : bool
-        Whether to accept a file that begins like a compressed one, because its records do.
-
-    Returns
-    -------
-    Records
-        A load whose unit is a byte.
-
-    Raises
-    ------
-    InputError
-        For a file that cannot be read, is compressed, or does not consist of whole records.
-    """
-    whole("record_bytes", record_bytes)
-    refused = {} if flag("allow_compressed", allow_compressed) else COMPRESSED
-    switch = ", or pass allow_compressed=True if its records begin so"
-    path, size = _open_plain(path, "cut into records", refused, switch)
-    if size % record_bytes:
+def _read_bytes(path: str, start: int, stop: int) -> bytes:
+    """Read the bytes of a file from start to stop; raise InputError if it ends before."""
+    with open_regular(path) as stream:
+        stream.seek(start)
+        data = stream.read(stop - start)
+    if len(data) != stop - start:
         raise InputError(
-            f"{path} has {size} bytes, which is no multiple of record_bytes={record_bytes}"
+            f"{path} was changed: it ends at byte {start + len(data)} instead of {stop}; restore "
+            "the file, or submit the load again"
         )
-    return Records(path, size, record_bytes)
+    return data
+
+
+def _read_text(path: str, start: int, stop: int) -> str:
+    """Read the text between two bytes of a file."""
+    return _read_bytes(path, start, stop).decode("utf-8", "surrogateescape")
+
+
+def _identity(data: Any) -> Any:
+    return data
+
+
+def _parts(parts: Sequence[Any]) -> Load:
+    """Divide into parts of a Dask collection, each computed without the graph of the others."""
+    dask = import_extra("a Dask collection", "cluster", "dask")
+
+    def piece(start: int, stop: int) -> Callable[[], Any]:
+        return partial(dask.optimize(parts[start])[0].compute, scheduler="synchronous")
+
+    return Load(len(parts), piece, is_parts=True)
 
 
 def as_load(data: Any) -> Load:
@@ -219,14 +177,15 @@ def as_load(data: Any) -> Load:
         if distributed.futures_of(data):
             raise InputError("the parts of this collection are computed; give it without persist()")
         parts = data.to_delayed()
-        return Parts(list(parts.ravel() if hasattr(parts, "ravel") else parts))
+        return _parts(list(parts.ravel() if hasattr(parts, "ravel") else parts))
     try:
-        size, _ = len(data), getattr(data, "iloc", data)[:0]
+        sliced = getattr(data, "iloc", data)  # an array by its first axis, a table by its rows
+        size, _ = len(data), sliced[:0]
     except Exception as error:
         raise InputError(
             "a load must be lines(path), records(path, record_bytes), a Dask collection or a "
             f"sequence with a length and slices, got {data!r:.60} ({error})"
         ) from error
     if size and isinstance(data, list | tuple) and all(hasattr(x, "dask") for x in data):
-        return Parts(data)
-    return Items(data, size)
+        return _parts(data)
+    return Load(size, lambda start, stop: partial(_identity, sliced[start:stop]))

@@ -15,7 +15,7 @@ import numpy as np
 
 from dlsim.live.calibration import MeasuredCosts, margin
 from dlsim.live.job import Job, Piece, Promise
-from dlsim.live.loads import Load, Parts
+from dlsim.live.loads import Load
 from dlsim.realtime import POLICIES, Cluster, Policy, Reading, split_load
 from dlsim.realtime.model import WITHOUT_SETUP
 from dlsim.realtime.simulate import InstantPlan, plan_at_instant, require_online
@@ -39,20 +39,7 @@ RELAXED = 1.1
 
 
 class Planner:
-    """The plan of a head.
-
-    Parameters
-    ----------
-    policy : str or Policy
-        "pull", or a policy of papers M and I.
-    quantile : float
-        Probability with which a promised end should be kept.
-
-    Raises
-    ------
-    InputError
-        For a policy without an admission test.
-    """
+    """The plan of a head, under "pull" or a policy of papers M and I that has an admission test."""
 
     def __init__(self, policy: str | Policy, quantile: float) -> None:
         self.is_pulled = isinstance(policy, str) and policy == PULL
@@ -60,6 +47,7 @@ class Planner:
         _, self.policy = find_record("policy", given, POLICIES)
         require_online(self.policy, Cluster())
         self.partition = str(self.policy.partition)
+        self.has_start_up = self.partition not in WITHOUT_SETUP
         self.quantile = quantile
         self.workers = 0
         self.waiting: list[Job] = []
@@ -91,11 +79,7 @@ class Planner:
         return job.imbalance * sum(fit.time(piece.units) for piece in job.to_send)
 
     def _work_left(self, job: Job, now: float) -> float:
-        """Return the expected work that is left of a running load.
-
-        The load is taken to be as far as it was planned to be, within what its pieces allow: those
-        that are computed now may have just begun, or be about to end.
-        """
+        """Return the expected work left of a running load: as planned, as far as pieces allow."""
         fit = job.costs.fit()
         unfinished = [fit.time(piece.units) for piece in job.on_cluster + job.to_send]
         planned = job.work - job.workers * max(0.0, now - job.began)
@@ -145,10 +129,7 @@ class Planner:
         return self._test(jobs, now)
 
     def _test(self, jobs: Sequence[Job], now: float, with_margin: bool = True) -> InstantPlan:
-        """Run the admission test on loads in this order; times are seconds from now.
-
-        The unit of a load is a second of work, so that one cluster model serves all functions.
-        """
+        """Run the admission test on loads in this order; all units are seconds, from now on."""
         factors = [margin(job.ratios, self.quantile) if with_margin else 1.0 for job in jobs]
         left = [max(job.due - now, SOON) for job in jobs]
         if self.is_pulled:
@@ -196,10 +177,7 @@ class Planner:
         return job
 
     def next_piece(self, now: float) -> tuple[Job, Piece] | None:
-        """Return the next piece to send, or None while no worker can take one.
-
-        A load starts when the loads before it have no piece left to send.
-        """
+        """Return the next piece to send, of the first load that has one, or None."""
         at_once = PIECES_AT_ONCE if self.is_pulled else 1
         if sum(len(job.on_cluster) for job in self.running) >= at_once * self.workers:
             return None
@@ -223,16 +201,12 @@ class Planner:
     def _compute_seconds(self, job: Job) -> float:
         """Return the seconds in which one worker computes a load, without start-up."""
         units = sum(piece.units for piece in job.to_send)
-        return job.costs.fit(self._has_start_up()).per_unit * units
-
-    def _has_start_up(self) -> bool:
-        return self.partition not in WITHOUT_SETUP
+        return job.costs.fit(self.has_start_up).per_unit * units
 
     def _cluster(self, costs: Sequence[MeasuredCosts]) -> Cluster:
         """Return a cluster on which a unit is a second of computing, with the highest costs."""
-        has_start_up = self._has_start_up()
-        sending = [one.fit(has_start_up, is_sending=True) for one in costs]
-        occupied = [one.fit(has_start_up) for one in costs]
+        sending = [one.fit(self.has_start_up, is_sending=True) for one in costs]
+        occupied = [one.fit(self.has_start_up) for one in costs]
         ratios = [one.per_unit / all_.per_unit for one, all_ in zip(sending, occupied, strict=True)]
         cms = min(max(ratios), 1.0)
         st = max(one.start_up for one in sending)
@@ -274,8 +248,8 @@ def join_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
 def decreasing_sizes(units: float, count: int, workers: int) -> list[float]:
     """Return sizes of pieces that decrease linearly from round to round, with the given sum.
 
-    The trapezoid self-scheduling of T. H. Tzeng and L. M. Ni (IEEE Transactions on Parallel and
-    Distributed Systems 4(1), 1993): large pieces first, so that workers wait little at the end.
+    Trapezoid self-scheduling: T. H. Tzeng and L. M. Ni, IEEE Transactions on Parallel and
+    Distributed Systems 4(1), 1993.
 
     >>> decreasing_sizes(60, 6, 2)
     [15.0, 15.0, 10.0, 10.0, 5.0, 5.0]
@@ -288,18 +262,16 @@ def decreasing_sizes(units: float, count: int, workers: int) -> list[float]:
 def cut_ranges(
     load: Load, ranges: Sequence[tuple[int, int]], sizes: Sequence[float], is_sorted: bool = True
 ) -> list[Piece]:
-    """Cut ranges of a load into pieces of about these sizes, at boundaries of records.
-
-    Sorted pieces come largest first. The last piece of a range includes a remainder that is too
-    short for its own piece. A Dask collection is cut into its parts.
-    """
+    """Cut ranges of a load into pieces of about these sizes; sorted ones come largest first."""
+    if load.is_parts:
+        return [Piece(k, k + 1) for start, end in ranges for k in range(start, end)]
     wanted, pieces = iter(sizes), []
     shortest = min(sizes, default=1) / 2
     for start, end in ranges:
         while start < end:
-            size = 1 if isinstance(load, Parts) else max(1, round(next(wanted, end - start)))
-            stop = min(end, max(start + 1, load.boundary(min(start + size, load.size))))
-            if end - stop < shortest and not isinstance(load, Parts):
+            stop = min(start + max(1, round(next(wanted, end - start))), load.size)
+            stop = min(end, max(start + 1, load.boundary(stop)))
+            if end - stop < shortest:  # too short for a piece of its own
                 stop = end
             pieces.append(Piece(start, stop))
             start = stop
@@ -307,10 +279,7 @@ def cut_ranges(
 
 
 def sample_places(load: Load, workers: int) -> list[list[tuple[int, int]]]:
-    """Return, for each round of the sample, a range within which each worker gets a piece.
-
-    Ranges are spread over the load, begin at boundaries of records and do not overlap.
-    """
+    """Return, for each round of the sample, a range within which each worker gets a piece."""
     rounds = len(SAMPLE_SHARES)
     count = rounds * workers
     grid = sorted({load.boundary(load.size * k // count) for k in range(count)} | {load.size})
@@ -325,9 +294,9 @@ def sample_piece(
 ) -> Piece:
     """Return a worker's piece in a round of the sample: a share of the load, or a time at most."""
     units = SAMPLE_SHARES[round_] * load.size / workers
-    if costs.pieces and math.isfinite(SAMPLE_SECONDS[round_]):
+    if costs.pieces:
         units = min(units, SAMPLE_SECONDS[round_] / costs.computing_per_unit())
     start, end = place
-    stop = start + 1 if isinstance(load, Parts) else load.boundary(start + max(1, int(units)))
-    stop = min(end, max(start + 1, stop))
+    size = 1 if load.is_parts else max(1, int(units))
+    stop = min(end, max(start + 1, load.boundary(start + size)))
     return Piece(start, stop, is_sample=True, is_warm_up=round_ == 0)
