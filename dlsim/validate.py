@@ -28,7 +28,6 @@ from numpy.random import SeedSequence
 from numpy.typing import NDArray
 
 from dlsim.errors import InputError
-from dlsim.user_code import load_user_code, names_user_code
 
 Seed = int | SeedSequence
 Floats = NDArray[np.float64]
@@ -143,24 +142,6 @@ def one_of(name: str, value: Any, options: Iterable[Any]) -> Any:
             return one
     near = did_you_mean(value, known)
     raise InputError(f"{name} must be one of {', '.join(map(str, known))}; got {value!r}{near}")
-
-
-def find_row(
-    name: str, value: Any, rows: Mapping[str, Any], own: Callable[[Any], str]
-) -> tuple[str, Any]:
-    """Return the name and the row that a value stands for.
-
-    A value that is a name is looked up in `rows`. A row is returned as it is, under its name in
-    `rows` or else the name that `own` makes. A text ``FILE.py:name`` loads a row from a user's
-    file; its name is the part behind the colon.
-    """
-    kind = type(next(iter(rows.values())))
-    if names_user_code(value):
-        row, title = load_user_code(name, value), value.rpartition(":")[2]
-        return title, instance(f"{name} {value!r}", row, kind)
-    if not isinstance(value, kind):
-        return one_of(name, value, rows), rows[value]
-    return next((known for known, row in rows.items() if row == value), own(value)), value
 
 
 def list_of(

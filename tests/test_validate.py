@@ -138,7 +138,7 @@ NUMBERS = {
        for n, v in (("interval", 8.0), ("horizon", 1024.0), ("trace_step", 16.0),
                     ("background_work", 64.0), ("server_load", 0.5), ("H", 0.5))},
     "drawn range": (lambda x: random_environment(data_range=(x, 512.0)), 64.0),
-    "traces H": (lambda x: traces.random_noise(8, x), 0.5),
+    "traces H": (lambda x: traces.random_traces([1.0], 8, H=x), 0.5),
     "traces mean": (lambda x: traces.random_traces([x], 8), 2.0),
     "traces std": (lambda x: traces.random_traces([1.0], 8, std=x), 0.5),
     "cpugpu bound": (lambda x: cpugpu.Policy("history", bound=x), 0.5),
@@ -171,7 +171,7 @@ WHOLES = {
     "client": (lambda x: bricks.Environment(**GRID | {
         "clients": pd.DataFrame({"domain": [0, 0, 0]}),
         "requests": changed(GRID["requests"], "client", x)}), 2),
-    "noise": (lambda x: traces.random_noise(x), 8),
+    "traces": (lambda x: traces.random_traces([1.0], x), 8),
     "Machine": (lambda x: cpugpu.Machine(x, 1), 2),
     "applications": (lambda x: queues.applications(count=x), 2),
     "jobs": (lambda x: drawn(jobs=x), 2),
@@ -193,7 +193,7 @@ WHOLES = {
         "random": lambda x: topology.random(3, seed=x),
         "Broker": lambda x: broker(seed=x),
         "Environment": lambda x: random_environment(seed=x),
-        "noise": lambda x: traces.random_noise(8, seed=x),
+        "traces": lambda x: traces.random_traces([1.0], 8, seed=x),
         "applications": lambda x: queues.applications(seed=x),
         "jobs": lambda x: drawn(seed=x),
     }.items()},
@@ -418,7 +418,7 @@ WIDE = {
     "method": lambda: steady.solve(GIVEN_PLATFORM, "MILP"),
     "tasks": lambda: realtime.simulate(TASKS, CLUSTER, "MCDF"),
     "nodes": lambda: realtime.simulate(TASKS[:1], realtime.Cluster(nodes=10), "EDF-DLT"),
-    "traces": lambda: traces.random_noise(200, 0.8),
+    "traces": lambda: traces.random_traces([1.0], 200),
     "background": lambda: random_environment(link_background="data"),
 }
 GIVEN_PLATFORM = steady.Platform(links=LINKS, routes=ROUTES, **PLATFORM)

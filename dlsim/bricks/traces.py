@@ -122,7 +122,7 @@ NOISE_METHODS = {"davies-harte": _davies_harte, "paxson": _paxson}
 
 
 def _noise_rows(n: int, H: float, seed: Seed, count: int, method: str) -> Iterator[Floats]:
-    """Check the arguments of `random_noise`; return an iterator of its rows."""
+    """Yield rows of fractional Gaussian noise of mean 0 and variance 1, each of its own seed."""
     H = float(number("H", H, 0, 1, above=True, below=True, rule="above 0 and below 1"))
     one_of("method", method, NOISE_METHODS)
     what, remedy = f"{count} traces of {n} steps", "choose a longer trace step or a shorter run"
@@ -131,27 +131,6 @@ def _noise_rows(n: int, H: float, seed: Seed, count: int, method: str) -> Iterat
     validate.require_memory(what, 8 * n * count, remedy)
     make = NOISE_METHODS[method](n, H)
     return (make(random_generator(seed, number)) for number in range(count))
-
-
-def random_noise(
-    n: int, H: float = 0.8, seed: Seed = 0, count: int = 1, method: str = "davies-harte"
-) -> Floats:
-    """Draw fractional Gaussian noise of mean 0 and variance 1.
-
-    Parameters
-    ----------
-    n, count : int
-        Length of a row; number of independent rows.
-    H : float
-        Hurst parameter in (0, 1); 0.5 is white noise.
-    seed : int or numpy.random.SeedSequence
-        Each row has a seed of its own, so that a row does not depend on the number of rows.
-    method : {"davies-harte", "paxson"}
-        See the docstring of the module. With ``"paxson"`` and an odd `n`, n + 1 values are drawn
-        and the last is left out; the sample mean is then not exactly 0.
-    """
-    n, count = whole("steps", n, 1, MOST_VALUES), whole("count", count, 0)
-    return np.array([*_noise_rows(n, H, seed, count, method)]).reshape(count, n)
 
 
 def random_traces(
@@ -175,10 +154,15 @@ def random_traces(
         Average throughput of each trace, above 0.
     steps : int
         Values per trace.
-    seed, H, method
-        As in `random_noise`; the paper gives no H.
+    seed : int or numpy.random.SeedSequence
+        Each trace has a seed of its own, so that it does not depend on the number of traces.
+    H : float
+        Hurst parameter in (0, 1); 0.5 is white noise. The paper gives none.
     std : float
         Standard deviation over the mean (paper B, section 4.1: 10 %).
+    method : {"davies-harte", "paxson"}
+        See the docstring of the module. With ``"paxson"`` and an odd number of steps, one value
+        more is drawn and left out; the sample mean is then not exactly 0.
 
     Examples
     --------
